@@ -1,0 +1,126 @@
+// Package jsonx is this module's one door to the JSON library: github.com/go-json-experiment/json,
+// which becomes encoding/json/v2 when the toolchain has it.
+//
+// It reads strictly (exact member names, no duplicates, valid UTF-8, nothing after the value) and
+// writes what MCP peers expect (nil slices and maps as [] and {}, sorted map keys, `omitempty` that
+// drops zero numbers and false as encoding/json does). No other package imports the library, and no
+// exported type of this module shows it.
+package jsonx
+
+import (
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+)
+
+// options makes the library treat users' plain structs the way encoding/json taught them to expect.
+var options = json.JoinOptions(
+	jsonv1.OmitEmptyWithLegacySemantics(true),
+	jsonv1.FormatDurationAsNano(true),
+	json.Deterministic(true),
+)
+
+// Marshal returns v as JSON.
+func Marshal(v any) ([]byte, error) {
+	return json.Marshal(v, options)
+}
+
+// Append appends v as JSON to dst.
+func Append(dst []byte, v any) ([]byte, error) {
+	w := appender{dst}
+	if err := json.MarshalWrite(&w, v, options); err != nil {
+		return dst, err
+	}
+	return w.b, nil
+}
+
+type appender struct{ b []byte }
+
+func (a *appender) Write(p []byte) (int, error) {
+	a.b = append(a.b, p...)
+	return len(p), nil
+}
+
+// MarshalWrite writes v as JSON to w.
+func MarshalWrite(w io.Writer, v any) error {
+	return json.MarshalWrite(w, v, options)
+}
+
+// Unmarshal decodes data, which must hold exactly one JSON value, into v.
+func Unmarshal(data []byte, v any) error {
+	return json.Unmarshal(data, v, options)
+}
+
+// ErrorPointer returns the JSON pointer (RFC 6901) of the value that err, made by [Unmarshal],
+// complains about, and "" where it is unknown or the root.
+func ErrorPointer(err error) string {
+	if sem, ok := errors.AsType[*json.SemanticError](err); ok {
+		return string(sem.JSONPointer)
+	}
+	if syn, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return string(syn.JSONPointer)
+	}
+	return ""
+}
+
+// Valid reports whether data is exactly one JSON value without duplicate names or invalid UTF-8.
+func Valid(data []byte) bool {
+	return jsontext.Value(data).IsValid()
+}
+
+// Compact removes the insignificant white space of data, which must be valid JSON, in place.
+func Compact(data []byte) ([]byte, error) {
+	v := jsontext.Value(data)
+	err := v.Compact()
+	return v, err
+}
+
+const hex = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, since the reader of a message
+// could do nothing with an error about it.
+func AppendString[S string | []byte](dst []byte, s S) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= 0x20 && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			dst = append(dst, s[start:i]...)
+			switch c {
+			case '"', '\\':
+				dst = append(dst, '\\', c)
+			case '\n':
+				dst = append(dst, '\\', 'n')
+			case '\r':
+				dst = append(dst, '\\', 'r')
+			case '\t':
+				dst = append(dst, '\\', 't')
+			default:
+				dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			}
+			i++
+			start = i
+			continue
+		}
+		n := min(utf8.UTFMax, len(s)-i)
+		r, size := utf8.DecodeRuneInString(string(s[i : i+n]))
+		if r == utf8.RuneError && size == 1 {
+			dst = append(dst, s[start:i]...)
+			dst = append(dst, "\uFFFD"...)
+			i++
+			start = i
+			continue
+		}
+		i += size
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}

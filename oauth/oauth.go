@@ -1,0 +1,61 @@
+// Package oauth says who is asking: the principal of a request, carried in its context.
+//
+// It speaks no HTTP. What checks a token and puts the principal here, and what asks for tokens, are
+// packages of their own, so that a program on stdio that merely reads the principal links neither.
+package oauth
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// A Principal is who a request comes from, as far as an authenticator vouches for it.
+// It must not be changed once it is in a context.
+type Principal struct {
+	// Subject names the user or workload, unique within Issuer.
+	Subject string
+	// Issuer names who vouches for Subject; empty where there is only one.
+	Issuer string
+	// ClientID names the OAuth client that acts for the subject; empty when unknown.
+	ClientID string
+	// Scopes are what the principal may do. Nil means none.
+	Scopes []string
+	// Expires is when the credential ends; zero means not known.
+	Expires time.Time
+	// Claims holds whatever else the authenticator learned, for the program's own use.
+	Claims map[string]any
+}
+
+// Has reports whether p holds every one of scopes. A nil principal holds none.
+func (p *Principal) Has(scopes ...string) bool {
+	for _, scope := range scopes {
+		if p == nil || !slices.Contains(p.Scopes, scope) {
+			return false
+		}
+	}
+	return true
+}
+
+// Key identifies the principal among all others: what sessions, caches and rate limits are bound to.
+// It is "" for a nil principal, and never "" for another.
+func (p *Principal) Key() string {
+	if p == nil {
+		return ""
+	}
+	// A NUL cannot stand in a name, so that ("a", "b c") and ("a b", "c") stay apart.
+	return p.Issuer + "\x00" + p.Subject + "\x00" + p.ClientID
+}
+
+type contextKey struct{}
+
+// NewContext returns a context that carries p.
+func NewContext(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, contextKey{}, p)
+}
+
+// FromContext returns the principal of the request that ctx belongs to, and nil where nobody was authenticated.
+func FromContext(ctx context.Context) *Principal {
+	p, _ := ctx.Value(contextKey{}).(*Principal)
+	return p
+}
