@@ -1,0 +1,59 @@
+// Package nearest finds the known word that a misspelt one was meant to be.
+package nearest
+
+import "strings"
+
+// Of returns the word of known that is closest to word, and "" when none is close enough to be a guess
+// worth making: at most a third of the letters differ. Case, '-' and '_' do not count.
+func Of(word string, known []string) string {
+	w := fold(word)
+	best, bestDistance := "", len(w)/3+1
+	if len(w) <= 2 {
+		bestDistance = 2
+	}
+	for _, k := range known {
+		if d := distance(w, fold(k), bestDistance); d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	return best
+}
+
+// Hint returns `; did you mean "x"?` for the nearest word, and "" when there is none.
+func Hint(word string, known []string) string {
+	if k := Of(word, known); k != "" {
+		return `; did you mean "` + k + `"?`
+	}
+	return ""
+}
+
+func fold(s string) []rune {
+	return []rune(strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s)))
+}
+
+// distance is the edit distance of a and b with adjacent swaps (optimal string alignment);
+// it stops counting at limit.
+func distance(a, b []rune, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		now[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
+			}
+		}
+		before, last, now = last, now, before
+	}
+	return last[len(b)]
+}
