@@ -1,0 +1,80 @@
+package protocol
+
+import (
+	"encoding/json"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// Modes of [ElicitParams]. An absent mode is a form.
+const (
+	ElicitForm = "form"
+	ElicitURL  = "url"
+)
+
+// ElicitParams ask the user of a client: by a form, or by sending them to a URL.
+type ElicitParams struct {
+	Mode            string          `json:"mode,omitzero"` // "" and ElicitForm mean a form; 2025-11-25 and later
+	Message         string          `json:"message"`
+	RequestedSchema json.RawMessage `json:"requestedSchema,omitzero"` // form: a flat object schema
+	URL             string          `json:"url,omitzero"`             // url
+	ElicitationID   string          `json:"elicitationId,omitzero"`   // url, 2025-11-25 alone
+	Task            json.RawMessage `json:"task,omitzero"`            // 2025-11-25 alone
+	Meta            Meta            `json:"_meta,omitzero"`
+}
+
+// Actions of an [ElicitResult].
+const (
+	ElicitAccept  = "accept"
+	ElicitDecline = "decline"
+	ElicitCancel  = "cancel"
+)
+
+// An ElicitResult is what the user answered.
+type ElicitResult struct {
+	Action  string          `json:"action"`           // ElicitAccept, ElicitDecline or ElicitCancel
+	Content json.RawMessage `json:"content,omitzero"` // an object; only of an accepted form
+	Meta    Meta            `json:"_meta,omitzero"`   // legacy
+}
+
+// ElicitationCompleteParams tell that what a URL was for is done. Of 2025-11-25 alone.
+type ElicitationCompleteParams struct {
+	ElicitationID string `json:"elicitationId"`
+	Meta          Meta   `json:"_meta,omitzero"`
+}
+
+// An InputRequest is a question of a server inside an [InputRequiredResult].
+type InputRequest struct {
+	Method string          `json:"method"`          // MethodElicitationCreate, MethodSamplingCreateMessage or MethodRootsList
+	Params json.RawMessage `json:"params,omitzero"` // ElicitParams, CreateMessageParams or ListRootsParams
+}
+
+// InputRequests are the questions of a server by a key of its choice.
+type InputRequests map[string]InputRequest
+
+// InputResponses are the answers by the same keys: an ElicitResult, CreateMessageResult or ListRootsResult each.
+type InputResponses map[string]json.RawMessage
+
+// An InputRequiredResult says that a call needs answers before it can go on. Modern; tools/call,
+// prompts/get and resources/read alone.
+type InputRequiredResult struct {
+	InputRequests InputRequests `json:"inputRequests,omitzero"`
+	RequestState  *string       `json:"requestState,omitzero"` // opaque to the client; nil when absent
+	ResultType    string        `json:"resultType"`            // ResultInputRequired, also when left empty
+	Meta          Meta          `json:"_meta,omitzero"`
+}
+
+// MarshalJSON writes the result.
+func (r InputRequiredResult) MarshalJSON() ([]byte, error) {
+	type plain InputRequiredResult
+	if r.ResultType == "" {
+		r.ResultType = ResultInputRequired
+	}
+	return jsonx.Marshal(plain(r))
+}
+
+// Inputs are what a retry carries back after an [InputRequiredResult]. Modern.
+type Inputs struct {
+	InputResponses InputResponses `json:"inputResponses,omitzero"`
+	RequestState   *string        `json:"requestState,omitzero"` // exactly as it came; nil when none did
+}

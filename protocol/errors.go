@@ -1,0 +1,90 @@
+package protocol
+
+import (
+	"fmt"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+)
+
+// Error codes of MCP beside those of JSON-RPC.
+const (
+	CodeResourceNotFound           = -32002 // legacy; modern servers answer invalid params
+	CodeHeaderMismatch             = -32020 // modern: a header is missing or contradicts the body
+	CodeMissingClientCapability    = -32021 // modern: the request needs what the client did not declare
+	CodeUnsupportedProtocolVersion = -32022 // modern: the server does not speak the version of the request
+	CodeURLElicitationRequired     = -32042 // 2025-11-25 alone
+	CodeUserRejected               = -1     // legacy: a person refused what a server asked for (client/sampling)
+)
+
+// HeaderMismatch says which header is missing or contradicts the body, and how.
+func HeaderMismatch(format string, args ...any) *jsonrpc.Error {
+	return jsonrpc.Errorf(CodeHeaderMismatch, format, args...)
+}
+
+// MissingClientCapabilityData is the data of a [CodeMissingClientCapability] error.
+type MissingClientCapabilityData struct {
+	RequiredCapabilities ClientCapabilities `json:"requiredCapabilities"`
+}
+
+// MissingClientCapability says what a client would have to declare.
+func MissingClientCapability(required ClientCapabilities, format string, args ...any) *jsonrpc.Error {
+	return withData(CodeMissingClientCapability, MissingClientCapabilityData{required}, format, args...)
+}
+
+// UnsupportedProtocolVersionData is the data of a [CodeUnsupportedProtocolVersion] error.
+type UnsupportedProtocolVersionData struct {
+	Supported []Version `json:"supported"`
+	Requested Version   `json:"requested"`
+}
+
+// UnsupportedProtocolVersion says which versions would do instead of the requested one. Nil means [Supported].
+func UnsupportedProtocolVersion(requested Version, supported []Version) *jsonrpc.Error {
+	if supported == nil {
+		supported = Supported
+	}
+	return withData(CodeUnsupportedProtocolVersion, UnsupportedProtocolVersionData{supported, requested},
+		"unsupported protocol version %q", requested)
+}
+
+// ResourceNotFoundData is the data of the error for a resource that is not there.
+type ResourceNotFoundData struct {
+	URI string `json:"uri"`
+}
+
+// ResourceNotFound says that there is no such resource: with invalid params to a modern peer, with
+// [CodeResourceNotFound] to a legacy one.
+func ResourceNotFound(v Version, uri string) *jsonrpc.Error {
+	code := CodeResourceNotFound
+	if v.Modern() {
+		code = jsonrpc.CodeInvalidParams
+	}
+	return withData(code, ResourceNotFoundData{uri}, "resource %q not found", uri)
+}
+
+// IsResourceNotFound reports whether e says so, in either era.
+func IsResourceNotFound(e *jsonrpc.Error) bool {
+	return e != nil && (e.Code == CodeResourceNotFound ||
+		e.Code == jsonrpc.CodeInvalidParams && jsonx.Member(e.Data, "uri") != nil)
+}
+
+// URLElicitationRequiredData is the data of a [CodeURLElicitationRequired] error.
+type URLElicitationRequiredData struct {
+	Elicitations []ElicitParams `json:"elicitations"` // in URL mode
+}
+
+// URLElicitationRequired says which URLs the user has to visit before the request can succeed.
+func URLElicitationRequired(elicitations []ElicitParams, format string, args ...any) *jsonrpc.Error {
+	return withData(CodeURLElicitationRequired, URLElicitationRequiredData{elicitations}, format, args...)
+}
+
+func withData(code int, data any, format string, args ...any) *jsonrpc.Error {
+	e := &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	raw, err := jsonx.Marshal(data)
+	if err != nil {
+		// Only raw JSON that the caller put into capabilities or schemas can be at fault.
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "data of error %d: %v", code, err)
+	}
+	e.Data = raw
+	return e
+}

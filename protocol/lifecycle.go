@@ -1,0 +1,164 @@
+package protocol
+
+import "encoding/json"
+
+// An Implementation names a client or a server and its version.
+type Implementation struct {
+	Name        string `json:"name"`
+	Title       string `json:"title,omitzero"` // for people; 2025-06-18 and later
+	Version     string `json:"version"`
+	Description string `json:"description,omitzero"` // 2025-11-25 and later
+	WebsiteURL  string `json:"websiteUrl,omitzero"`  // 2025-11-25 and later
+	Icons       []Icon `json:"icons,omitzero"`       // 2025-11-25 and later
+}
+
+// An Icon is an image that a client may show. Since 2025-11-25.
+type Icon struct {
+	Src      string   `json:"src"` // an https or data URI
+	MIMEType string   `json:"mimeType,omitzero"`
+	Sizes    []string `json:"sizes,omitzero"` // "48x48", or "any" for one that scales
+	Theme    string   `json:"theme,omitzero"` // "light" or "dark"
+}
+
+// InitializeParams open a legacy session.
+type InitializeParams struct {
+	ProtocolVersion Version            `json:"protocolVersion"`
+	Capabilities    ClientCapabilities `json:"capabilities"`
+	ClientInfo      Implementation     `json:"clientInfo"`
+	Meta            Meta               `json:"_meta,omitzero"`
+}
+
+// An InitializeResult answers initialize.
+type InitializeResult struct {
+	ProtocolVersion Version            `json:"protocolVersion"`
+	Capabilities    ServerCapabilities `json:"capabilities"`
+	ServerInfo      Implementation     `json:"serverInfo"`
+	Instructions    string             `json:"instructions,omitzero"`
+	Meta            Meta               `json:"_meta,omitzero"`
+}
+
+// InitializedParams are those of notifications/initialized.
+type InitializedParams struct {
+	Meta Meta `json:"_meta,omitzero"`
+}
+
+// DiscoverParams are those of server/discover.
+type DiscoverParams struct {
+	Meta Meta `json:"_meta,omitzero"`
+}
+
+// A DiscoverResult says what a modern server speaks and can do.
+type DiscoverResult struct {
+	SupportedVersions []Version          `json:"supportedVersions"`
+	Capabilities      ServerCapabilities `json:"capabilities"`
+	Instructions      string             `json:"instructions,omitzero"`
+	Cache
+	ResultType string `json:"resultType,omitzero"`
+	Meta       Meta   `json:"_meta,omitzero"`
+}
+
+// Result types. Extensions may define more.
+const (
+	ResultComplete      = "complete"
+	ResultInputRequired = "input_required"
+)
+
+// An EmptyResult says that something was done and nothing else.
+type EmptyResult struct {
+	ResultType string `json:"resultType,omitzero"` // modern
+	Meta       Meta   `json:"_meta,omitzero"`
+}
+
+// Cache says how long and for whom a modern result stays true. The zero Cache is not written, which is
+// what legacy peers get; modern results of list methods, discovery and reading must set both fields.
+type Cache struct {
+	TTLMs      *int64 `json:"ttlMs,omitzero"`      // milliseconds, 0 or more
+	CacheScope string `json:"cacheScope,omitzero"` // CachePublic or CachePrivate
+}
+
+// Who may share a cached result: everybody, or only requests with the same authorization.
+const (
+	CachePublic  = "public"
+	CachePrivate = "private"
+)
+
+// ClientCapabilities say what a client can do. A nil member is not supported; an empty one is.
+type ClientCapabilities struct {
+	Roots        *RootsCapability       `json:"roots,omitzero"`
+	Sampling     *SamplingCapability    `json:"sampling,omitzero"`
+	Elicitation  *ElicitationCapability `json:"elicitation,omitzero"` // 2025-06-18 and later
+	Tasks        json.RawMessage        `json:"tasks,omitzero"`       // 2025-11-25 alone
+	Experimental map[string]Object      `json:"experimental,omitzero"`
+	Extensions   map[string]Object      `json:"extensions,omitzero"`
+}
+
+// A RootsCapability says that a client has roots.
+type RootsCapability struct {
+	ListChanged bool `json:"listChanged,omitzero"` // legacy
+}
+
+// A SamplingCapability says what sampling a client supports.
+type SamplingCapability struct {
+	Context Object `json:"context,omitzero"` // includeContext; 2025-11-25 and later
+	Tools   Object `json:"tools,omitzero"`   // tools and toolChoice; 2025-11-25 and later
+}
+
+// An ElicitationCapability says how a client can ask its user. Without any member it means forms alone.
+type ElicitationCapability struct {
+	Form Object `json:"form,omitzero"` // 2025-11-25 and later
+	URL  Object `json:"url,omitzero"`  // 2025-11-25 and later
+}
+
+// SupportsForm reports whether the client shows forms.
+func (c *ElicitationCapability) SupportsForm() bool {
+	return c != nil && (c.Form != nil || c.URL == nil)
+}
+
+// SupportsURL reports whether the client sends its user to URLs.
+func (c *ElicitationCapability) SupportsURL() bool { return c != nil && c.URL != nil }
+
+// ServerCapabilities say what a server offers. A nil member is not offered; an empty one is.
+type ServerCapabilities struct {
+	Logging      Object               `json:"logging,omitzero"`
+	Completions  Object               `json:"completions,omitzero"` // 2025-03-26 and later
+	Prompts      *ListCapability      `json:"prompts,omitzero"`
+	Resources    *ResourcesCapability `json:"resources,omitzero"`
+	Tools        *ListCapability      `json:"tools,omitzero"`
+	Tasks        json.RawMessage      `json:"tasks,omitzero"` // 2025-11-25 alone
+	Experimental map[string]Object    `json:"experimental,omitzero"`
+	Extensions   map[string]Object    `json:"extensions,omitzero"`
+}
+
+// A ListCapability says that a server has tools or prompts, and whether it tells of changes of their list.
+type ListCapability struct {
+	ListChanged bool `json:"listChanged,omitzero"`
+}
+
+// A ResourcesCapability says that a server has resources.
+type ResourcesCapability struct {
+	Subscribe   bool `json:"subscribe,omitzero"` // tells of changes of single resources
+	ListChanged bool `json:"listChanged,omitzero"`
+}
+
+// ListParams are those of the four list methods.
+type ListParams struct {
+	Cursor *string `json:"cursor,omitzero"` // opaque; nil asks for the first page, an empty string does not
+	Meta   Meta    `json:"_meta,omitzero"`
+}
+
+// PingParams are those of ping.
+type PingParams struct {
+	Meta Meta `json:"_meta,omitzero"`
+}
+
+// ListChangedParams are those of the notifications about changed lists.
+type ListChangedParams struct {
+	Meta Meta `json:"_meta,omitzero"`
+}
+
+// A CancelledParams tells that the answer to a request is no longer wanted.
+type CancelledParams struct {
+	RequestID json.RawMessage `json:"requestId,omitzero"` // string or integer; absent only in 2025-11-25
+	Reason    string          `json:"reason,omitzero"`
+	Meta      Meta            `json:"_meta,omitzero"`
+}

@@ -1,0 +1,127 @@
+package protocol
+
+import (
+	"encoding/json"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// A Tool describes a tool to clients and models.
+type Tool struct {
+	Name         string           `json:"name"`
+	Title        string           `json:"title,omitzero"` // 2025-06-18 and later
+	Description  string           `json:"description,omitzero"`
+	Icons        []Icon           `json:"icons,omitzero"`        // 2025-11-25 and later
+	InputSchema  json.RawMessage  `json:"inputSchema"`           // a JSON Schema with "type": "object"; nil is written as the schema of no arguments
+	OutputSchema json.RawMessage  `json:"outputSchema,omitzero"` // 2025-06-18 and later; an object at the root until 2025-11-25
+	Annotations  *ToolAnnotations `json:"annotations,omitzero"`  // 2025-03-26 and later
+	Execution    *ToolExecution   `json:"execution,omitzero"`    // 2025-11-25 alone
+	Meta         Meta             `json:"_meta,omitzero"`        // 2025-06-18 and later
+}
+
+// MarshalJSON writes the tool; one without an input schema is written as one without arguments.
+func (t Tool) MarshalJSON() ([]byte, error) {
+	type plain Tool
+	if t.InputSchema == nil {
+		t.InputSchema = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return jsonx.Marshal(plain(t))
+}
+
+// ToolAnnotations are hints about what a tool does. A nil hint is not said; then the specification's
+// default holds, which each field names. Clients must not trust the hints of servers that they do not trust.
+type ToolAnnotations struct {
+	Title           string `json:"title,omitzero"`
+	ReadOnlyHint    *bool  `json:"readOnlyHint,omitzero"`    // changes nothing; default false
+	DestructiveHint *bool  `json:"destructiveHint,omitzero"` // may destroy, not only add; default true
+	IdempotentHint  *bool  `json:"idempotentHint,omitzero"`  // calling again changes nothing more; default false
+	OpenWorldHint   *bool  `json:"openWorldHint,omitzero"`   // reaches out of a closed domain; default true
+}
+
+// A ToolExecution says how a tool may be run. Of 2025-11-25 alone.
+type ToolExecution struct {
+	TaskSupport string `json:"taskSupport,omitzero"` // "forbidden" (the default), "optional" or "required"
+}
+
+// A ListToolsResult is a page of tools.
+type ListToolsResult struct {
+	Tools      []Tool  `json:"tools"`
+	NextCursor *string `json:"nextCursor,omitzero"` // nil on the last page
+	Cache
+	ResultType string `json:"resultType,omitzero"`
+	Meta       Meta   `json:"_meta,omitzero"`
+}
+
+// MarshalJSON writes the page; no tools are [].
+func (r ListToolsResult) MarshalJSON() ([]byte, error) {
+	type plain ListToolsResult
+	return jsonx.Marshal(plain(r))
+}
+
+// CallToolParams call a tool.
+type CallToolParams struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments,omitzero"` // an object; nil when absent
+	Task      json.RawMessage `json:"task,omitzero"`      // 2025-11-25 alone
+	Inputs
+	Meta Meta `json:"_meta,omitzero"`
+}
+
+// A CallToolResult is what a tool returned.
+type CallToolResult struct {
+	Content []Content
+	// StructuredContent is JSON; nil when absent, and `null` where the output is null. Since 2025-06-18;
+	// an object until 2025-11-25, any value later.
+	StructuredContent json.RawMessage
+	IsError           bool // the tool failed, and Content says how
+	ResultType        string
+	Meta              Meta
+}
+
+// AppendMembers appends the members of the result, separated by commas and without the braces around
+// them, so that the caller can add its own. It writes at least content.
+func (r *CallToolResult) AppendMembers(dst []byte) ([]byte, error) {
+	dst = append(dst, `"content":`...)
+	dst, err := appendContents(dst, r.Content)
+	if err != nil {
+		return dst, err
+	}
+	if r.StructuredContent != nil {
+		dst = append(dst, `,"structuredContent":`...)
+		if dst, err = appendRaw(dst, r.StructuredContent); err != nil {
+			return dst, wrap("structuredContent", err)
+		}
+	}
+	if r.IsError {
+		dst = append(dst, `,"isError":true`...)
+	}
+	if r.ResultType != "" {
+		dst = append(dst, `,"resultType":`...)
+		dst = jsonx.AppendString(dst, r.ResultType)
+	}
+	return appendMeta(dst, r.Meta)
+}
+
+// AppendJSON appends the result as a JSON object.
+func (r *CallToolResult) AppendJSON(dst []byte) ([]byte, error) {
+	return braced(dst, r.AppendMembers)
+}
+
+// MarshalJSON writes the result.
+func (r CallToolResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
+
+// UnmarshalJSON reads a result.
+func (r *CallToolResult) UnmarshalJSON(data []byte) error {
+	var w struct {
+		Content           Contents        `json:"content"`
+		StructuredContent json.RawMessage `json:"structuredContent"`
+		IsError           bool            `json:"isError"`
+		ResultType        string          `json:"resultType"`
+		Meta              Meta            `json:"_meta"`
+	}
+	if err := jsonx.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*r = CallToolResult{Content: w.Content, StructuredContent: w.StructuredContent, IsError: w.IsError, ResultType: w.ResultType, Meta: w.Meta}
+	return nil
+}

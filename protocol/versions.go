@@ -1,0 +1,50 @@
+package protocol
+
+import "slices"
+
+// A Version is a revision of the protocol, named by its date.
+type Version string
+
+// The revisions. Those up to 2025-11-25 are legacy: a client initializes a session first. From 2026-07-28
+// on a revision is modern: every request stands alone and says in its _meta what it needs.
+const (
+	V20241105 Version = "2024-11-05"
+	V20250326 Version = "2025-03-26"
+	V20250618 Version = "2025-06-18"
+	V20251125 Version = "2025-11-25"
+	V20260728 Version = "2026-07-28"
+
+	Latest       = V20260728
+	LatestLegacy = V20251125
+)
+
+// Supported lists the revisions that this module speaks, newest first. It must not be changed.
+var Supported = []Version{V20260728, V20251125, V20250618, V20250326, V20241105}
+
+// SupportedLegacy lists the revisions that can be negotiated with initialize, newest first. It must not be changed.
+var SupportedLegacy = Supported[1:]
+
+// Known reports whether this module speaks the revision.
+func (v Version) Known() bool { return slices.Contains(Supported, v) }
+
+// Modern reports whether v is a revision without sessions: 2026-07-28 or any later date.
+// The empty version is not modern.
+func (v Version) Modern() bool { return v.isDate() && v >= V20260728 }
+
+// Legacy reports whether v is one of the four revisions with sessions.
+func (v Version) Legacy() bool { return slices.Contains(SupportedLegacy, v) }
+
+// AtLeast reports whether v is w or newer. Revisions are compared as dates.
+func (v Version) AtLeast(w Version) bool { return v >= w }
+
+func (v Version) isDate() bool {
+	if len(v) != len("2026-07-28") {
+		return false
+	}
+	for i := range len(v) {
+		if dash := i == 4 || i == 7; dash != (v[i] == '-') || !dash && (v[i] < '0' || v[i] > '9') {
+			return false
+		}
+	}
+	return true
+}
