@@ -211,20 +211,21 @@ func (c Contents) MarshalJSON() ([]byte, error) { return appendContents(nil, c) 
 
 // UnmarshalJSON reads an array of blocks.
 func (c *Contents) UnmarshalJSON(data []byte) error {
-	var raws []json.RawMessage
-	if err := jsonx.Unmarshal(data, &raws); err != nil {
-		return err
-	}
-	if raws == nil {
+	switch data = data[jsonx.SkipSpace(data, 0):]; jsonx.Kind(data) {
+	case 'n':
 		*c = nil
 		return nil
+	case '[':
+	default:
+		return errors.New("content must be an array")
 	}
-	out := make(Contents, len(raws))
-	for i, raw := range raws {
-		var err error
-		if out[i], err = UnmarshalContent(raw); err != nil {
-			return fmt.Errorf("content %d: %w", i, err)
+	out := Contents{}
+	for raw := range jsonx.Elements(data) {
+		block, err := decodeContent(raw)
+		if err != nil {
+			return fmt.Errorf("content %d: %w", len(out), err)
 		}
+		out = append(out, block)
 	}
 	*c = out
 	return nil
@@ -235,7 +236,11 @@ func UnmarshalContent(raw []byte) (Content, error) {
 	if !jsonx.Valid(raw) {
 		return nil, errors.New("content is no valid JSON")
 	}
-	raw = raw[jsonx.SkipSpace(raw, 0):]
+	return decodeContent(raw[jsonx.SkipSpace(raw, 0):])
+}
+
+// decodeContent reads one block from JSON that is known to be valid and begins with no white space.
+func decodeContent(raw []byte) (Content, error) {
 	if jsonx.Kind(raw) != '{' {
 		return nil, errors.New("content must be an object")
 	}
@@ -262,7 +267,10 @@ func UnmarshalContent(raw []byte) (Content, error) {
 	default:
 		return &UnknownContent{Type: name, Raw: bytes.Clone(raw)}, nil
 	}
-	return c, jsonx.Unmarshal(raw, c)
+	if err := jsonx.Unmarshal(raw, c); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // content decodes the interface where it is a field.
@@ -273,9 +281,6 @@ func (c *content) UnmarshalJSON(data []byte) (err error) {
 	c.Content, err = UnmarshalContent(data)
 	return err
 }
-
-// MarshalJSON writes one block.
-func (c content) MarshalJSON() ([]byte, error) { return appendContent(nil, c.Content) }
 
 func appendContent(dst []byte, c Content) ([]byte, error) {
 	if c == nil {

@@ -78,3 +78,36 @@ type Inputs struct {
 	InputResponses InputResponses `json:"inputResponses,omitzero"`
 	RequestState   *string        `json:"requestState,omitzero"` // exactly as it came; nil when none did
 }
+
+// A PrimitiveSchema describes one field of a form: a string, a number, an integer, a boolean, a choice
+// (Enum or OneOf) or several choices (an array with Items). See [ElicitParams.RequestedSchema].
+type PrimitiveSchema struct {
+	Type        string          `json:"type"` // "string", "number", "integer", "boolean" or "array"
+	Title       string          `json:"title,omitzero"`
+	Description string          `json:"description,omitzero"`
+	MinLength   *int64          `json:"minLength,omitzero"` // characters
+	MaxLength   *int64          `json:"maxLength,omitzero"` // characters
+	Format      string          `json:"format,omitzero"`    // "email", "uri", "date" or "date-time"
+	Minimum     *float64        `json:"minimum,omitzero"`
+	Maximum     *float64        `json:"maximum,omitzero"`
+	Enum        []string        `json:"enum,omitzero"`
+	EnumNames   []string        `json:"enumNames,omitzero"` // titles of Enum; superseded by OneOf in 2025-11-25
+	OneOf       []EnumOption    `json:"oneOf,omitzero"`     // choices with titles; 2025-11-25 and later
+	MinItems    *int64          `json:"minItems,omitzero"`
+	MaxItems    *int64          `json:"maxItems,omitzero"`
+	Items       *EnumItems      `json:"items,omitzero"` // 2025-11-25 and later
+	Default     json.RawMessage `json:"default,omitzero"`
+}
+
+// An EnumOption is a choice and what people see of it.
+type EnumOption struct {
+	Const string `json:"const"`
+	Title string `json:"title"`
+}
+
+// EnumItems are the choices of which several may be taken: Enum, or AnyOf where they have titles.
+type EnumItems struct {
+	Type  string       `json:"type,omitzero"` // "string" with Enum
+	Enum  []string     `json:"enum,omitzero"`
+	AnyOf []EnumOption `json:"anyOf,omitzero"`
+}

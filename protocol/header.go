@@ -117,11 +117,11 @@ func ParamHeaderMatches(value string, raw json.RawMessage) bool {
 
 // headerInteger reads a JSON number that is an integer in the range that headers can hold.
 func headerInteger(s string) (int64, bool) {
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil && s[0] != '+' {
-		return n, -maxHeaderInteger <= n && n <= maxHeaderInteger
-	}
 	if !jsonx.Valid([]byte(s)) {
 		return 0, false
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, -maxHeaderInteger <= n && n <= maxHeaderInteger
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > maxHeaderInteger {

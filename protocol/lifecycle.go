@@ -1,6 +1,10 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
 
 // An Implementation names a client or a server and its version.
 type Implementation struct {
@@ -55,6 +59,12 @@ type DiscoverResult struct {
 	Cache
 	ResultType string `json:"resultType,omitzero"`
 	Meta       Meta   `json:"_meta,omitzero"`
+}
+
+// MarshalJSON writes the result; no versions are [].
+func (r DiscoverResult) MarshalJSON() ([]byte, error) {
+	type plain DiscoverResult
+	return jsonx.Marshal(plain(r))
 }
 
 // Result types. Extensions may define more.

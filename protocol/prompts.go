@@ -1,6 +1,10 @@
 package protocol
 
-import "github.com/mcpkit/mcpkit-go/internal/jsonx"
+import (
+	"errors"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
 
 // A Prompt describes a template for messages to a model.
 type Prompt struct {
@@ -89,6 +93,9 @@ func (m *PromptMessage) UnmarshalJSON(data []byte) error {
 	}
 	if err := jsonx.Unmarshal(data, &w); err != nil {
 		return err
+	}
+	if w.Content.Content == nil {
+		return errors.New("message has no content")
 	}
 	*m = PromptMessage{Role: w.Role, Content: w.Content.Content}
 	return nil

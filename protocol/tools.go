@@ -76,6 +76,10 @@ type CallToolResult struct {
 	IsError           bool // the tool failed, and Content says how
 	ResultType        string
 	Meta              Meta
+
+	// saidFalse tells that isError came as false, which means what its absence means. It goes out
+	// again as it came, so that a proxy does not change what it carries.
+	saidFalse bool
 }
 
 // AppendMembers appends the members of the result, separated by commas and without the braces around
@@ -92,8 +96,11 @@ func (r *CallToolResult) AppendMembers(dst []byte) ([]byte, error) {
 			return dst, wrap("structuredContent", err)
 		}
 	}
-	if r.IsError {
+	switch {
+	case r.IsError:
 		dst = append(dst, `,"isError":true`...)
+	case r.saidFalse:
+		dst = append(dst, `,"isError":false`...)
 	}
 	if r.ResultType != "" {
 		dst = append(dst, `,"resultType":`...)
@@ -115,13 +122,20 @@ func (r *CallToolResult) UnmarshalJSON(data []byte) error {
 	var w struct {
 		Content           Contents        `json:"content"`
 		StructuredContent json.RawMessage `json:"structuredContent"`
-		IsError           bool            `json:"isError"`
+		IsError           *bool           `json:"isError"`
 		ResultType        string          `json:"resultType"`
 		Meta              Meta            `json:"_meta"`
 	}
 	if err := jsonx.Unmarshal(data, &w); err != nil {
 		return err
 	}
-	*r = CallToolResult{Content: w.Content, StructuredContent: w.StructuredContent, IsError: w.IsError, ResultType: w.ResultType, Meta: w.Meta}
+	*r = CallToolResult{
+		Content:           w.Content,
+		StructuredContent: w.StructuredContent,
+		IsError:           w.IsError != nil && *w.IsError,
+		ResultType:        w.ResultType,
+		Meta:              w.Meta,
+		saidFalse:         w.IsError != nil && !*w.IsError,
+	}
 	return nil
 }

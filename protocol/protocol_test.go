@@ -1,0 +1,280 @@
+package protocol_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	. "github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// What has to be on the wire even when nobody set it, and what must not be.
+func TestZeroValuesKeepRequiredMembers(t *testing.T) {
+	for _, test := range []struct {
+		v    any
+		want string
+	}{
+		{ListToolsResult{}, `{"tools":[]}`},
+		{ListPromptsResult{}, `{"prompts":[]}`},
+		{ListResourcesResult{}, `{"resources":[]}`},
+		{ListResourceTemplatesResult{}, `{"resourceTemplates":[]}`},
+		{ReadResourceResult{}, `{"contents":[]}`},
+		{GetPromptResult{}, `{"messages":[]}`},
+		{CallToolResult{}, `{"content":[]}`},
+		{CompleteResult{}, `{"completion":{"values":[]}}`},
+		{ListRootsResult{}, `{"roots":[]}`},
+		{CreateMessageParams{}, `{"messages":[],"maxTokens":0}`},
+		{CreateMessageResult{}, `{"role":"","content":[],"model":""}`},
+		{DiscoverResult{}, `{"supportedVersions":[],"capabilities":{}}`},
+		{InputRequiredResult{}, `{"resultType":"input_required"}`},
+		{EmptyResult{}, `{}`},
+		{EmptyResult{ResultType: ResultComplete}, `{"resultType":"complete"}`},
+		{Tool{}, `{"name":"","inputSchema":{"type":"object","properties":{}}}`},
+		{Resource{}, `{"uri":"","name":""}`},
+		{ResourceTemplate{}, `{"uriTemplate":"","name":""}`},
+		{ResourceContents{}, `{"uri":"","text":""}`},
+		{Prompt{}, `{"name":""}`},
+		{Root{}, `{"uri":""}`},
+		{Implementation{}, `{"name":"","version":""}`},
+		{Icon{}, `{"src":""}`},
+		{InitializeParams{}, `{"protocolVersion":"","capabilities":{},"clientInfo":{"name":"","version":""}}`},
+		{InitializeResult{}, `{"protocolVersion":"","capabilities":{},"serverInfo":{"name":"","version":""}}`},
+		{CallToolParams{}, `{"name":""}`},
+		{GetPromptParams{}, `{"name":""}`},
+		{ReadResourceParams{}, `{"uri":""}`},
+		{ListParams{}, `{}`},
+		{CompleteParams{}, `{"ref":{"type":""},"argument":{"name":"","value":""}}`},
+		{CompletionRef{Type: RefPrompt}, `{"type":"ref/prompt","name":""}`},
+		{CompletionRef{Type: RefResource}, `{"type":"ref/resource","uri":""}`},
+		{ProgressParams{}, `{"progressToken":null,"progress":0}`},
+		{LoggingMessageParams{}, `{"level":"","data":null}`},
+		{SetLevelParams{}, `{"level":""}`},
+		{CancelledParams{}, `{}`},
+		{ElicitParams{}, `{"message":""}`},
+		{ElicitResult{}, `{"action":""}`},
+		{SubscriptionsListenParams{}, `{"notifications":{}}`},
+		{SubscriptionsAcknowledgedParams{}, `{"notifications":{}}`},
+		{TextContent{}, `{"type":"text","text":""}`},
+		{ImageContent{}, `{"type":"image","data":"","mimeType":""}`},
+		{AudioContent{}, `{"type":"audio","data":"","mimeType":""}`},
+		{ResourceLink{}, `{"type":"resource_link","uri":"","name":""}`},
+		{EmbeddedResource{}, `{"type":"resource","resource":{"uri":"","text":""}}`},
+		{ToolUseContent{}, `{"type":"tool_use","id":"","name":"","input":{}}`},
+		{ToolResultContent{}, `{"type":"tool_result","toolUseId":"","content":[]}`},
+		{Contents(nil), `[]`},
+		{SamplingContents(nil), `[]`},
+		{Cache{TTLMs: new(int64), CacheScope: CachePrivate}, `{"ttlMs":0,"cacheScope":"private"}`},
+	} {
+		got, err := jsonx.Marshal(test.v)
+		require.NoError(t, err)
+		require.Equal(t, test.want, string(got), "%T by jsonx", test.v)
+		got, err = json.Marshal(test.v)
+		require.NoError(t, err)
+		require.Equal(t, test.want, string(got), "%T by encoding/json", test.v)
+	}
+}
+
+func TestStructuredContentKnowsNullFromAbsent(t *testing.T) {
+	for _, test := range []struct {
+		wire string
+		want json.RawMessage
+	}{
+		{`{"content":[]}`, nil},
+		{`{"content":[],"structuredContent":null}`, json.RawMessage(`null`)},
+		{`{"content":[],"structuredContent":false}`, json.RawMessage(`false`)},
+		{`{"content":[],"structuredContent":{"b":1,"a":1.50}}`, json.RawMessage(`{"b":1,"a":1.50}`)},
+	} {
+		var r CallToolResult
+		require.NoError(t, json.Unmarshal([]byte(test.wire), &r))
+		require.Equal(t, test.want, r.StructuredContent)
+		got, err := r.AppendJSON(nil)
+		require.NoError(t, err)
+		require.Equal(t, test.wire, string(got))
+	}
+}
+
+func TestAppendMembersLeavesRoomForMore(t *testing.T) {
+	r := CallToolResult{Content: []Content{&TextContent{Text: "a\n<b>"}}, StructuredContent: json.RawMessage("{\n  \"a\": [1, 2]\n}")}
+	got, err := r.AppendMembers([]byte(`{"x":1,`))
+	require.NoError(t, err)
+	require.Equal(t, `{"x":1,"content":[{"type":"text","text":"a\n<b>"}],"structuredContent":{"a":[1,2]}`, string(got))
+}
+
+func TestBrokenRawJSONIsRefused(t *testing.T) {
+	bad := json.RawMessage(`{"a":`)
+	for _, test := range []struct {
+		r   CallToolResult
+		err string
+	}{
+		{CallToolResult{StructuredContent: bad}, "structuredContent: not valid JSON"},
+		{CallToolResult{StructuredContent: json.RawMessage{}}, "structuredContent: not valid JSON"},
+		{CallToolResult{StructuredContent: json.RawMessage(`1,"isError":true`)}, "structuredContent: not valid JSON"},
+		{CallToolResult{StructuredContent: json.RawMessage(`{"a":1,"a":2}`)}, "structuredContent: not valid JSON"},
+		{CallToolResult{Meta: Meta{"k": bad}}, "_meta: k: not valid JSON"},
+		{CallToolResult{Content: []Content{&TextContent{}, nil}}, "content 1: content is nil"},
+		{CallToolResult{Content: []Content{&TextContent{Meta: Meta{"k": bad}}}}, "content 0: _meta: k: not valid JSON"},
+		{CallToolResult{Content: []Content{&ToolUseContent{Input: bad}}}, "content 0: input: not valid JSON"},
+		{CallToolResult{Content: []Content{&UnknownContent{}}}, "content 0: content of an unknown type is no JSON object"},
+		{CallToolResult{Content: []Content{&ToolResultContent{Content: Contents{nil}}}}, "content 0: content 0: content is nil"},
+	} {
+		_, err := test.r.AppendJSON(nil)
+		require.EqualError(t, err, test.err)
+	}
+}
+
+func TestContentIsReadByItsType(t *testing.T) {
+	for _, test := range []struct {
+		wire string
+		want Content
+		err  string
+	}{
+		{wire: ` {"text":"a","type":"text"} `, want: &TextContent{Text: "a"}},
+		{wire: `{"type":"image","data":"AQI=","mimeType":"image/gif"}`, want: &ImageContent{Data: []byte{1, 2}, MIMEType: "image/gif"}},
+		{wire: `{"type":"new","x":[1,2]}`, want: &UnknownContent{Type: "new", Raw: json.RawMessage(`{"type":"new","x":[1,2]}`)}},
+		{wire: `{"type":"Text","text":"a"}`, want: &UnknownContent{Type: "Text", Raw: json.RawMessage(`{"type":"Text","text":"a"}`)}},
+		{wire: `{"text":"a"}`, err: `content has no "type"`},
+		{wire: `{"type":null}`, err: `content has no "type"`},
+		{wire: `null`, err: `content must be an object`},
+		{wire: `[]`, err: `content must be an object`},
+		{wire: `{"type":"text","type":"text"}`, err: `content is no valid JSON`},
+		{wire: `{"type":"text"`, err: `content is no valid JSON`},
+		{wire: ``, err: `content is no valid JSON`},
+	} {
+		got, err := UnmarshalContent([]byte(test.wire))
+		if test.err != "" {
+			require.EqualError(t, err, test.err, test.wire)
+			require.Nil(t, got)
+			continue
+		}
+		require.NoError(t, err, test.wire)
+		require.Equal(t, test.want, got)
+	}
+	_, err := UnmarshalContent([]byte(`{"type":"image","data":"not base64","mimeType":"image/gif"}`))
+	require.Error(t, err)
+}
+
+func TestContentTypeIsTheWireName(t *testing.T) {
+	for want, c := range map[string]Content{
+		"text": &TextContent{}, "image": &ImageContent{}, "audio": &AudioContent{}, "resource_link": &ResourceLink{},
+		"resource": &EmbeddedResource{}, "tool_use": &ToolUseContent{}, "tool_result": &ToolResultContent{}, "x": &UnknownContent{Type: "x"},
+	} {
+		require.Equal(t, want, ContentType(c))
+	}
+}
+
+func TestPromptMessageNeedsContent(t *testing.T) {
+	var m PromptMessage
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"role":"user"}`), &m), "message has no content")
+	_, err := json.Marshal(PromptMessage{Role: RoleUser})
+	require.ErrorContains(t, err, "content is nil")
+}
+
+func TestMetaKeepsWhatItDoesNotKnow(t *testing.T) {
+	wire := `{"_meta":{"a":{"b":[1.0,null]},"progressToken":7,"z":"\u00e9"}}`
+	var p ListParams
+	require.NoError(t, json.Unmarshal([]byte(wire), &p))
+	require.Equal(t, `"\u00e9"`, string(p.Meta["z"]))
+
+	var token int
+	ok, err := p.Meta.Decode(MetaProgressToken, &token)
+	require.True(t, ok)
+	require.NoError(t, err)
+	require.Equal(t, 7, token)
+	ok, err = p.Meta.Decode("absent", &token)
+	require.False(t, ok)
+	require.NoError(t, err)
+
+	require.NoError(t, p.Meta.Set(MetaServerInfo, Implementation{Name: "a", Version: "1"}))
+	got, err := p.Meta.AppendJSON(nil)
+	require.NoError(t, err)
+	require.Equal(t, `{"a":{"b":[1.0,null]},"io.modelcontextprotocol/serverInfo":{"name":"a","version":"1"},"progressToken":7,"z":"\u00e9"}`, string(got))
+}
+
+func TestEras(t *testing.T) {
+	for _, test := range []struct {
+		v                     Version
+		known, modern, legacy bool
+	}{
+		{V20241105, true, false, true},
+		{V20250326, true, false, true},
+		{V20250618, true, false, true},
+		{V20251125, true, false, true},
+		{V20260728, true, true, false},
+		{"2027-01-01", false, true, false},
+		{"2026-07-27", false, false, false},
+		{"v999", false, false, false},
+		{"9999-9a-99", false, false, false},
+		{"9999x99-99", false, false, false},
+		{"", false, false, false},
+	} {
+		require.Equal(t, test.known, test.v.Known(), test.v)
+		require.Equal(t, test.modern, test.v.Modern(), test.v)
+		require.Equal(t, test.legacy, test.v.Legacy(), test.v)
+	}
+	require.True(t, V20250618.AtLeast(V20250326))
+	require.True(t, V20250618.AtLeast(V20250618))
+	require.False(t, V20250326.AtLeast(V20250618))
+	require.Equal(t, Latest, Supported[0])
+	require.Equal(t, LatestLegacy, SupportedLegacy[0])
+}
+
+func TestLevelsAreOrdered(t *testing.T) {
+	levels := []LoggingLevel{LevelDebug, LevelInfo, LevelNotice, LevelWarning, LevelError, LevelCritical, LevelAlert, LevelEmergency}
+	for i, l := range levels {
+		require.Equal(t, i+1, l.Severity())
+		require.True(t, l.Valid())
+	}
+	for _, l := range []LoggingLevel{"", "Debug", "warn"} {
+		require.Zero(t, l.Severity())
+		require.False(t, l.Valid())
+	}
+}
+
+func TestElicitationModes(t *testing.T) {
+	for _, test := range []struct {
+		c         *ElicitationCapability
+		form, url bool
+	}{
+		{nil, false, false},
+		{&ElicitationCapability{}, true, false},
+		{&ElicitationCapability{Form: Object{}}, true, false},
+		{&ElicitationCapability{URL: Object{}}, false, true},
+		{&ElicitationCapability{Form: Object{}, URL: Object{}}, true, true},
+	} {
+		require.Equal(t, test.form, test.c.SupportsForm())
+		require.Equal(t, test.url, test.c.SupportsURL())
+	}
+}
+
+func TestErrorsCarryTheDataOfTheSchema(t *testing.T) {
+	for _, test := range []struct {
+		got  *jsonrpc.Error
+		want *jsonrpc.Error
+	}{
+		{HeaderMismatch("header %s is missing", HeaderMethod), &jsonrpc.Error{Code: -32020, Message: "header Mcp-Method is missing"}},
+		{MissingClientCapability(ClientCapabilities{Sampling: &SamplingCapability{}}, "tool %q needs sampling", "a"),
+			&jsonrpc.Error{Code: -32021, Message: `tool "a" needs sampling`, Data: json.RawMessage(`{"requiredCapabilities":{"sampling":{}}}`)}},
+		{UnsupportedProtocolVersion(`v"9`, nil),
+			&jsonrpc.Error{Code: -32022, Message: `unsupported protocol version "v\"9"`, Data: json.RawMessage(`{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"v\"9"}`)}},
+		{UnsupportedProtocolVersion("x", []Version{Latest}),
+			&jsonrpc.Error{Code: -32022, Message: `unsupported protocol version "x"`, Data: json.RawMessage(`{"supported":["2026-07-28"],"requested":"x"}`)}},
+		{ResourceNotFound(V20251125, "a:b"), &jsonrpc.Error{Code: -32002, Message: `resource "a:b" not found`, Data: json.RawMessage(`{"uri":"a:b"}`)}},
+		{ResourceNotFound(V20260728, "a:b"), &jsonrpc.Error{Code: -32602, Message: `resource "a:b" not found`, Data: json.RawMessage(`{"uri":"a:b"}`)}},
+		{URLElicitationRequired([]ElicitParams{{Mode: ElicitURL, Message: "m", URL: "https://x", ElicitationID: "1"}}, "log in first"),
+			&jsonrpc.Error{Code: -32042, Message: "log in first", Data: json.RawMessage(`{"elicitations":[{"mode":"url","message":"m","url":"https://x","elicitationId":"1"}]}`)}},
+		{MissingClientCapability(ClientCapabilities{Tasks: json.RawMessage(`{`)}, "x"), nil},
+	} {
+		if test.want == nil {
+			require.Equal(t, jsonrpc.CodeInternalError, test.got.Code)
+			continue
+		}
+		require.Equal(t, test.want, test.got)
+	}
+	require.True(t, IsResourceNotFound(ResourceNotFound(V20241105, "a:b")))
+	require.True(t, IsResourceNotFound(ResourceNotFound(V20260728, "a:b")))
+	require.False(t, IsResourceNotFound(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown tool")))
+	require.False(t, IsResourceNotFound(nil))
+}
