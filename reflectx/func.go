@@ -1,0 +1,200 @@
+package reflectx
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// An Injector gives a parameter that does not come from the arguments.
+//
+// done, which may be nil, is called when the call is over: after the function returned, panicked, or was not
+// run at all because a later injector had an error. It is called even when err is not nil, if it is given then.
+// The zero v stands for the zero value of the parameter's type. Injectors are called concurrently.
+type Injector func(ctx context.Context) (v reflect.Value, done func(), err error)
+
+// FuncOptions says what [Compile] cannot see in the function. The zero value serves functions that take
+// a context, an input struct, both or nothing.
+type FuncOptions struct {
+	// Site says where the function is, for errors: "Notes.Search (notes.go:12)". "" means no site.
+	Site string
+	// Params is the params tag, "a,b?": the names of the plain parameters in order, with a '?' after the optional ones.
+	Params string
+	// HasParams tells an empty Params tag from none.
+	HasParams bool
+	// Inject finds the injector for parameters of type t. Nil means there are none. context.Context is always given.
+	Inject func(t reflect.Type) (Injector, bool)
+	// Injectable names the types that Inject knows, for the errors that list what is possible.
+	Injectable []string
+	// Names are the names of the plain parameters in order where there is no params tag (the variables of a
+	// URI template). Nil means that there are none; an input struct ignores them.
+	Names []string
+	// Input is handed to NewInput or NewParams.
+	Input InputOptions
+}
+
+// A Func is a function that was looked at once and can be called often: where each parameter comes from is
+// decided. It is safe for concurrent use.
+type Func struct {
+	fn       reflect.Value
+	site     string
+	input    *Input
+	decoded  []decodedParam
+	injected []injectedParam
+	outputs  []reflect.Type
+	fails    bool // the last result is an error
+	reuse    bool // the input is copied into the parameters, so that its memory serves the next call
+	frames   sync.Pool
+}
+
+// A decodedParam is a parameter that comes from the arguments.
+type decodedParam struct {
+	index int                                     // among the parameters
+	pick  func(input reflect.Value) reflect.Value // out of the decoded input
+}
+
+// An injectedParam is a parameter that does not.
+type injectedParam struct {
+	index  int
+	typ    reflect.Type
+	inject Injector // nil means the context itself
+}
+
+// A frame is the memory of one call.
+type frame struct {
+	in     []reflect.Value
+	input  reflect.Value // addressable; invalid where nothing comes from the arguments
+	ctx    context.Context
+	ctxVal reflect.Value // of ctx, as an interface: no conversion per call
+	done   []func()
+}
+
+// Input is where the arguments of f are decoded to, nil when nothing comes from the arguments.
+func (f *Func) Input() *Input { return f.input }
+
+// Outputs are the types of the results without the trailing error. The slice is the caller's.
+func (f *Func) Outputs() []reflect.Type { return slices.Clone(f.outputs) }
+
+// Call decodes args, the JSON object of the arguments, and calls the function.
+//
+// It returns the results without the trailing error. An *[ArgumentError] says that the arguments do not fit and the
+// function was not called; any other error is an injector's or the function's own, as it is. When the function
+// returns an error, the results beside it are returned too. Panics are the caller's to recover; what the
+// injectors gave is released first.
+func (f *Func) Call(ctx context.Context, args json.RawMessage) ([]reflect.Value, error) {
+	fr := f.frame()
+	defer f.release(fr)
+	if f.input != nil {
+		if err := f.input.Decode(ctx, args, fr.input); err != nil {
+			return nil, err
+		}
+	}
+	return f.run(ctx, fr)
+}
+
+// CallText is Call with arguments that are texts, the values of a URI template's variables or a prompt's
+// arguments: get returns the text of the named one and whether there is one.
+func (f *Func) CallText(ctx context.Context, get func(name string) (string, bool)) ([]reflect.Value, error) {
+	fr := f.frame()
+	defer f.release(fr)
+	if f.input != nil {
+		if err := f.input.DecodeText(ctx, get, fr.input); err != nil {
+			return nil, err
+		}
+	}
+	return f.run(ctx, fr)
+}
+
+// run binds the parameters and calls the function. Arguments were decoded before any injector runs, so that
+// a bad argument never opens a connection.
+func (f *Func) run(ctx context.Context, fr *frame) ([]reflect.Value, error) {
+	for i := range f.decoded {
+		p := &f.decoded[i]
+		fr.in[p.index] = p.pick(fr.input)
+	}
+	for i := range f.injected {
+		p := &f.injected[i]
+		if p.inject == nil {
+			fr.ctx = ctx
+			fr.in[p.index] = fr.ctxVal
+			continue
+		}
+		v, done, err := p.inject(ctx)
+		if done != nil {
+			fr.done = append(fr.done, done)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if fr.in[p.index], err = f.fit(p, v); err != nil {
+			return nil, err
+		}
+	}
+	out := f.fn.Call(fr.in)
+	if !f.fails {
+		return out, nil
+	}
+	last := len(out) - 1
+	if e := out[last]; !e.IsNil() {
+		return out[:last], e.Interface().(error)
+	}
+	return out[:last], nil
+}
+
+// fit makes what an injector gave acceptable to reflect's Call, which would panic.
+func (f *Func) fit(p *injectedParam, v reflect.Value) (reflect.Value, error) {
+	if !v.IsValid() {
+		return reflect.Zero(p.typ), nil
+	}
+	if t := v.Type(); t != p.typ && !t.AssignableTo(p.typ) {
+		return v, &Error{Site: f.site, Msg: fmt.Sprintf("parameter %d is a %s, but its provider gave a %s", p.index+1, p.typ, t)}
+	}
+	return v, nil
+}
+
+func (f *Func) frame() *frame {
+	fr, _ := f.frames.Get().(*frame)
+	if fr == nil {
+		fr = &frame{in: make([]reflect.Value, f.fn.Type().NumIn())}
+		fr.ctxVal = reflect.ValueOf(&fr.ctx).Elem()
+	}
+	if f.input != nil && !fr.input.IsValid() {
+		fr.input = reflect.New(f.input.Type()).Elem()
+	}
+	return fr
+}
+
+// release ends the call: what was given last is given back first, and nothing of this call stays in the pool.
+func (f *Func) release(fr *frame) {
+	defer func() {
+		clear(fr.in)
+		clear(fr.done)
+		fr.ctx = nil
+		fr.done = fr.done[:0]
+		switch {
+		case !fr.input.IsValid():
+		case f.reuse:
+			fr.input.SetZero()
+		default:
+			fr.input = reflect.Value{}
+		}
+		f.frames.Put(fr)
+	}()
+	runAll(fr.done)
+}
+
+// runAll calls the functions from the last to the first, all of them even if one panics.
+func runAll(done []func()) {
+	for _, d := range done {
+		defer d()
+	}
+}
+
+// String names the function for messages.
+func (f *Func) String() string {
+	return strings.TrimSpace(f.site + " " + f.fn.Type().String())
+}

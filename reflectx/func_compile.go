@@ -1,0 +1,344 @@
+package reflectx
+
+import (
+	"context"
+	"encoding"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+)
+
+var (
+	contextType         = reflect.TypeFor[context.Context]()
+	errorType           = reflect.TypeFor[error]()
+	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// Compile plans the calls of fn, which may be bound to a receiver.
+//
+// The parameters are told apart by their types, in any order: context.Context; the types o.Inject knows; and then
+// either one input struct (or a pointer to one) or plain parameters, whose names the params tag or o.Names
+// gives. A struct that is written as one value, such as time.Time, is a plain parameter. Any number of results is
+// fine; an error must be the last of them.
+//
+// What does not fit is returned as Errors, all of it.
+func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
+	if !fn.IsValid() || fn.Kind() != reflect.Func || fn.IsNil() {
+		return nil, Errors{{Site: o.Site, Msg: "there is no function to call"}}
+	}
+	c := planner{FuncOptions: o, f: &Func{fn: fn, site: o.Site}}
+	c.params(fn.Type())
+	c.results(fn.Type())
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	return c.f, nil
+}
+
+// A planner holds what is known while the parameters are walked.
+type planner struct {
+	FuncOptions
+	f    *Func
+	errs Errors
+
+	structs []int // indexes of the input structs
+	plain   []int // indexes of the plain parameters
+}
+
+func (c *planner) errorf(format string, args ...any) {
+	c.errs = append(c.errs, &Error{Site: c.Site, Msg: fmt.Sprintf(format, args...)})
+}
+
+// wrap takes over what NewInput or NewParams says.
+func (c *planner) wrap(err error) {
+	if many, ok := errors.AsType[Errors](err); ok {
+		c.errs = append(c.errs, many...)
+	} else if one, ok := errors.AsType[*Error](err); ok {
+		c.errs = append(c.errs, one)
+	} else {
+		c.errorf("%s", err)
+	}
+}
+
+func (c *planner) params(t reflect.Type) {
+	for i := range t.NumIn() {
+		c.param(i, t.In(i), t.IsVariadic() && i == t.NumIn()-1)
+	}
+	if len(c.errs) > 0 {
+		return
+	}
+	switch {
+	case len(c.structs) > 1:
+		a, b := c.structs[0], c.structs[1]
+		c.errorf("parameters %d (%s) and %d (%s) are both structs of arguments; there can be one, so put the fields of both into it%s",
+			a+1, t.In(a), b+1, t.In(b), c.given("; if one of them should not come from the arguments: "))
+	case len(c.structs) == 1 && len(c.plain) > 0:
+		a, b := c.structs[0], c.plain[0]
+		c.errorf("parameter %d (%s) is a struct of arguments, parameter %d (%s) a plain argument; write the one or the other: put %s into the struct as a field",
+			a+1, t.In(a), b+1, t.In(b), t.In(b))
+	case len(c.structs) == 1:
+		c.structInput(t, c.structs[0])
+	case len(c.plain) > 0:
+		c.plainInput(t)
+	case c.HasParams && strings.TrimSpace(c.Params) != "":
+		c.errorf("the params tag names %q, but no parameter takes an argument; remove the tag", c.Params)
+	case !c.HasParams && len(c.Names) > 0:
+		c.errorf("no parameter takes the %s %s; add %s", variables(len(c.Names)), quoteAll(c.Names), parameters(len(c.Names)))
+	}
+}
+
+// param finds out what the parameter is.
+func (c *planner) param(i int, t reflect.Type, variadic bool) {
+	if variadic {
+		c.errorf("parameter %d is variadic (...%s); take a slice, %s", i+1, t.Elem(), t)
+		return
+	}
+	if t == contextType {
+		c.f.injected = append(c.f.injected, injectedParam{index: i, typ: t})
+		return
+	}
+	if c.Inject != nil {
+		if inject, ok := c.Inject(t); ok && inject != nil {
+			c.f.injected = append(c.f.injected, injectedParam{index: i, typ: t, inject: inject})
+			return
+		}
+	}
+	switch what := unusable(t, map[reflect.Type]bool{}); {
+	case t.Kind() == reflect.Interface && t.NumMethod() > 0:
+		c.errorf("parameter %d is the interface %s, which neither an argument nor a provider can give; %s", i+1, t, c.given(""))
+	case what != "":
+		c.errorf("parameter %d (%s): %s cannot come from JSON; %s", i+1, t, what, c.given(""))
+	case !isInputStruct(t):
+		c.plain = append(c.plain, i)
+	case isOpaque(t):
+		c.errorf("parameter %d is a %s, a struct without exported fields, which neither an argument nor a provider can give; %s", i+1, t, c.given(""))
+	default:
+		c.structs = append(c.structs, i)
+	}
+}
+
+// given lists what can be injected.
+func (c *planner) given(prefix string) string {
+	return prefix + "given without arguments are " + strings.Join(append([]string{"context.Context"}, c.Injectable...), ", ")
+}
+
+// structInput plans a function whose arguments are the fields of a struct.
+func (c *planner) structInput(t reflect.Type, i int) {
+	st, pointer := t.In(i), false
+	if c.HasParams {
+		c.errorf("the params tag names plain parameters, but the arguments are the fields of %s; remove the tag", st)
+		return
+	}
+	if st.Kind() == reflect.Pointer {
+		st, pointer = st.Elem(), true
+	}
+	in, err := NewInput(c.Site, st, c.Input)
+	if err != nil {
+		c.wrap(err)
+		return
+	}
+	p := decodedParam{index: i, pick: func(v reflect.Value) reflect.Value { return v }}
+	if pointer {
+		p.pick = reflect.Value.Addr
+	}
+	c.f.input, c.f.decoded, c.f.reuse = in, []decodedParam{p}, !pointer
+}
+
+// plainInput plans a function whose arguments are parameters of their own.
+func (c *planner) plainInput(t reflect.Type) {
+	params, ok := c.names(t)
+	if !ok {
+		return
+	}
+	in, err := NewParams(c.Site, params, c.Input)
+	if err != nil {
+		c.wrap(err)
+		return
+	}
+	c.f.input, c.f.reuse = in, true
+	for n, i := range c.plain {
+		c.f.decoded = append(c.f.decoded, decodedParam{index: i, pick: func(v reflect.Value) reflect.Value { return v.Field(n) }})
+	}
+}
+
+// names matches the plain parameters with their names.
+func (c *planner) names(t reflect.Type) ([]Param, bool) {
+	before := len(c.errs)
+	var names []string
+	switch {
+	case c.HasParams && strings.TrimSpace(c.Params) != "":
+		names = strings.Split(c.Params, ",")
+	case c.HasParams:
+		c.errorf("the params tag is empty; name the %s there: %s", parameters(len(c.plain)), c.types(t))
+		return nil, false
+	case c.Names == nil:
+		c.errorf("the plain %s %s no name, since Go does not keep it; write the tag `params:%q` with your names, or take one struct",
+			parameters(len(c.plain))+" "+c.types(t), hasHave(len(c.plain)), exampleNames(len(c.plain)))
+		return nil, false
+	default:
+		names = c.Names
+	}
+	if len(names) != len(c.plain) {
+		c.errorf("there %s for the %s %s; name each one, in order", isAre(len(names), quoteAll(names)), parameters(len(c.plain)), c.types(t))
+		return nil, false
+	}
+	params := make([]Param, len(names))
+	seen := map[string]bool{}
+	for n, name := range names {
+		pt := t.In(c.plain[n])
+		p := Param{Name: strings.TrimSpace(name), Type: pt, Optional: pt.Kind() == reflect.Pointer}
+		if c.HasParams {
+			if cut, ok := strings.CutSuffix(p.Name, "?"); ok {
+				p.Name, p.Optional = strings.TrimSpace(cut), true
+			}
+		}
+		switch {
+		case p.Name == "":
+			c.errorf("the params tag %q has no name for the %s %s", c.Params, parameters(1), pt)
+		case strings.ContainsAny(p.Name, "?\"'`{}[]() \t\r\n"):
+			c.errorf("the params tag %q: %q is no name; write names with commas between, and a '?' after an optional one: %q", c.Params, p.Name, "a,b?")
+		case seen[p.Name]:
+			c.errorf("the name %q is listed twice for the parameters; give each its own", p.Name)
+		}
+		seen[p.Name] = true
+		params[n] = p
+	}
+	return params, len(c.errs) == before
+}
+
+// types lists the types of the plain parameters.
+func (c *planner) types(t reflect.Type) string {
+	list := make([]string, len(c.plain))
+	for n, i := range c.plain {
+		list[n] = t.In(i).String()
+	}
+	return "(" + strings.Join(list, ", ") + ")"
+}
+
+func (c *planner) results(t reflect.Type) {
+	n := t.NumOut()
+	for i := range n {
+		out := t.Out(i)
+		switch last := i == n-1; {
+		case out == errorType && last:
+			c.f.fails = true
+		case out == errorType && t.Out(n-1) == errorType:
+			c.errorf("results %d and %d are both errors; return one, the last (errors.Join makes one of several)", i+1, n)
+			return
+		case out == errorType:
+			c.errorf("result %d of %d is the error; it must be the last", i+1, n)
+			return
+		case last && (out.Kind() == reflect.Pointer || out.Kind() == reflect.Interface) && out.Implements(errorType):
+			// A nil *E that is stored in an error is an error that is not nil.
+			c.errorf("result %d is a %s; return it as an error", i+1, out)
+			return
+		default:
+			c.f.outputs = append(c.f.outputs, out)
+		}
+	}
+}
+
+// unusable says which part of t has no JSON form, "" when there is none. Fields of structs are not looked at: they
+// can be left out with a tag, which the input's own check knows.
+func unusable(t reflect.Type, seen map[reflect.Type]bool) string {
+	if seen[t] || t.Implements(textUnmarshalerType) || reflect.PointerTo(t).Implements(textUnmarshalerType) {
+		return ""
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Func:
+		return "a function"
+	case reflect.Chan:
+		return "a channel"
+	case reflect.Complex64, reflect.Complex128:
+		return "a complex number"
+	case reflect.UnsafePointer, reflect.Uintptr:
+		return "an address"
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return unusable(t.Elem(), seen)
+	case reflect.Map:
+		if what := unusable(t.Key(), seen); what != "" {
+			return what
+		}
+		return unusable(t.Elem(), seen)
+	}
+	return ""
+}
+
+// isInputStruct reports whether the fields of t, or of what t points to, are arguments. A struct that reads itself
+// from a text is one value.
+func isInputStruct(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct && t != reflect.TypeFor[url.URL]() && !reflect.PointerTo(t).Implements(textUnmarshalerType)
+}
+
+// isOpaque reports whether the struct t, or what t points to, has fields but none that an argument could set:
+// *sql.DB and its like, which somebody forgot to provide.
+func isOpaque(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	named := false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.IsExported() || f.Anonymous {
+			return false
+		}
+		named = named || f.Name != "_"
+	}
+	return named
+}
+
+func quoteAll(names []string) string {
+	q := make([]string, len(names))
+	for i, n := range names {
+		q[i] = fmt.Sprintf("%q", strings.TrimSpace(n))
+	}
+	return strings.Join(q, ", ")
+}
+
+func exampleNames(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("name%d", i+1)
+	}
+	if n == 1 {
+		names[0] = "name"
+	}
+	return strings.Join(names, ",")
+}
+
+func isAre(n int, list string) string {
+	switch n {
+	case 0:
+		return "is no name"
+	case 1:
+		return "is 1 name (" + list + ")"
+	}
+	return fmt.Sprintf("are %d names (%s)", n, list)
+}
+
+func parameters(n int) string {
+	if n == 1 {
+		return "parameter"
+	}
+	return "parameters"
+}
+
+func variables(n int) string {
+	if n == 1 {
+		return "variable"
+	}
+	return "variables"
+}
+
+func hasHave(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}

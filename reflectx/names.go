@@ -1,0 +1,169 @@
+package reflectx
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// initialisms are the words of capitals that are told apart where several stand together (URLID) or in the plural
+// (IDs). Any other run of capitals is one word.
+var initialisms = wordSet(`ACL API ASCII CPU CSS CSV DB DNS EOF GPU GUID HTML HTTP HTTPS ID IP JSON JWT LLM MCP OS PDF QPS
+	RAM RPC SDK SKU SLA SMTP SQL SSE SSH SVG TCP TLS TTL UDP UI UID URI URL UUID VM XML YAML`)
+
+// mixed are the words that capitals do not divide.
+var mixed = []string{"2D", "3D", "DevOps", "GitHub", "GitLab", "GraphQL", "IPv4", "IPv6", "JavaScript", "LinkedIn", "MySQL", "NoSQL",
+	"OAuth", "OpenAPI", "OpenID", "PostgreSQL", "TypeScript", "YouTube"}
+
+// small are the words that a title does not capitalize inside.
+var small = wordSet("a an and as at but by for from in into of on or per the to via with")
+
+func wordSet(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		set[w] = true
+	}
+	return set
+}
+
+// SnakeCase turns a Go name into the snake case that clients see: GetURLByID is get_url_by_id. Digits stay with the
+// letters before them (OAuth2Token is oauth2_token); a number of four digits or more is a word of its own
+// (List2024Reports is list_2024_reports).
+func SnakeCase(name string) string {
+	words := splitName(name)
+	for i, w := range words {
+		words[i] = strings.ToLower(w)
+	}
+	return strings.Join(words, "_")
+}
+
+// Title turns a Go name into words for people: GetURLByID is "Get URL by ID".
+func Title(name string) string {
+	words := splitName(name)
+	for i, w := range words {
+		lower := strings.ToLower(w)
+		switch inside := i > 0 && i < len(words)-1; {
+		case inside && small[lower]:
+			words[i] = lower
+		default:
+			r, size := utf8.DecodeRuneInString(w)
+			words[i] = string(unicode.ToUpper(r)) + w[size:]
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// splitName divides a Go name into its words, spelt as they are.
+func splitName(name string) []string {
+	var words []string
+	for name != "" {
+		if name[0] == '_' {
+			name = name[1:]
+			continue
+		}
+		n := wordLen(name)
+		words = append(words, name[:n])
+		name = name[n:]
+	}
+	return words
+}
+
+// wordLen is the length of the first word of name, which begins with no underscore.
+func wordLen(name string) int {
+	for _, w := range mixed {
+		if strings.HasPrefix(name, w) && !startsLower(name[len(w):]) {
+			return len(w) + digits(name[len(w):])
+		}
+	}
+	if n := longNumber(name); n > 0 {
+		return n
+	}
+	capitals := prefix(name, unicode.IsUpper)
+	n := capitals
+	switch rest := name[capitals:]; {
+	case runes(name[:capitals]) > 1 && isPlural(name[:capitals], rest):
+		return capitals + len("s")
+	case runes(name[:capitals]) > 1 && startsLower(rest):
+		// The last capital begins the next word: HTTPServer.
+		_, last := utf8.DecodeLastRuneInString(name[:capitals])
+		n -= last
+		return firstInitialism(name[:n])
+	case runes(name[:capitals]) > 1:
+		if first := firstInitialism(name[:n]); first < n {
+			return first
+		}
+	}
+	// Letters and the digits among and after them, up to a capital, a long number or a word that begins with a digit.
+	for n < len(name) {
+		rest := name[n:]
+		if n > 0 && (longNumber(rest) > 0 || strings.HasPrefix(rest, "2D") || strings.HasPrefix(rest, "3D")) {
+			break
+		}
+		r, size := utf8.DecodeRuneInString(rest)
+		if r == '_' || unicode.IsUpper(r) {
+			break
+		}
+		n += size
+	}
+	return n
+}
+
+// isPlural reports whether the s that rest begins with makes a plural of the capitals: IDs, URLsByName.
+func isPlural(capitals, rest string) bool {
+	return strings.HasPrefix(rest, "s") && !startsLower(rest[1:]) && firstInitialism(capitals) == len(capitals) && initialisms[capitals]
+}
+
+// firstInitialism is the length of the first of the initialisms that the capitals consist of, and the length of
+// all when they are one word.
+func firstInitialism(capitals string) int {
+	if initialisms[capitals] || !divides(capitals) {
+		return len(capitals)
+	}
+	for n := len(capitals) - 1; n > 1; n-- {
+		if initialisms[capitals[:n]] && divides(capitals[n:]) {
+			return n
+		}
+	}
+	return len(capitals)
+}
+
+// divides reports whether the capitals are initialisms one after the other. Names are short, so that trying is cheap.
+func divides(capitals string) bool {
+	if capitals == "" {
+		return true
+	}
+	if len(capitals) > 32 {
+		return false
+	}
+	for n := 2; n <= min(5, len(capitals)); n++ {
+		if initialisms[capitals[:n]] && divides(capitals[n:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// longNumber is the length of the number that name begins with, 0 when it has less than four digits.
+func longNumber(name string) int {
+	if n := digits(name); n >= 4 {
+		return n
+	}
+	return 0
+}
+
+func digits(s string) int { return prefix(s, unicode.IsDigit) }
+
+func startsLower(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsLower(r)
+}
+
+func runes(s string) int { return utf8.RuneCountInString(s) }
+
+// prefix is the length of the runes that s begins with and is true of.
+func prefix(s string, is func(rune) bool) int {
+	if i := strings.IndexFunc(s, func(r rune) bool { return !is(r) }); i >= 0 {
+		return i
+	}
+	return len(s)
+}

@@ -1,0 +1,193 @@
+package reflectx
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+// A Source finds words in source files. It is safe for concurrent use. Files are read when the first word of their
+// package is asked for, once, and never fail: where there is no source, there are no words.
+type Source struct {
+	open func(pkgPath string) *sourceDir // nil where there is none
+
+	mu     sync.Mutex
+	dirs   map[string]*sourceDir // by import path; nil where there is none. Guarded by mu.
+	places *places               // nil for embedded files
+}
+
+// SourceWords are the words of the source files on the disk that the program was built from, as under go run and
+// go test.
+//
+// A package is found by a file of it that became known through [Source.AddMethods] or [Source.AddFunc], or
+// else in the module of such a file or of the program: in it, its go.work and replace directives, its vendor directory
+// or the module cache. A build with -trimpath knows no directories; then the go.mod nearest to the working directory
+// counts, but only for a program that lies in that module or was started by go run or go test: a directory that
+// happens to be current must not put words into the mouth of a server.
+//
+// The standard library has no words here: they are for programmers.
+func SourceWords() *Source {
+	s := &Source{dirs: map[string]*sourceDir{}, places: newPlaces()}
+	s.open = func(pkgPath string) *sourceDir {
+		if dir := s.places.find(pkgPath); dir != "" {
+			return newSourceDir(os.DirFS(dir), ".")
+		}
+		return nil
+	}
+	return s
+}
+
+// EmbeddedWords are the words of source files that the program carries: fsys is the embed.FS of a //go:embed *.go in
+// the package pkgPath. Directories in it are the packages below. "" stands for the program's own package main.
+func EmbeddedWords(fsys fs.FS, pkgPath string) *Source {
+	s := &Source{dirs: map[string]*sourceDir{}}
+	s.open = func(asked string) *sourceDir {
+		rest, ok := within(asked, pkgPath)
+		if asked == "main" {
+			// The linker calls it so wherever it lies. Another package of that name is told apart by its clause.
+			rest, ok = "", true
+		}
+		if !ok {
+			if rest, ok = within(strings.TrimSuffix(asked, "_test"), pkgPath); !ok {
+				return nil
+			}
+		}
+		return newSourceDir(fsys, path.Join(".", rest))
+	}
+	return s
+}
+
+// within is the rest of an import path below the one of root.
+func within(pkgPath, root string) (rest string, ok bool) {
+	if pkgPath == root {
+		return "", true
+	}
+	return strings.CutPrefix(pkgPath, root+"/")
+}
+
+// AddMethods makes the files known that the methods were declared in.
+func (s *Source) AddMethods(methods []Method) {
+	for _, m := range methods {
+		s.Locate(m.Owner, m.File)
+	}
+}
+
+// AddFunc makes the file known that the function fn was declared in.
+func (s *Source) AddFunc(fn reflect.Value) {
+	if fn.Kind() != reflect.Func || fn.IsNil() {
+		return
+	}
+	f := runtime.FuncForPC(fn.Pointer())
+	if f == nil {
+		return
+	}
+	file, _ := f.FileLine(f.Entry())
+	pkg, _ := splitFuncName(f.Name())
+	s.addFile(pkg, file)
+}
+
+// Locate says that file, as runtime gives it, is one of the package that declares t.
+func (s *Source) Locate(t reflect.Type, file string) {
+	if t != nil {
+		s.addFile(t.PkgPath(), file)
+	}
+}
+
+func (s *Source) addFile(pkgPath, file string) {
+	if s.places == nil || pkgPath == "" || !strings.HasSuffix(file, ".go") {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.places.add(pkgPath, filepath.ToSlash(file)) {
+		for p, dir := range s.dirs {
+			if dir == nil {
+				delete(s.dirs, p) // what was not found may be now
+			}
+		}
+	}
+}
+
+// Type implements [Words].
+func (s *Source) Type(t reflect.Type) (text string) {
+	s.with(t, func(_ *sourcePackage, st *sourceType) { text = plain(st.doc) })
+	return text
+}
+
+// Method implements [Words]. For an interface type it returns the comment in the interface.
+func (s *Source) Method(t reflect.Type, method string) (text string) {
+	s.with(t, func(p *sourcePackage, st *sourceType) {
+		if t.Kind() == reflect.Interface {
+			text = plain(p.field(t, st, method))
+			return
+		}
+		text = plain(p.methods[baseName(t.Name())+"."+method])
+	})
+	return text
+}
+
+// Field implements [Words].
+func (s *Source) Field(t reflect.Type, field string) (text string) {
+	if t.Kind() == reflect.Struct {
+		s.with(t, func(p *sourcePackage, st *sourceType) { text = plain(p.field(t, st, field)) })
+	}
+	return text
+}
+
+// Enum implements [Words]. Constants that are not exported count only for a type that has no others.
+func (s *Source) Enum(t reflect.Type) (values []EnumValue) {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Interface, reflect.Func, reflect.Map, reflect.Slice, reflect.Array, reflect.Chan, reflect.Pointer:
+		return nil
+	}
+	s.with(t, func(p *sourcePackage, st *sourceType) {
+		if !st.local {
+			values = p.enum(t)
+		}
+	})
+	return values
+}
+
+// Position returns where the type t is declared, "" and 0 where the source is not found. For embedded files the
+// name is the one within the embed.FS.
+func (s *Source) Position(t reflect.Type) (file string, line int) {
+	dir := s.dir(t)
+	if dir == nil {
+		return "", 0
+	}
+	dir.with(t, func(_ *sourcePackage, st *sourceType) {
+		pos := dir.fset.Position(st.pos)
+		file, line = pos.Filename, pos.Line
+	})
+	if file != "" && s.places != nil {
+		file = filepath.Join(s.places.find(t.PkgPath()), filepath.FromSlash(file))
+	}
+	return file, line
+}
+
+func (s *Source) with(t reflect.Type, f func(*sourcePackage, *sourceType)) {
+	if dir := s.dir(t); dir != nil {
+		dir.with(t, f)
+	}
+}
+
+// dir is the directory of the package that declares t.
+func (s *Source) dir(t reflect.Type) *sourceDir {
+	pkgPath := t.PkgPath()
+	if pkgPath == "" || t.Name() == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir, ok := s.dirs[pkgPath]
+	if !ok {
+		dir = s.open(pkgPath)
+		s.dirs[pkgPath] = dir
+	}
+	return dir
+}

@@ -1,0 +1,231 @@
+package reflectx
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"reflect"
+	"strconv"
+)
+
+// A sourceConst is one constant of a package: its expression, not yet evaluated.
+type sourceConst struct {
+	name  string
+	typ   ast.Expr // as declared or repeated; nil where the expression says it
+	value ast.Expr
+	iota  int
+	doc   *ast.CommentGroup
+	busy  bool // being evaluated
+}
+
+// addConsts keeps the constants of a const declaration, in which a line without an expression repeats the one above.
+func (p *sourcePackage) addConsts(decl *ast.GenDecl) {
+	var typ ast.Expr
+	var values []ast.Expr
+	for i, spec := range decl.Specs {
+		vs, ok := spec.(*ast.ValueSpec)
+		if !ok {
+			continue
+		}
+		if vs.Type != nil || len(vs.Values) > 0 {
+			typ, values = vs.Type, vs.Values
+		}
+		doc := vs.Doc
+		if doc == nil {
+			doc = vs.Comment
+		}
+		if doc == nil && len(decl.Specs) == 1 {
+			doc = decl.Doc
+		}
+		for n, name := range vs.Names {
+			// One of each name: files for other systems may declare it again.
+			if name.Name == "_" || n >= len(values) || p.named[name.Name] != nil {
+				continue
+			}
+			c := &sourceConst{name: name.Name, typ: typ, value: values[n], iota: i, doc: doc}
+			p.consts = append(p.consts, c)
+			p.named[c.name] = c
+		}
+	}
+}
+
+// enum returns the constants of the named type t. Where one is exported, only exported ones count; where the value
+// of one cannot be told, there are none, since a list that lacks one would be wrong.
+func (p *sourcePackage) enum(t reflect.Type) []EnumValue {
+	name := baseName(t.Name())
+	var all []*sourceConst
+	exported := false
+	for _, c := range p.consts {
+		if p.typeOf(c, 0) == name {
+			all = append(all, c)
+			exported = exported || ast.IsExported(c.name)
+		}
+	}
+	var values []EnumValue
+	for _, c := range all {
+		if exported && !ast.IsExported(c.name) {
+			continue
+		}
+		value, ok := enumJSON(t, literal(t, p.eval(c.value, c.iota, 0)))
+		if !ok {
+			return nil
+		}
+		values = append(values, EnumValue{JSON: value, Text: plain(c.doc)})
+	}
+	return values
+}
+
+// maxConstDepth bounds expressions, which are others' and might be made to be deep.
+const maxConstDepth = 100
+
+// typeOf is the name of the type of a constant, "" when it has none or is of another package.
+func (p *sourcePackage) typeOf(c *sourceConst, depth int) string {
+	if c.typ != nil {
+		id, _ := c.typ.(*ast.Ident)
+		if id == nil {
+			return ""
+		}
+		return id.Name
+	}
+	return p.typeOfExpr(c.value, depth)
+}
+
+// typeOfExpr finds the type of an expression such as Color("red"), Red or Small << 1.
+func (p *sourcePackage) typeOfExpr(x ast.Expr, depth int) string {
+	if depth > maxConstDepth {
+		return ""
+	}
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return p.typeOfExpr(x.X, depth+1)
+	case *ast.UnaryExpr:
+		return p.typeOfExpr(x.X, depth+1)
+	case *ast.Ident:
+		if c := p.named[x.Name]; c != nil {
+			return p.typeOf(c, depth+1)
+		}
+	case *ast.CallExpr:
+		if id, ok := ast.Unparen(x.Fun).(*ast.Ident); ok && len(x.Args) == 1 && len(p.types[id.Name]) > 0 {
+			return id.Name
+		}
+	case *ast.BinaryExpr:
+		if isComparison(x.Op) {
+			return ""
+		}
+		if t := p.typeOfExpr(x.X, depth+1); t != "" || x.Op == token.SHL || x.Op == token.SHR {
+			return t
+		}
+		return p.typeOfExpr(x.Y, depth+1)
+	}
+	return ""
+}
+
+func isComparison(op token.Token) bool {
+	switch op {
+	case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
+		return true
+	}
+	return false
+}
+
+// eval evaluates literals, iota, constants of the package, conversions and operators. The rest is unknown.
+func (p *sourcePackage) eval(x ast.Expr, iota, depth int) (v constant.Value) {
+	unknown := constant.MakeUnknown()
+	if depth > maxConstDepth {
+		return unknown
+	}
+	// go/constant panics on operands that a compiler would refuse.
+	defer func() {
+		if recover() != nil {
+			v = unknown
+		}
+	}()
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return p.eval(x.X, iota, depth+1)
+	case *ast.BasicLit:
+		return constant.MakeFromLiteral(x.Value, x.Kind, 0)
+	case *ast.Ident:
+		return p.evalIdent(x.Name, iota, depth)
+	case *ast.CallExpr:
+		id, ok := ast.Unparen(x.Fun).(*ast.Ident)
+		if !ok || len(x.Args) != 1 {
+			return unknown
+		}
+		v := p.eval(x.Args[0], iota, depth+1)
+		if id.Name == "len" && v.Kind() == constant.String {
+			return constant.MakeInt64(int64(len(constant.StringVal(v))))
+		}
+		if len(p.types[id.Name]) > 0 || (basicTypes[id.Name] && (id.Name == "string") == (v.Kind() == constant.String)) {
+			return v
+		}
+	case *ast.UnaryExpr:
+		// The complement of an unsigned number depends on its width.
+		if x.Op != token.XOR {
+			return constant.UnaryOp(x.Op, p.eval(x.X, iota, depth+1), 0)
+		}
+	case *ast.BinaryExpr:
+		return evalBinary(x.Op, p.eval(x.X, iota, depth+1), p.eval(x.Y, iota, depth+1))
+	}
+	return unknown
+}
+
+func (p *sourcePackage) evalIdent(name string, iota, depth int) constant.Value {
+	if c := p.named[name]; c != nil {
+		if c.busy {
+			return constant.MakeUnknown()
+		}
+		c.busy = true
+		defer func() { c.busy = false }()
+		return p.eval(c.value, c.iota, depth+1)
+	}
+	switch name {
+	case "iota":
+		return constant.MakeInt64(int64(iota))
+	case "true", "false":
+		return constant.MakeBool(name == "true")
+	}
+	return constant.MakeUnknown()
+}
+
+func evalBinary(op token.Token, a, b constant.Value) constant.Value {
+	switch {
+	case op == token.SHL || op == token.SHR:
+		n, ok := constant.Uint64Val(constant.ToInt(b))
+		if !ok || n > 512 {
+			return constant.MakeUnknown()
+		}
+		return constant.Shift(constant.ToInt(a), op, uint(n))
+	case isComparison(op):
+		return constant.MakeBool(constant.Compare(a, op, b))
+	case op == token.QUO && a.Kind() == constant.Int && b.Kind() == constant.Int:
+		return constant.BinaryOp(a, token.QUO_ASSIGN, b) // integer division
+	}
+	return constant.BinaryOp(a, op, b)
+}
+
+var basicTypes = wordSet("string bool int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune float32 float64")
+
+// literal writes v as the Go literal that enumJSON reads, "" where it does not fit the kind of t.
+func literal(t reflect.Type, v constant.Value) string {
+	switch t.Kind() {
+	case reflect.String:
+		if v.Kind() == constant.String {
+			return strconv.Quote(constant.StringVal(v))
+		}
+	case reflect.Bool:
+		if v.Kind() == constant.Bool {
+			return v.ExactString()
+		}
+	case reflect.Float32, reflect.Float64:
+		if f := constant.ToFloat(v); f.Kind() == constant.Float || f.Kind() == constant.Int {
+			n, _ := constant.Float64Val(f)
+			return strconv.FormatFloat(n, 'g', -1, 64)
+		}
+	default:
+		if n := constant.ToInt(v); n.Kind() == constant.Int {
+			return n.ExactString()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,329 @@
+package reflectx
+
+import (
+	"go/ast"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// What one directory may hold before the rest of it is left unread: words are worth milliseconds, not more.
+const (
+	maxSourceFile = 4 << 20
+	maxSourceDir  = 32 << 20
+)
+
+// A sourceDir reads the Go files of one directory when the first word is asked for, and its test files when a type is
+// in none of the others.
+type sourceDir struct {
+	fsys fs.FS
+	name string // the directory within fsys
+
+	mu    sync.Mutex // guards what follows
+	read  bool
+	tests bool // the test files were read too
+	bytes int64
+	fset  *token.FileSet
+	pkgs  map[string]*sourcePackage // by package name
+}
+
+// A sourcePackage is what the files with one package clause declare.
+type sourcePackage struct {
+	types   map[string][]*sourceType // package-level ones first; a function may declare one of the same name
+	methods map[string]*ast.CommentGroup
+	consts  []*sourceConst
+	named   map[string]*sourceConst
+}
+
+// A sourceType is one type declaration.
+type sourceType struct {
+	doc    *ast.CommentGroup
+	local  bool // declared in a function
+	pos    token.Pos
+	names  []string                     // of the fields, in order
+	fields map[string]*ast.CommentGroup // or of the methods of an interface
+	base   string                       // the type of the same package that it is defined by
+}
+
+func newSourceDir(fsys fs.FS, name string) *sourceDir {
+	return &sourceDir{fsys: fsys, name: name, fset: token.NewFileSet(), pkgs: map[string]*sourcePackage{}}
+}
+
+// with calls f with the declaration of t and its package. It reports whether there is one.
+func (d *sourceDir) with(t reflect.Type, f func(*sourcePackage, *sourceType)) bool {
+	name, pkg := baseName(t.Name()), packageName(t)
+	if name == "" {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.read {
+		d.read = true
+		d.load(false)
+	}
+	p, st := d.find(t, pkg, name)
+	if st == nil && !d.tests {
+		d.tests = true
+		d.load(true)
+		p, st = d.find(t, pkg, name)
+	}
+	if st == nil {
+		return false
+	}
+	f(p, st)
+	return true
+}
+
+// packageName is the name in the package clause, which reflect puts before the name of a type.
+func packageName(t reflect.Type) string {
+	name, _, _ := strings.Cut(t.String(), ".")
+	return name
+}
+
+func (d *sourceDir) find(t reflect.Type, pkg, name string) (*sourcePackage, *sourceType) {
+	p := d.pkgs[pkg]
+	if p == nil {
+		return nil, nil
+	}
+	candidates := p.types[name]
+	for _, st := range candidates {
+		if st.describes(t) {
+			return p, st
+		}
+	}
+	return p, nil
+}
+
+// describes tells declarations of the same name apart, and those of a package from what changed since the program
+// was built: the fields are the same.
+func (st *sourceType) describes(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct || st.base != "" {
+		return true
+	}
+	if t.NumField() != len(st.names) {
+		return false
+	}
+	for i, name := range st.names {
+		if t.Field(i).Name != name {
+			return false
+		}
+	}
+	return true
+}
+
+// load reads the test files or the others. What cannot be read or parsed says nothing.
+func (d *sourceDir) load(tests bool) {
+	entries, err := fs.ReadDir(d.fsys, d.name)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") != tests {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil || info.Size() > maxSourceFile || d.bytes+info.Size() > maxSourceDir {
+			continue
+		}
+		full := path.Join(d.name, name)
+		src, err := fs.ReadFile(d.fsys, full)
+		if err != nil {
+			continue
+		}
+		d.bytes += int64(len(src))
+		// A file that does not parse whole still has the declarations before the fault.
+		file, _ := parser.ParseFile(d.fset, full, src, parser.ParseComments|parser.SkipObjectResolution)
+		if file != nil && file.Name != nil {
+			d.pkg(file.Name.Name).add(file)
+		}
+	}
+}
+
+func (d *sourceDir) pkg(name string) *sourcePackage {
+	p := d.pkgs[name]
+	if p == nil {
+		p = &sourcePackage{
+			types:   map[string][]*sourceType{},
+			methods: map[string]*ast.CommentGroup{},
+			named:   map[string]*sourceConst{},
+		}
+		d.pkgs[name] = p
+	}
+	return p
+}
+
+// add indexes the declarations of a file.
+func (p *sourcePackage) add(file *ast.File) {
+	var bodies []*ast.BlockStmt
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.GenDecl:
+			p.addGen(decl, false)
+		case *ast.FuncDecl:
+			if decl.Body != nil {
+				bodies = append(bodies, decl.Body)
+			}
+			if recv := receiver(decl); recv != "" {
+				key := recv + "." + decl.Name.Name
+				if p.methods[key] == nil {
+					p.methods[key] = decl.Doc
+				}
+			}
+		}
+	}
+	for _, body := range bodies {
+		ast.Inspect(body, func(n ast.Node) bool {
+			if decl, ok := n.(*ast.DeclStmt); ok {
+				p.addGen(decl.Decl.(*ast.GenDecl), true)
+			}
+			return true
+		})
+	}
+}
+
+func (p *sourcePackage) addGen(decl *ast.GenDecl, local bool) {
+	switch decl.Tok {
+	case token.TYPE:
+		for _, spec := range decl.Specs {
+			if ts, ok := spec.(*ast.TypeSpec); ok && !ts.Assign.IsValid() {
+				p.addType(decl, ts, local)
+			}
+		}
+	case token.CONST:
+		if !local {
+			p.addConsts(decl)
+		}
+	}
+}
+
+func (p *sourcePackage) addType(decl *ast.GenDecl, ts *ast.TypeSpec, local bool) {
+	st := &sourceType{doc: ts.Doc, pos: ts.Pos(), local: local, fields: map[string]*ast.CommentGroup{}}
+	if st.doc == nil && len(decl.Specs) == 1 {
+		st.doc = decl.Doc
+	}
+	if st.doc == nil {
+		st.doc = ts.Comment
+	}
+	switch typ := ast.Unparen(ts.Type).(type) {
+	case *ast.StructType:
+		st.addFields(typ.Fields)
+	case *ast.InterfaceType:
+		st.addFields(typ.Methods)
+	case *ast.Ident:
+		st.base = typ.Name
+	case *ast.IndexExpr, *ast.IndexListExpr:
+		st.base = typeName(typ)
+	}
+	name := ts.Name.Name
+	if local {
+		p.types[name] = append(p.types[name], st)
+		return
+	}
+	// Before those of functions in the files that were read earlier.
+	p.types[name] = slices.Insert(p.types[name], p.packageLevel(name), st)
+}
+
+// packageLevel counts the declarations of the name that no function made.
+func (p *sourcePackage) packageLevel(name string) int {
+	for i, st := range p.types[name] {
+		if st.local {
+			return i
+		}
+	}
+	return len(p.types[name])
+}
+
+func (st *sourceType) addFields(list *ast.FieldList) {
+	if list == nil {
+		return
+	}
+	for _, f := range list.List {
+		text := f.Doc
+		if text == nil {
+			text = f.Comment
+		}
+		names := f.Names
+		if len(names) == 0 {
+			names = []*ast.Ident{{Name: typeName(f.Type)}}
+		}
+		for _, n := range names {
+			st.names = append(st.names, n.Name)
+			if n.Name != "_" && n.Name != "" {
+				st.fields[n.Name] = text
+			}
+		}
+	}
+}
+
+// receiver is the name of the type that the method belongs to, "" for a function.
+func receiver(decl *ast.FuncDecl) string {
+	if decl.Recv == nil || len(decl.Recv.List) == 0 {
+		return ""
+	}
+	return typeName(decl.Recv.List[0].Type)
+}
+
+// typeName is the name of the type without pointer, package and type arguments: that of a receiver or an embedded
+// field.
+func typeName(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.ParenExpr:
+		return typeName(x.X)
+	case *ast.StarExpr:
+		return typeName(x.X)
+	case *ast.SelectorExpr:
+		return x.Sel.Name
+	case *ast.IndexExpr:
+		return typeName(x.X)
+	case *ast.IndexListExpr:
+		return typeName(x.X)
+	}
+	return ""
+}
+
+// field is the comment of a field or, for an interface, a method. A type that is defined by another one has its
+// fields, and so their words.
+func (p *sourcePackage) field(t reflect.Type, st *sourceType, name string) *ast.CommentGroup {
+	for range 8 { // type A B; type B A does not compile, but is no reason to hang
+		if c, ok := st.fields[name]; ok || st.base == "" {
+			return c
+		}
+		next := p.types[st.base]
+		i := slices.IndexFunc(next, func(st *sourceType) bool { return st.describes(t) })
+		if i < 0 {
+			return nil
+		}
+		st = next[i]
+	}
+	return nil
+}
+
+// plain turns a comment into text: what go doc would print, each paragraph on one line, without directives.
+func plain(group *ast.CommentGroup) string {
+	if group == nil {
+		return ""
+	}
+	kept := &ast.CommentGroup{}
+	for _, c := range group.List {
+		// Those with a colon are directives to the go/ast package too.
+		if !strings.HasPrefix(c.Text, "//nolint") {
+			kept.List = append(kept.List, c)
+		}
+	}
+	text := kept.Text()
+	if text == "" {
+		return ""
+	}
+	var parser comment.Parser
+	printer := comment.Printer{TextWidth: -1}
+	return strings.TrimSpace(string(printer.Text(parser.Parse(text))))
+}

@@ -1,0 +1,283 @@
+package reflectx
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+)
+
+// places knows, or finds out, in which directory the source of a package is.
+type places struct {
+	mu      sync.Mutex
+	dirs    map[string]string  // by import path: where a file of it was seen. Guarded by mu.
+	paths   map[string]string  // of the linker's "main" and the like, to the real import path. Guarded by mu.
+	modules map[string]*module // by directory; nil where there is no go.mod. Guarded by mu.
+	started bool               // the program's own modules are among them. Guarded by mu.
+	order   []*module          // the modules, as they were found. Guarded by mu.
+
+	// Of the program; tests replace them.
+	workDir    func() (string, error)
+	executable func() (string, error)
+	build      func() (*debug.BuildInfo, bool)
+	cache      string // the module cache, "" where unknown
+	goroot     string // the directory of the standard library's packages, "" where unknown
+}
+
+func newPlaces() *places {
+	return &places{
+		dirs: map[string]string{}, paths: map[string]string{}, modules: map[string]*module{},
+		workDir: os.Getwd, executable: os.Executable, build: debug.ReadBuildInfo,
+		cache: moduleCache(), goroot: standardLibrary(),
+	}
+}
+
+// moduleCache is where the go command keeps modules, as far as the environment says.
+func moduleCache() string {
+	if dir := os.Getenv("GOMODCACHE"); dir != "" {
+		return dir
+	}
+	if list := filepath.SplitList(os.Getenv("GOPATH")); len(list) > 0 && list[0] != "" {
+		return filepath.Join(list[0], "pkg", "mod")
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(home, "go", "pkg", "mod")
+	}
+	return ""
+}
+
+// standardLibrary is where the standard library was when the program was built.
+func standardLibrary() string {
+	f := runtime.FuncForPC(funcPC(strings.ToUpper))
+	if f == nil {
+		return ""
+	}
+	file, _ := f.FileLine(f.Entry())
+	root, ok := strings.CutSuffix(filepath.ToSlash(file), "strings/strings.go")
+	if !ok || root == "" {
+		return ""
+	}
+	return filepath.FromSlash(root)
+}
+
+// add says that file is one of the package. It reports whether that was news.
+func (p *places) add(pkgPath, file string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	dir := path.Dir(file)
+	if filepath.IsAbs(filepath.FromSlash(file)) {
+		dir = filepath.FromSlash(dir)
+		if p.dirs[pkgPath] != "" || !isDir(dir) {
+			return false
+		}
+		p.dirs[pkgPath] = dir
+		p.addModule(dir)
+		return true
+	}
+	// -trimpath: the import path, with the version where it is not the main module.
+	if p.paths[pkgPath] == dir {
+		return false
+	}
+	p.paths[pkgPath] = dir
+	return true
+}
+
+// find returns the directory of the package, "" when it is not found.
+func (p *places) find(pkgPath string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	dir := p.locate(pkgPath)
+	if dir == "" || p.goroot != "" && strings.HasPrefix(dir+string(filepath.Separator), p.goroot) {
+		return ""
+	}
+	return dir
+}
+
+func (p *places) locate(pkgPath string) string {
+	if dir := p.dirs[pkgPath]; dir != "" {
+		return dir
+	}
+	// The package of a test in the same directory.
+	base, isTest := strings.CutSuffix(pkgPath, "_test")
+	if isTest {
+		if dir := p.dirs[base]; dir != "" {
+			return dir
+		}
+	}
+	importPath := base
+	if trimmed, ok := p.paths[pkgPath]; ok {
+		// What -trimpath writes is the import path, but for the version.
+		if strings.Contains(trimmed, "@") {
+			return p.inCache(trimmed)
+		}
+		importPath = trimmed
+	} else if pkgPath == "main" {
+		if info, ok := p.build(); ok {
+			importPath = info.Path
+		}
+	}
+	p.start()
+	for _, m := range p.order {
+		if rest, ok := within(importPath, m.path); ok {
+			if dir := filepath.Join(m.dir, filepath.FromSlash(rest)); isDir(dir) {
+				return dir
+			}
+		}
+	}
+	for _, m := range p.order {
+		if dir := p.required(m, importPath); dir != "" {
+			return dir
+		}
+	}
+	return ""
+}
+
+// start looks for the program's own module, once.
+func (p *places) start() {
+	if p.started {
+		return
+	}
+	p.started = true
+	wd, err := p.workDir()
+	if err != nil {
+		return
+	}
+	root := upwards(wd, "go.mod")
+	work := upwards(wd, "go.work")
+	if work != "" && os.Getenv("GOWORK") != "off" && p.trusted(work) {
+		for _, use := range parseWork(filepath.Join(work, "go.work")) {
+			p.addModule(resolve(work, use))
+		}
+	}
+	if root != "" && p.trusted(root) {
+		p.addModule(root)
+	}
+}
+
+// trusted reports whether the program may take words from the module in dir: it lies there itself, or the go
+// command has just built it.
+func (p *places) trusted(dir string) bool {
+	exe, err := p.executable()
+	if err != nil {
+		return false
+	}
+	if real, err := filepath.EvalSymlinks(exe); err == nil {
+		exe = real
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	if rel, err := filepath.Rel(dir, exe); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return true
+	}
+	for _, elem := range strings.Split(filepath.ToSlash(exe), "/") {
+		if strings.HasPrefix(elem, "go-build") {
+			return true
+		}
+	}
+	return false
+}
+
+// addModule makes the module known that dir is in.
+func (p *places) addModule(dir string) {
+	root := upwards(dir, "go.mod")
+	if root == "" {
+		return
+	}
+	if _, ok := p.modules[root]; ok {
+		return
+	}
+	m := parseModule(root)
+	p.modules[root] = m
+	if m != nil {
+		p.order = append(p.order, m)
+	}
+}
+
+// required finds a package in what the module m requires.
+func (p *places) required(m *module, importPath string) string {
+	if dir := filepath.Join(m.dir, "vendor", filepath.FromSlash(importPath)); isDir(dir) {
+		return dir
+	}
+	// The longest module path that fits has the package.
+	best, rest := "", ""
+	for path := range m.require {
+		if r, ok := within(importPath, path); ok && len(path) > len(best) {
+			best, rest = path, r
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	if to, ok := m.replace[best]; ok {
+		if to.version == "" {
+			return existing(filepath.Join(resolve(m.dir, to.path), filepath.FromSlash(rest)))
+		}
+		return p.inCache(path.Join(to.path+"@"+to.version, rest))
+	}
+	version := m.require[best]
+	if info, ok := p.build(); ok {
+		for _, dep := range info.Deps {
+			if dep.Path == best && dep.Replace == nil {
+				version = dep.Version // what was built, where another module asks for more
+			}
+		}
+	}
+	return p.inCache(path.Join(best+"@"+version, rest))
+}
+
+// inCache is the directory of a package, "example.com/mod@v1.2.3/pkg", in the module cache.
+func (p *places) inCache(versioned string) string {
+	if p.cache == "" {
+		return ""
+	}
+	// Capitals are written as '!' and the small letter, for file systems that do not tell them apart.
+	var b strings.Builder
+	mod, rest, _ := strings.Cut(versioned, "@")
+	version, pkg, _ := strings.Cut(rest, "/")
+	for _, r := range mod + "@" + version {
+		if 'A' <= r && r <= 'Z' {
+			b.WriteByte('!')
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return existing(filepath.Join(p.cache, filepath.FromSlash(b.String()), filepath.FromSlash(pkg)))
+}
+
+// upwards is the nearest directory from dir up that has a file of the name, "" when there is none.
+func upwards(dir, name string) string {
+	for {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return ""
+		}
+		dir = parent
+	}
+}
+
+func resolve(base, dir string) string {
+	dir = filepath.FromSlash(dir)
+	if filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(base, dir)
+}
+
+func existing(dir string) string {
+	if isDir(dir) {
+		return dir
+	}
+	return ""
+}
+
+func isDir(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.IsDir()
+}

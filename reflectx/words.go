@@ -1,0 +1,187 @@
+package reflectx
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// FirstWords asks each of ws in turn and gives the first answer that is not empty. Nil ones are passed over.
+func FirstWords(ws ...Words) Words {
+	var some firstWords
+	for _, w := range ws {
+		if w != nil {
+			some = append(some, w)
+		}
+	}
+	return some
+}
+
+type firstWords []Words
+
+func (ws firstWords) Type(t reflect.Type) string {
+	return ws.first(func(w Words) string { return w.Type(t) })
+}
+
+func (ws firstWords) Method(t reflect.Type, method string) string {
+	return ws.first(func(w Words) string { return w.Method(t, method) })
+}
+
+func (ws firstWords) Field(t reflect.Type, field string) string {
+	return ws.first(func(w Words) string { return w.Field(t, field) })
+}
+
+func (ws firstWords) Enum(t reflect.Type) []EnumValue {
+	for _, w := range ws {
+		if values := w.Enum(t); len(values) > 0 {
+			return values
+		}
+	}
+	return nil
+}
+
+func (ws firstWords) first(ask func(Words) string) string {
+	for _, w := range ws {
+		if text := ask(w); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// registered are the words of generated files by import path.
+var registered struct {
+	mu       sync.RWMutex
+	packages map[string]map[string]string // guarded by mu; the inner maps never change
+}
+
+// RegisterWords keeps the words of the package pkgPath, for [RegisteredWords]. The init function of a generated file
+// calls it; several calls for one package add up, and the last one wins where they differ.
+//
+// The keys are, with names as Go spells them and without type parameters:
+//
+//	Notes              the type Notes
+//	Notes.Search       the method, or the field of the struct, Search of Notes
+//	Color#0            the first constant of the type Color, in source order; then Color#1 and so on
+//
+// The text of a constant is its value as a Go literal (a quoted string, a number, true or false), then, if
+// there is something to say, a space and its words: `"red" The color of blood.`
+func RegisterWords(pkgPath string, words map[string]string) {
+	registered.mu.Lock()
+	defer registered.mu.Unlock()
+	merged := make(map[string]string, len(words)+len(registered.packages[pkgPath]))
+	for k, v := range registered.packages[pkgPath] {
+		merged[k] = v
+	}
+	for k, v := range words {
+		merged[k] = v
+	}
+	if registered.packages == nil {
+		registered.packages = map[string]map[string]string{}
+	}
+	registered.packages[pkgPath] = merged
+}
+
+// RegisteredWords are the words that [RegisterWords] was given, also those that come later.
+func RegisteredWords() Words { return registeredWords{} }
+
+type registeredWords struct{}
+
+func (registeredWords) of(t reflect.Type) map[string]string {
+	registered.mu.RLock()
+	defer registered.mu.RUnlock()
+	return registered.packages[t.PkgPath()]
+}
+
+func (ws registeredWords) Type(t reflect.Type) string {
+	if t.Name() == "" {
+		return ""
+	}
+	return ws.of(t)[baseName(t.Name())]
+}
+
+func (ws registeredWords) Method(t reflect.Type, method string) string { return ws.member(t, method) }
+
+func (ws registeredWords) Field(t reflect.Type, field string) string { return ws.member(t, field) }
+
+func (ws registeredWords) member(t reflect.Type, name string) string {
+	if t.Name() == "" {
+		return ""
+	}
+	return ws.of(t)[baseName(t.Name())+"."+name]
+}
+
+func (ws registeredWords) Enum(t reflect.Type) []EnumValue {
+	if t.Name() == "" {
+		return nil
+	}
+	words := ws.of(t)
+	var values []EnumValue
+	for i := 0; ; i++ {
+		entry, ok := words[baseName(t.Name())+"#"+strconv.Itoa(i)]
+		if !ok {
+			return values
+		}
+		literal, text := cutLiteral(entry)
+		value, ok := enumJSON(t, literal)
+		if !ok {
+			return nil
+		}
+		values = append(values, EnumValue{JSON: value, Text: text})
+	}
+}
+
+// cutLiteral divides the text of a constant into its value and its words.
+func cutLiteral(entry string) (literal, text string) {
+	if quoted, err := strconv.QuotedPrefix(entry); err == nil {
+		return quoted, strings.TrimSpace(entry[len(quoted):])
+	}
+	literal, text, _ = strings.Cut(entry, " ")
+	return literal, strings.TrimSpace(text)
+}
+
+// enumJSON is the JSON of the constant of type t that the Go literal is, the way the type writes itself.
+func enumJSON(t reflect.Type, literal string) (value string, ok bool) {
+	v := reflect.New(t).Elem()
+	switch t.Kind() {
+	case reflect.String:
+		s, err := strconv.Unquote(literal)
+		if err != nil {
+			return "", false
+		}
+		v.SetString(s)
+	case reflect.Bool:
+		v.SetBool(literal == "true")
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n, err := strconv.ParseInt(literal, 0, t.Bits())
+		if err != nil {
+			return "", false
+		}
+		v.SetInt(n)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		n, err := strconv.ParseUint(literal, 0, t.Bits())
+		if err != nil {
+			return "", false
+		}
+		v.SetUint(n)
+	case reflect.Float32, reflect.Float64:
+		n, err := strconv.ParseFloat(literal, t.Bits())
+		if err != nil {
+			return "", false
+		}
+		v.SetFloat(n)
+	default:
+		return "", false
+	}
+	// The type's own MarshalText or MarshalJSON runs here, and words are not worth a panic.
+	defer func() {
+		if recover() != nil {
+			value, ok = "", false
+		}
+	}()
+	b, err := jsonx.Marshal(v.Interface())
+	return string(b), err == nil
+}
