@@ -1,0 +1,318 @@
+package streamable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/sse"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// How far the reply of an exchange is.
+type replyState int
+
+const (
+	replyOpen   replyState = iota // nothing was sent
+	replyStream                   // it is an event stream
+	replyLost                     // it was one; the client is gone, or was sent away
+	replyDone                     // the answer was sent; the writer must not be touched any more
+)
+
+// An exchange is one POST with a request, its notifications and its answer. It is the peer of that request.
+// What an event stream needs is made when the reply becomes one.
+type exchange struct {
+	post
+	call
+	s      *session // nil outside sessions
+	modern bool
+
+	mu      sync.Mutex
+	state   replyState
+	flush   func() error
+	rc      *http.ResponseController
+	st      *stream     // where a client can come back to; nil outside sessions
+	alive   *time.Timer // nil without keep-alive
+	unwatch func() bool // ends watching the connection; nil outside sessions
+	batch   *batch      // what the reply of a batch has so far; nil where it is none
+}
+
+// Session is the session of the request; nil outside sessions. It implements [transport.Peer].
+func (e *exchange) Session() *transport.Session {
+	if e.s == nil {
+		return nil
+	}
+	return e.s.Session
+}
+
+// Header holds the header fields of the POST.
+func (e *exchange) Header() transport.Header { return transport.Header(e.r.Header) }
+
+// Notify sends n on the reply, which becomes an event stream by it.
+func (e *exchange) Notify(ctx context.Context, n *jsonrpc.Request) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state == replyDone {
+		return transport.ErrClosed
+	}
+	if !e.become(ctx) {
+		return e.elsewhere(ctx, n)
+	}
+	return e.send(ctx, n)
+}
+
+// elsewhere sends n where the client may still see it: on the stream that it opened by GET.
+func (e *exchange) elsewhere(ctx context.Context, n *jsonrpc.Request) error {
+	if e.s == nil {
+		return nil
+	}
+	return e.s.Notify(ctx, n)
+}
+
+// Call asks the client on the reply, which becomes an event stream by it; the answer comes by another POST.
+func (e *exchange) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
+	if e.s == nil {
+		return nil, transport.ErrNoServerRequests
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	id, answer := e.s.ask()
+	defer e.s.forget(id)
+	named := *req
+	named.ID = id
+	if err := e.ask(ctx, &named); err != nil {
+		return nil, err
+	}
+	select {
+	case resp := <-answer:
+		return resp, nil
+	case <-e.s.done:
+		return nil, transport.ErrClosed
+	case <-ctx.Done():
+		e.withdraw(id)
+		return nil, ctx.Err()
+	}
+}
+
+// ask sends a request of the server, on the reply or where the client listens.
+func (e *exchange) ask(ctx context.Context, req *jsonrpc.Request) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.state == replyDone:
+		return transport.ErrClosed
+	case e.become(ctx):
+		return e.send(ctx, req)
+	case e.s.out.listening():
+		return e.s.Notify(ctx, req)
+	default:
+		return transport.ErrNoServerRequests
+	}
+}
+
+// withdraw tells the client that nobody waits for its answer any more.
+func (e *exchange) withdraw(id jsonrpc.ID) {
+	n, err := jsonrpc.NewRequest(jsonrpc.ID{}, protocol.NotificationCancelled, struct {
+		RequestID json.RawMessage `json:"requestId"`
+		Reason    string          `json:"reason"`
+	}{json.RawMessage(id.String()), "the server no longer waits for the answer"})
+	if err != nil {
+		return
+	}
+	_ = e.ask(context.Background(), n) // a client that is gone need not be told
+}
+
+// become makes the reply an event stream unless it is one. It reports false where it cannot be.
+// The caller holds mu.
+func (e *exchange) become(ctx context.Context) bool {
+	if e.state != replyOpen {
+		return true
+	}
+	if e.h.opts.JSONOnly {
+		return false
+	}
+	if !e.acceptStream {
+		e.h.sayPlain(e.r, "the client does not accept text/event-stream")
+		return false
+	}
+	if e.flush == nil {
+		if e.flush = flusher(e.w); e.flush == nil {
+			e.h.sayPlain(e.r, "the response writer cannot flush; is there a middleware that buffers?")
+			return false
+		}
+	}
+	e.rc = http.NewResponseController(e.w)
+	e.state = replyStream
+	header := e.w.Header()
+	header["Content-Type"] = contentTypeStream
+	header["Cache-Control"] = noStore
+	header["X-Accel-Buffering"] = noBuffering
+	e.w.WriteHeader(http.StatusOK)
+	if e.s != nil {
+		e.st = e.s.out.create()
+		// Runs at most once, when the connection ends; finish stops it.
+		e.unwatch = context.AfterFunc(e.r.Context(), e.disconnected)
+		if e.s.canPoll() {
+			id := appendEventID(nil, e.st, 0)
+			e.write(sse.AppendPriming(nil, string(id), e.h.opts.Retry))
+		}
+	}
+	if e.h.opts.KeepAlive > 0 && e.state == replyStream {
+		// Runs each time the stream was silent; finish and lose stop it.
+		e.alive = time.AfterFunc(e.h.opts.KeepAlive, e.keepAlive)
+	}
+	return true
+}
+
+// send puts a notification or a request on the stream. The caller holds mu.
+func (e *exchange) send(ctx context.Context, req *jsonrpc.Request) error {
+	if e.st == nil {
+		buf := getBuffer()
+		defer putBuffer(buf)
+		body := getBuffer()
+		defer putBuffer(body)
+		*body = jsonrpc.AppendRequest(*body, req)
+		*buf = sse.AppendEvent(*buf, "", *body)
+		e.write(*buf)
+		return nil
+	}
+	return e.sendStored(ctx, jsonrpc.AppendRequest(nil, req), false)
+}
+
+// sendStored keeps data for a client that comes back, then writes it. The caller holds mu.
+func (e *exchange) sendStored(ctx context.Context, data []byte, answer bool) error {
+	seq, err := e.s.out.append(ctx, e.st, data, answer)
+	if err != nil && e.state != replyStream {
+		return err
+	}
+	var id []byte
+	if err == nil {
+		id = appendEventID(nil, e.st, seq)
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	*buf = sse.AppendEvent(*buf, string(id), data)
+	e.write(*buf)
+	return nil
+}
+
+// write sends frame at once, if there is still somebody to send it to. The caller holds mu.
+func (e *exchange) write(frame []byte) {
+	if e.state != replyStream || e.gone() {
+		return
+	}
+	_ = e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, err := e.w.Write(frame)
+	if err == nil {
+		err = e.flush()
+	}
+	if err != nil {
+		e.lose()
+		return
+	}
+	if e.alive != nil {
+		e.alive.Reset(e.h.opts.KeepAlive)
+	}
+}
+
+// gone reports whether the client closed the connection of a modern request: nothing more may be sent then.
+func (e *exchange) gone() bool {
+	return e.modern && errors.Is(e.r.Context().Err(), context.Canceled)
+}
+
+// lose gives the connection up; what is sent from now on waits for the client to come back, if it can.
+// The caller holds mu.
+func (e *exchange) lose() {
+	e.detach()
+	if e.s == nil {
+		return // the request ends with its connection, and the connection with the request
+	}
+	if conn, err := e.hijack(); err == nil {
+		_ = conn.Close()
+	}
+}
+
+// detach takes the stream off the connection. The caller holds mu.
+func (e *exchange) detach() {
+	e.state = replyLost
+	if e.alive != nil {
+		e.alive.Stop()
+	}
+	if e.st != nil {
+		e.s.out.free(e.st)
+	}
+}
+
+// hijack takes the connection out of the hands of net/http where that leaves nobody behind who still
+// wants to write on it. The caller holds mu.
+func (e *exchange) hijack() (io.Closer, error) {
+	if e.r.ProtoMajor != 1 || e.w.Header().Get("Content-Encoding") != "" {
+		return nil, errors.ErrUnsupported
+	}
+	conn, _, err := e.rc.Hijack()
+	if err != nil {
+		return nil, errors.ErrUnsupported
+	}
+	return conn, nil
+}
+
+// disconnected runs when the connection of a session's request ended.
+func (e *exchange) disconnected() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	// A deadline is the program's own; the client is still there.
+	if e.state == replyStream && errors.Is(e.r.Context().Err(), context.Canceled) {
+		e.detach()
+	}
+}
+
+// keepAlive runs when the stream was silent for a while.
+func (e *exchange) keepAlive() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state == replyStream {
+		e.write([]byte(sse.KeepAlive))
+	}
+}
+
+// CloseStream ends the reply while the method goes on; the client comes back for the rest by GET. It
+// implements [transport.StreamCloser]. Over HTTP/2, where a reply cannot end before its handler does, and for
+// clients before 2025-11-25 the error is [errors.ErrUnsupported].
+func (e *exchange) CloseStream(retry time.Duration) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.state == replyDone:
+		return transport.ErrClosed
+	case e.state == replyLost:
+		return nil
+	case e.s == nil || !e.s.canPoll() || e.batch != nil || e.r.ProtoMajor != 1 || !e.become(context.Background()):
+		return errors.ErrUnsupported
+	}
+	e.write(sse.AppendRetry(nil, retry))
+	if e.state != replyStream {
+		return nil
+	}
+	if e.w.Header().Get("Content-Encoding") != "" {
+		return errors.ErrUnsupported // a compressor would be cut off in the middle
+	}
+	conn, _, err := e.rc.Hijack()
+	if err != nil {
+		return errors.ErrUnsupported
+	}
+	e.detach()
+	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if e.r.ProtoMinor > 0 {
+		// The last chunk (RFC 9112, section 7.1): the reply is complete, not broken.
+		_, _ = io.WriteString(conn, "0\r\n\r\n")
+	}
+	_ = conn.Close()
+	return nil
+}

@@ -1,0 +1,209 @@
+package streamable
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/sse"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+)
+
+// serveGet opens the stream of what a server says outside any request, or one whose connection broke.
+func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
+	if h.opts.Stateless || h.opts.JSONOnly || modernHeader(r.Header) {
+		h.methodNotAllowed(w, r)
+		return
+	}
+	if _, stream := accepts(r.Header); !stream || len(r.Header["Accept"]) == 0 {
+		refuse(http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list text/event-stream").write(w)
+		return
+	}
+	s, refusal := h.session(r)
+	if refusal != nil {
+		refusal.write(w)
+		return
+	}
+	defer h.sessions.release(s)
+	flush := flusher(w)
+	if flush == nil {
+		h.sayPlain(r, "the response writer cannot flush; is there a middleware that buffers?")
+		h.methodNotAllowed(w, r)
+		return
+	}
+	l := &listener{h: h, w: w, r: r, s: s, flush: flush, rc: http.NewResponseController(w)}
+	if refusal := l.open(); refusal != nil {
+		refusal.write(w)
+		return
+	}
+	defer s.out.free(l.st)
+	l.begin()
+	l.run()
+	if !l.broken {
+		clearWriteDeadline(l.rc, r)
+	}
+}
+
+// A listener is the GET that writes a stream of a session. It reads the event store from where
+// the client is, so that a slow client holds up nobody: when the store has forgotten what it still needs it is cut off.
+type listener struct {
+	h     *Handler
+	w     http.ResponseWriter
+	r     *http.Request
+	s     *session
+	flush func() error
+	rc    *http.ResponseController
+
+	st     *stream
+	wake   chan struct{}
+	seq    uint64 // of the message written last
+	fresh  bool   // the client has not seen this stream before
+	broken bool   // the client is gone
+}
+
+// open finds the stream and takes it, or says why not.
+func (l *listener) open() *refusal {
+	o := &l.s.out
+	wait := time.Duration(0)
+	if last := field(l.r.Header, headerLastEventID); last != "" {
+		st, seq, err := o.find(last)
+		if err != nil {
+			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: %v", err)
+		}
+		l.st, l.seq, wait = st, seq, resumeWait
+	} else {
+		l.st, l.seq, l.fresh = o.standalone, o.unsent(o.standalone), true
+	}
+	if !l.take(wait) {
+		return refuse(http.StatusConflict, jsonrpc.CodeInvalidRequest, "the stream is open on another connection")
+	}
+	if _, done := o.state(l.st); done {
+		events, err := l.after()
+		if err != nil || len(events) == 0 {
+			o.free(l.st)
+			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: nothing is left of that stream; send the request again")
+		}
+	}
+	return nil
+}
+
+// take makes l the one who writes its stream. The connection that had it before may be dead without
+// the server knowing yet: a client that comes back waits for a moment.
+func (l *listener) take(wait time.Duration) bool {
+	var patience <-chan time.Time
+	for {
+		wake, freed := l.s.out.take(l.st)
+		if freed == nil {
+			l.wake = wake
+			return true
+		}
+		if wait == 0 {
+			return false
+		}
+		if patience == nil {
+			patience = time.After(wait)
+		}
+		select {
+		case <-freed:
+		case <-patience:
+			return false
+		case <-l.r.Context().Done():
+			return false
+		case <-l.s.done:
+			return false
+		case <-l.h.closing:
+			return false
+		}
+	}
+}
+
+// begin sends the head of the reply, and with it the event that lets the client come back.
+func (l *listener) begin() {
+	header := l.w.Header()
+	header["Content-Type"] = contentTypeStream
+	header["Cache-Control"] = noStore
+	header["X-Accel-Buffering"] = noBuffering
+	l.w.WriteHeader(http.StatusOK)
+	var head []byte
+	if l.fresh && l.s.canPoll() {
+		head = sse.AppendPriming(nil, string(appendEventID(nil, l.st, l.seq)), l.h.opts.Retry)
+	}
+	l.write(head)
+}
+
+// run writes the stream until it ends, the client is gone, or the server wants it to end.
+func (l *listener) run() {
+	idle := time.NewTimer(max(l.h.opts.KeepAlive, 0))
+	if l.h.opts.KeepAlive < 0 {
+		idle.Stop()
+	}
+	defer idle.Stop()
+	live := false
+	for !l.broken {
+		// Read before the messages: what is appended after it wakes us again.
+		_, done := l.s.out.state(l.st)
+		if !l.writeNew(live) || done {
+			return
+		}
+		live = true
+		if l.h.opts.KeepAlive > 0 {
+			idle.Reset(l.h.opts.KeepAlive)
+		}
+		select {
+		case <-l.wake:
+		case <-idle.C:
+			l.write([]byte(sse.KeepAlive))
+		case <-l.r.Context().Done():
+			l.broken = true
+		case <-l.s.done:
+			return
+		case <-l.h.closing:
+			return
+		}
+	}
+}
+
+// writeNew writes what was appended since the last time. It reports false when the stream cannot go on.
+func (l *listener) writeNew(live bool) bool {
+	events, err := l.after()
+	if err != nil {
+		l.h.opts.Logger.ErrorContext(l.r.Context(), "streamable: event store failed", "err", err)
+		return false
+	}
+	if len(events) == 0 {
+		return true
+	}
+	// A client that comes back gets what is left; one that listens must not miss anything unawares.
+	if live && events[0].Seq != l.seq+1 {
+		l.h.opts.Logger.WarnContext(l.r.Context(), "streamable: client reads too slowly; its stream is cut")
+		return false
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	var id []byte
+	for _, ev := range events {
+		id = appendEventID(id[:0], l.st, ev.Seq)
+		*buf = sse.AppendEvent((*buf)[:0], string(id), ev.Data)
+		if !l.write(*buf) {
+			return false
+		}
+		l.seq = ev.Seq
+		l.s.out.wrote(l.st, ev.Seq)
+	}
+	return true
+}
+
+func (l *listener) after() ([]Event, error) {
+	return l.h.opts.EventStore.After(context.WithoutCancel(l.r.Context()), l.s.ID(), l.st.name, l.seq)
+}
+
+// write sends frame at once. It reports whether the client is still there.
+func (l *listener) write(frame []byte) bool {
+	_ = l.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, err := l.w.Write(frame)
+	if err == nil {
+		err = l.flush()
+	}
+	l.broken = err != nil
+	return err == nil
+}

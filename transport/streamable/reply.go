@@ -1,0 +1,206 @@
+package streamable
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+)
+
+// Shared by all replies; net/http and middleware replace header values and never write into them.
+var (
+	contentTypeJSON   = []string{"application/json"}
+	contentTypeStream = []string{"text/event-stream"}
+	noStore           = []string{"no-store"}
+	noBuffering       = []string{"no"}
+)
+
+// largeReply is the size from which a reply may not fit into the buffers of the connection, so that
+// writing it may wait for the client.
+const largeReply = 32 << 10
+
+// maxPooled is the largest buffer that is kept for later replies.
+const maxPooled = 1 << 20
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
+
+func putBuffer(b *[]byte) {
+	if cap(*b) <= maxPooled {
+		*b = (*b)[:0]
+		buffers.Put(b)
+	}
+}
+
+// A refusal is an answer of the binding itself.
+type refusal struct {
+	status int
+	err    *jsonrpc.Error
+}
+
+func refuse(status, code int, format string, args ...any) *refusal {
+	return &refusal{status, jsonrpc.Errorf(code, format, args...)}
+}
+
+func invalidRequest(format string, args ...any) *jsonrpc.Error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, format, args...)
+}
+
+func (f *refusal) write(w http.ResponseWriter) { f.writeTo(w, jsonrpc.ID{}) }
+
+func (f *refusal) writeTo(w http.ResponseWriter, id jsonrpc.ID) {
+	writeBad(w, &jsonrpc.Response{ID: id, Error: f.err, HTTPStatus: f.status})
+}
+
+func writeError(w http.ResponseWriter, status int, err *jsonrpc.Error) {
+	writeBad(w, &jsonrpc.Response{Error: err, HTTPStatus: status})
+}
+
+// writeBad writes a response that says what is wrong with the request.
+func writeBad(w http.ResponseWriter, resp *jsonrpc.Response) {
+	status := resp.HTTPStatus
+	if status == 0 {
+		status = http.StatusBadRequest
+	}
+	buf := getBuffer()
+	*buf = jsonrpc.AppendResponse(*buf, resp)
+	_ = writeBody(w, status, *buf)
+	putBuffer(buf)
+}
+
+// writeBody writes a JSON reply in one go.
+func writeBody(w http.ResponseWriter, status int, body []byte) error {
+	header := w.Header()
+	header["Content-Type"] = contentTypeJSON
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(status)
+	_, err := w.Write(body)
+	return err
+}
+
+// writeReply writes resp as the JSON reply to r.
+func writeReply(w http.ResponseWriter, r *http.Request, resp *jsonrpc.Response) {
+	status := resp.HTTPStatus
+	if status == 0 {
+		status = http.StatusOK
+	}
+	if resp.Stream != nil {
+		writeStreamed(w, r, status, resp)
+		return
+	}
+	buf := getBuffer()
+	*buf = jsonrpc.AppendResponse(*buf, resp)
+	writeTimed(w, r, status, *buf)
+	putBuffer(buf)
+}
+
+// writeTimed writes a JSON reply that the client has to read in time. The deadline of a server with a
+// WriteTimeout began when the request came, and the method may have taken longer.
+func writeTimed(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+	timeout := server != nil && server.WriteTimeout > 0
+	if !timeout && len(body) < largeReply {
+		_ = writeBody(w, status, body)
+		return
+	}
+	rc := http.NewResponseController(w)
+	set := rc.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil
+	_ = writeBody(w, status, body)
+	if flush := flusher(w); set && flush != nil && !timeout {
+		// The connection may carry other requests, of handlers that know nothing of deadlines.
+		if flush() == nil {
+			_ = rc.SetWriteDeadline(time.Time{})
+		}
+	}
+}
+
+// writeStreamed writes a JSON reply of unknown length. When it breaks off the connection does so
+// too: what was sent must not look complete.
+func writeStreamed(w http.ResponseWriter, r *http.Request, status int, resp *jsonrpc.Response) {
+	w.Header()["Content-Type"] = contentTypeJSON
+	rc := http.NewResponseController(w)
+	out := &timedWriter{w: w, rc: rc, status: status}
+	if err := jsonrpc.WriteResponse(out, resp); err != nil {
+		if !out.begun {
+			refuse(http.StatusInternalServerError, jsonrpc.CodeInternalError, "internal error").writeTo(w, resp.ID)
+			return
+		}
+		panic(http.ErrAbortHandler)
+	}
+	if flush := flusher(w); flush != nil && flush() == nil {
+		clearWriteDeadline(rc, r)
+	}
+}
+
+// clearWriteDeadline takes back the deadline of the last write, unless the server sets its own anew.
+func clearWriteDeadline(rc *http.ResponseController, r *http.Request) {
+	if server, _ := r.Context().Value(http.ServerContextKey).(*http.Server); server == nil || server.WriteTimeout <= 0 {
+		_ = rc.SetWriteDeadline(time.Time{})
+	}
+}
+
+// A timedWriter gives every write the same time.
+type timedWriter struct {
+	w      io.Writer
+	rc     *http.ResponseController
+	status int
+	begun  bool
+}
+
+func (t *timedWriter) Write(p []byte) (int, error) {
+	if !t.begun {
+		t.begun = true
+		if w, ok := t.w.(http.ResponseWriter); ok && t.status != 0 {
+			w.WriteHeader(t.status)
+		}
+	}
+	_ = t.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	return t.w.Write(p)
+}
+
+// flusher returns what sends on the bytes written to w so far, and nil where they cannot be.
+//
+// Writers wrap each other, and some that have a Flush method panic where the one below has none
+// (echo.Response does): the innermost decides. It is also the one that knows whether writing failed.
+func flusher(w http.ResponseWriter) func() error {
+	inner := w
+	for {
+		wrapper, ok := inner.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		below := wrapper.Unwrap()
+		if below == nil {
+			return nil
+		}
+		inner = below
+	}
+	last := flushMethod(inner)
+	if last == nil {
+		return nil
+	}
+	first := flushMethod(w)
+	if inner == w || first == nil {
+		return http.NewResponseController(w).Flush
+	}
+	return func() error {
+		if err := first(); err != nil {
+			return err
+		}
+		return last()
+	}
+}
+
+func flushMethod(w http.ResponseWriter) func() error {
+	switch f := w.(type) {
+	case interface{ FlushError() error }:
+		return f.FlushError
+	case http.Flusher:
+		return func() error { f.Flush(); return nil }
+	}
+	return nil
+}

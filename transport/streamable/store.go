@@ -1,0 +1,180 @@
+package streamable
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// An EventStore keeps the messages of the streams of legacy sessions, so that a client whose connection broke
+// can come back for those it missed.
+//
+// The messages of one stream are appended one after the other, with numbers that grow by one. A store may
+// forget old messages whenever it likes: the client then misses them. It must be safe for concurrent use and
+// should answer fast, since methods wait while what they send is appended.
+type EventStore interface {
+	// Append keeps message number seq of a stream. It may keep data itself, which is not changed any more.
+	// The error is [ErrTooLarge] when the store could never keep a message of that size.
+	Append(ctx context.Context, session, stream string, seq uint64, data []byte) error
+
+	// After returns the messages of a stream with numbers larger than seq, in order, as many as are still
+	// there. A stream that is not known has none.
+	After(ctx context.Context, session, stream string, seq uint64) ([]Event, error)
+
+	// Forget drops everything of a session that ended.
+	Forget(ctx context.Context, session string) error
+}
+
+// An Event is one message that an [EventStore] keeps.
+type Event struct {
+	Seq  uint64
+	Data []byte // JSON; must not be changed
+}
+
+// ErrTooLarge says that a message is larger than an event store keeps.
+var ErrTooLarge = errors.New("streamable: message is too large for the event store")
+
+// MemoryLimits bound what [NewMemoryStore] keeps. The oldest messages go first.
+type MemoryLimits struct {
+	SessionBytes  int // of one session; zero means 4 MiB
+	SessionEvents int // of one session; zero means 1000
+	TotalBytes    int // of all sessions; zero means 64 MiB
+}
+
+// eventOverhead is what an event costs besides its data, roughly.
+const eventOverhead = 100
+
+// NewMemoryStore returns a store that keeps messages in memory within limits.
+func NewMemoryStore(limits MemoryLimits) EventStore {
+	if limits.SessionBytes <= 0 {
+		limits.SessionBytes = 4 << 20
+	}
+	if limits.SessionEvents <= 0 {
+		limits.SessionEvents = 1000
+	}
+	if limits.TotalBytes <= 0 {
+		limits.TotalBytes = 64 << 20
+	}
+	limits.SessionBytes = min(limits.SessionBytes, limits.TotalBytes)
+	return &memoryStore{limits: limits, sessions: make(map[string]*sessionEvents)}
+}
+
+type memoryStore struct {
+	limits MemoryLimits
+
+	mu       sync.Mutex
+	sessions map[string]*sessionEvents
+	oldest   *sessionEvents // the one that was appended to longest ago; a ring through newest
+	newest   *sessionEvents
+	bytes    int
+}
+
+// sessionEvents are the messages of one session in the order they came.
+type sessionEvents struct {
+	name   string
+	events []storedEvent
+	bytes  int
+
+	older, newer *sessionEvents
+}
+
+type storedEvent struct {
+	stream string
+	Event
+}
+
+func (e *storedEvent) size() int { return len(e.Data) + eventOverhead }
+
+func (m *memoryStore) Append(_ context.Context, session, stream string, seq uint64, data []byte) error {
+	event := storedEvent{stream, Event{seq, data}}
+	if event.size() > m.limits.SessionBytes {
+		return ErrTooLarge
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sessions[session]
+	if s == nil {
+		s = &sessionEvents{name: session}
+		m.sessions[session] = s
+	} else {
+		m.unlink(s)
+	}
+	m.link(s)
+	s.events = append(s.events, event)
+	s.bytes += event.size()
+	m.bytes += event.size()
+	for s.bytes > m.limits.SessionBytes || len(s.events) > m.limits.SessionEvents {
+		m.dropFirst(s)
+	}
+	for m.bytes > m.limits.TotalBytes {
+		m.dropFirst(m.oldest)
+	}
+	return nil
+}
+
+func (m *memoryStore) After(_ context.Context, session, stream string, seq uint64) ([]Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sessions[session]
+	if s == nil {
+		return nil, nil
+	}
+	var found []Event
+	for i := range s.events {
+		if e := &s.events[i]; e.stream == stream && e.Seq > seq {
+			found = append(found, e.Event)
+		}
+	}
+	return found, nil
+}
+
+func (m *memoryStore) Forget(_ context.Context, session string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.sessions[session]; s != nil {
+		m.bytes -= s.bytes
+		m.remove(s)
+	}
+	return nil
+}
+
+// dropFirst drops the oldest message of s, and s itself with its last one.
+func (m *memoryStore) dropFirst(s *sessionEvents) {
+	size := s.events[0].size()
+	s.bytes -= size
+	m.bytes -= size
+	s.events[0] = storedEvent{}
+	s.events = s.events[1:]
+	if len(s.events) == 0 {
+		m.remove(s)
+	}
+}
+
+func (m *memoryStore) remove(s *sessionEvents) {
+	m.unlink(s)
+	delete(m.sessions, s.name)
+}
+
+func (m *memoryStore) link(s *sessionEvents) {
+	s.older, s.newer = m.newest, nil
+	if m.newest != nil {
+		m.newest.newer = s
+	} else {
+		m.oldest = s
+	}
+	m.newest = s
+}
+
+func (m *memoryStore) unlink(s *sessionEvents) {
+	if s.older != nil {
+		s.older.newer = s.newer
+	} else {
+		m.oldest = s.newer
+	}
+	if s.newer != nil {
+		s.newer.older = s.older
+	} else {
+		m.newest = s.older
+	}
+	s.older, s.newer = nil, nil
+}

@@ -1,0 +1,302 @@
+// Package streamable is the Streamable HTTP binding of MCP, of all revisions that have it.
+//
+// It frames messages and does not know what they mean: each POST is one call of
+// [transport.Handler.ServeRPC] on the goroutine that net/http gave it, and the response and the
+// notifications sent meanwhile travel back on that same POST. The reply is JSON, written at once, unless a
+// notification goes out first: then the same reply becomes an event stream.
+//
+// What the revisions before 2026-07-28 have besides is here as well: sessions, the stream that a client
+// opens by GET, requests from the server to the client, and coming back for what a broken stream lost.
+package streamable
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// What Options says where it says nothing.
+const (
+	DefaultMaxBodyBytes    = 4 << 20
+	DefaultMaxSessions     = 10000
+	DefaultSessionIdle     = 30 * time.Minute
+	DefaultKeepAlive       = 25 * time.Second
+	DefaultShutdownTimeout = 10 * time.Second
+	DefaultPath            = "/mcp"
+)
+
+const (
+	bodyTimeout  = 30 * time.Second // how long the body of a request may take
+	writeTimeout = 30 * time.Second // how long one write to a client may take
+	resumeWait   = 2 * time.Second  // how long a client that comes back waits for its old connection to end
+	maxBatch     = 100              // messages in one batch (2025-03-26)
+)
+
+// Options configures a [Handler]. The zero value, and nil, serve.
+type Options struct {
+	// Stateless serves clients of the legacy revisions without sessions: nothing is kept between their
+	// requests, and the server cannot ask them anything. Modern clients never have a session.
+	Stateless bool
+
+	// JSONOnly never answers with an event stream: what a method sends before its answer is dropped, or
+	// goes to the stream that a legacy client opened by GET.
+	JSONOnly bool
+
+	// MaxBodyBytes limits the body of a request. Zero means [DefaultMaxBodyBytes]. A larger one is
+	// answered by 413.
+	MaxBodyBytes int64
+
+	// MaxSessions limits the legacy sessions. Zero means [DefaultMaxSessions]. Beyond it the session that
+	// was idle longest, for a minute at least, makes room; where there is none the client is answered 503.
+	MaxSessions int
+
+	// SessionIdle is how long a session lives without a request or an open stream. Zero means
+	// [DefaultSessionIdle], less than zero for ever.
+	SessionIdle time.Duration
+
+	// AllowedOrigins are the origins ("https://app.example.com") whose pages may send requests, besides the
+	// server's own and, for a server addressed as a loopback host, those of loopback hosts. "*" allows
+	// every web page on earth to call the tools: only for servers that have nothing to protect.
+	// Answering preflights is left to a CORS middleware.
+	AllowedOrigins []string
+
+	// AllowedHosts are the hosts ("mcp.example.com", or with a port "localhost.test:8080") that requests to a
+	// loopback address may name, besides loopback hosts. A server behind a proxy of the same machine that
+	// passes the Host field on needs its public name here. "*" allows every host.
+	AllowedHosts []string
+
+	// EventStore keeps the messages of streams so that legacy clients can come back for those they missed.
+	// Nil means [NewMemoryStore] with its default limits.
+	EventStore EventStore
+
+	// KeepAlive is how long an event stream may be silent before a comment is sent on it. Zero means
+	// [DefaultKeepAlive], less than zero never.
+	KeepAlive time.Duration
+
+	// Retry tells clients of 2025-11-25 how long to wait before they come back to a stream that broke.
+	// Zero leaves it to them.
+	Retry time.Duration
+
+	// Logger hears what the operator should know. Nil means slog.Default.
+	Logger *slog.Logger
+
+	// Path is where [Listen] serves. Empty means [DefaultPath]. A Handler mounted elsewhere ignores it.
+	Path string
+
+	// ShutdownTimeout is how long [Listen] lets requests finish when it ends. Zero means
+	// [DefaultShutdownTimeout].
+	ShutdownTimeout time.Duration
+
+	// OnListen hears the address on which [Listen] takes requests, as soon as it does.
+	OnListen func(net.Addr)
+}
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.MaxBodyBytes <= 0 {
+		c.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	if c.MaxSessions <= 0 {
+		c.MaxSessions = DefaultMaxSessions
+	}
+	if c.SessionIdle == 0 {
+		c.SessionIdle = DefaultSessionIdle
+	}
+	if c.KeepAlive == 0 {
+		c.KeepAlive = DefaultKeepAlive
+	}
+	if c.ShutdownTimeout <= 0 {
+		c.ShutdownTimeout = DefaultShutdownTimeout
+	}
+	if c.Path == "" {
+		c.Path = DefaultPath
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.EventStore == nil {
+		c.EventStore = NewMemoryStore(MemoryLimits{})
+	}
+	return c
+}
+
+// A Handler serves MCP at one URL. Make one with [NewHandler]. It is safe for concurrent use.
+type Handler struct {
+	rpc      transport.Handler
+	opts     Options
+	origins  originRules
+	sessions sessionTable
+
+	plainOnce sync.Once // says once that replies cannot be streams
+
+	mu       sync.Mutex
+	calls    map[*call]struct{} // in flight; guarded by mu
+	draining bool               // guarded by mu
+	drained  chan struct{}      // closed when draining and no call is in flight
+	closing  chan struct{}      // closed when draining begins: ends the streams that only listen
+}
+
+// NewHandler returns a handler that passes the messages it receives to h.
+func NewHandler(h transport.Handler, opts *Options) *Handler {
+	x := &Handler{
+		rpc:     h,
+		opts:    opts.withDefaults(),
+		calls:   make(map[*call]struct{}),
+		drained: make(chan struct{}),
+		closing: make(chan struct{}),
+	}
+	x.origins = newOriginRules(x.opts.AllowedOrigins, x.opts.AllowedHosts)
+	x.sessions.init(x)
+	return x
+}
+
+// ServeHTTP answers one HTTP request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if why := h.origins.refuse(r); why != "" {
+		writeError(w, http.StatusForbidden, invalidRequest("%s", why))
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		h.servePost(w, r)
+	case http.MethodGet:
+		h.serveGet(w, r)
+	case http.MethodDelete:
+		h.serveDelete(w, r)
+	default:
+		h.methodNotAllowed(w, r)
+	}
+}
+
+// methodNotAllowed answers 405. Clients take it as the word that there is no such stream or session here.
+func (h *Handler) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	allow := "POST, GET, DELETE"
+	if h.opts.Stateless || modernHeader(r.Header) {
+		allow = "POST"
+	}
+	w.Header().Set("Allow", allow)
+	writeError(w, http.StatusMethodNotAllowed, invalidRequest("method %s is not served here; use %s", r.Method, allow))
+}
+
+// serveDelete ends a session on behalf of its client.
+func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
+	if h.opts.Stateless || modernHeader(r.Header) {
+		h.methodNotAllowed(w, r)
+		return
+	}
+	s, refusal := h.session(r)
+	if refusal != nil {
+		refusal.write(w)
+		return
+	}
+	h.sessions.release(s)
+	h.sessions.end(s)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// A call is one ServeRPC in flight.
+type call struct {
+	cancel context.CancelCauseFunc
+	// listens marks a call that by its nature ends only when the client or the server goes away.
+	listens bool
+}
+
+// begin counts c as in flight. It reports whether the handler still takes requests.
+func (h *Handler) begin(c *call) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.draining {
+		return false
+	}
+	h.calls[c] = struct{}{}
+	return true
+}
+
+func (h *Handler) finish(c *call) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.calls, c)
+	if h.draining && len(h.calls) == 0 {
+		closeOnce(h.drained)
+	}
+}
+
+// drain stops taking requests and ends what would never end by itself.
+func (h *Handler) drain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.draining {
+		return
+	}
+	h.draining = true
+	close(h.closing)
+	for c := range h.calls {
+		if c.listens {
+			c.cancel(transport.ErrClosed)
+		}
+	}
+	if len(h.calls) == 0 {
+		closeOnce(h.drained)
+	}
+}
+
+// Shutdown refuses new requests with 503, ends the streams that only listen and lets the calls in flight
+// finish. Then, or when ctx ends, it does what [Handler.Close] does. The error is that of ctx when calls had
+// to be cancelled.
+func (h *Handler) Shutdown(ctx context.Context) error {
+	h.drain()
+	var err error
+	select {
+	case <-h.drained:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	h.Close()
+	return err
+}
+
+// Close refuses new requests, cancels the calls in flight without waiting for them, and ends all streams and
+// sessions. It may be called more than once.
+func (h *Handler) Close() {
+	h.drain()
+	h.mu.Lock()
+	for c := range h.calls {
+		c.cancel(transport.ErrClosed)
+	}
+	h.mu.Unlock()
+	h.sessions.endAll()
+}
+
+func (h *Handler) isDraining() bool {
+	select {
+	case <-h.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// sayPlain tells the operator, once, that replies of h cannot become streams.
+func (h *Handler) sayPlain(r *http.Request, why string) {
+	h.plainOnce.Do(func() {
+		h.opts.Logger.WarnContext(r.Context(), "streamable: a reply could not become an event stream; what methods send before their answer is lost",
+			"why", why, "path", r.URL.Path)
+	})
+}
+
+// closeOnce closes c unless it is closed; the caller holds the lock that guards c.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
