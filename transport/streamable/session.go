@@ -90,8 +90,8 @@ var errCancelled = errors.New("streamable: cancelled by the client")
 // cancel ends the call that a notification names. One that is not known is ignored: it may have
 // crossed its answer on the way (basic/utilities/cancellation).
 func (s *session) cancel(n *jsonrpc.Request) {
-	id, err := jsonrpc.ParseID(n.Param("requestId"))
-	if err != nil {
+	id, ok := jsonrpc.ParseID(n.Param("requestId"))
+	if !ok {
 		return
 	}
 	s.mu.Lock()
