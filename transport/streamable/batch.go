@@ -49,10 +49,6 @@ func (p *post) serveBatch(body []byte) {
 		writeBad(p.w, bad)
 		return
 	}
-	if len(elements) > maxBatch {
-		refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "batch has %d messages; at most %d are taken", len(elements), maxBatch).write(p.w)
-		return
-	}
 	e := &exchange{post: *p, s: s, batch: &batch{}}
 	e.cancel = func(error) {}
 	defer e.abandon()
@@ -79,12 +75,15 @@ func (p *post) mayBatch(s *session) bool {
 func (e *exchange) takeBatched(element []byte) *jsonrpc.Request {
 	msg, bad := jsonrpc.Decode(element)
 	switch {
-	case bad != nil:
-		e.batch.answers = append(e.batch.answers, bad)
 	case msg.Response != nil:
 		if e.s != nil {
 			e.s.answer(msg.Response)
 		}
+		if bad != nil {
+			e.batch.answers = append(e.batch.answers, bad)
+		}
+	case bad != nil:
+		e.batch.answers = append(e.batch.answers, bad)
 	case !msg.Request.IsNotification():
 		return msg.Request
 	case msg.Request.Method == protocol.NotificationCancelled && e.s != nil:

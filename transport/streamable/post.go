@@ -40,7 +40,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	msg, bad := jsonrpc.Decode(body)
 	switch {
 	case bad != nil:
-		writeBad(w, bad)
+		p.serveMalformed(msg, bad)
 	case msg.Response != nil:
 		p.serveAnswer(msg.Response)
 	default:
@@ -228,6 +228,17 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 	// The client may use the id again as soon as it has the answer.
 	s.finish(req.ID, &e.call)
 	e.finish(ctx, req, resp)
+}
+
+// serveMalformed refuses what is no message. Where it was meant as an answer, whoever waits for it learns of it.
+func (p *post) serveMalformed(msg jsonrpc.Message, bad *jsonrpc.Response) {
+	if msg.Response != nil && !p.h.opts.Stateless && !modernHeader(p.r.Header) {
+		if s, refusal := p.h.session(p.r); refusal == nil {
+			s.answer(msg.Response)
+			p.h.sessions.release(s)
+		}
+	}
+	writeBad(p.w, bad)
 }
 
 // serveAnswer takes the answer of a client to what the server asked.

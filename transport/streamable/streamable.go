@@ -34,7 +34,6 @@ const (
 	bodyTimeout  = 30 * time.Second // how long the body of a request may take
 	writeTimeout = 30 * time.Second // how long one write to a client may take
 	resumeWait   = 2 * time.Second  // how long a client that comes back waits for its old connection to end
-	maxBatch     = 100              // messages in one batch (2025-03-26)
 )
 
 // Options configures a [Handler]. The zero value, and nil, serve.

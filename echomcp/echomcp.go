@@ -1,0 +1,123 @@
+// Package echomcp mounts an MCP server in an app made with echo v4, behind the middleware and with the users
+// that the app has.
+//
+//	e := echo.New()
+//	e.Use(middleware.Recover(), echojwt.WithConfig(config))
+//	echomcp.Mount(e, "/mcp", server)
+//
+// echo.WrapHandler(streamable.NewHandler(server, nil)) serves as well; what this package adds is that methods
+// see the echo.Context and the user. Middleware that buffers replies, such as echo's deprecated
+// Timeout, leaves one JSON reply for each call; ContextTimeout does not have that fault.
+package echomcp
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// A Router is where routes are added: *echo.Echo and *echo.Group are.
+type Router interface {
+	Add(method, path string, handler echo.HandlerFunc, middleware ...echo.MiddlewareFunc) *echo.Route
+}
+
+// An Option changes how [Mount] mounts.
+type Option func(*config)
+
+type config struct {
+	streamable *streamable.Options
+	principal  func(echo.Context) *oauth.Principal
+	middleware []echo.MiddlewareFunc
+}
+
+// Streamable sets the options of the HTTP binding. Nil means its zero options.
+func Streamable(opts *streamable.Options) Option {
+	return func(c *config) { c.streamable = opts }
+}
+
+// Principal says who a request comes from, from what the app's middleware left in its context; nil means nobody.
+// Sessions belong to the principal that opened them.
+//
+// Without this option a principal that is in the context of the request already stays. Otherwise it is made
+// from c.Get("user"): an *oauth.Principal as it is, or a token like those of golang-jwt, a struct with
+// the fields Claims and Valid, of which sub, iss, client_id or azp, scope or scp, and exp are understood.
+func Principal(f func(c echo.Context) *oauth.Principal) Option {
+	return func(c *config) { c.principal = f }
+}
+
+// Use adds middleware to the routes of the server alone.
+func Use(middleware ...echo.MiddlewareFunc) Option {
+	return func(c *config) { c.middleware = append(c.middleware, middleware...) }
+}
+
+// Mount serves h at path of r by POST, GET and DELETE. OPTIONS is left to echo's CORS middleware.
+//
+// The handler that it returns is for ending: call its Shutdown before that of the app, since open streams would
+// keep that one waiting.
+func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamable.Handler {
+	var conf config
+	for _, opt := range opts {
+		opt(&conf)
+	}
+	handler := streamable.NewHandler(h, conf.streamable)
+	m := &mount{handler: handler, principal: conf.principal}
+	if m.principal == nil {
+		m.principal = (&users{opts: conf.streamable}).principal
+	}
+	for _, verb := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+		r.Add(verb, path, m.serve, conf.middleware...)
+	}
+	return handler
+}
+
+type mount struct {
+	handler   *streamable.Handler
+	principal func(echo.Context) *oauth.Principal
+}
+
+// serve hands one request over, with what the app knows of it in its context.
+func (m *mount) serve(c echo.Context) error {
+	held := &holder{c: c}
+	// echo uses the context for another request as soon as this one is over.
+	defer held.drop()
+	r := c.Request()
+	ctx := context.WithValue(r.Context(), contextKey{}, held)
+	if p := m.principal(c); p != nil {
+		ctx = oauth.NewContext(ctx, p)
+	}
+	m.handler.ServeHTTP(c.Response(), r.WithContext(ctx))
+	return nil
+}
+
+type contextKey struct{}
+
+// A holder gives the echo.Context out as long as it belongs to the request.
+type holder struct {
+	mu sync.Mutex
+	c  echo.Context
+}
+
+func (h *holder) drop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.c = nil
+}
+
+// FromContext returns the echo.Context of the request that ctx belongs to. It reports false where there is none,
+// and when the request is over: what the echo.Context holds may be another request's by then, so a goroutine
+// that outlives its method must take what it needs before. The request must not be answered by it.
+func FromContext(ctx context.Context) (echo.Context, bool) {
+	h, ok := ctx.Value(contextKey{}).(*holder)
+	if !ok {
+		return nil, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.c, h.c != nil
+}

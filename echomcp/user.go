@@ -1,0 +1,166 @@
+package echomcp
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// userKey is where echo's JWT middleware, and by its example others, leave who the user is.
+const userKey = "user"
+
+// users makes principals of what c.Get("user") has, when nobody said how.
+type users struct {
+	opts *streamable.Options
+	once sync.Once
+}
+
+func (u *users) principal(c echo.Context) *oauth.Principal {
+	// What is in the context already was put there by an authenticator that knows this module.
+	if p := oauth.FromContext(c.Request().Context()); p != nil {
+		return p
+	}
+	user := c.Get(userKey)
+	if user == nil {
+		return nil
+	}
+	if p, ok := user.(*oauth.Principal); ok {
+		return p
+	}
+	p := fromToken(user)
+	if p == nil {
+		u.once.Do(func() {
+			u.logger().Warn("echomcp: the user of the request is not understood, so methods see nobody; say who it is with echomcp.Principal",
+				"type", fmt.Sprintf("%T", user))
+		})
+	}
+	return p
+}
+
+func (u *users) logger() *slog.Logger {
+	if u.opts != nil && u.opts.Logger != nil {
+		return u.opts.Logger
+	}
+	return slog.Default()
+}
+
+// fromToken reads a token like the *jwt.Token of golang-jwt, of whatever version, without linking it: a struct
+// with the field Claims, and Valid if it was checked. It returns nil for anything else, and for a token
+// that is not valid or names nobody.
+func fromToken(token any) *oauth.Principal {
+	v := reflect.ValueOf(token)
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	if valid := v.FieldByName("Valid"); valid.IsValid() && valid.Kind() == reflect.Bool && !valid.Bool() {
+		return nil
+	}
+	field := v.FieldByName("Claims")
+	if !field.IsValid() || !field.CanInterface() || isNil(field) {
+		return nil
+	}
+	claims := claimsOf(field.Interface())
+	if claims == nil {
+		return nil
+	}
+	p := &oauth.Principal{
+		Subject:  firstString(claims, "sub"),
+		Issuer:   firstString(claims, "iss"),
+		ClientID: firstString(claims, "client_id", "azp"),
+		Scopes:   scopes(claims),
+		Claims:   claims,
+	}
+	if s, ok := ask(field.Interface(), "GetSubject"); ok {
+		p.Subject = s
+	}
+	if s, ok := ask(field.Interface(), "GetIssuer"); ok {
+		p.Issuer = s
+	}
+	if p.Subject == "" {
+		p.Subject = p.ClientID
+	}
+	if p.Subject == "" {
+		return nil
+	}
+	if exp, ok := claims["exp"].(float64); ok && exp > 0 && exp < 1<<40 {
+		p.Expires = time.Unix(int64(exp), 0)
+	}
+	return p
+}
+
+func isNil(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Interface:
+		return v.IsNil() || isNil(v.Elem())
+	case reflect.Pointer, reflect.Map:
+		return v.IsNil()
+	}
+	return false
+}
+
+// claimsOf returns claims as the JSON object that they came as.
+func claimsOf(claims any) map[string]any {
+	raw, err := jsonx.Marshal(claims)
+	if err != nil {
+		return nil
+	}
+	var m map[string]any
+	if jsonx.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	return m
+}
+
+// ask calls a method of claims that has the form func() (string, error).
+func ask(claims any, method string) (string, bool) {
+	m := reflect.ValueOf(claims).MethodByName(method)
+	if !m.IsValid() {
+		return "", false
+	}
+	f, ok := m.Interface().(func() (string, error))
+	if !ok {
+		return "", false
+	}
+	s, err := f()
+	return s, err == nil && s != ""
+}
+
+func firstString(claims map[string]any, names ...string) string {
+	for _, name := range names {
+		if s, ok := claims[name].(string); ok && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// scopes reads the scope claim (RFC 8693, section 4.2), or scp: words in one string, or a list.
+func scopes(claims map[string]any) []string {
+	for _, name := range []string{"scope", "scp"} {
+		switch v := claims[name].(type) {
+		case string:
+			return strings.Fields(v)
+		case []any:
+			var list []string
+			for _, item := range v {
+				if s, ok := item.(string); ok {
+					list = append(list, s)
+				}
+			}
+			return list
+		}
+	}
+	return nil
+}
