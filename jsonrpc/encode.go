@@ -1,10 +1,219 @@
 package jsonrpc
 
-// NewRequest returns a request whose params are the JSON of params; nil means none.
-func NewRequest(id ID, method string, params any) (*Request, error) { panic("not yet") }
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
 
-// AppendRequest appends r as JSON to dst.
-func AppendRequest(dst []byte, r *Request) []byte { panic("not yet") }
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
 
-// AppendResponse appends r, whose Stream must be nil, as JSON to dst.
-func AppendResponse(dst []byte, r *Response) []byte { panic("not yet") }
+// NewRequest returns a request whose params are the JSON of params; nil means none. A json.RawMessage is taken as it is,
+// and must not be changed afterwards. The error says that params do not encode, or are no object.
+// The ID may be absent where a transport chooses it ([transport.Peer.Call]).
+//
+// [transport.Peer.Call]: https://pkg.go.dev/github.com/mcpkit/mcpkit-go/transport#Peer
+func NewRequest(id ID, method string, params any) (*Request, error) {
+	r := &Request{ID: id, Method: method}
+	switch p := params.(type) {
+	case nil:
+		return r, nil
+	case json.RawMessage:
+		if err := r.setRaw(p); err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
+	raw, err := jsonx.Marshal(params)
+	if err != nil {
+		return nil, fmt.Errorf("jsonrpc: params of %q: %w", method, err)
+	}
+	switch {
+	case string(raw) == "null":
+		return r, nil
+	case raw[0] != '{':
+		return nil, fmt.Errorf("jsonrpc: params of %q must be a JSON object; %T encodes as something else", method, params)
+	}
+	r.Params = raw
+	return r, nil
+}
+
+// setRaw keeps params after the same checks that Decode makes.
+func (r *Request) setRaw(params json.RawMessage) error {
+	s := scanner{data: params}
+	i := s.space(0)
+	if i >= len(params) {
+		return nil
+	}
+	start := i
+	var found members
+	if params[i] == '{' {
+		i = s.object(i, 2, &found, nil)
+	} else {
+		i = s.value(i, 1)
+	}
+	end := i
+	if i >= 0 {
+		i = s.end(i)
+	}
+	switch {
+	case i < 0:
+		return fmt.Errorf("jsonrpc: params of %q: invalid JSON at byte %d: %s", r.Method, s.at, s.fault)
+	case params[start] == 'n':
+		return nil
+	case params[start] != '{':
+		return fmt.Errorf("jsonrpc: params of %q must be a JSON object", r.Method)
+	}
+	obj := params[start:end:end]
+	if name, ok := found.duplicate(obj); ok {
+		return fmt.Errorf("jsonrpc: params of %q: member %s is there twice", r.Method, quote(name))
+	}
+	r.Params, r.params = obj, found
+	r.params.first = &obj[0]
+	return nil
+}
+
+// NewNotification returns a notification; params are as for [NewRequest].
+func NewNotification(method string, params any) (*Request, error) {
+	return NewRequest(ID{}, method, params)
+}
+
+// AppendRequest appends r as JSON to dst. A request without ID becomes a notification.
+func AppendRequest(dst []byte, r *Request) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0",`...)
+	if r.ID.IsValid() {
+		dst = append(dst, `"id":`...)
+		dst = append(dst, r.ID.raw...)
+		dst = append(dst, ',')
+	}
+	dst = append(dst, `"method":`...)
+	dst = jsonx.AppendString(dst, r.Method)
+	if len(r.Params) > 0 {
+		dst = append(dst, `,"params":`...)
+		dst = append(dst, r.Params...)
+	}
+	return append(dst, '}')
+}
+
+// AppendResponse appends r, whose Stream must be nil, as JSON to dst. An absent ID becomes null, and a
+// response with neither result nor error has the result {}.
+//
+// Result and Error.Data are copied as they are: they must be valid JSON. They may hold line
+// breaks; what frames messages by lines must replace these.
+func AppendResponse(dst []byte, r *Response) []byte {
+	dst = appendHead(dst, r)
+	switch {
+	case r.Error != nil:
+		dst = appendError(dst, r.Error)
+	case len(r.Result) > 0:
+		dst = append(dst, r.Result...)
+	default:
+		dst = append(dst, "{}"...)
+	}
+	return append(dst, '}')
+}
+
+// appendHead appends all of r that comes before the result or the error.
+func appendHead(dst []byte, r *Response) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = r.ID.append(dst)
+	if r.Error != nil {
+		return append(dst, `,"error":`...)
+	}
+	return append(dst, `,"result":`...)
+}
+
+func appendError(dst []byte, e *Error) []byte {
+	dst = append(dst, `{"code":`...)
+	dst = strconv.AppendInt(dst, int64(e.Code), 10)
+	dst = append(dst, `,"message":`...)
+	dst = jsonx.AppendString(dst, e.Message)
+	if len(e.Data) > 0 {
+		dst = append(dst, `,"data":`...)
+		dst = append(dst, e.Data...)
+	}
+	return append(dst, '}')
+}
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxPooled is how large a buffer may be, in bytes, to be kept for the next response.
+const maxPooled = 64 << 10
+
+// WriteResponse writes r to w: in one Write, or, when it has a Stream and no Error, as the Stream produces it.
+// Nothing follows the message, no line break either. Errors are those of w and of Stream.
+func WriteResponse(w io.Writer, r *Response) error {
+	if r.Stream != nil && r.Error == nil {
+		if _, err := w.Write(appendHead(nil, r)); err != nil {
+			return err
+		}
+		if err := r.Stream(w); err != nil {
+			return err
+		}
+		_, err := w.Write([]byte{'}'})
+		return err
+	}
+	b := buffers.Get().(*[]byte)
+	*b = AppendResponse((*b)[:0], r)
+	_, err := w.Write(*b)
+	if cap(*b) <= maxPooled {
+		buffers.Put(b)
+	}
+	return err
+}
+
+// MarshalJSON returns r as JSON.
+func (r *Request) MarshalJSON() ([]byte, error) { return AppendRequest(nil, r), nil }
+
+// UnmarshalJSON reads a request or a notification as [Decode] does. The error is an [*Error].
+func (r *Request) UnmarshalJSON(data []byte) error {
+	m, bad := Decode(append([]byte(nil), data...))
+	switch {
+	case bad != nil:
+		return bad.Error
+	case m.Request == nil:
+		return Errorf(CodeInvalidRequest, "a response where a request is wanted")
+	}
+	*r = *m.Request
+	return nil
+}
+
+// MarshalJSON returns r, whose Stream must be nil, as JSON.
+func (r *Response) MarshalJSON() ([]byte, error) {
+	if r.Stream != nil && r.Error == nil {
+		return nil, errors.New("jsonrpc: a response with a Stream is written with WriteResponse")
+	}
+	return AppendResponse(nil, r), nil
+}
+
+// UnmarshalJSON reads a response as [Decode] does. The error is an [*Error].
+func (r *Response) UnmarshalJSON(data []byte) error {
+	m, bad := Decode(append([]byte(nil), data...))
+	switch {
+	case bad != nil:
+		return bad.Error
+	case m.Response == nil:
+		return Errorf(CodeInvalidRequest, "a request where a response is wanted")
+	}
+	*r = *m.Response
+	return nil
+}
+
+// MarshalJSON returns e as JSON.
+func (e *Error) MarshalJSON() ([]byte, error) { return appendError(nil, e), nil }
+
+// UnmarshalJSON reads the error member of a response. The error is an [*Error].
+func (e *Error) UnmarshalJSON(data []byte) error {
+	if !jsonx.Valid(data) {
+		return Errorf(CodeParseError, "invalid JSON")
+	}
+	read, fault := decodeError(append([]byte(nil), data...))
+	if fault != "" {
+		return Errorf(CodeInvalidRequest, "%s", fault)
+	}
+	*e = *read
+	return nil
+}

@@ -1,0 +1,125 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// A span is where a member of an object is, counted from the object's brace: the opening quote of
+// its name, and its value. 32 bits suffice, since Decode refuses longer messages.
+type span struct{ name, start, end uint32 }
+
+// members is where the members of one object are. Nearly all objects of MCP have few, so that the
+// first ones lie in the struct itself.
+type members struct {
+	first   *byte // of the object; it tells whether Params is still what was scanned
+	more    []span
+	inline  [5]span
+	n       uint8 // of inline
+	escaped bool  // a name is written with escapes
+}
+
+func (m *members) add(s span, escaped bool) {
+	m.escaped = m.escaped || escaped
+	if int(m.n) < len(m.inline) {
+		m.inline[m.n] = s
+		m.n++
+		return
+	}
+	m.more = append(m.more, s)
+}
+
+func (m *members) len() int { return int(m.n) + len(m.more) }
+
+func (m *members) at(i int) span {
+	if i < int(m.n) {
+		return m.inline[i]
+	}
+	return m.more[i-int(m.n)]
+}
+
+// find returns the value of the member name of obj, where m was found in.
+func (m *members) find(obj []byte, name string) []byte {
+	for i := range m.len() {
+		s := m.at(i)
+		if m.says(obj, s, name) {
+			return obj[s.start:s.end:s.end]
+		}
+	}
+	return nil
+}
+
+func (m *members) says(obj []byte, s span, name string) bool {
+	if m.escaped {
+		return jsonx.IsString(obj[s.name:m.nameEnd(obj, s)], name)
+	}
+	// Without escapes the name ends at the next quote.
+	begin, end := int(s.name)+1, int(s.name)+1+len(name)
+	return end < int(s.start) && obj[end] == '"' && string(obj[begin:end]) == name
+}
+
+func (m *members) nameEnd(obj []byte, s span) int { return jsonx.Skip(obj, int(s.name)) }
+
+// name returns what the name of s says.
+func (m *members) name(obj []byte, s span) []byte {
+	begin := int(s.name) + 1
+	end := m.nameEnd(obj, s) - 1
+	if name := obj[begin:end]; !m.escaped || bytes.IndexByte(name, '\\') < 0 {
+		return name
+	}
+	return []byte(jsonx.String(obj[begin-1 : end+1]))
+}
+
+// fewMembers is how many names are compared pair by pair. With more of them the pairs would cost
+// more than sorting does, and an attacker chooses how many there are.
+const fewMembers = 16
+
+// duplicate returns a name that occurs twice, and false where there is none.
+func (m *members) duplicate(obj []byte) ([]byte, bool) {
+	n := m.len()
+	if n <= fewMembers {
+		for i := 1; i < n; i++ {
+			name := m.name(obj, m.at(i))
+			for j := range i {
+				if bytes.Equal(name, m.name(obj, m.at(j))) {
+					return name, true
+				}
+			}
+		}
+		return nil, false
+	}
+	names := make([][]byte, n)
+	for i := range names {
+		names[i] = m.name(obj, m.at(i))
+	}
+	slices.SortFunc(names, bytes.Compare)
+	for i := 1; i < n; i++ {
+		if bytes.Equal(names[i-1], names[i]) {
+			return names[i], true
+		}
+	}
+	return nil, false
+}
+
+// says reports whether the raw string, quotes included, says name.
+func says(raw []byte, name string) bool {
+	if len(raw) == len(name)+2 {
+		return string(raw[1:len(raw)-1]) == name
+	}
+	return len(raw) > len(name)+2 && jsonx.IsString(raw, name)
+}
+
+// Param returns the member name of the params object, nil when it is absent. The null that
+// a peer wrote is there, as the text null. It is part of Params, and must not be changed either.
+func (r *Request) Param(name string) json.RawMessage {
+	if len(r.Params) == 0 {
+		return nil
+	}
+	if r.params.first != &r.Params[0] {
+		return jsonx.Member(r.Params, name)
+	}
+	return r.params.find(r.Params, name)
+}
