@@ -121,32 +121,34 @@ func quote(text []byte) string {
 
 func (e *envelope) message() (Message, *Response) {
 	fault := e.sort()
-	id, idOK := ParseID(e.id)
 	answer := e.method == nil && (e.result != nil || e.err != nil)
 	switch {
 	case fault != "":
 	case !says(e.version, "2.0"):
 		fault = `jsonrpc must be "2.0"`
 	case answer:
-		return e.response(id)
+		return e.response()
 	case e.result != nil || e.err != nil:
 		fault = "it has a method and a result or an error"
 	case e.method == nil:
 		fault = "it has no method"
 	case e.method[0] != '"' || len(e.method) == 2:
 		fault = "method must be a string that is not empty"
-	case e.id != nil && !idOK:
+	case e.id != nil && !isID(e.id):
 		fault = "id must be a string or an integer of 64 bits"
 	case e.param != nil && e.param[0] != '{' && e.param[0] != 'n':
 		fault = "params must be an object"
 	default:
-		if e.param != nil && e.param[0] == '{' {
-			if name, ok := e.params.duplicate(e.param); ok {
-				return Message{}, invalid(id, "member %s of params is there twice", quote(name))
-			}
+		if e.param == nil || e.param[0] != '{' {
+			return Message{Request: e.request()}, nil
 		}
-		return Message{Request: e.request()}, nil
+		name, twice := e.params.duplicate(e.param)
+		if !twice {
+			return Message{Request: e.request()}, nil
+		}
+		fault = "member " + quote(name) + " of params is there twice"
 	}
+	id, _ := ParseID(e.id)
 	if answer {
 		return malformed(id, fault)
 	}
@@ -177,7 +179,8 @@ func (e *envelope) request() *Request {
 }
 
 // response makes the response of an envelope that has a result or an error.
-func (e *envelope) response(id ID) (Message, *Response) {
+func (e *envelope) response() (Message, *Response) {
+	id, _ := ParseID(e.id)
 	null := len(e.id) > 0 && e.id[0] == 'n'
 	switch {
 	case e.result != nil && e.err != nil:

@@ -29,7 +29,8 @@ func ParseID(raw []byte) (ID, bool) {
 	if !isID(raw) {
 		return ID{}, false
 	}
-	return ID{string(appendID(nil, raw))}, true
+	var room [32]byte
+	return ID{string(appendID(room[:0], raw))}, true
 }
 
 // isID reports whether raw is a string or an integer that an ID can be. Strings are known to be well-formed.
