@@ -1,0 +1,76 @@
+# Every target is one line of `make help`.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# The modules of this repository: the library, and bench, which also measures its peers.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
+
+# How long each benchmark runs; `make bench BENCHTIME=5s` for figures to keep.
+BENCHTIME ?= 1s
+
+# The steps of check write to the same tree.
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## say what there is
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
+
+.PHONY: check
+check: lint test fresh conformance ## everything that has to hold before a change goes in
+	@echo "check: all is well"
+
+.PHONY: test
+test: ## tests with the race detector, examples included
+	go test -race ./...
+
+.PHONY: lint
+lint: fmt-check vet staticcheck ## formatting, vet and staticcheck
+
+.PHONY: fmt
+fmt: ## format all Go files
+	@git ls-files -z --cached --others --exclude-standard -- '*.go' | xargs -0 gofmt -w
+
+.PHONY: fmt-check
+fmt-check:
+	@unformatted=$$(git ls-files -z --cached --others --exclude-standard -- '*.go' | xargs -0 gofmt -l); \
+	if [ -n "$$unformatted" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$unformatted" >&2; exit 1; fi
+
+.PHONY: vet
+vet:
+	@for dir in $(MODULES); do (cd $$dir && echo "vet $$dir" && go vet ./...); done
+
+.PHONY: staticcheck
+staticcheck:
+	@for dir in $(MODULES); do (cd $$dir && echo "staticcheck $$dir" && go run $(STATICCHECK) ./...); done
+
+.PHONY: bench
+bench: ## benchmarks of every module
+	@for dir in $(MODULES); do (cd $$dir && go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...); done
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	@scripts/fuzz.sh $(or $(FUZZTIME),10s)
+
+.PHONY: conformance
+conformance: ## the official MCP conformance suite, legs server-* (needs npm)
+	@conformance/run.sh
+
+.PHONY: generate
+generate: ## write the generated files anew
+	go generate ./...
+
+.PHONY: fresh
+fresh: ## generate, and fail if that changed anything
+	@scripts/fresh.sh
+
+.PHONY: tidy
+tidy: ## tidy every module
+	@for dir in $(MODULES); do (cd $$dir && go mod tidy); done
+
+.PHONY: clean
+clean: ## remove what make left behind
+	rm -rf .cache bin conformance/results

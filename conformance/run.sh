@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Runs the official MCP conformance suite and reads its results strictly.
+#
+# usage: conformance/run.sh [LEG...]        all legs when none is named; `conformance/run.sh -l` lists them
+#   SERVER_URL=http://127.0.0.1:8080/mcp    test a server that runs already, instead of ./conformance/server
+#   CI=true                                 a host without npm fails; elsewhere the suite is left out, loudly
+#
+# All server legs talk to one process at one URL. Results are left in conformance/results.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+cache=$root/.cache/conformance
+results=$here/results
+
+# A leg a line: its name, which is its kind and the revision, and how many scenarios the suite has for it.
+# Legs of a new kind need a function run_KIND, and setup_KIND for what they share.
+legs() {
+	cat <<-'END'
+		server-2025-06-18 27
+		server-2025-11-25 33
+		server-2026-07-28 40
+	END
+}
+
+say() { printf 'conformance: %s\n' "$*"; }
+die() { say "$*" >&2; exit 1; }
+
+# require_npm ends the script where there is no npm: with 0 for a developer, with 1 in CI.
+require_npm() {
+	command -v npm >/dev/null && return
+	[ "${CI:-}" = true ] && die "npm is not installed, and in CI the conformance suite may not be left out"
+	cat >&2 <<-'END'
+
+		  ************************************************************************
+		  **  THE CONFORMANCE SUITE WAS LEFT OUT: npm is not installed.         **
+		  **  Nothing is known of conformance. Install npm, then run            **
+		  **  `make conformance`.                                               **
+		  ************************************************************************
+
+	END
+	exit 0
+}
+
+# install_suite puts the suite, as suite/package-lock.json pins it, into the cache and onto PATH.
+install_suite() {
+	local dir=$cache/suite
+	if ! cmp -s "$here/suite/package-lock.json" "$dir/installed-lock.json"; then
+		rm -rf "$dir"
+		mkdir -p "$dir"
+		cp "$here/suite/package.json" "$here/suite/package-lock.json" "$dir/"
+		say "installing the suite"
+		npm ci --prefix "$dir" --ignore-scripts --no-audit --no-fund --loglevel=error || die "npm could not install the suite"
+		cp "$dir/package-lock.json" "$dir/installed-lock.json"
+	fi
+	PATH=$dir/node_modules/.bin:$PATH # on linux-x64 this brings the pinned Node.js, too
+	local major
+	major=$(node -p 'process.versions.node.split(".")[0]') || die "node does not run"
+	[ "$major" -ge 22 ] || die "the suite needs Node.js 22 or newer; this one is $(node --version)"
+	say "suite $(conformance --version), Node.js $(node --version)"
+}
+
+server_pid=
+stop_server() {
+	[ -n "$server_pid" ] || return 0
+	kill "$server_pid" 2>/dev/null || true
+	wait "$server_pid" 2>/dev/null || true
+	server_pid=
+}
+trap stop_server EXIT
+
+# setup_server builds and starts the server under test, unless SERVER_URL names one.
+setup_server() {
+	[ -z "${SERVER_URL:-}" ] || return 0
+	say "building ./conformance/server"
+	(cd "$root" && go build -o "$cache/server" ./conformance/server)
+	local addr
+	addr=127.0.0.1:$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')
+	"$cache/server" -addr "$addr" >"$results/server.log" 2>&1 &
+	server_pid=$!
+	SERVER_URL=http://$addr/mcp
+	# Any answer over HTTP means ready; a server that ended means failed.
+	for _ in $(seq 150); do
+		kill -0 "$server_pid" 2>/dev/null || { tail -n 20 "$results/server.log" >&2; die "the server ended at once"; }
+		node -e 'fetch(process.argv[1], { method: "OPTIONS", signal: AbortSignal.timeout(2000) }).then(() => process.exit(0), () => process.exit(1))' "$SERVER_URL" && return 0
+		sleep 0.2
+	done
+	die "the server did not start listening on $addr within 30 seconds"
+}
+
+# run_server LEG SCENARIOS runs one revision against the server.
+run_server() {
+	local leg=$1 scenarios=$2 out=$results/$1 status=0
+	rm -rf "$out"
+	mkdir -p "$out"
+	conformance server --url "$SERVER_URL" --suite all --spec-version "${leg#server-}" -o "$out/checks" >"$out/suite.log" 2>&1 || status=$?
+	if [ -n "$server_pid" ] && ! kill -0 "$server_pid" 2>/dev/null; then
+		tail -n 40 "$results/server.log" >&2
+		die "$leg: the server ended during the run"
+	fi
+	node "$here/judge.mjs" --leg "$leg" --checks "$out/checks" --log "$out/suite.log" --status "$status" \
+		--scenarios "$scenarios" --baseline "$here/baseline.txt"
+}
+
+main() {
+	[ "${1:-}" != -l ] || { legs | cut -d' ' -f1; return; }
+	local leg scenarios kind ready=" " bad=0 known
+	known=$(legs)
+	for leg in "$@"; do
+		grep -q "^$leg " <<<"$known" || die "no leg is called $leg; there are: $(cut -d' ' -f1 <<<"$known" | paste -sd' ' -)"
+	done
+
+	require_npm
+	mkdir -p "$cache" "$results"
+	install_suite
+	while read -r leg scenarios <&3; do
+		[ $# -eq 0 ] || [[ " $* " == *" $leg "* ]] || continue
+		kind=${leg%%-*}
+		if [[ $ready != *" $kind "* ]]; then
+			"setup_$kind"
+			ready+="$kind "
+		fi
+		"run_$kind" "$leg" "$scenarios" || bad=1
+	done 3<<<"$known"
+	[ $bad -eq 0 ] || die "failed; logs are in conformance/results"
+	say "passed"
+}
+
+main "$@"

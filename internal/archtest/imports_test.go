@@ -1,0 +1,229 @@
+package archtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/mcpkit/mcpkit-go"
+
+// anything lets a package import whatever it likes. Programs at the top may.
+var anything = []string{"*"}
+
+// mayImport says, for each package of this module, what it may import beside the standard library, test
+// files left aside: packages of this module by their path in it, others by their import path. Arrows point
+// down only (DESIGN: packages). A row that ends in /... stands for all packages below it that have no row
+// of their own.
+var mayImport = map[string][]string{
+	// The floor: what knows nothing of the protocol.
+	"internal/archtest":    {},
+	"internal/keep":        {},
+	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
+	"internal/nearest":     {},
+	"internal/sse":         {},
+	"internal/uritemplate": {},
+	"jsonrpc":              {"internal/jsonx"},
+	"oauth":                {}, // who is asking; what speaks HTTP lies in the packages below it
+	"transport":            {"jsonrpc"},
+	"protocol":             {"jsonrpc", "internal/jsonx"},
+	"internal/duplex":      {"transport", "jsonrpc", "protocol", "internal/jsonx"},
+	"reflectx": {"internal/jsonx", "internal/nearest", "internal/uritemplate",
+		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10", "github.com/santhosh-tekuri/jsonschema/v6",
+		"golang.org/x/text/language", "golang.org/x/text/message"}, // in which santhosh-tekuri/jsonschema words its errors
+
+	// Bindings.
+	"transport/inmem":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
+	"transport/stdio":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
+	"transport/streamable":    {"transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx"},
+	"transport/transporttest": {"transport", "protocol", "jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
+	"oauth/resourceserver":    {"oauth", "internal/jsonx"},
+	"oauth/client":            {"oauth", "internal/jsonx"},
+	"oauth/jwtverify":         {"oauth", "internal/jsonx"},
+	"oauth/oauthtest":         {"oauth", "oauth/resourceserver", "internal/jsonx"},
+
+	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
+	// nothing else is said, and sees who is asking through the context.
+	"mcpkit": {"transport", "transport/stdio", "oauth", "reflectx", "protocol", "jsonrpc",
+		"internal/jsonx", "internal/nearest", "internal/uritemplate",
+		"github.com/go-playground/validator/v10"}, // the option that takes a user's own
+	"client": {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
+
+	// What stands on them.
+	"middleware": {"mcpkit", "oauth", "protocol", "jsonrpc", "internal/jsonx", "golang.org/x/time/rate"},
+	"echomcp":    {"mcpkit", "transport", "transport/streamable", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
+	"mcptest":    {"mcpkit", "client", "transport", "transport/inmem", "protocol", "jsonrpc", "internal/jsonx"},
+
+	// The top.
+	"cmd/...":         anything,
+	"conformance/...": anything,
+	"examples/...":    anything,
+}
+
+// A goPackage is what `go list -json` says of a package.
+type goPackage struct {
+	ImportPath string
+	Dir        string
+	Doc        string
+	Name       string
+	Imports    []string
+	Standard   bool
+	Deps       []string
+	GoFiles    []string
+
+	TestGoFiles  []string
+	XTestGoFiles []string
+}
+
+// list returns the packages that match the patterns.
+func list(t *testing.T, patterns ...string) []goPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-e", "-json"}, patterns...)...)
+	cmd.Dir = root(t)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	var packages []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return packages
+		}
+		require.NoError(t, err)
+		packages = append(packages, p)
+	}
+}
+
+// root returns the folder of go.mod.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	return dir
+}
+
+// local returns the path of a package within this module, and false for any other package.
+func local(importPath string) (string, bool) {
+	if importPath == module {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, module+"/")
+}
+
+// row returns what the package at path may import.
+func row(path string) ([]string, bool) {
+	if allowed, ok := mayImport[path]; ok {
+		return allowed, true
+	}
+	for dir := path; dir != "."; {
+		dir = filepath.ToSlash(filepath.Dir(dir))
+		if allowed, ok := mayImport[dir+"/..."]; ok {
+			return allowed, true
+		}
+	}
+	return nil, false
+}
+
+func TestPackagesImportWhatTheyMay(t *testing.T) {
+	standard := make(map[string]bool)
+	for _, p := range list(t, "std") {
+		standard[p.ImportPath] = true
+	}
+	for _, p := range list(t, "./...") {
+		path, ok := local(p.ImportPath)
+		require.True(t, ok, p.ImportPath)
+		allowed, ok := row(path)
+		if !ok {
+			t.Errorf("package %s has no row in mayImport; add one that says what it may import", path)
+			continue
+		}
+		if slices.Equal(allowed, anything) {
+			continue
+		}
+		for _, imported := range p.Imports {
+			name := imported
+			if l, ok := local(imported); ok {
+				name = l
+			} else if standard[imported] || imported == "C" || imported == "unsafe" {
+				continue
+			}
+			if !slices.Contains(allowed, name) {
+				t.Errorf("package %s imports %s; it may import %s", path, name, strings.Join(allowed, ", "))
+			}
+		}
+	}
+}
+
+// TestRowsPointDown holds the table itself to account: it must have no circle, or it would allow one.
+func TestRowsPointDown(t *testing.T) {
+	const (
+		walking = 1
+		done    = 2
+	)
+	state := make(map[string]int)
+	var walk func(path string, trail []string)
+	walk = func(path string, trail []string) {
+		switch state[path] {
+		case walking:
+			t.Errorf("mayImport allows a circle: %s", strings.Join(append(trail, path), " -> "))
+			return
+		case done:
+			return
+		}
+		state[path] = walking
+		for _, next := range mayImport[path] {
+			walk(next, append(slices.Clone(trail), path))
+		}
+		state[path] = done
+	}
+	for _, path := range slices.Sorted(maps.Keys(mayImport)) {
+		walk(path, nil)
+	}
+}
+
+// A server on stdio is a program of mcpkit and transport/stdio. HTTP, and what HTTP brings along, is not
+// linked into it: package net/http alone doubles its size.
+func TestStdioServersDoNotLinkHTTP(t *testing.T) {
+	for _, p := range list(t, "./mcpkit", "./transport/stdio") {
+		for _, banned := range []string{"net/http", "crypto/tls", "github.com/labstack/echo/v4", module + "/transport/streamable", module + "/middleware"} {
+			if slices.Contains(p.Deps, banned) {
+				t.Errorf("%s depends on %s: %s", p.ImportPath, banned, chain(t, p, banned))
+			}
+		}
+	}
+}
+
+// chain names the packages by which p comes to depend on the banned one.
+func chain(t *testing.T, p goPackage, banned string) string {
+	imports := map[string][]string{p.ImportPath: p.Imports}
+	for _, d := range list(t, p.Deps...) {
+		imports[d.ImportPath] = d.Imports
+	}
+	from := map[string]string{p.ImportPath: ""}
+	for queue := []string{p.ImportPath}; len(queue) > 0; queue = queue[1:] {
+		for _, next := range imports[queue[0]] {
+			if _, seen := from[next]; seen {
+				continue
+			}
+			from[next] = queue[0]
+			queue = append(queue, next)
+		}
+	}
+	var names []string
+	for at := banned; at != ""; at = from[at] {
+		names = append(names, at)
+	}
+	slices.Reverse(names)
+	return strings.Join(names, " -> ")
+}
