@@ -1,0 +1,560 @@
+package reflectx
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// A decoder is the state of one walk over the bytes of the arguments. The readers compiled into the nodes
+// move over d.b by index and write what is wrong to violations; they never stop at the first mistake.
+type decoder struct {
+	ctx        context.Context
+	in         *Input
+	b          []byte // valid JSON
+	path       []step // from the root to the value being read
+	violations []Violation
+	more       int             // violations that were not kept
+	secret     int             // depth of secret fields around the value being read
+	repair     bool            // accept what is wrong but unambiguous
+	missing    map[string]bool // pointers of absent members, kept only where rules about the whole ask
+}
+
+// A step is one part of a JSON pointer: a member name, or an index where name is nil.
+type step struct {
+	name  []byte
+	index int
+}
+
+// violationLimit bounds what one call can make the server write about it.
+const violationLimit = 100
+
+func (d *decoder) begin(ctx context.Context, in *Input, b []byte) {
+	d.ctx, d.in, d.b, d.repair = ctx, in, b, in.repair
+	d.path, d.violations, d.more, d.secret = d.path[:0], nil, 0, 0
+	d.missing = nil
+	if in.asks {
+		d.missing = map[string]bool{}
+	}
+}
+
+// end returns what was found and lets go of everything that belongs to the call.
+func (d *decoder) end() error {
+	violations, more, example := d.violations, d.more, d.in.example
+	clear(d.path[:cap(d.path)])
+	d.ctx, d.in, d.b, d.violations, d.missing = nil, nil, nil, nil, nil
+	if len(violations) == 0 {
+		return nil
+	}
+	return &ArgumentError{Violations: violations, Example: example, more: more}
+}
+
+func (d *decoder) push(name []byte) { d.path = append(d.path, step{name: name}) }
+func (d *decoder) pushIndex(i int)  { d.path = append(d.path, step{index: i}) }
+func (d *decoder) pop()             { d.path = d.path[:len(d.path)-1] }
+
+// pointer returns the JSON pointer of the value being read.
+func (d *decoder) pointer() string {
+	var b []byte
+	for _, s := range d.path {
+		b = append(b, '/')
+		if s.name == nil {
+			b = strconv.AppendInt(b, int64(s.index), 10)
+			continue
+		}
+		b = appendPointer(b, s.name)
+	}
+	return string(b)
+}
+
+// appendPointer escapes one part of a JSON pointer (RFC 6901 section 3).
+func appendPointer[S string | []byte](dst []byte, name S) []byte {
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; c {
+		case '~':
+			dst = append(dst, "~0"...)
+		case '/':
+			dst = append(dst, "~1"...)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// violate records that the value being read is wrong.
+func (d *decoder) violate(got, want, hint string) {
+	if len(d.violations) >= violationLimit {
+		d.more++
+		return
+	}
+	if d.secret > 0 && got != "" {
+		got, hint = "***", ""
+	}
+	d.violations = append(d.violations, Violation{Pointer: d.pointer(), Got: got, Want: want, Hint: hint})
+}
+
+// wrong records that the value at i is not what n wants, and returns the index after it.
+func (d *decoder) wrong(n *node, i int) int {
+	end := jsonx.Skip(d.b, i)
+	d.violate(shorten(d.b[i:end]), n.want, "")
+	return end
+}
+
+// mend is called where the value at i is of the wrong kind for n. It reads the JSON within a string where
+// that is allowed and unambiguous, and complains otherwise.
+func (d *decoder) mend(n *node, i int, v reflect.Value) int {
+	if !d.repair || d.b[i] != '"' {
+		return d.wrong(n, i)
+	}
+	end := jsonx.Skip(d.b, i)
+	inner := bytes.TrimSpace([]byte(unquote(d.b[i:end])))
+	if len(inner) == 0 || inner[0] == '"' || inner[0] == 'n' || !jsonx.Valid(inner) {
+		return d.wrong(n, i)
+	}
+	outer, known, more := d.b, len(d.violations), d.more
+	d.b, d.repair = inner, false
+	n.read(d, n, 0, v)
+	d.b, d.repair = outer, true
+	if len(d.violations) == known && d.more == more {
+		d.in.repairs.Add(1)
+	}
+	return end
+}
+
+// unquote returns what the raw JSON string says. A lone surrogate becomes U+FFFD.
+func unquote(raw []byte) string {
+	body := raw[1 : len(raw)-1]
+	escape := bytes.IndexByte(body, '\\')
+	if escape < 0 {
+		return string(body)
+	}
+	out := make([]byte, 0, len(body))
+	for escape >= 0 && escape+1 < len(body) {
+		out = append(out, body[:escape]...)
+		body = body[escape:]
+		switch c := body[1]; c {
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r, n := unquoteRune(body)
+			out = utf8.AppendRune(out, r)
+			body = body[n:]
+			escape = bytes.IndexByte(body, '\\')
+			continue
+		default:
+			out = append(out, c)
+		}
+		body = body[2:]
+		escape = bytes.IndexByte(body, '\\')
+	}
+	return string(append(out, body...))
+}
+
+// unquoteRune reads the \uXXXX, or the pair of them, that b begins with.
+func unquoteRune(b []byte) (r rune, n int) {
+	r = hexRune(b)
+	if r < 0xD800 || r > 0xDFFF {
+		return r, min(6, len(b))
+	}
+	if r < 0xDC00 && len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
+		if low := hexRune(b[6:]); low >= 0xDC00 && low <= 0xDFFF {
+			return 0x10000 + (r-0xD800)<<10 + (low - 0xDC00), 12
+		}
+	}
+	return utf8.RuneError, min(6, len(b))
+}
+
+func hexRune(b []byte) rune {
+	if len(b) < 6 {
+		return utf8.RuneError
+	}
+	var r rune
+	for _, c := range b[2:6] {
+		switch {
+		case c >= '0' && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case c >= 'a' && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		case c >= 'A' && c <= 'F':
+			r = r<<4 | rune(c-'A'+10)
+		}
+	}
+	return r
+}
+
+// readPointer makes the values that the pointers of n lead to.
+func readPointer(d *decoder, n *node, i int, v reflect.Value) int {
+	for range n.ptrs {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	return n.readValue(d, n, i, v)
+}
+
+// readStruct reads an object into a struct.
+func readStruct(d *decoder, n *node, i int, v reflect.Value) int {
+	if d.b[i] != '{' {
+		return d.mend(n, i, v)
+	}
+	o, start := n.obj, i
+	var seen presence
+	next := 0
+	for i++; ; {
+		i = jsonx.SkipSpace(d.b, i)
+		if i >= len(d.b) || d.b[i] == '}' {
+			i++
+			break
+		}
+		end := jsonx.Skip(d.b, i)
+		raw := d.b[i:end]
+		i = jsonx.SkipSpace(d.b, end)
+		i = jsonx.SkipSpace(d.b, i+1) // the colon
+		at := o.find(raw, &next)
+		switch {
+		case at < 0:
+			i = d.unknown(o, raw, i)
+		case seen.has(at):
+			i = d.again(o.fields[at], i)
+		default:
+			seen.add(at)
+			f := o.fields[at]
+			d.push(f.jsonName)
+			i = d.field(f, i, v)
+			d.pop()
+		}
+		i = jsonx.SkipSpace(d.b, i)
+		if i < len(d.b) && d.b[i] == ',' {
+			i++
+		}
+	}
+	if o.absent || d.missing != nil {
+		d.absent(o, &seen, v)
+	}
+	d.finish(n, &seen, start, min(i, len(d.b)), v)
+	return i
+}
+
+// field reads the value at i into the field f of the struct v.
+func (d *decoder) field(f *field, i int, v reflect.Value) int {
+	if f.Secret {
+		d.secret++
+		defer func() { d.secret-- }()
+	}
+	if f.Required && f.node.nullOK && d.b[i] == 'n' {
+		return d.wrong(f.node, i)
+	}
+	return f.node.read(d, f.node, i, f.of(v))
+}
+
+// unknown complains about a member that o does not have; i is where its value begins.
+func (d *decoder) unknown(o *object, raw []byte, i int) int {
+	name := unquote(raw)
+	end := jsonx.Skip(d.b, i)
+	d.push([]byte(name))
+	d.violate(shorten(d.b[i:end]), "", unknownHint(name, o.names))
+	d.pop()
+	return end
+}
+
+// again complains about a member that is there twice: two readers of the same bytes could each take another.
+func (d *decoder) again(f *field, i int) int {
+	end := jsonx.Skip(d.b, i)
+	d.push(f.jsonName)
+	if f.Secret {
+		d.secret++
+	}
+	d.violate(shorten(d.b[i:end])+" a second time", "the name only once", "")
+	if f.Secret {
+		d.secret--
+	}
+	d.pop()
+	return end
+}
+
+// absent fills in the defaults of the members that are not there, and complains about those that had to be.
+func (d *decoder) absent(o *object, seen *presence, v reflect.Value) {
+	for at, f := range o.fields {
+		if seen.has(at) {
+			continue
+		}
+		switch {
+		case f.Required:
+			d.push(f.jsonName)
+			d.violate("", f.node.want, "")
+			d.pop()
+		case f.Default != nil:
+			d.fill(f, v)
+		case d.missing != nil:
+			d.push(f.jsonName)
+			d.missing[d.pointer()] = true
+			d.pop()
+		}
+	}
+}
+
+// fill sets the field to its default. Values that can be shared are ready; others are read anew.
+func (d *decoder) fill(f *field, v reflect.Value) {
+	if f.ready.IsValid() {
+		f.of(v).Set(f.ready)
+		return
+	}
+	outer, repair := d.b, d.repair
+	d.b, d.repair = f.Default, false
+	f.node.read(d, f.node, 0, f.of(v))
+	d.b, d.repair = outer, repair
+}
+
+// readSlice reads an array into a slice.
+func readSlice(d *decoder, n *node, i int, v reflect.Value) int {
+	if d.b[i] != '[' {
+		return d.mend(n, i, v)
+	}
+	start := i
+	if strs := n.stringSlice(v); strs != nil {
+		return d.strings(n, i, strs, v)
+	}
+	count := 0
+	out := reflect.MakeSlice(n.t, 0, 0)
+	for i++; ; count++ {
+		i = jsonx.SkipSpace(d.b, i)
+		if i >= len(d.b) || d.b[i] == ']' {
+			i++
+			break
+		}
+		if count == out.Cap() {
+			grown := reflect.MakeSlice(n.t, count, max(4, 2*count))
+			reflect.Copy(grown, out)
+			out = grown
+		}
+		out = out.Slice(0, count+1)
+		d.pushIndex(count)
+		i = n.elem.read(d, n.elem, i, out.Index(count))
+		d.pop()
+		i = jsonx.SkipSpace(d.b, i)
+		if i < len(d.b) && d.b[i] == ',' {
+			i++
+		}
+	}
+	v.Set(out)
+	d.length(n, start, min(i, len(d.b)), count, v)
+	return i
+}
+
+// strings is readSlice for []string, the slice that is met most.
+func (d *decoder) strings(n *node, i int, strs *[]string, v reflect.Value) int {
+	start := i
+	out := make([]string, 0, 4)
+	for i++; ; {
+		i = jsonx.SkipSpace(d.b, i)
+		if i >= len(d.b) || d.b[i] == ']' {
+			i++
+			break
+		}
+		end := jsonx.Skip(d.b, i)
+		d.pushIndex(len(out))
+		if d.b[i] == '"' {
+			s := unquote(d.b[i:end])
+			out = append(out, s)
+			d.text(n.elem, i, end, s, reflect.Value{})
+		} else {
+			out = append(out, "")
+			d.wrong(n.elem, i)
+		}
+		d.pop()
+		i = jsonx.SkipSpace(d.b, end)
+		if i < len(d.b) && d.b[i] == ',' {
+			i++
+		}
+	}
+	*strs = out
+	d.length(n, start, min(i, len(d.b)), len(out), v)
+	return i
+}
+
+// readArray reads an array into a Go array, whose length it must have.
+func readArray(d *decoder, n *node, i int, v reflect.Value) int {
+	if d.b[i] != '[' {
+		return d.mend(n, i, v)
+	}
+	start, count := i, 0
+	for i++; ; count++ {
+		i = jsonx.SkipSpace(d.b, i)
+		if i >= len(d.b) || d.b[i] == ']' {
+			i++
+			break
+		}
+		if count < v.Len() {
+			d.pushIndex(count)
+			i = n.elem.read(d, n.elem, i, v.Index(count))
+			d.pop()
+		} else {
+			i = jsonx.Skip(d.b, i)
+		}
+		i = jsonx.SkipSpace(d.b, i)
+		if i < len(d.b) && d.b[i] == ',' {
+			i++
+		}
+	}
+	end := min(i, len(d.b))
+	if count != v.Len() {
+		d.violate(shorten(d.b[start:end]), n.want, "")
+		return i
+	}
+	d.length(n, start, end, count, v)
+	return i
+}
+
+// readMap reads an object into a map.
+func readMap(d *decoder, n *node, i int, v reflect.Value) int {
+	if d.b[i] != '{' {
+		return d.mend(n, i, v)
+	}
+	start, count := i, 0
+	m := reflect.MakeMap(n.t)
+	for i++; ; count++ {
+		i = jsonx.SkipSpace(d.b, i)
+		if i >= len(d.b) || d.b[i] == '}' {
+			i++
+			break
+		}
+		end := jsonx.Skip(d.b, i)
+		raw := d.b[i:end]
+		at := i
+		i = jsonx.SkipSpace(d.b, end)
+		i = jsonx.SkipSpace(d.b, i+1) // the colon
+		i = d.entry(n, m, at, raw, i)
+		i = jsonx.SkipSpace(d.b, i)
+		if i < len(d.b) && d.b[i] == ',' {
+			i++
+		}
+	}
+	v.Set(m)
+	d.length(n, start, min(i, len(d.b)), count, v)
+	return i
+}
+
+// entry reads one member of a map: its name stands at nameAt, its value at i.
+func (d *decoder) entry(n *node, m reflect.Value, nameAt int, raw []byte, i int) int {
+	d.push([]byte(unquote(raw)))
+	defer d.pop()
+	key := reflect.New(n.t.Key()).Elem()
+	known := len(d.violations) + d.more
+	n.key.read(d, n.key, nameAt, key)
+	if len(d.violations)+d.more != known {
+		return jsonx.Skip(d.b, i)
+	}
+	if m.MapIndex(key).IsValid() {
+		end := jsonx.Skip(d.b, i)
+		d.violate(shorten(d.b[i:end])+" a second time", "the name only once", "")
+		return end
+	}
+	elem := reflect.New(n.t.Elem()).Elem()
+	i = n.elem.read(d, n.elem, i, elem)
+	m.SetMapIndex(key, elem)
+	return i
+}
+
+// length asks the rules about how many elements there are, and those about the value as a whole.
+func (d *decoder) length(n *node, start, end, count int, v reflect.Value) {
+	for _, ok := range n.lens {
+		if !ok(count) {
+			d.violate(shorten(d.b[start:end]), n.want, "")
+			return
+		}
+	}
+	d.whole(n, start, end, v)
+}
+
+// whole asks the rules that take the decoded value.
+func (d *decoder) whole(n *node, start, end int, v reflect.Value) {
+	for _, c := range n.values {
+		if !c.ok(d.ctx, v) {
+			d.violate(shorten(d.b[start:end]), c.want(n), "")
+			return
+		}
+	}
+}
+
+// presence remembers which fields of an object were there.
+type presence struct {
+	low  uint64
+	high []uint64 // beyond 64 fields
+}
+
+func (p *presence) has(i int) bool {
+	if i < 64 {
+		return p.low&(1<<i) != 0
+	}
+	word := i/64 - 1
+	return word < len(p.high) && p.high[word]&(1<<(i%64)) != 0
+}
+
+func (p *presence) add(i int) {
+	if i < 64 {
+		p.low |= 1 << i
+		return
+	}
+	word := i/64 - 1
+	for len(p.high) <= word {
+		p.high = append(p.high, 0)
+	}
+	p.high[word] |= 1 << (i % 64)
+}
+
+// find returns the index of the field that the raw member name is for, -1 where there is none. next is the
+// field that comes if the members stand in the order of the schema, as they mostly do.
+func (o *object) find(raw []byte, next *int) int {
+	name := raw[1 : len(raw)-1]
+	if *next < len(o.fields) && string(name) == o.fields[*next].Name {
+		*next++
+		return *next - 1
+	}
+	if bytes.IndexByte(name, '\\') >= 0 {
+		name = []byte(unquote(raw))
+	}
+	at, ok := o.index[string(name)]
+	if !ok {
+		return -1
+	}
+	*next = at + 1
+	return at
+}
+
+// of returns the field of the struct v, making the embedded structs behind pointers on the way.
+func (f *field) of(v reflect.Value) reflect.Value {
+	if len(f.Index) == 1 {
+		return v.Field(f.Index[0])
+	}
+	for i, at := range f.Index {
+		if i > 0 && v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		v = v.Field(at)
+	}
+	return v
+}
+
+// joinWords returns "a, b or c".
+func joinWords(words []string, last string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
+}

@@ -1,0 +1,566 @@
+package reflectx
+
+import (
+	"context"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-playground/validator/v10"
+	"github.com/invopop/jsonschema"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// A shape says how values of a type stand in JSON.
+type shape int
+
+const (
+	shapeAny shape = iota
+	shapeBool
+	shapeInt
+	shapeUint
+	shapeFloat
+	shapeString
+	shapeBytes    // base64
+	shapeTime     // RFC 3339
+	shapeDuration // 1h30m
+	shapeURL
+	shapeText   // UnmarshalText
+	shapeBig    // big.Int
+	shapeNumber // json.Number
+	shapeRaw    // json.RawMessage
+	shapeCustom // UnmarshalJSON
+	shapeSlice
+	shapeArray
+	shapeMap
+	shapeStruct
+)
+
+// A reader reads the value at d.b[i] into v and returns the index after the value.
+type reader func(d *decoder, n *node, i int, v reflect.Value) int
+
+// A node is a type at one place: the type itself and what the tags of its place add.
+type node struct {
+	t      reflect.Type // without the pointers
+	ptrs   int          // how many pointers lead to it
+	shape  shape
+	nullOK bool // null is a value like any other
+	isKey  bool // the name of a map's member
+
+	read      reader // from the pointers on
+	readValue reader // behind the pointers
+
+	elem *node   // of slice, array and map
+	key  *node   // of a map
+	obj  *object // of a struct
+
+	// The compiled rules, by what they take.
+	bools  []func(bool) bool
+	strs   []func(string) bool
+	ints   []func(int64) bool
+	uints  []func(uint64) bool
+	floats []func(float64) bool
+	lens   []func(int) bool
+	values []valueRule
+
+	kw      *jsonschema.Schema // the keywords of this place, without children
+	phrases []string           // what want says beyond the keywords: `starting with "a"`
+	notes   []string           // sentences for the description, for what no keyword says
+	want    string
+}
+
+// A valueRule takes the decoded value. Its text is what is wanted; "" means that the node's want says it.
+type valueRule struct {
+	ok   func(ctx context.Context, v reflect.Value) bool
+	text string
+}
+
+func (r valueRule) want(n *node) string {
+	if r.text == "" {
+		return n.want
+	}
+	return n.want + " " + r.text
+}
+
+// stringSlice returns the []string that v holds, nil where v is something else.
+func (n *node) stringSlice(v reflect.Value) *[]string {
+	if n.t != stringsType || n.elem.shape != shapeString || n.elem.ptrs > 0 {
+		return nil
+	}
+	return v.Addr().Interface().(*[]string)
+}
+
+// An object is a struct type. All places with the type share it.
+type object struct {
+	t         reflect.Type
+	fields    []*field
+	names     []string
+	index     map[string]int
+	absent    bool // an absent member means something: a default, or a violation
+	rules     []memberRule
+	compiling bool
+	recursive bool
+	defName   string
+}
+
+// A field is a member of an object.
+type field struct {
+	Field
+	jsonName []byte
+	node     *node
+	ready    reflect.Value // the default, where values may share it
+	example  json.RawMessage
+	owner    reflect.Type // the struct that declares it
+	sf       reflect.StructField
+	rules    []rule // of its own validate tag, before dive
+	mayOmit  bool   // the encoder may leave it out
+}
+
+type direction bool
+
+const (
+	forInput  direction = false
+	forOutput direction = true
+)
+
+// A compiler makes nodes. It collects every mistake instead of stopping at the first.
+type compiler struct {
+	site     string
+	path     []string // the fields on the way to the type being compiled
+	o        InputOptions
+	dir      direction
+	params   bool // the root is made of plain parameters
+	validate *validator.Validate
+	objects  map[reflect.Type]*object
+	errs     Errors
+	asksAll  bool // a rule needs the whole struct
+}
+
+func newCompiler(site string, o InputOptions, dir direction) *compiler {
+	c := &compiler{site: site, o: o, dir: dir, validate: o.Validate, objects: map[reflect.Type]*object{}}
+	if c.validate == nil {
+		c.validate = defaultValidate()
+	}
+	return c
+}
+
+// errorf notes a mistake at the field being compiled.
+func (c *compiler) errorf(format string, args ...any) {
+	site := c.site
+	if len(c.path) > 0 {
+		site += ", field " + strings.Join(c.path, ".")
+		if c.params {
+			site = c.site + ", parameter " + strings.Join(c.path, ".")
+		}
+	}
+	err := &Error{Site: site, Msg: fmt.Sprintf(format, args...)}
+	for _, e := range c.errs {
+		if *e == *err {
+			return // a type that is used twice is wrong once
+		}
+	}
+	c.errs = append(c.errs, err)
+}
+
+// input compiles the root of an input.
+func (c *compiler) input(t reflect.Type) (*Input, error) {
+	if m := ownJSON(t, forInput); m != "" {
+		c.errorf("%s has the method %s, so its fields do not say what it takes; write a plain struct", t, m)
+		return nil, c.errs
+	}
+	in := &Input{repair: c.o.Repair, validate: c.validate}
+	in.root = c.node(t)
+	c.finish(in.root)
+	in.asks = c.asksAll || c.o.Validate != nil
+	c.probeAll(t)
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	c.defaults(in)
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	in.schema = c.publish(in.root)
+	in.fields = in.root.obj.list(map[*object]bool{})
+	in.makeExample(c)
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	return in, nil
+}
+
+// list returns the fields of o as callers see them.
+func (o *object) list(above map[*object]bool) []Field {
+	if above[o] {
+		return nil
+	}
+	above[o] = true
+	defer delete(above, o)
+	fields := make([]Field, len(o.fields))
+	for i, f := range o.fields {
+		fields[i] = f.Field
+		n := f.node
+		for n.elem != nil {
+			n = n.elem
+		}
+		if n.obj != nil {
+			fields[i].Fields = n.obj.list(above)
+		}
+	}
+	return fields
+}
+
+var (
+	stringsType   = reflect.TypeFor[[]string]()
+	timeType      = reflect.TypeFor[time.Time]()
+	durationType  = reflect.TypeFor[time.Duration]()
+	urlType       = reflect.TypeFor[url.URL]()
+	bigIntType    = reflect.TypeFor[big.Int]()
+	numberType    = reflect.TypeFor[json.Number]()
+	rawType       = reflect.TypeFor[json.RawMessage]()
+	unmarshalJSON = reflect.TypeFor[json.Unmarshaler]()
+	unmarshalText = reflect.TypeFor[encoding.TextUnmarshaler]()
+	marshalJSON   = reflect.TypeFor[json.Marshaler]()
+	marshalText   = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// ownJSON returns the name of the method by which t reads or writes its JSON itself, "" where it has none.
+func ownJSON(t reflect.Type, dir direction) string {
+	p := reflect.PointerTo(t)
+	switch {
+	case dir == forInput && p.Implements(unmarshalJSON):
+		return "UnmarshalJSON"
+	case dir == forInput && p.Implements(unmarshalText):
+		return "UnmarshalText"
+	case dir == forOutput && p.Implements(marshalJSON):
+		return "MarshalJSON"
+	case dir == forOutput && p.Implements(marshalText):
+		return "MarshalText"
+	}
+	return ""
+}
+
+// shapeOf returns the shape of t, which is no pointer, and false where JSON has nothing for it.
+func (c *compiler) shapeOf(t reflect.Type) (shape, bool) {
+	switch t {
+	case timeType:
+		return shapeTime, true
+	case bigIntType:
+		return shapeBig, true
+	case rawType:
+		return shapeRaw, true
+	case numberType:
+		if c.dir == forOutput {
+			return shapeString, true // the encoder quotes it
+		}
+		return shapeNumber, true
+	case durationType:
+		if c.dir == forOutput {
+			return shapeInt, true // the encoder writes nanoseconds
+		}
+		return shapeDuration, true
+	case urlType:
+		if c.dir == forInput {
+			return shapeURL, true
+		}
+	}
+	switch ownJSON(t, c.dir) {
+	case "UnmarshalJSON", "MarshalJSON":
+		return shapeCustom, true
+	case "UnmarshalText", "MarshalText":
+		return shapeText, true
+	}
+	return c.shapeOfKind(t)
+}
+
+func (c *compiler) shapeOfKind(t reflect.Type) (shape, bool) {
+	switch t.Kind() {
+	case reflect.Bool:
+		return shapeBool, true
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return shapeInt, true
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return shapeUint, true
+	case reflect.Float32, reflect.Float64:
+		return shapeFloat, true
+	case reflect.String:
+		return shapeString, true
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 && ownJSON(t.Elem(), c.dir) == "" {
+			return shapeBytes, true
+		}
+		return shapeSlice, true
+	case reflect.Array:
+		if c.dir == forOutput && t.Elem().Kind() == reflect.Uint8 && ownJSON(t.Elem(), c.dir) == "" {
+			return shapeBytes, true
+		}
+		return shapeArray, true
+	case reflect.Map:
+		return shapeMap, true
+	case reflect.Struct:
+		return shapeStruct, true
+	case reflect.Interface:
+		return shapeAny, t.NumMethod() == 0 || c.dir == forOutput
+	}
+	return shapeAny, false
+}
+
+// node compiles t, without the tags of its place.
+func (c *compiler) node(t reflect.Type) *node {
+	n := &node{}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+		n.ptrs++
+	}
+	n.t = t
+	var ok bool
+	if n.shape, ok = c.shapeOf(t); !ok {
+		c.errorf("the type %s has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:\"-\"", t)
+		n.kw = &jsonschema.Schema{}
+		return n
+	}
+	n.kw = c.keywords(t)
+	n.nullOK = n.shape == shapeAny || n.shape == shapeRaw || n.shape == shapeCustom && n.kw.Type == ""
+	switch n.shape {
+	case shapeSlice, shapeArray:
+		n.elem = c.node(t.Elem())
+	case shapeMap:
+		n.elem = c.node(t.Elem())
+		n.key = c.keyNode(t)
+	case shapeStruct:
+		n.obj = c.object(t)
+	}
+	n.readValue = readers[n.shape]
+	n.read = n.readValue
+	if n.ptrs > 0 {
+		n.read = readPointer
+	}
+	return n
+}
+
+// readers is by shape. It is filled in init since the readers reach it through nodes.
+var readers [shapeStruct + 1]reader
+
+func init() {
+	readers = [...]reader{
+		shapeAny: readAny, shapeBool: readBool, shapeInt: readInt, shapeUint: readUint, shapeFloat: readFloat,
+		shapeString: readString, shapeBytes: readBytes, shapeTime: readTime, shapeDuration: readDuration,
+		shapeURL: readURL, shapeText: readText, shapeBig: readBig, shapeNumber: readNumber, shapeRaw: readRaw,
+		shapeCustom: readCustom, shapeSlice: readSlice, shapeArray: readArray, shapeMap: readMap, shapeStruct: readStruct,
+	}
+}
+
+// keyNode compiles the key type of the map type t.
+func (c *compiler) keyNode(t reflect.Type) *node {
+	k := t.Key()
+	n := &node{t: k, isKey: true}
+	switch s, _ := c.shapeOf(k); s {
+	case shapeString:
+		n.shape, n.kw, n.read = s, &jsonschema.Schema{}, readString
+	case shapeText:
+		n.shape, n.kw, n.read = s, &jsonschema.Schema{}, readText
+	case shapeInt, shapeUint:
+		n.shape, n.kw, n.read = s, &jsonschema.Schema{Pattern: "^(0|[1-9][0-9]*)$"}, readIntKey
+		if s == shapeInt {
+			n.kw.Pattern = "^(0|-?[1-9][0-9]*)$"
+		}
+	default:
+		c.errorf("the type %s has keys that JSON has not; write a map with string or integer keys", t)
+		n.kw = &jsonschema.Schema{}
+	}
+	n.readValue = n.read
+	return n
+}
+
+// object compiles the struct type t.
+func (c *compiler) object(t reflect.Type) *object {
+	if o := c.objects[t]; o != nil {
+		o.recursive = o.recursive || o.compiling
+		return o
+	}
+	o := &object{t: t, compiling: true, index: map[string]int{}}
+	c.objects[t] = o
+	for _, m := range c.members(t) {
+		f := &field{owner: m.owner, sf: m.sf, jsonName: []byte(m.name), mayOmit: m.mayOmit}
+		f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
+		o.index[f.Name] = len(o.fields)
+		o.fields = append(o.fields, f)
+		o.names = append(o.names, f.Name)
+	}
+	props := c.reflectFields(o)
+	for _, f := range o.fields {
+		c.enter(f, func() { c.field(o, f, props[f.Name]) })
+	}
+	for _, f := range o.fields {
+		c.enter(f, func() { c.memberRules(o, f) })
+	}
+	o.compiling = false
+	return o
+}
+
+// enter runs fn with f as the place of mistakes.
+func (c *compiler) enter(f *field, fn func()) {
+	name := f.GoName
+	if c.params && len(c.path) == 0 {
+		name = strconv.Quote(f.Name)
+	}
+	c.path = append(c.path, name)
+	fn()
+	c.path = c.path[:len(c.path)-1]
+}
+
+// field compiles one member: its type, then its tags. props are the keywords that invopop read from them.
+func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
+	f.node = c.node(f.Type)
+	c.tagKeys(f)
+	n := f.node
+	if props != nil {
+		items := props.Items
+		own := *props
+		own.Items, own.AdditionalProperties = nil, nil
+		n.kw = &own
+		if items != nil && n.elem != nil {
+			of := *items
+			of.Items, of.AdditionalProperties = nil, nil
+			n.elem.kw = &of
+		}
+	}
+	tag := f.sf.Tag
+	if d := tag.Get("desc"); d != "" {
+		n.kw.Description = d
+	}
+	if t := tag.Get("title"); t != "" {
+		n.kw.Title = t
+	}
+	f.Complete, f.Secret = tag.Get("complete"), c.boolTag(tag, "secret")
+	if tag.Get("jsonschema") != "" {
+		c.schemaTag(f)
+	}
+	c.rules(f)
+	c.header(f)
+	c.defaultTag(f)
+	o.absent = o.absent || f.Required || f.Default != nil
+}
+
+// finish computes what n needs its whole tree for, once for each object.
+func (c *compiler) finish(n *node) {
+	c.finishNode(n, map[*object]bool{})
+}
+
+func (c *compiler) finishNode(n *node, done map[*object]bool) {
+	if n.key != nil {
+		c.enums(n.key)
+		n.key.want = wantOf(n.key)
+	}
+	if n.elem != nil {
+		c.finishNode(n.elem, done)
+	}
+	if n.obj != nil && !done[n.obj] {
+		done[n.obj] = true
+		for _, f := range n.obj.fields {
+			c.finishNode(f.node, done)
+			c.describe(f)
+		}
+	}
+	c.enums(n)
+	n.want = wantOf(n)
+}
+
+// describe completes what callers see of f.
+func (c *compiler) describe(f *field) {
+	kw := f.node.kw
+	if hasDeprecation(kw.Description) {
+		kw.Deprecated = true
+	}
+	for _, note := range f.node.notes {
+		kw.Description = strings.TrimSpace(kw.Description + " " + note)
+	}
+	f.node.notes = nil
+	f.Description, f.Title = kw.Description, kw.Title
+	for _, e := range kw.Enum {
+		f.Enum = append(f.Enum, enumText(e))
+	}
+}
+
+func enumText(e any) string {
+	if s, ok := e.(string); ok {
+		return s
+	}
+	return fmt.Sprint(e)
+}
+
+// hasDeprecation reports whether a paragraph of text begins as Go marks what is deprecated.
+func hasDeprecation(text string) bool {
+	for p := range strings.SplitSeq(text, "\n\n") {
+		if strings.HasPrefix(strings.TrimSpace(p), "Deprecated: ") {
+			return true
+		}
+	}
+	return false
+}
+
+// enums takes the constants of a named type as its values, where no tag lists others.
+func (c *compiler) enums(n *node) {
+	if c.o.Words == nil || len(n.kw.Enum) > 0 || n.kw.Const != nil || n.t.PkgPath() == "" {
+		return
+	}
+	switch n.shape {
+	case shapeString, shapeInt, shapeUint, shapeFloat, shapeBool:
+	default:
+		return
+	}
+	if n.t.Name() == "" || n.isKey && n.shape != shapeString {
+		return
+	}
+	var texts []string
+	for _, e := range c.o.Words.Enum(n.t) {
+		v, ok := enumValue(n.shape, e.JSON)
+		if !ok || slices.Contains(n.kw.Enum, v) {
+			continue
+		}
+		n.kw.Enum = append(n.kw.Enum, v)
+		if e.Text != "" {
+			texts = append(texts, e.JSON+": "+oneLine(e.Text))
+		}
+	}
+	if len(n.kw.Enum) == 0 {
+		return
+	}
+	if len(texts) > 0 {
+		n.kw.Description = strings.TrimSpace(n.kw.Description + "\n" + strings.Join(texts, "\n"))
+	}
+	c.enforceEnum(n)
+}
+
+// enumValue returns the constant as a schema holds it, false where it is none of the shape.
+func enumValue(s shape, text string) (any, bool) {
+	raw := []byte(text)
+	if !jsonx.Valid(raw) {
+		return nil, false
+	}
+	switch k := jsonx.Kind(raw); {
+	case s == shapeString && k == '"':
+		return jsonx.String(raw), true
+	case s == shapeBool && (k == 't' || k == 'f'):
+		return k == 't', true
+	case (s == shapeInt || s == shapeUint || s == shapeFloat) && k == '0':
+		return json.Number(text), true
+	}
+	return nil, false
+}
+
+// oneLine joins the lines of a comment.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// durationText is what time.ParseDuration takes, as the schema says it.
+var durationText = regexp.MustCompile(durationPattern)
+
+const durationPattern = `^[-+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`

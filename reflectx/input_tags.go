@@ -1,0 +1,361 @@
+package reflectx
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
+)
+
+// The keys that a field's tag may have. jsonschema_description and jsonschema_extras belong to invopop/jsonschema.
+var (
+	tagWords   = []string{"json", "validate", "default", "desc", "title", "example", "jsonschema", "header", "complete", "secret"}
+	tagSchemas = []string{"jsonschema_description", "jsonschema_extras"}
+	// Keys of other libraries, some of which are one letter away from ours.
+	tagOthers = []string{
+		"xml", "yaml", "yml", "toml", "bson", "db", "sql", "gorm", "bun", "ent", "dynamodbav", "firestore", "datastore", "spanner",
+		"bigquery", "csv", "env", "envconfig", "envDefault", "flag", "short", "long", "help", "form", "query", "param", "params",
+		"path", "uri", "url", "schema", "mapstructure", "koanf", "hcl", "ini", "msgpack", "codec", "cbor", "avro", "parquet",
+		"protobuf", "protobuf_oneof", "thrift", "graphql", "binding", "valid", "mod", "conform", "faker", "fake", "copier", "redis",
+		"es", "elastic", "swaggertype", "swaggerignore", "enums", "enum", "doc", "format", "examples", "extensions", "reload",
+		"mcp", "mcpkit", "required", "minimum", "maximum", "structs", "pg", "boil", "rql", "jsonapi", "arg", "cli", "name",
+	}
+)
+
+// tagKeys complains about keys that look like ours misspelt, and about a tag that reflect cannot read.
+func (c *compiler) tagKeys(f *field) {
+	rest := strings.TrimSpace(string(f.sf.Tag))
+	seen := map[string]bool{}
+	for rest != "" {
+		key, after, ok := strings.Cut(rest, ":")
+		value, err := "", strconv.ErrSyntax
+		if ok && key != "" && !strings.ContainsAny(key, " \"`") {
+			value, err = strconv.QuotedPrefix(after)
+		}
+		if err != nil {
+			c.errorf("the tag cannot be read from %q on; write key:\"value\" pairs with one space between", rest)
+			return
+		}
+		if seen[key] {
+			c.errorf("the tag has the key %q twice; only the first counts, so write it once", key)
+		}
+		seen[key] = true
+		rest = strings.TrimLeft(after[len(value):], " ")
+		if slices.Contains(tagWords, key) || slices.Contains(tagSchemas, key) || slices.Contains(tagOthers, key) {
+			continue
+		}
+		if k := nearest.Of(key, tagWords); k != "" {
+			c.errorf("unknown tag key %q; did you mean %q?", key, k)
+		}
+	}
+}
+
+func (c *compiler) boolTag(tag reflect.StructTag, key string) bool {
+	text, ok := tag.Lookup(key)
+	if !ok {
+		return false
+	}
+	switch text {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	c.errorf("%s is %q; write %s:\"true\" or leave it out", key, text, key)
+	return false
+}
+
+// A member is a field of a struct as encoding/json sees it.
+type member struct {
+	name    string
+	tagged  bool // the name stands in the tag
+	index   []int
+	sf      reflect.StructField
+	owner   reflect.Type
+	mayOmit bool
+}
+
+// members returns the fields of t that JSON has, in order, by the rules of encoding/json: what is less deep
+// wins, then what has its name from a tag.
+func (c *compiler) members(t reflect.Type) []member {
+	all := c.collect(t, nil, map[reflect.Type]bool{})
+	byName := map[string][]member{}
+	for _, m := range all {
+		byName[m.name] = append(byName[m.name], m)
+	}
+	var out []member
+	for _, m := range all {
+		same := byName[m.name]
+		if same == nil {
+			continue
+		}
+		delete(byName, m.name)
+		slices.SortStableFunc(same, func(a, b member) int {
+			if d := cmp.Compare(len(a.index), len(b.index)); d != 0 {
+				return d
+			}
+			return cmp.Compare(boolInt(b.tagged), boolInt(a.tagged))
+		})
+		if len(same) > 1 && len(same[0].index) == len(same[1].index) && same[0].tagged == same[1].tagged {
+			c.errorf("the fields %s.%s and %s.%s are both %q in JSON; give one another name",
+				same[0].owner, same[0].sf.Name, same[1].owner, same[1].sf.Name, m.name)
+		}
+		out = append(out, same[0])
+	}
+	slices.SortStableFunc(out, func(a, b member) int { return slices.Compare(a.index, b.index) })
+	return out
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (c *compiler) collect(t reflect.Type, index []int, above map[reflect.Type]bool) []member {
+	if above[t] {
+		return nil
+	}
+	above[t] = true
+	defer delete(above, t)
+	var out []member
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		if name == "-" && options == "" && !strings.HasSuffix(sf.Tag.Get("json"), ",") {
+			continue
+		}
+		at := append(slices.Clip(slices.Clone(index)), i)
+		inner := sf.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if s, _ := c.shapeOf(inner); sf.Anonymous && name == "" && s == shapeStruct {
+			if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer {
+				c.errorf("%s embeds the unexported %s by pointer, which nobody can fill; embed it by value", t, sf.Type)
+				continue
+			}
+			out = append(out, c.collect(inner, at, above)...)
+			continue
+		}
+		if !sf.IsExported() {
+			continue
+		}
+		m := member{name: cmp.Or(name, sf.Name), tagged: name != "", index: at, sf: sf, owner: t}
+		c.jsonOptions(&m, options)
+		out = append(out, m)
+	}
+	return out
+}
+
+// jsonOptions reads what follows the name in a json tag.
+func (c *compiler) jsonOptions(m *member, options string) {
+	c.path = append(c.path, m.sf.Name)
+	defer func() { c.path = c.path[:len(c.path)-1] }()
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "":
+		case "omitempty", "omitzero":
+			m.mayOmit = true
+		case "string":
+			c.errorf(`the json option "string" is not known here; leave it out, since integers are exact without it`)
+		default:
+			c.errorf("unknown json option %q%s", option, hintOr(option, []string{"omitempty", "omitzero"}, "write omitempty, omitzero or nothing"))
+		}
+	}
+}
+
+// hintOr returns "; did you mean ...?" or else "; " and what to write.
+func hintOr(word string, known []string, otherwise string) string {
+	if h := nearest.Hint(word, known); h != "" {
+		return h
+	}
+	return "; " + otherwise
+}
+
+// header checks the tag that mirrors a field into an HTTP header, as the x-mcp-header rules of MCP 2026-07-28 ask.
+// Uniqueness is checked when the whole schema is known.
+func (c *compiler) header(f *field) {
+	name, ok := f.sf.Tag.Lookup("header")
+	if !ok {
+		return
+	}
+	if !isToken(name) {
+		c.errorf("the header name %q is no token; write letters, digits and - only, such as header:\"Region\"", name)
+		return
+	}
+	switch f.node.shape {
+	case shapeString, shapeInt, shapeUint, shapeBool, shapeText, shapeTime, shapeDuration, shapeURL, shapeBytes:
+	default:
+		c.errorf("a header cannot mirror a %s; put it on a string, an integer or a bool", f.Type)
+		return
+	}
+	f.Header = name
+	if f.node.kw.Extras == nil {
+		f.node.kw.Extras = map[string]any{}
+	}
+	f.node.kw.Extras["x-mcp-header"] = name
+}
+
+// isToken reports whether s is a token of HTTP (RFC 9110 section 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// headers checks what can only be seen from the root: names that are taken, and places that a client cannot reach
+// through properties alone.
+func (c *compiler) headers(o *object, reachable bool, names map[string]string, above map[*object]bool) {
+	if above[o] {
+		return
+	}
+	above[o] = true
+	defer delete(above, o)
+	for _, f := range o.fields {
+		c.enter(f, func() {
+			if f.Header != "" {
+				c.headerAt(f, o, reachable, names)
+			}
+			n, direct := f.node, reachable
+			for n.elem != nil {
+				n, direct = n.elem, false
+			}
+			if n.obj != nil {
+				c.headers(n.obj, direct, names, above)
+			}
+		})
+	}
+}
+
+func (c *compiler) headerAt(f *field, o *object, reachable bool, names map[string]string) {
+	if !reachable || o.recursive && len(c.path) > 1 {
+		c.errorf("the header %q stands within an array, a map or a type that contains itself, where no client looks; move the field up", f.Header)
+		return
+	}
+	key := strings.ToLower(f.Header)
+	if other := names[key]; other != "" {
+		c.errorf("the header %q is taken by the field %s; choose another name", f.Header, other)
+		return
+	}
+	names[key] = strings.Join(c.path, ".")
+}
+
+// textJSON returns the JSON that the text of a default or example tag stands for at n: strings as they are, the
+// rest as JSON.
+func textJSON(n *node, text string) json.RawMessage {
+	switch n.shape {
+	case shapeString, shapeBytes, shapeTime, shapeDuration, shapeURL, shapeText:
+		return jsonx.AppendString(nil, text)
+	}
+	raw := []byte(strings.TrimSpace(text))
+	if jsonx.Valid(raw) {
+		raw, _ = jsonx.Compact(raw)
+		return raw
+	}
+	return jsonx.AppendString(nil, text)
+}
+
+// defaultTag reads the tags default and example. They are checked once every rule is known.
+func (c *compiler) defaultTag(f *field) {
+	if text, ok := f.sf.Tag.Lookup("default"); ok {
+		f.Default = textJSON(f.node, text)
+		if f.Required {
+			c.errorf("the field is required and has a default, which can never be used; drop one of the two")
+		}
+	}
+	if text, ok := f.sf.Tag.Lookup("example"); ok {
+		f.example = textJSON(f.node, text)
+	}
+}
+
+// defaults checks the defaults and examples of every field, and makes ready those that values may share.
+func (c *compiler) defaults(in *Input) {
+	c.headers(in.root.obj, true, map[string]string{}, map[*object]bool{})
+	c.walk(in.root, map[*object]bool{}, func(f *field) {
+		if f.example != nil {
+			if text := in.try(f, f.example, nil); text != "" {
+				c.errorf("the example %s", text)
+			}
+		}
+		if f.Default == nil {
+			return
+		}
+		v := reflect.New(f.Type).Elem()
+		if text := in.try(f, f.Default, &v); text != "" {
+			c.errorf("the default %s", text)
+			return
+		}
+		switch {
+		case f.node.ptrs > 0:
+		case f.node.shape == shapeBool, f.node.shape == shapeInt, f.node.shape == shapeUint, f.node.shape == shapeFloat,
+			f.node.shape == shapeString, f.node.shape == shapeTime, f.node.shape == shapeDuration, f.node.shape == shapeNumber:
+			f.ready = v
+		}
+	})
+}
+
+// try reads raw into the field f and returns what is wrong with it, "" when nothing is.
+func (in *Input) try(f *field, raw json.RawMessage, v *reflect.Value) string {
+	fresh := reflect.New(f.Type).Elem()
+	if v == nil {
+		v = &fresh
+	}
+	var d decoder
+	d.begin(context.Background(), in, raw)
+	d.repair = false
+	f.node.read(&d, f.node, 0, *v)
+	if len(d.violations) == 0 {
+		return ""
+	}
+	w := d.violations[0]
+	text := "is " + w.Got + ", which is not " + w.Want
+	if w.Got == "" {
+		text = "lacks " + w.Want
+	}
+	if w.Pointer != "" {
+		text = "at " + w.Pointer + " " + text
+	}
+	if w.Want == "" {
+		text = "has an unknown member " + strconv.Quote(strings.TrimPrefix(w.Pointer, "/"))
+	}
+	return text + "; " + writeInstead(f.node)
+}
+
+// writeInstead says how a default or example of the node's shape is written.
+func writeInstead(n *node) string {
+	switch n.shape {
+	case shapeSlice, shapeArray:
+		return `write JSON, such as ["a"] or [1]`
+	case shapeMap, shapeStruct:
+		return `write JSON, such as {"a":1}`
+	}
+	return "write one that is"
+}
+
+// walk calls fn for every field below n, once for each object, with the place of mistakes set.
+func (c *compiler) walk(n *node, done map[*object]bool, fn func(*field)) {
+	for n.elem != nil {
+		n = n.elem
+	}
+	if n.obj == nil || done[n.obj] {
+		return
+	}
+	done[n.obj] = true
+	for _, f := range n.obj.fields {
+		c.enter(f, func() {
+			c.walk(f.node, done, fn)
+			fn(f)
+		})
+	}
+}

@@ -1,0 +1,463 @@
+package reflectx
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-playground/validator/v10"
+	"github.com/invopop/jsonschema"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// A memberRule says when a member must, or must not, be there. It looks at which members the JSON has, where the
+// validator looks for zero values.
+type memberRule struct {
+	field   *field
+	exclude bool
+	when    func(seen *presence, v reflect.Value) bool
+	says    string                      // `because "kind" is "file"`
+	publish func(kw *jsonschema.Schema) // adds the rule to the keywords of the object
+}
+
+// memberRules compiles the presence rules of f once all members of o are known.
+func (c *compiler) memberRules(o *object, f *field) {
+	for _, r := range f.rules {
+		var m memberRule
+		var ok bool
+		if strings.HasSuffix(r.tag, "_if") || strings.HasSuffix(r.tag, "_unless") {
+			m, ok = c.conditional(o, f, r)
+		} else {
+			m, ok = c.alongside(o, f, r)
+		}
+		if !ok {
+			continue
+		}
+		if f.Required {
+			c.errorf("the field is required, so rule %q says nothing or contradicts it; drop one of the two", r.text)
+			continue
+		}
+		m.field, m.exclude = f, strings.HasPrefix(r.tag, "excluded")
+		o.rules = append(o.rules, m)
+	}
+}
+
+// sibling returns the index of the member of o that is the Go field named name, seen from f.
+func (c *compiler) sibling(o *object, f *field, r rule, name string) (int, bool) {
+	found := -1
+	for i, other := range o.fields {
+		if other.GoName != name {
+			continue
+		}
+		if other.owner == f.owner {
+			return i, true
+		}
+		found = i
+	}
+	if found < 0 {
+		known := make([]string, 0, len(o.fields))
+		for _, other := range o.fields {
+			known = append(known, other.GoName)
+		}
+		c.errorf("rule %q names the field %q, which %s has not%s", r.text, name, o.t, hintOr(name, known, "write the name of the Go field"))
+	}
+	return found, found >= 0
+}
+
+// alongside compiles required_with, excluded_without and the like.
+func (c *compiler) alongside(o *object, f *field, r rule) (memberRule, bool) {
+	names := strings.Fields(r.param)
+	if len(names) == 0 {
+		c.errorf("rule %q names no field; write %s=Field", r.text, r.tag)
+		return memberRule{}, false
+	}
+	at := make([]int, 0, len(names))
+	quoted := make([]string, 0, len(names))
+	for _, name := range names {
+		i, ok := c.sibling(o, f, r, name)
+		if !ok {
+			return memberRule{}, false
+		}
+		at = append(at, i)
+		quoted = append(quoted, quoteJSON(o.fields[i].Name))
+	}
+	without := strings.Contains(r.tag, "_without")
+	all := strings.HasSuffix(r.tag, "_all")
+	when := func(seen *presence, _ reflect.Value) bool {
+		for _, i := range at {
+			if holds := seen.has(i) != without; holds != all {
+				return holds
+			}
+		}
+		return all
+	}
+	says := joinWords(quoted, "or")
+	if all {
+		says = joinWords(quoted, "and")
+	}
+	if says += " is there"; without {
+		says = strings.Replace(says, " is there", " is missing", 1)
+	}
+	condition := func() *jsonschema.Schema {
+		var each []*jsonschema.Schema
+		for _, i := range at {
+			has := &jsonschema.Schema{Required: []string{o.fields[i].Name}}
+			if without {
+				has = &jsonschema.Schema{Not: has}
+			}
+			each = append(each, has)
+		}
+		switch {
+		case len(each) == 1:
+			return each[0]
+		case all:
+			return &jsonschema.Schema{AllOf: each}
+		}
+		return &jsonschema.Schema{AnyOf: each}
+	}
+	m := memberRule{when: when, says: "when " + says}
+	m.publish = func(kw *jsonschema.Schema) {
+		if r.tag == "required_with" || r.tag == "required_with_all" && len(at) == 1 {
+			if kw.DependentRequired == nil {
+				kw.DependentRequired = map[string][]string{}
+			}
+			for _, i := range at {
+				other := o.fields[i].Name
+				list := kw.DependentRequired[other]
+				kw.DependentRequired[other] = append(list[:len(list):len(list)], f.Name)
+			}
+			return
+		}
+		kw.AllOf = append(kw.AllOf, &jsonschema.Schema{If: condition(), Then: m.then(f, strings.HasPrefix(r.tag, "excluded"))})
+	}
+	return m, true
+}
+
+// then is what follows from the condition of a rule.
+func (memberRule) then(f *field, exclude bool) *jsonschema.Schema {
+	has := &jsonschema.Schema{Required: []string{f.Name}}
+	if exclude {
+		return &jsonschema.Schema{Not: has}
+	}
+	return has
+}
+
+// An equality is one condition of required_if: the member at has the value.
+type equality struct {
+	at    int
+	value any // as the schema holds it
+	ok    func(v reflect.Value) bool
+}
+
+// conditional compiles required_if, required_unless, excluded_if and excluded_unless.
+func (c *compiler) conditional(o *object, f *field, r rule) (memberRule, bool) {
+	words := splitWords(r.param)
+	if len(words) == 0 || len(words)%2 != 0 {
+		c.errorf("rule %q needs pairs; write %s=Field value", r.text, r.tag)
+		return memberRule{}, false
+	}
+	var eqs []equality
+	var says []string
+	for i := 0; i < len(words); i += 2 {
+		at, ok := c.sibling(o, f, r, words[i])
+		if !ok {
+			return memberRule{}, false
+		}
+		eq, ok := c.equality(o, at, r, words[i+1])
+		if !ok {
+			return memberRule{}, false
+		}
+		eqs = append(eqs, eq)
+		says = append(says, quoteJSON(o.fields[at].Name)+" is "+jsonText(eq.value))
+	}
+	holds := func(e equality, seen *presence, v reflect.Value) bool {
+		other := o.fields[e.at]
+		return (seen.has(e.at) || other.Default != nil) && e.ok(other.of(v))
+	}
+	unless := strings.HasSuffix(r.tag, "_unless")
+	// required_unless asks for any of the pairs, the others for all of them.
+	any := r.tag == "required_unless"
+	when := func(seen *presence, v reflect.Value) bool {
+		for _, e := range eqs {
+			if h := holds(e, seen, v); h == any {
+				return any != unless
+			}
+		}
+		return any == unless
+	}
+	word := "and"
+	if any {
+		word = "or"
+	}
+	m := memberRule{when: when, says: "when " + joinWords(says, word)}
+	if unless {
+		m.says = "unless " + joinWords(says, word)
+	}
+	m.publish = func(kw *jsonschema.Schema) {
+		condition := &jsonschema.Schema{}
+		for _, e := range eqs {
+			one := o.equals(e)
+			switch {
+			case len(eqs) == 1:
+				condition = one
+			case any:
+				condition.AnyOf = append(condition.AnyOf, one)
+			default:
+				condition.AllOf = append(condition.AllOf, one)
+			}
+		}
+		then := m.then(f, strings.HasPrefix(r.tag, "excluded"))
+		if unless {
+			kw.AllOf = append(kw.AllOf, &jsonschema.Schema{If: condition, Else: then})
+			return
+		}
+		kw.AllOf = append(kw.AllOf, &jsonschema.Schema{If: condition, Then: then})
+	}
+	return m, true
+}
+
+// equals is the schema of one condition. A member whose default is the value may be absent.
+func (o *object) equals(e equality) *jsonschema.Schema {
+	f := o.fields[e.at]
+	kw := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
+	kw.Properties.Set(f.Name, &jsonschema.Schema{Const: e.value})
+	if string(f.Default) != jsonText(e.value) {
+		kw.Required = []string{f.Name}
+	}
+	return kw
+}
+
+// equality compiles the comparison of a member with the text of a tag.
+func (c *compiler) equality(o *object, at int, r rule, text string) (equality, bool) {
+	n := o.fields[at].node
+	e := equality{at: at}
+	var compare func(v reflect.Value) bool
+	var err error
+	switch n.shape {
+	case shapeString:
+		e.value = text
+		compare = func(v reflect.Value) bool { return v.String() == text }
+	case shapeInt:
+		var x int64
+		x, err = strconv.ParseInt(text, 0, 64)
+		e.value = jsonNumber(strconv.FormatInt(x, 10))
+		compare = func(v reflect.Value) bool { return v.Int() == x }
+	case shapeUint:
+		var x uint64
+		x, err = strconv.ParseUint(text, 0, 64)
+		e.value = jsonNumber(strconv.FormatUint(x, 10))
+		compare = func(v reflect.Value) bool { return v.Uint() == x }
+	case shapeBool:
+		var x bool
+		x, err = strconv.ParseBool(text)
+		e.value = x
+		compare = func(v reflect.Value) bool { return v.Bool() == x }
+	default:
+		c.errorf("rule %q compares with %s, which is no string, integer or bool", r.text, n.t)
+		return e, false
+	}
+	if err != nil {
+		c.errorf("rule %q: %q is no %s", r.text, text, n.t)
+		return e, false
+	}
+	e.ok = func(v reflect.Value) bool {
+		for v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return false
+			}
+			v = v.Elem()
+		}
+		return compare(v)
+	}
+	return e, true
+}
+
+// finish asks the rules about which members of the object are there.
+func (d *decoder) finish(n *node, seen *presence, start, end int, v reflect.Value) {
+	for i := range n.obj.rules {
+		r := &n.obj.rules[i]
+		at := n.obj.index[r.field.Name]
+		if seen.has(at) != r.exclude || !r.when(seen, v) {
+			continue
+		}
+		d.push(r.field.jsonName)
+		if r.exclude {
+			d.violate("a value", "none "+r.says, "")
+		} else {
+			d.violate("", r.field.node.want+" "+r.says, "")
+		}
+		d.pop()
+	}
+	d.whole(n, start, end, v)
+}
+
+// ask lets the validator see the whole struct, for the rules that compare fields, those of the user, and those about
+// structs. It is asked when each value is right by itself, and what it says of rules that are compiled is ignored.
+func (d *decoder) ask(v reflect.Value) {
+	err := d.in.validate.StructCtx(d.ctx, v.Addr().Interface())
+	var found validator.ValidationErrors
+	if !errors.As(err, &found) {
+		return
+	}
+	for _, e := range found {
+		d.judge(e)
+	}
+}
+
+// judge keeps of what the validator found what no compiled rule has decided already.
+func (d *decoder) judge(e validator.FieldError) {
+	pointer, n, f := d.in.locate(e.StructNamespace())
+	got := ""
+	if b, err := jsonx.Marshal(e.Value()); err == nil {
+		got = shorten(b)
+	}
+	want := "a value that satisfies " + ruleText(e.Tag(), e.Param())
+	if f != nil {
+		if f.Secret {
+			got = "***"
+		}
+		if own := ownRules(f); own.has(e.Tag()) {
+			switch {
+			case own.compiled(e.Tag()) && e.Tag() != "required":
+				return
+			case d.missing[pointer]:
+				return
+			case e.Tag() == "required":
+				if want = d.rest(own, e); want == "" {
+					return
+				}
+			}
+		}
+		if n != nil && n.want != "" && !strings.HasPrefix(want, n.want) {
+			want = n.want + " that satisfies " + ruleText(e.Tag(), e.Param())
+			if says := crossNotes[e.Tag()]; says != "" {
+				want = n.want + strings.TrimSuffix(strings.ToLower(strings.Replace(fmt.Sprintf(says, quoteParam(f, e.Param())), "Must", " that must", 1)), ".")
+			}
+		}
+	}
+	if len(d.violations) >= violationLimit {
+		d.more++
+		return
+	}
+	d.violations = append(d.violations, Violation{Pointer: pointer, Got: got, Want: want})
+}
+
+func quoteParam(f *field, param string) string {
+	if sf, ok := f.owner.FieldByName(param); ok {
+		return memberName(sf)
+	}
+	return param
+}
+
+func ruleText(tag, param string) string {
+	if param == "" {
+		return tag
+	}
+	return tag + "=" + param
+}
+
+// tagRules are the rules of one validate tag, as far as [decoder.judge] asks for them.
+type tagRules []rule
+
+func ownRules(f *field) tagRules {
+	var out tagRules
+	for text := range strings.SplitSeq(f.sf.Tag.Get("validate"), ",") {
+		out = append(out, parseRule(text))
+	}
+	return out
+}
+
+func (t tagRules) has(tag string) bool {
+	for _, r := range t {
+		if r.tag == tag || r.text == tag || strings.Contains(r.text, "|") {
+			return true
+		}
+	}
+	return false
+}
+
+func (t tagRules) compiled(tag string) bool {
+	return !isCross(tag) && isBuiltin(tag)
+}
+
+// rest asks the user's own rules that follow a `required`: the validator stops there at a zero value, which is
+// a value like any other here. It returns what is wanted, "" where nothing is wrong.
+func (d *decoder) rest(own tagRules, e validator.FieldError) (want string) {
+	for _, r := range own {
+		if isBuiltin(r.tag) {
+			continue
+		}
+		if !d.satisfies(e.Value(), r) {
+			return "a value that satisfies " + r.text
+		}
+	}
+	return ""
+}
+
+// satisfies asks one rule about one value. A rule that panics without its struct is not satisfied.
+func (d *decoder) satisfies(value any, r rule) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return d.in.validate.VarCtx(d.ctx, value, r.text) == nil
+}
+
+// locate follows a validator's namespace, "Input.Addr.Items[0].Name", to the JSON pointer and what stands there.
+func (in *Input) locate(namespace string) (pointer string, n *node, f *field) {
+	path := namespace
+	if name := in.root.t.Name(); name != "" {
+		path = strings.TrimPrefix(path, name+".")
+	}
+	var b []byte
+	n = in.root
+	t := in.root.t // where embedded structs lead
+	var index []int
+	for path != "" {
+		part := path
+		if i := strings.IndexAny(path, ".["); i >= 0 {
+			part = path[:i]
+		}
+		path = path[len(part):]
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || n.obj == nil {
+			return string(b), n, f
+		}
+		sf, ok := t.FieldByName(part)
+		if !ok {
+			return string(b), n, f
+		}
+		index, t = append(index, sf.Index...), sf.Type
+		if m := n.obj.at(index); m != nil {
+			f, n, index = m, m.node, nil
+			b = appendPointer(append(b, '/'), m.Name)
+			t = n.t
+		}
+		for strings.HasPrefix(path, "[") && n.elem != nil {
+			key, after, found := strings.Cut(path[1:], "]")
+			if !found {
+				return string(b), n, f
+			}
+			b = appendPointer(append(b, '/'), key)
+			n, path = n.elem, after
+			t = n.t
+		}
+		path = strings.TrimPrefix(path, ".")
+	}
+	return string(b), n, f
+}
+
+// at returns the member whose field has the index.
+func (o *object) at(index []int) *field {
+	for _, f := range o.fields {
+		if reflect.DeepEqual(f.Index, index) {
+			return f
+		}
+	}
+	return nil
+}

@@ -1,0 +1,473 @@
+package reflectx
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+func jsonNumber(s string) json.Number { return json.Number(s) }
+
+func isCross(tag string) bool   { return slices.Contains(crossTags, tag) }
+func isBuiltin(tag string) bool { return slices.Contains(validateTags(), tag) }
+
+// schemaWords are the words of a jsonschema tag that are understood here, by the types they fit.
+var schemaWords = map[string]string{
+	"title": "*", "description": "*", "required": "*", "readOnly": "*", "writeOnly": "*", "default": "*", "example": "*",
+	"enum": "sni", "minLength": "s", "maxLength": "s", "pattern": "s", "format": "s",
+	"minimum": "ni", "maximum": "ni", "exclusiveMinimum": "ni", "exclusiveMaximum": "ni", "multipleOf": "ni",
+	"minItems": "a", "maxItems": "a", "uniqueItems": "a",
+}
+
+func schemaWordList() []string {
+	out := make([]string, 0, len(schemaWords))
+	for w := range schemaWords {
+		out = append(out, w)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// kindLetter is how schemaWords spells the shape.
+func kindLetter(s shape) string {
+	switch s {
+	case shapeString, shapeText:
+		return "s"
+	case shapeInt, shapeUint:
+		return "i"
+	case shapeFloat:
+		return "n"
+	case shapeSlice, shapeArray:
+		return "a"
+	}
+	return "-"
+}
+
+// schemaTag makes what invopop/jsonschema read from the tag a check: the schema promises nothing that is not kept.
+func (c *compiler) schemaTag(f *field) {
+	n := f.node
+	letters := kindLetter(n.shape)
+	if letters == "a" {
+		letters += kindLetter(n.elem.shape) // what does not fit the array goes to its elements
+	}
+	for _, word := range splitEscaped(f.sf.Tag.Get("jsonschema")) {
+		key, value, _ := strings.Cut(word, "=")
+		fits, known := schemaWords[key]
+		switch {
+		case !known:
+			c.errorf("jsonschema: %q is not enforced here%s", key, hintOr(key, schemaWordList(), "write one of "+strings.Join(schemaWordList(), ", ")))
+		case fits != "*" && !strings.ContainsAny(fits, letters):
+			c.errorf("jsonschema: %q does not fit %s", key, f.Type)
+		case key == "required":
+			f.Required = true
+		case key == "default":
+			f.Default = textJSON(n, value)
+			n.kw.Default = nil
+		case key == "example":
+			f.example = textJSON(n, value)
+			n.kw.Examples = nil
+		case key == "minLength" || key == "maxLength" || key == "minItems" || key == "maxItems":
+			if _, err := strconv.ParseUint(value, 10, 32); err != nil {
+				c.errorf("jsonschema: %s is %q; write a number of 0 or more", key, value)
+			}
+		case fits == "ni":
+			if !jsonx.Valid([]byte(value)) || jsonx.Kind([]byte(value)) != '0' {
+				c.errorf("jsonschema: %s is %q; write a number", key, value)
+			}
+		}
+	}
+	c.enforce(n)
+	if n.elem != nil {
+		c.enforce(n.elem)
+	}
+}
+
+// splitEscaped splits at commas that no backslash precedes.
+func splitEscaped(s string) []string {
+	var out []string
+	begin := 0
+	for i := range len(s) {
+		if s[i] == ',' && (i == 0 || s[i-1] != '\\') {
+			out, begin = append(out, s[begin:i]), i+1
+		}
+	}
+	return append(out, s[begin:])
+}
+
+// enforce compiles the keywords that a jsonschema tag gave n.
+func (c *compiler) enforce(n *node) {
+	kw := n.kw
+	switch n.shape {
+	case shapeString, shapeText:
+		c.enforceText(n)
+	case shapeInt, shapeUint, shapeFloat:
+		for _, b := range []struct {
+			tag   string
+			bound json.Number
+		}{{"min", kw.Minimum}, {"max", kw.Maximum}, {"gt", kw.ExclusiveMinimum}, {"lt", kw.ExclusiveMaximum}} {
+			if b.bound != "" {
+				c.enforceBound(n, b.tag, b.bound)
+			}
+		}
+		if kw.MultipleOf != "" {
+			c.multipleOf(n)
+		}
+	case shapeSlice, shapeArray:
+		if kw.MinItems != nil {
+			n.lens = append(n.lens, compare("min", int(*kw.MinItems)))
+		}
+		if kw.MaxItems != nil {
+			n.lens = append(n.lens, compare("max", int(*kw.MaxItems)))
+		}
+		if kw.UniqueItems {
+			c.unique(n, rule{text: "unique", tag: "unique"})
+		}
+	}
+	if len(kw.Enum) > 0 {
+		c.enforceEnum(n)
+	}
+}
+
+// enforceBound compares with a bound that may have a fraction where the type has none.
+func (c *compiler) enforceBound(n *node, tag string, bound json.Number) {
+	limit, ok := new(big.Rat).SetString(string(bound))
+	if !ok {
+		return // schemaTag has complained
+	}
+	within := func(x *big.Rat) bool { return compare(tag, 0)(x.Cmp(limit)) }
+	switch n.shape {
+	case shapeInt:
+		if limit.IsInt() && limit.Num().IsInt64() {
+			n.ints = append(n.ints, compare(tag, limit.Num().Int64()))
+			return
+		}
+		n.ints = append(n.ints, func(x int64) bool { return within(new(big.Rat).SetInt64(x)) })
+	case shapeUint:
+		n.uints = append(n.uints, func(x uint64) bool { return within(new(big.Rat).SetUint64(x)) })
+	case shapeFloat:
+		x, _ := limit.Float64()
+		n.floats = append(n.floats, compare(tag, x))
+	}
+}
+
+func (c *compiler) multipleOf(n *node) {
+	step, ok := new(big.Rat).SetString(string(n.kw.MultipleOf))
+	if !ok || step.Sign() <= 0 {
+		c.errorf("jsonschema: multipleOf is %q; write a number greater than 0", n.kw.MultipleOf)
+		return
+	}
+	multiple := func(x *big.Rat) bool { return x.Quo(x, step).IsInt() }
+	n.ints = append(n.ints, func(x int64) bool { return multiple(new(big.Rat).SetInt64(x)) })
+	n.uints = append(n.uints, func(x uint64) bool { return multiple(new(big.Rat).SetUint64(x)) })
+	n.floats = append(n.floats, func(x float64) bool {
+		// The shortest decimal that reads as x, not its binary expansion: 0.3 is a multiple of 0.1.
+		r, ok := new(big.Rat).SetString(strconv.FormatFloat(x, 'g', -1, 64))
+		return ok && multiple(r)
+	})
+}
+
+// formatTags are the formats that a jsonschema tag may name, and the rules that check them.
+var formatTags = map[string]string{
+	"email": "email", "uri": "url", "uri-reference": "uri", "uuid": "uuid", "hostname": "hostname_rfc1123", "ipv4": "ipv4", "ipv6": "ipv6",
+	"date": "datetime=2006-01-02", "date-time": "datetime=2006-01-02T15:04:05Z07:00",
+}
+
+func (c *compiler) enforceText(n *node) {
+	kw := n.kw
+	if kw.MinLength != nil {
+		low := int(*kw.MinLength)
+		n.strs = append(n.strs, func(s string) bool { return utf8.RuneCountInString(s) >= low })
+	}
+	if kw.MaxLength != nil {
+		high := int(*kw.MaxLength)
+		n.strs = append(n.strs, func(s string) bool { return utf8.RuneCountInString(s) <= high })
+	}
+	if kw.Pattern != "" {
+		re, err := compiled(kw.Pattern)
+		if err != nil {
+			c.errorf("jsonschema: the pattern cannot be read: %v", err)
+			return
+		}
+		n.strs = append(n.strs, re.MatchString)
+		n.phrases = append(n.phrases, "that matches "+kw.Pattern)
+	}
+	if kw.Format == "" || n.shape == shapeText {
+		return
+	}
+	tag := formatTags[kw.Format]
+	if tag == "" {
+		known := make([]string, 0, len(formatTags))
+		for f := range formatTags {
+			known = append(known, f)
+		}
+		slices.Sort(known)
+		c.errorf("jsonschema: unknown format %q%s", kw.Format, hintOr(kw.Format, known, "write one of "+strings.Join(known, ", ")))
+		return
+	}
+	c.compile(n, parseRule(tag))
+}
+
+// makeExample makes one arguments object from the example tags, defaults, enums and rules. It is kept if the input
+// accepts it.
+func (in *Input) makeExample(c *compiler) {
+	raw, ok := exampleOf(in.root, map[*object]bool{})
+	if !ok || in.Decode(context.Background(), raw, reflect.New(in.root.t).Elem()) != nil {
+		return
+	}
+	in.example = raw
+}
+
+// exampleOf returns a value that n is likely to accept.
+func exampleOf(n *node, above map[*object]bool) (json.RawMessage, bool) {
+	kw := n.kw
+	switch {
+	case kw.Const != nil:
+		return appendValue(nil, kw.Const), true
+	case len(kw.Enum) > 0:
+		return appendValue(nil, kw.Enum[0]), true
+	case len(kw.Examples) > 0:
+		return appendValue(nil, kw.Examples[0]), true
+	}
+	switch n.shape {
+	case shapeBool:
+		return json.RawMessage("true"), true
+	case shapeInt, shapeUint, shapeFloat, shapeNumber, shapeBig:
+		return exampleNumber(n), true
+	case shapeString:
+		return jsonx.AppendString(nil, exampleText(n)), true
+	case shapeBytes:
+		return json.RawMessage(`"aGVsbG8="`), true
+	case shapeTime:
+		return json.RawMessage(`"2006-01-02T15:04:05Z"`), true
+	case shapeDuration:
+		return json.RawMessage(`"1h30m"`), true
+	case shapeURL:
+		return json.RawMessage(`"https://example.com/"`), true
+	case shapeText:
+		return exampleKnownText(n)
+	case shapeSlice, shapeArray:
+		return exampleArray(n, above)
+	case shapeMap:
+		return exampleMap(n, above)
+	case shapeStruct:
+		return exampleObject(n.obj, above)
+	case shapeAny, shapeRaw:
+		return json.RawMessage(`"text"`), true
+	}
+	return nil, false
+}
+
+// exampleKnownText tries texts that well-known types read.
+func exampleKnownText(n *node) (json.RawMessage, bool) {
+	for _, text := range []string{"192.0.2.1", "192.0.2.0/24", "192.0.2.1:80", "00000000-0000-4000-8000-000000000000", "1", "a", ""} {
+		raw := jsonx.AppendString(nil, text)
+		var d decoder
+		d.b, d.in = raw, &Input{}
+		d.ctx = context.Background()
+		n.readValue(&d, n, 0, reflect.New(n.t).Elem())
+		if len(d.violations) == 0 {
+			return raw, true
+		}
+	}
+	return nil, false
+}
+
+func exampleNumber(n *node) json.RawMessage {
+	kw := n.kw
+	var try []string
+	add := func(bound json.Number, by int64) {
+		if r, ok := new(big.Rat).SetString(string(bound)); ok {
+			r.Add(r, new(big.Rat).SetInt64(by))
+			try = append(try, r.FloatString(0))
+			if !r.IsInt() {
+				try = append(try, strings.TrimRight(r.FloatString(6), "0"))
+			}
+		}
+	}
+	add(kw.Minimum, 0)
+	add(kw.ExclusiveMinimum, 1)
+	add(kw.Maximum, 0)
+	add(kw.ExclusiveMaximum, -1)
+	add(kw.MultipleOf, 0)
+	if kw.Minimum == "" || kw.Minimum == "0" || strings.HasPrefix(string(kw.Minimum), "-") {
+		try = append([]string{"1"}, try...)
+	}
+	try = append(try, "0", "2", "10")
+	for _, text := range try {
+		if n.accepts(json.RawMessage(text)) {
+			return json.RawMessage(text)
+		}
+	}
+	return json.RawMessage("1")
+}
+
+// accepts reports whether n takes raw.
+func (n *node) accepts(raw json.RawMessage) bool {
+	d := decoder{b: raw, in: &Input{}, ctx: context.Background()}
+	n.readValue(&d, n, 0, reflect.New(n.t).Elem())
+	return len(d.violations) == 0
+}
+
+// exampleTexts are tried in turn for a string with rules.
+var exampleTexts = []string{
+	"text", "a", "1", "10", "1.2.3", "user@example.com", "https://example.com/", "www.example.com", "192.0.2.1", "2001:db8::1", "192.0.2.0/24",
+	"2001:db8::/32", "123e4567-e89b-42d3-a456-426614174000", "123e4567-e89b-12d3-a456-426614174000", "0190163d-8694-739b-aea5-966c26f8ad91",
+	"+4912345678", "2006-01-02", "2006-01-02T15:04:05Z", "15:04:05", "15:04", "#ff8800", "Europe/Berlin", "DE", "DEU", "EUR", "en-US", "de", "TEXT", "true", "{}",
+	"aGVsbG8=", "0 5 * * *", "example.com:80", "00:00:5e:00:53:01", "ff", "4242424242424242", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "1h30m",
+}
+
+func exampleText(n *node) string {
+	try := append([]string(nil), exampleTexts...)
+	for _, p := range n.phrases { // the part that a string must begin with, end with or contain
+		if _, part, ok := strings.Cut(p, ` "`); ok {
+			part = strings.TrimSuffix(part, `"`)
+			try = append(try, part, part+"text", "text"+part)
+		}
+	}
+	for _, text := range slices.Clone(try) {
+		if low := n.kw.MinLength; low != nil && *low <= 1024 && uint64(len(text)) < *low {
+			try = append(try, text+strings.Repeat("x", int(*low)-len(text)), strings.Repeat(text, int(*low)))
+		}
+		if high := n.kw.MaxLength; high != nil && uint64(len(text)) > *high {
+			try = append(try, text[:*high])
+		}
+	}
+	for _, text := range append(try, "") {
+		if n.accepts(jsonx.AppendString(nil, text)) {
+			return text
+		}
+	}
+	return "text"
+}
+
+func exampleArray(n *node, above map[*object]bool) (json.RawMessage, bool) {
+	length := 1
+	if n.shape == shapeArray {
+		length = n.t.Len()
+	} else if low := n.kw.MinItems; low != nil {
+		length = max(1, int(min(*low, 64)))
+	}
+	elem, ok := exampleOf(n.elem, above)
+	if !ok {
+		return json.RawMessage("[]"), n.kw.MinItems == nil
+	}
+	out := []byte{'['}
+	for i := range length {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, distinctExample(n, elem, i)...)
+	}
+	return append(out, ']'), true
+}
+
+// distinctExample varies elem where the elements must differ.
+func distinctExample(n *node, elem json.RawMessage, i int) json.RawMessage {
+	if !n.kw.UniqueItems || i == 0 {
+		return elem
+	}
+	if i < len(n.elem.kw.Enum) {
+		return appendValue(nil, n.elem.kw.Enum[i])
+	}
+	var other json.RawMessage
+	switch n.elem.shape {
+	case shapeString:
+		other = jsonx.AppendString(nil, jsonx.String(elem)+strconv.Itoa(i))
+	case shapeInt, shapeUint:
+		x, _ := strconv.ParseInt(string(elem), 10, 64)
+		other = json.RawMessage(strconv.FormatInt(x+int64(i), 10))
+	default:
+		return elem
+	}
+	return other
+}
+
+func exampleMap(n *node, above map[*object]bool) (json.RawMessage, bool) {
+	length := 1
+	if low := n.kw.MinProperties; low != nil {
+		length = max(1, int(min(*low, 64)))
+	}
+	elem, ok := exampleOf(n.elem, above)
+	if !ok {
+		return json.RawMessage("{}"), n.kw.MinProperties == nil
+	}
+	out := []byte{'{'}
+	for i := range length {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		name := fmt.Sprintf("name%d", i+1)
+		if length == 1 {
+			name = "name"
+		}
+		switch n.key.shape {
+		case shapeInt, shapeUint:
+			name = strconv.Itoa(i + 1)
+		case shapeString:
+			switch {
+			case i < len(n.key.kw.Enum):
+				name = enumText(n.key.kw.Enum[i])
+			case length == 1 && !n.key.accepts(jsonx.AppendString(nil, name)):
+				name = exampleText(n.key)
+			}
+		case shapeText:
+			if raw, ok := exampleKnownText(n.key); ok {
+				name = jsonx.String(raw)
+			}
+		}
+		out = append(jsonx.AppendString(out, name), ':')
+		out = append(out, elem...)
+	}
+	return append(out, '}'), true
+}
+
+// exampleObject has what must be there, and what the author gave an example or a default.
+func exampleObject(o *object, above map[*object]bool) (json.RawMessage, bool) {
+	if above[o] {
+		return nil, false
+	}
+	above[o] = true
+	defer delete(above, o)
+	out := []byte{'{'}
+	for i, f := range o.fields {
+		var raw json.RawMessage
+		ok := true
+		switch {
+		case f.example != nil:
+			raw = f.example
+		case f.Default != nil:
+			raw = f.Default
+		case f.Required || o.needs(f, i):
+			raw, ok = exampleOf(f.node, above)
+		default:
+			continue
+		}
+		if !ok {
+			return nil, false
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(jsonx.AppendString(out, f.Name), ':')
+		out = append(out, raw...)
+	}
+	return append(out, '}'), true
+}
+
+// needs reports whether a rule asks for f where only the required members are there.
+func (o *object) needs(f *field, _ int) bool {
+	for _, r := range o.rules {
+		if r.field == f && !r.exclude {
+			return true
+		}
+	}
+	return false
+}

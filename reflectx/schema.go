@@ -1,0 +1,367 @@
+package reflectx
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+)
+
+// OutputSchema returns the schema of what a value of type t encodes to, compact, with whatever root type t has;
+// the caller wraps what is no object. Rules of validate tags become keywords where they can, and nothing
+// enforces them. The error is an [Errors].
+func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
+	c := newCompiler(site, o, forOutput)
+	n := c.node(t)
+	c.finish(n)
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	n.ptrs = 0 // the root is there, or there is no output
+	return c.publish(n), nil
+}
+
+// hull stands for the struct whose fields are being reflected: invopop/jsonschema gets them through
+// AdditionalFields, already flattened, since its own flattening lets an embedded field overwrite an outer one.
+type hull struct{}
+
+var hullType = reflect.TypeFor[hull]()
+
+// reflectFields lets invopop/jsonschema read the tags and comments of the fields of o. It returns the keywords of
+// each by name.
+func (c *compiler) reflectFields(o *object) (props map[string]*jsonschema.Schema) {
+	fields := make([]reflect.StructField, len(o.fields))
+	for i, f := range o.fields {
+		fields[i] = reflect.StructField{Name: strconv.Itoa(i), Type: f.Type, Tag: schemaTagOf(f.sf.Tag, f.Name)}
+	}
+	r := jsonschema.Reflector{
+		Anonymous:      true,
+		ExpandedStruct: true,
+		AdditionalFields: func(t reflect.Type) []reflect.StructField {
+			if t == hullType {
+				return fields
+			}
+			return nil
+		},
+		Mapper: c.mapType,
+		LookupComment: func(_ reflect.Type, name string) string {
+			i, err := strconv.Atoi(name)
+			if err != nil || i >= len(o.fields) {
+				return ""
+			}
+			return c.comment(o.fields[i])
+		},
+	}
+	// It panics where a tag makes no sense to it; the place is what the author needs.
+	defer func() {
+		if p := recover(); p != nil {
+			c.errorf("the tags of %s cannot be read: %v", o.t, p)
+		}
+	}()
+	s := r.ReflectFromType(hullType)
+	props = make(map[string]*jsonschema.Schema, len(fields))
+	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+		props[p.Key] = p.Value
+	}
+	return props
+}
+
+// schemaTagOf keeps of a field's tag what invopop/jsonschema shall read.
+func schemaTagOf(tag reflect.StructTag, name string) reflect.StructTag {
+	out := "json:" + strconv.Quote(name)
+	for _, key := range []string{"jsonschema", "jsonschema_description", "jsonschema_extras"} {
+		if v, ok := tag.Lookup(key); ok {
+			out += " " + key + ":" + strconv.Quote(v)
+		}
+	}
+	return reflect.StructTag(out)
+}
+
+// comment returns what the doc comments say of f: of the field, or else of its type.
+func (c *compiler) comment(f *field) string {
+	if c.o.Words == nil {
+		return ""
+	}
+	if text := c.o.Words.Field(f.owner, f.sf.Name); text != "" {
+		return paragraphs(text)
+	}
+	t := f.Type
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Name() == "" || t.PkgPath() == "" || isKnown(t) {
+		return ""
+	}
+	return paragraphs(c.o.Words.Type(t))
+}
+
+// isKnown reports whether t is a type of the standard library whose comment tells a model nothing about the field.
+func isKnown(t reflect.Type) bool {
+	first, _, _ := strings.Cut(t.PkgPath(), "/")
+	return !strings.Contains(first, ".") && (t == timeType || t == durationType || t == urlType || t == bigIntType || t == numberType || t == rawType)
+}
+
+// paragraphs joins the lines of each paragraph of a comment, and leaves lists and code as they are.
+func paragraphs(text string) string {
+	var out []string
+	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		lines := strings.Split(p, "\n")
+		plain := true
+		for _, line := range lines {
+			plain = plain && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "- ")
+		}
+		if plain {
+			p = strings.Join(lines, " ")
+		}
+		out = append(out, strings.Trim(p, "\n"))
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// mapType gives invopop/jsonschema the keywords of a type. What it would get right itself is left to it.
+func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
+	if t == hullType {
+		return nil
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	s, ok := c.shapeOf(t)
+	if !ok {
+		return &jsonschema.Schema{}
+	}
+	switch s {
+	case shapeBool, shapeString:
+		return nil
+	}
+	kw := c.keywords(t)
+	if s == shapeSlice || s == shapeArray {
+		kw.Items = c.mapType(t.Elem())
+		if kw.Items == nil {
+			kw.Items = c.keywords(t.Elem())
+		}
+	}
+	return kw
+}
+
+// keywords returns the keywords that t itself asks for, fresh each time.
+func (c *compiler) keywords(t reflect.Type) *jsonschema.Schema {
+	if kw := ownSchema(t); kw != nil {
+		return kw
+	}
+	kw := &jsonschema.Schema{}
+	s, _ := c.shapeOf(t)
+	switch s {
+	case shapeBool:
+		kw.Type = "boolean"
+	case shapeInt:
+		kw.Type = "integer"
+		if bits := t.Bits(); bits < 64 {
+			kw.Minimum = json.Number(strconv.FormatInt(-1<<(bits-1), 10))
+			kw.Maximum = json.Number(strconv.FormatInt(1<<(bits-1)-1, 10))
+		}
+	case shapeUint:
+		kw.Type, kw.Minimum = "integer", "0"
+		if bits := t.Bits(); bits < 64 {
+			kw.Maximum = json.Number(strconv.FormatUint(1<<bits-1, 10))
+		}
+	case shapeFloat, shapeNumber:
+		kw.Type = "number"
+	case shapeBig:
+		kw.Type = "integer"
+	case shapeString, shapeText:
+		kw.Type = "string"
+		textKeywords(t, kw)
+	case shapeBytes:
+		kw.Type, kw.ContentEncoding, kw.Pattern = "string", "base64", base64Pattern
+		if c.dir == forOutput {
+			kw.Pattern = ""
+		}
+	case shapeTime:
+		kw.Type, kw.Format = "string", "date-time"
+	case shapeDuration:
+		kw.Type, kw.Pattern = "string", durationPattern
+	case shapeURL:
+		kw.Type, kw.Format = "string", "uri"
+	case shapeSlice, shapeArray:
+		kw.Type = "array"
+		if s == shapeArray {
+			n := uint64(t.Len())
+			kw.MinItems, kw.MaxItems = &n, &n
+		}
+	case shapeMap, shapeStruct:
+		kw.Type = "object"
+	}
+	return kw
+}
+
+const base64Pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+// textKeywords adds what is known of the text of well-known types.
+func textKeywords(t reflect.Type, kw *jsonschema.Schema) {
+	switch t.PkgPath() + "." + t.Name() {
+	case "github.com/google/uuid.UUID", "github.com/gofrs/uuid.UUID":
+		kw.Format = "uuid"
+	}
+}
+
+// ownSchema returns what the method JSONSchema of t or *t says, nil where there is none. invopop/jsonschema looks
+// at t alone.
+func ownSchema(t reflect.Type) *jsonschema.Schema {
+	own, ok := reflect.New(t).Interface().(interface{ JSONSchema() *jsonschema.Schema })
+	if !ok {
+		return nil
+	}
+	kw := own.JSONSchema()
+	if kw == nil {
+		return nil
+	}
+	fresh := *kw
+	fresh.Version, fresh.ID = "", ""
+	return &fresh
+}
+
+// wantOf returns what n wants, for violations: "an integer between 1 and 50".
+func wantOf(n *node) string {
+	kw := n.kw
+	var want string
+	switch {
+	case n.isKey:
+		want = "a name"
+		if n.shape == shapeInt || n.shape == shapeUint {
+			want = "an integer as name"
+		}
+	case kw.Const != nil:
+		return jsonText(kw.Const)
+	case len(kw.Enum) > 0:
+		return enumWant(kw.Enum)
+	default:
+		want = noun(n)
+	}
+	parts := bounds(n)
+	parts = append(parts, n.phrases...)
+	if len(parts) > 0 {
+		want += " " + strings.Join(parts, ", ")
+	}
+	return want
+}
+
+func enumWant(values []any) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = jsonText(v)
+	}
+	if len(words) == 1 {
+		return words[0]
+	}
+	return "one of " + joinWords(words, "or")
+}
+
+// literal returns a value of a schema as JSON.
+func jsonText(v any) string {
+	return string(appendValue(nil, v))
+}
+
+func noun(n *node) string {
+	switch n.shape {
+	case shapeBool:
+		return "true or false"
+	case shapeInt, shapeUint, shapeBig:
+		return "an integer"
+	case shapeFloat, shapeNumber:
+		return "a number"
+	case shapeString:
+		return "a string"
+	case shapeBytes:
+		return "a base64 string"
+	case shapeTime:
+		return `a date-time such as "2006-01-02T15:04:05Z"`
+	case shapeDuration:
+		return `a duration such as "1h30m"`
+	case shapeURL:
+		return `an absolute URL such as "https://example.com/"`
+	case shapeText:
+		return "the text of a " + n.t.Name()
+	case shapeCustom:
+		return "a " + n.t.Name()
+	case shapeSlice, shapeArray:
+		return "an array"
+	case shapeMap, shapeStruct:
+		return "an object"
+	case shapeRaw, shapeAny:
+		return "a value other than null"
+	}
+	return "a value"
+}
+
+// bounds says the numbers of a node's keywords: "between 1 and 50", "of at least 2 characters".
+func bounds(n *node) []string {
+	kw := n.kw
+	var out []string
+	switch n.shape {
+	case shapeInt, shapeUint, shapeFloat, shapeNumber, shapeBig:
+		switch {
+		case kw.Minimum != "" && kw.Maximum != "" && kw.ExclusiveMinimum == "" && kw.ExclusiveMaximum == "":
+			out = append(out, "between "+string(kw.Minimum)+" and "+string(kw.Maximum))
+		default:
+			if kw.Minimum != "" {
+				out = append(out, "of at least "+string(kw.Minimum))
+			}
+			if kw.ExclusiveMinimum != "" {
+				out = append(out, "greater than "+string(kw.ExclusiveMinimum))
+			}
+			if kw.Maximum != "" {
+				out = append(out, "of at most "+string(kw.Maximum))
+			}
+			if kw.ExclusiveMaximum != "" {
+				out = append(out, "less than "+string(kw.ExclusiveMaximum))
+			}
+		}
+		if kw.MultipleOf != "" {
+			out = append(out, "that is a multiple of "+string(kw.MultipleOf))
+		}
+		return out
+	case shapeSlice, shapeArray:
+		out = count(kw.MinItems, kw.MaxItems, "element")
+	case shapeMap:
+		out = count(kw.MinProperties, kw.MaxProperties, "member")
+	default:
+		out = count(kw.MinLength, kw.MaxLength, "character")
+	}
+	if kw.UniqueItems {
+		out = append(out, "without equal elements")
+	}
+	return out
+}
+
+func count(low, high *uint64, what string) []string {
+	plural := func(n uint64) string {
+		if n == 1 {
+			return "1 " + what
+		}
+		return strconv.FormatUint(n, 10) + " " + what + "s"
+	}
+	switch {
+	case low == nil && high == nil:
+		return nil
+	case high == nil:
+		return []string{"of at least " + plural(*low)}
+	case low == nil || *low == 0 && *high > 0:
+		return []string{"of at most " + plural(*high)}
+	case *low == *high:
+		return []string{"of exactly " + plural(*low)}
+	}
+	return []string{fmt.Sprintf("of %d to %s", *low, plural(*high))}
+}
+
+// floatNumber returns f as a JSON number, false where JSON has none.
+func floatNumber(f float64) (json.Number, bool) {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return "", false
+	}
+	return json.Number(strconv.FormatFloat(f, 'g', -1, 64)), true
+}

@@ -1,0 +1,348 @@
+package reflectx
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// publish writes the schema of the tree of n. Objects stand where they are used; only those that contain
+// themselves go to $defs.
+func (c *compiler) publish(n *node) json.RawMessage {
+	w := &schemaWriter{c: c, names: map[*object]string{}, defs: map[string]bool{}}
+	root := *n
+	if n.obj != nil {
+		root.kw = clone(n.kw)
+		if c.o.Words != nil && root.kw.Description == "" && n.t.Name() != "" {
+			root.kw.Description = paragraphs(c.o.Words.Type(n.t))
+		}
+	}
+	out := w.node(nil, &root, true)
+	if len(w.pending) == 0 {
+		return out
+	}
+	out = append(out[:len(out)-1], `,"$defs":`...)
+	defs := memberWriter{b: append(out, '{')}
+	for i := 0; i < len(w.pending); i++ { // writing one may find more
+		o := w.pending[i]
+		def := &node{t: o.t, shape: shapeStruct, obj: o, kw: &jsonschema.Schema{Type: "object"}}
+		if c.o.Words != nil {
+			def.kw.Description = paragraphs(c.o.Words.Type(o.t))
+		}
+		defs.b = w.node(defs.name(w.names[o]), def, true)
+	}
+	return append(defs.b, '}', '}')
+}
+
+func clone(kw *jsonschema.Schema) *jsonschema.Schema {
+	c := *kw
+	return &c
+}
+
+// A schemaWriter writes schemas as compact JSON, members in the order in which people read them.
+type schemaWriter struct {
+	c       *compiler
+	names   map[*object]string // of those in $defs
+	defs    map[string]bool
+	pending []*object
+}
+
+// node writes the schema at n. inline says to write an object out even where it contains itself.
+func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
+	if w.c.dir == forOutput && n.ptrs > 0 && !inline {
+		// A nil pointer encodes as null. No array of types: many clients take one type only.
+		notNil := *n
+		notNil.ptrs = 0
+		dst = append(dst, `{"anyOf":[`...)
+		dst = w.node(dst, &notNil, false)
+		return append(dst, `,{"type":"null"}]}`...)
+	}
+	kw := n.kw
+	if n.obj != nil && n.obj.recursive && !inline {
+		kw = clone(kw)
+		kw.Type, kw.Ref = "", "#/$defs/"+w.defName(n.obj)
+	}
+	if n.obj != nil {
+		kw = w.extended(n, kw)
+		if len(n.obj.rules) > 0 && kw.Ref == "" {
+			kw = clone(kw)
+			kw.AllOf = slices.Clone(kw.AllOf)
+			kw.DependentRequired = maps.Clone(kw.DependentRequired)
+			for _, r := range n.obj.rules {
+				r.publish(kw)
+			}
+		}
+	}
+	s := memberWriter{b: append(dst, '{')}
+	s.before(kw)
+	switch {
+	case kw.Ref != "":
+	case n.shape == shapeStruct:
+		w.object(&s, n.obj)
+	case n.shape == shapeMap:
+		w.mapping(&s, n)
+	case n.elem != nil:
+		s.b = w.node(s.name("items"), n.elem, false)
+	}
+	s.after(kw)
+	return append(s.b, '}')
+}
+
+// extended applies the method JSONSchemaExtend of the struct, if it has one, to the keywords around its fields.
+func (w *schemaWriter) extended(n *node, kw *jsonschema.Schema) *jsonschema.Schema {
+	e, ok := reflect.New(n.t).Interface().(interface{ JSONSchemaExtend(*jsonschema.Schema) })
+	if !ok || kw.Ref != "" {
+		return kw
+	}
+	kw = clone(kw)
+	kw.Properties = jsonschema.NewProperties()
+	e.JSONSchemaExtend(kw)
+	return kw
+}
+
+// defName gives o its place in $defs: the package's last part and the type's name, with the whole path where two
+// would be the same.
+func (w *schemaWriter) defName(o *object) string {
+	if name := w.names[o]; name != "" {
+		return name
+	}
+	name := safeName(o.t.String())
+	if w.defs[name] {
+		name = safeName(o.t.PkgPath() + "." + o.t.Name())
+	}
+	for i := 2; w.defs[name]; i++ {
+		name = safeName(o.t.String()) + "_" + strconv.Itoa(i)
+	}
+	w.defs[name], w.names[o] = true, name
+	w.pending = append(w.pending, o)
+	return name
+}
+
+// safeName keeps of a Go type name what needs no escape in a JSON pointer or a URI fragment.
+func safeName(s string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, s), "_")
+}
+
+// object writes the members of a struct.
+func (w *schemaWriter) object(s *memberWriter, o *object) {
+	s.b = append(s.name("properties"), '{')
+	required := []string{}
+	for i, f := range o.fields {
+		if i > 0 {
+			s.b = append(s.b, ',')
+		}
+		s.b = append(jsonx.AppendString(s.b, f.Name), ':')
+		n := *f.node
+		if w.c.dir == forOutput && f.mayOmit {
+			n.ptrs = 0 // a nil pointer is left out
+		}
+		if f.Default != nil {
+			n.kw = clone(n.kw)
+			n.kw.Default = f.Default
+		}
+		if f.example != nil {
+			n.kw = clone(n.kw)
+			n.kw.Examples = []any{f.example}
+		}
+		s.b = w.node(s.b, &n, false)
+		if f.Required && w.c.dir == forInput || w.c.dir == forOutput && !f.mayOmit {
+			required = append(required, f.Name)
+		}
+	}
+	s.b = append(s.b, '}')
+	if len(required) > 0 {
+		s.value("required", required)
+	}
+	s.b = append(s.name("additionalProperties"), "false"...)
+}
+
+// mapping writes the members of a map.
+func (w *schemaWriter) mapping(s *memberWriter, n *node) {
+	if s2 := (memberWriter{b: []byte{'{'}}); n.key != nil {
+		s2.before(n.key.kw)
+		s2.after(n.key.kw)
+		if len(s2.b) > 1 {
+			s.b = append(append(s.name("propertyNames"), s2.b...), '}')
+		}
+	}
+	s.b = w.node(s.name("additionalProperties"), n.elem, false)
+}
+
+// A memberWriter writes the members of one JSON object.
+type memberWriter struct{ b []byte }
+
+// name begins a member and returns the bytes to append its value to.
+func (s *memberWriter) name(name string) []byte {
+	if s.b[len(s.b)-1] != '{' {
+		s.b = append(s.b, ',')
+	}
+	s.b = append(jsonx.AppendString(s.b, name), ':')
+	return s.b
+}
+
+func (s *memberWriter) value(name string, v any) { s.b = appendValue(s.name(name), v) }
+
+func (s *memberWriter) text(name, v string) {
+	if v != "" {
+		s.value(name, v)
+	}
+}
+
+func (s *memberWriter) number(name string, v json.Number) {
+	if v != "" {
+		s.value(name, v)
+	}
+}
+
+func (s *memberWriter) count(name string, v *uint64) {
+	if v != nil {
+		s.b = strconv.AppendUint(s.name(name), *v, 10)
+	}
+}
+
+func (s *memberWriter) flag(name string, v bool) {
+	if v {
+		s.value(name, true)
+	}
+}
+
+// before writes the keywords that stand before the children of a schema.
+func (s *memberWriter) before(kw *jsonschema.Schema) {
+	s.text("$ref", kw.Ref)
+	s.text("type", kw.Type)
+	s.text("title", kw.Title)
+	s.text("description", kw.Description)
+	if kw.Const != nil {
+		s.value("const", kw.Const)
+	}
+	if len(kw.Enum) > 0 {
+		s.value("enum", kw.Enum)
+	}
+	s.text("format", kw.Format)
+	s.text("pattern", kw.Pattern)
+	s.count("minLength", kw.MinLength)
+	s.count("maxLength", kw.MaxLength)
+	s.number("minimum", kw.Minimum)
+	s.number("exclusiveMinimum", kw.ExclusiveMinimum)
+	s.number("maximum", kw.Maximum)
+	s.number("exclusiveMaximum", kw.ExclusiveMaximum)
+	s.number("multipleOf", kw.MultipleOf)
+	s.count("minItems", kw.MinItems)
+	s.count("maxItems", kw.MaxItems)
+	s.flag("uniqueItems", kw.UniqueItems)
+	s.count("minProperties", kw.MinProperties)
+	s.count("maxProperties", kw.MaxProperties)
+	s.text("contentEncoding", kw.ContentEncoding)
+	s.text("contentMediaType", kw.ContentMediaType)
+}
+
+// after writes the keywords that stand after the children of a schema. Of children that a hand-written schema brings
+// along it writes those of JSONSchema methods.
+func (s *memberWriter) after(kw *jsonschema.Schema) {
+	s.schemas("anyOf", kw.AnyOf)
+	s.schemas("oneOf", kw.OneOf)
+	s.schemas("allOf", kw.AllOf)
+	s.schema("not", kw.Not)
+	s.schema("items", kw.Items)
+	s.schemas("prefixItems", kw.PrefixItems)
+	s.schema("additionalProperties", kw.AdditionalProperties)
+	if kw.Properties != nil && kw.Properties.Len() > 0 {
+		s.b = append(s.name("properties"), '{')
+		inner := memberWriter{b: s.b}
+		for p := kw.Properties.Oldest(); p != nil; p = p.Next() {
+			inner.schema(p.Key, p.Value)
+		}
+		s.b = append(inner.b, '}')
+	}
+	if len(kw.Required) > 0 {
+		s.value("required", kw.Required)
+	}
+	if len(kw.DependentRequired) > 0 {
+		s.value("dependentRequired", kw.DependentRequired)
+	}
+	s.schema("if", kw.If)
+	s.schema("then", kw.Then)
+	s.schema("else", kw.Else)
+	if kw.Default != nil {
+		s.value("default", kw.Default)
+	}
+	if len(kw.Examples) > 0 {
+		s.value("examples", kw.Examples)
+	}
+	s.flag("deprecated", kw.Deprecated)
+	s.flag("readOnly", kw.ReadOnly)
+	s.flag("writeOnly", kw.WriteOnly)
+	for _, key := range slices.Sorted(maps.Keys(kw.Extras)) {
+		s.value(key, kw.Extras[key])
+	}
+}
+
+func (s *memberWriter) schemas(name string, list []*jsonschema.Schema) {
+	if len(list) == 0 {
+		return
+	}
+	s.b = append(s.name(name), '[')
+	for i, kw := range list {
+		if i > 0 {
+			s.b = append(s.b, ',')
+		}
+		s.b = appendSchema(s.b, kw)
+	}
+	s.b = append(s.b, ']')
+}
+
+func (s *memberWriter) schema(name string, kw *jsonschema.Schema) {
+	if kw != nil {
+		s.b = appendSchema(s.name(name), kw)
+	}
+}
+
+// appendSchema appends a schema that hangs together by itself.
+func appendSchema(dst []byte, kw *jsonschema.Schema) []byte {
+	if kw == jsonschema.FalseSchema {
+		return append(dst, "false"...)
+	}
+	s := memberWriter{b: append(dst, '{')}
+	s.before(kw)
+	s.after(kw)
+	return append(s.b, '}')
+}
+
+// appendValue appends a value that stands in a schema.
+func appendValue(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case string:
+		return jsonx.AppendString(dst, v)
+	case json.Number:
+		return append(dst, v...)
+	case json.RawMessage:
+		return append(dst, v...)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case []any:
+		dst = append(dst, '[')
+		for i, e := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendValue(dst, e)
+		}
+		return append(dst, ']')
+	}
+	out, err := jsonx.Append(dst, v)
+	if err != nil {
+		return append(dst, "null"...)
+	}
+	return out
+}
