@@ -113,6 +113,7 @@ main() {
 	require_npm
 	mkdir -p "$cache" "$results"
 	install_suite
+	node --test "$here/judge_test.mjs" >"$results/judge_test.log" || { cat "$results/judge_test.log" >&2; die "the judge does not judge right"; }
 	while read -r leg scenarios <&3; do
 		[ $# -eq 0 ] || [[ " $* " == *" $leg "* ]] || continue
 		kind=${leg%%-*}
