@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// Questions are the tools and prompts that ask the client something: one straight line each, on every revision.
+type Questions struct {
+	_ struct {
+		Sampling             mcpkit.Tool   `name:"test_sampling"`
+		Elicitation          mcpkit.Tool   `name:"test_elicitation"`
+		ElicitationDefaults  mcpkit.Tool   `name:"test_elicitation_sep1034_defaults"`
+		ElicitationEnums     mcpkit.Tool   `name:"test_elicitation_sep1330_enums"`
+		MissingCapability    mcpkit.Tool   `name:"test_missing_capability"`
+		StreamingElicitation mcpkit.Tool   `name:"test_streaming_elicitation"`
+		AskName              mcpkit.Tool   `name:"test_input_required_result_elicitation"`
+		AskModel             mcpkit.Tool   `name:"test_input_required_result_sampling"`
+		AskRoots             mcpkit.Tool   `name:"test_input_required_result_list_roots"`
+		AskWithState         mcpkit.Tool   `name:"test_input_required_result_request_state"`
+		AskAll               mcpkit.Tool   `name:"test_input_required_result_multiple_inputs"`
+		AskTwice             mcpkit.Tool   `name:"test_input_required_result_multi_round"`
+		AskSealed            mcpkit.Tool   `name:"test_input_required_result_tampered_state"`
+		AskWhatIsPossible    mcpkit.Tool   `name:"test_input_required_result_capabilities"`
+		AskForPrompt         mcpkit.Prompt `name:"test_input_required_result_prompt"`
+	}
+}
+
+// PromptText is what to ask the model.
+type PromptText struct {
+	// The prompt to send to the model.
+	Prompt string `json:"prompt" validate:"required"`
+}
+
+// Sampling asks the client's model.
+func (q *Questions) Sampling(ctx context.Context, in PromptText) (string, error) {
+	text, err := sample(ctx, in.Prompt)
+	return "LLM response: " + text, err
+}
+
+func sample(ctx context.Context, prompt string, opts ...mcpkit.AskOption) (string, error) {
+	result, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{
+		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: protocol.SamplingContents{mcpkit.Text(prompt)}}},
+		MaxTokens: 100,
+	}, opts...)
+	if err != nil {
+		return "", err
+	}
+	if text, ok := result.Content[0].(*protocol.TextContent); ok {
+		return text.Text, nil
+	}
+	return "(no text)", nil
+}
+
+// MessageText is what to ask the user.
+type MessageText struct {
+	// The message to show to the user.
+	Message string `json:"message" validate:"required"`
+}
+
+// Account is who somebody is.
+type Account struct {
+	// User's response.
+	Username string `json:"username" validate:"required"`
+	// User's email address.
+	Email string `json:"email" validate:"required"`
+}
+
+// Elicitation asks the user for a name and an address.
+func (q *Questions) Elicitation(ctx context.Context, in MessageText) (string, error) {
+	a, err := mcpkit.Elicit[Account](ctx, in.Message)
+	switch {
+	case errors.Is(err, mcpkit.ErrDeclined):
+		return "User response: declined", nil
+	case errors.Is(err, mcpkit.ErrCancelled):
+		return "User response: cancelled", nil
+	}
+	return fmt.Sprintf("User response: %s <%s>", a.Username, a.Email), err
+}
+
+// Defaults is a form whose every field has a default.
+type Defaults struct {
+	// User name.
+	Name string `json:"name" default:"John Doe"`
+	// User age.
+	Age int `json:"age" default:"30"`
+	// User score.
+	Score float64 `json:"score" default:"95.5"`
+	// User status.
+	Status string `json:"status" validate:"oneof=active inactive pending" default:"active"`
+	// Verification status.
+	Verified bool `json:"verified" default:"true"`
+}
+
+// ElicitationDefaults asks with a form whose every field has a default.
+func (q *Questions) ElicitationDefaults(ctx context.Context) (string, error) {
+	d, err := mcpkit.Elicit[Defaults](ctx, "Please review and update the form fields with defaults")
+	return fmt.Sprintf("Elicitation completed: %+v", d), err
+}
+
+// enumForm has every way to say an enum, also the superseded one, which Go types do not make.
+const enumForm = `{"type":"object","properties":{
+	"untitledSingle":{"type":"string","description":"Select one option","enum":["option1","option2","option3"]},
+	"titledSingle":{"type":"string","description":"Select one option with titles","oneOf":[{"const":"value1","title":"First Option"},{"const":"value2","title":"Second Option"},{"const":"value3","title":"Third Option"}]},
+	"legacyEnum":{"type":"string","description":"Select one option (superseded form)","enum":["opt1","opt2","opt3"],"enumNames":["Option One","Option Two","Option Three"]},
+	"untitledMulti":{"type":"array","description":"Select several options","items":{"type":"string","enum":["option1","option2","option3"]}},
+	"titledMulti":{"type":"array","description":"Select several options with titles","items":{"anyOf":[{"const":"value1","title":"First Choice"},{"const":"value2","title":"Second Choice"},{"const":"value3","title":"Third Choice"}]}}
+}}`
+
+// ElicitationEnums asks with a form of enums.
+func (q *Questions) ElicitationEnums(ctx context.Context) (string, error) {
+	r, err := mcpkit.ElicitForm(ctx, "Please select options from the enum fields", json.RawMessage(enumForm))
+	if err != nil {
+		return "", err
+	}
+	return "Elicitation completed: " + string(r.Content), nil
+}
+
+// MissingCapability needs a client with a model.
+func (q *Questions) MissingCapability(ctx context.Context) (string, error) {
+	return sample(ctx, "Are you there?")
+}
+
+// Confirmation is a yes or no.
+type Confirmation struct {
+	OK bool `json:"ok" validate:"required"`
+}
+
+// StreamingElicitation reports its progress and asks.
+func (q *Questions) StreamingElicitation(ctx context.Context, call *mcpkit.Call) (string, error) {
+	call.Progress(1, 2, "asking")
+	c, err := mcpkit.Elicit[Confirmation](ctx, "Go on?")
+	return fmt.Sprintf("Answer: %v", c.OK), err
+}
+
+// PersonName is somebody's name.
+type PersonName struct {
+	// What is your name?
+	Name string `json:"name" validate:"required"`
+}
+
+func askName(ctx context.Context) (string, error) {
+	n, err := mcpkit.Elicit[PersonName](ctx, "What is your name?", mcpkit.Key("user_name"))
+	return n.Name, err
+}
+
+// AskName asks the user for a name.
+func (q *Questions) AskName(ctx context.Context) (string, error) {
+	name, err := askName(ctx)
+	return "Hello, " + name + "!", err
+}
+
+// AskModel asks the client's model.
+func (q *Questions) AskModel(ctx context.Context) (string, error) {
+	return sample(ctx, "What is the capital of France?", mcpkit.Key("capital_question"))
+}
+
+// AskRoots asks for the client's roots.
+func (q *Questions) AskRoots(ctx context.Context) (string, error) {
+	roots, err := mcpkit.Roots(ctx, mcpkit.Key("client_roots"))
+	return fmt.Sprintf("%d roots: %v", len(roots), roots), err
+}
+
+// AskWithState asks, and knows across the rounds that it did.
+func (q *Questions) AskWithState(ctx context.Context) (string, error) {
+	if _, err := mcpkit.Elicit[Confirmation](ctx, "Please confirm.", mcpkit.Key("confirm")); err != nil {
+		return "", err
+	}
+	return "state-ok", nil
+}
+
+// AskAll asks the user, the model and the client at once.
+func (q *Questions) AskAll(ctx context.Context) (string, error) {
+	var name, greeting string
+	var roots []protocol.Root
+	err := mcpkit.Ask(ctx,
+		func(ctx context.Context) (err error) { name, err = askName(ctx); return },
+		func(ctx context.Context) (err error) {
+			greeting, err = sample(ctx, "Write a greeting.", mcpkit.Key("greeting"))
+			return
+		},
+		func(ctx context.Context) (err error) {
+			roots, err = mcpkit.Roots(ctx, mcpkit.Key("client_roots"))
+			return
+		},
+	)
+	return fmt.Sprintf("%s, %s (%d roots)", greeting, name, len(roots)), err
+}
+
+// AskTwice asks one question after the other.
+func (q *Questions) AskTwice(ctx context.Context) (string, error) {
+	name, err := mcpkit.Elicit[PersonName](ctx, "What is your name?", mcpkit.Key("step1"))
+	if err != nil {
+		return "", err
+	}
+	color, err := mcpkit.Elicit[struct {
+		// Favourite colour.
+		Color string `json:"color" validate:"required"`
+	}](ctx, "Hello, "+name.Name+". What is your favourite colour?", mcpkit.Key("step2"))
+	return name.Name + " likes " + color.Color, err
+}
+
+// AskSealed asks; what it remembers between the rounds cannot be changed by the client.
+func (q *Questions) AskSealed(ctx context.Context) (string, error) {
+	if _, err := mcpkit.Elicit[Confirmation](ctx, "Please confirm.", mcpkit.Key("confirm")); err != nil {
+		return "", err
+	}
+	return "confirmed", nil
+}
+
+// AskWhatIsPossible asks only what this client can be asked.
+func (q *Questions) AskWhatIsPossible(ctx context.Context, call *mcpkit.Call) (string, error) {
+	caps := call.ClientCapabilities()
+	switch {
+	case caps.Elicitation.SupportsForm():
+		return askName(ctx)
+	case caps.Sampling != nil:
+		return sample(ctx, "What is the capital of France?")
+	}
+	return "There is nobody to ask.", nil
+}
+
+// AskForPrompt asks the user before it makes the prompt.
+func (q *Questions) AskForPrompt(ctx context.Context) (string, error) {
+	c, err := mcpkit.Elicit[struct {
+		// What the prompt is about.
+		Context string `json:"context" validate:"required"`
+	}](ctx, "What context should the prompt use?", mcpkit.Key("user_context"))
+	return "Use this context: " + c.Context, err
+}

@@ -1,0 +1,382 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// An Item is a tool, prompt or resource that no struct describes: what [NewTool], [NewPrompt] and [NewResource] build.
+type Item interface {
+	build(s *Server, d *draft) error
+}
+
+// Add registers items. They are validated first: the error has every fault of all of them, and then none is registered.
+// Clients that asked for it hear of the change.
+func (s *Server) Add(items ...Item) error {
+	var d draft
+	var errs []error
+	for _, it := range items {
+		errs = append(errs, it.build(s, &d))
+	}
+	if err := joinFaults(errs...); err != nil {
+		return err
+	}
+	return s.add(&d)
+}
+
+// A ToolBuilder describes a tool. Make one with [NewTool], register it with [Server.Add].
+type ToolBuilder struct {
+	builder
+	input, output json.RawMessage
+}
+
+// A PromptBuilder describes a prompt. Make one with [NewPrompt], register it with [Server.Add].
+type PromptBuilder struct{ builder }
+
+// A ResourceBuilder describes a resource or a resource template. Make one with [NewResource], register it with [Server.Add].
+type ResourceBuilder struct{ builder }
+
+// builder holds what all builders say, by the words of the tags of methods.
+type builder struct {
+	def    definition
+	faults []string
+}
+
+func newBuilder(k kind, name string, fn any) builder {
+	b := builder{def: definition{annotation: &annotation{kind: k}, name: name, fn: reflect.ValueOf(fn)}}
+	b.def.site = fmt.Sprintf("mcpkit: %s %q", strings.ToLower(k.String()), name)
+	if _, file, line, ok := runtime.Caller(2); ok {
+		b.def.site += fmt.Sprintf(" (%s:%d)", filepath.Base(file), line)
+	}
+	if b.def.fn.Kind() != reflect.Func || b.def.fn.IsNil() {
+		b.faults = append(b.faults, fmt.Sprintf("needs a function, not %T", fn))
+	}
+	return b
+}
+
+// say sets what a tag would, with the tag's checks.
+func (b *builder) say(key, value string) {
+	for _, t := range tagKeys {
+		if t.key == key {
+			if err := t.set(b.def.annotation, value); err != nil {
+				b.faults = append(b.faults, fmt.Sprintf("%s: %v", key, err))
+			}
+		}
+	}
+}
+
+// check reports the faults of the words themselves.
+func (b *builder) check() error {
+	var faults reflectx.Errors
+	for _, f := range b.faults {
+		faults = append(faults, &reflectx.Error{Site: b.def.site, Msg: f})
+	}
+	if faults != nil {
+		return faults
+	}
+	return nil
+}
+
+func (b *builder) build(s *Server, d *draft) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	def := b.def
+	def.completer = func(string) (reflect.Value, bool) { return reflect.Value{}, false }
+	return s.define(d, &def)
+}
+
+// NewTool begins a tool made of a function: one that could be a tool method of a service, or, with [ToolBuilder.Input],
+// func(ctx context.Context, call *mcpkit.Call) (any, error).
+func NewTool(name string, fn any) *ToolBuilder {
+	return &ToolBuilder{builder: newBuilder(kindTool, name, fn)}
+}
+
+// Title is the name shown to people.
+func (b *ToolBuilder) Title(t string) *ToolBuilder { b.def.title = t; return b }
+
+// Desc says what the tool does.
+func (b *ToolBuilder) Desc(d string) *ToolBuilder { b.def.desc = d; return b }
+
+// Hints says what the tool does to its world, in the words of the hints tag.
+func (b *ToolBuilder) Hints(hints ...string) *ToolBuilder {
+	b.say("hints", strings.Join(hints, ","))
+	return b
+}
+
+// Scopes are what the caller must be allowed to do.
+func (b *ToolBuilder) Scopes(scopes ...string) *ToolBuilder { b.def.scopes = scopes; return b }
+
+// Tags are words for middleware to go by.
+func (b *ToolBuilder) Tags(tags ...string) *ToolBuilder { b.def.tags = tags; return b }
+
+// Timeout is how long a call may take; 0 means no limit.
+func (b *ToolBuilder) Timeout(d time.Duration) *ToolBuilder { b.say("timeout", d.String()); return b }
+
+// Params names the function's plain parameters in order: "a,b?".
+func (b *ToolBuilder) Params(names string) *ToolBuilder { b.say("params", names); return b }
+
+// Icon adds an icon: an https: or data: URI.
+func (b *ToolBuilder) Icon(src string) *ToolBuilder { b.say("icon", src); return b }
+
+// Hidden leaves the tool out of lists.
+func (b *ToolBuilder) Hidden() *ToolBuilder { b.def.hidden = true; return b }
+
+// Input gives the JSON Schema of the arguments, an object, instead of the function's parameters. The function then reads
+// them from the call: they were validated.
+func (b *ToolBuilder) Input(schema string) *ToolBuilder { b.input = json.RawMessage(schema); return b }
+
+// Output gives the JSON Schema of the structured result. Results that do not fit are internal errors.
+func (b *ToolBuilder) Output(schema string) *ToolBuilder {
+	b.output = json.RawMessage(schema)
+	return b
+}
+
+func (b *ToolBuilder) build(s *Server, d *draft) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	if b.input == nil && b.output == nil {
+		return b.builder.build(s, d)
+	}
+	fn, ok := b.def.fn.Interface().(func(context.Context, *Call) (any, error))
+	if !ok {
+		return &reflectx.Error{Site: b.def.site, Msg: fmt.Sprintf(
+			"with a schema of its own a tool is func(context.Context, *mcpkit.Call) (any, error), not %s", b.def.fn.Type())}
+	}
+	t := &tool{entry: entry{
+		key: b.def.name, site: b.def.site, scopes: b.def.scopes, tags: b.def.tags, hidden: b.def.hidden, timeout: b.def.timeout, logs: true,
+	}, def: protocol.Tool{
+		Name: b.def.name, Title: b.def.title, Description: b.def.desc, Icons: b.def.icons,
+		InputSchema: b.input, OutputSchema: b.output, Meta: metaOf(b.def.meta),
+	}}
+	if b.def.hasHints {
+		t.def.Annotations = &b.def.hints
+	}
+	return s.addRaw(d, t, fn)
+}
+
+// addRaw adds a tool whose schemas were written by hand.
+func (s *Server) addRaw(d *draft, t *tool, h Handler) error {
+	var faults reflectx.Errors
+	fault := func(err error) {
+		if err != nil {
+			faults = append(faults, &reflectx.Error{Site: t.site, Msg: err.Error()})
+		}
+	}
+	fault(checkName(t.def.Name))
+	if t.def.InputSchema == nil {
+		t.def.InputSchema = noArguments
+	}
+	input, err := reflectx.CompileSchema(t.def.InputSchema)
+	fault(prefixed("input: ", err))
+	if err == nil && !isObjectSchema(t.def.InputSchema) {
+		fault(fmt.Errorf(`input: the schema of arguments has "type": "object" at its root`))
+	}
+	var output *reflectx.RawSchema
+	if t.def.OutputSchema != nil {
+		output, err = reflectx.CompileSchema(t.def.OutputSchema)
+		fault(prefixed("output: ", err))
+	}
+	if faults != nil {
+		return faults
+	}
+	outputs := &toolOutputs{shapes: []shape{shapeDynamic}}
+	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (any, error) {
+		args := call.Arguments()
+		if args == nil {
+			args = json.RawMessage("{}")
+		}
+		if err := input.Validate(args); err != nil {
+			return nil, err
+		}
+		v, err := h(ctx, call)
+		if err != nil {
+			return nil, err
+		}
+		r, err := outputs.tool(call, []reflect.Value{reflect.ValueOf(&v).Elem()})
+		if err == nil && output != nil && !r.IsError {
+			err = checkOutput(output, r)
+		}
+		return r, err
+	})
+	return s.addTool(d, t)
+}
+
+func prefixed(prefix string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s%w", prefix, err)
+}
+
+// checkOutput holds a result to the output schema: clients rely on it (server/tools, "Output Schema").
+func checkOutput(schema *reflectx.RawSchema, r *protocol.CallToolResult) error {
+	if r.StructuredContent == nil {
+		return fmt.Errorf("the tool has an output schema but returned no structured content")
+	}
+	if err := schema.Validate(r.StructuredContent); err != nil {
+		return fmt.Errorf("the structured content does not fit the output schema: %v", err)
+	}
+	return nil
+}
+
+// AddTool registers a tool whose definition, schemas included, is at hand, such as one that another program described.
+// Arguments are validated by the input schema before h runs; h reads them from the call.
+func (s *Server) AddTool(def protocol.Tool, h Handler) error {
+	t := &tool{entry: entry{key: def.Name, site: callerSite("tool", def.Name), logs: true}, def: def}
+	var d draft
+	if err := s.addRaw(&d, t, h); err != nil {
+		return err
+	}
+	return s.add(&d)
+}
+
+// AddPrompt registers a prompt whose definition is at hand. h reads the arguments with [Call.Var] and returns what a
+// prompt method may.
+func (s *Server) AddPrompt(def protocol.Prompt, h Handler) error {
+	p := &prompt{entry: entry{key: def.Name, site: callerSite("prompt", def.Name), logs: true}, def: def}
+	if err := checkName(def.Name); err != nil {
+		return &reflectx.Error{Site: p.site, Msg: err.Error()}
+	}
+	outputs := &promptOutputs{shapes: []shape{shapeDynamic}}
+	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (any, error) {
+		if err := knownArguments(call, def.Arguments); err != nil {
+			return nil, err
+		}
+		for _, a := range def.Arguments {
+			if _, ok := call.text(a.Name); !ok && a.Required != nil && *a.Required {
+				return nil, invalidParams("prompt %q needs the argument %q", call.name, a.Name)
+			}
+		}
+		v, err := h(ctx, call)
+		if err != nil {
+			return nil, err
+		}
+		return outputs.get(call, def.Description, []reflect.Value{reflect.ValueOf(&v).Elem()})
+	})
+	var d draft
+	s.addPrompt(&d, p)
+	return s.add(&d)
+}
+
+// AddResource registers a resource whose definition is at hand. h returns what a resource method may.
+func (s *Server) AddResource(def protocol.Resource, h Handler) error {
+	r := &resource{entry: entry{key: def.URI, site: callerSite("resource", def.URI), logs: true}, def: def, mime: def.MIMEType, private: true}
+	if !strings.Contains(def.URI, ":") {
+		return &reflectx.Error{Site: r.site, Msg: fmt.Sprintf("%q is no absolute URI", def.URI)}
+	}
+	r.setWire(func(protocol.Version) any { return r.def })
+	s.guardResource(r, h)
+	return s.add(&draft{resources: []*resource{r}})
+}
+
+// AddResourceTemplate registers a resource template whose definition is at hand. h reads the variables with [Call.Var] and
+// returns what a resource method may.
+func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h Handler) error {
+	r := &resource{entry: entry{key: def.URITemplate, site: callerSite("resource template", def.URITemplate), logs: true}, templateDef: def, mime: def.MIMEType, private: true}
+	tmpl, err := parseTemplate(r.site, def.URITemplate)
+	if err != nil {
+		return err
+	}
+	if len(tmpl.Vars()) == 0 {
+		return &reflectx.Error{Site: r.site, Msg: "the template has no variables; use AddResource"}
+	}
+	r.template = tmpl
+	r.setWire(func(protocol.Version) any { return r.templateDef })
+	s.guardResource(r, h)
+	return s.add(&draft{templates: []*resource{r}})
+}
+
+func (s *Server) guardResource(r *resource, h Handler) {
+	outputs := &resourceOutputs{shapes: []shape{shapeDynamic}}
+	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (any, error) {
+		v, err := h(ctx, call)
+		if err != nil {
+			return nil, err
+		}
+		return outputs.read(call, r, []reflect.Value{reflect.ValueOf(&v).Elem()})
+	})
+}
+
+func callerSite(what, name string) string {
+	site := fmt.Sprintf("mcpkit: %s %s", what, jsonx.AppendString(nil, name))
+	if _, file, line, ok := runtime.Caller(2); ok {
+		site += fmt.Sprintf(" (%s:%d)", filepath.Base(file), line)
+	}
+	return site
+}
+
+// RemoveTools takes tools out, by name. Calls that began go on. It reports whether any was there.
+func (s *Server) RemoveTools(names ...string) (removed bool) {
+	_ = s.change(func(c *catalog) error { c.tools, removed = c.tools.without(names); return nil })
+	return removed
+}
+
+// RemovePrompts takes prompts out, by name. It reports whether any was there.
+func (s *Server) RemovePrompts(names ...string) (removed bool) {
+	_ = s.change(func(c *catalog) error { c.prompts, removed = c.prompts.without(names); return nil })
+	return removed
+}
+
+// RemoveResources takes resources and resource templates out, by URI or template. It reports whether any was there.
+func (s *Server) RemoveResources(uris ...string) (removed bool) {
+	_ = s.change(func(c *catalog) error {
+		var a, b bool
+		c.resources, a = c.resources.without(uris)
+		c.templates, b = c.templates.without(uris)
+		removed = a || b
+		return nil
+	})
+	return removed
+}
+
+// NewPrompt begins a prompt made of a function: one that could be a prompt method of a service.
+func NewPrompt(name string, fn any) *PromptBuilder {
+	return &PromptBuilder{newBuilder(kindPrompt, name, fn)}
+}
+
+// Title is the name shown to people.
+func (b *PromptBuilder) Title(t string) *PromptBuilder { b.def.title = t; return b }
+
+// Desc says what the prompt is for.
+func (b *PromptBuilder) Desc(d string) *PromptBuilder { b.def.desc = d; return b }
+
+// Scopes are what the caller must be allowed to do.
+func (b *PromptBuilder) Scopes(scopes ...string) *PromptBuilder { b.def.scopes = scopes; return b }
+
+// Params names the function's plain parameters in order: "topic,style?".
+func (b *PromptBuilder) Params(names string) *PromptBuilder { b.say("params", names); return b }
+
+// NewResource begins a resource, or a resource template when uri has variables, made of a function: one that could be a
+// resource method of a service. The name is for people and models to tell it by.
+func NewResource(uri, name string, fn any) *ResourceBuilder {
+	b := &ResourceBuilder{newBuilder(kindResource, name, fn)}
+	b.def.uri = uri
+	return b
+}
+
+// Title is the name shown to people.
+func (b *ResourceBuilder) Title(t string) *ResourceBuilder { b.def.title = t; return b }
+
+// Desc says what the resource holds.
+func (b *ResourceBuilder) Desc(d string) *ResourceBuilder { b.def.desc = d; return b }
+
+// MIME is the media type of the contents.
+func (b *ResourceBuilder) MIME(t string) *ResourceBuilder { b.def.mime = t; return b }
+
+// Scopes are what the caller must be allowed to do.
+func (b *ResourceBuilder) Scopes(scopes ...string) *ResourceBuilder { b.def.scopes = scopes; return b }
+
+// Cache is how long clients may keep the contents, in the words of the cache tag: "60s,public".
+func (b *ResourceBuilder) Cache(words string) *ResourceBuilder { b.say("cache", words); return b }

@@ -1,0 +1,271 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A Call is one request being answered: what it says, who sent it, and the way back while it lasts.
+// A method that has a *Call parameter is given it; so are middleware and raw handlers.
+//
+// Its methods may be called concurrently, but not after the method that was given it has returned.
+type Call struct {
+	server  *Server
+	catalog *catalog
+	req     *jsonrpc.Request
+	peer    transport.Peer
+	row     *methodRow
+	version protocol.Version
+	session *session // legacy only; nil where there is none
+	meta    json.RawMessage
+	refusal *jsonrpc.Error // what prepare found wrong with the request
+
+	name      string             // tool or prompt name, or resource URI
+	entry     *entry             // what name names; nil for methods that name nothing
+	target    any                // *tool, *prompt or *resource
+	vars      uritemplate.Values // of the resource template that matched
+	texts     []textArgument     // of prompts/get
+	principal *oauth.Principal
+	ctx       context.Context // of the request
+
+	mu       sync.Mutex
+	ref      string
+	finished bool
+	progress float64
+	asked    *asked // the questions of this call; see input.go
+	values   map[any]any
+}
+
+type callKey struct{}
+
+// callContext carries the Call in a context with one allocation.
+type callContext struct {
+	context.Context
+	call *Call
+}
+
+func (c *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return c.call
+	}
+	return c.Context.Value(key)
+}
+
+// CallFrom returns the call that ctx belongs to, and nil when it belongs to none.
+func CallFrom(ctx context.Context) *Call {
+	call, _ := ctx.Value(callKey{}).(*Call)
+	return call
+}
+
+// Method is the protocol's method: "tools/call".
+func (c *Call) Method() string { return c.row.method }
+
+// Name is the name of the tool or prompt, or the URI of the resource, that the request is about; "" for other methods.
+func (c *Call) Name() string { return c.name }
+
+// Version is the protocol revision of this request.
+func (c *Call) Version() protocol.Version { return c.version }
+
+// RequestID is the request's JSON-RPC id as JSON text.
+func (c *Call) RequestID() string { return c.req.ID.String() }
+
+// Params is the params object as it came; nil when absent. It must not be changed.
+func (c *Call) Params() json.RawMessage { return c.req.Params }
+
+// Arguments is the arguments object of a tool call or of prompts/get as it came; nil when absent. It must not be changed.
+func (c *Call) Arguments() json.RawMessage { return c.req.Param("arguments") }
+
+// Bind decodes the arguments into v, a pointer. It checks no rules: that is for raw tools, whose schema was checked already.
+func (c *Call) Bind(v any) error {
+	raw := c.Arguments()
+	if raw == nil {
+		raw = []byte("{}")
+	}
+	if err := jsonx.Unmarshal(raw, v); err != nil {
+		return Errorf("the arguments do not fit: %s", describeJSON(err))
+	}
+	return nil
+}
+
+// Var is the value of a variable of the resource template that matched, or of a prompt's argument; "" when absent.
+func (c *Call) Var(name string) string {
+	v, _ := c.text(name)
+	return v
+}
+
+// text looks a textual argument up: URI variables and prompt arguments.
+func (c *Call) text(name string) (string, bool) {
+	for _, t := range c.texts {
+		if t.name == name {
+			return t.value, true
+		}
+	}
+	return c.vars.Get(name)
+}
+
+// Principal is who is asking; nil where nobody was authenticated.
+func (c *Call) Principal() *oauth.Principal { return c.principal }
+
+// Scopes are the scopes that the tool, prompt or resource demands.
+func (c *Call) Scopes() []string {
+	if c.entry == nil {
+		return nil
+	}
+	return c.entry.scopes
+}
+
+// Tags are the words of the tags tag of the tool, prompt or resource.
+func (c *Call) Tags() []string {
+	if c.entry == nil {
+		return nil
+	}
+	return c.entry.tags
+}
+
+// Tool is the definition of the tool that is called; nil for other methods. It must not be changed.
+func (c *Call) Tool() *protocol.Tool {
+	if t, ok := c.target.(*tool); ok {
+		return &t.def
+	}
+	return nil
+}
+
+// SessionID names the legacy session; "" where there is none or the connection is the session.
+func (c *Call) SessionID() string {
+	if s := c.peer.Session(); s != nil {
+		return s.ID()
+	}
+	return ""
+}
+
+// Header returns a header field of the HTTP request, by its canonical name; "" on other bindings.
+func (c *Call) Header(name string) string { return c.peer.Header().Get(name) }
+
+// Meta returns a member of the request's _meta as JSON; nil when absent.
+func (c *Call) Meta(key string) json.RawMessage { return jsonx.Member(c.meta, key) }
+
+// ClientInfo is what the client says it is; nil when it does not say. It proves nothing.
+func (c *Call) ClientInfo() *protocol.Implementation {
+	if !c.version.Modern() {
+		if c.session != nil {
+			return &c.session.info
+		}
+		return nil
+	}
+	raw := c.Meta(protocol.MetaClientInfo)
+	if raw == nil {
+		return nil
+	}
+	var info protocol.Implementation
+	if jsonx.Unmarshal(raw, &info) != nil {
+		return nil
+	}
+	return &info
+}
+
+// ClientCapabilities are what the client can be asked: declared on this request (2026-07-28) or when the session began.
+func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
+	if !c.version.Modern() {
+		if c.session != nil {
+			return c.session.capabilities
+		}
+		return protocol.ClientCapabilities{}
+	}
+	var caps protocol.ClientCapabilities
+	_ = jsonx.Unmarshal(c.Meta(protocol.MetaClientCapabilities), &caps) // checked to be an object; a wrong member is one not declared
+	return caps
+}
+
+// Ref is a short random name for this call, the same in the log and in what a caller is told of an internal error.
+func (c *Call) Ref() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ref == "" {
+		c.ref = newRef()
+	}
+	return c.ref
+}
+
+// Set keeps a value with the call, for middleware and methods further in; keys as for context.WithValue.
+func (c *Call) Set(key, value any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.values == nil {
+		c.values = map[any]any{}
+	}
+	c.values[key] = value
+}
+
+// Get returns what Set kept; nil when nothing.
+func (c *Call) Get(key any) any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.values[key]
+}
+
+// Progress tells the client how far the call is, if it asked to be told: done so far, of total (0 when not known), and a
+// message, which may be empty. done must grow from one report to the next; a report that does not is dropped, as the
+// protocol demands (basic/utilities/progress).
+func (c *Call) Progress(done, total float64, message string) {
+	token := c.Meta(protocol.MetaProgressToken)
+	if token == nil {
+		return
+	}
+	p := protocol.ProgressParams{ProgressToken: token, Progress: done, Message: message}
+	if total > 0 {
+		p.Total = &total
+	}
+	if c.version < protocol.V20250326 {
+		p.Message = ""
+	}
+	c.mu.Lock()
+	stale := c.finished || c.progress >= 0 && done <= c.progress
+	if !stale {
+		c.progress = done
+	}
+	c.mu.Unlock()
+	if !stale {
+		c.notify(protocol.NotificationProgress, &p)
+	}
+}
+
+// Logger writes log messages to the client, as far as it asked for them, and to the server's own logger.
+func (c *Call) Logger() *slog.Logger { return slog.New(&clientLog{call: c}) }
+
+// CloseStream ends the stream of this call while its method goes on: the client comes back for the result after about
+// retry (2025-11-25, "polling"). The error is errors.ErrUnsupported where the client cannot come back.
+func (c *Call) CloseStream(retry time.Duration) error {
+	if sc, ok := c.peer.(transport.StreamCloser); ok {
+		return sc.CloseStream(retry)
+	}
+	return errors.ErrUnsupported
+}
+
+// notify sends a notification on the stream of this call. That a client is gone is not the method's business.
+func (c *Call) notify(method string, params any) {
+	n, err := jsonrpc.NewNotification(method, params)
+	if err == nil {
+		err = c.peer.Notify(c.ctx, n)
+	}
+	if err != nil {
+		c.server.config.logger.DebugContext(c.ctx, "mcpkit: a notification was not sent", "method", method, "error", err)
+	}
+}
+
+// finish makes late progress reports void: none may follow the result.
+func (c *Call) finish() {
+	c.mu.Lock()
+	c.finished = true
+	c.mu.Unlock()
+}

@@ -1,0 +1,206 @@
+package mcpkit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// A catalog is all that is registered at one time. It never changes: a change makes another one, so that calls read it
+// without a lock and keep what they began with.
+type catalog struct {
+	tools     registry[*tool]
+	prompts   registry[*prompt]
+	resources registry[*resource] // by URI
+	templates registry[*resource] // by URI template
+	custom    map[string]*methodRow
+	logs      bool // some method can send log messages
+	completes bool // some prompt or template has completions
+}
+
+// An entry is what tools, prompts and resources have in common.
+type entry struct {
+	key     string // tool or prompt name, URI, or URI template
+	site    string // who registered it, for errors: "Notes.Search (notes.go:12)"
+	scopes  []string
+	tags    []string
+	hidden  bool
+	timeout time.Duration
+	run     Handler // what the tags wrap around the method, and the method
+	logs    bool
+	wires   [len(revisions)]func() []byte // the definition as JSON, per revision, made once
+}
+
+func (e *entry) base() *entry { return e }
+
+// visible reports whether p may know of the entry. Who may not gets the same answers as if there were none.
+func (e *entry) visible(p *oauth.Principal) bool { return len(e.scopes) == 0 || p.Has(e.scopes...) }
+
+// setWire makes the definition's JSON of each revision on first use: define returns what to encode.
+func (e *entry) setWire(define func(v protocol.Version) any) {
+	for i, v := range revisions {
+		e.wires[i] = sync.OnceValue(func() []byte {
+			b, err := jsonx.Marshal(define(v))
+			if err != nil { // definitions are checked when registered
+				panic(fmt.Sprintf("mcpkit: definition of %s: %v", e.site, err))
+			}
+			return b
+		})
+	}
+}
+
+type item interface{ base() *entry }
+
+// A registry holds the entries of one kind, sorted by key.
+type registry[T item] struct {
+	byKey  map[string]T
+	sorted []T
+	pages  *sync.Map // pageKey -> rawResult; made anew with each change
+}
+
+func (r registry[T]) get(key string) (T, bool) { v, ok := r.byKey[key]; return v, ok }
+
+func (r registry[T]) len() int { return len(r.sorted) }
+
+// with returns r and also items. The error names both places of each key that is there already.
+func (r registry[T]) with(what string, items []T) (registry[T], error) {
+	if len(items) == 0 {
+		return r, nil
+	}
+	next := registry[T]{byKey: maps.Clone(r.byKey), sorted: slices.Clone(r.sorted), pages: new(sync.Map)}
+	if next.byKey == nil {
+		next.byKey = map[string]T{}
+	}
+	var faults reflectx.Errors
+	for _, it := range items {
+		e := it.base()
+		if old, ok := next.byKey[e.key]; ok {
+			faults = append(faults, &reflectx.Error{
+				Msg: fmt.Sprintf("mcpkit: %s %q is registered twice, by %s and %s", what, e.key, old.base().site, e.site),
+			})
+			continue
+		}
+		next.byKey[e.key] = it
+		next.sorted = append(next.sorted, it)
+	}
+	slices.SortFunc(next.sorted, func(a, b T) int { return strings.Compare(a.base().key, b.base().key) })
+	if faults != nil {
+		return r, faults
+	}
+	return next, nil
+}
+
+// without returns r less the keys, and whether any was there.
+func (r registry[T]) without(keys []string) (registry[T], bool) {
+	next := registry[T]{byKey: maps.Clone(r.byKey), pages: new(sync.Map)}
+	for _, key := range keys {
+		delete(next.byKey, key)
+	}
+	if len(next.byKey) == len(r.byKey) {
+		return r, false
+	}
+	next.sorted = slices.DeleteFunc(slices.Clone(r.sorted), func(it T) bool { return slices.Contains(keys, it.base().key) })
+	return next, true
+}
+
+type tool struct {
+	entry
+	def     protocol.Tool
+	headers []headerParam
+}
+
+type prompt struct {
+	entry
+	def      protocol.Prompt
+	complete map[string]completer // by argument
+}
+
+// resource is a resource or a resource template.
+type resource struct {
+	entry
+	def         protocol.Resource         // of a resource
+	templateDef protocol.ResourceTemplate // of a template
+	template    *uritemplate.Template     // nil for a resource
+	mime        string
+	ttl         time.Duration
+	private     bool
+	complete    map[string]completer // by variable
+}
+
+// draft collects what one registration adds.
+type draft struct {
+	tools     []*tool
+	prompts   []*prompt
+	resources []*resource
+	templates []*resource
+}
+
+// change replaces the catalog by what f makes of it and tells the peers of the lists that differ.
+func (s *Server) change(f func(c *catalog) error) error {
+	s.mu.Lock()
+	old := s.catalog.Load()
+	next := *old
+	if err := f(&next); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	next.derive()
+	s.catalog.Store(&next)
+	s.mu.Unlock()
+
+	s.announce(
+		next.tools.pages != old.tools.pages,
+		next.prompts.pages != old.prompts.pages,
+		next.resources.pages != old.resources.pages || next.templates.pages != old.templates.pages,
+	)
+	return nil
+}
+
+func (s *Server) add(d *draft) error {
+	return s.change(func(c *catalog) error {
+		var faults reflectx.Errors
+		keep := func(err error) {
+			if err != nil {
+				faults = append(faults, err.(reflectx.Errors)...)
+			}
+		}
+		var err error
+		c.tools, err = c.tools.with("tool", d.tools)
+		keep(err)
+		c.prompts, err = c.prompts.with("prompt", d.prompts)
+		keep(err)
+		c.resources, err = c.resources.with("resource", d.resources)
+		keep(err)
+		c.templates, err = c.templates.with("resource template", d.templates)
+		keep(err)
+		if faults != nil {
+			return faults
+		}
+		return nil
+	})
+}
+
+// derive finds what follows from the entries.
+func (c *catalog) derive() {
+	c.logs, c.completes = false, false
+	for _, t := range c.tools.sorted {
+		c.logs = c.logs || t.logs
+	}
+	for _, p := range c.prompts.sorted {
+		c.logs = c.logs || p.logs
+		c.completes = c.completes || len(p.complete) > 0
+	}
+	for _, r := range slices.Concat(c.resources.sorted, c.templates.sorted) {
+		c.logs = c.logs || r.logs
+		c.completes = c.completes || len(r.complete) > 0
+	}
+}

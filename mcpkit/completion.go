@@ -1,0 +1,138 @@
+package mcpkit
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// A completer says which values a parameter may have that begin with prefix; others are the values that the other
+// parameters have so far.
+type completer func(ctx context.Context, prefix string, others map[string]string) ([]string, error)
+
+// completers finds who completes which parameter: the method that the block or a field names, or the parameter's own
+// list of values.
+func (s *Server) completers(def *definition, fields []reflectx.Field) (map[string]completer, error) {
+	found := map[string]completer{}
+	var faults reflectx.Errors
+	fault := func(format string, args ...any) {
+		faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(format, args...)})
+	}
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+		method := or(def.complete[f.Name], f.Complete)
+		switch {
+		case method != "":
+			fn, ok := def.completer(method)
+			if !ok {
+				fault("parameter %q is completed by method %q, which does not exist", f.Name, method)
+				continue
+			}
+			c, err := methodCompleter(fn)
+			if err != nil {
+				fault("completion method %s: %v", method, err)
+				continue
+			}
+			found[f.Name] = c
+		case len(f.Enum) > 0:
+			found[f.Name] = listCompleter(f.Enum)
+		}
+	}
+	for param := range def.complete {
+		if _, ok := found[param]; !ok && faults == nil {
+			fault("complete names %q, which is no parameter%s", param, nearest.Hint(param, names))
+		}
+	}
+	if faults != nil {
+		return nil, faults
+	}
+	return found, nil
+}
+
+func listCompleter(values []string) completer {
+	return func(_ context.Context, prefix string, _ map[string]string) ([]string, error) {
+		var hits []string
+		for _, v := range values {
+			if len(v) >= len(prefix) && strings.EqualFold(v[:len(prefix)], prefix) {
+				hits = append(hits, v)
+			}
+		}
+		return hits, nil
+	}
+}
+
+// methodCompleter adapts func([ctx,] prefix string [, others map[string]string]) []string [, error].
+func methodCompleter(fn reflect.Value) (completer, error) {
+	switch f := fn.Interface().(type) {
+	case func(string) []string:
+		return func(_ context.Context, p string, _ map[string]string) ([]string, error) { return f(p), nil }, nil
+	case func(string) ([]string, error):
+		return func(_ context.Context, p string, _ map[string]string) ([]string, error) { return f(p) }, nil
+	case func(context.Context, string) []string:
+		return func(ctx context.Context, p string, _ map[string]string) ([]string, error) { return f(ctx, p), nil }, nil
+	case func(context.Context, string) ([]string, error):
+		return func(ctx context.Context, p string, _ map[string]string) ([]string, error) { return f(ctx, p) }, nil
+	case func(context.Context, string, map[string]string) []string:
+		return func(ctx context.Context, p string, o map[string]string) ([]string, error) { return f(ctx, p, o), nil }, nil
+	case func(context.Context, string, map[string]string) ([]string, error):
+		return f, nil
+	}
+	return nil, fmt.Errorf("it is %s; write func(ctx context.Context, prefix string) ([]string, error), with others map[string]string as a last parameter where needed", fn.Type())
+}
+
+// complete answers completion/complete.
+func complete(ctx context.Context, call *Call) (any, error) {
+	var p protocol.CompleteParams
+	if err := decodeParams(call.req, &p); err != nil {
+		return nil, err
+	}
+	completers, err := call.completersOf(p.Ref)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := completers[p.Argument.Name]
+	if !ok {
+		return &protocol.CompleteResult{Completion: protocol.Completion{Values: []string{}}}, nil
+	}
+	others := map[string]string{}
+	if p.Context != nil && p.Context.Arguments != nil {
+		others = p.Context.Arguments
+	}
+	values, err := c(ctx, p.Argument.Value, others)
+	if err != nil {
+		return nil, err
+	}
+	result := protocol.Completion{Values: values}
+	if total := int64(len(values)); total > protocol.MaxCompletionValues {
+		result.Values, result.Total, result.HasMore = values[:protocol.MaxCompletionValues], &total, new(true)
+	}
+	return &protocol.CompleteResult{Completion: result}, nil
+}
+
+// completersOf finds what the reference names, as far as the caller may see it.
+func (c *Call) completersOf(ref protocol.CompletionRef) (map[string]completer, error) {
+	switch ref.Type {
+	case protocol.RefPrompt:
+		if p, ok := c.catalog.prompts.get(ref.Name); ok && p.visible(c.principal) {
+			c.name, c.entry, c.target = ref.Name, &p.entry, p
+			return p.complete, nil
+		}
+		return nil, invalidParams("unknown prompt %q", ref.Name)
+	case protocol.RefResource:
+		for _, r := range []registry[*resource]{c.catalog.templates, c.catalog.resources} {
+			if t, ok := r.get(ref.URI); ok && t.visible(c.principal) {
+				c.name, c.entry, c.target = ref.URI, &t.entry, t
+				return t.complete, nil
+			}
+		}
+		return nil, invalidParams("unknown resource %q", ref.URI)
+	}
+	return nil, invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, ref.Type))
+}

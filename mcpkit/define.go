@@ -1,0 +1,354 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A definition is a Go function that is to become a tool, a prompt or a resource, and all that is said of it.
+// Methods of services and functions given to builders meet here.
+type definition struct {
+	*annotation
+	site              string
+	name, title, desc string
+	fn                reflect.Value
+	completer         func(method string) (reflect.Value, bool)
+}
+
+// define compiles the function and adds the entry to the draft.
+func (s *Server) define(d *draft, def *definition) error {
+	if err := checkName(def.name); err != nil && def.kind != kindResource {
+		return &reflectx.Error{Site: def.site, Msg: err.Error()}
+	}
+	switch def.kind {
+	case kindPrompt:
+		return s.definePrompt(d, def)
+	case kindResource:
+		return s.defineResource(d, def)
+	default:
+		return s.defineTool(d, def)
+	}
+}
+
+// injection gives the parameters that do not come from arguments.
+func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
+	var (
+		typeCall   = reflect.TypeFor[*Call]()
+		typeLogger = reflect.TypeFor[*slog.Logger]()
+		typeWho    = reflect.TypeFor[*oauth.Principal]()
+	)
+	o.Inject = func(t reflect.Type) (reflectx.Injector, bool) {
+		switch {
+		case t == typeCall:
+			*logs = true
+			return func(ctx context.Context) (reflect.Value, func(), error) {
+				return reflect.ValueOf(CallFrom(ctx)), nil, nil
+			}, true
+		case t == typeLogger:
+			*logs = true
+			return func(ctx context.Context) (reflect.Value, func(), error) {
+				return reflect.ValueOf(CallFrom(ctx).Logger()), nil, nil
+			}, true
+		case t == typeWho:
+			return func(ctx context.Context) (reflect.Value, func(), error) {
+				return reflect.ValueOf(CallFrom(ctx).principal), nil, nil
+			}, true
+		case isHeader(t):
+			return func(ctx context.Context) (reflect.Value, func(), error) {
+				return reflect.ValueOf(CallFrom(ctx).peer.Header()).Convert(t), nil, nil
+			}, true
+		}
+		injector, ok := s.config.providers[t]
+		return injector, ok
+	}
+	o.Injectable = []string{"context.Context", "*mcpkit.Call", "*slog.Logger", "*oauth.Principal", "http.Header"}
+	for t := range s.config.providers {
+		o.Injectable = append(o.Injectable, t.String())
+	}
+	slices.Sort(o.Injectable[5:])
+}
+
+// isHeader recognises http.Header by its shape and name: naming the type would link net/http into programs that have
+// no use for it.
+func isHeader(t reflect.Type) bool {
+	return t == reflect.TypeFor[transport.Header]() || t.PkgPath() == "net/http" && t.Name() == "Header"
+}
+
+func (s *Server) inputOptions() reflectx.InputOptions {
+	return reflectx.InputOptions{Words: s.words, Validate: s.config.validate, Repair: s.config.repair}
+}
+
+// compile makes the call plan of the definition's function.
+func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
+	e := &entry{
+		key: def.name, site: def.site, scopes: def.scopes, tags: def.tags, hidden: def.hidden, timeout: def.timeout,
+	}
+	o := reflectx.FuncOptions{Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Input: s.inputOptions()}
+	s.injection(&o, &e.logs)
+	fn, err := reflectx.Compile(def.fn, o)
+	return fn, e, err
+}
+
+// guard puts around h what the tags of an entry ask for.
+func (s *Server) guard(e *entry, k kind, h Handler) {
+	timeout := e.timeout
+	if timeout == 0 && k == kindTool {
+		timeout = s.config.toolTimeout
+	}
+	e.run = withTimeout(timeout, h)
+}
+
+func (s *Server) defineTool(d *draft, def *definition) error {
+	fn, e, err := s.compile(def, nil)
+	if err != nil {
+		return err
+	}
+	outputs, err := newToolOutputs(def.site, fn.Outputs(), s.inputOptions())
+	if err != nil {
+		return err
+	}
+	t := &tool{entry: *e, def: protocol.Tool{
+		Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons,
+		InputSchema: noArguments, OutputSchema: outputs.schema, Meta: metaOf(def.meta),
+	}}
+	if def.hasHints {
+		t.def.Annotations = &def.hints
+	}
+	if in := fn.Input(); in != nil {
+		t.def.InputSchema = in.Schema()
+	}
+	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (any, error) {
+		values, err := fn.Call(ctx, call.Arguments())
+		if err != nil {
+			return nil, err
+		}
+		return outputs.tool(call, values)
+	})
+	return s.addTool(d, t)
+}
+
+// noArguments is the input schema of a tool that takes none.
+var noArguments = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+
+// addTool settles what follows from the definition, whoever made it.
+func (s *Server) addTool(d *draft, t *tool) error {
+	headers, err := headerParams(t.def.InputSchema)
+	if err != nil {
+		return &reflectx.Error{Site: t.site, Msg: err.Error()}
+	}
+	t.headers = headers
+	t.setWire(func(v protocol.Version) any {
+		def := t.def
+		def.OutputSchema = outputSchemaFor(v, def.OutputSchema)
+		return def
+	})
+	d.tools = append(d.tools, t)
+	return nil
+}
+
+func (s *Server) definePrompt(d *draft, def *definition) error {
+	fn, e, err := s.compile(def, nil)
+	if err != nil {
+		return err
+	}
+	outputs, err := newPromptOutputs(def.site, fn.Outputs())
+	if err != nil {
+		return err
+	}
+	p := &prompt{entry: *e, def: protocol.Prompt{
+		Name: def.name, Title: def.title, Description: def.desc, Icons: def.icons, Meta: metaOf(def.meta),
+	}}
+	var fields []reflectx.Field
+	if in := fn.Input(); in != nil {
+		fields = in.Fields()
+	}
+	for _, f := range fields {
+		arg := protocol.PromptArgument{Name: f.Name, Title: f.Title, Description: f.Description}
+		if f.Required {
+			arg.Required = new(true)
+		}
+		p.def.Arguments = append(p.def.Arguments, arg)
+	}
+	if p.complete, err = s.completers(def, fields); err != nil {
+		return err
+	}
+	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (any, error) {
+		if err := knownArguments(call, p.def.Arguments); err != nil {
+			return nil, err
+		}
+		values, err := fn.CallText(ctx, call.text)
+		if err != nil {
+			return nil, err
+		}
+		return outputs.get(call, p.def.Description, values)
+	})
+	s.addPrompt(d, p)
+	return nil
+}
+
+func (s *Server) addPrompt(d *draft, p *prompt) {
+	p.setWire(func(protocol.Version) any { return p.def })
+	d.prompts = append(d.prompts, p)
+}
+
+// knownArguments refuses arguments that the prompt does not have: a misspelt optional one would go unnoticed.
+func knownArguments(call *Call, known []protocol.PromptArgument) error {
+	for _, v := range call.texts {
+		if !slices.ContainsFunc(known, func(a protocol.PromptArgument) bool { return a.Name == v.name }) {
+			names := make([]string, len(known))
+			for i, a := range known {
+				names[i] = a.Name
+			}
+			return invalidParams("prompt %q has no argument %q%s", call.name, v.name, nearest.Hint(v.name, names))
+		}
+	}
+	return nil
+}
+
+func (s *Server) defineResource(d *draft, def *definition) error {
+	if def.uri == "" {
+		return &reflectx.Error{Site: def.site, Msg: `a resource needs a URI; write for example uri:"note://{id}"`}
+	}
+	tmpl, err := parseTemplate(def.site, def.uri)
+	if err != nil {
+		return err
+	}
+	vars := tmpl.Vars()
+	fn, e, err := s.compile(def, vars)
+	if err != nil {
+		return err
+	}
+	var fields []reflectx.Field
+	if in := fn.Input(); in != nil {
+		fields = in.Fields()
+	}
+	if err := sameNames(def, vars, fields); err != nil {
+		return err
+	}
+	outputs, err := newResourceOutputs(def.site, fn.Outputs())
+	if err != nil {
+		return err
+	}
+	r := &resource{entry: *e, mime: def.mime, ttl: def.cacheTTL, private: def.cachePrivate || !def.hasCache}
+	r.key = def.uri
+	if len(vars) > 0 {
+		r.template = tmpl
+	}
+	if r.complete, err = s.completers(def, fields); err != nil {
+		return err
+	}
+	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (any, error) {
+		values, err := fn.CallText(ctx, call.text)
+		if err != nil {
+			return nil, err
+		}
+		return outputs.read(call, r, values)
+	})
+	s.addResource(d, r, def)
+	return nil
+}
+
+// parseTemplate reads a URI template by which URIs are to be recognised.
+func parseTemplate(site, uri string) (*uritemplate.Template, error) {
+	tmpl, err := uritemplate.Parse(uri)
+	if err == nil {
+		err = tmpl.Matchable()
+	}
+	if err == nil && !strings.Contains(tmpl.Prefix(), ":") {
+		err = fmt.Errorf("%q is no absolute URI; write for example \"note://{id}\"", uri)
+	}
+	if err != nil {
+		return nil, &reflectx.Error{Site: site, Msg: err.Error()}
+	}
+	return tmpl, nil
+}
+
+// sameNames holds the parameters of a resource to the variables of its URI template.
+func sameNames(def *definition, vars []string, fields []reflectx.Field) error {
+	var faults reflectx.Errors
+	for _, f := range fields {
+		if !slices.Contains(vars, f.Name) {
+			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(
+				"parameter %q is no variable of uri %q%s", f.Name, def.uri, nearest.Hint(f.Name, vars))})
+		}
+	}
+	for _, v := range vars {
+		if !slices.ContainsFunc(fields, func(f reflectx.Field) bool { return f.Name == v }) {
+			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(
+				"variable %q of uri %q goes to no parameter; add one", v, def.uri)})
+		}
+	}
+	if faults != nil {
+		return faults
+	}
+	return nil
+}
+
+func (s *Server) addResource(d *draft, r *resource, def *definition) {
+	var annotations *protocol.Annotations
+	if def.audience != nil || def.priority != nil {
+		annotations = &protocol.Annotations{Audience: def.audience, Priority: def.priority}
+	}
+	if r.template != nil {
+		r.templateDef = protocol.ResourceTemplate{
+			URITemplate: r.key, Name: def.name, Title: def.title, Description: def.desc, MIMEType: r.mime,
+			Annotations: annotations, Icons: def.icons, Meta: metaOf(def.meta),
+		}
+		r.setWire(func(protocol.Version) any { return r.templateDef })
+		d.templates = append(d.templates, r)
+		return
+	}
+	r.def = protocol.Resource{
+		URI: r.key, Name: def.name, Title: def.title, Description: def.desc, MIMEType: r.mime,
+		Annotations: annotations, Icons: def.icons, Meta: metaOf(def.meta),
+	}
+	r.setWire(func(protocol.Version) any { return r.def })
+	d.resources = append(d.resources, r)
+}
+
+func metaOf(m map[string]string) protocol.Meta {
+	if len(m) == 0 {
+		return nil
+	}
+	meta := protocol.Meta{}
+	for k, v := range m {
+		meta[k] = jsonx.AppendString(nil, v)
+	}
+	return meta
+}
+
+// joinFaults makes one error of several, nil of none.
+func joinFaults(errs ...error) error {
+	var all reflectx.Errors
+	for _, err := range errs {
+		var many reflectx.Errors
+		var one *reflectx.Error
+		switch {
+		case err == nil:
+		case errors.As(err, &many):
+			all = append(all, many...)
+		case errors.As(err, &one):
+			all = append(all, one)
+		default:
+			all = append(all, &reflectx.Error{Msg: strings.TrimPrefix(err.Error(), "mcpkit: ")})
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return all
+}

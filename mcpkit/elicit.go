@@ -1,0 +1,251 @@
+package mcpkit
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// unsupported is ErrUnsupported, and for modern clients also the protocol error that says what they would have to declare.
+type unsupported struct{ rpc *jsonrpc.Error }
+
+func (e *unsupported) Error() string   { return e.rpc.Message }
+func (e *unsupported) Unwrap() []error { return []error{ErrUnsupported, e.rpc} }
+
+// asking returns the call of ctx, if its client declared on this very request (or when its session began) what has
+// accepts; needed is what it would have to declare.
+func asking(ctx context.Context, has func(protocol.ClientCapabilities) bool, needed protocol.ClientCapabilities, what string) (*Call, error) {
+	c := CallFrom(ctx)
+	if c == nil {
+		return nil, fmt.Errorf("mcpkit: %s needs the context that the method was called with", what)
+	}
+	switch {
+	case has(c.ClientCapabilities()):
+		return c, nil
+	case c.version.Modern():
+		return nil, &unsupported{protocol.MissingClientCapability(needed, "%s needs a capability that the client did not declare", what)}
+	case c.session == nil:
+		return nil, ErrNoWayBack
+	}
+	return nil, fmt.Errorf("%w: %s", ErrUnsupported, what)
+}
+
+// Elicit asks the user to fill in a form, which is T: a struct of strings, numbers, bools, enums and slices of enums,
+// with the same tags as the input of a tool. The answer is validated by them.
+//
+// On legacy revisions Elicit waits for the answer. On 2026-07-28 it returns an error when the answer is not there yet: the
+// method returns it, and is run again from its beginning when the client comes back with the answer (see [Once]).
+// The errors are [ErrDeclined], [ErrCancelled], [ErrUnsupported] and [ErrNoWayBack]. Only tools, prompts and resources
+// can ask.
+func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, error) {
+	var answer T
+	form, err := formOf(reflect.TypeFor[T]())
+	if err != nil {
+		return answer, err
+	}
+	result, err := ElicitForm(ctx, message, form.schema, opts...)
+	if err != nil {
+		return answer, err
+	}
+	if err := form.input.Decode(ctx, result.Content, reflect.ValueOf(&answer).Elem()); err != nil {
+		return answer, Errorf("the user's answer does not fit: %v", err)
+	}
+	return answer, nil
+}
+
+// ElicitForm is [Elicit] for a form that is not a Go type: schema is a flat JSON Schema object as client/elicitation
+// allows. The content of the accepted answer is not validated.
+func ElicitForm(ctx context.Context, message string, schema json.RawMessage, opts ...AskOption) (*protocol.ElicitResult, error) {
+	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool { return caps.Elicitation.SupportsForm() },
+		protocol.ClientCapabilities{Elicitation: &protocol.ElicitationCapability{}}, "elicitation")
+	if err != nil {
+		return nil, err
+	}
+	return c.elicit(ctx, &protocol.ElicitParams{Message: message, RequestedSchema: schema}, opts)
+}
+
+// ElicitURL sends the user to a URL for what must not pass through the client: credentials, payments, consent.
+// That it returns nil says only that the user agreed to go there.
+func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) error {
+	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool { return caps.Elicitation.SupportsURL() },
+		protocol.ClientCapabilities{Elicitation: &protocol.ElicitationCapability{URL: protocol.Object{}}}, "URL elicitation")
+	if err != nil {
+		return err
+	}
+	p := &protocol.ElicitParams{Mode: protocol.ElicitURL, Message: message, URL: url}
+	if !c.version.Modern() {
+		p.ElicitationID = rand.Text()
+	}
+	_, err = c.elicit(ctx, p, opts)
+	return err
+}
+
+func (c *Call) elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskOption) (*protocol.ElicitResult, error) {
+	if p.Mode == "" && c.version >= protocol.V20251125 {
+		p.Mode = protocol.ElicitForm
+	}
+	raw, err := c.ask(ctx, protocol.MethodElicitationCreate, p, opts)
+	if err != nil {
+		return nil, err
+	}
+	var result protocol.ElicitResult
+	if err := jsonx.Unmarshal(raw, &result); err != nil {
+		return nil, invalidParams("the response to elicitation/create does not fit: %s", describeJSON(err))
+	}
+	switch result.Action {
+	case protocol.ElicitAccept:
+		return &result, nil
+	case protocol.ElicitDecline:
+		return nil, ErrDeclined
+	case protocol.ElicitCancel:
+		return nil, ErrCancelled
+	}
+	return nil, invalidParams("the response to elicitation/create has the unknown action %q", result.Action)
+}
+
+// Confirm asks the user yes or no. Declining is no.
+func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, error) {
+	answer, err := Elicit[struct {
+		Confirm bool `json:"confirm" validate:"required"`
+	}](ctx, message, opts...)
+	if err == ErrDeclined {
+		return false, nil
+	}
+	return answer.Confirm, err
+}
+
+// Choose asks the user for one of several options.
+func Choose(ctx context.Context, message string, options []string, opts ...AskOption) (string, error) {
+	enum, err := jsonx.Marshal(options)
+	if err != nil {
+		return "", err
+	}
+	schema := `{"type":"object","properties":{"choice":{"type":"string","enum":` + string(enum) + `}},"required":["choice"]}`
+	result, err := ElicitForm(ctx, message, json.RawMessage(schema), opts...)
+	if err != nil {
+		return "", err
+	}
+	choice := jsonx.String(jsonx.Member(result.Content, "choice"))
+	if !slices.Contains(options, choice) {
+		return "", Errorf("the user's answer %q is none of the options", choice)
+	}
+	return choice, nil
+}
+
+// Sample asks the client's model. See [Elicit] for how it waits and for its errors.
+func Sample(ctx context.Context, p *protocol.CreateMessageParams, opts ...AskOption) (*protocol.CreateMessageResult, error) {
+	needed := &protocol.SamplingCapability{}
+	if p.Tools != nil || p.ToolChoice != nil {
+		needed.Tools = protocol.Object{}
+	}
+	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool {
+		return caps.Sampling != nil && (needed.Tools == nil || caps.Sampling.Tools != nil)
+	}, protocol.ClientCapabilities{Sampling: needed}, "sampling")
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.ask(ctx, protocol.MethodSamplingCreateMessage, p, opts)
+	if err != nil {
+		return nil, err
+	}
+	var result protocol.CreateMessageResult
+	if err := jsonx.Unmarshal(raw, &result); err != nil || len(result.Content) == 0 {
+		return nil, invalidParams("the response to sampling/createMessage does not fit")
+	}
+	return &result, nil
+}
+
+// Roots asks which directories the client works in. See [Elicit] for how it waits and for its errors.
+func Roots(ctx context.Context, opts ...AskOption) ([]protocol.Root, error) {
+	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool { return caps.Roots != nil },
+		protocol.ClientCapabilities{Roots: &protocol.RootsCapability{}}, "roots")
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.ask(ctx, protocol.MethodRootsList, &protocol.ListRootsParams{}, opts)
+	if err != nil {
+		return nil, err
+	}
+	var result protocol.ListRootsResult
+	if err := jsonx.Unmarshal(raw, &result); err != nil {
+		return nil, invalidParams("the response to roots/list does not fit: %s", describeJSON(err))
+	}
+	return result.Roots, nil
+}
+
+// A form is a Go type as the schema of an elicitation.
+type form struct {
+	input  *reflectx.Input
+	schema json.RawMessage
+	err    error
+}
+
+var forms sync.Map // reflect.Type -> *form
+
+func formOf(t reflect.Type) (*form, error) {
+	if f, ok := forms.Load(t); ok {
+		return f.(*form), f.(*form).err
+	}
+	f := &form{}
+	if f.input, f.err = reflectx.NewInput(t.String(), t, reflectx.InputOptions{Words: reflectx.FirstWords(reflectx.RegisteredWords(), reflectx.SourceWords())}); f.err == nil {
+		f.schema, f.err = flatSchema(t, f.input.Schema())
+	}
+	stored, _ := forms.LoadOrStore(t, f)
+	return stored.(*form), stored.(*form).err
+}
+
+// formKeywords are what the schema of a form's field may say (client/elicitation, "Requested Schema").
+var formKeywords = []string{
+	"type", "title", "description", "default", "enum", "oneOf", "format",
+	"minLength", "maxLength", "minimum", "maximum", "items", "minItems", "maxItems",
+}
+
+// flatSchema leaves of an input schema what a form may say. Rules that it cannot say still hold for the answer.
+func flatSchema(t reflect.Type, schema json.RawMessage) (json.RawMessage, error) {
+	b := []byte(`{"type":"object","properties":{`)
+	comma := false
+	for name, property := range jsonx.Members(jsonx.Member(schema, "properties")) {
+		kind := jsonx.String(jsonx.Member(property, "type"))
+		if kind == "object" || kind == "" || kind == "array" && jsonx.Member(jsonx.Member(property, "items"), "enum") == nil {
+			return nil, &reflectx.Error{Site: t.String(), Msg: fmt.Sprintf(
+				"field %s cannot be asked for: a form has strings, numbers, bools, enums and slices of enums", name)}
+		}
+		if comma {
+			b = append(b, ',')
+		}
+		comma = true
+		b = append(append(b, name...), ':')
+		b = appendOnly(b, property, formKeywords)
+	}
+	b = append(b, '}')
+	if required := jsonx.Member(schema, "required"); required != nil {
+		b = append(append(b, `,"required":`...), required...)
+	}
+	return append(b, '}'), nil
+}
+
+// appendOnly appends the object obj with only the named members.
+func appendOnly(b, obj []byte, names []string) []byte {
+	b = append(b, '{')
+	comma := false
+	for n, v := range jsonx.Members(obj) {
+		if !slices.Contains(names, jsonx.String(n)) {
+			continue
+		}
+		if comma {
+			b = append(b, ',')
+		}
+		comma = true
+		b = append(append(append(b, n...), ':'), v...)
+	}
+	return append(b, '}')
+}

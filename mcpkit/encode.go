@@ -1,0 +1,168 @@
+package mcpkit
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// encode makes the result's JSON as the request's revision wants it.
+func (s *Server) encode(call *Call, result any) (json.RawMessage, error) {
+	switch r := result.(type) {
+	case rawResult:
+		return json.RawMessage(r), nil
+	case emptyObject, nil:
+		return s.seal(call, nil, nil)
+	case *protocol.CallToolResult:
+		b, err := appendToolResult(make([]byte, 0, 256), r, call.version)
+		if err != nil {
+			return nil, err
+		}
+		return s.seal(call, b, r.Meta)
+	case json.RawMessage:
+		return s.sealObject(call, r)
+	default:
+		b, err := jsonx.Marshal(r)
+		if err != nil {
+			return nil, err
+		}
+		return s.sealObject(call, b)
+	}
+}
+
+// appendToolResult appends the members that v has of a tool result, without braces, resultType and _meta.
+// What v cannot hold is said in a way that it can.
+func appendToolResult(b []byte, r *protocol.CallToolResult, v protocol.Version) ([]byte, error) {
+	b = append(b, `"content":[`...)
+	for i, c := range r.Content {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = contentFor(v, c).AppendJSON(b); err != nil {
+			return nil, err
+		}
+	}
+	b = append(b, ']')
+	// A failure has no output to hold to the output schema.
+	if r.StructuredContent != nil && !r.IsError {
+		b = appendStructured(b, r.StructuredContent, v)
+	}
+	if r.IsError {
+		b = append(b, `,"isError":true`...)
+	}
+	return b, nil
+}
+
+func appendStructured(b []byte, value json.RawMessage, v protocol.Version) []byte {
+	switch {
+	case v < protocol.V20250618:
+		return b
+	case v.Modern() || jsonx.Kind(value) == '{':
+		return append(append(b, `,"structuredContent":`...), value...)
+	default: // an object is demanded; the output schema was wrapped in the same way
+		b = append(append(b, `,"structuredContent":{"result":`...), value...)
+		return append(b, '}')
+	}
+}
+
+// contentFor replaces content that the revision does not know by text that says what is missing.
+func contentFor(v protocol.Version, c protocol.Content) protocol.Content {
+	switch c := c.(type) {
+	case *protocol.AudioContent:
+		if v < protocol.V20250326 {
+			return &protocol.TextContent{Text: fmt.Sprintf("[audio, %s, %d bytes: needs a newer client]", c.MIMEType, len(c.Data))}
+		}
+	case *protocol.ResourceLink:
+		if v < protocol.V20250618 {
+			return &protocol.TextContent{Text: c.URI}
+		}
+	}
+	return c
+}
+
+// seal puts braces around members, and into them what every result of a modern revision has.
+func (s *Server) seal(call *Call, members []byte, meta protocol.Meta) (json.RawMessage, error) {
+	b := make([]byte, 0, len(members)+64+len(s.serverInfo))
+	b = append(b, '{')
+	b = append(b, members...)
+	comma := func() {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+	}
+	if !call.version.Modern() {
+		if len(meta) > 0 {
+			raw, err := jsonx.Marshal(meta)
+			if err != nil {
+				return nil, err
+			}
+			comma()
+			b = append(append(b, `"_meta":`...), raw...)
+		}
+		return append(b, '}'), nil
+	}
+	comma()
+	b = append(b, `"resultType":"complete","_meta":`...)
+	if len(meta) == 0 {
+		return append(s.appendServerMeta(b), '}'), nil
+	}
+	raw, err := jsonx.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	return append(s.appendMeta(b, raw), '}'), nil
+}
+
+// sealObject does the same for a result that is an object already; what it says itself stays.
+func (s *Server) sealObject(call *Call, obj json.RawMessage) (json.RawMessage, error) {
+	if jsonx.Kind(obj) != '{' {
+		return nil, fmt.Errorf("a result is an object, not %.20s", obj)
+	}
+	if !call.version.Modern() {
+		return obj, nil
+	}
+	b := make([]byte, 0, len(obj)+64+len(s.serverInfo))
+	b = append(b, '{')
+	var meta []byte
+	typed := false
+	for name, value := range jsonx.Members(obj) {
+		if jsonx.IsString(name, "_meta") {
+			meta = value
+			continue
+		}
+		typed = typed || jsonx.IsString(name, "resultType")
+		b = append(append(append(b, name...), ':'), value...)
+		b = append(b, ',')
+	}
+	if !typed {
+		b = append(b, `"resultType":"complete",`...)
+	}
+	b = append(b, `"_meta":`...)
+	if meta == nil {
+		return append(s.appendServerMeta(b), '}'), nil
+	}
+	return append(s.appendMeta(b, meta), '}'), nil
+}
+
+// appendServerMeta appends a _meta object that says which server answers.
+func (s *Server) appendServerMeta(b []byte) []byte {
+	b = append(b, `{"`+protocol.MetaServerInfo+`":`...)
+	b = append(b, s.serverInfo...)
+	return append(b, '}')
+}
+
+// appendMeta appends meta, an object, with the server's name added unless it is there.
+func (s *Server) appendMeta(b, meta []byte) []byte {
+	if jsonx.Member(meta, protocol.MetaServerInfo) != nil {
+		return append(b, meta...)
+	}
+	b = append(b, `{"`+protocol.MetaServerInfo+`":`...)
+	b = append(b, s.serverInfo...)
+	for name, value := range jsonx.Members(meta) {
+		b = append(append(append(append(b, ','), name...), ':'), value...)
+	}
+	return append(b, '}')
+}

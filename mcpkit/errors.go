@@ -1,0 +1,110 @@
+package mcpkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// A UserMessenger is an error that has something to say to the caller: a model or the person behind it.
+// The text of any other error goes to the log only.
+type UserMessenger interface {
+	error
+	UserMessage() string
+}
+
+// userError is what Errorf returns.
+type userError struct{ err error }
+
+func (e *userError) Error() string       { return e.err.Error() }
+func (e *userError) UserMessage() string { return e.err.Error() }
+func (e *userError) Unwrap() error       { return errors.Unwrap(e.err) }
+
+// Errorf returns an error whose text is meant for the caller. %w works as in fmt.Errorf; what it wraps is shown as part
+// of the text.
+func Errorf(format string, args ...any) error {
+	return &userError{fmt.Errorf(format, args...)}
+}
+
+// ErrNotFound says that there is no such thing: a resource method returns it, or an error that wraps it or
+// fs.ErrNotExist, for a URI of which there is nothing.
+var ErrNotFound = errors.New("not found")
+
+// fail turns the error of a call into what the peer sees: for tools a result with isError, so that the model can try
+// again; a protocol error for everything else.
+func (s *Server) fail(ctx context.Context, call *Call, err error) (any, *jsonrpc.Error) {
+	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return nil, rpc
+	}
+	text, code := s.tell(ctx, call, err)
+	if call.row.method == protocol.MethodToolsCall {
+		return &protocol.CallToolResult{
+			Content: []protocol.Content{&protocol.TextContent{Text: text}},
+			IsError: true,
+		}, nil
+	}
+	rpc := &jsonrpc.Error{Code: code, Message: text}
+	if call.row.method == protocol.MethodResourcesRead && isNotFound(err) {
+		return nil, protocol.ResourceNotFound(call.version, call.name)
+	}
+	return nil, rpc
+}
+
+// tell returns what err says to the caller, and the code that suits it where a code is needed.
+// What the caller is not shown goes to the log under a reference that the caller is given.
+func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, code int) {
+	if arg, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
+		return arg.Error(), jsonrpc.CodeInvalidParams
+	}
+	if user, ok := errors.AsType[UserMessenger](err); ok {
+		return user.UserMessage(), jsonrpc.CodeInternalError
+	}
+	if isNotFound(err) && call.row.method == protocol.MethodResourcesRead {
+		return "not found", jsonrpc.CodeInvalidParams
+	}
+	if s.config.exposeErrors {
+		return err.Error(), jsonrpc.CodeInternalError
+	}
+	ref := call.Ref()
+	attrs := []any{"ref", ref, "method", call.row.method, "name", call.name, "error", err.Error()}
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		attrs = append(attrs, slog.String("stack", string(p.Stack)))
+	}
+	s.config.logger.ErrorContext(ctx, "mcpkit: a call ended with an error that the caller is not shown", attrs...)
+	return "internal error (ref " + ref + ")", jsonrpc.CodeInternalError
+}
+
+func isNotFound(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, fs.ErrNotExist)
+}
+
+// invalidParams is a protocol error about the params of a request.
+func invalidParams(format string, args ...any) *jsonrpc.Error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, format, args...)
+}
+
+// decodeParams decodes the params of req, where absent is {}.
+func decodeParams(req *jsonrpc.Request, v any) error {
+	raw := req.Params
+	if raw == nil {
+		raw = []byte("{}")
+	}
+	if err := jsonx.Unmarshal(raw, v); err != nil {
+		return invalidParams("the params of %s do not fit: %s", req.Method, describeJSON(err))
+	}
+	return nil
+}
+
+func describeJSON(err error) string {
+	if p := jsonx.ErrorPointer(err); p != "" {
+		return "wrong type or value at " + p
+	}
+	return "wrong type or value"
+}

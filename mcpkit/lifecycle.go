@@ -1,0 +1,147 @@
+package mcpkit
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A session is what the server keeps of a legacy client between its requests.
+type session struct {
+	link         *transport.Session
+	version      protocol.Version
+	info         protocol.Implementation
+	capabilities protocol.ClientCapabilities
+	ready        atomic.Bool // notifications/initialized arrived
+	logLevel     atomic.Int32
+
+	mu            sync.Mutex
+	subscriptions map[string]struct{} // guarded by mu: URIs
+}
+
+// maxSubscriptions bounds what one session may subscribe to, and one listen request may name.
+const maxSubscriptions = 1000
+
+// sessionSet holds the sessions that hear of changes.
+type sessionSet struct {
+	mu  sync.Mutex
+	all map[*session]struct{}
+}
+
+func (set *sessionSet) add(s *session) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	if set.all == nil {
+		set.all = map[*session]struct{}{}
+	}
+	set.all[s] = struct{}{}
+}
+
+func (set *sessionSet) remove(s *session) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	delete(set.all, s)
+}
+
+// snapshot returns the sessions whose clients said that they are ready. No lock is held when they are written to.
+func (set *sessionSet) snapshot() []*session {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	ready := make([]*session, 0, len(set.all))
+	for s := range set.all {
+		if s.ready.Load() {
+			ready = append(ready, s)
+		}
+	}
+	return ready
+}
+
+// SessionEnded forgets a session. Transports call it.
+func (s *Server) SessionEnded(ts *transport.Session) {
+	if state, ok := ts.State().(*session); ok {
+		s.sessions.remove(state)
+	}
+}
+
+// initialize opens a legacy session (basic/lifecycle).
+func initialize(_ context.Context, call *Call) (any, error) {
+	s := call.server
+	var p protocol.InitializeParams
+	if err := decodeParams(call.req, &p); err != nil {
+		return nil, err
+	}
+	if p.ProtocolVersion == "" {
+		return nil, invalidParams("initialize needs protocolVersion")
+	}
+	if call.session != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has begun already, with revision %s", call.session.version)
+	}
+	version := p.ProtocolVersion
+	if !version.Known() || version.Modern() {
+		version = protocol.LatestLegacy
+	}
+	call.version = version // what follows is said in the new revision
+	if ts := call.peer.Session(); ts != nil {
+		state := &session{link: ts, version: version, info: p.ClientInfo, capabilities: p.Capabilities}
+		state.logLevel.Store(int32(protocol.LevelInfo.Severity()))
+		ts.SetVersion(string(version))
+		ts.SetState(state)
+		s.sessions.add(state)
+	}
+	return &protocol.InitializeResult{
+		ProtocolVersion: version,
+		Capabilities:    call.catalog.capabilities(s.config, version),
+		ServerInfo:      s.info,
+		Instructions:    s.instructions,
+	}, nil
+}
+
+// ping answers at once.
+func ping(context.Context, *Call) (any, error) { return emptyResult, nil }
+
+// discover tells a modern client what there is (server/discover).
+func discover(_ context.Context, call *Call) (any, error) {
+	s := call.server
+	return &protocol.DiscoverResult{
+		SupportedVersions: protocol.Supported,
+		Capabilities:      call.catalog.capabilities(s.config, call.version),
+		Instructions:      s.instructions,
+		Cache:             cacheHint(s.config.listTTL, false),
+	}, nil
+}
+
+// cacheHint says how long and for whom a result stays true.
+func cacheHint(ttl time.Duration, private bool) protocol.Cache {
+	ms := ttl.Milliseconds()
+	scope := protocol.CachePublic
+	if private {
+		scope = protocol.CachePrivate
+	}
+	return protocol.Cache{TTLMs: &ms, CacheScope: scope}
+}
+
+// capabilities follow from what is registered: nothing is promised that no handler keeps.
+func (c *catalog) capabilities(conf *config, v protocol.Version) protocol.ServerCapabilities {
+	var caps protocol.ServerCapabilities
+	if c.tools.len() > 0 {
+		caps.Tools = &protocol.ListCapability{ListChanged: true}
+	}
+	if c.prompts.len() > 0 {
+		caps.Prompts = &protocol.ListCapability{ListChanged: true}
+	}
+	if c.resources.len()+c.templates.len() > 0 {
+		caps.Resources = &protocol.ResourcesCapability{ListChanged: true, Subscribe: true}
+	}
+	if c.logs {
+		caps.Logging = protocol.Object{}
+	}
+	if c.completes && v >= protocol.V20250326 {
+		caps.Completions = protocol.Object{}
+	}
+	return caps
+}

@@ -1,0 +1,198 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/base64"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// rawResult is a result that is encoded already, complete for its revision.
+type rawResult []byte
+
+var emptyResult = emptyObject{}
+
+// emptyObject encodes as {} and whatever a revision adds.
+type emptyObject struct{}
+
+func listTools(_ context.Context, call *Call) (any, error) {
+	return listPage(call, "tools", call.catalog.tools)
+}
+
+func listPrompts(_ context.Context, call *Call) (any, error) {
+	return listPage(call, "prompts", call.catalog.prompts)
+}
+
+func listResources(_ context.Context, call *Call) (any, error) {
+	return listPage(call, "resources", call.catalog.resources)
+}
+
+func listTemplates(_ context.Context, call *Call) (any, error) {
+	return listPage(call, "resourceTemplates", call.catalog.templates)
+}
+
+// pageKey names an encoded page among those of its registry.
+type pageKey struct {
+	revision int
+	after    string
+}
+
+// listPage answers a list request: from bytes made once per change and revision, where everybody sees the same.
+func listPage[T item](call *Call, member string, r registry[T]) (any, error) {
+	after, err := cursor(call)
+	if err != nil {
+		return nil, err
+	}
+	key := pageKey{revisionIndex(call.version), after}
+	shared := !r.personal()
+	if shared && r.pages != nil {
+		if page, ok := r.pages.Load(key); ok {
+			return page, nil
+		}
+	}
+	page := encodePage(call, member, r, after, key.revision, shared)
+	// Only cursors that this server gave are kept, so that a client cannot grow the table.
+	if _, known := r.byKey[after]; shared && r.pages != nil && (after == "" || known) {
+		r.pages.Store(key, page)
+	}
+	return page, nil
+}
+
+// personal reports whether not everybody sees the same entries.
+func (r registry[T]) personal() bool {
+	for _, it := range r.sorted {
+		if len(it.base().scopes) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func encodePage[T item](call *Call, member string, r registry[T], after string, revision int, shared bool) rawResult {
+	s := call.server
+	page, next := r.page(call.principal, after, s.config.pageSize)
+	b := append([]byte(nil), '{')
+	b = jsonx.AppendString(b, member)
+	b = append(b, ":["...)
+	for i, it := range page {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, it.base().wires[revision]()...)
+	}
+	b = append(b, ']')
+	if next != "" {
+		b = append(b, `,"nextCursor":`...)
+		b = jsonx.AppendString(b, encodeCursor(next))
+	}
+	if call.version.Modern() {
+		scope := "public"
+		if !shared {
+			scope = "private"
+		}
+		b = append(b, `,"ttlMs":`...)
+		b = strconv.AppendInt(b, s.config.listTTL.Milliseconds(), 10)
+		b = append(b, `,"cacheScope":"`+scope+`","resultType":"complete","_meta":`...)
+		b = s.appendServerMeta(b)
+	}
+	return append(b, '}')
+}
+
+// page returns up to size entries that p may see whose keys come after a key, and the last of their keys when there are more.
+func (r registry[T]) page(p *oauth.Principal, after string, size int) (page []T, next string) {
+	start := 0
+	if after != "" {
+		start = sort.Search(len(r.sorted), func(i int) bool { return r.sorted[i].base().key > after })
+	}
+	for _, it := range r.sorted[start:] {
+		e := it.base()
+		if e.hidden || !e.visible(p) {
+			continue
+		}
+		if len(page) == size {
+			return page, page[size-1].base().key
+		}
+		page = append(page, it)
+	}
+	return page, ""
+}
+
+// A cursor is opaque to clients: the key after which the page begins. Since it names no position, lists may change while
+// a client pages through them, and it needs no memory here.
+const cursorPrefix = "after:"
+
+func encodeCursor(key string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + key))
+}
+
+// cursor reads the cursor of a list request. An empty string is a cursor too, and none of ours.
+func cursor(call *Call) (after string, err error) {
+	raw := call.req.Param("cursor")
+	if raw == nil {
+		return "", nil
+	}
+	if jsonx.Kind(raw) != '"' {
+		return "", invalidParams("cursor is no string")
+	}
+	text := jsonx.String(raw)
+	decoded, err := base64.RawURLEncoding.DecodeString(text)
+	key, ok := strings.CutPrefix(string(decoded), cursorPrefix)
+	if err != nil || !ok || key == "" {
+		return "", invalidParams("cursor %q is not one that this server gave", text)
+	}
+	return key, nil
+}
+
+// wireVersion is what a definition shows a revision of output schemas: none before 2025-06-18, objects only until
+// 2025-11-25.
+func outputSchemaFor(v protocol.Version, schema []byte) []byte {
+	switch {
+	case schema == nil || v < protocol.V20250618:
+		return nil
+	case v.Modern() || isObjectSchema(schema):
+		return schema
+	default:
+		return wrapSchema(schema)
+	}
+}
+
+func isObjectSchema(schema []byte) bool {
+	return jsonx.IsString(jsonx.Member(schema, "type"), "object")
+}
+
+// wrapSchema describes {"result": what schema describes}. Its $defs move to the root, where references point to.
+func wrapSchema(schema []byte) []byte {
+	b := []byte(`{"type":"object","properties":{"result":`)
+	defs := jsonx.Member(schema, "$defs")
+	b = appendWithout(b, schema, "$defs")
+	b = append(b, `},"required":["result"],"additionalProperties":false`...)
+	if defs != nil {
+		b = append(b, `,"$defs":`...)
+		b = append(b, defs...)
+	}
+	return append(b, '}')
+}
+
+// appendWithout appends the object obj less one member.
+func appendWithout(b, obj []byte, name string) []byte {
+	b = append(b, '{')
+	comma := false
+	for n, v := range jsonx.Members(obj) {
+		if jsonx.IsString(n, name) {
+			continue
+		}
+		if comma {
+			b = append(b, ',')
+		}
+		comma = true
+		b = append(b, n...)
+		b = append(b, ':')
+		b = append(b, v...)
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,177 @@
+package mcpkit
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// Levels of the protocol that slog has no name for, as slog levels.
+const (
+	LevelNotice    = slog.Level(2)
+	LevelCritical  = slog.Level(12)
+	LevelAlert     = slog.Level(16)
+	LevelEmergency = slog.Level(20)
+)
+
+// logLevels are the protocol's levels with the least slog level of each, the gravest first.
+var logLevels = []struct {
+	least slog.Level
+	level protocol.LoggingLevel
+}{
+	{LevelEmergency, protocol.LevelEmergency},
+	{LevelAlert, protocol.LevelAlert},
+	{LevelCritical, protocol.LevelCritical},
+	{slog.LevelError, protocol.LevelError},
+	{slog.LevelWarn, protocol.LevelWarning},
+	{LevelNotice, protocol.LevelNotice},
+	{slog.LevelInfo, protocol.LevelInfo},
+}
+
+func protocolLevel(l slog.Level) protocol.LoggingLevel {
+	for _, row := range logLevels {
+		if l >= row.least {
+			return row.level
+		}
+	}
+	return protocol.LevelDebug
+}
+
+// wants reports whether the client asked for messages of this level: by the session's level, or since 2026-07-28 by the
+// request's own, without which there are none.
+func (c *Call) wants(l protocol.LoggingLevel) bool {
+	if !c.version.Modern() {
+		least := protocol.LevelInfo.Severity()
+		if c.session != nil {
+			least = int(c.session.logLevel.Load())
+		}
+		return l.Severity() >= least
+	}
+	asked, ok := metaString(c.meta, protocol.MetaLogLevel)
+	return ok && protocol.LoggingLevel(asked).Valid() && l.Severity() >= protocol.LoggingLevel(asked).Severity()
+}
+
+// clientLog is a slog.Handler that sends records to the client of one call, on the stream of that call, and to the
+// server's own log.
+type clientLog struct {
+	call  *Call
+	scope []logScope // groups and attributes, outermost first
+	own   slog.Handler
+}
+
+// logScope is what one WithGroup or WithAttrs added.
+type logScope struct {
+	group string
+	attrs []slog.Attr
+}
+
+func (h *clientLog) server() slog.Handler {
+	if h.own != nil {
+		return h.own
+	}
+	return h.call.server.config.logger.Handler()
+}
+
+// Enabled reports whether the client or the server's log wants the level.
+func (h *clientLog) Enabled(ctx context.Context, l slog.Level) bool {
+	return h.call.wants(protocolLevel(l)) || h.server().Enabled(ctx, l)
+}
+
+// Handle sends the record.
+func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
+	level := protocolLevel(r.Level)
+	if h.call.wants(level) {
+		data, err := jsonx.Marshal(h.data(r))
+		if err != nil {
+			data = jsonx.AppendString(nil, r.Message) // an attribute that does not encode must not cost the message
+		}
+		h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.name, Data: data})
+	}
+	if own := h.server(); own.Enabled(ctx, r.Level) {
+		return own.Handle(ctx, r)
+	}
+	return nil
+}
+
+// data is the record as the client sees it: an object of the message and the attributes, or the message alone.
+func (h *clientLog) data(r slog.Record) any {
+	if r.NumAttrs() == 0 && len(h.scope) == 0 {
+		return r.Message
+	}
+	root := map[string]any{"msg": r.Message}
+	at := root
+	for _, s := range h.scope {
+		if s.group != "" {
+			inner := map[string]any{}
+			at[s.group] = inner
+			at = inner
+		}
+		putAttrs(at, s.attrs)
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		putAttrs(at, []slog.Attr{a})
+		return true
+	})
+	return root
+}
+
+func putAttrs(m map[string]any, attrs []slog.Attr) {
+	for _, a := range attrs {
+		v := a.Value.Resolve()
+		switch {
+		case v.Kind() == slog.KindGroup && a.Key == "":
+			putAttrs(m, v.Group())
+		case v.Kind() == slog.KindGroup:
+			inner := map[string]any{}
+			putAttrs(inner, v.Group())
+			m[a.Key] = inner
+		case a.Key != "":
+			m[a.Key] = attrValue(v)
+		}
+	}
+}
+
+func attrValue(v slog.Value) any {
+	switch v.Kind() {
+	case slog.KindDuration:
+		return v.Duration().String()
+	case slog.KindTime:
+		return v.Time().Format(time.RFC3339Nano)
+	}
+	if err, ok := v.Any().(error); ok {
+		return err.Error()
+	}
+	return v.Any()
+}
+
+// WithAttrs returns a handler whose records have attrs too.
+func (h *clientLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &clientLog{h.call, append(slices.Clip(h.scope), logScope{attrs: attrs}), h.server().WithAttrs(attrs)}
+}
+
+// WithGroup returns a handler that puts what follows into a group.
+func (h *clientLog) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	return &clientLog{h.call, append(slices.Clip(h.scope), logScope{group: name}), h.server().WithGroup(name)}
+}
+
+// setLogLevel sets the session's level (server/utilities/logging, until 2025-11-25).
+func setLogLevel(_ context.Context, call *Call) (any, error) {
+	var p protocol.SetLevelParams
+	if err := decodeParams(call.req, &p); err != nil {
+		return nil, err
+	}
+	if !p.Level.Valid() {
+		return nil, invalidParams("unknown log level %q; known are debug, info, notice, warning, error, critical, alert, emergency", p.Level)
+	}
+	if call.session != nil {
+		call.session.logLevel.Store(int32(p.Level.Severity()))
+	}
+	return emptyResult, nil
+}

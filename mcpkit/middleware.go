@@ -1,0 +1,96 @@
+package mcpkit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// A Handler answers one call: a request of any method of any revision. The result is a value of package protocol, or
+// whatever else encodes to a JSON object. Errors become tool errors or protocol errors after the whole chain.
+type Handler func(ctx context.Context, call *Call) (any, error)
+
+// A Middleware wraps a Handler.
+type Middleware func(next Handler) Handler
+
+// Use puts middleware around every method, also of what is registered later. The first is the outermost; what an earlier
+// Use gave stays outside of what a later one gives. Requests that are being handled keep the chain they began with.
+func (s *Server) Use(mw ...Middleware) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.use = append(s.use, mw...)
+	s.buildChain()
+}
+
+// buildChain makes the chain anew. s.mu is held, or s is not yet shared.
+func (s *Server) buildChain() {
+	h := Handler(dispatch)
+	for i := len(s.use) - 1; i >= 0; i-- {
+		h = s.use[i](h)
+	}
+	s.chain.Store(&h)
+}
+
+// dispatch is the innermost handler: the method itself. A panic ends here as an error, so that every middleware sees it.
+func dispatch(ctx context.Context, call *Call) (result any, err error) {
+	defer recoverAs(&err)
+	if call.refusal != nil {
+		return nil, call.refusal
+	}
+	return call.row.handle(ctx, call)
+}
+
+// A PanicError is what a panic of a method or a middleware becomes.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error returns the panic's value; the stack is for the log.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+func recoverAs(err *error) {
+	if v := recover(); v != nil {
+		*err = &PanicError{Value: v, Stack: debug.Stack()}
+	}
+}
+
+// ErrTimeout is the cause with which a method's context ends when its time is over.
+var ErrTimeout = errors.New("mcpkit: the call took too long")
+
+// withTimeout lets the context of h end after d. What h makes of it is its own affair, but the error that the caller
+// gets speaks of the timeout.
+func withTimeout(d time.Duration, h Handler) Handler {
+	if d <= 0 {
+		return h
+	}
+	return func(ctx context.Context, call *Call) (any, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, d, ErrTimeout)
+		defer cancel()
+		result, err := h(ctx, call)
+		if err != nil && errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == ErrTimeout {
+			return nil, &TimeoutError{After: d}
+		}
+		return result, err
+	}
+}
+
+// A TimeoutError says that a call was given up because it took too long. It is shown to the caller.
+type TimeoutError struct{ After time.Duration }
+
+// Error says after how long.
+func (e *TimeoutError) Error() string { return "timed out after " + e.After.String() }
+
+// UserMessage is the same text: it is meant for the caller.
+func (e *TimeoutError) UserMessage() string { return e.Error() }
+
+// Is reports whether target is context.DeadlineExceeded or ErrTimeout.
+func (e *TimeoutError) Is(target error) bool {
+	return target == context.DeadlineExceeded || target == ErrTimeout
+}
+
+// newRef returns a short random name for one call, to find it in the log.
+func newRef() string { return rand.Text()[:10] }

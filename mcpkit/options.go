@@ -1,0 +1,250 @@
+package mcpkit
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"github.com/go-playground/validator/v10"
+
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// noTimeout is what a duration option means by "no limit"; zero is "not said".
+const noTimeout time.Duration = -1
+
+// Defaults of options.
+const (
+	DefaultToolTimeout     = 30 * time.Second
+	DefaultPageSize        = 100
+	DefaultShutdownTimeout = 10 * time.Second
+	DefaultMaxResultBytes  = 16 << 20
+)
+
+// config is what the options of a Server add up to. It does not change after New.
+type config struct {
+	info           protocol.Implementation
+	instructions   string
+	logger         *slog.Logger
+	toolTimeout    time.Duration
+	pageSize       int
+	listTTL        time.Duration
+	maxResultBytes int
+	exposeErrors   bool
+	repair         bool
+	validate       *validator.Validate
+	docs           []reflectx.Words
+	providers      map[reflect.Type]reflectx.Injector
+	stateKeys      [][]byte
+	services       []registration
+	transports     []transport.Transport
+	capabilities   map[string]any // experimental and extensions
+}
+
+// registration is a service and how it is to be registered.
+type registration struct {
+	service any
+	prefix  string
+	optIn   bool
+}
+
+// An Option configures a Server, or the registration of one service, or both: each says which.
+type Option struct {
+	name    string
+	server  func(*config) error
+	service func(*registration)
+}
+
+func serverOption(name string, f func(*config) error) Option { return Option{name: name, server: f} }
+
+// Name overrides the server's name and version, which otherwise come from the first service's Info field,
+// its type name and the main module.
+func Name(name, version string) Option {
+	return serverOption("Name", func(c *config) error {
+		c.info.Name, c.info.Version = name, version
+		return nil
+	})
+}
+
+// Instructions tells models how to use the server, instead of the services' doc comments.
+func Instructions(text string) Option {
+	return serverOption("Instructions", func(c *config) error { c.instructions = text; return nil })
+}
+
+// Logger hears what the server has to say of itself and the full text of errors that clients are not shown.
+// The default is slog.Default.
+func Logger(l *slog.Logger) Option {
+	return serverOption("Logger", func(c *config) error { c.logger = l; return nil })
+}
+
+// ToolTimeout is how long a tool call may take unless its timeout tag says otherwise; 0 means no limit.
+// When it is over the method's context ends, and the caller gets a tool error that says so as soon as the method returns.
+// The default is [DefaultToolTimeout].
+func ToolTimeout(d time.Duration) Option {
+	return serverOption("ToolTimeout", func(c *config) error {
+		if d <= 0 {
+			d = noTimeout
+		}
+		c.toolTimeout = d
+		return nil
+	})
+}
+
+// PageSize is how many items a page of a list holds. The default is [DefaultPageSize].
+func PageSize(n int) Option {
+	return serverOption("PageSize", func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("mcpkit: PageSize(%d): a page holds at least 1 item", n)
+		}
+		c.pageSize = n
+		return nil
+	})
+}
+
+// ListTTL is how long clients of 2026-07-28 may keep lists without asking again; the default, 0, is not at all.
+func ListTTL(d time.Duration) Option {
+	return serverOption("ListTTL", func(c *config) error { c.listTTL = max(d, 0); return nil })
+}
+
+// MaxResultBytes bounds what is collected from an io.Reader or an iterator that a method returns.
+// The default is [DefaultMaxResultBytes].
+func MaxResultBytes(n int) Option {
+	return serverOption("MaxResultBytes", func(c *config) error { c.maxResultBytes = n; return nil })
+}
+
+// ExposeErrors shows clients the text of every error. Without it they see only errors meant for them (see [Errorf]) and,
+// for the others, a reference to the log.
+func ExposeErrors() Option {
+	return serverOption("ExposeErrors", func(c *config) error { c.exposeErrors = true; return nil })
+}
+
+// Repair accepts arguments that are wrong in an unambiguous way, as models send them: "5" for 5, and JSON text for
+// an object or an array. Without it the published schema and the server agree exactly.
+func Repair() Option {
+	return serverOption("Repair", func(c *config) error { c.repair = true; return nil })
+}
+
+// Validator gives the validator that enforces the validate tags, with the caller's own rules registered on it.
+func Validator(v *validator.Validate) Option {
+	return serverOption("Validator", func(c *config) error { c.validate = v; return nil })
+}
+
+// Docs gives the source of the services' package, so that doc comments are found in programs that run without it:
+//
+//	//go:embed *.go
+//	var source embed.FS
+//
+//	mcpkit.New(&Notes{}, mcpkit.Docs(source, "example.com/notes"))
+func Docs(source fs.FS, pkgPath string) Option {
+	return serverOption("Docs", func(c *config) error {
+		c.docs = append(c.docs, reflectx.EmbeddedWords(source, pkgPath))
+		return nil
+	})
+}
+
+// Provide gives methods that have a parameter of type T its value, made anew for each call. The clean-ups run when
+// the call is over. T never shows in a schema. An error from f ends the call like an error of the method.
+func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) Option {
+	return serverOption("Provide", func(c *config) error {
+		t := reflect.TypeFor[T]()
+		if _, ok := c.providers[t]; ok {
+			return fmt.Errorf("mcpkit: Provide[%s] is given twice", t)
+		}
+		c.providers[t] = func(ctx context.Context) (reflect.Value, func(), error) {
+			v, err := f(ctx)
+			if err != nil {
+				return reflect.Value{}, nil, err
+			}
+			return reflect.ValueOf(&v).Elem(), func() {
+				for _, clean := range cleanup {
+					clean(v)
+				}
+			}, nil
+		}
+		return nil
+	})
+}
+
+// StateKeys seals what travels through clients between the rounds of a call that asks questions (2026-07-28): new state
+// is sealed with current, and state sealed with one of previous is still accepted. Every replica of a server needs the
+// same keys. Each is at least 32 random bytes. Without this option a random key per process is used.
+func StateKeys(current []byte, previous ...[]byte) Option {
+	return serverOption("StateKeys", func(c *config) error {
+		keys := append([][]byte{current}, previous...)
+		for i, key := range keys {
+			if len(key) < 32 {
+				return fmt.Errorf("mcpkit: StateKeys: key %d has %d bytes; at least 32 random bytes are needed", i+1, len(key))
+			}
+		}
+		c.stateKeys = keys
+		return nil
+	})
+}
+
+// Over says what carries the messages, for [Serve]; stdio when nothing is said. Several transports serve at once.
+func Over(transports ...transport.Transport) Option {
+	return serverOption("Over", func(c *config) error { c.transports = append(c.transports, transports...); return nil })
+}
+
+// With registers one more service. The options are those that [Server.Register] takes.
+func With(service any, opts ...Option) Option {
+	return serverOption("With", func(c *config) error {
+		r, err := newRegistration(service, opts)
+		c.services = append(c.services, r)
+		return err
+	})
+}
+
+// Prefix stands, with an underscore, before the name of every tool and prompt of a service.
+func Prefix(p string) Option {
+	return Option{name: "Prefix", service: func(r *registration) { r.prefix = p }}
+}
+
+// OptIn registers only the methods that the service's annotation block mentions.
+func OptIn() Option {
+	return Option{name: "OptIn", service: func(r *registration) { r.optIn = true }}
+}
+
+func newRegistration(service any, opts []Option) (registration, error) {
+	r := registration{service: service}
+	for _, o := range opts {
+		if o.service == nil {
+			return r, fmt.Errorf("mcpkit: %s is an option of New and Serve, not of one service", o.name)
+		}
+		o.service(&r)
+	}
+	return r, nil
+}
+
+func newConfig(service any, opts []Option) (*config, error) {
+	c := &config{
+		toolTimeout:    DefaultToolTimeout,
+		pageSize:       DefaultPageSize,
+		maxResultBytes: DefaultMaxResultBytes,
+		providers:      map[reflect.Type]reflectx.Injector{},
+	}
+	var first registration
+	first.service = service
+	if service != nil {
+		c.services = append(c.services, first)
+	}
+	for _, o := range opts {
+		if o.service != nil && service != nil {
+			o.service(&c.services[0])
+		}
+		if o.server != nil {
+			if err := o.server(c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if c.logger == nil {
+		c.logger = slog.Default()
+	}
+	return c, nil
+}

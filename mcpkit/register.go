@@ -1,0 +1,252 @@
+package mcpkit
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// Register adds a service: each exported method of it that its annotation block does not skip becomes a tool, or what the
+// block says it is. Options are [Prefix] and [OptIn]. The error, a [reflectx.Errors], has every fault of the service; then
+// nothing of it is registered.
+func (s *Server) Register(service any, opts ...Option) error {
+	r, err := newRegistration(service, opts)
+	if err != nil {
+		return err
+	}
+	return s.register(r)
+}
+
+// MustRegister is Register that panics with the error.
+func (s *Server) MustRegister(service any, opts ...Option) {
+	if err := s.Register(service, opts...); err != nil {
+		panic(err)
+	}
+}
+
+// wellKnown are methods that mean something to Go programs; they are not for clients unless the block says so.
+var wellKnown = []string{
+	"Start", "Close", "Shutdown", "String", "GoString", "Error", "Unwrap", "Is", "As", "Format", "ServeHTTP",
+	"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText", "MarshalBinary", "UnmarshalBinary",
+	"MarshalYAML", "UnmarshalYAML", "Read", "Write", "Seek", "Len", "Less", "Swap", "Lock", "Unlock", "LogValue",
+}
+
+// A registrar turns one service into entries.
+type registrar struct {
+	server  *Server
+	service reflectx.Words
+	reg     registration
+	typ     reflect.Type // the struct type
+	methods map[string]reflectx.Method
+	block   map[string]*annotation
+	order   []string // of the block's fields
+	faults  reflectx.Errors
+	draft   draft
+}
+
+func (s *Server) register(reg registration) error {
+	r := &registrar{server: s, reg: reg, methods: map[string]reflectx.Method{}, block: map[string]*annotation{}}
+	if err := r.inspect(); err != nil {
+		return err
+	}
+	completers := r.completers()
+	for _, name := range r.names() {
+		if !slices.Contains(completers, name) {
+			r.add(r.methods[name])
+		}
+	}
+	if r.faults == nil {
+		if err := s.add(&r.draft); err != nil {
+			return err
+		}
+		s.addService(reg.service)
+		return nil
+	}
+	return r.faults
+}
+
+// inspect finds the service's methods and reads its annotation block.
+func (r *registrar) inspect() error {
+	v := reflect.ValueOf(r.reg.service)
+	if !v.IsValid() || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return &reflectx.Error{Msg: fmt.Sprintf("mcpkit: a service is a pointer to a struct, not %T; write for example &Notes{}", r.reg.service)}
+	}
+	r.typ = v.Type().Elem()
+	if r.reg.prefix != "" {
+		if err := checkName(r.reg.prefix); err != nil {
+			return &reflectx.Error{Site: r.typ.Name(), Msg: "prefix: " + err.Error()}
+		}
+	}
+	methods, err := reflectx.Methods(r.reg.service)
+	if err != nil {
+		return err
+	}
+	for _, m := range methods {
+		r.methods[m.Name] = m
+	}
+	for i := range r.typ.NumField() {
+		f := r.typ.Field(i)
+		switch {
+		case f.Type == reflect.TypeFor[Info]():
+			_, faults := parseAnnotation(kindInfo, f.Tag)
+			r.fault(r.typ.Name()+", field Info", faults...)
+		case f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == "":
+			r.readBlock(f.Type)
+		case f.Name != "_" && kindOf[f.Type] != 0:
+			r.fault(r.typ.Name()+"."+f.Name, fmt.Sprintf("a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", kindOf[f.Type]))
+		}
+	}
+	return nil
+}
+
+func (r *registrar) readBlock(block reflect.Type) {
+	for i := range block.NumField() {
+		f := block.Field(i)
+		site := r.typ.Name() + "." + f.Name
+		k := kindOf[f.Type]
+		if k == 0 || k == kindInfo {
+			r.fault(site, fmt.Sprintf("%s is no marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type))
+			continue
+		}
+		a, faults := parseAnnotation(k, f.Tag)
+		r.fault(site, faults...)
+		if _, ok := r.methods[f.Name]; !ok {
+			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.typ.Name(), f.Name, nearest.Hint(f.Name, sortedKeys(r.methods))))
+			continue
+		}
+		if r.block[f.Name] != nil {
+			r.fault(site, "the annotation block says it twice")
+			continue
+		}
+		r.block[f.Name] = a
+		r.order = append(r.order, f.Name)
+	}
+}
+
+// completers are the methods that complete parameters: no tools, unless the block says so.
+func (r *registrar) completers() []string {
+	var names []string
+	for _, a := range r.block {
+		for _, method := range a.complete {
+			if r.block[method] == nil {
+				names = append(names, method)
+			}
+		}
+	}
+	return names
+}
+
+// names are the methods to register, sorted.
+func (r *registrar) names() []string {
+	var names []string
+	for _, name := range sortedKeys(r.methods) {
+		m := r.methods[name]
+		a, mentioned := r.block[name]
+		switch {
+		case mentioned && a.kind == kindSkip:
+		case mentioned:
+			names = append(names, name)
+		case r.reg.optIn, slices.Contains(wellKnown, name), m.Promoted && !r.included(m):
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// included reports whether the embedded field that promotes m is tagged to have its methods registered.
+func (r *registrar) included(m reflectx.Method) bool {
+	t := r.typ
+	for _, name := range m.Path {
+		f, ok := t.FieldByName(name)
+		if !ok || f.Tag.Get("mcpkit") != "include" {
+			return false
+		}
+		t = f.Type
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct {
+			return true
+		}
+	}
+	return true
+}
+
+func (r *registrar) fault(site string, msgs ...string) {
+	for _, msg := range msgs {
+		r.faults = append(r.faults, &reflectx.Error{Site: "mcpkit: " + site, Msg: msg})
+	}
+}
+
+// keep collects the faults of err.
+func (r *registrar) keep(site string, err error) {
+	switch err := err.(type) {
+	case reflectx.Errors:
+		r.faults = append(r.faults, err...)
+	case *reflectx.Error:
+		r.faults = append(r.faults, err)
+	default:
+		r.fault(site, err.Error())
+	}
+}
+
+// add registers one method as what it is.
+func (r *registrar) add(m reflectx.Method) {
+	a := r.block[m.Name]
+	if a == nil {
+		a = &annotation{kind: kindTool}
+	}
+	site := r.site(m)
+	d := definition{
+		annotation: a,
+		site:       site,
+		name:       or(a.name, reflectx.SnakeCase(m.Name)),
+		title:      or(a.title, reflectx.Title(m.Name)),
+		desc:       or(a.desc, r.server.words.Method(m.Owner, m.Name)),
+		fn:         m.Func,
+		completer:  func(method string) (reflect.Value, bool) { c, ok := r.methods[method]; return c.Func, ok },
+	}
+	if r.reg.prefix != "" && a.kind != kindResource {
+		d.name = r.reg.prefix + "_" + d.name
+	}
+	if err := r.server.define(&r.draft, &d); err != nil {
+		r.keep(site, err)
+	}
+}
+
+// site is "Notes.Search (notes.go:12)".
+func (r *registrar) site(m reflectx.Method) string {
+	site := r.typ.Name() + "." + m.Name
+	if m.File != "" {
+		site += fmt.Sprintf(" (%s:%d)", filepath.Base(m.File), m.Line)
+	}
+	return site
+}
+
+// serviceInfo is what the Info field of a service says; faults in it were reported when the service was registered.
+func serviceInfo(t reflect.Type) *annotation {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Type == reflect.TypeFor[Info]() {
+			a, _ := parseAnnotation(kindInfo, f.Tag)
+			return a
+		}
+	}
+	return &annotation{kind: kindInfo}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func joinParagraphs(texts []string) string { return strings.Join(texts, "\n\n") }

@@ -1,0 +1,544 @@
+package mcpkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// A shape is what becomes of one Go type as a result.
+type shape uint8
+
+const (
+	shapeStructured shape = iota // structs, maps, slices, numbers, bools: output with a schema
+	shapeText                    // string
+	shapeContent                 // content of the protocol, one or several
+	shapeBlob                    // Blob, []byte
+	shapeImage                   // image.Image
+	shapeReader                  // io.Reader: read to its end
+	shapeSeq                     // iter.Seq[T]: collected
+	shapeSeqErr                  // iter.Seq2[T, error]: collected
+	shapeWhole                   // *protocol.CallToolResult and its like for prompts and resources: as it is
+	shapeDynamic                 // any: decided by the value
+)
+
+var (
+	typeContent  = reflect.TypeFor[protocol.Content]()
+	typeContents = reflect.TypeFor[[]protocol.Content]()
+	typeBlob     = reflect.TypeFor[Blob]()
+	typeBytes    = reflect.TypeFor[[]byte]()
+	typeImage    = reflect.TypeFor[image.Image]()
+	typeReader   = reflect.TypeFor[io.Reader]()
+	typeError    = reflect.TypeFor[error]()
+	typeAny      = reflect.TypeFor[any]()
+	typeRaw      = reflect.TypeFor[json.RawMessage]()
+)
+
+// shapeOf classifies the type of a result; whole is the kind's own result type.
+func shapeOf(t, whole reflect.Type) (shape, error) {
+	switch {
+	case t == whole || t == reflect.PointerTo(whole):
+		return shapeWhole, nil
+	case t == typeAny:
+		return shapeDynamic, nil
+	case t.Kind() == reflect.String && t.PkgPath() == "":
+		return shapeText, nil
+	case t == typeRaw:
+		return shapeStructured, nil
+	case t == typeBytes, t == typeBlob, t == reflect.PointerTo(typeBlob):
+		return shapeBlob, nil
+	case t.Implements(typeContent), reflect.PointerTo(t).Implements(typeContent),
+		t.Kind() == reflect.Slice && (t.Elem().Implements(typeContent) || reflect.PointerTo(t.Elem()).Implements(typeContent)):
+		return shapeContent, nil
+	case t.Implements(typeImage):
+		return shapeImage, nil
+	case t.Implements(typeReader):
+		return shapeReader, nil
+	case t.Kind() == reflect.Func && t.CanSeq2() && t.In(0).In(1) == typeError:
+		return shapeSeqErr, nil
+	case t.Kind() == reflect.Func && t.CanSeq():
+		return shapeSeq, nil
+	}
+	switch t.Kind() {
+	case reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
+		return 0, fmt.Errorf("a result of type %s cannot be sent; return data, an io.Reader or an iter.Seq", t)
+	case reflect.Interface:
+		return 0, fmt.Errorf("a result of the interface type %s says too little; return any, or a concrete type", t)
+	}
+	return shapeStructured, nil
+}
+
+// toolOutputs is what a tool's Go results become.
+type toolOutputs struct {
+	shapes []shape
+	schema json.RawMessage // of the structured result; nil when there is none
+}
+
+var typeToolResult = reflect.TypeFor[protocol.CallToolResult]()
+
+func newToolOutputs(site string, types []reflect.Type, o reflectx.InputOptions) (*toolOutputs, error) {
+	out := &toolOutputs{}
+	structured := 0
+	for _, t := range types {
+		sh, err := shapeOf(t, typeToolResult)
+		if err != nil {
+			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
+		}
+		out.shapes = append(out.shapes, sh)
+		switch sh {
+		case shapeWhole:
+			if len(types) > 1 {
+				return nil, &reflectx.Error{Site: site, Msg: fmt.Sprintf("%s is the whole result; return nothing beside it but an error", t)}
+			}
+		case shapeStructured, shapeSeq, shapeSeqErr:
+			if structured++; structured > 1 {
+				return nil, &reflectx.Error{Site: site, Msg: "several results want to be the structured output; put them into one struct"}
+			}
+			if out.schema, err = outputSchema(site, t, sh, o); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func outputSchema(site string, t reflect.Type, sh shape, o reflectx.InputOptions) (json.RawMessage, error) {
+	if sh != shapeStructured {
+		t = reflect.SliceOf(t.In(0).In(0)) // func(yield func(T) bool)
+	}
+	if t == typeRaw {
+		return nil, nil
+	}
+	return reflectx.OutputSchema(site, t, o)
+}
+
+// tool makes the result of a tool call from what the method returned.
+func (o *toolOutputs) tool(call *Call, values []reflect.Value) (*protocol.CallToolResult, error) {
+	r := &protocol.CallToolResult{Content: make([]protocol.Content, 0, len(values))}
+	for i, v := range values {
+		if o.shapes[i] == shapeWhole {
+			return wholeResult(v)
+		}
+		if err := addToolOutput(call, r, o.shapes[i], v); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func wholeResult(v reflect.Value) (*protocol.CallToolResult, error) {
+	if v.Kind() != reflect.Pointer {
+		r := v.Interface().(protocol.CallToolResult)
+		return &r, nil
+	}
+	r := v.Interface().(*protocol.CallToolResult)
+	if r == nil {
+		return nil, errors.New("the method returned a nil *CallToolResult without an error")
+	}
+	return r, nil
+}
+
+func addToolOutput(call *Call, r *protocol.CallToolResult, sh shape, v reflect.Value) error {
+	switch sh {
+	case shapeText:
+		r.Content = append(r.Content, &protocol.TextContent{Text: v.String()})
+	case shapeStructured:
+		return setStructured(r, v)
+	case shapeDynamic:
+		return addDynamic(call, r, v)
+	case shapeContent:
+		r.Content = appendContents(r.Content, v)
+	case shapeSeq, shapeSeqErr:
+		collected, err := collect(call, v, sh)
+		if err != nil {
+			return err
+		}
+		return setStructured(r, reflect.ValueOf(collected))
+	default:
+		b, ok, err := blobOf(call, sh, v)
+		if ok {
+			r.Content = append(r.Content, b.content())
+		}
+		return err
+	}
+	return nil
+}
+
+// setStructured makes v the structured output, and its JSON the text for clients that know no other.
+func setStructured(r *protocol.CallToolResult, v reflect.Value) error {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return Errorf("there is no result")
+	}
+	raw, err := jsonx.Marshal(v.Interface())
+	if err != nil {
+		return fmt.Errorf("the result does not encode: %w", err)
+	}
+	r.StructuredContent = raw
+	r.Content = append(r.Content, &protocol.TextContent{Text: string(raw)})
+	return nil
+}
+
+var dynamicShapes sync.Map // reflect.Type -> shape
+
+func addDynamic(call *Call, r *protocol.CallToolResult, v reflect.Value) error {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return nil // nil: a result without content
+	}
+	sh, err := dynamicShape(v.Type(), typeToolResult)
+	if err != nil {
+		return err
+	}
+	if sh == shapeWhole {
+		whole, err := wholeResult(v)
+		if err == nil {
+			*r = *whole
+		}
+		return err
+	}
+	return addToolOutput(call, r, sh, v)
+}
+
+type dynamicKey struct{ t, whole reflect.Type }
+
+func dynamicShape(t, whole reflect.Type) (shape, error) {
+	key := dynamicKey{t, whole}
+	if sh, ok := dynamicShapes.Load(key); ok {
+		return sh.(shape), nil
+	}
+	sh, err := shapeOf(t, whole)
+	if err == nil {
+		dynamicShapes.Store(key, sh)
+	}
+	return sh, err
+}
+
+// appendContents appends the content, or the slice of contents, v. Nil ones are left out.
+func appendContents(list []protocol.Content, v reflect.Value) []protocol.Content {
+	if v.Kind() == reflect.Slice {
+		for i := range v.Len() {
+			list = appendContents(list, v.Index(i))
+		}
+		return list
+	}
+	if (v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer) && v.IsNil() {
+		return list
+	}
+	if c, ok := v.Interface().(protocol.Content); ok {
+		return append(list, c)
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return append(list, p.Interface().(protocol.Content))
+}
+
+// blobOf makes bytes of a Blob, bytes, an image or a reader; ok is false where there is none.
+func blobOf(call *Call, sh shape, v reflect.Value) (b Blob, ok bool, err error) {
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer, reflect.Func:
+		if v.IsNil() {
+			return Blob{}, false, nil
+		}
+	}
+	switch sh {
+	case shapeBlob:
+		switch b := v.Interface().(type) {
+		case Blob:
+			return b, true, nil
+		case *Blob:
+			return *b, true, nil
+		case []byte:
+			return Blob{Data: b}, true, nil
+		}
+	case shapeImage:
+		var buf bytes.Buffer
+		if err := png.Encode(&buf, v.Interface().(image.Image)); err != nil {
+			return Blob{}, false, fmt.Errorf("the image does not encode: %w", err)
+		}
+		return Blob{Data: buf.Bytes(), MIMEType: "image/png"}, true, nil
+	case shapeReader:
+		data, err := readAll(v.Interface().(io.Reader), call.server.config.maxResultBytes)
+		return Blob{Data: data}, err == nil, err
+	}
+	return Blob{}, false, fmt.Errorf("a result of type %s makes no bytes", v.Type())
+}
+
+// readAll reads up to limit bytes and closes what can be closed.
+func readAll(r io.Reader, limit int) ([]byte, error) {
+	if c, ok := r.(io.Closer); ok {
+		defer c.Close()
+	}
+	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err == nil && len(data) > limit {
+		err = Errorf("the result is larger than %d bytes", limit)
+	}
+	return data, err
+}
+
+// progressEvery is how often a collected iterator reports its progress.
+const progressEvery = 100 * time.Millisecond
+
+// collect gathers what an iterator yields, up to MaxResultBytes of JSON.
+func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
+	b := []byte{'['}
+	if seq.IsNil() {
+		return append(b, ']'), nil
+	}
+	limit, n := call.server.config.maxResultBytes, 0
+	var failed error
+	last := time.Now()
+	add := func(v reflect.Value) bool {
+		if failed = call.ctx.Err(); failed != nil {
+			return false
+		}
+		if n++; n > 1 {
+			b = append(b, ',')
+		}
+		if b, failed = jsonx.Append(b, v.Interface()); failed == nil && len(b) > limit {
+			failed = Errorf("the result is larger than %d bytes after %d items", limit, n)
+		}
+		if now := time.Now(); now.Sub(last) >= progressEvery {
+			last = now
+			call.Progress(float64(n), 0, "")
+		}
+		return failed == nil
+	}
+	if sh == shapeSeq {
+		seq.Seq()(add)
+	} else {
+		seq.Seq2()(func(v, e reflect.Value) bool {
+			if err, _ := e.Interface().(error); err != nil {
+				failed = err
+				return false
+			}
+			return add(v)
+		})
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return append(b, ']'), nil
+}
+
+// resourceOutputs is what a resource method's Go results become.
+type resourceOutputs struct{ shapes []shape }
+
+var (
+	typeReadResult       = reflect.TypeFor[protocol.ReadResourceResult]()
+	typeResourceContents = reflect.TypeFor[protocol.ResourceContents]()
+	typePromptResult     = reflect.TypeFor[protocol.GetPromptResult]()
+	typePromptMessage    = reflect.TypeFor[protocol.PromptMessage]()
+)
+
+func newResourceOutputs(site string, types []reflect.Type) (*resourceOutputs, error) {
+	if len(types) == 0 {
+		return nil, &reflectx.Error{Site: site, Msg: "a resource returns its contents: string, []byte, mcpkit.Blob, io.Reader, any data, or *protocol.ReadResourceResult"}
+	}
+	out := &resourceOutputs{}
+	for _, t := range types {
+		sh, err := shapeOf(t, typeReadResult)
+		if err != nil {
+			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
+		}
+		if sh == shapeWhole && len(types) > 1 {
+			return nil, &reflectx.Error{Site: site, Msg: fmt.Sprintf("%s is the whole result; return nothing beside it but an error", t)}
+		}
+		out.shapes = append(out.shapes, sh)
+	}
+	return out, nil
+}
+
+// read makes the result of resources/read.
+func (o *resourceOutputs) read(call *Call, res *resource, values []reflect.Value) (*protocol.ReadResourceResult, error) {
+	r := &protocol.ReadResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values))}
+	for i, v := range values {
+		whole, err := addResourceOutput(call, r, res.mime, o.shapes[i], v)
+		if err != nil {
+			return nil, err
+		}
+		if whole != nil {
+			r = whole
+		}
+	}
+	if call.version.Modern() && r.TTLMs == nil {
+		r.Cache = cacheHint(res.ttl, res.private)
+	}
+	return r, nil
+}
+
+func addResourceOutput(call *Call, r *protocol.ReadResourceResult, mime string, sh shape, v reflect.Value) (*protocol.ReadResourceResult, error) {
+	if sh == shapeDynamic {
+		if v = v.Elem(); !v.IsValid() {
+			return nil, ErrNotFound
+		}
+		var err error
+		if sh, err = dynamicShape(v.Type(), typeReadResult); err != nil {
+			return nil, err
+		}
+	}
+	add := func(c protocol.ResourceContents) { r.Contents = append(r.Contents, c) }
+	switch sh {
+	case shapeWhole:
+		if v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil, ErrNotFound
+		}
+		whole := reflect.Indirect(v).Interface().(protocol.ReadResourceResult)
+		return &whole, nil
+	case shapeText:
+		text := v.String()
+		add(protocol.ResourceContents{URI: call.name, MIMEType: or(mime, "text/plain"), Text: &text})
+	case shapeSeq, shapeSeqErr:
+		raw, err := collect(call, v, sh)
+		if err != nil {
+			return nil, err
+		}
+		add(contentsOf(call.name, or(mime, "application/json"), raw))
+	case shapeStructured:
+		return nil, addStructuredContents(call, mime, v, add)
+	case shapeContent:
+		return nil, errors.New("content is for tools and prompts; a resource returns its contents")
+	default:
+		b, ok, err := blobOf(call, sh, v)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, ErrNotFound
+		}
+		add(contentsOf(call.name, or(b.MIMEType, mime, Blob{Data: b.Data}.mime()), b.Data))
+	}
+	return nil, nil
+}
+
+func addStructuredContents(call *Call, mime string, v reflect.Value, add func(protocol.ResourceContents)) error {
+	switch t := v.Type(); {
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		return ErrNotFound
+	case t == typeResourceContents:
+		add(v.Interface().(protocol.ResourceContents))
+		return nil
+	case t == reflect.SliceOf(typeResourceContents):
+		for _, c := range v.Interface().([]protocol.ResourceContents) {
+			add(c)
+		}
+		return nil
+	}
+	raw, err := jsonx.Marshal(v.Interface())
+	if err != nil {
+		return fmt.Errorf("the result does not encode: %w", err)
+	}
+	add(contentsOf(call.name, or(mime, "application/json"), raw))
+	return nil
+}
+
+// or returns the first value that is not zero.
+func or[T comparable](values ...T) T {
+	var zero T
+	i := slices.IndexFunc(values, func(v T) bool { return v != zero })
+	if i < 0 {
+		return zero
+	}
+	return values[i]
+}
+
+// promptOutputs is what a prompt method's Go results become.
+type promptOutputs struct{ shapes []shape }
+
+func newPromptOutputs(site string, types []reflect.Type) (*promptOutputs, error) {
+	if len(types) == 0 {
+		return nil, &reflectx.Error{Site: site, Msg: "a prompt returns its messages: string, protocol.PromptMessage (mcpkit.User, mcpkit.Assistant), several, content, or *protocol.GetPromptResult"}
+	}
+	out := &promptOutputs{}
+	for _, t := range types {
+		sh, err := shapeOf(t, typePromptResult)
+		if err == nil && sh == shapeStructured && t != typePromptMessage && t != reflect.SliceOf(typePromptMessage) {
+			err = fmt.Errorf("a prompt cannot return %s; return a string, mcpkit.User(…), messages or content", t)
+		}
+		if err == nil && sh == shapeWhole && len(types) > 1 {
+			err = fmt.Errorf("%s is the whole result; return nothing beside it but an error", t)
+		}
+		if err != nil {
+			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
+		}
+		out.shapes = append(out.shapes, sh)
+	}
+	return out, nil
+}
+
+// get makes the result of prompts/get.
+func (o *promptOutputs) get(call *Call, description string, values []reflect.Value) (*protocol.GetPromptResult, error) {
+	r := &protocol.GetPromptResult{Description: description, Messages: []protocol.PromptMessage{}}
+	for i, v := range values {
+		whole, err := addPromptOutput(call, r, o.shapes[i], v)
+		if err != nil {
+			return nil, err
+		}
+		if whole != nil {
+			r = whole
+		}
+	}
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		if m.Content == nil {
+			return nil, errors.New("a message of the prompt has no content")
+		}
+		m.Content = contentFor(call.version, m.Content)
+	}
+	return r, nil
+}
+
+func addPromptOutput(call *Call, r *protocol.GetPromptResult, sh shape, v reflect.Value) (*protocol.GetPromptResult, error) {
+	if sh == shapeDynamic {
+		if v = v.Elem(); !v.IsValid() {
+			return nil, nil
+		}
+		var err error
+		if sh, err = dynamicShape(v.Type(), typePromptResult); err != nil {
+			return nil, err
+		}
+	}
+	switch sh {
+	case shapeWhole:
+		if v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil, errors.New("the method returned a nil *GetPromptResult without an error")
+		}
+		whole := reflect.Indirect(v).Interface().(protocol.GetPromptResult)
+		return &whole, nil
+	case shapeText:
+		r.Messages = append(r.Messages, User(v.String()))
+	case shapeContent:
+		for _, c := range appendContents(nil, v) {
+			r.Messages = append(r.Messages, User(c))
+		}
+	case shapeStructured:
+		switch m := v.Interface().(type) {
+		case protocol.PromptMessage:
+			r.Messages = append(r.Messages, m)
+		case []protocol.PromptMessage:
+			r.Messages = append(r.Messages, m...)
+		default:
+			return nil, fmt.Errorf("a prompt cannot return %s", v.Type())
+		}
+	default:
+		b, ok, err := blobOf(call, sh, v)
+		if err != nil || !ok {
+			return nil, err
+		}
+		r.Messages = append(r.Messages, User(b.content()))
+	}
+	return nil, nil
+}

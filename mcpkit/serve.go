@@ -1,0 +1,291 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// revisions are all the revisions that a Server speaks, oldest first.
+var revisions = [...]protocol.Version{
+	protocol.V20241105, protocol.V20250326, protocol.V20250618, protocol.V20251125, protocol.V20260728,
+}
+
+// modernVersions are those that a request may name in its _meta.
+var modernVersions = []protocol.Version{protocol.V20260728}
+
+// revisionIndex is the place of v among revisions.
+func revisionIndex(v protocol.Version) int { return slices.Index(revisions[:], v) }
+
+// A methodRow is one method of the protocol: who has it and what answers it.
+type methodRow struct {
+	method      string
+	from, until protocol.Version // the revisions that have it, both included
+	// offered reports whether the server has the capability that the method belongs to; nil: always.
+	offered func(*catalog) bool
+	// prepare finds what the request is about, before the middleware runs; nil: nothing.
+	prepare func(*Call) *jsonrpc.Error
+	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
+	nameParam string
+	asks      bool // its answer may be input_required
+	handle    Handler
+}
+
+// methods is the table of all methods, filled by init since its rows lead back to it.
+var methods map[string]*methodRow
+
+func init() {
+	first, lastLegacy, last := protocol.V20241105, protocol.V20251125, protocol.V20260728
+	hasTools := func(c *catalog) bool { return c.tools.len() > 0 }
+	hasPrompts := func(c *catalog) bool { return c.prompts.len() > 0 }
+	hasResources := func(c *catalog) bool { return c.resources.len()+c.templates.len() > 0 }
+	hasLogs := func(c *catalog) bool { return c.logs }
+	// What is completed belongs to prompts and templates: without completions the values are none.
+	canComplete := func(c *catalog) bool { return c.completes }
+	table := []methodRow{
+		{method: protocol.MethodInitialize, from: first, until: lastLegacy, handle: initialize},
+		{method: protocol.MethodPing, from: first, until: lastLegacy, handle: ping},
+		{method: protocol.MethodDiscover, from: last, until: last, handle: discover},
+		{method: protocol.MethodToolsList, from: first, until: last, offered: hasTools, handle: listTools},
+		{method: protocol.MethodToolsCall, from: first, until: last, offered: hasTools, prepare: findTool, nameParam: "name", asks: true, handle: runTarget},
+		{method: protocol.MethodPromptsList, from: first, until: last, offered: hasPrompts, handle: listPrompts},
+		{method: protocol.MethodPromptsGet, from: first, until: last, offered: hasPrompts, prepare: findPrompt, nameParam: "name", asks: true, handle: runTarget},
+		{method: protocol.MethodResourcesList, from: first, until: last, offered: hasResources, handle: listResources},
+		{method: protocol.MethodResourcesTemplatesList, from: first, until: last, offered: hasResources, handle: listTemplates},
+		{method: protocol.MethodResourcesRead, from: first, until: last, offered: hasResources, prepare: findResource, nameParam: "uri", asks: true, handle: runTarget},
+		{method: protocol.MethodResourcesSubscribe, from: first, until: lastLegacy, offered: hasResources, handle: subscribe},
+		{method: protocol.MethodResourcesUnsubscribe, from: first, until: lastLegacy, offered: hasResources, handle: unsubscribe},
+		{method: protocol.MethodSubscriptionsListen, from: last, until: last, handle: listen},
+		{method: protocol.MethodCompletionComplete, from: first, until: last, offered: canComplete, handle: complete},
+		{method: protocol.MethodLoggingSetLevel, from: first, until: lastLegacy, offered: hasLogs, handle: setLogLevel},
+	}
+	methods = make(map[string]*methodRow, len(table))
+	for i := range table {
+		methods[table[i].method] = &table[i]
+	}
+}
+
+// ServeRPC answers one request, or takes one notification and returns nil. See [transport.Handler].
+func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	call := &Call{server: s, catalog: s.catalog.Load(), req: req, peer: peer, progress: -1}
+	if req.IsNotification() {
+		s.notified(call)
+		return nil
+	}
+	if err := s.identify(call); err != nil {
+		return s.refuse(req, err, call.version)
+	}
+	if !s.life.ready.Load() {
+		if err := s.Start(context.WithoutCancel(ctx)); err != nil {
+			s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
+			return s.refuse(req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start"), call.version)
+		}
+	}
+	call.principal = oauth.FromContext(ctx)
+	call.ctx = &callContext{ctx, call}
+	if err := s.prepare(call); err != nil {
+		if err.Code == protocol.CodeHeaderMismatch {
+			return s.refuse(req, err, call.version)
+		}
+		call.refusal = err // the chain sees refused calls too
+	}
+	result, err := s.run(call)
+	call.finish()
+	return s.respond(call, result, err)
+}
+
+// run walks the middleware chain. A panic in it ends here.
+func (s *Server) run(call *Call) (result any, err error) {
+	defer recoverAs(&err)
+	return (*s.chain.Load())(call.ctx, call)
+}
+
+// identify settles revision and method: the order of checks is that of PROTOCOL: era, _meta, header, version, method.
+func (s *Server) identify(call *Call) *jsonrpc.Error {
+	call.meta = call.req.Param("_meta")
+	header := call.peer.Header()
+	declared := header.Get("Mcp-Protocol-Version")
+	row := methods[call.req.Method]
+	if protocol.IsModern(declared, call.req) || row != nil && row.from.Modern() {
+		if err := call.identifyModern(header, declared); err != nil {
+			return err
+		}
+	} else if err := call.identifyLegacy(declared); err != nil {
+		return err
+	}
+	if row == nil {
+		row = call.catalog.custom[call.req.Method]
+	}
+	if row == nil || call.version < row.from || call.version > row.until || row.offered != nil && !row.offered(call.catalog) {
+		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method %q is not offered", call.req.Method)
+	}
+	call.row = row
+	return nil
+}
+
+// identifyModern holds the request to what basic/index and the Streamable HTTP chapter of 2026-07-28 demand of each one.
+func (call *Call) identifyModern(header transport.Header, declared string) *jsonrpc.Error {
+	call.version = protocol.V20260728 // errors before the version is known take this revision's form
+	requested, ok := metaString(call.meta, protocol.MetaProtocolVersion)
+	if !ok {
+		return badEnvelope("params._meta needs the string %q", protocol.MetaProtocolVersion)
+	}
+	if jsonx.Kind(jsonx.Member(call.meta, protocol.MetaClientCapabilities)) != '{' {
+		return badEnvelope("params._meta needs the object %q; {} when there are none", protocol.MetaClientCapabilities)
+	}
+	if header != nil && declared != requested {
+		if declared == "" {
+			return protocol.HeaderMismatch("the header MCP-Protocol-Version is missing; send %q as in params._meta", requested)
+		}
+		return protocol.HeaderMismatch("the header MCP-Protocol-Version says %q but params._meta says %q", declared, requested)
+	}
+	if requested != string(protocol.V20260728) {
+		return protocol.UnsupportedProtocolVersion(protocol.Version(requested), modernVersions)
+	}
+	if header == nil {
+		return nil
+	}
+	return checkMirror(header, "Mcp-Method", call.req.Method)
+}
+
+// badEnvelope is an invalid-params error that a binding over HTTP answers with 400: required _meta is missing.
+func badEnvelope(format string, args ...any) *jsonrpc.Error {
+	err := invalidParams(format, args...)
+	err.Data = envelopeFault
+	return err
+}
+
+// envelopeFault marks, by identity, the errors of badEnvelope; it is not sent.
+var envelopeFault = json.RawMessage(`{}`)
+
+func metaString(meta json.RawMessage, key string) (string, bool) {
+	raw := jsonx.Member(meta, key)
+	return jsonx.String(raw), jsonx.Kind(raw) == '"'
+}
+
+// checkMirror holds a header to the value in the body that it mirrors.
+func checkMirror(header transport.Header, name, value string) *jsonrpc.Error {
+	lines := header[name]
+	if len(lines) == 0 {
+		return protocol.HeaderMismatch("the header %s is missing; it has to say %q, as the body does", name, value)
+	}
+	got, err := protocol.DecodeHeader(lines[0])
+	if err != nil {
+		return protocol.HeaderMismatch("the header %s: %v", name, err)
+	}
+	if len(lines) > 1 || got != value {
+		return protocol.HeaderMismatch("the header %s says %q but the body says %q", name, got, value)
+	}
+	return nil
+}
+
+// identifyLegacy takes the revision that the session agreed on, or what the header says where there is no session.
+func (call *Call) identifyLegacy(declared string) *jsonrpc.Error {
+	ts := call.peer.Session()
+	if ts == nil {
+		call.version = protocol.Version(declared)
+		if declared == "" {
+			call.version = protocol.V20250326 // transports, "Protocol Version Header": what is assumed
+		}
+		return nil
+	}
+	call.session, _ = ts.State().(*session)
+	if call.session != nil {
+		call.version = call.session.version
+		return nil
+	}
+	call.version = protocol.V20241105 // before initialize only what every revision has
+	if m := call.req.Method; m != protocol.MethodInitialize && m != protocol.MethodPing {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has not begun: send %q before %q", protocol.MethodInitialize, m)
+	}
+	return nil
+}
+
+// prepare finds what the request is about and checks the headers that mirror it.
+func (s *Server) prepare(call *Call) *jsonrpc.Error {
+	if call.row.prepare == nil {
+		return nil
+	}
+	err := call.row.prepare(call)
+	if !call.version.Modern() {
+		return err
+	}
+	if err == nil {
+		err = call.takeState()
+	}
+	header := call.peer.Header()
+	if header == nil || call.name == "" {
+		return err
+	}
+	if mismatch := checkMirror(header, "Mcp-Name", call.name); mismatch != nil {
+		return mismatch
+	}
+	if t, ok := call.target.(*tool); ok {
+		if mismatch := checkHeaderParams(header, t.headers, call.Arguments()); mismatch != nil {
+			return mismatch
+		}
+	}
+	return err
+}
+
+// runTarget runs the tool, prompt or resource that prepare found.
+func runTarget(ctx context.Context, call *Call) (any, error) {
+	result, err := call.entry.run(ctx, call)
+	return call.settle(result, err)
+}
+
+// respond makes the response of what the chain returned.
+func (s *Server) respond(call *Call, result any, err error) *jsonrpc.Response {
+	if err != nil {
+		var rpc *jsonrpc.Error
+		if result, rpc = s.fail(call.ctx, call, err); rpc != nil {
+			return s.refuse(call.req, rpc, call.version)
+		}
+	}
+	encoded, err := s.encode(call, result)
+	if err != nil {
+		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
+		return s.refuse(call.req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref()), call.version)
+	}
+	return &jsonrpc.Response{ID: call.req.ID, Result: encoded}
+}
+
+// refuse makes an error response, with the HTTP status that the revision wants for it (PROTOCOL 2.4).
+func (s *Server) refuse(req *jsonrpc.Request, err *jsonrpc.Error, v protocol.Version) *jsonrpc.Response {
+	resp := &jsonrpc.Response{ID: req.ID, Error: err}
+	isEnvelope := len(err.Data) > 0 && &err.Data[0] == &envelopeFault[0]
+	if isEnvelope {
+		resp.Error = &jsonrpc.Error{Code: err.Code, Message: err.Message}
+	}
+	if !v.Modern() {
+		return resp
+	}
+	switch err.Code {
+	case jsonrpc.CodeMethodNotFound:
+		resp.HTTPStatus = 404
+	case protocol.CodeHeaderMismatch, protocol.CodeMissingClientCapability, protocol.CodeUnsupportedProtocolVersion:
+		resp.HTTPStatus = 400
+	case jsonrpc.CodeInvalidParams:
+		if isEnvelope {
+			resp.HTTPStatus = 400
+		}
+	}
+	return resp
+}
+
+// notified takes a notification. What it does not know it ignores, as the protocol wants.
+func (s *Server) notified(call *Call) {
+	ts := call.peer.Session()
+	if ts == nil {
+		return
+	}
+	if state, ok := ts.State().(*session); ok && call.req.Method == protocol.NotificationInitialized {
+		state.ready.Store(true)
+	}
+}

@@ -1,0 +1,190 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A Server answers MCP requests of every revision with what is registered on it. It is a [transport.Handler]; any number
+// of transports may serve it at once.
+//
+// A Server is safe for concurrent use: registering, Use and serving may overlap, and peers that asked for it hear of each
+// change. Make one with [New].
+type Server struct {
+	config *config
+	words  reflectx.Words
+	state  *sealer
+
+	info         protocol.Implementation // never changed after New
+	instructions string                  // never changed after New
+	serverInfo   json.RawMessage         // info as JSON: every modern result carries it
+
+	mu      sync.Mutex   // serialises changes of what follows
+	use     []Middleware // guarded by mu
+	catalog atomic.Pointer[catalog]
+	chain   atomic.Pointer[Handler]
+
+	life     lifecycle
+	sessions sessionSet
+	listens  listenSet
+}
+
+var _ transport.SessionHandler = (*Server)(nil)
+
+// New makes a Server of a service, a pointer to an annotated struct; nil when everything comes from options or is
+// registered later. The error joins every fault of every service given: where it is, what is wrong, what to write
+// instead. New starts nothing.
+func New(service any, opts ...Option) (*Server, error) {
+	c, err := newConfig(service, opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: c, words: serverWords(c), state: newSealer(c.stateKeys)}
+	s.catalog.Store(&catalog{})
+	s.buildChain()
+	var faults []error
+	for _, r := range c.services {
+		faults = append(faults, s.register(r))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	s.introduce()
+	return s, nil
+}
+
+// MustNew is New that panics with the error.
+func MustNew(service any, opts ...Option) *Server {
+	s, err := New(service, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func serverWords(c *config) reflectx.Words {
+	sources := []reflectx.Words{reflectx.RegisteredWords()}
+	sources = append(sources, c.docs...)
+	return reflectx.FirstWords(append(sources, reflectx.SourceWords())...)
+}
+
+// introduce settles who the server says it is: options first, then the first service's Info field, then its type.
+func (s *Server) introduce() {
+	s.info = s.config.info
+	var texts []string
+	for i, r := range s.config.services {
+		t := reflect.TypeOf(r.service)
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if i == 0 {
+			fillInfo(&s.info, serviceInfo(t), t)
+		}
+		if doc := s.words.Type(t); doc != "" {
+			texts = append(texts, doc)
+		}
+	}
+	if s.info.Name == "" {
+		s.info.Name = "mcpkit"
+	}
+	if s.info.Version == "" {
+		s.info.Version = mainVersion()
+	}
+	s.instructions = s.config.instructions
+	if s.instructions == "" {
+		s.instructions = joinParagraphs(texts)
+	}
+	s.serverInfo, _ = jsonx.Marshal(s.info) // strings and icons: always encodable
+}
+
+func fillInfo(info *protocol.Implementation, a *annotation, t reflect.Type) {
+	set := func(field *string, values ...string) {
+		for _, v := range values {
+			if *field == "" {
+				*field = v
+			}
+		}
+	}
+	set(&info.Name, a.name, reflectx.SnakeCase(t.Name()))
+	set(&info.Title, a.title)
+	set(&info.Version, a.version)
+	set(&info.Description, a.desc)
+	set(&info.WebsiteURL, a.website)
+	if info.Icons == nil {
+		info.Icons = a.icons
+	}
+}
+
+// mainVersion is the version of the program's main module, "0.0.0" for one that was not built from a release.
+func mainVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "0.0.0"
+}
+
+// lifecycle starts services before the first call and closes them after the last.
+type lifecycle struct {
+	mu       sync.Mutex
+	services []any // in order of registration
+	started  int   // how many of services were started
+	failed   error
+	ready    atomic.Bool // every service was started
+}
+
+// Start calls Start(context.Context) error on each service that has it and was not started yet, in order of
+// registration. [Serve] and the first request call it; a program that mounts a Server elsewhere may call it to learn of
+// errors early. After an error the Server answers no calls.
+func (s *Server) Start(ctx context.Context) error {
+	l := &s.life
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.failed == nil && l.started < len(l.services) {
+		service := l.services[l.started]
+		if starter, ok := service.(interface{ Start(context.Context) error }); ok {
+			if err := starter.Start(ctx); err != nil {
+				l.failed = fmt.Errorf("mcpkit: %T does not start: %w", service, err)
+				break
+			}
+		}
+		l.started++
+	}
+	l.ready.Store(l.failed == nil)
+	return l.failed
+}
+
+// Close calls Close() error on each service that has it and was started, last first, and joins the errors.
+// Transports must have stopped before.
+func (s *Server) Close() error {
+	l := &s.life
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for ; l.started > 0; l.started-- {
+		if closer, ok := l.services[l.started-1].(interface{ Close() error }); ok {
+			if err := closer.Close(); err != nil {
+				errs = append(errs, fmt.Errorf("mcpkit: close %T: %w", closer, err))
+			}
+		}
+	}
+	l.services = nil
+	return errors.Join(errs...)
+}
+
+func (s *Server) addService(service any) {
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
+	s.life.services = append(s.life.services, service)
+	s.life.ready.Store(false)
+}

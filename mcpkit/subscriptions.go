@@ -1,0 +1,235 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A listener is one subscriptions/listen request (2026-07-28). What it is owed is kept as a set, not as a queue: a slow
+// client hears once of what changed often, and costs no more memory than it asked for.
+type listener struct {
+	filter protocol.SubscriptionFilter
+	wake   chan struct{} // holds one token while something is owed
+
+	mu      sync.Mutex
+	lists   [3]bool             // guarded by mu: tools, prompts, resources
+	updated map[string]struct{} // guarded by mu: URIs
+}
+
+// listenSet holds the listeners.
+type listenSet struct {
+	mu  sync.Mutex
+	all map[*listener]struct{}
+}
+
+func (set *listenSet) add(l *listener) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	if set.all == nil {
+		set.all = map[*listener]struct{}{}
+	}
+	set.all[l] = struct{}{}
+}
+
+func (set *listenSet) remove(l *listener) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	delete(set.all, l)
+}
+
+// each calls f, which does not wait, for every listener.
+func (set *listenSet) each(f func(*listener)) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	for l := range set.all {
+		f(l)
+	}
+}
+
+// owe notes what the client is to hear.
+func (l *listener) owe(note func()) {
+	l.mu.Lock()
+	note()
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// listen answers subscriptions/listen: it holds the request open and notifies until the client goes or the server stops.
+func listen(ctx context.Context, call *Call) (any, error) {
+	l, err := newListener(call)
+	if err != nil {
+		return nil, err
+	}
+	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
+	call.server.listens.add(l)
+	defer call.server.listens.remove(l)
+	call.notify(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{Notifications: l.filter, Meta: meta})
+	for {
+		select {
+		case <-ctx.Done():
+			return &protocol.SubscriptionsListenResult{Meta: meta}, nil
+		case <-l.wake:
+			l.deliver(call, meta)
+		}
+	}
+}
+
+// newListener keeps of the filter what the server can honour.
+func newListener(call *Call) (*listener, error) {
+	var p struct {
+		Notifications *protocol.SubscriptionFilter `json:"notifications"`
+	}
+	if err := decodeParams(call.req, &p); err != nil {
+		return nil, err
+	}
+	if p.Notifications == nil {
+		return nil, invalidParams("subscriptions/listen needs notifications, an object")
+	}
+	f := *p.Notifications
+	if len(f.ResourceSubscriptions) > maxSubscriptions {
+		return nil, invalidParams("resourceSubscriptions names %d URIs; at most %d are allowed", len(f.ResourceSubscriptions), maxSubscriptions)
+	}
+	c := call.catalog
+	hasResources := c.resources.len()+c.templates.len() > 0
+	f.ToolsListChanged = f.ToolsListChanged && c.tools.len() > 0
+	f.PromptsListChanged = f.PromptsListChanged && c.prompts.len() > 0
+	f.ResourcesListChanged = f.ResourcesListChanged && hasResources
+	f.ResourceSubscriptions = slices.DeleteFunc(f.ResourceSubscriptions, func(uri string) bool {
+		_, ok := c.findResource(call.principal, uri)
+		return !ok
+	})
+	return &listener{filter: f, wake: make(chan struct{}, 1), updated: map[string]struct{}{}}, nil
+}
+
+// deliver sends what is owed.
+func (l *listener) deliver(call *Call, meta protocol.Meta) {
+	l.mu.Lock()
+	lists, updated := l.lists, l.updated
+	l.lists, l.updated = [3]bool{}, map[string]struct{}{}
+	l.mu.Unlock()
+	for i, changed := range lists {
+		if changed {
+			call.notify(listChanged[i], &protocol.ListChangedParams{Meta: meta})
+		}
+	}
+	for uri := range updated {
+		call.notify(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri, Meta: meta})
+	}
+}
+
+// listChanged are the notifications of changed lists, in the order of listener.lists.
+var listChanged = [3]string{
+	protocol.NotificationToolsListChanged, protocol.NotificationPromptsListChanged, protocol.NotificationResourcesListChanged,
+}
+
+// announce tells everybody who wants to know which lists changed.
+func (s *Server) announce(tools, prompts, resources bool) {
+	changed := [3]bool{tools, prompts, resources}
+	if changed == [3]bool{} {
+		return
+	}
+	s.listens.each(func(l *listener) {
+		wanted := [3]bool{tools && l.filter.ToolsListChanged, prompts && l.filter.PromptsListChanged, resources && l.filter.ResourcesListChanged}
+		if wanted == [3]bool{} {
+			return
+		}
+		l.owe(func() {
+			for i, w := range wanted {
+				l.lists[i] = l.lists[i] || w
+			}
+		})
+	})
+	for _, state := range s.sessions.snapshot() {
+		for i, c := range changed {
+			if c {
+				s.tellSession(state, listChanged[i], &protocol.ListChangedParams{})
+			}
+		}
+	}
+}
+
+// ResourceUpdated tells the clients that subscribed to the resource uri that its contents changed.
+func (s *Server) ResourceUpdated(uri string) {
+	s.listens.each(func(l *listener) {
+		if slices.Contains(l.filter.ResourceSubscriptions, uri) {
+			l.owe(func() { l.updated[uri] = struct{}{} })
+		}
+	})
+	for _, state := range s.sessions.snapshot() {
+		state.mu.Lock()
+		_, subscribed := state.subscriptions[uri]
+		state.mu.Unlock()
+		if subscribed {
+			s.tellSession(state, protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
+		}
+	}
+}
+
+// tellSession sends a notification outside any request.
+func (s *Server) tellSession(state *session, method string, params any) {
+	n, err := jsonrpc.NewNotification(method, params)
+	if err == nil {
+		err = state.link.Notify(context.Background(), n)
+	}
+	if err != nil {
+		s.config.logger.Debug("mcpkit: a session was not notified", "method", method, "error", err)
+	}
+}
+
+// subscribe answers resources/subscribe (until 2025-11-25).
+func subscribe(_ context.Context, call *Call) (any, error) {
+	uri, err := subscriptionURI(call)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := call.catalog.findResource(call.principal, uri); !ok {
+		return nil, protocol.ResourceNotFound(call.version, uri)
+	}
+	state := call.session
+	if state == nil {
+		return emptyResult, nil // without a session there is no way to notify; reading is still possible
+	}
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	if _, ok := state.subscriptions[uri]; !ok && len(state.subscriptions) >= maxSubscriptions {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has %d subscriptions, which is the most it may have", maxSubscriptions)
+	}
+	if state.subscriptions == nil {
+		state.subscriptions = map[string]struct{}{}
+	}
+	state.subscriptions[uri] = struct{}{}
+	return emptyResult, nil
+}
+
+// unsubscribe answers resources/unsubscribe (until 2025-11-25).
+func unsubscribe(_ context.Context, call *Call) (any, error) {
+	uri, err := subscriptionURI(call)
+	if err != nil {
+		return nil, err
+	}
+	if state := call.session; state != nil {
+		state.mu.Lock()
+		defer state.mu.Unlock()
+		delete(state.subscriptions, uri)
+	}
+	return emptyResult, nil
+}
+
+func subscriptionURI(call *Call) (string, error) {
+	var p protocol.SubscribeParams
+	if err := decodeParams(call.req, &p); err != nil {
+		return "", err
+	}
+	if p.URI == "" {
+		return "", invalidParams("%s needs uri, a string", call.row.method)
+	}
+	return p.URI, nil
+}

@@ -1,0 +1,327 @@
+package mcpkit
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A kind is what a method becomes.
+type kind uint8
+
+const (
+	kindTool kind = 1 << iota
+	kindResource
+	kindPrompt
+	kindInfo // not a method: the Info field of a service
+	kindSkip
+)
+
+func (k kind) String() string {
+	switch k {
+	case kindTool:
+		return "Tool"
+	case kindResource:
+		return "Resource"
+	case kindPrompt:
+		return "Prompt"
+	case kindInfo:
+		return "Info"
+	default:
+		return "Skip"
+	}
+}
+
+var kindOf = map[reflect.Type]kind{
+	reflect.TypeFor[Tool]():     kindTool,
+	reflect.TypeFor[Resource](): kindResource,
+	reflect.TypeFor[Prompt]():   kindPrompt,
+	reflect.TypeFor[Info]():     kindInfo,
+	reflect.TypeFor[Skip]():     kindSkip,
+}
+
+// annotation is what the tags of one method, or of the Info field, say.
+type annotation struct {
+	kind                   kind
+	name, title, desc      string
+	version, website       string
+	icons                  []protocol.Icon
+	scopes, tags           []string
+	timeout                time.Duration
+	params                 string
+	hasParams              bool
+	complete               map[string]string // parameter -> method
+	hints                  protocol.ToolAnnotations
+	hasHints               bool
+	uri, mime              string
+	audience               []protocol.Role
+	priority               *float64
+	hidden                 bool
+	cacheTTL               time.Duration
+	cachePrivate, hasCache bool
+	meta                   map[string]string
+}
+
+// A tagKey is one word of the closed vocabulary: which kinds take it, what it means, how it is read.
+// The parser and docs/reference/tags.md come from the same table.
+type tagKey struct {
+	key   string
+	kinds kind
+	form  string // what to write, by example
+	doc   string
+	set   func(a *annotation, value string) error
+}
+
+const anyMethod = kindTool | kindResource | kindPrompt
+
+var tagKeys = []tagKey{
+	{"name", anyMethod | kindInfo, `name:"find_notes"`, "The name on the wire. Methods: by default the method's name in snake case. Info: the server's name, by default the type's.",
+		func(a *annotation, v string) error { a.name = v; return checkName(v) }},
+	{"title", anyMethod | kindInfo, `title:"Find notes"`, "The name shown to people.",
+		func(a *annotation, v string) error { a.title = v; return nil }},
+	{"desc", anyMethod | kindInfo, `desc:"Finds notes by words."`, "The description, instead of the doc comment's. Info: the server's description.",
+		func(a *annotation, v string) error { a.desc = v; return nil }},
+	{"version", kindInfo, `version:"1.2.0"`, "The server's version; by default the main module's.",
+		func(a *annotation, v string) error { a.version = v; return nil }},
+	{"website", kindInfo, `website:"https://example.com"`, "The server's web site.",
+		func(a *annotation, v string) error { a.website = v; return nil }},
+	{"icon", anyMethod | kindInfo, `icon:"https://example.com/i.png"`, "Icons, separated by blanks: https: or data: URIs.", setIcons},
+	{"scopes", anyMethod, `scopes:"notes:read notes:write"`, "What the caller must be allowed to do, separated by blanks or commas. Who lacks one neither sees nor reaches the method.",
+		func(a *annotation, v string) error { a.scopes = words(v); return nil }},
+	{"timeout", anyMethod, `timeout:"5s"`, "How long a call may take, instead of the server's default; 0 for no limit.",
+		func(a *annotation, v string) error { return setDuration(&a.timeout, v) }},
+	{"tags", anyMethod, `tags:"admin beta"`, "Free words for middleware to go by; not sent to clients.",
+		func(a *annotation, v string) error { a.tags = words(v); return nil }},
+	{"params", anyMethod, `params:"a,b?"`, "Names for plain parameters in order; ? marks an optional one.",
+		func(a *annotation, v string) error { a.params, a.hasParams = v, true; return nil }},
+	{"complete", kindResource | kindPrompt, `complete:"style=Styles"`, "Which method completes which parameter: func(ctx, prefix string) []string.", setComplete},
+	{"hints", kindTool, `hints:"readonly,idempotent"`, "What the tool does to its world: readonly, destructive, additive, idempotent, open-world, closed-world. What is not said is not sent.", setHints},
+	{"uri", kindResource, `uri:"note://{id}"`, "The resource's URI, or its URI template (RFC 6570). Required.",
+		func(a *annotation, v string) error { a.uri = v; return nil }},
+	{"mime", kindResource, `mime:"text/markdown"`, "The media type of the contents.",
+		func(a *annotation, v string) error { a.mime = v; return nil }},
+	{"audience", kindResource, `audience:"user,assistant"`, "For whom the contents are.", setAudience},
+	{"priority", kindResource, `priority:"0.8"`, "How important the contents are, from 0 to 1.", setPriority},
+	{"cache", kindResource, `cache:"60s,private"`, "How long a client may keep the contents, and whether they are the same for everybody (public) or not (private, the default).", setCache},
+	{"hidden", anyMethod, `hidden:"true"`, "Callable, but in no list.",
+		func(a *annotation, v string) error { return setBool(&a.hidden, v) }},
+	{"meta", anyMethod, `meta:"example.com/team=search"`, "Entries of the definition's _meta, as key=value separated by blanks.", setMeta},
+}
+
+// parseAnnotation reads the tags of one block field.
+func parseAnnotation(k kind, tag reflect.StructTag) (*annotation, []string) {
+	a := &annotation{kind: k}
+	var faults []string
+	for key, value := range tagPairs(string(tag), &faults) {
+		i := slices.IndexFunc(tagKeys, func(t tagKey) bool { return t.key == key })
+		switch {
+		case i < 0:
+			faults = append(faults, fmt.Sprintf("unknown tag %q%s; known are %s", key, nearest.Hint(key, keysFor(k)), strings.Join(keysFor(k), ", ")))
+		case tagKeys[i].kinds&k == 0:
+			faults = append(faults, fmt.Sprintf("tag %q means nothing for a %s; known are %s", key, k, strings.Join(keysFor(k), ", ")))
+		default:
+			if err := tagKeys[i].set(a, value); err != nil {
+				faults = append(faults, fmt.Sprintf("tag %s: %v; write for example %s", key, err, tagKeys[i].form))
+			}
+		}
+	}
+	return a, faults
+}
+
+func keysFor(k kind) []string {
+	var keys []string
+	for _, t := range tagKeys {
+		if t.kinds&k != 0 {
+			keys = append(keys, t.key)
+		}
+	}
+	if keys == nil {
+		keys = []string{"none"}
+	}
+	return keys
+}
+
+// tagPairs yields the key:"value" pairs of a struct tag. reflect.StructTag only finds keys it is asked for and is silent
+// about a tag it cannot read; a closed vocabulary needs both.
+func tagPairs(tag string, faults *[]string) func(yield func(key, value string) bool) {
+	return func(yield func(string, string) bool) {
+		seen := map[string]bool{}
+		for rest := strings.TrimLeft(tag, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
+			key, after, ok := strings.Cut(rest, ":")
+			if !ok || key == "" || strings.ContainsAny(key, " \"") || !strings.HasPrefix(after, `"`) {
+				*faults = append(*faults, fmt.Sprintf("tag %q is not made of key:\"value\" pairs", rest))
+				return
+			}
+			quoted, err := strconv.QuotedPrefix(after)
+			if err != nil {
+				*faults = append(*faults, fmt.Sprintf("the value of tag %q has no closing quote", key))
+				return
+			}
+			value, _ := strconv.Unquote(quoted)
+			if seen[key] {
+				*faults = append(*faults, fmt.Sprintf("tag %q stands twice", key))
+			} else if seen[key] = true; !yield(key, value) {
+				return
+			}
+			rest = after[len(quoted):]
+		}
+	}
+}
+
+func words(v string) []string {
+	return strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || r == ',' })
+}
+
+// checkName holds names to what every client takes (server/tools, "Tool Names").
+func checkName(name string) error {
+	if len(name) == 0 || len(name) > 128 {
+		return fmt.Errorf("name %q has %d characters; 1 to 128 are allowed", name, len(name))
+	}
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.') {
+			return fmt.Errorf("name %q holds %q; allowed are letters, digits, '_', '-' and '.'", name, r)
+		}
+	}
+	return nil
+}
+
+func setDuration(d *time.Duration, v string) error {
+	parsed, err := time.ParseDuration(v)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is no duration", v)
+	case parsed < 0:
+		return fmt.Errorf("%q is negative", v)
+	case parsed == 0:
+		parsed = noTimeout
+	}
+	*d = parsed
+	return nil
+}
+
+func setBool(b *bool, v string) error {
+	switch v {
+	case "true", "false":
+		*b = v == "true"
+		return nil
+	}
+	return fmt.Errorf("%q is neither true nor false", v)
+}
+
+func setIcons(a *annotation, v string) error {
+	for _, src := range strings.Fields(v) {
+		if !strings.HasPrefix(src, "https://") && !strings.HasPrefix(src, "data:") {
+			return fmt.Errorf("%q is neither an https: nor a data: URI", src)
+		}
+		a.icons = append(a.icons, protocol.Icon{Src: src})
+	}
+	return nil
+}
+
+func setComplete(a *annotation, v string) error {
+	a.complete = map[string]string{}
+	for _, pair := range words(v) {
+		param, method, ok := strings.Cut(pair, "=")
+		if !ok || param == "" || method == "" {
+			return fmt.Errorf("%q does not say parameter=Method", pair)
+		}
+		a.complete[param] = method
+	}
+	return nil
+}
+
+var hintWords = []string{"readonly", "destructive", "additive", "idempotent", "open-world", "closed-world"}
+
+func setHints(a *annotation, v string) error {
+	a.hasHints = true
+	for _, word := range words(v) {
+		if err := setHint(&a.hints, word); err != nil {
+			return err
+		}
+	}
+	if a.hints.ReadOnlyHint != nil && a.hints.DestructiveHint != nil && *a.hints.DestructiveHint {
+		return fmt.Errorf("a tool cannot be both readonly and destructive")
+	}
+	return nil
+}
+
+func setHint(h *protocol.ToolAnnotations, word string) error {
+	say := func(hint **bool, value bool, opposite string) error {
+		if *hint != nil && **hint != value {
+			return fmt.Errorf("%q and %q contradict each other", word, opposite)
+		}
+		*hint = &value
+		return nil
+	}
+	switch word {
+	case "readonly":
+		return say(&h.ReadOnlyHint, true, "")
+	case "destructive":
+		return say(&h.DestructiveHint, true, "additive")
+	case "additive":
+		return say(&h.DestructiveHint, false, "destructive")
+	case "idempotent":
+		return say(&h.IdempotentHint, true, "")
+	case "open-world":
+		return say(&h.OpenWorldHint, true, "closed-world")
+	case "closed-world":
+		return say(&h.OpenWorldHint, false, "open-world")
+	}
+	return fmt.Errorf("unknown hint %q%s; known are %s", word, nearest.Hint(word, hintWords), strings.Join(hintWords, ", "))
+}
+
+func setAudience(a *annotation, v string) error {
+	for _, word := range words(v) {
+		if word != "user" && word != "assistant" {
+			return fmt.Errorf("unknown audience %q%s; known are user, assistant", word, nearest.Hint(word, []string{"user", "assistant"}))
+		}
+		a.audience = append(a.audience, protocol.Role(word))
+	}
+	return nil
+}
+
+func setPriority(a *annotation, v string) error {
+	p, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(p >= 0 && p <= 1) {
+		return fmt.Errorf("%q is no number from 0 to 1", v)
+	}
+	a.priority = &p
+	return nil
+}
+
+func setCache(a *annotation, v string) error {
+	a.hasCache, a.cachePrivate = true, true
+	for _, word := range words(v) {
+		switch word {
+		case "private":
+			a.cachePrivate = true
+		case "public":
+			a.cachePrivate = false
+		default:
+			d, err := time.ParseDuration(word)
+			if err != nil || d < 0 {
+				return fmt.Errorf("%q is neither a duration nor public or private", word)
+			}
+			a.cacheTTL = d
+		}
+	}
+	return nil
+}
+
+func setMeta(a *annotation, v string) error {
+	a.meta = map[string]string{}
+	for _, pair := range strings.Fields(v) {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return fmt.Errorf("%q does not say key=value", pair)
+		}
+		a.meta[key] = value
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package mcpkit
+
+import (
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// textArgument is an argument of a prompt.
+type textArgument struct{ name, value string }
+
+// nameOf reads the member that says what a request is about.
+func nameOf(call *Call) *jsonrpc.Error {
+	raw := call.req.Param(call.row.nameParam)
+	if jsonx.Kind(raw) != '"' {
+		return invalidParams("%s needs %s, a string", call.row.method, call.row.nameParam)
+	}
+	call.name = jsonx.String(raw)
+	return nil
+}
+
+// findTool finds the tool of tools/call. A tool that the caller may not see is as unknown as one that is not there.
+func findTool(call *Call) *jsonrpc.Error {
+	if err := nameOf(call); err != nil {
+		return err
+	}
+	t, ok := call.catalog.tools.get(call.name)
+	if !ok || !t.visible(call.principal) {
+		return invalidParams("unknown tool %q", call.name)
+	}
+	call.entry, call.target = &t.entry, t
+	if raw := call.Arguments(); raw != nil && jsonx.Kind(raw) != '{' {
+		return invalidParams("the arguments of tool %q are no object", call.name)
+	}
+	return nil
+}
+
+// findPrompt finds the prompt of prompts/get and its arguments.
+func findPrompt(call *Call) *jsonrpc.Error {
+	if err := nameOf(call); err != nil {
+		return err
+	}
+	p, ok := call.catalog.prompts.get(call.name)
+	if !ok || !p.visible(call.principal) {
+		return invalidParams("unknown prompt %q", call.name)
+	}
+	call.entry, call.target = &p.entry, p
+	raw := call.Arguments()
+	if raw != nil && jsonx.Kind(raw) != '{' {
+		return invalidParams("the arguments of prompt %q are no object", call.name)
+	}
+	for name, value := range jsonx.Members(raw) {
+		if jsonx.Kind(value) != '"' {
+			return invalidParams("argument %s of prompt %q is no string", name, call.name)
+		}
+		call.texts = append(call.texts, textArgument{jsonx.String(name), jsonx.String(value)})
+	}
+	return nil
+}
+
+// findResource finds the resource of resources/read.
+func findResource(call *Call) *jsonrpc.Error {
+	if err := nameOf(call); err != nil {
+		return err
+	}
+	m, ok := call.catalog.findResource(call.principal, call.name)
+	if !ok {
+		return protocol.ResourceNotFound(call.version, call.name)
+	}
+	call.entry, call.target, call.vars = &m.resource.entry, m.resource, m.vars
+	return nil
+}
+
+// A resourceMatch is the resource that a URI names, or the template that it fits with the variables' values.
+type resourceMatch struct {
+	resource *resource
+	vars     uritemplate.Values
+}
+
+func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, bool) {
+	if r, ok := c.resources.get(uri); ok {
+		return resourceMatch{resource: r}, r.visible(p)
+	}
+	for _, t := range c.templates.sorted {
+		if !t.visible(p) {
+			continue
+		}
+		if values, ok := t.template.Match(uri); ok {
+			return resourceMatch{t, values}, true
+		}
+	}
+	return resourceMatch{}, false
+}
