@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
 // An Implementation names a client or a server and its version.
@@ -166,9 +167,9 @@ type ListChangedParams struct {
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// A CancelledParams tells that the answer to a request is no longer wanted.
+// CancelledParams tell that the answer to a request is no longer wanted.
 type CancelledParams struct {
-	RequestID json.RawMessage `json:"requestId,omitzero"` // string or integer; absent only in 2025-11-25
-	Reason    string          `json:"reason,omitzero"`
-	Meta      Meta            `json:"_meta,omitzero"`
+	RequestID jsonrpc.ID `json:"requestId,omitzero"` // absent only in 2025-11-25
+	Reason    string     `json:"reason,omitzero"`
+	Meta      Meta       `json:"_meta,omitzero"`
 }

@@ -196,6 +196,7 @@ func TestRowsPointDown(t *testing.T) {
 // linked into it: package net/http alone doubles its size.
 func TestStdioServersDoNotLinkHTTP(t *testing.T) {
 	for _, p := range list(t, "./mcpkit", "./transport/stdio") {
+		require.NotEmpty(t, p.GoFiles, "%s is not there", p.ImportPath)
 		for _, banned := range []string{"net/http", "crypto/tls", "github.com/labstack/echo/v4", module + "/transport/streamable", module + "/middleware"} {
 			if slices.Contains(p.Deps, banned) {
 				t.Errorf("%s depends on %s: %s", p.ImportPath, banned, chain(t, p, banned))
