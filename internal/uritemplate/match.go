@@ -1,0 +1,317 @@
+package uritemplate
+
+import (
+	"math/bits"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxURI is the length in bytes from which on a URI matches no template.
+const MaxURI = 8192
+
+// Values are the decoded values of a template's variables in a URI.
+type Values struct {
+	t      *Template
+	values []string // by spec.index
+	found  uint64   // bit by spec.index
+}
+
+// Get returns the value of the variable and whether the URI has one.
+func (v Values) Get(name string) (value string, ok bool) {
+	if v.t == nil {
+		return "", false
+	}
+	for i, n := range v.t.vars {
+		if n == name && v.found&(1<<i) != 0 {
+			return v.values[i], true
+		}
+	}
+	return "", false
+}
+
+// Len is the number of variables that have a value.
+func (v Values) Len() int { return bits.OnesCount64(v.found) }
+
+// Map returns the variables that have a value.
+func (v Values) Map() map[string]string {
+	m := make(map[string]string, v.Len())
+	for i, value := range v.values {
+		if v.found&(1<<i) != 0 {
+			m[v.t.vars[i]] = value
+		}
+	}
+	return m
+}
+
+// Match returns the values with which the template gives the URI.
+//
+// {id} matches one or more bytes other than / ? and #; {+path} also slashes; {/path*} any number of segments, joined by
+// slashes; {#frag} the whole fragment. Where several divisions are possible, earlier variables are the shorter ones.
+// Expressions with one of the operators . / ; # may be absent. Query parameters come in any order, may be absent if they
+// stand in {?a,b} or {&c}, and may have others among them; a variable that is there twice does not match. A
+// template without a query matches no URI with one. Literal text is compared byte by byte.
+//
+// Values are decoded exactly once, and the URI does not match when one of them then is no UTF-8, holds a NUL, has ".."
+// for a path segment (with slashes or backslashes around), or, unless it is the value of {+path}, {/path*}, {#frag} or a query
+// parameter, a slash. Nor does a URI with a ".." segment of its own making, or one longer than MaxURI.
+//
+// The time is linear in the length of the URI.
+func (t *Template) Match(uri string) (Values, bool) {
+	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) || !t.dotdot && climbs(uri) {
+		return Values{}, false
+	}
+	v := Values{t: t, values: make([]string, len(t.vars))}
+	if !t.hasQuery {
+		return v, v.match(t.path, uri)
+	}
+	fragment := ""
+	if i := strings.IndexByte(uri, '#'); i >= 0 {
+		uri, fragment = uri[:i], uri[i:]
+	}
+	path, query, _ := strings.Cut(uri, "?")
+	return v, v.match(t.path, path) && v.match(t.fragment, fragment) && v.matchQuery(query)
+}
+
+// match matches all of s.
+func (v *Values) match(list []element, s string) bool {
+	var spans [8][2]int
+	m := matcher{list: list, s: s, spans: spans[:0]}
+	if n := len(v.values); n <= len(spans) {
+		m.spans = spans[:n]
+	} else {
+		m.spans = make([][2]int, n)
+	}
+	if !m.run(0, 0) {
+		return false
+	}
+	for i := range list {
+		e := &list[i]
+		if e.kind != varElement || m.found&(1<<e.index) == 0 {
+			continue
+		}
+		span := m.spans[e.index]
+		if !v.set(&e.spec, s[span[0]:span[1]], e.slash) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchQuery takes the parameters in whatever order they are.
+func (v *Values) matchQuery(query string) bool {
+	var seen uint64 // bit by param: the required ones that came
+	required := 0
+	for i := range v.t.query {
+		if v.t.query[i].required {
+			required++
+		}
+	}
+	for query != "" {
+		var part string
+		part, query, _ = strings.Cut(query, "&")
+		if part == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		name, ok := decode(name)
+		if !ok {
+			return false
+		}
+		for i := range v.t.query {
+			p := &v.t.query[i]
+			switch {
+			case !p.variable:
+				if part != p.literal {
+					continue
+				}
+			case p.name != name:
+				continue
+			case v.found&(1<<p.spec.index) != 0 || p.required && value == "" || !v.set(&p.spec, value, true):
+				return false
+			}
+			if p.required && seen&(1<<i) == 0 {
+				seen |= 1 << i
+				required--
+			}
+		}
+	}
+	return required == 0
+}
+
+// set decodes and screens a value.
+func (v *Values) set(s *spec, raw string, slash bool) bool {
+	value, ok := decode(raw)
+	switch {
+	case !ok,
+		!slash && strings.IndexByte(value, '/') >= 0,
+		s.explode && strings.Count(value, "/") != strings.Count(raw, "/"),
+		s.prefix > 0 && utf8.RuneCountInString(value) > s.prefix,
+		strings.IndexByte(value, 0) >= 0,
+		hasDotDot(value):
+		return false
+	}
+	v.values[s.index] = value
+	v.found |= 1 << s.index
+	return true
+}
+
+// decode undoes %xx, once. It reports false for a '%' without two digits and for what is no UTF-8.
+func decode(s string) (string, bool) {
+	if strings.IndexByte(s, '%') < 0 {
+		return s, utf8.ValidString(s)
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '%' {
+			if !isTriplet(s[i:]) {
+				return "", false
+			}
+			c = byte(unhex(s[i+1])<<4 | unhex(s[i+2]))
+			i += 2
+		}
+		b = append(b, c)
+	}
+	return string(b), utf8.Valid(b)
+}
+
+// hasDotDot reports whether a decoded value has ".." for a segment, in the eyes of any system.
+func hasDotDot(value string) bool {
+	if !strings.Contains(value, "..") {
+		return false
+	}
+	for segment := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if segment == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// climbs reports whether the path of a URI has a ".." segment, encoded or not. A value can be half of one.
+func climbs(uri string) bool {
+	if i := strings.IndexAny(uri, "?#"); i >= 0 {
+		uri = uri[:i]
+	}
+	for uri != "" {
+		var segment string
+		segment, uri, _ = strings.Cut(uri, "/")
+		if len(segment) >= 2 && len(segment) <= 6 && isDotDot(segment) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDotDot reports whether the segment of a URI is "..", encoded or not.
+func isDotDot(segment string) bool {
+	for range 2 {
+		switch {
+		case strings.HasPrefix(segment, "."):
+			segment = segment[1:]
+		case len(segment) > 2 && strings.EqualFold(segment[:3], "%2e"):
+			segment = segment[3:]
+		default:
+			return false
+		}
+	}
+	return segment == ""
+}
+
+// A matcher finds where in s the variables are. Where a variable ends is tried from the shortest on; failed remembers
+// the states that led nowhere, so that no state is tried twice and the time stays linear.
+type matcher struct {
+	list   []element
+	s      string
+	spans  [][2]int
+	found  uint64
+	failed []uint64 // bit by element * (len(s)+1) + position
+	few    [16]uint64
+}
+
+// run matches the elements from i on with s from pos on, to its end. It goes as deep as there are elements.
+func (m *matcher) run(i, pos int) bool {
+	for ; i < len(m.list); i++ {
+		e := &m.list[i]
+		switch e.kind {
+		case literalElement:
+			if !strings.HasPrefix(m.s[pos:], e.text) {
+				return false
+			}
+			pos += len(e.text)
+		case optionElement:
+			if !m.first(i, pos) {
+				return false
+			}
+			if m.run(i+1, pos) {
+				return true
+			}
+			i += e.skip
+		case varElement:
+			return m.variable(i, pos)
+		}
+	}
+	return pos == len(m.s)
+}
+
+// variable matches the variable that is element i, and what follows.
+func (m *matcher) variable(i, pos int) bool {
+	e := &m.list[i]
+	if e.afterE {
+		if pos < len(m.s) && m.s[pos] == '=' {
+			pos++
+		} else {
+			return m.capture(e, pos, pos, i)
+		}
+	}
+	start := pos
+	for range e.min {
+		if pos == len(m.s) || classes[m.s[pos]]&e.class == 0 {
+			return false
+		}
+		pos++
+	}
+	if e.sure {
+		for pos < len(m.s) && classes[m.s[pos]]&e.class != 0 {
+			pos++
+		}
+		return m.capture(e, start, pos, i)
+	}
+	for m.first(i, pos) {
+		if m.capture(e, start, pos, i) {
+			return true
+		}
+		if pos == len(m.s) || classes[m.s[pos]]&e.class == 0 {
+			return false
+		}
+		pos++
+	}
+	return false
+}
+
+// capture tries the variable from start to end.
+func (m *matcher) capture(e *element, start, end, i int) bool {
+	if !m.run(i+1, end) {
+		return false
+	}
+	m.spans[e.index] = [2]int{start, end}
+	m.found |= 1 << e.index
+	return true
+}
+
+// first reports whether the state is tried for the first time; if not, it led nowhere.
+func (m *matcher) first(i, pos int) bool {
+	bit := i*(len(m.s)+1) + pos
+	if m.failed == nil {
+		if words := (len(m.list)*(len(m.s)+1) + 63) / 64; words <= len(m.few) {
+			m.failed = m.few[:words]
+		} else {
+			m.failed = make([]uint64, words)
+		}
+	}
+	if m.failed[bit/64]&(1<<(bit%64)) != 0 {
+		return false
+	}
+	m.failed[bit/64] |= 1 << (bit % 64)
+	return true
+}

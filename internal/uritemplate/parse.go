@@ -1,0 +1,163 @@
+package uritemplate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of a template. Authors write templates, so they are generous.
+const (
+	maxTemplate = 4096
+	maxVars     = 64
+	maxPrefix   = 9999 // RFC 6570, section 2.4.1
+)
+
+// Parse reads a template. The error says where it is wrong and what to write.
+func Parse(s string) (*Template, error) {
+	p := parser{t: &Template{text: s}}
+	if err := p.parse(); err != nil {
+		return nil, fmt.Errorf("uri template %q: %w", s, err)
+	}
+	return p.t, nil
+}
+
+// A parser reads a template and builds, beside its pieces, what Match needs.
+type parser struct {
+	t *Template
+}
+
+func (p *parser) parse() error {
+	s := p.t.text
+	switch {
+	case len(s) > maxTemplate:
+		return fmt.Errorf("it has %d bytes; at most %d are allowed", len(s), maxTemplate)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("it is not valid UTF-8")
+	}
+	for i := 0; i < len(s); {
+		open := strings.IndexAny(s[i:], "{}")
+		if open < 0 {
+			open = len(s) - i
+		}
+		if open > 0 {
+			if err := p.literal(s[i : i+open]); err != nil {
+				return err
+			}
+			i += open
+			continue
+		}
+		if s[i] == '}' {
+			return fmt.Errorf(`there is a "}" without a "{" at character %d; write %%7D for the character itself`, at(s, i))
+		}
+		end := strings.IndexAny(s[i+1:], "{}")
+		if end < 0 || s[i+1+end] == '{' {
+			return fmt.Errorf(`the "{" at character %d is not closed; add a "}"`, at(s, i))
+		}
+		if err := p.expression(s[i+1 : i+1+end]); err != nil {
+			return err
+		}
+		i += 1 + end + 1
+	}
+	return p.compile()
+}
+
+// at counts characters from 1, as people do.
+func at(s string, i int) int { return utf8.RuneCountInString(s[:i]) + 1 }
+
+// literal keeps text outside of expressions, encoded where a URI must be (section 3.1).
+func (p *parser) literal(s string) error {
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r <= ' ' || r == 0x7f || strings.ContainsRune("\"'<>\\^`|", r):
+			// The apostrophe is not allowed by the RFC's grammar (erratum 6937 allows it); URIs have it.
+			if r != '\'' {
+				return fmt.Errorf("%q cannot stand in a URI; write %%%02X for it", r, r)
+			}
+			b.WriteByte('\'')
+		case r == '%' && !isTriplet(s[i:]):
+			return fmt.Errorf("%q is no percent-encoded character; write %%25 for a percent sign", s[i:min(i+3, len(s))])
+		case r >= utf8.RuneSelf:
+			encode(&b, string(r), false)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	p.t.pieces = append(p.t.pieces, piece{literal: b.String()})
+	return nil
+}
+
+// expression reads what stands between braces.
+func (p *parser) expression(s string) error {
+	if s == "" {
+		return fmt.Errorf(`"{}" names no variable; write {name}`)
+	}
+	op, rest := &operators[0], s
+	for i := range operators {
+		if operators[i].char == s[0] {
+			op, rest = &operators[i], s[1:]
+		}
+	}
+	if op.char == 0 && strings.IndexByte("=,!@|$*", s[0]) >= 0 {
+		return fmt.Errorf(`{%s}: %q is no operator; there are + # . / ; ? &`, s, s[0])
+	}
+	piece := piece{op: op}
+	for part := range strings.SplitSeq(rest, ",") {
+		v, err := p.variable(s, op, part)
+		if err != nil {
+			return fmt.Errorf("{%s}: %w", s, err)
+		}
+		piece.specs = append(piece.specs, v)
+	}
+	p.t.pieces = append(p.t.pieces, piece)
+	return nil
+}
+
+// variable reads a variable with its modifier.
+func (p *parser) variable(expr string, op *operator, s string) (spec, error) {
+	name, modifier := s, ""
+	if i := strings.IndexAny(s, ":*"); i >= 0 {
+		name, modifier = s[:i], s[i:]
+	}
+	v := spec{name: name, index: len(p.t.vars)}
+	switch {
+	case name == "":
+		return v, fmt.Errorf("a variable has no name; write one, without spaces, and commas only between names")
+	case !isVarName(name):
+		return v, fmt.Errorf("%q is no name of a variable; write letters, digits, '_' and '.'", name)
+	case slices.Contains(p.t.vars, name):
+		return v, fmt.Errorf("the variable %q is there twice; give each its own name", name)
+	case len(p.t.vars) == maxVars:
+		return v, fmt.Errorf("there are more than %d variables", maxVars)
+	case modifier == "*" && op.char == '/' && strings.Count(expr, ",") == 0:
+		v.explode = true
+	case modifier == "*":
+		return v, fmt.Errorf("of the explode modifier only {/name*} is supported; write {+%s} for a value with slashes", name)
+	case modifier != "":
+		n, err := strconv.Atoi(modifier[1:])
+		if modifier[0] != ':' || err != nil || n < 1 || n > maxPrefix || modifier[1] == '+' || modifier[1] == '0' {
+			return v, fmt.Errorf("the modifier %q is none; write :n for the first n characters, n from 1 to %d", modifier, maxPrefix)
+		}
+		v.prefix = n
+	}
+	p.t.vars = append(p.t.vars, name)
+	return v, nil
+}
+
+// isVarName reports whether name fits the grammar of section 2.3.
+func isVarName(name string) bool {
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case isAlpha(c) || isDigit(c) || c == '_':
+		case c == '.' && i > 0 && i < len(name)-1 && name[i-1] != '.':
+		case isTriplet(name[i:]):
+			i += 2
+		default:
+			return false
+		}
+	}
+	return true
+}
