@@ -64,7 +64,7 @@ func (e *exchange) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	if !e.become(ctx) {
 		return e.elsewhere(ctx, n)
 	}
-	return e.send(ctx, n)
+	return unlessGone(e.send(ctx, n))
 }
 
 // elsewhere sends n where the client may still see it: on the stream that it opened by GET.
@@ -72,7 +72,15 @@ func (e *exchange) elsewhere(ctx context.Context, n *jsonrpc.Request) error {
 	if e.s == nil {
 		return nil
 	}
-	return e.s.Notify(ctx, n)
+	return unlessGone(e.s.Notify(ctx, n))
+}
+
+// unlessGone drops the error that the session is over: a peer that is gone is none.
+func unlessGone(err error) error {
+	if err == transport.ErrClosed {
+		return nil
+	}
+	return err
 }
 
 // Call asks the client on the reply, which becomes an event stream by it; the answer comes by another POST.

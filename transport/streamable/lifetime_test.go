@@ -1,0 +1,426 @@
+package streamable
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A gate is a method that says when it runs, goes on when it is let, and says why its context ended.
+type gate struct {
+	started chan struct{}
+	release chan struct{}
+	cause   chan error
+}
+
+func newGate() *gate {
+	return &gate{make(chan struct{}, 10), make(chan struct{}), make(chan error, 10)}
+}
+
+func (g *gate) serve(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+	g.started <- struct{}{}
+	select {
+	case <-g.release:
+		g.cause <- ctx.Err()
+		return result(req, `{"done":true}`)
+	case <-ctx.Done():
+		g.cause <- context.Cause(ctx)
+		return nil
+	}
+}
+
+// background sends a request whose reply the test does not wait for yet.
+func (c *client) background(ctx context.Context, body string) (reply chan *http.Response) {
+	reply = make(chan *http.Response, 1)
+	// Ends with the reply or with ctx.
+	go func() {
+		resp, err := c.do(ctx, http.MethodPost, body)
+		if err != nil {
+			resp = nil
+		}
+		reply <- resp
+	}()
+	return reply
+}
+
+func TestDisconnectCancelsModernRequests(t *testing.T) {
+	for name, talk := range map[string]bool{"JSON": false, "stream": true} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate()
+			late := make(chan error, 1)
+			s := serve(t, script{"wait": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+				if talk {
+					_ = notify(ctx, peer, 1)
+				}
+				resp := g.serve(ctx, req, peer)
+				late <- notify(ctx, peer, 2)
+				return resp
+			}}, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			reply := s.modern().background(ctx, call1(1, "wait"))
+			<-g.started
+			cancel()
+			require.ErrorIs(t, <-g.cause, context.Canceled)
+			require.NoError(t, <-late, "a client that is gone is no error")
+			if resp := <-reply; resp != nil {
+				_ = resp.Body.Close()
+			}
+			s.modern().works()
+		})
+	}
+}
+
+func TestDisconnectDoesNotCancelLegacyRequests(t *testing.T) {
+	for name, opts := range map[string]*Options{"session": {}, "stateless": {Stateless: true}} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate()
+			gone := make(chan struct{})
+			s := serve(t, script{"wait": g.serve}, opts)
+			inner := s.handler
+			outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				context.AfterFunc(r.Context(), func() { gone <- struct{}{} })
+				inner.ServeHTTP(w, r)
+			})
+			c := s.client()
+			if !opts.Stateless {
+				c = s.legacy("2025-06-18")
+			}
+			c.url = serveHTTP(t, outer)
+			ctx, cancel := context.WithCancel(t.Context())
+			reply := c.background(ctx, call1(1, "wait"))
+			<-g.started
+			cancel()
+			<-gone
+			<-reply
+			close(g.release)
+			require.NoError(t, <-g.cause)
+		})
+	}
+}
+
+// serveHTTP serves h on a loopback address for the time of the test.
+func serveHTTP(t *testing.T, h http.Handler) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := &http.Server{Handler: h}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-done
+	})
+	return "http://" + l.Addr().String()
+}
+
+func TestDeadlinesOfTheProgramHoldForLegacyRequests(t *testing.T) {
+	g := newGate()
+	s := serve(t, script{"wait": g.serve}, nil)
+	c := s.legacy("2025-06-18")
+	c.url = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Millisecond)
+		defer cancel()
+		s.handler.ServeHTTP(w, r.WithContext(ctx))
+	}))
+	resp := c.call(1, "wait")
+	require.ErrorIs(t, <-g.cause, context.DeadlineExceeded)
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"internal error"}}`, read(t, resp))
+}
+
+func TestCancelledNotification(t *testing.T) {
+	g := newGate()
+	s := serve(t, script{"wait": g.serve}, nil)
+	c, other := s.legacy("2025-06-18"), s.legacy("2025-06-18")
+	reply := c.background(t.Context(), call1(7, "wait"))
+	<-g.started
+
+	// An id of another type, an unknown one, none, and the right one of another session name nothing.
+	for _, n := range []struct {
+		c  *client
+		id string
+	}{{c, `"7"`}, {c, `8`}, {c, `null`}, {c, `{}`}, {other, `7`}} {
+		require.Equal(t, http.StatusAccepted, n.c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+n.id+`}}`).StatusCode)
+	}
+	require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled"}`).StatusCode)
+	select {
+	case cause := <-g.cause:
+		require.Fail(t, "cancelled", "%v", cause)
+	default:
+	}
+
+	require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`).StatusCode)
+	require.EqualError(t, <-g.cause, "streamable: cancelled by the client")
+	resp := <-reply
+	require.Equal(t, http.StatusAccepted, resp.StatusCode)
+	require.Empty(t, read(t, resp))
+	require.Empty(t, s.rpc.heard, "the binding keeps it to itself")
+}
+
+func TestOutstandingIDIsNotUsedTwice(t *testing.T) {
+	g := newGate()
+	s := serve(t, script{"wait": g.serve}, nil)
+	c := s.legacy("2025-06-18")
+	reply := c.background(t.Context(), call1(7, "wait"))
+	<-g.started
+	resp := c.call(7, "echo")
+	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
+	require.Equal(t, `{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"id \"7\" is in use by a request that is not answered yet"}}`, read(t, resp))
+	// The string "7" is another name, and other sessions have names of their own.
+	require.Equal(t, http.StatusOK, c.post(`{"jsonrpc":"2.0","id":"7","method":"echo"}`).StatusCode)
+	require.Equal(t, http.StatusOK, s.legacy("2025-06-18").call(7, "echo").StatusCode)
+	close(g.release)
+	require.Equal(t, answer7, read(t, <-reply))
+	require.Equal(t, http.StatusOK, c.call(7, "echo").StatusCode, "an answered id is free again")
+}
+
+func TestDeleteEndsTheSession(t *testing.T) {
+	g := newGate()
+	s := serve(t, script{"wait": g.serve}, nil)
+	c := s.legacy("2025-11-25")
+	ev := eventsOf(t, c.get())
+	ev.next()
+	reply := c.background(t.Context(), call1(1, "wait"))
+	<-g.started
+
+	resp := c.send(http.MethodDelete, "")
+	require.Equal(t, http.StatusNoContent, resp.StatusCode)
+	require.ErrorIs(t, <-g.cause, transport.ErrClosed)
+	require.NotNil(t, <-reply)
+	ev.end()
+	require.Equal(t, []string{c.header.Get("Mcp-Session-Id")}, s.rpc.endedSessions())
+
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+		require.Equal(t, http.StatusNotFound, c.send(method, call1(1, "echo")).StatusCode, method)
+	}
+	s.handler.Close()
+	require.Len(t, s.rpc.endedSessions(), 1, "a session ends once")
+	require.ErrorIs(t, s.rpc.sessions[0].Notify(t.Context(), notification("x", "")), transport.ErrClosed)
+}
+
+func TestFailedInitializeLeavesNoSession(t *testing.T) {
+	s := serve(t, script{"initialize": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		require.NoError(t, notify(ctx, peer, 1))
+		return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(-32602, "no")}
+	}}, nil)
+	resp := s.client().call(1, "initialize")
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}`, read(t, resp))
+	require.Empty(t, resp.Header.Get("Mcp-Session-Id"))
+	require.Len(t, s.rpc.endedSessions(), 1)
+	require.Empty(t, s.handler.sessions.byID)
+	require.Empty(t, s.handler.opts.EventStore.(*memoryStore).sessions)
+}
+
+func TestSessionsExpireWhenIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rpc := &scripted{}
+		h := NewHandler(rpc, &Options{SessionIdle: time.Hour})
+		post := func(id, body string) *recorder {
+			w := newRecorder()
+			h.ServeHTTP(w, newPost(body, "Mcp-Session-Id", id))
+			return w
+		}
+		open := func() string { return post("", `{"jsonrpc":"2.0","id":0,"method":"initialize"}`).Header().Get("Mcp-Session-Id") }
+		a, b := open(), open()
+		time.Sleep(40 * time.Minute)
+		require.Equal(t, 200, post(a, call1(1, "echo")).status)
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{b}, rpc.endedSessions())
+		require.Equal(t, 404, post(b, call1(1, "echo")).status)
+		time.Sleep(20*time.Minute - time.Second)
+		require.Equal(t, 200, post(a, call1(1, "echo")).status, "what is used lives")
+
+		// An open stream is use as well.
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			h.ServeHTTP(newRecorder(), newGet(ctx, a))
+		}()
+		time.Sleep(5 * time.Hour)
+		require.Len(t, rpc.endedSessions(), 1)
+		cancel()
+		<-ended
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.Equal(t, []string{b, a}, rpc.endedSessions())
+		require.Nil(t, h.sessions.timer)
+	})
+}
+
+func TestSessionsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rpc := &scripted{}
+		h := NewHandler(rpc, &Options{MaxSessions: 2})
+		defer h.Close()
+		open := func() *recorder {
+			w := newRecorder()
+			h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize"}`))
+			return w
+		}
+		first := open().Header().Get("Mcp-Session-Id")
+		require.Equal(t, 200, open().status)
+		third := open()
+		require.Equal(t, 503, third.status)
+		require.Equal(t, "60", third.Header().Get("Retry-After"))
+		require.Equal(t, `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"too many sessions; try again later"}}`, third.body.String())
+		require.Len(t, rpc.endedSessions(), 1, "the handler saw it")
+
+		time.Sleep(time.Minute)
+		require.Equal(t, 200, open().status, "one that is idle makes room")
+		require.Equal(t, first, rpc.endedSessions()[1])
+	})
+}
+
+func TestShutdownLetsCallsFinish(t *testing.T) {
+	g := newGate()
+	listening := make(chan error, 1)
+	asked := make(chan *jsonrpc.Response, 1)
+	s := serve(t, script{
+		"wait": g.serve,
+		"subscriptions/listen": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			_ = notify(ctx, peer, 1)
+			<-ctx.Done()
+			listening <- context.Cause(ctx)
+			return result(req, `{"done":true}`)
+		},
+		"ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			resp, err := peer.Call(ctx, notification("ping", ""))
+			require.NoError(t, err)
+			asked <- resp
+			return result(req, `{"done":true}`)
+		},
+	}, nil)
+	c := s.legacy("2025-06-18")
+	get := eventsOf(t, c.get())
+	listen := eventsOf(t, s.modern().call(7, "subscriptions/listen"))
+	require.Equal(t, progress1, listen.data())
+	ask := eventsOf(t, c.call(8, "ask"))
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ask.data())
+	reply := c.background(t.Context(), call1(7, "wait"))
+	<-g.started
+
+	ended := make(chan error, 1)
+	go func() { ended <- s.handler.Shutdown(t.Context()) }() // ends when the calls did
+	require.ErrorIs(t, <-listening, transport.ErrClosed, "what only listens is told")
+	require.Equal(t, answer7, listen.data(), "and may say goodbye")
+	listen.end()
+	get.end()
+
+	resp := s.modern().call(9, "echo")
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	require.Equal(t, "1", resp.Header.Get("Retry-After"))
+	require.Equal(t, `{"jsonrpc":"2.0","id":9,"error":{"code":-32603,"message":"server is shutting down"}}`, read(t, resp))
+	require.Equal(t, http.StatusServiceUnavailable, c.call(9, "echo").StatusCode)
+	require.Equal(t, http.StatusServiceUnavailable, s.client().call(9, "initialize").StatusCode)
+
+	// A call in flight still hears what it asked for.
+	require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","id":1,"result":{"pong":true}}`).StatusCode)
+	require.JSONEq(t, `{"pong":true}`, string((<-asked).Result))
+	require.Empty(t, s.rpc.endedSessions())
+
+	close(g.release)
+	require.Equal(t, answer7, read(t, <-reply))
+	require.NoError(t, <-ended)
+	require.Len(t, s.rpc.endedSessions(), 1)
+}
+
+func TestShutdownCancelsWhatDoesNotFinish(t *testing.T) {
+	g := newGate()
+	s := serve(t, script{"wait": g.serve}, nil)
+	modern := s.modern().background(t.Context(), call1(1, "wait"))
+	legacy := s.legacy("2025-06-18").background(t.Context(), call1(1, "wait"))
+	<-g.started
+	<-g.started
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("no time"))
+	require.EqualError(t, s.handler.Shutdown(ctx), "no time")
+	require.ErrorIs(t, <-g.cause, transport.ErrClosed)
+	require.ErrorIs(t, <-g.cause, transport.ErrClosed)
+	for _, reply := range []chan *http.Response{modern, legacy} {
+		resp := <-reply
+		require.Equal(t, http.StatusInternalServerError, resp.StatusCode)
+		_ = resp.Body.Close()
+	}
+}
+
+func TestListenServesUntilItsContextEnds(t *testing.T) {
+	g := newGate()
+	rpc := &scripted{methods: script{"wait": g.serve}}
+	addr := make(chan net.Addr, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Listen("127.0.0.1:0", &Options{Path: "/here", OnListen: func(a net.Addr) { addr <- a }}).Serve(ctx, rpc)
+	}()
+	s := &testServer{t: t, rpc: rpc, url: "http://" + (<-addr).String() + "/here"}
+	c := s.modern()
+	c.works()
+	elsewhere := *c
+	elsewhere.url = strings.TrimSuffix(c.url, "/here")
+	require.Equal(t, http.StatusNotFound, elsewhere.call(1, "echo").StatusCode)
+
+	reply := c.background(t.Context(), call1(7, "wait"))
+	<-g.started
+	cancel()
+	close(g.release)
+	require.Equal(t, answer7, read(t, <-reply))
+	require.NoError(t, <-ended)
+}
+
+func TestListenSaysWhyItCannot(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	err = Listen(l.Addr().String(), nil).Serve(t.Context(), &scripted{})
+	require.EqualError(t, err, "listen tcp "+l.Addr().String()+": bind: address already in use")
+}
+
+func TestConcurrentRequestsOfOneSession(t *testing.T) {
+	var all sync.WaitGroup
+	all.Add(3)
+	s := serve(t, script{"meet": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+		all.Done()
+		all.Wait() // each waits for the others
+		return result(req, string(req.Params))
+	}}, nil)
+	c := s.legacy("2025-11-25")
+	var replies []chan *http.Response
+	for id := range 3 {
+		replies = append(replies, c.background(t.Context(), call1(1000+id, "meet")))
+	}
+	for _, reply := range replies {
+		resp := <-reply
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		require.Contains(t, read(t, resp), `"result":{"a":1}`)
+	}
+}
+
+func TestPanicOfAHandlerEndsItsExchangeAlone(t *testing.T) {
+	s := serve(t, script{"panic": func(ctx context.Context, _ *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		_ = notify(ctx, peer, 1)
+		panic("at the disco")
+	}}, nil)
+	c := s.legacy("2025-11-25")
+	for range 2 {
+		_, err := io.ReadAll(c.call(1, "panic").Body)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	}
+	require.Empty(t, s.handler.calls)
+	c.works()
+}
