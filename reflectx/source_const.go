@@ -66,7 +66,7 @@ func (p *sourcePackage) enum(t reflect.Type) []EnumValue {
 		if exported && !ast.IsExported(c.name) {
 			continue
 		}
-		value, ok := enumJSON(t, literal(t, p.eval(c.value, c.iota, 0)))
+		value, ok := enumJSON(t, constLiteral(t, p.eval(c.value, c.iota, 0)))
 		if !ok {
 			return nil
 		}
@@ -206,8 +206,8 @@ func evalBinary(op token.Token, a, b constant.Value) constant.Value {
 
 var basicTypes = wordSet("string bool int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune float32 float64")
 
-// literal writes v as the Go literal that enumJSON reads, "" where it does not fit the kind of t.
-func literal(t reflect.Type, v constant.Value) string {
+// constLiteral writes v as the Go literal that enumJSON reads, "" where it does not fit the kind of t.
+func constLiteral(t reflect.Type, v constant.Value) string {
 	switch t.Kind() {
 	case reflect.String:
 		if v.Kind() == constant.String {
