@@ -42,6 +42,7 @@ var errAsked error = &askError{"mcpkit: the question goes to the client; return 
 // asked is what a call knows of its questions.
 type asked struct {
 	state   *roundState            // of the rounds before; empty in the first
+	offered json.RawMessage        // responses that came without a state: answers to questions that the client foresaw
 	pending protocol.InputRequests // asked in this round
 	digests map[string][]byte      // of the pending questions, by key
 	counts  map[string]int         // how often a question without a key of its own was asked
@@ -65,6 +66,9 @@ func (c *Call) takeState() *jsonrpc.Error {
 	}
 	raw := c.req.Param("requestState")
 	if raw == nil {
+		if responses != nil {
+			c.asked = &asked{state: &roundState{}, offered: responses}
+		}
 		return nil
 	}
 	if jsonx.Kind(raw) != '"' {
@@ -82,14 +86,19 @@ func (c *Call) takeState() *jsonrpc.Error {
 		if jsonx.Kind(value) != '{' {
 			return invalidParams("inputResponses: the response %q is no object", key)
 		}
-		if state.Answers == nil {
-			state.Answers = map[string]answer{}
-		}
-		state.Answers[key] = answer{digest, value}
+		state.answer(key, digest, value)
 	}
 	state.Waiting = nil
 	c.asked = &asked{state: state}
 	return nil
+}
+
+// answer keeps the answer to a question.
+func (st *roundState) answer(key string, question []byte, value json.RawMessage) {
+	if st.Answers == nil {
+		st.Answers = map[string]answer{}
+	}
+	st.Answers[key] = answer{question, value}
 }
 
 // fits reports whether the state was made for this call: who, what, with which arguments, not too long ago.
@@ -179,6 +188,13 @@ func (c *Call) askModern(method string, params json.RawMessage, opts []AskOption
 	}
 	if known, ok := a.state.Answers[o.key]; ok && bytes.Equal(known.Question, question) {
 		return known.Value, nil
+	}
+	if value := jsonx.Member(a.offered, o.key); value != nil {
+		if jsonx.Kind(value) != '{' {
+			return nil, invalidParams("inputResponses: the response %q is no object", o.key)
+		}
+		a.state.answer(o.key, question, value)
+		return value, nil
 	}
 	if _, ok := a.pending[o.key]; ok && !bytes.Equal(a.digests[o.key], question) {
 		return nil, Errorf("two questions of this call have the key %q", o.key)

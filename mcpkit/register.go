@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -39,7 +41,6 @@ var wellKnown = []string{
 // A registrar turns one service into entries.
 type registrar struct {
 	server  *Server
-	service reflectx.Words
 	reg     registration
 	typ     reflect.Type // the struct type
 	methods map[string]reflectx.Method
@@ -131,14 +132,41 @@ func (r *registrar) readBlock(block reflect.Type) {
 // completers are the methods that complete parameters: no tools, unless the block says so.
 func (r *registrar) completers() []string {
 	var names []string
+	add := func(method string) {
+		if r.block[method] == nil {
+			names = append(names, method)
+		}
+	}
 	for _, a := range r.block {
 		for _, method := range a.complete {
-			if r.block[method] == nil {
-				names = append(names, method)
+			add(method)
+		}
+	}
+	for _, m := range r.methods {
+		for t := range m.Func.Type().Ins() {
+			for _, method := range completeTags(t) {
+				add(method)
 			}
 		}
 	}
 	return names
+}
+
+// completeTags are the completion methods that the fields of an input struct name.
+func completeTags(t reflect.Type) []string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var methods []string
+	for _, f := range reflect.VisibleFields(t) {
+		if method := f.Tag.Get("complete"); method != "" {
+			methods = append(methods, method)
+		}
+	}
+	return methods
 }
 
 // names are the methods to register, sorted.
@@ -208,7 +236,7 @@ func (r *registrar) add(m reflectx.Method) {
 		site:       site,
 		name:       or(a.name, reflectx.SnakeCase(m.Name)),
 		title:      or(a.title, reflectx.Title(m.Name)),
-		desc:       or(a.desc, r.server.words.Method(m.Owner, m.Name)),
+		desc:       or(a.desc, describe(m.Name, r.server.words.Method(m.Owner, m.Name))),
 		fn:         m.Func,
 		completer:  func(method string) (reflect.Value, bool) { c, ok := r.methods[method]; return c.Func, ok },
 	}
@@ -218,6 +246,16 @@ func (r *registrar) add(m reflectx.Method) {
 	if err := r.server.define(&r.draft, &d); err != nil {
 		r.keep(site, err)
 	}
+}
+
+// describe makes a description of a doc comment: Go's begin with the method's name, which clients do not know.
+func describe(method, doc string) string {
+	rest, ok := strings.CutPrefix(doc, method+" ")
+	if !ok || rest == "" {
+		return doc
+	}
+	r, size := utf8.DecodeRuneInString(rest)
+	return string(unicode.ToUpper(r)) + rest[size:]
 }
 
 // site is "Notes.Search (notes.go:12)".
