@@ -271,8 +271,9 @@ func readBytes(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	end := jsonx.Skip(d.b, i)
-	b, err := base64.StdEncoding.Strict().DecodeString(unquote(d.b[i:end]))
-	if err != nil {
+	s := unquote(d.b[i:end])
+	b, err := base64.StdEncoding.Strict().DecodeString(s)
+	if err != nil || base64.StdEncoding.EncodedLen(len(b)) != len(s) { // it skips line breaks
 		return d.wrong(n, i)
 	}
 	v.SetBytes(b)

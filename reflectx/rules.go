@@ -55,13 +55,24 @@ func (c *compiler) rules(f *field) {
 		case "omitempty", "omitnil", "omitzero", "structonly", "nostructlevel":
 		case "required":
 			if top {
-				f.Required = true
+				c.require(f)
 			} else {
 				c.requiredElem(n)
 			}
 		default:
 			c.rule(f, n, part, top)
 		}
+	}
+}
+
+// require makes the member required. Null does not count, which needs saying where the type takes null.
+func (c *compiler) require(f *field) {
+	if f.Required {
+		return
+	}
+	f.Required = true
+	if f.node.nullOK {
+		refuse(f.node.kw, &jsonschema.Schema{Type: "null"})
 	}
 }
 

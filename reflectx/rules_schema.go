@@ -67,7 +67,7 @@ func (c *compiler) schemaTag(f *field) {
 		case fits != "*" && !strings.ContainsAny(fits, letters):
 			c.errorf("jsonschema: %q does not fit %s", key, f.Type)
 		case key == "required":
-			f.Required = true
+			c.require(f)
 		case key == "default":
 			f.Default = textJSON(n, value)
 			n.kw.Default = nil

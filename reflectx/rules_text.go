@@ -139,6 +139,9 @@ func (c *compiler) pattern(n *node, r rule) bool {
 		}
 		n.strs = append(n.strs, re.MatchString)
 	}
+	if r.tag == "ipv4" { // the validator takes ::ffff:192.0.2.1 too, JSON Schema does not
+		n.strs = append(n.strs, func(s string) bool { return !strings.Contains(s, ":") })
+	}
 	if t.pattern == "" || slices.Contains(partial, r.tag) {
 		c.residual(n, r)
 		return true
