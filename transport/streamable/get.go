@@ -70,7 +70,7 @@ func (l *listener) open() *refusal {
 		if err != nil {
 			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: %v", err)
 		}
-		l.st, l.seq, wait = st, seq, resumeWait
+		l.st, l.seq, wait = st, seq, l.h.resumeWait
 	} else {
 		l.st, l.seq, l.fresh = o.standalone, o.unsent(o.standalone), true
 	}

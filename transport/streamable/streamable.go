@@ -33,7 +33,6 @@ const (
 const (
 	bodyTimeout  = 30 * time.Second // how long the body of a request may take
 	writeTimeout = 30 * time.Second // how long one write to a client may take
-	resumeWait   = 2 * time.Second  // how long a client that comes back waits for its old connection to end
 )
 
 // Options configures a [Handler]. The zero value, and nil, serve.
@@ -136,6 +135,9 @@ type Handler struct {
 
 	plainOnce sync.Once // says once that replies cannot be streams
 
+	// How long a client that comes back waits for its old connection to end, which the server may learn late.
+	resumeWait time.Duration
+
 	mu       sync.Mutex
 	calls    map[*call]struct{} // in flight; guarded by mu
 	draining bool               // guarded by mu
@@ -146,11 +148,12 @@ type Handler struct {
 // NewHandler returns a handler that passes the messages it receives to h.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{
-		rpc:     h,
-		opts:    opts.withDefaults(),
-		calls:   make(map[*call]struct{}),
-		drained: make(chan struct{}),
-		closing: make(chan struct{}),
+		rpc:        h,
+		resumeWait: 2 * time.Second,
+		opts:       opts.withDefaults(),
+		calls:      make(map[*call]struct{}),
+		drained:    make(chan struct{}),
+		closing:    make(chan struct{}),
 	}
 	x.origins = newOriginRules(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.sessions.init(x)

@@ -1,0 +1,377 @@
+package streamable
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestServerAsksTheClient(t *testing.T) {
+	type outcome struct {
+		resp *jsonrpc.Response
+		err  error
+	}
+	got := make(chan outcome, 1)
+	s := serve(t, script{"ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		resp, err := peer.Call(ctx, notification("roots/list", `{"b":2}`))
+		got <- outcome{resp, err}
+		return result(req, `{"done":true}`)
+	}}, nil)
+	c, other := s.legacy("2025-06-18"), s.legacy("2025-06-18")
+	ev := eventsOf(t, c.call(7, "ask"))
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{"b":2}}`, ev.data())
+
+	// Neither another session nor another id answers it.
+	for _, answer := range []struct {
+		c  *client
+		id string
+	}{{other, `1`}, {c, `"1"`}, {c, `2`}} {
+		require.Equal(t, http.StatusAccepted, answer.c.post(`{"jsonrpc":"2.0","id":`+answer.id+`,"result":{"wrong":true}}`).StatusCode)
+	}
+	resp := c.post(`{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
+	require.Equal(t, http.StatusAccepted, resp.StatusCode)
+	require.Empty(t, read(t, resp))
+	require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","id":1,"result":{"late":true}}`).StatusCode)
+	o := <-got
+	require.NoError(t, o.err)
+	require.JSONEq(t, `{"roots":[]}`, string(o.resp.Result))
+	require.Equal(t, answer7, ev.data())
+	ev.end()
+
+	for name, c := range map[string]*client{
+		"modern": s.modern(), "no streams": c.with("Accept", "application/json"), "stateless": serve(t, s.rpc.methods, &Options{Stateless: true}).client(),
+	} {
+		require.Equal(t, http.StatusOK, c.call(7, "ask").StatusCode)
+		require.ErrorIs(t, (<-got).err, transport.ErrNoServerRequests, name)
+	}
+}
+
+func TestClientIsToldWhenNobodyWaitsForItsAnswer(t *testing.T) {
+	s := serve(t, script{"ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		_, err := peer.Call(ctx, notification("ping", ""))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return nil
+		}
+		return result(req, `{"done":true}`)
+	}}, nil)
+	ev := eventsOf(t, s.legacy("2025-06-18").call(7, "ask"))
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ev.data())
+	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the server no longer waits for the answer"}}`, ev.data())
+	require.Equal(t, answer7, ev.data())
+	ev.end()
+}
+
+func TestEndOfTheSessionEndsWhatTheServerAsks(t *testing.T) {
+	got := make(chan error, 1)
+	s := serve(t, script{"ask": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		_, err := peer.Call(context.Background(), notification("ping", ""))
+		got <- err
+		return result(req, `{"done":true}`)
+	}}, nil)
+	c := s.legacy("2025-06-18")
+	ev := eventsOf(t, c.call(7, "ask"))
+	ev.data()
+	c.send(http.MethodDelete, "")
+	require.ErrorIs(t, <-got, transport.ErrClosed)
+}
+
+func TestStandaloneStream(t *testing.T) {
+	s := serve(t, nil, nil)
+	c := s.legacy("2025-11-25")
+	session := s.rpc.sessions[0]
+	tell := func(n int) {
+		require.NoError(t, session.Notify(t.Context(), notification("n", fmt.Sprintf(`{"n":%d}`, n))))
+	}
+	want := func(n int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","method":"n","params":{"n":%d}}`, n) }
+
+	tell(1) // before anybody listens
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := c.do(ctx, http.MethodGet, "")
+	require.NoError(t, err)
+	ev := eventsOf(t, resp)
+	priming := ev.next()
+	require.Equal(t, "0-0", priming.ID)
+	require.Equal(t, []byte{}, priming.Data)
+	require.Equal(t, want(1), ev.data())
+	tell(2)
+	second := ev.next()
+	require.Equal(t, want(2), string(second.Data))
+	require.Equal(t, "0-2", second.ID)
+
+	// It is nobody else's, not even of one who knows the session.
+	conflict := c.get()
+	require.Equal(t, http.StatusConflict, conflict.StatusCode)
+	require.Equal(t, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the stream is open on another connection"}}`, read(t, conflict))
+
+	cancel()
+	require.NoError(t, resp.Body.Close())
+	tell(3)
+	// The server may not have noticed yet: who comes back is waited for.
+	ev = eventsOf(t, c.with("Last-Event-ID", "0-1").get())
+	require.Equal(t, want(2), ev.data(), "what was lost, from where the client is")
+	require.Equal(t, want(3), ev.data())
+	tell(4)
+	require.Equal(t, want(4), ev.data())
+}
+
+func TestLiveStreamIsNotTakenAway(t *testing.T) {
+	s := serve(t, nil, nil)
+	s.handler.resumeWait = time.Millisecond
+	c := s.legacy("2025-11-25")
+	ev := eventsOf(t, c.get())
+	ev.next()
+	require.Equal(t, http.StatusConflict, c.with("Last-Event-ID", "0-0").get().StatusCode)
+	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("n", "")))
+	require.Equal(t, `{"jsonrpc":"2.0","method":"n"}`, ev.data())
+}
+
+func TestLastEventIDThatNamesNothing(t *testing.T) {
+	s := serve(t, script{"talk": talkative}, nil)
+	c := s.legacy("2025-11-25")
+	read(t, c.call(7, "talk"))
+	for _, id := range []string{"x", "-", "0", "0-1", "1-", "-1", "2-0", "18446744073709551616-0", "99999-1"} {
+		resp := c.with("Last-Event-ID", id).get()
+		require.Equal(t, http.StatusBadRequest, resp.StatusCode, id)
+		require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Last-Event-ID: \"%s\" is no event id of this session"}}`, id),
+			read(t, resp))
+	}
+	resp := c.with("Last-Event-ID", "1-3").get()
+	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
+	require.Contains(t, read(t, resp), "Last-Event-ID: nothing is left of that stream; send the request again")
+	c.works()
+}
+
+func TestResumption(t *testing.T) {
+	broken, goOn := make(chan struct{}), make(chan struct{})
+	s := serve(t, script{"talk": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		_ = notify(ctx, peer, 1)
+		<-broken
+		_ = notify(ctx, peer, 2)
+		<-goOn
+		return result(req, `{"done":true}`)
+	}}, nil)
+	c := s.legacy("2025-11-25")
+	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("elsewhere", "")))
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := c.do(ctx, http.MethodPost, call1(7, "talk"))
+	require.NoError(t, err)
+	ev := eventsOf(t, resp)
+	require.Equal(t, "1-0", ev.next().ID)
+	require.Equal(t, progress1, ev.data())
+	cancel()
+	_ = resp.Body.Close()
+	close(broken)
+
+	ev = eventsOf(t, c.with("Last-Event-ID", "1-1").get())
+	second := ev.next()
+	require.Equal(t, "1-2", second.ID)
+	require.Equal(t, progress2, string(second.Data))
+	close(goOn)
+	require.Equal(t, answer7, ev.data())
+	ev.end()
+
+	// As often as the store remembers, and only that stream's messages.
+	ev = eventsOf(t, c.with("Last-Event-ID", "1-0").get())
+	require.Equal(t, progress1, ev.data())
+	require.Equal(t, progress2, ev.data())
+	require.Equal(t, answer7, ev.data())
+	ev.end()
+	require.Equal(t, http.StatusNotFound, s.legacy("2025-11-25").with("Mcp-Session-Id", "x", "Last-Event-ID", "1-0").get().StatusCode)
+	require.Equal(t, http.StatusBadRequest, s.legacy("2025-11-25").with("Last-Event-ID", "1-0").get().StatusCode, "another session's stream is unknown")
+}
+
+func TestPolling(t *testing.T) {
+	closed, goOn := make(chan error, 1), make(chan struct{})
+	s := serve(t, script{"poll": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		err := peer.(transport.StreamCloser).CloseStream(700 * time.Millisecond)
+		if err == nil {
+			err = peer.(transport.StreamCloser).CloseStream(0)
+		}
+		closed <- err
+		if err != nil {
+			return nil
+		}
+		<-goOn
+		_ = notify(ctx, peer, 1)
+		return result(req, `{"done":true}`)
+	}}, nil)
+	c := s.legacy("2025-11-25")
+	resp := c.call(7, "poll")
+	require.NoError(t, <-closed)
+	require.Equal(t, "id: 1-0\ndata: \n\nretry: 700\n\n", read(t, resp), "the reply is complete while the method runs")
+
+	ev := eventsOf(t, c.with("Last-Event-ID", "1-0").get())
+	close(goOn)
+	require.Equal(t, progress1, ev.data())
+	require.Equal(t, answer7, ev.data())
+	ev.end()
+
+	for name, c := range map[string]*client{
+		"before 2025-11-25": s.legacy("2025-06-18"), "modern": s.modern(), "no streams": c.with("Accept", "application/json"),
+	} {
+		c.call(7, "poll")
+		require.ErrorIs(t, <-closed, errors.ErrUnsupported, name)
+	}
+}
+
+func TestPollingOverHTTP10(t *testing.T) {
+	goOn := make(chan struct{})
+	s := serve(t, script{"poll": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		if peer.(transport.StreamCloser).CloseStream(0) != nil {
+			return nil
+		}
+		<-goOn
+		return result(req, `{"done":true}`)
+	}}, nil)
+	c := s.legacy("2025-11-25")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	body := call1(7, "poll")
+	_, err = fmt.Fprintf(conn, "POST / HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n%s",
+		c.header.Get("Mcp-Session-Id"), len(body), body)
+	require.NoError(t, err)
+	reply, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(string(reply), "\r\n\r\nid: 1-0\ndata: \n\nretry: 0\n\n"), "%q", reply)
+	close(goOn)
+}
+
+func TestRepliesThatCannotBeStreams(t *testing.T) {
+	plain := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(struct{ http.ResponseWriter }{w}, r) // without Flush, Unwrap and all else
+		})
+	}
+	for _, test := range []struct {
+		name   string
+		opts   Options
+		fields []string
+		wrap   func(http.Handler) http.Handler
+		warns  string
+	}{
+		{name: "JSONOnly", opts: Options{JSONOnly: true}},
+		{name: "client takes JSON only", fields: []string{"Accept", "application/json"}, warns: `why="the client does not accept text/event-stream"`},
+		{name: "writer does not flush", wrap: plain, warns: `why="the response writer cannot flush; is there a middleware that buffers?"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := serve(t, script{"talk": talkative}, &test.opts)
+			s.url = serveHTTP(t, s.handler)
+			if test.wrap != nil {
+				s.url = serveHTTP(t, test.wrap(s.handler))
+			}
+			for range 3 {
+				resp := s.modern().with(test.fields...).call(7, "talk")
+				require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
+				require.Equal(t, answer7, read(t, resp))
+			}
+			if test.warns == "" {
+				require.Empty(t, s.log.String())
+			} else {
+				require.Equal(t, 1, strings.Count(s.log.String(), "\n"), s.log.String())
+				require.Contains(t, s.log.String(), test.warns)
+			}
+		})
+	}
+}
+
+func TestWhatCannotGoOnTheReplyGoesToTheStandaloneStream(t *testing.T) {
+	s := serve(t, script{"talk": talkative, "ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		resp, err := peer.Call(ctx, notification("ping", ""))
+		if err != nil {
+			return nil
+		}
+		return &jsonrpc.Response{ID: req.ID, Result: resp.Result}
+	}}, nil)
+	c := s.legacy("2025-06-18")
+	plain := c.with("Accept", "application/json")
+	ev := eventsOf(t, c.get())
+	require.Equal(t, answer7, read(t, plain.call(7, "talk")))
+	require.Equal(t, progress1, ev.data())
+	require.Equal(t, progress2, ev.data())
+
+	reply := plain.background(t.Context(), call1(7, "ask"))
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ev.data())
+	require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","id":1,"result":{"pong":1}}`).StatusCode)
+	require.Equal(t, `{"jsonrpc":"2.0","id":7,"result":{"pong":1}}`, read(t, <-reply))
+}
+
+func TestGETIsRefusedWhereItCannotStream(t *testing.T) {
+	s := serve(t, nil, nil)
+	c := s.legacy("2025-06-18")
+	c.url = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.handler.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
+	}))
+	require.Equal(t, http.StatusMethodNotAllowed, c.get().StatusCode, "clients then do without")
+	c.works()
+}
+
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rpc := &scripted{methods: script{"slow": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			_ = notify(ctx, peer, 1)
+			time.Sleep(65 * time.Second)
+			_ = notify(ctx, peer, 2)
+			time.Sleep(20 * time.Second)
+			return result(req, `{"done":true}`)
+		}}}
+		h := NewHandler(rpc, &Options{KeepAlive: 30 * time.Second})
+		defer h.Close()
+		w := newRecorder()
+		h.ServeHTTP(w, newPost(call1(7, "slow"), "MCP-Protocol-Version", "2026-07-28"))
+		const alive = ": keep-alive\n\n"
+		require.Equal(t, "event: message\ndata: "+progress1+"\n\n"+alive+alive+"event: message\ndata: "+progress2+"\n\nevent: message\ndata: "+answer7+"\n\n",
+			w.body.String())
+
+		w = newRecorder()
+		h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize"}`))
+		get := newRecorder()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+		defer cancel()
+		h.ServeHTTP(get, newGet(ctx, w.Header().Get("Mcp-Session-Id")))
+		require.Equal(t, alive+alive+alive, get.body.String())
+	})
+}
+
+func TestSlowReaderHoldsUpNobody(t *testing.T) {
+	s := serve(t, nil, &Options{EventStore: NewMemoryStore(MemoryLimits{SessionBytes: 4 << 20})})
+	c := s.legacy("2025-11-25")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: %s\r\n\r\n", c.header.Get("Mcp-Session-Id"))
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	ev := eventsOf(t, resp)
+	require.Equal(t, "0-0", ev.next().ID)
+	// The client reads no more. 64 MiB are more than the buffers of the connection and the store hold.
+	big := notification("n", `{"x":"`+strings.Repeat("x", 1<<20)+`"}`)
+	for range 64 {
+		require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), big))
+	}
+	c.works()
+	require.LessOrEqual(t, s.handler.opts.EventStore.(*memoryStore).bytes, 4<<20)
+
+	// When it reads on it meets the end instead of a gap.
+	for err == nil {
+		_, err = ev.r.Next()
+	}
+	require.Equal(t, io.EOF, err)
+	require.Contains(t, s.log.String(), "client reads too slowly; its stream is cut")
+}
