@@ -28,6 +28,9 @@ func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 	if !fn.IsValid() || fn.Kind() != reflect.Func || fn.IsNil() {
 		return nil, Errors{{Site: o.Site, Msg: "there is no function to call"}}
 	}
+	if pkgPath, file := funcFile(fn); pkgPath != "reflect" {
+		known.add(pkgPath, file) // a bound method is code of reflect's
+	}
 	c := planner{FuncOptions: o, f: &Func{fn: fn, site: o.Site}}
 	c.params(fn.Type())
 	c.results(fn.Type())

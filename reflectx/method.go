@@ -51,6 +51,7 @@ func Methods(v any) ([]Method, error) {
 	for i := range methods {
 		m := Method{Name: t.Method(i).Name, Func: val.Method(i)}
 		m.find(val)
+		known.add(m.Owner.PkgPath(), m.File)
 		methods[i] = m
 	}
 	return methods, nil

@@ -2,11 +2,11 @@ package reflectx
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"strings"
 	"sync"
 )
@@ -16,17 +16,19 @@ import (
 type Source struct {
 	open func(pkgPath string) *sourceDir // nil where there is none
 
-	mu     sync.Mutex
-	dirs   map[string]*sourceDir // by import path; nil where there is none. Guarded by mu.
-	places *places               // nil for embedded files
+	places *places // nil for embedded files
+
+	mu   sync.Mutex
+	dirs map[string]*sourceDir // by import path; nil where there is none. Guarded by mu.
+	news int64                 // what places.news was when the nil ones were looked for. Guarded by mu.
 }
 
 // SourceWords are the words of the source files on the disk that the program was built from, as under go run and
 // go test.
 //
-// A package is found by a file of it that became known through [Source.AddMethods] or [Source.AddFunc], or
-// else in the module of such a file or of the program: in it, its go.work and replace directives, its vendor directory
-// or the module cache. A build with -trimpath knows no directories; then the go.mod nearest to the working directory
+// A package is found by a file of it that [Methods], [Compile], [Source.AddFunc] or [Source.Locate] came upon, or else
+// through the module of such a file or of the program: in it, by go.work and replace directives, in its vendor
+// directory or the module cache. A build with -trimpath knows no directories; then the go.mod nearest to the working directory
 // counts, but only for a program that lies in that module or was started by go run or go test: a directory that
 // happens to be current must not put words into the mouth of a server.
 //
@@ -70,25 +72,11 @@ func within(pkgPath, root string) (rest string, ok bool) {
 	return strings.CutPrefix(pkgPath, root+"/")
 }
 
-// AddMethods makes the files known that the methods were declared in.
-func (s *Source) AddMethods(methods []Method) {
-	for _, m := range methods {
-		s.Locate(m.Owner, m.File)
-	}
-}
-
 // AddFunc makes the file known that the function fn was declared in.
 func (s *Source) AddFunc(fn reflect.Value) {
-	if fn.Kind() != reflect.Func || fn.IsNil() {
-		return
+	if pkgPath, file := funcFile(fn); file != "" {
+		s.addFile(pkgPath, file)
 	}
-	f := runtime.FuncForPC(fn.Pointer())
-	if f == nil {
-		return
-	}
-	file, _ := f.FileLine(f.Entry())
-	pkg, _ := splitFuncName(f.Name())
-	s.addFile(pkg, file)
 }
 
 // Locate says that file, as runtime gives it, is one of the package that declares t.
@@ -99,23 +87,14 @@ func (s *Source) Locate(t reflect.Type, file string) {
 }
 
 func (s *Source) addFile(pkgPath, file string) {
-	if s.places == nil || pkgPath == "" || !strings.HasSuffix(file, ".go") {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.places.add(pkgPath, filepath.ToSlash(file)) {
-		for p, dir := range s.dirs {
-			if dir == nil {
-				delete(s.dirs, p) // what was not found may be now
-			}
-		}
+	if s.places != nil {
+		s.places.add(pkgPath, file)
 	}
 }
 
 // Type implements [Words].
 func (s *Source) Type(t reflect.Type) (text string) {
-	s.with(t, func(_ *sourcePackage, st *sourceType) { text = plain(st.doc) })
+	s.with(t, func(p *sourcePackage, st *sourceType) { text = p.plain(st.doc) })
 	return text
 }
 
@@ -123,10 +102,10 @@ func (s *Source) Type(t reflect.Type) (text string) {
 func (s *Source) Method(t reflect.Type, method string) (text string) {
 	s.with(t, func(p *sourcePackage, st *sourceType) {
 		if t.Kind() == reflect.Interface {
-			text = plain(p.field(t, st, method))
+			text = p.plain(p.field(t, st, method))
 			return
 		}
-		text = plain(p.methods[baseName(t.Name())+"."+method])
+		text = p.plain(p.methods[baseName(t.Name())+"."+method])
 	})
 	return text
 }
@@ -134,7 +113,7 @@ func (s *Source) Method(t reflect.Type, method string) (text string) {
 // Field implements [Words].
 func (s *Source) Field(t reflect.Type, field string) (text string) {
 	if t.Kind() == reflect.Struct {
-		s.with(t, func(p *sourcePackage, st *sourceType) { text = plain(p.field(t, st, field)) })
+		s.with(t, func(p *sourcePackage, st *sourceType) { text = p.plain(p.field(t, st, field)) })
 	}
 	return text
 }
@@ -184,6 +163,12 @@ func (s *Source) dir(t reflect.Type) *sourceDir {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.places != nil {
+		if news := s.places.news(); news != s.news {
+			s.news = news
+			maps.DeleteFunc(s.dirs, func(_ string, dir *sourceDir) bool { return dir == nil })
+		}
+	}
 	dir, ok := s.dirs[pkgPath]
 	if !ok {
 		dir = s.open(pkgPath)

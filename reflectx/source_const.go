@@ -70,7 +70,7 @@ func (p *sourcePackage) enum(t reflect.Type) []EnumValue {
 		if !ok {
 			return nil
 		}
-		values = append(values, EnumValue{JSON: value, Text: plain(c.doc)})
+		values = append(values, EnumValue{JSON: value, Text: p.plain(c.doc)})
 	}
 	return values
 }

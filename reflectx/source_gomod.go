@@ -3,7 +3,6 @@ package reflectx
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 )
@@ -99,5 +98,3 @@ func directives(file string) [][]string {
 	}
 	return lines
 }
-
-func funcPC(fn any) uintptr { return reflect.ValueOf(fn).Pointer() }

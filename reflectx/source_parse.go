@@ -9,6 +9,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -39,6 +40,10 @@ type sourcePackage struct {
 	methods map[string]*ast.CommentGroup
 	consts  []*sourceConst
 	named   map[string]*sourceConst
+
+	// What a doc link can lead to: other names of the package, and the packages that its files import.
+	others  map[string]bool
+	imports map[string]string
 }
 
 // A sourceType is one type declaration.
@@ -153,6 +158,8 @@ func (d *sourceDir) pkg(name string) *sourcePackage {
 			types:   map[string][]*sourceType{},
 			methods: map[string]*ast.CommentGroup{},
 			named:   map[string]*sourceConst{},
+			others:  map[string]bool{},
+			imports: map[string]string{},
 		}
 		d.pkgs[name] = p
 	}
@@ -161,6 +168,7 @@ func (d *sourceDir) pkg(name string) *sourcePackage {
 
 // add indexes the declarations of a file.
 func (p *sourcePackage) add(file *ast.File) {
+	p.addImports(file)
 	var bodies []*ast.BlockStmt
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
@@ -175,6 +183,8 @@ func (p *sourcePackage) add(file *ast.File) {
 				if p.methods[key] == nil {
 					p.methods[key] = decl.Doc
 				}
+			} else {
+				p.others[decl.Name.Name] = true
 			}
 		}
 	}
@@ -199,6 +209,14 @@ func (p *sourcePackage) addGen(decl *ast.GenDecl, local bool) {
 	case token.CONST:
 		if !local {
 			p.addConsts(decl)
+		}
+	case token.VAR:
+		for _, spec := range decl.Specs {
+			if vs, ok := spec.(*ast.ValueSpec); ok && !local {
+				for _, name := range vs.Names {
+					p.others[name.Name] = true
+				}
+			}
 		}
 	}
 }
@@ -307,8 +325,39 @@ func (p *sourcePackage) field(t reflect.Type, st *sourceType, name string) *ast.
 	return nil
 }
 
+// addImports keeps the names by which a file knows other packages.
+func (p *sourcePackage) addImports(file *ast.File) {
+	for _, spec := range file.Imports {
+		importPath, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			continue
+		}
+		name := path.Base(importPath)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		p.imports[name] = importPath
+	}
+}
+
+// linked reports whether [name] or [recv.name] is a link to something in the package.
+func (p *sourcePackage) linked(recv, name string) bool {
+	if recv == "" {
+		return len(p.types[name]) > 0 || p.named[name] != nil || p.others[name]
+	}
+	if _, ok := p.methods[recv+"."+name]; ok {
+		return true
+	}
+	for _, st := range p.types[recv] {
+		if _, ok := st.fields[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // plain turns a comment into text: what go doc would print, each paragraph on one line, without directives.
-func plain(group *ast.CommentGroup) string {
+func (p *sourcePackage) plain(group *ast.CommentGroup) string {
 	if group == nil {
 		return ""
 	}
@@ -323,7 +372,15 @@ func plain(group *ast.CommentGroup) string {
 	if text == "" {
 		return ""
 	}
-	var parser comment.Parser
+	parser := comment.Parser{
+		LookupSym: p.linked,
+		LookupPackage: func(name string) (string, bool) {
+			if importPath, ok := p.imports[name]; ok {
+				return importPath, true
+			}
+			return comment.DefaultLookupPackage(name)
+		},
+	}
 	printer := comment.Printer{TextWidth: -1}
 	return strings.TrimSpace(string(printer.Text(parser.Parse(text))))
 }

@@ -1,14 +1,65 @@
 package reflectx
 
 import (
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
+
+// A knownFiles has a file of each package that this process came upon: enough to find the others of the package.
+type knownFiles struct {
+	mu    sync.Mutex
+	files map[string]string // by import path. Guarded by mu.
+	news  atomic.Int64      // how many packages there are
+}
+
+// known is what Methods and Compile came upon. Every Source looks there, so that nobody has to carry it around.
+var known knownFiles
+
+func (k *knownFiles) add(pkgPath, file string) {
+	if pkgPath == "" || !strings.HasSuffix(file, ".go") {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.files[pkgPath] != "" {
+		return
+	}
+	if k.files == nil {
+		k.files = map[string]string{}
+	}
+	k.files[pkgPath] = filepath.ToSlash(file)
+	k.news.Add(1)
+}
+
+// all gives the files by import path.
+func (k *knownFiles) all() map[string]string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.files)
+}
+
+// funcFile is the import path and the file of a function, "" where there is none.
+func funcFile(fn reflect.Value) (pkgPath, file string) {
+	if fn.Kind() != reflect.Func || fn.IsNil() {
+		return "", ""
+	}
+	f := runtime.FuncForPC(fn.Pointer())
+	if f == nil {
+		return "", ""
+	}
+	file, _ = f.FileLine(f.Entry())
+	pkgPath, _ = splitFuncName(f.Name())
+	return pkgPath, file
+}
 
 // places knows, or finds out, in which directory the source of a package is.
 type places struct {
@@ -16,10 +67,13 @@ type places struct {
 	dirs    map[string]string  // by import path: where a file of it was seen. Guarded by mu.
 	paths   map[string]string  // of the linker's "main" and the like, to the real import path. Guarded by mu.
 	modules map[string]*module // by directory; nil where there is no go.mod. Guarded by mu.
+	taken   int64              // how many of the known files are in dirs and paths. Guarded by mu.
+	own     knownFiles         // by AddFunc and Locate
 	started bool               // the program's own modules are among them. Guarded by mu.
 	order   []*module          // the modules, as they were found. Guarded by mu.
 
 	// Of the program; tests replace them.
+	known      *knownFiles
 	workDir    func() (string, error)
 	executable func() (string, error)
 	build      func() (*debug.BuildInfo, bool)
@@ -30,7 +84,7 @@ type places struct {
 func newPlaces() *places {
 	return &places{
 		dirs: map[string]string{}, paths: map[string]string{}, modules: map[string]*module{},
-		workDir: os.Getwd, executable: os.Executable, build: debug.ReadBuildInfo,
+		known: &known, workDir: os.Getwd, executable: os.Executable, build: debug.ReadBuildInfo,
 		cache: moduleCache(), goroot: standardLibrary(),
 	}
 }
@@ -51,11 +105,7 @@ func moduleCache() string {
 
 // standardLibrary is where the standard library was when the program was built.
 func standardLibrary() string {
-	f := runtime.FuncForPC(funcPC(strings.ToUpper))
-	if f == nil {
-		return ""
-	}
-	file, _ := f.FileLine(f.Entry())
+	_, file := funcFile(reflect.ValueOf(strings.ToUpper))
 	root, ok := strings.CutSuffix(filepath.ToSlash(file), "strings/strings.go")
 	if !ok || root == "" {
 		return ""
@@ -63,32 +113,39 @@ func standardLibrary() string {
 	return filepath.FromSlash(root)
 }
 
-// add says that file is one of the package. It reports whether that was news.
-func (p *places) add(pkgPath, file string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	dir := path.Dir(file)
-	if filepath.IsAbs(filepath.FromSlash(file)) {
-		dir = filepath.FromSlash(dir)
-		if p.dirs[pkgPath] != "" || !isDir(dir) {
-			return false
+// add says that file is one of the package.
+func (p *places) add(pkgPath, file string) { p.own.add(pkgPath, file) }
+
+// news changes whenever more can be found than before.
+func (p *places) news() int64 { return p.own.news.Load() + p.known.news.Load() }
+
+// take looks at the files that became known.
+func (p *places) take() {
+	news := p.news()
+	if news == p.taken {
+		return
+	}
+	p.taken = news
+	for _, files := range []map[string]string{p.own.all(), p.known.all()} {
+		for _, pkgPath := range slices.Sorted(maps.Keys(files)) {
+			file := files[pkgPath]
+			dir := path.Dir(file)
+			if !filepath.IsAbs(filepath.FromSlash(file)) {
+				// -trimpath: the import path, with the version where it is not the main module.
+				p.paths[pkgPath] = dir
+			} else if dir = filepath.FromSlash(dir); p.dirs[pkgPath] == "" && isDir(dir) {
+				p.dirs[pkgPath] = dir
+				p.addModule(dir)
+			}
 		}
-		p.dirs[pkgPath] = dir
-		p.addModule(dir)
-		return true
 	}
-	// -trimpath: the import path, with the version where it is not the main module.
-	if p.paths[pkgPath] == dir {
-		return false
-	}
-	p.paths[pkgPath] = dir
-	return true
 }
 
 // find returns the directory of the package, "" when it is not found.
 func (p *places) find(pkgPath string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.take()
 	dir := p.locate(pkgPath)
 	if dir == "" || p.goroot != "" && strings.HasPrefix(dir+string(filepath.Separator), p.goroot) {
 		return ""
@@ -120,12 +177,17 @@ func (p *places) locate(pkgPath string) string {
 		}
 	}
 	p.start()
+	// Of nested modules the inner one has the package.
+	found, longest := "", 0
 	for _, m := range p.order {
-		if rest, ok := within(importPath, m.path); ok {
-			if dir := filepath.Join(m.dir, filepath.FromSlash(rest)); isDir(dir) {
-				return dir
+		if rest, ok := within(importPath, m.path); ok && len(m.path) > longest {
+			if dir := existing(filepath.Join(m.dir, filepath.FromSlash(rest))); dir != "" {
+				found, longest = dir, len(m.path)
 			}
 		}
+	}
+	if found != "" {
+		return found
 	}
 	for _, m := range p.order {
 		if dir := p.required(m, importPath); dir != "" {

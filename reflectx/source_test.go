@@ -1,0 +1,259 @@
+package reflectx
+
+import (
+	"embed"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/base"
+	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/notes"
+	"github.com/stretchr/testify/require"
+)
+
+// Both tiers that read source have to say the same.
+func sources(t *testing.T) map[string]*Source {
+	return map[string]*Source{
+		"disk":     SourceWords(),
+		"embedded": EmbeddedWords(os.DirFS("internal/fixture"), "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture"),
+	}
+}
+
+func TestSourceWords(t *testing.T) {
+	for name, words := range sources(t) {
+		t.Run(name, func(t *testing.T) {
+			n := reflect.TypeFor[notes.Notes]()
+			require.Equal(t, "Notes keeps short notes and finds them again.\n\nIt forgets nothing. See Notes.Search, base.Greeter and [nothing.There]:\n\n\tnotes.Search(Input{})", words.Type(n))
+			require.Equal(t, "Search finds the notes that contain the word.\n\nDeprecated: use Find.", words.Method(n, "Search"))
+			require.Equal(t, "Count counts with a value receiver.", words.Method(n, "Count"))
+			require.Equal(t, "Elsewhere is declared in another file than its type.", words.Method(n, "Elsewhere"))
+			require.Empty(t, words.Method(n, "Silent"))
+			require.Empty(t, words.Method(n, "NoSuch"))
+			require.Empty(t, words.Method(n, "Hold"), "declared on another type")
+
+			require.Equal(t, "Hit is one of a group.", words.Type(reflect.TypeFor[notes.Hit]()))
+			require.Equal(t, "Hit is one of a group.", words.Type(reflect.TypeFor[notes.Alias]()))
+			require.Equal(t, "Plain has a line comment.", words.Type(reflect.TypeFor[notes.Plain]()))
+
+			box := reflect.TypeFor[base.Box[int]]()
+			require.Equal(t, "Box holds one value.", words.Type(box))
+			require.Equal(t, "Get takes the value out.", words.Method(box, "Get"))
+			require.Equal(t, "Peek looks at the value.", words.Method(box, "Peek"))
+			require.Equal(t, "The value in the box.", words.Field(box, "Value"))
+			require.Equal(t, "Box holds one value.", words.Type(reflect.TypeFor[base.Box[map[string]notes.Hit]]()))
+
+			greeter := reflect.TypeFor[base.Greeter]()
+			require.Equal(t, "Greet greets by name.", words.Method(greeter, "Greet"))
+			require.Equal(t, "waves a hand", words.Method(greeter, "Wave"))
+		})
+	}
+}
+
+func TestSourceFields(t *testing.T) {
+	for name, words := range sources(t) {
+		t.Run(name, func(t *testing.T) {
+			in := reflect.TypeFor[notes.Input]()
+			for field, want := range map[string]string{
+				"Query":  "Words that every hit contains.",
+				"Limit":  "how many",
+				"From":   "Where to look, both ways.",
+				"To":     "Where to look, both ways.",
+				"Bare":   "",
+				"Middle": "The middle of it.",
+				"Tagged": "A directive is not a word.",
+				"Inline": "",
+				"_":      "",
+				"NoSuch": "",
+			} {
+				require.Equal(t, want, words.Field(in, field), field)
+				require.Equal(t, want, words.Field(reflect.TypeFor[notes.Copy](), field), field)
+			}
+			inline, _ := in.FieldByName("Inline")
+			require.Empty(t, words.Field(inline.Type, "Deep"))
+			require.Empty(t, words.Type(inline.Type))
+			require.Equal(t, "The left one.", words.Field(reflect.TypeFor[notes.IntBox](), "Left"))
+			require.Equal(t, "The right one.", words.Field(reflect.TypeFor[notes.Pair[string]](), "Right"))
+			require.Equal(t, "Swap swaps.", words.Method(reflect.TypeFor[notes.Pair[string]](), "Swap"))
+
+			address := reflect.TypeFor[base.Address]()
+			require.Equal(t, "Address is where somebody lives. No method leads to it.", words.Type(address))
+			require.Equal(t, "Street and number.", words.Field(address, "Street"))
+			require.Equal(t, "the town", words.Field(address, "City"))
+		})
+	}
+}
+
+func TestSourceEnums(t *testing.T) {
+	weekday := reflect.TypeOf((*notes.Notes).Weekday).Out(0)
+	for name, words := range sources(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, test := range []struct {
+				t    reflect.Type
+				want []EnumValue
+			}{
+				{reflect.TypeFor[notes.Color](), []EnumValue{
+					{`"red"`, "Red is the color of blood."},
+					{`"green"`, "Green calms.\n\nIt really does."},
+					{`"blueish"`, "Green calms.\n\nIt really does."},
+					{`""`, "NoColor is apart."},
+					{`"black"`, "no light"},
+				}},
+				{weekday, []EnumValue{{"1", "hard"}, {"2", "better"}, {"4", ""}}},
+				{reflect.TypeFor[notes.Flags](), []EnumValue{{"1", ""}, {"2", ""}, {"3", ""}, {"16", ""}}},
+				{reflect.TypeFor[notes.Ratio](), []EnumValue{{"0.5", ""}, {"0.333", ""}}},
+				{reflect.TypeFor[notes.Mode](), []EnumValue{{`"off"`, "nothing runs"}, {`"on"`, "all runs"}}},
+				{reflect.TypeFor[base.Level](), []EnumValue{{"10", "Quiet is a whisper."}, {"20", "hurts"}, {"40", "Deafening is not for people."}}},
+				{reflect.TypeFor[notes.Rank](), nil},
+				{reflect.TypeFor[notes.Odd](), nil},
+				{reflect.TypeFor[notes.Notes](), nil},
+				{reflect.TypeFor[string](), nil},
+			} {
+				require.Equal(t, test.want, words.Enum(test.t), test.t)
+			}
+		})
+	}
+}
+
+// localSize is declared again in a function below.
+type localSize struct{ A int }
+
+func TestSourceOfTestFiles(t *testing.T) {
+	words := SourceWords()
+	require.Equal(t, "localSize is declared again in a function below.", words.Type(reflect.TypeFor[localSize]()))
+
+	// localSize hides the other one.
+	type localSize struct {
+		B int // not A
+	}
+	require.Equal(t, "localSize hides the other one.", words.Type(reflect.TypeFor[localSize]()))
+	require.Equal(t, "not A", words.Field(reflect.TypeFor[localSize](), "B"))
+
+	// onlyHere is in no package block.
+	type onlyHere string
+	require.Equal(t, "onlyHere is in no package block.", words.Type(reflect.TypeFor[onlyHere]()))
+	require.Nil(t, words.Enum(reflect.TypeFor[onlyHere]()))
+}
+
+func TestSourceSaysNothingOf(t *testing.T) {
+	words := SourceWords()
+	words.AddFunc(reflect.ValueOf(filepath.Join))
+	words.AddFunc(reflect.ValueOf(fs.ValidPath))
+	words.AddFunc(reflect.Value{})
+	words.Locate(nil, "x.go")
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[int](), reflect.TypeFor[error](), reflect.TypeFor[struct{ A int }](), reflect.TypeFor[*notes.Notes](),
+		reflect.TypeFor[[]notes.Notes](), reflect.TypeFor[fs.FileMode](), reflect.TypeFor[reflect.Kind](), reflect.TypeFor[os.File](),
+	} {
+		require.Empty(t, words.Type(typ), typ)
+		require.Empty(t, words.Method(typ, "String"), typ)
+		require.Empty(t, words.Field(typ, "A"), typ)
+		require.Nil(t, words.Enum(typ), typ)
+		file, line := words.Position(typ)
+		require.Empty(t, file)
+		require.Zero(t, line)
+	}
+}
+
+func TestSourceOfAnotherModule(t *testing.T) {
+	// In the module cache: nothing of it was called before.
+	words := SourceWords()
+	require.Equal(t, "Assertions provides assertion methods around the TestingT interface.", words.Type(reflect.TypeFor[require.Assertions]()))
+}
+
+func TestPosition(t *testing.T) {
+	for name, words := range sources(t) {
+		t.Run(name, func(t *testing.T) {
+			file, line := words.Position(reflect.TypeFor[base.Address]())
+			require.Equal(t, "base.go", filepath.Base(file))
+			require.Positive(t, line)
+			if name == "disk" {
+				require.FileExists(t, file)
+			}
+		})
+	}
+}
+
+//go:embed source_test.go
+var self embed.FS
+
+func TestEmbeddedWords(t *testing.T) {
+	words := EmbeddedWords(self, "github.com/mcpkit/mcpkit-go/reflectx")
+	require.Equal(t, "localSize is declared again in a function below.", words.Type(reflect.TypeFor[localSize]()))
+	require.Empty(t, words.Type(reflect.TypeFor[Error]()), "in no file that was embedded")
+	require.Empty(t, words.Type(reflect.TypeFor[notes.Notes]()), "in a directory that was not embedded")
+	require.Empty(t, EmbeddedWords(self, "example.com/other").Type(reflect.TypeFor[localSize]()))
+	words.AddFunc(reflect.ValueOf(TestPosition)) // changes nothing
+	words.Locate(reflect.TypeFor[localSize](), "x.go")
+}
+
+func TestSourceNeverFails(t *testing.T) {
+	big := make([]byte, maxSourceFile+1)
+	for name, file := range map[string]*fstest.MapFile{
+		"broken.go":    {Data: []byte("package reflectx\n\n// localSize is cut\ntype localSize struct{ A int }\n\nfunc (")},
+		"empty.go":     {},
+		"noise.go":     {Data: []byte("\x00\xff{{{")},
+		"big.go":       {Data: big},
+		"dir.go":       {Mode: fs.ModeDir},
+		"recursive.go": {Data: []byte("package reflectx\ntype localSize localSize\ntype kind2 kind2\nconst (a = b; b = a; C localKind = a)")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			words := EmbeddedWords(fstest.MapFS{name: file}, "github.com/mcpkit/mcpkit-go/reflectx")
+			text := words.Type(reflect.TypeFor[localSize]())
+			if name == "broken.go" {
+				require.Equal(t, "localSize is cut", text, "what comes before the fault still counts")
+			} else {
+				require.Empty(t, text)
+			}
+			require.Empty(t, words.Field(reflect.TypeFor[localSize](), "A"))
+			require.Empty(t, words.Enum(reflect.TypeFor[localKind]()))
+		})
+	}
+}
+
+type localKind int
+
+func TestSourceIsSafeForConcurrentUse(t *testing.T) {
+	words := SourceWords()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			_, err := Methods(&notes.Notes{})
+			require.NoError(t, err)
+			words.AddFunc(reflect.ValueOf(TestPosition))
+			require.NotEmpty(t, words.Type(reflect.TypeFor[notes.Notes]()))
+			require.NotEmpty(t, words.Enum(reflect.TypeFor[notes.Color]()))
+		})
+	}
+	wg.Wait()
+}
+
+func FuzzSource(f *testing.F) {
+	for _, file := range []string{"internal/fixture/notes/notes.go", "internal/fixture/base/base.go"} {
+		src, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(src)
+	}
+	f.Add([]byte("package notes\nconst (A Color = \"a\" << 3; B Color = -\"\"; C Color = 1/0; D Color = len(D); E, F Color = 1<<600)\ntype Color string"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		words := EmbeddedWords(fstest.MapFS{"a.go": {Data: src}}, reflect.TypeFor[notes.Notes]().PkgPath())
+		for _, typ := range []reflect.Type{reflect.TypeFor[notes.Notes](), reflect.TypeFor[notes.Copy](), reflect.TypeFor[notes.Color](), reflect.TypeFor[notes.Flags]()} {
+			words.Type(typ)
+			words.Method(typ, "Search")
+			words.Field(typ, "Query")
+			words.Enum(typ)
+		}
+	})
+}
+
+func BenchmarkSourceWords(b *testing.B) {
+	typ := reflect.TypeFor[Func]()
+	for b.Loop() {
+		if SourceWords().Type(typ) == "" {
+			b.Fatal("no words")
+		}
+	}
+}
