@@ -12,6 +12,8 @@ package echomcp
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"sync"
 
@@ -91,8 +93,23 @@ func (m *mount) serve(c echo.Context) error {
 	if p := m.principal(c); p != nil {
 		ctx = oauth.NewContext(ctx, p)
 	}
-	m.handler.ServeHTTP(c.Response(), r.WithContext(ctx))
+	r = r.WithContext(ctx)
+	if r.ContentLength < 0 {
+		r.Body = limitedBody{r.Body}
+	}
+	m.handler.ServeHTTP(c.Response(), r)
 	return nil
+}
+
+// A limitedBody tells the binding in the words of net/http that echo's BodyLimit met its limit.
+type limitedBody struct{ io.ReadCloser }
+
+func (b limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if he, ok := errors.AsType[*echo.HTTPError](err); ok && he.Code == http.StatusRequestEntityTooLarge {
+		err = &http.MaxBytesError{}
+	}
+	return n, err
 }
 
 type contextKey struct{}

@@ -93,8 +93,8 @@ func tooLarge(limit int64) *refusal {
 }
 
 func unreadable(err error) *refusal {
-	if tooMany, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return tooLarge(tooMany.Limit)
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "body is larger than this server takes")
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return refuse(http.StatusRequestTimeout, jsonrpc.CodeInvalidRequest, "body took longer than %v", bodyTimeout)
