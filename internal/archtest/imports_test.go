@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"reflectx": {"internal/jsonx", "internal/nearest", "internal/uritemplate",
 		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10", "github.com/santhosh-tekuri/jsonschema/v6",
 		"golang.org/x/text/language", "golang.org/x/text/message"}, // in which santhosh-tekuri/jsonschema words its errors
+	"reflectx/internal/fixture/...": {"reflectx/internal/fixture/base"}, // what its tests read
 
 	// Bindings.
 	"transport/inmem":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
