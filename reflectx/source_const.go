@@ -49,24 +49,30 @@ func (p *sourcePackage) addConsts(decl *ast.GenDecl) {
 	}
 }
 
-// enum returns the constants of the named type t. Where one is exported, only exported ones count; where the value
-// of one cannot be told, there are none, since a list that lacks one would be wrong.
-func (p *sourcePackage) enum(t reflect.Type) []EnumValue {
-	name := baseName(t.Name())
-	var all []*sourceConst
-	exported := false
+// constsOf returns the constants of the package-level type. Where one is exported, only exported ones count.
+func (p *sourcePackage) constsOf(name string) []*sourceConst {
+	var all, exported []*sourceConst
 	for _, c := range p.consts {
-		if p.typeOf(c, 0) == name {
-			all = append(all, c)
-			exported = exported || ast.IsExported(c.name)
-		}
-	}
-	var values []EnumValue
-	for _, c := range all {
-		if exported && !ast.IsExported(c.name) {
+		if p.typeOf(c, 0) != name {
 			continue
 		}
-		value, ok := enumJSON(t, constLiteral(t, p.eval(c.value, c.iota, 0)))
+		all = append(all, c)
+		if ast.IsExported(c.name) {
+			exported = append(exported, c)
+		}
+	}
+	if exported != nil {
+		return exported
+	}
+	return all
+}
+
+// enum returns the constants of the named type t. Where the value of one cannot be told, there are none, since a
+// list that lacks one would be wrong.
+func (p *sourcePackage) enum(t reflect.Type) []EnumValue {
+	var values []EnumValue
+	for _, c := range p.constsOf(baseName(t.Name())) {
+		value, ok := enumJSON(t, constLiteral(p.eval(c.value, c.iota, 0)))
 		if !ok {
 			return nil
 		}
@@ -206,26 +212,19 @@ func evalBinary(op token.Token, a, b constant.Value) constant.Value {
 
 var basicTypes = wordSet("string bool int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune float32 float64")
 
-// constLiteral writes v as the Go literal that enumJSON reads, "" where it does not fit the kind of t.
-func constLiteral(t reflect.Type, v constant.Value) string {
-	switch t.Kind() {
-	case reflect.String:
-		if v.Kind() == constant.String {
-			return strconv.Quote(constant.StringVal(v))
-		}
-	case reflect.Bool:
-		if v.Kind() == constant.Bool {
-			return v.ExactString()
-		}
-	case reflect.Float32, reflect.Float64:
-		if f := constant.ToFloat(v); f.Kind() == constant.Float || f.Kind() == constant.Int {
-			n, _ := constant.Float64Val(f)
-			return strconv.FormatFloat(n, 'g', -1, 64)
-		}
-	default:
+// constLiteral writes v as the Go literal that enumJSON reads, "" where v is unknown.
+func constLiteral(v constant.Value) string {
+	switch v.Kind() {
+	case constant.String:
+		return strconv.Quote(constant.StringVal(v))
+	case constant.Bool:
+		return v.ExactString()
+	case constant.Int, constant.Float:
 		if n := constant.ToInt(v); n.Kind() == constant.Int {
 			return n.ExactString()
 		}
+		f, _ := constant.Float64Val(v)
+		return strconv.FormatFloat(f, 'g', -1, 64)
 	}
 	return ""
 }

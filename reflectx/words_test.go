@@ -1,0 +1,156 @@
+package reflectx
+
+import (
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/base"
+	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/notes"
+	"github.com/stretchr/testify/require"
+)
+
+// Whichever way words come, they are the same, so that a program says the same with its source and without.
+func TestRegisteredWordsAreThoseOfTheSource(t *testing.T) {
+	const root = "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/"
+	RegisterWords(root+"notes", CollectWords(os.DirFS("internal/fixture/notes"), "notes"))
+	RegisterWords(root+"base", CollectWords(os.DirFS("internal/fixture/base"), "base"))
+	t.Cleanup(forgetWords)
+
+	registered, source := RegisteredWords(), SourceWords()
+	weekday := reflect.TypeOf((*notes.Notes).Weekday).Out(0)
+	said := 0
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[notes.Notes](), reflect.TypeFor[notes.Input](), reflect.TypeFor[notes.Hit](), reflect.TypeFor[notes.Plain](),
+		reflect.TypeFor[notes.Copy](), reflect.TypeFor[notes.IntBox](), reflect.TypeFor[notes.Pair[int]](), reflect.TypeFor[notes.Color](),
+		reflect.TypeFor[notes.Flags](), reflect.TypeFor[notes.Ratio](), reflect.TypeFor[notes.Mode](), reflect.TypeFor[notes.Rank](),
+		reflect.TypeFor[notes.Odd](), reflect.TypeFor[base.Box[string]](), reflect.TypeFor[base.Greeter](), reflect.TypeFor[base.Address](),
+		reflect.TypeFor[base.Level](), reflect.TypeFor[base.Middle](), weekday, reflect.TypeFor[int](), reflect.TypeFor[struct{ A int }](),
+	} {
+		require.Equal(t, source.Type(typ), registered.Type(typ), typ)
+		require.Equal(t, source.Enum(typ), registered.Enum(typ), typ)
+		for _, method := range []string{"Search", "Count", "Silent", "Get", "Peek", "Swap", "Greet", "Wave", "Hold", "Reach"} {
+			require.Equal(t, source.Method(typ, method), registered.Method(typ, method), "%s.%s", typ, method)
+		}
+		if typ.Kind() == reflect.Struct {
+			for i := range typ.NumField() {
+				name := typ.Field(i).Name
+				require.Equal(t, source.Field(typ, name), registered.Field(typ, name), "%s.%s", typ, name)
+			}
+		}
+		if registered.Type(typ) != "" {
+			said++
+		}
+	}
+	require.Equal(t, 19, said, "all but int and the struct without a name")
+}
+
+func TestCollectWordsKeys(t *testing.T) {
+	words := CollectWords(os.DirFS("internal/fixture/base"), "base")
+	require.Equal(t, map[string]string{
+		"Root":           "Root is two levels away from what embeds it.",
+		"Root.Reach":     "Reach is promoted twice.",
+		"Middle":         "Middle embeds Root.",
+		"Middle.Hold":    "Hold has a pointer receiver.",
+		"Middle.Small":   "Small may be inlined into what is made for its promotion.",
+		"Box":            "Box holds one value.",
+		"Box.Value":      "The value in the box.",
+		"Box.Get":        "Get takes the value out.",
+		"Box.Peek":       "Peek looks at the value.",
+		"Greeter":        "Greeter says hello.",
+		"Greeter.Greet":  "Greet greets by name.",
+		"Greeter.Wave":   "waves a hand",
+		"Polite":         "Polite is a Greeter.",
+		"Polite.Greet":   "Greet greets politely.",
+		"Polite.Wave":    "Wave waves politely.",
+		"Address":        "Address is where somebody lives. No method leads to it.",
+		"Address.Street": "Street and number.",
+		"Address.City":   "the town",
+		"Level":          "Level is how loud.",
+		"Level#0":        "10 Quiet is a whisper.",
+		"Level#1":        "20 hurts",
+		"Level#2":        "40 Deafening is not for people.",
+	}, words)
+	require.Empty(t, CollectWords(os.DirFS("internal/fixture/base"), "main"))
+	require.Empty(t, CollectWords(os.DirFS("internal/fixture/nowhere"), "base"))
+}
+
+func TestRegisterWordsAddsUp(t *testing.T) {
+	t.Cleanup(forgetWords)
+	typ := reflect.TypeFor[notes.Hit]()
+	words := RegisteredWords()
+	require.Empty(t, words.Type(typ))
+
+	first := map[string]string{"Hit": "old", "Hit.Text": "the text"}
+	RegisterWords(typ.PkgPath(), first)
+	first["Hit"] = "changed afterwards"
+	require.Equal(t, "old", words.Type(typ))
+
+	RegisterWords(typ.PkgPath(), map[string]string{"Hit": "new"})
+	require.Equal(t, "new", words.Type(typ))
+	require.Equal(t, "the text", words.Field(typ, "Text"))
+}
+
+func TestRegisteredEnum(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		typ   reflect.Type
+		words map[string]string
+		want  []EnumValue
+	}{
+		{"text with spaces", reflect.TypeFor[notes.Color](), map[string]string{"Color#0": `"deep \"red\" " so red`, "Color#1": `"b"`},
+			[]EnumValue{{`"deep \"red\" "`, "so red"}, {`"b"`, ""}}},
+		{"numbers", reflect.TypeFor[notes.Flags](), map[string]string{"Flags#0": "1 one", "Flags#1": "0x10"}, []EnumValue{{"1", "one"}, {"16", ""}}},
+		{"not a number", reflect.TypeFor[notes.Flags](), map[string]string{"Flags#0": "1", "Flags#1": `"two"`}, nil},
+		{"too large", reflect.TypeFor[notes.Flags](), map[string]string{"Flags#0": "99999999999999999999"}, nil},
+		{"not a string", reflect.TypeFor[notes.Color](), map[string]string{"Color#0": "red"}, nil},
+		{"not a float", reflect.TypeFor[notes.Ratio](), map[string]string{"Ratio#0": "half"}, nil},
+		{"no enum", reflect.TypeFor[notes.Hit](), map[string]string{"Hit#0": "1"}, nil},
+		{"panics", reflect.TypeFor[notes.Mode](), map[string]string{"Mode#0": "7"}, nil},
+		{"bool", reflect.TypeFor[flag](), map[string]string{"flag#0": "true yes", "flag#1": "false"}, []EnumValue{{"true", "yes"}, {"false", ""}}},
+		{"int", reflect.TypeFor[localKind](), map[string]string{"localKind#0": "-9223372036854775808"}, []EnumValue{{"-9223372036854775808", ""}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Cleanup(forgetWords)
+			RegisterWords(test.typ.PkgPath(), test.words)
+			require.Equal(t, test.want, RegisteredWords().Enum(test.typ))
+		})
+	}
+}
+
+type flag bool
+
+func TestFirstWords(t *testing.T) {
+	typ := reflect.TypeFor[notes.Hit]()
+	a := saying{"Hit": "a", "Hit#": "a"}
+	b := saying{"Hit": "b", "Hit.Text": "b", "Hit.M": "b", "Hit#": "b"}
+	words := FirstWords(nil, a, b)
+	require.Equal(t, "a", words.Type(typ))
+	require.Equal(t, "b", words.Field(typ, "Text"))
+	require.Equal(t, "b", words.Method(typ, "M"))
+	require.Equal(t, []EnumValue{{JSON: "a"}}, words.Enum(typ))
+	require.Empty(t, words.Field(typ, "Other"))
+
+	none := FirstWords()
+	require.Empty(t, none.Type(typ))
+	require.Nil(t, none.Enum(typ))
+}
+
+// saying are words by key.
+type saying map[string]string
+
+func (s saying) Type(t reflect.Type) string             { return s[t.Name()] }
+func (s saying) Method(t reflect.Type, m string) string { return s[t.Name()+"."+m] }
+func (s saying) Field(t reflect.Type, f string) string  { return s[t.Name()+"."+f] }
+func (s saying) Enum(t reflect.Type) []EnumValue {
+	if s[t.Name()+"#"] == "" {
+		return nil
+	}
+	return []EnumValue{{JSON: s[t.Name()+"#"]}}
+}
+
+func forgetWords() {
+	registered.mu.Lock()
+	defer registered.mu.Unlock()
+	registered.packages = nil
+}
