@@ -262,7 +262,9 @@ func TestMethodsSeeTheEchoContextForTheTimeOfTheRequest(t *testing.T) {
 			c.Set("name", fmt.Sprint(c.Get("name"), "+route"))
 			return next(c)
 		}
-	}), Principal(func(c echo.Context) *oauth.Principal { return &oauth.Principal{Subject: c.Request().Header.Get("User")} }))
+	}), Principal(func(c echo.Context) *oauth.Principal {
+		return &oauth.Principal{Subject: c.Request().Header.Get("User")}
+	}))
 	a.serve()
 	resp := a.do(http.MethodPost, "/api/mcp", `{"jsonrpc":"2.0","id":1,"method":"who"}`, "MCP-Protocol-Version", "2026-07-28", "User", "ada")
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"key":"|ada|","name":"group+route","route":"/api/mcp"}}`, read(t, resp))

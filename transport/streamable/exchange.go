@@ -283,7 +283,10 @@ func (e *exchange) disconnected() {
 
 // keepAlive runs when the stream was silent for a while.
 func (e *exchange) keepAlive() {
-	e.mu.Lock()
+	// Whoever holds the lock is writing: the stream is not silent, and the write sets the timer anew.
+	if !e.mu.TryLock() {
+		return
+	}
 	defer e.mu.Unlock()
 	if e.state == replyStream {
 		e.write([]byte(sse.KeepAlive))

@@ -169,7 +169,16 @@ func (s *testServer) modern() *client { return s.client("MCP-Protocol-Version", 
 // legacy returns a client with a session of version.
 func (s *testServer) legacy(version string) *client {
 	s.t.Helper()
+	return s.legacy2(nil, version)
+}
+
+// legacy2 does what legacy does through another HTTP client.
+func (s *testServer) legacy2(through *http.Client, version string) *client {
+	s.t.Helper()
 	c := s.client()
+	if through != nil {
+		c.http = through
+	}
 	resp := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q}}`, version))
 	require.Equal(s.t, http.StatusOK, resp.StatusCode)
 	require.JSONEq(s.t, `{"jsonrpc":"2.0","id":0,"result":{"ok":true}}`, read(s.t, resp))

@@ -1,0 +1,313 @@
+package streamable
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestBatches(t *testing.T) {
+	const (
+		echo1  = `{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":1}}`
+		echo2  = `{"jsonrpc":"2.0","id":2,"method":"echo","params":{"a":2}}`
+		talk   = `{"jsonrpc":"2.0","id":7,"method":"talk"}`
+		notice = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+		result = `{"jsonrpc":"2.0","id":1,"result":{}}`
+		init   = `{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}}`
+	)
+	event := func(id, data string) string { return "event: message\nid: 1-" + id + "\ndata: " + data + "\n\n" }
+	for _, test := range []struct {
+		name   string
+		body   string
+		status int
+		want   string
+	}{
+		{"requests and a notification", `[` + echo1 + `,` + notice + `, ` + echo2 + `]`, 200,
+			`[{"jsonrpc":"2.0","id":1,"result":{"a":1}},{"jsonrpc":"2.0","id":2,"result":{"a":2}}]`},
+		{"nothing to answer", `[` + notice + `,` + result + `]`, 202, ""},
+		{"empty", ` [ ] `, 400, `-32600`},
+		{"malformed", `[` + echo1, 400, `-32700`},
+		{"elements that are no messages", `[1,` + echo1 + `]`, 200,
+			`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid message: a message is a JSON object"}},{"jsonrpc":"2.0","id":1,"result":{"a":1}}]`},
+		{"only elements that are no messages", `[1]`, 400,
+			`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid message: a message is a JSON object"}}]`},
+		{"one id twice", `[` + echo1 + `,` + echo1 + `]`, 200,
+			`[{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"id \"1\" is in use by a request that is not answered yet"}},{"jsonrpc":"2.0","id":1,"result":{"a":1}}]`},
+		{"initialize", `[` + init + `]`, 200, `[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"initialize must not be in a batch"}}]`},
+		{"too many", `[` + strings.Repeat(notice+",", jsonrpc.MaxBatch) + notice + `]`, 400, `-32600`},
+		{"stream", `[` + echo1 + `,` + talk + `,` + echo2 + `]`, 200,
+			event("1", progress1) + event("2", progress2) + event("3", answer7) +
+				event("4", `{"jsonrpc":"2.0","id":2,"result":{"a":2}}`) + event("5", `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := serve(t, script{"talk": talkative}, nil)
+			c := s.legacy("2025-03-26")
+			resp := c.post(test.body)
+			body := read(t, resp)
+			require.Equal(t, test.status, resp.StatusCode, body)
+			if strings.HasPrefix(test.want, "-") {
+				require.Contains(t, body, `"code":`+test.want)
+			} else {
+				require.Equal(t, test.want, body)
+			}
+			c.works()
+		})
+	}
+}
+
+func TestBatchOfAStatelessClient(t *testing.T) {
+	s := serve(t, script{"talk": talkative}, &Options{Stateless: true})
+	resp := s.client().post(`[` + call1(1, "echo") + `,` + call1(7, "talk") + `]`)
+	require.Equal(t, "event: message\ndata: "+progress1+"\n\nevent: message\ndata: "+progress2+"\n\nevent: message\ndata: "+answer7+
+		"\n\nevent: message\ndata: "+`{"jsonrpc":"2.0","id":1,"result":{"a":1}}`+"\n\n", read(t, resp))
+	require.Equal(t, http.StatusBadRequest, s.client("MCP-Protocol-Version", "2025-06-18").post(`[`+call1(1, "echo")+`]`).StatusCode)
+}
+
+func TestRequestOfABatchIsCancelledBeforeItsTurn(t *testing.T) {
+	g := newGate()
+	s := serve(t, script{"wait": g.serve, "second": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+		g.cause <- context.Cause(ctx)
+		return nil
+	}}, nil)
+	c := s.legacy("2025-03-26")
+	reply := c.background(t.Context(), `[`+call1(7, "wait")+`,`+call1(8, "second")+`]`)
+	<-g.started
+	c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`)
+	close(g.release)
+	require.NoError(t, <-g.cause)
+	require.Equal(t, errCancelled, <-g.cause)
+	require.Equal(t, `[`+answer7+`]`, read(t, <-reply))
+}
+
+func streamed(chunks []string, end error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		for _, chunk := range chunks {
+			if _, err := io.WriteString(w, chunk); err != nil {
+				return err
+			}
+		}
+		return end
+	}
+}
+
+func TestStreamedResults(t *testing.T) {
+	big := strings.Repeat("x", 1<<20)
+	for _, test := range []struct {
+		name   string
+		chunks []string
+		data   string // as it arrives in an event
+	}{
+		{"small", []string{`{"a":`, `1}`}, `{"a":1}`},
+		{"several lines", []string{"{\n", "\"a\":\r\n1}"}, "{\n\"a\":\n1}"},
+		{"large", []string{`{"a":"`, big, big, `"}`}, `{"a":"` + big + big + `"}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := serve(t, script{
+				"plain": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+					return &jsonrpc.Response{ID: req.ID, Stream: streamed(test.chunks, nil)}
+				},
+				"talk": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+					_ = notify(ctx, peer, 1)
+					return &jsonrpc.Response{ID: req.ID, Stream: streamed(test.chunks, nil)}
+				},
+			}, nil)
+			for name, c := range map[string]*client{"modern": s.modern(), "legacy": s.legacy("2025-06-18")} {
+				resp := c.call(1, "plain")
+				require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
+				require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":`+strings.Join(test.chunks, "")+`}`, read(t, resp), name)
+				ev := eventsOf(t, c.call(1, "talk"))
+				require.Equal(t, progress1, ev.data())
+				require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":`+test.data+`}`, ev.data(), name)
+				ev.end()
+			}
+		})
+	}
+}
+
+func TestStreamedResultThatBreaksOffDoesNotLookComplete(t *testing.T) {
+	broken := errors.New("broken")
+	s := serve(t, script{
+		"plain": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{ID: req.ID, Stream: streamed([]string{`{"a":`}, broken)}
+		},
+		"talk": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			_ = notify(ctx, peer, 1)
+			return &jsonrpc.Response{ID: req.ID, Stream: streamed([]string{`{"a":`}, broken)}
+		},
+	}, nil)
+	resp, err := s.modern().do(t.Context(), http.MethodPost, call1(1, "plain"))
+	if err == nil {
+		_, err = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+	}
+	require.Error(t, err)
+
+	ev := eventsOf(t, s.modern().call(1, "talk"))
+	require.Equal(t, progress1, ev.data())
+	ev.end()
+
+	// A client that can come back learns what became of the answer.
+	c := s.legacy("2025-11-25")
+	ev = eventsOf(t, c.call(1, "talk"))
+	ev.next()
+	require.Equal(t, progress1, ev.data())
+	_, err = ev.r.Next()
+	require.Error(t, err)
+	ev = eventsOf(t, c.with("Last-Event-ID", "1-1").get())
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the answer was lost with the connection and is too large to be kept"}}`, ev.data())
+	ev.end()
+	c.works()
+}
+
+func TestAnswerTooLargeToBeKept(t *testing.T) {
+	closed, goOn := make(chan error, 1), make(chan struct{})
+	big := `{"a":"` + strings.Repeat("x", 5000) + `"}`
+	s := serve(t, script{
+		"poll": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			closed <- peer.(transport.StreamCloser).CloseStream(0)
+			<-goOn
+			return result(req, big)
+		},
+		"talk": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			_ = notify(ctx, peer, 1)
+			return result(req, big)
+		},
+	}, &Options{EventStore: NewMemoryStore(MemoryLimits{SessionBytes: 3000})})
+	c := s.legacy("2025-11-25")
+	c.call(1, "poll")
+	require.NoError(t, <-closed)
+	ev := eventsOf(t, c.with("Last-Event-ID", "1-0").get())
+	close(goOn)
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the answer was lost with the connection and is too large to be kept"}}`, ev.data())
+	ev.end()
+
+	ev = eventsOf(t, c.call(1, "talk"))
+	ev.next()
+	require.Equal(t, progress1, ev.data())
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":`+big+`}`, ev.data(), "who is there gets it all the same")
+	ev.end()
+}
+
+// A stuckWriter is a connection whose client stopped reading.
+type stuckWriter struct {
+	recorder
+	deadline time.Time
+	stuck    bool
+	hijacked bool
+	conn     net.Conn
+}
+
+func (w *stuckWriter) SetWriteDeadline(t time.Time) error {
+	w.deadline = t
+	return nil
+}
+
+func (w *stuckWriter) FlushError() error {
+	if !w.stuck {
+		return nil
+	}
+	time.Sleep(time.Until(w.deadline))
+	return os.ErrDeadlineExceeded
+}
+
+func (w *stuckWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.hijacked = true
+	return w.conn, nil, nil
+}
+
+func TestClientThatDoesNotReadIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer there.Close()
+		w := &stuckWriter{recorder: *newRecorder(), conn: here}
+		var took time.Duration
+		rpc := &scripted{methods: script{"talk": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			_ = notify(ctx, peer, 1)
+			w.stuck = true
+			begin := time.Now()
+			_ = notify(ctx, peer, 2)
+			_ = notify(ctx, peer, 3)
+			took = time.Since(begin)
+			return result(req, `{"done":true}`)
+		}}}
+		h := NewHandler(rpc, nil)
+		defer h.Close()
+		open := newRecorder()
+		h.ServeHTTP(open, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
+		id := open.Header().Get("Mcp-Session-Id")
+		h.ServeHTTP(w, newPost(call1(7, "talk"), "Mcp-Session-Id", id))
+		require.Equal(t, 30*time.Second, took, "one write, then never again")
+		require.True(t, w.hijacked)
+		_, err := there.Read(make([]byte, 1))
+		require.Equal(t, io.EOF, err, "the connection is closed")
+
+		r := newGet(t.Context(), id)
+		r.Header.Set("Last-Event-ID", "1-1")
+		again := newRecorder()
+		h.ServeHTTP(again, r)
+		require.Equal(t, "event: message\nid: 1-2\ndata: "+progress2+"\n\nevent: message\nid: 1-3\ndata: "+
+			strings.ReplaceAll(progress2, "2}}", "3}}")+"\n\nevent: message\nid: 1-4\ndata: "+answer7+"\n\n", again.body.String())
+	})
+}
+
+func TestReplyAfterTheWriteTimeoutOfTheServer(t *testing.T) {
+	for name, talk := range map[string]bool{"JSON": false, "stream": true} {
+		t.Run(name, func(t *testing.T) {
+			timeout := 50 * time.Millisecond
+			s := serve(t, script{"slow": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+				if talk {
+					_ = notify(ctx, peer, 1)
+				}
+				<-time.After(2 * timeout)
+				return result(req, `{"done":true}`)
+			}}, nil)
+			server := httptest.NewUnstartedServer(s.handler)
+			server.Config.WriteTimeout = timeout
+			server.Config.ReadTimeout = timeout
+			server.Start()
+			defer server.Close()
+			s.url = server.URL
+			c := s.modern()
+			require.Contains(t, read(t, c.call(7, "slow")), answer7)
+			c.works()
+		})
+	}
+}
+
+func TestHTTP2(t *testing.T) {
+	closed := make(chan error, 1)
+	s := serve(t, script{"talk": talkative, "poll": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		closed <- peer.(transport.StreamCloser).CloseStream(0)
+		return result(req, `{"done":true}`)
+	}}, nil)
+	server := httptest.NewUnstartedServer(s.handler)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	s.url = server.URL
+	c := s.legacy2(server.Client(), "2025-11-25")
+	ev := eventsOf(t, c.call(7, "talk"))
+	require.Equal(t, "1-0", ev.next().ID)
+	require.Equal(t, progress1, ev.data())
+	require.Equal(t, progress2, ev.data())
+	require.Equal(t, answer7, ev.data())
+	ev.end()
+	resp := c.call(7, "poll")
+	require.Equal(t, 2, resp.ProtoMajor)
+	require.ErrorIs(t, <-closed, errors.ErrUnsupported)
+	require.Equal(t, answer7, read(t, resp))
+}
