@@ -74,9 +74,13 @@ func directives(file string) [][]string {
 	if err != nil || len(data) > maxSourceFile {
 		return nil
 	}
+	return directivesOf(string(data))
+}
+
+func directivesOf(text string) [][]string {
 	var lines [][]string
 	block := ""
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "//")
 		words := strings.Fields(line)
 		for i, w := range words {
