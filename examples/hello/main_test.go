@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+func serve(t *testing.T, service any) *rawclient.Client {
+	srv, err := mcpkit.New(service)
+	require.NoError(t, err)
+	handler := streamable.NewHandler(srv, nil)
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		handler.Close()
+		server.Close()
+	})
+	return rawclient.HTTP(t, rawclient.Modern, server.URL)
+}
+
+func toolNames(t *testing.T, c *rawclient.Client) []string {
+	var list struct{ Tools []struct{ Name string } }
+	require.NoError(t, json.Unmarshal(c.Request("tools/list", "{}").Result, &list))
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+func TestGreet(t *testing.T) {
+	c := serve(t, &Greeter{})
+	require.Equal(t, []string{"greet"}, toolNames(t, c))
+	require.Equal(t, "Hello, Ada!", c.CallTool("greet", `{"Name":"Ada"}`).Text())
+}
+
+// The whole program is ten lines of code: neither blank lines nor comments are counted, everything else is.
+func TestTenLines(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	lines := slices.DeleteFunc(strings.Split(string(source), "\n"), func(line string) bool {
+		line = strings.TrimSpace(line)
+		return line == "" || strings.HasPrefix(line, "//")
+	})
+	require.LessOrEqual(t, len(lines), 10, strings.Join(lines, "\n"))
+}
+
+// polite has the methods of Greeter and one more, and nothing else.
+type polite struct {
+	*Greeter `mcpkit:"include"`
+}
+
+// Part says goodbye to somebody.
+func (*polite) Part(who struct{ Name string }) string { return "Goodbye, " + who.Name + "!" }
+
+// A further tool costs its method: there is no second place where it is said.
+func TestAnotherToolIsAnotherMethod(t *testing.T) {
+	c := serve(t, &polite{&Greeter{}})
+	require.Equal(t, []string{"greet", "part"}, toolNames(t, c))
+	require.Equal(t, "Hello, Ada!", c.CallTool("greet", `{"Name":"Ada"}`).Text())
+	require.Equal(t, "Goodbye, Ada!", c.CallTool("part", `{"Name":"Ada"}`).Text())
+}

@@ -1,0 +1,97 @@
+package rawclient
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// HTTP returns a client of the revision, [Legacy] or [Modern], of the server at url.
+func HTTP(t testing.TB, version, url string) *Client {
+	b := &httpBinding{version: version, url: url, http: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(b.http.CloseIdleConnections)
+	return (&Client{t: t, version: version, via: b}).begin()
+}
+
+type httpBinding struct {
+	version, url string
+	http         *http.Client
+	session      atomic.Pointer[string]
+}
+
+func (b *httpBinding) exchange(ctx context.Context, m outgoing) ([]message, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url, bytes.NewReader(m.body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if m.method != "initialize" {
+		req.Header.Set("MCP-Protocol-Version", b.version)
+	}
+	if b.version == Modern {
+		req.Header.Set("Mcp-Method", m.method)
+		if m.name != "" {
+			req.Header.Set("Mcp-Name", protocol.EncodeHeader(m.name))
+		}
+	}
+	if id := b.session.Load(); id != nil {
+		req.Header.Set("Mcp-Session-Id", *id)
+	}
+	resp, err := b.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+		b.session.Store(&id)
+	}
+	if m.id == "" {
+		return nil, nil
+	}
+	return readReply(resp)
+}
+
+// readReply reads JSON or an event stream.
+func readReply(resp *http.Response) ([]message, error) {
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return readEvents(resp.Body)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	var m message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return nil, fmt.Errorf("status %d: %q is no message: %w", resp.StatusCode, body, err)
+	}
+	return []message{m}, nil
+}
+
+// readEvents reads events of one data line each, up to the end of the stream.
+func readEvents(r io.Reader) ([]message, error) {
+	var messages []message
+	for scanner := bufio.NewScanner(r); ; {
+		if !scanner.Scan() {
+			return messages, scanner.Err()
+		}
+		data, ok := strings.CutPrefix(scanner.Text(), "data: ")
+		if !ok || data == "" {
+			continue
+		}
+		var m message
+		if err := json.Unmarshal([]byte(data), &m); err != nil {
+			return nil, err
+		}
+		messages = append(messages, m)
+	}
+}
