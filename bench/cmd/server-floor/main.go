@@ -1,0 +1,13 @@
+// Command server-floor serves the benchmark's tools with code written by hand for them.
+package main
+
+import (
+	"os"
+
+	"github.com/mcpkit/mcpkit-go/bench/internal/floor"
+	"github.com/mcpkit/mcpkit-go/bench/internal/work"
+)
+
+func main() {
+	work.Main(floor.HTTP, func() error { return floor.Stdio(os.Stdin, os.Stdout) })
+}

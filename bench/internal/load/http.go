@@ -1,0 +1,205 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// HTTP runs the job against the server at addr for a while, with so many callers at once, each on a connection (and in
+// a session) of its own. It returns how many answers came.
+func HTTP(addr string, job *Job, isModern bool, callers int, d time.Duration, before func()) (int, error) {
+	conns := make([]*caller, callers)
+	for i := range conns {
+		c, err := dial(addr, job, isModern)
+		if err != nil {
+			return 0, err
+		}
+		defer c.close()
+		conns[i] = c
+	}
+	before()
+	var (
+		wg    sync.WaitGroup
+		total atomic.Int64
+		mu    sync.Mutex
+		errs  []error
+	)
+	end := time.Now().Add(d)
+	for _, c := range conns {
+		// Ends at the end of d.
+		wg.Go(func() {
+			n := 0
+			for time.Now().Before(end) {
+				if err := c.once(false); err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+					break
+				}
+				n++
+			}
+			total.Add(int64(n))
+		})
+	}
+	wg.Wait()
+	return int(total.Load()), errors.Join(errs...)
+}
+
+// A caller is one connection that sends one request over and over.
+type caller struct {
+	conn    net.Conn
+	r       *bufio.Reader
+	job     *Job
+	addr    string
+	session string
+	request []byte
+	idAt    int
+	id      int64
+	answer  []byte
+}
+
+// dial connects, opens a session where the era has them, and checks one answer.
+func dial(addr string, job *Job, isModern bool) (*caller, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &caller{conn: conn, r: bufio.NewReaderSize(conn, 64<<10), job: job, addr: addr, id: firstID}
+	if !isModern {
+		for _, body := range []string{initialize, initialized} {
+			if err := c.write(c.head("", len(body)), []byte(body)); err != nil {
+				return nil, err
+			}
+			if _, err := c.read(true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	body, idAt := job.body(isModern)
+	fields := ""
+	if isModern {
+		fields = "Mcp-Protocol-Version: " + modern + "\r\nMcp-Method: " + job.Method + "\r\n"
+		if job.Tool != "" {
+			fields += "Mcp-Name: " + job.Tool + "\r\n"
+		}
+	}
+	head := c.head(fields, len(body))
+	c.request, c.idAt = append(head, body...), len(head)+idAt
+	return c, c.once(true)
+}
+
+func (c *caller) close() {
+	if c.session != "" {
+		_ = c.write([]byte("DELETE /mcp HTTP/1.1\r\nHost: "+c.addr+"\r\nMcp-Session-Id: "+c.session+"\r\n\r\n"), nil)
+		_, _ = c.read(false)
+	}
+	_ = c.conn.Close()
+}
+
+func (c *caller) head(fields string, length int) []byte {
+	if c.session != "" {
+		fields += "Mcp-Session-Id: " + c.session + "\r\nMcp-Protocol-Version: " + legacy + "\r\n"
+	}
+	return []byte("POST /mcp HTTP/1.1\r\nHost: " + c.addr + "\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n" +
+		fields + "Content-Length: " + strconv.Itoa(length) + "\r\n\r\n")
+}
+
+func (c *caller) write(parts ...[]byte) error {
+	_, err := c.conn.Write(bytes.Join(parts, nil))
+	return err
+}
+
+// once sends the request under the next id and reads the answer.
+func (c *caller) once(check bool) error {
+	c.id++
+	strconv.AppendInt(c.request[c.idAt:c.idAt], c.id, 10)
+	if _, err := c.conn.Write(c.request); err != nil {
+		return err
+	}
+	answer, err := c.read(check)
+	if err == nil && check {
+		err = c.job.check(answer)
+	}
+	return err
+}
+
+// read reads one response, whose body it keeps only if asked to.
+func (c *caller) read(keep bool) ([]byte, error) {
+	length, chunked := -1, false
+	for first := true; ; first = false {
+		line, err := c.r.ReadSlice('\n')
+		if err != nil {
+			return nil, err
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if first {
+			if len(line) < 12 || line[9] != '2' {
+				rest, _ := c.r.Peek(c.r.Buffered())
+				return nil, fmt.Errorf("%s: %s%s", c.job.Name, line, rest)
+			}
+			continue
+		}
+		switch line[0] | 0x20 {
+		case 'c', 't', 'm':
+			name, value, _ := strings.Cut(string(line), ":")
+			value = strings.TrimSpace(value)
+			switch strings.ToLower(name) {
+			case "content-length":
+				if length, err = strconv.Atoi(value); err != nil {
+					return nil, err
+				}
+			case "transfer-encoding":
+				chunked = value == "chunked"
+			case "mcp-session-id":
+				if keep {
+					c.session = value
+				}
+			}
+		}
+	}
+	c.answer = c.answer[:0]
+	if !chunked {
+		return c.answer, c.take(max(length, 0), keep)
+	}
+	for {
+		line, err := c.r.ReadSlice('\n')
+		if err != nil {
+			return nil, err
+		}
+		size, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 16, 64)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.take(int(size), keep && size > 0); err != nil {
+			return nil, err
+		}
+		if _, err := c.r.Discard(2); err != nil {
+			return nil, err
+		}
+		if size == 0 {
+			return c.answer, nil
+		}
+	}
+}
+
+func (c *caller) take(n int, keep bool) error {
+	if !keep {
+		_, err := c.r.Discard(n)
+		return err
+	}
+	at := len(c.answer)
+	c.answer = append(c.answer, make([]byte, n)...)
+	_, err := io.ReadFull(c.r, c.answer[at:])
+	return err
+}

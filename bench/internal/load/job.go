@@ -1,0 +1,69 @@
+// Package load drives a server that is a child process and reads from the kernel what that cost the server. Its
+// clients do as little as they can: they send bytes made before and look for the end of the answer.
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// A Job is one request, sent again and again under ids of its own.
+type Job struct {
+	Name   string
+	Method string // "tools/call"
+	Tool   string // "" where the method has no name
+	Args   string // JSON
+	Want   string // a part of every answer
+}
+
+// Jobs are what is measured.
+var Jobs = []Job{
+	{Name: "add", Method: "tools/call", Tool: "add", Args: `{"a":19,"b":23}`, Want: `"sum":42`},
+	{Name: "search", Method: "tools/call", Tool: "search",
+		Args: `{"query":"fast servers","limit":10,"tags":["go","mcp"],"filter":{"field":"year","op":"gt","value":"2024"}}`, Want: `"id":1009`},
+	{Name: "echo 1k", Method: "tools/call", Tool: "echo", Args: `{"text":"` + string(bytes.Repeat([]byte("0123456789abcdef"), 64)) + `"}`, Want: `789abcdef"`},
+	{Name: "blob 256k", Method: "tools/call", Tool: "blob", Args: `{"n":262144}`, Want: `All work`},
+	{Name: "tools/list", Method: "tools/list", Want: `"minLength":1`},
+}
+
+const (
+	legacy = "2025-11-25"
+	modern = "2026-07-28"
+	meta   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+)
+
+const (
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy +
+		`","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
+	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+)
+
+// firstID has as many digits as every later one, so that requests keep their length.
+const firstID = 1_000_000_000
+
+// body is the JSON of j, and where its id is.
+func (j *Job) body(isModern bool) (body []byte, idAt int) {
+	body = append(body, `{"jsonrpc":"2.0","id":`...)
+	idAt = len(body)
+	body = strconv.AppendInt(body, firstID, 10)
+	body = append(body, `,"method":"`+j.Method+`","params":{`...)
+	if j.Tool != "" {
+		body = append(body, `"name":"`+j.Tool+`","arguments":`+j.Args+`,`...)
+	}
+	if isModern {
+		body = append(body, meta...)
+	} else {
+		body = bytes.TrimSuffix(body, []byte(","))
+	}
+	return append(body, "}}"...), idAt
+}
+
+// check looks whether an answer is the one that j wants.
+func (j *Job) check(answer []byte) error {
+	if !bytes.Contains(answer, []byte(j.Want)) && !bytes.Contains(answer, bytes.ReplaceAll([]byte(j.Want), []byte(`"`), []byte(`\"`))) ||
+		bytes.Contains(answer, []byte(`"isError":true`)) {
+		return fmt.Errorf("%s was answered by %.300s", j.Name, answer)
+	}
+	return nil
+}

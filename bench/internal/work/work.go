@@ -1,0 +1,96 @@
+// Package work is what every contender does: the same tools, written once, so that only the frameworks differ.
+package work
+
+import "strings"
+
+// AddInput are the arguments of add.
+type AddInput struct {
+	A int `json:"a" validate:"required"`
+	B int `json:"b" validate:"required"`
+}
+
+// AddOutput is the result of add.
+type AddOutput struct {
+	Sum int `json:"sum"`
+}
+
+// Add adds.
+func Add(in AddInput) AddOutput { return AddOutput{in.A + in.B} }
+
+// EchoInput are the arguments of echo.
+type EchoInput struct {
+	Text string `json:"text" validate:"required"`
+}
+
+// Filter is a condition on one field.
+type Filter struct {
+	Field string `json:"field" validate:"required"`
+	Op    string `json:"op" validate:"required,oneof=eq ne lt gt"`
+	Value string `json:"value" validate:"required"`
+}
+
+// SearchInput are the arguments of search.
+type SearchInput struct {
+	Query  string   `json:"query" validate:"required,min=1"`
+	Limit  int      `json:"limit,omitempty" default:"10" validate:"min=1,max=100"`
+	Tags   []string `json:"tags,omitempty"`
+	Filter *Filter  `json:"filter,omitempty"`
+}
+
+// Hit is one result of search.
+type Hit struct {
+	ID      int      `json:"id"`
+	Title   string   `json:"title"`
+	URL     string   `json:"url"`
+	Score   float64  `json:"score"`
+	Tags    []string `json:"tags"`
+	Snippet string   `json:"snippet"`
+}
+
+// SearchOutput is the result of search.
+type SearchOutput struct {
+	Hits []Hit `json:"hits"`
+}
+
+var hits = makeHits()
+
+func makeHits() []Hit {
+	list := make([]Hit, 100)
+	for i := range list {
+		list[i] = Hit{
+			ID: 1000 + i, Title: "A note about benchmarks", URL: "https://example.com/notes/" + strings.Repeat("x", 8),
+			Score: 0.5 + float64(i)/256, Tags: []string{"go", "speed"},
+			Snippet: "What is measured is what \"every server\" must do, and what it does beside.",
+		}
+	}
+	return list
+}
+
+// Search returns in.Limit hits; it searches nothing.
+func Search(in SearchInput) SearchOutput { return SearchOutput{hits[:in.Limit]} }
+
+// BlobInput are the arguments of blob.
+type BlobInput struct {
+	N int `json:"n" validate:"required,min=0,max=4194304"`
+}
+
+var blob = strings.Repeat("All work and no play makes a benchmark dull. ", 4<<20/45+1)
+
+// Blob returns n bytes of text.
+func Blob(in BlobInput) string { return blob[:in.N] }
+
+// The schemas, for contenders that are given them.
+const (
+	AddSchema    = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false}`
+	AddOutSchema = `{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"],"additionalProperties":false}`
+	EchoSchema   = `{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`
+	BlobSchema   = `{"type":"object","properties":{"n":{"type":"integer","minimum":0,"maximum":4194304}},"required":["n"],"additionalProperties":false}`
+	SearchSchema = `{"type":"object","properties":{"query":{"type":"string","minLength":1},` +
+		`"limit":{"type":"integer","minimum":1,"maximum":100,"default":10},"tags":{"type":"array","items":{"type":"string"}},` +
+		`"filter":{"type":"object","properties":{"field":{"type":"string"},"op":{"type":"string","enum":["eq","ne","lt","gt"]},"value":{"type":"string"}},` +
+		`"required":["field","op","value"],"additionalProperties":false}},"required":["query"],"additionalProperties":false}`
+	SearchOutSchema = `{"type":"object","properties":{"hits":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer"},` +
+		`"title":{"type":"string"},"url":{"type":"string"},"score":{"type":"number"},"tags":{"type":"array","items":{"type":"string"}},` +
+		`"snippet":{"type":"string"}},"required":["id","title","url","score","tags","snippet"],"additionalProperties":false}}},` +
+		`"required":["hits"],"additionalProperties":false}`
+)
