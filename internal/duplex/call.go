@@ -1,0 +1,336 @@
+package duplex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// The methods that this package knows, since they are about messages, not about what messages say.
+const (
+	methodInitialize = "initialize"
+	methodCancelled  = "notifications/cancelled"
+	methodListen     = "subscriptions/listen"
+)
+
+// batchVersion is the one revision that has batches.
+const batchVersion = "2025-03-26"
+
+var internalError = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+
+// message handles what was read, in turn t. More says that there is more to read at once. It returns false when
+// nothing is to be read any more.
+func (l *Link) message(data []byte, err error, t uint64, more bool) bool {
+	var tooBad *BadMessageError
+	switch {
+	case err == nil:
+	case errors.As(err, &tooBad):
+		l.refuse(&jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", tooBad.Text)}, more)
+		return true
+	default:
+		l.endOnce.Do(func() {
+			l.inputErr = err
+			close(l.inputEnd)
+		})
+		return false
+	}
+	if !l.begin() {
+		return false
+	}
+	defer l.end()
+	m, bad := jsonrpc.Decode(data)
+	switch {
+	case m.Response != nil:
+		// One that is malformed is not answered: the peer waits for no answer to an answer.
+		l.answered(m.Response)
+	case bad != nil:
+		if elements, isBatch, badBatch := jsonrpc.Batch(data); isBatch {
+			l.batch(elements, badBatch, t, more)
+			return true
+		}
+		l.refuse(bad, more)
+	case m.Request.IsNotification():
+		l.notification(m.Request, t)
+	default:
+		l.request(m.Request, len(data), t, more)
+	}
+	return true
+}
+
+func (l *Link) refuse(bad *jsonrpc.Response, more bool) {
+	_ = l.out.response(l.base, more, bad.ID, bad)
+}
+
+// A call is one request of the peer in flight, or one notification: then it has no ID and is in no table.
+// It is the handler's Peer.
+type call struct {
+	l      *Link
+	req    *jsonrpc.Request
+	turn   uint64 // in which the leader began it
+	size   int
+	cancel context.CancelCauseFunc
+	gone   atomic.Bool // cancelled by the peer: nothing may be sent for it any more
+
+	mu   sync.Mutex // held while something is sent for the call
+	over bool       // the handler returned; guarded by mu
+}
+
+// request runs one request and sends what it answers.
+func (l *Link) request(req *jsonrpc.Request, size int, t uint64, more bool) {
+	c, ctx, refused := l.admit(req, size, t)
+	if refused != nil {
+		l.refuse(&jsonrpc.Response{ID: req.ID, Error: refused}, more)
+		return
+	}
+	if l.average.Load() > int64(quick) {
+		l.yield(t)
+		more = false
+	}
+	resp := c.run(ctx)
+	if l.release(c) {
+		c.send(resp, more && l.turn.Load() == t)
+	}
+}
+
+// admit enters req into the table, unless it is too much or its ID is taken.
+func (l *Link) admit(req *jsonrpc.Request, size int, t uint64) (*call, context.Context, *jsonrpc.Error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.calls[req.ID] != nil:
+		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", req.ID)
+	case len(l.calls) >= l.opts.MaxInFlight:
+		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d requests are in flight", len(l.calls))
+	case l.bytes > 0 && l.bytes+int64(size) > l.opts.MaxInFlightBytes:
+		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: requests of %d bytes are in flight", l.bytes)
+	}
+	c := &call{l: l, req: req, turn: t, size: size}
+	ctx, cancel := context.WithCancelCause(l.base)
+	c.cancel = cancel
+	l.calls[req.ID] = c
+	l.bytes += int64(size)
+	return c, ctx, nil
+}
+
+// release takes c out of the table and reports whether the peer still wants its answer.
+func (l *Link) release(c *call) bool {
+	l.mu.Lock()
+	delete(l.calls, c.req.ID)
+	l.bytes -= int64(c.size)
+	wanted := !c.gone.Load()
+	l.mu.Unlock()
+	c.cancel(nil)
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	return wanted
+}
+
+// send sends the answer of c.
+func (c *call) send(resp *jsonrpc.Response, later bool) {
+	err := c.l.out.response(c.l.base, later, c.req.ID, resp)
+	if err != nil && !gone(err) && c.l.base.Err() == nil {
+		c.l.opts.Logger.Error("duplex: a response was not sent", "method", c.req.Method, "error", err)
+	}
+}
+
+// run calls the handler. A panic is the handler's mistake, and here only kept from ending the process.
+func (c *call) run(ctx context.Context) (resp *jsonrpc.Response) {
+	l := c.l
+	begun := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			l.opts.Logger.Error("duplex: the handler panicked", "method", c.req.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			resp = &jsonrpc.Response{Error: internalError}
+		}
+		if resp == nil {
+			resp = &jsonrpc.Response{Error: internalError}
+		}
+		old := l.average.Load()
+		l.average.Store(old + (int64(min(time.Since(begun), 10*quick))-old)/8)
+	}()
+	if !l.served.Load() {
+		l.served.Store(true)
+	}
+	return l.handler.ServeRPC(ctx, c.req, c)
+}
+
+// notification handles n, or leaves it to who handles the one before it.
+func (l *Link) notification(n *jsonrpc.Request, t uint64) {
+	if n.Method == methodCancelled {
+		l.cancelled(n)
+		return
+	}
+	l.mu.Lock()
+	if l.noting {
+		if len(l.notes) >= l.opts.MaxInFlight {
+			l.mu.Unlock()
+			l.opts.Logger.Warn("duplex: a notification was dropped, since too many wait", "method", n.Method)
+			return
+		}
+		l.notes = append(l.notes, n)
+		l.mu.Unlock()
+		return
+	}
+	l.noting = true
+	l.mu.Unlock()
+	for n != nil {
+		c := &call{l: l, req: n, turn: t}
+		ctx, cancel := context.WithCancelCause(l.base)
+		c.run(ctx)
+		cancel(nil)
+		n = l.nextNote()
+	}
+}
+
+func (l *Link) nextNote() *jsonrpc.Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.notes) == 0 {
+		l.noting, l.notes = false, nil
+		return nil
+	}
+	n := l.notes[0]
+	l.notes = l.notes[1:]
+	return n
+}
+
+// cancelled ends the call that n names. A request that is not in flight is no mistake: its answer and the
+// cancellation may have crossed. The handshake cannot be cancelled (2025-11-25, basic/utilities/cancellation).
+func (l *Link) cancelled(n *jsonrpc.Request) {
+	id, ok := jsonrpc.ParseID(n.Param("requestId"))
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	c := l.calls[id]
+	if c != nil && c.req.Method == methodInitialize {
+		c = nil
+	}
+	if c != nil {
+		c.gone.Store(true)
+	}
+	l.mu.Unlock()
+	if c != nil {
+		c.cancel(errCancelled)
+	}
+}
+
+// Notify sends n before the answer of the call. What comes after the peer cancelled the call is dropped.
+func (c *call) Notify(ctx context.Context, n *jsonrpc.Request) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.gone.Load():
+		return nil
+	case c.over:
+		return transport.ErrClosed
+	}
+	if err := c.l.out.request(ctx, n); err != nil && !errors.Is(err, transport.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Call asks the peer, once a legacy revision was agreed on.
+func (c *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
+	if !c.l.opts.Client && c.l.session.Version() == "" {
+		return nil, transport.ErrNoServerRequests
+	}
+	c.l.yield(c.turn)
+	return c.l.Call(ctx, req)
+}
+
+// Session returns the connection's session.
+func (c *call) Session() *transport.Session { return c.l.session }
+
+// Header returns nil.
+func (c *call) Header() transport.Header { return nil }
+
+// Call sends req, under an ID of the Link's own, and waits for the answer. When ctx ends first, it tells the
+// peer that the answer is no longer wanted, and returns ctx's error. [transport.ErrClosed] says
+// that the connection ended.
+//
+// A Handler uses Peer.Call instead, which hands the reading on at once.
+func (l *Link) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
+	answer := make(chan *jsonrpc.Response, 1)
+	l.mu.Lock()
+	if l.asked == nil {
+		l.mu.Unlock()
+		return nil, transport.ErrClosed
+	}
+	l.lastID++
+	out := *req
+	out.ID = jsonrpc.NumberID(l.lastID)
+	l.asked[out.ID] = answer
+	l.mu.Unlock()
+	if err := l.out.request(ctx, &out); err != nil {
+		l.forget(out.ID)
+		return nil, err
+	}
+	select {
+	case resp, ok := <-answer:
+		if !ok {
+			return nil, transport.ErrClosed
+		}
+		return resp, nil
+	case <-ctx.Done():
+		if l.forget(out.ID) && out.Method != methodInitialize {
+			l.tellCancelled(ctx, out.ID)
+		}
+		return nil, ctx.Err()
+	case <-l.out.failed:
+		l.forget(out.ID)
+		return nil, transport.ErrClosed
+	}
+}
+
+// forget reports whether the answer to id was still awaited, which it is not any more.
+func (l *Link) forget(id jsonrpc.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.asked[id]
+	delete(l.asked, id)
+	return ok
+}
+
+func (l *Link) tellCancelled(ctx context.Context, id jsonrpc.ID) {
+	n, err := jsonrpc.NewNotification(methodCancelled, cancelledParams{id, context.Cause(ctx).Error()})
+	if err == nil {
+		_ = l.out.offer(n)
+	}
+}
+
+type cancelledParams struct {
+	RequestID jsonrpc.ID `json:"requestId"`
+	Reason    string     `json:"reason"`
+}
+
+// answered hands r to who waits for it. An answer that nobody waits for came too late, and is no mistake.
+func (l *Link) answered(r *jsonrpc.Response) {
+	l.mu.Lock()
+	answer := l.asked[r.ID]
+	delete(l.asked, r.ID)
+	l.mu.Unlock()
+	if answer != nil {
+		answer <- r
+	}
+}
+
+// writeStream writes r. A panic of its Stream is like an error.
+func writeStream(w io.Writer, r *jsonrpc.Response) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("duplex: the response panicked: %v", p)
+		}
+	}()
+	return jsonrpc.WriteResponse(w, r)
+}

@@ -1,0 +1,197 @@
+// Package duplex runs one connection that carries messages both ways: what stdio, sockets and WebSockets share,
+// on either side of the connection.
+//
+// It owns the table of the requests in flight, matches answers and cancellations, and keeps the order that
+// peers rely on. How messages are framed is the [Wire]'s affair, what they mean the Handler's.
+//
+// Reading. One goroutine at a time is the leader: it reads a message and handles it where it stands, since most
+// are done in less time than waking another goroutine takes. When a message takes longer than
+// a millisecond, or its handler asks the peer something, another goroutine becomes the leader and reads on. So what arrives
+// behind a slow call (cancellations, answers, ping, other calls) never waits for it.
+//
+// Order. Notifications are handled one after the other, in the order they came, and before the messages
+// behind them, as long as each takes less than that millisecond. What a handler sends with Peer.Notify
+// goes out before its response.
+//
+// Limits. A peer has at most Options.MaxInFlight requests of at most Options.MaxInFlightBytes in flight. What is
+// beyond is refused at once, with CodeInternalError and "busy": making it wait would
+// hold up the cancellations behind it, and long calls (subscriptions/listen) could starve all
+// others. Output waits: a peer that does not read blocks its calls, and at last the reading.
+package duplex
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A Wire reads and writes messages. Read is called by one goroutine at a time, and so is Write.
+type Wire interface {
+	// Read returns the next message, which must never be written to again. [io.EOF] says that there are no more.
+	// A [*BadMessageError] concerns one message: it is answered, and reading goes on. Any other error ends the connection.
+	Read() ([]byte, error)
+
+	// Buffered reports whether the next Read returns at once.
+	Buffered() bool
+
+	// Write sends messages, each ended by '\n', with no other '\n' or '\r' in it. There may be several, and a long one may
+	// come in parts. The bytes must not be kept. [io.ErrClosedPipe] and its likes say that the peer is gone.
+	Write(lines []byte) (int, error)
+
+	// CloseRead makes Read return, if it can be made to, with any error. It may be called while Read and Write run.
+	CloseRead() error
+
+	// Close ends the connection. It may be called while Read and Write run.
+	Close() error
+}
+
+// A BadMessageError says that one message could not be read, and the text to answer.
+type BadMessageError struct{ Text string }
+
+// Error returns the text.
+func (e *BadMessageError) Error() string { return e.Text }
+
+// Options configures a Link. The zero value serves.
+type Options struct {
+	// MaxInFlight is how many requests of the peer may be unanswered. Zero means 1024.
+	MaxInFlight int
+
+	// MaxInFlightBytes is how many bytes these requests may have together. A single one may have more.
+	// Zero means 64 MiB.
+	MaxInFlightBytes int64
+
+	// DrainTimeout is how long calls may go on after the peer ended its side or ctx ended. Zero means 5 s.
+	DrainTimeout time.Duration
+
+	// Logger hears of panics and of messages that cannot be sent. Nil means slog.Default.
+	Logger *slog.Logger
+
+	// Client says that this is the client's end of the connection: it may ask the peer before initialize.
+	Client bool
+}
+
+func (o *Options) fill() {
+	if o.MaxInFlight <= 0 {
+		o.MaxInFlight = 1024
+	}
+	if o.MaxInFlightBytes <= 0 {
+		o.MaxInFlightBytes = 64 << 20
+	}
+	if o.DrainTimeout <= 0 {
+		o.DrainTimeout = 5 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+}
+
+const (
+	// grace is how long calls have to come back once their context is cancelled.
+	grace = time.Second
+	// patience is how long a message may keep the leader from reading.
+	patience = time.Millisecond
+	// quick is how long handlers may take on average for being run by the leader. Above it,
+	// waking another goroutine costs less than the second processor gains.
+	quick = 20 * time.Microsecond
+)
+
+// errCancelled is the cause of the context's end when the peer cancelled the request.
+var errCancelled = errors.New("duplex: cancelled by the peer")
+
+// Serve runs a connection as its only user; see [Link.Serve].
+func Serve(ctx context.Context, w Wire, h transport.Handler, opts *Options) error {
+	return New(w, h, opts).Serve(ctx)
+}
+
+// Serve handles messages until the peer ends its side, the connection breaks, or ctx ends. Then calls in flight
+// may finish for Options.DrainTimeout, are cancelled, and have another second. What they answer is sent. An
+// open subscriptions/listen is not waited for but cancelled at once, since it would never end.
+//
+// A peer that is gone is the usual end: the error is nil. It is not when reading or writing failed otherwise.
+// Serve is called once. It leaves no goroutine behind, except one in a Read that CloseRead could not end, and
+// those of handlers that ignore their context.
+func (l *Link) Serve(ctx context.Context) error {
+	l.start(ctx)
+	// Ends when the input does, or with l.done.
+	go l.work()
+	// Ends with l.done.
+	go l.watch()
+
+	err := l.await(ctx)
+	l.drain()
+	if werr := l.out.failure(); err == nil && !gone(werr) {
+		err = werr
+	}
+	l.finish()
+	return err
+}
+
+// await returns when there is nothing more to read, with what went wrong with reading.
+func (l *Link) await(ctx context.Context) error {
+	select {
+	case <-l.inputEnd:
+		if !errors.Is(l.inputErr, io.EOF) && !gone(l.inputErr) {
+			return l.inputErr
+		}
+	case <-ctx.Done():
+	case <-l.stopping:
+	case <-l.out.failed:
+	}
+	return nil
+}
+
+// drain lets the calls in flight come to their end.
+func (l *Link) drain() {
+	l.stop()
+	_ = l.wire.CloseRead()
+	limit := time.NewTimer(l.opts.DrainTimeout)
+	defer limit.Stop()
+	select {
+	case <-l.idle:
+	case <-limit.C:
+	case <-l.out.failed:
+	}
+	l.cancel(transport.ErrClosed)
+
+	last := time.NewTimer(grace)
+	defer last.Stop()
+	select {
+	case <-l.idle:
+		l.out.drain(last.C)
+	case <-last.C:
+		l.opts.Logger.Warn("duplex: calls go on after their context ended", "calls", l.inFlight())
+	}
+}
+
+// finish releases everything and tells the handler.
+func (l *Link) finish() {
+	l.out.close()
+	_ = l.wire.Close()
+	close(l.done)
+	if sh, ok := l.handler.(transport.SessionHandler); ok && l.served.Load() {
+		sh.SessionEnded(l.session)
+	}
+}
+
+// Close ends Serve as the end of its ctx does. It does not wait for it.
+func (l *Link) Close() { l.stopOnce.Do(func() { close(l.stopping) }) }
+
+// Session is the connection's session; never nil.
+func (l *Link) Session() *transport.Session { return l.session }
+
+// Notify sends n outside any request. It returns when n is queued, and waits only when the queue is full.
+func (l *Link) Notify(ctx context.Context, n *jsonrpc.Request) error {
+	return l.out.request(ctx, n)
+}
+
+// sessionLink is the way to the peer outside any request, for sessions: it never waits.
+type sessionLink struct{ l *Link }
+
+func (s sessionLink) Notify(_ context.Context, n *jsonrpc.Request) error {
+	return s.l.out.offer(n)
+}

@@ -1,0 +1,288 @@
+package duplex
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+const (
+	// fullAt is how many bytes may wait for the wire before who adds more has to wait.
+	fullAt = 1 << 20
+	// keptAt is how large a buffer may be for being kept.
+	keptAt = 64 << 10
+)
+
+// output gathers messages for the wire. Whoever adds one to an output that nobody writes, writes it, and whatever others
+// add meanwhile; so a single message costs one write and no other goroutine, and many cost
+// few writes. No lock is held while the wire writes.
+type output struct {
+	wire   Wire
+	failed chan struct{} // closed when the wire failed, or by close
+
+	mu      sync.Mutex
+	buf     []byte        // whole lines that wait; guarded by mu
+	spare   []byte        // the buffer for the next lines; guarded by mu
+	writing bool          // one goroutine writes; guarded by mu
+	err     error         // why nothing can be written any more; guarded by mu
+	changed chan struct{} // closed when room was made or the writer is done; nil when nobody waits; guarded by mu
+}
+
+func (o *output) start(w Wire) {
+	o.wire = w
+	o.failed = make(chan struct{})
+}
+
+// gone reports whether err says that the peer is not there any more, which is no failure of ours.
+func gone(err error) bool {
+	return err == nil || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, transport.ErrClosed)
+}
+
+// add appends a line with the message that write appends, and sends it unless it may wait for the flush that
+// is sure to come. It waits for room until ctx ends.
+func (o *output) add(ctx context.Context, later bool, write func([]byte) []byte) error {
+	o.mu.Lock()
+	for len(o.buf) > fullAt && o.err == nil {
+		if err := o.wait(ctx); err != nil {
+			o.mu.Unlock()
+			return err
+		}
+	}
+	if o.err != nil {
+		o.mu.Unlock()
+		return transport.ErrClosed
+	}
+	o.line(write)
+	if later && len(o.buf) < keptAt/2 {
+		o.mu.Unlock()
+		return nil
+	}
+	o.send()
+	o.mu.Unlock()
+	return nil
+}
+
+// line appends one line. The caller holds mu.
+func (o *output) line(write func([]byte) []byte) {
+	start := len(o.buf)
+	o.buf = write(o.buf)
+	oneLine(o.buf[start:])
+	o.buf = append(o.buf, '\n')
+}
+
+// oneLine replaces line breaks, which in JSON can only be white space, by spaces. Results of handlers may hold
+// them, where they were made from a user's json.RawMessage.
+func oneLine(message []byte) {
+	if bytes.IndexByte(message, '\n') < 0 && bytes.IndexByte(message, '\r') < 0 {
+		return
+	}
+	for i, c := range message {
+		if c == '\n' || c == '\r' {
+			message[i] = ' '
+		}
+	}
+}
+
+// wait unlocks mu until something changed or ctx ended.
+func (o *output) wait(ctx context.Context) error {
+	if o.changed == nil {
+		o.changed = make(chan struct{})
+	}
+	changed := o.changed
+	o.mu.Unlock()
+	defer o.mu.Lock()
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// signal wakes who waits. The caller holds mu.
+func (o *output) signal() {
+	if o.changed != nil {
+		close(o.changed)
+		o.changed = nil
+	}
+}
+
+// send writes what waits, unless another goroutine does. The caller holds mu.
+func (o *output) send() {
+	if o.writing {
+		return
+	}
+	o.writing = true
+	o.writeAll()
+	o.writing = false
+	o.signal()
+}
+
+// writeAll writes until nothing waits. The caller holds mu and has set writing.
+func (o *output) writeAll() {
+	for len(o.buf) > 0 && o.err == nil {
+		lines := o.buf
+		o.buf, o.spare = o.spare[:0], nil
+		o.mu.Unlock()
+		_, err := o.wire.Write(lines)
+		o.mu.Lock()
+		if cap(lines) <= keptAt {
+			o.spare = lines[:0]
+		}
+		if err != nil {
+			o.fail(err)
+		}
+		o.signal()
+	}
+}
+
+// fail ends all output. The caller holds mu.
+func (o *output) fail(err error) {
+	if o.err != nil {
+		return
+	}
+	o.err, o.buf, o.spare = err, nil, nil
+	close(o.failed)
+	o.signal()
+}
+
+// flush sends what add kept for later.
+func (o *output) flush() {
+	o.mu.Lock()
+	o.send()
+	o.mu.Unlock()
+}
+
+// response sends r to the request id.
+func (o *output) response(ctx context.Context, later bool, id jsonrpc.ID, r *jsonrpc.Response) error {
+	out := *r
+	out.ID = id
+	if out.Stream != nil && out.Error == nil {
+		return o.stream(ctx, &out)
+	}
+	return o.add(ctx, later, func(dst []byte) []byte { return jsonrpc.AppendResponse(dst, &out) })
+}
+
+// request sends a request or a notification.
+func (o *output) request(ctx context.Context, r *jsonrpc.Request) error {
+	return o.add(ctx, false, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, r) })
+}
+
+// offer queues n and never waits: where there is no room, the error says that n was dropped.
+func (o *output) offer(n *jsonrpc.Request) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.err != nil:
+		return transport.ErrClosed
+	case len(o.buf) > fullAt:
+		return errors.New("duplex: dropped, since the peer does not read what waits for it")
+	}
+	o.line(func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, n) })
+	if !o.writing {
+		// Ends when all that waits is written or the wire failed.
+		go o.flush()
+	}
+	return nil
+}
+
+// stream writes a response part by part. Meanwhile other messages wait.
+func (o *output) stream(ctx context.Context, r *jsonrpc.Response) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.writing && o.err == nil {
+		if err := o.wait(ctx); err != nil {
+			return err
+		}
+	}
+	o.writing = true
+	o.writeAll()
+	if o.err == nil {
+		o.mu.Unlock()
+		w := streamWriter{wire: o.wire}
+		err := writeStream(&w, r)
+		o.mu.Lock()
+		o.buf = append([]byte{'\n'}, o.buf...) // the end of the line that was streamed
+		if w.err != nil {
+			o.fail(w.err)
+		} else if err != nil {
+			// The line is broken: the peer skips it, and hears in another that there is no result.
+			o.line(func(dst []byte) []byte {
+				return jsonrpc.AppendResponse(dst, &jsonrpc.Response{ID: r.ID, Error: internalError})
+			})
+		}
+		o.writeAll()
+	}
+	o.writing = false
+	o.signal()
+	return nil
+}
+
+// streamWriter passes the parts of one line on. It remembers the wire's error, which is not the stream's.
+type streamWriter struct {
+	wire Wire
+	buf  []byte
+	err  error
+}
+
+func (w *streamWriter) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	w.buf = append(w.buf[:0], p...)
+	oneLine(w.buf)
+	if _, err := w.wire.Write(w.buf); err != nil {
+		w.err = err
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// drain waits until everything is written, the wire failed, or the time is over.
+func (o *output) drain(limit <-chan time.Time) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	// Ends with this function, or when the limit does.
+	go func() {
+		select {
+		case <-limit:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.err == nil && (o.writing || len(o.buf) > 0) {
+		if !o.writing {
+			o.send()
+			continue
+		}
+		if o.wait(ctx) != nil {
+			return
+		}
+	}
+}
+
+// failure is why nothing can be written any more; nil while it can.
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// close refuses further messages.
+func (o *output) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail(transport.ErrClosed)
+}

@@ -1,0 +1,125 @@
+// Package stdio is the stdio binding of MCP: one JSON message a line, in on standard input, out on standard
+// output (specification, basic/transports/stdio).
+//
+// The framing serves every byte stream, so that [NewIO] also runs on sockets and pipes. What happens
+// between lines (order, cancellation, limits, the end) is described at internal/duplex.
+//
+//	err := stdio.New(nil).Serve(ctx, handler)
+package stdio
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// Options configures a transport. The zero value serves, and so does nil.
+type Options struct {
+	// MaxMessageBytes is how long a line may be. A longer one is skipped and answered with an error. Zero means 4 MiB.
+	MaxMessageBytes int
+
+	// MaxInFlight is how many requests may be unanswered at once; one more is refused. Zero means 1024.
+	MaxInFlight int
+
+	// MaxInFlightBytes is how many bytes the unanswered requests may have together. Zero means 64 MiB.
+	MaxInFlightBytes int64
+
+	// DrainTimeout is how long calls may go on after the end of the input or of ctx. Zero means 5 s.
+	DrainTimeout time.Duration
+
+	// Logger hears what the transport has to say. It must not write to standard output. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+func (o *Options) duplex() *duplex.Options {
+	return &duplex.Options{
+		MaxInFlight:      o.MaxInFlight,
+		MaxInFlightBytes: o.MaxInFlightBytes,
+		DrainTimeout:     o.DrainTimeout,
+		Logger:           o.Logger,
+	}
+}
+
+func (o *Options) wire(r io.Reader, w io.Writer) *wire {
+	most := o.MaxMessageBytes
+	if most <= 0 {
+		most = 4 << 20
+	}
+	return &wire{in: reader{r: r, most: most}, out: w}
+}
+
+// New returns the transport on this process's standard input and output.
+//
+// While it serves, os.Stdout is os.Stderr, so that what the program prints does not end up between messages;
+// only what writes to file descriptor 1 itself still does. A client that goes away ends Serve without an error, and
+// not the process with SIGPIPE. A process has one standard input: a second Serve at the same time is an error.
+//
+// When ctx ends while standard input is a terminal or a blocking pipe, the goroutine that reads it is
+// left behind, since nothing can end it but input or the process.
+func New(opts *Options) transport.Transport {
+	return std{options(opts)}
+}
+
+// NewIO returns the transport that reads lines from r and writes lines to w, one Write a time. Serve takes
+// them over: when it returns, it has closed those that are io.Closers. It can be called once.
+func NewIO(r io.Reader, w io.Writer, opts *Options) transport.Transport {
+	o := options(opts)
+	return &stream{wire: o.wire(r, w), opts: o}
+}
+
+func options(opts *Options) Options {
+	if opts == nil {
+		return Options{}
+	}
+	return *opts
+}
+
+type stream struct {
+	wire *wire
+	opts Options
+}
+
+// Serve carries messages until the input or ctx ends. The error is nil when the peer went away.
+func (s *stream) Serve(ctx context.Context, h transport.Handler) error {
+	s.wire.owned = true
+	if err := duplex.Serve(ctx, s.wire, h, s.opts.duplex()); err != nil {
+		return fmt.Errorf("transport/stdio: %w", err)
+	}
+	return nil
+}
+
+type std struct{ opts Options }
+
+// taken is held while standard input and output are served.
+var taken sync.Mutex
+
+// Serve carries messages until standard input or ctx ends. The error is nil when the client went away.
+func (s std) Serve(ctx context.Context, h transport.Handler) error {
+	if !taken.TryLock() {
+		return fmt.Errorf("transport/stdio: standard input is being served already; use NewIO for other streams")
+	}
+	defer taken.Unlock()
+
+	// Without a receiver the runtime ends the process at the first write to a closed standard output.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+
+	out := os.Stdout
+	os.Stdout = os.Stderr
+	defer func() { os.Stdout = out }()
+
+	if err := duplex.Serve(ctx, s.opts.wire(os.Stdin, out), h, s.opts.duplex()); err != nil {
+		return fmt.Errorf("transport/stdio: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package stdio
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+)
+
+// wire frames messages by lines.
+type wire struct {
+	in    reader
+	out   io.Writer
+	owned bool // in.r and out are closed with the wire
+}
+
+func (w *wire) Read() ([]byte, error)           { return w.in.next() }
+func (w *wire) Buffered() bool                  { return w.in.buffered() }
+func (w *wire) Write(lines []byte) (int, error) { return w.out.Write(lines) }
+
+// CloseRead makes a Read that waits return. Where it is the only way to, it closes the input.
+func (w *wire) CloseRead() error {
+	if d, ok := w.in.r.(interface{ SetReadDeadline(time.Time) error }); ok {
+		if err := d.SetReadDeadline(time.Unix(1, 0)); err == nil {
+			return nil
+		}
+	}
+	return w.closeIfOwned(w.in.r)
+}
+
+func (w *wire) Close() error {
+	return errors.Join(w.closeIfOwned(w.in.r), w.closeIfOwned(w.out))
+}
+
+func (w *wire) closeIfOwned(stream any) error {
+	if c, ok := stream.(io.Closer); ok && w.owned {
+		return c.Close()
+	}
+	return nil
+}
+
+const (
+	// bufferSize is how many bytes are read at once; it grows to hold a longer line.
+	bufferSize = 16 << 10
+	// bigLine is how long a line must be for being handed out with the buffer it is in, instead of being copied.
+	bigLine = bufferSize / 2
+)
+
+// reader cuts a stream into lines. Blank lines are none.
+type reader struct {
+	r    io.Reader
+	most int // bytes of a line
+
+	buf        []byte // what was read is buf[start:end]
+	start, end int
+	seen       int  // no line ends in buf[start:seen]
+	skipping   bool // a line that is too long is being skipped
+	err        error
+}
+
+// next returns the next line. It belongs to the caller.
+func (r *reader) next() ([]byte, error) {
+	for {
+		if from, to, ok := r.find(); ok {
+			if r.skipping || r.isLong(from, to) {
+				r.skipping = false
+				r.start, r.seen = to+1, to+1
+				return nil, r.tooLong()
+			}
+			return r.take(from, to), nil
+		}
+		if r.err != nil {
+			return r.last()
+		}
+		if r.end-r.start > r.most+1 {
+			r.skipping = true
+		}
+		if r.skipping {
+			r.start, r.seen = r.end, r.end
+		}
+		r.fill()
+	}
+}
+
+// isLong reports whether the line buf[from:to] is too long, not counting its \r.
+func (r *reader) isLong(from, to int) bool {
+	if to > from && r.buf[to-1] == '\r' {
+		to--
+	}
+	return to-from > r.most
+}
+
+func (r *reader) tooLong() error {
+	return &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; raise Options.MaxMessageBytes", r.most)}
+}
+
+// last returns what stands after the last line break, once, and then why there is no more.
+func (r *reader) last() ([]byte, error) {
+	from, to := r.start, r.end
+	r.start, r.seen = r.end, r.end
+	switch {
+	case r.skipping:
+		r.skipping = false
+		return nil, r.tooLong()
+	case errors.Is(r.err, io.EOF) && !blank(r.buf[from:to]):
+		return bytes.Clone(r.buf[from:to]), nil
+	}
+	return nil, r.err
+}
+
+// buffered reports whether a whole line has been read already.
+func (r *reader) buffered() bool {
+	_, _, ok := r.find()
+	return ok
+}
+
+// find returns where the next line is, without its end. It drops the blank lines before it.
+func (r *reader) find() (from, to int, ok bool) {
+	for {
+		n := bytes.IndexByte(r.buf[r.seen:r.end], '\n')
+		if n < 0 {
+			r.seen = r.end
+			return 0, 0, false
+		}
+		to = r.seen + n
+		if !r.skipping && blank(r.buf[r.start:to]) {
+			r.start, r.seen = to+1, to+1
+			continue
+		}
+		r.seen = to
+		return r.start, to, true
+	}
+}
+
+func blank(line []byte) bool {
+	for _, c := range line {
+		if c != ' ' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+// take hands the line out. A \r before its end is white space to JSON.
+func (r *reader) take(from, to int) []byte {
+	line := r.buf[from:to:to]
+	rest := r.buf[to+1 : r.end]
+	if len(line) < bigLine {
+		line = bytes.Clone(line)
+		r.start, r.seen = to+1, to+1
+		return line
+	}
+	r.buf = make([]byte, max(bufferSize, len(rest)+bufferSize/2))
+	r.start, r.seen, r.end = 0, 0, copy(r.buf, rest)
+	return line
+}
+
+// fill reads more, after making room for it.
+func (r *reader) fill() {
+	if r.start == r.end {
+		r.start, r.end, r.seen = 0, 0, 0
+		if len(r.buf) > 4*bufferSize {
+			r.buf = nil // it grew for a line that was skipped
+		}
+	}
+	if r.end == len(r.buf) {
+		r.makeRoom()
+	}
+	n, err := r.r.Read(r.buf[r.end:])
+	r.end += n
+	r.err = err
+}
+
+func (r *reader) makeRoom() {
+	buf := r.buf // lines that were handed out are not in it
+	if r.start <= len(buf)/2 {
+		buf = make([]byte, max(2*len(buf), bufferSize))
+	}
+	r.end = copy(buf, r.buf[r.start:r.end])
+	r.seen -= r.start
+	r.start, r.buf = 0, buf
+}
