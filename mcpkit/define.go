@@ -129,7 +129,8 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		t.def.Annotations = &def.hints
 	}
 	if in := fn.Input(); in != nil {
-		t.def.InputSchema = in.Schema()
+		// The tool's description says what the arguments are for; the input type's would cost every model its tokens.
+		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
 	}
 	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (any, error) {
 		values, err := fn.Call(ctx, call.Arguments())

@@ -32,6 +32,9 @@ var logLevels = []struct {
 	{slog.LevelInfo, protocol.LevelInfo},
 }
 
+// knownLevels are the words for levels, for errors.
+const knownLevels = "debug, info, notice, warning, error, critical, alert, emergency"
+
 func protocolLevel(l slog.Level) protocol.LoggingLevel {
 	for _, row := range logLevels {
 		if l >= row.least {
@@ -52,7 +55,7 @@ func (c *Call) wants(l protocol.LoggingLevel) bool {
 		return l.Severity() >= least
 	}
 	asked, ok := metaString(c.meta, protocol.MetaLogLevel)
-	return ok && protocol.LoggingLevel(asked).Valid() && l.Severity() >= protocol.LoggingLevel(asked).Severity()
+	return ok && l.Severity() >= protocol.LoggingLevel(asked).Severity()
 }
 
 // clientLog is a slog.Handler that sends records to the client of one call, on the stream of that call, and to the
@@ -168,7 +171,7 @@ func setLogLevel(_ context.Context, call *Call) (any, error) {
 		return nil, err
 	}
 	if !p.Level.Valid() {
-		return nil, invalidParams("unknown log level %q; known are debug, info, notice, warning, error, critical, alert, emergency", p.Level)
+		return nil, invalidParams("unknown log level %q; known are %s", p.Level, knownLevels)
 	}
 	if call.session != nil {
 		call.session.logLevel.Store(int32(p.Level.Severity()))

@@ -208,7 +208,7 @@ func (r *registrar) included(m reflectx.Method) bool {
 
 func (r *registrar) fault(site string, msgs ...string) {
 	for _, msg := range msgs {
-		r.faults = append(r.faults, &reflectx.Error{Site: "mcpkit: " + site, Msg: msg})
+		r.faults = append(r.faults, &reflectx.Error{Site: site, Msg: msg})
 	}
 }
 

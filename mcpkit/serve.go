@@ -139,6 +139,9 @@ func (call *Call) identifyModern(header transport.Header, declared string) *json
 	if jsonx.Kind(jsonx.Member(call.meta, protocol.MetaClientCapabilities)) != '{' {
 		return badEnvelope("params._meta needs the object %q; {} when there are none", protocol.MetaClientCapabilities)
 	}
+	if level := jsonx.Member(call.meta, protocol.MetaLogLevel); level != nil && !protocol.LoggingLevel(jsonx.String(level)).Valid() {
+		return invalidParams("params._meta has the unknown log level %s; known are %s", level, knownLevels)
+	}
 	if header != nil && declared != requested {
 		if declared == "" {
 			return protocol.HeaderMismatch("the header MCP-Protocol-Version is missing; send %q as in params._meta", requested)

@@ -82,7 +82,7 @@ const anyMethod = kindTool | kindResource | kindPrompt
 
 var tagKeys = []tagKey{
 	{"name", anyMethod | kindInfo, `name:"find_notes"`, "The name on the wire. Methods: by default the method's name in snake case. Info: the server's name, by default the type's.",
-		func(a *annotation, v string) error { a.name = v; return checkName(v) }},
+		setName},
 	{"title", anyMethod | kindInfo, `title:"Find notes"`, "The name shown to people.",
 		func(a *annotation, v string) error { a.title = v; return nil }},
 	{"desc", anyMethod | kindInfo, `desc:"Finds notes by words."`, "The description, instead of the doc comment's. Info: the server's description.",
@@ -188,6 +188,14 @@ func checkName(name string) error {
 			return fmt.Errorf("name %q holds %q; allowed are letters, digits, '_', '-' and '.'", name, r)
 		}
 	}
+	return nil
+}
+
+func setName(a *annotation, v string) error {
+	if err := checkName(v); err != nil {
+		return err
+	}
+	a.name = v
 	return nil
 }
 

@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -28,7 +29,7 @@ func findTool(call *Call) *jsonrpc.Error {
 	}
 	t, ok := call.catalog.tools.get(call.name)
 	if !ok || !t.visible(call.principal) {
-		return invalidParams("unknown tool %q", call.name)
+		return invalidParams("unknown tool %q%s", call.name, call.catalog.tools.hint(call))
 	}
 	call.entry, call.target = &t.entry, t
 	if raw := call.Arguments(); raw != nil && jsonx.Kind(raw) != '{' {
@@ -44,7 +45,7 @@ func findPrompt(call *Call) *jsonrpc.Error {
 	}
 	p, ok := call.catalog.prompts.get(call.name)
 	if !ok || !p.visible(call.principal) {
-		return invalidParams("unknown prompt %q", call.name)
+		return invalidParams("unknown prompt %q%s", call.name, call.catalog.prompts.hint(call))
 	}
 	call.entry, call.target = &p.entry, p
 	raw := call.Arguments()
@@ -92,4 +93,15 @@ func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, b
 		}
 	}
 	return resourceMatch{}, false
+}
+
+// hint guesses which name was meant, among those that the caller may know of.
+func (r registry[T]) hint(call *Call) string {
+	var known []string
+	for _, it := range r.sorted {
+		if e := it.base(); !e.hidden && e.visible(call.principal) {
+			known = append(known, e.key)
+		}
+	}
+	return nearest.Hint(call.name, known)
 }

@@ -1,0 +1,346 @@
+package mcpkit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// trips asks three questions, one of them to the model, and does one thing that must happen once.
+type trips struct {
+	holds int
+	_     struct {
+		Book   mcpkit.Tool
+		Guide  mcpkit.Prompt   `params:"city"`
+		Ticket mcpkit.Resource `uri:"ticket://{id}"`
+	}
+}
+
+type dates struct {
+	// First day.
+	From string `json:"from" validate:"required"`
+	Days int    `json:"days,omitempty" default:"7" validate:"min=1,max=30"`
+}
+
+type where struct {
+	City string `json:"city" validate:"required"`
+}
+
+func (s *trips) Book(ctx context.Context, in where) (string, error) {
+	when, err := mcpkit.Elicit[dates](ctx, "Which dates for "+in.City+"?")
+	if err != nil {
+		return "", err
+	}
+	hold, err := mcpkit.Once(ctx, "hold", func() (string, error) {
+		s.holds++
+		return fmt.Sprintf("hold-%s-%d", when.From, when.Days), nil
+	})
+	if err != nil {
+		return "", err
+	}
+	slogan, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{
+		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: protocol.SamplingContents{mcpkit.Text("a slogan for " + in.City)}}},
+		MaxTokens: 10,
+	})
+	if err != nil {
+		return "", err
+	}
+	ok, err := mcpkit.Confirm(ctx, "Pay for "+hold+"?")
+	if err != nil || !ok {
+		return "not booked", err
+	}
+	return hold + ": " + slogan.Content[0].(*protocol.TextContent).Text, nil
+}
+
+func (s *trips) Guide(ctx context.Context, city string) (string, error) {
+	kind, err := mcpkit.Choose(ctx, "What kind of guide?", []string{"short", "long"})
+	return "A " + kind + " guide to " + city, err
+}
+
+func (s *trips) Ticket(ctx context.Context, id string) (string, error) {
+	ok, err := mcpkit.Confirm(ctx, "Show ticket "+id+"?")
+	return fmt.Sprint(ok), err
+}
+
+// respond answers a question the way a client's user and model would.
+func respond(t testing.TB, method string, params json.RawMessage) string {
+	switch method {
+	case protocol.MethodSamplingCreateMessage:
+		return `{"role":"assistant","content":{"type":"text","text":"Go!"},"model":"m"}`
+	case protocol.MethodRootsList:
+		return `{"roots":[]}`
+	}
+	switch message := member(t, string(params), "message"); {
+	case strings.Contains(message, "Which dates"):
+		return `{"action":"accept","content":{"from":"Monday"}}`
+	case strings.Contains(message, "kind of guide"):
+		return `{"action":"accept","content":{"choice":"short"}}`
+	default:
+		return `{"action":"accept","content":{"confirm":true}}`
+	}
+}
+
+// drive repeats a modern call, on the servers in turn, until it is complete, and returns the result and how many rounds
+// it took.
+func drive(t testing.TB, servers []*mcpkit.Server, method, params string) (result string, rounds int) {
+	inputs := ""
+	for {
+		p := modern(t, servers[rounds%len(servers)])
+		rounds++
+		result = p.result(method, params[:len(params)-1]+inputs+"}")
+		if member(t, result, "resultType") == `"complete"` {
+			return result, rounds
+		}
+		require.Less(t, rounds, 10)
+		var required protocol.InputRequiredResult
+		require.NoError(t, json.Unmarshal([]byte(result), &required))
+		responses := map[string]json.RawMessage{}
+		for key, q := range required.InputRequests {
+			responses[key] = json.RawMessage(respond(t, q.Method, q.Params))
+		}
+		encoded, err := json.Marshal(responses)
+		require.NoError(t, err)
+		inputs = fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, encoded, *required.RequestState)
+	}
+}
+
+var key = bytes.Repeat([]byte("k"), 32)
+
+func TestOneStraightLineOnEveryRevision(t *testing.T) {
+	const want = `[{"type":"text","text":"hold-Monday-7: Go!"}]`
+	t.Run("modern, rounds alternating between two processes that share the key", func(t *testing.T) {
+		a, b := &trips{}, &trips{}
+		servers := []*mcpkit.Server{newServer(t, a, mcpkit.StateKeys(key)), newServer(t, b, mcpkit.StateKeys(key))}
+		result, rounds := drive(t, servers, "tools/call", `{"name":"book","arguments":{"city":"Rome"}}`)
+		require.Equal(t, want, member(t, result, "content"))
+		require.Equal(t, 4, rounds)
+		require.Equal(t, 1, a.holds+b.holds, "what stands in Once happened once")
+	})
+	for _, v := range []protocol.Version{protocol.V20250618, protocol.V20251125} {
+		t.Run(string(v), func(t *testing.T) {
+			s := &trips{}
+			p := legacy(t, newServer(t, s), v)
+			p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
+				return &jsonrpc.Response{Result: json.RawMessage(respond(t, req.Method, req.Params))}
+			}
+			require.Equal(t, want, member(t, p.result("tools/call", `{"name":"book","arguments":{"city":"Rome"}}`), "content"))
+			require.Equal(t, 1, s.holds)
+		})
+	}
+}
+
+func TestPromptsAndResourcesAskToo(t *testing.T) {
+	servers := []*mcpkit.Server{newServer(t, &trips{})}
+	result, _ := drive(t, servers, "prompts/get", `{"name":"guide","arguments":{"city":"Rome"}}`)
+	require.Contains(t, result, "A short guide to Rome")
+	result, _ = drive(t, servers, "resources/read", `{"uri":"ticket://7"}`)
+	require.Contains(t, member(t, result, "contents"), `"text":"true"`)
+}
+
+// firstRound returns the state of the first round of a booking, and the key of its question.
+func firstRound(t testing.TB, p *peer) (state, question string) {
+	result := p.result("tools/call", `{"name":"book","arguments":{"city":"Rome"}}`)
+	var required protocol.InputRequiredResult
+	require.NoError(t, json.Unmarshal([]byte(result), &required))
+	require.Len(t, required.InputRequests, 1)
+	for question = range required.InputRequests {
+	}
+	return *required.RequestState, question
+}
+
+const refusedState = "requestState is not one that this server gave, or not for this call (code -32602)"
+
+func TestForeignStateIsRefused(t *testing.T) {
+	srv := newServer(t, &trips{}, mcpkit.StateKeys(key))
+	state, _ := firstRound(t, modern(t, srv))
+	book := func(args, state string) string {
+		return fmt.Sprintf(`{"name":"book","arguments":%s,"requestState":%q}`, args, state)
+	}
+	refused := func(t *testing.T, srv *mcpkit.Server, method, params string) {
+		require.EqualError(t, modern(t, srv).fails(method, params), refusedState)
+	}
+	t.Run("another tool", func(t *testing.T) {
+		require.NoError(t, srv.Add(mcpkit.NewTool("other", func() string { return "" })))
+		refused(t, srv, "tools/call", fmt.Sprintf(`{"name":"other","requestState":%q}`, state))
+	})
+	t.Run("another method", func(t *testing.T) {
+		refused(t, srv, "prompts/get", fmt.Sprintf(`{"name":"guide","arguments":{"city":"Rome"},"requestState":%q}`, state))
+	})
+	t.Run("other arguments", func(t *testing.T) { refused(t, srv, "tools/call", book(`{"city":"Oslo"}`, state)) })
+	t.Run("the same arguments with other white space are the same", func(t *testing.T) {
+		modern(t, srv).result("tools/call", book(`{ "city" : "Rome" }`, state))
+	})
+	t.Run("another principal", func(t *testing.T) {
+		ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "mallory"})
+		p := modern(t, srv)
+		resp := p.rpc(ctx, p.request("tools/call", book(`{"city":"Rome"}`, state)))
+		require.EqualError(t, resp.Error, refusedState)
+	})
+	t.Run("another key", func(t *testing.T) {
+		refused(t, newServer(t, &trips{}), "tools/call", book(`{"city":"Rome"}`, state))
+	})
+	t.Run("a key that was current before", func(t *testing.T) {
+		rotated := newServer(t, &trips{}, mcpkit.StateKeys(bytes.Repeat([]byte("n"), 32), key))
+		modern(t, rotated).result("tools/call", book(`{"city":"Rome"}`, state))
+	})
+	t.Run("truncated and lengthened", func(t *testing.T) {
+		for _, s := range []string{"", state[:len(state)-1], state[:10], state + "A", state + "-TAMPERED"} {
+			refused(t, srv, "tools/call", book(`{"city":"Rome"}`, s))
+		}
+	})
+	t.Run("every single bit flipped", func(t *testing.T) {
+		sealed, err := base64.RawURLEncoding.DecodeString(state)
+		require.NoError(t, err)
+		for i := range len(sealed) * 8 {
+			flipped := bytes.Clone(sealed)
+			flipped[i/8] ^= 1 << (i % 8)
+			refused(t, srv, "tools/call", book(`{"city":"Rome"}`, base64.RawURLEncoding.EncodeToString(flipped)))
+		}
+	})
+}
+
+func TestStateExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, &trips{})
+		state, _ := firstRound(t, modern(t, srv))
+		params := fmt.Sprintf(`{"name":"book","arguments":{"city":"Rome"},"requestState":%q}`, state)
+		time.Sleep(time.Hour - 2*time.Second) // of the bubble's clock
+		modern(t, srv).result("tools/call", params)
+		time.Sleep(4 * time.Second)
+		require.EqualError(t, modern(t, srv).fails("tools/call", params), refusedState)
+	})
+}
+
+func TestWhatComesBackWithAState(t *testing.T) {
+	srv := newServer(t, &trips{})
+	state, question := firstRound(t, modern(t, srv))
+	retry := func(responses string) string {
+		return fmt.Sprintf(`{"name":"book","arguments":{"city":"Rome"},"requestState":%q,"inputResponses":%s}`, state, responses)
+	}
+	t.Run("no answer: asked again", func(t *testing.T) {
+		result := modern(t, srv).result("tools/call", retry(`{}`))
+		require.Contains(t, member(t, result, "inputRequests"), question)
+	})
+	t.Run("unknown keys are ignored", func(t *testing.T) {
+		result := modern(t, srv).result("tools/call", retry(fmt.Sprintf(`{"x":{"action":"accept"},%q:{"action":"accept","content":{"from":"Monday"}}}`, question)))
+		require.Contains(t, result, "sampling/createMessage")
+	})
+	t.Run("malformed answers are refused", func(t *testing.T) {
+		require.EqualError(t, modern(t, srv).fails("tools/call", retry(fmt.Sprintf(`{%q:5}`, question))),
+			fmt.Sprintf("inputResponses: the response %q is no object (code -32602)", question))
+		require.EqualError(t, modern(t, srv).fails("tools/call", retry(fmt.Sprintf(`{%q:{"action":"perhaps"}}`, question))),
+			`the response to elicitation/create has the unknown action "perhaps" (code -32602)`)
+	})
+	t.Run("an answer that does not fit the form is a tool error", func(t *testing.T) {
+		result := modern(t, srv).result("tools/call", retry(fmt.Sprintf(`{%q:{"action":"accept","content":{"from":"Monday","days":99}}}`, question)))
+		require.Equal(t, "true", member(t, result, "isError"))
+		require.Contains(t, result, "the user's answer does not fit")
+	})
+	t.Run("declining", func(t *testing.T) {
+		result := modern(t, srv).result("tools/call", retry(fmt.Sprintf(`{%q:{"action":"decline"}}`, question)))
+		require.Contains(t, result, "the user declined")
+	})
+}
+
+// odd misuses the error with which a question unwinds.
+type odd struct{ rounds int }
+
+func (o *odd) Swallows(ctx context.Context) string {
+	if _, err := mcpkit.Confirm(ctx, "Sure?"); err != nil {
+		return "swallowed"
+	}
+	return "done"
+}
+
+func (o *odd) Wraps(ctx context.Context) error {
+	_, err := mcpkit.Confirm(ctx, "Sure?")
+	if err != nil {
+		return fmt.Errorf("while asking: %w", errors.New(err.Error()))
+	}
+	return nil
+}
+
+func (o *odd) Changes(ctx context.Context) (string, error) {
+	o.rounds++
+	ok, err := mcpkit.Confirm(ctx, fmt.Sprintf("Question %d?", min(o.rounds, 2)), mcpkit.Key("same"))
+	return fmt.Sprintf("%v after %d runs", ok, o.rounds), err
+}
+
+func (o *odd) Parallel(ctx context.Context) (string, error) {
+	answers := make([]bool, 3)
+	var questions []func(context.Context) error
+	for i := range answers {
+		questions = append(questions, func(ctx context.Context) (err error) {
+			answers[i], err = mcpkit.Confirm(ctx, fmt.Sprintf("Number %d?", i))
+			return err
+		})
+	}
+	err := mcpkit.Ask(ctx, questions...)
+	return fmt.Sprint(answers), err
+}
+
+func (o *odd) Clashes(ctx context.Context) error {
+	_, _ = mcpkit.Confirm(ctx, "A?", mcpkit.Key("k"))
+	_, err := mcpkit.Confirm(ctx, "B?", mcpkit.Key("k"))
+	return err
+}
+
+func TestHandlersThatMisuseTheUnwindingError(t *testing.T) {
+	for _, test := range []struct {
+		tool, want string
+		rounds     int
+	}{
+		{"swallows", "done", 2},
+		{"wraps", "", 2},
+		{"changes", "true after 3 runs", 3},
+		{"parallel", "[true true true]", 2},
+	} {
+		t.Run(test.tool, func(t *testing.T) {
+			result, rounds := drive(t, []*mcpkit.Server{newServer(t, &odd{})}, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}}`, test.tool))
+			require.Contains(t, member(t, result, "content"), test.want)
+			require.Empty(t, member(t, result, "isError"))
+			require.Equal(t, test.rounds, rounds)
+		})
+	}
+}
+
+func TestSealedStateStaysSmall(t *testing.T) {
+	state, _ := firstRound(t, modern(t, newServer(t, &trips{})))
+	require.Less(t, len(state), 1024)
+}
+
+func TestQuestionsOutsideACall(t *testing.T) {
+	_, err := mcpkit.Confirm(t.Context(), "Sure?")
+	require.EqualError(t, err, "mcpkit: elicitation needs the context that the method was called with")
+	v, err := mcpkit.Once(t.Context(), "k", func() (int, error) { return 5, nil })
+	require.NoError(t, err)
+	require.Equal(t, 5, v)
+}
+
+type nested struct {
+	Inner struct{ A string } `json:"inner"`
+}
+
+func TestFormsAreFlat(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.ExposeErrors())
+	require.NoError(t, srv.Add(mcpkit.NewTool("ask", func(ctx context.Context) error {
+		_, err := mcpkit.Elicit[nested](ctx, "?")
+		return err
+	})))
+	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"ask"}`),
+		`field \"inner\" cannot be asked for: a form has strings, numbers, bools, enums and slices of enums`)
+}

@@ -1,0 +1,139 @@
+package mcpkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// peer is a client at the other side of the seam, without a transport between.
+type peer struct {
+	t       testing.TB
+	srv     *mcpkit.Server
+	session *transport.Session // nil: there is none
+	header  transport.Header   // nil: not HTTP
+	answer  func(req *jsonrpc.Request) *jsonrpc.Response
+
+	mu   sync.Mutex
+	sent []string // what the server sent beside responses, as JSON
+}
+
+func (p *peer) Notify(_ context.Context, n *jsonrpc.Request) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent = append(p.sent, string(jsonrpc.AppendRequest(nil, n)))
+	return nil
+}
+
+func (p *peer) Call(_ context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
+	if p.answer == nil {
+		return nil, transport.ErrNoServerRequests
+	}
+	return p.answer(req), nil
+}
+
+func (p *peer) Session() *transport.Session { return p.session }
+func (p *peer) Header() transport.Header    { return p.header }
+
+// take returns what was sent since the last take.
+func (p *peer) take() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sent := p.sent
+	p.sent = nil
+	return sent
+}
+
+// raw sends one message and returns the response as JSON, "" for a notification.
+func (p *peer) raw(ctx context.Context, message string) string {
+	p.t.Helper()
+	resp := p.rpc(ctx, message)
+	if resp == nil {
+		return ""
+	}
+	return string(jsonrpc.AppendResponse(nil, resp))
+}
+
+func (p *peer) rpc(ctx context.Context, message string) *jsonrpc.Response {
+	p.t.Helper()
+	msg, bad := jsonrpc.Decode([]byte(message))
+	require.Nil(p.t, bad, "the test's own message is malformed: %s", message)
+	return p.srv.ServeRPC(ctx, msg.Request, p)
+}
+
+// result sends a request and returns its result; an error fails the test.
+func (p *peer) result(method, params string) string {
+	p.t.Helper()
+	resp := p.rpc(p.t.Context(), p.request(method, params))
+	require.Nil(p.t, resp.Error, "%s answered with an error", method)
+	return string(resp.Result)
+}
+
+// fails sends a request and returns its error.
+func (p *peer) fails(method, params string) *jsonrpc.Error {
+	p.t.Helper()
+	resp := p.rpc(p.t.Context(), p.request(method, params))
+	require.NotNil(p.t, resp.Error, "%s answered with %s", method, resp.Result)
+	return resp.Error
+}
+
+func (p *peer) request(method, params string) string {
+	if p.session == nil || p.session.Version() == "" && method != "initialize" {
+		params = withMeta(params)
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
+}
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{},"roots":{}}}`
+
+// withMeta adds what every modern request has.
+func withMeta(params string) string {
+	if params == "" || params == "{}" {
+		return "{" + modernMeta + "}"
+	}
+	return params[:len(params)-1] + "," + modernMeta + "}"
+}
+
+// modern is a client of 2026-07-28.
+func modern(t testing.TB, srv *mcpkit.Server) *peer { return &peer{t: t, srv: srv} }
+
+// legacy is a client that has initialized a session of the revision.
+func legacy(t testing.TB, srv *mcpkit.Server, v protocol.Version) *peer {
+	p := &peer{t: t, srv: srv}
+	p.session = transport.NewSession("s1", p)
+	p.raw(t.Context(), fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{"elicitation":{},"sampling":{},"roots":{}},"clientInfo":{"name":"test","version":"1"}}}`, v))
+	p.raw(t.Context(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	require.Equal(t, string(v), p.session.Version())
+	return p
+}
+
+func newServer(t testing.TB, service any, opts ...mcpkit.Option) *mcpkit.Server {
+	t.Helper()
+	srv, err := mcpkit.New(service, opts...)
+	require.NoError(t, err)
+	return srv
+}
+
+// member returns a member of a JSON object, by path.
+func member(t testing.TB, object string, path ...string) string {
+	t.Helper()
+	raw := json.RawMessage(object)
+	for _, name := range path {
+		var m map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(raw, &m), "%s in %s", name, raw)
+		raw = m[name]
+	}
+	return string(raw)
+}

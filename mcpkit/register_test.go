@@ -1,0 +1,262 @@
+package mcpkit_test
+
+import (
+	"context"
+	"io"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+)
+
+type plainService struct{}
+
+func (plainService) Hello() string  { return "hello" }
+func (*plainService) Byte() []byte  { return []byte("x") }
+func (plainService) String() string { return "not for clients" }
+func (*plainService) Close() error  { return nil }
+func (plainService) hidden() string { return "" } //nolint:unused // shows that it is not registered
+
+type promotes struct{ plainService }
+
+func (promotes) Own() string { return "own" }
+
+type includes struct {
+	plainService `mcpkit:"include"`
+}
+
+func (includes) Own() string { return "own" }
+
+func toolNames(t *testing.T, srv *mcpkit.Server) []string {
+	t.Helper()
+	var names []string
+	for _, m := range regexp.MustCompile(`\{"name":"([^"]*)"`).FindAllStringSubmatch(member(t, modern(t, srv).result("tools/list", "{}"), "tools"), -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func TestWhichMethodsBecomeTools(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		service any
+		opts    []mcpkit.Option
+		want    []string
+	}{
+		{"declared ones that are not well known", &plainService{}, nil, []string{"byte", "hello"}},
+		{"promoted ones are not", &promotes{}, nil, []string{"own"}},
+		{"promoted ones of an included field are", &includes{}, nil, []string{"byte", "hello", "own"}},
+		{"with a prefix", &promotes{}, []mcpkit.Option{mcpkit.Prefix("p")}, []string{"p_own"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			require.Equal(t, test.want, toolNames(t, newServer(t, test.service, test.opts...)))
+		})
+	}
+}
+
+type optedIn struct {
+	_ struct{ A mcpkit.Tool }
+}
+
+func (optedIn) A() string { return "" }
+func (optedIn) B() string { return "" }
+
+type skipping struct {
+	_ struct{ B mcpkit.Skip }
+}
+
+func (skipping) A() string { return "" }
+func (skipping) B() string { return "" }
+
+func TestOptInAndSkip(t *testing.T) {
+	require.Equal(t, []string{"a"}, toolNames(t, newServer(t, &optedIn{}, mcpkit.OptIn())))
+	require.Equal(t, []string{"a"}, toolNames(t, newServer(t, &skipping{})))
+	require.Equal(t, []string{"a", "b"}, toolNames(t, newServer(t, &optedIn{})))
+}
+
+func TestSeveralServices(t *testing.T) {
+	srv := newServer(t, &promotes{}, mcpkit.With(&skipping{}, mcpkit.Prefix("other")))
+	require.NoError(t, srv.Register(&optedIn{}, mcpkit.OptIn()))
+	require.Equal(t, []string{"a", "other_a", "own"}, toolNames(t, srv))
+}
+
+func TestCollisionsNameBothPlaces(t *testing.T) {
+	_, err := mcpkit.New(&optedIn{}, mcpkit.With(&skipping{}))
+	require.Error(t, err)
+	require.Regexp(t, `^mcpkit: tool "a" is registered twice, by optedIn.A \(register_test.go:\d+\) and skipping.A \(register_test.go:\d+\)$`, err.Error())
+
+	srv := newServer(t, &optedIn{}, mcpkit.OptIn())
+	require.Error(t, srv.Register(&optedIn{}))
+	require.Equal(t, []string{"a"}, toolNames(t, srv), "nothing of a service that collides is registered")
+}
+
+// The services of TestAuthorsMistakes, one mistake each.
+type (
+	noMethod struct {
+		_ struct{ Serch mcpkit.Tool }
+	}
+	unknownTag struct {
+		_ struct {
+			Search mcpkit.Tool `hint:"readonly"`
+		}
+	}
+	wrongKindTag struct {
+		_ struct {
+			Search mcpkit.Tool `uri:"x://y"`
+		}
+	}
+	misspeltHint struct {
+		_ struct {
+			Search mcpkit.Tool `hints:"readnly"`
+		}
+	}
+	contradiction struct {
+		_ struct {
+			Search mcpkit.Tool `hints:"destructive,additive"`
+		}
+	}
+	badName struct {
+		_ struct {
+			Search mcpkit.Tool `name:"find it"`
+		}
+	}
+	badTimeout struct {
+		_ struct {
+			Search mcpkit.Tool `timeout:"soon"`
+		}
+	}
+	noMarker struct {
+		_ struct{ Search string }
+	}
+	markerOutside struct {
+		Search mcpkit.Tool
+	}
+	noURI struct {
+		_ struct{ Search mcpkit.Resource }
+	}
+	relativeURI struct {
+		_ struct {
+			Search mcpkit.Resource `uri:"notes/all"`
+		}
+	}
+	unusedVariable struct {
+		_ struct {
+			Search mcpkit.Resource `uri:"note://{id}"`
+		}
+	}
+	badComplete struct {
+		_ struct {
+			Page mcpkit.Resource `uri:"page://{id}" complete:"id=Nothing"`
+		}
+	}
+	badIcon struct {
+		_ struct {
+			Search mcpkit.Tool `icon:"http://example.com/i.png"`
+		}
+	}
+	badCache struct {
+		_ struct {
+			Search mcpkit.Resource `uri:"x://y" cache:"forever"`
+		}
+	}
+	badPriority struct {
+		_ struct {
+			Search mcpkit.Resource `uri:"x://y" priority:"high"`
+		}
+	}
+	twoStructured struct{}
+	channelResult struct{}
+	nakedString   struct{}
+	unknownParam  struct{}
+	promptOfInt   struct {
+		_ struct{ Number mcpkit.Prompt }
+	}
+)
+
+func (noMethod) Search() string           { return "" }
+func (unknownTag) Search() string         { return "" }
+func (wrongKindTag) Search() string       { return "" }
+func (misspeltHint) Search() string       { return "" }
+func (contradiction) Search() string      { return "" }
+func (badName) Search() string            { return "" }
+func (badTimeout) Search() string         { return "" }
+func (noMarker) Search() string           { return "" }
+func (noURI) Search() string              { return "" }
+func (relativeURI) Search() string        { return "" }
+func (unusedVariable) Search() string     { return "" }
+func (badComplete) Page(id string) string { return "" }
+func (badIcon) Search() string            { return "" }
+func (badCache) Search() string           { return "" }
+func (badPriority) Search() string        { return "" }
+
+func (twoStructured) Both() ([]int, map[string]int) { return nil, nil }
+func (channelResult) Stream() chan int              { return nil }
+func (nakedString) Search(query string) string      { return "" }
+func (unknownParam) Search(w io.Writer) string      { return "" }
+func (promptOfInt) Number() int                     { return 0 }
+
+func TestAuthorsMistakes(t *testing.T) {
+	position := regexp.MustCompile(` \(register_test\.go:\d+\)`)
+	for _, test := range []struct {
+		service any
+		want    string
+	}{
+		{noMethod{}, `mcpkit: a service is a pointer to a struct, not mcpkit_test.noMethod; write for example &Notes{}`},
+		{nil, `mcpkit: a service is a pointer to a struct, not <nil>; write for example &Notes{}`},
+		{&noMethod{}, `noMethod.Serch: noMethod has no exported method "Serch"; did you mean "Search"?`},
+		{&unknownTag{}, `unknownTag.Search: unknown tag "hint"; did you mean "hints"?; known are name, title, desc, icon, scopes, timeout, tags, params, hints, hidden, meta`},
+		{&wrongKindTag{}, `wrongKindTag.Search: tag "uri" means nothing for a Tool; known are name, title, desc, icon, scopes, timeout, tags, params, hints, hidden, meta`},
+		{&misspeltHint{}, `misspeltHint.Search: tag hints: unknown hint "readnly"; did you mean "readonly"?; known are readonly, destructive, additive, idempotent, open-world, closed-world; write for example hints:"readonly,idempotent"`},
+		{&contradiction{}, `contradiction.Search: tag hints: "additive" and "destructive" contradict each other; write for example hints:"readonly,idempotent"`},
+		{&badName{}, `badName.Search: tag name: name "find it" holds ' '; allowed are letters, digits, '_', '-' and '.'; write for example name:"find_notes"`},
+		{&badTimeout{}, `badTimeout.Search: tag timeout: "soon" is no duration; write for example timeout:"5s"`},
+		{&noMarker{}, `noMarker.Search: string is no marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip`},
+		{&markerOutside{}, `markerOutside.Search: a mcpkit.Tool stands in a block: _ struct { Method mcpkit.Tool }`},
+		{&noURI{}, `noURI.Search: a resource needs a URI; write for example uri:"note://{id}"`},
+		{&relativeURI{}, `relativeURI.Search: "notes/all" is no absolute URI; write for example "note://{id}"`},
+		{&unusedVariable{}, `unusedVariable.Search: no parameter takes the variable "id"; add parameter`},
+		{&badComplete{}, `badComplete.Page: parameter "id" is completed by method "Nothing", which does not exist`},
+		{&badIcon{}, `badIcon.Search: tag icon: "http://example.com/i.png" is neither an https: nor a data: URI; write for example icon:"https://example.com/i.png"`},
+		{&badCache{}, `badCache.Search: tag cache: "forever" is neither a duration nor public or private; write for example cache:"60s,private"`},
+		{&badPriority{}, `badPriority.Search: tag priority: "high" is no number from 0 to 1; write for example priority:"0.8"`},
+		{&twoStructured{}, `twoStructured.Both: several results want to be the structured output; put them into one struct`},
+		{&channelResult{}, `channelResult.Stream: a result of type chan int cannot be sent; return data, an io.Reader or an iter.Seq`},
+		{&promptOfInt{}, `promptOfInt.Number: a prompt cannot return int; return a string, mcpkit.User(…), messages or content`},
+	} {
+		t.Run(test.want, func(t *testing.T) {
+			srv := newServer(t, nil)
+			err := srv.Register(test.service)
+			require.Error(t, err)
+			require.Equal(t, test.want, position.ReplaceAllString(err.Error(), ""))
+		})
+	}
+}
+
+type manyMistakes struct {
+	_ struct {
+		Gone   mcpkit.Tool
+		Search mcpkit.Tool `hints:"readnly" titel:"x"`
+	}
+}
+
+func (manyMistakes) Search() string                  { return "" }
+func (manyMistakes) Stream(context.Context) chan int { return nil }
+
+func TestAllMistakesAreReportedAtOnce(t *testing.T) {
+	_, err := mcpkit.New(&manyMistakes{}, mcpkit.With(&noURI{}))
+	require.Error(t, err)
+	for _, part := range []string{`"Gone"`, `"readnly"`, `"titel"`, `chan int`, `noURI.Search`} {
+		require.Contains(t, err.Error(), part)
+	}
+}
+
+func TestOptionsOfTheWrongPlace(t *testing.T) {
+	srv := newServer(t, nil)
+	require.EqualError(t, srv.Register(&optedIn{}, mcpkit.Repair()), "mcpkit: Repair is an option of New and Serve, not of one service")
+	_, err := mcpkit.New(nil, mcpkit.PageSize(0))
+	require.EqualError(t, err, "mcpkit: PageSize(0): a page holds at least 1 item")
+	_, err = mcpkit.New(nil, mcpkit.StateKeys([]byte("short")))
+	require.EqualError(t, err, "mcpkit: StateKeys: key 1 has 5 bytes; at least 32 random bytes are needed")
+}

@@ -1,0 +1,532 @@
+package mcpkit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestCapabilitiesFollowFromWhatIsRegistered(t *testing.T) {
+	srv := newServer(t, nil)
+	capabilities := func() string { return member(t, modern(t, srv).result("server/discover", "{}"), "capabilities") }
+	require.JSONEq(t, `{}`, capabilities())
+	for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list", "completion/complete"} {
+		require.Equal(t, jsonrpc.CodeMethodNotFound, modern(t, srv).fails(method, "{}").Code, method)
+	}
+	require.NoError(t, srv.Add(mcpkit.NewTool("t", func() string { return "" })))
+	require.JSONEq(t, `{"tools":{"listChanged":true}}`, capabilities())
+	require.NoError(t, srv.Add(
+		mcpkit.NewPrompt("p", func(in struct {
+			Tone string `json:"tone" validate:"oneof=dry warm"`
+		}) string {
+			return ""
+		}),
+		mcpkit.NewResource("x://y", "y", func(log *slog.Logger) string { return "" }),
+	))
+	require.JSONEq(t, `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`, capabilities())
+}
+
+func TestPagesCoverTheListOnce(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.PageSize(3))
+	for i := range 8 {
+		require.NoError(t, srv.Add(mcpkit.NewTool(fmt.Sprintf("t%d", i), func() string { return "" })))
+	}
+	var names []string
+	params, pages := "{}", 0
+	for {
+		page := modern(t, srv).result("tools/list", params)
+		pages++
+		for _, part := range strings.Split(member(t, page, "tools"), `{"name":"`)[1:] {
+			names = append(names, part[:2])
+		}
+		next := member(t, page, "nextCursor")
+		if next == "" {
+			break
+		}
+		params = `{"cursor":` + next + `}`
+	}
+	require.Equal(t, 3, pages)
+	require.Equal(t, []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"}, names)
+}
+
+func TestACursorSurvivesChangesOfTheList(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.PageSize(1))
+	for _, name := range []string{"a", "b", "c"} {
+		require.NoError(t, srv.Add(mcpkit.NewTool(name, func() string { return "" })))
+	}
+	cursor := member(t, modern(t, srv).result("tools/list", "{}"), "nextCursor")
+	require.True(t, srv.RemoveTools("a"))
+	require.Contains(t, modern(t, srv).result("tools/list", `{"cursor":`+cursor+`}`), `"name":"b"`)
+}
+
+func as(p *peer, scopes ...string) context.Context {
+	return oauth.NewContext(p.t.Context(), &oauth.Principal{Subject: "ann", Scopes: scopes})
+}
+
+type guarded struct {
+	_ struct {
+		Open   mcpkit.Tool
+		Closed mcpkit.Tool     `scopes:"notes:write"`
+		Doc    mcpkit.Resource `uri:"doc://one" scopes:"notes:read"`
+		Any    mcpkit.Resource `uri:"any://{id}" scopes:"notes:read"`
+		Ask    mcpkit.Prompt   `params:"kind" complete:"kind=Kinds" scopes:"notes:read"`
+	}
+}
+
+func (guarded) Open() string            { return "open" }
+func (guarded) Closed() string          { return "closed" }
+func (guarded) Doc() string             { return "doc" }
+func (guarded) Any(id string) string    { return id }
+func (guarded) Ask(kind string) string  { return kind }
+func (guarded) Kinds(p string) []string { return []string{p + "1"} }
+
+func TestWhatACallerMayNotCallItDoesNotSee(t *testing.T) {
+	srv := newServer(t, &guarded{})
+	const refused = "refused"
+	for _, test := range []struct{ method, params, name string }{
+		{"tools/call", `{"name":"closed"}`, "closed"},
+		{"resources/read", `{"uri":"doc://one"}`, "doc"},
+		{"resources/read", `{"uri":"any://x"}`, "x"},
+		{"prompts/get", `{"name":"ask","arguments":{"kind":"k"}}`, "k"},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"ask"},"argument":{"name":"kind","value":"z"}}`, "z1"},
+		{"tools/list", `{}`, `"closed"`},
+		{"resources/list", `{}`, "doc://one"},
+		{"resources/templates/list", `{}`, "any://"},
+		{"prompts/list", `{}`, `"ask"`},
+	} {
+		t.Run(test.method+" "+test.name, func(t *testing.T) {
+			for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20251125)} {
+				say := func(ctx context.Context) string {
+					resp := p.rpc(ctx, p.request(test.method, test.params))
+					if resp.Error != nil {
+						return refused
+					}
+					return string(resp.Result)
+				}
+				require.Contains(t, say(as(p, "notes:read", "notes:write")), test.name)
+				require.NotContains(t, strings.ReplaceAll(say(as(p, "other")), "cacheScope", ""), test.name)
+				require.NotContains(t, say(p.t.Context()), test.name, "nobody is authenticated")
+			}
+		})
+	}
+	t.Run("the same answer as for what is not there", func(t *testing.T) {
+		p := modern(t, srv)
+		hidden := p.fails("tools/call", `{"name":"closed"}`)
+		require.EqualError(t, hidden, `unknown tool "closed" (code -32602)`)
+	})
+	t.Run("no hint at what may not be seen", func(t *testing.T) {
+		require.EqualError(t, modern(t, srv).fails("tools/call", `{"name":"closd"}`), `unknown tool "closd" (code -32602)`)
+		require.EqualError(t, modern(t, srv).fails("tools/call", `{"name":"opn"}`), `unknown tool "opn"; did you mean "open"? (code -32602)`)
+	})
+	t.Run("lists that not everybody sees alike are private", func(t *testing.T) {
+		require.Equal(t, `"private"`, member(t, modern(t, srv).result("tools/list", "{}"), "cacheScope"))
+	})
+	t.Run("subscriptions", func(t *testing.T) {
+		p := legacy(t, srv, protocol.V20251125)
+		require.Equal(t, protocol.CodeResourceNotFound, p.fails("resources/subscribe", `{"uri":"doc://one"}`).Code)
+	})
+}
+
+func TestListenersHearOfWhatTheyAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, &Library{})
+		p := modern(t, srv)
+		ctx, cancel := context.WithCancel(t.Context())
+		answered := make(chan *jsonrpc.Response)
+		go func() {
+			answered <- p.rpc(ctx, `{"jsonrpc":"2.0","id":"sub","method":"subscriptions/listen","params":`+
+				withMeta(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["library://rules","library://none"]}}`)+`}`)
+		}()
+		synctest.Wait()
+		const id = `"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}`
+		require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["library://rules"]},` + id + `}}`}, p.take(), "the acknowledgement names what is honoured")
+
+		require.NoError(t, srv.Add(mcpkit.NewTool("new", func() string { return "" }), mcpkit.NewPrompt("new", func() string { return "" })))
+		synctest.Wait()
+		require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{` + id + `}}`}, p.take(), "it did not ask for prompts")
+
+		srv.ResourceUpdated("library://rules")
+		srv.ResourceUpdated("book://978")
+		synctest.Wait()
+		require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"library://rules",` + id + `}}`}, p.take())
+
+		cancel()
+		require.JSONEq(t, `{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"sub","io.modelcontextprotocol/serverInfo":{"name":"library","version":"1.0.0"}}}`, string((<-answered).Result))
+		srv.ResourceUpdated("library://rules")
+		synctest.Wait()
+		require.Empty(t, p.take(), "nothing follows the end")
+	})
+}
+
+func TestLegacySessionsHearOfChanges(t *testing.T) {
+	srv := newServer(t, &Library{})
+	p := legacy(t, srv, protocol.V20250618)
+	require.NoError(t, srv.Add(mcpkit.NewTool("new", func() string { return "" })))
+	require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}`}, p.take())
+	srv.ResourceUpdated("library://rules")
+	require.Empty(t, p.take(), "not subscribed")
+	p.result("resources/subscribe", `{"uri":"library://rules"}`)
+	srv.ResourceUpdated("library://rules")
+	require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"library://rules"}}`}, p.take())
+	srv.SessionEnded(p.session)
+	require.True(t, srv.RemoveTools("new"))
+	require.Empty(t, p.take(), "the session is over")
+}
+
+func TestListenNeedsAFilter(t *testing.T) {
+	srv := newServer(t, &Library{})
+	require.EqualError(t, modern(t, srv).fails("subscriptions/listen", `{}`), "subscriptions/listen needs notifications, an object (code -32602)")
+	uris := strings.Repeat(`"a:b",`, 1000) + `"a:b"`
+	require.EqualError(t, modern(t, srv).fails("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[`+uris+`]}}`),
+		"resourceSubscriptions names 1001 URIs; at most 1000 are allowed (code -32602)")
+}
+
+func TestMiddlewareRunsOnceForEveryMethodOfBothEras(t *testing.T) {
+	srv := newServer(t, &Library{})
+	var seen []string
+	trace := func(name string) mcpkit.Middleware {
+		return func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+				seen = append(seen, name+" "+call.Method())
+				return next(ctx, call)
+			}
+		}
+	}
+	srv.Use(trace("outer"), trace("inner"))
+	for era, methods := range map[string][]string{
+		"modern": {"server/discover", "tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read"},
+		"legacy": {"ping", "tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"},
+	} {
+		p := modern(t, srv)
+		if era == "legacy" {
+			p = legacy(t, srv, protocol.V20251125)
+		}
+		for _, method := range methods {
+			seen = nil
+			p.rpc(t.Context(), p.request(method, `{"name":"find","uri":"library://rules","level":"info"}`))
+			require.Equal(t, []string{"outer " + method, "inner " + method}, seen, era)
+		}
+	}
+	t.Run("also for what is not there, and for tools added later", func(t *testing.T) {
+		for _, name := range []string{"nothing", "later"} {
+			seen = nil
+			_ = srv.Add(mcpkit.NewTool("later", func() string { return "" }))
+			modern(t, srv).rpc(t.Context(), modern(t, srv).request("tools/call", fmt.Sprintf(`{"name":%q}`, name)))
+			require.Equal(t, []string{"outer tools/call", "inner tools/call"}, seen)
+		}
+	})
+}
+
+func TestAPanicOfMiddlewareEndsTheCallOnly(t *testing.T) {
+	srv := newServer(t, &Library{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			if call.Name() == "count" {
+				panic("boom")
+			}
+			return next(ctx, call)
+		}
+	})
+	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"count","arguments":{"upto":1}}`), "internal error (ref ")
+	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"find","arguments":{"title":"Emma"}}`), "Emma")
+}
+
+type slow struct {
+	_ struct {
+		Quick mcpkit.Tool `timeout:"1s"`
+		Never mcpkit.Tool `timeout:"0"`
+	}
+}
+
+func (slow) Default(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+func (slow) Quick(ctx context.Context) error   { <-ctx.Done(); return fmt.Errorf("query: %w", ctx.Err()) }
+func (slow) Never(ctx context.Context) (bool, error) {
+	_, has := ctx.Deadline()
+	return has, nil
+}
+
+func TestCallsAreBoundedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, &slow{})
+		for tool, want := range map[string]time.Duration{"default": 30 * time.Second, "quick": time.Second} {
+			start := time.Now()
+			result := modern(t, srv).result("tools/call", fmt.Sprintf(`{"name":%q}`, tool))
+			require.Equal(t, want, time.Since(start))
+			require.Contains(t, result, fmt.Sprintf("timed out after %s", want))
+			require.Equal(t, "true", member(t, result, "isError"))
+		}
+		require.Equal(t, "false", member(t, modern(t, srv).result("tools/call", `{"name":"never"}`), "structuredContent"))
+	})
+}
+
+func TestMirroredHeaders(t *testing.T) {
+	srv := newServer(t, &Library{})
+	require.NoError(t, srv.Add(mcpkit.NewTool("where", func(in struct {
+		Region string `json:"region,omitempty" header:"Region"`
+		Level  int    `json:"level,omitempty" header:"Level"`
+	}) string {
+		return in.Region
+	})))
+	call := `{"name":"where","arguments":{"region":"é","level":42}}`
+	for _, test := range []struct {
+		name   string
+		method string
+		params string
+		header map[string]string
+		want   string // the error; "" when there is none
+	}{
+		{"all right", "tools/call", call, map[string]string{"Mcp-Method": "tools/call", "Mcp-Name": "where", "Mcp-Param-Region": "=?base64?w6k=?=", "Mcp-Param-Level": "42.0"}, ""},
+		{"blanks around do not count", "tools/call", call, map[string]string{"Mcp-Method": " tools/call ", "Mcp-Name": "  where ", "Mcp-Param-Region": "=?base64?w6k=?=", "Mcp-Param-Level": "42"}, ""},
+		{"nothing to mirror", "tools/call", `{"name":"where"}`, map[string]string{"Mcp-Method": "tools/call", "Mcp-Name": "where"}, ""},
+		{"no method", "tools/list", "{}", nil, `the header Mcp-Method is missing; it has to say "tools/list", as the body does (code -32020)`},
+		{"method in capitals", "tools/list", "{}", map[string]string{"Mcp-Method": "TOOLS/LIST"}, `the header Mcp-Method says "TOOLS/LIST" but the body says "tools/list" (code -32020)`},
+		{"no name", "tools/call", call, map[string]string{"Mcp-Method": "tools/call"}, `the header Mcp-Name is missing; it has to say "where", as the body does (code -32020)`},
+		{"another name", "tools/call", call, map[string]string{"Mcp-Method": "tools/call", "Mcp-Name": "find"}, `the header Mcp-Name says "find" but the body says "where" (code -32020)`},
+		{"the name of an unknown tool", "tools/call", `{"name":"x"}`, map[string]string{"Mcp-Method": "tools/call", "Mcp-Name": "y"}, `the header Mcp-Name says "y" but the body says "x" (code -32020)`},
+		{"no parameter", "tools/call", call, map[string]string{"Mcp-Method": "tools/call", "Mcp-Name": "where", "Mcp-Param-Level": "42"}, `the header Mcp-Param-Region is missing; it mirrors argument "region" (code -32020)`},
+		{"another number", "tools/call", call, map[string]string{"Mcp-Method": "tools/call", "Mcp-Name": "where", "Mcp-Param-Region": "=?base64?w6k=?=", "Mcp-Param-Level": "43"}, `the header Mcp-Param-Level says "43", which is not argument "level" (code -32020)`},
+		{"another revision", "tools/list", "{}", map[string]string{"Mcp-Method": "tools/list", "Mcp-Protocol-Version": "2027-01-01"}, `the header MCP-Protocol-Version says "2027-01-01" but params._meta says "2026-07-28" (code -32020)`},
+		{"no revision", "tools/list", "{}", map[string]string{"Mcp-Method": "tools/list", "Mcp-Protocol-Version": ""}, `the header MCP-Protocol-Version is missing; send "2026-07-28" as in params._meta (code -32020)`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := http.Header{}
+			h.Set("Mcp-Protocol-Version", "2026-07-28")
+			for k, v := range test.header {
+				h.Set(k, v)
+			}
+			p := modern(t, srv)
+			p.header = transport.Header(h)
+			resp := p.rpc(t.Context(), p.request(test.method, test.params))
+			if test.want == "" {
+				require.Nil(t, resp.Error)
+				return
+			}
+			require.EqualError(t, resp.Error, test.want)
+			require.Equal(t, http.StatusBadRequest, resp.HTTPStatus)
+		})
+	}
+	t.Run("two lines of one header", func(t *testing.T) {
+		p := modern(t, srv)
+		p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"where", "find"}}
+		require.Equal(t, protocol.CodeHeaderMismatch, p.fails("tools/call", `{"name":"where"}`).Code)
+	})
+}
+
+func TestStatusOfErrorsOverHTTP(t *testing.T) {
+	srv := newServer(t, &Library{})
+	for _, test := range []struct {
+		method, params string
+		status         int
+	}{
+		{"no/such", withMeta("{}"), 404},
+		{"ping", withMeta("{}"), 404},
+		{"tools/list", "{}", 400},
+		{"tools/call", withMeta(`{"name":"none"}`), 0},
+	} {
+		p := modern(t, srv)
+		p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {test.method}, "Mcp-Name": {"none"}}
+		resp := p.rpc(t.Context(), fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, test.method, test.params))
+		require.NotNil(t, resp.Error)
+		require.Equal(t, test.status, resp.HTTPStatus, test.method)
+	}
+	p := legacy(t, srv, protocol.V20251125)
+	p.header = transport.Header{}
+	require.Zero(t, p.rpc(t.Context(), p.request("no/such", "{}")).HTTPStatus, "legacy errors travel with 200")
+}
+
+func TestHandlersOfTheProgramsOwnMethods(t *testing.T) {
+	type params struct {
+		N int `json:"n"`
+	}
+	type double struct {
+		N int `json:"n"`
+	}
+	srv := newServer(t, nil)
+	require.NoError(t, mcpkit.Handle(srv, "example.com/double", func(ctx context.Context, p params) (double, error) {
+		if p.N < 0 {
+			return double{}, mcpkit.Errorf("n is negative")
+		}
+		return double{2 * p.N}, nil
+	}))
+	require.Equal(t, "4", member(t, modern(t, srv).result("example.com/double", `{"n":2}`), "n"))
+	require.Equal(t, `{"n":4}`, legacy(t, srv, protocol.V20250326).result("example.com/double", `{"n":2}`))
+	require.EqualError(t, modern(t, srv).fails("example.com/double", `{"n":"x"}`), "the params of example.com/double do not fit: wrong type or value at /n (code -32602)")
+	require.EqualError(t, modern(t, srv).fails("example.com/double", `{"n":-1}`), "n is negative (code -32603)")
+
+	noop := func(context.Context, params) (double, error) { return double{}, nil }
+	require.EqualError(t, mcpkit.Handle(srv, "example.com/double", noop), `mcpkit: Handle("example.com/double"): the method is registered already`)
+	require.EqualError(t, mcpkit.Handle(srv, "tools/list", noop), `mcpkit: Handle("tools/list"): the method is the protocol's own`)
+	require.EqualError(t, mcpkit.Handle(srv, "", noop), `mcpkit: Handle(""): not a name for a method; write for example "example.com/reindex"`)
+}
+
+func TestCompletion(t *testing.T) {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewPrompt("p", func(in struct {
+		Tone string `json:"tone" validate:"oneof=dry warm wry"`
+	}) string {
+		return ""
+	})))
+	complete := func(params string) string {
+		return member(t, modern(t, srv).result("completion/complete", params), "completion")
+	}
+	require.Equal(t, `{"values":["warm","wry"]}`, complete(`{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"tone","value":"W"}}`))
+	require.Equal(t, `{"values":[]}`, complete(`{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"other","value":""}}`))
+	for params, want := range map[string]string{
+		`{"ref":{"type":"ref/prompt","name":"q"},"argument":{"name":"tone","value":""}}`:    `unknown prompt "q" (code -32602)`,
+		`{"ref":{"type":"ref/resource","uri":"a:b"},"argument":{"name":"tone","value":""}}`: `unknown resource "a:b" (code -32602)`,
+		`{"ref":{"type":"ref/tool","name":"p"},"argument":{"name":"tone","value":""}}`:      `unknown reference type "ref/tool"; known are ref/prompt and ref/resource (code -32602)`,
+	} {
+		require.EqualError(t, modern(t, srv).fails("completion/complete", params), want)
+	}
+}
+
+type many struct {
+	_ struct {
+		Page mcpkit.Resource `uri:"page://{n}" complete:"n=Numbers"`
+	}
+}
+
+func (many) Page(n int) string { return fmt.Sprint(n) }
+func (many) Numbers(_ context.Context, prefix string, others map[string]string) ([]string, error) {
+	if prefix == "x" {
+		return nil, errors.New("hunter2")
+	}
+	values := make([]string, 250)
+	for i := range values {
+		values[i] = fmt.Sprint(others["from"], i)
+	}
+	return values, nil
+}
+
+func TestCompletionOfMany(t *testing.T) {
+	srv := newServer(t, &many{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	got := modern(t, srv).result("completion/complete", `{"ref":{"type":"ref/resource","uri":"page://{n}"},"argument":{"name":"n","value":""},"context":{"arguments":{"from":"1"}}}`)
+	require.Equal(t, "250", member(t, got, "completion", "total"))
+	require.Equal(t, "true", member(t, got, "completion", "hasMore"))
+	require.Equal(t, 99, strings.Count(member(t, got, "completion", "values"), ","))
+	require.Contains(t, got, `["10","11"`)
+	require.NotContains(t, modern(t, srv).fails("completion/complete", `{"ref":{"type":"ref/resource","uri":"page://{n}"},"argument":{"name":"n","value":"x"}}`).Message, "hunter2")
+}
+
+type lives struct {
+	started, closed int
+	fail            error
+}
+
+func (l *lives) Start(context.Context) error { l.started++; return l.fail }
+func (l *lives) Close() error                { l.closed++; return nil }
+func (l *lives) Tool() string                { return "" }
+
+func TestServicesStartBeforeTheFirstCallAndCloseAfterTheLast(t *testing.T) {
+	l := &lives{}
+	srv := newServer(t, l)
+	require.Zero(t, l.started, "New starts nothing")
+	modern(t, srv).result("tools/list", "{}")
+	modern(t, srv).result("tools/call", `{"name":"tool"}`)
+	require.Equal(t, 1, l.started)
+	require.NoError(t, srv.Close())
+	require.NoError(t, srv.Close())
+	require.Equal(t, 1, l.closed)
+
+	broken := &lives{fail: errors.New("hunter2")}
+	srv = newServer(t, broken, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.EqualError(t, srv.Start(t.Context()), "mcpkit: *mcpkit_test.lives does not start: hunter2")
+	require.EqualError(t, modern(t, srv).fails("tools/list", "{}"), "the server did not start (code -32603)")
+	require.NoError(t, srv.Close())
+	require.Zero(t, broken.closed, "what did not start is not closed")
+}
+
+type tenant string
+
+func (tenant) Name() string { return "" }
+
+type injected struct{}
+
+func (injected) All(ctx context.Context, t tenant, call *mcpkit.Call, log *slog.Logger, h http.Header, p *oauth.Principal, in where) string {
+	return fmt.Sprintln(t, call.Name(), log != nil, h.Get("X-A"), p.Subject, in.City, mcpkit.CallFrom(ctx) == call)
+}
+
+func TestParametersByType(t *testing.T) {
+	var cleaned []tenant
+	srv := newServer(t, &injected{}, mcpkit.Provide(func(ctx context.Context) (tenant, error) {
+		return tenant(mcpkit.CallFrom(ctx).Header("X-Tenant")), nil
+	}, func(t tenant) { cleaned = append(cleaned, t) }))
+	p := modern(t, srv)
+	p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"all"}, "X-A": {"a"}, "X-Tenant": {"acme"}}
+	resp := p.rpc(as(p), p.request("tools/call", `{"name":"all","arguments":{"city":"Rome"}}`))
+	require.Nil(t, resp.Error)
+	require.Equal(t, `[{"type":"text","text":"acme all true a ann Rome true\n"}]`, member(t, string(resp.Result), "content"))
+	require.Equal(t, []tenant{"acme"}, cleaned)
+	require.NotContains(t, modern(t, srv).result("tools/list", "{}"), "tenant", "what is injected shows in no schema")
+}
+
+func TestRawToolsAreHeldToTheirSchemas(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	output := ""
+	require.NoError(t, srv.Add(mcpkit.NewTool("raw", func(_ context.Context, call *mcpkit.Call) (any, error) {
+		return map[string]string{"out": output}, nil
+	}).Input(`{"type":"object","properties":{"n":{"type":"integer","minimum":3}},"required":["n"]}`).
+		Output(`{"type":"object","properties":{"out":{"minLength":1}}}`)))
+	result := modern(t, srv).result("tools/call", `{"name":"raw","arguments":{"n":1}}`)
+	require.Equal(t, "true", member(t, result, "isError"))
+	require.Contains(t, result, `/n: got 1, want what the schema says: minimum: got 1, want 3`)
+	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"raw","arguments":{"n":3}}`), "internal error", "the output does not fit its schema")
+	output = "x"
+	require.Equal(t, `{"out":"x"}`, member(t, modern(t, srv).result("tools/call", `{"name":"raw","arguments":{"n":3}}`), "structuredContent"))
+}
+
+func TestBuildersAreCheckedWhenAdded(t *testing.T) {
+	raw := func(context.Context, *mcpkit.Call) (any, error) { return nil, nil }
+	for _, test := range []struct {
+		item mcpkit.Item
+		want string
+	}{
+		{mcpkit.NewTool("a b", raw), `name "a b" holds ' '`},
+		{mcpkit.NewTool("a", nil), "needs a function, not <nil>"},
+		{mcpkit.NewTool("a", 5), "needs a function, not int"},
+		{mcpkit.NewTool("a", raw).Hints("readnly"), `unknown hint "readnly"; did you mean "readonly"?`},
+		{mcpkit.NewTool("a", raw).Input(`{"type":"string"}`), `input: the schema of arguments has "type": "object" at its root`},
+		{mcpkit.NewTool("a", raw).Input(`{"type":`), "input: the schema is no valid JSON"},
+		{mcpkit.NewTool("a", raw).Input(`{"type":"object","properties":{"x":{"$ref":"http://127.0.0.1:1/x"}}}`), `leads out of the schema`},
+		{mcpkit.NewTool("a", raw).Input(`{"type":"object","properties":{"x":{"type":"number","x-mcp-header":"X"}}}`), `x-mcp-header: property "x" is of type "number"; only string, integer and boolean can be mirrored`},
+		{mcpkit.NewTool("a", func(s string) string { return s }).Input(`{"type":"object"}`), "with a schema of its own a tool is func(context.Context, *mcpkit.Call) (any, error), not func(string) string"},
+		{mcpkit.NewResource("nothing", "n", func() string { return "" }), `"nothing" is no absolute URI`},
+	} {
+		srv := newServer(t, nil)
+		err := srv.Add(mcpkit.NewTool("fine", func() string { return "" }), test.item)
+		require.Error(t, err)
+		require.Contains(t, err.Error(), test.want)
+		require.Contains(t, err.Error(), "server_test.go:", "the error says where it was built")
+		require.Equal(t, jsonrpc.CodeMethodNotFound, modern(t, srv).fails("tools/list", "{}").Code, "nothing is registered")
+	}
+}
+
+func TestRawPromptsAndResources(t *testing.T) {
+	srv := newServer(t, nil)
+	echo := func(_ context.Context, call *mcpkit.Call) (any, error) { return call.Name() + " " + call.Var("x"), nil }
+	require.NoError(t, srv.AddPrompt(protocol.Prompt{Name: "p", Arguments: []protocol.PromptArgument{{Name: "x", Required: new(true)}}}, echo))
+	require.NoError(t, srv.AddResource(protocol.Resource{URI: "r://1", Name: "r"}, echo))
+	require.NoError(t, srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "t://{x}", Name: "t"}, echo))
+	require.Contains(t, modern(t, srv).result("prompts/get", `{"name":"p","arguments":{"x":"1"}}`), `"p 1"`)
+	require.EqualError(t, modern(t, srv).fails("prompts/get", `{"name":"p"}`), `prompt "p" needs the argument "x" (code -32602)`)
+	require.Contains(t, modern(t, srv).result("resources/read", `{"uri":"r://1"}`), `"r://1 "`)
+	require.Contains(t, modern(t, srv).result("resources/read", `{"uri":"t://z"}`), `"t://z z"`)
+	require.ErrorContains(t, srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "t://none", Name: "t"}, echo), "the template has no variables; use AddResource")
+	require.True(t, srv.RemoveResources("r://1", "t://{x}"))
+	require.False(t, srv.RemoveResources("r://1"))
+	require.True(t, srv.RemovePrompts("p"))
+}
