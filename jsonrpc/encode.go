@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -104,7 +105,7 @@ func AppendRequest(dst []byte, r *Request) []byte {
 // Result and Error.Data are copied as they are: they must be valid JSON. They may hold line
 // breaks; what frames messages by lines must replace these.
 func AppendResponse(dst []byte, r *Response) []byte {
-	dst = appendHead(dst, r)
+	dst = appendHead(slices.Grow(dst, len(r.ID.raw)+len(r.Result)+len(`{"jsonrpc":"2.0","id":null,"result":{}}`)), r)
 	switch {
 	case r.Error != nil:
 		dst = appendError(dst, r.Error)

@@ -1,0 +1,180 @@
+package inmem_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/inmem"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// handler answers by method; it counts the sessions that ended.
+type handler struct{ ended int }
+
+func (h *handler) SessionEnded(*transport.Session) { h.ended++ }
+
+func (h *handler) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	switch req.Method {
+	case "initialize":
+		peer.Session().SetVersion("2025-11-25")
+	case "block":
+		<-ctx.Done()
+	case "nothing":
+		return nil
+	case "fail":
+		return &jsonrpc.Response{Error: jsonrpc.Errorf(-32000, "no")}
+	case "echo":
+		return &jsonrpc.Response{Result: req.Params}
+	case "stream":
+		return &jsonrpc.Response{Stream: func(w io.Writer) error {
+			_, err := io.WriteString(w, `[1]`)
+			return err
+		}}
+	case "broken stream":
+		return &jsonrpc.Response{Stream: func(io.Writer) error { return errors.New("no more") }}
+	case "note", "progress":
+		n, _ := jsonrpc.NewNotification("heard", map[string]string{"method": req.Method})
+		_ = peer.Notify(ctx, n)
+	case "ask":
+		q, _ := jsonrpc.NewRequest(jsonrpc.ID{}, "roots/list", nil)
+		resp, err := peer.Call(ctx, q)
+		if err != nil {
+			return &jsonrpc.Response{Error: jsonrpc.Errorf(-32000, "%v", err)}
+		}
+		return resp
+	}
+	return &jsonrpc.Response{}
+}
+
+func TestRawIsWhatAWireWouldCarry(t *testing.T) {
+	h := &handler{}
+	conn := inmem.Connect(t.Context(), h)
+	for _, test := range []struct{ message, want string }{
+		{`{"jsonrpc":"2.0","id":1,"method":"ask"}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"transport: this peer takes no requests from the server"}}`},
+		{`{"jsonrpc":"2.0","id":1,"method":"initialize"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`},
+		{`{"jsonrpc":"2.0","id":"a","method":"echo","params":{"x":1}}`, `{"jsonrpc":"2.0","id":"a","result":{"x":1}}`},
+		{`{"jsonrpc":"2.0","id":2,"method":"fail"}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"no"}}`},
+		{`{"jsonrpc":"2.0","id":2,"method":"stream"}`, `{"jsonrpc":"2.0","id":2,"result":[1]}`},
+		{`{"jsonrpc":"2.0","id":2,"method":"nothing"}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"internal error"}}`},
+		{`{"jsonrpc":"2.0","id":2,"method":"ask"}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"method not found: roots/list"}}`},
+		{`{"jsonrpc":"2.0","method":"note"}`, ``},
+		{`{"jsonrpc":"2.0","id":2,"result":{}}`, ``},
+		{`{"jsonrpc":"2.0","id":2}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"invalid message: it has no method"}}`},
+		{`{`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON at byte 1: unexpected end"}}`},
+	} {
+		t.Run(test.message, func(t *testing.T) {
+			require.Equal(t, test.want, string(conn.Raw(t.Context(), []byte(test.message))))
+		})
+	}
+	require.NoError(t, conn.Close())
+}
+
+func TestCallsHaveParamsAndResults(t *testing.T) {
+	conn := inmem.Connect(t.Context(), &handler{})
+	defer conn.Close()
+	resp, err := conn.Call(t.Context(), "echo", map[string]int{"a": 1})
+	require.NoError(t, err)
+	require.Equal(t, `{"a":1}`, string(resp.Result))
+	require.True(t, resp.ID.IsValid())
+
+	_, err = conn.Call(t.Context(), "echo", []int{1})
+	require.EqualError(t, err, `jsonrpc: params of "echo" must be a JSON object; []int encodes as something else`)
+	require.EqualError(t, conn.Notify(t.Context(), "echo", []int{1}), `jsonrpc: params of "echo" must be a JSON object; []int encodes as something else`)
+	_, err = conn.Call(t.Context(), "broken stream", nil)
+	require.EqualError(t, err, "no more")
+}
+
+func TestTheServerReachesTheClient(t *testing.T) {
+	conn := inmem.Connect(t.Context(), &handler{})
+	defer conn.Close()
+	var heard []string
+	conn.OnNotification(func(n *jsonrpc.Request) { heard = append(heard, string(jsonrpc.AppendRequest(nil, n))) })
+	_, err := conn.Call(t.Context(), "progress", nil)
+	require.NoError(t, err)
+	require.NoError(t, conn.Notify(t.Context(), "note", nil))
+	require.NoError(t, conn.Session().Notify(t.Context(), &jsonrpc.Request{Method: "changed"}))
+	require.Equal(t, []string{
+		`{"jsonrpc":"2.0","method":"heard","params":{"method":"progress"}}`,
+		`{"jsonrpc":"2.0","method":"heard","params":{"method":"note"}}`,
+		`{"jsonrpc":"2.0","method":"changed"}`,
+	}, heard)
+
+	conn.OnRequest(func(_ context.Context, req *jsonrpc.Request) *jsonrpc.Response {
+		require.True(t, req.ID.IsValid())
+		return &jsonrpc.Response{Result: []byte(`{"roots":[]}`)}
+	})
+	_, err = conn.Call(t.Context(), "initialize", nil)
+	require.NoError(t, err)
+	resp, err := conn.Call(t.Context(), "ask", nil)
+	require.NoError(t, err)
+	require.Equal(t, `{"roots":[]}`, string(resp.Result))
+}
+
+func TestCallsEnd(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		end  func(conn *inmem.Conn, stop context.CancelFunc, cancel context.CancelFunc)
+		err  error
+	}{
+		{"with their context", func(_ *inmem.Conn, _, cancel context.CancelFunc) { cancel() }, context.Canceled},
+		{"with the connection's context", func(_ *inmem.Conn, stop, _ context.CancelFunc) { stop() }, transport.ErrClosed},
+		{"with the connection", func(conn *inmem.Conn, _, _ context.CancelFunc) { conn.Close() }, transport.ErrClosed},
+		{"with a notification", func(conn *inmem.Conn, _, _ context.CancelFunc) {
+			_ = conn.Notify(context.Background(), "notifications/cancelled", map[string]int{"requestId": 1})
+		}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &handler{}
+				whole, stop := context.WithCancel(t.Context())
+				one, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				defer stop()
+				conn := inmem.Connect(whole, h)
+				ended := make(chan error, 1)
+				go func() {
+					_, err := conn.Call(one, "block", nil)
+					ended <- err
+				}()
+				synctest.Wait()
+				test.end(conn, stop, cancel)
+				if test.err == nil {
+					require.EqualError(t, <-ended, "transport/inmem: the call was cancelled")
+				} else {
+					require.ErrorIs(t, <-ended, test.err)
+				}
+				require.NoError(t, conn.Close())
+				require.NoError(t, conn.Close())
+				require.Equal(t, 1, h.ended)
+				_, err := conn.Call(t.Context(), "echo", nil)
+				require.ErrorIs(t, err, transport.ErrClosed)
+				require.ErrorIs(t, conn.Notify(t.Context(), "echo", nil), transport.ErrClosed)
+			})
+		})
+	}
+}
+
+func TestASessionNobodySawDoesNotEnd(t *testing.T) {
+	h := &handler{}
+	require.NoError(t, inmem.Connect(t.Context(), h).Close())
+	require.Zero(t, h.ended)
+}
+
+func BenchmarkCall(b *testing.B) {
+	conn := inmem.Connect(b.Context(), &handler{})
+	defer conn.Close()
+	message := []byte(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":1}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		conn.Raw(b.Context(), message)
+	}
+}
