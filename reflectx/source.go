@@ -37,12 +37,17 @@ func SourceWords() *Source {
 	s := &Source{dirs: map[string]*sourceDir{}, places: newPlaces()}
 	s.open = func(pkgPath string) *sourceDir {
 		if dir := s.places.find(pkgPath); dir != "" {
-			return newSourceDir(os.DirFS(dir), ".")
+			d, _ := onDisk.LoadOrStore(dir, newSourceDir(os.DirFS(dir), "."))
+			return d.(*sourceDir)
 		}
 		return nil
 	}
 	return s
 }
+
+// onDisk has a *sourceDir by directory: what a program was built from does not change while it runs, so that each
+// directory is read once, however many Sources there are.
+var onDisk sync.Map
 
 // EmbeddedWords are the words of source files that the program carries: fsys is the embed.FS of a //go:embed *.go in
 // the package pkgPath. Directories in it are the packages below. "" stands for the program's own package main.
@@ -126,10 +131,10 @@ func (s *Source) Enum(t reflect.Type) (values []EnumValue) {
 	}
 	s.with(t, func(p *sourcePackage, st *sourceType) {
 		if !st.local {
-			values = p.enum(t)
+			values = p.enum(baseName(t.Name()))
 		}
 	})
-	return values
+	return writeEnum(t, values)
 }
 
 // Position returns where the type t is declared, "" and 0 where the source is not found. For embedded files the

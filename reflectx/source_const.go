@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/token"
-	"reflect"
 	"strconv"
 )
 
@@ -67,16 +66,16 @@ func (p *sourcePackage) constsOf(name string) []*sourceConst {
 	return all
 }
 
-// enum returns the constants of the named type t. Where the value of one cannot be told, there are none, since a
-// list that lacks one would be wrong.
-func (p *sourcePackage) enum(t reflect.Type) []EnumValue {
+// enum returns the constants of the package-level type, with Go literals for JSON. Where the value of one cannot be
+// told, there are none, since a list that lacks one would be wrong.
+func (p *sourcePackage) enum(name string) []EnumValue {
 	var values []EnumValue
-	for _, c := range p.constsOf(baseName(t.Name())) {
-		value, ok := enumJSON(t, constLiteral(p.eval(c.value, c.iota, 0)))
-		if !ok {
+	for _, c := range p.constsOf(name) {
+		literal := constLiteral(p.value(c, 0))
+		if literal == "" {
 			return nil
 		}
-		values = append(values, EnumValue{JSON: value, Text: p.plain(c.doc)})
+		values = append(values, EnumValue{JSON: literal, Text: p.plain(c.doc)})
 	}
 	return values
 }
@@ -134,6 +133,39 @@ func isComparison(op token.Token) bool {
 	return false
 }
 
+// value evaluates a constant.
+func (p *sourcePackage) value(c *sourceConst, depth int) constant.Value {
+	v := p.eval(c.value, c.iota, depth)
+	if c.typ == nil {
+		return v
+	}
+	id, ok := c.typ.(*ast.Ident)
+	if !ok {
+		return constant.MakeUnknown()
+	}
+	return p.convert(v, id.Name)
+}
+
+// convert gives v the type of the name: the same number divides differently as an integer and not.
+func (p *sourcePackage) convert(v constant.Value, name string) constant.Value {
+	for range 8 {
+		declared := p.types[name]
+		if len(declared) == 0 || declared[0].local {
+			break
+		}
+		name = declared[0].base
+	}
+	switch {
+	case name == "string" && v.Kind() == constant.String, name == "bool" && v.Kind() == constant.Bool:
+		return v
+	case name == "float32" || name == "float64":
+		return constant.ToFloat(v)
+	case integerTypes[name]:
+		return constant.ToInt(v)
+	}
+	return constant.MakeUnknown()
+}
+
 // eval evaluates literals, iota, constants of the package, conversions and operators. The rest is unknown.
 func (p *sourcePackage) eval(x ast.Expr, iota, depth int) (v constant.Value) {
 	unknown := constant.MakeUnknown()
@@ -162,9 +194,7 @@ func (p *sourcePackage) eval(x ast.Expr, iota, depth int) (v constant.Value) {
 		if id.Name == "len" && v.Kind() == constant.String {
 			return constant.MakeInt64(int64(len(constant.StringVal(v))))
 		}
-		if len(p.types[id.Name]) > 0 || (basicTypes[id.Name] && (id.Name == "string") == (v.Kind() == constant.String)) {
-			return v
-		}
+		return p.convert(v, id.Name)
 	case *ast.UnaryExpr:
 		// The complement of an unsigned number depends on its width.
 		if x.Op != token.XOR {
@@ -183,7 +213,7 @@ func (p *sourcePackage) evalIdent(name string, iota, depth int) constant.Value {
 		}
 		c.busy = true
 		defer func() { c.busy = false }()
-		return p.eval(c.value, c.iota, depth+1)
+		return p.value(c, depth+1)
 	}
 	switch name {
 	case "iota":
@@ -195,7 +225,10 @@ func (p *sourcePackage) evalIdent(name string, iota, depth int) constant.Value {
 }
 
 func evalBinary(op token.Token, a, b constant.Value) constant.Value {
+	number := func(v constant.Value) bool { return v.Kind() == constant.Int || v.Kind() == constant.Float }
 	switch {
+	case a.Kind() != b.Kind() && (!number(a) || !number(b)):
+		return constant.MakeUnknown()
 	case op == token.SHL || op == token.SHR:
 		n, ok := constant.Uint64Val(constant.ToInt(b))
 		if !ok || n > 512 {
@@ -210,7 +243,7 @@ func evalBinary(op token.Token, a, b constant.Value) constant.Value {
 	return constant.BinaryOp(a, op, b)
 }
 
-var basicTypes = wordSet("string bool int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune float32 float64")
+var integerTypes = wordSet("int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune")
 
 // constLiteral writes v as the Go literal that enumJSON reads, "" where v is unknown.
 func constLiteral(v constant.Value) string {

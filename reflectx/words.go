@@ -123,15 +123,22 @@ func (ws registeredWords) Enum(t reflect.Type) []EnumValue {
 	for i := 0; ; i++ {
 		entry, ok := words[baseName(t.Name())+"#"+strconv.Itoa(i)]
 		if !ok {
-			return values
+			return writeEnum(t, values)
 		}
 		literal, text := cutLiteral(entry)
-		value, ok := enumJSON(t, literal)
-		if !ok {
+		values = append(values, EnumValue{JSON: literal, Text: text})
+	}
+}
+
+// writeEnum turns the Go literals of the constants of t into their JSON. Where one has none, there are no values.
+func writeEnum(t reflect.Type, values []EnumValue) []EnumValue {
+	for i := range values {
+		var ok bool
+		if values[i].JSON, ok = enumJSON(t, values[i].JSON); !ok {
 			return nil
 		}
-		values = append(values, EnumValue{JSON: value, Text: text})
 	}
+	return values
 }
 
 // cutLiteral divides the text of a constant into its value and its words.

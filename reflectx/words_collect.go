@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"io/fs"
 	"strconv"
+	"strings"
 )
 
 // CollectWords reads the Go files of the directory that fsys is, without test files, and returns the words of the
@@ -29,7 +30,9 @@ func CollectWords(fsys fs.FS, pkgName string) map[string]string {
 			for field, c := range p.fieldsOf(st) {
 				put(name+"."+field, c)
 			}
-			p.collectEnum(words, name)
+			for i, value := range p.enum(name) {
+				words[name+"#"+strconv.Itoa(i)] = strings.TrimSpace(value.JSON + " " + value.Text)
+			}
 		}
 	}
 	for key, c := range p.methods {
@@ -48,21 +51,4 @@ func (p *sourcePackage) fieldsOf(st *sourceType) map[string]*ast.CommentGroup {
 		st = next[0]
 	}
 	return st.fields
-}
-
-// collectEnum writes the constants of the type, none where the value of one is unknown.
-func (p *sourcePackage) collectEnum(words map[string]string, name string) {
-	consts := p.constsOf(name)
-	entries := make([]string, len(consts))
-	for i, c := range consts {
-		if entries[i] = constLiteral(p.eval(c.value, c.iota, 0)); entries[i] == "" {
-			return
-		}
-		if text := p.plain(c.doc); text != "" {
-			entries[i] += " " + text
-		}
-	}
-	for i, entry := range entries {
-		words[name+"#"+strconv.Itoa(i)] = entry
-	}
 }
