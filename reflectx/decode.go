@@ -119,7 +119,7 @@ func (d *decoder) mend(n *node, i int, v reflect.Value) int {
 	}
 	outer, known, more := d.b, len(d.violations), d.more
 	d.b, d.repair = inner, false
-	n.read(d, n, 0, v)
+	n.readValue(d, n, 0, v)
 	d.b, d.repair = outer, true
 	if len(d.violations) == known && d.more == more {
 		d.in.repairs.Add(1)
@@ -298,6 +298,8 @@ func (d *decoder) absent(o *object, seen *presence, v reflect.Value) {
 			d.pop()
 		case f.Default != nil:
 			d.fill(f, v)
+		case f.inner:
+			d.fillAll(f.node.obj, f.of(v))
 		case d.missing != nil:
 			d.push(f.jsonName)
 			d.missing[d.pointer()] = true
@@ -316,6 +318,18 @@ func (d *decoder) fill(f *field, v reflect.Value) {
 	d.b, d.repair = f.Default, false
 	f.node.read(d, f.node, 0, f.of(v))
 	d.b, d.repair = outer, repair
+}
+
+// fillAll sets the defaults within an object that is not there but has a value in Go all the same.
+func (d *decoder) fillAll(o *object, v reflect.Value) {
+	for _, f := range o.fields {
+		switch {
+		case f.Default != nil:
+			d.fill(f, v)
+		case f.inner:
+			d.fillAll(f.node.obj, f.of(v))
+		}
+	}
 }
 
 // readSlice reads an array into a slice.

@@ -54,6 +54,7 @@ type node struct {
 	shape  shape
 	nullOK bool // null is a value like any other
 	isKey  bool // the name of a map's member
+	own    bool // the type's method JSONSchema says everything
 
 	read      reader // from the pointers on
 	readValue reader // behind the pointers
@@ -122,6 +123,7 @@ type field struct {
 	sf       reflect.StructField
 	rules    []rule // of its own validate tag, before dive
 	mayOmit  bool   // the encoder may leave it out
+	inner    bool   // a struct by value with defaults in it
 }
 
 type direction bool
@@ -180,6 +182,9 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	in.root = c.node(t)
 	c.finish(in.root)
 	in.asks = c.asksAll || c.o.Validate != nil
+	if c.asksAll {
+		c.needsDive(in.root, map[*object]bool{})
+	}
 	c.probeAll(t)
 	if len(c.errs) > 0 {
 		return nil, c.errs
@@ -328,6 +333,7 @@ func (c *compiler) node(t reflect.Type) *node {
 		return n
 	}
 	n.kw = c.keywords(t)
+	n.own = ownSchema(t) != nil
 	n.nullOK = n.shape == shapeAny || n.shape == shapeRaw || n.shape == shapeCustom && n.kw.Type == ""
 	switch n.shape {
 	case shapeSlice, shapeArray:
@@ -424,13 +430,16 @@ func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 	n := f.node
 	if props != nil {
 		items := props.Items
-		own := *props
-		own.Items, own.AdditionalProperties = nil, nil
-		n.kw = &own
-		if items != nil && n.elem != nil {
-			of := *items
-			of.Items, of.AdditionalProperties = nil, nil
-			n.elem.kw = &of
+		if props.Description == "" { // the tags have overwritten what the type says
+			props.Description = n.kw.Description
+		}
+		n.kw = props
+		if items != nil && n.elem != nil && !n.own {
+			props.Items = nil
+			if !n.elem.own {
+				items.Items = nil
+			}
+			n.elem.kw = items
 		}
 	}
 	tag := f.sf.Tag
@@ -447,7 +456,10 @@ func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 	c.rules(f)
 	c.header(f)
 	c.defaultTag(f)
-	o.absent = o.absent || f.Required || f.Default != nil
+	if n.shape == shapeStruct && n.ptrs == 0 {
+		f.inner = slices.ContainsFunc(n.obj.fields, func(f *field) bool { return f.Default != nil || f.inner })
+	}
+	o.absent = o.absent || f.Required || f.Default != nil || f.inner
 }
 
 // finish computes what n needs its whole tree for, once for each object.
@@ -560,7 +572,8 @@ func enumValue(s shape, text string) (any, bool) {
 // oneLine joins the lines of a comment.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// durationText is what time.ParseDuration takes, as the schema says it.
+// durationText is what time.Duration.String writes. time.ParseDuration takes a little more, which would make the
+// pattern in the schema twice as long.
 var durationText = regexp.MustCompile(durationPattern)
 
-const durationPattern = `^[-+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+const durationPattern = `^-?([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$`

@@ -123,12 +123,14 @@ func (c *compiler) rule(f *field, n *node, text string, top bool) {
 		c.errorf("rule %q allows nothing to be given; hide the field with json:\"-\" instead", r.tag)
 	case slices.Contains(presenceTags, r.tag):
 		if !top {
-			c.errorf("rule %q is about whether a member is there, so it cannot stand after dive", r.tag)
+			c.errorf("rule %q is about whether a member is there, so it cannot stand after dive", r.text)
 			return
 		}
 		f.rules = append(f.rules, r)
 	case slices.Contains(crossTags, r.tag):
 		c.cross(f, n, r)
+	case r.tag == "unique":
+		c.unique(n, r) // which sees more than a probe
 	case c.probe(n, r):
 		c.compile(n, r)
 	}
@@ -258,9 +260,6 @@ func (c *compiler) compile(n *node, r rule) {
 		if c.oneof(n, r) {
 			return
 		}
-	case "unique":
-		c.unique(n, r)
-		return
 	}
 	if n.shape == shapeString {
 		if c.affix(n, r) || c.pattern(n, r) {
@@ -653,6 +652,9 @@ func (c *compiler) unique(n *node, r rule) {
 	case elem == nil:
 		c.errorf("rule %q does not fit %s; it is for arrays, slices and maps", r.tag, n.t)
 		return
+	case r.param != "" && (elem.shape != shapeStruct || !elem.has(r.param)):
+		c.errorf("rule %q names a field that the elements of %s have not", r.text, n.t)
+		return
 	case r.param == "" && !elem.t.Comparable():
 		c.errorf("rule %q does not fit %s, whose elements cannot be compared", r.tag, n.t)
 		return
@@ -675,6 +677,12 @@ func (c *compiler) unique(n *node, r rule) {
 	n.values = append(n.values, valueRule{ok: func(ctx context.Context, value reflect.Value) bool {
 		return v.VarCtx(ctx, value.Interface(), text) == nil
 	}})
+}
+
+// has reports whether the struct at n has the Go field.
+func (n *node) has(name string) bool {
+	_, ok := n.t.FieldByName(name)
+	return ok
 }
 
 func distinct(list []string) bool {

@@ -309,39 +309,48 @@ func (d *decoder) ask(v reflect.Value) {
 // judge keeps of what the validator found what no compiled rule has decided already.
 func (d *decoder) judge(e validator.FieldError) {
 	pointer, n, f := d.in.locate(e.StructNamespace())
-	got := ""
-	if b, err := jsonx.Marshal(e.Value()); err == nil {
-		got = shorten(b)
-	}
-	want := "a value that satisfies " + ruleText(e.Tag(), e.Param())
+	text := ruleText(e.Tag(), e.Param())
 	if f != nil {
-		if f.Secret {
-			got = "***"
-		}
-		if own := ownRules(f); own.has(e.Tag()) {
-			switch {
-			case own.compiled(e.Tag()) && e.Tag() != "required":
+		own := ownRules(f)
+		switch {
+		case !own.has(e.Tag()): // a rule about the struct around it
+		case d.missing[pointer]:
+			return
+		case e.Tag() == "required":
+			if text = d.rest(own, e); text == "" {
 				return
-			case d.missing[pointer]:
-				return
-			case e.Tag() == "required":
-				if want = d.rest(own, e); want == "" {
-					return
-				}
 			}
-		}
-		if n != nil && n.want != "" && !strings.HasPrefix(want, n.want) {
-			want = n.want + " that satisfies " + ruleText(e.Tag(), e.Param())
-			if says := crossNotes[e.Tag()]; says != "" {
-				want = n.want + strings.TrimSuffix(strings.ToLower(strings.Replace(fmt.Sprintf(says, quoteParam(f, e.Param())), "Must", " that must", 1)), ".")
-			}
+		case isBuiltin(e.Tag()) && !isCross(e.Tag()):
+			return
 		}
 	}
 	if len(d.violations) >= violationLimit {
 		d.more++
 		return
 	}
-	d.violations = append(d.violations, Violation{Pointer: pointer, Got: got, Want: want})
+	want := "a value"
+	if n != nil && n.want != "" {
+		want = n.want
+	}
+	if says := crossNotes[e.Tag()]; says != "" && f != nil {
+		says = fmt.Sprintf(says, quoteParam(f, e.Param()))
+		want += " that must" + strings.TrimSuffix(strings.TrimPrefix(says, "Must"), ".")
+	} else {
+		want += " that satisfies " + text
+	}
+	d.violations = append(d.violations, Violation{Pointer: pointer, Got: gotOf(f, e.Value()), Want: want})
+}
+
+// gotOf shows a decoded value.
+func gotOf(f *field, value any) string {
+	if f != nil && f.Secret {
+		return "***"
+	}
+	b, err := jsonx.Marshal(value)
+	if err != nil {
+		return "a value"
+	}
+	return shorten(b)
 }
 
 func quoteParam(f *field, param string) string {
@@ -378,19 +387,59 @@ func (t tagRules) has(tag string) bool {
 	return false
 }
 
-func (t tagRules) compiled(tag string) bool {
-	return !isCross(tag) && isBuiltin(tag)
+// rest asks the user's own rules that follow a `required`: the validator stops there at a zero value, which is
+// a value like any other here. It returns the rule that is not satisfied, "" where all are.
+func (d *decoder) rest(own tagRules, e validator.FieldError) string {
+	for _, r := range own {
+		if !isBuiltin(r.tag) && !d.satisfies(e.Value(), r) {
+			return r.text
+		}
+	}
+	return ""
 }
 
-// rest asks the user's own rules that follow a `required`: the validator stops there at a zero value, which is
-// a value like any other here. It returns what is wanted, "" where nothing is wrong.
-func (d *decoder) rest(own tagRules, e validator.FieldError) (want string) {
-	for _, r := range own {
-		if isBuiltin(r.tag) {
-			continue
+// needsDive complains where the validator would not come to a rule that it alone knows: it looks into arrays, slices
+// and maps only where the tag says so.
+func (c *compiler) needsDive(n *node, done map[*object]bool) {
+	c.walk(n, done, func(f *field) {
+		levels, n := 0, f.node
+		for ; n.elem != nil; n = n.elem {
+			levels++
 		}
-		if !d.satisfies(e.Value(), r) {
-			return "a value that satisfies " + r.text
+		if n.obj == nil || levels == 0 {
+			return
+		}
+		for _, r := range ownRules(f) {
+			if r.tag == "dive" {
+				levels--
+			}
+		}
+		if text := n.obj.asks(map[*object]bool{}); text != "" && levels > 0 {
+			c.errorf("the elements have the rule %q, which is asked only where the validate tag says dive; write validate:\"dive\"", text)
+		}
+	})
+}
+
+// asks returns a rule within o that the validator alone knows, "" where there is none.
+func (o *object) asks(done map[*object]bool) string {
+	if done[o] {
+		return ""
+	}
+	done[o] = true
+	for _, f := range o.fields {
+		for _, r := range ownRules(f) {
+			if r.tag != "" && (isCross(r.tag) || !isBuiltin(r.tag) && !strings.Contains(r.text, "|")) {
+				return r.text
+			}
+		}
+		n := f.node
+		for n.elem != nil {
+			n = n.elem
+		}
+		if n.obj != nil {
+			if text := n.obj.asks(done); text != "" {
+				return text
+			}
 		}
 	}
 	return ""

@@ -246,13 +246,13 @@ func exampleOf(n *node, above map[*object]bool) (json.RawMessage, bool) {
 	case shapeBytes:
 		return json.RawMessage(`"aGVsbG8="`), true
 	case shapeTime:
-		return json.RawMessage(`"2006-01-02T15:04:05Z"`), true
+		return firstOf(n, "2006-01-02T15:04:05Z", "2999-12-31T00:00:00Z")
 	case shapeDuration:
-		return json.RawMessage(`"1h30m"`), true
+		return firstOf(n, "1h30m", "1s", "30s", "1m", "5m", "1h", "24h", "10ms", "500ms")
 	case shapeURL:
 		return json.RawMessage(`"https://example.com/"`), true
 	case shapeText:
-		return exampleKnownText(n)
+		return firstOf(n, knownTexts...)
 	case shapeSlice, shapeArray:
 		return exampleArray(n, above)
 	case shapeMap:
@@ -265,15 +265,13 @@ func exampleOf(n *node, above map[*object]bool) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// exampleKnownText tries texts that well-known types read.
-func exampleKnownText(n *node) (json.RawMessage, bool) {
-	for _, text := range []string{"192.0.2.1", "192.0.2.0/24", "192.0.2.1:80", "00000000-0000-4000-8000-000000000000", "1", "a", ""} {
-		raw := jsonx.AppendString(nil, text)
-		var d decoder
-		d.b, d.in = raw, &Input{}
-		d.ctx = context.Background()
-		n.readValue(&d, n, 0, reflect.New(n.t).Elem())
-		if len(d.violations) == 0 {
+// knownTexts are read by one or another well-known type.
+var knownTexts = []string{"192.0.2.1", "192.0.2.0/24", "192.0.2.1:80", "00000000-0000-4000-8000-000000000000", "1", "a", ""}
+
+// firstOf returns the first of the texts that n accepts.
+func firstOf(n *node, texts ...string) (json.RawMessage, bool) {
+	for _, text := range texts {
+		if raw := jsonx.AppendString(nil, text); n.accepts(raw) {
 			return raw, true
 		}
 	}
@@ -322,14 +320,22 @@ var exampleTexts = []string{
 	"2001:db8::/32", "123e4567-e89b-42d3-a456-426614174000", "123e4567-e89b-12d3-a456-426614174000", "0190163d-8694-739b-aea5-966c26f8ad91",
 	"+4912345678", "2006-01-02", "2006-01-02T15:04:05Z", "15:04:05", "15:04", "#ff8800", "Europe/Berlin", "DE", "DEU", "EUR", "en-US", "de", "TEXT", "true", "{}",
 	"aGVsbG8=", "0 5 * * *", "example.com:80", "00:00:5e:00:53:01", "ff", "4242424242424242", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "1h30m",
+	"00000000-0000-3000-8000-000000000000", "00000000-0000-5000-8000-000000000000", "507f1f77bcf86cd799439011", "12-3456789", "123-45-6789", "DEUTDEFF",
+	"0xde0B295669a9FD93d5F28D9Ec85E40f4cb697BAe", "9783161484100", "data:text/plain;base64,aGVsbG8=", "<b>text</b>", "CVE-2024-12345", "a.b.c",
+	strings.Repeat("0", 32), strings.Repeat("0", 64), strings.Repeat("0", 96), strings.Repeat("0", 128),
 }
 
 func exampleText(n *node) string {
 	try := append([]string(nil), exampleTexts...)
+	all := ""
 	for _, p := range n.phrases { // the part that a string must begin with, end with or contain
-		if _, part, ok := strings.Cut(p, ` "`); ok {
-			part = strings.TrimSuffix(part, `"`)
-			try = append(try, part, part+"text", "text"+part)
+		if i := strings.IndexByte(p, '"'); i >= 0 {
+			part := jsonx.String([]byte(p[i:]))
+			all += part
+			try = append(try, part, part+"text", "text"+part, all)
+		}
+		if _, part, ok := strings.Cut(p, "="); ok {
+			try = append(try, part)
 		}
 	}
 	for _, text := range slices.Clone(try) {
@@ -419,7 +425,7 @@ func exampleMap(n *node, above map[*object]bool) (json.RawMessage, bool) {
 				name = exampleText(n.key)
 			}
 		case shapeText:
-			if raw, ok := exampleKnownText(n.key); ok {
+			if raw, ok := firstOf(n.key, knownTexts...); ok {
 				name = jsonx.String(raw)
 			}
 		}

@@ -75,6 +75,37 @@ var textRules = map[string]textRule{
 	"ipv6":             {format: "ipv6", phrase: "that is an IPv6 address"},
 }
 
+// formatGuards refuse what the validator's rules accept and the published format does not: nothing may be accepted
+// that a client was told to leave out.
+var formatGuards = map[string]func(string) bool{
+	"ipv4":          func(s string) bool { return !strings.Contains(s, ":") }, // ::ffff:192.0.2.1
+	"uri-reference": func(s string) bool { return !strings.Contains(s, `\`) },
+	"hostname":      isHostname,
+	"email": func(s string) bool { // RFC 5321 sections 4.1.2 and 4.5.3.1; what goes beyond ASCII is idn-email
+		local, domain, _ := strings.Cut(s, "@")
+		return len(s) <= 254 && len(local) <= 64 && isHostname(domain) && strings.IndexFunc(s, func(r rune) bool { return r > 0x7F }) < 0
+	},
+}
+
+// isHostname reports whether s is a host name (RFC 1123 section 2.1).
+func isHostname(s string) bool {
+	s = strings.TrimSuffix(s, ".")
+	if len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			if c := label[i]; c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // partial are the rules whose pattern does not say everything, so that the validator checks too.
 var partial = []string{"http_url", "https_url"}
 
@@ -139,8 +170,8 @@ func (c *compiler) pattern(n *node, r rule) bool {
 		}
 		n.strs = append(n.strs, re.MatchString)
 	}
-	if r.tag == "ipv4" { // the validator takes ::ffff:192.0.2.1 too, JSON Schema does not
-		n.strs = append(n.strs, func(s string) bool { return !strings.Contains(s, ":") })
+	if guard := formatGuards[t.format]; guard != nil {
+		n.strs = append(n.strs, guard)
 	}
 	if t.pattern == "" || slices.Contains(partial, r.tag) {
 		c.residual(n, r)

@@ -93,7 +93,12 @@ func (c *compiler) comment(f *field) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Name() == "" || t.PkgPath() == "" || isKnown(t) {
+	return c.typeComment(t)
+}
+
+// typeComment returns what the doc comment of the named type t says.
+func (c *compiler) typeComment(t reflect.Type) string {
+	if c.o.Words == nil || t.Name() == "" || t.PkgPath() == "" || isKnown(t) {
 		return ""
 	}
 	return paragraphs(c.o.Words.Type(t))
@@ -101,8 +106,7 @@ func (c *compiler) comment(f *field) string {
 
 // isKnown reports whether t is a type of the standard library whose comment tells a model nothing about the field.
 func isKnown(t reflect.Type) bool {
-	first, _, _ := strings.Cut(t.PkgPath(), "/")
-	return !strings.Contains(first, ".") && (t == timeType || t == durationType || t == urlType || t == bigIntType || t == numberType || t == rawType)
+	return t == timeType || t == durationType || t == urlType || t == bigIntType || t == numberType || t == rawType
 }
 
 // paragraphs joins the lines of each paragraph of a comment, and leaves lists and code as they are.

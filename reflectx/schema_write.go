@@ -19,8 +19,8 @@ func (c *compiler) publish(n *node) json.RawMessage {
 	root := *n
 	if n.obj != nil {
 		root.kw = clone(n.kw)
-		if c.o.Words != nil && root.kw.Description == "" && n.t.Name() != "" {
-			root.kw.Description = paragraphs(c.o.Words.Type(n.t))
+		if root.kw.Description == "" {
+			root.kw.Description = c.typeComment(n.t)
 		}
 	}
 	out := w.node(nil, &root, true)
@@ -32,9 +32,7 @@ func (c *compiler) publish(n *node) json.RawMessage {
 	for i := 0; i < len(w.pending); i++ { // writing one may find more
 		o := w.pending[i]
 		def := &node{t: o.t, shape: shapeStruct, obj: o, kw: &jsonschema.Schema{Type: "object"}}
-		if c.o.Words != nil {
-			def.kw.Description = paragraphs(c.o.Words.Type(o.t))
-		}
+		def.kw.Description = c.typeComment(o.t)
 		defs.b = w.node(defs.name(w.names[o]), def, true)
 	}
 	return append(defs.b, '}', '}')
@@ -58,15 +56,21 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 	if w.c.dir == forOutput && n.ptrs > 0 && !inline {
 		// A nil pointer encodes as null. No array of types: many clients take one type only.
 		notNil := *n
-		notNil.ptrs = 0
-		dst = append(dst, `{"anyOf":[`...)
-		dst = w.node(dst, &notNil, false)
+		notNil.ptrs, notNil.kw = 0, clone(n.kw)
+		outer := memberWriter{b: append(dst, '{')}
+		outer.text("title", n.kw.Title)
+		outer.text("description", n.kw.Description)
+		notNil.kw.Title, notNil.kw.Description = "", ""
+		dst = w.node(append(outer.name("anyOf"), '['), &notNil, false)
 		return append(dst, `,{"type":"null"}]}`...)
 	}
 	kw := n.kw
 	if n.obj != nil && n.obj.recursive && !inline {
 		kw = clone(kw)
 		kw.Type, kw.Ref = "", "#/$defs/"+w.defName(n.obj)
+		if kw.Description == w.c.typeComment(n.obj.t) {
+			kw.Description = "" // $defs says it
+		}
 	}
 	if n.obj != nil {
 		kw = w.extended(n, kw)
@@ -82,7 +86,7 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 	s := memberWriter{b: append(dst, '{')}
 	s.before(kw)
 	switch {
-	case kw.Ref != "":
+	case kw.Ref != "" || n.own:
 	case n.shape == shapeStruct:
 		w.object(&s, n.obj)
 	case n.shape == shapeMap:

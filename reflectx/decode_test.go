@@ -1,0 +1,458 @@
+package reflectx_test
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"math/big"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-playground/validator/v10"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// violations decodes args, which must be wrong, and returns one line for each violation.
+func violations[T any](t testing.TB, in *reflectx.Input, args string) []string {
+	t.Helper()
+	_, err := decode[T](t, in, args)
+	require.IsType(t, &reflectx.ArgumentError{}, err, "%s", args)
+	var lines []string
+	for _, v := range err.(*reflectx.ArgumentError).Violations {
+		lines = append(lines, v.String())
+	}
+	return lines
+}
+
+func TestIntegersAreExact(t *testing.T) {
+	type input struct {
+		I int64  `json:"i"`
+		U uint64 `json:"u"`
+		B int8   `json:"b"`
+	}
+	in := newInput[input](t)
+	for _, test := range []struct {
+		args string
+		want input
+	}{
+		{`{"i":9007199254740993}`, input{I: 1<<53 + 1}},
+		{`{"i":9223372036854775807}`, input{I: math.MaxInt64}},
+		{`{"i":-9223372036854775808}`, input{I: math.MinInt64}},
+		{`{"i":9.223372036854775807e18}`, input{I: math.MaxInt64}},
+		{`{"i":-0}`, input{}},
+		{`{"i":2.0}`, input{I: 2}},
+		{`{"i":1e2}`, input{I: 100}},
+		{`{"i":1200e-2}`, input{I: 12}},
+		{`{"i":0e999999999999999999999}`, input{}},
+		{`{"i":0.000e-5}`, input{}},
+		{`{"u":18446744073709551615}`, input{U: math.MaxUint64}},
+		{`{"u":1844674407370955161.5e1}`, input{U: math.MaxUint64}},
+		{`{"u":-0.0}`, input{}},
+		{`{"b":-128}`, input{B: -128}},
+	} {
+		got, err := decode[input](t, in, test.args)
+		require.NoError(t, err, test.args)
+		require.Equal(t, test.want, got, test.args)
+	}
+	for _, args := range []string{
+		`{"i":9223372036854775808}`, `{"i":-9223372036854775809}`, `{"i":0.5}`, `{"i":1e-1}`, `{"i":1e19}`, `{"i":1e999999999999999999999}`, `{"i":5e-999999999999999999999}`,
+		`{"u":18446744073709551616}`, `{"u":-1}`, `{"u":1e20}`, `{"b":128}`, `{"b":1e3}`, `{"i":"1"}`, `{"i":true}`, `{"i":[1]}`, `{"i":null}`,
+	} {
+		require.Len(t, violations[input](t, in, args), 1, args)
+	}
+}
+
+func TestValuesOfEveryShape(t *testing.T) {
+	type input struct {
+		Any   any                `json:"any"`
+		Raw   json.RawMessage    `json:"raw"`
+		Bytes []byte             `json:"bytes"`
+		Time  time.Time          `json:"time"`
+		Took  time.Duration      `json:"took"`
+		URL   url.URL            `json:"url"`
+		Addr  *netip.Addr        `json:"addr"`
+		Big   *big.Int           `json:"big"`
+		Num   json.Number        `json:"num"`
+		Array [2]bool            `json:"array"`
+		Map   map[string][]int   `json:"map"`
+		Keys  map[int8]string    `json:"keys"`
+		Deep  **string           `json:"deep"`
+		Float float32            `json:"float"`
+		Text  string             `json:"text"`
+		Addrs map[netip.Addr]int `json:"addrs"`
+	}
+	in := newInput[input](t)
+	got, err := decode[input](t, in, `{"any":{"a":[1,null]},"raw": {"x" : 1} ,"bytes":"aGk=","time":"2006-01-02t15:04:05.5z","took":"1h0m0.5s","url":"https://example.com/a?b",
+		"addr":"::1","big":123456789012345678901234567890,"num":1.50,"array":[true,false],"map":{"a\"\\b":[1,2],"":[]},"keys":{"-1":"x"},"deep":"d","float":0.1,
+		"text":"\u00e9\ud83d\ude00\n\t\"\\\/\b\f\r\ud800x","addrs":{"1.2.3.4":1}}`)
+	require.NoError(t, err)
+	deep := "d"
+	pointer := &deep
+	addr := netip.MustParseAddr("::1")
+	n, _ := new(big.Int).SetString("123456789012345678901234567890", 10)
+	require.Equal(t, input{
+		Any: map[string]any{"a": []any{1.0, nil}}, Raw: json.RawMessage(`{"x" : 1}`), Bytes: []byte("hi"),
+		Time: time.Date(2006, 1, 2, 15, 4, 5, 500_000_000, time.UTC), Took: time.Hour + 500*time.Millisecond,
+		URL: url.URL{Scheme: "https", Host: "example.com", Path: "/a", RawQuery: "b"}, Addr: &addr, Big: n, Num: "1.50", Array: [2]bool{true, false},
+		Map: map[string][]int{`a"\b`: {1, 2}, "": {}}, Keys: map[int8]string{-1: "x"}, Deep: &pointer, Float: 0.1,
+		Text: "é😀\n\t\"\\/\b\f\r\uFFFDx", Addrs: map[netip.Addr]int{netip.MustParseAddr("1.2.3.4"): 1},
+	}, got)
+
+	require.Equal(t, []string{
+		`/any: got {"a":1,"a":2}, want a value without duplicate names`,
+		`/raw: got [{"b":1,"b":1}], want a value without duplicate names`,
+		`/bytes: got "?", want a base64 string`,
+		`/time: got "today", want a date-time such as "2006-01-02T15:04:05Z"`,
+		`/took: got 5, want a duration such as "1h30m"`,
+		`/url: got "/x", want an absolute URL such as "https://example.com/"`,
+		`/addr: got "x", want the text of a Addr`,
+		`/big: got 1.5, want an integer`,
+		`/num: got "1", want a number`,
+		`/array: got [true], want an array of exactly 2 elements`,
+		`/map/a~1~0: got 5, want an array`,
+		`/map/b/1: got 0.5, want an integer`,
+		`/map/b: got [] a second time, want the name only once`,
+		`/keys/128: got "128", want an integer as name`,
+		`/deep: got null, want a string`,
+		`/float: got 1e39, want a number`,
+		`/text: got {}, want a string`,
+	}, violations[input](t, in, `{"any":{"a":1,"a":2},"raw":[{"b":1,"b":1}],"bytes":"?","time":"today","took":5,"url":"/x","addr":"x","big":1.5,"num":"1","array":[true],
+		"map":{"a/~":5,"b":[1,0.5],"b":[]},"keys":{"128":""},"deep":null,"float":1e39,"text":{}}`))
+}
+
+func TestRequiredIsAboutPresence(t *testing.T) {
+	type input struct {
+		B bool   `json:"b" validate:"required"`
+		N int    `json:"n" validate:"required"`
+		S string `json:"s" validate:"required"`
+		A any    `json:"a" validate:"required"`
+		P *int   `json:"p" validate:"required"`
+	}
+	in := newInput[input](t)
+	_, err := decode[input](t, in, `{"b":false,"n":0,"s":"","a":0,"p":0}`)
+	require.NoError(t, err)
+	require.Equal(t, []string{"/b: missing, want true or false", "/n: missing, want an integer", "/s: missing, want a string",
+		"/a: missing, want a value other than null", "/p: missing, want an integer"}, violations[input](t, in, `{}`))
+	require.Equal(t, []string{"/b: got null, want true or false", "/n: got null, want an integer", "/s: got null, want a string",
+		"/a: got null, want a value other than null", "/p: got null, want an integer"}, violations[input](t, in, `{"b":null,"n":null,"s":null,"a":null,"p":null}`))
+}
+
+func TestRulesAreAboutWhatIsThere(t *testing.T) {
+	type input struct {
+		N int    `json:"n" validate:"min=1"`
+		S string `json:"s" validate:"omitempty,min=2"`
+	}
+	in := newInput[input](t)
+	_, err := decode[input](t, in, `{}`)
+	require.NoError(t, err)
+	require.Equal(t, []string{`/n: got 0, want an integer of at least 1`, `/s: got "", want a string of at least 2 characters`}, violations[input](t, in, `{"n":0,"s":""}`))
+}
+
+func TestDefaults(t *testing.T) {
+	type opts struct {
+		Depth int `json:"depth" default:"3"`
+		Must  int `json:"must" validate:"required"`
+	}
+	type input struct {
+		S     string         `json:"s" default:"a \"b\""`
+		Empty string         `json:"empty" default:""`
+		N     int            `json:"n" default:"10"`
+		F     float64        `json:"f" default:"0.5"`
+		B     bool           `json:"b" default:"true"`
+		L     []string       `json:"l" default:"[\"x\", \"y\"]"`
+		M     map[string]int `json:"m" default:"{\"a\":1}"`
+		P     *int           `json:"p" default:"5"`
+		D     time.Duration  `json:"d" default:"1m"`
+		Inner opts           `json:"inner"`
+		Outer *opts          `json:"outer"`
+		Whole opts           `json:"whole" default:"{\"must\":1}"`
+		Level level          `json:"level" jsonschema:"default=low"`
+	}
+	in := newInput[input](t)
+	five := 5
+	want := input{S: `a "b"`, N: 10, F: 0.5, B: true, L: []string{"x", "y"}, M: map[string]int{"a": 1}, P: &five, D: time.Minute,
+		Inner: opts{Depth: 3}, Whole: opts{Depth: 3, Must: 1}, Level: "low"}
+	first, err := decode[input](t, in, `{}`)
+	require.NoError(t, err)
+	require.Equal(t, want, first)
+	first.L[0], first.M["a"], *first.P = "changed", 2, 6
+	second, err := decode[input](t, in, `{}`)
+	require.NoError(t, err)
+	require.Equal(t, want, second, "no two calls share a default")
+
+	require.Contains(t, string(in.Schema()), `"l":{"type":"array","items":{"type":"string"},"default":["x","y"]}`)
+	require.Equal(t, []string{"/inner/must: missing, want an integer"}, violations[input](t, in, `{"inner":{}}`))
+	require.JSONEq(t, `"a \"b\""`, string(in.Fields()[0].Default))
+}
+
+func TestNamesAreExact(t *testing.T) {
+	type input struct {
+		MaxHits int
+		Query   string `json:"query"`
+		Odd     int    `json:"a\\b"`
+	}
+	in := newInput[input](t)
+	got, err := decode[input](t, in, `{"MaxHits":1,"\u0071uery":"x"}`)
+	require.NoError(t, err)
+	require.Equal(t, input{MaxHits: 1, Query: "x"}, got)
+	require.Equal(t, []string{`/Query: unknown; did you mean "query"?`, `/maxhits: unknown; did you mean "MaxHits"?`, `/zzzzzzzzzz: unknown; known: "MaxHits", "query", "a\\b"`},
+		violations[input](t, in, `{"Query":"x","maxhits":1,"zzzzzzzzzz":0}`))
+	require.Equal(t, []string{`/query: got "y" a second time, want the name only once`}, violations[input](t, in, `{"query":"x","\u0071uery":"y"}`))
+}
+
+func TestMoreFieldsThanAWordHasBits(t *testing.T) {
+	fields := make([]reflect.StructField, 200)
+	for i := range fields {
+		fields[i] = reflect.StructField{Name: "F" + string(rune('A'+i/26)) + string(rune('A'+i%26)), Type: reflect.TypeFor[int](), Tag: `validate:"required"`}
+	}
+	in, err := reflectx.NewInput("T", reflect.StructOf(fields), reflectx.InputOptions{})
+	require.NoError(t, err)
+	v := reflect.New(in.Type()).Elem()
+	require.NoError(t, in.Decode(context.Background(), in.Example(), v))
+	last := fields[199].Name
+	args := strings.Replace(string(in.Example()), `"`+last+`":1`, `"`+fields[100].Name+`":2`, 1)
+	require.ErrorContains(t, in.Decode(context.Background(), json.RawMessage(args), reflect.New(in.Type()).Elem()),
+		"2 problems with the arguments:\n/"+fields[100].Name+": got 2 a second time, want the name only once\n/"+last+": missing, want an integer\n")
+}
+
+func TestWhatIsNoObject(t *testing.T) {
+	in := newInput[searchInput](t)
+	for args, got := range map[string]string{`[]`: `[]`, `null`: `null`, `"{}"`: `"{}"`, ` 5`: `5`} {
+		_, err := decode[searchInput](t, in, args)
+		require.EqualError(t, err, "1 problem with the arguments:\narguments: got "+got+", want an object\nExample: {\"query\":\"go\",\"limit\":10}")
+	}
+	var v searchInput
+	require.Error(t, in.Decode(context.Background(), nil, reflect.ValueOf(&v).Elem()), "nil is {}, which lacks the query")
+}
+
+func TestSecretsAreNotRepeated(t *testing.T) {
+	type input struct {
+		Token string   `json:"token" secret:"true" validate:"len=4"`
+		Keys  []string `json:"keys" secret:"true" validate:"dive,len=4"`
+		Open  string   `json:"open" validate:"len=4"`
+	}
+	in := newInput[input](t)
+	require.Equal(t, []string{
+		"/token: got ***, want a string of exactly 4 characters", "/keys/0: got ***, want a string of exactly 4 characters",
+		`/open: got "x", want a string of exactly 4 characters`, "/token: got ***, want the name only once",
+	}, violations[input](t, in, `{"token":"hunter2","keys":["hunter2"],"open":"x","token":"hunter2"}`))
+	require.True(t, in.Fields()[0].Secret)
+}
+
+func TestManyViolationsAreCounted(t *testing.T) {
+	type input struct {
+		L []int `json:"l"`
+	}
+	in := newInput[input](t)
+	_, err := decode[input](t, in, `{"l":[`+strings.Repeat(`"x",`, 999)+`"x"]}`)
+	require.Len(t, err.(*reflectx.ArgumentError).Violations, 100)
+	require.True(t, strings.HasPrefix(err.Error(), "1000 problems with the arguments:\n/l/0: got \"x\", want an integer\n"))
+	require.True(t, strings.HasSuffix(err.Error(), "\n/l/99: got \"x\", want an integer\nand 900 more\nExample: {}"), err.Error())
+}
+
+func TestLongValuesAreShortened(t *testing.T) {
+	in := newInput[searchInput](t)
+	lines := violations[searchInput](t, in, `{"query":"go","limit":"`+strings.Repeat("é", 5000)+`"}`)
+	require.Equal(t, []string{`/limit: got "` + strings.Repeat("é", 39) + "…, want an integer between 1 and 50"}, lines)
+}
+
+func TestRepair(t *testing.T) {
+	type input struct {
+		N int               `json:"n" validate:"max=5"`
+		F float64           `json:"f"`
+		B bool              `json:"b"`
+		L []int             `json:"l"`
+		O *place            `json:"o"`
+		M map[string]string `json:"m"`
+		S string            `json:"s"`
+	}
+	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), reflectx.InputOptions{Repair: true})
+	require.NoError(t, err)
+	got, err := decode[input](t, in, `{"n":"5","f":" 1.5 ","b":"true","l":"[1,2]","o":"{\"lat\":1,\"lon\":2}","m":"{\"a\":\"b\"}","s":"5"}`)
+	require.NoError(t, err)
+	require.Equal(t, input{N: 5, F: 1.5, B: true, L: []int{1, 2}, O: &place{1, 2}, M: map[string]string{"a": "b"}, S: "5"}, got)
+	require.EqualValues(t, 6, in.Repairs())
+	require.Equal(t, []string{
+		`/n: got 6, want an integer of at most 5`, `/f: got "", want a number`, `/b: got "yes", want true or false`, `/l/0: got "1", want an integer`,
+		`/o: got "null", want an object`, `/m: got "{\"a\":1,\"a\":2}", want an object`, `/s: got 5, want a string`,
+	}, violations[input](t, in, `{"n":"6","f":"","b":"yes","l":"[\"1\"]","o":"null","m":"{\"a\":1,\"a\":2}","s":5}`))
+	require.EqualValues(t, 6, in.Repairs(), "what is refused is not repaired")
+
+	strict := newInput[input](t)
+	require.Equal(t, []string{`/n: got "5", want an integer of at most 5`}, violations[input](t, strict, `{"n":"5"}`))
+	require.Equal(t, string(strict.Schema()), string(in.Schema()))
+}
+
+func TestTextValues(t *testing.T) {
+	type input struct {
+		S string    `json:"s" validate:"required,min=2"`
+		N int64     `json:"n" default:"7"`
+		B bool      `json:"b"`
+		T time.Time `json:"t"`
+		L []string  `json:"l"`
+		I []int     `json:"i"`
+		O *place    `json:"o"`
+		A any       `json:"a"`
+	}
+	in := newInput[input](t)
+	from := func(values map[string]string) (input, error) {
+		var v input
+		err := in.DecodeText(context.Background(), func(name string) (string, bool) {
+			s, ok := values[name]
+			return s, ok
+		}, reflect.ValueOf(&v).Elem())
+		return v, err
+	}
+	got, err := from(map[string]string{"s": `"5"`, "n": "9007199254740993", "b": "true", "t": "2006-01-02T15:04:05Z", "l": "a,b c", "i": "[1, 2]", "o": `{"lat":1,"lon":2}`, "a": "5"})
+	require.NoError(t, err)
+	require.Equal(t, input{S: `"5"`, N: 1<<53 + 1, B: true, T: time.Date(2006, 1, 2, 15, 4, 5, 0, time.UTC), L: []string{"a", "b c"}, I: []int{1, 2}, O: &place{1, 2}, A: "5"}, got)
+
+	got, err = from(map[string]string{"s": "ab", "l": "", "i": "3"})
+	require.NoError(t, err)
+	require.Equal(t, input{S: "ab", N: 7, L: []string{}, I: []int{3}}, got)
+
+	_, err = from(map[string]string{"n": "ten", "b": "1", "i": "1,x", "o": "{"})
+	require.EqualError(t, err, `5 problems with the arguments:
+/n: got "ten", want an integer
+/b: got 1, want true or false
+/i/1: got "x", want an integer
+/o: got "{", want an object
+/s: missing, want a string of at least 2 characters
+Example: {"s":"text","n":7}`)
+}
+
+func TestPlainParameters(t *testing.T) {
+	in, err := reflectx.NewParams("Math.Add", []reflectx.Param{
+		{Name: "a", Type: reflect.TypeFor[float64](), Desc: `The "first".`},
+		{Name: "b", Type: reflect.TypeFor[[]int](), Optional: true},
+	}, reflectx.InputOptions{})
+	require.NoError(t, err)
+	require.Equal(t, `{"type":"object","properties":{"a":{"type":"number","description":"The \"first\"."},"b":{"type":"array","items":{"type":"integer"}}},`+
+		`"required":["a"],"additionalProperties":false}`, string(in.Schema()))
+	v := reflect.New(in.Type()).Elem()
+	require.NoError(t, in.Decode(context.Background(), json.RawMessage(`{"a":1.5,"b":[2]}`), v))
+	require.Equal(t, 1.5, v.FieldByName("P0").Float())
+	require.Equal(t, []int{2}, v.FieldByName("P1").Interface())
+}
+
+func TestTheFieldsOfAnInput(t *testing.T) {
+	type input struct {
+		Query string  `json:"query" validate:"required,oneof=a b" desc:"What." title:"Query" header:"Query" complete:"CompleteQuery"`
+		Limit int     `json:"limit" default:"10"`
+		Where []place `json:"where"`
+		Tree  tree    `json:"tree"`
+	}
+	fields := newInput[input](t).Fields()
+	require.Len(t, fields, 4)
+	require.Equal(t, reflectx.Field{Name: "query", GoName: "Query", Index: []int{0}, Type: reflect.TypeFor[string](), Required: true, Description: "What.", Title: "Query",
+		Enum: []string{"a", "b"}, Header: "Query", Complete: "CompleteQuery"}, fields[0])
+	require.Equal(t, reflectx.Field{Name: "limit", GoName: "Limit", Index: []int{1}, Type: reflect.TypeFor[int](), Default: json.RawMessage("10")}, fields[1])
+	require.Equal(t, "lat", fields[2].Fields[0].Name)
+	require.Equal(t, "kids", fields[3].Fields[1].Name)
+	require.Nil(t, fields[3].Fields[1].Fields, "a type that contains itself ends")
+}
+
+func TestConstantsAreTheValues(t *testing.T) {
+	type input struct {
+		Level  level   `json:"level"`
+		Levels []level `json:"levels"`
+		Only   level   `json:"only" validate:"oneof=low off"`
+	}
+	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), reflectx.InputOptions{Words: words{}})
+	require.NoError(t, err)
+	require.Equal(t, []string{`/level: got "loud", want one of "low", "high" or "off"`, `/levels/1: got "x", want one of "low", "high" or "off"`,
+		`/only: got "high", want one of "low" or "off"`}, violations[input](t, in, `{"level":"loud","levels":["low","x"],"only":"high"}`))
+	require.Equal(t, []string{"low", "high", "off"}, in.Fields()[0].Enum)
+}
+
+// payment has rules that only the validator knows.
+type payment struct {
+	Amount  int    `json:"amount" validate:"required,even"`
+	From    string `json:"from" validate:"required"`
+	To      string `json:"to" validate:"required,nefield=From"`
+	Note    string `json:"note" validate:"even,max=5"`
+	Nested  []leg  `json:"nested" validate:"dive"`
+	Checked bool   `json:"checked"`
+}
+
+type leg struct {
+	Low  int `json:"low"`
+	High int `json:"high" validate:"gtfield=Low"`
+}
+
+func TestRulesThatOnlyTheValidatorKnows(t *testing.T) {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	require.NoError(t, v.RegisterValidation("even", func(fl validator.FieldLevel) bool {
+		if fl.Field().Kind() == reflect.String {
+			return len(fl.Field().String())%2 == 0
+		}
+		return fl.Field().Int()%2 == 0 && fl.Field().Int() != 0
+	}))
+	v.RegisterStructValidation(func(sl validator.StructLevel) {
+		if p := sl.Current().Interface().(payment); p.Amount > 100 && !p.Checked {
+			sl.ReportError(p.Checked, "checked", "Checked", "large", "")
+		}
+	}, payment{})
+	in, err := reflectx.NewInput("T", reflect.TypeFor[payment](), reflectx.InputOptions{Validate: v})
+	require.NoError(t, err)
+	require.Contains(t, string(in.Schema()), `"amount":{"type":"integer","description":"Must satisfy even."}`)
+	require.Contains(t, string(in.Schema()), `"to":{"type":"string","description":"Must not equal from."}`)
+
+	_, err = decode[payment](t, in, `{"amount":2,"from":"a","to":"b"}`)
+	require.NoError(t, err)
+	for args, want := range map[string][]string{
+		`{"amount":3,"from":"a","to":"a"}`:                                                  {"/amount: got 3, want an integer that satisfies even", `/to: got "a", want a string that must not equal from`},
+		`{"amount":0,"from":"a","to":"b"}`:                                                  {"/amount: got 0, want an integer that satisfies even"},
+		`{"amount":102,"from":"a","to":"b"}`:                                                {"/checked: got false, want true or false that satisfies large"},
+		`{"amount":2,"from":"a","to":"b","note":"x"}`:                                       {`/note: got "x", want a string of at most 5 characters that satisfies even`},
+		`{"amount":2,"from":"a","to":"b","nested":[{"low":1,"high":2},{"low":2,"high":1}]}`: {"/nested/1/high: got 1, want an integer that must be greater than low"},
+	} {
+		require.Equal(t, want, violations[payment](t, in, args), args)
+	}
+}
+
+func TestAnInputIsSafeForConcurrentUse(t *testing.T) {
+	in := newInput[searchInput](t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				var v searchInput
+				if err := in.Decode(context.Background(), json.RawMessage(typicalArgs), reflect.ValueOf(&v).Elem()); err != nil || v.Limit != 25 {
+					t.Errorf("got %+v, %v", v, err)
+				}
+				if err := in.Decode(context.Background(), json.RawMessage(`{"limit":0}`), reflect.ValueOf(&v).Elem()); err == nil || len(err.(*reflectx.ArgumentError).Violations) != 2 {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestEveryExampleIsAccepted(t *testing.T) {
+	without := 0
+	for _, a := range agreements() {
+		tag := a.tag
+		if !strings.Contains(tag, "required") {
+			tag = strings.TrimSuffix("required,"+tag, ",")
+		}
+		a.tag = tag
+		in := a.input(t)
+		if in.Example() == nil {
+			t.Logf("%s %s has no example", a.typ, a.tag)
+			without++
+			continue
+		}
+		require.NoError(t, in.Decode(context.Background(), in.Example(), reflect.New(in.Type()).Elem()), "%s %s: %s", a.typ, a.tag, in.Example())
+		require.True(t, schemaTakes(t, compileSchema(t, in.Schema()), string(in.Example())), "%s %s: %s", a.typ, a.tag, in.Example())
+	}
+	require.LessOrEqual(t, without, 12, "rules for which nobody can guess")
+}

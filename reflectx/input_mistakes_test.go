@@ -1,0 +1,246 @@
+package reflectx_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+func TestMistakesOfTheAuthor(t *testing.T) {
+	type inner struct {
+		N int `json:"n" header:"N"`
+	}
+	type left struct{ X int }
+	type Left struct {
+		ID string `json:"id"`
+	}
+	type Right struct {
+		ID string `json:"id"`
+	}
+	for _, test := range []struct {
+		name string
+		typ  reflect.Type
+		err  string
+	}{
+		{"no struct", reflect.TypeFor[[]int](), `T: the input is a []int; write a struct with a field for each argument`},
+		{"own UnmarshalJSON", reflect.TypeFor[struct{ time.Time }](), `T: struct { time.Time } has the method UnmarshalJSON, so its fields do not say what it takes; write a plain struct`},
+		{"unknown rule", reflect.TypeFor[struct {
+			A string `validate:"requird"`
+		}](), `T, field A: unknown rule "requird"; did you mean "required"?`},
+		{"far from any rule", reflect.TypeFor[struct {
+			A string `validate:"zzzzzz"`
+		}](), `T, field A: unknown rule "zzzzzz"; write one that github.com/go-playground/validator/v10 knows, or register it`},
+		{"rule on the wrong type", reflect.TypeFor[struct {
+			A bool `validate:"min=1"`
+		}](), `T, field A: rule "min" does not fit bool`},
+		{"text rule on a number", reflect.TypeFor[struct {
+			A int `validate:"alpha"`
+		}](), `T, field A: rule "alpha" does not fit int; it is for strings`},
+		{"parameter that does not parse", reflect.TypeFor[struct {
+			A int `validate:"min=abc"`
+		}](), `T, field A: rule "min": the parameter "abc" does not fit int`},
+		{"negative length", reflect.TypeFor[struct {
+			A string `validate:"max=-1"`
+		}](), `T, field A: nothing has a length of -1; write 0 or more`},
+		{"empty oneof", reflect.TypeFor[struct {
+			A string `validate:"oneof="`
+		}](), `T, field A: rule "oneof=" lists nothing; write the values with spaces between, such as oneof=a b`},
+		{"oneof of another type", reflect.TypeFor[struct {
+			A int `validate:"oneof=1 x"`
+		}](), `T, field A: rule "oneof=1 x": "x" is no int`},
+		{"dive into a scalar", reflect.TypeFor[struct {
+			A int `validate:"dive,min=1"`
+		}](), `T, field A: rule "dive" does not fit int; it is for arrays, slices and maps`},
+		{"keys without end", reflect.TypeFor[struct {
+			A map[string]int `validate:"dive,keys,min=1"`
+		}](), `T, field A: rule "keys" has no "endkeys"; write dive,keys,...,endkeys`},
+		{"keys of a slice", reflect.TypeFor[struct {
+			A []int `validate:"dive,keys,min=1,endkeys"`
+		}](), `T, field A: rule "keys" does not fit []int; it is for maps`},
+		{"lonely endkeys", reflect.TypeFor[struct {
+			A []int `validate:"endkeys"`
+		}](), `T, field A: rule "endkeys" stands alone; write dive,keys,...,endkeys`},
+		{"two commas", reflect.TypeFor[struct {
+			A int `validate:"min=1,,max=2"`
+		}](), `T, field A: the validate tag has an empty rule; write the rules with one comma between`},
+		{"isdefault", reflect.TypeFor[struct {
+			A int `validate:"isdefault"`
+		}](), `T, field A: rule "isdefault" allows nothing to be given; hide the field with json:"-" instead`},
+		{"unique of a scalar", reflect.TypeFor[struct {
+			A string `validate:"unique"`
+		}](), `T, field A: rule "unique" does not fit string; it is for arrays, slices and maps`},
+		{"unique of what cannot be compared", reflect.TypeFor[struct {
+			A [][]int `validate:"unique"`
+		}](), `T, field A: rule "unique" does not fit [][]int, whose elements cannot be compared`},
+		{"affix without text", reflect.TypeFor[struct {
+			A string `validate:"startswith="`
+		}](), `T, field A: rule "startswith" lacks its parameter; write startswith=text`},
+		{"unknown sibling", reflect.TypeFor[struct {
+			A string `validate:"required_with=Bb"`
+			B string
+		}](), `T, field A: rule "required_with=Bb" names the field "Bb", which struct { A string "validate:\"required_with=Bb\""; B string } has not; did you mean "B"?`},
+		{"sibling of a comparison", reflect.TypeFor[struct {
+			A string `validate:"eqfield=X"`
+		}](), `T, field A: rule "eqfield=X" names the field "X", which struct { A string "validate:\"eqfield=X\"" } has not; write the name of the Go field`},
+		{"half a pair", reflect.TypeFor[struct {
+			A string `validate:"required_if=B"`
+			B string
+		}](), `T, field A: rule "required_if=B" needs pairs; write required_if=Field value`},
+		{"condition on a list", reflect.TypeFor[struct {
+			A string `validate:"required_if=B 1"`
+			B []int
+		}](), `T, field A: rule "required_if=B 1" compares with []int, which is no string, integer or bool`},
+		{"condition of another type", reflect.TypeFor[struct {
+			A string `validate:"required_if=B x"`
+			B int
+		}](), `T, field A: rule "required_if=B x": "x" is no int`},
+		{"required anyway", reflect.TypeFor[struct {
+			A string `validate:"required,required_with=B"`
+			B int
+		}](), `T, field A: the field is required, so rule "required_with=B" says nothing or contradicts it; drop one of the two`},
+		{"presence of an element", reflect.TypeFor[struct {
+			A []string `validate:"dive,required_with=B"`
+			B int
+		}](), `T, field A: rule "required_with=B" is about whether a member is there, so it cannot stand after dive`},
+		{"presence as an alternative", reflect.TypeFor[struct {
+			A string `validate:"alpha|required_with=B"`
+			B int
+		}](), `T, field A: rule "required_with=B" cannot be one of several; write it without |`},
+
+		{"comparison out of reach", reflect.TypeFor[struct {
+			A []leg
+		}](), `T, field A: the elements have the rule "gtfield=Low", which is asked only where the validate tag says dive; write validate:"dive"`},
+		{"misspelt key", reflect.TypeFor[struct {
+			A int `json:"a" validat:"min=1"`
+		}](), `T, field A: unknown tag key "validat"; did you mean "validate"?`},
+		{"key twice", reflect.TypeFor[struct {
+			A int "json:\"a\" json:\"b\""
+		}](), `T, field A: the tag has the key "json" twice; only the first counts, so write it once`},
+		{"tag that cannot be read", reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.TypeFor[int](), Tag: "json:a"}}), `T, field A: the tag cannot be read from "json:a" on; write key:"value" pairs with one space between`},
+		{"json string option", reflect.TypeFor[struct {
+			A int `json:"a,string"`
+		}](), `T, field A: the json option "string" is not known here; leave it out, since integers are exact without it`},
+		{"misspelt json option", reflect.TypeFor[struct {
+			A int `json:"a,omitemty"`
+		}](), `T, field A: unknown json option "omitemty"; did you mean "omitempty"?`},
+		{"secret that is no bool", reflect.TypeFor[struct {
+			A int `secret:"yes"`
+		}](), `T, field A: secret is "yes"; write secret:"true" or leave it out`},
+
+		{"default of the wrong type", reflect.TypeFor[struct {
+			A int `default:"ten"`
+		}](), `T, field A: the default is "ten", which is not an integer; write one that is`},
+		{"default against its own rules", reflect.TypeFor[struct {
+			A int `default:"0" validate:"min=1,max=5"`
+		}](), `T, field A: the default is 0, which is not an integer between 1 and 5; write one that is`},
+		{"default of a list", reflect.TypeFor[struct {
+			A []string `default:"a,b"`
+		}](), `T, field A: the default is "a,b", which is not an array; write JSON, such as ["a"] or [1]`},
+		{"default with a wrong element", reflect.TypeFor[struct {
+			A []int `default:"[1,\"x\"]"`
+		}](), `T, field A: the default at /1 is "x", which is not an integer; write JSON, such as ["a"] or [1]`},
+		{"default that is required", reflect.TypeFor[struct {
+			A int `default:"1" validate:"required"`
+		}](), `T, field A: the field is required and has a default, which can never be used; drop one of the two`},
+		{"example against the rules", reflect.TypeFor[struct {
+			A string `example:"x" validate:"min=2"`
+		}](), `T, field A: the example is "x", which is not a string of at least 2 characters; write one that is`},
+
+		{"header that is no token", reflect.TypeFor[struct {
+			A string `header:"My Header"`
+		}](), `T, field A: the header name "My Header" is no token; write letters, digits and - only, such as header:"Region"`},
+		{"empty header", reflect.TypeFor[struct {
+			A string `header:""`
+		}](), `T, field A: the header name "" is no token; write letters, digits and - only, such as header:"Region"`},
+		{"header of a float", reflect.TypeFor[struct {
+			A float64 `header:"A"`
+		}](), `T, field A: a header cannot mirror a float64; put it on a string, an integer or a bool`},
+		{"header twice", reflect.TypeFor[struct {
+			A string `header:"Region"`
+			B string `header:"region"`
+		}](), `T, field B: the header "region" is taken by the field A; choose another name`},
+		{"header in a list", reflect.TypeFor[struct{ A []inner }](),
+			`T, field A.N: the header "N" stands within an array, a map or a type that contains itself, where no client looks; move the field up`},
+
+		{"jsonschema word that is not enforced", reflect.TypeFor[struct {
+			A string `jsonschema:"oneof_type=string;null"`
+		}](), `T, field A: jsonschema: "oneof_type" is not enforced here; write one of default, description, enum, example, exclusiveMaximum, exclusiveMinimum, format, maxItems, maxLength, maximum, minItems, minLength, minimum, multipleOf, pattern, readOnly, required, title, uniqueItems, writeOnly`},
+		{"jsonschema misspelt", reflect.TypeFor[struct {
+			A string `jsonschema:"minLenght=2"`
+		}](), `T, field A: jsonschema: "minLenght" is not enforced here; did you mean "minLength"?`},
+		{"jsonschema word on the wrong type", reflect.TypeFor[struct {
+			A int `jsonschema:"minLength=2"`
+		}](), `T, field A: jsonschema: "minLength" does not fit int`},
+		{"jsonschema number that is none", reflect.TypeFor[struct {
+			A int `jsonschema:"minimum=low"`
+		}](), `T, field A: jsonschema: minimum is "low"; write a number`},
+		{"jsonschema format", reflect.TypeFor[struct {
+			A string `jsonschema:"format=emial"`
+		}](), `T, field A: jsonschema: unknown format "emial"; did you mean "email"?`},
+
+		{"func", reflect.TypeFor[struct{ A func() }](),
+			`T, field A: the type func() has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
+		{"interface with methods", reflect.TypeFor[struct{ A error }](),
+			`T, field A: the type error has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
+		{"map with float keys", reflect.TypeFor[struct{ A map[float64]int }](),
+			`T, field A: the type map[float64]int has keys that JSON has not; write a map with string or integer keys`},
+		{"same name twice", reflect.StructOf([]reflect.StructField{
+			{Name: "Left", Type: reflect.TypeFor[Left](), Anonymous: true},
+			{Name: "Right", Type: reflect.TypeFor[Right](), Anonymous: true},
+		}), `T: the fields reflectx_test.Left.ID and reflectx_test.Right.ID are both "id" in JSON; give one another name`},
+		{"embedded unexported pointer", reflect.TypeFor[struct{ *left }](),
+			`T: struct { *reflectx_test.left } embeds the unexported *reflectx_test.left by pointer, which nobody can fill; embed it by value`},
+		{"in a nested struct", reflect.TypeFor[struct {
+			In struct {
+				List []struct {
+					A int `validate:"mim=1"`
+				}
+			}
+		}](), `T, field In.List.A: unknown rule "mim"; did you mean "min"?`},
+		{"all at once", reflect.TypeFor[struct {
+			A int    `validate:"mim=1"`
+			B string `validate:"oneof="`
+			C func()
+		}](), `T, field A: unknown rule "mim"; did you mean "min"?
+T, field B: rule "oneof=" lists nothing; write the values with spaces between, such as oneof=a b
+T, field C: the type func() has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := reflectx.NewInput("T", test.typ, reflectx.InputOptions{})
+			require.EqualError(t, err, test.err)
+			require.IsType(t, reflectx.Errors{}, err)
+		})
+	}
+}
+
+func TestMistakesInParameters(t *testing.T) {
+	str := reflect.TypeFor[string]()
+	for _, test := range []struct {
+		name   string
+		params []reflectx.Param
+		err    string
+	}{
+		{"no name", []reflectx.Param{{Type: str}}, `T: parameter 1 has the name ""; write letters, digits and _`},
+		{"twice", []reflectx.Param{{Name: "a", Type: str}, {Name: "a", Type: str}}, `T: parameter "a" is named twice; give each its own name`},
+		{"no JSON", []reflectx.Param{{Name: "a", Type: reflect.TypeFor[chan int]()}},
+			`T, parameter "a": the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := reflectx.NewParams("T", test.params, reflectx.InputOptions{})
+			require.EqualError(t, err, test.err)
+		})
+	}
+}
+
+func TestKeysOfOtherLibrariesAreLeftAlone(t *testing.T) {
+	type row struct {
+		ID   int    `json:"id" db:"id" xml:"id,attr" yaml:"id" form:"id" query:"id" param:"id" bson:"_id" toml:"id" mapstructure:"id" gorm:"primaryKey"`
+		Desc string `json:"desc" desc:"What it is." doc:"x" env:"DESC" long:"desc" headers:"x-desc" wholly:"unknown"`
+	}
+	_, err := reflectx.NewInput("T", reflect.TypeFor[row](), reflectx.InputOptions{})
+	require.EqualError(t, err, `T, field Desc: unknown tag key "headers"; did you mean "header"?`)
+}
