@@ -43,7 +43,6 @@ type config struct {
 	stateKeys      [][]byte
 	services       []registration
 	transports     []transport.Transport
-	capabilities   map[string]any // experimental and extensions
 }
 
 // registration is a service and how it is to be registered.

@@ -35,15 +35,14 @@ const (
 )
 
 var (
-	typeContent  = reflect.TypeFor[protocol.Content]()
-	typeContents = reflect.TypeFor[[]protocol.Content]()
-	typeBlob     = reflect.TypeFor[Blob]()
-	typeBytes    = reflect.TypeFor[[]byte]()
-	typeImage    = reflect.TypeFor[image.Image]()
-	typeReader   = reflect.TypeFor[io.Reader]()
-	typeError    = reflect.TypeFor[error]()
-	typeAny      = reflect.TypeFor[any]()
-	typeRaw      = reflect.TypeFor[json.RawMessage]()
+	typeContent = reflect.TypeFor[protocol.Content]()
+	typeBlob    = reflect.TypeFor[Blob]()
+	typeBytes   = reflect.TypeFor[[]byte]()
+	typeImage   = reflect.TypeFor[image.Image]()
+	typeReader  = reflect.TypeFor[io.Reader]()
+	typeError   = reflect.TypeFor[error]()
+	typeAny     = reflect.TypeFor[any]()
+	typeRaw     = reflect.TypeFor[json.RawMessage]()
 )
 
 // shapeOf classifies the type of a result; whole is the kind's own result type.

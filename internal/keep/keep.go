@@ -1,2 +1,0 @@
-// Package keep holds modules in go.mod that only tests, or packages under way, import.
-package keep
