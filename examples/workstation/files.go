@@ -1,0 +1,361 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+)
+
+// Limits of the files that are read and written.
+const (
+	maxFileBytes   = 1 << 20
+	maxEntries     = 1000
+	maxLineBytes   = 400 // what is shown of a line that search found
+	maxSearchBytes = 4 << 20
+)
+
+// Files reads, writes, lists and searches the files below one directory.
+type Files struct {
+	_ struct {
+		List   mcpkit.Tool     `title:"List a directory" hints:"readonly,closed-world"`
+		Read   mcpkit.Tool     `title:"Read a file" hints:"readonly,closed-world"`
+		Write  mcpkit.Tool     `title:"Write a file" hints:"destructive,idempotent,closed-world"`
+		Search mcpkit.Tool     `title:"Search in files" hints:"readonly,closed-world"`
+		File   mcpkit.Resource `uri:"file:///{+path}" title:"A file of the directory"`
+	}
+	dir  string
+	root *os.Root
+}
+
+// Start opens the directory. Everything below goes through the os.Root that it makes, which no path leaves.
+func (f *Files) Start(context.Context) (err error) {
+	f.root, err = os.OpenRoot(f.dir)
+	return err
+}
+
+// Close closes the directory.
+func (f *Files) Close() error { return f.root.Close() }
+
+// An Entry is one member of a directory.
+type Entry struct {
+	// Relative to the root, with slashes.
+	Path string `json:"path"`
+	Kind Kind   `json:"kind"`
+	// In bytes; of files only.
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+}
+
+// Kind is what an entry is.
+type Kind string
+
+const (
+	// A file with contents.
+	KindFile Kind = "file"
+	// A directory.
+	KindDirectory Kind = "directory"
+	// A symbolic link. It can be read if it leads to a file below the root.
+	KindLink Kind = "link"
+	// A device, a socket or the like.
+	KindOther Kind = "other"
+)
+
+// ListInput says which directory.
+type ListInput struct {
+	// The directory, relative to the root.
+	Path string `json:"path,omitempty" default:"."`
+}
+
+// A Listing is the members of a directory.
+type Listing struct {
+	Entries []Entry `json:"entries"`
+	// There are more entries than were listed.
+	Truncated bool `json:"truncated"`
+}
+
+// List lists the members of a directory, sorted by name.
+func (f *Files) List(ctx context.Context, in ListInput) (Listing, error) {
+	if err := inside(in.Path); err != nil {
+		return Listing{}, err
+	}
+	entries, err := fs.ReadDir(f.root.FS(), path.Clean(filepath.ToSlash(in.Path)))
+	if err != nil {
+		return Listing{}, explain(in.Path, err)
+	}
+	var l Listing
+	for _, e := range entries {
+		if len(l.Entries) == maxEntries {
+			l.Truncated = true
+			break
+		}
+		info, err := e.Info()
+		if err != nil {
+			continue // gone since
+		}
+		entry := Entry{Path: path.Join(filepath.ToSlash(in.Path), e.Name()), Kind: kindOf(e.Type()), Modified: info.ModTime()}
+		if entry.Kind == KindFile {
+			entry.Size = info.Size()
+		}
+		l.Entries = append(l.Entries, entry)
+	}
+	return l, nil
+}
+
+func kindOf(m fs.FileMode) Kind {
+	switch {
+	case m.IsRegular():
+		return KindFile
+	case m.IsDir():
+		return KindDirectory
+	case m&fs.ModeSymlink != 0:
+		return KindLink
+	}
+	return KindOther
+}
+
+// ReadInput says which file.
+type ReadInput struct {
+	// The file, relative to the root.
+	Path string `json:"path" validate:"required" example:"README.md"`
+}
+
+// Read returns a file: text as text, anything else as a blob.
+func (f *Files) Read(ctx context.Context, in ReadInput) (mcpkit.Blob, error) {
+	data, err := f.read(in.Path)
+	if err != nil {
+		return mcpkit.Blob{}, err
+	}
+	if isText(data) {
+		return mcpkit.Blob{Data: data, MIMEType: "text/plain"}, nil
+	}
+	return mcpkit.Blob{Data: data, URI: fileURI(in.Path)}, nil
+}
+
+// File is a file of the directory, by its path relative to the root.
+func (f *Files) File(path string) (mcpkit.Blob, error) {
+	data, err := f.read(path)
+	return mcpkit.Blob{Data: data}, err
+}
+
+func fileURI(name string) string {
+	return (&url.URL{Scheme: "file", Path: "/" + path.Clean(filepath.ToSlash(name))}).String()
+}
+
+// read returns the contents of a regular file of bounded size.
+func (f *Files) read(name string) ([]byte, error) {
+	if err := inside(name); err != nil {
+		return nil, err
+	}
+	// Before it is opened: to open a pipe waits for whoever writes into it.
+	info, err := f.root.Stat(name)
+	if err != nil {
+		return nil, explain(name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, mcpkit.Errorf("%q is no file but a %s", name, kindOf(info.Mode()))
+	}
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, explain(name, err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err != nil {
+		return nil, explain(name, err)
+	}
+	if len(data) > maxFileBytes {
+		return nil, mcpkit.Errorf("%q has %d bytes; files of up to %d are read", name, max(info.Size(), maxFileBytes+1), maxFileBytes)
+	}
+	return data, nil
+}
+
+func isText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
+
+// WriteInput is a file and what is to be in it.
+type WriteInput struct {
+	// The file, relative to the root. Directories that are missing are made.
+	Path string `json:"path" validate:"required" example:"notes/todo.txt"`
+	// The whole new content.
+	Content string `json:"content" validate:"max=1048576"`
+}
+
+// Write makes a file, or replaces what is in it.
+func (f *Files) Write(ctx context.Context, in WriteInput) (string, error) {
+	if err := inside(in.Path); err != nil {
+		return "", err
+	}
+	if len(in.Content) > maxFileBytes {
+		return "", mcpkit.Errorf("the content has %d bytes; files of up to %d are written", len(in.Content), maxFileBytes)
+	}
+	if err := ofGit(in.Path); err != nil {
+		return "", err
+	}
+	if info, err := f.root.Stat(in.Path); err == nil && !info.Mode().IsRegular() {
+		return "", mcpkit.Errorf("%q is no file but a %s", in.Path, kindOf(info.Mode()))
+	}
+	if err := f.root.MkdirAll(filepath.Dir(in.Path), 0o777); err != nil {
+		return "", explain(in.Path, err)
+	}
+	if err := f.root.WriteFile(in.Path, []byte(in.Content), 0o666); err != nil {
+		return "", explain(in.Path, err)
+	}
+	return "wrote " + in.Path, nil
+}
+
+// ofGit refuses what belongs to git: its configuration names programs that git runs.
+func ofGit(name string) error {
+	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
+		if strings.EqualFold(part, ".git") {
+			return mcpkit.Errorf("%q belongs to git and is not written here", name)
+		}
+	}
+	return nil
+}
+
+// inside refuses paths that leave the root by what they say. What leaves it through a symbolic link, os.Root refuses.
+func inside(name string) error {
+	if name == "" || !filepath.IsLocal(name) {
+		return outside(name)
+	}
+	return nil
+}
+
+func outside(name string) error {
+	return mcpkit.Errorf("%q is outside of the root: a path is relative to the root and does not leave it, "+
+		`neither by ".." nor through a symbolic link`, name)
+}
+
+// explain makes of an error of the file system one that the caller may see: what was asked for, not where it is.
+func explain(name string, err error) error {
+	// The error of os.Root for a path that escapes has no name.
+	var pathErr *fs.PathError
+	switch {
+	case errors.As(err, &pathErr) && pathErr.Err.Error() == "path escapes from parent":
+		return outside(name)
+	case errors.Is(err, fs.ErrNotExist):
+		return mcpkit.Errorf("%q does not exist: %w", name, fs.ErrNotExist)
+	case errors.Is(err, fs.ErrPermission):
+		return mcpkit.Errorf("%q may not be accessed", name)
+	case errors.As(err, &pathErr):
+		return mcpkit.Errorf("%q: %v", name, pathErr.Err)
+	}
+	return err
+}
+
+// SearchInput says what to look for, and where.
+type SearchInput struct {
+	// A regular expression in Go's syntax (RE2), matched line by line.
+	Pattern string `json:"pattern" validate:"required,max=1000" example:"func Test\\w+"`
+	// The directory to search, relative to the root.
+	Path string `json:"path,omitempty" default:"."`
+	// Only files whose name fits this glob pattern.
+	Glob string `json:"glob,omitempty" example:"*.go"`
+	// How many lines to return.
+	Limit int `json:"limit,omitempty" default:"50" validate:"min=1,max=500"`
+}
+
+// A Match is one line that was found.
+type Match struct {
+	Path string `json:"path"`
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+// Found is what a search found.
+type Found struct {
+	Matches []Match `json:"matches"`
+	// How many files were looked into.
+	Files int `json:"files"`
+	// The search ended at the limit; there may be more.
+	Truncated bool `json:"truncated"`
+}
+
+// Search finds the lines that match a regular expression, in text files of up to 4 MiB. Directories named .git are left out.
+func (f *Files) Search(ctx context.Context, in SearchInput) (Found, error) {
+	var found Found
+	if err := inside(in.Path); err != nil {
+		return found, err
+	}
+	re, err := regexp.Compile(in.Pattern)
+	if err != nil {
+		return found, mcpkit.Errorf("pattern: %v", err)
+	}
+	if _, err := path.Match(in.Glob, ""); err != nil {
+		return found, mcpkit.Errorf("glob %q: %v", in.Glob, err)
+	}
+	start := path.Clean(filepath.ToSlash(in.Path))
+	err = fs.WalkDir(f.root.FS(), start, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && name == start:
+			return explain(in.Path, err)
+		case err != nil:
+			return nil // not to be read, or gone since
+		case e.IsDir() && e.Name() == ".git" && name != start:
+			return fs.SkipDir
+		case !e.Type().IsRegular() || !fits(in.Glob, e.Name()):
+			return nil
+		}
+		if f.searchFile(&found, name, re, in.Limit); found.Truncated {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found, err
+}
+
+func fits(glob, name string) bool {
+	ok, _ := path.Match(glob, name) // it was checked
+	return ok || glob == ""
+}
+
+// searchFile adds the lines of one file. A file that cannot be read, or is no text, has none.
+func (f *Files) searchFile(found *Found, name string, re *regexp.Regexp, limit int) {
+	file, err := f.root.Open(name)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxSearchBytes+1))
+	if err != nil || len(data) > maxSearchBytes || !isText(data) {
+		return
+	}
+	found.Files++
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, maxSearchBytes+1)
+	for n := 1; lines.Scan(); n++ {
+		if !re.Match(lines.Bytes()) {
+			continue
+		}
+		if len(found.Matches) == limit {
+			found.Truncated = true
+			return
+		}
+		found.Matches = append(found.Matches, Match{Path: name, Line: n, Text: shorten(lines.Text(), maxLineBytes)})
+	}
+}
+
+// shorten cuts s at the last whole character before limit bytes.
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+)
+
+// Go runs the go tool in the module of the directory.
+type Go struct {
+	_ struct {
+		Build mcpkit.Tool `title:"Build packages" hints:"additive,idempotent"`
+		Vet   mcpkit.Tool `title:"Vet packages" hints:"additive,idempotent"`
+		Test  mcpkit.Tool `title:"Test packages" hints:"open-world" timeout:"10m"`
+	}
+	dir string
+}
+
+// PackagesInput says which packages.
+type PackagesInput struct {
+	// Packages of the module: "./..." is all of them, "./store" the one in that directory.
+	Packages []string `json:"packages,omitempty" validate:"max=50" default:"[\"./...\"]"`
+}
+
+// A Report is how a run of the go tool ended.
+type Report struct {
+	// Whether it found nothing wrong.
+	OK bool `json:"ok"`
+	Output
+	// How long it took, in seconds.
+	Seconds float64 `json:"seconds"`
+}
+
+// Build compiles packages and says what does not compile.
+func (g *Go) Build(ctx context.Context, in PackagesInput) (Report, error) {
+	// A single program would be left in the directory otherwise.
+	return g.run(ctx, in.Packages, "build", "-o", os.DevNull)
+}
+
+// Vet looks for what compiles and is a mistake nevertheless.
+func (g *Go) Vet(ctx context.Context, in PackagesInput) (Report, error) {
+	return g.run(ctx, in.Packages, "vet")
+}
+
+// TestInput says which tests of which packages.
+type TestInput struct {
+	PackagesInput
+	// Only tests whose name matches this regular expression.
+	Run string `json:"run,omitempty" example:"^TestAdd$"`
+	// Look for data races. It is slower.
+	Race bool `json:"race,omitempty"`
+}
+
+// Test runs the tests of packages. A test that fails is no failure of the tool: the report says so.
+func (g *Go) Test(ctx context.Context, in TestInput) (Report, error) {
+	args := []string{"test"}
+	if in.Run != "" {
+		args = append(args, "-run="+in.Run)
+	}
+	if in.Race {
+		args = append(args, "-race")
+	}
+	return g.run(ctx, in.Packages, args...)
+}
+
+func (g *Go) run(ctx context.Context, packages []string, args ...string) (Report, error) {
+	if len(packages) == 0 {
+		packages = []string{"./..."}
+	}
+	for _, p := range packages {
+		if err := withinModule(p); err != nil {
+			return Report{}, err
+		}
+	}
+	start := time.Now()
+	out, err := command{dir: g.dir, name: "go", args: append(args, packages...)}.run(ctx)
+	return Report{OK: err == nil && out.ExitCode == 0, Output: out, Seconds: time.Since(start).Seconds()}, err
+}
+
+// withinModule refuses what is no package of the module: options, other modules, files, and what is above the root.
+func withinModule(pattern string) error {
+	ok := pattern == "." || strings.HasPrefix(pattern, "./")
+	for part := range strings.SplitSeq(pattern, "/") {
+		ok = ok && part != ".."
+	}
+	if !ok || strings.ContainsAny(pattern, "\\@=\x00") || path.Ext(pattern) == ".go" {
+		return mcpkit.Errorf(`%q is no package of this module; write for example "./..." or "./store"`, pattern)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/mcpkit/mcpkit-go/echomcp"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// docs:begin app
+
+// newApp is an echo app as there are many, with the server mounted in it beside its own routes.
+func newApp(srv *mcpkit.Server, logger *slog.Logger) (*echo.Echo, *streamable.Handler) {
+	app := echo.New()
+	app.HideBanner, app.HidePort = true, true
+	app.Use(middleware.Recover(), middleware.RequestID(), middleware.Gzip())
+	app.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok") })
+	handler := echomcp.Mount(app, "/mcp", srv, echomcp.Streamable(&streamable.Options{Logger: logger}))
+	return app, handler
+}
+
+// docs:end app
+
+// shutdownTimeout is how long calls in flight may take to finish when the program is told to end.
+const shutdownTimeout = 10 * time.Second
+
+// docs:begin serve
+
+// serveHTTP serves until ctx ends. Then the streams of MCP end first, since the app would wait for them, and the services
+// are closed last.
+func serveHTTP(ctx context.Context, srv *mcpkit.Server, addr string, logger *slog.Logger) error {
+	if err := loopback(addr); err != nil {
+		return err
+	}
+	if err := srv.Start(ctx); err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	app, handler := newApp(srv, logger)
+	failed := make(chan error, 1)
+	// Ends when the app is shut down or cannot listen.
+	go func() { failed <- app.Start(addr) }()
+	logger.Info("serving", "url", "http://"+addr+"/mcp")
+	select {
+	case err := <-failed:
+		return errors.Join(err, srv.Close())
+	case <-ctx.Done():
+	}
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	return errors.Join(handler.Shutdown(bound), app.Shutdown(bound), srv.Close())
+}
+
+// docs:end serve
+
+// loopback refuses addresses that other machines could reach.
+func loopback(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("-http %q is no address; write for example 127.0.0.1:8080", addr)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("-http %q could be reached from other machines, and who reaches it can run code; write for example 127.0.0.1:8080", addr)
+	}
+	return nil
+}
