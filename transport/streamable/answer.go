@@ -161,6 +161,9 @@ func (e *exchange) end() {
 	}
 	if e.state == replyStream {
 		clearWriteDeadline(e.rc, e.r)
+		if e.st != nil {
+			e.s.out.free(e.st) // to a client that came back before the end, if there is one
+		}
 	}
 	e.state = replyDone
 }

@@ -25,6 +25,11 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.sessions.release(s)
+	resuming := field(r.Header, headerLastEventID) != ""
+	if h.isDraining() && !resuming {
+		shuttingDown(w, jsonrpc.ID{})
+		return
+	}
 	flush := flusher(w)
 	if flush == nil {
 		h.sayPlain(r, "the response writer cannot flush; is there a middleware that buffers?")
@@ -37,6 +42,12 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.out.free(l.st)
+	if l.st != s.out.standalone {
+		// It ends with its stream or its session, so there is nothing to cancel.
+		c := &call{cancel: func(error) {}}
+		h.hold(c)
+		defer h.finish(c)
+	}
 	l.begin()
 	l.run()
 	if !l.broken {
@@ -111,8 +122,6 @@ func (l *listener) take(wait time.Duration) bool {
 			return false
 		case <-l.s.done:
 			return false
-		case <-l.h.closing:
-			return false
 		}
 	}
 }
@@ -138,6 +147,10 @@ func (l *listener) run() {
 		idle.Stop()
 	}
 	defer idle.Stop()
+	closing := l.h.closing
+	if l.st != l.s.out.standalone {
+		closing = nil // a call in flight may finish, and its client hear of it
+	}
 	live := false
 	for !l.broken {
 		// Read before the messages: what is appended after it wakes us again.
@@ -157,7 +170,7 @@ func (l *listener) run() {
 			l.broken = true
 		case <-l.s.done:
 			return
-		case <-l.h.closing:
+		case <-closing:
 			return
 		}
 	}

@@ -385,7 +385,29 @@ func TestListenServesUntilItsContextEnds(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
+func TestShutdownLetsAClientComeBackForItsAnswer(t *testing.T) {
+	closed, goOn := make(chan error, 1), make(chan struct{})
+	s := serve(t, script{"poll": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		closed <- peer.(transport.StreamCloser).CloseStream(0)
+		<-goOn
+		return result(req, `{"done":true}`)
+	}}, nil)
+	c := s.legacy("2025-11-25")
+	read(t, c.call(7, "poll"))
+	require.NoError(t, <-closed)
+	ended := make(chan error, 1)
+	go func() { ended <- s.handler.Shutdown(t.Context()) }() // ends when the call did
+	<-s.handler.closing
+	require.Equal(t, http.StatusServiceUnavailable, c.get().StatusCode, "nothing new to listen to")
+	ev := eventsOf(t, c.with("Last-Event-ID", "1-0").get())
+	close(goOn)
+	require.Equal(t, answer7, ev.data())
+	ev.end()
+	require.NoError(t, <-ended)
+}
+
 func TestListenSaysWhyItCannot(t *testing.T) {
+	require.EqualError(t, Listen(":0", &Options{Path: "mcp"}).Serve(t.Context(), &scripted{}), `streamable: path "mcp" must begin with a slash`)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

@@ -3,9 +3,11 @@ package streamable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -35,6 +37,9 @@ const (
 
 // Serve implements [transport.Transport].
 func (s *server) Serve(ctx context.Context, h transport.Handler) error {
+	if !strings.HasPrefix(s.opts.Path, "/") {
+		return fmt.Errorf("streamable: path %q must begin with a slash", s.opts.Path)
+	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", s.addr)
 	if err != nil {
@@ -44,10 +49,8 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 		return err
 	}
 	handler := NewHandler(h, &s.opts)
-	mux := http.NewServeMux()
-	mux.Handle(s.opts.Path, handler)
 	httpServer := &http.Server{
-		Handler:           mux,
+		Handler:           s.at(handler),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -68,6 +71,17 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	case <-ctx.Done():
 	}
 	return s.stop(httpServer, handler, failed)
+}
+
+// at serves h at the path of the options and nothing else.
+func (s *server) at(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != s.opts.Path {
+			http.NotFound(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // stop lets requests finish within the bound. The handler goes first: while it drains, clients must still be

@@ -53,6 +53,9 @@ func (h *Handler) newSession(ctx context.Context) *session {
 // Notify sends n on the stream that the client opened by GET, or keeps it until it does. It never waits for
 // the client. It implements [transport.SessionLink].
 func (s *session) Notify(ctx context.Context, n *jsonrpc.Request) error {
+	if s.h.opts.JSONOnly {
+		return nil // no client can ever listen
+	}
 	_, err := s.out.append(ctx, s.out.standalone, jsonrpc.AppendRequest(nil, n), false)
 	return err
 }

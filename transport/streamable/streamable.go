@@ -41,8 +41,8 @@ type Options struct {
 	// requests, and the server cannot ask them anything. Modern clients never have a session.
 	Stateless bool
 
-	// JSONOnly never answers with an event stream: what a method sends before its answer is dropped, or
-	// goes to the stream that a legacy client opened by GET.
+	// JSONOnly never opens an event stream: what a server sends besides its answers is dropped, and it
+	// cannot ask clients anything.
 	JSONOnly bool
 
 	// MaxBodyBytes limits the body of a request. Zero means [DefaultMaxBodyBytes]. A larger one is
@@ -181,8 +181,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // methodNotAllowed answers 405. Clients take it as the word that there is no such stream or session here.
 func (h *Handler) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	allow := "POST, GET, DELETE"
-	if h.opts.Stateless || modernHeader(r.Header) {
+	switch {
+	case h.opts.Stateless || modernHeader(r.Header):
 		allow = "POST"
+	case h.opts.JSONOnly:
+		allow = "POST, DELETE"
 	}
 	w.Header().Set("Allow", allow)
 	writeError(w, http.StatusMethodNotAllowed, invalidRequest("method %s is not served here; use %s", r.Method, allow))
@@ -222,6 +225,13 @@ func (h *Handler) begin(c *call) bool {
 	return true
 }
 
+// hold counts c as in flight even while draining: it carries the answer of another call that is.
+func (h *Handler) hold(c *call) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls[c] = struct{}{}
+}
+
 func (h *Handler) finish(c *call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -251,7 +261,7 @@ func (h *Handler) drain() {
 }
 
 // Shutdown refuses new requests with 503, ends the streams that only listen and lets the calls in flight
-// finish. Then, or when ctx ends, it does what [Handler.Close] does. The error is that of ctx when calls had
+// finish; their clients can still answer what they are asked, and come back for answers. Then, or when ctx ends, it does what [Handler.Close] does. The error is that of ctx when calls had
 // to be cancelled.
 func (h *Handler) Shutdown(ctx context.Context) error {
 	h.drain()

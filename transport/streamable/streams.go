@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -38,9 +39,11 @@ type stream struct {
 	wake  chan struct{} // tells the GET that writes the stream of new messages; nil where a POST does
 }
 
+func newStream(id uint64) *stream { return &stream{id: id, name: strconv.FormatUint(id, 10)} }
+
 func (o *streams) init(s *session) {
 	o.s = s
-	o.standalone = &stream{name: "0"}
+	o.standalone = newStream(0)
 }
 
 // create returns a new stream for the POST that calls, which writes it from now on.
@@ -48,7 +51,8 @@ func (o *streams) create() *stream {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.count++
-	st := &stream{id: o.count, name: strconv.FormatUint(o.count, 10), taken: true}
+	st := newStream(o.count)
+	st.taken = true
 	if o.open == nil {
 		o.open = make(map[uint64]*stream)
 	}
@@ -72,6 +76,9 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bo
 	}
 	if answer && err == nil {
 		o.finishLocked(st)
+	}
+	if err != nil && !errors.Is(err, ErrTooLarge) {
+		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", err)
 	}
 	o.wakeLocked(st)
 	return st.last, err
@@ -167,7 +174,9 @@ func (o *streams) find(eventID string) (st *stream, seq uint64, err error) {
 		st = o.open[id]
 	default:
 		// Its answer is in the store, if it is anywhere.
-		return &stream{id: id, name: strconv.FormatUint(id, 10), last: seq, done: true}, seq, nil
+		st = newStream(id)
+		st.last, st.done = seq, true
+		return st, seq, nil
 	}
 	if seq > st.last {
 		return nil, 0, fmt.Errorf("%s is no event id of this session", quote(eventID))

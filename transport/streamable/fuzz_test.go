@@ -1,0 +1,88 @@
+package streamable
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzPOST sends any body with any of the fields that routing looks at: there is always one proper reply, and the
+// next good request gets its own.
+func FuzzPOST(f *testing.F) {
+	for _, body := range []string{
+		call1(7, "talk"), call1(1, "echo"), `[` + call1(1, "echo") + `,` + call1(2, "talk") + `]`, `{"jsonrpc":"2.0","id":1,"result":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","id":0,"method":"initialize"}`,
+		`[1,{}]`, `{"jsonrpc":"2.0","id":1,"method":"echo","params":{"_meta":null}}`, `{"id":`, ``,
+	} {
+		f.Add(body, "2026-07-28", "", "application/json, text/event-stream")
+		f.Add(body, "", "SESSION", "application/json, text/event-stream")
+		f.Add(body, "2025-03-26", "SESSION", "*/*")
+		f.Add(body, "v999", "unknown", "application/json;q=0")
+	}
+	h := NewHandler(&scripted{methods: script{"talk": talkative}}, nil)
+	f.Cleanup(h.Close)
+	open := newRecorder()
+	h.ServeHTTP(open, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}`))
+	session := open.Header().Get("Mcp-Session-Id")
+	f.Fuzz(func(t *testing.T, body, version, id, accept string) {
+		if id == "SESSION" {
+			id = session
+		}
+		w := newRecorder()
+		h.ServeHTTP(w, newPost(body, "MCP-Protocol-Version", version, "Mcp-Session-Id", id, "Accept", accept))
+		switch w.Header().Get("Content-Type") {
+		case "application/json":
+			require.True(t, json.Valid(w.body.Bytes()), "%q", w.body.String())
+		case "text/event-stream":
+			require.Equal(t, http.StatusOK, w.status)
+		default:
+			require.Equal(t, http.StatusAccepted, w.status)
+			require.Empty(t, w.body.String())
+		}
+		w = newRecorder()
+		h.ServeHTTP(w, newPost(call1(4711, "echo"), "Mcp-Session-Id", session))
+		require.Equal(t, `{"jsonrpc":"2.0","id":4711,"result":{"a":1}}`, w.body.String())
+	})
+}
+
+// FuzzOrigin asserts that no origin gets in but those of loopback hosts, whatever it is made to look like.
+func FuzzOrigin(f *testing.F) {
+	for _, origin := range []string{
+		"http://localhost", "http://127.0.0.1:80", "http://[::1]", "null", "http://127.0.0.1.evil.com", "http://127.0.0.1@evil.com",
+		"http://evil.com#@localhost", "http://evil.com\\@localhost", "http://localhost:80:80", "//localhost", "http://0x7f.1", "http://[::ffff:127.0.0.1]",
+	} {
+		f.Add(origin, "localhost:8080")
+		f.Add(origin, "127.0.0.1")
+	}
+	rules := newOriginRules(nil, nil)
+	f.Fuzz(func(t *testing.T, origin, host string) {
+		if !isLoopback(hostname(host)) || !rules.originAllowed(origin, host) {
+			return
+		}
+		u, err := url.Parse(origin)
+		require.NoError(t, err)
+		require.Equal(t, origin, u.Scheme+"://"+u.Host, "nothing but a scheme and a host")
+		if u.Hostname() != "localhost" && !strings.EqualFold(u.Hostname(), "localhost") {
+			ip := net.ParseIP(strings.Split(u.Hostname(), "%")[0])
+			require.True(t, ip.IsLoopback(), "%q", origin)
+		}
+	})
+}
+
+func FuzzEventID(f *testing.F) {
+	f.Add("0-0")
+	f.Add("1-18446744073709551615")
+	f.Add("--")
+	f.Fuzz(func(t *testing.T, s string) {
+		if id, seq, ok := parseEventID(s); ok {
+			again, seqAgain, ok := parseEventID(string(appendEventID(nil, newStream(id), seq)))
+			require.True(t, ok)
+			require.Equal(t, [2]uint64{id, seq}, [2]uint64{again, seqAgain})
+		}
+	})
+}
