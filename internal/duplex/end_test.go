@@ -1,0 +1,227 @@
+package duplex_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+type methods = map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response
+
+// sleep answers after so much time, whatever becomes of its context.
+func sleep(d time.Duration) func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+	return func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+		<-time.After(d)
+		return result(req, `"slept"`)
+	}
+}
+
+func TestTheEndOfTheInputLetsCallsFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{methods: methods{"sleep": sleep(4 * time.Second)}}
+		p := serve(t, h, nil)
+		begun := time.Now()
+		p.send(request(1, "sleep"), request(2, "ping"), request(3, "subscriptions/listen"))
+		close(p.wire.in)
+		require.Equal(t, answer(2, `"ping"`), p.receive())
+		require.Equal(t, answer(3, `"ended"`), p.receive())
+		require.Less(t, time.Since(begun), 10*time.Millisecond, "a subscription does not hold up the end")
+		require.Equal(t, answer(1, `"slept"`), p.receive())
+		require.NoError(t, <-p.over)
+		require.Equal(t, int32(1), h.ended.Load())
+	})
+}
+
+func TestTheEndOfTheContextLetsCallsFinish(t *testing.T) {
+	for name, end := range map[string]func(p *peer){
+		"context": func(p *peer) { p.stop() },
+		"Close":   func(p *peer) { p.link.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := serve(t, &handler{methods: methods{"sleep": sleep(4 * time.Second)}}, nil)
+				p.send(request(1, "sleep"))
+				synctest.Wait()
+				end(p)
+				require.Equal(t, answer(1, `"slept"`), p.receive())
+				require.NoError(t, <-p.over)
+				p.silent()
+			})
+		})
+	}
+}
+
+func TestCallsThatTakeTooLongAreCancelledAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, &duplex.Options{DrainTimeout: 2 * time.Second})
+		begun := time.Now()
+		p.send(request(1, "block"))
+		close(p.wire.in)
+		require.Equal(t, answer(1, `"ended"`), p.receive())
+		require.NoError(t, <-p.over)
+		require.InDelta(t, 2, time.Since(begun).Seconds(), 0.1)
+	})
+}
+
+func TestCallsThatDoNotComeBackAreLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{methods: methods{"sleep": sleep(time.Hour)}}
+		p := serve(t, h, nil)
+		begun := time.Now()
+		p.send(request(1, "sleep"))
+		close(p.wire.in)
+		require.NoError(t, <-p.over)
+		require.InDelta(t, 6, time.Since(begun).Seconds(), 0.1)
+		require.Equal(t, int32(1), h.ended.Load())
+		// What it answers in the end goes nowhere.
+		<-time.After(time.Hour)
+		p.silent()
+	})
+}
+
+func TestAPeerThatIsGoneEndsAllAtOnce(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"closed pipe", io.ErrClosedPipe, ""},
+		{"broken pipe", syscall.EPIPE, ""},
+		{"another failure", errors.New("disk full"), "disk full"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := serve(t, &handler{}, nil)
+				begun := time.Now()
+				p.send(request(1, "block"))
+				synctest.Wait()
+				p.wire.broken.Store(&test.err)
+				p.send(request(2, "ping"))
+				err := <-p.over
+				if test.want == "" {
+					require.NoError(t, err)
+				} else {
+					require.EqualError(t, err, test.want)
+				}
+				require.Less(t, time.Since(begun), 10*time.Millisecond)
+				p.silent()
+			})
+		})
+	}
+}
+
+func TestReadingThatFailsIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, nil)
+		p.wire.errs <- errors.New("bad sector")
+		require.EqualError(t, <-p.over, "bad sector")
+	})
+}
+
+func TestASessionThatNobodySawDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{}
+		p := serve(t, h, nil)
+		p.hangUp()
+		require.Zero(t, h.ended.Load())
+	})
+}
+
+func TestAPeerThatDoesNotReadHoldsUpItsCallsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told atomic.Int32
+		note := &jsonrpc.Request{Method: "note", Params: []byte(`{"x":"` + strings.Repeat("x", 64<<10) + `"}`)}
+		h := &handler{methods: methods{"flood": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			for peer.Notify(ctx, note) == nil && ctx.Err() == nil {
+				told.Add(1)
+			}
+			return result(req, `0`)
+		}}}
+		w := &wire{stuck: make(chan struct{})}
+		p := serveOn(t, h, nil, w)
+		// The first writes, and is stuck; the second adds to what waits.
+		p.send(request(1, "flood"), request(2, "flood"), request(3, "block"))
+		<-time.After(time.Second)
+		synctest.Wait()
+		require.Equal(t, int32(16), told.Load(), "what waits is bounded")
+		require.EqualError(t, p.link.Session().Notify(t.Context(), note), "duplex: dropped, since the peer does not read what waits for it")
+		// Cancellations are still read.
+		p.send(cancelOf(1), cancelOf(2), cancelOf(3))
+		synctest.Wait()
+		close(w.stuck)
+		for range 17 {
+			require.Contains(t, p.receive(), `"method":"note"`)
+		}
+		p.hangUp()
+	})
+}
+
+func TestAPeerThatNeverReadsIsLeftInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serveOn(t, &handler{}, nil, &wire{stuck: make(chan struct{})})
+		begun := time.Now()
+		p.send(request(1, "ping"))
+		synctest.Wait()
+		close(p.wire.in)
+		require.NoError(t, <-p.over)
+		require.Less(t, time.Since(begun), 7*time.Second)
+	})
+}
+
+func TestTheSessionReachesThePeerOutsideCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, nil)
+		require.NoError(t, p.link.Session().Notify(t.Context(), &jsonrpc.Request{Method: "changed"}))
+		require.Equal(t, `{"jsonrpc":"2.0","method":"changed"}`, p.receive())
+		require.NoError(t, p.link.Notify(t.Context(), &jsonrpc.Request{Method: "changed"}))
+		require.Equal(t, `{"jsonrpc":"2.0","method":"changed"}`, p.receive())
+		p.hangUp()
+		require.ErrorIs(t, p.link.Session().Notify(t.Context(), &jsonrpc.Request{Method: "changed"}), transport.ErrClosed)
+		_, err := p.link.Call(t.Context(), &jsonrpc.Request{Method: "ping"})
+		require.ErrorIs(t, err, transport.ErrClosed)
+	})
+}
+
+// While more messages are there to be read, answers may be gathered, but not for longer than the leader waits.
+func TestAnswersDoNotWaitForSlowCallsBehindThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{}, nil)
+		begun := time.Now()
+		p.send(request(1, "ping"), request(2, "block"), request(3, "block"))
+		require.Equal(t, answer(1, `"ping"`), p.receive())
+		require.LessOrEqual(t, time.Since(begun), 3*time.Millisecond)
+		p.send(cancelOf(2), cancelOf(3))
+		p.hangUp()
+	})
+}
+
+func TestAnswersAreGatheredWhileThereIsMoreToRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		begin := make(chan struct{})
+		h := &handler{methods: methods{"wait": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			<-begin
+			return nil
+		}}}
+		p := serveOn(t, h, nil, w)
+		p.send(`{"jsonrpc":"2.0","method":"wait"}`)
+		p.send(request(1, "a"), request(2, "b"), request(3, "c"))
+		close(begin)
+		require.Equal(t, answer(1, `"a"`), p.receive())
+		require.Len(t, p.rest, 2, "three answers in one write")
+		p.rest = nil
+		p.hangUp()
+	})
+}

@@ -1,0 +1,251 @@
+package stdio_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("STDIO_TEST_SERVER") != "" {
+		server()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// echo answers with the params, or with the method where there are none.
+type echo struct{}
+
+func (echo) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+	switch {
+	case req.IsNotification():
+		return nil
+	case req.Method == "block":
+		<-ctx.Done()
+	case req.Method == "print":
+		fmt.Println("printed")
+	}
+	if req.Params != nil {
+		return &jsonrpc.Response{ID: req.ID, Result: req.Params}
+	}
+	return &jsonrpc.Response{ID: req.ID, Result: []byte(`"` + req.Method + `"`)}
+}
+
+// serveAll hands in all of the input and returns all that comes out.
+func serveAll(t *testing.T, in io.Reader, opts *stdio.Options) string {
+	var out strings.Builder
+	require.NoError(t, stdio.NewIO(in, &out, opts).Serve(t.Context(), echo{}))
+	return out.String()
+}
+
+const tooLarge = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"message is larger than 100 bytes; raise Options.MaxMessageBytes"}}` + "\n"
+
+func ping(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id) }
+func pong(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":"ping"}`+"\n", id) }
+
+func TestLines(t *testing.T) {
+	padded := func(n int) string { return ping(1) + strings.Repeat(" ", n-len(ping(1))) }
+	for _, test := range []struct{ name, in, want string }{
+		{"nothing", "", ""},
+		{"one", ping(1) + "\n", pong(1)},
+		{"two", ping(1) + "\n" + ping(2) + "\n", pong(1) + pong(2)},
+		{"the last one without its end", ping(1) + "\n" + ping(2), pong(1) + pong(2)},
+		{"blank lines", "\n\r\n \t\n" + ping(1) + "\n\n\n" + ping(2) + "\n \n  ", pong(1) + pong(2)},
+		{"carriage returns", ping(1) + "\r\n" + ping(2) + "\r\n", pong(1) + pong(2)},
+		{"garbage", "garbage\n" + ping(1) + "\n", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON at byte 0: expected a value"}}` + "\n" + pong(1)},
+		{"half a message", `{"jsonrpc":"2.0","id":1,` + "\n" + ping(2) + "\n", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON at byte 24: unexpected end"}}` + "\n" + pong(2)},
+		{"as large as may be", padded(100) + "\n" + ping(2) + "\n", pong(1) + pong(2)},
+		{"as large as may be, carriage return", padded(100) + "\r\n" + ping(2) + "\n", pong(1) + pong(2)},
+		{"as large as may be, the last", padded(100), pong(1)},
+		{"too large", padded(101) + "\n" + ping(2) + "\n", tooLarge + pong(2)},
+		{"much too large", strings.Repeat("x", 300_000) + "\n" + ping(2) + "\n", tooLarge + pong(2)},
+		{"too large, the last", ping(1) + "\n" + strings.Repeat("x", 300_000), pong(1) + tooLarge},
+		{"too large, and blank", strings.Repeat(" ", 300_000) + "\n" + ping(2) + "\n", tooLarge + pong(2)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			opts := &stdio.Options{MaxMessageBytes: 100}
+			require.Equal(t, test.want, serveAll(t, strings.NewReader(test.in), opts))
+			require.Equal(t, test.want, serveAll(t, iotest.OneByteReader(strings.NewReader(test.in)), opts))
+			require.Equal(t, test.want, serveAll(t, iotest.DataErrReader(strings.NewReader(test.in)), opts))
+		})
+	}
+}
+
+func TestLinesOfAllLengths(t *testing.T) {
+	var in, want strings.Builder
+	for n := 1; n < 60_000; n += 1 + n/3 {
+		text := strings.Repeat("x", n)
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"m","params":{"x":"%s"}}`+"\n", n, text)
+		fmt.Fprintf(&want, `{"jsonrpc":"2.0","id":%d,"result":{"x":"%s"}}`+"\n", n, text)
+	}
+	twice := in.String() + in.String()
+	require.Equal(t, want.String()+want.String(), serveAll(t, strings.NewReader(twice), nil))
+	require.Equal(t, want.String()+want.String(), serveAll(t, iotest.HalfReader(strings.NewReader(twice)), nil))
+}
+
+func FuzzLinesAreAnsweredOneByOne(f *testing.F) {
+	f.Add("{}\n\n1\r\n", uint8(3))
+	f.Add(ping(1)+"\n"+strings.Repeat("x", 50)+"\nx", uint8(7))
+	f.Fuzz(func(t *testing.T, in string, step uint8) {
+		var want int
+		for line := range strings.SplitSeq(in, "\n") {
+			if strings.Trim(line, " \t\r") != "" {
+				want++
+			}
+		}
+		in = strings.ReplaceAll(in, "method", "x") // so that each line is refused
+		in = strings.ReplaceAll(strings.ReplaceAll(in, "result", "x"), "error", "x")
+		in = strings.ReplaceAll(in, `\u`, "x")
+		got := serveAll(t, &stepReader{in, int(step) + 1}, &stdio.Options{MaxMessageBytes: 40})
+		require.Equal(t, want, strings.Count(got, "\n"))
+	})
+}
+
+// stepReader reads n bytes at most.
+type stepReader struct {
+	rest string
+	n    int
+}
+
+func (r *stepReader) Read(p []byte) (int, error) {
+	if r.rest == "" {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), r.n)], r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func TestServeEnds(t *testing.T) {
+	files := func(t *testing.T) (io.Reader, io.Writer, io.WriteCloser, io.ReadCloser) {
+		inR, inW, err := os.Pipe()
+		require.NoError(t, err)
+		outR, outW, err := os.Pipe()
+		require.NoError(t, err)
+		return inR, outW, inW, outR
+	}
+	pipes := func(*testing.T) (io.Reader, io.Writer, io.WriteCloser, io.ReadCloser) {
+		inR, inW := io.Pipe()
+		outR, outW := io.Pipe()
+		return inR, outW, inW, outR
+	}
+	for name, open := range map[string]func(*testing.T) (io.Reader, io.Writer, io.WriteCloser, io.ReadCloser){"files": files, "pipes": pipes} {
+		for _, test := range []struct {
+			name string
+			end  func(in io.WriteCloser, out io.ReadCloser, stop context.CancelFunc)
+		}{
+			{"with the input", func(in io.WriteCloser, _ io.ReadCloser, _ context.CancelFunc) { in.Close() }},
+			{"with its context", func(_ io.WriteCloser, _ io.ReadCloser, stop context.CancelFunc) { stop() }},
+			{"with the reader of its output", func(in io.WriteCloser, out io.ReadCloser, _ context.CancelFunc) {
+				out.Close()
+				_, _ = io.WriteString(in, ping(2)+"\n")
+			}},
+		} {
+			t.Run(name+" "+test.name, func(t *testing.T) {
+				r, w, in, out := open(t)
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				over := make(chan error, 1)
+				go func() { over <- stdio.NewIO(r, w, nil).Serve(ctx, echo{}) }()
+				_, err := io.WriteString(in, ping(1)+"\n")
+				require.NoError(t, err)
+				line, err := bufio.NewReader(out).ReadString('\n')
+				require.NoError(t, err)
+				require.Equal(t, pong(1), line)
+				test.end(in, out, stop)
+				require.NoError(t, <-over)
+				in.Close()
+				out.Close()
+			})
+		}
+	}
+}
+
+// server is the program that the tests of New run.
+func server() {
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	out := os.Stdout
+	if err := stdio.New(nil).Serve(context.Background(), echo{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if os.Stdout != out {
+		os.Exit(2)
+	}
+}
+
+func start(t *testing.T) (*exec.Cmd, io.WriteCloser, io.ReadCloser, *strings.Builder) {
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), "STDIO_TEST_SERVER=1")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	return cmd, in, out, &stderr
+}
+
+func TestAProgramOnItsStandardStreams(t *testing.T) {
+	cmd, in, out, stderr := start(t)
+	_, err := io.WriteString(in, ping(1)+"\n"+`{"jsonrpc":"2.0","id":2,"method":"print"}`+"\n")
+	require.NoError(t, err)
+	require.NoError(t, in.Close())
+	all, err := io.ReadAll(out)
+	require.NoError(t, err)
+	require.NoError(t, cmd.Wait())
+	require.Equal(t, pong(1)+`{"jsonrpc":"2.0","id":2,"result":"print"}`+"\n", string(all))
+	require.Equal(t, "printed\n", stderr.String())
+}
+
+func TestAProgramWhoseClientIsGoneEndsWell(t *testing.T) {
+	cmd, in, out, stderr := start(t)
+	require.NoError(t, out.Close())
+	_, err := io.WriteString(in, ping(1)+"\n")
+	require.NoError(t, err)
+	require.NoError(t, cmd.Wait())
+	require.Empty(t, stderr.String())
+}
+
+func TestStandardInputIsServedOnce(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	in := os.Stdin
+	os.Stdin = r
+	defer func() { os.Stdin = in }()
+	begun := make(chan struct{})
+	over := make(chan error, 1)
+	go func() { over <- stdio.New(nil).Serve(t.Context(), signalling{begun}) }()
+	_, err = io.WriteString(w, `{"jsonrpc":"2.0","method":"n"}`+"\n")
+	require.NoError(t, err)
+	<-begun
+	require.EqualError(t, stdio.New(nil).Serve(t.Context(), echo{}), "transport/stdio: standard input is being served already; use NewIO for other streams")
+	require.NoError(t, w.Close())
+	require.NoError(t, <-over)
+}
+
+type signalling struct{ begun chan struct{} }
+
+func (s signalling) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+	close(s.begun)
+	return nil
+}
