@@ -2,7 +2,9 @@ package uritemplate
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -74,13 +76,9 @@ func (t *Template) Match(uri string) (Values, bool) {
 
 // match matches all of s.
 func (v *Values) match(list []element, s string) bool {
-	var spans [8][2]int
-	m := matcher{list: list, s: s, spans: spans[:0]}
-	if n := len(v.values); n <= len(spans) {
-		m.spans = spans[:n]
-	} else {
-		m.spans = make([][2]int, n)
-	}
+	m := matchers.Get().(*matcher)
+	defer m.end()
+	m.begin(list, s, len(v.values))
 	if !m.run(0, 0) {
 		return false
 	}
@@ -223,11 +221,30 @@ func isDotDot(segment string) bool {
 type matcher struct {
 	list   []element
 	s      string
-	spans  [][2]int
-	found  uint64
-	failed []uint64 // bit by element * (len(s)+1) + position
-	few    [16]uint64
+	spans  [][2]int // by spec.index
+	found  uint64   // bit by spec.index
+	failed []uint64 // bit by element * (len(s)+1) + position; empty until it is needed
 }
+
+var matchers = sync.Pool{New: func() any { return new(matcher) }}
+
+// begin readies the matcher for s.
+func (m *matcher) begin(list []element, s string, vars int) {
+	m.list, m.s, m.found = list, s, 0
+	m.spans = slices.Grow(m.spans[:0], vars)[:vars]
+	if m.failed = m.failed[:0]; cap(m.failed) > maxKept {
+		m.failed = nil
+	}
+}
+
+// end gives the matcher back, without the URI.
+func (m *matcher) end() {
+	m.list, m.s = nil, ""
+	matchers.Put(m)
+}
+
+// maxKept is how many words of failed states stay for the next match: those of most URIs, not of the worst.
+const maxKept = 1024
 
 // run matches the elements from i on with s from pos on, to its end. It goes as deep as there are elements.
 func (m *matcher) run(i, pos int) bool {
@@ -302,12 +319,10 @@ func (m *matcher) capture(e *element, start, end, i int) bool {
 // first reports whether the state is tried for the first time; if not, it led nowhere.
 func (m *matcher) first(i, pos int) bool {
 	bit := i*(len(m.s)+1) + pos
-	if m.failed == nil {
-		if words := (len(m.list)*(len(m.s)+1) + 63) / 64; words <= len(m.few) {
-			m.failed = m.few[:words]
-		} else {
-			m.failed = make([]uint64, words)
-		}
+	if len(m.failed) == 0 {
+		words := (len(m.list)*(len(m.s)+1) + 63) / 64
+		m.failed = slices.Grow(m.failed, words)[:words]
+		clear(m.failed)
 	}
 	if m.failed[bit/64]&(1<<(bit%64)) != 0 {
 		return false
