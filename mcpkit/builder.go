@@ -305,7 +305,7 @@ func (s *Server) guardResource(r *resource, h Handler) {
 		if err != nil {
 			return nil, err
 		}
-		return outputs.read(call, r, []reflect.Value{reflect.ValueOf(&v).Elem()})
+		return outputs.read(ctx, call, r, []reflect.Value{reflect.ValueOf(&v).Elem()})
 	})
 }
 

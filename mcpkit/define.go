@@ -257,7 +257,7 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 		if err != nil {
 			return nil, err
 		}
-		return outputs.read(call, r, values)
+		return outputs.read(ctx, call, r, values)
 	})
 	s.addResource(d, r, def)
 	return nil

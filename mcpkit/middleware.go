@@ -69,8 +69,12 @@ func withTimeout(d time.Duration, h Handler) Handler {
 	}
 	return func(ctx context.Context, call *Call) (any, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, d, ErrTimeout)
-		defer cancel()
 		result, err := h(ctx, call)
+		if contents, ok := result.(*streamed); ok {
+			contents.keep(cancel) // it is read later, perhaps under this context
+			return result, err
+		}
+		defer cancel()
 		if err != nil && errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == ErrTimeout {
 			return nil, &TimeoutError{After: d}
 		}

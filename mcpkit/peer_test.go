@@ -1,6 +1,7 @@
 package mcpkit_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,6 +79,11 @@ func (p *peer) result(method, params string) string {
 	p.t.Helper()
 	resp := p.rpc(p.t.Context(), p.request(method, params))
 	require.Nil(p.t, resp.Error, "%s answered with an error", method)
+	if resp.Stream != nil {
+		var b bytes.Buffer
+		require.NoError(p.t, resp.Stream(&b))
+		return b.String()
+	}
 	return string(resp.Result)
 }
 

@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -361,8 +362,15 @@ func newResourceOutputs(site string, types []reflect.Type) (*resourceOutputs, er
 	return out, nil
 }
 
-// read makes the result of resources/read.
-func (o *resourceOutputs) read(call *Call, res *resource, values []reflect.Value) (*protocol.ReadResourceResult, error) {
+// read makes the result of resources/read: contents, or streamed where the method returned a reader and nothing else.
+func (o *resourceOutputs) read(ctx context.Context, call *Call, res *resource, values []reflect.Value) (any, error) {
+	if len(values) == 1 {
+		if r, ok := readerIn(values[0]); ok {
+			s := newStreamed(ctx, call, res.mime, r)
+			s.cache = cacheHint(res.ttl, res.private)
+			return s, nil
+		}
+	}
 	r := &protocol.ReadResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values))}
 	for i, v := range values {
 		whole, err := addResourceOutput(call, r, res.mime, o.shapes[i], v)
@@ -377,6 +385,17 @@ func (o *resourceOutputs) read(call *Call, res *resource, values []reflect.Value
 		r.Cache = cacheHint(res.ttl, res.private)
 	}
 	return r, nil
+}
+
+// readerIn returns the reader that a method returned.
+func readerIn(v reflect.Value) (io.Reader, bool) {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || !v.Type().Implements(typeReader) {
+		return nil, false
+	}
+	return v.Interface().(io.Reader), true
 }
 
 func addResourceOutput(call *Call, r *protocol.ReadResourceResult, mime string, sh shape, v reflect.Value) (*protocol.ReadResourceResult, error) {

@@ -251,6 +251,9 @@ func (s *Server) respond(call *Call, result any, err error) *jsonrpc.Response {
 			return s.refuse(call.req, rpc, call.version)
 		}
 	}
+	if contents, ok := result.(*streamed); ok {
+		return contents.response(s, call)
+	}
 	encoded, err := s.encode(call, result)
 	if err != nil {
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
