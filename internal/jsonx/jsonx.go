@@ -10,6 +10,8 @@ package jsonx
 import (
 	"errors"
 	"io"
+	"math/bits"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -84,15 +86,15 @@ const hex = "0123456789abcdef"
 // AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, since the reader of a message
 // could do nothing with an error about it.
 func AppendString[S string | []byte](dst []byte, s S) []byte {
-	dst = append(dst, '"')
+	dst = append(slices.Grow(dst, len(s)+2), '"')
 	start := 0
-	for i := 0; i < len(s); {
+	for i := 0; ; {
+		i = plain(s, i)
+		if i >= len(s) {
+			break
+		}
 		c := s[i]
 		if c < utf8.RuneSelf {
-			if c >= 0x20 && c != '"' && c != '\\' {
-				i++
-				continue
-			}
 			dst = append(dst, s[start:i]...)
 			switch c {
 			case '"', '\\':
@@ -123,4 +125,26 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 	}
 	dst = append(dst, s[start:]...)
 	return append(dst, '"')
+}
+
+// plain returns the index of the first byte of s at or after i that is not simply itself in a JSON string: a quote, a
+// backslash, a control character or part of a longer character.
+func plain[S string | []byte](s S, i int) int {
+	const lows, highs = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		quote, slash := w^lows*'"', w^lows*'\\'
+		// The first bit that is set is right; those after it may stand for a borrow.
+		if m := (w | (w-lows*0x20)&^w | (quote-lows)&^quote | (slash-lows)&^slash) & highs; m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+	}
+	for ; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			break
+		}
+	}
+	return i
 }
