@@ -25,7 +25,7 @@ type element struct {
 	spec
 	class  class
 	min    int
-	sure   bool // it ends where its class does: nothing after it could begin earlier
+	sure   bool // it ends where its class does: nothing after it could begin earlier, and it is looked at but once
 	afterE bool // it follows "=", or is empty where there is none: ;name
 	slash  bool // the value may hold slashes
 }
@@ -218,8 +218,13 @@ func elements(pieces []piece) []element {
 			}
 		}
 	}
+	// After a variable whose end is tried, the others begin anywhere, and each would look for its end again and again.
+	tried := false
 	for i := range list {
-		list[i].sure = list[i].kind == varElement && isSure(list, i)
+		if list[i].kind == varElement {
+			list[i].sure = !tried && isSure(list, i)
+			tried = !list[i].sure
+		}
 	}
 	return list
 }

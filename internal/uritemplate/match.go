@@ -223,6 +223,7 @@ type matcher struct {
 	s      string
 	spans  [][2]int // by spec.index
 	found  uint64   // bit by spec.index
+	steps  int      // what it cost, for the tests
 	failed []uint64 // bit by element * (len(s)+1) + position; empty until it is needed
 }
 
@@ -249,6 +250,7 @@ const maxKept = 1024
 // run matches the elements from i on with s from pos on, to its end. It goes as deep as there are elements.
 func (m *matcher) run(i, pos int) bool {
 	for ; i < len(m.list); i++ {
+		m.steps++
 		e := &m.list[i]
 		switch e.kind {
 		case literalElement:
@@ -291,10 +293,12 @@ func (m *matcher) variable(i, pos int) bool {
 	if e.sure {
 		for pos < len(m.s) && classes[m.s[pos]]&e.class != 0 {
 			pos++
+			m.steps++
 		}
 		return m.capture(e, start, pos, i)
 	}
 	for m.first(i, pos) {
+		m.steps++
 		if m.capture(e, start, pos, i) {
 			return true
 		}
