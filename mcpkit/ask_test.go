@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -108,6 +110,7 @@ func drive(t testing.TB, servers []*mcpkit.Server, method, params string) (resul
 		require.Less(t, rounds, 10)
 		var required protocol.InputRequiredResult
 		require.NoError(t, json.Unmarshal([]byte(result), &required))
+		require.Less(t, len(*required.RequestState), 1024, "a small wizard's state stays small")
 		responses := map[string]json.RawMessage{}
 		for key, q := range required.InputRequests {
 			responses[key] = json.RawMessage(respond(t, q.Method, q.Params))
@@ -318,9 +321,23 @@ func TestHandlersThatMisuseTheUnwindingError(t *testing.T) {
 	}
 }
 
-func TestSealedStateStaysSmall(t *testing.T) {
-	state, _ := firstRound(t, modern(t, newServer(t, &trips{})))
-	require.Less(t, len(state), 1024)
+func TestNothingIsKeptBetweenRounds(t *testing.T) {
+	srv := newServer(t, &trips{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	measure := func() (goroutines int, heap uint64) {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return runtime.NumGoroutine(), m.HeapAlloc
+	}
+	firstRound(t, modern(t, srv))
+	goroutines, heap := measure()
+	const calls = 2000
+	for range calls {
+		firstRound(t, modern(t, srv)) // and the client never comes back
+	}
+	goroutinesAfter, heapAfter := measure()
+	require.LessOrEqual(t, goroutinesAfter, goroutines)
+	require.Less(t, int64(heapAfter)-int64(heap), int64(calls*50), "bytes kept: less than 50 for each call that waits")
 }
 
 func TestQuestionsOutsideACall(t *testing.T) {

@@ -14,9 +14,10 @@ func (s *Server) encode(call *Call, result any) (json.RawMessage, error) {
 	case rawResult:
 		return json.RawMessage(r), nil
 	case emptyObject, nil:
-		return s.seal(call, nil, nil)
+		return s.seal(call, []byte{'{'}, nil)
 	case *protocol.CallToolResult:
-		b, err := appendToolResult(make([]byte, 0, 256), r, call.version)
+		b := append(make([]byte, 0, toolResultSize(r)+len(s.serverInfo)), '{')
+		b, err := appendToolResult(b, r, call.version)
 		if err != nil {
 			return nil, err
 		}
@@ -30,6 +31,23 @@ func (s *Server) encode(call *Call, result any) (json.RawMessage, error) {
 		}
 		return s.sealObject(call, b)
 	}
+}
+
+// toolResultSize guesses how many bytes the result takes, so that its buffer need not grow.
+func toolResultSize(r *protocol.CallToolResult) int {
+	n := 256 + len(r.StructuredContent)
+	for _, c := range r.Content {
+		switch c := c.(type) {
+		case *protocol.TextContent:
+			n += len(c.Text) + len(c.Text)/16
+		case *protocol.ImageContent:
+			n += len(c.Data) + len(c.Data)/2
+		case *protocol.AudioContent:
+			n += len(c.Data) + len(c.Data)/2
+		}
+	}
+	// Such a text is JSON mostly, whose quotes are escaped.
+	return n + len(r.StructuredContent)/8
 }
 
 // appendToolResult appends the members that v has of a tool result, without braces, resultType and _meta.
@@ -83,11 +101,8 @@ func contentFor(v protocol.Version, c protocol.Content) protocol.Content {
 	return c
 }
 
-// seal puts braces around members, and into them what every result of a modern revision has.
-func (s *Server) seal(call *Call, members []byte, meta protocol.Meta) (json.RawMessage, error) {
-	b := make([]byte, 0, len(members)+64+len(s.serverInfo))
-	b = append(b, '{')
-	b = append(b, members...)
+// seal closes the object that b begins, and puts into it what every result of a modern revision has.
+func (s *Server) seal(call *Call, b []byte, meta protocol.Meta) (json.RawMessage, error) {
 	comma := func() {
 		if len(b) > 1 {
 			b = append(b, ',')

@@ -126,7 +126,7 @@ func outputSchema(site string, t reflect.Type, sh shape, o reflectx.InputOptions
 
 // tool makes the result of a tool call from what the method returned.
 func (o *toolOutputs) tool(call *Call, values []reflect.Value) (*protocol.CallToolResult, error) {
-	r := &protocol.CallToolResult{Content: make([]protocol.Content, 0, len(values))}
+	r := newToolResult(len(values))
 	for i, v := range values {
 		if o.shapes[i] == shapeWhole {
 			return wholeResult(v)
@@ -136,6 +136,23 @@ func (o *toolOutputs) tool(call *Call, values []reflect.Value) (*protocol.CallTo
 		}
 	}
 	return r, nil
+}
+
+// A textResult is the result that is met most, one text, in one piece of memory.
+type textResult struct {
+	protocol.CallToolResult
+	contents [1]protocol.Content
+	text     protocol.TextContent
+}
+
+// newToolResult makes a result with room for n contents.
+func newToolResult(n int) *protocol.CallToolResult {
+	if n > 1 {
+		return &protocol.CallToolResult{Content: make([]protocol.Content, 0, n)}
+	}
+	r := new(textResult)
+	r.Content = r.contents[:0]
+	return &r.CallToolResult
 }
 
 func wholeResult(v reflect.Value) (*protocol.CallToolResult, error) {
@@ -153,7 +170,7 @@ func wholeResult(v reflect.Value) (*protocol.CallToolResult, error) {
 func addToolOutput(call *Call, r *protocol.CallToolResult, sh shape, v reflect.Value) error {
 	switch sh {
 	case shapeText:
-		r.Content = append(r.Content, &protocol.TextContent{Text: v.String()})
+		addText(r, v.String())
 	case shapeStructured:
 		return setStructured(r, v)
 	case shapeDynamic:
@@ -186,7 +203,7 @@ func setStructured(r *protocol.CallToolResult, v reflect.Value) error {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}
 	r.StructuredContent = raw
-	r.Content = append(r.Content, &protocol.TextContent{Text: string(raw)})
+	addText(r, string(raw))
 	return nil
 }
 
