@@ -240,17 +240,20 @@ func outside(name string) error {
 
 // explain makes of an error of the file system one that the caller may see: what was asked for, not where it is.
 func explain(name string, err error) error {
-	// The error of os.Root for a path that escapes has no name.
-	var pathErr *fs.PathError
+	reason := err
+	for pathErr := (*fs.PathError)(nil); errors.As(reason, &pathErr); {
+		reason = pathErr.Err
+	}
 	switch {
-	case errors.As(err, &pathErr) && pathErr.Err.Error() == "path escapes from parent":
+	// The error of os.Root for a path that escapes has no name.
+	case reason.Error() == "path escapes from parent":
 		return outside(name)
 	case errors.Is(err, fs.ErrNotExist):
 		return mcpkit.Errorf("%q does not exist: %w", name, fs.ErrNotExist)
 	case errors.Is(err, fs.ErrPermission):
 		return mcpkit.Errorf("%q may not be accessed", name)
-	case errors.As(err, &pathErr):
-		return mcpkit.Errorf("%q: %v", name, pathErr.Err)
+	case reason != err:
+		return mcpkit.Errorf("%q: %v", name, reason)
 	}
 	return err
 }

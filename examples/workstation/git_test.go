@@ -1,0 +1,89 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
+)
+
+func TestGitTellsTheHistory(t *testing.T) {
+	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
+		var s Status
+		c.CallInto(&s, "git_status", `{}`)
+		require.Equal(t, "main", s.Branch)
+		require.Equal(t, []Change{{Path: "doc/notes.txt", Code: " M"}, {Path: "leak", Code: "??"}, {Path: "up", Code: "??"}}, s.Changes)
+
+		diff := c.CallTool("git_diff", `{}`).Text()
+		require.Contains(t, diff, "-two\n+three\n")
+		require.Empty(t, c.CallTool("git_diff", `{"staged":true}`).Text())
+		require.Empty(t, c.CallTool("git_diff", `{"path":"sum.go"}`).Text())
+		require.Contains(t, c.CallTool("git_diff", `{"revision":"HEAD~1..HEAD"}`).Text(), "+one\n+two\n")
+
+		show := c.CallTool("git_show", `{}`).Text()
+		require.Contains(t, show, "Take notes")
+		require.Contains(t, show, "+two")
+		require.Equal(t, "one\ntwo\n", c.CallTool("git_show", `{"path":"doc/notes.txt"}`).Text())
+
+		log := c.CallTool("git_log", `{}`).Text()
+		require.Less(t, strings.Index(log, "Take notes"), strings.Index(log, "Add numbers"))
+		require.NotContains(t, c.CallTool("git_log", `{"path":"doc"}`).Text(), "Add numbers")
+		require.NotContains(t, c.CallTool("git_log", `{"limit":1}`).Text(), "Add numbers")
+	})
+}
+
+func TestGitListsCommits(t *testing.T) {
+	c := overHTTP(t, rawclient.Modern, workplace(t))
+	var commits []Commit
+	c.CallInto(&commits, "git_log", `{}`)
+	require.Len(t, commits, 2)
+	require.Equal(t, "Take notes", commits[0].Subject)
+	require.Equal(t, "Ada", commits[0].Author)
+	require.Len(t, commits[0].Hash, 40)
+	require.False(t, commits[0].Date.IsZero())
+}
+
+func TestGitTellsOfRenames(t *testing.T) {
+	root := workplace(t)
+	git(t, root, "mv", "sum.go", "add.go")
+	var s Status
+	overHTTP(t, rawclient.Modern, root).CallInto(&s, "git_status", `{}`)
+	require.Contains(t, s.Changes, Change{Path: "add.go", Code: "R ", From: "sum.go"})
+}
+
+func TestWhatGitRefuses(t *testing.T) {
+	root := workplace(t)
+	c := overHTTP(t, rawclient.Modern, root)
+	const (
+		option  = `the revision "--output=stolen" begins with "-"; write for example HEAD~3, a branch, a tag or a hash`
+		outside = `"../secret" is outside of the root: a path is relative to the root and does not leave it, neither by ".." nor through a symbolic link`
+	)
+	for _, test := range []struct{ tool, args, want string }{
+		{"git_log", `{"revision":"--output=stolen"}`, option},
+		{"git_diff", `{"revision":"--output=stolen"}`, option},
+		{"git_show", `{"revision":"--output=stolen"}`, option},
+		{"git_log", `{"path":"../secret"}`, outside},
+		{"git_diff", `{"path":"../secret"}`, outside},
+		{"git_show", `{"path":"../secret"}`, outside},
+		{"git_show", `{"revision":"nowhere"}`, "git ended with exit code 128: fatal: bad revision 'nowhere'"},
+	} {
+		require.Equal(t, test.want, refusal(t, c, test.tool, test.args), "%s %s", test.tool, test.args)
+	}
+	require.NoFileExists(t, root+"/stolen")
+}
+
+// A directory below a repository is not the repository: git does not look above the root.
+func TestGitStaysBelowTheRoot(t *testing.T) {
+	c := overHTTP(t, rawclient.Modern, workplace(t)+"/doc")
+	require.Equal(t, "git ended with exit code 128: fatal: not a git repository (or any of the parent directories): .git", refusal(t, c, "git_status", `{}`))
+}
+
+func TestLongOutputIsCut(t *testing.T) {
+	root := workplace(t)
+	write(t, root, "doc/notes.txt", strings.Repeat("é\n", maxOutputBytes))
+	text := overHTTP(t, rawclient.Modern, root).CallTool("git_diff", `{}`).Text()
+	require.True(t, strings.HasSuffix(text, "\n… the output is longer than 256 KiB and cut off here"), text[len(text)-80:])
+	require.Less(t, len(text), maxOutputBytes+100)
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
+)
+
+func TestGoBuildsVetsAndTests(t *testing.T) {
+	bothBindings(t, func(t *testing.T, c *rawclient.Client, root string) {
+		var r Report
+		for _, tool := range []string{"go_build", "go_vet", "go_test"} {
+			c.CallInto(&r, tool, `{}`)
+			require.True(t, r.OK, r.Output)
+		}
+		require.Contains(t, r.Output.Output, "ok  \texample.com/sum\t")
+
+		c.CallInto(&r, "go_test", `{"packages":["."],"run":"^TestNone$"}`)
+		require.Contains(t, r.Output.Output, "[no tests to run]")
+
+		write(t, root, "sum.go", "package sum\n\nfunc Add(a, b int) int { return a - b }\n")
+		c.CallInto(&r, "go_test", `{}`)
+		require.False(t, r.OK)
+		require.Equal(t, 1, r.ExitCode)
+		require.Contains(t, r.Output.Output, "--- FAIL: TestAdd")
+
+		write(t, root, "sum.go", "package sum\n\nfunc Add(a, b int) int { return a + c }\n")
+		c.CallInto(&r, "go_build", `{}`)
+		require.False(t, r.OK)
+		require.Contains(t, r.Output.Output, "undefined: c")
+	})
+}
+
+func TestGoStaysInTheModule(t *testing.T) {
+	c := overHTTP(t, rawclient.Modern, workplace(t))
+	for _, pattern := range []string{"../...", "./../..", "-exec=sh", "-toolexec", "example.com/other", "std", "all", "/etc", "./sum.go", "./x@v1", ""} {
+		want := fmt.Sprintf(`%q is no package of this module; write for example "./..." or "./store"`, pattern)
+		require.Equal(t, want, refusal(t, c, "go_test", fmt.Sprintf(`{"packages":[%q]}`, pattern)))
+	}
+}
+
+// A build leaves nothing behind, not even of a single program.
+func TestGoBuildLeavesNothing(t *testing.T) {
+	root := workplace(t)
+	write(t, root, "cmd/prog/main.go", "package main\n\nfunc main() {}\n")
+	var r Report
+	overHTTP(t, rawclient.Modern, root).CallInto(&r, "go_build", `{"packages":["./cmd/prog"]}`)
+	require.True(t, r.OK, r.Output)
+	require.NoFileExists(t, root+"/prog")
+}
+
+// A test that never ends is over when the client does not want its result any more: go and the test that it runs both die.
+func TestACancelledTestDies(t *testing.T) {
+	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
+		// The test connects to us when it begins, and holds the connection as long as it lives.
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer listener.Close()
+		write(t, root, "endless_test.go", fmt.Sprintf(`package sum
+
+import (
+	"net"
+	"testing"
+)
+
+func TestEndless(t *testing.T) {
+	if _, err := net.Dial("tcp", %q); err != nil {
+		t.Fatal(err)
+	}
+	select {}
+}
+`, listener.Addr()))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		// Ends when the call is given up.
+		go func() {
+			defer close(over)
+			_, _ = c.Try(ctx, "77", "tools/call", `{"name":"go_test","arguments":{"run":"^TestEndless$"}}`)
+		}()
+		conn, err := listener.Accept()
+		require.NoError(t, err)
+		defer conn.Close()
+
+		// On every binding and revision but modern HTTP this notification is the way; there it is closing the connection.
+		c.Notify("notifications/cancelled", `{"requestId":77,"reason":"the user is impatient"}`)
+		cancel()
+		<-over
+		// A reset is an end as well.
+		n, _ := io.Copy(io.Discard, conn)
+		require.Zero(t, n)
+	})
+}

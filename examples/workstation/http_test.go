@@ -1,0 +1,125 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
+)
+
+func TestTheAppKeepsItsOwnRoutes(t *testing.T) {
+	url, _ := serveOverHTTP(t, workplace(t))
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get(url + "/healthz")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "ok", string(body))
+	require.NotEmpty(t, resp.Header.Get("X-Request-Id"))
+}
+
+// The app's middleware works for MCP as for any route: replies are compressed, and the request id is in the log.
+func TestTheAppsMiddlewareServesMCP(t *testing.T) {
+	url, log := serveOverHTTP(t, workplace(t))
+	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/mcp", strings.NewReader(body))
+	require.NoError(t, err)
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Accept-Encoding": "gzip",
+		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list", "X-Request-Id": "from-the-proxy",
+	} {
+		req.Header.Set(name, value)
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, "gzip", resp.Header.Get("Content-Encoding"))
+	plain, err := gzip.NewReader(resp.Body)
+	require.NoError(t, err)
+	text, err := io.ReadAll(plain)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"name":"go_test"`)
+	require.Len(t, log.lines("ref=from-the-proxy"), 1)
+}
+
+func TestOneLineIsLoggedForEachCall(t *testing.T) {
+	url, log := serveOverHTTP(t, workplace(t))
+	c := rawclient.HTTP(t, rawclient.Modern, url+"/mcp")
+	c.CallTool("files_list", `{}`)
+	c.CallTool("files_read", `{"path":"../secret"}`)
+	c.Request("resources/read", `{"uri":"file:///go.mod"}`)
+	c.Request("tools/list", `{}`)
+	c.Request("tools/call", `{"name":"no_such_tool"}`)
+	lines := log.lines(`msg="mcp call"`)
+	require.Len(t, lines, 5)
+	require.Contains(t, lines[0], "level=INFO msg=\"mcp call\" method=tools/call revision=2026-07-28")
+	require.Contains(t, lines[0], "outcome=ok")
+	require.Contains(t, lines[0], "name=files_list")
+	require.Contains(t, lines[1], "level=WARN")
+	require.Contains(t, lines[2], "name=file:///go.mod")
+	require.Contains(t, lines[4], "outcome=protocol_error")
+}
+
+// Twenty calls may come at once, then ten a second. Who is over that is told when to come back.
+func TestTheRateIsLimited(t *testing.T) {
+	c := overHTTP(t, rawclient.Modern, workplace(t))
+	var mu sync.Mutex
+	var refused []string
+	var calls sync.WaitGroup
+	for range 60 {
+		calls.Go(func() {
+			if result := c.CallTool("files_list", `{"path":"doc"}`); result.IsError {
+				mu.Lock()
+				defer mu.Unlock()
+				refused = append(refused, result.Text())
+			}
+		})
+	}
+	calls.Wait()
+	require.NotEmpty(t, refused)
+	require.LessOrEqual(t, len(refused), 40)
+	for _, text := range refused {
+		require.Regexp(t, `^too many calls; try again in \d+ms$`, text)
+	}
+	require.NotEmpty(t, c.Request("tools/list", `{}`).Result, "lists are not limited")
+}
+
+func TestHTTPIsServedUntilTheContextEnds(t *testing.T) {
+	srv, err := newServer(workplace(t), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, serveHTTP(ctx, srv, "127.0.0.1:0", slog.New(slog.DiscardHandler)))
+}
+
+func TestOnlyLoopbackAddressesAreServed(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:8080", "localhost:0", "[::1]:80"} {
+		require.NoError(t, loopback(addr))
+	}
+	for addr, want := range map[string]string{
+		":8080":          `-http ":8080" could be reached from other machines, and who reaches it can run code; write for example 127.0.0.1:8080`,
+		"0.0.0.0:80":     `-http "0.0.0.0:80" could be reached from other machines, and who reaches it can run code; write for example 127.0.0.1:8080`,
+		"example.com:80": `-http "example.com:80" could be reached from other machines, and who reaches it can run code; write for example 127.0.0.1:8080`,
+		"8080":           `-http "8080" is no address; write for example 127.0.0.1:8080`,
+	} {
+		require.EqualError(t, loopback(addr), want)
+	}
+}
+
+func TestTheRootIsADirectory(t *testing.T) {
+	root := workplace(t)
+	_, err := newServer(root+"/go.mod", slog.New(slog.DiscardHandler))
+	require.EqualError(t, err, `"`+root+`/go.mod" is no directory`)
+}
