@@ -7,7 +7,8 @@
 //
 // echo.WrapHandler(streamable.NewHandler(server, nil)) serves as well; what this package adds is that methods
 // see the echo.Context and the user. Middleware that buffers replies, such as echo's deprecated
-// Timeout, leaves one JSON reply for each call; ContextTimeout does not have that fault.
+// Timeout, leaves one JSON reply for each call; ContextTimeout does not have that fault. Behind Gzip streams
+// work, but a method cannot end its stream early ([transport.StreamCloser]).
 package echomcp
 
 import (

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -61,7 +62,7 @@ func (e *exchange) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	if e.state == replyDone {
 		return transport.ErrClosed
 	}
-	if !e.become(ctx) {
+	if !e.become() {
 		return e.elsewhere(ctx, n)
 	}
 	return unlessGone(e.send(ctx, n))
@@ -116,7 +117,7 @@ func (e *exchange) ask(ctx context.Context, req *jsonrpc.Request) error {
 	switch {
 	case e.state == replyDone:
 		return transport.ErrClosed
-	case e.become(ctx):
+	case e.become():
 		return e.send(ctx, req)
 	case e.s.out.listening():
 		return e.s.Notify(ctx, req)
@@ -139,7 +140,7 @@ func (e *exchange) withdraw(id jsonrpc.ID) {
 
 // become makes the reply an event stream unless it is one. It reports false where it cannot be.
 // The caller holds mu.
-func (e *exchange) become(ctx context.Context) bool {
+func (e *exchange) become() bool {
 	if e.state != replyOpen {
 		return true
 	}
@@ -259,8 +260,9 @@ func (e *exchange) detach() {
 }
 
 // hijack takes the connection out of the hands of net/http where that leaves nobody behind who still
-// wants to write on it. The caller holds mu.
-func (e *exchange) hijack() (io.Closer, error) {
+// wants to write on it, as a compressor would. Elsewhere the error is [errors.ErrUnsupported].
+// The caller holds mu.
+func (e *exchange) hijack() (net.Conn, error) {
 	if e.r.ProtoMajor != 1 || e.w.Header().Get("Content-Encoding") != "" {
 		return nil, errors.ErrUnsupported
 	}
@@ -294,8 +296,9 @@ func (e *exchange) keepAlive() {
 }
 
 // CloseStream ends the reply while the method goes on; the client comes back for the rest by GET. It
-// implements [transport.StreamCloser]. Over HTTP/2, where a reply cannot end before its handler does, and for
-// clients before 2025-11-25 the error is [errors.ErrUnsupported].
+// implements [transport.StreamCloser]. The error is [errors.ErrUnsupported] for clients before 2025-11-25 and
+// modern ones, in batches, over HTTP/2, where a reply cannot end before its handler does, and behind a
+// middleware that compresses.
 func (e *exchange) CloseStream(retry time.Duration) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -304,19 +307,16 @@ func (e *exchange) CloseStream(retry time.Duration) error {
 		return transport.ErrClosed
 	case e.state == replyLost:
 		return nil
-	case e.s == nil || !e.s.canPoll() || e.batch != nil || e.r.ProtoMajor != 1 || !e.become(context.Background()):
+	case e.s == nil || !e.s.canPoll() || e.batch != nil || e.r.ProtoMajor != 1 || !e.become():
 		return errors.ErrUnsupported
 	}
 	e.write(sse.AppendRetry(nil, retry))
 	if e.state != replyStream {
 		return nil
 	}
-	if e.w.Header().Get("Content-Encoding") != "" {
-		return errors.ErrUnsupported // a compressor would be cut off in the middle
-	}
-	conn, _, err := e.rc.Hijack()
+	conn, err := e.hijack()
 	if err != nil {
-		return errors.ErrUnsupported
+		return err
 	}
 	e.detach()
 	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))

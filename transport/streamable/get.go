@@ -128,6 +128,8 @@ func (l *listener) take(wait time.Duration) bool {
 
 // begin sends the head of the reply, and with it the event that lets the client come back.
 func (l *listener) begin() {
+	// The read deadline of a server with a ReadTimeout would look like the client's going away.
+	_ = l.rc.SetReadDeadline(time.Time{})
 	header := l.w.Header()
 	header["Content-Type"] = contentTypeStream
 	header["Cache-Control"] = noStore

@@ -31,6 +31,7 @@ type server struct {
 // Limits of the server that Listen makes. Requests and replies have deadlines of their own.
 const (
 	readHeaderTimeout = 10 * time.Second
+	readTimeout       = readHeaderTimeout + bodyTimeout // of requests that are refused before their body is read
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
 )
@@ -52,6 +53,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	httpServer := &http.Server{
 		Handler:           s.at(handler),
 		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.opts.Logger.Handler(), slog.LevelWarn),

@@ -266,6 +266,7 @@ func TestRepliesThatCannotBeStreams(t *testing.T) {
 		warns  string
 	}{
 		{name: "JSONOnly", opts: Options{JSONOnly: true}},
+		{name: "JSONOnly without sessions", opts: Options{JSONOnly: true, Stateless: true}},
 		{name: "client takes JSON only", fields: []string{"Accept", "application/json"}, warns: `why="the client does not accept text/event-stream"`},
 		{name: "writer does not flush", wrap: plain, warns: `why="the response writer cannot flush; is there a middleware that buffers?"`},
 	} {
@@ -309,6 +310,32 @@ func TestWhatCannotGoOnTheReplyGoesToTheStandaloneStream(t *testing.T) {
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ev.data())
 	require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","id":1,"result":{"pong":1}}`).StatusCode)
 	require.Equal(t, `{"jsonrpc":"2.0","id":7,"result":{"pong":1}}`, read(t, <-reply))
+}
+
+func TestJSONOnlyNeverStreams(t *testing.T) {
+	s := serve(t, script{"talk": talkative}, &Options{JSONOnly: true})
+	c := s.legacy("2025-11-25")
+	require.Equal(t, answer7, read(t, c.call(7, "talk")))
+	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("n", "")))
+	resp := c.get()
+	require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
+	require.Equal(t, "POST, DELETE", resp.Header.Get("Allow"))
+	require.Empty(t, s.handler.opts.EventStore.(*memoryStore).sessions, "nothing is kept for nobody")
+}
+
+func TestStatelessHandlerHasNoSessions(t *testing.T) {
+	s := serve(t, nil, &Options{Stateless: true})
+	resp := s.client().call(1, "initialize")
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"ok":true}}`, read(t, resp))
+	require.Empty(t, resp.Header.Get("Mcp-Session-Id"))
+	c := s.client("Mcp-Session-Id", "whatever", "MCP-Protocol-Version", "2025-06-18")
+	c.works()
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		resp := c.send(method, "")
+		require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
+		require.Equal(t, "POST", resp.Header.Get("Allow"))
+	}
+	require.Equal(t, http.StatusBadRequest, c.post(`{"jsonrpc":"2.0","id":1,"result":{}}`).StatusCode)
 }
 
 func TestGETIsRefusedWhereItCannotStream(t *testing.T) {
