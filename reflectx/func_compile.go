@@ -2,25 +2,23 @@ package reflectx
 
 import (
 	"context"
-	"encoding"
 	"errors"
 	"fmt"
-	"net/url"
 	"reflect"
 	"strings"
 )
 
 var (
-	contextType         = reflect.TypeFor[context.Context]()
-	errorType           = reflect.TypeFor[error]()
-	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+	contextType = reflect.TypeFor[context.Context]()
+	errorType   = reflect.TypeFor[error]()
 )
 
 // Compile plans the calls of fn, which may be bound to a receiver.
 //
 // The parameters are told apart by their types, in any order: context.Context; the types o.Inject knows; and then
 // either one input struct (or a pointer to one) or plain parameters, whose names the params tag or o.Names
-// gives. A struct that is written as one value, such as time.Time, is a plain parameter. Any number of results is
+// gives. A struct that is written as one value, such as time.Time, is a plain parameter, and so is one that reads its
+// JSON itself, if there is a params tag. Any number of results is
 // fine; an error must be the last of them.
 //
 // What does not fit is returned as Errors, all of it.
@@ -58,11 +56,9 @@ func (c *planner) errorf(format string, args ...any) {
 func (c *planner) wrap(err error) {
 	if many, ok := errors.AsType[Errors](err); ok {
 		c.errs = append(c.errs, many...)
-	} else if one, ok := errors.AsType[*Error](err); ok {
-		c.errs = append(c.errs, one)
-	} else {
-		c.errorf("%s", err)
+		return
 	}
+	c.errorf("%s", err)
 }
 
 func (c *planner) params(t reflect.Type) {
@@ -113,7 +109,7 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 		c.errorf("parameter %d is the interface %s, which neither an argument nor a provider can give; %s", i+1, t, c.given(""))
 	case what != "":
 		c.errorf("parameter %d (%s): %s cannot come from JSON; %s", i+1, t, what, c.given(""))
-	case !isInputStruct(t):
+	case !isInputStruct(t), c.HasParams && reflect.PointerTo(indirectType(t)).Implements(unmarshalJSON):
 		c.plain = append(c.plain, i)
 	case isOpaque(t):
 		c.errorf("parameter %d is a %s, a struct without exported fields, which neither an argument nor a provider can give; %s", i+1, t, c.given(""))
@@ -246,7 +242,7 @@ func (c *planner) results(t reflect.Type) {
 // unusable says which part of t has no JSON form, "" when there is none. Fields of structs are not looked at: they
 // can be left out with a tag, which the input's own check knows.
 func unusable(t reflect.Type, seen map[reflect.Type]bool) string {
-	if seen[t] || t.Implements(textUnmarshalerType) || reflect.PointerTo(t).Implements(textUnmarshalerType) {
+	if seen[t] || t.Implements(unmarshalText) || reflect.PointerTo(t).Implements(unmarshalText) {
 		return ""
 	}
 	seen[t] = true
@@ -273,18 +269,14 @@ func unusable(t reflect.Type, seen map[reflect.Type]bool) string {
 // isInputStruct reports whether the fields of t, or of what t points to, are arguments. A struct that reads itself
 // from a text is one value.
 func isInputStruct(t reflect.Type) bool {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.Kind() == reflect.Struct && t != reflect.TypeFor[url.URL]() && !reflect.PointerTo(t).Implements(textUnmarshalerType)
+	t = indirectType(t)
+	return t.Kind() == reflect.Struct && t != urlType && !reflect.PointerTo(t).Implements(unmarshalText)
 }
 
 // isOpaque reports whether the struct t, or what t points to, has fields but none that an argument could set:
 // *sql.DB and its like, which somebody forgot to provide.
 func isOpaque(t reflect.Type) bool {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+	t = indirectType(t)
 	named := false
 	for i := range t.NumField() {
 		f := t.Field(i)

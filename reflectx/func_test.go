@@ -21,6 +21,11 @@ type addInput struct {
 	B int `json:"b,omitempty" default:"2"`
 }
 
+// An ownJSONValue counts its bytes.
+type ownJSONValue struct{ n int }
+
+func (o *ownJSONValue) UnmarshalJSON(b []byte) error { o.n = len(b); return nil }
+
 // A handle is a type that tests inject.
 type handle struct{ name string }
 
@@ -85,6 +90,7 @@ func TestCallBindsParametersByType(t *testing.T) {
 		{"time is plain", func(when time.Time) time.Time { return when }, "when", `{"when":"2026-07-28T00:00:00Z"}`, []any{day}},
 		{"url is plain", func(u *url.URL) string { return u.Host }, "u", `{"u":"https://example.com/x"}`, []any{"example.com"}},
 		{"raw is plain", func(raw json.RawMessage) string { return string(raw) }, "raw", `{"raw":[1,2]}`, []any{"[1,2]"}},
+		{"what reads its JSON itself is plain", func(a *ownJSONValue) int { return a.n }, "a", `{"a":[1,2,3]}`, []any{7}},
 		{"several results and an error", func(in addInput) (int, string, error) { return in.A, "x", nil }, "", `{"a":1}`, []any{1, "x"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -230,16 +236,14 @@ func TestCompileTakesOverErrorsOfTheInput(t *testing.T) {
 	type bad struct {
 		A int `json:"a" validate:"nonsense"`
 	}
-	for _, o := range []FuncOptions{{Site: "Notes.Search"}} {
-		f, err := Compile(reflect.ValueOf(func(bad) (error, int) { return nil, 0 }), o)
-		require.Nil(t, f)
-		var errs Errors
-		require.ErrorAs(t, err, &errs)
-		require.Len(t, errs, 2)
-		require.Contains(t, errs[0].Site, "Notes.Search")
-		require.Contains(t, errs[0].Error(), "nonsense")
-		require.Equal(t, "result 1 of 2 is the error; it must be the last", errs[1].Msg)
-	}
+	f, err := Compile(reflect.ValueOf(func(bad) (error, int) { return nil, 0 }), FuncOptions{Site: "Notes.Search"})
+	require.Nil(t, f)
+	var errs Errors
+	require.ErrorAs(t, err, &errs)
+	require.Len(t, errs, 2)
+	require.Contains(t, errs[0].Site, "Notes.Search")
+	require.Contains(t, errs[0].Error(), "nonsense")
+	require.Equal(t, "result 1 of 2 is the error; it must be the last", errs[1].Msg)
 }
 
 func TestCallErrors(t *testing.T) {
