@@ -126,7 +126,7 @@ func outputSchema(site string, t reflect.Type, sh shape, o reflectx.InputOptions
 
 // tool makes the result of a tool call from what the method returned.
 func (o *toolOutputs) tool(call *Call, values []reflect.Value) (*protocol.CallToolResult, error) {
-	r := newToolResult(len(values))
+	r := newToolResult()
 	for i, v := range values {
 		if o.shapes[i] == shapeWhole {
 			return wholeResult(v)
@@ -135,24 +135,29 @@ func (o *toolOutputs) tool(call *Call, values []reflect.Value) (*protocol.CallTo
 			return nil, err
 		}
 	}
-	return r, nil
+	return &r.CallToolResult, nil
 }
 
-// A textResult is the result that is met most, one text, in one piece of memory.
-type textResult struct {
+// A toolResult is a result in the making. What is met most, one text, lies in the same piece of memory.
+type toolResult struct {
 	protocol.CallToolResult
-	contents [1]protocol.Content
-	text     protocol.TextContent
+	first [1]protocol.Content
+	text  protocol.TextContent
 }
 
-// newToolResult makes a result with room for n contents.
-func newToolResult(n int) *protocol.CallToolResult {
-	if n > 1 {
-		return &protocol.CallToolResult{Content: make([]protocol.Content, 0, n)}
+func newToolResult() *toolResult {
+	r := new(toolResult)
+	r.Content = r.first[:0] // never nil: content is [] where there is none
+	return r
+}
+
+func (r *toolResult) addText(s string) {
+	c := &r.text
+	if len(r.Content) > 0 {
+		c = new(protocol.TextContent)
 	}
-	r := new(textResult)
-	r.Content = r.contents[:0]
-	return &r.CallToolResult
+	c.Text = s
+	r.Content = append(r.Content, c)
 }
 
 func wholeResult(v reflect.Value) (*protocol.CallToolResult, error) {
@@ -167,10 +172,10 @@ func wholeResult(v reflect.Value) (*protocol.CallToolResult, error) {
 	return r, nil
 }
 
-func addToolOutput(call *Call, r *protocol.CallToolResult, sh shape, v reflect.Value) error {
+func addToolOutput(call *Call, r *toolResult, sh shape, v reflect.Value) error {
 	switch sh {
 	case shapeText:
-		addText(r, v.String())
+		r.addText(v.String())
 	case shapeStructured:
 		return setStructured(r, v)
 	case shapeDynamic:
@@ -194,7 +199,7 @@ func addToolOutput(call *Call, r *protocol.CallToolResult, sh shape, v reflect.V
 }
 
 // setStructured makes v the structured output, and its JSON the text for clients that know no other.
-func setStructured(r *protocol.CallToolResult, v reflect.Value) error {
+func setStructured(r *toolResult, v reflect.Value) error {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return Errorf("there is no result")
 	}
@@ -203,13 +208,13 @@ func setStructured(r *protocol.CallToolResult, v reflect.Value) error {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}
 	r.StructuredContent = raw
-	addText(r, string(raw))
+	r.addText(string(raw))
 	return nil
 }
 
 var dynamicShapes sync.Map // reflect.Type -> shape
 
-func addDynamic(call *Call, r *protocol.CallToolResult, v reflect.Value) error {
+func addDynamic(call *Call, r *toolResult, v reflect.Value) error {
 	if v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
@@ -223,7 +228,7 @@ func addDynamic(call *Call, r *protocol.CallToolResult, v reflect.Value) error {
 	if sh == shapeWhole {
 		whole, err := wholeResult(v)
 		if err == nil {
-			*r = *whole
+			r.CallToolResult = *whole
 		}
 		return err
 	}
