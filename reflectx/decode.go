@@ -252,12 +252,17 @@ func readStruct(d *decoder, n *node, i int, v reflect.Value) int {
 func (d *decoder) field(f *field, i int, v reflect.Value) int {
 	if f.Secret {
 		d.secret++
-		defer func() { d.secret-- }()
 	}
-	if f.Required && f.node.nullOK && d.b[i] == 'n' {
-		return d.wrong(f.node, i)
+	n := f.node
+	if f.Required && n.nullOK && d.b[i] == 'n' {
+		i = d.wrong(n, i)
+	} else {
+		i = n.read(d, n, i, f.of(v))
 	}
-	return f.node.read(d, f.node, i, f.of(v))
+	if f.Secret {
+		d.secret--
+	}
+	return i
 }
 
 // unknown complains about a member that o does not have; i is where its value begins.

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -37,6 +38,8 @@ func compileSchema(t testing.TB, schema json.RawMessage) *jsonschema.Schema {
 }
 
 func schemaValue(args []byte) (any, error) { return jsonschema.UnmarshalJSON(bytes.NewReader(args)) }
+
+func validJSON(b []byte) bool { return jsonx.Valid(b) }
 
 // schemaTakes reports whether the schema accepts the JSON.
 func schemaTakes(t testing.TB, s *jsonschema.Schema, args string) bool {

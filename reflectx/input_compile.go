@@ -199,7 +199,26 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
+	release(in.root, map[*object]bool{})
 	return in, nil
+}
+
+// release lets go of the keywords, which are large and have been written.
+func release(n *node, done map[*object]bool) {
+	n.kw = nil
+	if n.key != nil {
+		n.key.kw = nil
+	}
+	if n.elem != nil {
+		release(n.elem, done)
+	}
+	if n.obj == nil || done[n.obj] {
+		return
+	}
+	done[n.obj] = true
+	for _, f := range n.obj.fields {
+		release(f.node, done)
+	}
 }
 
 // list returns the fields of o as callers see them.

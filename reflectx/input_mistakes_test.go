@@ -163,6 +163,9 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 			A string `header:"Region"`
 			B string `header:"region"`
 		}](), `T, field B: the header "region" is taken by the field A; choose another name`},
+		{"header of a secret", reflect.TypeFor[struct {
+			A string `header:"A" secret:"true"`
+		}](), `T, field A: the field is secret, so no header may carry it; drop one of the two tags`},
 		{"header in a list", reflect.TypeFor[struct{ A []inner }](),
 			`T, field A.N: the header "N" stands within an array, a map or a type that contains itself, where no client looks; move the field up`},
 

@@ -184,7 +184,7 @@ func hintOr(word string, known []string, otherwise string) string {
 // Uniqueness is checked when the whole schema is known.
 func (c *compiler) header(f *field) {
 	name, ok := f.sf.Tag.Lookup("header")
-	if !ok {
+	if !ok || c.dir == forOutput {
 		return
 	}
 	if !isToken(name) {
@@ -197,11 +197,28 @@ func (c *compiler) header(f *field) {
 		c.errorf("a header cannot mirror a %s; put it on a string, an integer or a bool", f.Type)
 		return
 	}
+	if f.Secret {
+		c.errorf("the field is secret, so no header may carry it; drop one of the two tags")
+		return
+	}
 	f.Header = name
+	c.headerRange(f.node)
 	if f.node.kw.Extras == nil {
 		f.node.kw.Extras = map[string]any{}
 	}
 	f.node.kw.Extras["x-mcp-header"] = name
+}
+
+// headerRange keeps integers to what every client can write exactly, as the x-mcp-header rules ask.
+func (c *compiler) headerRange(n *node) {
+	const limit = "9007199254740991" // 2^53-1
+	switch {
+	case n.shape == shapeInt && n.t.Bits() == 64:
+		c.bound(n, rule{tag: "min", param: "-" + limit})
+		c.bound(n, rule{tag: "max", param: limit})
+	case n.shape == shapeUint && n.t.Bits() == 64:
+		c.bound(n, rule{tag: "max", param: limit})
+	}
 }
 
 // isToken reports whether s is a token of HTTP (RFC 9110 section 5.6.2).
@@ -239,7 +256,7 @@ func (c *compiler) headers(o *object, reachable bool, names map[string]string, a
 }
 
 func (c *compiler) headerAt(f *field, o *object, reachable bool, names map[string]string) {
-	if !reachable || o.recursive && len(c.path) > 1 {
+	if !reachable || o.recursive {
 		c.errorf("the header %q stands within an array, a map or a type that contains itself, where no client looks; move the field up", f.Header)
 		return
 	}

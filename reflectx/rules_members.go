@@ -93,13 +93,14 @@ func (c *compiler) alongside(o *object, f *field, r rule) (memberRule, bool) {
 		}
 		return all
 	}
-	says := joinWords(quoted, "or")
-	if all {
-		says = joinWords(quoted, "and")
+	says, verb, state := joinWords(quoted, "or"), " is ", "there"
+	if all && len(quoted) > 1 {
+		says, verb = joinWords(quoted, "and"), " are "
 	}
-	if says += " is there"; without {
-		says = strings.Replace(says, " is there", " is missing", 1)
+	if without {
+		state = "missing"
 	}
+	says += verb + state
 	condition := func() *jsonschema.Schema {
 		var each []*jsonschema.Schema
 		for _, i := range at {

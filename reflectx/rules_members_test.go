@@ -1,0 +1,112 @@
+package reflectx_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+func TestPresenceRulesAgreeWithTheSchema(t *testing.T) {
+	for _, tag := range []string{
+		"required_with=A", "required_with=A B", "required_with_all=A B", "required_without=A", "required_without=A B", "required_without_all=A B",
+		"excluded_with=A", "excluded_with=A B", "excluded_with_all=A B", "excluded_without=A", "excluded_without=A B", "excluded_without_all=A B",
+		"required_if=A x", "required_if=A x B 1", "required_unless=A x", "required_unless=A x B 1", "excluded_if=A x", "excluded_if=A x B 1", "excluded_unless=A x",
+		"excluded_unless=A x B 1", "required_if=D on", "excluded_if=D on", "required_if=E true", "required_if=F 2", "required_with=A,excluded_with=B",
+	} {
+		t.Run(tag, func(t *testing.T) {
+			typ := reflect.StructOf([]reflect.StructField{
+				{Name: "A", Type: reflect.TypeFor[string](), Tag: `json:"a"`},
+				{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"b"`},
+				{Name: "C", Type: reflect.TypeFor[string](), Tag: reflect.StructTag(`json:"c" validate:"` + tag + `"`)},
+				{Name: "D", Type: reflect.TypeFor[string](), Tag: `json:"d" default:"on"`},
+				{Name: "E", Type: reflect.TypeFor[bool](), Tag: `json:"e"`},
+				{Name: "F", Type: reflect.TypeFor[*uint](), Tag: `json:"f"`},
+			})
+			in, err := reflectx.NewInput("T", typ, reflectx.InputOptions{})
+			require.NoError(t, err)
+			schema := compileSchema(t, in.Schema())
+			require.NotNil(t, in.Example())
+			accepted, refused := 0, 0
+			rapid.Check(t, func(rt *rapid.T) {
+				var members []string
+				for _, m := range []struct {
+					name   string
+					values []string
+				}{{"a", []string{`"x"`, `"y"`, `""`}}, {"b", []string{"1", "0", "1.0"}}, {"c", []string{`"z"`, `""`}}, {"d", []string{`"on"`, `"off"`}}, {"e", []string{"true", "false"}}, {"f", []string{"2", "3"}}} {
+					if rapid.Bool().Draw(rt, m.name) {
+						members = append(members, fmt.Sprintf("%q:%s", m.name, rapid.SampledFrom(m.values).Draw(rt, "value")))
+					}
+				}
+				args := "{" + strings.Join(members, ",") + "}"
+				err := in.Decode(context.Background(), json.RawMessage(args), reflect.New(typ).Elem())
+				if takes := schemaTakes(t, schema, args); takes != (err == nil) {
+					rt.Fatalf("%s: the schema %s says %t, the decoder %v", args, in.Schema(), takes, err)
+				}
+				if err == nil {
+					accepted++
+				} else {
+					refused++
+				}
+			})
+			require.Positive(t, accepted)
+			require.Positive(t, refused)
+		})
+	}
+}
+
+func TestWhatPresenceRulesSay(t *testing.T) {
+	type input struct {
+		Kind string `json:"kind" validate:"oneof=file url"`
+		Path string `json:"path" validate:"required_if=Kind file"`
+		URL  string `json:"url" validate:"required_unless=Kind file,excluded_with=Path"`
+		User string `json:"user"`
+		Pass string `json:"pass" validate:"required_with=User"`
+		Seed int    `json:"seed" validate:"required_without_all=User Path"`
+	}
+	in := newInput[input](t)
+	require.Equal(t, []string{`/path: missing, want a string when "kind" is "file"`, `/pass: missing, want a string when "user" is there`},
+		violations[input](t, in, `{"kind":"file","user":"u"}`))
+	require.Equal(t, []string{`/url: got a value, want none when "path" is there`}, violations[input](t, in, `{"kind":"file","path":"p","url":"u"}`))
+	require.Equal(t, []string{`/url: missing, want a string unless "kind" is "file"`, `/seed: missing, want an integer when "user" and "path" are missing`}, violations[input](t, in, `{}`))
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{`{}`, typicalArgs, `{"any":{"a":[1,null]},"raw":[{"b":1,"b":1}],"time":"2006-01-02t15:04:05z","int":1e-5,"map":{"a":"\ud800"}}`,
+		`{"int":1e99999999999999999999,"int8":-0.0,"bytes":"aGk=","node":{"left":{"left":{}}},"intMap":{"-1":[]}}`, `[]`, ` null `, `{"":""}`, `{"a\u0000":"\u0000"}`} {
+		f.Add([]byte(seed))
+	}
+	wideInput, err := reflectx.NewInput("T", reflect.TypeFor[wide](), reflectx.InputOptions{Words: words{}, Repair: true})
+	require.NoError(f, err)
+	inputs := []*reflectx.Input{wideInput, newInput[searchInput](f), newInput[tree](f), newInput[payloads](f)}
+	f.Fuzz(func(t *testing.T, args []byte) {
+		if !validJSON(args) {
+			return
+		}
+		for _, in := range inputs {
+			v := reflect.New(in.Type()).Elem()
+			err := in.Decode(context.Background(), args, v)
+			if err == nil {
+				continue
+			}
+			require.NotEmpty(t, err.(*reflectx.ArgumentError).Violations)
+			require.NotEmpty(t, err.Error())
+		}
+	})
+}
+
+// payloads leads to the readers that wide does not reach.
+type payloads struct {
+	U64   uint64            `json:"u64" validate:"max=5"`
+	Text  string            `json:"text" validate:"email|uuid"`
+	Keys  map[uint8][]place `json:"keys" validate:"max=2,dive,keys,max=9,endkeys,unique=Lat"`
+	Flags []*bool           `json:"flags" validate:"unique"`
+	Deep  [][][]string      `json:"deep" validate:"dive,dive,min=1,dive,alpha"`
+}
