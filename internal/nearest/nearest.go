@@ -27,8 +27,10 @@ func Hint(word string, known []string) string {
 	return ""
 }
 
+var separators = strings.NewReplacer("-", "", "_", "")
+
 func fold(s string) []rune {
-	return []rune(strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s)))
+	return []rune(separators.Replace(strings.ToLower(s)))
 }
 
 // distance is the edit distance of a and b with adjacent swaps (optimal string alignment);
