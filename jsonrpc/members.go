@@ -66,11 +66,10 @@ func (m *members) nameEnd(obj []byte, s span) int { return jsonx.Skip(obj, int(s
 // name returns what the name of s says.
 func (m *members) name(obj []byte, s span) []byte {
 	begin := int(s.name) + 1
-	end := m.nameEnd(obj, s) - 1
-	if name := obj[begin:end]; !m.escaped || bytes.IndexByte(name, '\\') < 0 {
-		return name
+	if !m.escaped {
+		return obj[begin : begin+bytes.IndexByte(obj[begin:s.start], '"')]
 	}
-	return []byte(jsonx.String(obj[begin-1 : end+1]))
+	return []byte(jsonx.String(obj[begin-1 : m.nameEnd(obj, s)]))
 }
 
 // fewMembers is how many names are compared pair by pair. With more of them the pairs would cost
@@ -80,20 +79,23 @@ const fewMembers = 16
 // duplicate returns a name that occurs twice, and false where there is none.
 func (m *members) duplicate(obj []byte) ([]byte, bool) {
 	n := m.len()
+	var room [fewMembers][]byte
+	names := room[:0]
+	if n > fewMembers {
+		names = make([][]byte, 0, n)
+	}
+	for i := range n {
+		names = append(names, m.name(obj, m.at(i)))
+	}
 	if n <= fewMembers {
-		for i := 1; i < n; i++ {
-			name := m.name(obj, m.at(i))
-			for j := range i {
-				if bytes.Equal(name, m.name(obj, m.at(j))) {
+		for i, name := range names {
+			for _, other := range names[:i] {
+				if bytes.Equal(name, other) {
 					return name, true
 				}
 			}
 		}
 		return nil, false
-	}
-	names := make([][]byte, n)
-	for i := range names {
-		names[i] = m.name(obj, m.at(i))
 	}
 	slices.SortFunc(names, bytes.Compare)
 	for i := 1; i < n; i++ {
