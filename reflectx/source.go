@@ -50,19 +50,17 @@ func SourceWords() *Source {
 var onDisk sync.Map
 
 // EmbeddedWords are the words of source files that the program carries: fsys is the embed.FS of a //go:embed *.go in
-// the package pkgPath. Directories in it are the packages below. "" stands for the program's own package main.
+// the package pkgPath. Directories in it are the packages below. "main" stands for the program's own package.
 func EmbeddedWords(fsys fs.FS, pkgPath string) *Source {
 	s := &Source{dirs: map[string]*sourceDir{}}
 	s.open = func(asked string) *sourceDir {
 		rest, ok := within(asked, pkgPath)
-		if asked == "main" {
-			// The linker calls it so wherever it lies. Another package of that name is told apart by its clause.
-			rest, ok = "", true
-		}
 		if !ok {
-			if rest, ok = within(strings.TrimSuffix(asked, "_test"), pkgPath); !ok {
-				return nil
-			}
+			rest, ok = within(strings.TrimSuffix(asked, "_test"), pkgPath)
+		}
+		// Whether they are of a package main, the files themselves say.
+		if !ok && asked != "main" && (alias(asked) != "main" || pkgPath != "main") {
+			return nil
 		}
 		return newSourceDir(fsys, path.Join(".", rest))
 	}

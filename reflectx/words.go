@@ -2,6 +2,7 @@ package reflectx
 
 import (
 	"reflect"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,7 +60,8 @@ var registered struct {
 }
 
 // RegisterWords keeps the words of the package pkgPath, for [RegisteredWords]. The init function of a generated file
-// calls it; several calls for one package add up, and the last one wins where they differ.
+// calls it; several calls for one package add up, and the last one wins where they differ. The program's own package may
+// be called "main" or by its import path.
 //
 // The keys are, with names as Go spells them and without type parameters:
 //
@@ -93,7 +95,34 @@ type registeredWords struct{}
 func (registeredWords) of(t reflect.Type) map[string]string {
 	registered.mu.RLock()
 	defer registered.mu.RUnlock()
-	return registered.packages[t.PkgPath()]
+	pkgPath := t.PkgPath()
+	if words, ok := registered.packages[pkgPath]; ok || pkgPath == "" {
+		return words
+	}
+	if other := alias(pkgPath); other != "" {
+		return registered.packages[other]
+	}
+	return nil
+}
+
+// programPath is the import path of the program's package main, "" where unknown.
+var programPath = sync.OnceValue(func() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return strings.TrimSuffix(info.Path, ".test")
+	}
+	return ""
+})
+
+// alias is the other name of the program's own package: reflection calls it "main", but in a test by its import path.
+// "" means that there is none.
+func alias(pkgPath string) string {
+	switch pkgPath {
+	case "main":
+		return programPath()
+	case programPath():
+		return "main"
+	}
+	return ""
 }
 
 func (ws registeredWords) Type(t reflect.Type) string {

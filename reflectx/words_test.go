@@ -4,6 +4,7 @@ import (
 	"os"
 	"reflect"
 	"testing"
+	"testing/fstest"
 
 	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/base"
 	"github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/notes"
@@ -119,6 +120,21 @@ func TestRegisteredEnum(t *testing.T) {
 }
 
 type flag bool
+
+// A test sees its package main by the import path, the program itself by "main". This test's own package stands for both.
+func TestWordsOfTheProgramItself(t *testing.T) {
+	t.Cleanup(forgetWords)
+	typ := reflect.TypeFor[localKind]()
+	require.Equal(t, typ.PkgPath(), programPath())
+	RegisterWords("main", map[string]string{"localKind": "registered"})
+	require.Equal(t, "registered", RegisteredWords().Type(typ))
+	require.Equal(t, typ.PkgPath(), alias("main"))
+	require.Empty(t, alias("example.com/other"))
+
+	files := fstest.MapFS{"main.go": {Data: []byte("package reflectx\n\n// embedded\ntype localKind int\n")}}
+	require.Equal(t, "embedded", EmbeddedWords(files, "main").Type(typ))
+	require.Empty(t, EmbeddedWords(files, "main").Type(reflect.TypeFor[notes.Hit]()))
+}
 
 func TestFirstWords(t *testing.T) {
 	typ := reflect.TypeFor[notes.Hit]()
