@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -38,6 +39,9 @@ type Call struct {
 	texts     []textArgument     // of prompts/get
 	principal *oauth.Principal
 	ctx       context.Context // of the request
+	own       callContext     // what ctx is
+	limit     deadlineContext // what newLimit returns first
+	limited   atomic.Bool     // limit is taken
 
 	mu       sync.Mutex
 	ref      string
@@ -49,7 +53,15 @@ type Call struct {
 
 type callKey struct{}
 
-// callContext carries the Call in a context with one allocation.
+// newLimit returns the memory for a limit of the call's time: the call's own, unless a middleware runs the method again.
+func (c *Call) newLimit() *deadlineContext {
+	if c.limited.CompareAndSwap(false, true) {
+		return &c.limit
+	}
+	return new(deadlineContext)
+}
+
+// callContext carries the Call in a context; it lies in the Call itself.
 type callContext struct {
 	context.Context
 	call *Call

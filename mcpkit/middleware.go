@@ -68,14 +68,15 @@ func withTimeout(d time.Duration, h Handler) Handler {
 		return h
 	}
 	return func(ctx context.Context, call *Call) (any, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, d, ErrTimeout)
-		result, err := h(ctx, call)
+		limit := call.newLimit()
+		limit.begin(ctx, d)
+		result, err := h(limit, call)
 		if contents, ok := result.(*streamed); ok {
-			contents.keep(cancel) // it is read later, perhaps under this context
+			contents.keep(limit.end) // it is read later, perhaps under this context
 			return result, err
 		}
-		defer cancel()
-		if err != nil && errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == ErrTimeout {
+		defer limit.end()
+		if err != nil && errors.Is(err, context.DeadlineExceeded) && context.Cause(limit) == ErrTimeout {
 			return nil, &TimeoutError{After: d}
 		}
 		return result, err

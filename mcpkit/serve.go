@@ -88,7 +88,8 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 		}
 	}
 	call.principal = oauth.FromContext(ctx)
-	call.ctx = &callContext{ctx, call}
+	call.own = callContext{ctx, call}
+	call.ctx = &call.own
 	if err := s.prepare(call); err != nil {
 		if err.Code == protocol.CodeHeaderMismatch {
 			return s.refuse(req, err, call.version)
