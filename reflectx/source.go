@@ -28,9 +28,9 @@ type Source struct {
 //
 // A package is found by a file of it that [Methods], [Compile], [Source.AddFunc] or [Source.Locate] came upon, or else
 // through the module of such a file or of the program: in it, by go.work and replace directives, in its vendor
-// directory or the module cache. A build with -trimpath knows no directories; then the go.mod nearest to the working directory
-// counts, but only for a program that lies in that module or was started by go run or go test: a directory that
-// happens to be current must not put words into the mouth of a server.
+// directory or the module cache. A build with -trimpath knows no directories; then the go.mod nearest to the working
+// directory counts, but only for a program that lies in that module or was started by go run or go test: a directory
+// that happens to be current must not put words into the mouth of a server.
 //
 // The standard library has no words here: they are for programmers.
 func SourceWords() *Source {
@@ -61,6 +61,9 @@ func EmbeddedWords(fsys fs.FS, pkgPath string) *Source {
 		// Whether they are of a package main, the files themselves say.
 		if !ok && asked != "main" && (alias(asked) != "main" || pkgPath != "main") {
 			return nil
+		}
+		if !ok {
+			rest = ""
 		}
 		return newSourceDir(fsys, path.Join(".", rest))
 	}
