@@ -179,7 +179,7 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		return nil, c.errs
 	}
 	in := &Input{repair: c.o.Repair, validate: c.validate}
-	in.root = c.node(t)
+	in.root = c.node(t, nil)
 	c.finish(in.root)
 	in.asks = c.asksAll || c.o.Validate != nil
 	if c.asksAll {
@@ -337,8 +337,8 @@ func (c *compiler) shapeOfKind(t reflect.Type) (shape, bool) {
 	return shapeAny, false
 }
 
-// node compiles t, without the tags of its place.
-func (c *compiler) node(t reflect.Type) *node {
+// node compiles t. kw are the keywords that its place has already, nil for those of the type alone.
+func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
 	n := &node{}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -351,14 +351,27 @@ func (c *compiler) node(t reflect.Type) *node {
 		n.kw = &jsonschema.Schema{}
 		return n
 	}
-	n.kw = c.keywords(t)
-	n.own = ownSchema(t) != nil
+	own := ownSchema(t)
+	n.own = own != nil
+	switch {
+	case kw == nil:
+		n.kw = c.keywords(t)
+	case n.own && kw.Description == "":
+		kw.Description = own.Description // the tags have overwritten what the type says
+		fallthrough
+	default:
+		n.kw = kw
+	}
 	n.nullOK = n.shape == shapeAny || n.shape == shapeRaw || n.shape == shapeCustom && n.kw.Type == ""
 	switch n.shape {
 	case shapeSlice, shapeArray:
-		n.elem = c.node(t.Elem())
+		var items *jsonschema.Schema
+		if kw != nil && !n.own {
+			items, kw.Items = kw.Items, nil // written from the element's node
+		}
+		n.elem = c.node(t.Elem(), items)
 	case shapeMap:
-		n.elem = c.node(t.Elem())
+		n.elem = c.node(t.Elem(), nil)
 		n.key = c.keyNode(t)
 	case shapeStruct:
 		n.obj = c.object(t)
@@ -444,23 +457,9 @@ func (c *compiler) enter(f *field, fn func()) {
 
 // field compiles one member: its type, then its tags. props are the keywords that invopop read from them.
 func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
-	f.node = c.node(f.Type)
+	f.node = c.node(f.Type, props)
 	c.tagKeys(f)
 	n := f.node
-	if props != nil {
-		items := props.Items
-		if props.Description == "" { // the tags have overwritten what the type says
-			props.Description = n.kw.Description
-		}
-		n.kw = props
-		if items != nil && n.elem != nil && !n.own {
-			props.Items = nil
-			if !n.elem.own {
-				items.Items = nil
-			}
-			n.elem.kw = items
-		}
-	}
 	tag := f.sf.Tag
 	if d := tag.Get("desc"); d != "" {
 		n.kw.Description = d

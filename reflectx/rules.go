@@ -25,8 +25,10 @@ type rule struct {
 
 func parseRule(text string) rule {
 	tag, param, _ := strings.Cut(text, "=")
-	return rule{text: text, tag: tag, param: strings.NewReplacer("0x2C", ",", "0x7C", "|").Replace(param)}
+	return rule{text: text, tag: tag, param: ruleEscapes.Replace(param)}
 }
+
+var ruleEscapes = strings.NewReplacer("0x2C", ",", "0x7C", "|")
 
 // rules compiles the validate tag of f: what its own value must be, then after each dive what its elements must be.
 func (c *compiler) rules(f *field) {

@@ -16,7 +16,7 @@ import (
 // enforces them. The error is an [Errors].
 func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
 	c := newCompiler(site, o, forOutput)
-	n := c.node(t)
+	n := c.node(t, nil)
 	c.finish(n)
 	if len(c.errs) > 0 {
 		return nil, c.errs
