@@ -5,21 +5,50 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"log"
+	"log/slog"
+	"os"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
+
+// docs:begin main
 
 func main() {
 	addr := flag.String("http", "", "address to serve HTTP on, instead of stdio")
 	flag.Parse()
-	var opts []mcpkit.Option
-	if *addr != "" {
-		opts = append(opts, mcpkit.Over(streamable.Listen(*addr, nil)))
+
+	srv, err := newServer(slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	if err != nil {
+		log.Fatal(err)
 	}
-	if err := mcpkit.Serve(NewNotes(), opts...); err != nil {
+	var binding transport.Transport = stdio.New(nil)
+	if *addr != "" {
+		binding = streamable.Listen(*addr, nil)
+	}
+	if err := srv.Serve(context.Background(), binding); err != nil {
 		log.Fatal(err)
 	}
 }
+
+// docs:end main
+
+// docs:begin middleware
+
+func newServer(logger *slog.Logger) (*mcpkit.Server, error) {
+	srv, err := mcpkit.New(NewNotes(), mcpkit.Logger(logger))
+	if err != nil {
+		return nil, err
+	}
+	srv.Use(middleware.Logging(logger), middleware.Timeout(30*time.Second), middleware.RateLimit(10, 20))
+	return srv, nil
+}
+
+// docs:end middleware

@@ -9,6 +9,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
+// docs:begin service
+
 // Notes keeps short notes and finds them again.
 type Notes struct {
 	_ mcpkit.Info `name:"notes" version:"1.0.0" title:"Notes"`
@@ -18,16 +20,21 @@ type Notes struct {
 		Delete    mcpkit.Tool     `hints:"destructive,idempotent" params:"id"`
 		Note      mcpkit.Resource `uri:"note://{id}" mime:"text/markdown" complete:"id=IDs"`
 		Summarize mcpkit.Prompt   `params:"id,style?" complete:"id=IDs"`
+		Clear     mcpkit.Tool     `hints:"destructive"`
 	}
 
 	mu    sync.Mutex
 	notes map[string]string // text by id
 }
 
+// docs:end service
+
 // NewNotes returns a store with one note in it.
 func NewNotes() *Notes {
 	return &Notes{notes: map[string]string{"welcome": "# Welcome\n\nThis is your first note."}}
 }
+
+// docs:begin input
 
 // SearchInput says what to look for.
 type SearchInput struct {
@@ -36,6 +43,10 @@ type SearchInput struct {
 	// How many hits to return.
 	Limit int `json:"limit,omitempty" default:"10" validate:"min=1,max=50"`
 }
+
+// docs:end input
+
+// docs:begin search
 
 // A Hit is one note that was found.
 type Hit struct {
@@ -57,6 +68,8 @@ func (n *Notes) Search(ctx context.Context, in SearchInput) ([]Hit, error) {
 	return hits[:min(len(hits), in.Limit)], nil
 }
 
+// docs:end search
+
 func containsAll(text string, words []string) bool {
 	text = strings.ToLower(text)
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })
@@ -70,6 +83,8 @@ type AddInput struct {
 	Text string `json:"text" validate:"required"`
 }
 
+// docs:begin add
+
 // Add keeps a note.
 func (n *Notes) Add(in AddInput) (string, error) {
 	n.mu.Lock()
@@ -81,6 +96,10 @@ func (n *Notes) Add(in AddInput) (string, error) {
 	return "kept " + in.ID, nil
 }
 
+// docs:end add
+
+// docs:begin delete
+
 // Delete forgets a note.
 func (n *Notes) Delete(id string) error {
 	n.mu.Lock()
@@ -88,6 +107,10 @@ func (n *Notes) Delete(id string) error {
 	delete(n.notes, id)
 	return nil
 }
+
+// docs:end delete
+
+// docs:begin note
 
 // Note returns one note as Markdown.
 func (n *Notes) Note(id string) (string, error) {
@@ -100,6 +123,10 @@ func (n *Notes) Note(id string) (string, error) {
 	return text, nil
 }
 
+// docs:end note
+
+// docs:begin summarize
+
 // Summarize asks for a summary of a note, in a style such as "short".
 func (n *Notes) Summarize(id, style string) (string, error) {
 	text, err := n.Note(id)
@@ -111,6 +138,10 @@ func (n *Notes) Summarize(id, style string) (string, error) {
 	}
 	return "Summarize this note in a " + style + " style:\n\n" + text, nil
 }
+
+// docs:end summarize
+
+// docs:begin ids
 
 // IDs completes the ids of notes.
 func (n *Notes) IDs(prefix string) []string {
@@ -125,3 +156,24 @@ func (n *Notes) IDs(prefix string) []string {
 	slices.Sort(ids)
 	return ids
 }
+
+// docs:end ids
+
+// docs:begin clear
+
+// Clear forgets all notes, after the user has agreed.
+func (n *Notes) Clear(ctx context.Context) (string, error) {
+	ok, err := mcpkit.Confirm(ctx, "Forget all notes?")
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "kept all notes", nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.notes)
+	return "forgot all notes", nil
+}
+
+// docs:end clear

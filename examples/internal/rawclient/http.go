@@ -17,9 +17,14 @@ import (
 
 // HTTP returns a client of the revision, [Legacy] or [Modern], of the server at url.
 func HTTP(t testing.TB, version, url string) *Client {
+	return Unopened(t, version, url).begin()
+}
+
+// Unopened is [HTTP] without the handshake of a legacy client: the test sends it.
+func Unopened(t testing.TB, version, url string) *Client {
 	b := &httpBinding{version: version, url: url, http: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(b.http.CloseIdleConnections)
-	return (&Client{t: t, version: version, via: b}).begin()
+	return &Client{t: t, version: version, via: b}
 }
 
 type httpBinding struct {
@@ -74,6 +79,7 @@ func readReply(resp *http.Response) ([]message, error) {
 	if err := json.Unmarshal(body, &m); err != nil {
 		return nil, fmt.Errorf("status %d: %q is no message: %w", resp.StatusCode, body, err)
 	}
+	m.raw = body
 	return []message{m}, nil
 }
 
@@ -92,6 +98,7 @@ func readEvents(r io.Reader) ([]message, error) {
 		if err := json.Unmarshal([]byte(data), &m); err != nil {
 			return nil, err
 		}
+		m.raw = []byte(data)
 		messages = append(messages, m)
 	}
 }

@@ -29,6 +29,7 @@ type message struct {
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  *RPCError       `json:"error"`
+	raw    []byte
 }
 
 // An RPCError is a protocol error.
@@ -133,6 +134,19 @@ func (c *Client) Notify(method, params string) {
 	c.t.Helper()
 	_, err := c.via.exchange(c.t.Context(), outgoing{method: method, body: fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params)})
 	require.NoError(c.t, err)
+}
+
+// Send sends a message as it is and returns the answer as it is; "" for a notification.
+func (c *Client) Send(body string) string {
+	c.t.Helper()
+	var m message
+	require.NoError(c.t, json.Unmarshal([]byte(body), &m), body)
+	messages, err := c.via.exchange(c.t.Context(), outgoing{id: string(m.ID), method: m.Method, name: nameOf(string(m.Params)), body: []byte(body)})
+	require.NoError(c.t, err)
+	if len(messages) == 0 {
+		return ""
+	}
+	return string(messages[len(messages)-1].raw)
 }
 
 // CallTool calls a tool, which must not fail as a protocol error. Args is an object.

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/tools/txtar"
+
+	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+var update = flag.Bool("update", false, "write the replies of the transcripts anew")
+
+// asProgram makes the test binary the program that it tests.
+const asProgram = "NOTES_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// serve returns the URL of a server of its own.
+func serve(t *testing.T) string {
+	srv, err := newServer(slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	handler := streamable.NewHandler(srv, nil)
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		handler.Close()
+		server.Close()
+		require.NoError(t, srv.Close())
+	})
+	return server.URL
+}
+
+// The transcripts are conversations as they stand on the wire, a folder an era: what the client sends, and what
+// it is answered. They are indented for reading; white space does not count.
+func TestTranscripts(t *testing.T) {
+	for era, version := range map[string]string{"legacy": rawclient.Legacy, "modern": rawclient.Modern} {
+		files, err := filepath.Glob(filepath.Join("testdata", era, "*.txtar"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			t.Run(era+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+				replay(t, file, rawclient.Unopened(t, version, serve(t)))
+			})
+		}
+	}
+}
+
+func replay(t *testing.T, file string, c *rawclient.Client) {
+	archive, err := txtar.ParseFile(file)
+	require.NoError(t, err)
+	var got []txtar.File
+	for i, f := range archive.Files {
+		switch f.Name {
+		case "client":
+			got = append(got, f)
+			if reply := c.Send(string(f.Data)); reply != "" {
+				var indented bytes.Buffer
+				require.NoError(t, json.Indent(&indented, []byte(strings.TrimSpace(reply)), "", "  "))
+				got = append(got, txtar.File{Name: "server", Data: append(indented.Bytes(), '\n')})
+			}
+		case "server":
+			require.Positive(t, i, "%s begins with the server", file)
+		default:
+			require.Fail(t, "unknown section", "%s: %q; write client or server", file, f.Name)
+		}
+	}
+	want := string(txtar.Format(archive))
+	have := string(txtar.Format(&txtar.Archive{Comment: archive.Comment, Files: got}))
+	if *update && want != have {
+		require.NoError(t, os.WriteFile(file, []byte(have), 0o644))
+		return
+	}
+	require.Equal(t, want, have, "%s; -update writes it anew", file)
+}
+
+func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
+	for _, version := range []string{rawclient.Legacy, rawclient.Modern} {
+		t.Run(version, func(t *testing.T) {
+			c := rawclient.HTTP(t, version, serve(t))
+			require.Equal(t, "kept tea", c.CallTool("add", `{"id":"tea","text":"Green tea: 80 degrees"}`).Text())
+			again := c.CallTool("add", `{"id":"tea","text":"x"}`)
+			require.True(t, again.IsError)
+			require.Equal(t, `there is a note "tea" already; choose another id`, again.Text())
+
+			// Structured content is an object where the revision wants one, so the text is what both have.
+			require.Contains(t, c.CallTool("search", `{"query":"tea GREEN"}`).Text(), `{"id":"tea","text":"Green tea: 80 degrees"}`)
+			require.NotContains(t, c.CallTool("search", `{"query":"coffee"}`).Text(), "tea")
+
+			require.False(t, c.CallTool("delete", `{"id":"tea"}`).IsError)
+			require.NotContains(t, c.CallTool("search", `{"query":"tea"}`).Text(), "Green")
+		})
+	}
+}
+
+// The same program serves on standard input and output.
+func TestStdio(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, version := range []string{rawclient.Legacy, rawclient.Modern} {
+		t.Run(version, func(t *testing.T) {
+			cmd := exec.Command(self)
+			cmd.Env = append(cmd.Environ(), asProgram+"=1")
+			c := rawclient.Stdio(t, version, cmd)
+			require.Contains(t, c.CallTool("search", `{"query":"first"}`).Text(), "This is your first note.")
+		})
+	}
+}

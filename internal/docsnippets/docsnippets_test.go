@@ -1,0 +1,178 @@
+package docsnippets
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the snippets of the documentation anew")
+
+const root = "../.."
+
+// pages are README.md, CHANGELOG.md and everything in docs.
+func pages(t *testing.T) []string {
+	t.Helper()
+	found := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CHANGELOG.md")}
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, e os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".md") {
+			found = append(found, path)
+		}
+		return err
+	})
+	require.NoError(t, err)
+	return found
+}
+
+var (
+	snippet = regexp.MustCompile("(?m)^<!-- from ([^ #]+)(?:#(\\S+))? -->\n```(\\w*)\n((?s:.*?))^```$")
+	marker  = regexp.MustCompile(`(?m)^<!-- from .*$`)
+	command = regexp.MustCompile("(?m)^<!-- run, prints (\".*\") -->\n```\\w*\n((?s:.*?))^```$")
+	running = regexp.MustCompile(`(?m)^<!-- run.*$`)
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
+)
+
+func TestSnippetsAreCutFromCode(t *testing.T) {
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		want, err := renew(string(text), func(file string) (string, error) {
+			source, err := os.ReadFile(filepath.Join(root, file))
+			return string(source), err
+		})
+		require.NoError(t, err, page)
+		if *update && want != string(text) {
+			require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
+			continue
+		}
+		require.Equal(t, want, string(text), "%s is stale; run go test ./internal/docsnippets -update", page)
+	}
+}
+
+// renew returns a page with its snippets as the code has them now.
+func renew(page string, read func(file string) (string, error)) (string, error) {
+	var errs []error
+	if markers, blocks := len(marker.FindAllString(page, -1)), len(snippet.FindAllString(page, -1)); markers != blocks {
+		errs = append(errs, fmt.Errorf("%d comments say where a snippet is from, but %d stand right before a block; write <!-- from FILE#REGION --> and the block below it", markers, blocks))
+	}
+	page = snippet.ReplaceAllStringFunc(page, func(block string) string {
+		m := snippet.FindStringSubmatch(block)
+		source, err := read(m[1])
+		if err == nil && m[2] != "" {
+			source, err = region(source, m[2])
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s#%s: %w", m[1], m[2], err))
+			return block
+		}
+		name := m[1]
+		if m[2] != "" {
+			name += "#" + m[2]
+		}
+		return "<!-- from " + name + " -->\n```" + m[3] + "\n" + source + "```"
+	})
+	return page, errors.Join(errs...)
+}
+
+// region returns what stands between the marks of a region, without the blank lines around it and the
+// indentation that all of its lines have.
+func region(source, name string) (string, error) {
+	var lines []string
+	within, found := false, false
+	for line := range strings.Lines(source) {
+		switch strings.TrimSpace(line) {
+		case "// docs:begin " + name:
+			if found {
+				return "", fmt.Errorf("the region begins twice")
+			}
+			within, found = true, true
+			continue
+		case "// docs:end " + name:
+			within = false
+			continue
+		}
+		if within && !strings.HasPrefix(strings.TrimSpace(line), "// docs:") {
+			lines = append(lines, line)
+		}
+	}
+	if !found || within {
+		return "", fmt.Errorf("there is no region between // docs:begin %[1]s and // docs:end %[1]s", name)
+	}
+	return dedent(strings.Trim(strings.Join(lines, ""), "\n") + "\n"), nil
+}
+
+func dedent(text string) string {
+	for strings.HasPrefix(text, "\t") {
+		for line := range strings.Lines(text) {
+			if line != "\n" && !strings.HasPrefix(line, "\t") {
+				return text
+			}
+		}
+		text = strings.ReplaceAll(strings.TrimPrefix(text, "\t"), "\n\t", "\n")
+	}
+	return text
+}
+
+func TestRegionsAreCutOut(t *testing.T) {
+	source := "package x\n\nfunc f() {\n\t// docs:begin body\n\n\tif a {\n\t\tb()\n\t}\n\n\tc()\n\t// docs:end body\n}\n"
+	read := func(string) (string, error) { return source, nil }
+	page := "# X\n\n<!-- from x.go#body -->\n```go\nold\n```\n\ntail\n"
+	got, err := renew(page, read)
+	require.NoError(t, err)
+	require.Equal(t, "# X\n\n<!-- from x.go#body -->\n```go\nif a {\n\tb()\n}\n\nc()\n```\n\ntail\n", got)
+
+	_, err = renew("<!-- from x.go#none -->\n```go\n```\n", read)
+	require.EqualError(t, err, "x.go#none: there is no region between // docs:begin none and // docs:end none")
+	_, err = renew("<!-- from x.go#body -->\ntext between\n```go\n```\n", read)
+	require.EqualError(t, err, "1 comments say where a snippet is from, but 0 stand right before a block; write <!-- from FILE#REGION --> and the block below it")
+}
+
+// Commands that a page says to copy are run, from the root of the repository, as bash reads them.
+func TestCommandsWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		blocks := command.FindAllStringSubmatch(string(text), -1)
+		require.Len(t, blocks, len(running.FindAll(text, -1)), "%s: write <!-- run, prints \"TEXT\" --> and the block below it", page)
+		for _, m := range blocks {
+			t.Run(filepath.Base(page), func(t *testing.T) {
+				var want string
+				_, err := fmt.Sscanf(m[1], "%q", &want)
+				require.NoError(t, err)
+				cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", m[2])
+				cmd.Dir = root
+				out, err := cmd.CombinedOutput()
+				require.NoError(t, err, "%s\n%s", m[2], out)
+				require.Contains(t, string(out), want, m[2])
+			})
+		}
+	}
+}
+
+// Links within the repository lead to files that are there.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range link.FindAllSubmatch(fence.ReplaceAll(text, nil), -1) {
+			target, _, _ := bytes.Cut(m[1], []byte("#"))
+			if len(target) == 0 || bytes.Contains(target, []byte("://")) {
+				continue
+			}
+			require.FileExists(t, filepath.Join(filepath.Dir(page), string(target)), "%s links to it", page)
+		}
+	}
+}
