@@ -27,6 +27,7 @@ var anything = []string{"*"}
 var mayImport = map[string][]string{
 	// The floor: what knows nothing of the protocol.
 	"internal/archtest":    {},
+	"internal/docsnippets": {},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/sse":         {},
