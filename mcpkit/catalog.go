@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,6 +69,14 @@ type registry[T item] struct {
 }
 
 func (r registry[T]) get(key string) (T, bool) { v, ok := r.byKey[key]; return v, ok }
+
+// key returns the key that name, as it stands in JSON, is for: no key has to be written with escapes.
+func (r registry[T]) key(name []byte) (string, bool) {
+	if it, ok := r.byKey[string(name)]; ok && bytes.IndexByte(name, '\\') < 0 {
+		return it.base().key, true
+	}
+	return "", false
+}
 
 func (r registry[T]) len() int { return len(r.sorted) }
 

@@ -13,18 +13,23 @@ import (
 type textArgument struct{ name, value string }
 
 // nameOf reads the member that says what a request is about.
-func nameOf(call *Call) *jsonrpc.Error {
+// Where that is one of the names that are registered, known finds the string to share.
+func nameOf(call *Call, known func(name []byte) (string, bool)) *jsonrpc.Error {
 	raw := call.req.Param(call.row.nameParam)
 	if jsonx.Kind(raw) != '"' {
 		return invalidParams("%s needs %s, a string", call.row.method, call.row.nameParam)
 	}
-	call.name = jsonx.String(raw)
+	name, ok := known(raw[1 : len(raw)-1])
+	if !ok {
+		name = jsonx.String(raw)
+	}
+	call.name = name
 	return nil
 }
 
 // findTool finds the tool of tools/call. A tool that the caller may not see is as unknown as one that is not there.
 func findTool(call *Call) *jsonrpc.Error {
-	if err := nameOf(call); err != nil {
+	if err := nameOf(call, call.catalog.tools.key); err != nil {
 		return err
 	}
 	t, ok := call.catalog.tools.get(call.name)
@@ -40,7 +45,7 @@ func findTool(call *Call) *jsonrpc.Error {
 
 // findPrompt finds the prompt of prompts/get and its arguments.
 func findPrompt(call *Call) *jsonrpc.Error {
-	if err := nameOf(call); err != nil {
+	if err := nameOf(call, call.catalog.prompts.key); err != nil {
 		return err
 	}
 	p, ok := call.catalog.prompts.get(call.name)
@@ -63,7 +68,7 @@ func findPrompt(call *Call) *jsonrpc.Error {
 
 // findResource finds the resource of resources/read.
 func findResource(call *Call) *jsonrpc.Error {
-	if err := nameOf(call); err != nil {
+	if err := nameOf(call, call.catalog.resources.key); err != nil {
 		return err
 	}
 	m, ok := call.catalog.findResource(call.principal, call.name)
