@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // A recorder is a writer without a network below it, for tests of time.
@@ -48,4 +51,11 @@ func newGet(ctx context.Context, session string) *http.Request {
 	r.Header.Set("Accept", "text/event-stream")
 	r.Header.Set("Mcp-Session-Id", session)
 	return r
+}
+
+// silentRPC answers everything and remembers nothing.
+type silentRPC struct{}
+
+func (silentRPC) ServeRPC(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+	return &jsonrpc.Response{ID: req.ID, Result: []byte(`{}`)}
 }

@@ -1,0 +1,74 @@
+package streamable
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAbandonedSessionIsSmallAndHasNoGoroutine(t *testing.T) {
+	const n, most = 2000, 2 << 10
+	h := NewHandler(silentRPC{}, nil)
+	defer h.Close()
+	open := func() {
+		w := newRecorder()
+		h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
+		require.Equal(t, http.StatusOK, w.status)
+		r := newPost(call1(1, "echo"), "Mcp-Session-Id", w.Header().Get("Mcp-Session-Id"))
+		h.ServeHTTP(newRecorder(), r)
+	}
+	open()
+	before, goroutines := heap(), runtime.NumGoroutine()
+	for range n {
+		open()
+	}
+	require.Less(t, (heap()-before)/n, int64(most), "bytes a session")
+	require.Equal(t, goroutines, runtime.NumGoroutine())
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func TestLargeReplies(t *testing.T) {
+	s := serve(t, nil, nil)
+	big := `{"a":"` + strings.Repeat("x", 3<<20) + `"}`
+	for name, c := range map[string]*client{"modern": s.modern(), "legacy": s.legacy("2025-06-18")} {
+		for range 2 { // the connection stays fit for use
+			resp := c.post(`{"jsonrpc":"2.0","id":1,"method":"echo","params":` + big + `}`)
+			require.Equal(t, int64(len(big))+34, resp.ContentLength, name)
+			require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":`+big+`}`, read(t, resp), name)
+		}
+	}
+}
+
+func TestListenCancelsWhatDoesNotFinishInTime(t *testing.T) {
+	g := newGate()
+	rpc := &scripted{methods: script{"wait": g.serve}}
+	addr := make(chan net.Addr, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Listen("127.0.0.1:0", &Options{ShutdownTimeout: time.Millisecond, Logger: slog.New(slog.DiscardHandler), OnListen: func(a net.Addr) { addr <- a }}).Serve(ctx, rpc)
+	}()
+	s := &testServer{t: t, rpc: rpc, url: "http://" + (<-addr).String() + "/mcp"}
+	reply := s.modern().background(t.Context(), call1(7, "wait"))
+	<-g.started
+	cancel()
+	require.EqualError(t, <-g.cause, "transport: closed")
+	resp := <-reply
+	require.Equal(t, http.StatusInternalServerError, resp.StatusCode, "what is cancelled is answered")
+	_ = resp.Body.Close()
+	require.NoError(t, <-ended)
+}
