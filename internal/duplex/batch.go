@@ -55,7 +55,7 @@ func (l *Link) member(b *batch, all *sync.WaitGroup, req *jsonrpc.Request, size 
 	// Ends with the call, which batch waits for.
 	all.Go(func() {
 		resp := c.run(ctx)
-		if l.release(c) {
+		if l.release(c) && resp != nil {
 			b.add(req.ID, resp)
 		}
 	})

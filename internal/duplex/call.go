@@ -27,8 +27,9 @@ const batchVersion = "2025-03-26"
 var internalError = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 
 // message handles what was read, in turn t. More says that there is more to read at once. It returns false when
-// nothing is to be read any more.
+// nothing is to be read any more. The caller has called begin.
 func (l *Link) message(data []byte, err error, t uint64, more bool) bool {
+	defer l.end()
 	var tooBad *BadMessageError
 	switch {
 	case err == nil:
@@ -42,10 +43,6 @@ func (l *Link) message(data []byte, err error, t uint64, more bool) bool {
 		})
 		return false
 	}
-	if !l.begin() {
-		return false
-	}
-	defer l.end()
 	m, bad := jsonrpc.Decode(data)
 	switch {
 	case m.Response != nil:
@@ -65,7 +62,13 @@ func (l *Link) message(data []byte, err error, t uint64, more bool) bool {
 	return true
 }
 
+// refuse answers what is no proper message, or one too many. A client does not: what a server's program printed
+// between the messages is no request, and in the modern revisions clients send no responses at all.
 func (l *Link) refuse(bad *jsonrpc.Response, more bool) {
+	if l.opts.Client && !bad.ID.IsValid() {
+		l.opts.Logger.Warn("duplex: the peer sent what is no message", "fault", bad.Error.Message)
+		return
+	}
 	_ = l.out.response(l.base, more, bad.ID, bad)
 }
 
@@ -95,7 +98,7 @@ func (l *Link) request(req *jsonrpc.Request, size int, t uint64, more bool) {
 		more = false
 	}
 	resp := c.run(ctx)
-	if l.release(c) {
+	if l.release(c) && resp != nil {
 		c.send(resp, more && l.turn.Load() == t)
 	}
 }
@@ -151,7 +154,7 @@ func (c *call) run(ctx context.Context) (resp *jsonrpc.Response) {
 			l.opts.Logger.Error("duplex: the handler panicked", "method", c.req.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			resp = &jsonrpc.Response{Error: internalError}
 		}
-		if resp == nil {
+		if resp == nil && !l.opts.Client {
 			resp = &jsonrpc.Response{Error: internalError}
 		}
 		old := l.average.Load()
@@ -261,18 +264,26 @@ func (c *call) Header() transport.Header { return nil }
 //
 // A Handler uses Peer.Call instead, which hands the reading on at once.
 func (l *Link) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
+	l.mu.Lock()
+	l.lastID++
+	out := *req
+	out.ID = jsonrpc.NumberID(l.lastID)
+	l.mu.Unlock()
+	return l.Do(ctx, &out)
+}
+
+// Do is Call for a request that has an ID, which no other request of this side in flight may have. So a Link's user
+// calls either Do or Call.
+func (l *Link) Do(ctx context.Context, out *jsonrpc.Request) (*jsonrpc.Response, error) {
 	answer := make(chan *jsonrpc.Response, 1)
 	l.mu.Lock()
 	if l.asked == nil {
 		l.mu.Unlock()
 		return nil, transport.ErrClosed
 	}
-	l.lastID++
-	out := *req
-	out.ID = jsonrpc.NumberID(l.lastID)
 	l.asked[out.ID] = answer
 	l.mu.Unlock()
-	if err := l.out.request(ctx, &out); err != nil {
+	if err := l.out.request(ctx, out); err != nil {
 		l.forget(out.ID)
 		return nil, err
 	}

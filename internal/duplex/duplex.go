@@ -71,7 +71,8 @@ type Options struct {
 	// Logger hears of panics and of messages that cannot be sent. Nil means slog.Default.
 	Logger *slog.Logger
 
-	// Client says that this is the client's end of the connection: it may ask the peer before initialize.
+	// Client says that this is the client's end of the connection: it may ask the peer before initialize, its Handler
+	// may return nil to leave a request unanswered, and what is no message is logged instead of answered.
 	Client bool
 }
 
