@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -545,9 +546,11 @@ func (o *object) find(raw []byte, next *int) int {
 	if bytes.IndexByte(name, '\\') >= 0 {
 		name = []byte(unquote(raw))
 	}
-	at, ok := o.index[string(name)]
-	if !ok {
-		return -1
+	at := -1
+	if o.index == nil {
+		at = slices.Index(o.names, string(name))
+	} else if i, ok := o.index[string(name)]; ok {
+		at = i
 	}
 	*next = at + 1
 	return at

@@ -34,7 +34,6 @@ type InputOptions struct {
 // An Input never changes and is safe for concurrent use.
 type Input struct {
 	root     *node
-	fields   []Field
 	schema   json.RawMessage
 	example  json.RawMessage
 	repair   bool
@@ -132,8 +131,9 @@ func (in *Input) Schema() json.RawMessage { return in.schema }
 // Example returns an arguments object that [Input.Decode] accepts, nil where none could be made.
 func (in *Input) Example() json.RawMessage { return in.example }
 
-// Fields returns the members of the arguments object in the order of the schema. They must not be changed.
-func (in *Input) Fields() []Field { return in.fields }
+// Fields returns the members of the arguments object in the order of the schema. It makes them anew each time, so
+// that what few callers keep costs the others no memory: call it when something is registered, not for each call.
+func (in *Input) Fields() []Field { return in.root.obj.list(map[*object]bool{}) }
 
 // Repairs returns how many values have been repaired so far; see [InputOptions.Repair].
 func (in *Input) Repairs() int64 { return in.repairs.Load() }

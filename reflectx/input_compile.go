@@ -63,7 +63,16 @@ type node struct {
 	key  *node   // of a map
 	obj  *object // of a struct
 
-	// The compiled rules, by what they take.
+	*checks
+
+	kw      *jsonschema.Schema // the keywords of this place, without children
+	phrases []string           // what want says beyond the keywords: `starting with "a"`
+	notes   []string           // sentences for the description, for what no keyword says
+	want    string
+}
+
+// checks are the compiled rules of a node, by what they take.
+type checks struct {
 	bools  []func(bool) bool
 	strs   []func(string) bool
 	ints   []func(int64) bool
@@ -71,11 +80,13 @@ type node struct {
 	floats []func(float64) bool
 	lens   []func(int) bool
 	values []valueRule
+}
 
-	kw      *jsonschema.Schema // the keywords of this place, without children
-	phrases []string           // what want says beyond the keywords: `starting with "a"`
-	notes   []string           // sentences for the description, for what no keyword says
-	want    string
+// noChecks stands for those of the many nodes that have none.
+var noChecks checks
+
+func (c *checks) empty() bool {
+	return len(c.bools)+len(c.strs)+len(c.ints)+len(c.uints)+len(c.floats)+len(c.lens)+len(c.values) == 0
 }
 
 // A valueRule takes the decoded value. Its text is what is wanted; "" means that the node's want says it.
@@ -104,8 +115,8 @@ type object struct {
 	t         reflect.Type
 	fields    []*field
 	names     []string
-	index     map[string]int
-	absent    bool // an absent member means something: a default, or a violation
+	index     map[string]int // nil where there are few
+	absent    bool           // an absent member means something: a default, or a violation
 	rules     []memberRule
 	compiling bool
 	recursive bool
@@ -119,11 +130,12 @@ type field struct {
 	node     *node
 	ready    reflect.Value // the default, where values may share it
 	example  json.RawMessage
-	owner    reflect.Type // the struct that declares it
-	sf       reflect.StructField
-	rules    []rule // of its own validate tag, before dive
-	mayOmit  bool   // the encoder may leave it out
-	inner    bool   // a struct by value with defaults in it
+	owner    reflect.Type         // the struct that declares it
+	sf       *reflect.StructField // nil once compiled
+	validate string               // the tag
+	rules    []rule               // of its own validate tag, before dive
+	mayOmit  bool                 // the encoder may leave it out
+	inner    bool                 // a struct by value with defaults in it
 }
 
 type direction bool
@@ -194,7 +206,6 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		return nil, c.errs
 	}
 	in.schema = c.publish(in.root)
-	in.fields = in.root.obj.list(map[*object]bool{})
 	in.makeExample(c)
 	if len(c.errs) > 0 {
 		return nil, c.errs
@@ -203,11 +214,14 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	return in, nil
 }
 
-// release lets go of the keywords, which are large and have been written.
+// release lets go of what only compiling needs. Keywords are large and have been written.
 func release(n *node, done map[*object]bool) {
-	n.kw = nil
+	n.kw, n.phrases, n.notes = nil, nil, nil
+	if n.checks.empty() {
+		n.checks = &noChecks
+	}
 	if n.key != nil {
-		n.key.kw = nil
+		release(n.key, done)
 	}
 	if n.elem != nil {
 		release(n.elem, done)
@@ -217,6 +231,7 @@ func release(n *node, done map[*object]bool) {
 	}
 	done[n.obj] = true
 	for _, f := range n.obj.fields {
+		f.sf, f.rules, f.example = nil, nil, nil
 		release(f.node, done)
 	}
 }
@@ -339,7 +354,7 @@ func (c *compiler) shapeOfKind(t reflect.Type) (shape, bool) {
 
 // node compiles t. kw are the keywords that its place has already, nil for those of the type alone.
 func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
-	n := &node{}
+	n := &node{checks: &checks{}}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 		n.ptrs++
@@ -399,7 +414,7 @@ func init() {
 // keyNode compiles the key type of the map type t.
 func (c *compiler) keyNode(t reflect.Type) *node {
 	k := t.Key()
-	n := &node{t: k, isKey: true}
+	n := &node{t: k, isKey: true, checks: &checks{}}
 	switch s, _ := c.shapeOf(k); s {
 	case shapeString:
 		n.shape, n.kw, n.read = s, &jsonschema.Schema{}, readString
@@ -424,14 +439,19 @@ func (c *compiler) object(t reflect.Type) *object {
 		o.recursive = o.recursive || o.compiling
 		return o
 	}
-	o := &object{t: t, compiling: true, index: map[string]int{}}
+	o := &object{t: t, compiling: true}
 	c.objects[t] = o
 	for _, m := range c.members(t) {
-		f := &field{owner: m.owner, sf: m.sf, jsonName: []byte(m.name), mayOmit: m.mayOmit}
+		f := &field{owner: m.owner, sf: &m.sf, validate: m.sf.Tag.Get("validate"), jsonName: []byte(m.name), mayOmit: m.mayOmit}
 		f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
-		o.index[f.Name] = len(o.fields)
 		o.fields = append(o.fields, f)
 		o.names = append(o.names, f.Name)
+	}
+	if len(o.fields) > fewFields {
+		o.index = make(map[string]int, len(o.fields))
+		for i, name := range o.names {
+			o.index[name] = i
+		}
 	}
 	props := c.reflectFields(o)
 	for _, f := range o.fields {
@@ -443,6 +463,9 @@ func (c *compiler) object(t reflect.Type) *object {
 	o.compiling = false
 	return o
 }
+
+// fewFields are found faster by looking at each.
+const fewFields = 8
 
 // enter runs fn with f as the place of mistakes.
 func (c *compiler) enter(f *field, fn func()) {

@@ -32,7 +32,7 @@ var ruleEscapes = strings.NewReplacer("0x2C", ",", "0x7C", "|")
 
 // rules compiles the validate tag of f: what its own value must be, then after each dive what its elements must be.
 func (c *compiler) rules(f *field) {
-	tag := f.sf.Tag.Get("validate")
+	tag := f.validate
 	if tag == "" || tag == "-" {
 		return
 	}
@@ -341,8 +341,7 @@ func (c *compiler) either(n *node, r rule) {
 			return
 		}
 		scratch := *n
-		scratch.kw, scratch.phrases, scratch.notes, scratch.values = &jsonschema.Schema{}, nil, nil, nil
-		scratch.strs, scratch.ints, scratch.uints, scratch.floats, scratch.lens, scratch.bools = nil, nil, nil, nil, nil, nil
+		scratch.kw, scratch.phrases, scratch.notes, scratch.checks = &jsonschema.Schema{}, nil, nil, &checks{}
 		c.compile(&scratch, one)
 		exact = exact && len(scratch.notes) == 0
 		kws = append(kws, scratch.kw)
@@ -593,7 +592,7 @@ func (c *compiler) oneof(n *node, r rule) bool {
 		c.enforceEnum(n)
 		return true
 	}
-	scratch := &node{t: n.t, shape: n.shape, kw: &jsonschema.Schema{Enum: values}}
+	scratch := &node{t: n.t, shape: n.shape, kw: &jsonschema.Schema{Enum: values}, checks: &checks{}}
 	c.enforceEnum(scratch)
 	for _, ok := range scratch.strs {
 		n.strs = append(n.strs, func(s string) bool { return !ok(s) })

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 // validator looks for zero values.
 type memberRule struct {
 	field   *field
+	at      int // the index of field
 	exclude bool
 	when    func(seen *presence, v reflect.Value) bool
 	says    string                      // `because "kind" is "file"`
@@ -39,7 +41,7 @@ func (c *compiler) memberRules(o *object, f *field) {
 			c.errorf("the field is required, so rule %q says nothing or contradicts it; drop one of the two", r.text)
 			continue
 		}
-		m.field, m.exclude = f, strings.HasPrefix(r.tag, "excluded")
+		m.field, m.at, m.exclude = f, slices.Index(o.fields, f), strings.HasPrefix(r.tag, "excluded")
 		o.rules = append(o.rules, m)
 	}
 }
@@ -279,8 +281,7 @@ func (c *compiler) equality(o *object, at int, r rule, text string) (equality, b
 func (d *decoder) finish(n *node, seen *presence, start, end int, v reflect.Value) {
 	for i := range n.obj.rules {
 		r := &n.obj.rules[i]
-		at := n.obj.index[r.field.Name]
-		if seen.has(at) != r.exclude || !r.when(seen, v) {
+		if seen.has(r.at) != r.exclude || !r.when(seen, v) {
 			continue
 		}
 		d.push(r.field.jsonName)
@@ -373,7 +374,7 @@ type tagRules []rule
 
 func ownRules(f *field) tagRules {
 	var out tagRules
-	for text := range strings.SplitSeq(f.sf.Tag.Get("validate"), ",") {
+	for text := range strings.SplitSeq(f.validate, ",") {
 		out = append(out, parseRule(text))
 	}
 	return out
