@@ -2,25 +2,24 @@ package duplex
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// batch handles the messages of a JSON array, which only one revision has. Its requests run at the same time;
-// their answers go out as one array when all are there, or not at all when there are none.
-func (l *Link) batch(elements []json.RawMessage, bad *jsonrpc.Response, t uint64, more bool) {
+// prepareBatch enters the messages of a JSON array into the tables, as prepare does with one. Only one revision
+// has batches.
+func (l *Link) prepareBatch(elements []json.RawMessage, bad *jsonrpc.Response) task {
 	if l.session.Version() != batchVersion {
 		bad = &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
 			"batches are for sessions of revision %s; send each message alone", batchVersion)}
 	}
 	if bad != nil {
-		l.refuse(bad, more)
-		return
+		return task{refusal: bad}
 	}
-	var b batch
-	var all sync.WaitGroup
+	b := new(batch)
 	for _, element := range elements {
 		m, bad := jsonrpc.Decode(element)
 		switch {
@@ -29,42 +28,61 @@ func (l *Link) batch(elements []json.RawMessage, bad *jsonrpc.Response, t uint64
 		case bad != nil:
 			b.add(bad.ID, bad)
 		case m.Request.IsNotification():
-			l.notification(m.Request, t)
+			b.notes = l.note(m.Request) || b.notes
+		case m.Request.Method == methodInitialize:
+			b.add(m.Request.ID, &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be part of a batch")})
 		default:
-			l.member(&b, &all, m.Request, len(element), t)
+			l.prepareMember(b, m.Request, len(element))
 		}
 	}
-	// The calls may take long, and the leader has to read their cancellations.
-	all.Wait()
-	if text := b.close(); text != nil {
-		_ = l.out.add(l.base, more && l.turn.Load() == t, func(dst []byte) []byte { return append(dst, text...) })
-	}
+	return task{batch: b}
 }
 
-// member begins one request of a batch.
-func (l *Link) member(b *batch, all *sync.WaitGroup, req *jsonrpc.Request, size int, t uint64) {
-	if req.Method == methodInitialize {
-		b.add(req.ID, &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be part of a batch")})
-		return
-	}
-	c, ctx, refused := l.admit(req, size, t)
+func (l *Link) prepareMember(b *batch, req *jsonrpc.Request, size int) {
+	c, ctx, refused := l.admit(req, size)
 	if refused != nil {
 		b.add(req.ID, &jsonrpc.Response{Error: refused})
 		return
 	}
-	// Ends with the call, which batch waits for.
-	all.Go(func() {
-		resp := c.run(ctx)
-		if l.release(c) && resp != nil {
-			b.add(req.ID, resp)
-		}
-	})
+	b.members = append(b.members, member{c, ctx})
 }
 
-// batch is the answer to a batch. The zero value is empty.
+// handleBatch runs the requests of b at the same time. Their answers go out as one array when all are there, or not at
+// all when there are none.
+func (l *Link) handleBatch(b *batch, t uint64) {
+	var all sync.WaitGroup
+	for _, m := range b.members {
+		m.call.turn = t
+		// Ends with the call, which is waited for below.
+		all.Go(func() {
+			resp := m.call.run(m.ctx)
+			if l.release(m.call) {
+				b.add(m.call.req.ID, resp)
+			}
+		})
+	}
+	if b.notes {
+		l.handleNotes(t)
+	}
+	all.Wait()
+	if text := b.close(); text != nil {
+		_ = l.out.add(l.base, false, func(dst []byte) []byte { return append(dst, text...) })
+	}
+}
+
+// batch is a batch being handled, and the answer to it.
 type batch struct {
+	members []member // requests that were admitted
+	notes   bool     // notifications are to be handled
+
 	mu   sync.Mutex
-	text []byte // guarded by mu
+	text []byte // the answer as far as it is there; guarded by mu
+}
+
+// A member is one request of a batch.
+type member struct {
+	call *call
+	ctx  context.Context
 }
 
 // add adds the answer r to the request id.

@@ -26,22 +26,25 @@ const batchVersion = "2025-03-26"
 
 var internalError = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 
-// message handles what was read, in turn t. More says that there is more to read at once. It returns false when
-// nothing is to be read any more. The caller has called begin.
-func (l *Link) message(data []byte, err error, t uint64, more bool) bool {
-	defer l.end()
-	var tooBad *BadMessageError
-	switch {
-	case err == nil:
-	case errors.As(err, &tooBad):
-		l.refuse(&jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", tooBad.Text)}, more)
-		return true
-	default:
-		l.endOnce.Do(func() {
+// A task is what a message makes the leader do once others may read on. The zero task is nothing.
+type task struct {
+	refusal *jsonrpc.Response // to be sent
+	call    *call             // to be run
+	ctx     context.Context   // of the call
+	notes   bool              // notifications are to be handled
+	batch   *batch
+}
+
+// prepare enters what was read into the tables. It never waits. It returns false when nothing is to be read any more.
+func (l *Link) prepare(data []byte, err error) (k task, ok bool) {
+	if err != nil {
+		bad, isBad := errors.AsType[*BadMessageError](err)
+		if !isBad {
 			l.inputErr = err
 			close(l.inputEnd)
-		})
-		return false
+			return task{}, false
+		}
+		return task{refusal: &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}}, true
 	}
 	m, bad := jsonrpc.Decode(data)
 	switch {
@@ -49,27 +52,37 @@ func (l *Link) message(data []byte, err error, t uint64, more bool) bool {
 		// One that is malformed is not answered: the peer waits for no answer to an answer.
 		l.answered(m.Response)
 	case bad != nil:
-		if elements, isBatch, badBatch := jsonrpc.Batch(data); isBatch {
-			l.batch(elements, badBatch, t, more)
-			return true
+		elements, isBatch, badBatch := jsonrpc.Batch(data)
+		if isBatch {
+			return l.prepareBatch(elements, badBatch), true
 		}
-		l.refuse(bad, more)
+		k.refusal = bad
 	case m.Request.IsNotification():
-		l.notification(m.Request, t)
+		k.notes = l.note(m.Request)
 	default:
-		l.request(m.Request, len(data), t, more)
+		var refused *jsonrpc.Error
+		if k.call, k.ctx, refused = l.admit(m.Request, len(data)); refused != nil {
+			k.refusal = &jsonrpc.Response{ID: m.Request.ID, Error: refused}
+		}
 	}
-	return true
+	return k, true
 }
 
-// refuse answers what is no proper message, or one too many. A client does not: what a server's program printed
-// between the messages is no request, and in the modern revisions clients send no responses at all.
-func (l *Link) refuse(bad *jsonrpc.Response, more bool) {
-	if l.opts.Client && !bad.ID.IsValid() {
-		l.opts.Logger.Warn("duplex: the peer sent what is no message", "fault", bad.Error.Message)
-		return
+// perform does k, in turn t, for as long as it takes. More says that there is more to read at once, so that what is
+// sent may wait for what comes next.
+func (l *Link) perform(k *task, t uint64, more bool) {
+	defer l.end()
+	switch {
+	case k.refusal != nil:
+		_ = l.out.response(l.base, more, k.refusal.ID, k.refusal)
+	case k.call != nil:
+		k.call.turn = t
+		l.serve(k.call, k.ctx, more)
+	case k.notes:
+		l.handleNotes(t)
+	case k.batch != nil:
+		l.handleBatch(k.batch, t)
 	}
-	_ = l.out.response(l.base, more, bad.ID, bad)
 }
 
 // A call is one request of the peer in flight, or one notification: then it has no ID and is in no table.
@@ -77,7 +90,7 @@ func (l *Link) refuse(bad *jsonrpc.Response, more bool) {
 type call struct {
 	l      *Link
 	req    *jsonrpc.Request
-	turn   uint64 // in which the leader began it
+	turn   uint64 // in which the leader runs it; set before it runs
 	size   int
 	cancel context.CancelCauseFunc
 	gone   atomic.Bool // cancelled by the peer: nothing may be sent for it any more
@@ -86,25 +99,20 @@ type call struct {
 	over bool       // the handler returned; guarded by mu
 }
 
-// request runs one request and sends what it answers.
-func (l *Link) request(req *jsonrpc.Request, size int, t uint64, more bool) {
-	c, ctx, refused := l.admit(req, size, t)
-	if refused != nil {
-		l.refuse(&jsonrpc.Response{ID: req.ID, Error: refused}, more)
-		return
-	}
+// serve runs a call and sends what it answers.
+func (l *Link) serve(c *call, ctx context.Context, more bool) {
 	if l.average.Load() > int64(quick) {
-		l.yield(t)
+		l.yield(c.turn)
 		more = false
 	}
 	resp := c.run(ctx)
-	if l.release(c) && resp != nil {
-		c.send(resp, more && l.turn.Load() == t)
+	if l.release(c) {
+		c.send(resp, more && l.turn.Load() == c.turn)
 	}
 }
 
 // admit enters req into the table, unless it is too much or its ID is taken.
-func (l *Link) admit(req *jsonrpc.Request, size int, t uint64) (*call, context.Context, *jsonrpc.Error) {
+func (l *Link) admit(req *jsonrpc.Request, size int) (*call, context.Context, *jsonrpc.Error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -115,7 +123,7 @@ func (l *Link) admit(req *jsonrpc.Request, size int, t uint64) (*call, context.C
 	case l.bytes > 0 && l.bytes+int64(size) > l.opts.MaxInFlightBytes:
 		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: requests of %d bytes are in flight", l.bytes)
 	}
-	c := &call{l: l, req: req, turn: t, size: size}
+	c := &call{l: l, req: req, size: size}
 	ctx, cancel := context.WithCancelCause(l.base)
 	c.cancel = cancel
 	l.calls[req.ID] = c
@@ -166,31 +174,34 @@ func (c *call) run(ctx context.Context) (resp *jsonrpc.Response) {
 	return l.handler.ServeRPC(ctx, c.req, c)
 }
 
-// notification handles n, or leaves it to who handles the one before it.
-func (l *Link) notification(n *jsonrpc.Request, t uint64) {
+// note queues the notification n and reports whether the caller is to handle what is queued. A cancellation is
+// done here and now.
+func (l *Link) note(n *jsonrpc.Request) bool {
 	if n.Method == methodCancelled {
 		l.cancelled(n)
-		return
+		return false
 	}
 	l.mu.Lock()
-	if l.noting {
-		if len(l.notes) >= l.opts.MaxInFlight {
-			l.mu.Unlock()
-			l.opts.Logger.Warn("duplex: a notification was dropped, since too many wait", "method", n.Method)
-			return
-		}
+	full := len(l.notes) >= l.opts.MaxInFlight
+	if !full {
 		l.notes = append(l.notes, n)
-		l.mu.Unlock()
-		return
 	}
+	begin := !l.noting
 	l.noting = true
 	l.mu.Unlock()
-	for n != nil {
+	if full {
+		l.opts.Logger.Warn("duplex: a notification was dropped, since too many wait", "method", n.Method)
+	}
+	return begin
+}
+
+// handleNotes handles notifications until none is queued.
+func (l *Link) handleNotes(t uint64) {
+	for n := l.nextNote(); n != nil; n = l.nextNote() {
 		c := &call{l: l, req: n, turn: t}
 		ctx, cancel := context.WithCancelCause(l.base)
 		c.run(ctx)
 		cancel(nil)
-		n = l.nextNote()
 	}
 }
 

@@ -26,8 +26,7 @@ type Link struct {
 	stopOnce sync.Once
 	inputEnd chan struct{} // closed when the leader could read no more
 	inputErr error         // why; set before
-	endOnce  sync.Once
-	served   atomic.Bool // the handler has seen the session
+	served   atomic.Bool   // the handler has seen the session
 
 	turn    atomic.Uint64 // odd while the leader handles a message; see lead
 	asleep  atomic.Bool   // the watchdog waits for wake
@@ -44,8 +43,8 @@ type Link struct {
 	idle    chan struct{}                           // closed when stopped and active is 0; guarded by mu
 	asked   map[jsonrpc.ID]chan<- *jsonrpc.Response // of ours, unanswered; nil after the end of input; guarded by mu
 	lastID  int64                                   // guarded by mu
-	notes   []*jsonrpc.Request                      // waiting for the notification being handled; guarded by mu
-	noting  bool                                    // a notification is being handled; guarded by mu
+	notes   []*jsonrpc.Request                      // to be handled in their order; guarded by mu
+	noting  bool                                    // somebody handles them; guarded by mu
 }
 
 // New returns a Link whose requests and notifications go to h.
@@ -98,27 +97,31 @@ func (l *Link) work() {
 
 // lead reads and handles messages until another goroutine took over, or until the input ends: then it returns false.
 //
-// turn says who leads. Only the leader makes it odd, when it has read a message and is about to handle it.
-// It becomes even again by a compare-and-swap from that very number: either of the leader, which
-// then reads on, or of who takes the lead from it because it takes too long.
+// turn says who leads. While it is even, the leader reads, and enters what it read into the tables; nobody else
+// does, so that a cancellation finds the call that came before it. The leader makes turn odd when it is about to
+// do what may take long: run a handler, write. It becomes even again by a compare-and-swap from that very
+// number: either of the leader, which then reads on, or of who takes the lead from it.
 func (l *Link) lead() bool {
 	// What an earlier leader put off sending must not wait for the next message.
-	t := l.turn.Add(1)
-	l.watched()
+	t := l.handling()
 	l.out.flush()
 	if !l.turn.CompareAndSwap(t, t+1) {
 		return true
 	}
 	for {
 		data, err := l.wire.Read()
-		more := err == nil && l.wire.Buffered()
-		t := l.turn.Add(1)
-		l.watched()
-		if !l.message(data, err, t, more) {
-			l.turn.CompareAndSwap(t, t+1)
+		if !l.begin() {
 			return false
 		}
-		if l.turn.Load() == t && !more {
+		k, ok := l.prepare(data, err)
+		if !ok {
+			l.end()
+			return false
+		}
+		more := l.wire.Buffered()
+		t := l.handling()
+		l.perform(&k, t, more)
+		if !more {
 			l.out.flush()
 		}
 		if !l.turn.CompareAndSwap(t, t+1) {
@@ -126,6 +129,18 @@ func (l *Link) lead() bool {
 			return true
 		}
 	}
+}
+
+// handling begins a turn, and returns its number.
+func (l *Link) handling() uint64 {
+	t := l.turn.Add(1)
+	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
+		select {
+		case l.wake <- struct{}{}:
+		default: // the watchdog has not yet taken the last one
+		}
+	}
+	return t
 }
 
 // yield makes another goroutine the leader if the lead is still of turn t.
@@ -138,16 +153,6 @@ func (l *Link) yield(t uint64) {
 	default:
 		// Ends when it no longer leads and enough others are parked, at the end of the input, or with l.done.
 		go l.work()
-	}
-}
-
-// watched wakes the watchdog if it sleeps.
-func (l *Link) watched() {
-	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
-		select {
-		case l.wake <- struct{}{}:
-		default: // it has not yet taken the last one
-		}
 	}
 }
 
