@@ -26,9 +26,7 @@ func (e *exchange) acknowledge(resp *jsonrpc.Response) {
 func (e *exchange) finish(ctx context.Context, req *jsonrpc.Request, resp *jsonrpc.Response) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if resp == nil {
-		resp = e.noAnswer(ctx, req)
-	}
+	resp = e.wanted(ctx, req, resp)
 	if e.state == replyOpen {
 		e.state = replyDone
 		switch {
@@ -44,12 +42,16 @@ func (e *exchange) finish(ctx context.Context, req *jsonrpc.Request, resp *jsonr
 	e.end()
 }
 
-// noAnswer is what stands for the answer that the handler did not give. A client that cancelled wants none.
-func (e *exchange) noAnswer(ctx context.Context, req *jsonrpc.Request) *jsonrpc.Response {
-	if errors.Is(context.Cause(ctx), errCancelled) {
+// wanted is what the client gets of the answer: nothing when it cancelled, whatever the handler still had to say, and
+// an error in the place of one that the handler did not give.
+func (e *exchange) wanted(ctx context.Context, req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
+	switch {
+	case errors.Is(context.Cause(ctx), errCancelled):
 		return nil
+	case resp == nil:
+		return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"), HTTPStatus: http.StatusInternalServerError}
 	}
-	return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"), HTTPStatus: http.StatusInternalServerError}
+	return resp
 }
 
 // sendAnswer puts the answer on the stream. The caller holds mu.

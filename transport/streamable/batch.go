@@ -120,10 +120,7 @@ func (e *exchange) serveBatched(requests []*jsonrpc.Request) {
 			if e.s != nil {
 				e.s.finish(req.ID, &b.call)
 			}
-			if resp == nil {
-				resp = e.noAnswer(ctx, req)
-			}
-			e.answerBatched(resp)
+			e.answerBatched(e.wanted(ctx, req, resp))
 		}
 		all = append(all, b)
 	}

@@ -171,6 +171,39 @@ func TestCancelledNotification(t *testing.T) {
 	require.Empty(t, s.rpc.heard, "the binding keeps it to itself")
 }
 
+func TestCancelledRequestHasNoAnswer(t *testing.T) {
+	started := make(chan struct{}, 2)
+	answer := func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+		if req.Method == "talk" {
+			_ = talkative(ctx, req, peer)
+		}
+		started <- struct{}{}
+		<-ctx.Done()
+		return result(req, `{"late":true}`)
+	}
+	s := serve(t, script{"wait": answer, "talk": answer}, nil)
+	for _, test := range []struct {
+		name, revision, request string
+		status                  int
+		want                    string
+	}{
+		{"nothing was sent", "2025-06-18", call1(7, "wait"), http.StatusAccepted, ""},
+		{"a stream was begun", "2025-06-18", call1(7, "talk"), http.StatusOK, "event: message\nid: 1-1\ndata: " + progress1 + "\n\nevent: message\nid: 1-2\ndata: " + progress2 + "\n\n"},
+		{"in a batch", "2025-03-26", `[` + call1(7, "wait") + `]`, http.StatusAccepted, ""},
+		{"in a batch of several", "2025-03-26", `[` + call1(1, "echo") + `,` + call1(7, "wait") + `]`, http.StatusOK, `[{"jsonrpc":"2.0","id":1,"result":{"a":1}}]`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := s.legacy(test.revision)
+			reply := c.background(t.Context(), test.request)
+			<-started
+			c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+			resp := <-reply
+			require.Equal(t, test.status, resp.StatusCode)
+			require.Equal(t, test.want, read(t, resp))
+		})
+	}
+}
+
 func TestOutstandingIDIsNotUsedTwice(t *testing.T) {
 	g := newGate()
 	s := serve(t, script{"wait": g.serve}, nil)
