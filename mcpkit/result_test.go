@@ -187,6 +187,25 @@ func TestExposeErrors(t *testing.T) {
 	require.Equal(t, `[{"type":"text","text":"password is hunter2"}]`, member(t, modern(t, srv).result("tools/call", `{"name":"secret"}`), "content"))
 }
 
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text } // panics for nil
+
+type badJSON struct{}
+
+func (badJSON) MarshalJSON() ([]byte, error) { panic("hunter2") }
+
+type treacherous struct{}
+
+func (treacherous) TypedNil() error    { var e *nilError; return e }
+func (treacherous) BadResult() badJSON { return badJSON{} }
+
+func TestErrorsAndResultsThatPanicEndTheCallOnly(t *testing.T) {
+	srv := newServer(t, &treacherous{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.Regexp(t, `^internal error \(ref [A-Z0-9]{10}\) \(code -32603\)$`, modern(t, srv).fails("tools/call", `{"name":"typed_nil"}`).Error())
+	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"bad_result"}`), "internal error (ref ")
+}
+
 func TestProtocolErrorsPassThrough(t *testing.T) {
 	err := modern(t, newServer(t, &results{})).fails("tools/call", `{"name":"protocol"}`)
 	require.Equal(t, "as it is (code -32000)", err.Error())

@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"context"
 	"encoding/json"
+	"runtime/debug"
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -72,8 +73,9 @@ func init() {
 }
 
 // ServeRPC answers one request, or takes one notification and returns nil. See [transport.Handler].
-func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (resp *jsonrpc.Response) {
 	call := &Call{server: s, catalog: s.catalog.Load(), req: req, peer: peer, progress: -1}
+	defer s.lastResort(ctx, call, &resp)
 	if req.IsNotification() {
 		s.notified(call)
 		return nil
@@ -99,6 +101,17 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	result, err := s.run(call)
 	call.finish()
 	return s.respond(call, result, err)
+}
+
+// lastResort answers for what panics outside the chain: the methods of errors and results that user code made.
+func (s *Server) lastResort(ctx context.Context, call *Call, resp **jsonrpc.Response) {
+	if v := recover(); v != nil {
+		s.config.logger.ErrorContext(ctx, "mcpkit: a result or an error panicked", "ref", call.Ref(), "method", call.req.Method, "panic", v, "stack", string(debug.Stack()))
+		*resp = nil
+		if !call.req.IsNotification() {
+			*resp = s.refuse(call.req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref()), call.version)
+		}
+	}
 }
 
 // run walks the middleware chain. A panic in it ends here.
