@@ -11,7 +11,6 @@ import (
 	"log"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +19,11 @@ import (
 )
 
 var contenders = []string{"floor", "mcpkit", "gosdk", "mcpgo"}
+
+var (
+	profiles string
+	binaries = map[string]string{} // of contenders that are not built here
+)
 
 // A setting is one binding and revision.
 type setting struct {
@@ -46,13 +50,21 @@ type cell struct {
 func main() {
 	rounds := flag.Int("rounds", 3, "how often everything is measured")
 	slice := flag.Duration("slice", 400*time.Millisecond, "how long one measurement takes")
-	only := flag.String("only", "", "contenders, with commas between; the floor is always one")
+	only := flag.String("only", "", "contenders, with commas between; the floor is always one; NAME=PATH is a server that was built before")
 	jobs := flag.String("jobs", "", "jobs, with commas between: add, search, ...")
 	bind := flag.String("setting", "", "settings whose name contains this")
+	flag.StringVar(&profiles, "profiles", "", "a directory for CPU profiles of the servers: NAME-http.prof, NAME-stdio.prof")
 	flag.Parse()
 	log.SetFlags(0)
 	if *only != "" {
-		contenders = append([]string{"floor"}, slices.DeleteFunc(strings.Split(*only, ","), func(s string) bool { return s == "floor" })...)
+		contenders = []string{"floor"}
+		for item := range strings.SplitSeq(*only, ",") {
+			name, path, _ := strings.Cut(item, "=")
+			binaries[name] = path
+			if name != "floor" {
+				contenders = append(contenders, name)
+			}
+		}
 	}
 	if err := run(*rounds, *slice, *jobs, *bind); err != nil {
 		log.Fatal(err)
@@ -184,5 +196,3 @@ func report(cells []*cell) {
 	}
 	mean()
 }
-
-func binary(dir, name string) string { return filepath.Join(dir, "server-"+name) }

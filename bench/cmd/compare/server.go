@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -29,7 +30,10 @@ type process struct {
 }
 
 func build(dir, name string) (*server, error) {
-	path := binary(dir, name)
+	if path := binaries[name]; path != "" {
+		return &server{name: name, path: path}, nil
+	}
+	path := filepath.Join(dir, "server-"+name)
 	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/mcpkit/mcpkit-go/bench/cmd/server-"+name)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
@@ -69,13 +73,21 @@ func (s *server) stop() {
 	s.stdio.stop()
 }
 
+// profile is the flag that asks a process for its profile.
+func (s *server) profile(kind string) []string {
+	if profiles == "" {
+		return nil
+	}
+	return []string{"-cpuprofile", filepath.Join(profiles, s.name+"-"+kind+".prof")}
+}
+
 // begin starts the process that c needs.
 func (s *server) begin(c *cell) (*process, error) {
 	if c.http {
 		if s.http != nil {
 			return s.http, nil
 		}
-		p, err := start(s.path, "-http")
+		p, err := start(s.path, append(s.profile("http"), "-http")...)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +99,7 @@ func (s *server) begin(c *cell) (*process, error) {
 	if s.stdio != nil {
 		return s.stdio, nil
 	}
-	p, err := start(s.path)
+	p, err := start(s.path, s.profile("stdio")...)
 	if err != nil {
 		return nil, err
 	}

@@ -8,13 +8,16 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/pprof"
 )
 
 // Main runs a contender: with -http it serves handler on a loopback port, whose address it prints, until its
 // standard input ends; otherwise it serves on stdio.
 func Main(handler func() http.Handler, stdio func() error) {
 	overHTTP := flag.Bool("http", false, "serve HTTP on a loopback port")
+	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
+	defer profileTo(*profile)()
 	if !*overHTTP {
 		if err := stdio(); err != nil && err != io.EOF {
 			log.Fatal(err)
@@ -26,10 +29,25 @@ func Main(handler func() http.Handler, stdio func() error) {
 		log.Fatal(err)
 	}
 	fmt.Println(l.Addr())
-	// Ends with the process, which ends when whoever started it does.
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}()
-	log.Fatal(http.Serve(l, handler()))
+	// Ends with the process, which ends with its standard input: when whoever started it does.
+	go func() { _ = http.Serve(l, handler()) }()
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// profileTo begins a profile, where there is a path, and returns what ends it.
+func profileTo(path string) func() {
+	if path == "" {
+		return func() {}
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		log.Fatal(err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}
 }
