@@ -20,6 +20,14 @@ func HTTP(t testing.TB, version, url string) *Client {
 	return Unopened(t, version, url).begin()
 }
 
+// Answering is [HTTP] for a client that answers what the server asks.
+func Answering(t testing.TB, version, url string, answer Answerer) *Client {
+	c := Unopened(t, version, url)
+	c.answer = answer
+	c.via.(*httpBinding).answer = answer
+	return c.begin()
+}
+
 // Unopened is [HTTP] without the handshake of a legacy client: the test sends it.
 func Unopened(t testing.TB, version, url string) *Client {
 	b := &httpBinding{version: version, url: url, http: &http.Client{Transport: &http.Transport{}}}
@@ -30,6 +38,7 @@ func Unopened(t testing.TB, version, url string) *Client {
 type httpBinding struct {
 	version, url string
 	http         *http.Client
+	answer       Answerer
 	session      atomic.Pointer[string]
 }
 
@@ -63,13 +72,13 @@ func (b *httpBinding) exchange(ctx context.Context, m outgoing) ([]message, erro
 	if m.id == "" {
 		return nil, nil
 	}
-	return readReply(resp)
+	return b.readReply(ctx, resp)
 }
 
 // readReply reads JSON or an event stream.
-func readReply(resp *http.Response) ([]message, error) {
+func (b *httpBinding) readReply(ctx context.Context, resp *http.Response) ([]message, error) {
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		return readEvents(resp.Body)
+		return b.readEvents(ctx, resp.Body)
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -83,8 +92,8 @@ func readReply(resp *http.Response) ([]message, error) {
 	return []message{m}, nil
 }
 
-// readEvents reads events of one data line each, up to the end of the stream.
-func readEvents(r io.Reader) ([]message, error) {
+// readEvents reads events of one data line each, up to the end of the stream, and answers the requests among them.
+func (b *httpBinding) readEvents(ctx context.Context, r io.Reader) ([]message, error) {
 	var messages []message
 	for scanner := bufio.NewScanner(r); ; {
 		if !scanner.Scan() {
@@ -99,6 +108,13 @@ func readEvents(r io.Reader) ([]message, error) {
 			return nil, err
 		}
 		m.raw = []byte(data)
+		if m.Method != "" && m.ID != nil {
+			body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, b.answer(m.Method, m.Params))
+			if _, err := b.exchange(ctx, outgoing{body: body}); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		messages = append(messages, m)
 	}
 }

@@ -88,6 +88,18 @@ type Client struct {
 	version string
 	via     binding
 	lastID  atomic.Int64
+	answer  Answerer // nil for a client that cannot be asked
+}
+
+// An Answerer answers what a server asks the client: it returns the result, an object.
+type Answerer func(method string, params json.RawMessage) string
+
+// capabilities are what the client declares.
+func (c *Client) capabilities() string {
+	if c.answer == nil {
+		return "{}"
+	}
+	return `{"elicitation":{},"sampling":{},"roots":{}}`
 }
 
 // begin opens the session of a legacy client; a modern one has none.
@@ -95,7 +107,7 @@ func (c *Client) begin() *Client {
 	if c.version != Legacy {
 		return c
 	}
-	reply := c.Request("initialize", `{"protocolVersion":"`+Legacy+`","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
+	reply := c.Request("initialize", `{"protocolVersion":"`+Legacy+`","capabilities":`+c.capabilities()+`,"clientInfo":{"name":"test","version":"1"}}`)
 	require.Nil(c.t, reply.Error)
 	c.Notify("notifications/initialized", "{}")
 	return c
@@ -114,7 +126,7 @@ func (c *Client) Request(method, params string) Reply {
 func (c *Client) Try(ctx context.Context, id, method, params string) (Reply, error) {
 	m := outgoing{id: id, method: method, name: nameOf(params)}
 	if c.version == Modern {
-		params = withMeta(params)
+		params = withMeta(params, c.capabilities())
 	}
 	m.body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params)
 	messages, err := c.via.exchange(ctx, m)
@@ -149,14 +161,45 @@ func (c *Client) Send(body string) string {
 	return string(messages[len(messages)-1].raw)
 }
 
-// CallTool calls a tool, which must not fail as a protocol error. Args is an object.
+// CallTool calls a tool, which must not fail as a protocol error. Args is an object. When a modern server asks
+// something, it is answered and the call repeated, as often as need be.
 func (c *Client) CallTool(name, args string) ToolResult {
 	c.t.Helper()
-	reply := c.Request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, args))
-	require.Nil(c.t, reply.Error)
-	var result ToolResult
-	require.NoError(c.t, json.Unmarshal(reply.Result, &result))
-	return result
+	call := fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, args)
+	for more := ""; ; {
+		reply := c.Request("tools/call", strings.TrimSuffix(call, "}")+more+"}")
+		require.Nil(c.t, reply.Error)
+		var asked inputRequired
+		require.NoError(c.t, json.Unmarshal(reply.Result, &asked))
+		if asked.ResultType == "input_required" {
+			more = c.answers(asked)
+			continue
+		}
+		var result ToolResult
+		require.NoError(c.t, json.Unmarshal(reply.Result, &result))
+		return result
+	}
+}
+
+// An inputRequired is the result by which a modern server asks.
+type inputRequired struct {
+	ResultType    string `json:"resultType"`
+	RequestState  string `json:"requestState"`
+	InputRequests map[string]struct {
+		Method string
+		Params json.RawMessage
+	} `json:"inputRequests"`
+}
+
+// answers are the members that the repeated call has besides.
+func (c *Client) answers(asked inputRequired) string {
+	responses := map[string]json.RawMessage{}
+	for key, q := range asked.InputRequests {
+		responses[key] = json.RawMessage(c.answer(q.Method, q.Params))
+	}
+	encoded, err := json.Marshal(responses)
+	require.NoError(c.t, err)
+	return fmt.Sprintf(`,"requestState":%q,"inputResponses":%s`, asked.RequestState, encoded)
 }
 
 // CallInto calls a tool that must succeed and decodes its structured content.
@@ -168,8 +211,8 @@ func (c *Client) CallInto(v any, name, args string) {
 }
 
 // withMeta adds the _meta of a modern request as the last member of an object.
-func withMeta(params string) string {
-	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + Modern + `","io.modelcontextprotocol/clientCapabilities":{}}`
+func withMeta(params, capabilities string) string {
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + Modern + `","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}`
 	head := strings.TrimSuffix(strings.TrimSpace(params), "}")
 	if strings.HasSuffix(head, "{") {
 		return head + meta + "}"

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// Trips plans and books trips.
+type Trips struct {
+	_ mcpkit.Info `name:"booking" version:"1.0.0"`
+	_ struct {
+		Book     mcpkit.Tool `hints:"additive" params:"city"`
+		Plan     mcpkit.Tool `hints:"readonly"`
+		Describe mcpkit.Tool `hints:"readonly" params:"city"`
+		Where    mcpkit.Tool `hints:"readonly"`
+	}
+
+	mu    sync.Mutex
+	holds int      // how many rooms were ever held
+	paid  []string // what was booked
+}
+
+// docs:begin book
+
+// Dates is when to travel.
+type Dates struct {
+	// The first day, as 2026-12-31.
+	From string `json:"from" validate:"required,datetime=2006-01-02"`
+	// How many nights to stay.
+	Nights int `json:"nights" default:"3" validate:"min=1,max=30"`
+}
+
+// Book books a room, after the user has said when and has agreed to the price.
+func (t *Trips) Book(ctx context.Context, city string) (string, error) {
+	when, err := mcpkit.Elicit[Dates](ctx, "When do you want to go to "+city+"?")
+	if err != nil {
+		return "", err
+	}
+	hold, err := mcpkit.Once(ctx, "hold", func() (Hold, error) { return t.hold(city, when) })
+	if err != nil {
+		return "", err
+	}
+	ok, err := mcpkit.Confirm(ctx, fmt.Sprintf("Pay %d euros for %s?", hold.Price, hold.Room))
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "nothing was booked", nil
+	}
+	return t.pay(hold), nil
+}
+
+// docs:end book
+
+// A Hold is a room that is kept for a while.
+type Hold struct {
+	Room  string
+	Price int
+}
+
+func (t *Trips) hold(city string, when Dates) (Hold, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.holds++
+	return Hold{Room: fmt.Sprintf("room %d in %s from %s", t.holds, city, when.From), Price: 80 * when.Nights}, nil
+}
+
+func (t *Trips) pay(h Hold) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paid = append(t.paid, h.Room)
+	return "booked " + h.Room
+}
+
+// docs:begin plan
+
+// Plan asks where to and when, both at once.
+func (t *Trips) Plan(ctx context.Context) (string, error) {
+	var city string
+	var when Dates
+	err := mcpkit.Ask(ctx,
+		func(ctx context.Context) (err error) {
+			city, err = mcpkit.Choose(ctx, "Where to?", []string{"Lisbon", "Oslo"})
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			when, err = mcpkit.Elicit[Dates](ctx, "When?")
+			return err
+		},
+	)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s from %s, %d nights", city, when.From, when.Nights), nil
+}
+
+// docs:end plan
+
+// docs:begin describe
+
+// Describe has the client's model write about a city. Clients without one get the bare name.
+func (t *Trips) Describe(ctx context.Context, city string) (string, error) {
+	answer, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{
+		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: protocol.SamplingContents{mcpkit.Text("Describe " + city + " in one sentence.")}}},
+		MaxTokens: 200,
+	})
+	if errors.Is(err, mcpkit.ErrUnsupported) || errors.Is(err, mcpkit.ErrNoWayBack) {
+		return city, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if text, ok := answer.Content[0].(*protocol.TextContent); ok {
+		return text.Text, nil
+	}
+	return city, nil
+}
+
+// docs:end describe
+
+// docs:begin where
+
+// Where tells which directories the client works in.
+func (t *Trips) Where(ctx context.Context) ([]string, error) {
+	roots, err := mcpkit.Roots(ctx)
+	var uris []string
+	for _, r := range roots {
+		uris = append(uris, r.URI)
+	}
+	return uris, err
+}
+
+// docs:end where
