@@ -330,9 +330,15 @@ func readURL(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	end := jsonx.Skip(d.b, i)
-	u, err := url.Parse(unquote(d.b[i:end]))
+	s := unquote(d.b[i:end])
+	u, err := url.Parse(s)
 	if err != nil || !u.IsAbs() {
 		return d.wrong(n, i)
+	}
+	for _, ok := range n.strs {
+		if !ok(s) {
+			return d.wrong(n, i)
+		}
 	}
 	v.Set(reflect.ValueOf(*u).Convert(n.t))
 	d.whole(n, i, end, v)

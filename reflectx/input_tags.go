@@ -142,7 +142,11 @@ func (c *compiler) collect(t reflect.Type, index []int, above map[reflect.Type]b
 				c.errorf("%s embeds the unexported %s by pointer, which nobody can fill; embed it by value", t, sf.Type)
 				continue
 			}
-			out = append(out, c.collect(inner, at, above)...)
+			inside := c.collect(inner, at, above)
+			for i := range inside { // the encoder leaves out what is behind a nil pointer
+				inside[i].mayOmit = inside[i].mayOmit || sf.Type.Kind() == reflect.Pointer
+			}
+			out = append(out, inside...)
 			continue
 		}
 		if !sf.IsExported() {

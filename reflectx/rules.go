@@ -203,7 +203,11 @@ func (c *compiler) probe(n *node, r rule) (ok bool) {
 			ok = false
 		}
 	}()
-	_ = c.validate.Var(sample(n.t), r.text)
+	value := sample(n.t)
+	if n.asText(r) {
+		value = "a"
+	}
+	_ = c.validate.Var(value, r.text)
 	return true
 }
 
@@ -263,13 +267,13 @@ func (c *compiler) compile(n *node, r rule) {
 			return
 		}
 	}
-	if n.shape == shapeString {
+	if n.shape == shapeString || n.asText(r) {
 		if c.affix(n, r) || c.pattern(n, r) {
 			return
 		}
 	} else if c.numeric(n, r) {
 		return
-	} else if stringsOnly(r.tag) && n.shape != shapeText && n.shape != shapeURL && n.shape != shapeAny {
+	} else if stringsOnly(r.tag) && n.shape != shapeAny {
 		c.errorf("rule %q does not fit %s; it is for strings", r.tag, n.t)
 		return
 	}
@@ -294,9 +298,19 @@ func (c *compiler) residual(n *node, r rule) {
 	if !hasKeyword(r.tag) {
 		n.notes = append(n.notes, note)
 	}
+	if n.asText(r) {
+		n.strs = append(n.strs, func(s string) bool { return v.Var(s, text) == nil })
+		return
+	}
 	n.values = append(n.values, valueRule{ok: func(ctx context.Context, value reflect.Value) bool {
 		return v.VarCtx(ctx, value.Interface(), text) == nil
 	}})
+}
+
+// asText reports whether the rule is about the text of a type that reads text itself. The validator would compare
+// with what reflect prints of the type.
+func (n *node) asText(r rule) bool {
+	return (n.shape == shapeText || n.shape == shapeURL) && stringsOnly(r.tag)
 }
 
 func timePhrase(s shape, r rule) string {
