@@ -72,6 +72,9 @@ func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, 
 	if s.config.exposeErrors {
 		return err.Error(), jsonrpc.CodeInternalError
 	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return "the call was cancelled", jsonrpc.CodeInternalError // by the caller, who may hang up; the log need not hear of it
+	}
 	ref := call.Ref()
 	attrs := []any{"ref", ref, "method", call.row.method, "name", call.name, "error", err.Error()}
 	if p, ok := errors.AsType[*PanicError](err); ok {

@@ -2,6 +2,7 @@ package mcpkit_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"image"
@@ -180,6 +181,30 @@ func TestErrorsNotMeantForTheCallerGoToTheLog(t *testing.T) {
 			}
 		})
 	}
+}
+
+type waits struct{}
+
+func (w *waits) ForTheEnd(ctx context.Context) error {
+	<-ctx.Done()
+	return fmt.Errorf("waiting: %w", ctx.Err())
+}
+
+func (w *waits) ForNothing() error { return context.Canceled }
+
+func TestCancelledCallIsNoErrorForTheLog(t *testing.T) {
+	var log bytes.Buffer
+	srv := newServer(t, &waits{}, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	p := modern(t, srv)
+	log.Reset() // starting says that there are no doc comments
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got := p.raw(ctx, p.request("tools/call", `{"name":"for_the_end"}`))
+	require.Contains(t, got, `"content":[{"type":"text","text":"the call was cancelled"}],"isError":true`)
+	require.Empty(t, log.String())
+
+	require.Contains(t, p.result("tools/call", `{"name":"for_nothing"}`), "internal error (ref ")
+	require.Contains(t, log.String(), `error="context canceled"`, "the caller did not cancel")
 }
 
 func TestExposeErrors(t *testing.T) {
