@@ -37,6 +37,8 @@ type Output struct {
 	Truncated bool `json:"truncated"`
 }
 
+// docs:begin run
+
 // run runs the command and ends it, with all that it started, when ctx ends. An exit code other than 0 is no error.
 func (c command) run(ctx context.Context) (Output, error) {
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
@@ -58,6 +60,8 @@ func (c command) run(ctx context.Context) (Output, error) {
 	}
 	return Output{Output: out.String(), ExitCode: cmd.ProcessState.ExitCode(), Truncated: out.truncated}, nil
 }
+
+// docs:end run
 
 // text runs a command whose failure is the caller's to mend, and returns what it wrote.
 func (c command) text(ctx context.Context) (string, error) {

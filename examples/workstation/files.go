@@ -40,6 +40,8 @@ type Files struct {
 	root *os.Root
 }
 
+// docs:begin lifecycle
+
 // Start opens the directory. Everything below goes through the os.Root that it makes, which no path leaves.
 func (f *Files) Start(context.Context) (err error) {
 	f.root, err = os.OpenRoot(f.dir)
@@ -48,6 +50,8 @@ func (f *Files) Start(context.Context) (err error) {
 
 // Close closes the directory.
 func (f *Files) Close() error { return f.root.Close() }
+
+// docs:end lifecycle
 
 // An Entry is one member of a directory.
 type Entry struct {
