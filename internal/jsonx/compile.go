@@ -1,0 +1,234 @@
+package jsonx
+
+import (
+	"encoding"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+)
+
+// AppendValue appends v as JSON to dst, byte for byte as [Append] does, only faster for types that are made of plain
+// structs, slices, strings, numbers and bools: how to write a type is found out once.
+func AppendValue(dst []byte, v reflect.Value) ([]byte, error) {
+	if !v.IsValid() {
+		return append(dst, "null"...), nil
+	}
+	t := v.Type()
+	w, ok := writers.Load(t)
+	if !ok {
+		w, _ = writers.LoadOrStore(t, newWriter(t, nil))
+	}
+	if b, ok := w.(writer)(dst, v); ok {
+		return b, nil
+	}
+	// The library says what is wrong with the value.
+	return Append(dst, v.Interface())
+}
+
+// A writer appends a value. It reports false for a value that it does not know how to write.
+type writer func(dst []byte, v reflect.Value) ([]byte, bool)
+
+var writers sync.Map // reflect.Type -> writer
+
+// byLibrary leaves a value to the library.
+func byLibrary(dst []byte, v reflect.Value) ([]byte, bool) {
+	b, err := Append(dst, v.Interface())
+	return b, err == nil
+}
+
+// newWriter compiles t, which is met inside of the types above.
+func newWriter(t reflect.Type, above []reflect.Type) writer {
+	if writesItself(t) || len(above) > 32 {
+		return byLibrary
+	}
+	for _, a := range above {
+		if a == t { // the library minds cycles of pointers
+			return byLibrary
+		}
+	}
+	above = append(above[:len(above):len(above)], t)
+	switch t.Kind() {
+	case reflect.Bool:
+		return func(dst []byte, v reflect.Value) ([]byte, bool) { return strconv.AppendBool(dst, v.Bool()), true }
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return func(dst []byte, v reflect.Value) ([]byte, bool) { return strconv.AppendInt(dst, v.Int(), 10), true }
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return func(dst []byte, v reflect.Value) ([]byte, bool) { return strconv.AppendUint(dst, v.Uint(), 10), true }
+	case reflect.Float32, reflect.Float64:
+		bits := t.Bits()
+		return func(dst []byte, v reflect.Value) ([]byte, bool) { return writeFloat(dst, v, bits) }
+	case reflect.String:
+		return writeString
+	case reflect.Pointer:
+		return pointerWriter(newWriter(t.Elem(), above))
+	case reflect.Slice:
+		if t.Elem().Kind() != reflect.Uint8 {
+			return sliceWriter(newWriter(t.Elem(), above))
+		}
+	case reflect.Struct:
+		return structWriter(t, above)
+	}
+	return byLibrary
+}
+
+// interfaces by which a type says itself how it is written.
+var interfaces = []reflect.Type{
+	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](),
+	reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextAppender](),
+}
+
+func writesItself(t reflect.Type) bool {
+	if t == reflect.TypeFor[time.Duration]() {
+		return true
+	}
+	for _, i := range interfaces {
+		if t.Implements(i) || reflect.PointerTo(t).Implements(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeFloat writes numbers of usual size as ECMAScript does.
+func writeFloat(dst []byte, v reflect.Value, bits int) ([]byte, bool) {
+	f := v.Float()
+	if abs := math.Abs(f); abs != 0 && !(abs >= 1e-6 && abs < 1e21) {
+		return byLibrary(dst, v)
+	}
+	return strconv.AppendFloat(dst, f, 'f', -1, bits), true
+}
+
+func writeString(dst []byte, v reflect.Value) ([]byte, bool) {
+	s := v.String()
+	if !utf8.ValidString(s) {
+		return dst, false
+	}
+	return AppendString(dst, s), true
+}
+
+func pointerWriter(elem writer) writer {
+	return func(dst []byte, v reflect.Value) ([]byte, bool) {
+		if v.IsNil() {
+			return append(dst, "null"...), true
+		}
+		return elem(dst, v.Elem())
+	}
+}
+
+func sliceWriter(elem writer) writer {
+	return func(dst []byte, v reflect.Value) ([]byte, bool) {
+		dst = append(dst, '[')
+		for i := range v.Len() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			var ok bool
+			if dst, ok = elem(dst, v.Index(i)); !ok {
+				return dst, false
+			}
+		}
+		return append(dst, ']'), true
+	}
+}
+
+// A fieldWriter writes one field of a struct.
+type fieldWriter struct {
+	index int
+	name  []byte // `"name":`
+	omit  func(reflect.Value) bool
+	value writer
+}
+
+func structWriter(t reflect.Type, above []reflect.Type) writer {
+	var fields []fieldWriter
+	names := map[string]bool{}
+	for i := range t.NumField() {
+		f, known := newFieldWriter(t.Field(i), i)
+		if !known || names[string(f.name)] {
+			return byLibrary
+		}
+		if f.name == nil {
+			continue
+		}
+		names[string(f.name)] = true
+		f.value = newWriter(t.Field(i).Type, above)
+		fields = append(fields, f)
+	}
+	return func(dst []byte, v reflect.Value) ([]byte, bool) {
+		dst = append(dst, '{')
+		first := true
+		for i := range fields {
+			f := &fields[i]
+			fv := v.Field(f.index)
+			if f.omit != nil && f.omit(fv) {
+				continue
+			}
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = append(dst, f.name...)
+			var ok bool
+			if dst, ok = f.value(dst, fv); !ok {
+				return dst, false
+			}
+		}
+		return append(dst, '}'), true
+	}
+}
+
+// newFieldWriter reads the tag of a field. It reports false for what it leaves to the library: embedded fields, and
+// options and names that are not the most usual ones. A field that is not written has no name.
+func newFieldWriter(sf reflect.StructField, index int) (f fieldWriter, known bool) {
+	tag, tagged := sf.Tag.Lookup("json")
+	switch {
+	case sf.Anonymous:
+		return f, false
+	case !sf.IsExported():
+		return f, !tagged
+	case tag == "-":
+		return f, true
+	}
+	name, options, _ := strings.Cut(tag, ",")
+	if name == "" {
+		name = sf.Name
+	}
+	for _, r := range name {
+		if !(r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			return f, false
+		}
+	}
+	switch options {
+	case "":
+	case "omitempty":
+		f.omit = isEmpty
+	case "omitzero":
+		if isZeroer := reflect.TypeFor[interface{ IsZero() bool }](); sf.Type.Implements(isZeroer) || reflect.PointerTo(sf.Type).Implements(isZeroer) {
+			return f, false
+		}
+		f.omit = reflect.Value.IsZero
+	default:
+		return f, false
+	}
+	f.index, f.name = index, append(AppendString(nil, name), ':')
+	return f, true
+}
+
+// isEmpty is what encoding/json means by omitempty.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
+		return v.Len() == 0
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
+		reflect.Float32, reflect.Float64, reflect.Interface, reflect.Pointer:
+		return v.IsZero()
+	}
+	return false
+}
