@@ -56,7 +56,7 @@ func (l *Link) handleBatch(b *batch, t uint64) {
 		// Ends with the call, which is waited for below.
 		all.Go(func() {
 			resp := m.call.run(m.ctx)
-			if l.release(m.call) {
+			if l.release(m.call) && resp != nil {
 				b.add(m.call.req.ID, resp)
 			}
 		})

@@ -74,7 +74,7 @@ func (l *Link) perform(k *task, t uint64, more bool) {
 	defer l.end()
 	switch {
 	case k.refusal != nil:
-		_ = l.out.response(l.base, more, k.refusal.ID, k.refusal)
+		l.refuse(k.refusal, more)
 	case k.call != nil:
 		k.call.turn = t
 		l.serve(k.call, k.ctx, more)
@@ -83,6 +83,16 @@ func (l *Link) perform(k *task, t uint64, more bool) {
 	case k.batch != nil:
 		l.handleBatch(k.batch, t)
 	}
+}
+
+// refuse answers what is no proper message, or one too many. A client does not: what a server's program printed
+// between the messages is no request, and in the modern revisions clients send no responses at all.
+func (l *Link) refuse(bad *jsonrpc.Response, more bool) {
+	if l.opts.Client && !bad.ID.IsValid() {
+		l.opts.Logger.Warn("duplex: the peer sent what is no message", "fault", bad.Error.Message)
+		return
+	}
+	_ = l.out.response(l.base, more, bad.ID, bad)
 }
 
 // A call is one request of the peer in flight, or one notification: then it has no ID and is in no table.
@@ -106,7 +116,7 @@ func (l *Link) serve(c *call, ctx context.Context, more bool) {
 		more = false
 	}
 	resp := c.run(ctx)
-	if l.release(c) {
+	if l.release(c) && resp != nil {
 		c.send(resp, more && l.turn.Load() == c.turn)
 	}
 }

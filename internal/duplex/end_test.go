@@ -225,3 +225,27 @@ func TestAnswersAreGatheredWhileThereIsMoreToRead(t *testing.T) {
 		p.hangUp()
 	})
 }
+
+// A server's program may print between the messages, and its requests may be none that this client answers.
+func TestAClientLeavesNoiseUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{methods: methods{"ignored": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response { return nil }}}
+		p := serve(t, h, &duplex.Options{Client: true})
+		p.link.Session().SetVersion("2025-03-26")
+		p.send("starting...", request(1, "ignored"), `[`+request(2, "ignored")+`]`)
+		p.silent()
+		p.send(request(3, "ping"))
+		require.Equal(t, answer(3, `"ping"`), p.receive())
+
+		answered := make(chan *jsonrpc.Response, 1)
+		go func() {
+			resp, err := p.link.Do(t.Context(), &jsonrpc.Request{ID: jsonrpc.StringID("mine"), Method: "ask"})
+			require.NoError(t, err)
+			answered <- resp
+		}()
+		require.Equal(t, request("mine", "ask"), p.receive())
+		p.send(answer("mine", `1`))
+		require.Equal(t, `1`, string((<-answered).Result))
+		p.hangUp()
+	})
+}

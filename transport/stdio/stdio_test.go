@@ -76,7 +76,8 @@ func TestLines(t *testing.T) {
 		{"too large", padded(101) + "\n" + ping(2) + "\n", tooLarge + pong(2)},
 		{"much too large", strings.Repeat("x", 70_000) + "\n" + ping(2) + "\n", tooLarge + pong(2)},
 		{"too large, the last", ping(1) + "\n" + strings.Repeat("x", 70_000), pong(1) + tooLarge},
-		{"too large, and blank", strings.Repeat(" ", 70_000) + "\n" + ping(2) + "\n", tooLarge + pong(2)},
+		{"too large, but blank", strings.Repeat(" ", 70_000) + "\n" + ping(2) + "\n" + strings.Repeat("\t", 70_000), pong(2)},
+		{"too large, but only with what is before it", strings.Repeat(" ", 70_000) + ping(2) + "\n", pong(2)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			opts := &stdio.Options{MaxMessageBytes: 100}
@@ -101,6 +102,7 @@ func TestLinesOfAllLengths(t *testing.T) {
 
 func FuzzLinesAreAnsweredOneByOne(f *testing.F) {
 	f.Add("{}\n\n1\r\n", uint8(3))
+	f.Add("  \t  "+strings.Repeat(" ", 50)+"\r\n"+strings.Repeat(" ", 50), uint8(59))
 	f.Add(ping(1)+"\n"+strings.Repeat("x", 50)+"\nx", uint8(7))
 	f.Fuzz(func(t *testing.T, in string, step uint8) {
 		var want int

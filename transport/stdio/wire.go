@@ -105,7 +105,7 @@ func (r *reader) last() ([]byte, error) {
 	case r.skipping:
 		r.skipping = false
 		return nil, r.tooLong()
-	case errors.Is(r.err, io.EOF) && !blank(r.buf[from:to]):
+	case errors.Is(r.err, io.EOF) && from < to:
 		return bytes.Clone(r.buf[from:to]), nil
 	}
 	return nil, r.err
@@ -123,10 +123,12 @@ func (r *reader) find() (from, to int, ok bool) {
 		n := bytes.IndexByte(r.buf[r.seen:r.end], '\n')
 		if n < 0 {
 			r.seen = r.end
+			r.trim(r.end)
 			return 0, 0, false
 		}
 		to = r.seen + n
-		if !r.skipping && blank(r.buf[r.start:to]) {
+		r.trim(to)
+		if r.start == to && !r.skipping {
 			r.start, r.seen = to+1, to+1
 			continue
 		}
@@ -135,13 +137,20 @@ func (r *reader) find() (from, to int, ok bool) {
 	}
 }
 
-func blank(line []byte) bool {
-	for _, c := range line {
-		if c != ' ' && c != '\t' && c != '\r' {
-			return false
+// trim drops the white space that a line, which goes on to the index to at least, begins with. So it does not count as
+// part of it, and a line of nothing else is none, however long.
+func (r *reader) trim(to int) {
+	if r.skipping {
+		return
+	}
+	for r.start < to {
+		switch r.buf[r.start] {
+		case ' ', '\t', '\r':
+			r.start++
+		default:
+			return
 		}
 	}
-	return true
 }
 
 // take hands the line out. A \r before its end is white space to JSON.
