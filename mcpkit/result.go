@@ -203,7 +203,7 @@ func setStructured(r *toolResult, v reflect.Value) error {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return Errorf("there is no result")
 	}
-	raw, err := jsonx.Marshal(v.Interface())
+	raw, err := jsonx.MarshalValue(v)
 	if err != nil {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}
@@ -330,7 +330,7 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 		if n++; n > 1 {
 			b = append(b, ',')
 		}
-		if b, failed = jsonx.Append(b, v.Interface()); failed == nil && len(b) > limit {
+		if b, failed = jsonx.AppendValue(b, v); failed == nil && len(b) > limit {
 			failed = Errorf("the result is larger than %d bytes after %d items", limit, n)
 		}
 		if now := time.Now(); now.Sub(last) >= progressEvery {
@@ -477,7 +477,7 @@ func addStructuredContents(call *Call, mime string, v reflect.Value, add func(pr
 		}
 		return nil
 	}
-	raw, err := jsonx.Marshal(v.Interface())
+	raw, err := jsonx.MarshalValue(v)
 	if err != nil {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}

@@ -1,6 +1,7 @@
 package jsonx
 
 import (
+	"bytes"
 	"encoding"
 	"math"
 	"reflect"
@@ -30,6 +31,27 @@ func AppendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	// The library says what is wrong with the value.
 	return Append(dst, v.Interface())
 }
+
+// MarshalValue returns v as JSON, byte for byte as [Marshal] does, by the way of [AppendValue].
+func MarshalValue(v reflect.Value) ([]byte, error) {
+	room := rooms.Get().(*[]byte)
+	b, err := AppendValue((*room)[:0], v)
+	if err != nil {
+		return nil, err
+	}
+	out := bytes.Clone(b)
+	if cap(b) <= maxRoom {
+		*room = b
+		rooms.Put(room)
+	}
+	return out, nil
+}
+
+// rooms are buffers for what is copied out of them once its size is known.
+var rooms = sync.Pool{New: func() any { return new(make([]byte, 0, 512)) }}
+
+// maxRoom is how large a buffer may be, in bytes, to be kept.
+const maxRoom = 64 << 10
 
 // A writer appends a value. It reports false for a value that it does not know how to write.
 type writer func(dst []byte, v reflect.Value) ([]byte, bool)

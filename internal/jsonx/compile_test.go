@@ -95,6 +95,9 @@ func checkSame(t *testing.T, v any) {
 	}
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
+	got, err = MarshalValue(reflect.ValueOf(v))
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimPrefix(string(want), "before"), string(got))
 }
 
 func TestCompiledWritersWriteWhatTheLibraryWrites(t *testing.T) {
