@@ -501,9 +501,9 @@ func (d *decoder) length(n *node, start, end, count int, v reflect.Value) {
 
 // whole asks the rules that take the decoded value.
 func (d *decoder) whole(n *node, start, end int, v reflect.Value) {
-	for _, c := range n.values {
-		if !c.ok(d.ctx, v) {
-			d.violate(shorten(d.b[start:end]), c.want(n), "")
+	for _, ok := range n.values {
+		if !ok(d.ctx, v) {
+			d.violate(shorten(d.b[start:end]), n.want, "")
 			return
 		}
 	}

@@ -89,18 +89,8 @@ func (c *checks) empty() bool {
 	return len(c.bools)+len(c.strs)+len(c.ints)+len(c.uints)+len(c.floats)+len(c.lens)+len(c.values) == 0
 }
 
-// A valueRule takes the decoded value. Its text is what is wanted; "" means that the node's want says it.
-type valueRule struct {
-	ok   func(ctx context.Context, v reflect.Value) bool
-	text string
-}
-
-func (r valueRule) want(n *node) string {
-	if r.text == "" {
-		return n.want
-	}
-	return n.want + " " + r.text
-}
+// A valueRule takes the decoded value.
+type valueRule func(ctx context.Context, v reflect.Value) bool
 
 // stringSlice returns the []string that v holds, nil where v is something else.
 func (n *node) stringSlice(v reflect.Value) *[]string {

@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -285,13 +286,16 @@ func (c *compiler) residual(n *node, r rule) {
 	v, text := c.validate, r.text
 	phrase := "that satisfies " + r.text
 	note := "Must satisfy " + r.text + "."
-	if p := phrases[r.tag]; p != "" {
+	if p := cmp.Or(phrases[r.tag], textRules[r.tag].phrase); p != "" {
 		phrase = p
 		note = "Must be a value " + p + "."
 	}
 	if n.shape == shapeTime || n.shape == shapeDuration {
 		if says := timePhrase(n.shape, r); says != "" {
 			phrase, note = says, "Must be "+says+"."
+			if strings.HasPrefix(says, "at ") || strings.HasPrefix(says, "exactly ") {
+				phrase = "of " + says
+			}
 		}
 	}
 	n.phrases = append(n.phrases, phrase)
@@ -302,9 +306,9 @@ func (c *compiler) residual(n *node, r rule) {
 		n.strs = append(n.strs, func(s string) bool { return v.Var(s, text) == nil })
 		return
 	}
-	n.values = append(n.values, valueRule{ok: func(ctx context.Context, value reflect.Value) bool {
+	n.values = append(n.values, func(ctx context.Context, value reflect.Value) bool {
 		return v.VarCtx(ctx, value.Interface(), text) == nil
-	}})
+	})
 }
 
 // asText reports whether the rule is about the text of a type that reads text itself. The validator would compare
@@ -369,9 +373,9 @@ func (c *compiler) either(n *node, r rule) {
 	}
 	v, text := c.validate, r.text
 	n.phrases = append(n.phrases, says)
-	n.values = append(n.values, valueRule{ok: func(ctx context.Context, value reflect.Value) bool {
+	n.values = append(n.values, func(ctx context.Context, value reflect.Value) bool {
 		return v.VarCtx(ctx, value.Interface(), text) == nil
-	}})
+	})
 }
 
 // bound compiles the rules that compare with a number: the value itself, or how long it is.
@@ -683,15 +687,15 @@ func (c *compiler) unique(n *node, r rule) {
 		n.kw.UniqueItems = true
 	}
 	if n.shape == shapeSlice && r.param == "" && n.t == stringsType {
-		n.values = append(n.values, valueRule{ok: func(_ context.Context, v reflect.Value) bool {
+		n.values = append(n.values, func(_ context.Context, v reflect.Value) bool {
 			return distinct(*v.Addr().Interface().(*[]string))
-		}})
+		})
 		return
 	}
 	v, text := c.validate, r.text
-	n.values = append(n.values, valueRule{ok: func(ctx context.Context, value reflect.Value) bool {
+	n.values = append(n.values, func(ctx context.Context, value reflect.Value) bool {
 		return v.VarCtx(ctx, value.Interface(), text) == nil
-	}})
+	})
 }
 
 // has reports whether the struct at n has the Go field.

@@ -3,8 +3,11 @@ package reflectx_test
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -115,4 +118,34 @@ type payloads struct {
 	Keys  map[uint8][]place `json:"keys" validate:"max=2,dive,keys,max=9,endkeys,unique=Lat"`
 	Flags []*bool           `json:"flags" validate:"unique"`
 	Deep  [][][]string      `json:"deep" validate:"dive,dive,min=1,dive,alpha"`
+}
+
+func TestWhatRulesSay(t *testing.T) {
+	type input struct {
+		Took  time.Duration     `json:"took" validate:"min=1s,max=1h"`
+		When  time.Time         `json:"when" validate:"lt"`
+		Many  []string          `json:"many" validate:"unique"`
+		Keys  map[int]bool      `json:"keys" validate:"dive,keys,gt=1,ne=3,endkeys,eq=true"`
+		Site  url.URL           `json:"site" validate:"https_url"`
+		Mail  string            `json:"mail" validate:"email,endswith=.org"`
+		Group map[string]string `json:"group" validate:"max=1,unique"`
+		Card  string            `json:"card" validate:"credit_card|uuid"`
+		Step  float64           `json:"step" validate:"ne=0,lt=2.5"`
+	}
+	in := newInput[input](t)
+	require.Contains(t, string(in.Schema()), `"description":"Must be at least 1s. Must be at most 1h."`)
+	many := `["` + strings.Repeat(`x","`, 16) + `x"]`
+	require.Equal(t, []string{
+		`/took: got "2h", want a duration such as "1h30m" of at least 1s, of at most 1h`,
+		`/when: got "2999-01-01T00:00:00Z", want a date-time such as "2006-01-02T15:04:05Z" in the past`,
+		`/many: got ["x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x"], want an array without equal elements`,
+		`/keys/1: got "1", want an integer as name greater than 1, other than 3`,
+		`/keys/2: got false, want true`,
+		`/site: got "http://x.y", want an absolute URL such as "https://example.com/" that begins with https://`,
+		`/mail: got "a@b.de", want a string that is an email address, ending with ".org"`,
+		`/group: got {"a":"x","b":"x"}, want an object of at most 1 member, without equal values`,
+		`/card: got "1", want a string that satisfies credit_card or uuid`,
+		`/step: got 0, want a number less than 2.5, other than 0`,
+	}, violations[input](t, in, `{"took":"2h","when":"2999-01-01T00:00:00Z","many":`+many+`,"keys":{"1":true,"2":false},"site":"http://x.y","mail":"a@b.de",
+		"group":{"a":"x","b":"x"},"card":"1","step":0}`))
 }

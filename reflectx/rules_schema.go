@@ -443,7 +443,7 @@ func exampleObject(o *object, above map[*object]bool) (json.RawMessage, bool) {
 	above[o] = true
 	defer delete(above, o)
 	out := []byte{'{'}
-	for i, f := range o.fields {
+	for _, f := range o.fields {
 		var raw json.RawMessage
 		ok := true
 		switch {
@@ -451,7 +451,7 @@ func exampleObject(o *object, above map[*object]bool) (json.RawMessage, bool) {
 			raw = f.example
 		case f.Default != nil:
 			raw = f.Default
-		case f.Required || o.needs(f, i):
+		case f.Required || o.needs(f):
 			raw, ok = exampleOf(f.node, above)
 		default:
 			continue
@@ -469,7 +469,7 @@ func exampleObject(o *object, above map[*object]bool) (json.RawMessage, bool) {
 }
 
 // needs reports whether a rule asks for f where only the required members are there.
-func (o *object) needs(f *field, _ int) bool {
+func (o *object) needs(f *field) bool {
 	for _, r := range o.rules {
 		if r.field == f && !r.exclude {
 			return true

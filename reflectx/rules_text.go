@@ -65,8 +65,8 @@ var textRules = map[string]textRule{
 
 	"email":            {format: "email", phrase: "that is an email address"},
 	"url":              {format: "uri", phrase: `that is a URL such as "https://example.com/"`},
-	"http_url":         {format: "uri", pattern: "^https?://", phrase: `that is a URL such as "https://example.com/"`},
-	"https_url":        {format: "uri", pattern: "^https://", phrase: `that is a URL such as "https://example.com/"`},
+	"http_url":         {format: "uri", pattern: "^https?://", phrase: "that begins with http:// or https://"},
+	"https_url":        {format: "uri", pattern: "^https://", phrase: "that begins with https://"},
 	"uri":              {format: "uri-reference", phrase: "that is a URI"},
 	"hostname":         {format: "hostname", phrase: "that is a host name"},
 	"hostname_rfc1123": {format: "hostname", phrase: "that is a host name"},
@@ -142,7 +142,6 @@ var phrases = map[string]string{
 	"iso4217": `that is a currency code such as "EUR"`, "bcp47_language_tag": `that is a language tag such as "en-US"`,
 	"isbn": "that is an ISBN", "file": "that is a file that exists", "dir": "that is a directory that exists",
 	"latitude": "that is a latitude", "longitude": "that is a longitude", "multibyte": "with a character beyond ASCII",
-	"email": "that is an email address", "ipv4": "that is an IPv4 address", "ipv6": "that is an IPv6 address",
 }
 
 // hasKeyword reports whether the schema says something of the rule, so that the description need not.

@@ -22,7 +22,11 @@ func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage,
 		return nil, c.errs
 	}
 	n.ptrs = 0 // the root is there, or there is no output
-	return c.publish(n), nil
+	schema := c.publish(n)
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	return schema, nil
 }
 
 // hull stands for the struct whose fields are being reflected: invopop/jsonschema gets them through

@@ -326,3 +326,82 @@ func TestOutputSchemasHaveAnyRoot(t *testing.T) {
 	_, err := reflectx.OutputSchema("T", reflect.TypeFor[chan int](), reflectx.InputOptions{})
 	require.EqualError(t, err, `T: the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`)
 }
+
+// extended changes its own schema.
+type extended struct {
+	A int `json:"a"`
+	B int `json:"b"`
+}
+
+func (*extended) JSONSchemaExtend(s *jsonschema.Schema) {
+	s.Title = "Extended"
+	if a, ok := s.Properties.Get("a"); ok {
+		a.Title = "Changed"
+	}
+	s.Properties.Set("c", &jsonschema.Schema{Type: "string"})
+	s.Properties.Delete("b")
+}
+
+// broken panics.
+type broken struct{ A int }
+
+func (broken) JSONSchemaExtend(*jsonschema.Schema) { panic("no schema") }
+
+func TestAMethodMayExtendTheSchema(t *testing.T) {
+	in := newInput[struct {
+		E extended `json:"e"`
+	}](t)
+	require.Equal(t, `{"type":"object","properties":{"e":{"type":"object","title":"Extended","properties":{"a":{"type":"integer","title":"Changed"},"b":{"type":"integer"}},`+
+		`"additionalProperties":false}},"additionalProperties":false}`, string(in.Schema()), "what is enforced stays")
+	_, err := reflectx.NewInput("T", reflect.TypeFor[broken](), reflectx.InputOptions{})
+	require.EqualError(t, err, "T: the method JSONSchemaExtend of reflectx_test.broken panics: no schema")
+}
+
+func TestPromotedFields(t *testing.T) {
+	type input struct {
+		*Untagged
+		base
+	}
+	in := newInput[input](t)
+	got, err := decode[input](t, in, `{"MaxHits":3,"id":"123e4567-e89b-12d3-a456-426614174000","name":"n"}`)
+	require.NoError(t, err)
+	require.Equal(t, input{Untagged: &Untagged{MaxHits: 3}, base: base{ID: "123e4567-e89b-12d3-a456-426614174000", Name: "n"}}, got)
+	got, err = decode[input](t, in, `{"id":"123e4567-e89b-12d3-a456-426614174000"}`)
+	require.NoError(t, err)
+	require.Nil(t, got.Untagged, "nothing of it came")
+
+	output, err := reflectx.OutputSchema("T", reflect.TypeFor[input](), reflectx.InputOptions{})
+	require.NoError(t, err)
+	require.Contains(t, string(output), `"required":["id","name"]`, "a nil embedded pointer leaves its fields out")
+}
+
+// More constants.
+type (
+	rank  int
+	ratio float64
+)
+
+// numberWords knows constants that are numbers.
+type numberWords struct{ words }
+
+func (numberWords) Enum(t reflect.Type) []reflectx.EnumValue {
+	switch t {
+	case reflect.TypeFor[rank]():
+		return []reflectx.EnumValue{{JSON: "1", Text: "first"}, {JSON: "2"}, {JSON: `"not a rank"`}, {JSON: "1"}}
+	case reflect.TypeFor[ratio]():
+		return []reflectx.EnumValue{{JSON: "0.5"}, {JSON: "{"}}
+	}
+	return nil
+}
+
+func TestConstantsThatAreNumbers(t *testing.T) {
+	type input struct {
+		Rank  rank         `json:"rank"`
+		Ratio ratio        `json:"ratio"`
+		By    map[rank]int `json:"by"`
+	}
+	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), reflectx.InputOptions{Words: numberWords{}})
+	require.NoError(t, err)
+	require.Contains(t, string(in.Schema()), `"rank":{"type":"integer","description":"1: first","enum":[1,2]},"ratio":{"type":"number","enum":[0.5]}`)
+	require.Equal(t, []string{`/rank: got 3, want one of 1 or 2`, `/ratio: got 1, want 0.5`}, violations[input](t, in, `{"rank":3,"ratio":1,"by":{"7":1}}`))
+}

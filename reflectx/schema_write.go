@@ -72,7 +72,7 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 			kw.Description = "" // $defs says it
 		}
 	}
-	if n.obj != nil {
+	if n.obj != nil && !n.own {
 		kw = w.extended(n, kw)
 		if len(n.obj.rules) > 0 && kw.Ref == "" {
 			kw = clone(kw)
@@ -88,7 +88,9 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 	switch {
 	case kw.Ref != "" || n.own:
 	case n.shape == shapeStruct:
-		w.object(&s, n.obj)
+		w.object(&s, n.obj, kw)
+		kw = clone(kw)
+		kw.Properties, kw.Required, kw.AdditionalProperties = nil, nil, nil // written
 	case n.shape == shapeMap:
 		w.mapping(&s, n)
 	case n.elem != nil:
@@ -98,16 +100,25 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 	return append(s.b, '}')
 }
 
-// extended applies the method JSONSchemaExtend of the struct, if it has one, to the keywords around its fields.
-func (w *schemaWriter) extended(n *node, kw *jsonschema.Schema) *jsonschema.Schema {
+// extended applies the method JSONSchemaExtend of the struct, if it has one. The method sees the keywords of the object
+// and of each field, and may change those; what it adds or takes away beyond is ignored, since nothing would keep it.
+func (w *schemaWriter) extended(n *node, kw *jsonschema.Schema) (out *jsonschema.Schema) {
 	e, ok := reflect.New(n.t).Interface().(interface{ JSONSchemaExtend(*jsonschema.Schema) })
 	if !ok || kw.Ref != "" {
 		return kw
 	}
-	kw = clone(kw)
-	kw.Properties = jsonschema.NewProperties()
-	e.JSONSchemaExtend(kw)
-	return kw
+	out = clone(kw)
+	out.Properties = jsonschema.NewProperties()
+	for _, f := range n.obj.fields {
+		out.Properties.Set(f.Name, clone(f.node.kw))
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			w.c.errorf("the method JSONSchemaExtend of %s panics: %v", n.t, p)
+		}
+	}()
+	e.JSONSchemaExtend(out)
+	return out
 }
 
 // defName gives o its place in $defs: the package's last part and the type's name, with the whole path where two
@@ -138,8 +149,8 @@ func safeName(s string) string {
 	}, s), "_")
 }
 
-// object writes the members of a struct.
-func (w *schemaWriter) object(s *memberWriter, o *object) {
+// object writes the members of a struct, with the keywords that extended has for them, if any.
+func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.Schema) {
 	s.b = append(s.name("properties"), '{')
 	required := []string{}
 	for i, f := range o.fields {
@@ -148,6 +159,11 @@ func (w *schemaWriter) object(s *memberWriter, o *object) {
 		}
 		s.b = append(jsonx.AppendString(s.b, f.Name), ':')
 		n := *f.node
+		if extended.Properties != nil {
+			if kw, ok := extended.Properties.Get(f.Name); ok && kw != nil {
+				n.kw = kw
+			}
+		}
 		if w.c.dir == forOutput && f.mayOmit {
 			n.ptrs = 0 // a nil pointer is left out
 		}
