@@ -191,6 +191,7 @@ func (s *Server) addRaw(d *draft, t *tool, h Handler) error {
 	if faults != nil {
 		return faults
 	}
+	t.secrets = secrecyOfSchema(t.def.InputSchema)
 	outputs := &toolOutputs{shapes: []shape{shapeDynamic}}
 	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (any, error) {
 		args := call.Arguments()

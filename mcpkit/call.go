@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ type Call struct {
 	target    any                // *tool, *prompt or *resource
 	vars      uritemplate.Values // of the resource template that matched
 	texts     []textArgument     // of prompts/get
+	arguments json.RawMessage    // what SetArguments gave; nil: as they came
 	principal *oauth.Principal
 	ctx       context.Context // of the request
 	own       callContext     // what ctx is
@@ -86,6 +88,15 @@ func (c *Call) Method() string { return c.row.method }
 // Name is the name of the tool or prompt, or the URI of the resource, that the request is about; "" for other methods.
 func (c *Call) Name() string { return c.name }
 
+// Target is the name, URI or URI template under which the tool, prompt or resource that the request is about is
+// registered, so one of few; "" when nothing of the kind is, or the caller may not know of it.
+func (c *Call) Target() string {
+	if c.entry == nil {
+		return ""
+	}
+	return c.entry.key
+}
+
 // Version is the protocol revision of this request.
 func (c *Call) Version() protocol.Version { return c.version }
 
@@ -95,8 +106,36 @@ func (c *Call) RequestID() string { return c.req.ID.String() }
 // Params is the params object as it came; nil when absent. It must not be changed.
 func (c *Call) Params() json.RawMessage { return c.req.Params }
 
-// Arguments is the arguments object of a tool call or of prompts/get as it came; nil when absent. It must not be changed.
-func (c *Call) Arguments() json.RawMessage { return c.req.Param("arguments") }
+// Arguments is the arguments object of a tool call or of prompts/get, as it came or as [Call.SetArguments] gave it; nil
+// when absent. It must not be changed.
+func (c *Call) Arguments() json.RawMessage {
+	if c.arguments != nil {
+		return c.arguments
+	}
+	return c.req.Param("arguments")
+}
+
+// SetArguments replaces the arguments of a tool call or of prompts/get: middleware calls it before it calls the next
+// handler. They are held to the tool's schema like those that a client sends. args must be valid JSON, an object, for
+// prompts one of strings; it belongs to the call from then on.
+func (c *Call) SetArguments(args json.RawMessage) error {
+	method := c.row.method
+	if method != protocol.MethodToolsCall && method != protocol.MethodPromptsGet {
+		return fmt.Errorf("mcpkit: SetArguments: %s has no arguments", method)
+	}
+	if !jsonx.Valid(args) || jsonx.Kind(args) != '{' {
+		return fmt.Errorf("mcpkit: SetArguments: %.40q is no JSON object", args)
+	}
+	if method == protocol.MethodPromptsGet {
+		texts, err := textArguments(c.name, args)
+		if err != nil {
+			return fmt.Errorf("mcpkit: SetArguments: %s", err.Message)
+		}
+		c.texts = texts
+	}
+	c.arguments = args
+	return nil
+}
 
 // Bind decodes the arguments into v, a pointer. It checks no rules: that is for raw tools, whose schema was checked already.
 func (c *Call) Bind(v any) error {

@@ -38,6 +38,7 @@ type entry struct {
 	timeout time.Duration
 	run     Handler // what the tags wrap around the method, and the method
 	logs    bool
+	secrets *secrecy                      // which arguments are not to be shown; nil: all may
 	wires   [len(revisions)]func() []byte // the definition as JSON, per revision, made once
 }
 
@@ -151,6 +152,24 @@ type draft struct {
 	prompts   []*prompt
 	resources []*resource
 	templates []*resource
+}
+
+// wrap puts middleware around everything in the draft.
+func (d *draft) wrap(mw []Middleware) {
+	wrap := func(e *entry) {
+		for _, m := range slices.Backward(mw) {
+			e.run = m(e.run)
+		}
+	}
+	for _, t := range d.tools {
+		wrap(&t.entry)
+	}
+	for _, p := range d.prompts {
+		wrap(&p.entry)
+	}
+	for _, r := range slices.Concat(d.resources, d.templates) {
+		wrap(&r.entry)
+	}
 }
 
 // change replaces the catalog by what f makes of it and tells the peers of the lists that differ.

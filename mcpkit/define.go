@@ -131,6 +131,7 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 	if in := fn.Input(); in != nil {
 		// The tool's description says what the arguments are for; the input type's would cost every model its tokens.
 		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
+		t.secrets = secrecyOf(in.Fields())
 	}
 	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (any, error) {
 		values, err := fn.Call(ctx, call.Arguments())
@@ -184,6 +185,7 @@ func (s *Server) definePrompt(d *draft, def *definition) error {
 		}
 		p.def.Arguments = append(p.def.Arguments, arg)
 	}
+	p.secrets = secrecyOf(fields)
 	if p.complete, err = s.completers(def, fields); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,6 +38,36 @@ func Errorf(format string, args ...any) error {
 // fs.ErrNotExist, for a URI of which there is nothing.
 var ErrNotFound = errors.New("not found")
 
+// A CodedError is an error that is answered as a protocol error with a code of its own, also where a tool error would be
+// the rule. Its text is shown by the same rules as that of any other error.
+type CodedError interface {
+	error
+	ErrorCode() int
+}
+
+// A DetailedError is an error with details for programs: an object, which becomes the data of a protocol error, or stands
+// in the _meta of a tool error as [MetaErrorDetails].
+type DetailedError interface {
+	error
+	ErrorDetails() map[string]any
+}
+
+// MetaErrorDetails is the key in the _meta of a tool error for the details of a [DetailedError].
+const MetaErrorDetails = "io.github.mcpkit/error"
+
+// detailsOf encodes the details of an error; nil when it has none.
+func detailsOf(err error) json.RawMessage {
+	detailed, ok := errors.AsType[DetailedError](err)
+	if !ok {
+		return nil
+	}
+	details, encodeErr := jsonx.Marshal(detailed.ErrorDetails())
+	if encodeErr != nil {
+		return nil // the text says it, too
+	}
+	return details
+}
+
 // fail turns the error of a call into what the peer sees: for tools a result with isError, so that the model can try
 // again; a protocol error for everything else.
 func (s *Server) fail(ctx context.Context, call *Call, err error) (any, *jsonrpc.Error) {
@@ -44,13 +75,21 @@ func (s *Server) fail(ctx context.Context, call *Call, err error) (any, *jsonrpc
 		return nil, rpc
 	}
 	text, code := s.tell(ctx, call, err)
+	details := detailsOf(err)
+	if coded, ok := errors.AsType[CodedError](err); ok {
+		return nil, &jsonrpc.Error{Code: coded.ErrorCode(), Message: text, Data: details}
+	}
 	if call.row.method == protocol.MethodToolsCall {
-		return &protocol.CallToolResult{
+		result := &protocol.CallToolResult{
 			Content: []protocol.Content{&protocol.TextContent{Text: text}},
 			IsError: true,
-		}, nil
+		}
+		if details != nil {
+			result.Meta = protocol.Meta{MetaErrorDetails: details}
+		}
+		return result, nil
 	}
-	rpc := &jsonrpc.Error{Code: code, Message: text}
+	rpc := &jsonrpc.Error{Code: code, Message: text, Data: details}
 	if call.row.method == protocol.MethodResourcesRead && isNotFound(err) {
 		return nil, protocol.ResourceNotFound(call.version, call.name)
 	}

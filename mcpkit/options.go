@@ -50,6 +50,7 @@ type registration struct {
 	service any
 	prefix  string
 	optIn   bool
+	around  []Middleware
 }
 
 // An Option configures a Server, or the registration of one service, or both: each says which.
@@ -207,6 +208,12 @@ func Prefix(p string) Option {
 // OptIn registers only the methods that the service's annotation block mentions.
 func OptIn() Option {
 	return Option{name: "OptIn", service: func(r *registration) { r.optIn = true }}
+}
+
+// Around puts middleware around the tools, prompts and resources of one service, inside of what [Server.Use] puts around
+// every method and outside of the limits that tags set. The first is the outermost.
+func Around(mw ...Middleware) Option {
+	return Option{name: "Around", service: func(r *registration) { r.around = append(r.around, mw...) }}
 }
 
 func newRegistration(service any, opts []Option) (registration, error) {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/rehearsal"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -29,13 +30,6 @@ func (s *Server) MustRegister(service any, opts ...Option) {
 	if err := s.Register(service, opts...); err != nil {
 		panic(err)
 	}
-}
-
-// wellKnown are methods that mean something to Go programs; they are not for clients unless the block says so.
-var wellKnown = []string{
-	"Start", "Close", "Shutdown", "String", "GoString", "Error", "Unwrap", "Is", "As", "Format", "ServeHTTP",
-	"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText", "MarshalBinary", "UnmarshalBinary",
-	"MarshalYAML", "UnmarshalYAML", "Read", "Write", "Seek", "Len", "Less", "Swap", "Lock", "Unlock", "LogValue",
 }
 
 // A registrar turns one service into entries.
@@ -62,6 +56,7 @@ func (s *Server) register(reg registration) error {
 		}
 	}
 	if r.faults == nil {
+		r.draft.wrap(r.reg.around)
 		if err := s.add(&r.draft); err != nil {
 			return err
 		}
@@ -179,7 +174,7 @@ func (r *registrar) names() []string {
 		case mentioned && a.kind == kindSkip:
 		case mentioned:
 			names = append(names, name)
-		case r.reg.optIn, slices.Contains(wellKnown, name), m.Promoted && !r.included(m):
+		case r.reg.optIn, slices.Contains(rehearsal.WellKnown, name), m.Promoted && !r.included(m):
 		default:
 			names = append(names, name)
 		}

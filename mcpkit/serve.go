@@ -60,10 +60,10 @@ func init() {
 		{method: protocol.MethodResourcesList, from: first, until: last, offered: hasResources, handle: listResources},
 		{method: protocol.MethodResourcesTemplatesList, from: first, until: last, offered: hasResources, handle: listTemplates},
 		{method: protocol.MethodResourcesRead, from: first, until: last, offered: hasResources, prepare: findResource, nameParam: "uri", asks: true, handle: runTarget},
-		{method: protocol.MethodResourcesSubscribe, from: first, until: lastLegacy, offered: hasResources, handle: subscribe},
-		{method: protocol.MethodResourcesUnsubscribe, from: first, until: lastLegacy, offered: hasResources, handle: unsubscribe},
+		{method: protocol.MethodResourcesSubscribe, from: first, until: lastLegacy, offered: hasResources, prepare: findSubscribed, handle: subscribe},
+		{method: protocol.MethodResourcesUnsubscribe, from: first, until: lastLegacy, offered: hasResources, prepare: findSubscribed, handle: unsubscribe},
 		{method: protocol.MethodSubscriptionsListen, from: last, until: last, handle: listen},
-		{method: protocol.MethodCompletionComplete, from: first, until: last, offered: canComplete, handle: complete},
+		{method: protocol.MethodCompletionComplete, from: first, until: last, offered: canComplete, prepare: findCompleted, handle: complete},
 		{method: protocol.MethodLoggingSetLevel, from: first, until: lastLegacy, offered: hasLogs, handle: setLogLevel},
 	}
 	methods = make(map[string]*methodRow, len(table))
@@ -233,7 +233,7 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 	if !call.version.Modern() {
 		return err
 	}
-	if err == nil {
+	if err == nil && call.row.asks {
 		err = call.takeState()
 	}
 	header := call.peer.Header()

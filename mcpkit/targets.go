@@ -57,13 +57,21 @@ func findPrompt(call *Call) *jsonrpc.Error {
 	if raw != nil && jsonx.Kind(raw) != '{' {
 		return invalidParams("the arguments of prompt %q are no object", call.name)
 	}
+	var err *jsonrpc.Error
+	call.texts, err = textArguments(call.name, raw)
+	return err
+}
+
+// textArguments reads the arguments of a prompt.
+func textArguments(prompt string, raw []byte) ([]textArgument, *jsonrpc.Error) {
+	var texts []textArgument
 	for name, value := range jsonx.Members(raw) {
 		if jsonx.Kind(value) != '"' {
-			return invalidParams("argument %s of prompt %q is no string", name, call.name)
+			return nil, invalidParams("argument %s of prompt %q is no string", name, prompt)
 		}
-		call.texts = append(call.texts, textArgument{jsonx.String(name), jsonx.String(value)})
+		texts = append(texts, textArgument{jsonx.String(name), jsonx.String(value)})
 	}
-	return nil
+	return texts, nil
 }
 
 // findResource finds the resource of resources/read.
@@ -76,6 +84,26 @@ func findResource(call *Call) *jsonrpc.Error {
 		return protocol.ResourceNotFound(call.version, call.name)
 	}
 	call.entry, call.target, call.vars = &m.resource.entry, m.resource, m.vars
+	return nil
+}
+
+// findSubscribed finds the resource of a subscription, for the middleware; the method itself answers what is wrong.
+func findSubscribed(call *Call) *jsonrpc.Error {
+	if m, ok := call.catalog.findResource(call.principal, jsonx.String(call.req.Param("uri"))); ok {
+		call.entry, call.target, call.vars = &m.resource.entry, m.resource, m.vars
+	}
+	return nil
+}
+
+// findCompleted finds what completion/complete is about, for the middleware; the method itself answers what is wrong.
+func findCompleted(call *Call) *jsonrpc.Error {
+	ref := call.req.Param("ref")
+	_, _ = call.completersOf(protocol.CompletionRef{
+		Type: jsonx.String(jsonx.Member(ref, "type")),
+		Name: jsonx.String(jsonx.Member(ref, "name")),
+		URI:  jsonx.String(jsonx.Member(ref, "uri")),
+	})
+	call.name = "" // no header mirrors it
 	return nil
 }
 
