@@ -110,7 +110,6 @@ type object struct {
 	rules     []memberRule
 	compiling bool
 	recursive bool
-	defName   string
 }
 
 // A field is a member of an object.

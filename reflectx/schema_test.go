@@ -43,7 +43,7 @@ type (
 	hex struct{ b byte }
 
 	// point writes its own schema, with a pointer receiver.
-	point struct{ x, y int }
+	point struct{}
 
 	base struct {
 		ID   string `json:"id" validate:"required,uuid"`
@@ -101,7 +101,6 @@ type wide struct {
 	Name   string `json:"name"` // wins over the one of base
 	hidden int
 	Hidden string `json:"-"`
-	Dash   string `json:"-,"`
 }
 
 // Untagged is embedded.
@@ -135,6 +134,7 @@ func (words) Enum(t reflect.Type) []reflectx.EnumValue {
 }
 
 func TestTheSchemaOfAWideStruct(t *testing.T) {
+	require.Zero(t, wide{}.hidden, "it is no field of the schema")
 	in, err := reflectx.NewInput("T", reflect.TypeFor[wide](), reflectx.InputOptions{Words: words{}})
 	require.NoError(t, err)
 	requireGolden(t, "wide.json", in.Schema())
