@@ -75,7 +75,7 @@ func dial(addr string, job *Job, isModern bool) (*caller, error) {
 	}
 	c := &caller{conn: conn, r: bufio.NewReaderSize(conn, 64<<10), job: job, addr: addr, id: firstID}
 	if !isModern {
-		for _, body := range []string{initialize, initialized} {
+		for _, body := range []string{Initialize, Initialized} {
 			if err := c.write(c.head("", len(body)), []byte(body)); err != nil {
 				return nil, err
 			}
@@ -84,7 +84,7 @@ func dial(addr string, job *Job, isModern bool) (*caller, error) {
 			}
 		}
 	}
-	body, idAt := job.body(isModern)
+	body, idAt := job.Body(isModern)
 	fields := ""
 	if isModern {
 		fields = "Mcp-Protocol-Version: " + modern + "\r\nMcp-Method: " + job.Method + "\r\n"
@@ -127,7 +127,7 @@ func (c *caller) once(check bool) error {
 	}
 	answer, err := c.read(check)
 	if err == nil && check {
-		err = c.job.check(answer)
+		err = c.job.Check(answer)
 	}
 	return err
 }

@@ -33,17 +33,18 @@ const (
 	meta   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 )
 
+// What opens a session.
 const (
-	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy +
+	Initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy +
 		`","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
-	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	Initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 )
 
 // firstID has as many digits as every later one, so that requests keep their length.
 const firstID = 1_000_000_000
 
-// body is the JSON of j, and where its id is.
-func (j *Job) body(isModern bool) (body []byte, idAt int) {
+// Body is the JSON of j, and where its id is.
+func (j *Job) Body(isModern bool) (body []byte, idAt int) {
 	body = append(body, `{"jsonrpc":"2.0","id":`...)
 	idAt = len(body)
 	body = strconv.AppendInt(body, firstID, 10)
@@ -59,8 +60,8 @@ func (j *Job) body(isModern bool) (body []byte, idAt int) {
 	return append(body, "}}"...), idAt
 }
 
-// check looks whether an answer is the one that j wants.
-func (j *Job) check(answer []byte) error {
+// Check looks whether an answer is the one that j wants.
+func (j *Job) Check(answer []byte) error {
 	if !bytes.Contains(answer, []byte(j.Want)) && !bytes.Contains(answer, bytes.ReplaceAll([]byte(j.Want), []byte(`"`), []byte(`\"`))) ||
 		bytes.Contains(answer, []byte(`"isError":true`)) {
 		return fmt.Errorf("%s was answered by %.300s", j.Name, answer)

@@ -28,13 +28,13 @@ func NewPipe(w io.Writer, r io.Reader) (*Pipe, error) {
 	p := &Pipe{w: w, lines: make(chan line, maxCallers), id: firstID}
 	// Ends with r. It is apart from the writer, since a server may not read before somebody reads from it.
 	go p.readLines(bufio.NewReaderSize(r, 1<<20))
-	if _, err := io.WriteString(w, initialize+"\n"); err != nil {
+	if _, err := io.WriteString(w, Initialize+"\n"); err != nil {
 		return nil, err
 	}
 	if l := <-p.lines; l.err != nil {
 		return nil, l.err
 	}
-	_, err := io.WriteString(w, initialized+"\n")
+	_, err := io.WriteString(w, Initialized+"\n")
 	return p, err
 }
 
@@ -65,7 +65,7 @@ func (p *Pipe) receive() ([]byte, error) {
 
 // Run runs the job for a while with so many requests unanswered at any time, and returns how many answers came.
 func (p *Pipe) Run(job *Job, callers int, d time.Duration, before func()) (int, error) {
-	request, idAt := job.body(false)
+	request, idAt := job.Body(false)
 	request = append(request, '\n')
 	send := func() error {
 		p.id++
@@ -78,7 +78,7 @@ func (p *Pipe) Run(job *Job, callers int, d time.Duration, before func()) (int, 
 	}
 	answer, err := p.receive()
 	if err == nil {
-		err = job.check(answer)
+		err = job.Check(answer)
 	}
 	if err != nil {
 		return 0, err
