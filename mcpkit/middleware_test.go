@@ -1,0 +1,200 @@
+package mcpkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// tracing notes in trace when it is entered.
+func tracing(trace *[]string, name string) mcpkit.Middleware {
+	return func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			*trace = append(*trace, name)
+			return next(ctx, call)
+		}
+	}
+}
+
+func TestAroundIsInsideOfUseAndAroundItsServiceAlone(t *testing.T) {
+	var trace []string
+	srv := newServer(t, &guarded{}, mcpkit.Prefix("a"), mcpkit.Around(tracing(&trace, "one"), tracing(&trace, "two")))
+	srv.Use(tracing(&trace, "all"))
+	require.NoError(t, srv.Add(mcpkit.NewTool("late", func() string { return "late" })))
+	for _, test := range []struct {
+		method, params string
+		want           []string
+	}{
+		{"tools/call", `{"name":"a_open"}`, []string{"all", "one", "two"}},
+		{"resources/read", `{"uri":"doc://one"}`, []string{"all", "one", "two"}},
+		{"resources/read", `{"uri":"any://x"}`, []string{"all", "one", "two"}},
+		{"prompts/get", `{"name":"a_ask","arguments":{"kind":"k"}}`, []string{"all", "one", "two"}},
+		{"tools/call", `{"name":"late"}`, []string{"all"}},
+		{"tools/list", `{}`, []string{"all"}},
+	} {
+		for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20251125)} {
+			trace = nil
+			resp := p.rpc(as(p, "notes:read"), p.request(test.method, test.params))
+			require.Nil(t, resp.Error, test.params)
+			require.Equal(t, test.want, trace, test.params)
+		}
+	}
+}
+
+type secretInput struct {
+	User  string `json:"user"`
+	Token string `json:"token,omitempty" secret:"true"`
+	Deep  []struct {
+		Key  string `json:"key" secret:"true"`
+		Name string `json:"name"`
+	} `json:"deep,omitempty"`
+}
+
+type plainInput struct {
+	User string `json:"user"`
+}
+
+func TestRedactedArgumentsHaveNoSecrets(t *testing.T) {
+	var got string
+	srv := newServer(t, nil)
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			got = string(call.RedactedArguments())
+			return next(ctx, call)
+		}
+	})
+	raw := func(context.Context, *mcpkit.Call) (any, error) { return "", nil }
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("secrets", func(secretInput) {}),
+		mcpkit.NewTool("plain", func(plainInput) {}),
+		mcpkit.NewTool("raw", raw).Input(`{"type":"object","properties":{"a":{"type":"string","format":"password"},"b":{"type":"string"},"c":{"type":"array","items":{"type":"object","properties":{"d":{"type":"string","writeOnly":true}}}},"e":{}}}`),
+		mcpkit.NewPrompt("prompt", func(in struct {
+			Pin  string `json:"pin" secret:"true"`
+			Name string `json:"name"`
+		}) string {
+			return ""
+		}),
+	))
+	for _, test := range []struct{ name, method, target, args, want string }{
+		{"no secrets", "tools/call", "plain", `{"user":"ann"}`, `{"user":"ann"}`},
+		{"top", "tools/call", "secrets", `{"user":"ann","token":"s3"}`, `{"user":"ann","token":"[redacted]"}`},
+		{"misspelt", "tools/call", "secrets", `{"user":"ann","tokne":"s3"}`, `{"user":"ann","tokne":"[redacted]"}`},
+		{"within arrays", "tools/call", "secrets", `{"deep":[{"key":"s3","name":"n"},{"key":["s3"]}]}`, `{"deep":[{"key":"[redacted]","name":"n"},{"key":"[redacted]"}]}`},
+		{"an object as text", "tools/call", "secrets", `{"deep":"[{\"key\":\"s3\"}]"}`, `{"deep":"[redacted]"}`},
+		{"null", "tools/call", "secrets", `{"deep":null}`, `{"deep":null}`},
+		{"escaped name", "tools/call", "secrets", `{"\u0074oken":"s3"}`, `{"\u0074oken":"[redacted]"}`},
+		{"schema by hand", "tools/call", "raw", `{"a":"s3","b":"x","c":[{"d":"s3"}],"e":"?"}`, `{"a":"[redacted]","b":"x","c":[{"d":"[redacted]"}],"e":"[redacted]"}`},
+		{"prompt", "prompts/get", "prompt", `{"pin":"1234","name":"ann"}`, `{"pin":"[redacted]","name":"ann"}`},
+		{"unknown tool", "tools/call", "nope", `{"user":"ann"}`, `{"user":"[redacted]"}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := modern(t, srv)
+			p.rpc(t.Context(), p.request(test.method, `{"name":"`+test.target+`","arguments":`+test.args+`}`))
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestSetArgumentsReplacesWhatIsDecoded(t *testing.T) {
+	var set string
+	var setErr error
+	srv := newServer(t, nil)
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			setErr = call.SetArguments(json.RawMessage(set))
+			return next(ctx, call)
+		}
+	})
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("hello", func(in plainInput) string { return "hello " + in.User }),
+		mcpkit.NewPrompt("greet", func(in plainInput) string { return "greet " + in.User }),
+	))
+	for _, test := range []struct{ name, method, params, set, want, err string }{
+		{name: "tool", method: "tools/call", params: `{"name":"hello","arguments":{"user":"ann"}}`, set: `{"user":"bob"}`, want: "hello bob"},
+		{name: "prompt", method: "prompts/get", params: `{"name":"greet","arguments":{"user":"ann"}}`, set: `{"user":"bob"}`, want: "greet bob"},
+		{name: "still checked", method: "tools/call", params: `{"name":"hello","arguments":{"user":"ann"}}`, set: `{"user":1}`, want: `"isError":true`},
+		{name: "no object", method: "tools/call", params: `{"name":"hello","arguments":{"user":"ann"}}`, set: `[1]`, want: "hello ann",
+			err: `mcpkit: SetArguments: "[1]" is no JSON object`},
+		{name: "no JSON", method: "tools/call", params: `{"name":"hello","arguments":{"user":"ann"}}`, set: `{`, want: "hello ann",
+			err: `mcpkit: SetArguments: "{" is no JSON object`},
+		{name: "prompt, no string", method: "prompts/get", params: `{"name":"greet","arguments":{"user":"ann"}}`, set: `{"user":1}`, want: "greet ann",
+			err: `mcpkit: SetArguments: argument "user" of prompt "greet" is no string`},
+		{name: "no arguments", method: "tools/list", params: `{}`, set: `{}`, want: "hello",
+			err: `mcpkit: SetArguments: tools/list has no arguments`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			set = test.set
+			require.Contains(t, modern(t, srv).result(test.method, test.params), test.want)
+			if test.err == "" {
+				require.NoError(t, setErr)
+				return
+			}
+			require.EqualError(t, setErr, test.err)
+		})
+	}
+}
+
+type detailedError struct{ error }
+
+func (detailedError) UserMessage() string          { return "not now" }
+func (detailedError) ErrorDetails() map[string]any { return map[string]any{"retryAfterMs": 1500} }
+
+type codedError struct{ detailedError }
+
+func (codedError) ErrorCode() int { return -32000 }
+
+func TestErrorsMayHaveDetailsAndCodes(t *testing.T) {
+	plain := detailedError{errors.New("full")}
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("detailed", func() error { return plain }),
+		mcpkit.NewTool("coded", func() error { return codedError{plain} }),
+		mcpkit.NewPrompt("detailed", func() (string, error) { return "", plain }),
+	))
+	result := modern(t, srv).result("tools/call", `{"name":"detailed"}`)
+	require.JSONEq(t, `{"retryAfterMs":1500}`, member(t, result, "_meta", mcpkit.MetaErrorDetails))
+	require.JSONEq(t, `[{"type":"text","text":"not now"}]`, member(t, result, "content"))
+
+	for method, params := range map[string]string{"tools/call": `{"name":"coded"}`, "prompts/get": `{"name":"detailed"}`} {
+		err := modern(t, srv).fails(method, params)
+		require.Equal(t, "not now", err.Message)
+		require.JSONEq(t, `{"retryAfterMs":1500}`, string(err.Data))
+		require.Equal(t, map[string]int{"tools/call": -32000, "prompts/get": -32603}[method], err.Code)
+	}
+}
+
+func TestMiddlewareKnowsWhatACallIsAbout(t *testing.T) {
+	var target string
+	srv := newServer(t, &guarded{})
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			target = call.Target()
+			return next(ctx, call)
+		}
+	})
+	for _, test := range []struct{ method, params, want string }{
+		{"tools/call", `{"name":"open"}`, "open"},
+		{"tools/call", `{"name":"nope"}`, ""},
+		{"resources/read", `{"uri":"any://x"}`, "any://{id}"},
+		{"prompts/get", `{"name":"ask","arguments":{"kind":"k"}}`, "ask"},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"ask"},"argument":{"name":"kind","value":"z"}}`, "ask"},
+		{"completion/complete", `{"ref":{"type":"ref/resource","uri":"any://{id}"},"argument":{"name":"id","value":"z"}}`, "any://{id}"},
+		{"resources/subscribe", `{"uri":"any://x"}`, "any://{id}"},
+		{"resources/unsubscribe", `{"uri":"doc://one"}`, "doc://one"},
+		{"tools/list", `{}`, ""},
+	} {
+		p := legacy(t, srv, protocol.V20251125)
+		p.rpc(as(p, "notes:read"), p.request(test.method, test.params))
+		require.Equal(t, test.want, target, "%s %s", test.method, test.params)
+		p.rpc(t.Context(), p.request(test.method, test.params))
+		if test.want != "open" {
+			require.Empty(t, target, "a caller without the scope: %s %s", test.method, test.params)
+		}
+	}
+}
