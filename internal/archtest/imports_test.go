@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"internal/docsnippets": {},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
+	"internal/rehearsal":   {"reflectx"}, // what it rehearses
 	"internal/sse":         {},
 	"internal/uritemplate": {},
 	"jsonrpc":              {"internal/jsonx"},
@@ -55,7 +56,7 @@ var mayImport = map[string][]string{
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
 	"mcpkit": {"transport", "transport/stdio", "oauth", "reflectx", "protocol", "jsonrpc",
-		"internal/jsonx", "internal/nearest", "internal/uritemplate",
+		"internal/jsonx", "internal/nearest", "internal/rehearsal", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
 	"client": {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
