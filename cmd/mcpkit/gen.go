@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+)
+
+const genUsage = `gen [flags] [packages]
+
+Writes ` + services.GeneratedFile + ` into each of the packages (the current one when none is given) that has services: structs with an
+annotation block or an Info field, or that are handed to mcpkit. The file holds the doc comments that clients are to see, so
+that a program that runs without its source has them too, and the signatures of the methods, so that a changed one
+is noticed at build time.`
+
+// runGen is the command gen.
+func runGen(_ context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("gen", flag.ContinueOnError)
+	check := flags.Bool("check", false, "write nothing; fail when a file is not what would be written")
+	names := flags.String("type", "", "`names` of further structs that are services, with commas between; they are looked for in each package")
+	if code, ok := parse(flags, genUsage, args, stderr); !ok {
+		return code
+	}
+	patterns := flags.Args()
+	if len(patterns) == 0 {
+		patterns = []string{"."}
+	}
+	g := generator{check: *check, stdout: stdout}
+	if *names != "" {
+		g.names = strings.Split(*names, ",")
+	}
+	if err := g.run(patterns); err != nil {
+		fmt.Fprintf(stderr, "mcpkit gen: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nmcpkit gen: "))
+		return exitFault
+	}
+	return exitOK
+}
+
+// A generator runs gen over packages.
+type generator struct {
+	check  bool
+	names  []string
+	stdout io.Writer
+}
+
+func (g *generator) run(patterns []string) error {
+	pkgs, err := services.Load("", patterns)
+	faults := []error{err}
+	found := 0
+	for _, p := range pkgs {
+		n, err := g.pkg(p)
+		found += n
+		faults = append(faults, err)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
+	if found == 0 {
+		return fmt.Errorf("%s has no service: no struct with an annotation block or an Info field, and none that is handed to mcpkit; name one with -type",
+			strings.Join(patterns, " "))
+	}
+	return nil
+}
+
+// pkg writes the file of one package, or looks at it. It returns how many services there are.
+func (g *generator) pkg(p *services.Package) (int, error) {
+	if err := p.Find(g.names); err != nil {
+		return 0, err
+	}
+	want, err := gen.File(p)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", p.Path, err)
+	}
+	path := filepath.Join(p.Dir, services.GeneratedFile)
+	have, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	found := len(p.Services) + len(p.Functions)
+	switch {
+	case bytes.Equal(want, have):
+		return found, nil
+	case g.check && have == nil:
+		return found, fmt.Errorf("%s has no %s; run go generate, or mcpkit gen %[1]s", p.Path, services.GeneratedFile)
+	case g.check:
+		return found, fmt.Errorf("%s: %s is stale; run go generate, or mcpkit gen %[1]s", p.Path, services.GeneratedFile)
+	case want == nil && !bytes.HasPrefix(have, []byte(gen.Header)):
+		return found, nil // somebody else's
+	case want == nil:
+		fmt.Fprintf(g.stdout, "removed %s\n", path)
+		return found, os.Remove(path)
+	}
+	fmt.Fprintf(g.stdout, "wrote %s\n", path)
+	return found, os.WriteFile(path, want, 0o644)
+}

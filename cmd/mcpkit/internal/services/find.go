@@ -1,0 +1,243 @@
+package services
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"reflect"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/types/typeutil"
+)
+
+// A Service is a struct whose methods are for clients.
+type Service struct {
+	Type *types.Named
+	// Methods are the exported methods of a pointer to the struct, sorted by name.
+	Methods []Method
+	// Marked says that the struct has an annotation block or an Info field.
+	Marked bool
+}
+
+// A Method is an exported method of a service.
+type Method struct {
+	Func *types.Func
+	// Owner is the type that declares the method, nil for one without a name.
+	Owner *types.Named
+	// Path are the embedded fields that promote the method, from the outside in; nil for the service's own.
+	Path []string
+	// Marker is what the annotation block says the method is: "Tool", "Resource", "Prompt", "Skip"; "" when it says nothing.
+	Marker string
+	// Included says that each field of Path is tagged to have its methods registered.
+	Included bool
+}
+
+// Find looks for services in p: structs with an annotation block or an Info field, structs that are given to a function of
+// mcpkit that takes a service, and those that names says. A name that is no struct of the package is an error.
+func (p *Package) Find(names []string) error {
+	marked := map[*types.Named]bool{}
+	var found []*types.Named
+	add := func(t *types.Named) {
+		if t != nil && t.Obj().Pkg() == p.Types && !slices.Contains(found, t) {
+			found = append(found, t)
+		}
+	}
+	scope := p.Types.Scope()
+	for _, name := range scope.Names() {
+		obj, ok := scope.Lookup(name).(*types.TypeName)
+		if !ok || obj.IsAlias() {
+			continue
+		}
+		if t, ok := obj.Type().(*types.Named); ok && isMarked(t) {
+			marked[t] = true
+			add(t)
+		}
+	}
+	for _, name := range names {
+		obj, _ := scope.Lookup(name).(*types.TypeName)
+		if obj == nil {
+			return fmt.Errorf("%s has no type %s", p.Path, name)
+		}
+		t := namedStruct(obj.Type())
+		if t == nil {
+			return fmt.Errorf("%s.%s is no struct", p.Path, name)
+		}
+		add(t)
+	}
+	p.findCalls(add)
+	for _, t := range found {
+		p.Services = append(p.Services, &Service{Type: t, Methods: methods(t), Marked: marked[t]})
+	}
+	slices.SortFunc(p.Services, func(a, b *Service) int { return strings.Compare(a.Type.Obj().Name(), b.Type.Obj().Name()) })
+	return nil
+}
+
+// findCalls looks at the calls of functions of mcpkit: what they are given are services, functions and providers.
+func (p *Package) findCalls(add func(*types.Named)) {
+	for _, file := range p.Files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			fn, ok := typeutil.Callee(p.Info, call).(*types.Func)
+			if !ok || !isMcpkit(fn.Pkg()) {
+				return true
+			}
+			p.findCall(fn, call, add)
+			return true
+		})
+	}
+}
+
+func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.Named)) {
+	params := fn.Signature().Params()
+	for i := range min(params.Len(), len(call.Args)) {
+		given := p.Info.Types[call.Args[i]].Type
+		if given == nil {
+			continue
+		}
+		switch param := params.At(i); {
+		case param.Name() == "service" && types.Identical(param.Type(), types.Universe.Lookup("any").Type()):
+			if ptr, ok := types.Unalias(given).(*types.Pointer); ok {
+				add(namedStruct(ptr.Elem()))
+			}
+		case param.Name() == "fn":
+			if sig, ok := given.Underlying().(*types.Signature); ok {
+				p.Functions = append(p.Functions, sig)
+			}
+		}
+	}
+	if fn.Name() == "Provide" {
+		if args := instance(p.Info, call.Fun); args != nil && args.Len() == 1 {
+			p.Provided = append(p.Provided, args.At(0))
+		}
+	}
+}
+
+// instance are the type arguments, also inferred ones, of the generic function that fun names.
+func instance(info *types.Info, fun ast.Expr) *types.TypeList {
+	switch fun := ast.Unparen(fun).(type) {
+	case *ast.Ident:
+		return info.Instances[fun].TypeArgs
+	case *ast.SelectorExpr:
+		return info.Instances[fun.Sel].TypeArgs
+	case *ast.IndexExpr:
+		return instance(info, fun.X)
+	}
+	return nil
+}
+
+// isMcpkit reports whether the functions of the package take services.
+func isMcpkit(p *types.Package) bool {
+	return p != nil && (p.Path() == module+"/mcpkit" || p.Path() == module+"/mcptest")
+}
+
+// Marker is the name of the marker type that t is ("Tool", "Info" and so on), "" for any other type.
+func Marker(t types.Type) string {
+	named, ok := types.Unalias(t).(*types.Named)
+	if !ok || named.Obj().Pkg() == nil || named.Obj().Pkg().Path() != module+"/mcpkit" {
+		return ""
+	}
+	switch name := named.Obj().Name(); name {
+	case "Tool", "Resource", "Prompt", "Skip", "Info":
+		return name
+	}
+	return ""
+}
+
+// block is the struct of markers that the field is, nil when it is none.
+func block(f *types.Var) *types.Struct {
+	if f.Name() != "_" {
+		return nil
+	}
+	st, _ := types.Unalias(f.Type()).(*types.Struct)
+	return st
+}
+
+func isMarked(t *types.Named) bool {
+	st, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return false
+	}
+	for f := range st.Fields() {
+		if Marker(f.Type()) == "Info" {
+			return true
+		}
+		if b := block(f); b != nil {
+			for f := range b.Fields() {
+				if Marker(f.Type()) != "" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// namedStruct is t if it is a struct with a name.
+func namedStruct(t types.Type) *types.Named {
+	named, ok := types.Unalias(t).(*types.Named)
+	if !ok {
+		return nil
+	}
+	if _, ok := named.Underlying().(*types.Struct); !ok {
+		return nil
+	}
+	return named
+}
+
+func methods(t *types.Named) []Method {
+	markers := map[string]string{}
+	st := t.Underlying().(*types.Struct)
+	for f := range st.Fields() {
+		if b := block(f); b != nil {
+			for f := range b.Fields() {
+				markers[f.Name()] = Marker(f.Type())
+			}
+		}
+	}
+	var found []Method
+	set := types.NewMethodSet(types.NewPointer(t))
+	for sel := range set.Methods() {
+		fn := sel.Obj().(*types.Func)
+		if !fn.Exported() {
+			continue
+		}
+		m := Method{Func: fn, Marker: markers[fn.Name()], Included: true}
+		recv := fn.Signature().Recv().Type()
+		if ptr, ok := recv.(*types.Pointer); ok {
+			recv = ptr.Elem()
+		}
+		m.Owner, _ = types.Unalias(recv).(*types.Named)
+		in := st
+		for _, i := range sel.Index()[:len(sel.Index())-1] {
+			f := in.Field(i)
+			m.Path = append(m.Path, f.Name())
+			m.Included = m.Included && reflect.StructTag(in.Tag(i)).Get("mcpkit") == "include"
+			ft := f.Type()
+			if ptr, ok := ft.Underlying().(*types.Pointer); ok {
+				ft = ptr.Elem()
+			}
+			in, _ = ft.Underlying().(*types.Struct)
+		}
+		found = append(found, m)
+	}
+	slices.SortFunc(found, func(a, b Method) int { return strings.Compare(a.Func.Name(), b.Func.Name()) })
+	return found
+}
+
+// Registered are the methods that mcpkit registers, the completion methods included. wellKnown are the names that it
+// leaves out when nothing is said.
+func (s *Service) Registered(wellKnown []string) []Method {
+	return slices.DeleteFunc(slices.Clone(s.Methods), func(m Method) bool {
+		switch {
+		case m.Marker == "Skip":
+			return true
+		case m.Marker != "":
+			return false
+		}
+		return slices.Contains(wellKnown, m.Func.Name()) || m.Path != nil && !m.Included
+	})
+}

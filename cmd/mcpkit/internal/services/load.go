@@ -1,0 +1,99 @@
+// Package services finds in source what mcpkit finds by reflection: the services of a package, their methods and the
+// types that these reach. It runs none of the code that it reads.
+package services
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// GeneratedFile is the file that "mcpkit gen" writes.
+const GeneratedFile = "zz_mcpkit_docs.go"
+
+// module is the import path of what is looked for.
+const module = "github.com/mcpkit/mcpkit-go"
+
+// A Package is a package of Go source with types, and what was found in it.
+type Package struct {
+	// Path is the import path, Dir where the files are.
+	Path, Dir string
+	Fset      *token.FileSet
+	Files     []*ast.File
+	Types     *types.Package
+	Info      *types.Info
+	// Dirs has the directories of this package and of all that it imports, by import path, without the standard
+	// library. Nil where only this package's own source is at hand.
+	Dirs map[string]string
+
+	Services []*Service
+	// Functions are the signatures of the functions that tools, prompts and resources are built from.
+	Functions []*types.Signature
+	// Provided are the types that methods are given by mcpkit.Provide.
+	Provided []types.Type
+}
+
+// Load reads the packages that match the patterns of the go command, as seen from dir ("" for the current one), without
+// their tests. The generated file of each is left out, since it may be what no longer compiles. Packages that do not
+// compile otherwise are an error.
+func Load(dir string, patterns []string) ([]*Package, error) {
+	const mode = packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
+		packages.NeedImports | packages.NeedDeps | packages.NeedModule
+	listed, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles, Dir: dir}, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	overlay := map[string][]byte{}
+	for _, p := range listed {
+		for _, file := range p.GoFiles {
+			if filepath.Base(file) == GeneratedFile {
+				overlay[file] = []byte("package " + p.Name + "\n")
+			}
+		}
+	}
+	loaded, err := packages.Load(&packages.Config{Mode: mode, Dir: dir, Overlay: overlay}, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	var found []*Package
+	var faults []error
+	for _, p := range loaded {
+		if len(p.Errors) > 0 {
+			faults = append(faults, fmt.Errorf("%s does not compile: %v", p.PkgPath, p.Errors[0]))
+			continue
+		}
+		if len(p.GoFiles) == 0 {
+			continue
+		}
+		found = append(found, &Package{
+			Path: p.PkgPath, Dir: filepath.Dir(p.GoFiles[0]), Fset: p.Fset, Files: p.Syntax, Types: p.Types, Info: p.TypesInfo, Dirs: dirs(p),
+		})
+	}
+	if len(found)+len(faults) == 0 {
+		return nil, fmt.Errorf("no packages match %s", strings.Join(patterns, " "))
+	}
+	slices.SortFunc(found, func(a, b *Package) int { return strings.Compare(a.Path, b.Path) })
+	return found, errors.Join(faults...)
+}
+
+// dirs finds the directories of p and its imports. What belongs to no module is of the standard library.
+func dirs(p *packages.Package) map[string]string {
+	found := map[string]string{}
+	packages.Visit([]*packages.Package{p}, func(p *packages.Package) bool {
+		if p.Module != nil && len(p.GoFiles) > 0 {
+			found[p.PkgPath] = filepath.Dir(p.GoFiles[0])
+		}
+		return p.Module != nil
+	}, nil)
+	if len(p.GoFiles) > 0 {
+		found[p.PkgPath] = filepath.Dir(p.GoFiles[0])
+	}
+	return found
+}

@@ -1,0 +1,150 @@
+package services
+
+import (
+	"go/types"
+	"reflect"
+	"slices"
+)
+
+// Reached are the named types and the methods of which clients can be told something, by import path and name.
+type Reached struct {
+	// Types has, by import path, the names of types, and the names of their fields and methods.
+	Types map[string]map[string][]string
+
+	seen map[types.Type]bool
+}
+
+// Reach walks from the methods of the services, and from the functions that are given to mcpkit, to all types that their
+// arguments and results consist of.
+func (p *Package) Reach(wellKnown []string) *Reached {
+	r := &Reached{Types: map[string]map[string][]string{}, seen: map[types.Type]bool{}}
+	for _, s := range p.Services {
+		r.add(s.Type.Obj(), "")
+		for _, m := range s.Registered(wellKnown) {
+			if m.Owner != nil {
+				r.add(m.Owner.Obj(), m.Func.Name())
+			}
+			r.signature(p, m.Func.Signature())
+		}
+	}
+	for _, sig := range p.Functions {
+		r.signature(p, sig)
+	}
+	return r
+}
+
+func (r *Reached) add(obj *types.TypeName, member string) {
+	if obj.Pkg() == nil {
+		return
+	}
+	names := r.Types[obj.Pkg().Path()]
+	if names == nil {
+		names = map[string][]string{}
+		r.Types[obj.Pkg().Path()] = names
+	}
+	members := names[obj.Name()]
+	if member != "" && !slices.Contains(members, member) {
+		members = append(members, member)
+	}
+	names[obj.Name()] = members
+}
+
+func (r *Reached) signature(p *Package, sig *types.Signature) {
+	for v := range sig.Params().Variables() {
+		if !p.injected(v.Type()) {
+			r.walk(v.Type())
+		}
+	}
+	for v := range sig.Results().Variables() {
+		if !ours(v.Type()) {
+			r.walk(v.Type())
+		}
+	}
+}
+
+// injected reports whether a parameter of type t gets its value from elsewhere than the arguments.
+func (p *Package) injected(t types.Type) bool {
+	return ours(t) || slices.ContainsFunc(p.Provided, func(given types.Type) bool { return types.Identical(given, t) })
+}
+
+// ours reports whether t is of this library, or a list of such: requests, content, results. No schema describes them.
+func ours(t types.Type) bool {
+	switch t := types.Unalias(t).(type) {
+	case *types.Pointer:
+		return ours(t.Elem())
+	case *types.Slice:
+		return ours(t.Elem())
+	case *types.Named:
+		return t.Obj().Pkg() != nil && libraryTypes[t.Obj().Pkg().Path()]
+	}
+	return false
+}
+
+var libraryTypes = map[string]bool{module + "/mcpkit": true, module + "/protocol": true, module + "/oauth": true, module + "/transport": true}
+
+func (r *Reached) walk(t types.Type) {
+	if r.seen[t] {
+		return
+	}
+	r.seen[t] = true
+	switch t := t.(type) {
+	case *types.Alias:
+		r.walk(types.Unalias(t))
+	case *types.Named:
+		r.add(t.Obj(), "")
+		switch u := t.Underlying().(type) {
+		case *types.Struct:
+			if !writesItself(t) {
+				r.structFields(u, t.Obj())
+			}
+		case *types.Basic, *types.Interface:
+		default:
+			r.walk(u)
+		}
+	case *types.Pointer:
+		r.walk(t.Elem())
+	case *types.Slice:
+		r.walk(t.Elem())
+	case *types.Array:
+		r.walk(t.Elem())
+	case *types.Map:
+		r.walk(t.Key())
+		r.walk(t.Elem())
+	case *types.Struct:
+		r.structFields(t, nil)
+	case *types.Signature: // an iterator: func(yield func(T, error) bool)
+		for v := range t.Params().Variables() {
+			if yield, ok := v.Type().Underlying().(*types.Signature); ok {
+				for v := range yield.Params().Variables() {
+					r.walk(v.Type())
+				}
+			}
+		}
+	}
+}
+
+// structFields walks the fields that JSON has. owner is the type that they have their words from, nil for none.
+func (r *Reached) structFields(st *types.Struct, owner *types.TypeName) {
+	for i := range st.NumFields() {
+		f := st.Field(i)
+		if !f.Exported() && !f.Embedded() || reflect.StructTag(st.Tag(i)).Get("json") == "-" {
+			continue
+		}
+		if owner != nil && f.Exported() {
+			r.add(owner, f.Name())
+		}
+		r.walk(f.Type())
+	}
+}
+
+// writesItself reports whether t has JSON or text of its own, so that its fields do not show.
+func writesItself(t *types.Named) bool {
+	for _, name := range []string{"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"} {
+		if obj, _, _ := types.LookupFieldOrMethod(t, true, t.Obj().Pkg(), name); obj != nil {
+			if _, ok := obj.(*types.Func); ok {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+// Command mcpkit helps with servers that are made of annotated Go.
+//
+//	mcpkit gen [-check] [-type T,...] [packages]   write the doc comments of services into their packages
+//
+// Run it as "go tool mcpkit" after "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with go run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+)
+
+// A command is one of the things that the program does.
+type command struct {
+	name string
+	line string // what it does, on one line
+	run  func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
+}
+
+// What run returns, and so the program.
+const (
+	exitOK    = 0
+	exitFault = 1 // it was done, and something is wrong
+	exitUsage = 2
+)
+
+var commands = []command{
+	{"gen", "write the doc comments of services into their packages", runGen},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		for _, c := range commands {
+			if c.name == args[0] {
+				return c.run(ctx, args[1:], stdin, stdout, stderr)
+			}
+		}
+		if args[0] != "help" && !strings.HasPrefix(args[0], "-") {
+			fmt.Fprintf(stderr, "mcpkit: there is no command %q\n", args[0])
+		}
+	}
+	fmt.Fprint(stderr, "usage: mcpkit command [flags] [arguments]\n\nThe commands are:\n\n")
+	for _, c := range commands {
+		fmt.Fprintf(stderr, "  %-8s %s\n", c.name, c.line)
+	}
+	fmt.Fprint(stderr, "\nmcpkit command -h says more of one.\n")
+	return exitUsage
+}
+
+// parse reads the flags of a command. When the answer is false, the command is over, with the code.
+func parse(flags *flag.FlagSet, usage string, args []string, stderr io.Writer) (code int, ok bool) {
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprintf(stderr, "usage: mcpkit %s\n\n", usage)
+		flags.PrintDefaults()
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK, false
+	case err != nil:
+		return exitUsage, false
+	}
+	return exitOK, true
+}
