@@ -146,15 +146,19 @@ func (s *Server) identify(call *Call) *jsonrpc.Error {
 // identifyModern holds the request to what basic/index and the Streamable HTTP chapter of 2026-07-28 demand of each one.
 func (call *Call) identifyModern(header transport.Header, declared string) *jsonrpc.Error {
 	call.version = protocol.V20260728 // errors before the version is known take this revision's form
-	requested, ok := metaString(call.meta, protocol.MetaProtocolVersion)
-	if !ok {
+	version, capabilities, level := call.envelope()
+	if jsonx.Kind(version) != '"' {
 		return badEnvelope("params._meta needs the string %q", protocol.MetaProtocolVersion)
 	}
-	if jsonx.Kind(jsonx.Member(call.meta, protocol.MetaClientCapabilities)) != '{' {
+	if jsonx.Kind(capabilities) != '{' {
 		return badEnvelope("params._meta needs the object %q; {} when there are none", protocol.MetaClientCapabilities)
 	}
-	if level := jsonx.Member(call.meta, protocol.MetaLogLevel); level != nil && !protocol.LoggingLevel(jsonx.String(level)).Valid() {
+	if level != nil && !protocol.LoggingLevel(jsonx.String(level)).Valid() {
 		return invalidParams("params._meta has the unknown log level %s; known are %s", level, knownLevels)
+	}
+	requested := string(protocol.V20260728)
+	if !jsonx.IsString(version, requested) {
+		requested = jsonx.String(version)
 	}
 	if header != nil && declared != requested {
 		if declared == "" {
@@ -169,6 +173,26 @@ func (call *Call) identifyModern(header transport.Header, declared string) *json
 		return nil
 	}
 	return checkMirror(header, "Mcp-Method", call.req.Method)
+}
+
+// envelope finds what identifyModern looks at in one walk over _meta.
+func (call *Call) envelope() (version, capabilities, level []byte) {
+	take := func(member *[]byte, value []byte) {
+		if *member == nil { // the first counts, as for jsonx.Member
+			*member = value
+		}
+	}
+	for name, value := range jsonx.Members(call.meta) {
+		switch {
+		case jsonx.IsString(name, protocol.MetaProtocolVersion):
+			take(&version, value)
+		case jsonx.IsString(name, protocol.MetaClientCapabilities):
+			take(&capabilities, value)
+		case jsonx.IsString(name, protocol.MetaLogLevel):
+			take(&level, value)
+		}
+	}
+	return version, capabilities, level
 }
 
 // badEnvelope is an invalid-params error that a binding over HTTP answers with 400: required _meta is missing.
