@@ -70,7 +70,7 @@ func (p benchPeer) Session() *transport.Session { return p.session }
 
 func (benchPeer) Header() transport.Header { return nil }
 
-func newBenchServer(b *testing.B, opts ...mcpkit.Option) *mcpkit.Server {
+func newBenchServer(b testing.TB, opts ...mcpkit.Option) *mcpkit.Server {
 	b.Helper()
 	service := &benchService{}
 	for i := range 100 {
@@ -126,7 +126,7 @@ func benchRPC(b *testing.B, s *mcpkit.Server, method, params string) {
 }
 
 // newBenchPeer makes the peer, with a session that has begun where the era has sessions.
-func newBenchPeer(b *testing.B, s *mcpkit.Server, modern bool) transport.Peer {
+func newBenchPeer(b testing.TB, s *mcpkit.Server, modern bool) transport.Peer {
 	b.Helper()
 	if modern {
 		return &benchPeer{}

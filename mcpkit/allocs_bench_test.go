@@ -1,0 +1,47 @@
+//go:build !race
+
+package mcpkit_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// Allocations are the same on every machine, so they are held to what they are. The race detector adds some of its own.
+func TestCallsAllocateNoMoreThanTheyNeed(t *testing.T) {
+	s := newBenchServer(t)
+	for _, test := range []struct {
+		name   string
+		method string
+		params string
+		most   float64
+	}{
+		{name: "two numbers", method: "tools/call", params: `"name":"add","arguments":{"a":19,"b":23}`, most: 12},
+		{
+			name: "nested arguments, ten structs", method: "tools/call", most: 21,
+			params: `"name":"search","arguments":{"query":"fast servers","limit":10,"tags":["go","mcp"],"filter":{"field":"year","op":"gt","value":"2024"}}`,
+		},
+		{name: "64 kB of text", method: "tools/call", params: `"name":"blob"`, most: 9},
+		{name: "list", method: "tools/list", params: `"_":1`, most: 4},
+	} {
+		for _, era := range benchEras {
+			t.Run(test.name+", "+era.name, func(t *testing.T) {
+				var peer transport.Peer = newBenchPeer(t, s, era.meta != "")
+				body := []byte(`{"jsonrpc":"2.0","id":7,"method":"` + test.method + `","params":{` + test.params + era.meta + `}}`)
+				out := make([]byte, 0, 256<<10)
+				got := testing.AllocsPerRun(200, func() {
+					msg, _ := jsonrpc.Decode(body)
+					out = jsonrpc.AppendResponse(out[:0], s.ServeRPC(context.Background(), msg.Request, peer))
+				})
+				require.Contains(t, string(out), `"result":{`)
+				require.NotContains(t, string(out), `"isError":true`)
+				require.LessOrEqual(t, got, test.most)
+			})
+		}
+	}
+}
