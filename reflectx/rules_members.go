@@ -279,9 +279,17 @@ func (c *compiler) equality(o *object, at int, r rule, text string) (equality, b
 
 // finish asks the rules about which members of the object are there.
 func (d *decoder) finish(n *node, seen *presence, start, end int, v reflect.Value) {
-	for i := range n.obj.rules {
-		r := &n.obj.rules[i]
-		if seen.has(r.at) != r.exclude || !r.when(seen, v) {
+	if len(n.obj.rules) > 0 {
+		d.askMembers(n.obj, *seen, v)
+	}
+	d.whole(n, start, end, v)
+}
+
+// askMembers takes a copy of what was seen: rules are closures, for which it moves to the heap, and few objects have any.
+func (d *decoder) askMembers(o *object, seen presence, v reflect.Value) {
+	for i := range o.rules {
+		r := &o.rules[i]
+		if seen.has(r.at) != r.exclude || !r.when(&seen, v) {
 			continue
 		}
 		d.push(r.field.jsonName)
@@ -292,7 +300,6 @@ func (d *decoder) finish(n *node, seen *presence, start, end int, v reflect.Valu
 		}
 		d.pop()
 	}
-	d.whole(n, start, end, v)
 }
 
 // ask lets the validator see the whole struct, for the rules that compare fields, those of the user, and those about
