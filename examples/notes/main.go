@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"embed"
 	"flag"
 	"log"
 	"log/slog"
@@ -40,10 +41,17 @@ func main() {
 
 // docs:end main
 
+// docs:begin words
+
+//go:embed notes.go
+var source embed.FS
+
+// docs:end words
+
 // docs:begin middleware
 
 func newServer(logger *slog.Logger) (*mcpkit.Server, error) {
-	srv, err := mcpkit.New(NewNotes(), mcpkit.Logger(logger))
+	srv, err := mcpkit.New(NewNotes(), mcpkit.Docs(source, "main"), mcpkit.Logger(logger))
 	if err != nil {
 		return nil, err
 	}

@@ -122,3 +122,18 @@ func TestStdio(t *testing.T) {
 		})
 	}
 }
+
+// The descriptions are in the program, wherever it was built and runs.
+func TestWordsTravelWithTheProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	program := filepath.Join(t.TempDir(), "notes")
+	out, err := exec.Command("go", "build", "-trimpath", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	cmd := exec.Command(program)
+	cmd.Dir = t.TempDir()
+	list := string(rawclient.Stdio(t, rawclient.Modern, cmd).Request("tools/list", `{}`).Result)
+	require.Contains(t, list, `"description":"Finds the notes that contain every word of the query."`)
+	require.Contains(t, list, `"description":"How many hits to return."`)
+}
