@@ -359,7 +359,7 @@ func TestTheFieldsOfAnInput(t *testing.T) {
 	require.Nil(t, fields[3].Fields[1].Fields, "a type that contains itself ends")
 }
 
-func TestConstantsAreTheValues(t *testing.T) {
+func TestConstantsDescribeAndOneofRestricts(t *testing.T) {
 	type input struct {
 		Level  level   `json:"level"`
 		Levels []level `json:"levels"`
@@ -367,9 +367,10 @@ func TestConstantsAreTheValues(t *testing.T) {
 	}
 	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), reflectx.InputOptions{Words: words{}})
 	require.NoError(t, err)
-	require.Equal(t, []string{`/level: got "loud", want one of "low", "high" or "off"`, `/levels/1: got "x", want one of "low", "high" or "off"`,
-		`/only: got "high", want one of "low" or "off"`}, violations[input](t, in, `{"level":"loud","levels":["low","x"],"only":"high"}`))
-	require.Equal(t, []string{"low", "high", "off"}, in.Fields()[0].Enum)
+	require.Equal(t, []string{`/only: got "high", want one of "low" or "off"`}, violations[input](t, in, `{"level":"loud","levels":["low","x"],"only":"high"}`))
+	require.Equal(t, []string{"low", "off"}, in.Fields()[2].Enum)
+	require.Contains(t, string(in.Schema()), `"level":{"type":"string","description":"level says how loud.\n\"low\": hardly audible\n\"high\": loud\n\"off\""}`)
+	require.Contains(t, string(in.Schema()), `"only":{"type":"string","description":"level says how loud.\n\"low\": hardly audible\n\"off\"","enum":["low","off"]}`)
 }
 
 // payment has rules that only the validator knows.

@@ -291,9 +291,6 @@ func (c *compiler) shapeOf(t reflect.Type) (shape, bool) {
 		}
 		return shapeNumber, true
 	case durationType:
-		if c.dir == forOutput {
-			return shapeInt, true // the encoder writes nanoseconds
-		}
 		return shapeDuration, true
 	case urlType:
 		if c.dir == forInput {
@@ -483,7 +480,9 @@ func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 	if tag.Get("jsonschema") != "" {
 		c.schemaTag(f)
 	}
-	c.rules(f)
+	if c.dir == forInput { // nobody holds results to rules, and a schema that promised them would be a trap for clients
+		c.rules(f)
+	}
 	c.header(f)
 	c.defaultTag(f)
 	if n.shape == shapeStruct && n.ptrs == 0 {
@@ -549,9 +548,11 @@ func hasDeprecation(text string) bool {
 	return false
 }
 
-// enums takes the constants of a named type as its values, where no tag lists others.
+// enums describes the constants of a named type. They do not restrict it: what a program accepts must not hang on
+// comments and sources being at hand, and constants are often units or well-known values rather than all there are.
+// A oneof rule restricts; then the constants describe its values.
 func (c *compiler) enums(n *node) {
-	if c.o.Words == nil || len(n.kw.Enum) > 0 || n.kw.Const != nil || n.t.PkgPath() == "" {
+	if c.o.Words == nil || n.kw.Const != nil || n.t.PkgPath() == "" || n.t.Name() == "" {
 		return
 	}
 	switch n.shape {
@@ -559,27 +560,24 @@ func (c *compiler) enums(n *node) {
 	default:
 		return
 	}
-	if n.t.Name() == "" || n.isKey && n.shape != shapeString {
-		return
-	}
-	var texts []string
+	var lines []string
+	texts := false
 	for _, e := range c.o.Words.Enum(n.t) {
 		v, ok := enumValue(n.shape, e.JSON)
-		if !ok || slices.Contains(n.kw.Enum, v) {
+		if !ok || len(n.kw.Enum) > 0 && !slices.Contains(n.kw.Enum, v) {
 			continue
 		}
-		n.kw.Enum = append(n.kw.Enum, v)
+		line := e.JSON
 		if e.Text != "" {
-			texts = append(texts, e.JSON+": "+oneLine(e.Text))
+			texts = true
+			line += ": " + oneLine(e.Text)
 		}
+		lines = append(lines, line)
 	}
-	if len(n.kw.Enum) == 0 {
-		return
+	// Values that a oneof lists already need no second list without texts.
+	if len(lines) > 0 && (texts || len(n.kw.Enum) == 0) {
+		n.kw.Description = strings.TrimSpace(n.kw.Description + "\n" + strings.Join(lines, "\n"))
 	}
-	if len(texts) > 0 {
-		n.kw.Description = strings.TrimSpace(n.kw.Description + "\n" + strings.Join(texts, "\n"))
-	}
-	c.enforceEnum(n)
 }
 
 // enumValue returns the constant as a schema holds it, false where it is none of the shape.

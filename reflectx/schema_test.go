@@ -402,6 +402,7 @@ func TestConstantsThatAreNumbers(t *testing.T) {
 	}
 	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), reflectx.InputOptions{Words: numberWords{}})
 	require.NoError(t, err)
-	require.Contains(t, string(in.Schema()), `"rank":{"type":"integer","description":"1: first","enum":[1,2]},"ratio":{"type":"number","enum":[0.5]}`)
-	require.Equal(t, []string{`/rank: got 3, want one of 1 or 2`, `/ratio: got 1, want 0.5`}, violations[input](t, in, `{"rank":3,"ratio":1,"by":{"7":1}}`))
+	require.Contains(t, string(in.Schema()), `"rank":{"type":"integer","description":"1: first\n2"},"ratio":{"type":"number","description":"0.5"}`)
+	_, err = decode[input](t, in, `{"rank":3,"ratio":2,"by":{"7":1}}`)
+	require.NoError(t, err, "constants restrict nothing")
 }

@@ -2,7 +2,7 @@
 // which becomes encoding/json/v2 when the toolchain has it.
 //
 // It reads strictly (exact member names, no duplicates, valid UTF-8, nothing after the value) and
-// writes what MCP peers expect (nil slices and maps as [] and {}, sorted map keys, `omitempty` that
+// writes what MCP peers expect (nil slices and maps as [] and {}, sorted map keys, durations as text, `omitempty` that
 // drops zero numbers and false as encoding/json does). No other package imports the library, and no
 // exported type of this module shows it.
 package jsonx
@@ -12,6 +12,7 @@ import (
 	"io"
 	"math/bits"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -22,9 +23,36 @@ import (
 // options makes the library treat users' plain structs the way encoding/json taught them to expect.
 var options = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
-	jsonv1.FormatDurationAsNano(true),
+	json.WithMarshalers(json.MarshalToFunc(writeDuration)),
+	json.WithUnmarshalers(json.UnmarshalFromFunc(readDuration)),
 	json.Deterministic(true),
 )
+
+// Durations are text, "1h30m0s": a number would leave its unit to be guessed.
+func writeDuration(enc *jsontext.Encoder, d time.Duration) error {
+	return enc.WriteToken(jsontext.String(d.String()))
+}
+
+// readDuration reads what writeDuration writes, and the nanoseconds that encoding/json does.
+func readDuration(dec *jsontext.Decoder, d *time.Duration) error {
+	token, err := dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	switch token.Kind() {
+	case '0':
+		var n int64
+		n, err = token.Int()
+		*d = time.Duration(n)
+	case '"':
+		*d, err = time.ParseDuration(token.String())
+	case 'n':
+		*d = 0
+	default:
+		return errors.New("no duration; write for example \"1h30m\"")
+	}
+	return err
+}
 
 // Marshal returns v as JSON.
 func Marshal(v any) ([]byte, error) {

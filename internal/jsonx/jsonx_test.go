@@ -23,7 +23,7 @@ func TestUsersPlainStructsEncodeAsEncodingJSONTaught(t *testing.T) {
 		Wait  time.Duration  `json:"wait"`
 		HTML  string         `json:"html"`
 	}
-	const want = `{"list":[],"map":{},"wait":1000000000,"html":"<&>"}`
+	const want = `{"list":[],"map":{},"wait":"1s","html":"<&>"}`
 	v := value{Wait: time.Second, HTML: "<&>"}
 	text, err := jsonx.Marshal(v)
 	require.NoError(t, err)
@@ -40,6 +40,21 @@ func TestUsersPlainStructsEncodeAsEncodingJSONTaught(t *testing.T) {
 	text, err = jsonx.Marshal(map[string]int{"c": 3, "a": 1, "b": 2})
 	require.NoError(t, err)
 	require.Equal(t, `{"a":1,"b":2,"c":3}`, string(text))
+}
+
+func TestDurationsAreText(t *testing.T) {
+	for text, want := range map[string]time.Duration{`"1h30m"`: 90 * time.Minute, `1000`: time.Microsecond, `null`: 0} {
+		var d time.Duration
+		require.NoError(t, jsonx.Unmarshal([]byte(text), &d))
+		require.Equal(t, want, d)
+	}
+	for _, bad := range []string{`"soon"`, `true`, `[]`} {
+		var d time.Duration
+		require.Error(t, jsonx.Unmarshal([]byte(bad), &d), bad)
+	}
+	text, err := jsonx.Marshal(map[string][]time.Duration{"d": {90 * time.Minute}})
+	require.NoError(t, err)
+	require.Equal(t, `{"d":["1h30m0s"]}`, string(text))
 }
 
 func TestAppendThatFailsLeavesWhatWasThere(t *testing.T) {
