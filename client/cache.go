@@ -1,0 +1,102 @@
+package client
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// Bounds of the cache.
+const (
+	maxCached      = 1000     // results
+	maxCachedBytes = 64 << 20 // all together
+	maxTTL         = 24 * time.Hour
+)
+
+// A cache keeps results of modern servers for as long as these allow (2026-07-28, basic/caching). A Client has one set of credentials,
+// so that private results are safe in it: it is shared with nobody. Keys are the method and what the result depends on.
+// The zero cache is empty.
+type cache struct {
+	off bool
+
+	mu      sync.Mutex
+	entries map[string]cached // guarded by mu
+	bytes   int               // guarded by mu
+	drops   uint64            // how often something was dropped; guarded by mu
+}
+
+type cached struct {
+	raw   json.RawMessage
+	until time.Time
+}
+
+// get returns the result kept under key while it is fresh.
+func (k *cache) get(key string) (json.RawMessage, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e, ok := k.entries[key]
+	if !ok || time.Now().Before(e.until) {
+		return e.raw, ok
+	}
+	k.remove(key)
+	return nil, false
+}
+
+// mark is to be taken before a request is sent: a result that may be older than a change that was told meanwhile is not kept.
+func (k *cache) mark() uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.drops
+}
+
+// put keeps a result for as long as it says.
+func (k *cache) put(key string, raw json.RawMessage, mark uint64) {
+	var ttl struct {
+		TTLMs float64 `json:"ttlMs"`
+	}
+	if k.off || jsonx.Unmarshal(raw, &ttl) != nil || !(ttl.TTLMs > 0) {
+		return
+	}
+	keep := maxTTL
+	if ms := float64(maxTTL / time.Millisecond); ttl.TTLMs < ms {
+		keep = time.Duration(ttl.TTLMs * float64(time.Millisecond))
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.drops != mark || len(raw) > maxCachedBytes/4 {
+		return
+	}
+	k.remove(key)
+	for old := range k.entries { // any one makes room
+		if len(k.entries) < maxCached && k.bytes+len(raw) <= maxCachedBytes {
+			break
+		}
+		k.remove(old)
+	}
+	if k.entries == nil {
+		k.entries = map[string]cached{}
+	}
+	k.entries[key] = cached{raw, time.Now().Add(keep)}
+	k.bytes += len(raw)
+}
+
+// remove forgets key. The caller holds mu.
+func (k *cache) remove(key string) {
+	k.bytes -= len(k.entries[key].raw)
+	delete(k.entries, key)
+}
+
+// drop forgets all keys with the prefix.
+func (k *cache) drop(prefix string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.drops++
+	for key := range k.entries {
+		if strings.HasPrefix(key, prefix) {
+			k.remove(key)
+		}
+	}
+}

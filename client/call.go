@@ -1,0 +1,360 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A request is what a method of Client wants of the server.
+type request struct {
+	method    string
+	name      string          // of the tool or prompt, or the URI of the resource; "" where the method has none
+	params    any             // as for jsonrpc.NewRequest
+	asks      bool            // the server may answer that it requires input
+	reads     bool            // sending it twice does no harm
+	arguments json.RawMessage // of a tool
+	key       string          // in the cache; "" when it is not to be kept
+}
+
+// do sends r, answers what the server asks meanwhile, and returns the result.
+func (c *Client) do(ctx context.Context, r request, opts []CallOption) (json.RawMessage, error) {
+	cc := callConfig{timeout: c.cfg.timeout, logLevel: c.level()}
+	for _, o := range opts {
+		o.call(&cc)
+	}
+	params, err := encodeParams(&r)
+	if err != nil {
+		return nil, err
+	}
+	if r.key != "" && !cc.fresh {
+		if raw, ok := c.cache.get(r.key); ok {
+			return raw, nil
+		}
+	}
+	mark := c.cache.mark()
+	var in protocol.Inputs
+	for round := 0; ; round++ {
+		raw, modern, err := c.send(ctx, &r, params, in, &cc)
+		if err != nil {
+			return nil, err
+		}
+		if !modern {
+			return raw, nil
+		}
+		switch kind, ok := resultType(raw); {
+		case !ok:
+			return nil, invalid(r.method, "resultType is no string")
+		case kind == "" || kind == protocol.ResultComplete:
+			if r.key != "" && round == 0 {
+				c.cache.put(r.key, raw, mark)
+			}
+			return raw, nil
+		case kind != protocol.ResultInputRequired:
+			return nil, invalid(r.method, "the resultType %.60q is unknown", kind)
+		case !r.asks:
+			return nil, invalid(r.method, "this method cannot require input")
+		case round >= c.cfg.maxRounds:
+			return nil, fmt.Errorf("%s: the server asked %d times for input and still wants more; see MaxRounds", title(r.method, r.name), round)
+		}
+		if in, err = c.answer(ctx, &r, raw, round); err != nil {
+			return nil, fmt.Errorf("%s: %w", title(r.method, r.name), err)
+		}
+	}
+}
+
+// resultType returns what a result says it is; false when that is no string.
+func resultType(raw []byte) (string, bool) {
+	member := jsonx.Member(raw, "resultType")
+	return jsonx.String(member), member == nil || jsonx.Kind(member) == '"'
+}
+
+// send sends one request, again where that is known to do no harm, and returns the result.
+func (c *Client) send(ctx context.Context, r *request, params []byte, in protocol.Inputs, cc *callConfig) (raw []byte, modern bool, err error) {
+	var renewed, refreshed bool
+	for tries := 0; ; tries++ {
+		a := c.agreed.Load()
+		resp, err := c.once(ctx, a, r, params, in, cc)
+		switch {
+		case errors.Is(err, errNoSession) && !renewed:
+			renewed = true
+			if err := c.renewSession(ctx, a); err != nil {
+				return nil, false, fmt.Errorf("client: the server ended the session: %w", err)
+			}
+			continue
+		case errors.Is(err, errLost) && tries < 2 && ctx.Err() == nil && (r.reads || cc.idempotent || c.tools.repeatable(r)):
+			if err := sleep(ctx, time.Duration(tries+1)*100*time.Millisecond); err == nil {
+				continue
+			}
+		case err != nil:
+		case resp.Error == nil:
+			return resp.Result, a.version.Modern(), nil
+		case resp.Error.Code == protocol.CodeHeaderMismatch && r.method == protocol.MethodToolsCall && c.conn.mirrors() && !refreshed:
+			// The headers were made from a schema that the server has changed since, or from none.
+			refreshed = true
+			if err := c.refreshTools(ctx); err == nil {
+				continue
+			}
+			err = resp.Error
+		default:
+			err = resp.Error
+		}
+		if err == nil {
+			err = resp.Error
+		}
+		return nil, false, c.explain(ctx, r, err)
+	}
+}
+
+// explain says what was asked for when err happened.
+func (c *Client) explain(ctx context.Context, r *request, err error) error {
+	if _, ok := errors.AsType[*timeoutError](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*InvalidResponseError](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", title(r.method, r.name), err)
+}
+
+// once sends one request and waits for its response.
+func (c *Client) once(ctx context.Context, a *agreement, r *request, params []byte, in protocol.Inputs, cc *callConfig) (*jsonrpc.Response, error) {
+	f := &flight{progress: cc.progress, log: cc.log}
+	id := c.nextID()
+	ctx, d := withDeadline(ctx, cc.timeout, func() error { return &timeoutError{r.method, r.name, cc.timeout} })
+	defer d.stop()
+	f.deadline = d
+	if f.progress != nil || c.cfg.handlers.progress != nil {
+		f.token = id.String()
+	}
+	if err := c.flights.add(f); err != nil {
+		return nil, err
+	}
+	defer c.flights.remove(f)
+	body, err := c.compose(a, params, in, cc, f.token)
+	if err != nil {
+		return nil, err
+	}
+	req, err := jsonrpc.NewRequest(id, r.method, rawObject(body))
+	if err != nil {
+		return nil, err
+	}
+	x := &exchange{req: req, version: a.version, name: r.name, flight: f}
+	if r.method == protocol.MethodToolsCall && a.version.Modern() && c.conn.mirrors() {
+		if x.mirror, err = c.tools.mirror(r.name, r.arguments); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := c.conn.roundTrip(ctx, x)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return resp, err
+}
+
+// encodeParams returns the params of r as an object.
+func encodeParams(r *request) ([]byte, error) {
+	req, err := jsonrpc.NewRequest(jsonrpc.ID{}, r.method, r.params)
+	if err != nil {
+		return nil, fmt.Errorf("client: %s: %w", r.method, err)
+	}
+	if req.Params == nil {
+		return []byte("{}"), nil
+	}
+	return req.Params, nil
+}
+
+// compose completes the params by the answers of this round and by what belongs into _meta.
+func (c *Client) compose(a *agreement, params []byte, in protocol.Inputs, cc *callConfig, token string) ([]byte, error) {
+	b := make([]byte, 0, len(params)+len(a.meta)+128)
+	b = append(b, '{')
+	var own []byte
+	for name, value := range jsonx.Members(params) {
+		if jsonx.IsString(name, "_meta") {
+			own = value
+			continue
+		}
+		b = append(append(append(append(b, name...), ':'), value...), ',')
+	}
+	if in.InputResponses != nil {
+		b = append(b, `"inputResponses":{`...)
+		for i, key := range slices.Sorted(maps.Keys(in.InputResponses)) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(jsonx.AppendString(b, key), ':')
+			b = append(b, in.InputResponses[key]...)
+		}
+		b = append(b, "},"...)
+	}
+	if in.RequestState != nil {
+		b = append(b, `"requestState":`...)
+		b = append(jsonx.AppendString(b, *in.RequestState), ',')
+	}
+	b = c.appendMeta(b, a, own, cc, token)
+	if b[len(b)-1] == ',' {
+		b = b[:len(b)-1]
+	}
+	return append(b, '}'), nil
+}
+
+// appendMeta appends the member _meta, unless it would be empty.
+func (c *Client) appendMeta(b []byte, a *agreement, own []byte, cc *callConfig, token string) []byte {
+	start := len(b)
+	b = append(b, `"_meta":{`...)
+	empty := len(b)
+	b = append(b, a.meta...)
+	comma := func() {
+		if len(b) > empty && b[len(b)-1] != ',' {
+			b = append(b, ',')
+		}
+	}
+	for name, value := range jsonx.Members(own) {
+		if !reserved(jsonx.String(name)) && cc.meta[jsonx.String(name)] == nil {
+			comma()
+			b = append(append(append(b, name...), ':'), value...)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(cc.meta)) {
+		if !reserved(key) {
+			comma()
+			b = append(jsonx.AppendString(b, key), ':')
+			b = append(b, cc.meta[key]...)
+		}
+	}
+	if token != "" {
+		comma()
+		b = append(append(b, `"progressToken":`...), token...)
+	}
+	if a.version.Modern() && cc.logLevel != "" {
+		comma()
+		b = jsonx.AppendString(b, protocol.MetaLogLevel)
+		b = append(b, ':')
+		b = jsonx.AppendString(b, string(cc.logLevel))
+	}
+	if len(b) == empty {
+		return b[:start]
+	}
+	return append(b, '}')
+}
+
+// reserved reports whether the client itself sets key in _meta.
+func reserved(key string) bool {
+	switch key {
+	case protocol.MetaProgressToken, protocol.MetaProtocolVersion, protocol.MetaClientCapabilities, protocol.MetaClientInfo, protocol.MetaLogLevel:
+		return true
+	}
+	return strings.HasPrefix(key, "io.modelcontextprotocol/") && key == protocol.MetaSubscriptionID
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// A flight is a request that waits for its response.
+type flight struct {
+	token    string // progressToken as JSON; "" when nobody listens
+	progress func(*protocol.ProgressParams)
+	log      func(*protocol.LoggingMessageParams)
+	deadline *deadline
+}
+
+// flights are the requests in flight.
+type flights struct {
+	mu     sync.Mutex
+	all    map[*flight]struct{} // guarded by mu
+	tokens map[string]*flight   // guarded by mu
+	closed bool                 // guarded by mu
+}
+
+func (fs *flights) add(f *flight) error {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.closed {
+		return transport.ErrClosed
+	}
+	if fs.all == nil {
+		fs.all, fs.tokens = map[*flight]struct{}{}, map[string]*flight{}
+	}
+	fs.all[f] = struct{}{}
+	if f.token != "" {
+		fs.tokens[f.token] = f
+	}
+	return nil
+}
+
+func (fs *flights) remove(f *flight) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	delete(fs.all, f)
+	delete(fs.tokens, f.token)
+}
+
+// byToken returns the flight that a progress notification belongs to; nil when it is over or never was.
+func (fs *flights) byToken(token []byte) *flight {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.tokens[string(token)]
+}
+
+// listening returns the flights that want log messages.
+func (fs *flights) listening() []*flight {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	var found []*flight
+	for f := range fs.all {
+		if f.log != nil {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// hold makes the time of f, or of all flights when f is nil, stand still until the function that it returns is called.
+func (fs *flights) hold(f *flight) (release func()) {
+	var held []*flight
+	if f != nil {
+		held = []*flight{f}
+	} else {
+		fs.mu.Lock()
+		held = slices.Collect(maps.Keys(fs.all))
+		fs.mu.Unlock()
+	}
+	for _, f := range held {
+		f.deadline.hold()
+	}
+	return func() {
+		for _, f := range held {
+			f.deadline.release()
+		}
+	}
+}
+
+// closeAll ends all flights; no more can begin.
+func (fs *flights) closeAll() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.closed = true
+	for f := range fs.all {
+		f.deadline.cancel(transport.ErrClosed)
+	}
+}

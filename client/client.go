@@ -1,0 +1,226 @@
+// Package client calls MCP servers of all five revisions.
+//
+// [Dial] finds out what the server speaks and returns a [Client], whose methods are the calls of the protocol, typed:
+//
+//	c, err := client.Dial(ctx, "https://shop.example.com/mcp")
+//	defer c.Close()
+//	hits, err := client.Call[[]Hit](ctx, c, "search", Query{Text: "tea"})
+//
+// A server is taken for hostile: what it sends is bounded in size, depth, number and time, nothing in it makes the client
+// reach out to anybody else, and the commands that are run come from the program alone, never from a peer.
+// Names, descriptions and hints are the server's words: show them as such, and do not trust them.
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A Client is one client of one server. Make one with [Dial]. It is safe for concurrent use.
+type Client struct {
+	cfg      *config
+	log      *slog.Logger
+	conn     conn
+	agreed   atomic.Pointer[agreement]
+	lastID   atomic.Int64
+	logLevel atomic.Pointer[protocol.LoggingLevel] // set by SetLogLevel
+
+	base   context.Context // of what runs in the background; ends with Close
+	cancel context.CancelCauseFunc
+	tasks  tasks
+
+	flights flights
+	changes changes
+	tools   toolIndex
+	cache   cache
+
+	renewing  sync.Mutex // held while a legacy session is begun anew
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// An agreement is what client and server settled on. It does not change; a new session makes a new one.
+type agreement struct {
+	version      protocol.Version
+	info         protocol.Implementation
+	capabilities protocol.ServerCapabilities
+	instructions string
+	meta         []byte // the members that the _meta of every request has, without braces; empty for legacy
+}
+
+// Version is the revision that client and server agreed on.
+func (c *Client) Version() protocol.Version { return c.agreed.Load().version }
+
+// Server says what the server calls itself. It may say nothing, and nothing should depend on it.
+func (c *Client) Server() protocol.Implementation { return c.agreed.Load().info }
+
+// Capabilities are what the server offers.
+func (c *Client) Capabilities() protocol.ServerCapabilities { return c.agreed.Load().capabilities }
+
+// Instructions are what the server wants a model to know of it; "" when nothing.
+func (c *Client) Instructions() string { return c.agreed.Load().instructions }
+
+func (c *Client) modern() bool { return c.Version().Modern() }
+
+// Dial connects to a server, agrees on a revision with it, and returns the client. ctx is for dialing alone. Target is one of
+//
+//   - a string that is an http or https URL: Streamable HTTP,
+//   - any other string: a command line, see [Command] for how it is run. It is split at blanks outside of quotes; no shell sees it,
+//   - a [Target], made by [URL], [Command] or [InMemory],
+//   - a [transport.Handler], for example a *mcpkit.Server: it is called in memory.
+//
+// The newest revision that both speak is taken: first the client asks by server/discover, and where the server does not
+// know that, it initializes a session (see [Version] for pinning a revision). The error says why nothing could be agreed on.
+func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) {
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	t, err := asTarget(target)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, log: cfg.logger}
+	c.base, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.changes.init(c)
+	c.cache.off = cfg.noCache
+	if c.conn, err = t.dial(ctx, c); err != nil {
+		c.cancel(transport.ErrClosed)
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	if err := c.negotiate(ctx); err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	c.begun()
+	return c, nil
+}
+
+// begun starts what a client does by itself once the revision is settled.
+func (c *Client) begun() {
+	h := c.cfg.handlers
+	if c.modern() {
+		if f := h.filter(c.Capabilities()); !isEmptyFilter(f) {
+			c.background(func(ctx context.Context) { c.follow(ctx, f) })
+		}
+		return
+	}
+	if h.unasked() {
+		c.conn.listen()
+	}
+}
+
+// background runs f until it returns; its context ends with Close. After Close it does nothing.
+func (c *Client) background(f func(ctx context.Context)) {
+	c.tasks.start(func() { f(c.base) })
+}
+
+// tasks are what runs in the background.
+type tasks struct {
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool // guarded by mu
+}
+
+func (t *tasks) start(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		// Ends when f does; wait waits for it.
+		t.running.Go(f)
+	}
+}
+
+// wait refuses more tasks and waits for those that run.
+func (t *tasks) wait() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.running.Wait()
+}
+
+// Close ends the session and what belongs to it: calls in flight fail with [transport.ErrClosed], a child process is asked to end and
+// in the end killed (see [Command]). It returns when all of that is done. The error is one of ending; closing again returns it again.
+func (c *Client) Close() error {
+	c.closeOnce.Do(func() {
+		c.cancel(transport.ErrClosed)
+		c.flights.closeAll()
+		c.tasks.wait()
+		c.closeErr = c.conn.close()
+	})
+	return c.closeErr
+}
+
+// nextID names the next request.
+func (c *Client) nextID() jsonrpc.ID { return jsonrpc.NumberID(c.lastID.Add(1)) }
+
+// Request sends a request of any method and decodes the result into result, unless that is nil: for methods
+// that this package has no function for. Params are as for [jsonrpc.NewRequest]; their _meta is added.
+func (c *Client) Request(ctx context.Context, method string, params, result any, opts ...CallOption) error {
+	raw, err := c.do(ctx, request{method: method, params: params}, opts)
+	if err != nil {
+		return err
+	}
+	if result == nil {
+		return nil
+	}
+	return decodeResult(method, raw, result)
+}
+
+// Notify sends a notification of any method, with params as for [jsonrpc.NewNotification]. Modern servers over HTTP take none.
+func (c *Client) Notify(ctx context.Context, method string, params any) error {
+	n, err := jsonrpc.NewNotification(method, params)
+	if err != nil {
+		return err
+	}
+	if err := c.conn.notify(ctx, n); err != nil {
+		return fmt.Errorf("client: %s: %w", method, err)
+	}
+	return nil
+}
+
+// An exchange is one request on its way, as the bindings see it.
+type exchange struct {
+	req     *jsonrpc.Request
+	version protocol.Version  // of the request; "" for initialize
+	name    string            // what Mcp-Name says
+	mirror  map[string]string // Mcp-Param-* headers, encoded
+	flight  *flight
+}
+
+// A conn carries messages to one server and back: it is a binding's client end. Its methods may be called concurrently.
+type conn interface {
+	// roundTrip sends x and waits for the response, which has its ID. Errors that are not the server's are [transport.ErrClosed], that
+	// of ctx, a *StatusError, errLost, errNoSession, and those of the network.
+	roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error)
+	notify(ctx context.Context, n *jsonrpc.Request) error
+	// renew makes a connection that a failed probe may have spoilt fit for initialize.
+	renew(ctx context.Context, probe error) error
+	// settled tells the revision of all that follows.
+	settled(v protocol.Version)
+	// listen opens the way for what the server sends outside of any call, where that takes opening (legacy).
+	listen()
+	// mirrors reports whether requests are mirrored in headers.
+	mirrors() bool
+	close() error
+}
+
+var (
+	// errLost says that the stream ended before the response came: the server may or may not have handled the request.
+	errLost = errors.New("the stream ended before the response")
+	// errNoSession says that the server does not know the session any more.
+	errNoSession = errors.New("the server ended the session")
+)
+
+// rawObject is params that are encoded already.
+type rawObject = json.RawMessage

@@ -1,0 +1,85 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// ErrRejected is what a method of [Handlers] returns when a person refused what the server asked for.
+var ErrRejected = errors.New("client: rejected by the user")
+
+// ErrHTTPSSE says that the server seems to speak the transport of 2024-11-05 with two endpoints, HTTP+SSE.
+var ErrHTTPSSE = errors.New("the server speaks neither revision of Streamable HTTP; it may speak HTTP+SSE of 2024-11-05, which this client does not")
+
+// A ToolError is the failure of a tool, told by the tool itself and meant for the model.
+type ToolError struct {
+	Tool   string
+	Result *protocol.CallToolResult
+}
+
+// Error returns the text of the result.
+func (e *ToolError) Error() string {
+	text := resultText(e.Result)
+	if text == "" {
+		text = "the tool failed without saying why"
+	}
+	return fmt.Sprintf("tool %q: %s", e.Tool, text)
+}
+
+// resultText joins the text blocks of a result.
+func resultText(r *protocol.CallToolResult) string {
+	var b strings.Builder
+	for _, c := range r.Content {
+		if t, ok := c.(*protocol.TextContent); ok {
+			if b.Len() > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(t.Text)
+		}
+	}
+	return b.String()
+}
+
+// A StatusError is an HTTP status that no JSON-RPC response came with.
+type StatusError struct {
+	Code   int
+	Header http.Header
+	Body   string // the beginning of it
+}
+
+// Error names the status and what came with it.
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("the server answered with HTTP status %d %s", e.Code, http.StatusText(e.Code))
+	if body := strings.TrimSpace(e.Body); body != "" {
+		text += fmt.Sprintf(": %.200q", body)
+	}
+	return text
+}
+
+// An InvalidResponseError says that the server's answer is none that the protocol knows.
+type InvalidResponseError struct {
+	Method string
+	Fault  string
+}
+
+// Error says what is wrong.
+func (e *InvalidResponseError) Error() string {
+	return fmt.Sprintf("client: %s: the server's answer is invalid: %s", e.Method, e.Fault)
+}
+
+func invalid(method, format string, args ...any) error {
+	return &InvalidResponseError{Method: method, Fault: fmt.Sprintf(format, args...)}
+}
+
+// decodeResult decodes the result of method.
+func decodeResult(method string, raw []byte, v any) error {
+	if err := jsonx.Unmarshal(raw, v); err != nil {
+		return invalid(method, "%v", err)
+	}
+	return nil
+}

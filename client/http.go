@@ -1,0 +1,388 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/sse"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// Bounds of HTTP.
+const (
+	maxRedirects    = 5
+	maxErrorBody    = 64 << 10
+	maxSessionID    = 1024
+	maxServerCalls  = 16 // requests of a legacy server that are answered at a time
+	cancelPatience  = 5 * time.Second
+	drainPatience   = 50 * time.Millisecond // for the end of a stream whose response is there
+	contentTypeJSON = "application/json"
+)
+
+// An httpConn is the client's end of Streamable HTTP, of all revisions.
+type httpConn struct {
+	c      *Client
+	url    string
+	client *http.Client
+	own    *http.Transport // nil when the user's client is used
+	asking chan struct{}   // holds a token for each request of the server that is being answered
+
+	mu        sync.Mutex
+	version   protocol.Version   // agreed on; guarded by mu
+	session   string             // guarded by mu
+	listening context.CancelFunc // ends the stream outside of calls; guarded by mu
+	heard     string             // the session that this stream is of; guarded by mu
+}
+
+func newHTTPConn(c *Client, u *url.URL) *httpConn {
+	h := &httpConn{c: c, url: u.String(), asking: make(chan struct{}, maxServerCalls)}
+	var client http.Client
+	if c.cfg.httpClient != nil {
+		client = *c.cfg.httpClient
+	} else {
+		h.own = http.DefaultTransport.(*http.Transport).Clone()
+		h.own.MaxIdleConnsPerHost = 16
+		client.Transport = h.own
+	}
+	theirs := client.CheckRedirect
+	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		if err := checkRedirect(req, via); err != nil || theirs == nil {
+			return err
+		}
+		return theirs(req, via)
+	}
+	h.client = &client
+	return h
+}
+
+// checkRedirect keeps messages and credentials at the origin that the user named, and a POST a POST.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case len(via) > maxRedirects:
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	case req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host:
+		return fmt.Errorf("the server redirects to another origin, %q; dial that if you trust it", req.URL.Scheme+"://"+req.URL.Host)
+	case req.Method != first.Method:
+		return fmt.Errorf("the server redirects a %s to a %s", first.Method, req.Method)
+	}
+	return nil
+}
+
+func (h *httpConn) mirrors() bool                      { return true }
+func (h *httpConn) renew(context.Context, error) error { return nil }
+
+func (h *httpConn) settled(v protocol.Version) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.version = v
+}
+
+func (h *httpConn) state() (version protocol.Version, session string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.version, h.session
+}
+
+// newRequest makes a request of version v, within the session if there is one.
+func (h *httpConn) newRequest(ctx context.Context, verb string, body []byte, v protocol.Version, session string) (*http.Request, error) {
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, verb, h.url, reader)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range h.c.cfg.header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Accept", contentTypeJSON+", "+sse.ContentType)
+	if verb == http.MethodGet {
+		req.Header.Set("Accept", sse.ContentType)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", contentTypeJSON)
+	}
+	if v >= protocol.V20250618 {
+		req.Header.Set(protocol.HeaderProtocolVersion, string(v))
+	}
+	if session != "" && !v.Modern() {
+		req.Header.Set(protocol.HeaderSessionID, session)
+	}
+	return req, nil
+}
+
+// roundTrip posts x and takes the response from what comes back.
+func (h *httpConn) roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error) {
+	resp, session, err := h.post(ctx, x)
+	if err == nil {
+		var answer *jsonrpc.Response
+		answer, err = h.answer(ctx, x, resp, session)
+		if err == nil {
+			return answer, nil
+		}
+	}
+	if ctx.Err() != nil && x.req.Method != protocol.MethodInitialize && x.version != "" && !x.version.Modern() {
+		// Until 2025-11-25 a stream that closes means nothing; the server has to be told.
+		h.tellCancelled(ctx, x)
+	}
+	return nil, err
+}
+
+// post sends the request of x.
+func (h *httpConn) post(ctx context.Context, x *exchange) (resp *http.Response, session string, err error) {
+	if x.version != "" {
+		_, session = h.state()
+	}
+	req, err := h.newRequest(ctx, http.MethodPost, jsonrpc.AppendRequest(nil, x.req), x.version, session)
+	if err != nil {
+		return nil, session, err
+	}
+	if x.version.Modern() {
+		req.Header.Set(protocol.HeaderMethod, x.req.Method)
+		if x.name != "" {
+			req.Header.Set(protocol.HeaderName, protocol.EncodeHeader(x.name))
+		}
+		for name, value := range x.mirror {
+			req.Header.Set(name, value)
+		}
+	}
+	resp, err = h.client.Do(req)
+	return resp, session, lost(err)
+}
+
+// lost marks an error after which nobody knows whether the server handled the request.
+func lost(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
+	return err
+}
+
+// answer reads what came back for x.
+func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response, session string) (*jsonrpc.Response, error) {
+	defer resp.Body.Close()
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode == http.StatusNotFound && session != "" && !x.version.Modern():
+		return nil, errNoSession
+	case resp.StatusCode/100 == 2 && media == sse.ContentType:
+		if err := h.begin(x, resp); err != nil {
+			return nil, err
+		}
+		return h.stream(ctx, x, resp.Body)
+	case resp.StatusCode/100 == 2 && media != contentTypeJSON:
+		return nil, invalid(x.req.Method, "HTTP status %d with the content type %.100q", resp.StatusCode, media)
+	}
+	data, err := readBounded(resp.Body, h.c.cfg.maxMessage)
+	switch {
+	case errors.Is(err, errTooLarge):
+		return nil, invalid(x.req.Method, "it is larger than %d bytes; see MaxMessageBytes", h.c.cfg.maxMessage)
+	case err != nil && ctx.Err() == nil:
+		return nil, fmt.Errorf("%w: %w", errLost, err)
+	case err != nil:
+		return nil, err
+	}
+	if resp.StatusCode/100 == 2 {
+		if err := h.begin(x, resp); err != nil {
+			return nil, err
+		}
+		return h.only(x, data)
+	}
+	if media == contentTypeJSON {
+		if m, bad := jsonrpc.Decode(data); bad == nil && m.Response != nil && m.Response.Error != nil {
+			return m.Response, nil
+		}
+	}
+	return nil, &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(data[:min(len(data), maxErrorBody)])}
+}
+
+// begin takes the session that the answer to initialize names.
+func (h *httpConn) begin(x *exchange, resp *http.Response) error {
+	if x.version != "" {
+		return nil
+	}
+	id := resp.Header.Get(protocol.HeaderSessionID)
+	if len(id) > maxSessionID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return invalid(x.req.Method, "the session id is none")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.session, h.version = id, ""
+	return nil
+}
+
+var errTooLarge = errors.New("too large")
+
+// readBounded reads all of r, up to most bytes.
+func readBounded(r io.Reader, most int) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(data) > most {
+		err = errTooLarge
+	}
+	return data, err
+}
+
+// only takes the response out of a JSON reply: it is the reply, or in 2025-03-26 one of an array.
+func (h *httpConn) only(x *exchange, data []byte) (*jsonrpc.Response, error) {
+	resp, err := h.message(h.c.base, x, data)
+	if err == nil && resp == nil {
+		err = invalid(x.req.Method, "the reply does not hold the response to the request")
+	}
+	return resp, err
+}
+
+// message handles what came for x. It returns the response if that was it.
+func (h *httpConn) message(ctx context.Context, x *exchange, data []byte) (*jsonrpc.Response, error) {
+	m, bad := jsonrpc.Decode(data)
+	if bad == nil {
+		return h.one(ctx, x, m)
+	}
+	elements, isBatch, badBatch := jsonrpc.Batch(data)
+	if !isBatch || badBatch != nil || x.version != protocol.V20250326 {
+		return nil, invalid(x.method(), "%s", bad.Error.Message)
+	}
+	var found *jsonrpc.Response
+	for _, element := range elements {
+		m, bad := jsonrpc.Decode(element)
+		if bad != nil {
+			return nil, invalid(x.method(), "%s", bad.Error.Message)
+		}
+		resp, err := h.one(ctx, x, m)
+		if err != nil {
+			return nil, err
+		}
+		if resp != nil {
+			found = resp
+		}
+	}
+	return found, nil
+}
+
+// one handles one message.
+func (h *httpConn) one(ctx context.Context, x *exchange, m jsonrpc.Message) (*jsonrpc.Response, error) {
+	switch {
+	case m.Response != nil:
+		if x.req != nil && (m.Response.ID == x.req.ID || !m.Response.ID.IsValid() && m.Response.Error != nil) {
+			return m.Response, nil
+		}
+		h.c.log.Warn("client: the server answered a request that this stream is not for", "id", clip(m.Response.ID.String()))
+	case m.Request.IsNotification():
+		h.c.hear(m.Request, x.flight)
+	default:
+		h.asked(ctx, x, m.Request)
+	}
+	return nil, nil
+}
+
+// method names the request of x in errors.
+func (x *exchange) method() string {
+	if x.req == nil {
+		return "the stream of the session"
+	}
+	return x.req.Method
+}
+
+// asked answers a request of a legacy server, in the background: the stream has to be read on.
+func (h *httpConn) asked(ctx context.Context, x *exchange, req *jsonrpc.Request) {
+	if v := x.version; v.Modern() {
+		h.c.serve(ctx, req, x.flight) // which refuses it
+		return
+	}
+	reply := func(resp *jsonrpc.Response) {
+		resp.ID = req.ID
+		if err := h.send(ctx, jsonrpc.AppendResponse(nil, resp)); err != nil && ctx.Err() == nil {
+			h.c.log.Warn("client: an answer did not reach the server", "method", clip(req.Method), "error", err)
+		}
+	}
+	select {
+	case h.asking <- struct{}{}:
+	default:
+		reply(&jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d requests are being answered", maxServerCalls)})
+		return
+	}
+	h.c.background(func(context.Context) {
+		defer func() { <-h.asking }()
+		if resp := h.c.serve(ctx, req, x.flight); resp != nil {
+			reply(resp)
+		}
+	})
+}
+
+// send posts a message that has no response.
+func (h *httpConn) send(ctx context.Context, body []byte) error {
+	v, session := h.state()
+	req, err := h.newRequest(ctx, http.MethodPost, body, v, session)
+	if err != nil {
+		return err
+	}
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, _ := readBounded(resp.Body, maxErrorBody)
+	if resp.StatusCode/100 == 2 {
+		return nil
+	}
+	return &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(data)}
+}
+
+func (h *httpConn) notify(ctx context.Context, n *jsonrpc.Request) error {
+	ctx, d := withDeadline(ctx, h.c.cfg.timeout, func() error { return &timeoutError{n.Method, "", h.c.cfg.timeout} })
+	defer d.stop()
+	err := h.send(ctx, jsonrpc.AppendRequest(nil, n))
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// tellCancelled tells the server, in the background, that nobody waits for x any more.
+func (h *httpConn) tellCancelled(ctx context.Context, x *exchange) {
+	n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, &protocol.CancelledParams{RequestID: x.req.ID, Reason: "the caller does not wait any longer"})
+	if err != nil {
+		return
+	}
+	h.c.background(func(base context.Context) {
+		ctx, cancel := context.WithTimeout(base, cancelPatience)
+		defer cancel()
+		_ = h.send(ctx, jsonrpc.AppendRequest(nil, n)) // a courtesy
+	})
+}
+
+// close ends the session.
+func (h *httpConn) close() error {
+	v, session := h.state()
+	if session != "" && !v.Modern() {
+		ctx, cancel := context.WithTimeout(context.Background(), h.c.cfg.shutdownTimeout)
+		defer cancel()
+		if req, err := h.newRequest(ctx, http.MethodDelete, nil, v, session); err == nil {
+			if resp, err := h.client.Do(req); err == nil {
+				_, _ = readBounded(resp.Body, maxErrorBody)
+				_ = resp.Body.Close()
+			}
+			// A server need not let clients end sessions, and one that is gone has none.
+		}
+	}
+	if h.own != nil {
+		h.own.CloseIdleConnections()
+	}
+	return nil
+}
+
+// isEmpty reports whether data is blank.
+func isEmpty(data []byte) bool { return jsonx.SkipSpace(data, 0) == len(data) }

@@ -1,0 +1,180 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/sse"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+)
+
+// When a client comes back to a stream (2025-11-25, basic/transports, "Resumability").
+const (
+	defaultRetry   = time.Second
+	minRetry       = 100 * time.Millisecond // what a server says is kept within these
+	maxRetry       = 30 * time.Second
+	maxFruitless   = 5   // attempts in a row that bring no event
+	maxReconnects  = 100 // in all, for one call
+	maxResumeToken = 4096
+)
+
+// A resumption is what is needed to come back to a stream.
+type resumption struct {
+	id        string // of the last event; "" when the stream cannot be come back to
+	retry     time.Duration
+	fruitless int
+}
+
+// note takes what an event says about coming back.
+func (r *resumption) note(ev sse.Event) {
+	r.fruitless = 0
+	if len(ev.ID) <= maxResumeToken {
+		r.id = ev.ID
+	}
+	if ev.HasRetry {
+		r.retry = min(max(ev.Retry, minRetry), maxRetry)
+	}
+}
+
+// wait waits until it is time to come back.
+func (r *resumption) wait(ctx context.Context) error {
+	d := r.retry
+	if d == 0 {
+		d = defaultRetry
+	}
+	for range r.fruitless {
+		d = min(2*d, maxRetry)
+	}
+	r.fruitless++
+	return sleep(ctx, d)
+}
+
+// stream reads the events of a reply until the response is there. A legacy server may end the stream before, and be come back to.
+func (h *httpConn) stream(ctx context.Context, x *exchange, body io.ReadCloser) (*jsonrpc.Response, error) {
+	var r resumption
+	resp, err := h.events(ctx, x, body, &r)
+	for n := 0; errors.Is(err, errLost) && !x.version.Modern() && r.id != "" && ctx.Err() == nil; n++ {
+		if n == maxReconnects || r.fruitless == maxFruitless {
+			return nil, err
+		}
+		if err := r.wait(ctx); err != nil {
+			return nil, err
+		}
+		again, fatal := h.get(ctx, r.id)
+		if fatal != nil {
+			return nil, fatal
+		}
+		if again == nil {
+			continue
+		}
+		resp, err = h.events(ctx, x, again, &r)
+		_ = again.Close()
+	}
+	return resp, err
+}
+
+// events reads one stream to the response, or to its end, which is errLost.
+func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *resumption) (*jsonrpc.Response, error) {
+	reader := sse.NewReader(body, h.c.cfg.maxMessage)
+	for {
+		ev, err := reader.Next()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			if _, ok := errors.AsType[*sse.SizeError](err); ok {
+				return nil, invalid(x.method(), "an event is larger than %d bytes; see MaxMessageBytes", h.c.cfg.maxMessage)
+			}
+			return nil, fmt.Errorf("%w: %w", errLost, err)
+		}
+		r.note(ev)
+		if isEmpty(ev.Data) || ev.Type != "" && ev.Type != "message" {
+			continue
+		}
+		resp, err := h.message(ctx, x, ev.Data)
+		if err != nil {
+			if x.req != nil {
+				return nil, err
+			}
+			h.c.log.Warn("client: the server sent what is no message", "error", err)
+		}
+		if resp != nil {
+			return resp, nil
+		}
+	}
+}
+
+// get comes back to the stream whose last event was id, or with "" opens the one outside of calls. The body is nil when it may be
+// tried again; the error says that it need not.
+func (h *httpConn) get(ctx context.Context, id string) (io.ReadCloser, error) {
+	v, session := h.state()
+	req, err := h.newRequest(ctx, http.MethodGet, nil, v, session)
+	if err != nil {
+		return nil, err
+	}
+	if id != "" {
+		req.Header.Set("Last-Event-ID", id)
+	}
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode == http.StatusOK && media == sse.ContentType {
+		return resp.Body, nil
+	}
+	data, _ := readBounded(resp.Body, maxErrorBody)
+	_ = resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotFound && session != "":
+		return nil, errNoSession
+	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusConflict:
+		return nil, nil
+	}
+	return nil, &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(data)}
+}
+
+// listen opens the stream outside of calls, in the background, once for each session. A server need not have one.
+func (h *httpConn) listen() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.version.Modern() || h.listening != nil && h.heard == h.session {
+		return
+	}
+	if h.listening != nil {
+		h.listening()
+	}
+	var ctx context.Context
+	ctx, h.listening = context.WithCancel(h.c.base)
+	h.heard = h.session
+	h.c.background(func(context.Context) { h.follow(ctx) })
+}
+
+// follow reads the stream outside of calls, and comes back to it when it ends.
+func (h *httpConn) follow(ctx context.Context) {
+	x := &exchange{}
+	x.version, _ = h.state()
+	var r resumption
+	for ctx.Err() == nil {
+		body, err := h.get(ctx, r.id)
+		if err != nil {
+			if status, ok := errors.AsType[*StatusError](err); ok && status.Code != http.StatusMethodNotAllowed && status.Code != http.StatusNotFound {
+				h.c.log.Warn("client: the server refuses the stream of the session", "error", err)
+			}
+			return
+		}
+		if body != nil {
+			_, err = h.events(ctx, x, body, &r)
+			_ = body.Close()
+			h.c.log.Debug("client: the stream of the session ended", "error", err)
+		}
+		if r.fruitless > maxFruitless || r.wait(ctx) != nil {
+			return
+		}
+	}
+}

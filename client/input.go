@@ -1,0 +1,274 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// maxQuestions bounds the input requests of one result.
+const maxQuestions = 100
+
+// answer gathers the answers to a result that requires input (2026-07-28, basic/patterns/mrtr): all of them, before the request
+// is sent again. What it returns belongs to that one retry.
+func (c *Client) answer(ctx context.Context, r *request, raw []byte, round int) (protocol.Inputs, error) {
+	var result protocol.InputRequiredResult
+	if err := decodeResult(r.method, raw, &result); err != nil {
+		return protocol.Inputs{}, err
+	}
+	in := protocol.Inputs{RequestState: result.RequestState}
+	switch {
+	case len(result.InputRequests) == 0 && result.RequestState == nil:
+		return in, invalid(r.method, "it requires input but says not which")
+	case len(result.InputRequests) > maxQuestions:
+		return in, invalid(r.method, "it asks for %d inputs at once; at most %d are answered", len(result.InputRequests), maxQuestions)
+	case len(result.InputRequests) == 0:
+		// The server only wants to be asked again: a little later each time.
+		return in, sleep(ctx, backoff(round))
+	}
+	in.InputResponses = protocol.InputResponses{}
+	for _, key := range slices.Sorted(maps.Keys(result.InputRequests)) {
+		q := result.InputRequests[key]
+		v, err := c.respond(ctx, q.Method, q.Params)
+		if err != nil {
+			return in, fmt.Errorf("the server asks for %s: %w", q.Method, err)
+		}
+		if in.InputResponses[key], err = jsonx.Marshal(v); err != nil {
+			return in, fmt.Errorf("the answer to %s: %w", q.Method, err)
+		}
+	}
+	return in, nil
+}
+
+// backoff is how long to wait before attempt n+1: from 100 ms to 5 s.
+func backoff(n int) time.Duration {
+	return min(100*time.Millisecond<<min(n, 10), 5*time.Second)
+}
+
+// respond answers one question of the server by the handlers. A *jsonrpc.Error says why there is no answer.
+func (c *Client) respond(ctx context.Context, method string, params []byte) (any, error) {
+	switch method {
+	case protocol.MethodElicitationCreate:
+		return c.elicit(ctx, params)
+	case protocol.MethodSamplingCreateMessage:
+		if c.cfg.handlers.sample == nil {
+			return nil, notDeclared(method)
+		}
+		p := new(protocol.CreateMessageParams)
+		if err := jsonx.Unmarshal(orEmpty(params), p); err != nil {
+			return nil, badQuestion(method, err)
+		}
+		if caps := c.cfg.extra.Sampling; (p.Tools != nil || p.ToolChoice != nil) && (caps == nil || caps.Tools == nil) {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "sampling with tools was not declared")
+		}
+		r, err := c.cfg.handlers.sample(ctx, p)
+		if err == nil && r == nil {
+			err = errors.New("the method Sample returned neither a result nor an error")
+		}
+		return r, err
+	case protocol.MethodRootsList:
+		if c.cfg.handlers.roots == nil {
+			return nil, notDeclared(method)
+		}
+		roots, err := c.cfg.handlers.roots(ctx)
+		return &protocol.ListRootsResult{Roots: roots}, err
+	}
+	return nil, notDeclared(method)
+}
+
+func orEmpty(params []byte) []byte {
+	if params == nil {
+		return []byte("{}")
+	}
+	return params
+}
+
+func notDeclared(method string) error {
+	return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "this client did not declare %.60q", method)
+}
+
+func badQuestion(method string, err error) error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params of %s do not fit: %v", method, err)
+}
+
+// elicit asks the user.
+func (c *Client) elicit(ctx context.Context, params []byte) (any, error) {
+	p := new(protocol.ElicitParams)
+	if err := jsonx.Unmarshal(orEmpty(params), p); err != nil {
+		return nil, badQuestion(protocol.MethodElicitationCreate, err)
+	}
+	ask := c.cfg.handlers.elicit
+	switch p.Mode {
+	case "", protocol.ElicitForm:
+	case protocol.ElicitURL:
+		ask = c.cfg.handlers.elicitURL
+		if err := checkElicitURL(p.URL); ask != nil && err != nil {
+			return nil, err
+		}
+	default:
+		ask = nil
+	}
+	if ask == nil {
+		if p.Mode == "" && c.cfg.handlers.elicitURL == nil {
+			return nil, notDeclared(protocol.MethodElicitationCreate)
+		}
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "this client did not declare elicitation in the mode %.20q", p.Mode)
+	}
+	r, err := ask(ctx, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case r == nil:
+		return nil, errors.New("the method Elicit returned neither a result nor an error")
+	case r.Action != protocol.ElicitAccept:
+		return &protocol.ElicitResult{Action: r.Action}, nil
+	case p.Mode == protocol.ElicitURL:
+		return &protocol.ElicitResult{Action: r.Action}, nil // agreeing is all there is
+	}
+	content, err := withDefaults(p.RequestedSchema, r.Content)
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.ElicitResult{Action: r.Action, Content: content}, nil
+}
+
+// withDefaults returns the content of an accepted form, completed by the defaults of its schema (2025-11-25, client/elicitation).
+func withDefaults(schema, content []byte) ([]byte, error) {
+	content = content[jsonx.SkipSpace(content, 0):]
+	if len(content) == 0 || string(content) == "null" {
+		content = []byte("{}")
+	}
+	if !jsonx.Valid(content) || jsonx.Kind(content) != '{' {
+		return nil, errors.New("the content of the answer is no JSON object")
+	}
+	b := []byte{'{'}
+	for name, value := range jsonx.Members(content) {
+		b = append(append(append(append(b, name...), ':'), value...), ',')
+	}
+	for name, property := range jsonx.Members(jsonx.Member(schema, "properties")) {
+		if def := jsonx.Member(property, "default"); def != nil && jsonx.Member(content, jsonx.String(name)) == nil {
+			b = append(append(append(append(b, name...), ':'), def...), ',')
+		}
+	}
+	if b[len(b)-1] == ',' {
+		b = b[:len(b)-1]
+	}
+	return append(b, '}'), nil
+}
+
+// serve answers a request of the server; nil leaves it unanswered, as modern revisions want it: there servers have no requests.
+// x is the call that it came with, nil where that is not known.
+func (c *Client) serve(ctx context.Context, req *jsonrpc.Request, f *flight) *jsonrpc.Response {
+	a := c.agreed.Load()
+	if a != nil && a.version.Modern() {
+		c.log.Warn("client: the server sent a request, which this revision does not allow", "method", clip(req.Method))
+		return nil
+	}
+	resp := &jsonrpc.Response{ID: req.ID}
+	if req.Method == protocol.MethodPing {
+		return resp
+	}
+	release := c.flights.hold(f)
+	defer release()
+	v, err := c.respond(ctx, req.Method, req.Params)
+	if err == nil {
+		resp.Result, err = jsonx.Marshal(v)
+	}
+	if err != nil {
+		resp.Error = c.refusal(req.Method, err)
+	}
+	return resp
+}
+
+// refusal is what a legacy server is told when there is no answer for it.
+func (c *Client) refusal(method string, err error) *jsonrpc.Error {
+	if errors.Is(err, ErrRejected) {
+		return jsonrpc.Errorf(protocol.CodeUserRejected, "the user rejected the request")
+	}
+	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return rpc
+	}
+	// What went wrong inside of this program is not the server's business.
+	c.log.Warn("client: a question of the server was not answered", "method", clip(method), "error", err)
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the client could not answer")
+}
+
+// clip shortens what a server sent for the log.
+func clip(s string) string {
+	if len(s) > 100 {
+		return s[:100] + "..."
+	}
+	return s
+}
+
+// hear takes a notification of the server. f is the call on whose stream it came, nil where streams are shared.
+func (c *Client) hear(n *jsonrpc.Request, f *flight) {
+	switch n.Method {
+	case protocol.NotificationProgress:
+		c.heardProgress(n)
+	case protocol.NotificationMessage:
+		c.heardLog(n, f)
+	default:
+		c.changes.heard(n)
+	}
+}
+
+func (c *Client) heardProgress(n *jsonrpc.Request) {
+	f := c.flights.byToken(n.Param("progressToken"))
+	if f == nil {
+		return // late, or none of ours
+	}
+	p := new(protocol.ProgressParams)
+	if err := jsonx.Unmarshal(n.Params, p); err != nil {
+		return
+	}
+	f.deadline.extend()
+	if f.progress != nil {
+		f.progress(p)
+	}
+	if h := c.cfg.handlers.progress; h != nil {
+		h(c.base, p)
+	}
+}
+
+func (c *Client) heardLog(n *jsonrpc.Request, f *flight) {
+	p := new(protocol.LoggingMessageParams)
+	if err := jsonx.Unmarshal(orEmpty(n.Params), p); err != nil {
+		return
+	}
+	if f != nil {
+		if f.log != nil {
+			f.log(p)
+		}
+	} else {
+		for _, f := range c.flights.listening() {
+			f.log(p)
+		}
+	}
+	if h := c.cfg.handlers.log; h != nil {
+		h(c.base, p)
+	}
+}
+
+// checkElicitURL refuses what a user must not be sent to: only the web, and only by TLS unless it is this machine.
+func checkElicitURL(raw string) error {
+	u, err := url.Parse(raw)
+	if err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())) {
+		return nil
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the URL is none that a user is sent to; want https")
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

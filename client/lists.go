@@ -1,0 +1,172 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// maxItems bounds the items of one list, whatever its pages hold.
+const maxItems = 100_000
+
+// Tools yields the tools of the server, page by page. It ends after an error. Over HTTP, tools whose headers are declared wrongly are left out.
+func (c *Client) Tools(ctx context.Context, opts ...CallOption) iter.Seq2[*protocol.Tool, error] {
+	return pages(ctx, c, protocol.MethodToolsList, opts, func(r *protocol.ListToolsResult) ([]protocol.Tool, *string) {
+		return r.Tools, r.NextCursor
+	}, c.tools.learn)
+}
+
+// Prompts yields the prompts of the server, page by page. It ends after an error.
+func (c *Client) Prompts(ctx context.Context, opts ...CallOption) iter.Seq2[*protocol.Prompt, error] {
+	return pages(ctx, c, protocol.MethodPromptsList, opts, func(r *protocol.ListPromptsResult) ([]protocol.Prompt, *string) {
+		return r.Prompts, r.NextCursor
+	}, nil)
+}
+
+// Resources yields the resources of the server, page by page. It ends after an error.
+func (c *Client) Resources(ctx context.Context, opts ...CallOption) iter.Seq2[*protocol.Resource, error] {
+	return pages(ctx, c, protocol.MethodResourcesList, opts, func(r *protocol.ListResourcesResult) ([]protocol.Resource, *string) {
+		return r.Resources, r.NextCursor
+	}, nil)
+}
+
+// Templates yields the resource templates of the server, page by page. It ends after an error.
+func (c *Client) Templates(ctx context.Context, opts ...CallOption) iter.Seq2[*protocol.ResourceTemplate, error] {
+	return pages(ctx, c, protocol.MethodResourcesTemplatesList, opts, func(r *protocol.ListResourceTemplatesResult) ([]protocol.ResourceTemplate, *string) {
+		return r.ResourceTemplates, r.NextCursor
+	}, nil)
+}
+
+// pages yields the items of all pages of a list. Learn, unless nil, sees each page and returns what is left of it; first and last
+// say whether it begins and ends the list.
+func pages[Page, Item any](ctx context.Context, c *Client, method string, opts []CallOption,
+	open func(*Page) ([]Item, *string), learn func(c *Client, items []Item, first, last bool) []Item,
+) iter.Seq2[*Item, error] {
+	return func(yield func(*Item, error) bool) {
+		seen := map[string]struct{}{}
+		var cursor *string
+		count := 0
+		for page := 0; ; page++ {
+			if page == c.cfg.maxPages {
+				yield(nil, fmt.Errorf("client: %s: the list has more than %d pages; see MaxPages", method, page))
+				return
+			}
+			p := new(Page)
+			if err := c.page(ctx, method, cursor, p, opts); err != nil {
+				yield(nil, err)
+				return
+			}
+			items, next := open(p)
+			if count += len(items); count > maxItems {
+				yield(nil, fmt.Errorf("client: %s: the list has more than %d items", method, maxItems))
+				return
+			}
+			if learn != nil {
+				items = learn(c, items, page == 0, next == nil)
+			}
+			for i := range items {
+				if !yield(&items[i], nil) {
+					return
+				}
+			}
+			if next == nil {
+				return
+			}
+			if _, ok := seen[*next]; ok {
+				yield(nil, invalid(method, "it leads back to a page that came before"))
+				return
+			}
+			seen[*next] = struct{}{}
+			cursor = next
+		}
+	}
+}
+
+// page gets one page of a list.
+func (c *Client) page(ctx context.Context, method string, cursor *string, into any, opts []CallOption) error {
+	key := method + "\x00"
+	if cursor != nil {
+		key += "@" + *cursor
+	}
+	raw, err := c.do(ctx, request{method: method, params: &protocol.ListParams{Cursor: cursor}, reads: true, key: key}, opts)
+	if err != nil {
+		return err
+	}
+	return decodeResult(method, raw, into)
+}
+
+// GetPrompt returns the messages of a prompt.
+func (c *Client) GetPrompt(ctx context.Context, name string, args map[string]string, opts ...CallOption) (*protocol.GetPromptResult, error) {
+	raw, err := c.do(ctx, request{
+		method: protocol.MethodPromptsGet, name: name, params: &protocol.GetPromptParams{Name: name, Arguments: args}, asks: true, reads: true,
+	}, opts)
+	if err != nil {
+		return nil, err
+	}
+	r := new(protocol.GetPromptResult)
+	return r, decodeResult(protocol.MethodPromptsGet, raw, r)
+}
+
+// ReadResource returns the contents of a resource. That there is none is an error of which [protocol.IsResourceNotFound] is true.
+func (c *Client) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*protocol.ReadResourceResult, error) {
+	raw, err := c.do(ctx, request{
+		method: protocol.MethodResourcesRead, name: uri, params: &protocol.ReadResourceParams{URI: uri}, asks: true, reads: true,
+		key: protocol.MethodResourcesRead + "\x00" + uri,
+	}, opts)
+	if err != nil {
+		return nil, err
+	}
+	r := new(protocol.ReadResourceResult)
+	return r, decodeResult(protocol.MethodResourcesRead, raw, r)
+}
+
+// Complete asks how the argument of a prompt or of a resource template may go on. Known are the other arguments as far as they are known.
+func (c *Client) Complete(ctx context.Context, ref protocol.CompletionRef, argument, value string, known map[string]string, opts ...CallOption) (*protocol.Completion, error) {
+	p := &protocol.CompleteParams{Ref: ref, Argument: protocol.CompletionArgument{Name: argument, Value: value}}
+	if known != nil && c.Version() >= protocol.V20250618 {
+		p.Context = &protocol.CompletionContext{Arguments: known}
+	}
+	raw, err := c.do(ctx, request{method: protocol.MethodCompletionComplete, params: p, reads: true}, opts)
+	if err != nil {
+		return nil, err
+	}
+	r := new(protocol.CompleteResult)
+	if err := decodeResult(protocol.MethodCompletionComplete, raw, r); err != nil {
+		return nil, err
+	}
+	return &r.Completion, nil
+}
+
+// Ping asks whether the server is there. Modern revisions have no ping: there it asks by server/discover.
+func (c *Client) Ping(ctx context.Context, opts ...CallOption) error {
+	method := protocol.MethodPing
+	if c.modern() {
+		method = protocol.MethodDiscover
+	}
+	_, err := c.do(ctx, request{method: method, reads: true}, opts)
+	return err
+}
+
+// SetLogLevel asks for log messages of this level and above from now on: legacy servers at once, modern ones with every request that
+// follows. They go to the Log method of [Handlers]. Logging is deprecated since 2026-07-28.
+func (c *Client) SetLogLevel(ctx context.Context, level protocol.LoggingLevel, opts ...CallOption) error {
+	if !level.Valid() {
+		return fmt.Errorf("client: SetLogLevel(%q): no such level", level)
+	}
+	c.logLevel.Store(&level)
+	if c.modern() {
+		return nil
+	}
+	_, err := c.do(ctx, request{method: protocol.MethodLoggingSetLevel, params: &protocol.SetLevelParams{Level: level}, reads: true}, opts)
+	return err
+}
+
+// level is the log level that was asked for last; "" for none.
+func (c *Client) level() protocol.LoggingLevel {
+	if l := c.logLevel.Load(); l != nil {
+		return *l
+	}
+	return c.cfg.logLevel
+}

@@ -1,0 +1,114 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// childVariable makes the test binary a server on stdio instead of running tests; its value says which.
+const childVariable = "MCPKIT_CLIENT_TEST_SERVER"
+
+func TestMain(m *testing.M) {
+	if kind := os.Getenv(childVariable); kind != "" {
+		os.Exit(beChild(kind))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// beChild serves on standard input and output.
+func beChild(kind string) int {
+	if serve, ok := children[kind]; ok {
+		return serve()
+	}
+	srv, err := newShop(slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = srv.Serve(context.Background())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// children are servers that are not as they should be.
+var children = map[string]func() int{}
+
+// child is the command of a server of the kind; "" is the shop.
+func child(kind string) *client.CommandTarget {
+	if kind == "" {
+		kind = "shop"
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	t := client.Command(exe)
+	t.Env = []string{childVariable + "=" + kind}
+	return t
+}
+
+// bindings are the ways to a server. Each makes a server of its own.
+var bindings = []struct {
+	name   string
+	target func(t *testing.T) any
+}{
+	{"memory", func(t *testing.T) any { return shop(t) }},
+	{"stdio", func(*testing.T) any { return child("") }},
+	{"http", func(t *testing.T) any { return serveHTTP(t, shop(t)) }},
+}
+
+func shop(t *testing.T) *mcpkit.Server {
+	t.Helper()
+	srv, err := newShop(slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, srv.Close()) })
+	return srv
+}
+
+// serveHTTP serves over HTTP and returns the URL.
+func serveHTTP(t *testing.T, srv *mcpkit.Server) string {
+	t.Helper()
+	h := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
+	s := httptest.NewServer(h)
+	t.Cleanup(func() {
+		require.NoError(t, h.Shutdown(context.Background()))
+		s.Close()
+	})
+	return s.URL
+}
+
+// dial dials, and closes when the test is over.
+func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(nil)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// everywhere runs a test on every binding in every revision.
+func everywhere(t *testing.T, run func(t *testing.T, dial func(t *testing.T, opts ...client.DialOption) *client.Client, v protocol.Version)) {
+	for _, b := range bindings {
+		for _, v := range protocol.Supported {
+			t.Run(b.name+"/"+string(v), func(t *testing.T) {
+				t.Parallel()
+				run(t, func(t *testing.T, opts ...client.DialOption) *client.Client {
+					return dial(t, b.target(t), append([]client.DialOption{client.Version(v)}, opts...)...)
+				}, v)
+			})
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package client
+
+import (
+	"context"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/inmem"
+)
+
+// A memoryConn calls a handler of this process.
+type memoryConn struct{ conn *inmem.Conn }
+
+func newMemoryConn(c *Client, h transport.Handler) *memoryConn {
+	m := &memoryConn{inmem.Connect(c.base, h)}
+	m.conn.OnNotification(func(n *jsonrpc.Request) { c.hear(n, nil) })
+	m.conn.OnRequest(func(ctx context.Context, req *jsonrpc.Request) *jsonrpc.Response {
+		if resp := c.serve(ctx, req, nil); resp != nil {
+			return resp
+		}
+		return &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "servers of this revision have no requests")}
+	})
+	return m
+}
+
+// roundTrip calls the handler, on the goroutine of the caller.
+func (m *memoryConn) roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error) {
+	return m.conn.Do(ctx, x.req)
+}
+
+func (m *memoryConn) notify(ctx context.Context, n *jsonrpc.Request) error {
+	return m.conn.Notify(ctx, n.Method, n.Params)
+}
+
+func (m *memoryConn) renew(context.Context, error) error { return nil }
+func (m *memoryConn) settled(protocol.Version)           {}
+func (m *memoryConn) listen()                            {}
+func (m *memoryConn) mirrors() bool                      { return false }
+func (m *memoryConn) close() error                       { return m.conn.Close() }

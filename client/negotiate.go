@@ -1,0 +1,311 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// negotiate settles the revision (2026-07-28, basic/lifecycle, "Backward Compatibility"): a modern server knows server/discover; what answers
+// that in any way that no modern server would is initialized as a legacy one.
+func (c *Client) negotiate(ctx context.Context) error {
+	pinned := c.cfg.version
+	if pinned != "" && !pinned.Modern() {
+		return c.initialize(ctx, pinned, nil)
+	}
+	p := c.probe(ctx, protocol.Latest)
+	if p.outcome == tryOther {
+		p = c.probe(ctx, p.version)
+		if p.outcome == tryOther {
+			return fmt.Errorf("the server refuses revision %s, which it names as one that it supports", p.version)
+		}
+	}
+	switch p.outcome {
+	case isModern:
+		return nil
+	case isLegacy:
+		if pinned != "" {
+			return fmt.Errorf("the server does not speak revision %s: %w", pinned, p.err)
+		}
+		if err := c.conn.renew(ctx, p.err); err != nil {
+			return err
+		}
+		return c.initialize(ctx, p.version, p.err)
+	}
+	return p.err
+}
+
+// outcomes of a probe
+type outcome int
+
+const (
+	failed   outcome = iota // there is no server to talk with, or one that refuses us
+	isModern                // settled
+	isLegacy                // to be initialized
+	tryOther                // modern, but of another revision
+)
+
+type probed struct {
+	outcome outcome
+	version protocol.Version // what to go on with
+	err     error            // why it failed or is taken for legacy
+}
+
+// probe asks by server/discover in revision v.
+func (c *Client) probe(ctx context.Context, v protocol.Version) probed {
+	meta := c.metaOf(v)
+	req, err := jsonrpc.NewRequest(c.nextID(), protocol.MethodDiscover, rawObject(`{"_meta":{`+string(meta)+`}}`))
+	if err != nil {
+		return probed{outcome: failed, err: err}
+	}
+	limited, d := withDeadline(ctx, c.cfg.probeTimeout, func() error { return errProbe })
+	resp, err := c.conn.roundTrip(limited, &exchange{req: req, version: v})
+	d.stop()
+	if err != nil {
+		return judgeFailure(ctx, err)
+	}
+	if resp.Error != nil {
+		return judgeError(v, resp.Error)
+	}
+	return c.judgeResult(v, resp.Result, meta)
+}
+
+var errProbe = errors.New("no answer to server/discover")
+
+// judgeFailure tells from a probe without a response what the server is.
+func judgeFailure(ctx context.Context, err error) probed {
+	if ctx.Err() != nil {
+		return probed{outcome: failed, err: context.Cause(ctx)}
+	}
+	legacy := probed{outcome: isLegacy, version: protocol.LatestLegacy, err: err}
+	if status, ok := errors.AsType[*StatusError](err); ok {
+		switch status.Code {
+		case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadGateway,
+			http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return probed{outcome: failed, err: err}
+		}
+		return legacy
+	}
+	if _, ok := errors.AsType[*InvalidResponseError](err); ok {
+		return legacy
+	}
+	for _, quiet := range []error{errProbe, errLost, errNoSession, transport.ErrClosed, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, quiet) {
+			return legacy
+		}
+	}
+	return probed{outcome: failed, err: err}
+}
+
+// judgeError tells from an error response what the server is. No single code means legacy: every one that is not a modern server's does.
+func judgeError(asked protocol.Version, e *jsonrpc.Error) probed {
+	switch e.Code {
+	case protocol.CodeHeaderMismatch, protocol.CodeMissingClientCapability:
+		return probed{outcome: failed, err: e}
+	case protocol.CodeUnsupportedProtocolVersion:
+		var data protocol.UnsupportedProtocolVersionData
+		if err := jsonx.Unmarshal(e.Data, &data); err != nil {
+			return probed{outcome: failed, err: e}
+		}
+		return judgeVersions(data.Supported, e)
+	}
+	return probed{outcome: isLegacy, version: protocol.LatestLegacy, err: e}
+}
+
+// judgeVersions picks the newest revision that both speak.
+func judgeVersions(theirs []protocol.Version, why error) probed {
+	for _, v := range protocol.Supported {
+		switch {
+		case !slices.Contains(theirs, v):
+		case v.Modern():
+			return probed{outcome: tryOther, version: v, err: why}
+		default:
+			return probed{outcome: isLegacy, version: v, err: why}
+		}
+	}
+	return probed{outcome: failed, err: fmt.Errorf("no common revision: the server speaks %q and this client %q", theirs, protocol.Supported)}
+}
+
+// judgeResult tells from the result of a probe what the server is, and settles it if it is modern.
+func (c *Client) judgeResult(asked protocol.Version, raw, meta []byte) probed {
+	var r protocol.DiscoverResult
+	if err := jsonx.Unmarshal(raw, &r); err != nil || r.SupportedVersions == nil {
+		return probed{outcome: isLegacy, version: protocol.LatestLegacy, err: errors.New("its answer to server/discover is none")}
+	}
+	p := judgeVersions(r.SupportedVersions, errors.New("it names legacy revisions alone"))
+	if p.outcome != tryOther || p.version != asked {
+		return p
+	}
+	a := &agreement{version: asked, capabilities: r.Capabilities, instructions: r.Instructions, meta: meta}
+	_, _ = r.Meta.Decode(protocol.MetaServerInfo, &a.info) // which nothing depends on
+	c.agreed.Store(a)
+	c.conn.settled(asked)
+	return probed{outcome: isModern, version: asked}
+}
+
+// metaOf returns the members that every request of revision v has in its _meta.
+func (c *Client) metaOf(v protocol.Version) []byte {
+	m := protocol.Meta{}
+	_ = m.Set(protocol.MetaProtocolVersion, v)
+	_ = m.Set(protocol.MetaClientInfo, c.cfg.info)
+	if err := m.Set(protocol.MetaClientCapabilities, c.capabilities(v)); err != nil {
+		c.log.Error("client: the capabilities do not encode", "error", err)
+		m[protocol.MetaClientCapabilities] = rawObject("{}")
+	}
+	b, _ := m.AppendJSON(nil)
+	return b[1 : len(b)-1]
+}
+
+// capabilities are what the client declares in revision v.
+func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
+	caps, h := c.cfg.extra, c.cfg.handlers
+	if h.roots != nil && caps.Roots == nil {
+		caps.Roots = &protocol.RootsCapability{}
+	}
+	if h.sample != nil && caps.Sampling == nil {
+		caps.Sampling = &protocol.SamplingCapability{}
+	}
+	if caps.Elicitation == nil && v >= protocol.V20250618 && (h.elicit != nil || h.elicitURL != nil) {
+		e := &protocol.ElicitationCapability{}
+		if h.elicit != nil && v >= protocol.V20251125 {
+			e.Form = protocol.Object{}
+		}
+		if h.elicitURL != nil {
+			e.URL = protocol.Object{}
+		}
+		caps.Elicitation = e
+		if v == protocol.V20250618 {
+			// Forms are all there is.
+			caps.Elicitation = nil
+			if h.elicit != nil {
+				caps.Elicitation = &protocol.ElicitationCapability{}
+			}
+		}
+	}
+	return caps
+}
+
+// initialize begins a legacy session in revision v. Probe is why the server is not taken for modern, nil when it was not asked.
+func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error) error {
+	r, err := c.handshake(ctx, v)
+	if err != nil {
+		if status, ok := errors.AsType[*StatusError](err); ok {
+			switch status.Code {
+			case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+				err = fmt.Errorf("%w (%w)", ErrHTTPSSE, err)
+			}
+		}
+		if probe != nil {
+			return fmt.Errorf("initialize: %w (and before, to server/discover: %w)", err, probe)
+		}
+		return fmt.Errorf("initialize: %w", err)
+	}
+	switch {
+	case !r.ProtocolVersion.Legacy():
+		return fmt.Errorf("initialize: the server wants revision %q; this client speaks %q", r.ProtocolVersion, protocol.SupportedLegacy)
+	case c.cfg.version != "" && r.ProtocolVersion != c.cfg.version:
+		return fmt.Errorf("initialize: the server wants revision %s, not %s", r.ProtocolVersion, c.cfg.version)
+	}
+	c.agreed.Store(&agreement{version: r.ProtocolVersion, info: r.ServerInfo, capabilities: r.Capabilities, instructions: r.Instructions})
+	c.conn.settled(r.ProtocolVersion)
+	n, err := jsonrpc.NewNotification(protocol.NotificationInitialized, nil)
+	if err == nil {
+		err = c.conn.notify(ctx, n)
+	}
+	if err != nil {
+		return fmt.Errorf("notifications/initialized: %w", err)
+	}
+	return c.restore(ctx)
+}
+
+// handshake asks for revision v, and once more for another if the server refuses it and names one.
+func (c *Client) handshake(ctx context.Context, v protocol.Version) (*protocol.InitializeResult, error) {
+	for again := false; ; again = true {
+		raw, err := c.askInitialize(ctx, v)
+		if err == nil {
+			r := new(protocol.InitializeResult)
+			if err := jsonx.Unmarshal(raw, r); err != nil {
+				return nil, invalid(protocol.MethodInitialize, "%v", err)
+			}
+			return r, nil
+		}
+		rpc, ok := errors.AsType[*jsonrpc.Error](err)
+		if !ok || again || c.cfg.version != "" {
+			return nil, err
+		}
+		var data protocol.UnsupportedProtocolVersionData
+		if jsonx.Unmarshal(rpc.Data, &data) != nil {
+			return nil, err
+		}
+		p := judgeVersions(data.Supported, err)
+		if p.outcome != isLegacy || p.version == v {
+			return nil, err
+		}
+		v = p.version
+	}
+}
+
+func (c *Client) askInitialize(ctx context.Context, v protocol.Version) ([]byte, error) {
+	req, err := jsonrpc.NewRequest(c.nextID(), protocol.MethodInitialize, &protocol.InitializeParams{
+		ProtocolVersion: v, Capabilities: c.capabilities(v), ClientInfo: c.cfg.info,
+	})
+	if err != nil {
+		return nil, err
+	}
+	timeout := c.cfg.timeout
+	if timeout <= 0 {
+		timeout = time.Hour
+	}
+	limited, d := withDeadline(ctx, timeout, func() error { return &timeoutError{protocol.MethodInitialize, "", timeout} })
+	defer d.stop()
+	resp, err := c.conn.roundTrip(limited, &exchange{req: req})
+	switch {
+	case err != nil && limited.Err() != nil:
+		return nil, context.Cause(limited)
+	case err != nil:
+		return nil, err
+	case resp.Error != nil:
+		return nil, resp.Error
+	}
+	return resp.Result, nil
+}
+
+// restore tells a new session what the client had told the one before.
+func (c *Client) restore(ctx context.Context) error {
+	if level := c.level(); level != "" && c.Capabilities().Logging != nil {
+		if err := c.SetLogLevel(ctx, level); err != nil {
+			c.log.Warn("client: the log level was not set", "error", err)
+		}
+	}
+	for _, uri := range c.changes.subscribed() {
+		if err := c.askSubscribe(ctx, protocol.MethodResourcesSubscribe, uri); err != nil {
+			c.log.Warn("client: a subscription was not renewed", "uri", uri, "error", err)
+		}
+	}
+	return nil
+}
+
+// renewSession begins a new session, unless somebody has since old was found gone.
+func (c *Client) renewSession(ctx context.Context, old *agreement) error {
+	c.renewing.Lock()
+	defer c.renewing.Unlock()
+	if c.agreed.Load() != old {
+		return nil
+	}
+	c.cache.drop("")
+	if err := c.initialize(ctx, old.version, nil); err != nil {
+		return err
+	}
+	if c.cfg.handlers.unasked() {
+		c.conn.listen()
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package client
+
+import "os/exec"
+
+func isolate(*exec.Cmd) {}
+
+// terminate does nothing: there is no way to ask.
+func terminate(*exec.Cmd) {}
+
+// kill ends the process. Its children are on their own.
+func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

@@ -1,0 +1,225 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// writeTimeout is how long one write to a server may take that does not read.
+const writeTimeout = 10 * time.Second
+
+// A stdioConn talks with a child process by lines.
+type stdioConn struct {
+	c      *Client
+	target *CommandTarget
+
+	mu     sync.Mutex
+	child  *child // guarded by mu; a failed probe changes it
+	closed bool   // guarded by mu
+}
+
+// A child is a running program and the connection with it.
+type child struct {
+	process *process
+	link    *duplex.Link
+	served  chan struct{} // closed when the connection is over
+}
+
+func newStdioConn(c *Client, t *CommandTarget) (*stdioConn, error) {
+	s := &stdioConn{c: c, target: t}
+	var err error
+	s.child, err = s.start()
+	return s, err
+}
+
+func (s *stdioConn) start() (*child, error) {
+	p, err := startProcess(s.target, s.c.cfg.stderr)
+	if err != nil {
+		return nil, err
+	}
+	w := &pipeWire{out: p.stdin, in: p.stdout, max: s.c.cfg.maxMessage, read: bufio.NewReaderSize(p.stdout, 64<<10)}
+	ch := &child{process: p, served: make(chan struct{})}
+	ch.link = duplex.New(w, stdioHandler{s.c}, &duplex.Options{Client: true, Logger: s.c.log, MaxInFlight: 64, DrainTimeout: time.Second})
+	ready := make(chan struct{})
+	// Ends when the process ends its output or the pipes are closed.
+	go func() {
+		defer close(ch.served)
+		close(ready)
+		if err := ch.link.Serve(context.WithoutCancel(s.c.base)); err != nil {
+			s.c.log.Warn("client: the connection with the server broke", "error", err)
+		}
+	}()
+	<-ready
+	return ch, nil
+}
+
+// stdioHandler takes what the server sends of itself.
+type stdioHandler struct{ c *Client }
+
+func (h stdioHandler) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+	if req.IsNotification() {
+		h.c.hear(req, nil)
+		return nil
+	}
+	return h.c.serve(ctx, req, nil)
+}
+
+func (s *stdioConn) current() *child {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.child
+}
+
+func (s *stdioConn) roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error) {
+	ch := s.current()
+	resp, err := ch.link.Do(ctx, x.req)
+	if errors.Is(err, transport.ErrClosed) && ctx.Err() == nil {
+		return nil, ch.gone()
+	}
+	return resp, err
+}
+
+func (s *stdioConn) notify(ctx context.Context, n *jsonrpc.Request) error {
+	ch := s.current()
+	err := ch.link.Notify(ctx, n)
+	if errors.Is(err, transport.ErrClosed) {
+		return ch.gone()
+	}
+	return err
+}
+
+// gone says how the process ended, as far as it has.
+func (ch *child) gone() error {
+	t := time.NewTimer(100 * time.Millisecond) // the pipe closes a little before the process is known to have ended
+	defer t.Stop()
+	select {
+	case <-ch.process.ended:
+		return fmt.Errorf("%w: %s", transport.ErrClosed, ch.process.epitaph())
+	case <-t.C:
+		return fmt.Errorf("%w: the server closed its output", transport.ErrClosed)
+	}
+}
+
+// renew starts the program again if the probe ended it, or if it may still be busy with it: some servers exit at what they do not know, and
+// some wait for ever.
+func (s *stdioConn) renew(_ context.Context, probe error) error {
+	old := s.current()
+	if !errors.Is(probe, errProbe) && !errors.Is(probe, transport.ErrClosed) {
+		return nil
+	}
+	old.stop(0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return transport.ErrClosed
+	}
+	ch, err := s.start()
+	if err != nil {
+		return err
+	}
+	s.child = ch
+	return nil
+}
+
+func (s *stdioConn) settled(v protocol.Version) { s.current().link.Session().SetVersion(string(v)) }
+func (s *stdioConn) listen()                    {}
+func (s *stdioConn) mirrors() bool              { return false }
+
+// close ends the process: by the end of its input first, by force last.
+func (s *stdioConn) close() error {
+	s.mu.Lock()
+	s.closed = true
+	ch := s.child
+	s.mu.Unlock()
+	return ch.stop(s.c.cfg.shutdownTimeout)
+}
+
+// stop ends the process and the connection, and waits for both.
+func (ch *child) stop(patience time.Duration) error {
+	err := ch.process.stop(patience)
+	ch.link.Close()
+	<-ch.served
+	return err
+}
+
+// pipeWire frames messages by lines on the pipes of a child.
+type pipeWire struct {
+	in   *os.File
+	out  *os.File
+	read *bufio.Reader
+	max  int
+}
+
+// Read returns the next line that is not blank.
+func (w *pipeWire) Read() ([]byte, error) {
+	for {
+		line, err := w.line()
+		if err != nil {
+			return nil, err
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+// line reads up to the next line feed. One that is too long is skipped.
+func (w *pipeWire) line() ([]byte, error) {
+	var line []byte
+	tooLong := false
+	for {
+		part, err := w.read.ReadSlice('\n')
+		if len(line)+len(part) > w.max+2 {
+			tooLong, line = true, nil
+		}
+		if !tooLong {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && len(line) > 0:
+		case err != nil:
+			return nil, err
+		}
+		if tooLong {
+			return nil, &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; see MaxMessageBytes", w.max)}
+		}
+		return line, nil
+	}
+}
+
+func (w *pipeWire) Buffered() bool {
+	b, _ := w.read.Peek(w.read.Buffered())
+	return bytes.IndexByte(b, '\n') >= 0
+}
+
+func (w *pipeWire) Write(lines []byte) (int, error) {
+	_ = w.out.SetWriteDeadline(time.Now().Add(writeTimeout)) // where pipes have none, a write may wait
+	return w.out.Write(lines)
+}
+
+func (w *pipeWire) CloseRead() error { return w.in.Close() }
+
+func (w *pipeWire) Close() error {
+	return errors.Join(ignoreClosed(w.in.Close()), ignoreClosed(w.out.Close()))
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}

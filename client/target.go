@@ -1,0 +1,150 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"runtime"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// A Target is a server that can be dialed.
+type Target interface {
+	dial(ctx context.Context, c *Client) (conn, error)
+}
+
+// URL is a server at an http or https URL.
+func URL(url string) Target { return urlTarget(url) }
+
+type urlTarget string
+
+func (u urlTarget) dial(_ context.Context, c *Client) (conn, error) {
+	parsed, err := url.Parse(string(u))
+	if err != nil {
+		return nil, fmt.Errorf("the URL of the server: %w", err)
+	}
+	switch parsed.Scheme {
+	case "http", "https":
+	case "ws", "wss":
+		return nil, fmt.Errorf("%q: WebSocket is not supported yet; use http or https", u)
+	default:
+		return nil, fmt.Errorf("%q: the scheme is none of http and https", u)
+	}
+	if parsed.Host == "" {
+		return nil, fmt.Errorf("%q has no host", u)
+	}
+	if parsed.User != nil {
+		return nil, fmt.Errorf("the URL of the server holds a user or a password; send credentials by Header or HTTPClient")
+	}
+	parsed.Fragment, parsed.RawFragment = "", ""
+	return newHTTPConn(c, parsed), nil
+}
+
+// InMemory is a server in this process, for example a *mcpkit.Server.
+func InMemory(h transport.Handler) Target { return memoryTarget{h} }
+
+type memoryTarget struct{ handler transport.Handler }
+
+func (m memoryTarget) dial(_ context.Context, c *Client) (conn, error) {
+	return newMemoryConn(c, m.handler), nil
+}
+
+// A CommandTarget is a program that serves on its standard input and output. Its fields may be set before it is dialed.
+type CommandTarget struct {
+	// Args are the program and its arguments; the program is looked for in PATH.
+	Args []string
+
+	// Dir is the directory to run in; "" is that of this process.
+	Dir string
+
+	// Env are variables ("KEY=value") that the program gets besides those that programs need to run at all: PATH, HOME, LANG and the
+	// like. Secrets in the environment of this process are not handed on, unless InheritEnv.
+	Env []string
+
+	// InheritEnv hands on the whole environment of this process.
+	InheritEnv bool
+}
+
+// Command is a program that serves on its standard input and output. Dial starts it, in a process group of its own. It is ended by
+// closing its input; if that and then SIGTERM do not end it within [ShutdownTimeout] each, it and its children are killed.
+//
+// Never take the command from a peer: whoever chooses it can do whatever the user can.
+func Command(program string, args ...string) *CommandTarget {
+	return &CommandTarget{Args: append([]string{program}, args...)}
+}
+
+func (t *CommandTarget) dial(_ context.Context, c *Client) (conn, error) {
+	if len(t.Args) == 0 || t.Args[0] == "" {
+		return nil, fmt.Errorf("the command is empty")
+	}
+	return newStdioConn(c, t)
+}
+
+// asTarget makes the target of what Dial takes.
+func asTarget(target any) (Target, error) {
+	switch t := target.(type) {
+	case Target:
+		return t, nil
+	case transport.Handler:
+		return InMemory(t), nil
+	case string:
+		if scheme, _, ok := strings.Cut(t, "://"); ok && !strings.ContainsAny(scheme, " \t'\"/\\") {
+			return URL(t), nil
+		}
+		args, err := splitCommand(t, runtime.GOOS != "windows")
+		if err != nil {
+			return nil, err
+		}
+		return &CommandTarget{Args: args}, nil
+	}
+	return nil, fmt.Errorf("client: cannot dial a %T; want a URL or a command line as a string, a client.Target or a transport.Handler", target)
+}
+
+// splitCommand splits a command line at blanks. Quotes, and a backslash where escapes says so, work as in a shell; nothing else does.
+func splitCommand(line string, escapes bool) ([]string, error) {
+	var args []string
+	var word strings.Builder
+	inWord, quote := false, rune(0)
+	escaped := false
+	for _, r := range line {
+		switch {
+		case escaped:
+			if quote == '"' && r != '"' && r != '\\' {
+				word.WriteByte('\\')
+			}
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\' && escapes && quote != '\'':
+			escaped, inWord = true, true
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			} else {
+				word.WriteRune(r)
+			}
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case r == ' ' || r == '\t' || r == '\n':
+			if inWord {
+				args = append(args, word.String())
+				word.Reset()
+				inWord = false
+			}
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, fmt.Errorf("client: the command line %q ends inside of a quotation", line)
+	}
+	if inWord {
+		args = append(args, word.String())
+	}
+	if len(args) == 0 {
+		return nil, fmt.Errorf("client: the command line is empty")
+	}
+	return args, nil
+}

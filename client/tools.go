@@ -1,0 +1,377 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// Tool returns the description of one tool.
+func (c *Client) Tool(ctx context.Context, name string, opts ...CallOption) (*protocol.Tool, error) {
+	for t, err := range c.Tools(ctx, opts...) {
+		if err != nil {
+			return nil, err
+		}
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return nil, fmt.Errorf("client: the server has no tool %q", name)
+}
+
+// CallTool calls a tool. Args is what encodes as a JSON object, or nil for none. When the tool itself failed, the error is
+// a [*ToolError], and the result is returned too.
+func (c *Client) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*protocol.CallToolResult, error) {
+	p := &protocol.CallToolParams{Name: name}
+	if args != nil {
+		raw, err := encodeArguments(args)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", title(protocol.MethodToolsCall, name), err)
+		}
+		p.Arguments = raw
+	}
+	raw, err := c.do(ctx, request{
+		method: protocol.MethodToolsCall, name: name, params: p, asks: true, arguments: p.Arguments,
+	}, opts)
+	if err != nil {
+		return nil, err
+	}
+	r := new(protocol.CallToolResult)
+	if err := decodeResult(protocol.MethodToolsCall, raw, r); err != nil {
+		return nil, err
+	}
+	if r.IsError {
+		return r, &ToolError{Tool: name, Result: r}
+	}
+	return r, nil
+}
+
+// encodeArguments returns args as an object; nil when they are null.
+func encodeArguments(args any) (json.RawMessage, error) {
+	raw, err := jsonx.Marshal(args)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the arguments: %w", err)
+	case string(raw) == "null":
+		return nil, nil
+	case jsonx.Kind(raw) != '{':
+		return nil, fmt.Errorf("the arguments must be a JSON object; %T encodes as something else", args)
+	}
+	return raw, nil
+}
+
+// Call calls a tool and decodes what it returns: its structured content, or where there is none its text. In encodes as a JSON object.
+//
+// Out may be a string, which is the text; any other type decodes from JSON. An output that the server had to wrap, as {"result": ...},
+// is unwrapped. [*protocol.CallToolResult] is the whole result. When the tool itself failed the error is a [*ToolError].
+func Call[Out any](ctx context.Context, c *Client, name string, in any, opts ...CallOption) (Out, error) {
+	var out Out
+	r, err := c.CallTool(ctx, name, in, opts...)
+	if err != nil {
+		return out, err
+	}
+	if err := c.output(name, r, reflect.ValueOf(&out).Elem()); err != nil {
+		return out, err
+	}
+	return out, nil
+}
+
+// output decodes the output of a tool into out.
+func (c *Client) output(name string, r *protocol.CallToolResult, out reflect.Value) error {
+	if out.Type() == reflect.TypeFor[*protocol.CallToolResult]() {
+		out.Set(reflect.ValueOf(r))
+		return nil
+	}
+	value := r.StructuredContent
+	if value != nil {
+		value = c.unwrap(name, value, out.Type())
+	} else {
+		text := resultText(r)
+		if out.Kind() == reflect.String {
+			out.SetString(text)
+			return nil
+		}
+		if value = []byte(strings.TrimSpace(text)); !jsonx.Valid(value) {
+			return fmt.Errorf("%s: the tool returned neither structured content nor JSON to decode into %s, but %.100q", title(protocol.MethodToolsCall, name), out.Type(), text)
+		}
+	}
+	if out.Kind() == reflect.String && jsonx.Kind(value) != '"' {
+		out.SetString(resultText(r))
+		return nil
+	}
+	if err := jsonx.Unmarshal(value, out.Addr().Interface()); err != nil {
+		return fmt.Errorf("%s: the output does not decode: %w", title(protocol.MethodToolsCall, name), err)
+	}
+	return nil
+}
+
+// unwrap returns the value inside of {"result": value}. Servers wrap an output that is no object for revisions that want objects. Their
+// schema says so; where it is not known, the type does that the caller wants.
+func (c *Client) unwrap(name string, value []byte, out reflect.Type) []byte {
+	inner := onlyResult(value)
+	if inner == nil {
+		return value
+	}
+	if t, ok := c.tools.get(name); ok && t.output != nil {
+		if t.wrapped {
+			return inner
+		}
+		return value
+	}
+	for out.Kind() == reflect.Pointer {
+		out = out.Elem()
+	}
+	switch out.Kind() {
+	case reflect.Map, reflect.Interface:
+		return value
+	case reflect.Struct:
+		if jsonx.Unmarshal(value, reflect.New(out).Interface()) == nil {
+			return value
+		}
+	}
+	return inner
+}
+
+// onlyResult returns the member result of an object that has no other.
+func onlyResult(obj []byte) (value []byte) {
+	n := 0
+	for name, v := range jsonx.Members(obj) {
+		if n++; n == 1 && jsonx.IsString(name, "result") {
+			value = v
+		}
+	}
+	if n != 1 {
+		return nil
+	}
+	return value
+}
+
+// A knownTool is what the client keeps of a tool that was listed.
+type knownTool struct {
+	headers    []paramHeader
+	fault      error  // why it must not be called over HTTP
+	output     []byte // its output schema
+	wrapped    bool   // the output schema is that of {"result": ...}
+	repeatable bool   // its hints say that calling it twice does no harm
+}
+
+// A toolIndex knows the tools by their names, as they were listed last. The zero index knows none.
+type toolIndex struct {
+	mu     sync.Mutex
+	byName map[string]*knownTool // guarded by mu
+}
+
+func (x *toolIndex) get(name string) (*knownTool, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t, ok := x.byName[name]
+	return t, ok
+}
+
+// learn keeps what is needed of the tools of a page, and returns those that may be used.
+func (x *toolIndex) learn(c *Client, tools []protocol.Tool, first, last bool) []protocol.Tool {
+	strict := c.conn.mirrors() && c.modern()
+	kept := tools[:0:0]
+	known := make(map[string]*knownTool, len(tools))
+	for _, t := range tools {
+		k := newKnownTool(&t)
+		known[t.Name] = k
+		if k.fault != nil && strict {
+			c.log.Warn("client: a tool was left out", "tool", clip(t.Name), "reason", k.fault)
+			continue
+		}
+		kept = append(kept, t)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if first && last || x.byName == nil || len(x.byName)+len(known) > maxItems {
+		x.byName = known
+		return kept
+	}
+	for name, k := range known {
+		x.byName[name] = k
+	}
+	return kept
+}
+
+func newKnownTool(t *protocol.Tool) *knownTool {
+	k := &knownTool{output: t.OutputSchema}
+	k.headers, k.fault = paramHeaders(t.InputSchema)
+	if t.OutputSchema != nil {
+		properties := jsonx.Member(t.OutputSchema, "properties")
+		k.wrapped = jsonx.IsString(jsonx.Member(t.OutputSchema, "type"), "object") && onlyResult(properties) != nil
+	}
+	if a := t.Annotations; a != nil {
+		k.repeatable = a.ReadOnlyHint != nil && *a.ReadOnlyHint || a.IdempotentHint != nil && *a.IdempotentHint
+	}
+	return k
+}
+
+// repeatable reports whether r calls a tool that may be called twice.
+func (x *toolIndex) repeatable(r *request) bool {
+	if r.method != protocol.MethodToolsCall {
+		return false
+	}
+	t, ok := x.get(r.name)
+	return ok && t.repeatable
+}
+
+// refreshTools lists the tools anew.
+func (c *Client) refreshTools(ctx context.Context) error {
+	for _, err := range c.Tools(ctx, Fresh()) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mirror returns the Mcp-Param-* headers for a call. A tool that was never listed has none.
+func (x *toolIndex) mirror(name string, arguments []byte) (map[string]string, error) {
+	t, ok := x.get(name)
+	switch {
+	case !ok:
+		return nil, nil
+	case t.fault != nil:
+		return nil, fmt.Errorf("the tool cannot be called over HTTP: %w", t.fault)
+	case len(t.headers) == 0:
+		return nil, nil
+	}
+	found := make(map[string]string, len(t.headers))
+	for _, h := range t.headers {
+		value := arguments
+		for _, member := range h.path {
+			value = jsonx.Member(value, member)
+		}
+		if text, ok := protocol.ParamHeader(value); ok && !(h.integer && jsonx.Kind(value) != '0') {
+			found[protocol.HeaderParamPrefix+h.name] = text
+		}
+	}
+	return found, nil
+}
+
+// A paramHeader says that an argument is mirrored in the header Mcp-Param-name.
+type paramHeader struct {
+	name    string
+	path    []string // to the argument, from the root
+	integer bool
+}
+
+// Bounds of the schemas that are looked at for headers.
+const (
+	maxSchemaDepth  = 64
+	maxParamHeaders = 100
+)
+
+// paramHeaders finds the headers that an input schema declares (2026-07-28, basic/transports/streamable-http, "Custom Headers"), and says
+// why it must not if it does so wrongly. Nothing that a $ref points to is looked at.
+func paramHeaders(schema []byte) ([]paramHeader, error) {
+	s := headerSearch{names: map[string]struct{}{}}
+	if err := s.object(schema, nil, true); err != nil {
+		return nil, err
+	}
+	return s.found, nil
+}
+
+type headerSearch struct {
+	found []paramHeader
+	names map[string]struct{} // in lower case
+}
+
+// object looks at one schema. Reachable says that only properties lie between it and the root.
+func (s *headerSearch) object(schema []byte, path []string, reachable bool) error {
+	if len(path) > maxSchemaDepth {
+		return errors.New("the schema is nested too deep")
+	}
+	for name, value := range jsonx.Members(schema) {
+		switch keyword := jsonx.String(name); keyword {
+		case "x-mcp-header":
+			if err := s.header(schema, value, path, reachable); err != nil {
+				return err
+			}
+		case "properties":
+			for property, sub := range jsonx.Members(value) {
+				next := append(path[:len(path):len(path)], jsonx.String(property))
+				if err := s.object(sub, next, reachable); err != nil {
+					return err
+				}
+			}
+		case "const", "default", "enum", "examples":
+			// Values, not schemas.
+		default:
+			if err := s.hidden(keyword, value, path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hidden looks at the schemas inside of another keyword, where no header may be declared.
+func (s *headerSearch) hidden(keyword string, value []byte, path []string) error {
+	next := append(path[:len(path):len(path)], keyword)
+	switch jsonx.Kind(value) {
+	case '[':
+		for sub := range jsonx.Elements(value) {
+			if err := s.object(sub, next, false); err != nil {
+				return err
+			}
+		}
+	case '{':
+		switch keyword {
+		case "$defs", "definitions", "patternProperties", "dependentSchemas":
+			for _, sub := range jsonx.Members(value) {
+				if err := s.object(sub, next, false); err != nil {
+					return err
+				}
+			}
+		default:
+			return s.object(value, next, false)
+		}
+	}
+	return nil
+}
+
+// header takes one declaration.
+func (s *headerSearch) header(schema, value []byte, path []string, reachable bool) error {
+	name := jsonx.String(value)
+	at := strings.Join(path, ".")
+	typ := jsonx.String(jsonx.Member(schema, "type"))
+	switch {
+	case jsonx.Kind(value) != '"' || name == "":
+		return fmt.Errorf("x-mcp-header of %q is no name", at)
+	case !isToken(name):
+		return fmt.Errorf("x-mcp-header of %q is %.60q, which no header can be called", at, name)
+	case !reachable || len(path) == 0:
+		return fmt.Errorf("x-mcp-header %q stands at %q, where it cannot be found in the arguments", name, at)
+	case typ != "string" && typ != "integer" && typ != "boolean":
+		return fmt.Errorf("x-mcp-header %q stands at %q, which is no string, integer or boolean", name, at)
+	case len(s.found) == maxParamHeaders:
+		return fmt.Errorf("the schema declares more than %d headers", maxParamHeaders)
+	}
+	lower := strings.ToLower(name)
+	if _, ok := s.names[lower]; ok {
+		return fmt.Errorf("x-mcp-header %q is there twice", name)
+	}
+	s.names[lower] = struct{}{}
+	s.found = append(s.found, paramHeader{name: name, path: path, integer: typ == "integer"})
+	return nil
+}
+
+// isToken reports whether s can name a header (RFC 9110, section 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c >= 0x80 || !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}
