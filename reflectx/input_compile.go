@@ -561,12 +561,14 @@ func (c *compiler) enums(n *node) {
 		return
 	}
 	var lines []string
+	var seen []any
 	texts := false
 	for _, e := range c.o.Words.Enum(n.t) {
 		v, ok := enumValue(n.shape, e.JSON)
-		if !ok || len(n.kw.Enum) > 0 && !slices.Contains(n.kw.Enum, v) {
+		if !ok || slices.Contains(seen, v) || len(n.kw.Enum) > 0 && !slices.Contains(n.kw.Enum, v) {
 			continue
 		}
+		seen = append(seen, v)
 		line := e.JSON
 		if e.Text != "" {
 			texts = true
