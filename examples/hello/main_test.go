@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-func serve(t *testing.T, service any) *rawclient.Client {
+// asProgram makes the test binary the program that it tests.
+const asProgram = "HELLO_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func serve(t *testing.T, service any, version string) *rawclient.Client {
 	srv, err := mcpkit.New(service)
 	require.NoError(t, err)
 	handler := streamable.NewHandler(srv, nil)
@@ -24,7 +36,7 @@ func serve(t *testing.T, service any) *rawclient.Client {
 		handler.Close()
 		server.Close()
 	})
-	return rawclient.HTTP(t, rawclient.Modern, server.URL)
+	return rawclient.HTTP(t, version, server.URL)
 }
 
 func toolNames(t *testing.T, c *rawclient.Client) []string {
@@ -38,9 +50,27 @@ func toolNames(t *testing.T, c *rawclient.Client) []string {
 }
 
 func TestGreet(t *testing.T) {
-	c := serve(t, &Greeter{})
+	c := serve(t, &Greeter{}, rawclient.Modern)
 	require.Equal(t, []string{"greet"}, toolNames(t, c))
 	require.Equal(t, "Hello, Ada!", c.CallTool("greet", `{"Name":"Ada"}`).Text())
+}
+
+// One program serves clients of all revisions, and no option says which.
+func TestEveryRevision(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			cmd := exec.Command(self)
+			cmd.Env = append(cmd.Environ(), asProgram+"=1")
+			c := rawclient.Stdio(t, version, cmd)
+			require.Equal(t, []string{"greet"}, toolNames(t, c))
+			require.Equal(t, "Hello, Ada!", c.CallTool("greet", `{"Name":"Ada"}`).Text())
+			if version >= "2025-03-26" { // from which on there is Streamable HTTP
+				require.Equal(t, "Hello, Ada!", serve(t, &Greeter{}, version).CallTool("greet", `{"Name":"Ada"}`).Text())
+			}
+		})
+	}
 }
 
 // The whole program is ten lines of code: neither blank lines nor comments are counted, everything else is.
@@ -64,7 +94,7 @@ func (*polite) Part(who struct{ Name string }) string { return "Goodbye, " + who
 
 // A further tool costs its method: there is no second place where it is said.
 func TestAnotherToolIsAnotherMethod(t *testing.T) {
-	c := serve(t, &polite{&Greeter{}})
+	c := serve(t, &polite{&Greeter{}}, rawclient.Modern)
 	require.Equal(t, []string{"greet", "part"}, toolNames(t, c))
 	require.Equal(t, "Hello, Ada!", c.CallTool("greet", `{"Name":"Ada"}`).Text())
 	require.Equal(t, "Goodbye, Ada!", c.CallTool("part", `{"Name":"Ada"}`).Text())

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// HTTP returns a client of the revision, [Legacy] or [Modern], of the server at url.
+// HTTP returns a client of the revision, such as [Legacy] or [Modern], of the server at url.
 func HTTP(t testing.TB, version, url string) *Client {
 	return Unopened(t, version, url).begin()
 }

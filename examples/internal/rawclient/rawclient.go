@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The revisions that the clients speak.
+// The newest revision of each era. Clients speak the earlier ones as well.
 const (
 	Legacy = "2025-11-25"
 	Modern = "2026-07-28"
@@ -104,10 +104,10 @@ func (c *Client) capabilities() string {
 
 // begin opens the session of a legacy client; a modern one has none.
 func (c *Client) begin() *Client {
-	if c.version != Legacy {
+	if c.version == Modern {
 		return c
 	}
-	reply := c.Request("initialize", `{"protocolVersion":"`+Legacy+`","capabilities":`+c.capabilities()+`,"clientInfo":{"name":"test","version":"1"}}`)
+	reply := c.Request("initialize", `{"protocolVersion":"`+c.version+`","capabilities":`+c.capabilities()+`,"clientInfo":{"name":"test","version":"1"}}`)
 	require.Nil(c.t, reply.Error)
 	c.Notify("notifications/initialized", "{}")
 	return c
