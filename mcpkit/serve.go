@@ -146,7 +146,10 @@ func (s *Server) identify(call *Call) *jsonrpc.Error {
 // identifyModern holds the request to what basic/index and the Streamable HTTP chapter of 2026-07-28 demand of each one.
 func (call *Call) identifyModern(header transport.Header, declared string) *jsonrpc.Error {
 	call.version = protocol.V20260728 // errors before the version is known take this revision's form
-	version, capabilities, level := call.envelope()
+	version, capabilities, level, twice := call.envelope()
+	if twice != "" {
+		return badEnvelope("params._meta has %q twice", twice)
+	}
 	if jsonx.Kind(version) != '"' {
 		return badEnvelope("params._meta needs the string %q", protocol.MetaProtocolVersion)
 	}
@@ -175,24 +178,26 @@ func (call *Call) identifyModern(header transport.Header, declared string) *json
 	return checkMirror(header, "Mcp-Method", call.req.Method)
 }
 
-// envelope finds what identifyModern looks at in one walk over _meta.
-func (call *Call) envelope() (version, capabilities, level []byte) {
-	take := func(member *[]byte, value []byte) {
-		if *member == nil { // the first counts, as for jsonx.Member
-			*member = value
+// envelope finds what identifyModern looks at in one walk over _meta, and which of it stands there twice: somebody between
+// the client and here may have read the other one.
+func (call *Call) envelope() (version, capabilities, level []byte, twice string) {
+	take := func(member *[]byte, name, value []byte) {
+		if *member != nil {
+			twice = jsonx.String(name)
 		}
+		*member = value
 	}
 	for name, value := range jsonx.Members(call.meta) {
 		switch {
 		case jsonx.IsString(name, protocol.MetaProtocolVersion):
-			take(&version, value)
+			take(&version, name, value)
 		case jsonx.IsString(name, protocol.MetaClientCapabilities):
-			take(&capabilities, value)
+			take(&capabilities, name, value)
 		case jsonx.IsString(name, protocol.MetaLogLevel):
-			take(&level, value)
+			take(&level, name, value)
 		}
 	}
-	return version, capabilities, level
+	return version, capabilities, level, twice
 }
 
 // badEnvelope is an invalid-params error that a binding over HTTP answers with 400: required _meta is missing.
