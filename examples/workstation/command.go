@@ -25,6 +25,7 @@ type command struct {
 	env  []string
 	name string
 	args []string
+	line func(text string) // hears each line of output as it comes; nil when nobody listens
 }
 
 // Output is what a command said.
@@ -46,7 +47,7 @@ func (c command) run(ctx context.Context) (Output, error) {
 	cmd.Env = append(cmd.Environ(), c.env...)
 	cmd.WaitDelay = killDelay
 	killGroup(cmd)
-	var out capped
+	out := capped{line: c.line}
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	if ctx.Err() != nil {
@@ -79,9 +80,12 @@ func (c command) text(ctx context.Context) (string, error) {
 
 // capped keeps the beginning of what is written to it.
 type capped struct {
+	line func(text string) // may be nil
+
 	mu        sync.Mutex
 	buf       bytes.Buffer
 	truncated bool
+	last      []byte // the line that has no end yet, as far as it is kept
 }
 
 // Write implements io.Writer. It never fails: a command that cannot write would behave differently.
@@ -91,7 +95,22 @@ func (c *capped) Write(p []byte) (int, error) {
 	n := min(len(p), maxOutputBytes-c.buf.Len())
 	c.buf.Write(p[:n])
 	c.truncated = c.truncated || n < len(p)
+	if c.line != nil {
+		c.tell(p)
+	}
 	return len(p), nil
+}
+
+// tell passes on the lines that end in p. Long ones are cut.
+func (c *capped) tell(p []byte) {
+	for part := range bytes.Lines(p) {
+		c.last = append(c.last, part[:min(len(part), maxLineBytes)]...)
+		if part[len(part)-1] == '\n' {
+			c.line(shorten(strings.TrimSpace(strings.ToValidUTF8(string(c.last), "\uFFFD")), maxLineBytes))
+			c.last = c.last[:0]
+		}
+		c.last = c.last[:min(len(c.last), maxLineBytes)]
+	}
 }
 
 // String returns what was kept, as valid UTF-8.

@@ -36,14 +36,14 @@ type Report struct {
 }
 
 // Build compiles packages and says what does not compile.
-func (g *Go) Build(ctx context.Context, in PackagesInput) (Report, error) {
+func (g *Go) Build(ctx context.Context, call *mcpkit.Call, in PackagesInput) (Report, error) {
 	// A single program would be left in the directory otherwise.
-	return g.run(ctx, in.Packages, "build", "-o", os.DevNull)
+	return g.run(ctx, call, in.Packages, "build", "-o", os.DevNull)
 }
 
 // Vet looks for what compiles and is a mistake nevertheless.
-func (g *Go) Vet(ctx context.Context, in PackagesInput) (Report, error) {
-	return g.run(ctx, in.Packages, "vet")
+func (g *Go) Vet(ctx context.Context, call *mcpkit.Call, in PackagesInput) (Report, error) {
+	return g.run(ctx, call, in.Packages, "vet")
 }
 
 // TestInput says which tests of which packages.
@@ -55,8 +55,10 @@ type TestInput struct {
 	Race bool `json:"race,omitempty"`
 }
 
+// docs:begin test
+
 // Test runs the tests of packages. A test that fails is no failure of the tool: the report says so.
-func (g *Go) Test(ctx context.Context, in TestInput) (Report, error) {
+func (g *Go) Test(ctx context.Context, call *mcpkit.Call, in TestInput) (Report, error) {
 	args := []string{"test"}
 	if in.Run != "" {
 		args = append(args, "-run="+in.Run)
@@ -64,10 +66,15 @@ func (g *Go) Test(ctx context.Context, in TestInput) (Report, error) {
 	if in.Race {
 		args = append(args, "-race")
 	}
-	return g.run(ctx, in.Packages, args...)
+	return g.run(ctx, call, in.Packages, args...)
 }
 
-func (g *Go) run(ctx context.Context, packages []string, args ...string) (Report, error) {
+// docs:end test
+
+// docs:begin progress
+
+// run runs the go tool. Each line that it says is a step of progress, for clients that want to know.
+func (g *Go) run(ctx context.Context, call *mcpkit.Call, packages []string, args ...string) (Report, error) {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
@@ -76,10 +83,15 @@ func (g *Go) run(ctx context.Context, packages []string, args ...string) (Report
 			return Report{}, err
 		}
 	}
-	start := time.Now()
-	out, err := command{dir: g.dir, name: "go", args: append(args, packages...)}.run(ctx)
+	start, lines := time.Now(), 0.0
+	out, err := command{dir: g.dir, name: "go", args: append(args, packages...), line: func(text string) {
+		lines++
+		call.Progress(lines, 0, text)
+	}}.run(ctx)
 	return Report{OK: err == nil && out.ExitCode == 0, Output: out, Seconds: time.Since(start).Seconds()}, err
 }
+
+// docs:end progress
 
 // withinModule refuses what is no package of the module: options, other modules, files, and what is above the root.
 func withinModule(pattern string) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +54,28 @@ func TestGoBuildLeavesNothing(t *testing.T) {
 	overHTTP(t, rawclient.Modern, root).CallInto(&r, "go_build", `{"packages":["./cmd/prog"]}`)
 	require.True(t, r.OK, r.Output)
 	require.NoFileExists(t, root+"/prog")
+}
+
+// Who asks for progress hears of each line while the tests run; the reply is an event stream then, through the app's Gzip as well.
+func TestGoTellsItsProgress(t *testing.T) {
+	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
+		reply := c.Request("tools/call", `{"name":"go_test","arguments":{},"_meta":{"progressToken":"p"}}`)
+		require.Equal(t, []string{"notifications/progress"}, reply.Notifications)
+		require.Contains(t, string(reply.Result), `"ok":true`)
+		require.Empty(t, c.Request("tools/call", `{"name":"go_test","arguments":{}}`).Notifications)
+	})
+}
+
+func TestLinesAreTold(t *testing.T) {
+	var told []string
+	out := capped{line: func(text string) { told = append(told, text) }}
+	for _, part := range []string{"a", "b\nc\n", "\n", strings.Repeat("x", 500), "\nrest"} {
+		n, err := out.Write([]byte(part))
+		require.NoError(t, err)
+		require.Equal(t, len(part), n)
+	}
+	require.Equal(t, []string{"ab", "c", "", strings.Repeat("x", 400)}, told)
+	require.Equal(t, "ab\nc\n\n"+strings.Repeat("x", 500)+"\nrest", out.String())
 }
 
 // A test that never ends is over when the client does not want its result any more: go and the test that it runs both die.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"embed"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +11,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 )
+
+// source has the doc comments of the services, for the program that is built and runs elsewhere.
+//
+//go:embed files.go git.go gotool.go
+var source embed.FS
 
 // docs:begin server
 
@@ -22,6 +28,7 @@ func newServer(root string, logger *slog.Logger) (*mcpkit.Server, error) {
 	srv, err := mcpkit.New(nil,
 		mcpkit.Name("workstation", "1.0.0"),
 		mcpkit.Instructions("The files, the git history and the go tool of the directory "+root+". All paths are relative to it."),
+		mcpkit.Docs(source, "main"),
 		mcpkit.Logger(logger),
 		mcpkit.ToolTimeout(30*time.Second), // go_test has a longer one in its tag
 		mcpkit.With(&Files{dir: root}, mcpkit.Prefix("files")),

@@ -210,9 +210,12 @@ func (c *Client) CallInto(v any, name, args string) {
 	require.NoError(c.t, json.Unmarshal(result.StructuredContent, v))
 }
 
-// withMeta adds the _meta of a modern request as the last member of an object.
+// withMeta adds to an object what the _meta of a modern request needs.
 func withMeta(params, capabilities string) string {
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + Modern + `","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}`
+	if before, after, ok := strings.Cut(params, `"_meta":{`); ok {
+		return before + strings.TrimSuffix(meta, "}") + "," + after
+	}
 	head := strings.TrimSuffix(strings.TrimSpace(params), "}")
 	if strings.HasSuffix(head, "{") {
 		return head + meta + "}"
