@@ -48,10 +48,15 @@ var mayImport = map[string][]string{
 	"transport/stdio":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
 	"transport/streamable":    {"transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx"},
 	"transport/transporttest": {"transport", "protocol", "jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
-	"oauth/resourceserver":    {"oauth", "internal/jsonx"},
-	"oauth/client":            {"oauth", "internal/jsonx"},
-	"oauth/jwtverify":         {"oauth", "internal/jsonx"},
-	"oauth/oauthtest":         {"oauth", "oauth/resourceserver", "internal/jsonx"},
+	"oauth/metadata":          {}, // documents and challenges; fetches nothing
+	"oauth/internal/fetch":    {"internal/jsonx"},
+	"oauth/internal/claims":   {"oauth"},
+	"oauth/internal/expiring": {},
+	"oauth/dpop":              {"internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/jwtverify":         {"oauth", "oauth/metadata", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/expiring", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "internal/jsonx"},
+	"oauth/client":            {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/oauthtest":         {"oauth", "oauth/metadata", "oauth/dpop", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
@@ -62,7 +67,12 @@ var mayImport = map[string][]string{
 	"client": {"transport", "transport/inmem", "protocol", "jsonrpc", "internal/duplex", "internal/sse", "internal/jsonx"},
 
 	// What stands on them.
-	"middleware": {"mcpkit", "oauth", "protocol", "jsonrpc", "internal/jsonx", "golang.org/x/time/rate"},
+	"middleware":           {"mcpkit", "oauth", "protocol", "jsonrpc", "reflectx", "internal/jsonx", "golang.org/x/time/rate"},
+	"middleware/expvarmcp": {"middleware", "mcpkit"},
+	"middleware/healthz":   {}, // HTTP, beside the protocol
+	"middleware/otelmcp": {"middleware", "mcpkit", "protocol", "jsonrpc", "internal/jsonx",
+		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
+		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"echomcp":    {"mcpkit", "transport", "transport/streamable", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
 	"mcptest":    {"mcpkit", "client", "transport", "transport/inmem", "protocol", "jsonrpc", "internal/jsonx"},
 

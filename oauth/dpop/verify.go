@@ -1,0 +1,179 @@
+package dpop
+
+import (
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// What Options says where it says nothing.
+const (
+	DefaultMaxAge     = 5 * time.Minute
+	DefaultMaxReplays = 1 << 18
+)
+
+// maxProof bounds what is parsed of a proof, maxID what its jti may be.
+const (
+	maxProof = 8 << 10
+	maxID    = 256
+)
+
+// Options configures a [Verifier]. The zero value serves.
+type Options struct {
+	// Algorithms are the JWS algorithms that proofs may be signed by. Nil means ES256, ES384, ES512, EdDSA, PS256,
+	// PS384, PS512, RS256, RS384 and RS512. Symmetric ones are refused.
+	Algorithms []string
+	// MaxAge is how far the iat of a proof may lie in the past, and in the future, since clocks differ. Zero means
+	// [DefaultMaxAge].
+	MaxAge time.Duration
+	// Replays remembers proofs so that each is taken once. Nil means memory for [DefaultMaxReplays] of them, which
+	// serves one process: several behind one name need a store that they share.
+	Replays ReplayStore
+	// Nonces, when set, demands that proofs hold a nonce of this server's.
+	Nonces *Nonces
+}
+
+// A ProofError says why a proof is refused. Its text holds nothing secret and is meant for the client.
+type ProofError struct {
+	Reason string
+	// NeedsNonce says that the proof would be good with a fresh nonce: the client is to be given one.
+	NeedsNonce bool
+}
+
+// Error returns the reason.
+func (e *ProofError) Error() string { return "dpop: " + e.Reason }
+
+func refuse(format string, args ...any) error {
+	return &ProofError{Reason: fmt.Sprintf(format, args...)}
+}
+
+// A Verifier checks proofs. It is safe for concurrent use. Make one with [NewVerifier].
+type Verifier struct {
+	names      []string
+	algorithms []jose.SignatureAlgorithm
+	maxAge     time.Duration
+	replays    ReplayStore
+	nonces     *Nonces
+	now        func() time.Time
+}
+
+// NewVerifier makes a verifier. The error names an algorithm that cannot be had.
+func NewVerifier(opts Options) (*Verifier, error) {
+	v := &Verifier{names: opts.Algorithms, maxAge: opts.MaxAge, replays: opts.Replays, nonces: opts.Nonces, now: time.Now}
+	if v.names == nil {
+		v.names = defaultAlgorithms
+	}
+	for _, name := range v.names {
+		if !slices.Contains(defaultAlgorithms, name) {
+			return nil, fmt.Errorf("dpop: algorithm %q cannot be used for proofs; known are %q", name, defaultAlgorithms)
+		}
+		v.algorithms = append(v.algorithms, jose.SignatureAlgorithm(name))
+	}
+	if v.maxAge <= 0 {
+		v.maxAge = DefaultMaxAge
+	}
+	if v.replays == nil {
+		v.replays = NewMemoryReplays(0)
+	}
+	return v, nil
+}
+
+// Algorithms are the JWS algorithms that proofs may be signed by: what metadata and challenges say.
+func (v *Verifier) Algorithms() []string { return slices.Clone(v.names) }
+
+// Nonce is a nonce for the client's next proof, "" when none are demanded.
+func (v *Verifier) Nonce() string {
+	if v.nonces == nil {
+		return ""
+	}
+	return v.nonces.issue(v.now())
+}
+
+// Verify checks the proof of one request (RFC 9449, section 4.3): uri is the URL by which the client knows what it asks,
+// token the access token that came along, "" at a token endpoint. It returns the thumbprint of the proof's key, which
+// the caller has to compare with what the token is bound to. A refusal is a [*ProofError]; any other error is one of
+// the replay store.
+func (v *Verifier) Verify(ctx context.Context, text, verb, uri, token string) (thumbprint string, err error) {
+	key, claims, err := v.parse(text)
+	if err != nil {
+		return "", err
+	}
+	if claims.Verb != verb {
+		return "", refuse("the proof is for the verb %.20q", claims.Verb)
+	}
+	if !sameURI(claims.URI, uri) {
+		return "", refuse("the proof is for another URL")
+	}
+	if token != "" && subtle.ConstantTimeCompare([]byte(claims.Token), []byte(tokenHash(token))) != 1 {
+		return "", refuse("the proof is for another token")
+	}
+	if v.nonces != nil && !v.nonces.valid(claims.Nonce, v.now()) {
+		return "", &ProofError{Reason: "the proof needs a fresh nonce of this server", NeedsNonce: true}
+	}
+	if !(math.Abs(claims.IssuedAt) < 1<<40) {
+		return "", refuse("the proof does not say when it was made")
+	}
+	issued := time.Unix(int64(claims.IssuedAt), 0)
+	if age := v.now().Sub(issued); age > v.maxAge || age < -v.maxAge {
+		return "", refuse("the proof is too old, or was made by a clock that is wrong")
+	}
+	raw, err := key.Thumbprint(crypto.SHA256)
+	if err != nil {
+		return "", refuse("the key of the proof has no thumbprint")
+	}
+	thumbprint = base64.RawURLEncoding.EncodeToString(raw)
+	// A proof is known by its key, too: one client cannot use up the ids of another.
+	seen, err := v.replays.Seen(ctx, sha256.Sum256([]byte(thumbprint+"\x00"+claims.ID)), issued.Add(v.maxAge+time.Second))
+	if err != nil {
+		return "", fmt.Errorf("dpop: the store of proofs: %w", err)
+	}
+	if seen {
+		return "", refuse("the proof was used before")
+	}
+	return thumbprint, nil
+}
+
+// parse checks what a proof says of itself: type, algorithm, key and signature.
+func (v *Verifier) parse(text string) (*jose.JSONWebKey, *proof, error) {
+	if len(text) > maxProof {
+		return nil, nil, refuse("the proof is larger than %d bytes", maxProof)
+	}
+	jws, err := jose.ParseSignedCompact(text, v.algorithms)
+	if err != nil {
+		if _, ok := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); ok {
+			return nil, nil, refuse("the algorithm of the proof is not allowed")
+		}
+		return nil, nil, refuse("the proof is no signed JWT")
+	}
+	header := jws.Signatures[0].Protected
+	if typ, _ := header.ExtraHeaders[jose.HeaderType].(string); typ != Type {
+		return nil, nil, refuse("the typ of the proof is not %q", Type)
+	}
+	key := header.JSONWebKey
+	if key == nil || !key.Valid() || !key.IsPublic() {
+		return nil, nil, refuse("the proof has no public key in jwk")
+	}
+	payload, err := jws.Verify(key)
+	if err != nil {
+		return nil, nil, refuse("the signature of the proof is wrong")
+	}
+	var claims proof
+	if jsonx.Unmarshal(payload, &claims) != nil {
+		return nil, nil, refuse("the claims of the proof do not fit")
+	}
+	if claims.ID == "" || len(claims.ID) > maxID || claims.Verb == "" || claims.URI == "" || claims.IssuedAt == 0 {
+		return nil, nil, refuse("the proof needs jti, htm, htu and iat")
+	}
+	return key, &claims, nil
+}

@@ -1,0 +1,210 @@
+// Package fetch reads documents from URLs that others chose, without becoming their tool: no request leaves for an
+// address of this machine or its network, nor for another origin by way of a redirect.
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// MaxBytes is how large a document may be.
+const MaxBytes = 1 << 20
+
+const timeout = 10 * time.Second // of one request, with all redirects
+
+const maxRedirects = 3
+
+// A Policy says what may be asked. The zero value is the strictest: https, public addresses.
+type Policy struct {
+	// InsecureLoopback also allows loopback addresses, and http to them: for development and tests.
+	InsecureLoopback bool
+	// PrivateNetworks are networks that are not public and may be asked all the same, by https.
+	PrivateNetworks []netip.Prefix
+	// TLS is what to trust; nil means what the system trusts.
+	TLS *tls.Config
+}
+
+// CheckURL parses a URL and says whether it may be asked at all. Addresses are checked when they are dialed, too:
+// a name may resolve to another one by then.
+func (p Policy) CheckURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%q is no URL", raw)
+	case u.User != nil:
+		return nil, fmt.Errorf("%q has a user name; it must have none", u.Redacted())
+	case u.Host == "" || u.Hostname() == "":
+		return nil, fmt.Errorf("%q is no absolute https URL", raw)
+	case u.Scheme == "https":
+	case u.Scheme == "http" && p.InsecureLoopback && IsLoopback(u.Hostname()):
+	case u.Scheme == "http":
+		return nil, fmt.Errorf("%q is not protected; it has to be https", raw)
+	default:
+		return nil, fmt.Errorf("%q is no absolute https URL", raw)
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		if err := p.checkAddr(ip); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+// IsLoopback reports whether a host always means this machine.
+func IsLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// notPublic are the networks of the special-purpose address registries (RFC 6890) that the methods of netip.Addr do not
+// tell, with those that carry another address inside.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),
+	netip.MustParsePrefix("100.64.0.0/10"), // shared by carriers
+	netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"),
+	netip.MustParsePrefix("192.88.99.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), // benchmarks
+	netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"),
+	netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("::/96"),          // IPv4 inside
+	netip.MustParsePrefix("64:ff9b::/96"),   // IPv4 inside
+	netip.MustParsePrefix("64:ff9b:1::/48"), // IPv4 inside
+	netip.MustParsePrefix("100::/64"),
+	netip.MustParsePrefix("2001::/23"), // with Teredo, IPv4 inside
+	netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("2002::/16"), // IPv4 inside
+	netip.MustParsePrefix("fec0::/10"),
+}
+
+func (p Policy) checkAddr(ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLoopback() && p.InsecureLoopback {
+		return nil
+	}
+	for _, network := range p.PrivateNetworks {
+		if network.Contains(ip) {
+			return nil
+		}
+	}
+	public := ip.IsGlobalUnicast() && !ip.IsPrivate()
+	for _, network := range notPublic {
+		public = public && !network.Contains(ip)
+	}
+	if !public {
+		return fmt.Errorf("the address %s is not public", ip)
+	}
+	return nil
+}
+
+// Client returns a client that follows the policy. It uses no proxy, since that would dial in its place.
+func (p Policy) Client() *http.Client {
+	dialer := &net.Dialer{Timeout: timeout, Control: func(_, address string, _ syscall.RawConn) error {
+		addr, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("the address %q cannot be checked", address)
+		}
+		return p.checkAddr(addr.Addr())
+	}}
+	return &http.Client{
+		Timeout: timeout,
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        p.TLS,
+			ForceAttemptHTTP2:      true,
+			TLSHandshakeTimeout:    timeout,
+			ResponseHeaderTimeout:  timeout,
+			IdleConnTimeout:        30 * time.Second,
+			MaxIdleConns:           8,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+		CheckRedirect: p.checkRedirect,
+	}
+}
+
+func (p Policy) checkRedirect(next *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	if next.URL.Scheme != first.Scheme || !strings.EqualFold(next.URL.Host, first.Host) {
+		return fmt.Errorf("redirected to another origin, %q", next.URL.Scheme+"://"+next.URL.Host)
+	}
+	if len(via) > maxRedirects {
+		return fmt.Errorf("redirected more than %d times", maxRedirects)
+	}
+	_, err := p.CheckURL(next.URL.String())
+	return err
+}
+
+// A StatusError says that a server answered by something else than 200.
+type StatusError struct{ Status int }
+
+// Error says which status.
+func (e *StatusError) Error() string { return fmt.Sprintf("answered by status %d", e.Status) }
+
+// JSON sends req and decodes the JSON document that answers it into v. A status other than 200 is a [*StatusError].
+func JSON(client *http.Client, req *http.Request, v any) error {
+	req.Header.Set("Accept", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return cause(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return &StatusError{resp.StatusCode}
+	}
+	if ct, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil ||
+		ct != "application/json" && !strings.HasSuffix(ct, "+json") {
+		return fmt.Errorf("answered by %q, not application/json", resp.Header.Get("Content-Type"))
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBytes+1))
+	if err != nil {
+		return cause(err)
+	}
+	if len(body) > MaxBytes {
+		return fmt.Errorf("answered by more than %d bytes", MaxBytes)
+	}
+	if err := jsonx.Unmarshal(body, v); err != nil {
+		return errors.New("answered by JSON that does not fit")
+	}
+	return nil
+}
+
+// Get is [JSON] for a GET of a URL that the policy allows.
+func (p Policy) Get(ctx context.Context, client *http.Client, raw string, v any) error {
+	u, err := p.CheckURL(raw)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	if err := JSON(client, req, v); err != nil {
+		return fmt.Errorf("%s: %w", u.Redacted(), err)
+	}
+	return nil
+}
+
+// cause takes the URL, which may have a query, out of an error of net/http.
+func cause(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+// Package metadata has the documents by which protected resources, authorization servers and clients describe
+// themselves, the places where they are found, and the challenges that lead there.
+//
+// It fetches nothing and trusts nothing: what a document says has to be checked by whoever read it.
+package metadata
+
+// ProtectedResource is what a protected resource says of itself (RFC 9728, section 2).
+type ProtectedResource struct {
+	// Resource is the identifier of the resource: for an MCP server the URL of its endpoint.
+	Resource string `json:"resource"`
+	// AuthorizationServers are the issuers whose tokens the resource takes. MCP demands at least one.
+	AuthorizationServers []string `json:"authorization_servers,omitempty"`
+	JWKSURI              string   `json:"jwks_uri,omitempty"`
+	// ScopesSupported are the scopes that clients may ask for.
+	ScopesSupported []string `json:"scopes_supported,omitempty"`
+	// BearerMethodsSupported says where tokens may stand; MCP knows only "header".
+	BearerMethodsSupported                []string `json:"bearer_methods_supported,omitempty"`
+	ResourceSigningAlgValuesSupported     []string `json:"resource_signing_alg_values_supported,omitempty"`
+	ResourceName                          string   `json:"resource_name,omitempty"`
+	ResourceDocumentation                 string   `json:"resource_documentation,omitempty"`
+	ResourcePolicyURI                     string   `json:"resource_policy_uri,omitempty"`
+	ResourceTOSURI                        string   `json:"resource_tos_uri,omitempty"`
+	TLSClientCertificateBoundAccessTokens bool     `json:"tls_client_certificate_bound_access_tokens,omitzero"`
+	AuthorizationDetailsTypesSupported    []string `json:"authorization_details_types_supported,omitempty"`
+	DPoPSigningAlgValuesSupported         []string `json:"dpop_signing_alg_values_supported,omitempty"`
+	DPoPBoundAccessTokensRequired         bool     `json:"dpop_bound_access_tokens_required,omitzero"`
+	SignedMetadata                        string   `json:"signed_metadata,omitempty"`
+}
+
+// AuthorizationServer is what an authorization server says of itself (RFC 8414, section 2; OpenID Connect Discovery 1.0,
+// section 3), with what later documents add.
+type AuthorizationServer struct {
+	// Issuer must be identical to the issuer that the document was looked up for (RFC 8414, section 3.3).
+	Issuer                                     string   `json:"issuer"`
+	AuthorizationEndpoint                      string   `json:"authorization_endpoint,omitempty"`
+	TokenEndpoint                              string   `json:"token_endpoint,omitempty"`
+	JWKSURI                                    string   `json:"jwks_uri,omitempty"`
+	RegistrationEndpoint                       string   `json:"registration_endpoint,omitempty"`
+	ScopesSupported                            []string `json:"scopes_supported,omitempty"`
+	ResponseTypesSupported                     []string `json:"response_types_supported,omitempty"`
+	ResponseModesSupported                     []string `json:"response_modes_supported,omitempty"`
+	GrantTypesSupported                        []string `json:"grant_types_supported,omitempty"`
+	TokenEndpointAuthMethodsSupported          []string `json:"token_endpoint_auth_methods_supported,omitempty"`
+	TokenEndpointAuthSigningAlgValuesSupported []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
+	ServiceDocumentation                       string   `json:"service_documentation,omitempty"`
+	RevocationEndpoint                         string   `json:"revocation_endpoint,omitempty"`
+	RevocationEndpointAuthMethodsSupported     []string `json:"revocation_endpoint_auth_methods_supported,omitempty"`
+	IntrospectionEndpoint                      string   `json:"introspection_endpoint,omitempty"`
+	IntrospectionEndpointAuthMethodsSupported  []string `json:"introspection_endpoint_auth_methods_supported,omitempty"`
+	// CodeChallengeMethodsSupported must hold "S256", or MCP clients refuse the server.
+	CodeChallengeMethodsSupported []string `json:"code_challenge_methods_supported,omitempty"`
+	// ISSParameterSupported says that responses of the authorization endpoint carry iss (RFC 9207).
+	ISSParameterSupported bool `json:"authorization_response_iss_parameter_supported,omitzero"`
+	// ClientIDMetadataDocumentSupported says that a client ID may be the URL of a [Client] document.
+	ClientIDMetadataDocumentSupported bool     `json:"client_id_metadata_document_supported,omitzero"`
+	DPoPSigningAlgValuesSupported     []string `json:"dpop_signing_alg_values_supported,omitempty"`
+	// AuthorizationGrantProfilesSupported holds "urn:ietf:params:oauth:grant-profile:id-jag" where identity assertions
+	// of an enterprise's identity provider are taken.
+	AuthorizationGrantProfilesSupported []string `json:"authorization_grant_profiles_supported,omitempty"`
+
+	// What only OpenID Connect has.
+	UserinfoEndpoint                 string   `json:"userinfo_endpoint,omitempty"`
+	SubjectTypesSupported            []string `json:"subject_types_supported,omitempty"`
+	IDTokenSigningAlgValuesSupported []string `json:"id_token_signing_alg_values_supported,omitempty"`
+	ClaimsSupported                  []string `json:"claims_supported,omitempty"`
+}
+
+// Client is what a client says of itself: the body of a registration request (RFC 7591, section 2) or the document that
+// its client ID is the URL of (Client ID Metadata Documents).
+type Client struct {
+	// ClientID is the URL of the document in a Client ID Metadata Document; a registration request has none.
+	ClientID                string   `json:"client_id,omitempty"`
+	ClientName              string   `json:"client_name,omitempty"`
+	ClientURI               string   `json:"client_uri,omitempty"`
+	LogoURI                 string   `json:"logo_uri,omitempty"`
+	RedirectURIs            []string `json:"redirect_uris,omitempty"`
+	GrantTypes              []string `json:"grant_types,omitempty"`
+	ResponseTypes           []string `json:"response_types,omitempty"`
+	Scope                   string   `json:"scope,omitempty"`
+	Contacts                []string `json:"contacts,omitempty"`
+	TOSURI                  string   `json:"tos_uri,omitempty"`
+	PolicyURI               string   `json:"policy_uri,omitempty"`
+	JWKSURI                 string   `json:"jwks_uri,omitempty"`
+	JWKS                    any      `json:"jwks,omitempty"`
+	SoftwareID              string   `json:"software_id,omitempty"`
+	SoftwareVersion         string   `json:"software_version,omitempty"`
+	SoftwareStatement       string   `json:"software_statement,omitempty"`
+	TokenEndpointAuthMethod string   `json:"token_endpoint_auth_method,omitempty"`
+	// ApplicationType is "native" for programs on the user's machine and "web" for others; MCP demands it of
+	// registration requests.
+	ApplicationType string `json:"application_type,omitempty"`
+}
+
+// Registration is the answer to a registration request (RFC 7591, section 3.2.1).
+type Registration struct {
+	Client
+	ClientSecret string `json:"client_secret,omitempty"`
+	// ClientIDIssuedAt is a Unix time in seconds; 0 when not said.
+	ClientIDIssuedAt int64 `json:"client_id_issued_at,omitzero"`
+	// ClientSecretExpiresAt is a Unix time in seconds; 0 is never.
+	ClientSecretExpiresAt   int64  `json:"client_secret_expires_at,omitzero"`
+	RegistrationAccessToken string `json:"registration_access_token,omitempty"`
+	RegistrationClientURI   string `json:"registration_client_uri,omitempty"`
+}

@@ -1,0 +1,71 @@
+package metadata
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Where documents are found.
+const (
+	PathProtectedResource   = "/.well-known/oauth-protected-resource"
+	PathAuthorizationServer = "/.well-known/oauth-authorization-server"
+	PathOpenID              = "/.well-known/openid-configuration"
+)
+
+// ProtectedResourceURLs are the URLs at which the metadata of a resource is looked for, in this order: the well-known
+// path with that of the resource behind it (RFC 9728, section 3.1), then the root of the origin, as MCP has it.
+func ProtectedResourceURLs(resource string) ([]string, error) {
+	u, err := parse("resource", resource)
+	if err != nil {
+		return nil, err
+	}
+	root := place(u, PathProtectedResource)
+	if path := trimmed(u); path != "" {
+		return []string{place(u, PathProtectedResource+path), root}, nil
+	}
+	return []string{root}, nil
+}
+
+// AuthorizationServerURLs are the URLs at which the metadata of an issuer is looked for, in the order that MCP has:
+// RFC 8414 with the path behind, OpenID Connect with the path behind, OpenID Connect with the path before.
+func AuthorizationServerURLs(issuer string) ([]string, error) {
+	u, err := parse("issuer", issuer)
+	if err != nil {
+		return nil, err
+	}
+	path := trimmed(u)
+	urls := []string{place(u, PathAuthorizationServer+path), place(u, PathOpenID+path)}
+	if path != "" {
+		urls = append(urls, place(u, path+PathOpenID))
+	}
+	return urls, nil
+}
+
+// parse holds an identifier to RFC 8414, section 2, and RFC 9728, section 1.2: an absolute URL without a fragment. Which
+// schemes are good enough is for the caller to say.
+func parse(what, s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s %q is no URL", what, s)
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
+		return nil, fmt.Errorf("%s %q is no absolute https URL", what, s)
+	case u.Fragment != "" || strings.HasSuffix(s, "#"):
+		return nil, fmt.Errorf("%s %q has a fragment; it must have none", what, s)
+	case u.User != nil:
+		return nil, fmt.Errorf("%s %q has a user name; it must have none", what, u.Redacted())
+	}
+	return u, nil
+}
+
+func trimmed(u *url.URL) string { return strings.TrimSuffix(u.EscapedPath(), "/") }
+
+// place is the URL of a path at the origin of u. A query stays, as RFC 9728, section 3.1, has it.
+func place(u *url.URL, path string) string {
+	s := u.Scheme + "://" + u.Host + path
+	if u.RawQuery != "" {
+		s += "?" + u.RawQuery
+	}
+	return s
+}
