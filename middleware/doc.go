@@ -1,7 +1,10 @@
-// Package middleware holds middleware for mcpkit servers, one a file: put them on with Server.Use.
+// Package middleware holds middleware for mcpkit servers, one a file: put them on with Server.Use, around one service with
+// mcpkit.Around, and around what has a tag or a name with [ForTag], [ForTool] and [ForMethod].
 //
-//	srv.Use(middleware.Logging(logger), middleware.Timeout(30*time.Second), middleware.RateLimit(10, 20))
+//	srv.Use(middleware.Logging(logger), middleware.RateLimit(10, 20), middleware.ForTag("admin", middleware.Scopes("admin")))
 //
-// Each is a mcpkit.Middleware: it runs once for every request of every method and every revision, and is safe for
-// concurrent use. The server recovers from panics and bounds tool calls in time by itself.
+// Each is a mcpkit.Middleware: it sees every request of every method and every revision once, also of what is registered
+// later, and is safe for concurrent use. The server recovers from panics and bounds tool calls in time by itself.
+//
+// What needs more than the standard library, or net/http, lies in packages of its own below this one.
 package middleware

@@ -1,6 +1,12 @@
 package middleware
 
-import "github.com/mcpkit/mcpkit-go/mcpkit"
+import (
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
 
 // RequestID returns the name of a call in logs: the X-Request-Id of the HTTP request where a proxy or a framework gave one,
 // else the call's own reference, which is also what callers are told of internal errors.
@@ -9,4 +15,22 @@ func RequestID(call *mcpkit.Call) string {
 		return id
 	}
 	return call.Ref()
+}
+
+// TraceID returns the W3C trace id that the client sent, in _meta or else in the HTTP header traceparent; "" when it sent
+// none, or a malformed one.
+func TraceID(call *mcpkit.Call) string {
+	parent := jsonx.String(call.Meta(protocol.MetaTraceParent))
+	if parent == "" {
+		parent = call.Header("Traceparent")
+	}
+	// Version, trace id, parent id, flags: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".
+	if len(parent) < 55 || parent[2] != '-' || parent[35] != '-' {
+		return ""
+	}
+	id := parent[3:35]
+	if strings.Trim(id, "0123456789abcdef") != "" || strings.Trim(id, "0") == "" {
+		return ""
+	}
+	return id
 }

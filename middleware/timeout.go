@@ -11,16 +11,25 @@ import (
 
 // Timeout bounds every call in time, whatever its method, but for subscriptions/listen, which lasts as long as the client
 // wants. When d is over the context of the call ends with the cause [mcpkit.ErrTimeout], and the caller gets a
-// [mcpkit.TimeoutError] as soon as the method returns. A timeout tag of a method can only be shorter.
+// [mcpkit.TimeoutError] as soon as the method returns an error that says its context ended: a method that does not look at
+// its context is not stopped, and what it returns in the end counts. A timeout tag of a method can only be shorter.
+// No d, or a negative one, bounds nothing.
 func Timeout(d time.Duration) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
-			if d <= 0 || call.Method() == protocol.MethodSubscriptionsListen {
+		if d <= 0 {
+			return next
+		}
+		return func(ctx context.Context, call *mcpkit.Call) (result any, err error) {
+			if call.Method() == protocol.MethodSubscriptionsListen {
 				return next(ctx, call)
 			}
 			ctx, cancel := context.WithTimeoutCause(ctx, d, mcpkit.ErrTimeout)
-			defer cancel()
-			result, err := next(ctx, call)
+			defer func() {
+				if !isRead(call, result) { // else it is read under this context, which ends with the request
+					cancel()
+				}
+			}()
+			result, err = next(ctx, call)
 			if errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == mcpkit.ErrTimeout {
 				if _, told := errors.AsType[*mcpkit.TimeoutError](err); !told {
 					err = &mcpkit.TimeoutError{After: d}
@@ -29,4 +38,13 @@ func Timeout(d time.Duration) mcpkit.Middleware {
 			return result, err
 		}
 	}
+}
+
+// isRead reports whether the result is the contents of a resource that are read while they are sent.
+func isRead(call *mcpkit.Call, result any) bool {
+	if result == nil || call.Method() != protocol.MethodResourcesRead {
+		return false
+	}
+	_, known := SizeOf(result)
+	return !known
 }

@@ -1,0 +1,151 @@
+package middleware
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// An AuditLog is a file or another writer to which [Audit] appends records, one JSON object a line. Safe for concurrent use.
+type AuditLog struct {
+	w    io.Writer
+	file *os.File // nil for a writer
+	sync bool
+
+	mu      sync.Mutex
+	size    int64  // of the whole lines in file
+	written uint64 // lines
+	failed  error  // once the log may end in half a line, or lost one: nothing is written any more
+
+	syncing sync.Mutex
+	synced  uint64 // lines that are on the disk, guarded by syncing
+}
+
+// NewAuditLog appends to w: each record is one Write of a whole line. After a Write that failed half-way nothing is written any
+// more, since what follows would be part of a broken line.
+func NewAuditLog(w io.Writer) *AuditLog { return &AuditLog{w: w} }
+
+// AuditFileOptions say how a file is written. The zero value leaves it to the system when lines reach the disk: they survive
+// the end of the program, but not of the machine.
+type AuditFileOptions struct {
+	// Sync makes every call wait until its record is on the disk (fsync). Calls that end at the same time wait together.
+	Sync bool
+}
+
+// OpenAuditFile opens a file to append to, and makes it, for its owner alone, when there is none. Half a line at its end, left
+// by a crash of the machine, is cut off: nobody was given the answer that it was about. One process may write to a file.
+func OpenAuditFile(path string, o AuditFileOptions) (*AuditLog, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	size, err := wholeLines(f)
+	if err == nil {
+		err = f.Truncate(size)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("middleware: audit file %s: %w", path, err)
+	}
+	return &AuditLog{w: f, file: f, sync: o.Sync, size: size}, nil
+}
+
+// wholeLines is where the last whole line of a file ends.
+func wholeLines(f *os.File) (int64, error) {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	buf := make([]byte, 4096)
+	for end > 0 {
+		n := min(end, int64(len(buf)))
+		if _, err := f.ReadAt(buf[:n], end-n); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
+			return end - n + int64(i) + 1, nil
+		}
+		end -= n
+	}
+	return 0, nil
+}
+
+// append writes one line, its newline included, and returns when it is as safe as the log makes it.
+func (l *AuditLog) append(line []byte) error {
+	number, err := l.appendLine(line)
+	if err != nil || !l.sync {
+		return err
+	}
+	return l.waitSynced(number)
+}
+
+func (l *AuditLog) appendLine(line []byte) (number uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return 0, l.failed
+	}
+	n, err := l.w.Write(line)
+	if err == nil && n < len(line) {
+		err = io.ErrShortWrite
+	}
+	if err == nil {
+		l.size += int64(n)
+		l.written++
+		return l.written, nil
+	}
+	switch {
+	case n == 0 && l.file == nil: // the next may fare better
+	case l.file != nil && l.file.Truncate(l.size) == nil: // such as a full disk
+	default:
+		l.failed = fmt.Errorf("it ends in half a line since: %w", err)
+	}
+	return 0, err
+}
+
+// waitSynced returns when the line is on the disk. Who comes while another syncs finds its line among those of the next sync.
+func (l *AuditLog) waitSynced(number uint64) error {
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	if l.synced >= number {
+		return nil
+	}
+	l.mu.Lock()
+	written, failed := l.written, l.failed
+	l.mu.Unlock()
+	if failed != nil {
+		return failed
+	}
+	if err := l.file.Sync(); err != nil {
+		// What the system could not write it may have dropped: a later sync that succeeds would prove nothing.
+		l.mu.Lock()
+		l.failed = fmt.Errorf("a sync failed before: %w", err)
+		l.mu.Unlock()
+		return err
+	}
+	l.synced = written
+	return nil
+}
+
+// Close closes the file, after what was written is on the disk; other writers stay open. Records that come later are refused.
+func (l *AuditLog) Close() error {
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(l.failed, os.ErrClosed) {
+		return nil
+	}
+	l.failed = fmt.Errorf("audit log: %w", os.ErrClosed)
+	if l.file == nil {
+		return nil
+	}
+	err := l.file.Sync()
+	if err == nil {
+		l.synced = l.written // so who waits is told the truth
+	}
+	return errors.Join(err, l.file.Close())
+}

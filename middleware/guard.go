@@ -1,0 +1,180 @@
+package middleware
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// GuardArguments inspects the arguments of every tool call and prompt, also of what is registered later, before they are
+// checked and decoded: f returns them, or others in their place (which are held to the schema all the same), or an error,
+// which refuses the call and is shown like an error of the method. args is {} where the client sent none, and must not be
+// changed. With [ForTag] and [ForTool] it guards a part of the server.
+func GuardArguments(f func(ctx context.Context, call *mcpkit.Call, args json.RawMessage) (json.RawMessage, error)) mcpkit.Middleware {
+	return func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			if m := call.Method(); m != protocol.MethodToolsCall && m != protocol.MethodPromptsGet || call.Target() == "" {
+				return next(ctx, call)
+			}
+			args := call.Arguments()
+			if args == nil {
+				args = json.RawMessage("{}")
+			}
+			guarded, err := f(ctx, call, args)
+			if err != nil {
+				return nil, err
+			}
+			if len(guarded) != len(args) || &guarded[0] != &args[0] {
+				if err := call.SetArguments(guarded); err != nil {
+					return nil, fmt.Errorf("middleware: a guard's arguments: %w", err)
+				}
+			}
+			return next(ctx, call)
+		}
+	}
+}
+
+// GuardResult inspects what every method returned without an error: f returns it, or another in its place, or an error instead
+// of it. A result must not be changed: it may be cached, or someone else's. Lists come as JSON, in a type of mcpkit's own.
+func GuardResult(f func(ctx context.Context, call *mcpkit.Call, result any) (any, error)) mcpkit.Middleware {
+	return func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			result, err := next(ctx, call)
+			if err != nil {
+				return nil, err
+			}
+			return f(ctx, call, result)
+		}
+	}
+}
+
+// GuardText rewrites every text that tools, prompts and resources return: text contents, the texts of resources, and the strings
+// within structured content, member names aside. f returns the text, or another in its place, or an error instead
+// of the whole result. Images, audio and blobs pass; a result that cannot be looked into, such as contents that are sent
+// while they are read, is refused, so that nothing slips past.
+func GuardText(f func(ctx context.Context, call *mcpkit.Call, text string) (string, error)) mcpkit.Middleware {
+	return GuardResult(func(ctx context.Context, call *mcpkit.Call, result any) (any, error) {
+		switch call.Method() {
+		case protocol.MethodToolsCall, protocol.MethodPromptsGet, protocol.MethodResourcesRead:
+			g := textGuard{func(text string) (string, error) { return f(ctx, call, text) }}
+			return g.result(result)
+		}
+		return result, nil
+	})
+}
+
+// A textGuard makes copies of results whose texts it rewrites.
+type textGuard struct {
+	f func(text string) (string, error)
+}
+
+func (g textGuard) result(result any) (any, error) {
+	switch r := result.(type) {
+	case *protocol.CallToolResult:
+		guarded := *r
+		var err error
+		if guarded.Content, err = mapSlice(r.Content, g.content); err != nil {
+			return nil, err
+		}
+		if guarded.StructuredContent, err = g.appendJSON(nil, r.StructuredContent); err != nil {
+			return nil, err
+		}
+		return &guarded, nil
+	case *protocol.GetPromptResult:
+		guarded := *r
+		var err error
+		guarded.Messages, err = mapSlice(r.Messages, func(m protocol.PromptMessage) (protocol.PromptMessage, error) {
+			content, err := g.content(m.Content)
+			return protocol.PromptMessage{Role: m.Role, Content: content}, err
+		})
+		return &guarded, err
+	case *protocol.ReadResourceResult:
+		guarded := *r
+		var err error
+		guarded.Contents, err = mapSlice(r.Contents, g.contents)
+		return &guarded, err
+	case *protocol.InputRequiredResult:
+		return r, nil // questions to the client, and sealed state
+	}
+	return nil, fmt.Errorf("middleware: a result of type %T cannot be looked into", result)
+}
+
+func (g textGuard) content(c protocol.Content) (protocol.Content, error) {
+	switch c := c.(type) {
+	case *protocol.TextContent:
+		guarded := *c
+		var err error
+		guarded.Text, err = g.f(c.Text)
+		return &guarded, err
+	case *protocol.EmbeddedResource:
+		guarded := *c
+		var err error
+		guarded.Resource, err = g.contents(c.Resource)
+		return &guarded, err
+	case *protocol.ImageContent, *protocol.AudioContent, *protocol.ResourceLink:
+		return c, nil
+	}
+	return nil, fmt.Errorf("middleware: content of type %T cannot be looked into", c)
+}
+
+func (g textGuard) contents(c protocol.ResourceContents) (protocol.ResourceContents, error) {
+	if c.Text == nil {
+		return c, nil
+	}
+	text, err := g.f(*c.Text)
+	c.Text = &text
+	return c, err
+}
+
+// appendJSON appends a JSON value with its strings rewritten.
+func (g textGuard) appendJSON(b, value []byte) ([]byte, error) {
+	switch jsonx.Kind(value) {
+	case '"':
+		text, err := g.f(jsonx.String(value))
+		return jsonx.AppendString(b, text), err
+	case '{':
+		b = append(b, '{')
+		for name, member := range jsonx.Members(value) {
+			if b[len(b)-1] != '{' {
+				b = append(b, ',')
+			}
+			var err error
+			if b, err = g.appendJSON(append(append(b, name...), ':'), member); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, '}'), nil
+	case '[':
+		b = append(b, '[')
+		for element := range jsonx.Elements(value) {
+			if b[len(b)-1] != '[' {
+				b = append(b, ',')
+			}
+			var err error
+			if b, err = g.appendJSON(b, element); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, ']'), nil
+	}
+	return append(b, value...), nil // nil stays nil: append of nothing
+}
+
+// mapSlice returns what f makes of each element; nil stays nil.
+func mapSlice[T any](list []T, f func(T) (T, error)) ([]T, error) {
+	if list == nil {
+		return nil, nil
+	}
+	mapped := make([]T, len(list))
+	for i, v := range list {
+		var err error
+		if mapped[i], err = f(v); err != nil {
+			return nil, err
+		}
+	}
+	return mapped, nil
+}

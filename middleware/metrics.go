@@ -1,0 +1,63 @@
+package middleware
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A Recorder keeps count of calls: package expvarmcp has one for expvar, and package otelmcp is a middleware of its own. Its
+// methods may be called concurrently, and should be quick: every call waits for them.
+type Recorder interface {
+	// CallBegan is told of each call when it begins,
+	CallBegan(ctx context.Context, call *mcpkit.Call)
+	// and CallEnded of each that began, when it is over.
+	CallEnded(ctx context.Context, call *mcpkit.Call, m Measurement)
+}
+
+// A Measurement is what is known of a call that is over. Its texts come from few, whatever clients send, so that they may
+// be labels.
+type Measurement struct {
+	Method  string           // of the protocol: "tools/call"
+	Target  string           // name, URI or URI template of what was called; "" when nothing of the kind, or unknown
+	Version protocol.Version // the revision
+	Outcome Outcome
+	// Duration is from when the call reached this middleware to when it came back.
+	Duration time.Duration
+	// ParamsBytes is the size of the params, and ResultBytes that of the content; -1 when not known (see [SizeOf]).
+	ParamsBytes, ResultBytes int
+}
+
+// Metrics tells a [Recorder] of every call. It should be the outermost, so that it sees what the others refuse.
+func Metrics(r Recorder) mcpkit.Middleware {
+	return func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (result any, err error) {
+			start := time.Now()
+			r.CallBegan(ctx, call)
+			finished := false
+			defer func() {
+				m := measure(call, result, err, time.Since(start))
+				if !finished {
+					m.Outcome = Panicked // of a middleware further in; the panic goes on
+				}
+				r.CallEnded(ctx, call, m)
+			}()
+			result, err = next(ctx, call)
+			finished = true
+			return result, err
+		}
+	}
+}
+
+func measure(call *mcpkit.Call, result any, err error, d time.Duration) Measurement {
+	size, known := SizeOf(result)
+	if !known {
+		size = -1
+	}
+	return Measurement{
+		Method: call.Method(), Target: call.Target(), Version: call.Version(), Outcome: OutcomeOf(result, err),
+		Duration: d, ParamsBytes: len(call.Params()), ResultBytes: size,
+	}
+}
