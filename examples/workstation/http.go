@@ -46,10 +46,14 @@ func serveHTTP(ctx context.Context, srv *mcpkit.Server, addr string, logger *slo
 		return errors.Join(err, srv.Close())
 	}
 	app, handler := newApp(srv, logger)
+	var err error
+	if app.Listener, err = net.Listen("tcp", addr); err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	logger.Info("serving", "url", "http://"+app.Listener.Addr().String()+"/mcp")
 	failed := make(chan error, 1)
-	// Ends when the app is shut down or cannot listen.
-	go func() { failed <- app.Start(addr) }()
-	logger.Info("serving", "url", "http://"+addr+"/mcp")
+	// Ends when the app is shut down.
+	go func() { failed <- app.Start("") }()
 	select {
 	case err := <-failed:
 		return errors.Join(err, srv.Close())
@@ -57,7 +61,9 @@ func serveHTTP(ctx context.Context, srv *mcpkit.Server, addr string, logger *slo
 	}
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	return errors.Join(handler.Shutdown(bound), app.Shutdown(bound), srv.Close())
+	err = errors.Join(handler.Shutdown(bound), app.Shutdown(bound))
+	<-failed
+	return errors.Join(err, srv.Close())
 }
 
 // docs:end serve

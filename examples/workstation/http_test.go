@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"compress/gzip"
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -97,11 +99,39 @@ func TestTheRateIsLimited(t *testing.T) {
 }
 
 func TestHTTPIsServedUntilTheContextEnds(t *testing.T) {
-	srv, err := newServer(workplace(t), slog.New(slog.DiscardHandler))
+	read, written := io.Pipe()
+	logger := slog.New(slog.NewTextHandler(written, nil))
+	srv, err := newServer(workplace(t), logger)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	// Ends when ctx does.
+	go func() {
+		ended <- serveHTTP(ctx, srv, "127.0.0.1:0", logger)
+		_ = written.Close()
+	}()
+	lines := bufio.NewScanner(read)
+	require.True(t, lines.Scan())
+	_, url, ok := strings.Cut(lines.Text(), "url=")
+	require.True(t, ok, lines.Text())
+	// Ends when the log does.
+	go func() { _, _ = io.Copy(io.Discard, read) }()
+
+	for _, version := range []string{rawclient.Legacy, rawclient.Modern} {
+		require.Equal(t, "one\nthree\n", rawclient.HTTP(t, version, url).CallTool("files_read", `{"path":"doc/notes.txt"}`).Text())
+	}
 	cancel()
-	require.NoError(t, serveHTTP(ctx, srv, "127.0.0.1:0", slog.New(slog.DiscardHandler)))
+	require.NoError(t, <-ended)
+}
+
+func TestHTTPFailsOnAnAddressInUse(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	logger := slog.New(slog.DiscardHandler)
+	srv, err := newServer(workplace(t), logger)
+	require.NoError(t, err)
+	require.ErrorContains(t, serveHTTP(t.Context(), srv, listener.Addr().String(), logger), "address already in use")
 }
 
 func TestOnlyLoopbackAddressesAreServed(t *testing.T) {
