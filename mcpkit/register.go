@@ -37,6 +37,7 @@ type registrar struct {
 	server  *Server
 	reg     registration
 	typ     reflect.Type // the struct type
+	name    string       // of it
 	methods map[string]reflectx.Method
 	block   map[string]*annotation
 	order   []string // of the block's fields
@@ -44,26 +45,21 @@ type registrar struct {
 	draft   draft
 }
 
+func newRegistrar(s *Server, reg registration) *registrar {
+	return &registrar{server: s, reg: reg, methods: map[string]reflectx.Method{}, block: map[string]*annotation{}}
+}
+
 func (s *Server) register(reg registration) error {
-	r := &registrar{server: s, reg: reg, methods: map[string]reflectx.Method{}, block: map[string]*annotation{}}
+	r := newRegistrar(s, reg)
 	if err := r.inspect(); err != nil {
 		return err
 	}
-	completers := r.completers()
-	for _, name := range r.names() {
-		if !slices.Contains(completers, name) {
-			r.add(r.methods[name])
-		}
+	r.addAll()
+	if err := r.result(); err != nil {
+		return err
 	}
-	if r.faults == nil {
-		r.draft.wrap(r.reg.around)
-		if err := s.add(&r.draft); err != nil {
-			return err
-		}
-		s.addService(reg.service)
-		return nil
-	}
-	return r.faults
+	s.addService(reg.service)
+	return nil
 }
 
 // inspect finds the service's methods and reads its annotation block.
@@ -73,14 +69,39 @@ func (r *registrar) inspect() error {
 		return &reflectx.Error{Msg: fmt.Sprintf("mcpkit: a service is a pointer to a struct, not %T; write for example &Notes{}", r.reg.service)}
 	}
 	r.typ = v.Type().Elem()
-	if r.reg.prefix != "" {
-		if err := checkName(r.reg.prefix); err != nil {
-			return &reflectx.Error{Site: r.typ.Name(), Msg: "prefix: " + err.Error()}
-		}
-	}
+	r.name = r.typ.Name()
 	methods, err := reflectx.Methods(r.reg.service)
 	if err != nil {
 		return err
+	}
+	return r.read(methods)
+}
+
+// addAll makes entries of the methods that are for clients.
+func (r *registrar) addAll() {
+	completers := r.completers()
+	for _, name := range r.names() {
+		if !slices.Contains(completers, name) {
+			r.add(r.methods[name])
+		}
+	}
+}
+
+// result puts the entries into the server if there were no faults.
+func (r *registrar) result() error {
+	if r.faults != nil {
+		return r.faults
+	}
+	r.draft.wrap(r.reg.around)
+	return r.server.add(&r.draft)
+}
+
+// read takes over the methods and reads the annotation block.
+func (r *registrar) read(methods []reflectx.Method) error {
+	if r.reg.prefix != "" {
+		if err := checkName(r.reg.prefix); err != nil {
+			return &reflectx.Error{Site: r.name, Msg: "prefix: " + err.Error()}
+		}
 	}
 	for _, m := range methods {
 		r.methods[m.Name] = m
@@ -90,11 +111,11 @@ func (r *registrar) inspect() error {
 		switch {
 		case f.Type == reflect.TypeFor[Info]():
 			_, faults := parseAnnotation(kindInfo, f.Tag)
-			r.fault(r.typ.Name()+", field Info", faults...)
+			r.fault(r.name+", field Info", faults...)
 		case f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == "":
 			r.readBlock(f.Type)
 		case f.Name != "_" && kindOf[f.Type] != 0:
-			r.fault(r.typ.Name()+"."+f.Name, fmt.Sprintf("a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", kindOf[f.Type]))
+			r.fault(r.name+"."+f.Name, fmt.Sprintf("a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", kindOf[f.Type]))
 		}
 	}
 	return nil
@@ -103,7 +124,7 @@ func (r *registrar) inspect() error {
 func (r *registrar) readBlock(block reflect.Type) {
 	for i := range block.NumField() {
 		f := block.Field(i)
-		site := r.typ.Name() + "." + f.Name
+		site := r.name + "." + f.Name
 		k := kindOf[f.Type]
 		if k == 0 || k == kindInfo {
 			r.fault(site, fmt.Sprintf("%s is no marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type))
@@ -112,7 +133,7 @@ func (r *registrar) readBlock(block reflect.Type) {
 		a, faults := parseAnnotation(k, f.Tag)
 		r.fault(site, faults...)
 		if _, ok := r.methods[f.Name]; !ok {
-			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.typ.Name(), f.Name, nearest.Hint(f.Name, sortedKeys(r.methods))))
+			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.name, f.Name, nearest.Hint(f.Name, sortedKeys(r.methods))))
 			continue
 		}
 		if r.block[f.Name] != nil {
@@ -255,7 +276,7 @@ func describe(method, doc string) string {
 
 // site is "Notes.Search (notes.go:12)".
 func (r *registrar) site(m reflectx.Method) string {
-	site := r.typ.Name() + "." + m.Name
+	site := r.name + "." + m.Name
 	if m.File != "" {
 		site += fmt.Sprintf(" (%s:%d)", filepath.Base(m.File), m.Line)
 	}

@@ -1,0 +1,44 @@
+package mcpkit
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+
+	"github.com/mcpkit/mcpkit-go/internal/rehearsal"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+func init() { rehearsal.Run = rehearse }
+
+// rehearse registers a service of which there are only the types: what "mcpkit vet" rebuilt from source.
+func rehearse(in rehearsal.Service) rehearsal.Result {
+	s, err := New(nil, Logger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return rehearsal.Result{Faults: reflectx.Errors{{Msg: err.Error()}}}
+	}
+	s.words = in.Words
+	for _, t := range in.Provided {
+		s.config.providers[t] = func(context.Context) (reflect.Value, func(), error) { return reflect.Zero(t), nil, nil }
+	}
+	r := newRegistrar(s, registration{prefix: in.Prefix, optIn: in.OptIn})
+	r.typ, r.name = in.Type, in.Name
+	err = r.read(in.Methods)
+	if err == nil {
+		r.addAll()
+		err = joinFaults(r.result())
+	}
+	if err != nil {
+		faults, _ := joinFaults(err).(reflectx.Errors)
+		return rehearsal.Result{Faults: faults}
+	}
+	b := []byte{'['}
+	for i, t := range s.catalog.Load().tools.sorted {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, t.base().wires[revisionIndex(protocol.Latest)]()...)
+	}
+	return rehearsal.Result{Tools: append(b, ']')}
+}
