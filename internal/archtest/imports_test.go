@@ -73,8 +73,8 @@ var mayImport = map[string][]string{
 	"middleware/otelmcp": {"middleware", "mcpkit", "protocol", "jsonrpc", "internal/jsonx",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
-	"echomcp":    {"mcpkit", "transport", "transport/streamable", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
-	"mcptest":    {"mcpkit", "client", "transport", "transport/inmem", "protocol", "jsonrpc", "internal/jsonx"},
+	"echomcp": {"mcpkit", "transport", "transport/streamable", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
+	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "protocol", "jsonrpc", "internal/jsonx"},
 
 	// The top.
 	"cmd/...":         anything,
