@@ -6,8 +6,8 @@ SHELL       := bash
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# The modules of this repository: the library, and bench, which also measures its peers.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
+# The modules of this repository: the library; bench, which also measures its peers; and a client of one of them.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod interop/gosdk/go.mod))
 
 # How long each benchmark runs; `make bench BENCHTIME=5s` for figures to keep.
 BENCHTIME ?= 1s
@@ -20,7 +20,7 @@ help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
 .PHONY: check
-check: lint test fresh conformance ## everything that has to hold before a change goes in
+check: lint test fresh conformance interop ## everything that has to hold before a change goes in
 	@echo "check: all is well"
 
 .PHONY: test
@@ -62,6 +62,10 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 .PHONY: conformance
 conformance: ## the official MCP conformance suite, legs server-* (needs npm)
 	@conformance/run.sh
+
+.PHONY: interop
+interop: ## the clients that others wrote against our servers (needs npm)
+	@interop/run.sh
 
 .PHONY: generate
 generate: ## write the generated files anew

@@ -1,0 +1,442 @@
+package main
+
+//lint:file-ignore SA1019 sampling, roots and logging are deprecated, and served all the same.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+type object = map[string]any
+
+// text calls a tool and returns its first text.
+func (s *story) text(ctx context.Context, params *mcp.CallToolParams) (string, error) {
+	result, err := s.session.CallTool(ctx, params)
+	if err != nil {
+		return "", err
+	}
+	text, ok := result.Content[0].(*mcp.TextContent)
+	if !ok {
+		return "", fmt.Errorf("the content is a %T", result.Content[0])
+	}
+	return text.Text, nil
+}
+
+// says is an error when a tool does not answer with want.
+func (s *story) says(ctx context.Context, tool string, arguments object, want string) error {
+	params := &mcp.CallToolParams{Name: tool}
+	if arguments != nil {
+		params.Arguments = arguments // a nil map would be sent as null
+	}
+	got, err := s.text(ctx, params)
+	if err != nil {
+		return err
+	}
+	return same(got, want)
+}
+
+// refused is an error unless err is a protocol error with the code and text.
+func refused(err error, code int64, text string) error {
+	wire, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || wire.Code != code || !strings.Contains(wire.Message, text) {
+		return fmt.Errorf("got the error %v, want code %d and %q", err, code, text)
+	}
+	return nil
+}
+
+func (s *story) tools() {
+	s.check("tools/list", func(ctx context.Context) error {
+		n := 0
+		for tool, err := range s.session.Tools(ctx, nil) {
+			if err != nil {
+				return err
+			}
+			if schema, _ := tool.InputSchema.(object); schema["type"] != "object" {
+				return fmt.Errorf("the input schema of %s is %v", tool.Name, tool.InputSchema)
+			}
+			n++
+		}
+		if n <= 25 {
+			return fmt.Errorf("there are only %d tools", n)
+		}
+		return nil
+	})
+	s.check("tools/call", func(ctx context.Context) error {
+		return s.says(ctx, "test_simple_text", nil, "This is a simple text response for testing.")
+	})
+	s.check("content: text, image, audio, resource", func(ctx context.Context) error {
+		mixed, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: "test_multiple_content_types"})
+		if err != nil {
+			return err
+		}
+		sound, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: "test_audio_content"})
+		if err != nil {
+			return err
+		}
+		want := "*mcp.TextContent" // there was no audio before
+		if s.since("2025-03-26") {
+			want = "*mcp.AudioContent"
+		}
+		var types []string
+		for _, c := range append(mixed.Content, sound.Content...) {
+			types = append(types, fmt.Sprintf("%T", c))
+		}
+		return same(types, []string{"*mcp.TextContent", "*mcp.ImageContent", "*mcp.EmbeddedResource", want})
+	})
+	s.check("an argument that a header mirrors, not in ASCII", func(ctx context.Context) error {
+		return s.says(ctx, "test_x_mcp_header", object{"region": "Zürich, 東京"}, "Region: Zürich, 東京")
+	})
+	s.check("a stream that ends and is picked up again", func(ctx context.Context) error {
+		want := "This connection cannot be picked up again."
+		if s.Binding == "http" && s.Revision == "2025-11-25" {
+			want = "Reconnection test completed successfully"
+		}
+		return s.says(ctx, "test_reconnection", nil, want)
+	})
+}
+
+func (s *story) answer(content object) {
+	s.answers <- mcp.ElicitResult{Action: "accept", Content: content}
+}
+
+func (s *story) questions() {
+	who := object{"message": "Who are you?"}
+	s.check("elicitation: accepted", func(ctx context.Context) error {
+		s.answer(object{"username": "ann", "email": "ann@example.com"})
+		if err := s.says(ctx, "test_elicitation", who, "User response: ann <ann@example.com>"); err != nil {
+			return err
+		}
+		asked := <-s.asked
+		schema, _ := asked.RequestedSchema.(object)
+		return same([]any{asked.Message, schema["required"]}, []any{"Who are you?", []string{"username", "email"}})
+	})
+	s.check("elicitation: declined, cancelled", func(ctx context.Context) error {
+		s.answers <- mcp.ElicitResult{Action: "decline"}
+		s.answers <- mcp.ElicitResult{Action: "cancel"}
+		return errors.Join(
+			s.says(ctx, "test_elicitation", who, "User response: declined"),
+			s.says(ctx, "test_elicitation", who, "User response: cancelled"))
+	})
+	s.check("elicitation: one question after the other", func(ctx context.Context) error {
+		s.answer(object{"name": "Ann"})
+		s.answer(object{"color": "green"})
+		return s.says(ctx, "test_input_required_result_multi_round", nil, "Ann likes green")
+	})
+	s.check("sampling", func(ctx context.Context) error {
+		return s.says(ctx, "test_sampling", object{"prompt": "a word"}, "LLM response: echo of a word")
+	})
+	s.check("roots", func(ctx context.Context) error {
+		got, err := s.text(ctx, &mcp.CallToolParams{Name: "test_input_required_result_list_roots"})
+		if err == nil && !regexp.MustCompile(`^1 roots: .*file:///home`).MatchString(got) {
+			err = fmt.Errorf("got %q", got)
+		}
+		return err
+	})
+	s.check("three questions at once", func(ctx context.Context) error {
+		s.answer(object{"name": "Ann"})
+		return s.says(ctx, "test_input_required_result_multiple_inputs", nil, "echo of Write a greeting., Ann (1 roots)")
+	})
+}
+
+// hear waits until the server has said what is wanted, and nothing else.
+func (s *story) hear(ctx context.Context, want ...string) error {
+	var got []string
+	for range want {
+		select {
+		case said := <-s.heard:
+			got = append(got, said)
+		case <-ctx.Done():
+			return fmt.Errorf("heard %q, want %q: %w", got, want, ctx.Err())
+		}
+	}
+	return same(got, want)
+}
+
+func (s *story) notifications() {
+	s.check("progress", func(ctx context.Context) error {
+		got, err := s.text(ctx, &mcp.CallToolParams{Name: "test_tool_with_progress", Meta: mcp.Meta{"progressToken": "whole"}})
+		if err != nil {
+			return err
+		}
+		return errors.Join(same(got, "Tool with progress executed successfully"), s.hear(ctx, "whole 0", "whole 50", "whole 100"))
+	})
+	s.check("logging", func(ctx context.Context) error {
+		for _, level := range []mcp.LoggingLevel{"error", "info"} { // what should not be heard is heard first
+			params := &mcp.CallToolParams{Name: "test_tool_with_logging"}
+			if s.modern() {
+				params.Meta = mcp.Meta{mcp.MetaKeyLogLevel: level}
+			} else if err := s.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: level}); err != nil {
+				return err
+			}
+			if _, err := s.text(ctx, params); err != nil {
+				return err
+			}
+		}
+		return s.hear(ctx, "info Tool execution started", "info Tool processing data", "info Tool execution completed")
+	})
+}
+
+func (s *story) changes() {
+	name := "list_changed"
+	if s.modern() {
+		name = "subscriptions/listen" // the client began to listen when it connected
+	}
+	s.check(name, func(ctx context.Context) error {
+		if err := s.says(ctx, "test_trigger_tool_change", nil, "added"); err != nil {
+			return err
+		}
+		if err := s.hear(ctx, "tools"); err != nil {
+			return err
+		}
+		if err := s.says(ctx, "test_comes_and_goes", nil, "here"); err != nil {
+			return err
+		}
+		if err := s.says(ctx, "test_trigger_prompt_change", nil, "added"); err != nil {
+			return err
+		}
+		return s.hear(ctx, "prompts")
+	})
+	s.check("subscribe and unsubscribe", func(ctx context.Context) error {
+		err := s.session.Subscribe(ctx, &mcp.SubscribeParams{URI: "test://watched-resource"})
+		if err != nil {
+			return err
+		}
+		return s.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: "test://watched-resource"})
+	})
+}
+
+func (s *story) read(ctx context.Context, uri string) (*mcp.ResourceContents, error) {
+	result, err := s.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+	if err != nil {
+		return nil, err
+	}
+	return result.Contents[0], nil
+}
+
+func (s *story) resources() {
+	s.check("resources/list, templates/list", func(ctx context.Context) error {
+		var uris []string
+		for r, err := range s.session.Resources(ctx, nil) {
+			if err != nil {
+				return err
+			}
+			uris = append(uris, r.URI)
+		}
+		for r, err := range s.session.ResourceTemplates(ctx, nil) {
+			if err != nil {
+				return err
+			}
+			uris = append(uris, r.URITemplate)
+		}
+		return same(uris, []string{"test://static-binary", "test://static-text", "test://watched-resource", "test://template/{id}/data"})
+	})
+	s.check("resources/read: text, binary, template", func(ctx context.Context) error {
+		text, err := s.read(ctx, "test://static-text")
+		if err != nil {
+			return err
+		}
+		image, err := s.read(ctx, "test://static-binary")
+		if err != nil {
+			return err
+		}
+		made, err := s.read(ctx, "test://template/7%208/data")
+		if err != nil {
+			return err
+		}
+		return same([]any{text.Text, string(image.Blob[1:4]), json.RawMessage(made.Text)},
+			[]any{"This is the content of the static text resource.", "PNG", object{"data": "Data for ID: 7 8", "id": "7 8", "templateTest": true}})
+	})
+	s.check("resources/read: unknown", func(ctx context.Context) error {
+		_, err := s.read(ctx, "test://nowhere")
+		code := int64(-32002)
+		if s.modern() {
+			code = jsonrpc.CodeInvalidParams
+		}
+		return refused(err, code, `"test://nowhere" not found`)
+	})
+}
+
+func (s *story) prompts() {
+	s.check("prompts/list, prompts/get", func(ctx context.Context) error {
+		n := 0
+		for _, err := range s.session.Prompts(ctx, nil) {
+			if err != nil {
+				return err
+			}
+			n++
+		}
+		result, err := s.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: "test_prompt_with_arguments", Arguments: map[string]string{"arg1": "a", "arg2": "b"}})
+		if err != nil {
+			return err
+		}
+		return same([]any{n >= 5, result.Messages}, []any{true, []*mcp.PromptMessage{
+			{Role: "user", Content: &mcp.TextContent{Text: "Prompt with arguments: arg1='a', arg2='b'"}},
+		}})
+	})
+	s.check("prompts/get: a missing argument", func(ctx context.Context) error {
+		_, err := s.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: "test_prompt_with_arguments", Arguments: map[string]string{"arg1": "a"}})
+		return refused(err, jsonrpc.CodeInvalidParams, "arg2")
+	})
+	s.check("a prompt that asks", func(ctx context.Context) error {
+		s.answer(object{"context": "tests"})
+		result, err := s.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: "test_input_required_result_prompt"})
+		if err != nil {
+			return err
+		}
+		return same(result.Messages[0].Content, &mcp.TextContent{Text: "Use this context: tests"})
+	})
+	s.check("completion of a prompt argument", func(ctx context.Context) error {
+		result, err := s.session.Complete(ctx, &mcp.CompleteParams{
+			Ref:      &mcp.CompleteReference{Type: "ref/prompt", Name: "test_prompt_with_arguments"},
+			Argument: mcp.CompleteParamsArgument{Name: "arg1", Value: "par"},
+		})
+		if err != nil {
+			return err
+		}
+		return same(result.Completion.Values, []string{"paris", "park", "party"})
+	})
+}
+
+func (s *story) cancellation() {
+	s.check("cancellation ends the call", func(ctx context.Context) error {
+		var err error
+		for i := range 5 { // on a busy machine a call may be at its end before the cancellation comes
+			if err = s.cancelOne(ctx, fmt.Sprint("cancelled", i)); err == nil || ctx.Err() != nil {
+				break
+			}
+		}
+		return err
+	})
+	if s.modern() {
+		return
+	}
+	s.check("cancellation takes back the question", func(ctx context.Context) error {
+		for len(s.asked) > 0 {
+			<-s.asked
+		}
+		one, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.session.CallTool(one, &mcp.CallToolParams{Name: "test_elicitation", Arguments: object{"message": "Who?"}})
+			ended <- err
+		}()
+		<-s.asked
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("the call ended with %v", err)
+		}
+		if s.Binding == "http" {
+			// The client has closed the stream on which it would have heard so: its answer comes late.
+			s.answers <- mcp.ElicitResult{Action: "cancel"}
+		} else if err := s.hear(ctx, "question taken back"); err != nil {
+			return err
+		}
+		return s.session.Ping(ctx, nil)
+	})
+}
+
+// cancelOne cancels a call at its first progress.
+func (s *story) cancelOne(ctx context.Context, token string) error {
+	one, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.session.CallTool(one, &mcp.CallToolParams{Name: "test_tool_with_progress", Meta: mcp.Meta{"progressToken": token}})
+		ended <- err
+	}()
+	if err := s.hear(ctx, token+" 0"); err != nil {
+		return err
+	}
+	cancel()
+	err := <-ended
+	// A second call takes as long as the first would have: its end is after what the first would still have sent.
+	if _, err := s.text(ctx, &mcp.CallToolParams{Name: "test_tool_with_progress", Meta: mcp.Meta{"progressToken": "after " + token}}); err != nil {
+		return err
+	}
+	for said := ""; said != "after "+token+" 100"; {
+		select {
+		case said = <-s.heard:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if said == token+" 100" {
+			err = errors.New("the call went on to its end")
+		}
+	}
+	if !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the call ended with: %v", err)
+	}
+	return nil
+}
+
+func (s *story) structured() {
+	s.check("structured output", func(ctx context.Context) error {
+		result, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: "search", Arguments: object{"query": "first"}})
+		if err != nil {
+			return err
+		}
+		hits := []object{{"id": "welcome", "text": "# Welcome\n\nThis is your first note."}}
+		var want any = object{"result": hits}
+		switch {
+		case s.modern():
+			want = hits
+		case !s.since("2025-06-18"):
+			want = nil
+		}
+		text := result.Content[0].(*mcp.TextContent).Text
+		return same([]any{result.StructuredContent, json.RawMessage(text)}, []any{want, hits})
+	})
+}
+
+func (s *story) mistakes() {
+	s.check("bad arguments are a tool error", func(ctx context.Context) error {
+		result, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: "search", Arguments: object{"query": "x", "limit": 99, "limits": 1}})
+		if err != nil {
+			return err
+		}
+		text := result.Content[0].(*mcp.TextContent).Text
+		for _, word := range []string{"/query", "/limit", "/limits", `did you mean "limit"?`} {
+			if !result.IsError || !strings.Contains(text, word) {
+				return fmt.Errorf("isError is %t, no %s in %s", result.IsError, word, text)
+			}
+		}
+		return nil
+	})
+	s.check("the error of a method is a tool error", func(ctx context.Context) error {
+		result, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: "add", Arguments: object{"id": "welcome", "text": "again"}})
+		if err != nil {
+			return err
+		}
+		return same([]any{result.IsError, result.Content},
+			[]any{true, []mcp.Content{&mcp.TextContent{Text: `there is a note "welcome" already; choose another id`}}})
+	})
+	s.check("an unknown tool", func(ctx context.Context) error {
+		_, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: "serach"})
+		return refused(err, jsonrpc.CodeInvalidParams, `"serach"`)
+	})
+}
+
+func (s *story) completion() {
+	s.check("completion of a template variable", func(ctx context.Context) error {
+		result, err := s.session.Complete(ctx, &mcp.CompleteParams{
+			Ref:      &mcp.CompleteReference{Type: "ref/resource", URI: "note://{id}"},
+			Argument: mcp.CompleteParamsArgument{Name: "id", Value: "w"},
+		})
+		if err != nil {
+			return err
+		}
+		note, err := s.read(ctx, "note://welcome")
+		if err != nil {
+			return err
+		}
+		return same([]any{result.Completion.Values, note.MIMEType}, []any{[]string{"welcome"}, "text/markdown"})
+	})
+}

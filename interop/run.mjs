@@ -1,0 +1,169 @@
+// Runs every client with every binding and revision, and prints a table. run.sh has installed and built what it needs.
+//
+// usage: node run.mjs BIN [WORD...]
+//
+// BIN is the folder with the programs server, notes and goclient. With words, only the rows run that have all of them.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [bin, ...words] = process.argv.slice(2);
+const logs = join(bin, 'logs');
+
+const legacy = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
+const modern = '2026-07-28';
+
+// The commands of the clients take their task as JSON.
+const ts = (sdk) => (task) => [process.execPath, [join(here, 'ts/main.mjs'), JSON.stringify({ ...task, sdk })]];
+const inspector = (task) => [process.execPath, [join(here, 'ts/inspector.mjs'), JSON.stringify(task)]];
+const goclient = (task) => [join(bin, 'goclient'), [JSON.stringify(task)]];
+
+// probes: the client may start one more stdio server to find out what it speaks, and ends that one by a signal.
+const clients = [
+  { name: '@modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: ts('sdk') },
+  { name: '@modelcontextprotocol/client', revisions: [...legacy, modern], command: ts('client'), probes: (task) => task.revision === modern },
+  { name: '@modelcontextprotocol/client, auto', revisions: [modern], negotiation: 'auto', command: ts('client'), probes: () => true },
+  { name: '@modelcontextprotocol/inspector', revisions: [legacy.at(-1), modern], command: inspector, probes: (task) => task.revision === modern },
+  { name: 'go-sdk', revisions: [...legacy, modern], command: goclient },
+];
+
+const programs = {
+  fixture: { stdio: [join(bin, 'server'), '-stdio'], http: (addr) => [join(bin, 'server'), '-addr', addr] },
+  notes: { stdio: [join(bin, 'notes')], http: (addr) => [join(bin, 'notes'), '-http', addr] },
+};
+
+/** Returns what the rows need: a server a program, and end(), which says how the servers fared. */
+async function serversFor(row) {
+  const servers = {};
+  const ends = [];
+  for (const [name, program] of Object.entries(programs)) {
+    const log = join(logs, `${row.file}-${name}`);
+    const { server, end } = await (row.binding === 'stdio' ? stdioServer(row, log, program.stdio) : httpServer(log, program.http));
+    servers[name] = server;
+    ends.push(end);
+  }
+  return { servers, end: async () => (await Promise.all(ends.map((end) => end()))).flat() };
+}
+
+/** A server that the client starts itself. watch.sh writes down how each one fared. */
+function stdioServer(row, log, command) {
+  const end = () => {
+    const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : [];
+    const faults = [];
+    const started = lines.filter((l) => l.startsWith('start ')).map((l) => l.split(' ')[1]);
+    if (started.length === 0) faults.push('no server was started');
+    for (const pid of started) {
+      const [, , code, how] = lines.find((l) => l.startsWith(`end ${pid} `))?.split(' ') ?? [];
+      if (code === undefined || lives(Number(pid))) faults.push(`server ${pid} was left behind`);
+      // A signal that comes when the end of the input has already ended the server leaves 143.
+      else if (how === 'signal' && row.probes?.(row) && ['0', '143'].includes(code)) continue;
+      else if (code !== '0' || how !== 'input') faults.push(`server ${pid} ended with ${code}, by ${how}`);
+    }
+    return faults;
+  };
+  return { server: { command: join(here, 'watch.sh'), args: [log, ...command] }, end };
+}
+
+function lives(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** A server of its own for each row, which has to end with 0 when it is told to. */
+async function httpServer(log, command) {
+  const port = await freePort();
+  const addr = `127.0.0.1:${port}`;
+  const [file, ...args] = command(addr);
+  const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let stderr = '';
+  child.stderr.on('data', (data) => (stderr += data));
+  const ended = once(child, 'exit');
+  const url = `http://${addr}/mcp`;
+  for (let tries = 0; ; tries++) {
+    if (child.exitCode !== null || tries === 250) throw new Error(`${file} does not serve: ${stderr}`);
+    try {
+      await (await fetch(url, { method: 'OPTIONS' })).text();
+      break;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+  const end = async () => {
+    if (child.exitCode !== null) return [`the server ended on its own with ${child.exitCode}: ${stderr}`];
+    child.kill('SIGTERM');
+    const late = setTimeout(() => child.kill('SIGKILL'), 5000);
+    const [code, signal] = await ended;
+    clearTimeout(late);
+    writeFileSync(`${log}.stderr`, stderr);
+    return code === 0 ? [] : [`the server ended with ${code ?? signal}: ${stderr}`];
+  };
+  return { server: { url }, end };
+}
+
+async function freePort() {
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address();
+  listener.close();
+  await once(listener, 'close');
+  return port;
+}
+
+/** Runs one row. */
+async function run(row) {
+  const { servers, end } = await serversFor(row);
+  const { binding, revision, negotiation } = row;
+  const [file, args] = row.command({ binding, revision, negotiation, ...servers });
+  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (data) => (stdout += data));
+  child.stderr.on('data', (data) => (stderr += data));
+  const late = setTimeout(() => child.kill('SIGKILL'), 30_000);
+  const [code, signal] = await once(child, 'close');
+  clearTimeout(late);
+  const checks = stdout.split('\n').filter(Boolean).map((l) => l.split('\t'));
+  const faults = await end();
+  if (code !== 0 && !checks.some(([verdict]) => verdict === 'FAIL')) faults.push(`the client ended with ${code ?? signal}: ${stderr}`);
+  checks.push(faults.length ? ['FAIL', 'servers end well', faults.join('; ')] : ['pass', 'servers end well']);
+  return checks;
+}
+
+const rows = clients.flatMap((client) =>
+  ['stdio', 'http'].flatMap((binding) =>
+    client.revisions.map((revision) => ({ ...client, binding, revision, era: revision === modern ? 'modern' : 'legacy' })),
+  ),
+);
+for (const row of rows) row.file = [row.name, row.binding, row.revision].join('-').replace(/[^a-z0-9-]+/g, '_');
+
+rmSync(logs, { recursive: true, force: true });
+mkdirSync(logs, { recursive: true });
+const print = (...columns) => console.log(columns.map((c, i) => String(c).padEnd([36, 8, 12, 8, 6, 0][i])).join(''));
+const picked = rows.filter((row) => words.every((word) => [row.name, row.binding, row.revision, row.era].includes(word)));
+if (picked.length === 0) throw new Error(`no row has all of ${words.join(' ')}`);
+
+// Most of the time a row waits: a few run at once, and are printed in order.
+const results = picked.map(() => Promise.withResolvers());
+const next = picked.entries();
+const runners = [1, 2, 3].map(async () => {
+  for (const [i, row] of next) results[i].resolve(await run(row).catch((e) => [['FAIL', 'the row runs', e.stack]]));
+});
+print('client', 'binding', 'revision', 'era', 'pass', 'FAIL');
+let bad = 0;
+for (const [i, row] of picked.entries()) {
+  const checks = await results[i].promise;
+  const failed = checks.filter(([verdict]) => verdict === 'FAIL');
+  print(row.name, row.binding, row.revision, row.era, checks.length - failed.length, failed.length);
+  for (const [, name, why] of failed) console.log(`  FAIL ${name}: ${why}`);
+  bad += failed.length;
+}
+await Promise.all(runners);
+if (bad) console.log(`${bad} failed; what the servers said is in ${logs}`);
+process.exitCode = bad ? 1 : 0;

@@ -1,0 +1,298 @@
+// What every client of the TypeScript SDKs goes through with the servers. The SDKs differ in names only; an adapter
+// (sdk.mjs, client.mjs) levels that: connect(server) returns
+//
+//   client                          with listTools(), readResource() and so on, the same in both
+//   call(params, options)           tools/call
+//   request(request)                a request of any method
+//   on(method, fn)                  what to do on a request or notification of the server
+//   received                        every message of the server, as it came
+//   errors                          what the client had to complain about
+//   streaming                       a promise: the GET stream of a session is open (HTTP, legacy)
+//   revision, close()
+import assert from 'node:assert/strict';
+
+import { check, later } from './report.mjs';
+
+// What the clients complain about without need: progress that came in one piece with the result, or crossed a cancellation.
+const harmless = [/^Received a progress notification for an unknown token: /, /"code":-32601/];
+
+const first = (result) => result.content[0].text;
+
+/** Tells the story with the fixture of conformance/server and with examples/notes. */
+export async function story(adapter, { binding, revision, negotiation, fixture, notes }) {
+  const modern = revision === '2026-07-28';
+  const t = { binding, revision, modern, negotiation, http: binding === 'http', since: (first) => revision >= first };
+  await session(adapter, t, fixture, 'mcpkit-conformance', [tools, questions, progress, logging, changes, resources, prompts, cancellation]);
+  await session(adapter, t, notes, 'notes', [structured, mistakes, completion]);
+}
+
+async function session(adapter, t, server, name, chapters) {
+  let peer;
+  await check(`${name}: connect at ${t.revision}`, async () => {
+    peer = await adapter.connect(server, t);
+    assert.equal(peer.revision, t.revision);
+    assert.equal(peer.client.getServerVersion().name, name);
+    const capabilities = peer.client.getServerCapabilities();
+    for (const kind of ['tools', 'resources', 'prompts']) assert.ok(capabilities[kind], kind);
+    assert.equal(capabilities.completions !== undefined, t.since('2025-03-26'));
+  });
+  if (!peer) return;
+  for (const chapter of chapters) await chapter(t, peer);
+  await check(`${name}: close`, () => peer.close());
+  await check(`${name}: nothing the client complains about`, async () => {
+    assert.deepEqual(peer.errors.filter((e) => !harmless.some((known) => known.test(e))), []);
+  });
+}
+
+async function tools(t, { client, call }) {
+  await check('tools/list', async () => {
+    const { tools } = await client.listTools();
+    assert.ok(tools.length > 25, `${tools.length} tools`);
+    for (const tool of tools) assert.equal(tool.inputSchema.type, 'object', tool.name);
+    const { description } = tools.find((tool) => tool.name === 'test_simple_text');
+    assert.equal(description, 'Returns text.');
+  });
+  await check('tools/call', async () => {
+    assert.equal(first(await call({ name: 'test_simple_text' })), 'This is a simple text response for testing.');
+  });
+  await check('content: text, image, audio, resource', async () => {
+    const { content } = await call({ name: 'test_multiple_content_types' });
+    assert.deepEqual(content.map((c) => c.type), ['text', 'image', 'resource']);
+    const [sound] = (await call({ name: 'test_audio_content' })).content;
+    assert.equal(sound.type, t.since('2025-03-26') ? 'audio' : 'text'); // there was no audio before
+  });
+  await check('an argument that a header mirrors, not in ASCII', async () => {
+    assert.equal(first(await call({ name: 'test_x_mcp_header', arguments: { region: 'Zürich, 東京' } })), 'Region: Zürich, 東京');
+  });
+  await check('a stream that ends and is picked up again', async () => {
+    const want = t.http && t.revision === '2025-11-25' ? 'Reconnection test completed successfully' : 'This connection cannot be picked up again.';
+    assert.equal(first(await call({ name: 'test_reconnection' })), want);
+  });
+}
+
+async function questions(t, { call, on }) {
+  const asked = [];
+  const answers = []; // what the user says next
+  on('elicitation/create', ({ params }) => {
+    asked.push(params);
+    return answers.shift();
+  });
+  const accept = (content) => ({ action: 'accept', content });
+  on('sampling/createMessage', ({ params }) => {
+    assert.equal(params.maxTokens, 100);
+    return { role: 'assistant', model: 'm', content: { type: 'text', text: `echo of ${[params.messages[0].content].flat()[0].text}` } };
+  });
+  on('roots/list', () => ({ roots: [{ uri: 'file:///home', name: 'home' }] }));
+
+  await check('elicitation: accepted', async () => {
+    answers.push(accept({ username: 'ann', email: 'ann@example.com' }));
+    const result = await call({ name: 'test_elicitation', arguments: { message: 'Who are you?' } });
+    assert.equal(first(result), 'User response: ann <ann@example.com>');
+    const { message, requestedSchema } = asked.pop();
+    assert.equal(message, 'Who are you?');
+    assert.deepEqual(requestedSchema.required, ['username', 'email']);
+    assert.equal(requestedSchema.properties.email.type, 'string');
+  });
+  await check('elicitation: declined, cancelled', async () => {
+    answers.push({ action: 'decline' }, { action: 'cancel' });
+    const ask = () => call({ name: 'test_elicitation', arguments: { message: 'Who are you?' } });
+    assert.equal(first(await ask()), 'User response: declined');
+    assert.equal(first(await ask()), 'User response: cancelled');
+  });
+  await check('elicitation: one question after the other', async () => {
+    answers.push(accept({ name: 'Ann' }), accept({ color: 'green' }));
+    assert.equal(first(await call({ name: 'test_input_required_result_multi_round' })), 'Ann likes green');
+    assert.equal(asked.pop().message, 'Hello, Ann. What is your favourite colour?');
+  });
+  await check('sampling', async () => {
+    assert.equal(first(await call({ name: 'test_sampling', arguments: { prompt: 'a word' } })), 'LLM response: echo of a word');
+  });
+  await check('roots', async () => {
+    assert.match(first(await call({ name: 'test_input_required_result_list_roots' })), /^1 roots: .*file:\/\/\/home/);
+  });
+  await check('three questions at once', async () => {
+    answers.push(accept({ name: 'Ann' }));
+    assert.equal(first(await call({ name: 'test_input_required_result_multiple_inputs' })), 'echo of Write a greeting., Ann (1 roots)');
+  });
+}
+
+async function progress(t, { call, received }) {
+  await check('progress', async () => {
+    const from = received.length;
+    const seen = [];
+    const result = await call({ name: 'test_tool_with_progress' }, { onprogress: (p) => seen.push([p.progress, p.total]) });
+    assert.equal(first(result), 'Tool with progress executed successfully');
+    assert.deepEqual(seen, [[0, 100], [50, 100], [100, 100]].slice(0, seen.length));
+    // The clients drop the last one when it comes in one piece with the result; what the server sent counts.
+    const sent = received.slice(from).map((m) => (m.method ? m.params.progress : 'result'));
+    assert.deepEqual(sent, [0, 50, 100, 'result']);
+  });
+}
+
+async function logging(t, { client, call, on }) {
+  await check('logging', async () => {
+    const seen = [];
+    on('notifications/message', ({ params }) => seen.push([params.level, params.data.msg ?? params.data.message ?? params.data]));
+    const at = async (level) => {
+      if (!t.modern) await client.setLoggingLevel(level);
+      const _meta = t.modern ? { 'io.modelcontextprotocol/logLevel': level } : undefined;
+      await call({ name: 'test_tool_with_logging', _meta });
+    };
+    await at('info');
+    assert.deepEqual(seen.splice(0), [['info', 'Tool execution started'], ['info', 'Tool processing data'], ['info', 'Tool execution completed']]);
+    await at('error');
+    assert.deepEqual(seen, []);
+  });
+}
+
+async function changes(t, peer) {
+  const { client, call, on } = peer;
+  const name = t.modern ? 'subscriptions/listen' : 'list_changed';
+  await check(name, async () => {
+    const tools = later();
+    const prompts = later();
+    on('notifications/tools/list_changed', tools.resolve);
+    on('notifications/prompts/list_changed', prompts.resolve);
+    const before = (await client.listTools()).tools.length;
+    let subscription;
+    if (t.modern) {
+      subscription = await client.listen({ toolsListChanged: true, promptsListChanged: true, resourceSubscriptions: ['test://watched-resource', 'test://nowhere'] });
+      assert.deepEqual(subscription.honoredFilter, { toolsListChanged: true, promptsListChanged: true, resourceSubscriptions: ['test://watched-resource'] });
+    } else {
+      await peer.streaming;
+    }
+    await call({ name: 'test_trigger_tool_change' });
+    await tools.promise;
+    assert.equal((await client.listTools()).tools.length, before + 1);
+    assert.equal(first(await call({ name: 'test_comes_and_goes' })), 'here');
+    await call({ name: 'test_trigger_prompt_change' });
+    await prompts.promise;
+    if (!subscription) return;
+    await subscription.close();
+    assert.equal(await subscription.closed, 'local');
+  });
+  if (t.modern) return;
+  await check('subscribe and unsubscribe', async () => {
+    await client.subscribeResource({ uri: 'test://watched-resource' });
+    await client.unsubscribeResource({ uri: 'test://watched-resource' });
+    await client.ping();
+  });
+}
+
+async function resources(t, { client, received }) {
+  await check('resources/list, templates/list', async () => {
+    const { resources } = await client.listResources();
+    assert.deepEqual(resources.map((r) => r.uri).sort(), ['test://static-binary', 'test://static-text', 'test://watched-resource']);
+    const { resourceTemplates } = await client.listResourceTemplates();
+    assert.deepEqual(resourceTemplates.map((r) => r.uriTemplate), ['test://template/{id}/data']);
+  });
+  await check('resources/read: text, binary, template', async () => {
+    const read = async (uri) => (await client.readResource({ uri })).contents[0];
+    assert.equal((await read('test://static-text')).text, 'This is the content of the static text resource.');
+    assert.equal(Buffer.from((await read('test://static-binary')).blob, 'base64').subarray(1, 4).toString(), 'PNG');
+    assert.deepEqual(JSON.parse((await read('test://template/7%208/data')).text), { id: '7 8', templateTest: true, data: 'Data for ID: 7 8' });
+  });
+  await check('resources/read: unknown', async () => {
+    await assert.rejects(client.readResource({ uri: 'test://nowhere' }), /resource "test:\/\/nowhere" not found/);
+    assert.equal(received.at(-1).error.code, t.modern ? -32602 : -32002);
+  });
+}
+
+async function prompts(t, { client, on }) {
+  await check('prompts/list, prompts/get', async () => {
+    const { prompts } = await client.listPrompts();
+    const { arguments: args } = prompts.find((p) => p.name === 'test_prompt_with_arguments');
+    assert.deepEqual(args.map((a) => [a.name, a.required]), [['arg1', true], ['arg2', true]]);
+    const { messages } = await client.getPrompt({ name: 'test_prompt_with_arguments', arguments: { arg1: 'a', arg2: 'b' } });
+    assert.deepEqual(messages, [{ role: 'user', content: { type: 'text', text: "Prompt with arguments: arg1='a', arg2='b'" } }]);
+  });
+  await check('prompts/get: a missing argument', async () => {
+    await assert.rejects(client.getPrompt({ name: 'test_prompt_with_arguments', arguments: { arg1: 'a' } }), (e) => e.code === -32602 && e.message.includes('arg2'));
+  });
+  await check('a prompt that asks', async () => {
+    on('elicitation/create', () => ({ action: 'accept', content: { context: 'tests' } }));
+    const { messages } = await client.getPrompt({ name: 'test_input_required_result_prompt' });
+    assert.equal(messages[0].content.text, 'Use this context: tests');
+  });
+  await check('completion of a prompt argument', async () => {
+    const { completion } = await client.complete({ ref: { type: 'ref/prompt', name: 'test_prompt_with_arguments' }, argument: { name: 'arg1', value: 'par' } });
+    assert.deepEqual(completion.values, ['paris', 'park', 'party']);
+  });
+}
+
+async function cancellation(t, { client, call, on, received }) {
+  await check('cancellation ends the call', async () => {
+    const tool = { name: 'test_tool_with_progress' };
+    const cancelOne = async () => {
+      const from = received.length;
+      const stop = new AbortController();
+      await assert.rejects(call(tool, { signal: stop.signal, onprogress: () => stop.abort('enough') }), /enough|[Aa]bort/);
+      // A second call takes as long as the first would have: its end is after what the first would still have sent.
+      await call(tool, { onprogress: () => {} });
+      const seen = received.slice(from);
+      return {
+        ends: seen.filter((m) => m.method === 'notifications/progress' && m.params.progress === 100).length,
+        answers: seen.filter((m) => m.id !== undefined && !m.method).length,
+      };
+    };
+    // On a busy machine a call may be at its end before the cancellation comes.
+    let got;
+    for (let tries = 0; tries < 5 && got?.answers !== 1; tries++) got = await cancelOne();
+    assert.deepEqual(got, { ends: 1, answers: 1 });
+  });
+  if (t.modern) return;
+  await check('cancellation takes back the question', async () => {
+    const stop = new AbortController();
+    const taken = later();
+    on('elicitation/create', (_, context) => {
+      const { signal } = context.mcpReq ?? context; // second and first generation
+      signal.addEventListener('abort', taken.resolve);
+      stop.abort('enough');
+      return taken.promise.then(() => ({ action: 'cancel' }));
+    });
+    await assert.rejects(call({ name: 'test_elicitation', arguments: { message: 'Who?' } }, { signal: stop.signal }), /enough|[Aa]bort/);
+    await taken.promise;
+    await client.ping();
+  });
+}
+
+async function structured(t, { client, call }) {
+  await check('structured output', async () => {
+    const { tools } = await client.listTools();
+    const search = tools.find((tool) => tool.name === 'search');
+    assert.equal(search.annotations.readOnlyHint, true);
+    assert.equal(search.outputSchema?.type, t.modern ? 'array' : t.since('2025-06-18') ? 'object' : undefined);
+    const hits = [{ id: 'welcome', text: '# Welcome\n\nThis is your first note.' }];
+    const { structuredContent, content } = await call({ name: 'search', arguments: { query: 'first' } });
+    assert.deepEqual(structuredContent, t.modern ? hits : t.since('2025-06-18') ? { result: hits } : undefined);
+    assert.deepEqual(JSON.parse(content[0].text), hits);
+  });
+}
+
+async function mistakes(t, { call, request }) {
+  await check('bad arguments are a tool error', async () => {
+    const result = await call({ name: 'search', arguments: { query: 'x', limit: 99, limits: 1 } });
+    assert.equal(result.isError, true);
+    assert.equal(result.structuredContent, undefined);
+    for (const word of ['/query', '/limit', '/limits', 'did you mean "limit"?']) assert.ok(first(result).includes(word), `${word} in ${first(result)}`);
+  });
+  await check('the error of a method is a tool error', async () => {
+    const result = await call({ name: 'add', arguments: { id: 'welcome', text: 'again' } });
+    assert.equal(result.isError, true);
+    assert.equal(first(result), 'there is a note "welcome" already; choose another id');
+  });
+  await check('an unknown tool, an unknown method', async () => {
+    await assert.rejects(call({ name: 'serach' }), (e) => e.code === -32602 && e.message.includes('"serach"'));
+    // Over HTTP the answer of 2026-07-28 has status 404, which the client takes for an error of the transport.
+    await assert.rejects(request({ method: 'notes/burn', params: {} }), (e) => e.code === -32601 || e.message.includes('"code":-32601'));
+  });
+}
+
+async function completion(t, { client }) {
+  await check('completion of a template variable', async () => {
+    const { completion } = await client.complete({ ref: { type: 'ref/resource', uri: 'note://{id}' }, argument: { name: 'id', value: 'w' } });
+    assert.deepEqual(completion.values, ['welcome']);
+    const { contents } = await client.readResource({ uri: 'note://welcome' });
+    assert.equal(contents[0].mimeType, 'text/markdown');
+  });
+}
