@@ -64,9 +64,10 @@ type item interface{ base() *entry }
 
 // A registry holds the entries of one kind, sorted by key.
 type registry[T item] struct {
-	byKey  map[string]T
-	sorted []T
-	pages  *sync.Map // pageKey -> rawResult; made anew with each change
+	byKey    map[string]T
+	sorted   []T
+	personal bool      // not everybody sees the same entries
+	pages    *sync.Map // pageKey -> rawResult; made anew with each change
 }
 
 func (r registry[T]) get(key string) (T, bool) { v, ok := r.byKey[key]; return v, ok }
@@ -106,7 +107,12 @@ func (r registry[T]) with(what string, items []T) (registry[T], error) {
 	if faults != nil {
 		return r, faults
 	}
+	next.personal = needsScopes(next.sorted)
 	return next, nil
+}
+
+func needsScopes[T item](entries []T) bool {
+	return slices.ContainsFunc(entries, func(it T) bool { return len(it.base().scopes) > 0 })
 }
 
 // without returns r less the keys, and whether any was there.
@@ -119,6 +125,7 @@ func (r registry[T]) without(keys []string) (registry[T], bool) {
 		return r, false
 	}
 	next.sorted = slices.DeleteFunc(slices.Clone(r.sorted), func(it T) bool { return slices.Contains(keys, it.base().key) })
+	next.personal = needsScopes(next.sorted)
 	return next, true
 }
 

@@ -35,7 +35,7 @@ func (s *Server) encode(call *Call, result any) (json.RawMessage, error) {
 
 // toolResultSize guesses how many bytes the result takes, so that its buffer need not grow.
 func toolResultSize(r *protocol.CallToolResult) int {
-	n := 256 + len(r.StructuredContent)
+	n := 160 + len(r.StructuredContent) + 64*len(r.Content)
 	for _, c := range r.Content {
 		switch c := c.(type) {
 		case *protocol.TextContent:

@@ -49,7 +49,7 @@ func listPage[T item](call *Call, member string, r registry[T]) (any, error) {
 		return nil, err
 	}
 	key := pageKey{revisionIndex(call.version), after}
-	shared := !r.personal()
+	shared := !r.personal
 	if shared && r.pages != nil {
 		if page, ok := r.pages.Load(key); ok {
 			return page, nil
@@ -61,16 +61,6 @@ func listPage[T item](call *Call, member string, r registry[T]) (any, error) {
 		r.pages.Store(key, page)
 	}
 	return page, nil
-}
-
-// personal reports whether not everybody sees the same entries.
-func (r registry[T]) personal() bool {
-	for _, it := range r.sorted {
-		if len(it.base().scopes) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func encodePage[T item](call *Call, member string, r registry[T], after string, revision int, shared bool) rawResult {

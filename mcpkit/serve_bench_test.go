@@ -193,3 +193,30 @@ func BenchmarkMiddleware(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkStart measures a server of a thousand tools until its list is there, per tool.
+func BenchmarkStart(b *testing.B) {
+	const tools = 1000
+	names := make([]string, tools)
+	for i := range names {
+		names[i] = "tool_" + strconv.Itoa(i)
+	}
+	for name, batch := range map[string]int{"together": tools, "one by one": 1} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s := mcpkit.MustNew(nil)
+				for at := 0; at < tools; at += batch {
+					items := make([]mcpkit.Item, 0, batch)
+					for _, name := range names[at : at+batch] {
+						items = append(items, mcpkit.NewTool(name, func(_ context.Context, in benchSearch) (benchHits, error) { return benchHits{}, nil }))
+					}
+					require.NoError(b, s.Add(items...))
+				}
+				msg, _ := jsonrpc.Decode([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+				require.Nil(b, s.ServeRPC(b.Context(), msg.Request, &benchPeer{}).Error)
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/tools, "µs/tool")
+		})
+	}
+}
