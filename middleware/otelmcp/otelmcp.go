@@ -1,0 +1,170 @@
+// Package otelmcp traces and measures the calls of mcpkit servers with OpenTelemetry, by the semantic conventions for MCP
+// (in development: attribute names may change with them).
+//
+//	srv.Use(otelmcp.Middleware(otelmcp.Options{}))
+//
+// The W3C trace context comes from the request's _meta (traceparent, tracestate and baggage, as 2026-07-28 has them). A span
+// that is there already, such as that of an HTTP server, becomes a link when the client sent a context of its own, and the parent
+// when it did not. [Inject] puts the context into the _meta of requests that a program makes itself.
+package otelmcp
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// scope names this package to exporters.
+const scope = "github.com/mcpkit/mcpkit-go/middleware/otelmcp"
+
+// Options configure [Middleware]. The zero value uses the global providers.
+type Options struct {
+	// TracerProvider makes spans. Nil means otel.GetTracerProvider.
+	TracerProvider trace.TracerProvider
+
+	// MeterProvider makes metrics. Nil means otel.GetMeterProvider.
+	MeterProvider metric.MeterProvider
+
+	// Propagator reads the context from _meta. Nil means W3C trace context and baggage.
+	Propagator propagation.TextMapPropagator
+
+	// Arguments adds the arguments of tools to spans, less what is tagged secret: see mcpkit.Call.RedactedArguments.
+	Arguments bool
+
+	// ResourceURIs adds the URIs of resources to spans.
+	ResourceURIs bool
+}
+
+// Middleware makes a span for each call, and records how long it took as mcp.server.operation.duration.
+// It should be the outermost, so that it sees what other middleware refuses.
+func Middleware(o Options) mcpkit.Middleware {
+	if o.TracerProvider == nil {
+		o.TracerProvider = otel.GetTracerProvider()
+	}
+	if o.MeterProvider == nil {
+		o.MeterProvider = otel.GetMeterProvider()
+	}
+	if o.Propagator == nil {
+		o.Propagator = w3c
+	}
+	t := &telemetry{Options: o, tracer: o.TracerProvider.Tracer(scope)}
+	var err error
+	t.durations, err = o.MeterProvider.Meter(scope).Float64Histogram("mcp.server.operation.duration",
+		metric.WithUnit("s"), metric.WithDescription("How long the server took to answer requests and notifications."),
+		metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300))
+	if err != nil {
+		otel.Handle(err) // the histogram works all the same, perhaps to no effect
+	}
+	return func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (any, error) { return t.call(ctx, call, next) }
+	}
+}
+
+// telemetry is what is made once for all calls.
+type telemetry struct {
+	Options
+	tracer    trace.Tracer
+	durations metric.Float64Histogram
+	labels    labelTable
+}
+
+func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (result any, err error) {
+	start := time.Now()
+	ctx, span := t.start(ctx, call)
+	finished := false
+	defer func() {
+		outcome := middleware.Panicked // of a middleware further in; the panic goes on
+		if finished {
+			outcome = middleware.OutcomeOf(result, err)
+		}
+		l := labelsOf(call, outcome, err)
+		t.durations.Record(ctx, time.Since(start).Seconds(), t.labels.option(l))
+		if span.IsRecording() {
+			end(span, l, outcome)
+		}
+		span.End()
+	}()
+	result, err = next(ctx, call)
+	finished = true
+	return result, err
+}
+
+// start begins the span of a call.
+func (t *telemetry) start(ctx context.Context, call *mcpkit.Call) (context.Context, trace.Span) {
+	around := trace.SpanContextFromContext(ctx)
+	ctx = t.Propagator.Extract(ctx, metaCarrier{get: call.Meta})
+	options := make([]trace.SpanStartOption, 0, 3)
+	options = append(options, trace.WithSpanKind(trace.SpanKindServer))
+	if parent := trace.SpanContextFromContext(ctx); around.IsValid() && !parent.Equal(around) {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: around}))
+	}
+	l := labels{method: call.Method(), target: targetOf(call)}
+	options = append(options, trace.WithAttributes(l.start()...)) // what samplers go by
+	name := l.method
+	if l.target != "" {
+		name += " " + l.target
+	}
+	ctx, span := t.tracer.Start(ctx, name, options...)
+	if span.IsRecording() {
+		t.describe(span, call)
+	}
+	return ctx, span
+}
+
+// describe adds what is known of a call before it runs.
+func (t *telemetry) describe(span trace.Span, call *mcpkit.Call) {
+	span.SetAttributes(
+		attribute.String("mcp.protocol.version", string(call.Version())),
+		attribute.String("jsonrpc.request.id", requestID(call)),
+		attribute.String("network.transport", transportOf(call)),
+	)
+	if id := call.SessionID(); id != "" {
+		// Enough to tell sessions apart, and too little to take one over.
+		span.SetAttributes(attribute.String("mcp.session.id", id[:min(len(id), 8)]))
+	}
+	if t.ResourceURIs && isResource(call) {
+		span.SetAttributes(attribute.String("mcp.resource.uri", call.Name()))
+	}
+	if args := call.RedactedArguments(); t.Arguments && args != nil && call.Method() == protocol.MethodToolsCall {
+		span.SetAttributes(attribute.String("gen_ai.tool.call.arguments", string(args)))
+	}
+}
+
+// end says how the call ended.
+func end(span trace.Span, l labels, outcome middleware.Outcome) {
+	if l.code != "" {
+		span.SetAttributes(attribute.String("rpc.response.status_code", l.code))
+	}
+	if l.errorType == "" {
+		return
+	}
+	span.SetAttributes(attribute.String("error.type", l.errorType))
+	span.SetStatus(codes.Error, string(outcome))
+}
+
+var w3c = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+
+// Inject adds the W3C context of ctx to the _meta of a request that is to be sent, and returns it; meta may be nil.
+func Inject(ctx context.Context, meta protocol.Meta) protocol.Meta {
+	if meta == nil {
+		meta = protocol.Meta{}
+	}
+	w3c.Inject(ctx, metaCarrier{set: meta})
+	return meta
+}
+
+// Extract returns a context with the W3C context of the _meta of a message that came.
+func Extract(ctx context.Context, meta protocol.Meta) context.Context {
+	return w3c.Extract(ctx, metaCarrier{get: func(key string) json.RawMessage { return meta[key] }})
+}
