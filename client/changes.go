@@ -450,7 +450,7 @@ func (c *Client) listenLegacy(ctx, base context.Context, s *Subscription) error 
 	ch.mu.Lock()
 	ch.subs[s] = struct{}{}
 	ch.mu.Unlock()
-	c.conn.listen()
+	c.listen(ctx)
 	for i, uri := range s.filter.ResourceSubscriptions {
 		if err := ch.acquire(ctx, uri); err != nil {
 			ch.release(s, s.filter.ResourceSubscriptions[:i])

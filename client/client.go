@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -101,12 +102,12 @@ func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) 
 		_ = c.Close()
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	c.begun()
+	c.begun(ctx)
 	return c, nil
 }
 
 // begun starts what a client does by itself once the revision is settled.
-func (c *Client) begun() {
+func (c *Client) begun(ctx context.Context) {
 	h := c.cfg.handlers
 	if c.modern() {
 		if f := h.filter(c.Capabilities()); !isEmptyFilter(f) {
@@ -115,9 +116,27 @@ func (c *Client) begun() {
 		return
 	}
 	if h.unasked() {
-		c.conn.listen()
+		c.listen(ctx)
 	}
 }
+
+// listen opens the way for what a legacy server sends outside of calls. It waits for that a little: a question that comes before is lost
+// with some servers, but others say nothing before they have something to send.
+func (c *Client) listen(ctx context.Context) {
+	open := c.conn.listen()
+	if open == nil {
+		return
+	}
+	t := time.NewTimer(listenPatience)
+	defer t.Stop()
+	select {
+	case <-open:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+const listenPatience = 500 * time.Millisecond
 
 // background runs f until it returns; its context ends with Close. After Close it does nothing.
 func (c *Client) background(f func(ctx context.Context)) {
@@ -208,8 +227,9 @@ type conn interface {
 	renew(ctx context.Context, probe error) error
 	// settled tells the revision of all that follows.
 	settled(v protocol.Version)
-	// listen opens the way for what the server sends outside of any call, where that takes opening (legacy).
-	listen()
+	// listen opens the way for what the server sends outside of any call, where that takes opening (legacy). The channel is closed
+	// when it is open or never will be; it is nil where there is nothing to wait for.
+	listen() <-chan struct{}
 	// mirrors reports whether requests are mirrored in headers.
 	mirrors() bool
 	close() error

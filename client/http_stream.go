@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/sse"
@@ -140,11 +141,11 @@ func (h *httpConn) get(ctx context.Context, id string) (io.ReadCloser, error) {
 }
 
 // listen opens the stream outside of calls, in the background, once for each session. A server need not have one.
-func (h *httpConn) listen() {
+func (h *httpConn) listen() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.version.Modern() || h.listening != nil && h.heard == h.session {
-		return
+		return nil
 	}
 	if h.listening != nil {
 		h.listening()
@@ -152,11 +153,14 @@ func (h *httpConn) listen() {
 	var ctx context.Context
 	ctx, h.listening = context.WithCancel(h.c.base)
 	h.heard = h.session
-	h.c.background(func(context.Context) { h.follow(ctx) })
+	open := make(chan struct{})
+	h.c.background(func(context.Context) { h.follow(ctx, sync.OnceFunc(func() { close(open) })) })
+	return open
 }
 
-// follow reads the stream outside of calls, and comes back to it when it ends.
-func (h *httpConn) follow(ctx context.Context) {
+// follow reads the stream outside of calls, and comes back to it when it ends. It calls open when the server answered.
+func (h *httpConn) follow(ctx context.Context, open func()) {
+	defer open()
 	x := &exchange{}
 	x.version, _ = h.state()
 	var r resumption
@@ -168,6 +172,7 @@ func (h *httpConn) follow(ctx context.Context) {
 			}
 			return
 		}
+		open()
 		if body != nil {
 			_, err = h.events(ctx, x, body, &r)
 			_ = body.Close()

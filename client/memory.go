@@ -35,6 +35,6 @@ func (m *memoryConn) notify(ctx context.Context, n *jsonrpc.Request) error {
 
 func (m *memoryConn) renew(context.Context, error) error { return nil }
 func (m *memoryConn) settled(protocol.Version)           {}
-func (m *memoryConn) listen()                            {}
+func (m *memoryConn) listen() <-chan struct{}            { return nil }
 func (m *memoryConn) mirrors() bool                      { return false }
 func (m *memoryConn) close() error                       { return m.conn.Close() }

@@ -305,7 +305,7 @@ func (c *Client) renewSession(ctx context.Context, old *agreement) error {
 		return err
 	}
 	if c.cfg.handlers.unasked() {
-		c.conn.listen()
+		c.listen(ctx)
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (s *stdioConn) renew(_ context.Context, probe error) error {
 }
 
 func (s *stdioConn) settled(v protocol.Version) { s.current().link.Session().SetVersion(string(v)) }
-func (s *stdioConn) listen()                    {}
+func (s *stdioConn) listen() <-chan struct{}    { return nil }
 func (s *stdioConn) mirrors() bool              { return false }
 
 // close ends the process: by the end of its input first, by force last.

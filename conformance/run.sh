@@ -5,7 +5,8 @@
 #   SERVER_URL=http://127.0.0.1:8080/mcp    test a server that runs already, instead of ./conformance/server
 #   CI=true                                 a host without npm fails; elsewhere the suite is left out, loudly
 #
-# All server legs talk to one process at one URL. Results are left in conformance/results.
+# All server legs talk to one process at one URL. For client legs the suite starts ./conformance/client once for each scenario, all at
+# the same time. Results are left in conformance/results.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,6 +21,9 @@ legs() {
 		server-2025-06-18 27
 		server-2025-11-25 33
 		server-2026-07-28 40
+		client-2025-06-18 5
+		client-2025-11-25 19
+		client-2026-07-28 33
 	END
 }
 
@@ -98,6 +102,23 @@ run_server() {
 		tail -n 40 "$results/server.log" >&2
 		die "$leg: the server ended during the run"
 	fi
+	node "$here/judge.mjs" --leg "$leg" --checks "$out/checks" --log "$out/suite.log" --status "$status" \
+		--scenarios "$scenarios" --baseline "$here/baseline.txt"
+}
+
+# setup_client builds the client under test.
+setup_client() {
+	case $cache in *[[:space:]]*) die "the suite splits its command at blanks, and there are some in $cache" ;; esac
+	say "building ./conformance/client"
+	(cd "$root" && go build -o "$cache/client" ./conformance/client)
+}
+
+# run_client LEG SCENARIOS runs one revision against the client.
+run_client() {
+	local leg=$1 scenarios=$2 out=$results/$1 status=0
+	rm -rf "$out"
+	mkdir -p "$out"
+	conformance client --command "$cache/client" --suite all --spec-version "${leg#client-}" -o "$out/checks" >"$out/suite.log" 2>&1 || status=$?
 	node "$here/judge.mjs" --leg "$leg" --checks "$out/checks" --log "$out/suite.log" --status "$status" \
 		--scenarios "$scenarios" --baseline "$here/baseline.txt"
 }

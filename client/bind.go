@@ -1,0 +1,225 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// Bind fills the function fields of the struct that dst points to with calls of tools, so that a server is used like Go:
+//
+//	var shop struct {
+//		Search func(ctx context.Context, in Query) ([]Hit, error) `mcp:"search"`
+//		Ping   func(ctx context.Context) error                    `mcp:"ping"`
+//	}
+//	err := c.Bind(&shop)
+//	hits, err := shop.Search(ctx, Query{Text: "tea"})
+//
+// A field without the tag mcp, or with mcp:"-", is left alone. A function takes a context and, unless the tool needs no arguments, one
+// input, which encodes as an object; it returns the output, decoded as by [Call], and an error, or the error alone.
+//
+// Bind asks the server for its tools and holds every field to them: that there is such a tool, that each field of the input is one of
+// its arguments, and that none that it requires is missing. All faults are reported at once, and then nothing is filled.
+func (c *Client) Bind(dst any) error {
+	v := reflect.ValueOf(dst)
+	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return fmt.Errorf("client: Bind(%T): want a pointer to a struct", dst)
+	}
+	v = v.Elem()
+	tools := map[string]*protocol.Tool{}
+	for t, err := range c.Tools(c.base) {
+		if err != nil {
+			return err
+		}
+		tools[t.Name] = t
+	}
+	var errs []error
+	bound := map[int]reflect.Value{}
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, ok := f.Tag.Lookup("mcp")
+		if !ok || name == "-" {
+			continue
+		}
+		fn, err := c.bind(f, name, tools)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("client: Bind: %s.%s: %w", v.Type(), f.Name, err))
+			continue
+		}
+		bound[i] = fn
+	}
+	if errs != nil {
+		return errors.Join(errs...)
+	}
+	if len(bound) == 0 {
+		return fmt.Errorf("client: Bind: %s has no field with the tag mcp", v.Type())
+	}
+	for i, fn := range bound {
+		v.Field(i).Set(fn)
+	}
+	return nil
+}
+
+var (
+	typeContext = reflect.TypeFor[context.Context]()
+	typeError   = reflect.TypeFor[error]()
+)
+
+// bind makes the function for one field.
+func (c *Client) bind(f reflect.StructField, name string, tools map[string]*protocol.Tool) (fn reflect.Value, err error) {
+	t := f.Type
+	switch {
+	case !f.IsExported():
+		return fn, errors.New("it is not exported")
+	case t.Kind() != reflect.Func || t.IsVariadic() || t.NumIn() < 1 || t.NumIn() > 2 || t.In(0) != typeContext ||
+		t.NumOut() < 1 || t.NumOut() > 2 || t.Out(t.NumOut()-1) != typeError:
+		return fn, fmt.Errorf("it is a %s; want func(context.Context, In) (Out, error), where In or Out may be missing", t)
+	}
+	tool, ok := tools[name]
+	if !ok {
+		return fn, fmt.Errorf("the server has no tool %q", name)
+	}
+	var in reflect.Type
+	if t.NumIn() == 2 {
+		in = t.In(1)
+	}
+	if err := checkInput(in, tool.InputSchema); err != nil {
+		return fn, fmt.Errorf("tool %q: %w", name, err)
+	}
+	var out reflect.Type
+	if t.NumOut() == 2 {
+		out = t.Out(0)
+	}
+	return reflect.MakeFunc(t, func(args []reflect.Value) []reflect.Value {
+		ctx, _ := args[0].Interface().(context.Context)
+		var input any
+		if in != nil {
+			input = args[1].Interface()
+		}
+		r, err := c.CallTool(ctx, name, input)
+		if out == nil {
+			return []reflect.Value{errorValue(err)}
+		}
+		value := reflect.New(out).Elem()
+		if err == nil {
+			err = c.output(name, r, value)
+		}
+		return []reflect.Value{value, errorValue(err)}
+	}), nil
+}
+
+func errorValue(err error) reflect.Value {
+	if err == nil {
+		return reflect.Zero(typeError)
+	}
+	return reflect.ValueOf(&err).Elem()
+}
+
+// checkInput holds the input type of a function, nil for none, to the schema of the tool.
+func checkInput(in reflect.Type, schema []byte) error {
+	var s struct {
+		Properties           map[string]json.RawMessage `json:"properties"`
+		Required             []string                   `json:"required"`
+		AdditionalProperties json.RawMessage            `json:"additionalProperties"`
+	}
+	if err := jsonx.Unmarshal(schema, &s); err != nil {
+		return nil // what cannot be read cannot be held against anybody
+	}
+	for in != nil && in.Kind() == reflect.Pointer {
+		in = in.Elem()
+	}
+	if in != nil && in.Kind() != reflect.Struct {
+		if in.Kind() == reflect.Map || in.Kind() == reflect.Interface || in == reflect.TypeFor[json.RawMessage]() {
+			return nil // its members are known when it is called
+		}
+		return fmt.Errorf("the input %s encodes as no object", in)
+	}
+	fields := map[string]reflect.Type{}
+	if in != nil {
+		jsonFields(in, fields)
+	}
+	open := len(s.AdditionalProperties) > 0 && string(s.AdditionalProperties) != "false" || s.Properties == nil
+	var errs []error
+	for _, name := range sortedKeys(fields) {
+		property, ok := s.Properties[name]
+		switch {
+		case !ok && !open:
+			errs = append(errs, fmt.Errorf("it has no argument %q; it has %q", name, sortedKeys(s.Properties)))
+		case ok:
+			if want := jsonx.String(jsonx.Member(property, "type")); !mayBe(fields[name], want) {
+				errs = append(errs, fmt.Errorf("the argument %q is of the type %s, and %s is not", name, want, fields[name]))
+			}
+		}
+	}
+	for _, name := range s.Required {
+		if _, ok := fields[name]; !ok {
+			errs = append(errs, fmt.Errorf("it requires the argument %q, which the input lacks", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// jsonFields collects the members that a struct encodes as.
+func jsonFields(t reflect.Type, into map[string]reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		embedded := f.Type
+		if embedded.Kind() == reflect.Pointer {
+			embedded = embedded.Elem()
+		}
+		switch {
+		case f.Tag.Get("json") == "-":
+		case f.Anonymous && name == "" && embedded.Kind() == reflect.Struct:
+			jsonFields(embedded, into)
+		case !f.IsExported():
+		case name != "":
+			into[name] = f.Type
+		default:
+			into[f.Name] = f.Type
+		}
+	}
+}
+
+// mayBe reports whether a Go type can encode as the JSON Schema type; where that is not clear, it can.
+func mayBe(t reflect.Type, want string) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	for _, method := range []string{"MarshalJSON", "MarshalText", "MarshalJSONTo"} {
+		if _, ok := reflect.PointerTo(t).MethodByName(method); ok {
+			return true
+		}
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return want != "boolean" && want != "number" && want != "integer" && want != "object" && want != "array"
+	case reflect.Bool:
+		return want == "boolean" || want == ""
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return want == "integer" || want == "number" || want == "" || want == "string" // a duration, or json:",string"
+	case reflect.Float32, reflect.Float64:
+		return want == "number" || want == "integer" || want == ""
+	case reflect.Map:
+		return want == "object" || want == ""
+	case reflect.Struct:
+		return want == "object" || want == ""
+	}
+	return true
+}
