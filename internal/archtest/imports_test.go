@@ -28,6 +28,8 @@ var mayImport = map[string][]string{
 	// The floor: what knows nothing of the protocol.
 	"internal/archtest":    {},
 	"internal/docsnippets": {},
+	"internal/httpguard":   {},
+	"internal/httpserve":   {},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/rehearsal":   {"reflectx"}, // what it rehearses
@@ -46,7 +48,10 @@ var mayImport = map[string][]string{
 	// Bindings.
 	"transport/inmem":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
 	"transport/stdio":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
-	"transport/streamable":    {"transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx"},
+	"transport/streamable":    {"transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
+	"transport/sse":           {"transport", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
+	"transport/websocket":     {"transport", "jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
+	"transport/socket":        {"transport", "transport/stdio", "jsonrpc"},
 	"transport/transporttest": {"transport", "protocol", "jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
 	"oauth/metadata":          {}, // documents and challenges; fetches nothing
 	"oauth/internal/fetch":    {"internal/jsonx"},

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -117,10 +118,4 @@ func refused(params string) bool {
 }
 
 // quote quotes what a peer sent, cut to a length that is fit for messages.
-func quote(s string) string {
-	const most = 100
-	if len(s) > most {
-		return strconv.QuoteToASCII(s[:most]) + "..."
-	}
-	return strconv.QuoteToASCII(s)
-}
+func quote(s string) string { return httpguard.Quote(s) }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
@@ -163,44 +164,4 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 }
 
 // flusher returns what sends on the bytes written to w so far, and nil where they cannot be.
-//
-// Writers wrap each other, and some that have a Flush method panic where the one below has none
-// (echo.Response does): the innermost decides. It is also the one that knows whether writing failed.
-func flusher(w http.ResponseWriter) func() error {
-	inner := w
-	for {
-		wrapper, ok := inner.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			break
-		}
-		below := wrapper.Unwrap()
-		if below == nil {
-			return nil
-		}
-		inner = below
-	}
-	last := flushMethod(inner)
-	if last == nil {
-		return nil
-	}
-	first := flushMethod(w)
-	if inner == w || first == nil {
-		return http.NewResponseController(w).Flush
-	}
-	return func() error {
-		if err := first(); err != nil {
-			return err
-		}
-		return last()
-	}
-}
-
-func flushMethod(w http.ResponseWriter) func() error {
-	switch f := w.(type) {
-	case interface{ FlushError() error }:
-		return f.FlushError
-	case http.Flusher:
-		return func() error { f.Flush(); return nil }
-	}
-	return nil
-}
+func flusher(w http.ResponseWriter) func() error { return httpserve.Flusher(w) }

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpguard"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -31,8 +33,8 @@ const (
 )
 
 const (
-	bodyTimeout  = 30 * time.Second // how long the body of a request may take
-	writeTimeout = 30 * time.Second // how long one write to a client may take
+	bodyTimeout  = httpserve.BodyTimeout // how long the body of a request may take
+	writeTimeout = 30 * time.Second      // how long one write to a client may take
 )
 
 // Options configures a [Handler]. The zero value, and nil, serve.
@@ -130,7 +132,7 @@ func (o *Options) withDefaults() Options {
 type Handler struct {
 	rpc      transport.Handler
 	opts     Options
-	origins  originRules
+	guard    httpguard.Rules
 	sessions sessionTable
 
 	plainOnce sync.Once // says once that replies cannot be streams
@@ -155,14 +157,14 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 		drained:    make(chan struct{}),
 		closing:    make(chan struct{}),
 	}
-	x.origins = newOriginRules(x.opts.AllowedOrigins, x.opts.AllowedHosts)
+	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.sessions.init(x)
 	return x
 }
 
 // ServeHTTP answers one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if why := h.origins.refuse(r); why != "" {
+	if why := h.guard.Refuse(r); why != "" {
 		writeError(w, http.StatusForbidden, invalidRequest("%s", why))
 		return
 	}

@@ -1,4 +1,6 @@
-package streamable
+// Package httpguard is the first question that every binding over HTTP asks of a request: may its sender be served at
+// all? It looks at Origin and Host alone, whatever the method, and before anything else is read.
+package httpguard
 
 import (
 	"net"
@@ -6,19 +8,22 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// originRules decide whose requests are served: the first question asked of every request, whatever its method.
-// They keep web pages away from servers that were not meant for them, by plain cross-origin requests as by
-// DNS rebinding (MCP, Streamable HTTP, security warning).
-type originRules struct {
+// Rules decide whose requests are served. They keep web pages away from servers that were not meant for them, by plain
+// cross-origin requests as by DNS rebinding (MCP, Streamable HTTP, security warning). The zero value is the
+// strictest. They are safe for concurrent use.
+type Rules struct {
 	anyOrigin, anyHost bool
 	origins, hosts     []string
 }
 
-func newOriginRules(origins, hosts []string) originRules {
-	rules := originRules{anyOrigin: slices.Contains(origins, "*"), anyHost: slices.Contains(hosts, "*")}
+// New returns rules that let pages of these origins in besides the server's own, and requests to these hosts besides
+// loopback ones; "*" stands for all.
+func New(origins, hosts []string) Rules {
+	rules := Rules{anyOrigin: slices.Contains(origins, "*"), anyHost: slices.Contains(hosts, "*")}
 	for _, o := range origins {
 		rules.origins = append(rules.origins, strings.ToLower(strings.TrimSuffix(o, "/")))
 	}
@@ -28,10 +33,10 @@ func newOriginRules(origins, hosts []string) originRules {
 	return rules
 }
 
-// refuse says why r is not served, and "" when it is.
-func (rules *originRules) refuse(r *http.Request) string {
+// Refuse says why r is not served, and "" when it is.
+func (rules *Rules) Refuse(r *http.Request) string {
 	if !rules.hostAllowed(r) {
-		return "host " + quote(r.Host) + " is not served on a loopback address; name it in AllowedHosts"
+		return "host " + Quote(r.Host) + " is not served on a loopback address; name it in AllowedHosts"
 	}
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
@@ -41,13 +46,13 @@ func (rules *originRules) refuse(r *http.Request) string {
 		return "more than one Origin header field"
 	}
 	if !rules.originAllowed(origins[0], r.Host) {
-		return "origin " + quote(origins[0]) + " is not allowed; name it in AllowedOrigins"
+		return "origin " + Quote(origins[0]) + " is not allowed; name it in AllowedOrigins"
 	}
 	return ""
 }
 
 // hostAllowed guards servers that are reached by a loopback address from names that were made to resolve to it.
-func (rules *originRules) hostAllowed(r *http.Request) bool {
+func (rules *Rules) hostAllowed(r *http.Request) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok || !addr.IP.IsLoopback() || rules.anyHost {
 		return true
@@ -60,7 +65,7 @@ func (rules *originRules) hostAllowed(r *http.Request) bool {
 		slices.Contains(rules.hosts, strings.ToLower(r.Host)))
 }
 
-func (rules *originRules) originAllowed(origin, host string) bool {
+func (rules *Rules) originAllowed(origin, host string) bool {
 	if rules.anyOrigin {
 		return true
 	}
@@ -120,4 +125,13 @@ func isLoopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback()
+}
+
+// Quote quotes what a peer sent, cut to a length that is fit for messages.
+func Quote(s string) string {
+	const most = 100
+	if len(s) > most {
+		return strconv.QuoteToASCII(s[:most]) + "..."
+	}
+	return strconv.QuoteToASCII(s)
 }

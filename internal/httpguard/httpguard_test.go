@@ -1,0 +1,93 @@
+package httpguard
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// request has come to a loopback address unless local says another.
+func request(local, host string, origins ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Host = host
+	if origins != nil {
+		r.Header["Origin"] = origins
+	}
+	addr := net.TCPAddr{IP: net.ParseIP(local)}
+	ctx := context.WithValue(r.Context(), http.LocalAddrContextKey, &addr)
+	return r.WithContext(ctx)
+}
+
+func TestRefuse(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		rules   Rules
+		local   string
+		host    string
+		origins []string
+		want    string
+	}{
+		{name: "no browser", host: "localhost:80"},
+		{name: "own page", local: "192.0.2.1", host: "mcp.example.com", origins: []string{"https://mcp.example.com"}},
+		{name: "page of this machine", host: "127.0.0.1:1", origins: []string{"http://localhost:6274"}},
+		{name: "page of this machine on a public server", local: "192.0.2.1", host: "mcp.example.com", origins: []string{"http://localhost"},
+			want: `origin "http://localhost" is not allowed; name it in AllowedOrigins`},
+		{name: "foreign page", host: "localhost", origins: []string{"https://evil.example.com"},
+			want: `origin "https://evil.example.com" is not allowed; name it in AllowedOrigins`},
+		{name: "look-alike page", host: "localhost", origins: []string{"http://localhost.evil.com"},
+			want: `origin "http://localhost.evil.com" is not allowed; name it in AllowedOrigins`},
+		{name: "two origins", host: "localhost", origins: []string{"http://localhost", "http://evil.com"}, want: "more than one Origin header field"},
+		{name: "empty origin", host: "localhost", origins: []string{""}, want: `origin "" is not allowed; name it in AllowedOrigins`},
+		{name: "rebound name", host: "evil.example.com",
+			want: `host "evil.example.com" is not served on a loopback address; name it in AllowedHosts`},
+		{name: "look-alike host", host: "127.0.0.1.nip.io:80",
+			want: `host "127.0.0.1.nip.io:80" is not served on a loopback address; name it in AllowedHosts`},
+		{name: "no host", host: "", want: `host "" is not served on a loopback address; name it in AllowedHosts`},
+		{name: "allowed host", rules: New(nil, []string{"MCP.test"}), host: "mcp.test:99"},
+		{name: "allowed origin", rules: New([]string{"https://App.test/"}, nil), host: "localhost", origins: []string{"https://app.test"}},
+		{name: "all origins, not all hosts", rules: New([]string{"*"}, nil), host: "evil.com", origins: []string{"http://evil.com"},
+			want: `host "evil.com" is not served on a loopback address; name it in AllowedHosts`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.local == "" {
+				test.local = "127.0.0.1"
+			}
+			require.Equal(t, test.want, test.rules.Refuse(request(test.local, test.host, test.origins...)))
+		})
+	}
+}
+
+func TestQuoteCuts(t *testing.T) {
+	require.Equal(t, `"a\u00e9\n"`, Quote("aé\n"))
+	require.Equal(t, `"`+strings.Repeat("a", 100)+`"...`, Quote(strings.Repeat("a", 101)))
+}
+
+// FuzzOrigin asserts that no origin gets in but those of loopback hosts, whatever it is made to look like.
+func FuzzOrigin(f *testing.F) {
+	for _, origin := range []string{
+		"http://localhost", "http://127.0.0.1:80", "http://[::1]", "null", "http://127.0.0.1.evil.com", "http://127.0.0.1@evil.com",
+		"http://evil.com#@localhost", "http://evil.com\\@localhost", "http://localhost:80:80", "//localhost", "http://0x7f.1", "http://[::ffff:127.0.0.1]",
+	} {
+		f.Add(origin, "localhost:8080")
+		f.Add(origin, "127.0.0.1")
+	}
+	rules := New(nil, nil)
+	f.Fuzz(func(t *testing.T, origin, host string) {
+		if !isLoopback(hostname(host)) || !rules.originAllowed(origin, host) {
+			return
+		}
+		u, err := url.Parse(origin)
+		require.NoError(t, err)
+		require.Equal(t, origin, u.Scheme+"://"+u.Host, "nothing but a scheme and a host")
+		if u.Hostname() != "localhost" && !strings.EqualFold(u.Hostname(), "localhost") {
+			ip := net.ParseIP(strings.Split(u.Hostname(), "%")[0])
+			require.True(t, ip.IsLoopback(), "%q", origin)
+		}
+	})
+}
