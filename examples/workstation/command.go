@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ type Output struct {
 func (c command) run(ctx context.Context) (Output, error) {
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
 	cmd.Dir = c.dir
-	cmd.Env = append(cmd.Environ(), c.env...)
+	cmd.Env = append(withoutGit(cmd.Environ()), c.env...)
 	cmd.WaitDelay = killDelay
 	killGroup(cmd)
 	out := capped{line: c.line}
@@ -63,6 +64,12 @@ func (c command) run(ctx context.Context) (Output, error) {
 }
 
 // docs:end run
+
+// withoutGit leaves out the variables by which git is told of another repository than that of its directory: they are set
+// for what runs in a git hook.
+func withoutGit(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "GIT_") })
+}
 
 // text runs a command whose failure is the caller's to mend, and returns what it wrote.
 func (c command) text(ctx context.Context) (string, error) {

@@ -80,6 +80,16 @@ func TestGitStaysBelowTheRoot(t *testing.T) {
 	require.Equal(t, "git ended with exit code 128: fatal: not a git repository (or any of the parent directories): .git", refusal(t, c, "git_status", `{}`))
 }
 
+// Nor does it follow the environment to another repository, as there is one in a git hook.
+func TestGitKeepsToItsDirectory(t *testing.T) {
+	root, other := workplace(t), workplace(t)
+	git(t, other, "checkout", "-q", "-b", "elsewhere")
+	t.Setenv("GIT_DIR", other+"/.git")
+	var s Status
+	overHTTP(t, rawclient.Modern, root).CallInto(&s, "git_status", `{}`)
+	require.Equal(t, "main", s.Branch)
+}
+
 func TestLongOutputIsCut(t *testing.T) {
 	root := workplace(t)
 	write(t, root, "doc/notes.txt", strings.Repeat("é\n", maxOutputBytes))

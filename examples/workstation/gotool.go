@@ -13,8 +13,8 @@ import (
 // Go runs the go tool in the module of the directory.
 type Go struct {
 	_ struct {
-		Build mcpkit.Tool `title:"Build packages" hints:"additive,idempotent"`
-		Vet   mcpkit.Tool `title:"Vet packages" hints:"additive,idempotent"`
+		Build mcpkit.Tool `title:"Build packages" hints:"readonly"`
+		Vet   mcpkit.Tool `title:"Vet packages" hints:"readonly"`
 		Test  mcpkit.Tool `title:"Test packages" hints:"open-world" timeout:"10m"`
 	}
 	dir string

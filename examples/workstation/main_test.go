@@ -137,6 +137,7 @@ func git(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false"}, args...)...)
 	cmd.Dir = dir
+	cmd.Env = withoutGit(cmd.Environ())
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 }
