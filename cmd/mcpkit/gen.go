@@ -48,13 +48,14 @@ func runGen(_ context.Context, args []string, _ io.Reader, stdout, stderr io.Wri
 
 // A generator runs gen over packages.
 type generator struct {
+	dir    string // "" for the current one
 	check  bool
 	names  []string
 	stdout io.Writer
 }
 
 func (g *generator) run(patterns []string) error {
-	pkgs, err := services.Load("", patterns)
+	pkgs, err := services.Load(g.dir, patterns)
 	faults := []error{err}
 	found := 0
 	for _, p := range pkgs {

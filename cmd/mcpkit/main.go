@@ -1,6 +1,7 @@
 // Command mcpkit helps with servers that are made of annotated Go.
 //
 //	mcpkit gen [-check] [-type T,...] [packages]   write the doc comments of services into their packages
+//	mcpkit vet [-type T,...] [packages]            report what is wrong with services, and what their tools cost
 //
 // Run it as "go tool mcpkit" after "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with go run.
 package main
@@ -14,6 +15,10 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+
+	"golang.org/x/tools/go/analysis/unitchecker"
+
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
 // A command is one of the things that the program does.
@@ -32,9 +37,13 @@ const (
 
 var commands = []command{
 	{"gen", "write the doc comments of services into their packages", runGen},
+	{"vet", "report what is wrong with services, and what their tools cost", runVet},
 }
 
 func main() {
+	if calledByGoVet(os.Args[1:]) {
+		unitchecker.Main(analyzer)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
@@ -49,7 +58,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			}
 		}
 		if args[0] != "help" && !strings.HasPrefix(args[0], "-") {
-			fmt.Fprintf(stderr, "mcpkit: there is no command %q\n", args[0])
+			fmt.Fprintf(stderr, "mcpkit: there is no command %q%s\n", args[0], nearest.Hint(args[0], names()))
 		}
 	}
 	fmt.Fprint(stderr, "usage: mcpkit command [flags] [arguments]\n\nThe commands are:\n\n")
@@ -58,6 +67,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	fmt.Fprint(stderr, "\nmcpkit command -h says more of one.\n")
 	return exitUsage
+}
+
+func names() []string {
+	var all []string
+	for _, c := range commands {
+		all = append(all, c.name)
+	}
+	return all
 }
 
 // parse reads the flags of a command. When the answer is false, the command is over, with the code.

@@ -3,6 +3,7 @@ package services
 import (
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/types"
 	"reflect"
 	"slices"
@@ -16,8 +17,65 @@ type Service struct {
 	Type *types.Named
 	// Methods are the exported methods of a pointer to the struct, sorted by name.
 	Methods []Method
-	// Marked says that the struct has an annotation block or an Info field.
-	Marked bool
+	// Prefix and OptIn are the options that the service is registered with, where that can be seen.
+	Prefix string
+	OptIn  bool
+}
+
+// Entry is the field of the annotation block that is named like the method, nil when there is none.
+func (s *Service) Entry(method string) *types.Var {
+	f, _ := s.entry(method)
+	return f
+}
+
+// EntryTag is the struct tag of that field.
+func (s *Service) EntryTag(method string) reflect.StructTag {
+	_, tag := s.entry(method)
+	return tag
+}
+
+func (s *Service) entry(method string) (*types.Var, reflect.StructTag) {
+	for f := range s.Type.Underlying().(*types.Struct).Fields() {
+		if b := block(f); b != nil {
+			for i := range b.NumFields() {
+				if b.Field(i).Name() == method {
+					return b.Field(i), reflect.StructTag(b.Tag(i))
+				}
+			}
+		}
+	}
+	return nil, ""
+}
+
+// Completers are the methods that tags name as completing something: no tools, unless the block says so.
+func (s *Service) Completers() []string {
+	var names []string
+	for f := range s.Type.Underlying().(*types.Struct).Fields() {
+		if b := block(f); b != nil {
+			for i := range b.NumFields() {
+				for _, pair := range strings.FieldsFunc(reflect.StructTag(b.Tag(i)).Get("complete"), func(r rune) bool { return r == ' ' || r == ',' }) {
+					_, method, _ := strings.Cut(pair, "=")
+					names = append(names, method)
+				}
+			}
+		}
+	}
+	for _, m := range s.Methods {
+		for param := range m.Func.Signature().Params().Variables() {
+			t := param.Type()
+			if ptr, ok := t.Underlying().(*types.Pointer); ok {
+				t = ptr.Elem()
+			}
+			if st, ok := t.Underlying().(*types.Struct); ok {
+				for i := range st.NumFields() {
+					if method := reflect.StructTag(st.Tag(i)).Get("complete"); method != "" {
+						names = append(names, method)
+					}
+				}
+			}
+		}
+	}
+	return names
 }
 
 // A Method is an exported method of a service.
@@ -36,7 +94,6 @@ type Method struct {
 // Find looks for services in p: structs with an annotation block or an Info field, structs that are given to a function of
 // mcpkit that takes a service, and those that names says. A name that is no struct of the package is an error.
 func (p *Package) Find(names []string) error {
-	marked := map[*types.Named]bool{}
 	var found []*types.Named
 	add := func(t *types.Named) {
 		if t != nil && t.Obj().Pkg() == p.Types && !slices.Contains(found, t) {
@@ -50,7 +107,6 @@ func (p *Package) Find(names []string) error {
 			continue
 		}
 		if t, ok := obj.Type().(*types.Named); ok && isMarked(t) {
-			marked[t] = true
 			add(t)
 		}
 	}
@@ -65,16 +121,21 @@ func (p *Package) Find(names []string) error {
 		}
 		add(t)
 	}
-	p.findCalls(add)
+	options := map[*types.Named]*Service{}
+	p.findCalls(add, options)
 	for _, t := range found {
-		p.Services = append(p.Services, &Service{Type: t, Methods: methods(t), Marked: marked[t]})
+		s := &Service{Type: t, Methods: methods(t)}
+		if o := options[t]; o != nil {
+			s.Prefix, s.OptIn = o.Prefix, o.OptIn
+		}
+		p.Services = append(p.Services, s)
 	}
 	slices.SortFunc(p.Services, func(a, b *Service) int { return strings.Compare(a.Type.Obj().Name(), b.Type.Obj().Name()) })
 	return nil
 }
 
 // findCalls looks at the calls of functions of mcpkit: what they are given are services, functions and providers.
-func (p *Package) findCalls(add func(*types.Named)) {
+func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]*Service) {
 	for _, file := range p.Files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
@@ -85,13 +146,13 @@ func (p *Package) findCalls(add func(*types.Named)) {
 			if !ok || !isMcpkit(fn.Pkg()) {
 				return true
 			}
-			p.findCall(fn, call, add)
+			p.findCall(fn, call, add, options)
 			return true
 		})
 	}
 }
 
-func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.Named)) {
+func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.Named), options map[*types.Named]*Service) {
 	params := fn.Signature().Params()
 	for i := range min(params.Len(), len(call.Args)) {
 		given := p.Info.Types[call.Args[i]].Type
@@ -101,7 +162,9 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 		switch param := params.At(i); {
 		case param.Name() == "service" && types.Identical(param.Type(), types.Universe.Lookup("any").Type()):
 			if ptr, ok := types.Unalias(given).(*types.Pointer); ok {
-				add(namedStruct(ptr.Elem()))
+				t := namedStruct(ptr.Elem())
+				add(t)
+				options[t] = p.options(call.Args[i+1:])
 			}
 		case param.Name() == "fn":
 			if sig, ok := given.Underlying().(*types.Signature); ok {
@@ -109,11 +172,35 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 			}
 		}
 	}
-	if fn.Name() == "Provide" {
+	switch fn.Name() {
+	case "Validator":
+		p.OwnRules = true
+	case "Provide":
 		if args := instance(p.Info, call.Fun); args != nil && args.Len() == 1 {
 			p.Provided = append(p.Provided, args.At(0))
 		}
 	}
+}
+
+// options are those of one service among the arguments.
+func (p *Package) options(args []ast.Expr) *Service {
+	s := &Service{}
+	for _, arg := range args {
+		call, ok := ast.Unparen(arg).(*ast.CallExpr)
+		if !ok {
+			continue
+		}
+		switch fn, _ := typeutil.Callee(p.Info, call).(*types.Func); {
+		case fn == nil || !isMcpkit(fn.Pkg()):
+		case fn.Name() == "OptIn":
+			s.OptIn = true
+		case fn.Name() == "Prefix" && len(call.Args) == 1:
+			if v := p.Info.Types[call.Args[0]].Value; v != nil && v.Kind() == constant.String {
+				s.Prefix = constant.StringVal(v)
+			}
+		}
+	}
+	return s
 }
 
 // instance are the type arguments, also inferred ones, of the generic function that fun names.

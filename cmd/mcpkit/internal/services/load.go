@@ -38,6 +38,8 @@ type Package struct {
 	Functions []*types.Signature
 	// Provided are the types that methods are given by mcpkit.Provide.
 	Provided []types.Type
+	// OwnRules says that a validator is given to mcpkit, one that may know more rules.
+	OwnRules bool
 }
 
 // Load reads the packages that match the patterns of the go command, as seen from dir ("" for the current one), without

@@ -51,7 +51,7 @@ func (r *Reached) add(obj *types.TypeName, member string) {
 
 func (r *Reached) signature(p *Package, sig *types.Signature) {
 	for v := range sig.Params().Variables() {
-		if !p.injected(v.Type()) {
+		if !p.Injected(v.Type()) {
 			r.walk(v.Type())
 		}
 	}
@@ -62,8 +62,8 @@ func (r *Reached) signature(p *Package, sig *types.Signature) {
 	}
 }
 
-// injected reports whether a parameter of type t gets its value from elsewhere than the arguments.
-func (p *Package) injected(t types.Type) bool {
+// Injected reports whether a parameter of type t gets its value from elsewhere than the arguments.
+func (p *Package) Injected(t types.Type) bool {
 	return ours(t) || slices.ContainsFunc(p.Provided, func(given types.Type) bool { return types.Identical(given, t) })
 }
 
@@ -94,7 +94,7 @@ func (r *Reached) walk(t types.Type) {
 		r.add(t.Obj(), "")
 		switch u := t.Underlying().(type) {
 		case *types.Struct:
-			if !writesItself(t) {
+			if !WritesItself(t) {
 				r.structFields(u, t.Obj())
 			}
 		case *types.Basic, *types.Interface:
@@ -137,8 +137,8 @@ func (r *Reached) structFields(st *types.Struct, owner *types.TypeName) {
 	}
 }
 
-// writesItself reports whether t has JSON or text of its own, so that its fields do not show.
-func writesItself(t *types.Named) bool {
+// WritesItself reports whether t has JSON or text of its own, so that its fields do not show.
+func WritesItself(t *types.Named) bool {
 	for _, name := range []string{"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"} {
 		if obj, _, _ := types.LookupFieldOrMethod(t, true, t.Obj().Pkg(), name); obj != nil {
 			if _, ok := obj.(*types.Func); ok {

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
+)
+
+const vetUsage = `vet [flags] [packages]
+
+Reports, for the services of the packages (the current one when none is given), what a start of the server would: unknown tags
+and words, entries of methods that do not exist, signatures and input fields that do not fit. And what it would not: methods and
+fields of which nothing is said, a ` + services.GeneratedFile + ` that is stale, tools that sound as if they did harm and have no hints.
+It runs none of the program's code. In the end it prints what tools/list costs a model, in tokens, for each service.
+
+All but the last two of these checks also run as: go vet -vettool=$(which mcpkit) [packages]`
+
+// analyzer is vet for go vet, which gives it one package at a time. Comments of other packages, and so the generated
+// file, are out of its sight.
+var analyzer = &analysis.Analyzer{
+	Name: "mcpkit",
+	Doc:  "check services of mcpkit: annotations, signatures, input fields, doc comments",
+	Run: func(pass *analysis.Pass) (any, error) {
+		p := &services.Package{
+			Path: pass.Pkg.Path(), Fset: pass.Fset, Files: pass.Files, Types: pass.Pkg, Info: pass.TypesInfo, Dirs: map[string]string{},
+		}
+		if len(pass.Files) > 0 {
+			p.Dir = filepath.Dir(pass.Fset.Position(pass.Files[0].Package).Filename)
+			p.Dirs[p.Path] = p.Dir
+		}
+		if err := p.Find(nil); err != nil {
+			return nil, err
+		}
+		found, _ := vet.Check(p)
+		for _, d := range found {
+			pass.Report(analysis.Diagnostic{Pos: d.Pos, Message: d.Message})
+		}
+		return nil, nil
+	},
+}
+
+// calledByGoVet reports whether the arguments are those of a -vettool.
+func calledByGoVet(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	return args[0] == "-flags" || strings.HasPrefix(args[0], "-V=") || strings.HasSuffix(args[len(args)-1], ".cfg")
+}
+
+// runVet is the command vet.
+func runVet(_ context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("vet", flag.ContinueOnError)
+	names := flags.String("type", "", "`names` of further structs that are services, with commas between; they are looked for in each package")
+	if code, ok := parse(flags, vetUsage, args, stderr); !ok {
+		return code
+	}
+	patterns := flags.Args()
+	if len(patterns) == 0 {
+		patterns = []string{"."}
+	}
+	c := checker{stdout: stdout, stderr: stderr}
+	if *names != "" {
+		c.names = strings.Split(*names, ",")
+	}
+	if err := c.run(patterns); err != nil {
+		fmt.Fprintf(stderr, "mcpkit vet: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nmcpkit vet: "))
+		return exitFault
+	}
+	if c.found > 0 {
+		return exitFault
+	}
+	return exitOK
+}
+
+// A checker runs vet over packages.
+type checker struct {
+	dir            string // "" for the current one
+	names          []string
+	stdout, stderr io.Writer
+	found          int // faults
+}
+
+func (c *checker) run(patterns []string) error {
+	pkgs, err := services.Load(c.dir, patterns)
+	faults := []error{err}
+	var costs []vet.Cost
+	for _, p := range pkgs {
+		if err := p.Find(c.names); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		found, cost := vet.Check(p)
+		costs = append(costs, cost...)
+		for _, d := range found {
+			fmt.Fprintf(c.stderr, "%s: %s\n", c.short(p.Fset.Position(d.Pos).String()), d.Message)
+		}
+		c.found += len(found)
+		if err := vet.Fresh(p); err != nil {
+			fmt.Fprintln(c.stderr, err)
+			c.found++
+		}
+	}
+	for _, cost := range costs {
+		fmt.Fprintf(c.stdout, "%s: %d tools; tools/list is %d bytes, about %d tokens (bytes/4)\n", cost.Service, cost.Tools, cost.Bytes, cost.Tokens())
+	}
+	return errors.Join(faults...)
+}
+
+// short names a place from the current directory, where that is shorter.
+func (c *checker) short(place string) string {
+	dir := c.dir
+	if dir == "" {
+		dir, _ = os.Getwd()
+	}
+	if rel, err := filepath.Rel(dir, place); err == nil && len(rel) < len(place) {
+		return rel
+	}
+	return place
+}
