@@ -46,7 +46,12 @@ type benchHits struct {
 }
 
 type benchService struct {
-	_    mcpkit.Info `name:"bench" version:"1"`
+	_ mcpkit.Info `name:"bench" version:"1"`
+	_ struct {
+		Page  mcpkit.Resource `uri:"bench://page/{id}" mime:"text/plain"`
+		Raw   mcpkit.Resource `uri:"bench://raw"`
+		Greet mcpkit.Prompt   `params:"name"`
+	}
 	hits []benchHit
 	text string
 }
@@ -56,6 +61,12 @@ func (*benchService) Add(in benchAdd) benchSum { return benchSum{in.A + in.B} }
 func (s *benchService) Search(in benchSearch) benchHits { return benchHits{s.hits[:in.Limit]} }
 
 func (s *benchService) Blob(context.Context) string { return s.text }
+
+func (s *benchService) Page(_ context.Context, id string) string { return s.text[:1<<10] + id }
+
+func (s *benchService) Raw() []byte { return []byte(s.text) }
+
+func (*benchService) Greet(name string) string { return "Say hello to " + name + "." }
 
 // benchPeer is a client without a session (2025-03-26, stateless) or one of a modern request on a binding without headers.
 type benchPeer struct{ session *transport.Session }
@@ -156,6 +167,16 @@ func BenchmarkToolsCallSearch(b *testing.B) {
 
 func BenchmarkToolsCallBlob(b *testing.B) {
 	benchRPC(b, newBenchServer(b), "tools/call", `"name":"blob"`)
+}
+
+func BenchmarkResourcesRead(b *testing.B) {
+	s := newBenchServer(b)
+	b.Run("1 kB, template", func(b *testing.B) { benchRPC(b, s, "resources/read", `"uri":"bench://page/7"`) })
+	b.Run("64 kB", func(b *testing.B) { benchRPC(b, s, "resources/read", `"uri":"bench://raw"`) })
+}
+
+func BenchmarkPromptsGet(b *testing.B) {
+	benchRPC(b, newBenchServer(b), "prompts/get", `"name":"greet","arguments":{"name":"you"}`)
 }
 
 func BenchmarkToolsCallBadArguments(b *testing.B) {
