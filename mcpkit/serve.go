@@ -62,7 +62,7 @@ func init() {
 		{method: protocol.MethodResourcesRead, from: first, until: last, offered: hasResources, prepare: findResource, nameParam: "uri", asks: true, handle: runTarget},
 		{method: protocol.MethodResourcesSubscribe, from: first, until: lastLegacy, offered: hasResources, prepare: findSubscribed, handle: subscribe},
 		{method: protocol.MethodResourcesUnsubscribe, from: first, until: lastLegacy, offered: hasResources, prepare: findSubscribed, handle: unsubscribe},
-		{method: protocol.MethodSubscriptionsListen, from: last, until: last, handle: listen},
+		{method: protocol.MethodSubscriptionsListen, from: last, until: last, prepare: findListened, handle: listen},
 		{method: protocol.MethodCompletionComplete, from: first, until: last, offered: canComplete, prepare: findCompleted, handle: complete},
 		{method: protocol.MethodLoggingSetLevel, from: first, until: lastLegacy, offered: hasLogs, handle: setLogLevel},
 	}

@@ -1,6 +1,8 @@
 package mcpkit
 
 import (
+	"slices"
+
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
@@ -93,6 +95,35 @@ func findSubscribed(call *Call) *jsonrpc.Error {
 		call.entry, call.target, call.vars = &m.resource.entry, m.resource, m.vars
 	}
 	return nil
+}
+
+// findListened finds the tags and scopes of all resources of subscriptions/listen together, for the middleware.
+func findListened(call *Call) *jsonrpc.Error {
+	e := &entry{}
+	n := 0
+	for uri := range jsonx.Elements(jsonx.Member(call.req.Param("notifications"), "resourceSubscriptions")) {
+		if n++; n > maxSubscriptions {
+			break // too many: the method refuses them all
+		}
+		if m, ok := call.catalog.findResource(call.principal, jsonx.String(uri)); ok {
+			e.tags = union(e.tags, m.resource.tags)
+			e.scopes = union(e.scopes, m.resource.scopes)
+		}
+	}
+	if e.tags != nil || e.scopes != nil {
+		call.entry = e
+	}
+	return nil
+}
+
+// union adds to list the words that it does not have.
+func union(list, words []string) []string {
+	for _, w := range words {
+		if !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	return list
 }
 
 // findCompleted finds what completion/complete is about, for the middleware; the method itself answers what is wrong.
