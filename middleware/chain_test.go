@@ -1,0 +1,126 @@
+package middleware_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+type noRecorder struct{}
+
+func (noRecorder) CallBegan(context.Context, *mcpkit.Call)                         {}
+func (noRecorder) CallEnded(context.Context, *mcpkit.Call, middleware.Measurement) {}
+
+// all is every middleware of the package, so configured that it lets everything pass.
+func all() map[string]mcpkit.Middleware {
+	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	return map[string]mcpkit.Middleware{
+		"Audit":          middleware.Audit(middleware.NewAuditLog(io.Discard), middleware.AuditOptions{Begin: true, Arguments: true}),
+		"Authorize":      middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil }),
+		"Cache":          middleware.Cache(time.Hour, middleware.CacheOptions{}),
+		"Concurrency":    middleware.Concurrency(10, 10),
+		"ErrorCodes":     middleware.ErrorCodes(),
+		"ForMethod":      middleware.ForMethod("tools/call", middleware.Recover(nil)),
+		"ForTag":         middleware.ForTag("open", middleware.Recover(nil)),
+		"ForTool":        middleware.ForTool("open", middleware.Recover(nil)),
+		"GuardArguments": middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) { return args, nil }),
+		"GuardResult":    middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result any) (any, error) { return result, nil }),
+		"GuardText":      middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil }),
+		"Logging":        middleware.LoggingWith(middleware.LoggingOptions{Logger: discard, Arguments: true}),
+		"Metrics":        middleware.Metrics(noRecorder{}),
+		"RateLimit":      middleware.RateLimit(1e6, 1e6),
+		"Recover":        middleware.Recover(nil),
+		"ResultLimit":    middleware.ResultLimit(1 << 20),
+		"Retry":          middleware.Retry(middleware.RetryOptions{}),
+		"Scopes":         middleware.Scopes(),
+		"Timeout":        middleware.Timeout(time.Minute),
+	}
+}
+
+// send sends a request of a revision; a subscription ends at once.
+func (p *peer) send(ctx context.Context, r request) string {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if r.method == protocol.MethodSubscriptionsListen {
+		cancel()
+	}
+	return said(p.t, p.call(ctx, r.method, r.params))
+}
+
+// of is a client of any revision.
+func of(t testing.TB, srv *mcpkit.Server, v protocol.Version) *peer {
+	if v.Modern() {
+		return modern(t, srv)
+	}
+	p := &peer{t: t, srv: srv}
+	p.session = transport.NewSession("s1", p)
+	p.call(t.Context(), "initialize", strings.Replace(initializeParams, "2025-11-25", string(v), 1))
+	require.Equal(t, string(v), p.session.Version())
+	return p
+}
+
+func TestEachMiddlewareRunsOnceForEveryMethodOfEveryRevisionInOrder(t *testing.T) {
+	srv := mcpkit.MustNew(&everything{ran: func(string) {}})
+	var entered, left, want []string
+	probe := func(name string) mcpkit.Middleware {
+		want = append(want, name)
+		return func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+				entered = append(entered, name)
+				defer func() { left = append(left, name) }()
+				return next(ctx, call)
+			}
+		}
+	}
+	every := all()
+	for _, name := range slices.Sorted(maps.Keys(every)) {
+		srv.Use(probe("before "+name), every[name])
+	}
+	srv.Use(probe("innermost"))
+	require.NoError(t, srv.Add(mcpkit.NewTool("late", func() string { return "late-result" })))
+	reversed := slices.Clone(want)
+	slices.Reverse(reversed)
+
+	for _, v := range protocol.Supported {
+		client := of(t, srv, v)
+		requests := append(requestsOf(v), request{method: "tools/call", params: `{"name":"late"}`})
+		for _, r := range requests {
+			entered, left = nil, nil
+			reply := client.send(as(t.Context(), "ann", "secret"), r)
+			require.Equal(t, want, entered, "%s: %s %s answered %s", v, r.method, r.params, reply)
+			require.Equal(t, reversed, left, "%s: %s %s", v, r.method, r.params)
+		}
+	}
+}
+
+// What the middleware lets pass comes through unchanged.
+func TestMiddlewareThatLetsPassChangesNothing(t *testing.T) {
+	bare := mcpkit.MustNew(&everything{ran: func(string) {}})
+	srv := mcpkit.MustNew(&everything{ran: func(string) {}})
+	for name, mw := range all() {
+		if name != "ErrorCodes" { // which is there to change errors
+			srv.Use(mw)
+		}
+	}
+	for _, v := range protocol.Supported {
+		for _, scopes := range [][]string{nil, {"secret"}} {
+			for _, r := range requestsOf(v) {
+				want := of(t, bare, v).send(as(t.Context(), "ann", scopes...), r)
+				require.Equal(t, want, of(t, srv, v).send(as(t.Context(), "ann", scopes...), r), "%s: %s %s", v, r.method, r.params)
+			}
+		}
+	}
+}
