@@ -178,6 +178,9 @@ func (p *challengeParser) param(name string) error {
 		return fmt.Errorf("the parameter %.20q stands before any scheme", name)
 	}
 	c := &p.list[len(p.list)-1]
+	if c.Token68 != "" {
+		return fmt.Errorf("the parameter %.20q stands behind a token", name)
+	}
 	p.space()
 	p.rest = p.rest[1:] // "="
 	p.space()

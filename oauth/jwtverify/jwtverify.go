@@ -1,0 +1,302 @@
+// Package jwtverify tells who an access token stands for: by its signature where it is a JWT (RFC 9068), and by asking
+// the authorization server where it is not (RFC 7662).
+//
+// Tokens are neither kept nor logged: what is remembered of one is its SHA-256.
+package jwtverify
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/claims"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/expiring"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+)
+
+// What Options says where it says nothing.
+const (
+	DefaultLeeway     = 30 * time.Second
+	DefaultCacheTime  = 60 * time.Second
+	DefaultCacheSize  = 4096
+	DefaultMinRefresh = 30 * time.Second
+	DefaultMaxKeyAge  = time.Hour
+)
+
+// maxToken bounds what is parsed of a token.
+const maxToken = 16 << 10
+
+// algorithms are those that tokens may be signed by: asymmetric ones, since whoever can check a symmetric code can
+// forge one, and a public key would do as its secret.
+var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+// Options configures a [Verifier]. Issuer and Audience are needed.
+type Options struct {
+	// Issuer is what iss must say, to the letter.
+	Issuer string
+	// Audience are the names of this resource, of which aud must hold one: the URL of the MCP endpoint (RFC 8707), and
+	// what else the authorization server calls it.
+	Audience []string
+
+	// JWKS is the key set itself, as JSON, for keys that are fixed. JWKSURI is where it is found. Where both are empty
+	// it is looked up in the issuer's metadata (RFC 8414, then OpenID Connect Discovery).
+	JWKS    []byte
+	JWKSURI string
+
+	// Algorithms are the JWS algorithms that tokens may be signed by. Nil means RS256, RS384, RS512, PS256, PS384,
+	// PS512, ES256, ES384, ES512 and EdDSA. Symmetric ones and "none" are refused.
+	Algorithms []string
+	// RequireType takes only tokens whose typ is "at+jwt" (RFC 9068), so that an ID token, or any other JWT of the
+	// issuer, never passes for an access token. Without it a missing typ and "JWT" are taken as well.
+	RequireType bool
+	// Leeway is how much clocks may differ. Zero means [DefaultLeeway], less than zero none.
+	Leeway time.Duration
+
+	// CacheTime is for how long at most a token that was found good is not checked again; never beyond its expiry. Zero
+	// means [DefaultCacheTime], less than zero checks every time. CacheSize is how many are remembered; zero means
+	// [DefaultCacheSize].
+	CacheTime time.Duration
+	CacheSize int
+
+	// MinRefresh is how long keys are not asked for again, whatever tokens come in; zero means [DefaultMinRefresh].
+	// MaxKeyAge is when they are; zero means [DefaultMaxKeyAge]. Keys that cannot be fetched again are used up to a day.
+	MinRefresh, MaxKeyAge time.Duration
+
+	// Fetch says how keys and metadata are fetched.
+	Fetch Fetch
+	// Logger hears when keys cannot be fetched. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// Fetch says how an authorization server is asked. The zero value asks by https alone and connects to public addresses
+// alone, whatever names resolve to; redirects stay at one origin.
+type Fetch struct {
+	// InsecureLoopback also allows loopback addresses, and http to them: for development and tests.
+	InsecureLoopback bool
+	// PrivateNetworks are networks that are not public and may be asked all the same, by https: where an enterprise has
+	// its identity provider.
+	PrivateNetworks []netip.Prefix
+	// Client sends the requests in place of the guarded one. What addresses it connects to is its own affair.
+	Client *http.Client
+}
+
+func (f Fetch) policy() fetch.Policy {
+	return fetch.Policy{InsecureLoopback: f.InsecureLoopback, PrivateNetworks: f.PrivateNetworks}
+}
+
+func (f Fetch) client() *http.Client {
+	if f.Client != nil {
+		return f.Client
+	}
+	return f.policy().Client()
+}
+
+// A Verifier checks access tokens that are JWTs. It is an [oauth.Verifier]. Make one with [New].
+type Verifier struct {
+	check       claims.Check
+	algorithms  []jose.SignatureAlgorithm
+	requireType bool
+	keys        *keySet
+	cache       *tokenCache
+	now         func() time.Time
+}
+
+var _ oauth.Verifier = (*Verifier)(nil)
+
+// New makes a verifier. Nothing is fetched before the first token comes. The error says every mistake in opts.
+func New(opts Options) (*Verifier, error) {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("jwtverify: "+format, args...)) }
+	if opts.Issuer == "" {
+		fault("Issuer is empty; say whose tokens are taken")
+	}
+	if len(opts.Audience) == 0 || slices.Contains(opts.Audience, "") {
+		fault("Audience is empty; name this resource, for example %q", "https://mcp.example.com/mcp")
+	}
+	names := opts.Algorithms
+	if names == nil {
+		names = algorithms
+	}
+	var algs []jose.SignatureAlgorithm
+	for _, name := range names {
+		if !slices.Contains(algorithms, name) {
+			fault("algorithm %q cannot be used; known are %s", name, strings.Join(algorithms, ", "))
+		}
+		algs = append(algs, jose.SignatureAlgorithm(name))
+	}
+	v := &Verifier{
+		check:       claims.Check{Issuer: opts.Issuer, NeedIssuer: true, Audience: opts.Audience, NeedExpiry: true, Leeway: leeway(opts.Leeway)},
+		algorithms:  algs,
+		requireType: opts.RequireType,
+		cache:       newTokenCache(opts.CacheTime, opts.CacheSize),
+		now:         time.Now,
+	}
+	keys, err := newKeySet(&opts)
+	if err != nil {
+		fault("%w", err)
+	}
+	v.keys = keys
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func leeway(d time.Duration) time.Duration {
+	if d == 0 {
+		return DefaultLeeway
+	}
+	return max(d, 0)
+}
+
+// Verify tells who token stands for. Its claims are those of the token.
+func (v *Verifier) Verify(ctx context.Context, token string) (*oauth.Principal, error) {
+	now := v.now()
+	sum := sha256.Sum256([]byte(token))
+	if p, ok := v.cache.get(sum, now); ok {
+		return p, nil
+	}
+	all, err := v.open(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	p, err := v.check.Verify(all, now)
+	if err != nil {
+		return nil, err
+	}
+	v.cache.put(sum, p, now, v.check.Leeway)
+	return p, nil
+}
+
+func refuse(reason string) error { return &oauth.TokenError{Reason: reason} }
+
+// open checks the signature of a token and returns its claims.
+func (v *Verifier) open(ctx context.Context, token string) (map[string]any, error) {
+	if len(token) > maxToken {
+		return nil, refuse("it is too large")
+	}
+	jws, err := jose.ParseSignedCompact(token, v.algorithms)
+	if err != nil {
+		if _, ok := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); ok {
+			return nil, refuse("its algorithm is not allowed")
+		}
+		return nil, refuse("it is no signed JWT")
+	}
+	// Keys that the token itself brings or points to (jwk, jku, x5c, x5u) are nobody's.
+	header := jws.Signatures[0].Protected
+	if !v.typeAllowed(header.ExtraHeaders[jose.HeaderType]) {
+		return nil, refuse("its typ is not that of an access token")
+	}
+	candidates, err := v.keys.find(ctx, header.KeyID, header.Algorithm)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range candidates {
+		payload, err := jws.Verify(key)
+		if err != nil {
+			continue
+		}
+		var all map[string]any
+		if jsonx.Unmarshal(payload, &all) != nil || all == nil {
+			return nil, refuse("its claims are no JSON object")
+		}
+		return all, nil
+	}
+	return nil, refuse("its signature is wrong")
+}
+
+// typeAllowed reads typ as a media type, which may leave out "application/" (RFC 7515, section 4.1.9). Types of other
+// JWTs, such as proofs and assertions, never pass.
+func (v *Verifier) typeAllowed(typ any) bool {
+	name, isText := typ.(string)
+	if typ != nil && !isText {
+		return false
+	}
+	switch strings.TrimPrefix(strings.ToLower(name), "application/") {
+	case "at+jwt":
+		return true
+	case "", "jwt":
+		return !v.requireType
+	}
+	return false
+}
+
+// A tokenCache remembers who tokens stood for.
+type tokenCache struct {
+	most    time.Duration
+	entries *expiring.Map[[sha256.Size]byte, *oauth.Principal]
+}
+
+func newTokenCache(most time.Duration, size int) *tokenCache {
+	if most == 0 {
+		most = DefaultCacheTime
+	}
+	if size == 0 {
+		size = DefaultCacheSize
+	}
+	if most < 0 {
+		size = 0
+	}
+	return &tokenCache{most, expiring.New[[sha256.Size]byte, *oauth.Principal](size)}
+}
+
+func (c *tokenCache) get(sum [sha256.Size]byte, now time.Time) (*oauth.Principal, bool) {
+	return c.entries.Get(sum, now)
+}
+
+func (c *tokenCache) put(sum [sha256.Size]byte, p *oauth.Principal, now time.Time, leeway time.Duration) {
+	until := now.Add(c.most)
+	if end := p.Expires.Add(leeway); !p.Expires.IsZero() && end.Before(until) {
+		until = end
+	}
+	c.entries.Put(sum, p, until)
+}
+
+// OneOf is a verifier for tokens of several issuers: each token is checked by the verifier of the issuer that it names.
+func OneOf(verifiers ...*Verifier) (oauth.Verifier, error) {
+	m := make(multi, len(verifiers))
+	for _, v := range verifiers {
+		if m[v.check.Issuer] != nil {
+			return nil, fmt.Errorf("jwtverify: the issuer %q is given twice", v.check.Issuer)
+		}
+		m[v.check.Issuer] = v
+	}
+	if len(m) == 0 {
+		return nil, errors.New("jwtverify: OneOf needs a verifier")
+	}
+	return m, nil
+}
+
+type multi map[string]*Verifier
+
+func (m multi) Verify(ctx context.Context, token string) (*oauth.Principal, error) {
+	if len(token) > maxToken {
+		return nil, refuse("it is too large")
+	}
+	// What is read here is not trusted: it only says whose keys have to have signed it.
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, ok := strings.Cut(rest, ".")
+	if !ok {
+		return nil, refuse("it is no signed JWT")
+	}
+	v := m[issuerOf(payload)]
+	if v == nil {
+		return nil, refuse("it is of another issuer")
+	}
+	return v.Verify(ctx, token)
+}
+
+// Issuers are those whose tokens are taken, sorted.
+func (m multi) Issuers() []string { return slices.Sorted(maps.Keys(m)) }

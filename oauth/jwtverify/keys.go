@@ -1,0 +1,261 @@
+package jwtverify
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/expiring"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+)
+
+const (
+	fetchTimeout = 15 * time.Second
+	maxStale     = 24 * time.Hour // how long keys serve that cannot be fetched again
+	maxKeys      = 100            // of a set
+	maxTried     = 8              // keys that a token without a kid is tried with
+	unknownTime  = 5 * time.Minute
+	maxUnknown   = 1024
+)
+
+func issuerOf(payload string) string {
+	raw, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return ""
+	}
+	var c struct {
+		Issuer string `json:"iss"`
+	}
+	if jsonx.Unmarshal(raw, &c) != nil {
+		return ""
+	}
+	return c.Issuer
+}
+
+// A keySet is the keys of one issuer. They are fetched when they are first needed, when they are old, and when a token
+// names one that is not there, by one request at a time and not more often than agreed.
+type keySet struct {
+	issuer     string
+	uri        string // "": to be looked up
+	policy     fetch.Policy
+	client     *http.Client
+	minRefresh time.Duration
+	maxAge     time.Duration
+	fixed      bool
+	logger     *slog.Logger
+	now        func() time.Time
+
+	unknown *expiring.Map[string, struct{}] // kids that a fresh set did not have
+
+	mu      sync.Mutex
+	keys    []jose.JSONWebKey // guarded by mu
+	fetched time.Time         // when keys came; guarded by mu
+	tried   time.Time         // when they were last asked for; guarded by mu
+	last    error             // of the last fetch; guarded by mu
+	flight  chan struct{}     // closed when the fetch under way ends; nil when there is none; guarded by mu
+}
+
+func newKeySet(opts *Options) (*keySet, error) {
+	s := &keySet{
+		issuer: opts.Issuer, uri: opts.JWKSURI, policy: opts.Fetch.policy(), client: opts.Fetch.client(),
+		minRefresh: opts.MinRefresh, maxAge: opts.MaxKeyAge, logger: opts.Logger, now: time.Now,
+		unknown: expiring.New[string, struct{}](maxUnknown),
+	}
+	if s.minRefresh <= 0 {
+		s.minRefresh = DefaultMinRefresh
+	}
+	if s.maxAge <= 0 {
+		s.maxAge = DefaultMaxKeyAge
+	}
+	if s.logger == nil {
+		s.logger = slog.Default()
+	}
+	if opts.JWKS != nil {
+		var doc document
+		if err := jsonx.Unmarshal(opts.JWKS, &doc); err != nil {
+			return nil, errors.New("JWKS is no JSON Web Key Set")
+		}
+		if s.keys = doc.keys(); len(s.keys) == 0 {
+			return nil, errors.New("JWKS has no public key to check signatures with")
+		}
+		s.fixed = true
+		return s, nil
+	}
+	if s.uri != "" {
+		if _, err := s.policy.CheckURL(s.uri); err != nil {
+			return nil, fmt.Errorf("JWKSURI: %w", err)
+		}
+		return s, nil
+	}
+	if opts.Issuer == "" {
+		return s, nil // said already
+	}
+	if _, err := s.policy.CheckURL(opts.Issuer); err != nil {
+		return nil, fmt.Errorf("the metadata of Issuer cannot be looked up; give JWKSURI: %w", err)
+	}
+	return s, nil
+}
+
+// document is a JSON Web Key Set whose keys are not read yet: one that is not understood does not spoil the others.
+type document struct {
+	Keys []rawKey `json:"keys"`
+}
+
+type rawKey []byte
+
+// UnmarshalJSON keeps the key as it is.
+func (k *rawKey) UnmarshalJSON(b []byte) error {
+	*k = slices.Clone(b)
+	return nil
+}
+
+// keys are those that signatures can be checked with: public, and not for encryption. A symmetric or a private key in
+// a published set is no secret any more.
+func (d *document) keys() []jose.JSONWebKey {
+	var keys []jose.JSONWebKey
+	for _, raw := range d.Keys {
+		var key jose.JSONWebKey
+		if len(keys) == maxKeys {
+			break
+		}
+		if key.UnmarshalJSON(raw) != nil || !key.Valid() || !key.IsPublic() || key.Use != "" && key.Use != "sig" {
+			continue
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// find returns the keys that may have signed a token: by kid when it names one, and that go with its algorithm.
+func (s *keySet) find(ctx context.Context, kid, alg string) ([]jose.JSONWebKey, error) {
+	if len(kid) > 512 {
+		return nil, refuse("its kid is too long")
+	}
+	for asked := false; ; asked = true {
+		s.mu.Lock()
+		now := s.now()
+		keys := match(s.keys, kid, alg)
+		age := now.Sub(s.fetched)
+		have := s.fixed || !s.fetched.IsZero() && age < maxStale
+		stale := !s.fixed && (!have || age >= s.maxAge)
+		_, missing := s.unknown.Get(kid, now)
+		wanted := stale || len(keys) == 0 && !s.fixed && !missing
+		mayAsk := s.tried.IsZero() || now.Sub(s.tried) >= s.minRefresh
+		flight := s.flight
+		if flight == nil && wanted && mayAsk {
+			flight = s.begin(ctx)
+		}
+		err := s.last
+		s.mu.Unlock()
+
+		switch {
+		case have && len(keys) > 0:
+			return keys, nil // fresh enough; a fetch that was begun is for later
+		case wanted && flight != nil:
+			select {
+			case <-flight:
+				continue
+			case <-ctx.Done():
+				return nil, fmt.Errorf("jwtverify: the keys of %s: %w", s.issuer, context.Cause(ctx))
+			}
+		case !have:
+			return nil, fmt.Errorf("jwtverify: the keys of %s: %w", s.issuer, err)
+		}
+		if asked && err == nil {
+			// The issuer was asked while the token was there already. Otherwise the key may be new.
+			s.unknown.Put(kid, struct{}{}, now.Add(unknownTime))
+		}
+		return nil, refuse("its key is not known")
+	}
+}
+
+// match returns the keys that go with kid and alg.
+func match(keys []jose.JSONWebKey, kid, alg string) []jose.JSONWebKey {
+	var found []jose.JSONWebKey
+	for _, key := range keys {
+		if kid != "" && key.KeyID != kid || key.Algorithm != "" && key.Algorithm != alg || !suits(key, alg) {
+			continue
+		}
+		if found = append(found, key); len(found) == maxTried {
+			break
+		}
+	}
+	return found
+}
+
+// begin starts a fetch; mu is held. It belongs to all who wait for it, so that it does not end with the first of them.
+func (s *keySet) begin(ctx context.Context) chan struct{} {
+	flight := make(chan struct{})
+	s.flight = flight
+	s.tried = s.now()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+	// Ends with the fetch, after fetchTimeout at the latest.
+	go func() {
+		defer cancel()
+		keys, err := s.fetch(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.last = err; err == nil {
+			s.keys, s.fetched = keys, s.now()
+		} else {
+			s.logger.Warn("jwtverify: keys could not be fetched", "issuer", s.issuer, "error", err.Error())
+		}
+		s.flight = nil
+		close(flight)
+	}()
+	return flight
+}
+
+func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
+	uri := s.uri
+	if uri == "" {
+		var err error
+		if uri, err = s.discover(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var doc document
+	if err := s.policy.Get(ctx, s.client, uri, &doc); err != nil {
+		return nil, err
+	}
+	keys := doc.keys()
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%s has no public key to check signatures with", uri)
+	}
+	return keys, nil
+}
+
+// discover finds the key set in the metadata of the issuer, which must speak of itself (RFC 8414, section 3.3).
+func (s *keySet) discover(ctx context.Context) (string, error) {
+	urls, err := metadata.AuthorizationServerURLs(s.issuer)
+	if err != nil {
+		return "", err
+	}
+	var faults []string
+	for _, u := range urls {
+		var doc metadata.AuthorizationServer
+		if err := s.policy.Get(ctx, s.client, u, &doc); err != nil {
+			faults = append(faults, err.Error())
+			continue
+		}
+		if doc.Issuer != s.issuer {
+			return "", fmt.Errorf("%s speaks of the issuer %q", u, doc.Issuer)
+		}
+		if doc.JWKSURI == "" {
+			return "", fmt.Errorf("%s names no jwks_uri", u)
+		}
+		return doc.JWKSURI, nil
+	}
+	return "", errors.New("no metadata: " + strings.Join(faults, "; "))
+}

@@ -1,0 +1,93 @@
+package resourceserver
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+)
+
+// locate finds out where the resource and its metadata are.
+func (g *Guard) locate() error {
+	urls, err := metadata.ProtectedResourceURLs(g.opts.Resource)
+	if err != nil {
+		return err
+	}
+	g.metadataURL = urls[0]
+	for _, raw := range urls {
+		u, err := url.Parse(raw)
+		if err != nil {
+			return fmt.Errorf("resource %q: %w", g.opts.Resource, err)
+		}
+		g.paths = append(g.paths, u.EscapedPath())
+		g.origin = u.Scheme + "://" + u.Host
+	}
+	return nil
+}
+
+// describe writes the metadata, which does not change.
+func (g *Guard) describe() (err error) {
+	doc := metadata.ProtectedResource{
+		Resource:               g.opts.Resource,
+		AuthorizationServers:   g.opts.AuthorizationServers,
+		ScopesSupported:        g.opts.ScopesSupported,
+		BearerMethodsSupported: []string{"header"},
+		ResourceName:           g.opts.Name,
+		ResourceDocumentation:  g.opts.Documentation,
+		ResourcePolicyURI:      g.opts.Policy,
+		ResourceTOSURI:         g.opts.Terms,
+	}
+	if doc.ScopesSupported == nil {
+		doc.ScopesSupported = g.opts.Scopes
+	}
+	if g.opts.DPoP != nil {
+		doc.DPoPSigningAlgValuesSupported = g.opts.DPoP.Algorithms()
+		doc.DPoPBoundAccessTokensRequired = g.opts.RequireDPoP
+	}
+	g.document, err = jsonx.Marshal(doc)
+	return err
+}
+
+// MetadataURL is where clients are told to find the metadata.
+func (g *Guard) MetadataURL() string { return g.metadataURL }
+
+// MetadataPaths are the paths at which [Guard.Metadata] has to be served: the well-known path with that of Resource
+// behind it, and the bare well-known path, where some clients look. They stand at the root of the host, whatever prefix
+// the resource itself is mounted below. Of several resources on one host only one can have the bare path.
+func (g *Guard) MetadataPaths() []string { return slices.Clone(g.paths) }
+
+// Metadata serves the protected resource metadata (RFC 9728). It is public: any web page may read it.
+func (g *Guard) Metadata() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Access-Control-Allow-Origin", "*")
+		switch r.Method {
+		case http.MethodGet, http.MethodHead:
+			header.Set("Content-Type", "application/json")
+			header.Set("Cache-Control", "public, max-age=300")
+			_, _ = w.Write(g.document)
+		case http.MethodOptions:
+			header.Set("Access-Control-Allow-Methods", "GET")
+			header.Set("Access-Control-Allow-Headers", "MCP-Protocol-Version")
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			header.Set("Allow", "GET, HEAD, OPTIONS")
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}
+	})
+}
+
+// A Mux is what handlers are registered on, such as an *http.ServeMux.
+type Mux interface {
+	Handle(pattern string, h http.Handler)
+}
+
+// Mount registers the metadata at [Guard.MetadataPaths].
+func (g *Guard) Mount(mux Mux) {
+	for _, path := range g.paths {
+		mux.Handle(path, g.Metadata())
+	}
+}

@@ -1,0 +1,116 @@
+package resourceserver
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+)
+
+// Error codes (RFC 6750, section 3.1; RFC 9449, sections 7.1 and 9; RFC 6749, section 4.1.2.1).
+const (
+	codeInvalidRequest    = "invalid_request"
+	codeInvalidToken      = "invalid_token"
+	codeInsufficientScope = "insufficient_scope"
+	codeInvalidProof      = "invalid_dpop_proof"
+	codeUseNonce          = "use_dpop_nonce"
+	codeAccessDenied      = "access_denied"
+	codeUnavailable       = "temporarily_unavailable"
+)
+
+const reasonScopes = "the token has not all scopes that this needs"
+
+// A refusal is an answer of the guard itself.
+type refusal struct {
+	status int
+	scheme string // that the client used; "" when none was understood
+	code   string // "" when there were no credentials: then there was no mistake either
+	reason string
+	scopes []string // that a new token should have
+	cause  error    // for the log
+}
+
+func malformed(reason string) *refusal {
+	return &refusal{status: http.StatusBadRequest, code: codeInvalidRequest, reason: reason}
+}
+
+func badToken(reason string) *refusal {
+	return &refusal{status: http.StatusUnauthorized, code: codeInvalidToken, reason: reason}
+}
+
+func badProof(reason string) *refusal {
+	return &refusal{status: http.StatusUnauthorized, code: codeInvalidProof, reason: reason}
+}
+
+func insufficient(scopes []string) *refusal {
+	return &refusal{status: http.StatusForbidden, code: codeInsufficientScope, reason: reasonScopes, scopes: scopes}
+}
+
+// unavailable: nothing is known of the token, so that the client must not throw it away.
+func unavailable(cause error) *refusal {
+	return &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, reason: "it could not be found out who asks", cause: cause}
+}
+
+// refuse answers a request that may not enter.
+func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
+	g.log(r, f)
+	header := w.Header()
+	switch {
+	case f.status == http.StatusServiceUnavailable:
+		header.Set("Retry-After", "5")
+	case f.code != codeAccessDenied: // no token would help
+		g.challenge(header, f)
+	}
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Type", "application/json")
+	body := map[string]string{"error": f.code, "error_description": f.reason}
+	if f.code == "" {
+		body = map[string]string{"error": codeInvalidToken, "error_description": "an access token is needed"}
+	}
+	text, _ := jsonx.Marshal(body) // strings: always encodable
+	w.WriteHeader(f.status)
+	_, _ = w.Write(text)
+}
+
+func (g *Guard) log(r *http.Request, f *refusal) {
+	// The query is left out: it is where careless clients put secrets.
+	attrs := []any{"status", f.status, "error", f.code, "reason", f.reason, "method", r.Method, "path", r.URL.Path}
+	if f.cause != nil {
+		attrs = append(attrs, "cause", f.cause.Error())
+	}
+	if f.status == http.StatusServiceUnavailable {
+		g.opts.Logger.ErrorContext(r.Context(), "resourceserver: it could not be found out who asks", attrs...)
+		return
+	}
+	g.opts.Logger.DebugContext(r.Context(), "resourceserver: a request was refused", attrs...)
+}
+
+// challenge adds the fields that say how to get in: one for each scheme that is taken, with what was wrong in that of
+// the scheme that was used.
+func (g *Guard) challenge(header http.Header, f *refusal) {
+	header.Del("WWW-Authenticate")
+	bound := f.scheme == dpop.Scheme && g.opts.DPoP != nil || g.opts.RequireDPoP
+	if !g.opts.RequireDPoP {
+		c := g.challengeOf(bearer, f, !bound)
+		header.Add("WWW-Authenticate", c.String())
+	}
+	if g.opts.DPoP != nil {
+		c := g.challengeOf(dpop.Scheme, f, bound)
+		c.Set("algs", strings.Join(g.opts.DPoP.Algorithms(), " "))
+		header.Add("WWW-Authenticate", c.String())
+	}
+}
+
+func (g *Guard) challengeOf(scheme string, f *refusal, used bool) *metadata.Challenge {
+	c := &metadata.Challenge{Scheme: scheme}
+	if used {
+		c.Set("error", f.code).Set("error_description", plain(f.reason))
+	}
+	c.Set("scope", strings.Join(f.scopes, " "))
+	return c.Set("resource_metadata", g.metadataURL)
+}
+
+// plain writes a description in the characters that RFC 6750, section 3, leaves it.
+func plain(s string) string { return strings.NewReplacer(`"`, "'", `\`, "/").Replace(s) }
