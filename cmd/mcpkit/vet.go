@@ -32,7 +32,7 @@ var analyzer = &analysis.Analyzer{
 	Doc:  "check services of mcpkit: annotations, signatures, input fields, doc comments",
 	Run: func(pass *analysis.Pass) (any, error) {
 		p := &services.Package{
-			Path: pass.Pkg.Path(), Fset: pass.Fset, Files: pass.Files, Types: pass.Pkg, Info: pass.TypesInfo, Dirs: map[string]string{},
+			Path: pass.Pkg.Path(), Fset: pass.Fset, Files: pass.Files, Types: pass.Pkg, Info: pass.TypesInfo, Dirs: map[string]string{}, OneOnly: true,
 		}
 		if len(pass.Files) > 0 {
 			p.Dir = filepath.Dir(pass.Fset.Position(pass.Files[0].Package).Filename)
@@ -111,9 +111,14 @@ func (c *checker) run(patterns []string) error {
 		}
 	}
 	for _, cost := range costs {
-		fmt.Fprintf(c.stdout, "%s: %d tools; tools/list is %d bytes, about %d tokens (bytes/4)\n", cost.Service, cost.Tools, cost.Bytes, cost.Tokens())
+		fmt.Fprintln(c.stdout, costLine(cost.Service, cost.Tools, cost.Bytes))
 	}
 	return errors.Join(faults...)
+}
+
+// costLine says what the definitions of a service's tools cost. A quarter of the bytes is about right for JSON in English.
+func costLine(service string, tools, bytes int) string {
+	return fmt.Sprintf("%s: %d tools; tools/list is %d bytes, about %d tokens (bytes/4)", service, tools, bytes, (bytes+3)/4)
 }
 
 // short names a place from the current directory, where that is shorter.

@@ -30,8 +30,9 @@ type Package struct {
 	Types     *types.Package
 	Info      *types.Info
 	// Dirs has the directories of this package and of all that it imports, by import path, without the standard
-	// library. Nil where only this package's own source is at hand.
-	Dirs map[string]string
+	// library. OneOnly says that this package's alone is known.
+	Dirs    map[string]string
+	OneOnly bool
 
 	Services []*Service
 	// Functions are the signatures of the functions that tools, prompts and resources are built from.

@@ -79,6 +79,13 @@ type cast struct {
 	played map[reflect.Type]*types.TypeName // whom a type stands for
 	named  map[reflect.Kind]int             // how many of the pool are in use
 	spelt  []spelling
+	given  []providedType
+}
+
+// A providedType is a type that methods are given, and its stand-in.
+type providedType struct {
+	t       types.Type
+	standIn reflect.Type
 }
 
 // A spelling is how a stand-in prints, and how the type does that it stands for.
@@ -121,6 +128,11 @@ func (c *cast) of(t types.Type) reflect.Type {
 	t = types.Unalias(t)
 	if made, ok := c.made[t]; ok {
 		return made
+	}
+	for _, g := range c.given {
+		if types.Identical(g.t, t) {
+			return g.standIn
+		}
 	}
 	if c.making[t] {
 		c.opaque[t] = true

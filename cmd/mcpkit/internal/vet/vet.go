@@ -38,9 +38,6 @@ type Cost struct {
 	Bytes int
 }
 
-// Tokens estimates the tokens of the definitions as a quarter of their bytes, which is about right for JSON in English.
-func (c Cost) Tokens() int { return (c.Bytes + 3) / 4 }
-
 // Check looks at the services of p, in which services were looked for. The diagnostics are sorted by place.
 func Check(p *services.Package) ([]Diagnostic, []Cost) {
 	v := &checker{pkg: p}
@@ -97,7 +94,7 @@ func (v *checker) service(s *services.Service) {
 	}
 	for _, t := range v.pkg.Provided {
 		standIn := c.unique()
-		c.made[types.Unalias(t)] = standIn
+		c.given = append(c.given, providedType{t, standIn})
 		in.Provided = append(in.Provided, standIn)
 		c.spelt = append(c.spelt, spelling{standIn.String(), types.TypeString(t, func(p *types.Package) string { return p.Name() })})
 	}

@@ -117,6 +117,11 @@ func (v *checker) hasSource(obj *types.TypeName) bool {
 	return ok
 }
 
+// outOfSight reports whether nobody can tell what is said of the type: go vet shows one package at a time.
+func (v *checker) outOfSight(obj *types.TypeName) bool {
+	return v.pkg.OneOnly && obj.Pkg() != nil && obj.Pkg() != v.pkg.Types
+}
+
 // fieldWords looks at the fields of the structs that t consists of.
 func (v *checker) fieldWords(w *sourceWords, site string, t types.Type, seen map[types.Type]bool) {
 	t = types.Unalias(t)
@@ -158,7 +163,7 @@ func (v *checker) typeHasWords(w *sourceWords, t types.Type) bool {
 		t = ptr.Elem()
 	}
 	named, ok := types.Unalias(t).(*types.Named)
-	return ok && w.text(named.Obj(), named.Obj().Name()) != ""
+	return ok && (v.outOfSight(named.Obj()) || w.text(named.Obj(), named.Obj().Name()) != "")
 }
 
 // Words that say that a tool takes something away or lets something out, and those that do at the beginning of a name.

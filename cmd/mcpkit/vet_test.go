@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+)
+
+// vetted is what vet says of the packages: faults and costs.
+func vetted(t *testing.T, dir string, patterns ...string) (faults, costs []string, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c := checker{dir: dir, stdout: &stdout, stderr: &stderr}
+	err = c.run(patterns)
+	lines := func(b *bytes.Buffer) []string {
+		return strings.FieldsFunc(b.String(), func(r rune) bool { return r == '\n' })
+	}
+	require.Len(t, lines(&stderr), c.found)
+	return lines(&stderr), lines(&stdout), err
+}
+
+var position = regexp.MustCompile(`^[\w/\\]+\.go:\d+:\d+: `)
+
+// Everything that a start reports, vet reports, in the same words.
+func TestVetReportsWhatStartsReport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	dir := program(t, "faults")
+	run := exec.CommandContext(t.Context(), "go", "run", ".")
+	run.Dir = dir
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, string(out))
+	started := strings.Split(strings.TrimSpace(string(out)), "\n")
+	require.Greater(t, len(started), 15, string(out))
+
+	found, costs, err := vetted(t, dir, ".")
+	require.NoError(t, err)
+	require.Empty(t, costs, "services with faults publish nothing")
+	for i, line := range found {
+		require.Regexp(t, position, line)
+		found[i] = position.ReplaceAllString(line, "")
+	}
+	slices.Sort(started)
+	slices.Sort(found)
+	require.Equal(t, strings.Join(started, "\n"), strings.Join(found, "\n"))
+}
+
+func TestVetReportsWhatIsSilent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("loads packages")
+	}
+	dir := program(t, "silent")
+	found, costs, err := vetted(t, dir, "./...")
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		`main.go:25:14: Shop.SendAll: a tool that may do harm, by its name, has no hints; write for example hints:"destructive", or hints:"additive" if it is harmless`,
+		`main.go:25:14: Shop.SendAll: nothing says what it is for; write a doc comment, or a desc tag in the annotation block`,
+		`main.go:30:14: Shop.BulkDelete: a tool that may do harm, by its name, has no hints; write for example hints:"destructive", or hints:"additive" if it is harmless`,
+		`main.go:37:2: Shop.BulkDelete, field Name of Input: nothing says what it is for; write a comment, or a desc tag`,
+		`main.go:37:2: Shop.Remove, field Name of Input: nothing says what it is for; write a comment, or a desc tag`,
+		`main.go:47:2: Shop.BulkDelete, field Deep of Inner: nothing says what it is for; write a comment, or a desc tag`,
+		`main.go:47:2: Shop.Remove, field Deep of Inner: nothing says what it is for; write a comment, or a desc tag`,
+		filepath.Join("other", "other.go") + `:8:2: Shop.BulkDelete, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
+		filepath.Join("other", "other.go") + `:8:2: Shop.Keep, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
+		filepath.Join("other", "other.go") + `:8:2: Shop.Remove, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
+	}, found)
+	require.Len(t, costs, 1)
+
+	// A generated file is no fault when it is missing, but when it is stale.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, services.GeneratedFile), []byte("package main\n"), 0o644))
+	stale, _, err := vetted(t, dir, ".")
+	require.NoError(t, err)
+	require.Equal(t, append(found, "example.com/prog: zz_mcpkit_docs.go is stale; run go generate, or mcpkit gen example.com/prog"), stale)
+	_, err = generator{}.in(t, dir, ".")
+	require.NoError(t, err)
+	fresh, _, err := vetted(t, dir, ".")
+	require.NoError(t, err)
+	require.Equal(t, found, fresh)
+}
+
+// What vet counts is what the server sends.
+func TestVetCountsWhatIsPublished(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	dir := program(t, "prog")
+	replace(t, filepath.Join(dir, "wares", "wares.go"), "Parts []Ware", "Parts []Part") // what contains itself is not counted to the end
+	replace(t, filepath.Join(dir, "wares", "wares.go"), "// A Sort of wares.", "// A Part of a ware.\ntype Part struct {\n\t// The first one.\n\tN int `json:\"n\"`\n}\n\n// A Sort of wares.")
+	replace(t, filepath.Join(dir, "main.go"), `srv.Add(mcpkit.NewTool("count", count).Params("from"))`, "srv.Add()")
+	found, costs, err := vetted(t, dir, ".")
+	require.NoError(t, err)
+	require.Empty(t, slices.DeleteFunc(found, func(line string) bool { return strings.Contains(line, "nothing says") }))
+
+	cmd := exec.CommandContext(t.Context(), "go", "run", ".")
+	cmd.Dir = dir
+	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}` + "\n")
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	var reply struct {
+		Result struct{ Tools json.RawMessage }
+	}
+	require.NoError(t, json.Unmarshal(out, &reply), string(out))
+	require.NotEmpty(t, reply.Result.Tools, string(out))
+	require.Equal(t, []string{costLine("example.com/prog.Shop", 4, len(reply.Result.Tools))}, costs, string(reply.Result.Tools))
+}
+
+// go vet runs the same checks, a package at a time.
+func TestVetTool(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	tool := filepath.Join(t.TempDir(), "mcpkit.exe")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tool, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	dir := program(t, "silent")
+	cmd := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+tool, "./...")
+	cmd.Dir = dir
+	out, err = cmd.CombinedOutput()
+	require.Error(t, err)
+	for _, want := range []string{
+		`main.go:25:14: Shop.SendAll: nothing says what it is for; write a doc comment, or a desc tag in the annotation block`,
+		`main.go:37:2: Shop.Remove, field Name of Input: nothing says what it is for; write a comment, or a desc tag`,
+	} {
+		require.Contains(t, string(out), want)
+	}
+	require.NotContains(t, string(out), "other.go", "comments of other packages are out of sight")
+}
