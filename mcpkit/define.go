@@ -75,11 +75,11 @@ func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
 		injector, ok := s.config.providers[t]
 		return injector, ok
 	}
-	o.Injectable = []string{"context.Context", "*mcpkit.Call", "*slog.Logger", "*oauth.Principal", "http.Header"}
+	o.Injectable = []string{"*mcpkit.Call", "*slog.Logger", "*oauth.Principal", "http.Header"}
 	for t := range s.config.providers {
 		o.Injectable = append(o.Injectable, t.String())
 	}
-	slices.Sort(o.Injectable[5:])
+	slices.Sort(o.Injectable[4:])
 }
 
 // isHeader recognises http.Header by its shape and name: naming the type would link net/http into programs that have
