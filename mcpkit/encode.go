@@ -1,8 +1,10 @@
 package mcpkit
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -22,15 +24,81 @@ func (s *Server) encode(call *Call, result any) (json.RawMessage, error) {
 			return nil, err
 		}
 		return s.seal(call, b, r.Meta)
+	case *protocol.ReadResourceResult:
+		return s.encodeContents(call, r)
+	case *protocol.GetPromptResult:
+		return s.encodeMessages(call, r)
 	case json.RawMessage:
 		return s.sealObject(call, r)
 	default:
-		b, err := jsonx.Marshal(r)
+		return s.encodeAny(call, r)
+	}
+}
+
+// encodeAny makes the JSON of a result that is met seldom: the library reads again what the types of package protocol
+// write, and sealObject what the library writes.
+func (s *Server) encodeAny(call *Call, result any) (json.RawMessage, error) {
+	b, err := jsonx.Marshal(result)
+	if err != nil {
+		return nil, err
+	}
+	return s.sealObject(call, b)
+}
+
+// encodeContents makes the JSON of what encodeAny would, in one go.
+func (s *Server) encodeContents(call *Call, r *protocol.ReadResourceResult) (json.RawMessage, error) {
+	if r == nil || r.ResultType != "" {
+		return s.encodeAny(call, r)
+	}
+	size := 192 + len(s.serverInfo)
+	for i := range r.Contents {
+		c := &r.Contents[i]
+		size += 96 + len(c.URI) + base64.StdEncoding.EncodedLen(len(c.Blob))
+		if c.Text != nil {
+			size += len(*c.Text) + len(*c.Text)/16
+		}
+	}
+	b := append(make([]byte, 0, size), `{"contents":[`...)
+	var err error
+	for i := range r.Contents {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = r.Contents[i].AppendJSON(b); err != nil {
+			return nil, err
+		}
+	}
+	b = append(b, ']')
+	if r.TTLMs != nil {
+		b = strconv.AppendInt(append(b, `,"ttlMs":`...), *r.TTLMs, 10)
+	}
+	if r.CacheScope != "" {
+		b = jsonx.AppendString(append(b, `,"cacheScope":`...), r.CacheScope)
+	}
+	return s.seal(call, b, r.Meta)
+}
+
+// encodeMessages makes the JSON of what encodeAny would, in one go.
+func (s *Server) encodeMessages(call *Call, r *protocol.GetPromptResult) (json.RawMessage, error) {
+	if r == nil || r.ResultType != "" {
+		return s.encodeAny(call, r)
+	}
+	b := append(make([]byte, 0, 512+len(s.serverInfo)), '{')
+	if r.Description != "" {
+		b = append(jsonx.AppendString(append(b, `"description":`...), r.Description), ',')
+	}
+	b = append(b, `"messages":[`...)
+	for i := range r.Messages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		message, err := r.Messages[i].MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
-		return s.sealObject(call, b)
+		b = append(b, message...)
 	}
+	return s.seal(call, append(b, ']'), r.Meta)
 }
 
 // toolResultSize guesses how many bytes the result takes, so that its buffer need not grow.
