@@ -11,7 +11,7 @@ import (
 
 // prepareBatch enters the messages of a JSON array into the tables, as prepare does with one. Only one revision
 // has batches.
-func (l *Link) prepareBatch(elements []json.RawMessage, bad *jsonrpc.Response) task {
+func (l *Link) prepareBatch(elements []json.RawMessage, bad *jsonrpc.Response, from Origin) task {
 	if l.session.Version() != batchVersion {
 		bad = &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
 			"batches are for sessions of revision %s; send each message alone", batchVersion)}
@@ -28,18 +28,18 @@ func (l *Link) prepareBatch(elements []json.RawMessage, bad *jsonrpc.Response) t
 		case bad != nil:
 			b.add(bad.ID, bad)
 		case m.Request.IsNotification():
-			b.notes = l.note(m.Request) || b.notes
+			b.notes = l.note(m.Request, from) || b.notes
 		case m.Request.Method == methodInitialize:
 			b.add(m.Request.ID, &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be part of a batch")})
 		default:
-			l.prepareMember(b, m.Request, len(element))
+			l.prepareMember(b, m.Request, len(element), from)
 		}
 	}
 	return task{batch: b}
 }
 
-func (l *Link) prepareMember(b *batch, req *jsonrpc.Request, size int) {
-	c, ctx, refused := l.admit(req, size)
+func (l *Link) prepareMember(b *batch, req *jsonrpc.Request, size int, from Origin) {
+	c, ctx, refused := l.admit(req, size, from)
 	if refused != nil {
 		b.add(req.ID, &jsonrpc.Response{Error: refused})
 		return

@@ -46,6 +46,10 @@ func (l *Link) prepare(data []byte, err error) (k task, ok bool) {
 		}
 		return task{refusal: &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}}, true
 	}
+	var from Origin
+	if l.origins != nil {
+		from = l.origins.Origin()
+	}
 	m, bad := jsonrpc.Decode(data)
 	switch {
 	case m.Response != nil:
@@ -54,14 +58,14 @@ func (l *Link) prepare(data []byte, err error) (k task, ok bool) {
 	case bad != nil:
 		elements, isBatch, badBatch := jsonrpc.Batch(data)
 		if isBatch {
-			return l.prepareBatch(elements, badBatch), true
+			return l.prepareBatch(elements, badBatch, from), true
 		}
 		k.refusal = bad
 	case m.Request.IsNotification():
-		k.notes = l.note(m.Request)
+		k.notes = l.note(m.Request, from)
 	default:
 		var refused *jsonrpc.Error
-		if k.call, k.ctx, refused = l.admit(m.Request, len(data)); refused != nil {
+		if k.call, k.ctx, refused = l.admit(m.Request, len(data), from); refused != nil {
 			k.refusal = &jsonrpc.Response{ID: m.Request.ID, Error: refused}
 		}
 	}
@@ -102,6 +106,7 @@ type call struct {
 	req    *jsonrpc.Request
 	turn   uint64 // in which the leader runs it; set before it runs
 	size   int
+	header transport.Header
 	cancel context.CancelCauseFunc
 	gone   atomic.Bool // cancelled by the peer: nothing may be sent for it any more
 
@@ -122,7 +127,7 @@ func (l *Link) serve(c *call, ctx context.Context, more bool) {
 }
 
 // admit enters req into the table, unless it is too much or its ID is taken.
-func (l *Link) admit(req *jsonrpc.Request, size int) (*call, context.Context, *jsonrpc.Error) {
+func (l *Link) admit(req *jsonrpc.Request, size int, from Origin) (*call, context.Context, *jsonrpc.Error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -133,12 +138,33 @@ func (l *Link) admit(req *jsonrpc.Request, size int) (*call, context.Context, *j
 	case l.bytes > 0 && l.bytes+int64(size) > l.opts.MaxInFlightBytes:
 		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: requests of %d bytes are in flight", l.bytes)
 	}
-	c := &call{l: l, req: req, size: size}
-	ctx, cancel := context.WithCancelCause(l.base)
+	c := &call{l: l, req: req, size: size, header: from.Header}
+	ctx, cancel := context.WithCancelCause(l.contextFor(from))
 	c.cancel = cancel
 	l.calls[req.ID] = c
 	l.bytes += int64(size)
 	return c, ctx, nil
+}
+
+// contextFor returns the context of calls that come from there.
+func (l *Link) contextFor(from Origin) context.Context {
+	if from.Context == nil {
+		return l.base
+	}
+	return valued{l.base, context.WithoutCancel(from.Context)}
+}
+
+// valued is a context with the values of another besides.
+type valued struct {
+	context.Context
+	values context.Context
+}
+
+func (c valued) Value(key any) any {
+	if v := c.values.Value(key); v != nil {
+		return v
+	}
+	return c.Context.Value(key)
 }
 
 // release takes c out of the table and reports whether the peer still wants its answer.
@@ -184,9 +210,15 @@ func (c *call) run(ctx context.Context) (resp *jsonrpc.Response) {
 	return l.handler.ServeRPC(ctx, c.req, c)
 }
 
+// A note is a notification that waits for being handled.
+type note struct {
+	req  *jsonrpc.Request
+	from Origin
+}
+
 // note queues the notification n and reports whether the caller is to handle what is queued. A cancellation is
 // done here and now.
-func (l *Link) note(n *jsonrpc.Request) bool {
+func (l *Link) note(n *jsonrpc.Request, from Origin) bool {
 	if n.Method == methodCancelled {
 		l.cancelled(n)
 		return false
@@ -194,7 +226,7 @@ func (l *Link) note(n *jsonrpc.Request) bool {
 	l.mu.Lock()
 	full := len(l.notes) >= l.opts.MaxInFlight
 	if !full {
-		l.notes = append(l.notes, n)
+		l.notes = append(l.notes, note{n, from})
 	}
 	begin := !l.noting
 	l.noting = true
@@ -207,20 +239,20 @@ func (l *Link) note(n *jsonrpc.Request) bool {
 
 // handleNotes handles notifications until none is queued.
 func (l *Link) handleNotes(t uint64) {
-	for n := l.nextNote(); n != nil; n = l.nextNote() {
-		c := &call{l: l, req: n, turn: t}
-		ctx, cancel := context.WithCancelCause(l.base)
+	for n := l.nextNote(); n.req != nil; n = l.nextNote() {
+		c := &call{l: l, req: n.req, turn: t, header: n.from.Header}
+		ctx, cancel := context.WithCancelCause(l.contextFor(n.from))
 		c.run(ctx)
 		cancel(nil)
 	}
 }
 
-func (l *Link) nextNote() *jsonrpc.Request {
+func (l *Link) nextNote() note {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.notes) == 0 {
 		l.noting, l.notes = false, nil
-		return nil
+		return note{}
 	}
 	n := l.notes[0]
 	l.notes = l.notes[1:]
@@ -276,8 +308,8 @@ func (c *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 // Session returns the connection's session.
 func (c *call) Session() *transport.Session { return c.l.session }
 
-// Header returns nil.
-func (c *call) Header() transport.Header { return nil }
+// Header returns what the wire says came with the request.
+func (c *call) Header() transport.Header { return c.header }
 
 // Call sends req, under an ID of the Link's own, and waits for the answer. When ctx ends first, it tells the
 // peer that the answer is no longer wanted, and returns ctx's error. [transport.ErrClosed] says

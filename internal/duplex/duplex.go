@@ -16,7 +16,8 @@
 // Limits. A peer has at most Options.MaxInFlight requests of at most Options.MaxInFlightBytes in flight. What is
 // beyond is refused at once, with CodeInternalError and "busy": making it wait would
 // hold up the cancellations behind it, and long calls (subscriptions/listen) could starve all
-// others. Output waits: a peer that does not read blocks its calls, and at last the reading.
+// others. Output waits: a peer that does not read blocks its calls, and at last the reading. One that
+// reads nothing for Options.WriteTimeout is cut off.
 package duplex
 
 import (
@@ -46,8 +47,26 @@ type Wire interface {
 	// CloseRead makes Read return, if it can be made to, with any error. It may be called while Read and Write run.
 	CloseRead() error
 
-	// Close ends the connection. It may be called while Read and Write run.
+	// Close ends the connection. It may be called while Read and Write run, and more than once. It should make them
+	// return.
 	Close() error
+}
+
+// An OriginWire is a [Wire] whose messages come with something of their own, as those that are POSTed do.
+type OriginWire interface {
+	Wire
+
+	// Origin says where the message came from that Read returned last. It is called before the next Read.
+	Origin() Origin
+}
+
+// An Origin is what came with a message.
+type Origin struct {
+	// Context has the values that the handler's context gets besides those of Serve's; its end means nothing. Nil for none.
+	Context context.Context
+
+	// Header is what [transport.Peer] shows the handler.
+	Header transport.Header
 }
 
 // A BadMessageError says that one message could not be read, and the text to answer.
@@ -68,6 +87,10 @@ type Options struct {
 	// DrainTimeout is how long calls may go on after the peer ended its side or ctx ended. Zero means 5 s.
 	DrainTimeout time.Duration
 
+	// WriteTimeout is how long the peer may read nothing of what is being written to it. Then the connection is closed,
+	// and Serve returns a [StalledError]. Zero means 30 s, less than zero for ever.
+	WriteTimeout time.Duration
+
 	// Logger hears of panics and of messages that cannot be sent. Nil means slog.Default.
 	Logger *slog.Logger
 
@@ -85,6 +108,9 @@ func (o *Options) fill() {
 	}
 	if o.DrainTimeout <= 0 {
 		o.DrainTimeout = 5 * time.Second
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = 30 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -113,6 +139,8 @@ func Serve(ctx context.Context, w Wire, h transport.Handler, opts *Options) erro
 // may finish for Options.DrainTimeout, are cancelled, and have another second. What they answer is sent. An
 // open subscriptions/listen is not waited for but cancelled at once, since it would never end.
 //
+// An error of Read that says that the peer is gone altogether, not just done with sending, ends the calls at once.
+//
 // A peer that is gone is the usual end: the error is nil. It is not when reading or writing failed otherwise.
 // Serve is called once. It leaves no goroutine behind, except one in a Read that CloseRead could not end, and
 // those of handlers that ignore their context.
@@ -136,7 +164,11 @@ func (l *Link) Serve(ctx context.Context) error {
 func (l *Link) await(ctx context.Context) error {
 	select {
 	case <-l.inputEnd:
-		if !errors.Is(l.inputErr, io.EOF) && !gone(l.inputErr) {
+		switch {
+		case errors.Is(l.inputErr, io.EOF):
+		case gone(l.inputErr):
+			l.out.close() // nobody is there to read what calls would still answer
+		default:
 			return l.inputErr
 		}
 	case <-ctx.Done():
@@ -189,6 +221,9 @@ func (l *Link) Session() *transport.Session { return l.session }
 func (l *Link) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	return l.out.request(ctx, n)
 }
+
+// Flush waits until everything that was sent is written, or ctx ends.
+func (l *Link) Flush(ctx context.Context) { l.out.drainUntil(ctx) }
 
 // sessionLink is the way to the peer outside any request, for sessions: it never waits.
 type sessionLink struct{ l *Link }

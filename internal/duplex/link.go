@@ -13,6 +13,7 @@ import (
 // A Link is one end of a connection. Its methods may be called concurrently; Call and Notify work while Serve runs.
 type Link struct {
 	wire    Wire
+	origins OriginWire // the wire, where it knows origins
 	handler transport.Handler
 	opts    Options
 	session *transport.Session
@@ -43,7 +44,7 @@ type Link struct {
 	idle    chan struct{}                           // closed when stopped and active is 0; guarded by mu
 	asked   map[jsonrpc.ID]chan<- *jsonrpc.Response // of ours, unanswered; nil after the end of input; guarded by mu
 	lastID  int64                                   // guarded by mu
-	notes   []*jsonrpc.Request                      // to be handled in their order; guarded by mu
+	notes   []note                                  // to be handled in their order; guarded by mu
 	noting  bool                                    // somebody handles them; guarded by mu
 }
 
@@ -66,7 +67,8 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 	}
 	l.opts.fill()
 	l.session = transport.NewSession("", sessionLink{l})
-	l.out.start(w)
+	l.origins, _ = w.(OriginWire)
+	l.out.start(w, l.opts.WriteTimeout)
 	l.asleep.Store(true)
 	return l
 }

@@ -28,6 +28,7 @@ const (
 type output struct {
 	wire   Wire
 	failed chan struct{} // closed when the wire failed, or by close
+	stall  stall
 
 	mu      sync.Mutex
 	buf     []byte        // whole lines that wait; guarded by mu
@@ -37,8 +38,9 @@ type output struct {
 	changed chan struct{} // closed when room was made or the writer is done; nil when nobody waits; guarded by mu
 }
 
-func (o *output) start(w Wire) {
+func (o *output) start(w Wire, timeout time.Duration) {
 	o.wire = w
+	o.stall.start(timeout, o.stalled)
 	o.failed = make(chan struct{})
 }
 
@@ -134,7 +136,7 @@ func (o *output) writeAll() {
 		lines := o.buf
 		o.buf, o.spare = o.spare[:0], nil
 		o.mu.Unlock()
-		_, err := o.wire.Write(lines)
+		err := o.write(lines)
 		o.mu.Lock()
 		if cap(lines) <= keptAt {
 			o.spare = lines[:0]
@@ -153,6 +155,7 @@ func (o *output) fail(err error) {
 	}
 	o.err, o.buf, o.spare = err, nil, nil
 	close(o.failed)
+	o.stall.stop()
 	o.signal()
 }
 
@@ -209,7 +212,7 @@ func (o *output) stream(ctx context.Context, r *jsonrpc.Response) error {
 	o.writeAll()
 	if o.err == nil {
 		o.mu.Unlock()
-		w := streamWriter{wire: o.wire}
+		w := streamWriter{out: o}
 		err := writeStream(&w, r)
 		o.mu.Lock()
 		o.buf = append([]byte{'\n'}, o.buf...) // the end of the line that was streamed
@@ -230,9 +233,9 @@ func (o *output) stream(ctx context.Context, r *jsonrpc.Response) error {
 
 // streamWriter passes the parts of one line on. It remembers the wire's error, which is not the stream's.
 type streamWriter struct {
-	wire Wire
-	buf  []byte
-	err  error
+	out *output
+	buf []byte
+	err error
 }
 
 func (w *streamWriter) Write(p []byte) (int, error) {
@@ -241,7 +244,7 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 	}
 	w.buf = append(w.buf[:0], p...)
 	oneLine(w.buf)
-	if _, err := w.wire.Write(w.buf); err != nil {
+	if err := w.out.write(w.buf); err != nil {
 		w.err = err
 		return 0, err
 	}
@@ -260,6 +263,11 @@ func (o *output) drain(limit <-chan time.Time) {
 		case <-ctx.Done():
 		}
 	}()
+	o.drainUntil(ctx)
+}
+
+// drainUntil is drain with a context for a limit.
+func (o *output) drainUntil(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.err == nil && (o.writing || len(o.buf) > 0) {

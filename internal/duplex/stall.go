@@ -1,0 +1,101 @@
+package duplex
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// A StalledError says that a connection was closed because the peer did not read.
+type StalledError struct{ Timeout time.Duration }
+
+// Error says for how long.
+func (e *StalledError) Error() string {
+	return fmt.Sprintf("closed, since the peer read nothing for %v", e.Timeout)
+}
+
+// writePart is how much is written at a time, so that a peer that reads slowly is told from one that does not read.
+const writePart = 64 << 10
+
+// write writes lines, or a part of one. The caller has set writing and does not hold mu.
+func (o *output) write(lines []byte) error {
+	for len(lines) > writePart {
+		if err := o.writePart(lines[:writePart]); err != nil {
+			return err
+		}
+		lines = lines[writePart:]
+	}
+	return o.writePart(lines)
+}
+
+func (o *output) writePart(part []byte) error {
+	o.stall.begin()
+	_, err := o.wire.Write(part)
+	o.stall.end()
+	return err
+}
+
+// stalled gives the connection up. Who waits for room, or for the wire where closing it ends its Write, goes on.
+func (o *output) stalled(timeout time.Duration) {
+	o.mu.Lock()
+	o.fail(&StalledError{timeout})
+	o.mu.Unlock()
+	_ = o.wire.Close()
+}
+
+// stall notices writes that take too long. Its one timer runs only while there are writes, and is not set anew for
+// each of them, which would cost more than the rest of what is done for a message.
+type stall struct {
+	timeout time.Duration
+	tell    func(time.Duration)
+	epoch   time.Time
+	begun   atomic.Int64 // when the write in progress began, since epoch; 0 while there is none
+	armed   atomic.Bool  // the timer runs
+	timer   *time.Timer
+}
+
+func (s *stall) start(timeout time.Duration, tell func(time.Duration)) {
+	s.timeout, s.tell = timeout, tell
+	s.epoch = time.Now().Add(-1) // so that nothing begins at 0
+	if timeout > 0 {
+		s.timer = time.AfterFunc(timeout, s.check)
+		s.timer.Stop()
+	}
+}
+
+func (s *stall) begin() {
+	if s.timer == nil {
+		return
+	}
+	s.begun.Store(int64(time.Since(s.epoch)))
+	if !s.armed.Load() && s.armed.CompareAndSwap(false, true) {
+		s.timer.Reset(s.timeout)
+	}
+}
+
+func (s *stall) end() { s.begun.Store(0) }
+
+// check is called by the timer.
+func (s *stall) check() {
+	begun := s.begun.Load()
+	if begun == 0 {
+		s.armed.Store(false)
+		// A write may have found the timer running just before.
+		if begun = s.begun.Load(); begun == 0 || !s.armed.CompareAndSwap(false, true) {
+			return
+		}
+	}
+	left := s.timeout - (time.Since(s.epoch) - time.Duration(begun))
+	if left > 0 {
+		s.timer.Reset(left)
+		return
+	}
+	s.tell(s.timeout)
+}
+
+// stop ends the watch. A check that runs already may set the timer once more; it then finds no write.
+func (s *stall) stop() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
