@@ -28,25 +28,27 @@ func (noRecorder) CallEnded(context.Context, *mcpkit.Call, middleware.Measuremen
 func all() map[string]mcpkit.Middleware {
 	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	return map[string]mcpkit.Middleware{
-		"Audit":          middleware.Audit(middleware.NewAuditLog(io.Discard), middleware.AuditOptions{Begin: true, Arguments: true}),
-		"Authorize":      middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil }),
-		"Cache":          middleware.Cache(time.Hour, middleware.CacheOptions{}),
-		"Concurrency":    middleware.Concurrency(10, 10),
-		"ErrorCodes":     middleware.ErrorCodes(),
-		"ForMethod":      middleware.ForMethod("tools/call", middleware.Recover(nil)),
-		"ForTag":         middleware.ForTag("open", middleware.Recover(nil)),
-		"ForTool":        middleware.ForTool("open", middleware.Recover(nil)),
-		"GuardArguments": middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) { return args, nil }),
-		"GuardResult":    middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result any) (any, error) { return result, nil }),
-		"GuardText":      middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil }),
-		"Logging":        middleware.LoggingWith(middleware.LoggingOptions{Logger: discard, Arguments: true}),
-		"Metrics":        middleware.Metrics(noRecorder{}),
-		"RateLimit":      middleware.RateLimit(1e6, 1e6),
-		"Recover":        middleware.Recover(nil),
-		"ResultLimit":    middleware.ResultLimit(1 << 20),
-		"Retry":          middleware.Retry(middleware.RetryOptions{}),
-		"Scopes":         middleware.Scopes(),
-		"Timeout":        middleware.Timeout(time.Minute),
+		"Audit":       middleware.Audit(middleware.NewAuditLog(io.Discard), middleware.AuditOptions{Begin: true, Arguments: true}),
+		"Authorize":   middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil }),
+		"Cache":       middleware.Cache(time.Hour, middleware.CacheOptions{}),
+		"Concurrency": middleware.Concurrency(10, 10),
+		"ErrorCodes":  middleware.ErrorCodes(),
+		"ForMethod":   middleware.ForMethod("tools/call", middleware.Recover(nil)),
+		"ForTag":      middleware.ForTag("open", middleware.Recover(nil)),
+		"ForTool":     middleware.ForTool("open", middleware.Recover(nil)),
+		"GuardArguments": middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
+			return args, nil
+		}),
+		"GuardResult": middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result any) (any, error) { return result, nil }),
+		"GuardText":   middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil }),
+		"Logging":     middleware.LoggingWith(middleware.LoggingOptions{Logger: discard, Arguments: true}),
+		"Metrics":     middleware.Metrics(noRecorder{}),
+		"RateLimit":   middleware.RateLimit(1e6, 1e6),
+		"Recover":     middleware.Recover(nil),
+		"ResultLimit": middleware.ResultLimit(1 << 20),
+		"Retry":       middleware.Retry(middleware.RetryOptions{}),
+		"Scopes":      middleware.Scopes(),
+		"Timeout":     middleware.Timeout(time.Minute),
 	}
 }
 

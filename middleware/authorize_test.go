@@ -1,0 +1,200 @@
+package middleware_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// untagged is everything without scopes of its own, so that middleware alone guards it.
+type untagged struct {
+	_ struct {
+		Open   mcpkit.Tool     `tags:"open"`
+		Closed mcpkit.Tool     `tags:"closed"`
+		Doc    mcpkit.Resource `uri:"doc://one" tags:"closed"`
+		Any    mcpkit.Resource `uri:"any://{id}" tags:"closed"`
+		Ask    mcpkit.Prompt   `params:"kind" complete:"kind=Kinds" tags:"closed"`
+	}
+	ran func(what string)
+}
+
+func (u *untagged) Open(*mcpkit.Call) string     { return "open" }
+func (u *untagged) Closed() string               { u.ran("closed"); return "closed-result" }
+func (u *untagged) Doc() string                  { u.ran("doc"); return "doc-result" }
+func (u *untagged) Any(id string) string         { u.ran("any"); return "any-result" }
+func (u *untagged) Ask(kind string) string       { u.ran("ask"); return "ask-result" }
+func (u *untagged) Kinds(prefix string) []string { u.ran("kinds"); return []string{prefix + "-kind"} }
+
+// Nothing that is guarded, by whatever means, runs for who may not call it: every method of every revision, every kind of caller.
+func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
+	callers := []struct {
+		name string
+		ctx  func(context.Context) context.Context
+		may  bool
+	}{
+		{"nobody", func(ctx context.Context) context.Context { return ctx }, false},
+		{"without scopes", func(ctx context.Context) context.Context { return as(ctx, "ann") }, false},
+		{"with another scope", func(ctx context.Context) context.Context { return as(ctx, "ann", "secrets", "Secret", "secret:read") }, false},
+		{"with the scope", func(ctx context.Context) context.Context { return as(ctx, "ann", "other", "secret") }, true},
+	}
+	var ran []string
+	run := func(what string) { ran = append(ran, what) }
+	allow := func(_ context.Context, call *mcpkit.Call) error {
+		if call.Principal().Has("secret") {
+			return nil
+		}
+		return errors.New("no")
+	}
+	guards := map[string]func() *mcpkit.Server{
+		"scopes tag": func() *mcpkit.Server { return mcpkit.MustNew(&everything{ran: run}) },
+		"scopes of a tag": func() *mcpkit.Server {
+			srv := mcpkit.MustNew(&untagged{ran: run})
+			srv.Use(middleware.ForTag("closed", middleware.Scopes("secret")))
+			return srv
+		},
+		"authorization of everything": func() *mcpkit.Server {
+			srv := mcpkit.MustNew(&untagged{ran: run})
+			srv.Use(middleware.When(func(call *mcpkit.Call) bool { return call.Method() != "initialize" }, middleware.Authorize(allow)))
+			return srv
+		},
+		"behind a cache": func() *mcpkit.Server {
+			srv := mcpkit.MustNew(&untagged{ran: run})
+			srv.Use(middleware.Recover(nil), middleware.ForTag("closed", middleware.Scopes("secret")), middleware.Cache(1e9, middleware.CacheOptions{}))
+			return srv
+		},
+	}
+	for guard, newServer := range guards {
+		for _, v := range protocol.Supported {
+			srv := newServer()
+			for _, caller := range callers {
+				ran = nil
+				var replies string
+				for _, r := range requestsOf(v) {
+					replies += of(t, srv, v).send(caller.ctx(t.Context()), r)
+				}
+				if caller.may {
+					require.ElementsMatch(t, []string{"closed", "ask", "doc", "any", "kinds"}, ran, "%s, %s: %s", guard, v, replies)
+					continue
+				}
+				require.Empty(t, ran, "%s, %s, %s", guard, v, caller.name)
+				require.NotContains(t, replies, "-result", "%s, %s, %s", guard, v, caller.name)
+			}
+		}
+	}
+}
+
+func TestDenials(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		allow error
+		want  string
+		log   string
+	}{
+		{"an error of the program's own", errors.New("db: row 7"), "not allowed", "not allowed: db: row 7"},
+		{"one meant for the caller", mcpkit.Errorf("only on weekdays"), "not allowed: only on weekdays", "not allowed: only on weekdays"},
+		{"a denial", &middleware.DeniedError{Scopes: []string{"a", "b"}}, `not allowed: this needs the scope "a b"`, `not allowed: this needs the scope "a b"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var logged error
+			var outcome middleware.Outcome
+			srv := newServer(t, mcpkit.NewTool("x", func() string { return "x" }))
+			srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+				return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+					result, err := next(ctx, call)
+					logged, outcome = err, middleware.OutcomeOf(result, err)
+					return result, err
+				}
+			}, middleware.Authorize(func(context.Context, *mcpkit.Call) error { return test.allow }))
+			resp := modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)
+			require.Equal(t, &jsonrpc.Error{Code: middleware.CodeDenied, Message: test.want}, resp.Error)
+			require.EqualError(t, logged, test.log)
+			require.Equal(t, middleware.Denied, outcome)
+		})
+	}
+}
+
+func TestAuthorizeWithoutAFunctionDenies(t *testing.T) {
+	srv := newServer(t, mcpkit.NewTool("x", func() string { return "x" }))
+	srv.Use(middleware.Authorize(nil))
+	require.Equal(t, "not allowed", modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`).Error.Message)
+}
+
+func TestAuthorizeThatPanicsDenies(t *testing.T) {
+	ran := false
+	srv := newServer(t, mcpkit.NewTool("x", func() string { ran = true; return "x" }))
+	srv.Use(middleware.Authorize(func(context.Context, *mcpkit.Call) error { panic("oops") }))
+	require.Contains(t, said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)), `"isError":true`)
+	require.False(t, ran)
+}
+
+func TestForToolAndForMethodGuardThatAlone(t *testing.T) {
+	for name, mw := range map[string]mcpkit.Middleware{
+		"ForTool":   middleware.ForTool("a", middleware.Scopes("s")),
+		"ForMethod": middleware.ForMethod("tools/call", middleware.ForTool("a", middleware.Scopes("s"))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := newServer(t)
+			srv.Use(mw)
+			// Also for what comes later.
+			require.NoError(t, srv.Add(mcpkit.NewTool("a", func() string { return "a" }), mcpkit.NewTool("b", func() string { return "b" }),
+				mcpkit.NewPrompt("a", func() string { return "prompt a" })))
+			for _, p := range eras(t, srv) {
+				require.Equal(t, middleware.CodeDenied, p.call(t.Context(), "tools/call", `{"name":"a"}`).Error.Code)
+				require.Equal(t, "a", p.toolText(as(t.Context(), "ann", "s"), "a"))
+				require.Equal(t, "b", p.toolText(t.Context(), "b"))
+				require.Contains(t, said(t, p.call(t.Context(), "prompts/get", `{"name":"a"}`)), "prompt a")
+			}
+		})
+	}
+}
+
+func TestErrorCodes(t *testing.T) {
+	type in struct {
+		N int `json:"n" validate:"required"`
+	}
+	srv := newServer(t,
+		mcpkit.NewTool("fails", func() error { return errors.New("full text") }),
+		mcpkit.NewTool("tells", func() error { return mcpkit.Errorf("no such city") }),
+		mcpkit.NewTool("says", func() *protocol.CallToolResult {
+			return &protocol.CallToolResult{IsError: true, Content: []protocol.Content{&protocol.TextContent{Text: "it failed"}}}
+		}),
+		mcpkit.NewTool("waits", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Timeout(1),
+		mcpkit.NewTool("panics", func() { panic("oops") }),
+		mcpkit.NewTool("wants", func(in) {}),
+		mcpkit.NewTool("own", func() error { return &jsonrpc.Error{Code: 7, Message: "own"} }),
+		mcpkit.NewTool("works", func() string { return "fine" }),
+	)
+	srv.Use(middleware.ErrorCodes())
+	for _, test := range []struct {
+		tool, args string
+		code       int
+		message    string // its beginning
+	}{
+		{"nope", `{}`, -32601, `unknown tool "nope"`},
+		{"wants", `{"n":"x"}`, -32602, ""},
+		{"fails", `{}`, -32603, "internal error (ref "},
+		{"tells", `{}`, -32603, "no such city"},
+		{"says", `{}`, -32603, "it failed"},
+		{"panics", `{}`, -32603, "internal error (ref "},
+		{"waits", `{}`, -32000, "Tool execution timeout"},
+		{"own", `{}`, 7, "own"},
+	} {
+		for era, p := range eras(t, srv) {
+			params, err := json.Marshal(map[string]any{"name": test.tool, "arguments": json.RawMessage(test.args)})
+			require.NoError(t, err)
+			resp := p.call(t.Context(), "tools/call", string(params))
+			require.NotNil(t, resp.Error, "%s, %s: %s", test.tool, era, resp.Result)
+			require.Equal(t, test.code, resp.Error.Code, test.tool)
+			require.Contains(t, resp.Error.Message, test.message, test.tool)
+		}
+	}
+	require.Equal(t, "fine", modern(t, srv).toolText(t.Context(), "works"))
+}
