@@ -1,7 +1,7 @@
-// Command booking shows tools that ask the user while they work: each is one straight line on every revision.
+// Command trips shows tools that ask the user while they work: each is one straight line on every revision.
 //
-//	booking            serves on standard input and output
-//	booking -http ADDR serves over HTTP at http://ADDR/mcp
+//	trips              serves on standard input and output
+//	trips -http ADDR serves over HTTP at http://ADDR/mcp
 package main
 
 import (

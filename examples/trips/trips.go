@@ -12,7 +12,7 @@ import (
 
 // Trips plans and books trips.
 type Trips struct {
-	_ mcpkit.Info `name:"booking" version:"1.0.0"`
+	_ mcpkit.Info `name:"trips" version:"1.0.0"`
 	_ struct {
 		Book     mcpkit.Tool `hints:"additive" params:"city"`
 		Plan     mcpkit.Tool `hints:"readonly"`
