@@ -58,15 +58,15 @@ func TestMemoryStoreStaysWithinItsLimits(t *testing.T) {
 		for range rapid.IntRange(0, 100).Draw(t, "steps") {
 			session := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "session")
 			if rapid.IntRange(0, 9).Draw(t, "forget") == 0 {
-				require.NoError(t, m.Forget(nil, session))
+				require.NoError(t, m.Forget(t.Context(), session))
 				continue
 			}
 			stream := rapid.SampledFrom([]string{"0", "1"}).Draw(t, "stream")
 			key := session + stream
 			last[key]++
 			size := rapid.IntRange(0, 900).Draw(t, "size")
-			require.NoError(t, m.Append(nil, session, stream, last[key], make([]byte, size)))
-			events, err := m.After(nil, session, stream, 0)
+			require.NoError(t, m.Append(t.Context(), session, stream, last[key], make([]byte, size)))
+			events, err := m.After(t.Context(), session, stream, 0)
 			require.NoError(t, err)
 			require.NotEmpty(t, events, "what was appended last is there")
 			for i, ev := range events {
