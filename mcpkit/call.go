@@ -107,12 +107,16 @@ func (c *Call) RequestID() string { return c.req.ID.String() }
 func (c *Call) Params() json.RawMessage { return c.req.Params }
 
 // Arguments is the arguments object of a tool call or of prompts/get, as it came or as [Call.SetArguments] gave it; nil
-// when absent. It must not be changed.
+// when absent or null. It must not be changed.
 func (c *Call) Arguments() json.RawMessage {
 	if c.arguments != nil {
 		return c.arguments
 	}
-	return c.req.Param("arguments")
+	args := c.req.Param("arguments")
+	if jsonx.Kind(args) == 'n' {
+		return nil // clients in languages with null send it for none
+	}
+	return args
 }
 
 // SetArguments replaces the arguments of a tool call or of prompts/get: middleware calls it before it calls the next
