@@ -54,19 +54,19 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 		return errors.New("no")
 	}
 	guards := map[string]func() *mcpkit.Server{
-		"scopes tag": func() *mcpkit.Server { return mcpkit.MustNew(&everything{ran: run}) },
+		"scopes tag": func() *mcpkit.Server { return mcpkit.MustNew(&everything{ran: run}, quiet) },
 		"scopes of a tag": func() *mcpkit.Server {
-			srv := mcpkit.MustNew(&untagged{ran: run})
+			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
 			srv.Use(middleware.ForTag("closed", middleware.Scopes("secret")))
 			return srv
 		},
 		"authorization of everything": func() *mcpkit.Server {
-			srv := mcpkit.MustNew(&untagged{ran: run})
+			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
 			srv.Use(middleware.When(func(call *mcpkit.Call) bool { return call.Method() != "initialize" }, middleware.Authorize(allow)))
 			return srv
 		},
 		"behind a cache": func() *mcpkit.Server {
-			srv := mcpkit.MustNew(&untagged{ran: run})
+			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
 			srv.Use(middleware.Recover(nil), middleware.ForTag("closed", middleware.Scopes("secret")), middleware.Cache(1e9, middleware.CacheOptions{}))
 			return srv
 		},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,9 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// quiet keeps what the server has to say out of the output of the tests.
+var quiet = mcpkit.Logger(slog.New(slog.DiscardHandler))
 
 // peer is a client at the other side of the seam, without a transport between.
 type peer struct {
@@ -113,7 +117,7 @@ func textOf(t testing.TB, resp *jsonrpc.Response) string {
 
 func newServer(t testing.TB, items ...mcpkit.Item) *mcpkit.Server {
 	t.Helper()
-	srv, err := mcpkit.New(nil)
+	srv, err := mcpkit.New(nil, quiet)
 	require.NoError(t, err)
 	require.NoError(t, srv.Add(items...))
 	return srv

@@ -10,8 +10,7 @@ import (
 )
 
 // Timeout bounds every call in time, whatever its method, but for subscriptions/listen, which lasts as long as the client
-// wants. When d is over the context of the call ends with the cause [mcpkit.ErrTimeout], and the caller gets a
-// [mcpkit.TimeoutError] as soon as the method returns an error that says its context ended: a method that does not look at
+// wants. When d is over the context of the call ends with a [mcpkit.TimeoutError] for its cause, and the caller gets it as soon as the method returns an error that says its context ended: a method that does not look at
 // its context is not stopped, and what it returns in the end counts. A timeout tag of a method can only be shorter.
 // No d, or a negative one, bounds nothing.
 func Timeout(d time.Duration) mcpkit.Middleware {
@@ -19,20 +18,21 @@ func Timeout(d time.Duration) mcpkit.Middleware {
 		if d <= 0 {
 			return next
 		}
+		over := &mcpkit.TimeoutError{After: d} // a cause of its own, not to be mistaken for that of a limit further in
 		return func(ctx context.Context, call *mcpkit.Call) (result any, err error) {
 			if call.Method() == protocol.MethodSubscriptionsListen {
 				return next(ctx, call)
 			}
-			ctx, cancel := context.WithTimeoutCause(ctx, d, mcpkit.ErrTimeout)
+			ctx, cancel := context.WithTimeoutCause(ctx, d, over)
 			defer func() {
 				if !isRead(call, result) { // else it is read under this context, which ends with the request
 					cancel()
 				}
 			}()
 			result, err = next(ctx, call)
-			if errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == mcpkit.ErrTimeout {
+			if errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == error(over) {
 				if _, told := errors.AsType[*mcpkit.TimeoutError](err); !told {
-					err = &mcpkit.TimeoutError{After: d}
+					err = over
 				}
 			}
 			return result, err

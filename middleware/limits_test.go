@@ -1,0 +1,341 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+)
+
+func ok() string { return "ok" }
+
+func TestRateLimitRefillsAtItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, mcpkit.NewTool("x", ok))
+		srv.Use(middleware.RateLimit(2, 3))
+		p := modern(t, srv)
+		try := func(want string) { t.Helper(); require.Equal(t, want, p.toolText(t.Context(), "x")) }
+		for range 3 {
+			try("ok")
+		}
+		try("too many calls; try again in 500ms")
+		time.Sleep(499 * time.Millisecond)
+		try("too many calls; try again in 1ms")
+		time.Sleep(time.Millisecond)
+		try("ok")
+		try("too many calls; try again in 500ms")
+		time.Sleep(time.Hour) // the burst fills up, and no further
+		for range 3 {
+			try("ok")
+		}
+		try("too many calls; try again in 500ms")
+	})
+}
+
+func TestRateLimitIsForEachCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, mcpkit.NewTool("x", ok), mcpkit.NewTool("y", ok))
+		srv.Use(middleware.RateLimit(1, 1))
+		const limited = "too many calls; try again in 1s"
+		one, two, three := legacy(t, srv, "one"), legacy(t, srv, "two"), modern(t, srv)
+		require.Equal(t, "ok", one.toolText(t.Context(), "x"), "a session")
+		require.Equal(t, limited, one.toolText(t.Context(), "y"))
+		require.Equal(t, "ok", two.toolText(t.Context(), "x"), "another session")
+		require.Equal(t, "ok", three.toolText(t.Context(), "x"), "none")
+		require.Equal(t, limited, modern(t, srv).toolText(t.Context(), "x"))
+
+		require.Equal(t, "ok", one.toolText(as(t.Context(), "ann"), "x"), "a principal")
+		require.Equal(t, limited, two.toolText(as(t.Context(), "ann"), "x"), "in whichever session")
+		require.Equal(t, limited, three.toolText(as(t.Context(), "ann"), "x"), "or revision")
+		require.Equal(t, "ok", one.toolText(as(t.Context(), "bob"), "x"), "another principal")
+	})
+}
+
+func TestRateLimitByTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, mcpkit.NewTool("x", ok), mcpkit.NewTool("y", ok))
+		srv.Use(middleware.RateLimitBy(1, 2, middleware.TargetOf), middleware.RateLimitBy(1, 1, middleware.CallerAndTargetOf))
+		const limited = "too many calls; try again in 1s"
+		p := modern(t, srv)
+		require.Equal(t, "ok", p.toolText(as(t.Context(), "ann"), "x"))
+		require.Equal(t, "ok", p.toolText(as(t.Context(), "ann"), "y"))
+		require.Equal(t, "ok", p.toolText(as(t.Context(), "bob"), "x"))
+		require.Equal(t, limited, p.toolText(as(t.Context(), "ann"), "y"), "the caller's own limit of the tool")
+		require.Equal(t, limited, p.toolText(as(t.Context(), "eve"), "x"), "the tool's limit for everybody")
+	})
+}
+
+func TestRateLimitTellsPrograms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, mcpkit.NewTool("x", ok), mcpkit.NewPrompt("p", ok))
+		srv.Use(middleware.RateLimit(4, 1))
+		p := modern(t, srv)
+		p.toolText(t.Context(), "x")
+		require.Contains(t, said(t, p.call(t.Context(), "tools/call", `{"name":"x"}`)), `"io.github.mcpkit/error":{"retryAfterMs":250}`)
+		err := p.call(t.Context(), "prompts/get", `{"name":"p"}`).Error
+		require.Equal(t, "too many calls; try again in 250ms", err.Message)
+		require.JSONEq(t, `{"retryAfterMs":250}`, string(err.Data))
+		require.Nil(t, p.call(t.Context(), "tools/list", `{}`).Error, "lists cost nothing")
+	})
+}
+
+func TestARateThatLetsNobodyThrough(t *testing.T) {
+	srv := newServer(t, mcpkit.NewTool("x", ok))
+	srv.Use(middleware.RateLimit(1, 0))
+	resp := said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`))
+	require.Contains(t, resp, `"text":"too many calls"`)
+	require.NotContains(t, resp, "retryAfterMs")
+}
+
+func TestRateLimitForgetsWhoWasSeenLongestAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, mcpkit.NewTool("x", ok))
+		srv.Use(middleware.RateLimit(1, 1))
+		p := modern(t, srv)
+		require.Equal(t, "ok", p.toolText(as(t.Context(), "ann"), "x"))
+		for i := range 10_000 {
+			p.call(as(t.Context(), fmt.Sprint("user ", i)), "tools/call", `{"name":"x"}`)
+		}
+		require.Equal(t, "ok", p.toolText(as(t.Context(), "ann"), "x"), "forgotten, so it begins anew")
+		require.Equal(t, "too many calls; try again in 1s", p.toolText(as(t.Context(), "user 9999"), "x"), "remembered")
+	})
+}
+
+// gate is a tool that waits, and counts how many wait.
+type gate struct {
+	open    chan struct{}
+	running atomic.Int64
+	most    atomic.Int64
+}
+
+func newGate() *gate { return &gate{open: make(chan struct{})} }
+
+func (g *gate) tool(ctx context.Context) (string, error) {
+	n := g.running.Add(1)
+	defer g.running.Add(-1)
+	for m := g.most.Load(); n > m && !g.most.CompareAndSwap(m, n); m = g.most.Load() {
+	}
+	select {
+	case <-g.open:
+		return "done", nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func TestConcurrencyRunsSoManyAndLetsSoManyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		srv := newServer(t, mcpkit.NewTool("x", g.tool).Timeout(0))
+		srv.Use(middleware.Concurrency(2, 3))
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		replies := map[string]int{}
+		for range 7 {
+			wg.Go(func() {
+				text := modern(t, srv).toolText(t.Context(), "x")
+				mu.Lock()
+				defer mu.Unlock()
+				replies[text]++
+			})
+		}
+		synctest.Wait()
+		require.Equal(t, int64(2), g.running.Load())
+		require.Equal(t, map[string]int{"too many calls at a time; try again when others are done": 2}, replies)
+		require.Contains(t, said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)), `"io.github.mcpkit/error":{"running":2,"waiting":3}`)
+		require.Nil(t, modern(t, srv).call(t.Context(), "tools/list", `{}`).Error, "lists do not wait")
+		close(g.open)
+		wg.Wait()
+		require.Equal(t, 5, replies["done"])
+		require.Equal(t, int64(2), g.most.Load())
+	})
+}
+
+func TestConcurrencyGivesTurnsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var order []string
+		turn := make(chan struct{})
+		srv := newServer(t, mcpkit.NewTool("x", func(in struct {
+			N string `json:"n"`
+		}) {
+			<-turn
+			order = append(order, in.N)
+		}))
+		srv.Use(middleware.Concurrency(1, 10))
+		var wg sync.WaitGroup
+		for _, n := range []string{"a", "b", "c", "d"} {
+			wg.Go(func() { modern(t, srv).call(t.Context(), "tools/call", `{"name":"x","arguments":{"n":"`+n+`"}}`) })
+			synctest.Wait() // it is in its place
+		}
+		close(turn)
+		wg.Wait()
+		require.Equal(t, []string{"a", "b", "c", "d"}, order)
+	})
+}
+
+func TestWhoLeavesTheQueueTakesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		srv := newServer(t, mcpkit.NewTool("x", g.tool).Timeout(0))
+		srv.Use(middleware.Concurrency(1, 1))
+		var wg sync.WaitGroup
+		call := func(ctx context.Context, reply *string) {
+			wg.Go(func() { *reply = modern(t, srv).toolText(ctx, "x") })
+			synctest.Wait()
+		}
+		var first, gone, second string
+		call(t.Context(), &first)
+		ctx, cancel := context.WithCancel(t.Context())
+		call(ctx, &gone)
+		cancel()
+		synctest.Wait()
+		require.Equal(t, "the call was cancelled", gone)
+		call(t.Context(), &second) // the place in the queue is free again
+		require.Empty(t, second)
+		close(g.open)
+		wg.Wait()
+		require.Equal(t, "done", first)
+		require.Equal(t, "done", second)
+		require.Equal(t, int64(1), g.most.Load())
+	})
+}
+
+func TestConcurrencyByCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		srv := newServer(t, mcpkit.NewTool("x", g.tool).Timeout(0), mcpkit.NewTool("panics", func() { panic("oops") }))
+		srv.Use(middleware.ConcurrencyBy(1, 0, middleware.CallerOf))
+		var wg sync.WaitGroup
+		for _, who := range []string{"ann", "bob"} {
+			wg.Go(func() { modern(t, srv).toolText(as(t.Context(), who), "x") })
+		}
+		synctest.Wait()
+		require.Equal(t, int64(2), g.running.Load())
+		require.Contains(t, modern(t, srv).toolText(as(t.Context(), "ann"), "x"), "too many calls at a time")
+		close(g.open)
+		wg.Wait()
+		for range 3 { // a panic gives its turn back
+			require.Contains(t, modern(t, srv).toolText(as(t.Context(), "ann"), "panics"), "internal error")
+		}
+	})
+}
+
+func TestTimeoutEndsTheContextAfterItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended time.Duration
+		waits := func(ctx context.Context) (string, error) {
+			start := time.Now()
+			<-ctx.Done()
+			ended = time.Since(start)
+			return "", ctx.Err()
+		}
+		srv := newServer(t, mcpkit.NewTool("x", waits), mcpkit.NewTool("quick", waits).Timeout(time.Second), mcpkit.NewPrompt("p", waits),
+			mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "at last" }))
+		srv.Use(middleware.Timeout(5 * time.Second))
+		p := modern(t, srv)
+		require.Equal(t, "timed out after 5s", p.toolText(t.Context(), "x"))
+		require.Equal(t, 5*time.Second, ended)
+		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "quick"), "the tool's own is shorter")
+		require.Equal(t, time.Second, ended)
+		require.Equal(t, "timed out after 5s", p.call(t.Context(), "prompts/get", `{"name":"p"}`).Error.Message)
+		require.Equal(t, "at last", p.toolText(t.Context(), "deaf"), "what does not look at its context is not stopped")
+	})
+}
+
+func TestTimeoutLeavesSubscriptionsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, mcpkit.NewTool("x", ok))
+		srv.Use(middleware.Timeout(time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		start := time.Now()
+		modern(t, srv).call(ctx, "subscriptions/listen", `{"notifications":{"toolsListChanged":true}}`)
+		require.Equal(t, time.Hour, time.Since(start))
+	})
+}
+
+// flaky fails so many times.
+type flaky struct {
+	left, ran int
+	err       error
+}
+
+func (f *flaky) tool() (string, error) {
+	f.ran++
+	if f.left--; f.left >= 0 {
+		return "", f.err
+	}
+	return "worked", nil
+}
+
+type temporary struct{ error }
+
+func (temporary) Temporary() bool { return true }
+
+func TestRetry(t *testing.T) {
+	passes := temporary{errors.New("connection refused")}
+	for _, test := range []struct {
+		name  string
+		hints []string
+		fails int
+		err   error
+		want  string
+		ran   int
+	}{
+		{"idempotent", []string{"idempotent"}, 2, passes, "worked", 3},
+		{"readonly", []string{"readonly"}, 1, passes, "worked", 2},
+		{"fails too often", []string{"readonly"}, 3, passes, "internal error", 3},
+		{"would do it twice", []string{"destructive"}, 1, passes, "internal error", 1},
+		{"no hints", nil, 1, passes, "internal error", 1},
+		{"an error that stays", []string{"readonly"}, 1, errors.New("no such table"), "internal error", 1},
+		{"an error for the caller", []string{"readonly"}, 1, mcpkit.Errorf("no such city"), "no such city", 1},
+		{"a wrapped one that passes", []string{"readonly"}, 1, fmt.Errorf("query: %w", passes), "worked", 2},
+		{"a deadline of its own", []string{"readonly"}, 1, context.DeadlineExceeded, "worked", 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &flaky{left: test.fails, err: test.err}
+				srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints(test.hints...))
+				srv.Use(middleware.Retry(middleware.RetryOptions{Backoff: time.Second}))
+				start := time.Now()
+				require.Contains(t, modern(t, srv).toolText(t.Context(), "x"), test.want)
+				require.Equal(t, test.ran, f.ran)
+				most := time.Duration(0) // 1 s, then 2 s, and at least half of each
+				for i := 1; i < test.ran; i++ {
+					most += time.Second << (i - 1)
+				}
+				took := time.Since(start)
+				require.True(t, most/2 <= took && took <= most, "%s is not between %s and %s", took, most/2, most)
+			})
+		})
+	}
+}
+
+func TestRetryStopsWithItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &flaky{left: 100, err: temporary{errors.New("x")}}
+		srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly"))
+		srv.Use(middleware.Retry(middleware.RetryOptions{Attempts: 50, Backoff: time.Minute}))
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		modern(t, srv).toolText(ctx, "x")
+		require.Zero(t, time.Since(start), "the time would be over before the next attempt")
+		require.Equal(t, 1, f.ran)
+
+		gone, leave := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, leave)
+		modern(t, srv).toolText(gone, "x")
+		require.Equal(t, time.Second, time.Since(start))
+		require.Equal(t, 2, f.ran)
+	})
+}
