@@ -36,6 +36,14 @@ type Options struct {
 	// DrainTimeout is how long calls may go on after the end of the input or of ctx. Zero means 5 s.
 	DrainTimeout time.Duration
 
+	// WriteTimeout is how long the peer may read nothing of what is being written to it before the connection is closed.
+	// Zero means 30 s, and on standard output for ever: a client that stands still in a debugger still is one. Less than
+	// zero means for ever everywhere.
+	WriteTimeout time.Duration
+
+	// Framing says how messages are told apart. Zero means by lines, which is what the specification has.
+	Framing Framing
+
 	// Logger hears what the transport has to say. It must not write to standard output. Nil means slog.Default.
 	Logger *slog.Logger
 }
@@ -45,6 +53,7 @@ func (o *Options) duplex() *duplex.Options {
 		MaxInFlight:      o.MaxInFlight,
 		MaxInFlightBytes: o.MaxInFlightBytes,
 		DrainTimeout:     o.DrainTimeout,
+		WriteTimeout:     o.WriteTimeout,
 		Logger:           o.Logger,
 	}
 }
@@ -54,7 +63,7 @@ func (o *Options) wire(r io.Reader, w io.Writer) *wire {
 	if most <= 0 {
 		most = 4 << 20
 	}
-	return &wire{in: reader{r: r, most: most}, out: w}
+	return &wire{in: reader{r: r, most: most}, out: w, framing: o.Framing}
 }
 
 // New returns the transport on this process's standard input and output.
@@ -66,11 +75,16 @@ func (o *Options) wire(r io.Reader, w io.Writer) *wire {
 // When ctx ends while standard input is a terminal or a blocking pipe, the goroutine that reads it is
 // left behind, since nothing can end it but input or the process.
 func New(opts *Options) transport.Transport {
-	return std{options(opts)}
+	o := options(opts)
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = -1
+	}
+	return std{o}
 }
 
-// NewIO returns the transport that reads lines from r and writes lines to w, one Write a time. Serve takes
-// them over: when it returns, it has closed those that are io.Closers. It can be called once.
+// NewIO returns the transport that reads messages from r and writes messages to w, one Write a time. Serve takes
+// them over: when it returns, it has closed those that are io.Closers. It can be called once. For a connection, both are the
+// connection; package socket serves listeners.
 func NewIO(r io.Reader, w io.Writer, opts *Options) transport.Transport {
 	o := options(opts)
 	return &stream{wire: o.wire(r, w), opts: o}

@@ -10,16 +10,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 )
 
-// wire frames messages by lines.
+// wire frames messages by lines, or by headers.
 type wire struct {
-	in    reader
-	out   io.Writer
-	owned bool // in.r and out are closed with the wire
+	in      reader
+	out     io.Writer
+	owned   bool    // in.r and out are closed with the wire
+	framing Framing // as configured
+	frames  frames
 }
-
-func (w *wire) Read() ([]byte, error)           { return w.in.next() }
-func (w *wire) Buffered() bool                  { return w.in.buffered() }
-func (w *wire) Write(lines []byte) (int, error) { return w.out.Write(lines) }
 
 // CloseRead makes a Read that waits return. Where it is the only way to, it closes the input.
 func (w *wire) CloseRead() error {

@@ -1,0 +1,243 @@
+package stdio
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+)
+
+// Framing is how messages are told apart in a stream of bytes.
+type Framing int
+
+const (
+	// Lines means one message a line, as MCP has it.
+	Lines Framing = iota
+
+	// ContentLength means header fields before each message, as in the Language Server Protocol (base protocol, header
+	// part): "Content-Length: 17", perhaps others, an empty line, and that many bytes.
+	ContentLength
+
+	// AnyFraming takes either: what the peer begins with decides, for both directions. Until then lines are written.
+	AnyFraming
+)
+
+// frames is what header framing remembers.
+type frames struct {
+	on   atomic.Bool // messages have headers
+	told bool        // on is decided; for the reader alone
+
+	// For the writer alone.
+	part []byte // of a message whose end was not written yet
+	buf  []byte
+}
+
+// maxHeaderPart is how long the header fields before a message may be together.
+const maxHeaderPart = 4 << 10
+
+// Read returns the next message.
+func (w *wire) Read() ([]byte, error) {
+	if !w.frames.told {
+		if err := w.tell(); err != nil {
+			return nil, err
+		}
+	}
+	if w.frames.on.Load() {
+		return w.in.nextFrame()
+	}
+	return w.in.next()
+}
+
+// Buffered reports whether a whole message has been read already.
+func (w *wire) Buffered() bool {
+	if w.frames.on.Load() {
+		return w.in.frameBuffered()
+	}
+	return w.in.buffered()
+}
+
+// tell decides about the framing. No JSON begins like the name of a header field.
+func (w *wire) tell() error {
+	switch w.framing {
+	case ContentLength:
+		w.frames.on.Store(true)
+	case AnyFraming:
+		first, err := w.in.peek()
+		if err != nil {
+			return err
+		}
+		w.frames.on.Store(first == 'C' || first == 'c')
+	}
+	w.frames.told = true
+	return nil
+}
+
+// Write writes lines, each as the framing has it.
+func (w *wire) Write(lines []byte) (int, error) {
+	if w.framing == Lines || w.framing == AnyFraming && !w.frames.on.Load() {
+		return w.out.Write(lines)
+	}
+	f := &w.frames
+	f.buf = f.buf[:0]
+	for rest := lines; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte{'\n'})
+		rest = after
+		if !ended {
+			f.part = append(f.part, line...)
+			break
+		}
+		size := len(f.part) + len(line)
+		if size == 0 {
+			continue
+		}
+		f.buf = append(f.buf, "Content-Length: "...)
+		f.buf = strconv.AppendInt(f.buf, int64(size), 10)
+		f.buf = append(f.buf, "\r\n\r\n"...)
+		f.buf = append(append(f.buf, f.part...), line...)
+		f.part = f.part[:0]
+	}
+	if len(f.buf) == 0 {
+		return len(lines), nil
+	}
+	if _, err := w.out.Write(f.buf); err != nil {
+		return 0, err
+	}
+	if cap(f.buf) > 4*bufferSize {
+		f.buf = nil
+	}
+	if cap(f.part) > 4*bufferSize && len(f.part) == 0 {
+		f.part = nil
+	}
+	return len(lines), nil
+}
+
+// peek returns the first byte that is no white space, and leaves it to be read.
+func (r *reader) peek() (byte, error) {
+	for {
+		for r.start < r.end {
+			switch c := r.buf[r.start]; c {
+			case ' ', '\t', '\r', '\n':
+				r.start++
+				r.seen = r.start
+			default:
+				return c, nil
+			}
+		}
+		if r.err != nil {
+			return 0, r.err
+		}
+		r.fill()
+	}
+}
+
+// nextFrame returns the next message that has headers. It belongs to the caller. Headers that say no length end the stream,
+// since nothing tells where the next message begins.
+func (r *reader) nextFrame() ([]byte, error) {
+	for {
+		head, length, err := parseHead(r.buf[r.start:r.end])
+		switch {
+		case err != nil:
+			return nil, err
+		case head > 0:
+			r.start += head
+			return r.body(length)
+		case r.end-r.start > maxHeaderPart:
+			return nil, fmt.Errorf("the header of a message is larger than %d bytes", maxHeaderPart)
+		case errors.Is(r.err, io.EOF) && len(bytes.TrimSpace(r.buf[r.start:r.end])) > 0:
+			return nil, io.ErrUnexpectedEOF
+		case r.err != nil:
+			return nil, r.err
+		}
+		r.fill()
+		r.seen = r.start
+	}
+}
+
+// body reads a message of n bytes.
+func (r *reader) body(n int) ([]byte, error) {
+	tooLong := n > r.most
+	var message []byte
+	for left := n; ; {
+		part := min(left, r.end-r.start)
+		if !tooLong {
+			message = append(message, r.buf[r.start:r.start+part]...)
+		}
+		left -= part
+		r.start += part
+		r.seen = r.start
+		switch {
+		case left == 0 && tooLong:
+			return nil, r.tooLong()
+		case left == 0:
+			return message, nil
+		case errors.Is(r.err, io.EOF):
+			return nil, io.ErrUnexpectedEOF
+		case r.err != nil:
+			return nil, r.err
+		}
+		r.fill()
+	}
+}
+
+// frameBuffered reports whether a whole message with its headers has been read.
+func (r *reader) frameBuffered() bool {
+	head, length, err := parseHead(r.buf[r.start:r.end])
+	return err == nil && head > 0 && length <= r.end-r.start-head
+}
+
+// parseHead reads the header fields of a message. It returns how many bytes they have with the empty line behind them, 0
+// when that is not there yet, and the length that they say.
+func parseHead(buf []byte) (head, length int, err error) {
+	length = -1
+	for rest := buf; ; {
+		line, after, ended := bytes.Cut(rest, []byte{'\n'})
+		if !ended {
+			return 0, 0, nil
+		}
+		line = bytes.TrimSuffix(line, []byte{'\r'})
+		rest = after
+		if len(line) == 0 {
+			if length < 0 {
+				if len(bytes.TrimSpace(buf[:len(buf)-len(rest)])) == 0 {
+					continue // blank lines between messages
+				}
+				return 0, 0, errors.New("the header of a message has no Content-Length")
+			}
+			return len(buf) - len(rest), length, nil
+		}
+		name, value, isField := bytes.Cut(line, []byte{':'})
+		if !isField {
+			return 0, 0, fmt.Errorf("the header of a message has the line %.60q; want a field like Content-Length: 17", line)
+		}
+		if !bytes.EqualFold(bytes.TrimSpace(name), []byte("Content-Length")) {
+			continue
+		}
+		n, ok := parseLength(bytes.TrimSpace(value))
+		if !ok || length >= 0 && length != n {
+			return 0, 0, fmt.Errorf("the header of a message has the Content-Length %.60q", bytes.TrimSpace(value))
+		}
+		length = n
+	}
+}
+
+// parseLength reads decimal digits and nothing else.
+func parseLength(text []byte) (int, bool) {
+	const most = 1 << 40
+	if len(text) == 0 {
+		return 0, false
+	}
+	n := 0
+	for _, c := range text {
+		if c < '0' || c > '9' || n > most {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}
+
+var _ duplex.Wire = (*wire)(nil)
