@@ -284,6 +284,7 @@ type flights struct {
 	all    map[*flight]struct{} // guarded by mu
 	tokens map[string]*flight   // guarded by mu
 	closed bool                 // guarded by mu
+	idle   chan struct{}        // closed when closed and nothing is in flight; made by closeAll; guarded by mu
 }
 
 func (fs *flights) add(f *flight) error {
@@ -307,6 +308,9 @@ func (fs *flights) remove(f *flight) {
 	defer fs.mu.Unlock()
 	delete(fs.all, f)
 	delete(fs.tokens, f.token)
+	if fs.closed && len(fs.all) == 0 {
+		close(fs.idle)
+	}
 }
 
 // byToken returns the flight that a progress notification belongs to; nil when it is over or never was.
@@ -349,12 +353,24 @@ func (fs *flights) hold(f *flight) (release func()) {
 	}
 }
 
-// closeAll ends all flights; no more can begin.
+// closeAll ends all flights; no more can begin. It waits, but not for ever, until those that wait for them have told the server.
 func (fs *flights) closeAll() {
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.closed = true
+	fs.closed, fs.idle = true, make(chan struct{})
+	if len(fs.all) == 0 {
+		close(fs.idle)
+	}
 	for f := range fs.all {
 		f.deadline.cancel(transport.ErrClosed)
 	}
+	fs.mu.Unlock()
+	t := time.NewTimer(closePatience)
+	defer t.Stop()
+	select {
+	case <-fs.idle:
+	case <-t.C:
+	}
 }
+
+// closePatience is how long Close waits for the calls in flight to come back.
+const closePatience = time.Second

@@ -40,7 +40,7 @@ func TestCallsWorkOnEveryBindingInEveryRevision(t *testing.T) {
 			require.NoError(t, err)
 			names = append(names, tool.Name)
 		}
-		require.Equal(t, []string{"add", "ask", "count", "order", "region", "search", "tagline", "wait"}, names)
+		require.Equal(t, []string{"add", "ask", "change", "count", "ended", "order", "region", "search", "tagline", "wait"}, names)
 
 		r, err := c.ReadResource(ctx, "shop://article/7")
 		require.NoError(t, err)

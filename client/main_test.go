@@ -56,7 +56,7 @@ func child(kind string) *client.CommandTarget {
 		panic(err)
 	}
 	t := client.Command(exe)
-	t.Env = []string{childVariable + "=" + kind}
+	t.Env = []string{childVariable + "=" + kind, "GORACE=atexit_sleep_ms=0"}
 	return t
 }
 

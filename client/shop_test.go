@@ -114,9 +114,7 @@ func (s *Shop) Count(ctx context.Context, call *mcpkit.Call, log *slog.Logger) s
 func (s *Shop) Wait(ctx context.Context, call *mcpkit.Call) (string, error) {
 	call.Progress(1, 2, "waiting")
 	<-ctx.Done()
-	if s.block != nil {
-		close(s.block)
-	}
+	close(s.block)
 	return "", ctx.Err()
 }
 
@@ -134,7 +132,7 @@ func (s *Shop) Tastes(prefix string) []string { return []string{prefix + "1", pr
 
 // newShop returns a shop.
 func newShop(log *slog.Logger) (*mcpkit.Server, error) {
-	s := &Shop{}
+	s := &Shop{block: make(chan struct{})}
 	srv, err := mcpkit.New(s, mcpkit.Logger(log), mcpkit.PageSize(2), mcpkit.ListTTL(time.Minute))
 	s.srv = srv
 	return srv, err

@@ -148,6 +148,12 @@ func (s *stdioConn) close() error {
 
 // stop ends the process and the connection, and waits for both.
 func (ch *child) stop(patience time.Duration) error {
+	if patience > 0 {
+		// The server should know which calls nobody waits for before its input ends.
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ch.link.Flush(ctx)
+		cancel()
+	}
 	err := ch.process.stop(patience)
 	ch.link.Close()
 	<-ch.served

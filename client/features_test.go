@@ -1,0 +1,347 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A user answers what a server asks, and keeps what it was told.
+type user struct {
+	mu       sync.Mutex
+	asked    []string
+	logged   []string
+	progress []float64
+}
+
+func (u *user) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asked = append(u.asked, p.Message)
+	content := `{"confirm":true}`
+	if p.Message == "Where to?" {
+		content = `{"street":"Main St"}`
+	}
+	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: json.RawMessage(content)}, nil
+}
+
+func (u *user) Sample(_ context.Context, p *protocol.CreateMessageParams) (*protocol.CreateMessageResult, error) {
+	return &protocol.CreateMessageResult{
+		Role: protocol.RoleAssistant, Model: "m", Content: protocol.SamplingContents{&protocol.TextContent{Text: "well"}},
+	}, nil
+}
+
+func (u *user) Roots(context.Context) ([]protocol.Root, error) {
+	return []protocol.Root{{URI: "file:///home"}}, nil
+}
+
+func (u *user) Log(_ context.Context, p *protocol.LoggingMessageParams) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.logged = append(u.logged, string(p.Level))
+}
+
+func (u *user) Progress(_ context.Context, p *protocol.ProgressParams) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.progress = append(u.progress, p.Progress)
+}
+
+func TestTheSameHandlersAnswerBothEras(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		u := &user{}
+		c := dial(t, client.Handlers(u))
+		text, err := client.Call[string](t.Context(), c, "ask", nil)
+		require.NoError(t, err)
+		require.Equal(t, "well file:///home", text)
+		if v < protocol.V20250618 {
+			return // which has no elicitation
+		}
+		where, err := client.Call[Address](t.Context(), c, "order", Hit{ID: 1, Title: "tea"})
+		require.NoError(t, err)
+		require.Equal(t, Address{Street: "Main St", Gift: true}, where, "what the form left out is its default")
+		require.Equal(t, []string{"Where to?", "Really?"}, u.asked, "each question is asked once")
+	})
+}
+
+func TestWhatHasNoHandlerIsNotDeclared(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		_, err := dial(t).CallTool(t.Context(), "ask", nil)
+		if v.Modern() {
+			var rpc *jsonrpc.Error
+			require.ErrorAs(t, err, &rpc)
+			require.Equal(t, protocol.CodeMissingClientCapability, rpc.Code)
+			return
+		}
+		var toolErr *client.ToolError
+		require.ErrorAs(t, err, &toolErr)
+	})
+}
+
+// A refuser wants nothing.
+type refuser struct{}
+
+func (refuser) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	return nil, errors.New("nobody is at home")
+}
+
+func (refuser) Sample(context.Context, *protocol.CreateMessageParams) (*protocol.CreateMessageResult, error) {
+	return nil, client.ErrRejected
+}
+
+func TestWhatAHandlerRefusesFailsTheCall(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		c := dial(t, client.Handlers(refuser{}))
+		_, err := c.CallTool(t.Context(), "ask", nil)
+		if v.Modern() {
+			require.ErrorIs(t, err, client.ErrRejected)
+			_, err = c.CallTool(t.Context(), "order", Hit{})
+			require.EqualError(t, err, `client: tools/call "order": the server asks for elicitation/create: nobody is at home`)
+			return
+		}
+		require.Error(t, err)
+	})
+}
+
+func TestProgressAndLogsReachTheCallAndTheHandlers(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		u := &user{}
+		c := dial(t, client.Handlers(u), client.LogLevel(protocol.LevelDebug))
+		var progress []float64
+		var logged []protocol.LoggingLevel
+		text, err := client.Call[string](t.Context(), c, "count", nil,
+			client.OnProgress(func(p *protocol.ProgressParams) { progress = append(progress, p.Progress) }),
+			client.OnLog(func(p *protocol.LoggingMessageParams) { logged = append(logged, p.Level) }))
+		require.NoError(t, err)
+		require.Equal(t, "done", text)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		require.Equal(t, []float64{1, 2, 3}, progress)
+		require.Equal(t, []float64{1, 2, 3}, u.progress)
+		require.Equal(t, []protocol.LoggingLevel{"info", "info", "info"}, logged)
+		require.Equal(t, []string{"info", "info", "info"}, u.logged)
+	})
+}
+
+func TestACancelledCallEndsAtTheServer(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		c := dial(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := c.CallTool(ctx, "wait", nil, client.OnProgress(func(*protocol.ProgressParams) { cancel() }))
+		require.ErrorIs(t, err, context.Canceled)
+		ended, err := client.Call[bool](t.Context(), c, "ended", nil)
+		require.NoError(t, err)
+		require.True(t, ended)
+	})
+}
+
+func TestACallThatTakesTooLongIsGivenUp(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		c := dial(t)
+		_, err := c.CallTool(t.Context(), "wait", nil, client.Timeout(20*time.Millisecond))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.EqualError(t, err, `client: tools/call "wait": no answer within 20ms`)
+		ended, err := client.Call[bool](t.Context(), c, "ended", nil)
+		require.NoError(t, err)
+		require.True(t, ended)
+	})
+}
+
+// A watcher hears of changes.
+type watcher struct {
+	tools   chan struct{}
+	updated chan string
+}
+
+func (w *watcher) ToolsChanged(context.Context) { w.tools <- struct{}{} }
+
+func (w *watcher) ResourceUpdated(_ context.Context, uri string) { w.updated <- uri }
+
+func TestChangesReachHandlersAndSubscriptions(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		w := &watcher{tools: make(chan struct{}, 10), updated: make(chan string, 10)}
+		c := dial(t, client.Handlers(w))
+		ctx := t.Context()
+		sub, err := c.Listen(ctx, protocol.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{"shop://hours"}})
+		require.NoError(t, err)
+		other, err := c.Subscribe(ctx, "shop://hours", "shop://article/1")
+		require.NoError(t, err)
+
+		require.Len(t, list(t, c), 10)
+		_, err = c.CallTool(ctx, "change", nil)
+		require.NoError(t, err)
+		<-w.tools
+		require.Equal(t, "shop://hours", <-w.updated)
+		got := map[client.Change]bool{}
+		for len(got) < 2 {
+			change, err := sub.Next(ctx)
+			require.NoError(t, err)
+			got[change] = true
+		}
+		require.Equal(t, map[client.Change]bool{{Kind: client.ToolsChanged}: true, {Kind: client.ResourceUpdated, URI: "shop://hours"}: true}, got)
+		change, err := other.Next(ctx)
+		require.NoError(t, err)
+		require.Equal(t, client.Change{Kind: client.ResourceUpdated, URI: "shop://hours"}, change)
+		require.Len(t, list(t, c), 11, "the list that was kept counts no longer")
+
+		require.NoError(t, sub.Close())
+		_, err = sub.Next(ctx)
+		require.ErrorContains(t, err, "closed")
+	})
+}
+
+func list(t *testing.T, c *client.Client) []string {
+	t.Helper()
+	var names []string
+	for tool, err := range c.Tools(t.Context()) {
+		require.NoError(t, err)
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+func TestListsAndResourcesAreKeptAsLongAsTheServerAllows(t *testing.T) {
+	for _, b := range bindings {
+		t.Run(b.name, func(t *testing.T) {
+			c := dial(t, b.target(t))
+			read := func(c *client.Client, opts ...client.CallOption) string {
+				r, err := c.ReadResource(t.Context(), "shop://hours", opts...)
+				require.NoError(t, err)
+				return *r.Contents[0].Text
+			}
+			first := read(c)
+			require.Equal(t, first, read(c))
+			fresh := read(c, client.Fresh())
+			require.NotEqual(t, first, fresh)
+			require.Equal(t, fresh, read(c))
+			never := dial(t, b.target(t), client.NoCache())
+			require.NotEqual(t, read(never), read(never))
+		})
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		got, err := dial(t).Complete(t.Context(), protocol.CompletionRef{Type: protocol.RefPrompt, Name: "advise"}, "taste", "x", map[string]string{"a": "b"})
+		require.NoError(t, err)
+		require.Equal(t, []string{"x1", "x2"}, got.Values)
+	})
+}
+
+func TestEachListHasItsIterator(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		c := dial(t)
+		for p, err := range c.Prompts(t.Context()) {
+			require.NoError(t, err)
+			require.Equal(t, "advise", p.Name)
+		}
+		for r, err := range c.Resources(t.Context()) {
+			require.NoError(t, err)
+			require.Equal(t, "shop://hours", r.URI)
+		}
+		for r, err := range c.Templates(t.Context()) {
+			require.NoError(t, err)
+			require.Equal(t, "shop://article/{id}", r.URITemplate)
+		}
+	})
+}
+
+func TestErrorsOfTheProtocolComeThrough(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		c := dial(t)
+		_, err := c.ReadResource(t.Context(), "shop://nothing/at/all")
+		var rpc *jsonrpc.Error
+		require.ErrorAs(t, err, &rpc)
+		require.True(t, protocol.IsResourceNotFound(rpc))
+		_, err = c.CallTool(t.Context(), "nothing", nil)
+		require.ErrorAs(t, err, &rpc)
+		require.Equal(t, jsonrpc.CodeInvalidParams, rpc.Code)
+		require.ErrorContains(t, c.Request(t.Context(), "no/such", nil, nil), `client: no/such: method "no/such" is not offered (code -32601)`)
+	})
+}
+
+func TestArgumentsAreMirroredInHeaders(t *testing.T) {
+	for _, name := range []string{"Köln", " edge ", "plain", ""} {
+		t.Run(name, func(t *testing.T) {
+			c := dial(t, serveHTTP(t, shop(t)))
+			// The schema was never listed: the server refuses the call, the client learns of the header and calls again.
+			got, err := client.Call[string](t.Context(), c, "region", RegionInput{Region: name, Level: 3})
+			require.NoError(t, err)
+			require.Equal(t, name, got)
+			got, err = client.Call[string](t.Context(), c, "region", RegionInput{Region: name})
+			require.NoError(t, err)
+			require.Equal(t, name, got)
+		})
+	}
+}
+
+func TestACallIsRefusedAfterClose(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		c := dial(t)
+		waiting := make(chan error, 1)
+		_, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.NoError(t, err)
+		started := make(chan struct{})
+		go func() {
+			_, err := c.CallTool(t.Context(), "wait", nil, client.OnProgress(func(*protocol.ProgressParams) { close(started) }))
+			waiting <- err
+		}()
+		<-started
+		require.NoError(t, c.Close())
+		require.ErrorContains(t, <-waiting, "transport: closed")
+		_, err = c.CallTool(t.Context(), "add", nil)
+		require.EqualError(t, err, `client: tools/call "add": transport: closed`)
+		require.NoError(t, c.Close())
+	})
+}
+
+func TestAHandlerThatTakesItsTimeDoesNotUseUpTheCalls(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		if v < protocol.V20250618 {
+			t.Skip("no elicitation")
+		}
+		c := dial(t, client.Handlers(slowUser{}))
+		_, err := client.Call[Address](t.Context(), c, "order", Hit{}, client.Timeout(250*time.Millisecond))
+		require.NoError(t, err)
+	})
+}
+
+// A slowUser takes longer than a call may.
+type slowUser struct{}
+
+func (slowUser) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	t := time.NewTimer(300 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return (&user{}).Elicit(ctx, p)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Change adds a tool and updates a resource.
+func (s *Shop) Change() error {
+	s.srv.ResourceUpdated("shop://hours")
+	return s.srv.Add(mcpkit.NewTool("zzz", func() string { return "" }))
+}
+
+// Ended waits for the call of wait to have ended.
+func (s *Shop) Ended(ctx context.Context) (bool, error) {
+	select {
+	case <-s.block:
+		return true, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
