@@ -21,9 +21,9 @@ func TestCallsAllocateNoMoreThanTheyNeed(t *testing.T) {
 		params string
 		most   float64
 	}{
-		{name: "two numbers", method: "tools/call", params: `"name":"add","arguments":{"a":19,"b":23}`, most: 12},
+		{name: "two numbers", method: "tools/call", params: `"name":"add","arguments":{"a":19,"b":23}`, most: 11},
 		{
-			name: "nested arguments, ten structs", method: "tools/call", most: 21,
+			name: "nested arguments, ten structs", method: "tools/call", most: 19,
 			params: `"name":"search","arguments":{"query":"fast servers","limit":10,"tags":["go","mcp"],"filter":{"field":"year","op":"gt","value":"2024"}}`,
 		},
 		{name: "64 kB of text", method: "tools/call", params: `"name":"blob"`, most: 9},
