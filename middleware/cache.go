@@ -114,36 +114,48 @@ type cacheEntry struct {
 type flight struct {
 	done   chan struct{}
 	result *protocol.CallToolResult // set before done is closed; nil when there is none to share
+	given  bool                     // set likewise: the call was given up by its caller
 }
 
 func (c *resultCache) do(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
 	key := c.key(call)
-	c.mu.Lock()
-	if r := c.lookup(key, time.Now()); r != nil {
-		c.mu.Unlock()
-		return r, nil
-	}
-	if f := c.flights[key]; f != nil {
+	for {
+		c.mu.Lock()
+		if r := c.lookup(key, time.Now()); r != nil {
+			c.mu.Unlock()
+			return r, nil
+		}
+		f := c.flights[key]
+		if f == nil {
+			f = &flight{done: make(chan struct{})}
+			c.flights[key] = f
+			c.mu.Unlock()
+			return c.lead(ctx, call, next, key, f)
+		}
 		c.mu.Unlock()
 		select {
 		case <-f.done:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if f.result != nil {
+		switch {
+		case f.result != nil:
 			return cloneResult(f.result), nil
+		case !f.given:
+			return next(ctx, call) // what failed once is tried by each for itself
 		}
-		return next(ctx, call) // the first one's failure is its own: it may have been cancelled
+		// The first one's caller has gone: one of those who wait goes first now.
 	}
-	f := &flight{done: make(chan struct{})}
-	c.flights[key] = f
-	c.mu.Unlock()
+}
 
+// lead makes the call for which others wait.
+func (c *resultCache) lead(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler, key cacheKey, f *flight) (any, error) {
 	defer c.land(key, f) // also when the method panics
 	result, err := next(ctx, call)
 	if r, ok := result.(*protocol.CallToolResult); ok && err == nil && !r.IsError {
 		f.result = cloneResult(r)
 	}
+	f.given = ctx.Err() != nil
 	return result, err
 }
 

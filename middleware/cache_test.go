@@ -1,0 +1,259 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// counter is a tool that says how often it ran.
+type counter struct {
+	mu  sync.Mutex
+	ran int
+}
+
+type counterInput struct {
+	A string `json:"a,omitempty"`
+	B int    `json:"b,omitempty"`
+}
+
+func (c *counter) tool(counterInput) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ran++
+	return fmt.Sprintf("run %d", c.ran)
+}
+
+func TestCacheKeepsWhatOnlyReads(t *testing.T) {
+	for _, test := range []struct {
+		hints  string
+		second string
+	}{
+		{"readonly", "run 1"},
+		{"readonly,idempotent", "run 1"},
+		{"idempotent", "run 2"}, // leaving the call out would leave a change out
+		{"destructive", "run 2"},
+		{"", "run 2"},
+	} {
+		t.Run(test.hints, func(t *testing.T) {
+			c := &counter{}
+			srv := newServer(t, mcpkit.NewTool("x", c.tool).Hints(test.hints))
+			srv.Use(middleware.Cache(time.Hour, middleware.CacheOptions{}))
+			require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "x"))
+			require.Equal(t, test.second, modern(t, srv).toolText(t.Context(), "x"))
+		})
+	}
+}
+
+func cached(t *testing.T, o middleware.CacheOptions) (*mcpkit.Server, *counter) {
+	c := &counter{}
+	srv := newServer(t, mcpkit.NewTool("x", c.tool).Hints("readonly"))
+	srv.Use(middleware.Cache(time.Minute, o))
+	return srv, c
+}
+
+func TestCachedResultsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _ := cached(t, middleware.CacheOptions{})
+		p := modern(t, srv)
+		require.Equal(t, "run 1", p.toolText(t.Context(), "x"))
+		time.Sleep(time.Minute - 1)
+		require.Equal(t, "run 1", p.toolText(t.Context(), "x"))
+		time.Sleep(1)
+		require.Equal(t, "run 2", p.toolText(t.Context(), "x"))
+	})
+}
+
+func TestCachedResultsDependOn(t *testing.T) {
+	type call struct {
+		ctx     func(context.Context) context.Context
+		session string // "" for the modern era
+		args    string
+	}
+	who := func(subject string, scopes ...string) func(context.Context) context.Context {
+		return func(ctx context.Context) context.Context { return as(ctx, subject, scopes...) }
+	}
+	nobody := func(ctx context.Context) context.Context { return ctx }
+	for _, test := range []struct {
+		name         string
+		first, other call
+		same         bool
+	}{
+		{"nothing", call{nobody, "", `{}`}, call{nobody, "", `{}`}, true},
+		{"not on the era", call{who("ann"), "", `{}`}, call{who("ann"), "s", `{}`}, true},
+		{"not on white space", call{nobody, "", `{"a":"x","b":1}`}, call{nobody, "", "{ \"a\":\n\"x\", \"b\": 1 }"}, true},
+		{"arguments", call{nobody, "", `{"a":"x"}`}, call{nobody, "", `{"a":"y"}`}, false},
+		{"the principal", call{who("ann"), "", `{}`}, call{who("bob"), "", `{}`}, false},
+		{"that there is one", call{who("ann"), "", `{}`}, call{nobody, "", `{}`}, false},
+		{"scopes", call{who("ann", "a", "b"), "", `{}`}, call{who("ann", "a"), "", `{}`}, false},
+		{"not on their order", call{who("ann", "a", "b"), "", `{}`}, call{who("ann", "b", "a"), "", `{}`}, true},
+		{"the session of nobody", call{nobody, "s1", `{}`}, call{nobody, "s2", `{}`}, false},
+		{"not on the session of somebody", call{who("ann"), "s1", `{}`}, call{who("ann"), "s2", `{}`}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			srv, _ := cached(t, middleware.CacheOptions{})
+			do := func(c call) string {
+				p := modern(t, srv)
+				if c.session != "" {
+					p = legacy(t, srv, c.session)
+				}
+				return p.toolText(c.ctx(t.Context()), "x", c.args)
+			}
+			require.Equal(t, "run 1", do(test.first))
+			want := "run 2"
+			if test.same {
+				want = "run 1"
+			}
+			require.Equal(t, want, do(test.other))
+			require.Equal(t, "run 1", do(test.first))
+		})
+	}
+}
+
+func TestCacheOptions(t *testing.T) {
+	t.Run("shared", func(t *testing.T) {
+		srv, _ := cached(t, middleware.CacheOptions{Shared: true})
+		require.Equal(t, "run 1", modern(t, srv).toolText(as(t.Context(), "ann"), "x"))
+		require.Equal(t, "run 1", modern(t, srv).toolText(as(t.Context(), "bob"), "x"))
+	})
+	t.Run("vary", func(t *testing.T) {
+		srv, _ := cached(t, middleware.CacheOptions{Vary: func(call *mcpkit.Call) string { return string(call.Meta("tenant")) }})
+		text := func(tenant string) string {
+			return textOf(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`, `"tenant":"`+tenant+`"`))
+		}
+		require.Equal(t, "run 1", text("a"))
+		require.Equal(t, "run 2", text("b"))
+		require.Equal(t, "run 1", text("a"))
+	})
+	t.Run("entries", func(t *testing.T) {
+		srv, _ := cached(t, middleware.CacheOptions{Entries: 2})
+		p := modern(t, srv)
+		require.Equal(t, "run 1", p.toolText(t.Context(), "x", `{"b":1}`))
+		require.Equal(t, "run 2", p.toolText(t.Context(), "x", `{"b":2}`))
+		require.Equal(t, "run 1", p.toolText(t.Context(), "x", `{"b":1}`))
+		require.Equal(t, "run 3", p.toolText(t.Context(), "x", `{"b":3}`), "the second was not used for longest")
+		require.Equal(t, "run 1", p.toolText(t.Context(), "x", `{"b":1}`))
+		require.Equal(t, "run 4", p.toolText(t.Context(), "x", `{"b":2}`))
+	})
+	t.Run("bytes", func(t *testing.T) {
+		srv, _ := cached(t, middleware.CacheOptions{MaxBytes: len("run 1") + len(`{}`) - 1})
+		require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "x"))
+		require.Equal(t, "run 2", modern(t, srv).toolText(t.Context(), "x"))
+	})
+}
+
+func TestCacheForgetsToolsThatAreRegisteredAnew(t *testing.T) {
+	srv, c := cached(t, middleware.CacheOptions{})
+	require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "x"))
+	require.True(t, srv.RemoveTools("x"))
+	require.NotNil(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`).Error)
+	require.NoError(t, srv.Add(mcpkit.NewTool("x", c.tool).Hints("readonly")))
+	require.Equal(t, "run 2", modern(t, srv).toolText(t.Context(), "x"))
+}
+
+func TestCacheKeepsNoFailures(t *testing.T) {
+	runs := 0
+	srv := newServer(t,
+		mcpkit.NewTool("error", func() (string, error) { runs++; return "", errors.New("x") }).Hints("readonly"),
+		mcpkit.NewTool("result", func() *protocol.CallToolResult { runs++; return &protocol.CallToolResult{IsError: true} }).Hints("readonly"),
+		mcpkit.NewTool("panic", func() { runs++; panic("x") }).Hints("readonly"),
+		mcpkit.NewTool("asks", func(ctx context.Context) (string, error) {
+			runs++
+			_, err := mcpkit.Confirm(ctx, "really?")
+			return "", err
+		}).Hints("readonly"),
+	)
+	srv.Use(middleware.Cache(time.Hour, middleware.CacheOptions{}))
+	for _, name := range []string{"error", "result", "panic", "asks"} {
+		runs = 0
+		for range 2 {
+			modern(t, srv).call(t.Context(), "tools/call", `{"name":"`+name+`"}`)
+		}
+		require.Equal(t, 2, runs, name)
+	}
+}
+
+func TestCallsThatAreTheSameRunOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		var once sync.Mutex
+		runs := 0
+		srv := newServer(t, mcpkit.NewTool("x", func(ctx context.Context) (string, error) {
+			once.Lock()
+			runs++
+			once.Unlock()
+			return g.tool(ctx)
+		}).Hints("readonly").Timeout(0))
+		srv.Use(middleware.Cache(time.Hour, middleware.CacheOptions{}))
+		var wg sync.WaitGroup
+		replies := make([]string, 10)
+		for i := range replies {
+			wg.Go(func() { replies[i] = modern(t, srv).toolText(t.Context(), "x") })
+		}
+		synctest.Wait()
+		gone, leave := context.WithCancel(t.Context())
+		var left string
+		wg.Go(func() { left = modern(t, srv).toolText(gone, "x") })
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		require.Equal(t, "the call was cancelled", left, "who waits may leave")
+		close(g.open)
+		wg.Wait()
+		require.Equal(t, 1, runs)
+		require.Equal(t, strings.Repeat("done ", 10), strings.Join(replies, " ")+" ")
+	})
+}
+
+func TestAFirstCallThatIsCancelledIsNobodyElsesFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		srv := newServer(t, mcpkit.NewTool("x", g.tool).Hints("readonly").Timeout(0))
+		srv.Use(middleware.Cache(time.Hour, middleware.CacheOptions{}))
+		first, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		var one, two, three string
+		wg.Go(func() { one = modern(t, srv).toolText(first, "x") })
+		synctest.Wait()
+		wg.Go(func() { two = modern(t, srv).toolText(t.Context(), "x") })
+		wg.Go(func() { three = modern(t, srv).toolText(t.Context(), "x") })
+		synctest.Wait()
+		require.Equal(t, int64(1), g.running.Load())
+		cancel()
+		synctest.Wait()
+		require.Equal(t, "the call was cancelled", one)
+		require.Equal(t, int64(1), g.running.Load(), "one of the two goes first, and the other waits")
+		close(g.open)
+		wg.Wait()
+		require.Equal(t, "done", two)
+		require.Equal(t, "done", three)
+		require.Equal(t, int64(1), g.most.Load())
+	})
+}
+
+// What one caller's middleware does to a result does not show in another's.
+func TestCachedResultsAreNotShared(t *testing.T) {
+	srv := newServer(t, mcpkit.NewTool("x", ok).Hints("readonly"))
+	srv.Use(middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result any) (any, error) {
+		if r, ok := result.(*protocol.CallToolResult); ok {
+			r.Content = append(r.Content, &protocol.TextContent{Text: "more"})
+			r.Content[0] = &protocol.TextContent{Text: "changed"}
+		}
+		return result, nil
+	}), middleware.Cache(time.Hour, middleware.CacheOptions{}))
+	first := said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`))
+	for range 3 {
+		require.Equal(t, first, said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)))
+	}
+}

@@ -1,0 +1,177 @@
+package middleware_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+type path struct {
+	Path string `json:"path"`
+}
+
+func TestGuardArgumentsInspectsAndRewrites(t *testing.T) {
+	echo := func(in path) string { return "path " + in.Path }
+	srv := newServer(t, mcpkit.NewTool("tagged", echo).Tags("files"))
+	guard := func(_ context.Context, call *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
+		switch {
+		case bytes.Contains(args, []byte("..")):
+			return nil, mcpkit.Errorf("%q leaves the folder", call.Name())
+		case bytes.Contains(args, []byte("~")):
+			return bytes.ReplaceAll(args, []byte("~"), []byte("/home")), nil
+		case bytes.Contains(args, []byte("broken")):
+			return json.RawMessage(`{`), nil
+		}
+		return args, nil
+	}
+	srv.Use(middleware.GuardArguments(guard))
+	require.NoError(t, srv.Add(mcpkit.NewTool("late", echo), mcpkit.NewPrompt("prompt", echo)))
+	for _, p := range eras(t, srv) {
+		for _, tool := range []string{"tagged", "late"} {
+			require.Equal(t, "path /a", p.toolText(t.Context(), tool, `{"path":"/a"}`))
+			require.Equal(t, "path /home/a", p.toolText(t.Context(), tool, `{"path":"~/a"}`))
+			require.Equal(t, `"`+tool+`" leaves the folder`, p.toolText(t.Context(), tool, `{"path":"../a"}`))
+			require.Contains(t, p.toolText(t.Context(), tool, `{"path":"broken"}`), "internal error")
+		}
+		require.Contains(t, said(t, p.call(t.Context(), "prompts/get", `{"name":"prompt","arguments":{"path":"~"}}`)), "path /home")
+		require.Equal(t, `"prompt" leaves the folder`, p.call(t.Context(), "prompts/get", `{"name":"prompt","arguments":{"path":".."}}`).Error.Message)
+	}
+}
+
+func TestGuardsByTagGuardThatAlone(t *testing.T) {
+	srv := newServer(t, mcpkit.NewTool("a", ok).Tags("files"), mcpkit.NewTool("b", ok))
+	srv.Use(middleware.ForTag("files", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) {
+		return nil, mcpkit.Errorf("refused")
+	})))
+	require.NoError(t, srv.Add(mcpkit.NewTool("c", ok).Tags("other", "files")))
+	p := modern(t, srv)
+	require.Equal(t, "refused", p.toolText(t.Context(), "a"))
+	require.Equal(t, "ok", p.toolText(t.Context(), "b"))
+	require.Equal(t, "refused", p.toolText(t.Context(), "c"))
+}
+
+type leak struct {
+	Note string         `json:"note"`
+	More map[string]any `json:"more"`
+}
+
+func TestGuardTextSeesEveryText(t *testing.T) {
+	const secret = "4111"
+	text := secret
+	srv := newServer(t,
+		mcpkit.NewTool("text", func() string { return "card " + secret }),
+		mcpkit.NewTool("structured", func() leak { return leak{"card " + secret, map[string]any{"list": []any{1, secret, nil, true}}} }),
+		mcpkit.NewTool("embedded", func() protocol.Content {
+			return &protocol.EmbeddedResource{Resource: protocol.ResourceContents{URI: "x://y", Text: &text}}
+		}),
+		mcpkit.NewTool("image", func() protocol.Content { return &protocol.ImageContent{Data: []byte{1}, MIMEType: "image/png"} }),
+		mcpkit.NewPrompt("prompt", func() string { return "card " + secret }),
+		mcpkit.NewResource("x://text", "x", func() string { return "card " + secret }).MIME("text/plain"),
+		mcpkit.NewResource("x://stream", "s", func() io.Reader { return strings.NewReader("card " + secret) }).MIME("text/plain"),
+	)
+	srv.Use(middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) {
+		return strings.ReplaceAll(text, secret, "****"), nil
+	}))
+	for era, p := range eras(t, srv) {
+		for _, r := range []request{
+			{method: "tools/call", params: `{"name":"text"}`},
+			{method: "tools/call", params: `{"name":"structured"}`},
+			{method: "tools/call", params: `{"name":"embedded"}`},
+			{method: "prompts/get", params: `{"name":"prompt"}`},
+			{method: "resources/read", params: `{"uri":"x://text"}`},
+		} {
+			reply := said(t, p.call(t.Context(), r.method, r.params))
+			require.NotContains(t, reply, secret, "%s %s %s", era, r.method, r.params)
+			require.Contains(t, reply, "****", "%s %s %s", era, r.method, r.params)
+		}
+		reply := said(t, p.call(t.Context(), "tools/call", `{"name":"structured"}`))
+		require.Contains(t, reply, `"structuredContent":{"note":"card ****","more":{"list":[1,"****",null,true]}}`)
+		require.Contains(t, said(t, p.call(t.Context(), "tools/call", `{"name":"image"}`)), `"data":"AQ=="`)
+		// What cannot be looked into does not pass.
+		stream := said(t, p.call(t.Context(), "resources/read", `{"uri":"x://stream"}`))
+		require.NotContains(t, stream, secret)
+		require.Contains(t, stream, "internal error")
+	}
+}
+
+func TestGuardTextRefuses(t *testing.T) {
+	srv := newServer(t, mcpkit.NewTool("a", ok), mcpkit.NewTool("b", func() path { return path{"x"} }))
+	srv.Use(middleware.GuardText(func(context.Context, *mcpkit.Call, string) (string, error) { return "", mcpkit.Errorf("kept back") }))
+	for _, name := range []string{"a", "b"} {
+		reply := said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"`+name+`"}`))
+		require.Contains(t, reply, `"content":[{"type":"text","text":"kept back"}],"isError":true`)
+	}
+}
+
+func TestResultLimit(t *testing.T) {
+	texts := func(list ...string) func() *protocol.CallToolResult {
+		return func() *protocol.CallToolResult {
+			r := &protocol.CallToolResult{}
+			for _, text := range list {
+				r.Content = append(r.Content, &protocol.TextContent{Text: text})
+			}
+			return r
+		}
+	}
+	srv := newServer(t,
+		mcpkit.NewTool("fits", texts("12345", "67890")),
+		mcpkit.NewTool("long", texts("1234567890ab")),
+		mcpkit.NewTool("several", texts("1234567", "890ab", "cd")),
+		mcpkit.NewTool("characters", texts("123456789é")),
+		mcpkit.NewTool("structured", func() path { return path{"1234567890"} }),
+		mcpkit.NewTool("image", func() protocol.Content { return &protocol.ImageContent{Data: make([]byte, 11), MIMEType: "image/png"} }),
+	)
+	strict := newServer(t, mcpkit.NewTool("long", texts("1234567890ab")), mcpkit.NewTool("fits", texts("12345", "67890")))
+	srv.Use(middleware.ResultLimit(10))
+	strict.Use(middleware.ResultLimitStrict(10))
+	content := func(texts ...string) string {
+		b, err := json.Marshal(texts)
+		require.NoError(t, err)
+		return string(b)
+	}
+	cut := func(size string) string {
+		return "[cut: this is the beginning of a result of " + size + " bytes, of which the limit lets 10 through; ask for less to see the rest]"
+	}
+	refused := func(size string) string {
+		return "the result has " + size + " bytes, and the limit is 10; ask for less, for example with a filter, or page by page"
+	}
+	for _, test := range []struct {
+		srv     *mcpkit.Server
+		name    string
+		want    string
+		isError bool
+	}{
+		{srv, "fits", content("12345", "67890"), false},
+		{srv, "long", content("1234567890", cut("12")), false},
+		{srv, "several", content("1234567", "890", cut("14")), false},
+		{srv, "characters", content("123456789", cut("11")), false},
+		{srv, "structured", content(refused("42")), true}, // as text and as structured content
+		{srv, "image", content(refused("11")), true},
+		{strict, "fits", content("12345", "67890"), false},
+		{strict, "long", content(refused("12")), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var r struct {
+				Content []struct{ Text string }
+				IsError bool
+			}
+			resp := modern(t, test.srv).call(t.Context(), "tools/call", `{"name":"`+test.name+`"}`)
+			require.NoError(t, json.Unmarshal(resp.Result, &r))
+			var got []string
+			for _, c := range r.Content {
+				got = append(got, c.Text)
+			}
+			require.Equal(t, test.want, content(got...))
+			require.Equal(t, test.isError, r.IsError)
+		})
+	}
+}
