@@ -24,7 +24,7 @@ type (
 		Tags   []string `json:"tags"`
 		Big    uint64   `json:"big"`
 		On     bool
-		hidden int //nolint:unused // not written
+		hidden int //lint:ignore U1000 it shows that it is not written
 		Not    int `json:"-"`
 	}
 	omitting struct {
