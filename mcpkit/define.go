@@ -129,6 +129,10 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		t.def.Annotations = &def.hints
 	}
 	if in := fn.Input(); in != nil {
+		// Tools are not completed, but their input may be a prompt's too: a method that is misspelt here is no less wrong.
+		if _, err := s.completers(def, in.Fields()); err != nil {
+			return err
+		}
 		// The tool's description says what the arguments are for; the input type's would cost every model its tokens.
 		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
 		t.secrets = secrecyOf(in.Fields())

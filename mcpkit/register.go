@@ -124,7 +124,11 @@ func (r *registrar) read(methods []reflectx.Method) error {
 func (r *registrar) readBlock(block reflect.Type) {
 	for i := range block.NumField() {
 		f := block.Field(i)
+		m, exists := r.methods[f.Name]
 		site := r.name + "." + f.Name
+		if exists {
+			site = r.site(m)
+		}
 		k := kindOf[f.Type]
 		if k == 0 || k == kindInfo {
 			r.fault(site, fmt.Sprintf("%s is no marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type))
@@ -132,7 +136,7 @@ func (r *registrar) readBlock(block reflect.Type) {
 		}
 		a, faults := parseAnnotation(k, f.Tag)
 		r.fault(site, faults...)
-		if _, ok := r.methods[f.Name]; !ok {
+		if !exists {
 			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.name, f.Name, nearest.Hint(f.Name, sortedKeys(r.methods))))
 			continue
 		}

@@ -373,6 +373,9 @@ func newResourceOutputs(site string, types []reflect.Type) (*resourceOutputs, er
 	out := &resourceOutputs{}
 	for _, t := range types {
 		sh, err := shapeOf(t, typeReadResult)
+		if err == nil && sh == shapeContent {
+			err = fmt.Errorf("%s is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data", t)
+		}
 		if err != nil {
 			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
 		}

@@ -38,6 +38,14 @@ func (k kind) String() string {
 	}
 }
 
+// article is the kind as a sentence has it.
+func (k kind) article() string {
+	if k == kindInfo {
+		return "an Info"
+	}
+	return "a " + k.String()
+}
+
 var kindOf = map[reflect.Type]kind{
 	reflect.TypeFor[Tool]():     kindTool,
 	reflect.TypeFor[Resource](): kindResource,
@@ -124,7 +132,7 @@ func parseAnnotation(k kind, tag reflect.StructTag) (*annotation, []string) {
 		case i < 0:
 			faults = append(faults, fmt.Sprintf("unknown tag %q%s; known are %s", key, nearest.Hint(key, keysFor(k)), strings.Join(keysFor(k), ", ")))
 		case tagKeys[i].kinds&k == 0:
-			faults = append(faults, fmt.Sprintf("tag %q means nothing for a %s; known are %s", key, k, strings.Join(keysFor(k), ", ")))
+			faults = append(faults, fmt.Sprintf("tag %q means nothing for %s; known are %s", key, k.article(), strings.Join(keysFor(k), ", ")))
 		default:
 			if err := tagKeys[i].set(a, value); err != nil {
 				faults = append(faults, fmt.Sprintf("tag %s: %v; write for example %s", key, err, tagKeys[i].form))
