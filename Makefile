@@ -24,8 +24,9 @@ check: lint test fresh conformance interop ## everything that has to hold before
 	@echo "check: all is well"
 
 .PHONY: test
-test: ## tests with the race detector, examples included
+test: ## tests with the race detector, examples included; what calls allocate, without it
 	go test -race ./...
+	go test -run Allocate ./mcpkit
 
 .PHONY: lint
 lint: fmt-check vet staticcheck ## formatting, vet and staticcheck
@@ -55,6 +56,10 @@ staticcheck:
 .PHONY: bench
 bench: ## benchmarks of every module
 	@for dir in $(MODULES); do (cd $$dir && go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...); done
+
+.PHONY: compare
+compare: ## CPU time a request costs this project's server, its peers' and a floor (two minutes, Linux)
+	cd bench && go run ./cmd/compare
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s)
