@@ -55,21 +55,21 @@ func (c *Client) do(ctx context.Context, r request, opts []CallOption) (json.Raw
 		}
 		switch kind, ok := resultType(raw); {
 		case !ok:
-			return nil, invalid(r.method, "resultType is no string")
+			return nil, explain(&r, invalid(r.method, "resultType is no string"))
 		case kind == "" || kind == protocol.ResultComplete:
 			if r.key != "" && round == 0 {
 				c.cache.put(r.key, raw, mark)
 			}
 			return raw, nil
 		case kind != protocol.ResultInputRequired:
-			return nil, invalid(r.method, "the resultType %.60q is unknown", kind)
+			return nil, explain(&r, invalid(r.method, "the resultType %.60q is unknown", kind))
 		case !r.asks:
-			return nil, invalid(r.method, "this method cannot require input")
+			return nil, explain(&r, invalid(r.method, "this method cannot require input"))
 		case round >= c.cfg.maxRounds:
 			return nil, fmt.Errorf("%s: the server asked %d times for input and still wants more; see MaxRounds", title(r.method, r.name), round)
 		}
 		if in, err = c.answer(ctx, &r, raw, round); err != nil {
-			return nil, fmt.Errorf("%s: %w", title(r.method, r.name), err)
+			return nil, explain(&r, err)
 		}
 	}
 }
@@ -113,17 +113,17 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 		if err == nil {
 			err = resp.Error
 		}
-		return nil, false, c.explain(ctx, r, err)
+		return nil, false, explain(r, err)
 	}
 }
 
 // explain says what was asked for when err happened.
-func (c *Client) explain(ctx context.Context, r *request, err error) error {
+func explain(r *request, err error) error {
 	if _, ok := errors.AsType[*timeoutError](err); ok {
 		return err
 	}
-	if _, ok := errors.AsType[*InvalidResponseError](err); ok {
-		return err
+	if bad, ok := err.(*InvalidResponseError); ok {
+		return fmt.Errorf("client: %w", bad)
 	}
 	return fmt.Errorf("%s: %w", title(r.method, r.name), err)
 }

@@ -69,7 +69,7 @@ type InvalidResponseError struct {
 
 // Error says what is wrong.
 func (e *InvalidResponseError) Error() string {
-	return fmt.Sprintf("client: %s: the server's answer is invalid: %s", e.Method, e.Fault)
+	return fmt.Sprintf("%s: the server's answer is invalid: %s", e.Method, e.Fault)
 }
 
 func invalid(method, format string, args ...any) error {
@@ -79,7 +79,7 @@ func invalid(method, format string, args ...any) error {
 // decodeResult decodes the result of method.
 func decodeResult(method string, raw []byte, v any) error {
 	if err := jsonx.Unmarshal(raw, v); err != nil {
-		return invalid(method, "%v", err)
+		return fmt.Errorf("client: %w", invalid(method, "%v", err))
 	}
 	return nil
 }

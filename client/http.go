@@ -202,10 +202,10 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 		}
 		return h.only(x, data)
 	}
-	if media == contentTypeJSON {
-		if m, bad := jsonrpc.Decode(data); bad == nil && m.Response != nil && m.Response.Error != nil {
-			return m.Response, nil
-		}
+	// Whatever the content type says: what decodes as an error response is one.
+	if m, bad := jsonrpc.Decode(data); bad == nil && m.Response != nil && m.Response.Error != nil &&
+		(m.Response.ID == x.req.ID || !m.Response.ID.IsValid()) {
+		return m.Response, nil
 	}
 	return nil, &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(data[:min(len(data), maxErrorBody)])}
 }

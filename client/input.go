@@ -22,8 +22,8 @@ const maxQuestions = 100
 // is sent again. What it returns belongs to that one retry.
 func (c *Client) answer(ctx context.Context, r *request, raw []byte, round int) (protocol.Inputs, error) {
 	var result protocol.InputRequiredResult
-	if err := decodeResult(r.method, raw, &result); err != nil {
-		return protocol.Inputs{}, err
+	if err := jsonx.Unmarshal(raw, &result); err != nil {
+		return protocol.Inputs{}, invalid(r.method, "%v", err)
 	}
 	in := protocol.Inputs{RequestState: result.RequestState}
 	switch {

@@ -75,7 +75,7 @@ func pages[Page, Item any](ctx context.Context, c *Client, method string, opts [
 				return
 			}
 			if _, ok := seen[*next]; ok {
-				yield(nil, invalid(method, "it leads back to a page that came before"))
+				yield(nil, fmt.Errorf("client: %w", invalid(method, "it leads back to a page that came before")))
 				return
 			}
 			seen[*next] = struct{}{}

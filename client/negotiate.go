@@ -203,10 +203,13 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 				err = fmt.Errorf("%w (%w)", ErrHTTPSSE, err)
 			}
 		}
-		if probe != nil {
-			return fmt.Errorf("initialize: %w (and before, to server/discover: %w)", err, probe)
+		if _, ok := err.(*InvalidResponseError); !ok {
+			err = fmt.Errorf("initialize: %w", err)
 		}
-		return fmt.Errorf("initialize: %w", err)
+		if probe != nil {
+			return fmt.Errorf("%w (and before, to server/discover: %w)", err, probe)
+		}
+		return err
 	}
 	switch {
 	case !r.ProtocolVersion.Legacy():

@@ -1,0 +1,234 @@
+package client_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+)
+
+// A fake is a server over HTTP that does what a test tells it, method by method. What it is told nothing of it answers by -32601.
+type fake struct {
+	*httptest.Server
+	on map[string]func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request)
+
+	mu       sync.Mutex
+	seen     []string // methods, and HTTP verbs other than POST; guarded by mu
+	requests []*jsonrpc.Request
+}
+
+type answer = func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request)
+
+// newFake returns a modern server, with these answers besides that to server/discover.
+func newFake(t *testing.T, on map[string]answer) *fake {
+	t.Helper()
+	f := &fake{on: map[string]answer{"server/discover": result(discovered)}}
+	for method, a := range on {
+		f.on[method] = a
+	}
+	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
+	t.Cleanup(f.Server.Close)
+	return f
+}
+
+// newLegacyFake returns a server of 2025-11-25.
+func newLegacyFake(t *testing.T, on map[string]answer) *fake {
+	t.Helper()
+	f := newFake(t, map[string]answer{
+		"server/discover": status(http.StatusBadRequest, ""),
+		"initialize":      initialized("2025-11-25", ""),
+		"GET":             status(http.StatusMethodNotAllowed, ""),
+		"DELETE":          status(http.StatusMethodNotAllowed, ""),
+	})
+	for method, a := range on {
+		f.on[method] = a
+	}
+	return f
+}
+
+const discovered = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public"}`
+
+// initialized answers initialize in revision v, with a session unless that is "".
+func initialized(v, session string) answer {
+	return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+		if session != "" {
+			w.Header().Set("Mcp-Session-Id", session)
+		}
+		result(`{"protocolVersion":"`+v+`","capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}`)(w, r, req)
+	}
+}
+
+func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
+	name := r.Method
+	var req *jsonrpc.Request
+	if r.Method == http.MethodPost {
+		body, _ := io.ReadAll(r.Body)
+		m, bad := jsonrpc.Decode(body)
+		if bad != nil {
+			panic(string(body))
+		}
+		if m.Response != nil {
+			name = "response"
+			req = &jsonrpc.Request{ID: m.Response.ID, Params: body}
+		} else {
+			req, name = m.Request, m.Request.Method
+		}
+	}
+	f.mu.Lock()
+	f.seen = append(f.seen, name)
+	if req != nil {
+		f.requests = append(f.requests, req)
+	}
+	f.mu.Unlock()
+	if a := f.on[name]; a != nil {
+		a(w, r, req)
+		return
+	}
+	if req != nil && req.IsNotification() || name == "response" {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.WriteHeader(http.StatusNotFound)
+	if req != nil {
+		rpcError(-32601, "no such method", "")(w, r, req)
+	}
+}
+
+// methods returns what was seen so far.
+func (f *fake) methods() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.seen...)
+}
+
+// count says how often a method was seen.
+func (f *fake) count(method string) int {
+	n := 0
+	for _, m := range f.methods() {
+		if m == method {
+			n++
+		}
+	}
+	return n
+}
+
+// all returns the requests of a method.
+func (f *fake) all(method string) (found []*jsonrpc.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.requests {
+		if r.Method == method {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// result answers with a result.
+func result(raw string) answer {
+	return func(w http.ResponseWriter, _ *http.Request, req *jsonrpc.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, raw)
+	}
+}
+
+// rpcError answers with an error, whose data are left out when "".
+func rpcError(code int, message, data string) answer {
+	if data != "" {
+		data = `,"data":` + data
+	}
+	return func(w http.ResponseWriter, _ *http.Request, req *jsonrpc.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q%s}}`, req.ID, code, message, data)
+	}
+}
+
+// withStatus answers as a does, with another HTTP status.
+func withStatus(code int, a answer) answer {
+	return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		a(w, r, req)
+	}
+}
+
+// status answers with an HTTP status and a text.
+func status(code int, text string) answer {
+	return func(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Request) {
+		http.Error(w, text, code)
+	}
+}
+
+// raw answers with a body as it is, in which $ID stands for the id of the request.
+func raw(contentType, body string) answer {
+	return func(w http.ResponseWriter, _ *http.Request, req *jsonrpc.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = io.WriteString(w, withID(body, req))
+	}
+}
+
+func withID(body string, req *jsonrpc.Request) string {
+	return string(replaceAll([]byte(body), "$ID", req.ID.String()))
+}
+
+// stream answers with an event stream, event by event.
+func stream(events ...string) answer {
+	return func(w http.ResponseWriter, _ *http.Request, req *jsonrpc.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.WriteHeader(http.StatusOK)
+		for _, e := range events {
+			if req != nil {
+				e = withID(e, req)
+			}
+			_, _ = io.WriteString(w, e)
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+// event is one event with data.
+func event(data string) string { return "data: " + data + "\n\n" }
+
+// done is the response with a text.
+func done(text string) string {
+	return `{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"complete","content":[{"type":"text","text":"` + text + `"}]}}`
+}
+
+// silence answers nothing until the client gives up.
+func silence(_ http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) { <-r.Context().Done() }
+
+// inTurn answers each time by the next one, and then by the last.
+func inTurn(answers ...answer) answer {
+	var mu sync.Mutex
+	n := 0
+	return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+		mu.Lock()
+		a := answers[min(n, len(answers)-1)]
+		n++
+		mu.Unlock()
+		a(w, r, req)
+	}
+}
+
+// dialing dials and returns the error.
+func dialing(t *testing.T, target any, opts ...client.DialOption) (*client.Client, error) {
+	t.Helper()
+	c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(nil)}, opts...)...)
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+	}
+	return c, err
+}
+
+func replaceAll(b []byte, old, with string) []byte {
+	return bytes.ReplaceAll(b, []byte(old), []byte(with))
+}
