@@ -1,0 +1,169 @@
+package middleware_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// lines decodes JSON lines.
+func lines(t *testing.T, text string) []map[string]any {
+	t.Helper()
+	var list []map[string]any
+	for line := range strings.Lines(text) {
+		require.True(t, strings.HasSuffix(line, "\n"), "half a line: %q", line)
+		var m map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &m), "%q", line)
+		list = append(list, m)
+	}
+	return list
+}
+
+type login struct {
+	User string `json:"user"`
+	Pass string `json:"pass" secret:"true"`
+}
+
+// logged is a server that logs to a buffer, and the lines of one call.
+func logged(t *testing.T, o middleware.LoggingOptions, items ...mcpkit.Item) (*mcpkit.Server, func(func()) map[string]any) {
+	var b bytes.Buffer
+	o.Logger = slog.New(slog.NewJSONHandler(&b, nil))
+	srv := newServer(t, items...)
+	srv.Use(middleware.LoggingWith(o))
+	return srv, func(call func()) map[string]any {
+		b.Reset()
+		call()
+		got := lines(t, b.String())
+		require.Len(t, got, 1, "one line a call")
+		return got[0]
+	}
+}
+
+func TestLoggingWritesOneLineForACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, line := logged(t, middleware.LoggingOptions{}, mcpkit.NewTool("login", func(in login) string { time.Sleep(time.Second); return "hello" }))
+		const params = `{"name":"login","arguments":{"user":"ann","pass":"s3cret"}}`
+		ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann", ClientID: "app"})
+		p := legacy(t, srv, "0123456789abcdef")
+		p.header = transport.Header{"X-Request-Id": {"r1"}, "Traceparent": {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}}
+		got := line(func() { p.call(ctx, "tools/call", params) })
+		delete(got, "time")
+		require.Equal(t, map[string]any{
+			"level": "INFO", "msg": "mcp call", "method": "tools/call", "name": "login", "revision": "2025-11-25", "duration": 1e9, "outcome": "ok",
+			"ref": "r1", "request": "1", "params_bytes": float64(len(params)), "result_bytes": 5.0, "principal": "ann", "client": "app",
+			"session": "01234567…", "trace": "4bf92f3577b34da6a3ce929d0e0e4736",
+		}, got)
+
+		got = line(func() {
+			modern(t, srv).call(t.Context(), "tools/list", `{}`, `"traceparent":"00-11111111111111111111111111111111-00f067aa0ba902b7-01"`)
+		})
+		require.Equal(t, "11111111111111111111111111111111", got["trace"])
+		require.NotContains(t, got, "principal")
+		require.NotContains(t, got, "session")
+		require.Len(t, got["ref"], 10)
+		require.Greater(t, got["result_bytes"], 100.0, "lists have a size, too")
+	})
+}
+
+func TestLoggingShowsArgumentsWhereAskedToAndSecretsNever(t *testing.T) {
+	tool := func() mcpkit.Item { return mcpkit.NewTool("login", func(login) string { return "hello s3cret" }) }
+	for _, test := range []struct {
+		name    string
+		options middleware.LoggingOptions
+		args    string
+		want    any
+	}{
+		{"by default", middleware.LoggingOptions{}, `{"user":"ann","pass":"s3cret"}`, nil},
+		{"asked to", middleware.LoggingOptions{Arguments: true}, `{"user":"ann","pass":"s3cret"}`, `{"user":"ann","pass":"[redacted]"}`},
+		{"misspelt", middleware.LoggingOptions{Arguments: true}, `{"user":"ann","password":"s3cret"}`, `{"user":"ann","password":"[redacted]"}`},
+		{"wrong type", middleware.LoggingOptions{Arguments: true}, `{"user":"ann","pass":["s3cret"]}`, `{"user":"ann","pass":"[redacted]"}`},
+		{"long", middleware.LoggingOptions{Arguments: true, MaxArgumentBytes: 9}, `{"user":"ann","pass":"s3cret"}`, `{"user":"…`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			srv, line := logged(t, test.options, tool())
+			got := line(func() { modern(t, srv).call(t.Context(), "tools/call", `{"name":"login","arguments":`+test.args+`}`) })
+			require.Equal(t, test.want, got["arguments"])
+			require.NotContains(t, fmt.Sprint(got), "s3cret")
+		})
+	}
+}
+
+func TestLoggingSaysHowCallsEnd(t *testing.T) {
+	waits := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	srv, line := logged(t, middleware.LoggingOptions{},
+		mcpkit.NewTool("fails", func() error { return errors.New("full text") }),
+		mcpkit.NewTool("panics", func() { panic("oops") }),
+		mcpkit.NewTool("slow", waits).Timeout(1),
+		mcpkit.NewTool("waits", waits),
+		mcpkit.NewTool("limited", ok), mcpkit.NewTool("closed", ok),
+		mcpkit.NewTool("breaks", ok),
+	)
+	srv.Use(
+		middleware.ForTool("limited", middleware.RateLimit(1, 0)),
+		middleware.ForTool("closed", middleware.Scopes("s")),
+		middleware.ForTool("breaks", func(mcpkit.Handler) mcpkit.Handler {
+			return func(context.Context, *mcpkit.Call) (any, error) { panic("in between") }
+		}),
+	)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		ctx                   context.Context
+		tool                  string
+		level, outcome, error string
+	}{
+		{t.Context(), "fails", "WARN", "error", "full text"},
+		{t.Context(), "panics", "ERROR", "panic", "panic: oops"},
+		{t.Context(), "slow", "WARN", "timeout", "timed out after 1ns"},
+		{gone, "waits", "INFO", "cancelled", "context canceled"},
+		{t.Context(), "limited", "WARN", "limited", "too many calls"},
+		{t.Context(), "closed", "WARN", "denied", `not allowed: this needs the scope "s"`},
+		{t.Context(), "unknown", "WARN", "protocol_error", `unknown tool "unknown" (code -32602)`},
+		{t.Context(), "breaks", "ERROR", "panic", ""},
+	} {
+		got := line(func() { modern(t, srv).call(test.ctx, "tools/call", `{"name":"`+test.tool+`"}`) })
+		require.Equal(t, []any{test.level, test.outcome}, []any{got["level"], got["outcome"]}, test.tool)
+		if test.error != "" {
+			require.Equal(t, test.error, got["error"], test.tool)
+		}
+	}
+}
+
+func TestLoggingIsNotFloodedByNames(t *testing.T) {
+	srv, line := logged(t, middleware.LoggingOptions{}, mcpkit.NewTool("x", ok))
+	got := line(func() { modern(t, srv).call(t.Context(), "tools/call", `{"name":"`+strings.Repeat("x", 100_000)+`"}`) })
+	require.Equal(t, strings.Repeat("x", 256)+"…", got["name"])
+}
+
+func TestTraceIDs(t *testing.T) {
+	var trace string
+	srv := newServer(t, mcpkit.NewTool("x", func(ctx context.Context) { trace = middleware.TraceID(mcpkit.CallFrom(ctx)) }))
+	for _, test := range []struct{ meta, want string }{
+		{`"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`, "4bf92f3577b34da6a3ce929d0e0e4736"},
+		{`"traceparent":"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-later"`, "4bf92f3577b34da6a3ce929d0e0e4736"},
+		{`"traceparent":"00-00000000000000000000000000000000-00f067aa0ba902b7-01"`, ""},
+		{`"traceparent":"00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01"`, ""},
+		{`"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e473\n-00f067aa0ba902b7-01"`, ""},
+		{`"traceparent":"00-4bf9"`, ""},
+		{`"traceparent":7`, ""},
+		{`"x2":""`, ""},
+	} {
+		trace = "not run"
+		modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`, test.meta)
+		require.Equal(t, test.want, trace, test.meta)
+	}
+}
