@@ -136,8 +136,10 @@ func (t *telemetry) describe(span trace.Span, call *mcpkit.Call) {
 	if t.ResourceURIs && isResource(call) {
 		span.SetAttributes(attribute.String("mcp.resource.uri", call.Name()))
 	}
-	if args := call.RedactedArguments(); t.Arguments && args != nil && call.Method() == protocol.MethodToolsCall {
-		span.SetAttributes(attribute.String("gen_ai.tool.call.arguments", string(args)))
+	if t.Arguments && call.Method() == protocol.MethodToolsCall {
+		if args := call.RedactedArguments(); args != nil {
+			span.SetAttributes(attribute.String("gen_ai.tool.call.arguments", string(args)))
+		}
 	}
 }
 

@@ -1,0 +1,70 @@
+package healthz_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/middleware/healthz"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ask(h http.Handler) (status int, body string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	return w.Code, w.Body.String()
+}
+
+func TestReadySaysWhichChecksFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failures []string
+		tell := func(err error) { failures = append(failures, err.Error()) }
+		fine := healthz.Check{Name: "fine", Run: func(context.Context) error { return nil }}
+		broken := healthz.Check{Name: "broken", Run: func(context.Context) error { return errors.New("dial 10.0.0.7: refused") }, OnFailure: tell}
+		slow := healthz.Check{Name: "slow", Run: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, Timeout: 3 * time.Second}
+		panics := healthz.Check{Name: "panics", Run: func(context.Context) error { panic("oops") }, OnFailure: tell}
+		for _, test := range []struct {
+			name     string
+			checks   []healthz.Check
+			status   int
+			body     string
+			failures []string
+			took     time.Duration
+		}{
+			{"no checks", nil, 200, `{"status":"ok"}`, nil, 0},
+			{"all is well", []healthz.Check{fine, fine}, 200, `{"status":"ok"}`, nil, 0},
+			{"one fails", []healthz.Check{fine, broken}, 503, `{"status":"not ready","failing":["broken"]}`, []string{`healthz: check "broken": dial 10.0.0.7: refused`}, 0},
+			{"one panics", []healthz.Check{panics, fine}, 503, `{"status":"not ready","failing":["panics"]}`, []string{`healthz: check "panics" panicked: oops`}, 0},
+			{"two hang, at once", []healthz.Check{slow, fine, slow}, 503, `{"status":"not ready","failing":["slow","slow"]}`, nil, 3 * time.Second},
+		} {
+			failures = nil
+			start := time.Now()
+			status, body := ask(healthz.New(test.checks...))
+			require.Equal(t, test.status, status, test.name)
+			require.Equal(t, test.body+"\n", body, test.name)
+			require.Equal(t, test.failures, failures, test.name)
+			require.Equal(t, test.took, time.Since(start), test.name)
+		}
+	})
+}
+
+func TestDrainLetsNoMoreRequestsCome(t *testing.T) {
+	ran := false
+	ready := healthz.New(healthz.Check{Name: "x", Run: func(context.Context) error { ran = true; return nil }})
+	ready.Drain()
+	status, body := ask(ready)
+	require.Equal(t, 503, status)
+	require.Equal(t, "{\"status\":\"draining\"}\n", body)
+	require.False(t, ran)
+	status, body = ask(healthz.Live())
+	require.Equal(t, 200, status, "it lives all the same")
+	require.Equal(t, "{\"status\":\"ok\"}\n", body)
+}

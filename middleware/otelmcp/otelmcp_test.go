@@ -1,0 +1,283 @@
+package otelmcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/middleware/otelmcp"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// peer sends modern requests, over HTTP when it has headers.
+type peer struct{ header transport.Header }
+
+func (peer) Notify(context.Context, *jsonrpc.Request) error { return nil }
+
+func (peer) Call(context.Context, *jsonrpc.Request) (*jsonrpc.Response, error) {
+	return nil, transport.ErrNoServerRequests
+}
+
+func (peer) Session() *transport.Session { return nil }
+
+func (p peer) Header() transport.Header { return p.header }
+
+type login struct {
+	User string `json:"user"`
+	Pass string `json:"pass,omitempty" secret:"true"`
+}
+
+// bench is a server whose telemetry is kept in memory.
+type bench struct {
+	t      testing.TB
+	srv    *mcpkit.Server
+	spans  *tracetest.InMemoryExporter
+	reader *sdkmetric.ManualReader
+	traces *sdktrace.TracerProvider
+}
+
+func newBench(t testing.TB, o otelmcp.Options) *bench {
+	b := &bench{t: t, spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
+	b.traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(b.spans))
+	o.TracerProvider, o.MeterProvider = b.traces, sdkmetric.NewMeterProvider(sdkmetric.WithReader(b.reader))
+	b.srv = newServer(t)
+	b.srv.Use(otelmcp.Middleware(o), middleware.ForTool("limited", middleware.RateLimit(1, 0)), middleware.ForTool("closed", middleware.Scopes("s")))
+	return b
+}
+
+func newServer(t testing.TB) *mcpkit.Server {
+	srv, err := mcpkit.New(nil, mcpkit.Name("test", "1"), mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	ok := func() string { return "ok" }
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("login", func(in login) string { time.Sleep(3 * time.Second); return "hello" }),
+		mcpkit.NewTool("fails", func() error { return errors.New("full text") }),
+		mcpkit.NewTool("says", func() *protocol.CallToolResult { return &protocol.CallToolResult{IsError: true} }),
+		mcpkit.NewTool("panics", func() { panic("oops") }),
+		mcpkit.NewTool("slow", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Timeout(time.Second),
+		mcpkit.NewTool("limited", ok), mcpkit.NewTool("closed", ok),
+		mcpkit.NewTool("trace", func(ctx context.Context) string {
+			return trace.SpanContextFromContext(ctx).TraceID().String() + " " + baggage.FromContext(ctx).String()
+		}),
+		mcpkit.NewPrompt("greet", func() (string, error) { return "", errors.New("x") }),
+		mcpkit.NewResource("note://{id}", "note", func(id string) string { return id }),
+	))
+	return srv
+}
+
+const declared = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`
+
+// call sends a request; meta are further members of its _meta.
+func (b *bench) call(ctx context.Context, p peer, method, params, meta string) string {
+	b.t.Helper()
+	if params != "" {
+		params += ","
+	}
+	msg, bad := jsonrpc.Decode(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"r1","method":%q,"params":{%s"_meta":{%s%s}}}`, method, params, declared, meta))
+	require.Nil(b.t, bad)
+	return string(jsonrpc.AppendResponse(nil, b.srv.ServeRPC(ctx, msg.Request, p)))
+}
+
+// span is the one span that was made since the last.
+func (b *bench) span() tracetest.SpanStub {
+	b.t.Helper()
+	spans := b.spans.GetSpans()
+	b.spans.Reset()
+	require.Len(b.t, spans, 1)
+	return spans[0]
+}
+
+func text(list []attribute.KeyValue) map[string]string {
+	m := map[string]string{}
+	for _, kv := range list {
+		m[string(kv.Key)] = kv.Value.String()
+	}
+	return m
+}
+
+func TestSpansFollowTheConventions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plain := newBench(t, otelmcp.Options{})
+		full := newBench(t, otelmcp.Options{Arguments: true, ResourceURIs: true})
+		common := map[string]string{"mcp.protocol.version": "2026-07-28", "jsonrpc.request.id": "r1", "network.transport": "pipe"}
+		tool := func(name string) map[string]string {
+			return map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": name, "gen_ai.operation.name": "execute_tool"}
+		}
+		with := func(m map[string]string, more ...string) map[string]string {
+			for i := 0; i < len(more); i += 2 {
+				m[more[i]] = more[i+1]
+			}
+			return m
+		}
+		for _, test := range []struct {
+			bench          *bench
+			method, params string
+			name           string
+			want           map[string]string
+			status         codes.Code
+		}{
+			{plain, "tools/list", ``, "tools/list", map[string]string{"mcp.method.name": "tools/list"}, codes.Unset},
+			{plain, "tools/call", `"name":"login","arguments":{"user":"ann","pass":"s3cret"}`, "tools/call login", tool("login"), codes.Unset},
+			{full, "tools/call", `"name":"login","arguments":{"user":"ann","pass":"s3cret"}`, "tools/call login",
+				with(tool("login"), "gen_ai.tool.call.arguments", `{"user":"ann","pass":"[redacted]"}`), codes.Unset},
+			{plain, "tools/call", `"name":"fails"`, "tools/call fails", with(tool("fails"), "error.type", "tool_error"), codes.Error},
+			{plain, "tools/call", `"name":"says"`, "tools/call says", with(tool("says"), "error.type", "tool_error"), codes.Error},
+			{plain, "tools/call", `"name":"panics"`, "tools/call panics", with(tool("panics"), "error.type", "panic"), codes.Error},
+			{plain, "tools/call", `"name":"slow"`, "tools/call slow", with(tool("slow"), "error.type", "timeout"), codes.Error},
+			{plain, "tools/call", `"name":"limited"`, "tools/call limited", with(tool("limited"), "error.type", "limited"), codes.Error},
+			{plain, "tools/call", `"name":"closed"`, "tools/call closed",
+				with(tool("closed"), "error.type", "denied", "rpc.response.status_code", "403"), codes.Error},
+			{plain, "tools/call", `"name":"made up by a client"`, "tools/call",
+				map[string]string{"mcp.method.name": "tools/call", "error.type": "-32602", "rpc.response.status_code": "-32602"}, codes.Error},
+			{plain, "prompts/get", `"name":"greet"`, "prompts/get greet",
+				map[string]string{"mcp.method.name": "prompts/get", "gen_ai.prompt.name": "greet", "error.type": "_OTHER"}, codes.Error},
+			{plain, "resources/read", `"uri":"note://1"`, "resources/read", map[string]string{"mcp.method.name": "resources/read"}, codes.Unset},
+			{full, "resources/read", `"uri":"note://1"`, "resources/read",
+				map[string]string{"mcp.method.name": "resources/read", "mcp.resource.uri": "note://1"}, codes.Unset},
+		} {
+			test.bench.call(t.Context(), peer{}, test.method, test.params, "")
+			span := test.bench.span()
+			require.Equal(t, test.name, span.Name)
+			require.Equal(t, trace.SpanKindServer, span.SpanKind)
+			for k, v := range common {
+				test.want[k] = v
+			}
+			require.Equal(t, test.want, text(span.Attributes), test.name)
+			require.Equal(t, test.status, span.Status.Code, test.name)
+		}
+	})
+}
+
+const (
+	clientTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	traceparent = `,"traceparent":"00-` + clientTrace + `-00f067aa0ba902b7-01","tracestate":"a=b","baggage":"tenant=acme"`
+)
+
+func TestTheContextComesFromMeta(t *testing.T) {
+	b := newBench(t, otelmcp.Options{})
+	t.Run("of the client", func(t *testing.T) {
+		require.Contains(t, b.call(t.Context(), peer{}, "tools/call", `"name":"trace"`, traceparent), clientTrace+" tenant=acme")
+		span := b.span()
+		require.Equal(t, "00f067aa0ba902b7", span.Parent.SpanID().String())
+		require.Equal(t, "a=b", span.SpanContext.TraceState().String())
+		require.Empty(t, span.Links)
+	})
+	t.Run("of the client, within a span of HTTP", func(t *testing.T) {
+		ctx, around := b.traces.Tracer("http").Start(t.Context(), "POST /mcp")
+		b.call(ctx, peer{}, "tools/call", `"name":"trace"`, traceparent)
+		span := b.span()
+		require.Equal(t, clientTrace, span.SpanContext.TraceID().String())
+		require.Len(t, span.Links, 1)
+		require.Equal(t, around.SpanContext().SpanID(), span.Links[0].SpanContext.SpanID())
+	})
+	t.Run("none, within a span of HTTP", func(t *testing.T) {
+		ctx, around := b.traces.Tracer("http").Start(t.Context(), "POST /mcp")
+		b.call(ctx, peer{}, "tools/call", `"name":"trace"`, "")
+		span := b.span()
+		require.Equal(t, around.SpanContext().SpanID(), span.Parent.SpanID())
+		require.Empty(t, span.Links)
+	})
+	for name, meta := range map[string]string{"none": "", "malformed": `,"traceparent":"00-zz"`, "no string": `,"traceparent":{"a":1}`} {
+		t.Run(name, func(t *testing.T) {
+			b.call(t.Context(), peer{}, "tools/call", `"name":"trace"`, meta)
+			require.False(t, b.span().Parent.IsValid())
+		})
+	}
+}
+
+func TestTheContextGoesOutInMeta(t *testing.T) {
+	b := newBench(t, otelmcp.Options{})
+	ctx, span := b.traces.Tracer("app").Start(t.Context(), "work")
+	meta := otelmcp.Inject(ctx, protocol.Meta{"x": []byte("1")})
+	require.Equal(t, fmt.Sprintf(`"00-%s-%s-01"`, span.SpanContext().TraceID(), span.SpanContext().SpanID()), string(meta["traceparent"]))
+	require.Equal(t, "1", string(meta["x"]))
+	back := trace.SpanContextFromContext(otelmcp.Extract(t.Context(), meta))
+	require.Equal(t, span.SpanContext().SpanID(), back.SpanID())
+	require.True(t, back.IsRemote())
+	require.Empty(t, otelmcp.Inject(t.Context(), nil), "nothing to say")
+}
+
+func TestDurationsAreMeasuredByFewAttributes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, otelmcp.Options{Arguments: true, ResourceURIs: true})
+		header := transport.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"login"}}
+		for range 2 {
+			b.call(t.Context(), peer{header}, "tools/call", `"name":"login","arguments":{"user":"ann"}`, "")
+		}
+		for i := range 3 {
+			b.call(t.Context(), peer{}, "tools/call", fmt.Sprintf(`"name":"unknown %d"`, i), "")
+		}
+		var data metricdata.ResourceMetrics
+		require.NoError(t, b.reader.Collect(t.Context(), &data))
+		require.Len(t, data.ScopeMetrics, 1)
+		require.Len(t, data.ScopeMetrics[0].Metrics, 1)
+		m := data.ScopeMetrics[0].Metrics[0]
+		require.Equal(t, "mcp.server.operation.duration", m.Name)
+		require.Equal(t, "s", m.Unit)
+		points := map[string]metricdata.HistogramDataPoint[float64]{}
+		for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
+			points[fmt.Sprint(text(p.Attributes.ToSlice()))] = p
+		}
+		require.Len(t, points, 2)
+		login := points[fmt.Sprint(map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "login", "gen_ai.operation.name": "execute_tool",
+			"mcp.protocol.version": "2026-07-28", "network.transport": "tcp"})]
+		require.Equal(t, uint64(2), login.Count)
+		require.InDelta(t, 6, login.Sum, 0)
+		require.Equal(t, []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, login.Bounds)
+		unknown := points[fmt.Sprint(map[string]string{"mcp.method.name": "tools/call", "error.type": "-32602", "rpc.response.status_code": "-32602",
+			"mcp.protocol.version": "2026-07-28", "network.transport": "pipe"})]
+		require.Equal(t, uint64(3), unknown.Count)
+	})
+}
+
+func BenchmarkMiddleware(b *testing.B) {
+	ok := mcpkit.NewTool("bench", func() string { return "ok" })
+	for _, test := range []struct {
+		name string
+		use  []mcpkit.Middleware
+	}{
+		{"none", nil},
+		{"noop", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.Options{TracerProvider: nooptrace.NewTracerProvider(), MeterProvider: noop.NewMeterProvider()})}},
+		{"never sampled", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.Options{
+			TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())), MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))})}},
+		{"sampled", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.Options{
+			TracerProvider: sdktrace.NewTracerProvider(), MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))})}},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			srv := newServer(b)
+			require.NoError(b, srv.Add(ok))
+			srv.Use(test.use...)
+			msg, bad := jsonrpc.Decode([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bench","_meta":{` + declared + `}}}`))
+			require.Nil(b, bad)
+			b.ReportAllocs()
+			for b.Loop() {
+				if resp := srv.ServeRPC(b.Context(), msg.Request, peer{}); resp.Error != nil {
+					b.Fatal(resp.Error)
+				}
+			}
+		})
+	}
+}
