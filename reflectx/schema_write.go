@@ -187,8 +187,10 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 	s.b = append(s.name("additionalProperties"), "false"...)
 }
 
-// mapping writes the members of a map.
+// mapping writes the members of a map. That it has no properties is said, since there are clients that refuse an object
+// without the word.
 func (w *schemaWriter) mapping(s *memberWriter, n *node) {
+	s.b = append(s.name("properties"), "{}"...)
 	if s2 := (memberWriter{b: []byte{'{'}}); n.key != nil {
 		s2.before(n.key.kw)
 		s2.after(n.key.kw)
