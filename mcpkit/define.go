@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
@@ -137,8 +138,15 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
 		t.secrets = secrecyOf(in.Fields())
 	}
+	none := fn.Input() == nil
 	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (any, error) {
-		values, err := fn.Call(ctx, call.Arguments())
+		args := call.Arguments()
+		if none {
+			if err := refuseArguments(ctx, args); err != nil {
+				return nil, err
+			}
+		}
+		values, err := fn.Call(ctx, args)
 		if err != nil {
 			return nil, err
 		}
@@ -149,6 +157,23 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 
 // noArguments is the input schema of a tool that takes none.
 var noArguments = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+
+// noInput decodes the arguments of a tool that takes none.
+var noInput = sync.OnceValue(func() *reflectx.Input {
+	in, err := reflectx.NewInput("", reflect.TypeFor[struct{}](), reflectx.InputOptions{})
+	if err != nil {
+		panic(err) // an empty struct has no faults
+	}
+	return in
+})
+
+// refuseArguments holds calls to noArguments.
+func refuseArguments(ctx context.Context, args json.RawMessage) error {
+	if len(args) == 0 || string(args) == "{}" {
+		return nil
+	}
+	return noInput().Decode(ctx, args, reflect.New(noInput().Type()).Elem())
+}
 
 // addTool settles what follows from the definition, whoever made it.
 func (s *Server) addTool(d *draft, t *tool) error {
