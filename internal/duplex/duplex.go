@@ -75,6 +75,15 @@ type BadMessageError struct{ Text string }
 // Error returns the text.
 func (e *BadMessageError) Error() string { return e.Text }
 
+// A GoneError of a Wire says that nothing can be read or written any more, for a reason that Serve is to return.
+type GoneError struct{ Err error }
+
+// Error returns the reason.
+func (e *GoneError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *GoneError) Unwrap() error { return e.Err }
+
 // Options configures a Link. The zero value serves.
 type Options struct {
 	// MaxInFlight is how many requests of the peer may be unanswered. Zero means 1024.
@@ -169,6 +178,9 @@ func (l *Link) await(ctx context.Context) error {
 		case gone(l.inputErr):
 			l.out.close() // nobody is there to read what calls would still answer
 		default:
+			if _, over := errors.AsType[*GoneError](l.inputErr); over {
+				l.out.close()
+			}
 			return l.inputErr
 		}
 	case <-ctx.Done():
@@ -213,6 +225,13 @@ func (l *Link) finish() {
 
 // Close ends Serve as the end of its ctx does. It does not wait for it.
 func (l *Link) Close() { l.stopOnce.Do(func() { close(l.stopping) }) }
+
+// Idle reports whether nothing is being handled or awaited, in either direction.
+func (l *Link) Idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.active == 0 && len(l.calls) == 0 && len(l.asked) == 0
+}
 
 // Session is the connection's session; never nil.
 func (l *Link) Session() *transport.Session { return l.session }
