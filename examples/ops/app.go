@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/mcpkit/mcpkit-go/echomcp"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/middleware/healthz"
+	"github.com/mcpkit/mcpkit-go/middleware/otelmcp"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// config is what the environment decides.
+type config struct {
+	key    []byte                // of the tokens
+	audit  string                // file
+	logger *slog.Logger          // hears of everything
+	spans  sdktrace.SpanExporter // where traces go
+	drain  time.Duration         // from when the program is no longer ready to when it takes no more requests
+}
+
+// app is the program, made and not yet running.
+type app struct {
+	config
+	echo    *echo.Echo
+	service *Orders
+	server  *mcpkit.Server
+	mcp     *streamable.Handler
+	ready   *healthz.Ready
+	audit   *middleware.AuditLog
+	traces  *sdktrace.TracerProvider
+	metrics *sdkmetric.MeterProvider
+}
+
+func newApp(c config) (*app, error) {
+	if len(c.key) < 32 {
+		return nil, errors.New("ops: the key has to be 32 random bytes at least; set OPS_KEY")
+	}
+	a := &app{config: c, echo: echo.New(), service: NewOrders()}
+	var err error
+	if a.audit, err = middleware.OpenAuditFile(c.audit, middleware.AuditFileOptions{Sync: true}); err != nil {
+		return nil, err
+	}
+	a.traces = sdktrace.NewTracerProvider(sdktrace.WithBatcher(c.spans))
+	a.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	if a.server, err = mcpkit.New(a.service, mcpkit.Logger(c.logger)); err != nil {
+		return nil, errors.Join(err, a.audit.Close())
+	}
+	a.use()
+	a.routes()
+	return a, nil
+}
+
+// docs:begin chain
+
+// use puts the middleware on, the outermost first: what observes sees what the rest refuses.
+func (a *app) use() {
+	a.server.Use(
+		otelmcp.Middleware(otelmcp.Options{TracerProvider: a.traces, MeterProvider: a.metrics}),
+		middleware.Logging(a.logger),
+		middleware.ForMethod("tools/call", middleware.Audit(a.audit, middleware.AuditOptions{Begin: true, Arguments: true})),
+		middleware.RateLimit(5, 10),
+		middleware.Concurrency(64, 128),
+		middleware.ForTag("money", middleware.RateLimitBy(1, 2, middleware.CallerAndTargetOf)),
+		middleware.ResultLimit(64<<10),
+		middleware.Cache(10*time.Second, middleware.CacheOptions{}),
+		middleware.Retry(middleware.RetryOptions{}),
+	)
+}
+
+// docs:end chain
+
+// docs:begin routes
+
+// routes mounts the server where tokens are asked for, and the health checks where they are not.
+func (a *app) routes() {
+	a.ready = healthz.New(healthz.Check{Name: "orders", Run: a.service.Ping, OnFailure: func(err error) { a.logger.Warn("not ready", "error", err) }})
+	a.echo.HideBanner, a.echo.HidePort = true, true
+	a.echo.GET("/livez", echo.WrapHandler(healthz.Live()))
+	a.echo.GET("/readyz", echo.WrapHandler(a.ready))
+	a.mcp = echomcp.Mount(a.echo, "/mcp", a.server,
+		echomcp.Use(bearer(a.key)),
+		echomcp.Streamable(&streamable.Options{Logger: a.logger}))
+}
+
+// docs:end routes
+
+// docs:begin serve
+
+// serve takes requests until ctx ends, and then lets those in flight finish.
+func (a *app) serve(ctx context.Context, ln net.Listener) error {
+	if err := a.server.Start(ctx); err != nil { // rather now than at the first request
+		return err
+	}
+	server := &http.Server{Handler: a.echo, ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	// Ends when the server is shut down.
+	go func() { failed <- server.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return errors.Join(err, a.close(context.WithoutCancel(ctx)))
+	case <-ctx.Done():
+	}
+	a.ready.Drain()
+	time.Sleep(a.drain) // the load balancer looks at /readyz now and then, and sends requests until it has
+
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	return errors.Join(a.mcp.Shutdown(bound), server.Shutdown(bound), a.close(bound))
+}
+
+// close lets go of what calls need: there are none any more.
+func (a *app) close(ctx context.Context) error {
+	return errors.Join(a.server.Close(), a.audit.Close(), a.traces.Shutdown(ctx), a.metrics.Shutdown(ctx))
+}
+
+// docs:end serve
+
+// A collector stands in for one of OpenTelemetry: it writes spans to the log. A program of your own has an exporter
+// for OTLP in its place.
+type collector struct{ logger *slog.Logger }
+
+// ExportSpans writes each span as a line.
+func (c collector) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	for _, s := range spans {
+		c.logger.InfoContext(ctx, "span", "name", s.Name(), "trace", s.SpanContext().TraceID().String(), "took", s.EndTime().Sub(s.StartTime()))
+	}
+	return nil
+}
+
+// Shutdown has nothing to do.
+func (c collector) Shutdown(context.Context) error { return nil }
