@@ -1,0 +1,343 @@
+// Package websocket carries MCP over WebSockets (RFC 6455): one text message is one JSON-RPC message, under the
+// subprotocol "mcp". The connection is the session.
+//
+// MCP does not define this binding; it is as the official TypeScript and Python SDKs have it. What happens between messages
+// (order, cancellation, limits, the end) is described at internal/duplex.
+//
+// A [Handler] is mounted like any http.Handler, beside the one of streamable; [Listen] is a server of its own.
+package websocket
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/httpguard"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// Subprotocol is what both sides have to agree on.
+const Subprotocol = "mcp"
+
+// What Options says where it says nothing.
+const (
+	DefaultMaxMessageBytes = 4 << 20
+	DefaultMaxConnections  = 1000
+	DefaultKeepAlive       = 25 * time.Second
+	DefaultShutdownTimeout = 10 * time.Second
+	DefaultPath            = "/ws"
+)
+
+// Options configures a [Handler]. The zero value, and nil, serve.
+type Options struct {
+	// MaxMessageBytes is how long a message may be. A longer one ends the connection with the status 1009, message too
+	// big. Zero means [DefaultMaxMessageBytes].
+	MaxMessageBytes int64
+
+	// MaxConnections is how many connections there may be; one more is answered 503. Zero means [DefaultMaxConnections].
+	MaxConnections int
+
+	// MaxInFlight is how many requests of a client may be unanswered at once; one more is refused. Zero means 1024.
+	MaxInFlight int
+
+	// MaxInFlightBytes is how many bytes the unanswered requests may have together. Zero means 64 MiB.
+	MaxInFlightBytes int64
+
+	// AllowedOrigins and AllowedHosts are those of streamable.Options: the origins whose pages may connect, besides the
+	// server's own, and the hosts that requests to a loopback address may name. No browser asks before it lets a page
+	// connect to a WebSocket of any server, so this is all that keeps foreign pages out.
+	AllowedOrigins []string
+	AllowedHosts   []string
+
+	// KeepAlive is how often the client is pinged. One that has not answered when the next ping is due is gone. Zero
+	// means [DefaultKeepAlive], less than zero never.
+	KeepAlive time.Duration
+
+	// WriteTimeout is how long a client may read nothing of what is being written to it before the connection is closed.
+	// Zero means 30 s.
+	WriteTimeout time.Duration
+
+	// ShutdownTimeout is how long calls may go on when the server ends. Zero means [DefaultShutdownTimeout].
+	ShutdownTimeout time.Duration
+
+	// Logger hears what the operator should know. Nil means slog.Default.
+	Logger *slog.Logger
+
+	// Path is where [Listen] serves. Empty means [DefaultPath]. A Handler mounted elsewhere ignores it.
+	Path string
+
+	// OnListen hears the address on which [Listen] takes connections, as soon as it does.
+	OnListen func(net.Addr)
+}
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.MaxMessageBytes <= 0 {
+		c.MaxMessageBytes = DefaultMaxMessageBytes
+	}
+	if c.MaxConnections <= 0 {
+		c.MaxConnections = DefaultMaxConnections
+	}
+	if c.KeepAlive == 0 {
+		c.KeepAlive = DefaultKeepAlive
+	}
+	if c.ShutdownTimeout <= 0 {
+		c.ShutdownTimeout = DefaultShutdownTimeout
+	}
+	if c.Path == "" {
+		c.Path = DefaultPath
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// A Handler serves MCP over WebSockets at one URL. Make one with [NewHandler]. It is safe for concurrent use.
+type Handler struct {
+	rpc   transport.Handler
+	opts  Options
+	guard httpguard.Rules
+
+	mu       sync.Mutex
+	links    map[*duplex.Link]struct{} // being served; guarded by mu
+	open     int                       // links and those that are not there yet; guarded by mu
+	draining bool                      // guarded by mu
+	drained  chan struct{}             // closed when draining and none is open
+
+	ctx  context.Context // of all connections; ends with Close
+	stop context.CancelFunc
+}
+
+// NewHandler returns a handler that passes the messages it receives to h.
+func NewHandler(h transport.Handler, opts *Options) *Handler {
+	x := &Handler{rpc: h, opts: opts.withDefaults(), links: make(map[*duplex.Link]struct{}), drained: make(chan struct{})}
+	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
+	x.ctx, x.stop = context.WithCancel(context.Background())
+	return x
+}
+
+// ServeHTTP upgrades a request to a connection, and serves it until it ends.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if why := h.guard.Refuse(r); why != "" {
+		http.Error(w, why, http.StatusForbidden)
+		return
+	}
+	if isUpgrade(r) && !offers(r.Header, Subprotocol) {
+		http.Error(w, `the WebSocket subprotocol "mcp" has to be offered`, http.StatusBadRequest)
+		return
+	}
+	if !h.begin() {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "too many connections, or shutting down; try again later", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.end()
+	// Who asks, and from where, was looked at by the guard, which knows loopback addresses and allowed origins.
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, InsecureSkipVerify: true})
+	if err != nil {
+		return // which Accept answered
+	}
+	h.serve(r, conn)
+}
+
+func isUpgrade(r *http.Request) bool { return r.Header.Get("Sec-WebSocket-Key") != "" }
+
+// offers reports whether a client offers a subprotocol.
+func offers(h http.Header, protocol string) bool {
+	for _, line := range h["Sec-Websocket-Protocol"] {
+		for offered := range strings.SplitSeq(line, ",") {
+			if strings.TrimSpace(offered) == protocol {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// serve runs a connection as the request that it began with: its context's values and header fields are those of
+// all calls. It ends when the credential does that it was opened with, since there is no request in which a
+// client could bring another.
+func (h *Handler) serve(r *http.Request, conn *websocket.Conn) {
+	wire := newWire(conn, h.opts.MaxMessageBytes)
+	wire.origin.Header = transport.Header(r.Header)
+	link := duplex.New(wire, h.rpc, &duplex.Options{
+		MaxInFlight:      h.opts.MaxInFlight,
+		MaxInFlightBytes: h.opts.MaxInFlightBytes,
+		DrainTimeout:     h.opts.ShutdownTimeout,
+		WriteTimeout:     h.opts.WriteTimeout,
+		Logger:           h.opts.Logger,
+	})
+	if !h.add(link) {
+		_ = wire.Close()
+		return
+	}
+	defer h.remove(link)
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	if p := oauth.FromContext(ctx); p != nil && !p.Expires.IsZero() {
+		ctx, cancel = context.WithDeadline(ctx, p.Expires)
+		defer cancel()
+	}
+	closing := context.AfterFunc(h.ctx, wire.closeNow)
+	defer closing()
+	if h.opts.KeepAlive > 0 {
+		// Ends with ctx.
+		go wire.keepAlive(ctx, h.opts.KeepAlive)
+	}
+	if err := link.Serve(ctx); err != nil {
+		h.opts.Logger.WarnContext(ctx, "websocket: a connection broke", "peer", r.RemoteAddr, "error", err)
+	}
+}
+
+// begin takes a place for a connection, if there is one.
+func (h *Handler) begin() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.draining || h.open >= h.opts.MaxConnections {
+		return false
+	}
+	h.open++
+	return true
+}
+
+func (h *Handler) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open--
+	h.signal()
+}
+
+// signal says that all connections are over, when they are. The caller holds mu.
+func (h *Handler) signal() {
+	if !h.draining || h.open > 0 {
+		return
+	}
+	select {
+	case <-h.drained:
+	default:
+		close(h.drained)
+	}
+}
+
+func (h *Handler) add(l *duplex.Link) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.draining {
+		return false
+	}
+	h.links[l] = struct{}{}
+	return true
+}
+
+func (h *Handler) remove(l *duplex.Link) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.links, l)
+}
+
+// Shutdown refuses new connections with 503 and ends those that there are: calls in flight may finish within
+// Options.ShutdownTimeout. It waits for them until ctx ends; then it does what [Handler.Close] does and returns ctx's error.
+func (h *Handler) Shutdown(ctx context.Context) error {
+	h.drain()
+	select {
+	case <-h.drained:
+		h.stop()
+		return nil
+	case <-ctx.Done():
+		h.Close()
+		return context.Cause(ctx)
+	}
+}
+
+// drain ends all connections in good order.
+func (h *Handler) drain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.draining = true
+	for l := range h.links {
+		l.Close()
+	}
+	h.signal()
+}
+
+// Close refuses new connections and cuts those that there are. It does not wait for them, and may be called more than once.
+func (h *Handler) Close() {
+	h.drain()
+	h.stop()
+}
+
+// Listen returns a transport that serves WebSockets on addr ("127.0.0.1:8080"; ":0" for a free port) at the path of
+// opts, with an HTTP server of its own. Its Serve returns nil when ctx ended, after the calls in flight finished or
+// were cancelled at the end of Options.ShutdownTimeout.
+func Listen(addr string, opts *Options) transport.Transport {
+	return &server{addr: addr, opts: opts.withDefaults()}
+}
+
+type server struct {
+	addr string
+	opts Options
+}
+
+// Serve implements [transport.Transport].
+func (s *server) Serve(ctx context.Context, h transport.Handler) error {
+	listener := httpserve.Server{
+		Name:            "websocket",
+		Addr:            s.addr,
+		Path:            s.opts.Path,
+		ShutdownTimeout: s.opts.ShutdownTimeout + 2*time.Second, // after which calls that were cancelled have come back
+		Logger:          s.opts.Logger,
+		OnListen:        s.opts.OnListen,
+	}
+	return listener.Serve(ctx, func() httpserve.Handler { return NewHandler(h, &s.opts) })
+}
+
+// DialOptions configures [Dial]. The zero value serves, and so does nil.
+type DialOptions struct {
+	// Client sends the upgrade request. Nil means http.DefaultClient.
+	Client *http.Client
+
+	// Header is added to the upgrade request, for authorization.
+	Header http.Header
+
+	// MaxMessageBytes is how long a message of the server may be. Zero means [DefaultMaxMessageBytes].
+	MaxMessageBytes int64
+}
+
+// Dial connects to a server at a ws, wss, http or https URL, until ctx ends. The wire that it returns is for the client package
+// of this module, which runs a duplex.Link on it; closing that closes the wire.
+func Dial(ctx context.Context, url string, opts *DialOptions) (duplex.Wire, error) {
+	if opts == nil {
+		opts = &DialOptions{}
+	}
+	conn, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+		HTTPClient:   opts.Client,
+		HTTPHeader:   opts.Header.Clone(),
+		Subprotocols: []string{Subprotocol},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if conn.Subprotocol() != Subprotocol {
+		_ = conn.Close(websocket.StatusProtocolError, "subprotocol mcp was not agreed on")
+		return nil, errNoSubprotocol
+	}
+	most := opts.MaxMessageBytes
+	if most <= 0 {
+		most = DefaultMaxMessageBytes
+	}
+	return newWire(conn, most), nil
+}

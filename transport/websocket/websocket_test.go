@@ -1,0 +1,108 @@
+package websocket_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/transporttest"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// end is the client's end: the wire that clients use.
+type end struct {
+	duplex.Wire
+	stop func()
+	done <-chan struct{}
+}
+
+func (e end) Send(message []byte) error {
+	_, err := e.Write(append(message, '\n'))
+	return err
+}
+
+func (e end) Receive() ([]byte, error) { return e.Read() }
+func (e end) Stop()                    { e.stop() }
+func (e end) Done() <-chan struct{}    { return e.done }
+
+// listen serves h, and returns where.
+func listen(t *testing.T, h transport.Handler, opts *websocket.Options) (addr string, stop func(), done <-chan struct{}) {
+	opts.Logger = slog.New(slog.DiscardHandler)
+	addrs := make(chan net.Addr, 1)
+	opts.OnListen = func(a net.Addr) { addrs <- a }
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		assert.NoError(t, websocket.Listen("127.0.0.1:0", opts).Serve(ctx, h))
+	}()
+	return (<-addrs).String(), cancel, over
+}
+
+func TestContract(t *testing.T) {
+	transporttest.Run(t, func(t *testing.T, h transport.Handler) transporttest.Conn {
+		addr, stop, done := listen(t, h, &websocket.Options{MaxMessageBytes: transporttest.MaxMessageBytes, ShutdownTimeout: time.Second})
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		wire, err := websocket.Dial(t.Context(), "ws://"+addr+"/ws", &websocket.DialOptions{Client: client})
+		require.NoError(t, err)
+		return end{wire, stop, done}
+	})
+}
+
+type none struct{}
+
+func (none) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response { return nil }
+
+func TestUpgradesAreGuarded(t *testing.T) {
+	addr, stop, done := listen(t, none{}, &websocket.Options{})
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, test := range []struct {
+		name, field, value string
+		status             int
+		want               string
+	}{
+		{"foreign origin", "Origin", "http://evil.example.com", 403, `origin "http://evil.example.com" is not allowed; name it in AllowedOrigins`},
+		{"look-alike origin", "Origin", "http://127.0.0.1.evil.com", 403, `origin "http://127.0.0.1.evil.com" is not allowed; name it in AllowedOrigins`},
+		{"null origin", "Origin", "null", 403, `origin "null" is not allowed; name it in AllowedOrigins`},
+		{"rebound host", "Host", "evil.example.com", 403, `host "evil.example.com" is not served on a loopback address; name it in AllowedHosts`},
+		{"other subprotocol", "Sec-Websocket-Protocol", "chat", 400, `the WebSocket subprotocol "mcp" has to be offered`},
+		{"own origin", "Origin", "http://" + addr, 101, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/ws", nil)
+			require.NoError(t, err)
+			for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Version": "13",
+				"Sec-Websocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-Websocket-Protocol": "mcp", test.field: test.value} {
+				r.Header.Set(name, value)
+			}
+			if test.field == "Host" {
+				r.Host = test.value
+			}
+			resp, err := client.Do(r)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			require.Equal(t, test.status, resp.StatusCode)
+			if test.status != 101 {
+				body, err := io.ReadAll(resp.Body)
+				require.NoError(t, err)
+				require.Equal(t, test.want, strings.TrimSpace(string(body)))
+			}
+		})
+	}
+	stop()
+	<-done
+}

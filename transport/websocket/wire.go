@@ -1,0 +1,189 @@
+package websocket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+)
+
+var errNoSubprotocol = errors.New(`websocket: the server did not agree on the subprotocol "mcp"`)
+
+// closeTimeout is how long the peer has to answer our close.
+const closeTimeout = time.Second
+
+const (
+	scratchSize = 4 << 10
+	// bigMessage is how long a message must be for being handed out with the buffer it was read into, instead of copied.
+	bigMessage = 32 << 10
+)
+
+// wire has one message of JSON in each text message.
+type wire struct {
+	conn   *websocket.Conn
+	origin duplex.Origin
+	most   int64
+
+	ctx  context.Context // of all reading and writing; its end cuts the connection
+	cut  context.CancelFunc
+	done atomic.Bool // Close was called
+
+	scratch []byte         // for Read alone
+	part    io.WriteCloser // the message that is written in parts; for Write alone
+	writing atomic.Bool
+}
+
+func newWire(conn *websocket.Conn, most int64) *wire {
+	w := &wire{conn: conn, most: most}
+	w.ctx, w.cut = context.WithCancel(context.Background())
+	conn.SetReadLimit(most)
+	return w
+}
+
+// Origin is the same for all messages: the upgrade.
+func (w *wire) Origin() duplex.Origin { return w.origin }
+
+// Buffered reports false, since what was read already is not known.
+func (w *wire) Buffered() bool { return false }
+
+// Read returns the next message.
+func (w *wire) Read() ([]byte, error) {
+	kind, r, err := w.conn.Reader(w.ctx)
+	if err != nil {
+		return nil, w.ended(err)
+	}
+	if kind != websocket.MessageText {
+		_ = w.conn.Close(websocket.StatusUnsupportedData, "messages are text")
+		return nil, &duplex.GoneError{Err: errors.New("the peer sent a binary message; JSON is text")}
+	}
+	buf := w.scratch[:0]
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, make([]byte, max(scratchSize, len(buf)))...)[:len(buf)]
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, w.ended(err)
+		}
+	}
+	if len(buf) >= bigMessage {
+		w.scratch = nil
+		return buf, nil
+	}
+	w.scratch = buf
+	return bytes.Clone(buf), nil
+}
+
+// ended says what an error of the connection means: the peer that closed it, or of which nothing is left, is gone.
+func (w *wire) ended(err error) error {
+	if errors.Is(err, websocket.ErrMessageTooBig) {
+		return &duplex.GoneError{Err: fmt.Errorf("message is larger than %d bytes; raise Options.MaxMessageBytes", w.most)}
+	}
+	var closed websocket.CloseError
+	switch {
+	case errors.As(err, &closed) && closed.Code != websocket.StatusNormalClosure && closed.Code != websocket.StatusGoingAway &&
+		closed.Code != websocket.StatusNoStatusRcvd:
+		return &duplex.GoneError{Err: fmt.Errorf("the peer closed the connection with status %d: %.100q", closed.Code, closed.Reason)}
+	case errors.As(err, &closed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), w.ctx.Err() != nil, w.done.Load():
+		return io.ErrClosedPipe
+	}
+	return &duplex.GoneError{Err: err}
+}
+
+// Write sends each line as a message. A part of a line begins or goes on with one.
+func (w *wire) Write(lines []byte) (int, error) {
+	w.writing.Store(true)
+	defer w.writing.Store(false)
+	for rest := lines; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte{'\n'})
+		if err := w.write(line, ended); err != nil {
+			return 0, w.ended(err)
+		}
+		rest = after
+	}
+	return len(lines), nil
+}
+
+func (w *wire) write(text []byte, ended bool) error {
+	if ended && w.part == nil {
+		return w.conn.Write(w.ctx, websocket.MessageText, text)
+	}
+	if w.part == nil {
+		part, err := w.conn.Writer(w.ctx, websocket.MessageText)
+		if err != nil {
+			return err
+		}
+		w.part = part
+	}
+	if len(text) > 0 {
+		if _, err := w.part.Write(text); err != nil {
+			return err
+		}
+	}
+	if !ended {
+		return nil
+	}
+	part := w.part
+	w.part = nil
+	return part.Close()
+}
+
+// CloseRead does nothing: a WebSocket has no way to end one direction alone. What is read after it is dropped.
+func (w *wire) CloseRead() error { return nil }
+
+// Close says goodbye and waits a moment for the peer to do so. A peer that does not even read is not waited for.
+func (w *wire) Close() error {
+	if w.done.Swap(true) {
+		return nil
+	}
+	if w.writing.Load() {
+		w.closeNow()
+		return nil
+	}
+	timer := time.AfterFunc(closeTimeout, w.cut)
+	defer timer.Stop()
+	err := w.conn.Close(websocket.StatusNormalClosure, "")
+	w.cut()
+	return err
+}
+
+// closeNow cuts the connection.
+func (w *wire) closeNow() {
+	w.done.Store(true)
+	w.cut()
+	_ = w.conn.CloseNow()
+}
+
+// keepAlive pings the peer until ctx ends or the connection does. One that does not answer is cut off.
+func (w *wire) keepAlive(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if !w.answersPing(every) {
+			w.closeNow()
+			return
+		}
+	}
+}
+
+func (w *wire) answersPing(within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(w.ctx, within)
+	defer cancel()
+	return w.conn.Ping(ctx) == nil
+}
