@@ -1,12 +1,17 @@
 // Command trips shows tools that ask the user while they work: each is one straight line on every revision.
 //
 //	trips              serves on standard input and output
-//	trips -http ADDR serves over HTTP at http://ADDR/mcp
+//	trips -http ADDR   serves over HTTP at http://ADDR/mcp
+//
+// Several processes serve the same clients when they have the same key, 32 bytes in base64, in TRIPS_KEY.
 package main
 
 import (
+	"encoding/base64"
 	"flag"
 	"log"
+	"net"
+	"os"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -16,8 +21,17 @@ func main() {
 	addr := flag.String("http", "", "address to serve HTTP on, instead of stdio")
 	flag.Parse()
 	var opts []mcpkit.Option
+	if key := os.Getenv("TRIPS_KEY"); key != "" {
+		secret, err := base64.StdEncoding.DecodeString(key)
+		if err != nil {
+			log.Fatalf("TRIPS_KEY: %v", err)
+		}
+		opts = append(opts, mcpkit.StateKeys(secret))
+	}
 	if *addr != "" {
-		opts = append(opts, mcpkit.Over(streamable.Listen(*addr, nil)))
+		opts = append(opts, mcpkit.Over(streamable.Listen(*addr, &streamable.Options{
+			OnListen: func(a net.Addr) { log.Printf("serving on http://%s/mcp", a) },
+		})))
 	}
 	if err := mcpkit.Serve(&Trips{}, opts...); err != nil {
 		log.Fatal(err)

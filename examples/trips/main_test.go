@@ -8,14 +8,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func serve(t *testing.T) (trips *Trips, url string) {
 	trips = &Trips{}

@@ -18,6 +18,8 @@ type Trips struct {
 		Plan     mcpkit.Tool `hints:"readonly"`
 		Describe mcpkit.Tool `hints:"readonly" params:"city"`
 		Where    mcpkit.Tool `hints:"readonly"`
+		Tour     mcpkit.Tool `hints:"additive"`
+		Ledger   mcpkit.Tool `hints:"readonly"`
 	}
 
 	mu    sync.Mutex
@@ -136,3 +138,45 @@ func (t *Trips) Where(ctx context.Context) ([]string, error) {
 }
 
 // docs:end where
+
+// docs:begin tour
+
+// Tour sells a whole tour: where to, when, a line about it from the client's model, and the price to agree to.
+func (t *Trips) Tour(ctx context.Context) (string, error) {
+	city, err := mcpkit.Choose(ctx, "Where to?", []string{"Lisbon", "Oslo"})
+	if err != nil {
+		return "", err
+	}
+	when, err := mcpkit.Elicit[Dates](ctx, "When do you want to go to "+city+"?")
+	if err != nil {
+		return "", err
+	}
+	hold, err := mcpkit.Once(ctx, "hold", func() (Hold, error) { return t.hold(city, when) })
+	if err != nil {
+		return "", err
+	}
+	line, err := t.Describe(ctx, city)
+	if err != nil {
+		return "", err
+	}
+	ok, err := mcpkit.Confirm(ctx, fmt.Sprintf("%s Pay %d euros?", line, hold.Price))
+	if err != nil || !ok {
+		return "nothing was booked", err
+	}
+	return t.pay(hold), nil
+}
+
+// docs:end tour
+
+// A Ledger is what became of the rooms.
+type Ledger struct {
+	Holds int      `json:"holds"`
+	Paid  []string `json:"paid"`
+}
+
+// Ledger tells how many rooms were held, and what was booked.
+func (t *Trips) Ledger() Ledger {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return Ledger{t.holds, t.paid}
+}
