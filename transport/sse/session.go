@@ -1,0 +1,210 @@
+package sse
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
+	"github.com/mcpkit/mcpkit-go/internal/sse"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// sessionParam is the query parameter that names the session, as the official SDKs call it.
+const sessionParam = "sessionId"
+
+// A session is one client: its stream, and who may send to it.
+type session struct {
+	id    string
+	owner string // key of the principal that opened it
+	wire  *wire
+	link  *duplex.Link
+	cut   context.CancelFunc // ends the session without further ado
+}
+
+// serveStream opens a session, which lasts as long as the stream.
+func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
+	if !acceptsStream(r.Header) {
+		http.Error(w, "Accept must list text/event-stream", http.StatusNotAcceptable)
+		return
+	}
+	flush := httpserve.Flusher(w)
+	if flush == nil {
+		h.opts.Logger.WarnContext(r.Context(), "sse: a reply cannot be a stream; is there a middleware that buffers?", "path", r.URL.Path)
+		http.Error(w, "this server cannot stream", http.StatusInternalServerError)
+		return
+	}
+	alive, cut := context.WithCancel(r.Context())
+	defer cut()
+	// More than 128 random bits, in characters that may stand in a URL.
+	s := &session{id: rand.Text(), owner: oauth.FromContext(r.Context()).Key(), cut: cut}
+	s.wire = newWire(w, flush, h.opts.WriteTimeout)
+	s.link = duplex.New(s.wire, h.rpc, &duplex.Options{
+		MaxInFlight:      h.opts.MaxInFlight,
+		MaxInFlightBytes: h.opts.MaxInFlightBytes,
+		DrainTimeout:     h.opts.ShutdownTimeout,
+		WriteTimeout:     h.opts.WriteTimeout,
+		Logger:           h.opts.Logger,
+	})
+	if !h.add(s) {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "too many sessions, or shutting down; try again later", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.remove(s)
+	if err := s.wire.open(h.endpoint(r, s.id)); err != nil {
+		return
+	}
+	// The client that went away ends everything at once.
+	unhook := context.AfterFunc(alive, func() { _ = s.wire.Close() })
+	defer unhook()
+	over := make(chan struct{})
+	// Ends with the session.
+	go func() {
+		defer close(over)
+		s.watch(alive, &h.opts)
+	}()
+	if err := s.link.Serve(context.WithoutCancel(r.Context())); err != nil {
+		h.opts.Logger.WarnContext(r.Context(), "sse: a session broke", "peer", r.RemoteAddr, "error", err)
+	}
+	unhook()
+	cut()
+	<-over
+	s.wire.leave()
+}
+
+// endpoint returns the URL for the POSTs of a session. It has the path that the client asked for, not what a router left of it.
+func (h *Handler) endpoint(r *http.Request, id string) string {
+	base := h.opts.Endpoint
+	if base == "" {
+		u, err := url.ParseRequestURI(r.RequestURI)
+		if err != nil {
+			u = r.URL
+		}
+		// Two slashes would begin the name of another host.
+		base = "/" + strings.TrimLeft(u.EscapedPath(), "/")
+	}
+	sep := "?"
+	if strings.Contains(base, "?") {
+		sep = "&"
+	}
+	return base + sep + sessionParam + "=" + id
+}
+
+// acceptsStream reports whether a client takes event streams. One that says nothing does.
+func acceptsStream(h http.Header) bool {
+	values := h["Accept"]
+	if len(values) == 0 {
+		return true
+	}
+	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		mediaRange, _, _ := strings.Cut(item, ";")
+		switch strings.ToLower(strings.TrimSpace(mediaRange)) {
+		case sse.ContentType, "text/*", "*/*":
+			return true
+		}
+	}
+	return false
+}
+
+// watch keeps the stream alive, and ends the session when it is idle for too long.
+func (s *session) watch(ctx context.Context, opts *Options) {
+	var keepAlive, idle <-chan time.Time
+	if opts.KeepAlive > 0 {
+		tick := time.NewTicker(max(opts.KeepAlive/2, time.Millisecond))
+		defer tick.Stop()
+		keepAlive = tick.C
+	}
+	if opts.SessionIdle > 0 {
+		tick := time.NewTicker(max(opts.SessionIdle/8, time.Millisecond))
+		defer tick.Stop()
+		idle = tick.C
+	}
+	for {
+		select {
+		case <-keepAlive:
+			s.wire.comment(opts.KeepAlive)
+		case <-idle:
+			if s.wire.idleFor(opts.SessionIdle) && s.link.Idle() {
+				s.link.Close()
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// servePost takes one message to its session.
+func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
+	if !isJSON(r.Header) {
+		http.Error(w, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
+		return
+	}
+	query := r.URL.Query()
+	ids := query[sessionParam]
+	if len(ids) != 1 {
+		http.Error(w, "send messages to the URL that the endpoint event of the stream names", http.StatusBadRequest)
+		return
+	}
+	s := h.session(ids[0], oauth.FromContext(r.Context()).Key())
+	if s == nil {
+		http.Error(w, "session is unknown or over; open a new stream", http.StatusNotFound)
+		return
+	}
+	body, status := h.readBody(w, r)
+	if status != 0 {
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	m := posted{body, duplex.Origin{Context: r.Context(), Header: transport.Header(r.Header)}}
+	timeout := time.NewTimer(acceptTimeout)
+	defer timeout.Stop()
+	select {
+	case s.wire.in <- m:
+		w.WriteHeader(http.StatusAccepted)
+	case <-s.wire.ended:
+		http.Error(w, "session is over; open a new stream", http.StatusNotFound)
+	case <-r.Context().Done():
+	case <-timeout.C:
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "the session takes no messages, since its stream is not read", http.StatusServiceUnavailable)
+	}
+}
+
+// isJSON reports whether the body of a request is declared to be JSON. Anything else could be sent by a form of a foreign page.
+func isJSON(h http.Header) bool {
+	values := h["Content-Type"]
+	if len(values) != 1 {
+		return false
+	}
+	mediaType, _, _ := strings.Cut(values[0], ";")
+	return strings.EqualFold(strings.TrimSpace(mediaType), "application/json")
+}
+
+// readBody reads the body, or says by which status it is refused.
+func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
+	rc := http.NewResponseController(w)
+	if rc.SetReadDeadline(time.Now().Add(httpserve.BodyTimeout)) == nil {
+		defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.opts.MaxBodyBytes))
+	var large *http.MaxBytesError
+	switch {
+	case err == nil:
+		return body, 0
+	case errors.As(err, &large):
+		return nil, http.StatusRequestEntityTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, http.StatusRequestTimeout
+	}
+	return nil, http.StatusBadRequest
+}

@@ -1,0 +1,256 @@
+// Package sse is the HTTP+SSE binding of MCP, of the revision 2024-11-05, for clients that know no other (specification
+// 2024-11-05, basic/transports). Later revisions have Streamable HTTP in its place: package streamable. A server may
+// offer both, at two paths; see [Handler].
+//
+// A client opens an event stream by GET. Its first event, "endpoint", names the URL to which the client sends its messages,
+// each by a POST that is answered 202; everything that the server says is a "message" event of the stream. The stream is the
+// session: its end ends the calls. What happens between messages (order, cancellation, limits) is described at internal/duplex.
+package sse
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/httpguard"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// What Options says where it says nothing.
+const (
+	DefaultMaxBodyBytes    = 4 << 20
+	DefaultMaxSessions     = 1000
+	DefaultSessionIdle     = 30 * time.Minute
+	DefaultKeepAlive       = 25 * time.Second
+	DefaultShutdownTimeout = 10 * time.Second
+	DefaultPath            = "/sse"
+)
+
+// acceptTimeout is how long a POST waits for the session to take its message.
+const acceptTimeout = 10 * time.Second
+
+// Options configures a [Handler]. The zero value, and nil, serve.
+type Options struct {
+	// Endpoint is the URL, or a path, of the POSTs as clients see it, to which the session id is added. Empty means the path
+	// of the stream's own request, which is right unless a proxy changes paths. Clients refuse another origin than the stream's.
+	Endpoint string
+
+	// MaxBodyBytes limits the body of a POST. Zero means [DefaultMaxBodyBytes]. A larger one is answered by 413.
+	MaxBodyBytes int64
+
+	// MaxSessions limits the open streams. Zero means [DefaultMaxSessions]. One more is answered 503.
+	MaxSessions int
+
+	// SessionIdle is how long a session may be without a message in either direction and without a call in flight before its
+	// stream is ended. Zero means [DefaultSessionIdle], less than zero for ever.
+	SessionIdle time.Duration
+
+	// MaxInFlight is how many requests of a session may be unanswered at once; one more is refused. Zero means 1024.
+	MaxInFlight int
+
+	// MaxInFlightBytes is how many bytes the unanswered requests of a session may have together. Zero means 64 MiB.
+	MaxInFlightBytes int64
+
+	// AllowedOrigins and AllowedHosts are those of streamable.Options: the origins whose pages may send requests, besides the
+	// server's own, and the hosts that requests to a loopback address may name.
+	AllowedOrigins []string
+	AllowedHosts   []string
+
+	// KeepAlive is how long a stream may be silent before a comment is sent on it. Zero means [DefaultKeepAlive], less than
+	// zero never.
+	KeepAlive time.Duration
+
+	// WriteTimeout is how long a client may read nothing of what is being written to it before its stream is cut. Zero
+	// means 30 s.
+	WriteTimeout time.Duration
+
+	// ShutdownTimeout is how long calls may go on when the server ends. Zero means [DefaultShutdownTimeout].
+	ShutdownTimeout time.Duration
+
+	// Logger hears what the operator should know. Nil means slog.Default.
+	Logger *slog.Logger
+
+	// Path is where [Listen] serves. Empty means [DefaultPath]. A Handler mounted elsewhere ignores it.
+	Path string
+
+	// OnListen hears the address on which [Listen] takes requests, as soon as it does.
+	OnListen func(net.Addr)
+}
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.MaxBodyBytes <= 0 {
+		c.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	if c.MaxSessions <= 0 {
+		c.MaxSessions = DefaultMaxSessions
+	}
+	if c.SessionIdle == 0 {
+		c.SessionIdle = DefaultSessionIdle
+	}
+	if c.KeepAlive == 0 {
+		c.KeepAlive = DefaultKeepAlive
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = 30 * time.Second
+	}
+	if c.ShutdownTimeout <= 0 {
+		c.ShutdownTimeout = DefaultShutdownTimeout
+	}
+	if c.Path == "" {
+		c.Path = DefaultPath
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// A Handler serves both URLs of the binding, by GET and POST; usually they are one. Make one with [NewHandler]. It is safe for
+// concurrent use.
+//
+//	mux.Handle("/mcp", streamable.NewHandler(server, nil))
+//	mux.Handle("/sse", sse.NewHandler(server, nil))
+type Handler struct {
+	rpc   transport.Handler
+	opts  Options
+	guard httpguard.Rules
+
+	mu       sync.Mutex
+	sessions map[string]*session // guarded by mu
+	draining bool                // guarded by mu
+	drained  chan struct{}       // closed when draining and there are no sessions
+}
+
+// NewHandler returns a handler that passes the messages it receives to h.
+func NewHandler(h transport.Handler, opts *Options) *Handler {
+	x := &Handler{rpc: h, opts: opts.withDefaults(), sessions: make(map[string]*session), drained: make(chan struct{})}
+	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
+	return x
+}
+
+// ServeHTTP answers one HTTP request. A GET lasts as long as its session.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if why := h.guard.Refuse(r); why != "" {
+		http.Error(w, why, http.StatusForbidden)
+		return
+	}
+	switch r.Method {
+	case http.MethodGet:
+		h.serveStream(w, r)
+	case http.MethodPost:
+		h.servePost(w, r)
+	default:
+		w.Header().Set("Allow", "GET, POST")
+		http.Error(w, "use GET for the stream and POST for messages", http.StatusMethodNotAllowed)
+	}
+}
+
+// add makes s known, if there is room for it.
+func (h *Handler) add(s *session) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.draining || len(h.sessions) >= h.opts.MaxSessions {
+		return false
+	}
+	h.sessions[s.id] = s
+	return true
+}
+
+func (h *Handler) remove(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.sessions, s.id)
+	h.signal()
+}
+
+// session returns the session named id of the principal owner. Another principal's is unknown: its name alone gives no right
+// to it.
+func (h *Handler) session(id, owner string) *session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.sessions[id]; s != nil && s.owner == owner {
+		return s
+	}
+	return nil
+}
+
+// signal says that all sessions are over, when they are. The caller holds mu.
+func (h *Handler) signal() {
+	if !h.draining || len(h.sessions) > 0 {
+		return
+	}
+	select {
+	case <-h.drained:
+	default:
+		close(h.drained)
+	}
+}
+
+// Shutdown refuses new sessions with 503 and ends those that there are: calls in flight may finish within
+// Options.ShutdownTimeout, and be answered. It waits for them until ctx ends; then it does what [Handler.Close] does and
+// returns ctx's error.
+func (h *Handler) Shutdown(ctx context.Context) error {
+	for _, s := range h.drain() {
+		s.link.Close()
+	}
+	select {
+	case <-h.drained:
+		return nil
+	case <-ctx.Done():
+		h.Close()
+		return context.Cause(ctx)
+	}
+}
+
+// Close refuses new sessions and cuts those that there are. It does not wait for them, and may be called more than once.
+func (h *Handler) Close() {
+	for _, s := range h.drain() {
+		s.cut()
+	}
+}
+
+// drain refuses sessions and returns those that there are.
+func (h *Handler) drain() []*session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.draining = true
+	h.signal()
+	all := make([]*session, 0, len(h.sessions))
+	for _, s := range h.sessions {
+		all = append(all, s)
+	}
+	return all
+}
+
+// Listen returns a transport that serves HTTP+SSE on addr ("127.0.0.1:8080"; ":0" for a free port) at the path of
+// opts, with an HTTP server of its own. Its Serve returns nil when ctx ended, after the calls in flight finished or
+// were cancelled at the end of Options.ShutdownTimeout.
+func Listen(addr string, opts *Options) transport.Transport {
+	return &server{addr: addr, opts: opts.withDefaults()}
+}
+
+type server struct {
+	addr string
+	opts Options
+}
+
+// Serve implements [transport.Transport].
+func (s *server) Serve(ctx context.Context, h transport.Handler) error {
+	listener := httpserve.Server{
+		Name:            "sse",
+		Addr:            s.addr,
+		Path:            s.opts.Path,
+		ShutdownTimeout: s.opts.ShutdownTimeout + 2*time.Second, // after which calls that were cancelled have come back
+		Logger:          s.opts.Logger,
+		OnListen:        s.opts.OnListen,
+	}
+	return listener.Serve(ctx, func() httpserve.Handler { return NewHandler(h, &s.opts) })
+}

@@ -1,0 +1,195 @@
+package sse
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/sse"
+)
+
+// A posted message comes with the request that it was the body of.
+type posted struct {
+	body   []byte
+	origin duplex.Origin
+}
+
+// wire reads what is POSTed, and writes the events of a stream.
+type wire struct {
+	in     chan posted
+	ended  chan struct{} // closed when no more is read
+	closed chan struct{} // closed when the stream is over, too
+	origin duplex.Origin // of what Read returned last
+	used   atomic.Int64  // when a message went through, in nanoseconds since 1970
+
+	endOnce, closeOnce sync.Once
+
+	timeout time.Duration
+	flush   func() error
+	rc      *http.ResponseController
+	writing atomic.Bool
+
+	mu   sync.Mutex          // held while the stream is written
+	w    http.ResponseWriter // nil when the request is over; guarded by mu
+	part bool                // an event was begun and not ended; guarded by mu
+	buf  []byte              // guarded by mu
+	last time.Time           // when the stream was written; guarded by mu
+
+	broken bool // writing failed; guarded by mu
+}
+
+func newWire(w http.ResponseWriter, flush func() error, timeout time.Duration) *wire {
+	x := &wire{
+		in:      make(chan posted),
+		ended:   make(chan struct{}),
+		closed:  make(chan struct{}),
+		timeout: timeout,
+		flush:   flush,
+		rc:      http.NewResponseController(w),
+		w:       w,
+	}
+	x.touch()
+	return x
+}
+
+func (x *wire) touch() { x.used.Store(time.Now().UnixNano()) }
+
+// idleFor reports whether no message went through for d.
+func (x *wire) idleFor(d time.Duration) bool { return time.Since(time.Unix(0, x.used.Load())) >= d }
+
+// open begins the stream, and says where to send messages.
+func (x *wire) open(endpoint string) error {
+	// The read deadline of a server with a ReadTimeout would look like the client's going away.
+	_ = x.rc.SetReadDeadline(time.Time{})
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	header := x.w.Header()
+	header.Set("Content-Type", sse.ContentType)
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no")
+	x.w.WriteHeader(http.StatusOK)
+	return x.put([]byte("event: endpoint\ndata: " + endpoint + "\n\n"))
+}
+
+// Read returns the next message that is POSTed.
+func (x *wire) Read() ([]byte, error) {
+	select {
+	case m := <-x.in:
+		x.touch()
+		x.origin = m.origin
+		return m.body, nil
+	case <-x.closed:
+		return nil, io.ErrClosedPipe
+	case <-x.ended:
+		return nil, io.EOF
+	}
+}
+
+// Origin is the request that the message came with.
+func (x *wire) Origin() duplex.Origin { return x.origin }
+
+// Buffered reports false: a POST is answered when its message is read, not before.
+func (x *wire) Buffered() bool { return false }
+
+// Write sends each line as an event.
+func (x *wire) Write(lines []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	buf := x.buf[:0]
+	for rest := lines; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte{'\n'})
+		rest = after
+		if !x.part {
+			buf = sse.AppendHead(buf, "")
+		}
+		buf = append(buf, line...)
+		if ended {
+			buf = append(buf, "\n\n"...)
+		}
+		x.part = !ended
+	}
+	if cap(buf) <= 128<<10 {
+		x.buf = buf
+	}
+	x.touch()
+	if err := x.put(buf); err != nil {
+		return 0, err
+	}
+	return len(lines), nil
+}
+
+// put writes text at once. The caller holds mu.
+func (x *wire) put(text []byte) error {
+	if x.w == nil {
+		return io.ErrClosedPipe
+	}
+	x.writing.Store(true)
+	defer x.writing.Store(false)
+	_ = x.rc.SetWriteDeadline(x.deadline())
+	select {
+	case <-x.closed:
+		return io.ErrClosedPipe
+	default:
+	}
+	x.last = time.Now()
+	_, err := x.w.Write(text)
+	if err == nil {
+		err = x.flush()
+	}
+	x.broken = x.broken || err != nil
+	return err
+}
+
+// deadline is when a write that begins now must be over: a little after the connection would be given up for it anyway.
+func (x *wire) deadline() time.Time {
+	if x.timeout < 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(x.timeout + time.Second)
+}
+
+// comment says that the server is there, unless something was written within the last half of the interval or is being
+// written.
+func (x *wire) comment(interval time.Duration) {
+	if !x.mu.TryLock() {
+		return
+	}
+	defer x.mu.Unlock()
+	if x.part || x.w == nil || time.Since(x.last) < interval/2 {
+		return
+	}
+	if x.put([]byte(sse.KeepAlive)) != nil {
+		_ = x.Close()
+	}
+}
+
+// CloseRead refuses further messages.
+func (x *wire) CloseRead() error {
+	x.endOnce.Do(func() { close(x.ended) })
+	return nil
+}
+
+// Close ends both directions, and a write that is stuck.
+func (x *wire) Close() error {
+	x.closeOnce.Do(func() {
+		close(x.closed)
+		if x.writing.Load() {
+			_ = x.rc.SetWriteDeadline(time.Unix(1, 0))
+		}
+	})
+	return x.CloseRead()
+}
+
+// leave gives the response writer back, once nobody writes to it.
+func (x *wire) leave() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.w = nil
+	if !x.broken {
+		_ = x.rc.SetWriteDeadline(time.Time{}) // the connection may carry other requests
+	}
+}
