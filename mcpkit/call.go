@@ -40,6 +40,7 @@ type Call struct {
 	texts     []textArgument     // of prompts/get
 	arguments json.RawMessage    // what SetArguments gave; nil: as they came
 	principal *oauth.Principal
+	needs     []string        // scopes that the caller lacks some of; nil: it does not
 	ctx       context.Context // of the request
 	own       callContext     // what ctx is
 	limit     deadlineContext // what newLimit returns first

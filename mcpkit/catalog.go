@@ -33,6 +33,7 @@ type entry struct {
 	key     string // tool or prompt name, URI, or URI template
 	site    string // who registered it, for errors: "Notes.Search (notes.go:12)"
 	scopes  []string
+	stepUp  bool // who lacks scopes may know of it
 	tags    []string
 	hidden  bool
 	timeout time.Duration
@@ -45,7 +46,9 @@ type entry struct {
 func (e *entry) base() *entry { return e }
 
 // visible reports whether p may know of the entry. Who may not gets the same answers as if there were none.
-func (e *entry) visible(p *oauth.Principal) bool { return len(e.scopes) == 0 || p.Has(e.scopes...) }
+func (e *entry) visible(p *oauth.Principal) bool {
+	return len(e.scopes) == 0 || e.stepUp && p != nil || p.Has(e.scopes...)
+}
 
 // setWire makes the definition's JSON of each revision on first use: define returns what to encode.
 func (e *entry) setWire(define func(v protocol.Version) any) {
@@ -201,6 +204,9 @@ func (s *Server) change(f func(c *catalog) error) error {
 }
 
 func (s *Server) add(d *draft) error {
+	if faults := s.checkScopes(d); faults != nil {
+		return faults
+	}
 	return s.change(func(c *catalog) error {
 		var faults reflectx.Errors
 		keep := func(err error) {

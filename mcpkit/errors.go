@@ -74,9 +74,14 @@ func (s *Server) fail(ctx context.Context, call *Call, err error) (any, *jsonrpc
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return nil, rpc
 	}
+	call.needs = neededScopes(err)
+	coded, isCoded := errors.AsType[CodedError](err)
+	if call.needs != nil && !isCoded {
+		return nil, insufficientScope(call.needs)
+	}
 	text, code := s.tell(ctx, call, err)
 	details := detailsOf(err)
-	if coded, ok := errors.AsType[CodedError](err); ok {
+	if isCoded {
 		return nil, &jsonrpc.Error{Code: coded.ErrorCode(), Message: text, Data: details}
 	}
 	if call.row.method == protocol.MethodToolsCall {

@@ -24,7 +24,7 @@ func tracing(trace *[]string, name string) mcpkit.Middleware {
 
 func TestAroundIsInsideOfUseAndAroundItsServiceAlone(t *testing.T) {
 	var trace []string
-	srv := newServer(t, &guarded{}, mcpkit.Prefix("a"), mcpkit.Around(tracing(&trace, "one"), tracing(&trace, "two")))
+	srv := newServer(t, &guarded{}, mcpkit.Authenticated(), mcpkit.Prefix("a"), mcpkit.Around(tracing(&trace, "one"), tracing(&trace, "two")))
 	srv.Use(tracing(&trace, "all"))
 	require.NoError(t, srv.Add(mcpkit.NewTool("late", func() string { return "late" })))
 	for _, test := range []struct {
@@ -171,7 +171,7 @@ func TestErrorsMayHaveDetailsAndCodes(t *testing.T) {
 
 func TestMiddlewareKnowsWhatACallIsAbout(t *testing.T) {
 	var target string
-	srv := newServer(t, &guarded{})
+	srv := newServer(t, &guarded{}, mcpkit.Authenticated())
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
 			target = call.Target()

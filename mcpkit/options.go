@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-playground/validator/v10"
 
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -43,6 +44,9 @@ type config struct {
 	stateKeys      [][]byte
 	services       []registration
 	transports     []transport.Transport
+	authenticated  bool
+	stepUp         bool
+	local          *oauth.Principal // who runs the server; nil: nobody is trusted for that
 }
 
 // registration is a service and how it is to be registered.

@@ -89,6 +89,7 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 			return s.refuse(req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start"), call.version)
 		}
 	}
+	ctx = s.trust(ctx, peer)
 	call.principal = oauth.FromContext(ctx)
 	call.own = callContext{ctx, call}
 	call.ctx = &call.own
@@ -259,6 +260,9 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 		return nil
 	}
 	err := call.row.prepare(call)
+	if err == nil {
+		err = call.demandScopes()
+	}
 	if !call.version.Modern() {
 		return err
 	}
@@ -291,7 +295,11 @@ func (s *Server) respond(call *Call, result any, err error) *jsonrpc.Response {
 	if err != nil {
 		var rpc *jsonrpc.Error
 		if result, rpc = s.fail(call.ctx, call, err); rpc != nil {
-			return s.refuse(call.req, rpc, call.version)
+			resp := s.refuse(call.req, rpc, call.version)
+			if call.needs != nil && oauth.DemandScopes(call.ctx, call.needs...) {
+				resp.HTTPStatus = 403
+			}
+			return resp
 		}
 	}
 	if contents, ok := result.(*streamed); ok {

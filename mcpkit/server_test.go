@@ -95,7 +95,7 @@ func (guarded) Ask(kind string) string  { return kind }
 func (guarded) Kinds(p string) []string { return []string{p + "1"} }
 
 func TestWhatACallerMayNotCallItDoesNotSee(t *testing.T) {
-	srv := newServer(t, &guarded{})
+	srv := newServer(t, &guarded{}, mcpkit.Authenticated())
 	const refused = "refused"
 	for _, test := range []struct{ method, params, name string }{
 		{"tools/call", `{"name":"closed"}`, "closed"},

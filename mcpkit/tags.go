@@ -100,7 +100,7 @@ var tagKeys = []tagKey{
 	{"website", kindInfo, `website:"https://example.com"`, "The server's web site.",
 		func(a *annotation, v string) error { a.website = v; return nil }},
 	{"icon", anyMethod | kindInfo, `icon:"https://example.com/i.png"`, "Icons, separated by blanks: https: or data: URIs.", setIcons},
-	{"scopes", anyMethod, `scopes:"notes:read notes:write"`, "What the caller must be allowed to do, separated by blanks or commas. Who lacks one neither sees nor reaches the method.",
+	{"scopes", anyMethod, `scopes:"notes:read notes:write"`, "What the caller must be allowed to do, separated by blanks or commas. Who lacks one neither sees nor reaches the method. Needs the option Authenticated or TrustLocal.",
 		func(a *annotation, v string) error { a.scopes = words(v); return nil }},
 	{"timeout", anyMethod, `timeout:"5s"`, "How long a call may take, instead of the server's default; 0 for no limit.",
 		func(a *annotation, v string) error { return setDuration(&a.timeout, v) }},

@@ -79,6 +79,10 @@ func (e *DeniedError) UserMessage() string {
 // Unwrap returns the reason.
 func (e *DeniedError) Unwrap() error { return e.Reason }
 
+// NeededScopes are Scopes: behind a resource server over HTTP the client is told, by status 403 and a challenge, to get a
+// token that has them.
+func (e *DeniedError) NeededScopes() []string { return e.Scopes }
+
 // ErrorCode is [CodeDenied].
 func (e *DeniedError) ErrorCode() int { return CodeDenied }
 

@@ -54,7 +54,7 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 		return errors.New("no")
 	}
 	guards := map[string]func() *mcpkit.Server{
-		"scopes tag": func() *mcpkit.Server { return mcpkit.MustNew(&everything{ran: run}, quiet) },
+		"scopes tag": func() *mcpkit.Server { return mcpkit.MustNew(&everything{ran: run}, quiet, mcpkit.Authenticated()) },
 		"scopes of a tag": func() *mcpkit.Server {
 			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
 			srv.Use(middleware.ForTag("closed", middleware.Scopes("secret")))

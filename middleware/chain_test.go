@@ -75,7 +75,7 @@ func of(t testing.TB, srv *mcpkit.Server, v protocol.Version) *peer {
 }
 
 func TestEachMiddlewareRunsOnceForEveryMethodOfEveryRevisionInOrder(t *testing.T) {
-	srv := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet)
+	srv := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet, mcpkit.Authenticated())
 	var entered, left, want []string
 	probe := func(name string) mcpkit.Middleware {
 		want = append(want, name)
@@ -110,8 +110,8 @@ func TestEachMiddlewareRunsOnceForEveryMethodOfEveryRevisionInOrder(t *testing.T
 
 // What the middleware lets pass comes through unchanged.
 func TestMiddlewareThatLetsPassChangesNothing(t *testing.T) {
-	bare := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet)
-	srv := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet)
+	bare := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet, mcpkit.Authenticated())
+	srv := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet, mcpkit.Authenticated())
 	for name, mw := range all() {
 		if name != "ErrorCodes" { // which is there to change errors
 			srv.Use(mw)

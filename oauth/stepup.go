@@ -21,12 +21,12 @@ func WithScopeDemand(ctx context.Context) (context.Context, *ScopeDemand) {
 	return context.WithValue(ctx, demandKey{}, d), d
 }
 
-// DemandScopes says that the request of ctx failed for want of some of scopes, which are all that it needs. It does
-// nothing where nobody wants to know. Of several demands the client hears all.
-func DemandScopes(ctx context.Context, scopes ...string) {
+// DemandScopes says that the request of ctx failed for want of some of scopes, which are all that it needs. It reports
+// whether anybody wants to know. Of several demands the client hears all.
+func DemandScopes(ctx context.Context, scopes ...string) bool {
 	d, ok := ctx.Value(demandKey{}).(*ScopeDemand)
 	if !ok {
-		return
+		return false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -35,6 +35,7 @@ func DemandScopes(ctx context.Context, scopes ...string) {
 			d.scopes = append(d.scopes, scope)
 		}
 	}
+	return true
 }
 
 // Scopes are those that were demanded, nil when none were.

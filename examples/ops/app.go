@@ -53,7 +53,7 @@ func newApp(c config) (*app, error) {
 	}
 	a.traces = sdktrace.NewTracerProvider(sdktrace.WithBatcher(c.spans))
 	a.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
-	if a.server, err = mcpkit.New(a.service, mcpkit.Logger(c.logger)); err != nil {
+	if a.server, err = mcpkit.New(a.service, mcpkit.Logger(c.logger), mcpkit.Authenticated()); err != nil {
 		return nil, errors.Join(err, a.audit.Close())
 	}
 	a.use()
