@@ -119,8 +119,8 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 
 // explain says what was asked for when err happened.
 func explain(r *request, err error) error {
-	if _, ok := errors.AsType[*timeoutError](err); ok {
-		return err
+	if late, ok := err.(*timeoutError); ok {
+		return fmt.Errorf("client: %w", late)
 	}
 	if bad, ok := err.(*InvalidResponseError); ok {
 		return fmt.Errorf("client: %w", bad)

@@ -50,6 +50,7 @@ type Subscription struct {
 	mu      sync.Mutex
 	id      string              // of the listen request, as JSON; guarded by mu
 	acked   bool                // the server agreed to that request; guarded by mu
+	again   bool                // it is not the first request; guarded by mu
 	lists   [3]bool             // guarded by mu
 	updated map[string]struct{} // guarded by mu
 	err     error               // why it ended; guarded by mu
@@ -179,7 +180,7 @@ func (s *Subscription) owe(change Change) {
 		if len(s.updated) < maxChanges {
 			s.updated[change.URI] = struct{}{}
 		} else if _, ok := s.updated[change.URI]; !ok {
-			s.c.log.Warn("client: an update was dropped, since nobody takes those before it", "uri", clip(change.URI))
+			s.c.warn("client: an update was dropped, since nobody takes those before it", "uri", clip(change.URI))
 		}
 	} else {
 		s.lists[change.Kind-1] = true
@@ -295,7 +296,7 @@ func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter)
 		return s, nil
 	case <-limited.Done():
 		_ = s.Close()
-		return nil, context.Cause(limited)
+		return nil, explain(&request{method: protocol.MethodSubscriptionsListen}, context.Cause(limited))
 	}
 }
 
@@ -330,15 +331,15 @@ func (c *Client) keepListening(ctx context.Context, s *Subscription) {
 	opened := false
 	for failures := 0; ; failures++ {
 		begun := time.Now()
-		acknowledged, again, err := c.listenOnce(ctx, s, opened)
+		acknowledged, retry, err := c.listenOnce(ctx, s, opened)
 		opened = opened || acknowledged
 		if acknowledged && time.Since(begun) > 10*time.Second {
 			failures = 0
 		}
 		if ctx.Err() != nil {
-			err, again = context.Cause(ctx), false
+			err, retry = context.Cause(ctx), false
 		}
-		if !again || failures == maxListenFailures || !opened {
+		if !retry || failures == maxListenFailures || !opened {
 			s.end(err)
 			return
 		}
@@ -360,8 +361,8 @@ func (s *Subscription) end(err error) {
 	}
 }
 
-// listenOnce sends one listen request and waits for its end. Again says that it may be worth another try.
-func (c *Client) listenOnce(ctx context.Context, s *Subscription, missed bool) (acknowledged, again bool, err error) {
+// listenOnce sends one listen request, again or for the first time, and waits for its end. Retry says that it may be worth another try.
+func (c *Client) listenOnce(ctx context.Context, s *Subscription, again bool) (acknowledged, retry bool, err error) {
 	a := c.agreed.Load()
 	id := c.nextID()
 	params, err := encodeParams(&request{method: protocol.MethodSubscriptionsListen, params: &protocol.SubscriptionsListenParams{Notifications: s.Filter()}})
@@ -377,11 +378,8 @@ func (c *Client) listenOnce(ctx context.Context, s *Subscription, missed bool) (
 		return false, false, err
 	}
 	s.mu.Lock()
-	s.id, s.acked = id.String(), false
+	s.id, s.acked, s.again = id.String(), false, again
 	s.mu.Unlock()
-	if missed {
-		s.missed()
-	}
 	resp, err := c.conn.roundTrip(ctx, &exchange{req: req, version: a.version})
 	s.mu.Lock()
 	acknowledged = s.acked
@@ -395,7 +393,7 @@ func (c *Client) listenOnce(ctx context.Context, s *Subscription, missed bool) (
 	return acknowledged, true, errors.New("the server ended the subscription")
 }
 
-// missed counts everything as changed.
+// missed counts everything as changed: something may have, while nobody listened.
 func (s *Subscription) missed() {
 	f := s.Filter()
 	for i, wanted := range [3]bool{f.ToolsListChanged, f.PromptsListChanged, f.ResourcesListChanged} {
@@ -431,14 +429,19 @@ func (ch *changes) acknowledged(n *jsonrpc.Request) {
 	defer ch.mu.Unlock()
 	for s := range ch.subs {
 		s.mu.Lock()
-		if s.id == id {
+		agreed := s.id == id && !s.acked
+		if agreed {
 			s.filter, s.acked = p.Notifications, true
 			select {
 			case s.ready <- nil:
 			default:
 			}
 		}
+		missed := agreed && s.again
 		s.mu.Unlock()
+		if missed {
+			s.missed()
+		}
 	}
 }
 

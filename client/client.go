@@ -44,6 +44,7 @@ type Client struct {
 	tools   toolIndex
 	cache   cache
 
+	warnings  warnings
 	renewing  sync.Mutex // held while a legacy session is begun anew
 	closeOnce sync.Once
 	closeErr  error
@@ -203,9 +204,36 @@ func (c *Client) Notify(ctx context.Context, method string, params any) error {
 		return err
 	}
 	if err := c.conn.notify(ctx, n); err != nil {
-		return fmt.Errorf("client: %s: %w", method, err)
+		return explain(&request{method: method}, err)
 	}
 	return nil
+}
+
+// maxWarnings is how often the log hears of the same misbehaviour of a server.
+const maxWarnings = 10
+
+// warnings counts what a server does wrong, so that it cannot fill the log either.
+type warnings struct {
+	mu    sync.Mutex
+	count map[string]int // guarded by mu
+}
+
+// warn logs message, a constant, unless it was logged often enough.
+func (c *Client) warn(message string, args ...any) {
+	w := &c.warnings
+	w.mu.Lock()
+	if w.count == nil {
+		w.count = map[string]int{}
+	}
+	w.count[message]++
+	n := w.count[message]
+	w.mu.Unlock()
+	if n == maxWarnings {
+		args = append(args, "further", "not logged")
+	}
+	if n <= maxWarnings {
+		c.log.Warn(message, args...)
+	}
 }
 
 // An exchange is one request on its way, as the bindings see it.

@@ -14,18 +14,20 @@ type timeoutError struct {
 }
 
 func (e *timeoutError) Error() string {
-	return fmt.Sprintf("%s: no answer within %s", title(e.method, e.name), e.after)
+	return fmt.Sprintf("%s: no answer within %s", called(e.method, e.name), e.after)
 }
 
 func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 func (e *timeoutError) Timeout() bool { return true }
 
 // title names a request in errors.
-func title(method, name string) string {
+func title(method, name string) string { return "client: " + called(method, name) }
+
+func called(method, name string) string {
 	if name == "" {
-		return "client: " + method
+		return method
 	}
-	return fmt.Sprintf("client: %s %q", method, name)
+	return fmt.Sprintf("%s %q", method, name)
 }
 
 // extensions is how often over progress can make a call last its timeout.

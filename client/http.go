@@ -279,7 +279,7 @@ func (h *httpConn) one(ctx context.Context, x *exchange, m jsonrpc.Message) (*js
 		if x.req != nil && (m.Response.ID == x.req.ID || !m.Response.ID.IsValid() && m.Response.Error != nil) {
 			return m.Response, nil
 		}
-		h.c.log.Warn("client: the server answered a request that this stream is not for", "id", clip(m.Response.ID.String()))
+		h.c.warn("client: the server answered a request that this stream is not for", "id", clip(m.Response.ID.String()))
 	case m.Request.IsNotification():
 		h.c.hear(m.Request, x.flight)
 	default:
@@ -305,7 +305,7 @@ func (h *httpConn) asked(ctx context.Context, x *exchange, req *jsonrpc.Request)
 	reply := func(resp *jsonrpc.Response) {
 		resp.ID = req.ID
 		if err := h.send(ctx, jsonrpc.AppendResponse(nil, resp)); err != nil && ctx.Err() == nil {
-			h.c.log.Warn("client: an answer did not reach the server", "method", clip(req.Method), "error", err)
+			h.c.warn("client: an answer did not reach the server", "method", clip(req.Method), "error", err)
 		}
 	}
 	select {

@@ -102,7 +102,7 @@ func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *r
 			if x.req != nil {
 				return nil, err
 			}
-			h.c.log.Warn("client: the server sent what is no message", "error", err)
+			h.c.warn("client: the server sent what is no message", "error", err)
 		}
 		if resp != nil {
 			return resp, nil
@@ -168,7 +168,7 @@ func (h *httpConn) follow(ctx context.Context, open func()) {
 		body, err := h.get(ctx, r.id)
 		if err != nil {
 			if status, ok := errors.AsType[*StatusError](err); ok && status.Code != http.StatusMethodNotAllowed && status.Code != http.StatusNotFound {
-				h.c.log.Warn("client: the server refuses the stream of the session", "error", err)
+				h.c.warn("client: the server refuses the stream of the session", "error", err)
 			}
 			return
 		}

@@ -170,7 +170,7 @@ func withDefaults(schema, content []byte) ([]byte, error) {
 func (c *Client) serve(ctx context.Context, req *jsonrpc.Request, f *flight) *jsonrpc.Response {
 	a := c.agreed.Load()
 	if a != nil && a.version.Modern() {
-		c.log.Warn("client: the server sent a request, which this revision does not allow", "method", clip(req.Method))
+		c.warn("client: the server sent a request, which this revision does not allow", "method", clip(req.Method))
 		return nil
 	}
 	resp := &jsonrpc.Response{ID: req.ID}
@@ -198,7 +198,7 @@ func (c *Client) refusal(method string, err error) *jsonrpc.Error {
 		return rpc
 	}
 	// What went wrong inside of this program is not the server's business.
-	c.log.Warn("client: a question of the server was not answered", "method", clip(method), "error", err)
+	c.warn("client: a question of the server was not answered", "method", clip(method), "error", err)
 	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the client could not answer")
 }
 

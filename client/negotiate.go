@@ -68,6 +68,9 @@ func (c *Client) probe(ctx context.Context, v protocol.Version) probed {
 	}
 	limited, d := withDeadline(ctx, c.cfg.probeTimeout, func() error { return errProbe })
 	resp, err := c.conn.roundTrip(limited, &exchange{req: req, version: v})
+	if err != nil && limited.Err() != nil {
+		err = context.Cause(limited)
+	}
 	d.stop()
 	if err != nil {
 		return judgeFailure(ctx, err)
@@ -203,7 +206,9 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 				err = fmt.Errorf("%w (%w)", ErrHTTPSSE, err)
 			}
 		}
-		if _, ok := err.(*InvalidResponseError); !ok {
+		switch err.(type) {
+		case *InvalidResponseError, *timeoutError:
+		default:
 			err = fmt.Errorf("initialize: %w", err)
 		}
 		if probe != nil {

@@ -1,0 +1,460 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+func TestAnswersThatAreNone(t *testing.T) {
+	const invalid = "client: tools/call: the server's answer is invalid: "
+	for _, test := range []struct {
+		name string
+		call answer
+		want string // the text of the result, when there is one
+		err  string
+	}{
+		{name: "another id", call: raw("application/json", `{"jsonrpc":"2.0","id":99,"result":{"content":[]}}`), err: invalid + "the reply does not hold the response to the request"},
+		{name: "the id as a string", call: raw("application/json", `{"jsonrpc":"2.0","id":"$ID","result":{"content":[]}}`), err: invalid + "the reply does not hold the response to the request"},
+		{name: "another id, then the right one", call: stream(event(`{"jsonrpc":"2.0","id":99,"result":{}}`), event(done("x"))), want: "x"},
+		{name: "no resultType", call: result(`{"content":[{"type":"text","text":"x"}]}`), want: "x"},
+		{name: "an unknown resultType", call: result(`{"content":[],"resultType":"later"}`), err: invalid + `the resultType "later" is unknown`},
+		{name: "a resultType that is no string", call: result(`{"content":[],"resultType":7}`), err: invalid + "resultType is no string"},
+		{name: "input required without saying which", call: result(`{"resultType":"input_required"}`), err: invalid + "it requires input but says not which"},
+		{name: "garbage", call: raw("application/json", `nope`), err: invalid + "invalid JSON at byte 0: expected a value"},
+		{name: "garbage in a stream", call: stream(event("nope")), err: invalid + "invalid JSON at byte 0: expected a value"},
+		{name: "an event of another type", call: stream("event: endpoint\ndata: /here\n\n", event(done("x"))), want: "x"},
+		{name: "two results", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":{},"result":{}}`), err: invalid + `invalid message: member "result" is there twice`},
+		{name: "a result and an error", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":{},"error":{"code":1,"message":"m"}}`), err: invalid + "invalid message: it has a result and an error"},
+		{name: "something after it", call: raw("application/json", done("x")+done("y")), err: invalid + "invalid JSON at byte 98: data after the end of the message"},
+		{name: "an array", call: raw("application/json", "["+done("x")+"]"), err: invalid + "invalid message: a message is a JSON object"},
+		{name: "nested too deep", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":`+strings.Repeat("[", 2000)+strings.Repeat("]", 2000)+`}`), err: invalid + "invalid message: nested deeper than"},
+		{name: "content that is none", call: result(`{"content":[null]}`), err: invalid + "json: cannot unmarshal JSON array into Go protocol.Contents within \"/content\": content 0: content must be an object"},
+		{name: "a web page", call: raw("text/html", "<html>"), err: invalid + `HTTP status 200 with the content type "text/html"`},
+		{name: "accepted", call: status(202, ""), err: invalid + `HTTP status 202 with the content type "text/plain"`},
+		{name: "an internal error", call: status(500, "boom"), err: `client: tools/call "x": the server answered with HTTP status 500 Internal Server Error: "boom"`},
+		{name: "an error with a status", call: withStatus(500, rpcError(-32603, "boom", "")), err: `client: tools/call "x": boom (code -32603)`},
+		{name: "an error without an id", call: withStatus(400, raw("application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"bad"}}`)), err: `client: tools/call "x": bad (code -32600)`},
+		{name: "larger than allowed", call: raw("application/json", done(strings.Repeat("x", 20000))), err: invalid + "it is larger than 10000 bytes; see MaxMessageBytes"},
+		{name: "an event that is larger than allowed", call: stream(event(done(strings.Repeat("x", 20000)))), err: invalid + "an event is larger than 10000 bytes; see MaxMessageBytes"},
+		{name: "a line without an end", call: stream(strings.Repeat("x", 30000)), err: invalid + "an event is larger than 10000 bytes; see MaxMessageBytes"},
+		{name: "a stream that ends", call: stream(": nothing\n\n"), err: `client: tools/call "x": the stream ended before the response: EOF`},
+		{name: "silence", call: silence, err: `client: tools/call "x": no answer within 300ms`},
+		{name: "a stream of comments", call: endless(": still here\n\n"), err: `client: tools/call "x": no answer within 300ms`},
+		{name: "a stream of foreign notifications", call: endless(event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"other","progress":1}}`)), err: `client: tools/call "x": no answer within 300ms`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, map[string]answer{"tools/call": test.call})
+			c := dial(t, f.URL, client.MaxMessageBytes(10000), client.Timeout(300*time.Millisecond))
+			text, err := client.Call[string](t.Context(), c, "x", nil, client.OnProgress(func(*protocol.ProgressParams) { t.Error("it is not our progress") }))
+			if test.err != "" {
+				require.ErrorContains(t, err, test.err)
+				require.Equal(t, 1, f.count("tools/call"), "it is not sent again")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, test.want, text)
+		})
+	}
+}
+
+// endless sends the same for ever.
+func endless(part string) answer {
+	return func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, part); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func TestListsThatNeverEnd(t *testing.T) {
+	var n atomic.Int64
+	f := newFake(t, map[string]answer{
+		"tools/list": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+			result(fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n.Add(1)))(w, r, req)
+		},
+		"prompts/list":   result(`{"prompts":[],"nextCursor":""}`),
+		"resources/list": result(`{"resources":[null,{"name":null}]}`),
+	})
+	c := dial(t, f.URL, client.MaxPages(20))
+	var last error
+	for _, last = range c.Tools(t.Context()) {
+	}
+	require.EqualError(t, last, "client: tools/list: the list has more than 20 pages; see MaxPages")
+	require.EqualValues(t, 20, n.Load())
+	for _, last = range c.Prompts(t.Context()) {
+	}
+	require.EqualError(t, last, "client: prompts/list: the server's answer is invalid: it leads back to a page that came before")
+	require.Equal(t, 2, f.count("prompts/list"))
+	count := 0
+	for r, err := range c.Resources(t.Context()) {
+		require.NoError(t, err)
+		require.Empty(t, r.URI)
+		count++
+	}
+	require.Equal(t, 2, count, "null is an empty resource")
+}
+
+func TestQuestionsThatNeverEnd(t *testing.T) {
+	const ask = `{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}},"requestState":"s"}`
+	f := newFake(t, map[string]answer{"tools/call": result(ask), "tools/list": result(ask)})
+	u := &user{}
+	c := dial(t, f.URL, client.Handlers(u), client.MaxRounds(3))
+	_, err := c.CallTool(t.Context(), "x", nil)
+	require.EqualError(t, err, `client: tools/call "x": the server asked 3 times for input and still wants more; see MaxRounds`)
+	require.Len(t, u.asked, 3)
+	ids := map[string]bool{}
+	for i, req := range f.all("tools/call") {
+		ids[req.ID.String()] = true
+		if i > 0 {
+			require.JSONEq(t, `"s"`, string(req.Param("requestState")))
+			require.JSONEq(t, `{"k":{"action":"accept","content":{"confirm":true}}}`, string(req.Param("inputResponses")))
+		}
+	}
+	require.Len(t, ids, 4, "each round has an id of its own")
+	_, err = c.Tool(t.Context(), "x")
+	require.EqualError(t, err, "client: tools/list: the server's answer is invalid: this method cannot require input")
+}
+
+func TestQuestionsThatMayNotBeAsked(t *testing.T) {
+	for _, test := range []struct{ name, question, err string }{
+		{"a method that is none", `{"method":"tools/call","params":{}}`, `this client did not declare "tools/call" (code -32601)`},
+		{"a capability that was not declared", `{"method":"roots/list"}`, `this client did not declare "roots/list" (code -32601)`},
+		{"a URL when only forms were declared", `{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://x.example"}}`,
+			`this client did not declare elicitation in the mode "url" (code -32602)`},
+		{"a mode that is none", `{"method":"elicitation/create","params":{"mode":"voice","message":"m"}}`, `this client did not declare elicitation in the mode "voice" (code -32602)`},
+		{"sampling with tools", `{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[]}}`, "sampling with tools was not declared (code -32602)"},
+		{"params that are none", `{"method":"elicitation/create","params":[]}`, "the params of elicitation/create do not fit: json: cannot unmarshal JSON array into Go protocol.ElicitParams (code -32602)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t, map[string]answer{"tools/call": result(`{"resultType":"input_required","inputRequests":{"k":` + test.question + `}}`)})
+			c := dial(t, f.URL, client.Handlers(refuser{}))
+			_, err := c.CallTool(t.Context(), "x", nil)
+			require.ErrorContains(t, err, test.err)
+			require.Equal(t, 1, f.count("tools/call"))
+		})
+	}
+}
+
+// A clicker is sent to URLs.
+type clicker struct{ urls []string }
+
+func (c *clicker) ElicitURL(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	c.urls = append(c.urls, p.URL)
+	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: []byte(`{"secret":1}`)}, nil
+}
+
+func TestUsersAreSentToTheWebAlone(t *testing.T) {
+	for url, fine := range map[string]bool{
+		"https://pay.example/x": true, "http://127.0.0.1:8080/": true, "http://localhost/": true, "http://[::1]/": true,
+		"http://pay.example/": false, "javascript:alert(1)": false, "file:///etc/passwd": false, "data:text/html,x": false, "https:///x": false, "": false, "-flag": false,
+	} {
+		ask := fmt.Sprintf(`{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":%q}}}}`, url)
+		f := newFake(t, map[string]answer{"tools/call": inTurn(result(ask), raw("application/json", done("paid")))})
+		u := &clicker{}
+		c := dial(t, f.URL, client.Handlers(u))
+		_, err := c.CallTool(t.Context(), "x", nil)
+		if !fine {
+			require.ErrorContains(t, err, "the URL is none that a user is sent to; want https", url)
+			require.Empty(t, u.urls)
+			continue
+		}
+		require.NoError(t, err, url)
+		require.Equal(t, []string{url}, u.urls)
+		require.JSONEq(t, `{"k":{"action":"accept"}}`, string(f.all("tools/call")[1].Param("inputResponses")), "agreeing says nothing more")
+	}
+}
+
+func TestRequestsOnAModernStreamAreNotAnswered(t *testing.T) {
+	f := newFake(t, map[string]answer{"tools/call": stream(
+		event(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`),
+		event(`{"jsonrpc":"2.0","id":"p","method":"ping"}`), event(done("x")))})
+	u := &user{}
+	c := dial(t, f.URL, client.Handlers(u))
+	_, err := c.CallTool(t.Context(), "x", nil)
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.Empty(t, u.asked)
+	require.Equal(t, []string{"server/discover", "tools/call"}, f.methods())
+}
+
+func TestRedirectsStayAtTheOrigin(t *testing.T) {
+	reached := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer other.Close()
+	to := func(code int, url string) answer {
+		return func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) { http.Redirect(w, r, url, code) }
+	}
+	for _, test := range []struct {
+		name string
+		call answer
+		err  string
+	}{
+		{"to another origin", to(307, other.URL), "the server redirects to another origin, \"" + other.URL + "\"; dial that if you trust it"},
+		{"to itself for ever", to(308, "/"), "more than 5 redirects"},
+		{"to a GET", to(302, "/else"), "the server redirects a POST to a GET"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t, map[string]answer{"tools/call": test.call})
+			c := dial(t, f.URL, client.Header("Authorization", "Bearer secret"))
+			_, err := c.CallTool(t.Context(), "x", nil)
+			require.ErrorContains(t, err, test.err)
+			require.False(t, reached)
+		})
+	}
+	f := newFake(t, map[string]answer{"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+		if r.URL.Path == "/" {
+			http.Redirect(w, r, "/moved", http.StatusTemporaryRedirect)
+			return
+		}
+		raw("application/json", done("x"))(w, r, req)
+	}})
+	text, err := client.Call[string](t.Context(), dial(t, f.URL), "x", nil)
+	require.NoError(t, err)
+	require.Equal(t, "x", text)
+}
+
+// breaks ends the connection in the middle of a stream.
+func breaks(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	_, _ = io.WriteString(w, ": begun\n\n")
+	w.(http.Flusher).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+func TestABrokenStreamIsOpenedAgainOnlyWhereThatDoesNoHarm(t *testing.T) {
+	tools := result(`{"tools":[{"name":"reads","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},
+		{"name":"repeats","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}},{"name":"writes","inputSchema":{"type":"object"}}]}`)
+	for _, test := range []struct {
+		tool string
+		opts []client.CallOption
+		want int
+	}{{"reads", nil, 2}, {"repeats", nil, 2}, {"writes", nil, 1}, {"writes", []client.CallOption{client.Idempotent()}, 2}} {
+		f := newFake(t, map[string]answer{"tools/list": tools, "tools/call": inTurn(breaks, raw("application/json", done("x")))})
+		c := dial(t, f.URL)
+		require.Len(t, list(t, c), 3)
+		_, err := c.CallTool(t.Context(), test.tool, nil, test.opts...)
+		calls := f.all("tools/call")
+		require.Len(t, calls, test.want, test.tool)
+		if test.want == 1 {
+			require.ErrorContains(t, err, `client: tools/call "writes": the stream ended before the response`)
+			continue
+		}
+		require.NoError(t, err)
+		require.NotEqual(t, calls[0].ID, calls[1].ID)
+	}
+}
+
+func TestAStreamThatAlwaysBreaksIsGivenUp(t *testing.T) {
+	f := newFake(t, map[string]answer{"resources/read": breaks})
+	_, err := dial(t, f.URL).ReadResource(t.Context(), "x://y")
+	require.ErrorContains(t, err, "the stream ended before the response")
+	require.Equal(t, 3, f.count("resources/read"))
+}
+
+func TestALostSessionIsBegunAnewOnce(t *testing.T) {
+	f := newLegacyFake(t, map[string]answer{
+		"initialize": inTurn(initialized("2025-11-25", "one"), initialized("2025-11-25", "two")),
+		"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+			if r.Header.Get("Mcp-Session-Id") == "one" {
+				http.Error(w, "who?", http.StatusNotFound)
+				return
+			}
+			raw("application/json", done(r.Header.Get("Mcp-Session-Id")))(w, r, req)
+		},
+	})
+	c := dial(t, f.URL)
+	text, err := client.Call[string](t.Context(), c, "x", nil)
+	require.NoError(t, err)
+	require.Equal(t, "two", text)
+	require.NoError(t, c.Close())
+	require.Equal(t, []string{"server/discover", "initialize", "notifications/initialized", "tools/call",
+		"initialize", "notifications/initialized", "tools/call", "DELETE"}, f.methods())
+
+	f = newLegacyFake(t, map[string]answer{"initialize": initialized("2025-11-25", "one"), "tools/call": status(http.StatusNotFound, "")})
+	_, err = dial(t, f.URL).CallTool(t.Context(), "x", nil)
+	require.EqualError(t, err, `client: tools/call "x": the server ended the session`)
+	require.Equal(t, 2, f.count("tools/call"))
+}
+
+func TestAStreamIsComeBackTo(t *testing.T) {
+	const prime = "id: a\nretry: 200\ndata: \n\n"
+	begun := make(chan time.Time, 2)
+	f := newLegacyFake(t, map[string]answer{
+		"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+			stream(prime)(w, r, req)
+			begun <- time.Now()
+		},
+		"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
+			begun <- time.Now()
+			if r.Header.Get("Last-Event-ID") != "a" {
+				http.Error(w, "where were we?", http.StatusBadRequest)
+				return
+			}
+			stream("id: b\n"+event(`{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"x"}]}}`))(w, r, nil)
+		},
+	})
+	text, err := client.Call[string](t.Context(), dial(t, f.URL), "x", nil)
+	require.NoError(t, err)
+	require.Equal(t, "x", text)
+	require.GreaterOrEqual(t, (-time.Since(<-begun) + time.Since(<-begun)).Abs(), 190*time.Millisecond, "it waits as it was told")
+}
+
+func TestComingBackHasItsLimits(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		get  answer
+		err  string
+	}{
+		{"refused", status(http.StatusForbidden, ""), "HTTP status 403"},
+		{"the session is gone", status(http.StatusNotFound, ""), "the server ended the session"},
+		{"always busy", status(http.StatusServiceUnavailable, ""), "no answer within 400ms"},
+		{"nothing new", stream(": hm\n\n"), "no answer within 400ms"},
+		{"at once, for ever", stream("id: a\nretry: 0\ndata: \n\n"), "no answer within 400ms"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newLegacyFake(t, map[string]answer{
+				"initialize": initialized("2025-11-25", "s"), "tools/call": stream("id: a\nretry: 0\ndata: \n\n"), "GET": test.get,
+			})
+			_, err := dial(t, f.URL).CallTool(t.Context(), "x", nil, client.Timeout(400*time.Millisecond))
+			require.ErrorContains(t, err, test.err)
+			require.Less(t, f.count("GET"), 6, "not more often than every 100 ms")
+		})
+	}
+}
+
+func TestALegacyServerMayAskOnAnyStream(t *testing.T) {
+	answered := make(chan string, 4)
+	ask := func(id string) string {
+		return event(`{"jsonrpc":"2.0","id":"` + id + `","method":"elicitation/create","params":{"message":"m","requestedSchema":{"properties":{"n":{"type":"integer","default":7}}}}}`)
+	}
+	gate := make(chan struct{})
+	f := newLegacyFake(t, map[string]answer{
+		"response": func(w http.ResponseWriter, _ *http.Request, req *jsonrpc.Request) {
+			w.WriteHeader(http.StatusAccepted)
+			answered <- string(req.Params)
+			if req.ID == jsonrpc.StringID("call") {
+				close(gate)
+			}
+		},
+		"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
+			stream(event("not a message"), ask("get"))(w, r, nil)
+			<-r.Context().Done()
+		},
+		"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+			stream(ask("call"))(w, r, req)
+			<-gate
+			_, _ = io.WriteString(w, withID(event(done("x")), req))
+		},
+	})
+	c := dial(t, f.URL, client.Handlers(&user{}))
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":"get","result":{"action":"accept","content":{"confirm":true,"n":7}}}`, <-answered)
+	_, err := c.CallTool(t.Context(), "x", nil)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":"call","result":{"action":"accept","content":{"confirm":true,"n":7}}}`, <-answered)
+}
+
+func TestWhatLegacyServersAreToldWhenThereIsNoAnswer(t *testing.T) {
+	for _, test := range []struct{ method, want string }{
+		{"ping", `{"jsonrpc":"2.0","id":"q","result":{}}`},
+		{"roots/list", `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"this client did not declare \"roots/list\""}}`},
+		{"elicitation/create", `{"jsonrpc":"2.0","id":"q","error":{"code":-32603,"message":"the client could not answer"}}`},
+		{"sampling/createMessage", `{"jsonrpc":"2.0","id":"q","error":{"code":-1,"message":"the user rejected the request"}}`},
+		{"no/such", `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"this client did not declare \"no/such\""}}`},
+	} {
+		t.Run(test.method, func(t *testing.T) {
+			answered := make(chan string, 1)
+			f := newLegacyFake(t, map[string]answer{
+				"response": func(w http.ResponseWriter, _ *http.Request, req *jsonrpc.Request) {
+					w.WriteHeader(http.StatusAccepted)
+					answered <- string(req.Params)
+				},
+				"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+					stream(event(`{"jsonrpc":"2.0","id":"q","method":"`+test.method+`","params":{}}`))(w, r, req)
+					require.JSONEq(t, test.want, <-answered)
+					_, _ = io.WriteString(w, withID(event(done("x")), req))
+				},
+			})
+			_, err := dial(t, f.URL, client.Handlers(refuser{})).CallTool(t.Context(), "x", nil)
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestWhoMayCallIsSaidByTheStatus(t *testing.T) {
+	f := newFake(t, map[string]answer{"tools/call": func(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer scope="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}})
+	_, err := dial(t, f.URL).CallTool(t.Context(), "x", nil)
+	var status *client.StatusError
+	require.ErrorAs(t, err, &status)
+	require.Equal(t, http.StatusUnauthorized, status.Code)
+	require.Equal(t, `Bearer scope="x"`, status.Header.Get("WWW-Authenticate"))
+}
+
+func TestToolsWithInvalidHeadersAreLeftOut(t *testing.T) {
+	f := newFake(t, map[string]answer{"tools/list": result(`{"tools":[
+		{"name":"good","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}},
+		{"name":"bad","inputSchema":{"type":"object","properties":{"r":{"type":"number","x-mcp-header":"R"}}}}]}`),
+		"tools/call": raw("application/json", done("x"))})
+	c := dial(t, f.URL)
+	require.Equal(t, []string{"good"}, list(t, c))
+	_, err := c.CallTool(t.Context(), "bad", nil)
+	require.EqualError(t, err, `client: tools/call "bad": the tool cannot be called over HTTP: x-mcp-header "R" stands at "r", which is no string, integer or boolean`)
+	require.Zero(t, f.count("tools/call"))
+}
+
+func TestAMismatchOfHeadersIsTriedOnceMore(t *testing.T) {
+	f := newFake(t, map[string]answer{"tools/list": result(`{"tools":[]}`), "tools/call": withStatus(400, rpcError(-32020, "no", ""))})
+	_, err := dial(t, f.URL).CallTool(t.Context(), "x", nil)
+	require.EqualError(t, err, `client: tools/call "x": no (code -32020)`)
+	require.Equal(t, []string{"server/discover", "tools/call", "tools/list", "tools/call"}, f.methods())
+}
+
+func TestAListenStreamIsOpenedAgainAndEverythingCountsAsChanged(t *testing.T) {
+	ack := event(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":$ID}}}`)
+	f := newFake(t, map[string]answer{"subscriptions/listen": inTurn(
+		stream(ack),
+		func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+			stream(ack)(w, r, req)
+			<-r.Context().Done()
+		})})
+	c := dial(t, f.URL)
+	s, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true, PromptsListChanged: true})
+	require.NoError(t, err)
+	require.Equal(t, protocol.SubscriptionFilter{ToolsListChanged: true}, s.Filter())
+	change, err := s.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, client.Change{Kind: client.ToolsChanged}, change)
+	require.NoError(t, s.Close())
+	require.Equal(t, 2, f.count("subscriptions/listen"))
+
+	f = newFake(t, map[string]answer{"subscriptions/listen": withStatus(404, rpcError(-32601, "no", ""))})
+	_, err = dial(t, f.URL).Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+	require.EqualError(t, err, "client: subscriptions/listen: no (code -32601)")
+
+	f = newFake(t, map[string]answer{"subscriptions/listen": silence})
+	_, err = dial(t, f.URL, client.Timeout(100*time.Millisecond)).Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+	require.EqualError(t, err, "client: subscriptions/listen: no answer within 100ms")
+	require.True(t, errors.Is(err, context.DeadlineExceeded))
+}

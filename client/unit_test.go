@@ -1,0 +1,350 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestSplitCommand(t *testing.T) {
+	for _, test := range []struct {
+		line string
+		want []string
+		err  string
+	}{
+		{line: "server", want: []string{"server"}},
+		{line: "  server  --flag\tx ", want: []string{"server", "--flag", "x"}},
+		{line: `server "two words" 'it is'`, want: []string{"server", "two words", "it is"}},
+		{line: `server a"b c"d`, want: []string{"server", "ab cd"}},
+		{line: `server ""`, want: []string{"server", ""}},
+		{line: `server a\ b \"`, want: []string{"server", "a b", `"`}},
+		{line: `server "a\n\"b" 'c\d'`, want: []string{"server", `a\n"b`, `c\d`}},
+		{line: "server $HOME; rm * | x && y `z`", want: []string{"server", "$HOME;", "rm", "*", "|", "x", "&&", "y", "`z`"}},
+		{line: `server "open`, err: `client: the command line "server \"open" ends inside of a quotation`},
+		{line: `server \`, err: `client: the command line "server \\" ends inside of a quotation`},
+		{line: " ", err: "client: the command line is empty"},
+	} {
+		got, err := splitCommand(test.line, true)
+		if test.err != "" {
+			require.EqualError(t, err, test.err)
+			continue
+		}
+		require.NoError(t, err, test.line)
+		require.Equal(t, test.want, got, test.line)
+	}
+	got, err := splitCommand(`C:\bin\server.exe "a b"`, false)
+	require.NoError(t, err)
+	require.Equal(t, []string{`C:\bin\server.exe`, "a b"}, got)
+}
+
+func TestTargets(t *testing.T) {
+	for _, test := range []struct {
+		target any
+		err    string
+	}{
+		{"ws://x/mcp", `client: "ws://x/mcp": WebSocket is not supported yet; use http or https`},
+		{"ftp://x/mcp", `client: "ftp://x/mcp": the scheme is none of http and https`},
+		{"http:///mcp", `client: "http:///mcp" has no host`},
+		{"https://ann:secret@x/mcp", "client: the URL of the server holds a user or a password; send credentials by Header or HTTPClient"},
+		{42, "client: cannot dial a int; want a URL or a command line as a string, a client.Target or a transport.Handler"},
+		{"", "client: the command line is empty"},
+	} {
+		_, err := Dial(t.Context(), test.target)
+		require.EqualError(t, err, test.err)
+	}
+}
+
+func TestParamHeaders(t *testing.T) {
+	object := func(properties string) string { return `{"type":"object","properties":{` + properties + `}}` }
+	for _, test := range []struct {
+		name, schema string
+		want         []paramHeader
+		err          string
+	}{
+		{name: "none", schema: object(`"a":{"type":"string"}`)},
+		{name: "each type", schema: object(`"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"integer","x-mcp-header":"Method"},"c":{"type":"boolean","x-mcp-header":"c"}`),
+			want: []paramHeader{{"A", []string{"a"}, false}, {"Method", []string{"b"}, true}, {"c", []string{"c"}, false}}},
+		{name: "nested", schema: object(`"a":{"type":"object","properties":{"b":{"type":"string","x-mcp-header":"B"}}}`), want: []paramHeader{{"B", []string{"a", "b"}, false}}},
+		{name: "a property of that name", schema: object(`"x-mcp-header":{"type":"string"}`)},
+		{name: "a value", schema: object(`"a":{"const":{"x-mcp-header":"A"},"default":{"x-mcp-header":""}}`)},
+		{name: "empty", schema: object(`"a":{"type":"string","x-mcp-header":""}`), err: `x-mcp-header of "a" is no name`},
+		{name: "no string", schema: object(`"a":{"type":"string","x-mcp-header":1}`), err: `x-mcp-header of "a" is no name`},
+		{name: "a blank", schema: object(`"a":{"type":"string","x-mcp-header":"A B"}`), err: `x-mcp-header of "a" is "A B", which no header can be called`},
+		{name: "a line break", schema: object(`"a":{"type":"string","x-mcp-header":"A\r\nB"}`), err: `x-mcp-header of "a" is "A\r\nB", which no header can be called`},
+		{name: "a number", schema: object(`"a":{"type":"number","x-mcp-header":"A"}`), err: `x-mcp-header "A" stands at "a", which is no string, integer or boolean`},
+		{name: "several types", schema: object(`"a":{"type":["string","null"],"x-mcp-header":"A"}`), err: `x-mcp-header "A" stands at "a", which is no string, integer or boolean`},
+		{name: "no type", schema: object(`"a":{"enum":["x"],"x-mcp-header":"A"}`), err: `x-mcp-header "A" stands at "a", which is no string, integer or boolean`},
+		{name: "twice", schema: object(`"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}`), err: `x-mcp-header "a" is there twice`},
+		{name: "at the root", schema: `{"type":"string","x-mcp-header":"A"}`, err: `x-mcp-header "A" stands at "", where it cannot be found in the arguments`},
+		{name: "in items", schema: object(`"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}`), err: `x-mcp-header "A" stands at "a.items", where it cannot be found in the arguments`},
+		{name: "in anyOf", schema: `{"anyOf":[` + object(`"a":{"type":"string","x-mcp-header":"A"}`) + `]}`, err: `x-mcp-header "A" stands at "anyOf.a", where it cannot be found in the arguments`},
+		{name: "in $defs", schema: `{"$defs":{"d":{"type":"string","x-mcp-header":"A"}}}`, err: `x-mcp-header "A" stands at "$defs", where it cannot be found in the arguments`},
+		{name: "nested too deep", schema: strings.Repeat(`{"not":`, 100) + "{}" + strings.Repeat("}", 100), err: "the schema is nested too deep"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			require.True(t, json.Valid([]byte(test.schema)))
+			got, err := paramHeaders([]byte(test.schema))
+			if test.err != "" {
+				require.EqualError(t, err, test.err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestMirror(t *testing.T) {
+	var x toolIndex
+	x.byName = map[string]*knownTool{"t": {headers: []paramHeader{{"A", []string{"a"}, false}, {"N", []string{"o", "n"}, true}}}}
+	for arguments, want := range map[string]map[string]string{
+		`{"a":"x","o":{"n":42.0}}`:              {"Mcp-Param-A": "x", "Mcp-Param-N": "42"},
+		`{"a":null,"o":{}}`:                     {},
+		`{"a":"","o":null}`:                     {"Mcp-Param-A": ""},
+		`{"a":" é","o":{"n":"1"}}`:              {"Mcp-Param-A": "=?base64?IMOp?="},
+		`{"a":true,"o":{"n":9007199254740993}}`: {"Mcp-Param-A": "true"},
+		`{"a":[1]}`:                             {},
+		``:                                      {},
+	} {
+		got, err := x.mirror("t", []byte(arguments))
+		require.NoError(t, err)
+		require.Equal(t, want, got, arguments)
+	}
+}
+
+func TestDefaultsCompleteAnAcceptedForm(t *testing.T) {
+	const schema = `{"type":"object","properties":{"s":{"type":"string","default":"d"},"n":{"type":"integer","default":1},"b":{"type":"boolean"}}}`
+	for content, want := range map[string]string{
+		``:                      `{"s":"d","n":1}`,
+		`null`:                  `{"s":"d","n":1}`,
+		` {"s":"x","b":true} `:  `{"s":"x","b":true,"n":1}`,
+		`{"s":null,"other":[]}`: `{"s":null,"other":[],"n":1}`,
+	} {
+		got, err := withDefaults([]byte(schema), []byte(content))
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(got))
+	}
+	for _, bad := range []string{`[]`, `{`, `"x"`} {
+		_, err := withDefaults([]byte(schema), []byte(bad))
+		require.EqualError(t, err, "the content of the answer is no JSON object")
+	}
+	got, err := withDefaults(nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, "{}", string(got))
+}
+
+func TestDeadlines(t *testing.T) {
+	errOver := errors.New("over")
+	begin := func() (context.Context, *deadline, func() time.Duration) {
+		begun := time.Now()
+		ctx, d := withDeadline(context.Background(), time.Second, func() error { return errOver })
+		return ctx, d, func() time.Duration {
+			<-ctx.Done()
+			require.Equal(t, errOver, context.Cause(ctx))
+			return time.Since(begun)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, _, lasted := begin()
+		require.Equal(t, time.Second, lasted())
+
+		_, d, lasted := begin()
+		time.Sleep(900 * time.Millisecond)
+		d.extend()
+		require.Equal(t, 1900*time.Millisecond, lasted(), "progress begins it anew")
+
+		ctx, longer, lasted := begin()
+		go func() {
+			for ctx.Err() == nil {
+				time.Sleep(100 * time.Millisecond)
+				longer.extend()
+			}
+		}()
+		require.Equal(t, 10*time.Second, lasted(), "but not for ever")
+
+		_, d, lasted = begin()
+		time.Sleep(300 * time.Millisecond)
+		d.hold()
+		d.hold()
+		time.Sleep(time.Hour)
+		d.release()
+		time.Sleep(time.Hour)
+		d.release()
+		require.Equal(t, 2*time.Hour+time.Second, lasted(), "it stands still while it is held")
+
+		ctx, d, _ = begin()
+		d.stop()
+		d.hold()
+		d.extend()
+		d.release()
+		time.Sleep(time.Hour)
+		require.Equal(t, context.Canceled, context.Cause(ctx), "it does nothing any more")
+
+		ctx, d = withDeadline(context.Background(), 0, nil)
+		d.extend()
+		d.hold()
+		d.release()
+		require.NoError(t, ctx.Err(), "there is none")
+		d.stop()
+	})
+}
+
+func TestTheCacheKeepsWhatItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k cache
+		put := func(key, raw string) bool {
+			k.put(key, []byte(raw), k.mark())
+			_, ok := k.get(key)
+			return ok
+		}
+		require.True(t, put("a", `{"ttlMs":1000}`))
+		for _, raw := range []string{`{}`, `{"ttlMs":0}`, `{"ttlMs":-5}`, `{"ttlMs":"9"}`, `{"ttlMs":null}`, `[]`} {
+			require.False(t, put("no", raw), raw)
+		}
+		time.Sleep(999 * time.Millisecond)
+		_, ok := k.get("a")
+		require.True(t, ok)
+		time.Sleep(time.Millisecond)
+		_, ok = k.get("a")
+		require.False(t, ok)
+		require.Zero(t, k.bytes)
+
+		require.True(t, put("far", `{"ttlMs":1e300}`))
+		time.Sleep(24 * time.Hour)
+		_, ok = k.get("far")
+		require.False(t, ok, "a day is the most")
+
+		mark := k.mark()
+		k.drop("tools")
+		k.put("tools/list", []byte(`{"ttlMs":1000}`), mark)
+		_, ok = k.get("tools/list")
+		require.False(t, ok, "it may be older than the change")
+
+		for i := range 3 * maxCached {
+			put(string(rune(i)), `{"ttlMs":1000}`)
+		}
+		require.Len(t, k.entries, maxCached)
+		require.LessOrEqual(t, k.bytes, maxCachedBytes)
+		k.drop("")
+		require.Zero(t, k.bytes)
+
+		off := cache{off: true}
+		off.put("a", []byte(`{"ttlMs":1000}`), 0)
+		_, ok = off.get("a")
+		require.False(t, ok)
+	})
+}
+
+// later answers discovery, and calls by asking for another round.
+type later struct{ rounds int }
+
+func (l *later) ServeRPC(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+	switch {
+	case req.IsNotification():
+		return nil
+	case req.Method == protocol.MethodDiscover:
+		return &jsonrpc.Response{ID: req.ID, Result: json.RawMessage(`{"supportedVersions":["2026-07-28"],"capabilities":{}}`)}
+	case l.rounds == 0:
+		return &jsonrpc.Response{ID: req.ID, Result: json.RawMessage(`{"resultType":"complete","content":[]}`)}
+	}
+	l.rounds--
+	return &jsonrpc.Response{ID: req.ID, Result: json.RawMessage(`{"resultType":"input_required","requestState":""}`)}
+}
+
+func TestAServerThatOnlyWantsToBeAskedAgainIsAskedLessAndLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := Dial(context.Background(), &later{rounds: 4})
+		require.NoError(t, err)
+		begun := time.Now()
+		_, err = c.CallTool(context.Background(), "x", nil)
+		require.NoError(t, err)
+		require.Equal(t, (100+200+400+800)*time.Millisecond, time.Since(begun))
+		require.NoError(t, c.Close())
+	})
+}
+
+// flood sends changes without end, and calls nobody asked for.
+type flood struct{ n int }
+
+func (f *flood) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if req.Method == protocol.MethodDiscover {
+		return (&later{}).ServeRPC(ctx, req, peer)
+	}
+	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(req.ID.String())}
+	tell := func(method string, params any) {
+		n, _ := jsonrpc.NewNotification(method, params)
+		_ = peer.Notify(ctx, n)
+	}
+	tell(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{
+		Notifications: protocol.SubscriptionFilter{ResourceSubscriptions: []string{"x"}, ToolsListChanged: true}, Meta: meta})
+	for i := range f.n {
+		tell(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: strings.Repeat("x", i), Meta: meta})
+		tell(protocol.NotificationToolsListChanged, &protocol.ListChangedParams{Meta: meta})
+		tell("notifications/unheard/of", nil)
+	}
+	<-ctx.Done()
+	return &jsonrpc.Response{ID: req.ID}
+}
+
+func TestAFloodOfNotificationsIsHeldInBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		c, err := Dial(context.Background(), &flood{n: 5000}, Logger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, err)
+		s, err := c.Subscribe(context.Background(), "x")
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Len(t, s.updated, maxChanges)
+		require.Equal(t, maxWarnings, strings.Count(log.String(), "an update was dropped"))
+		require.NoError(t, s.Close())
+		count := 0
+		for _, err := range s.All(context.Background()) {
+			if err != nil {
+				require.Equal(t, transport.ErrClosed, err)
+				break
+			}
+			count++
+		}
+		require.Equal(t, maxChanges+1, count)
+		require.NoError(t, c.Close())
+	})
+}
+
+func FuzzParamHeaders(f *testing.F) {
+	f.Add([]byte(`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"anyOf":[{"$ref":"#"}]}}}`))
+	f.Add([]byte(`{"properties":[],"items":{"x-mcp-header":1}}`))
+	f.Fuzz(func(t *testing.T, schema []byte) {
+		found, err := paramHeaders(schema)
+		if err != nil {
+			return
+		}
+		for _, h := range found {
+			require.True(t, isToken(h.name))
+			require.NotEmpty(t, h.path)
+		}
+	})
+}
+
+func FuzzDefaults(f *testing.F) {
+	f.Add([]byte(`{"properties":{"a":{"default":1}}}`), []byte(`{"b":2}`))
+	f.Fuzz(func(t *testing.T, schema, content []byte) {
+		if !json.Valid(schema) {
+			return
+		}
+		got, err := withDefaults(schema, content)
+		if err == nil {
+			require.True(t, json.Valid(got), "%s", got)
+		}
+	})
+}
