@@ -34,7 +34,7 @@ type Hit struct {
 
 // SearchInput says what to look for.
 type SearchInput struct {
-	Query string `json:"query"`
+	Query string `json:"query" validate:"required"`
 	Limit int    `json:"limit,omitempty"`
 }
 

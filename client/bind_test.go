@@ -1,0 +1,198 @@
+package client_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+func TestBoundFunctionsCallTools(t *testing.T) {
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		c := dial(t)
+		var shop struct {
+			Search  func(ctx context.Context, in SearchInput) ([]Hit, error)      `mcp:"search"`
+			Add     func(ctx context.Context, in *AddInput) (int, error)          `mcp:"add"`
+			Sum     func(ctx context.Context, in map[string]int) (float64, error) `mcp:"add"`
+			Tagline func(ctx context.Context) (string, error)                     `mcp:"tagline"`
+			Say     func(ctx context.Context) error                               `mcp:"tagline"`
+			Whole   func(ctx context.Context) (*protocol.CallToolResult, error)   `mcp:"tagline"`
+			Other   func(ctx context.Context)
+			Skipped int `mcp:"-"`
+		}
+		require.NoError(t, c.Bind(&shop))
+		require.Nil(t, shop.Other)
+		ctx := t.Context()
+
+		hits, err := shop.Search(ctx, SearchInput{Query: "tea"})
+		require.NoError(t, err)
+		require.Equal(t, []Hit{{ID: 1 << 60, Title: "tea"}}, hits)
+		sum, err := shop.Add(ctx, &AddInput{2, 3})
+		require.NoError(t, err)
+		require.Equal(t, 5, sum)
+		float, err := shop.Sum(ctx, map[string]int{"a": 1, "b": 1})
+		require.NoError(t, err)
+		require.Equal(t, 2.0, float)
+		line, err := shop.Tagline(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "Everything must go.", line)
+		require.NoError(t, shop.Say(ctx))
+		whole, err := shop.Whole(ctx)
+		require.NoError(t, err)
+		require.Len(t, whole.Content, 1)
+
+		_, err = shop.Search(ctx, SearchInput{})
+		var toolErr *client.ToolError
+		require.ErrorAs(t, err, &toolErr)
+	})
+}
+
+func TestBindReportsEveryFault(t *testing.T) {
+	c := dial(t, shop(t))
+	for _, test := range []struct {
+		name string
+		dst  any
+		err  string
+	}{
+		{"no pointer", struct{}{}, "client: Bind(struct {}): want a pointer to a struct"},
+		{"nothing", nil, "client: Bind(<nil>): want a pointer to a struct"},
+		{"no tag", &struct{ F func() }{}, "client: Bind: struct { F func() } has no field with the tag mcp"},
+		{"a misspelt tool", &struct {
+			F func(context.Context) error `mcp:"serch"`
+		}{}, `client: Bind: struct { F func(context.Context) error "mcp:\"serch\"" }.F: the server has no tool "serch"`},
+		{"no function", &struct {
+			F int `mcp:"add"`
+		}{}, `client: Bind: struct { F int "mcp:\"add\"" }.F: it is a int; want func(context.Context, In) (Out, error), where In or Out may be missing`},
+		{"an input that is no object", &struct {
+			F func(context.Context, int) error `mcp:"add"`
+		}{}, `client: Bind: struct { F func(context.Context, int) error "mcp:\"add\"" }.F: tool "add": the input int encodes as no object`},
+		{"arguments that are missing", &struct {
+			F func(context.Context) error `mcp:"search"`
+		}{}, `client: Bind: struct { F func(context.Context) error "mcp:\"search\"" }.F: tool "search": it requires the argument "query", which the input lacks`},
+	} {
+		t.Run(test.name, func(t *testing.T) { require.EqualError(t, c.Bind(test.dst), test.err) })
+	}
+
+	type wrong struct {
+		Query int    `json:"query"`
+		Limt  int    `json:"limt"`
+		Limit string `json:"limit"`
+	}
+	type bound struct {
+		Search func(context.Context, wrong) error    `mcp:"search"`
+		Add    func(context.Context, AddInput) error `mcp:"add"`
+		hidden func(context.Context) error           `mcp:"tagline"`
+	}
+	var dst bound
+	require.EqualError(t, c.Bind(&dst), `client: Bind: client_test.bound.Search: tool "search": the argument "limit" is of the type integer, and string is not
+it has no argument "limt"; it has ["limit" "query"]
+client: Bind: client_test.bound.hidden: it is not exported`)
+	require.Nil(t, dst.Add, "nothing is filled when something is wrong")
+	require.Nil(t, dst.hidden)
+}
+
+type misspelt struct{}
+
+func (misspelt) Elicit(context.Context, *protocol.ElicitParams) error { return nil }
+func (misspelt) Sampel(context.Context, *protocol.CreateMessageParams) (*protocol.CreateMessageResult, error) {
+	return nil, nil
+}
+
+type onPointer struct{}
+
+func (*onPointer) Log(context.Context, *protocol.LoggingMessageParams) {}
+
+func TestHandlersThatDoNotFitAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		h   any
+		err string
+	}{
+		{nil, "client: Handlers(nil): want a value with methods"},
+		{(*onPointer)(nil), "client: Handlers(nil): want a value with methods"},
+		{onPointer{}, "client: Handlers: client_test.onPointer has none of the methods that answer a server; on a value it has not those of its pointer"},
+		{misspelt{}, `client: Handlers: client_test.misspelt.Elicit is a func(context.Context, *protocol.ElicitParams) error; want func(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error)
+client: Handlers: client_test.misspelt.Sampel answers what Sample does; call it so`},
+	} {
+		_, err := dialing(t, shop(t), client.Handlers(test.h))
+		require.EqualError(t, err, test.err)
+	}
+}
+
+func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		opt client.DialOption
+		err string
+	}{
+		{client.Version("2099-01-01"), `client: Version("2099-01-01"): unknown revision; known are ["2026-07-28" "2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
+		{client.MaxMessageBytes(0), "client: MaxMessageBytes(0): a message has at least 1 byte"},
+		{client.MaxPages(0), "client: MaxPages(0): a list has at least 1 page"},
+		{client.MaxRounds(-1), "client: MaxRounds(-1): 0 rounds is the least"},
+		{client.LogLevel("loud"), `client: LogLevel("loud"): no such level`},
+	} {
+		_, err := dialing(t, shop(t), test.opt)
+		require.EqualError(t, err, test.err)
+	}
+}
+
+func TestOutputsAreDecodedAsTheCallerWants(t *testing.T) {
+	const wrapped = `{"type":"object","properties":{"result":{"type":"array"}},"required":["result"]}`
+	for _, test := range []struct {
+		name, schema, output string
+		check                func(t *testing.T, c *client.Client)
+	}{
+		{"a wrapped list, as the schema says", wrapped, `{"result":[1,2]}`, gives([]int{1, 2})},
+		{"anything, as the schema says", wrapped, `{"result":[1]}`, gives[any]([]any{1.0})},
+		{"an object that happens to have that member", `{"type":"object","properties":{"result":{},"other":{}}}`, `{"result":1}`, gives(map[string]int{"result": 1})},
+		{"no schema, and a list is wanted", "", `{"result":[1,2]}`, gives([]int{1, 2})},
+		{"no schema, and a map is wanted", "", `{"result":1}`, gives(map[string]int{"result": 1})},
+		{"no schema, and a struct with that field", "", `{"result":1}`, gives(struct {
+			Result int `json:"result"`
+		}{1})},
+		{"null", "", `null`, gives[*int](nil)},
+		{"a scalar", "", `7`, gives(7)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			schema := ""
+			if test.schema != "" {
+				schema = `,"outputSchema":` + test.schema
+			}
+			f := newFake(t, map[string]answer{
+				"tools/list": result(`{"tools":[{"name":"x","inputSchema":{"type":"object"}` + schema + `}]}`),
+				"tools/call": result(`{"resultType":"complete","content":[],"structuredContent":` + test.output + `}`),
+			})
+			c := dial(t, f.URL)
+			if test.schema != "" {
+				list(t, c)
+			}
+			test.check(t, c)
+		})
+	}
+	f := newFake(t, map[string]answer{"tools/call": result(`{"content":[{"type":"text","text":" {\"id\":5} "}]}`)})
+	c := dial(t, f.URL)
+	gives(Hit{ID: 5})(t, c)
+	gives(` {"id":5} `)(t, c)
+	_, err := client.Call[[]int](t.Context(), c, "x", nil)
+	require.EqualError(t, err, `client: tools/call "x": the output does not decode: json: cannot unmarshal JSON object into Go []int`)
+	_, err = client.Call[int](t.Context(), c, "x", []int{1})
+	require.EqualError(t, err, `client: tools/call "x": the arguments must be a JSON object; []int encodes as something else`)
+	f.on["tools/call"] = raw("application/json", done("hm"))
+	_, err = client.Call[int](t.Context(), c, "x", nil)
+	require.EqualError(t, err, `client: tools/call "x": the tool returned neither structured content nor JSON to decode into int, but "hm"`)
+	f.on["tools/call"] = status(http.StatusTeapot, "")
+	_, err = client.Call[int](t.Context(), c, "x", nil)
+	require.EqualError(t, err, `client: tools/call "x": the server answered with HTTP status 418 I'm a teapot`)
+}
+
+// gives checks that the tool x returns want.
+func gives[T any](want T) func(t *testing.T, c *client.Client) {
+	return func(t *testing.T, c *client.Client) {
+		t.Helper()
+		got, err := client.Call[T](t.Context(), c, "x", nil)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
