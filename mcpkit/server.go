@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -162,6 +163,31 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	l.ready.Store(l.failed == nil)
 	return l.failed
+}
+
+// warnOfMissingWords says how much models will know only by name: what was built without its sources, mostly.
+func (s *Server) warnOfMissingWords() {
+	c := s.catalog.Load()
+	missing := 0
+	for _, t := range c.tools.sorted {
+		if t.def.Description == "" {
+			missing++
+		}
+	}
+	for _, p := range c.prompts.sorted {
+		if p.def.Description == "" {
+			missing++
+		}
+	}
+	for _, r := range slices.Concat(c.resources.sorted, c.templates.sorted) {
+		if r.def.Description == "" && r.templateDef.Description == "" {
+			missing++
+		}
+	}
+	if missing > 0 {
+		s.config.logger.Warn("mcpkit: some tools, prompts and resources have no description; write doc comments and run mcpkit gen, or use desc tags",
+			"missing", missing, "of", c.tools.len()+c.prompts.len()+c.resources.len()+c.templates.len())
+	}
 }
 
 // Close calls Close() error on each service that has it and was started, last first, and joins the errors.

@@ -1,6 +1,7 @@
 package mcpkit_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -458,6 +459,20 @@ func TestServicesStartBeforeTheFirstCallAndCloseAfterTheLast(t *testing.T) {
 	require.NoError(t, srv.Close())
 	require.Zero(t, broken.closed, "what did not start is not closed")
 }
+
+func TestOneWarningCountsWhatHasNoDescription(t *testing.T) {
+	var log bytes.Buffer
+	srv := newServer(t, &Library{}, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, srv.Add(mcpkit.NewTool("bare", func() string { return "" })))
+	require.Empty(t, log.String(), "New and Add print nothing")
+	require.NoError(t, srv.Serve(t.Context(), nobody{}))
+	require.Equal(t, 1, strings.Count(log.String(), "missing=1 of=7"), log.String())
+}
+
+// nobody is a transport without peers.
+type nobody struct{}
+
+func (nobody) Serve(context.Context, transport.Handler) error { return nil }
 
 type tenant string
 
