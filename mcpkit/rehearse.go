@@ -14,7 +14,7 @@ func init() { rehearsal.Run = rehearse }
 
 // rehearse registers a service of which there are only the types: what "mcpkit vet" rebuilt from source.
 func rehearse(in rehearsal.Service) rehearsal.Result {
-	s, err := New(nil, Logger(slog.New(slog.DiscardHandler)))
+	s, err := New(nil, Logger(slog.New(slog.DiscardHandler)), Authenticated())
 	if err != nil {
 		return rehearsal.Result{Faults: reflectx.Errors{{Msg: err.Error()}}}
 	}
