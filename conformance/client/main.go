@@ -91,17 +91,6 @@ func lists(ctx context.Context, url string) error {
 	})
 }
 
-// authorized is the conversation of all scenarios of authorization: what differs is what it takes to begin it.
-func authorized(ctx context.Context, url string) error {
-	return with(ctx, url, func(c *client.Client) error {
-		if _, err := toolNames(ctx, c); err != nil {
-			return err
-		}
-		_, err := c.CallTool(ctx, "test-tool", nil)
-		return err
-	})
-}
-
 func addNumbers(ctx context.Context, url string) error {
 	return with(ctx, url, func(c *client.Client) error {
 		if _, err := toolNames(ctx, c); err != nil {

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"crypto"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+)
+
+// given is what the suite says of a scenario of authorization.
+type given struct {
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+	Issuer       string `json:"issuer"`
+
+	PrivateKey string `json:"private_key_pem"`
+
+	IDPClientID      string `json:"idp_client_id"`
+	IDPIDToken       string `json:"idp_id_token"`
+	IDPIssuer        string `json:"idp_issuer"`
+	IDPTokenEndpoint string `json:"idp_token_endpoint"`
+
+	ValidJWT string `json:"valid_jwt"`
+}
+
+// credentials are those that the suite gives, nil when there are none.
+func (g *given) credentials() (oauthclient.Credentials, error) {
+	c := oauthclient.Credentials{Issuer: g.Issuer, ClientID: g.ClientID, ClientSecret: g.ClientSecret}
+	if g.PrivateKey == "" {
+		return c, nil
+	}
+	block, _ := pem.Decode([]byte(g.PrivateKey))
+	if block == nil {
+		return c, errors.New("the private key is no PEM")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return c, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return c, fmt.Errorf("the private key is a %T", key)
+	}
+	c.Key = signer
+	return c, nil
+}
+
+// grant is the one of a scenario.
+func (g *given) grant(scenario string) (oauthclient.Grant, error) {
+	c, err := g.credentials()
+	if err != nil {
+		return nil, err
+	}
+	switch scenario {
+	case "auth/client-credentials-jwt", "auth/client-credentials-basic":
+		return &oauthclient.ClientCredentials{Credentials: c}, nil
+	case "auth/wif-jwt-bearer":
+		return &oauthclient.WorkloadIdentity{
+			ClientID:  g.ClientID,
+			Assertion: func(context.Context, oauthclient.Audience) (string, error) { return g.ValidJWT, nil },
+		}, nil
+	case "auth/enterprise-managed-authorization":
+		return &oauthclient.EnterpriseManaged{
+			Credentials:           c,
+			Provider:              oauthclient.Credentials{Issuer: g.IDPIssuer, ClientID: g.IDPClientID},
+			ProviderTokenEndpoint: g.IDPTokenEndpoint,
+			Subject: func(context.Context) (string, string, error) {
+				return g.IDPIDToken, oauthclient.TokenTypeID, nil
+			},
+		}, nil
+	}
+	code := &oauthclient.AuthorizationCode{
+		Name: "mcpkit-conformance-client", MetadataURL: "https://conformance-test.local/client-metadata.json", Front: front,
+	}
+	if c.ClientID != "" {
+		code.Known = []oauthclient.Credentials{c}
+		code.Name, code.MetadataURL = "", ""
+	}
+	return code, nil
+}
+
+// front is a user who agrees to everything: the suite's page redirects at once, to where nobody listens.
+func front(context.Context) (*oauthclient.Visit, error) {
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &oauthclient.Visit{RedirectURI: "http://localhost:3000/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := browser.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		defer resp.Body.Close()
+		back, err := resp.Location()
+		if err != nil {
+			return nil, fmt.Errorf("HTTP status %d: %w", resp.StatusCode, err)
+		}
+		return back.Query(), nil
+	}}, nil
+}
+
+// mustRefuse are the scenarios in which the client has to end without a token, by the words that say why.
+var mustRefuse = map[string]string{
+	"auth/resource-mismatch":        "does not cover",
+	"auth/iss-supported-missing":    "the answer does not say that it is from",
+	"auth/iss-wrong-issuer":         "the answer is from another authorization server",
+	"auth/iss-unexpected":           "the answer is from another authorization server",
+	"auth/iss-normalized":           "the answer is from another authorization server",
+	"auth/metadata-issuer-mismatch": "says that it is of",
+	"auth/scope-retry-limit":        "HTTP status 403",
+}
+
+// authorized is the conversation of all scenarios of authorization: what differs is what it takes to begin it.
+func authorized(ctx context.Context, server string) error {
+	name := os.Getenv("MCP_CONFORMANCE_SCENARIO")
+	var g given
+	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
+		if err := json.Unmarshal([]byte(text), &g); err != nil {
+			return fmt.Errorf("MCP_CONFORMANCE_CONTEXT: %w", err)
+		}
+	}
+	grant, err := g.grant(name)
+	if err != nil {
+		return err
+	}
+	opts := &oauthclient.Options{InsecureLoopback: true}
+	if strings.HasPrefix(name, "auth/dpop") {
+		if opts.DPoP, err = dpop.NewProver(nil); err != nil {
+			return err
+		}
+	}
+	t, err := oauthclient.New(server, grant, opts)
+	if err != nil {
+		return err
+	}
+	err = with(ctx, server, func(c *client.Client) error {
+		if _, err := toolNames(ctx, c); err != nil {
+			return err
+		}
+		_, err := c.CallTool(ctx, "test-tool", nil)
+		return err
+	}, client.HTTPClient(&http.Client{Transport: t}))
+	err = errors.Join(err, t.Close())
+	if want := mustRefuse[name]; want != "" {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			return fmt.Errorf("the error should say %q; it is: %w", want, err)
+		}
+		return nil
+	}
+	return err
+}

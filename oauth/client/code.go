@@ -1,0 +1,251 @@
+package oauthclient
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+)
+
+// AuthorizationCode is the grant of a user who logs in with a browser (OAuth 2.1, section 4.1, with PKCE S256). The client
+// is one of Known, or else introduces itself by MetadataURL, or else registers.
+type AuthorizationCode struct {
+	// Known are the registrations that the client has already, each at its issuer.
+	Known []Credentials
+	// MetadataURL is the https URL of the client's own metadata document, which is its client ID where an authorization
+	// server takes such. Empty for none.
+	MetadataURL string
+	// Name is what users see of a client that registers.
+	Name string
+	// Front takes the user to the authorization server and back; see [Loopback].
+	Front Front
+}
+
+// A Front readies one login.
+type Front func(ctx context.Context) (*Visit, error)
+
+// A Visit is one login: the way to the authorization server, and back.
+type Visit struct {
+	// RedirectURI is where the user comes back to: https, or http to a loopback address.
+	RedirectURI string
+	// Go takes the user to a page and returns the query that they come back with. The URL has been checked: it is https,
+	// or http to a loopback address where that is allowed. It must not be given to a shell.
+	Go func(ctx context.Context, page string) (url.Values, error)
+	// Close ends the visit; nil where there is nothing to end.
+	Close func()
+}
+
+func (g *AuthorizationCode) issuers() []string { return issuersOf(g.Known...) }
+
+// introduces: who has registrations but no name to register by is known to those servers alone.
+func (g *AuthorizationCode) introduces() bool { return g.Name != "" || g.MetadataURL != "" }
+
+func (g *AuthorizationCode) check() error {
+	if g.Front == nil {
+		return errors.New("oauthclient: AuthorizationCode needs a Front, for example Loopback(nil)")
+	}
+	if len(g.Known) == 0 && !g.introduces() {
+		return errors.New("oauthclient: AuthorizationCode needs Known, a MetadataURL or a Name")
+	}
+	for _, c := range g.Known {
+		if c.Issuer == "" || c.ClientID == "" {
+			return errors.New("oauthclient: each of AuthorizationCode.Known needs an Issuer and a ClientID")
+		}
+	}
+	if u, err := url.Parse(g.MetadataURL); g.MetadataURL != "" && (err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "") {
+		return fmt.Errorf("oauthclient: the MetadataURL %q must be https and have a path", g.MetadataURL)
+	}
+	return nil
+}
+
+func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, scopes []string) (*Token, *Credentials, error) {
+	if !slices.Contains(p.as.CodeChallengeMethodsSupported, "S256") {
+		return nil, nil, fmt.Errorf("the authorization server %q does not say that it supports PKCE with S256; MCP clients must refuse it", p.as.Issuer)
+	}
+	if p.as.AuthorizationEndpoint == "" {
+		return nil, nil, fmt.Errorf("the authorization server %q has no authorization endpoint", p.as.Issuer)
+	}
+	visit, err := g.Front(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the way back from the browser: %w", err)
+	}
+	if visit.Close != nil {
+		defer visit.Close()
+	}
+	c, err := g.client(ctx, t, p.as, visit.RedirectURI)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(scopes) > 0 && slices.Contains(p.as.ScopesSupported, "offline_access") {
+		scopes = union(scopes, []string{"offline_access"})
+	}
+	verifier := make([]byte, 43) // RFC 7636, section 4.1: 43 characters at least
+	base64.RawURLEncoding.Encode(verifier, random(32))
+	defer clear(verifier)
+	code, err := t.visit(ctx, p, c, visit, verifier, scopes)
+	if err != nil {
+		return nil, nil, err
+	}
+	form := url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {visit.RedirectURI},
+		"code_verifier": {string(verifier)}, "resource": {p.resource},
+	}
+	r, err := t.ask(ctx, p.as, c, form)
+	if err != nil {
+		return nil, nil, err
+	}
+	tok, err := t.tokenOf(r, p, scopes)
+	return tok, c, err
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // which never fails
+	return b
+}
+
+// visit sends the user to the authorization endpoint and returns the code that they come back with.
+func (t *Transport) visit(ctx context.Context, p *place, c *Credentials, v *Visit, verifier []byte, scopes []string) (string, error) {
+	page, err := t.policy.CheckURL(p.as.AuthorizationEndpoint)
+	if err != nil {
+		return "", err
+	}
+	state := rand.Text()
+	challenge := sha256.Sum256(verifier)
+	q := page.Query()
+	for name, value := range map[string]string{
+		"response_type": "code", "client_id": c.ClientID, "redirect_uri": v.RedirectURI, "state": state, "resource": p.resource,
+		"code_challenge": base64.RawURLEncoding.EncodeToString(challenge[:]), "code_challenge_method": "S256",
+	} {
+		q.Set(name, value)
+	}
+	if len(scopes) > 0 {
+		q.Set("scope", strings.Join(scopes, " "))
+	}
+	if t.prover != nil {
+		q.Set("dpop_jkt", t.prover.Thumbprint())
+	}
+	page.RawQuery = q.Encode()
+	back, err := v.Go(ctx, page.String())
+	if err != nil {
+		return "", fmt.Errorf("the login at %q: %w", p.as.Issuer, err)
+	}
+	return takeCode(back, p.as, state)
+}
+
+// takeCode checks who answered before it looks at the answer: until then even an error is a stranger's.
+func takeCode(back url.Values, as *metadata.AuthorizationServer, state string) (string, error) {
+	for _, name := range []string{"state", "iss", "code", "error"} {
+		if len(back[name]) > 1 {
+			return "", fmt.Errorf("the answer from %q has more than one %s", as.Issuer, name)
+		}
+	}
+	if subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(state)) != 1 {
+		return "", fmt.Errorf("the answer from %q is not to this login: its state is another", as.Issuer)
+	}
+	// RFC 9207, section 2.4: compared as it stands, and demanded where it was promised.
+	switch {
+	case back.Has("iss") && back.Get("iss") != as.Issuer:
+		return "", fmt.Errorf("the answer is from another authorization server than %q", as.Issuer)
+	case !back.Has("iss") && as.ISSParameterSupported:
+		return "", fmt.Errorf("the answer does not say that it is from %q, which says it in all of its answers", as.Issuer)
+	}
+	if back.Has("error") {
+		return "", &GrantError{Issuer: as.Issuer, Code: back.Get("error"), Description: back.Get("error_description")}
+	}
+	if back.Get("code") == "" {
+		return "", fmt.Errorf("the answer from %q has no code", as.Issuer)
+	}
+	return back.Get("code"), nil
+}
+
+// client finds who the client is to a server: known, by its document, registered before, or registered now.
+func (g *AuthorizationCode) client(ctx context.Context, t *Transport, as *metadata.AuthorizationServer, redirect string) (*Credentials, error) {
+	for i := range g.Known {
+		if g.Known[i].Issuer == as.Issuer {
+			return &g.Known[i], nil
+		}
+	}
+	if g.MetadataURL != "" && as.ClientIDMetadataDocumentSupported {
+		return &Credentials{Issuer: as.Issuer, ClientID: g.MetadataURL, AuthMethod: AuthNone}, nil
+	}
+	if g.Name == "" || as.RegistrationEndpoint == "" {
+		return nil, fmt.Errorf("the authorization server %q does not know the client and lets none register; "+
+			"register it there by hand and put it into AuthorizationCode.Known", as.Issuer)
+	}
+	key := Key{Issuer: as.Issuer}
+	r, err := t.store.Load(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	// Servers compare redirect URIs as they stand, so that a registration serves for its own alone.
+	if r != nil && r.Client != nil && r.Client.Issuer == as.Issuer && r.Client.RedirectURI == redirect &&
+		(r.Client.SecretExpires.IsZero() || time.Now().Before(r.Client.SecretExpires)) {
+		return r.Client, nil
+	}
+	c, err := t.register(ctx, as, g.Name, redirect)
+	if err != nil {
+		return nil, err
+	}
+	return c, t.store.Save(ctx, key, &Record{Client: c})
+}
+
+// register introduces the client (RFC 7591).
+func (t *Transport) register(ctx context.Context, as *metadata.AuthorizationServer, name, redirect string) (*Credentials, error) {
+	u, err := url.Parse(redirect)
+	if err != nil {
+		return nil, fmt.Errorf("the redirect URI %q is no URL", redirect)
+	}
+	doc := metadata.Client{
+		ClientName: name, RedirectURIs: []string{redirect}, ResponseTypes: []string{"code"},
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ApplicationType: "web",
+	}
+	if u.Scheme != "https" || fetch.IsLoopback(u.Hostname()) {
+		doc.ApplicationType = "native"
+	}
+	can := as.TokenEndpointAuthMethodsSupported
+	for _, m := range []string{AuthNone, AuthBasic, AuthPost} {
+		if slices.Contains(can, m) {
+			doc.TokenEndpointAuthMethod = m
+			break
+		}
+	}
+	body, err := jsonx.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	var r struct {
+		metadata.Registration
+		Error            string `json:"error"`
+		ErrorDescription string `json:"error_description"`
+	}
+	status, _, err := t.post(ctx, as.RegistrationEndpoint, http.Header{"Content-Type": {"application/json"}}, body, &r)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the registration endpoint of %q: %w", as.Issuer, err)
+	case status/100 != 2 || r.ClientID == "":
+		return nil, fmt.Errorf("registration: %w", &GrantError{Issuer: as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status})
+	}
+	c := &Credentials{
+		Issuer: as.Issuer, ClientID: r.ClientID, ClientSecret: r.ClientSecret, AuthMethod: r.TokenEndpointAuthMethod, RedirectURI: redirect,
+	}
+	if c.ClientSecret == "" {
+		c.AuthMethod = AuthNone
+	}
+	if r.ClientSecretExpiresAt > 0 {
+		c.SecretExpires = time.Unix(r.ClientSecretExpiresAt, 0)
+	}
+	return c, nil
+}

@@ -1,0 +1,179 @@
+package oauthclient
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+)
+
+// How a client authenticates at a token endpoint (RFC 7591, section 2; OpenID Connect Core 1.0, section 9).
+const (
+	AuthNone          = "none"
+	AuthBasic         = "client_secret_basic"
+	AuthPost          = "client_secret_post"
+	AuthPrivateKeyJWT = "private_key_jwt"
+)
+
+const assertionLife = time.Minute
+
+// Credentials are what an authorization server knows a client by. They print without their secrets.
+type Credentials struct {
+	// Issuer is the authorization server that they are for; they are shown to no other. It is compared byte by byte.
+	// Empty means whichever server a resource names, which is safe only where the client has no secret.
+	Issuer string `json:"issuer,omitempty"`
+	// ClientID names the client.
+	ClientID string `json:"client_id"`
+	// ClientSecret is empty for a public client and for one that has a key.
+	ClientSecret string `json:"client_secret,omitempty"`
+	// SecretExpires is when the secret ends; zero is never.
+	SecretExpires time.Time `json:"secret_expires,omitzero"`
+	// AuthMethod is one of [AuthNone], [AuthBasic], [AuthPost] and [AuthPrivateKeyJWT]. Empty lets the metadata of the
+	// authorization server decide.
+	AuthMethod string `json:"auth_method,omitempty"`
+	// RedirectURI is where the registration of this client says that users come back to.
+	RedirectURI string `json:"redirect_uri,omitempty"`
+	// Key signs assertions for [AuthPrivateKeyJWT]: *ecdsa.PrivateKey, ed25519.PrivateKey or *rsa.PrivateKey.
+	Key crypto.Signer `json:"-"`
+	// KeyID names the key in assertions; empty for none.
+	KeyID string `json:"-"`
+}
+
+// String names the client alone.
+func (c Credentials) String() string { return fmt.Sprintf("client %q of %q", c.ClientID, c.Issuer) }
+
+// GoString names the client alone.
+func (c Credentials) GoString() string { return c.String() }
+
+// LogValue names the client alone.
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// method is how to authenticate at a server.
+func (c *Credentials) method(as *metadata.AuthorizationServer) (string, error) {
+	can := as.TokenEndpointAuthMethodsSupported
+	if c.AuthMethod != "" {
+		if len(can) > 0 && !slices.Contains(can, c.AuthMethod) {
+			return "", fmt.Errorf("the authorization server %q does not take %s; it takes %q", as.Issuer, c.AuthMethod, can)
+		}
+		return c.AuthMethod, nil
+	}
+	var candidates []string
+	switch {
+	case c.Key != nil:
+		candidates = []string{AuthPrivateKeyJWT}
+	case c.ClientSecret != "":
+		candidates = []string{AuthBasic, AuthPost}
+	default:
+		return AuthNone, nil // the client has nothing to show
+	}
+	for _, m := range candidates {
+		// RFC 8414, section 2: a list that is not there means client_secret_basic. One who was given a key was given it
+		// for that server.
+		if len(can) == 0 || slices.Contains(can, m) {
+			return m, nil
+		}
+	}
+	return "", fmt.Errorf("the authorization server %q takes none of %q; it takes %q", as.Issuer, candidates, can)
+}
+
+// authenticate puts the credentials on a token request.
+func (c *Credentials) authenticate(header http.Header, form url.Values, as *metadata.AuthorizationServer) error {
+	method, err := c.method(as)
+	if err != nil {
+		return err
+	}
+	switch method {
+	case AuthNone:
+		if c.ClientID != "" {
+			form.Set("client_id", c.ClientID)
+		}
+	case AuthBasic:
+		// RFC 6749, section 2.3.1: both are encoded as forms are, first.
+		r := http.Request{Header: header}
+		r.SetBasicAuth(url.QueryEscape(c.ClientID), url.QueryEscape(c.ClientSecret))
+	case AuthPost:
+		form.Set("client_id", c.ClientID)
+		form.Set("client_secret", c.ClientSecret)
+	case AuthPrivateKeyJWT:
+		assertion, err := c.assertion(as)
+		if err != nil {
+			return err
+		}
+		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+		form.Set("client_assertion", assertion)
+	default:
+		return fmt.Errorf("the method %q of client authentication is not known; there are: none, client_secret_basic, client_secret_post, private_key_jwt", method)
+	}
+	return nil
+}
+
+// assertion signs one for a single request (RFC 7523, section 3). Its audience is the issuer: an endpoint is something
+// that another server may claim to have.
+func (c *Credentials) assertion(as *metadata.AuthorizationServer) (string, error) {
+	alg, err := c.algorithm(as.TokenEndpointAuthSigningAlgValuesSupported)
+	if err != nil {
+		return "", err
+	}
+	opts := (&jose.SignerOptions{}).WithType("JWT")
+	if c.KeyID != "" {
+		opts = opts.WithHeader(jose.HeaderKey("kid"), c.KeyID)
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: c.Key}, opts)
+	if err != nil {
+		return "", fmt.Errorf("the client's key: %w", err)
+	}
+	now := time.Now()
+	payload, err := jsonx.Marshal(map[string]any{
+		"iss": c.ClientID, "sub": c.ClientID, "aud": as.Issuer, "jti": rand.Text(),
+		"iat": now.Unix(), "exp": now.Add(assertionLife).Unix(),
+	})
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		return "", fmt.Errorf("the client's key: %w", err)
+	}
+	return signed.CompactSerialize()
+}
+
+// algorithm picks one that fits the key and that the server takes.
+func (c *Credentials) algorithm(can []string) (jose.SignatureAlgorithm, error) {
+	var algs []jose.SignatureAlgorithm
+	switch key := c.Key.(type) {
+	case *ecdsa.PrivateKey:
+		switch key.Curve.Params().BitSize {
+		case 256:
+			algs = []jose.SignatureAlgorithm{jose.ES256}
+		case 384:
+			algs = []jose.SignatureAlgorithm{jose.ES384}
+		case 521:
+			algs = []jose.SignatureAlgorithm{jose.ES512}
+		}
+	case ed25519.PrivateKey:
+		algs = []jose.SignatureAlgorithm{jose.EdDSA}
+	case *rsa.PrivateKey:
+		algs = []jose.SignatureAlgorithm{jose.PS256, jose.RS256}
+	}
+	if algs == nil {
+		return "", fmt.Errorf("a client's key is an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not %T", c.Key)
+	}
+	for _, alg := range algs {
+		if len(can) == 0 || slices.Contains(can, string(alg)) {
+			return alg, nil
+		}
+	}
+	return "", fmt.Errorf("the client's key signs by %q; the authorization server takes %q", algs, can)
+}

@@ -1,0 +1,192 @@
+package oauthclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+)
+
+const maxAuthorizationServers = 16
+
+// A place is what discovery finds: what to ask for, and where.
+type place struct {
+	resource string   // byte by byte what the resource calls itself
+	scopes   []string // that it supports
+	as       *metadata.AuthorizationServer
+}
+
+// discover finds the authorization server of the resource that sent a challenge; nil is one that was not sent.
+func (t *Transport) discover(ctx context.Context, c *metadata.Challenge) (*place, error) {
+	prm, err := t.protectedResource(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if prm == nil {
+		return t.discoverLegacy(ctx)
+	}
+	if !covers(prm.Resource, t.server) {
+		return nil, fmt.Errorf("the resource metadata is of %q, which does not cover %q", prm.Resource, t.server.String())
+	}
+	issuer, err := t.chooseIssuer(prm.AuthorizationServers)
+	if err != nil {
+		return nil, err
+	}
+	as, err := t.authorizationServer(ctx, issuer)
+	if err != nil {
+		return nil, err
+	}
+	return &place{resource: prm.Resource, scopes: prm.ScopesSupported, as: as}, nil
+}
+
+// protectedResource reads the metadata of the resource: where the challenge says, and else where it may be found. It is
+// nil when there is none.
+func (t *Transport) protectedResource(ctx context.Context, c *metadata.Challenge) (*metadata.ProtectedResource, error) {
+	if c != nil {
+		if named := c.Param("resource_metadata"); named != "" {
+			prm := new(metadata.ProtectedResource)
+			if err := t.policy.Get(ctx, t.http, named, prm); err != nil {
+				return nil, fmt.Errorf("resource metadata: %w", err)
+			}
+			return prm, nil
+		}
+	}
+	urls, err := metadata.ProtectedResourceURLs(t.server.String())
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range urls {
+		prm := new(metadata.ProtectedResource)
+		err := t.policy.Get(ctx, t.http, u, prm)
+		if err == nil {
+			return prm, nil
+		}
+		if !isMissing(err) {
+			return nil, fmt.Errorf("resource metadata: %w", err)
+		}
+	}
+	return nil, nil
+}
+
+// isMissing reports whether a server said that there is no such document. One that fails may have it.
+func isMissing(err error) bool {
+	status, ok := errors.AsType[*fetch.StatusError](err)
+	return ok && status.Status/100 == 4 && status.Status != http.StatusTooManyRequests
+}
+
+// covers reports whether a resource is server or one that holds it: of the same origin, at a path above.
+func covers(resource string, server *url.URL) bool {
+	u, err := url.Parse(resource)
+	if err != nil || u.Scheme != server.Scheme || !sameHost(u, server) || u.User != nil || u.Fragment != "" ||
+		u.RawQuery != "" && u.RawQuery != server.RawQuery || u.Opaque != "" {
+		return false
+	}
+	above, path := strings.TrimSuffix(u.EscapedPath(), "/"), server.EscapedPath()
+	return strings.TrimSuffix(path, "/") == above || strings.HasPrefix(path, above+"/")
+}
+
+// sameHost compares hosts and ports; a port may be left out where it is the scheme's own.
+func sameHost(a, b *url.URL) bool {
+	port := func(u *url.URL) string {
+		switch {
+		case u.Port() != "":
+			return u.Port()
+		case u.Scheme == "https":
+			return "443"
+		}
+		return "80"
+	}
+	return strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+// chooseIssuer takes the one that the client is known to, or else the first.
+func (t *Transport) chooseIssuer(issuers []string) (string, error) {
+	if len(issuers) == 0 {
+		return "", errors.New("the resource metadata names no authorization server")
+	}
+	issuers = issuers[:min(len(issuers), maxAuthorizationServers)]
+	known := t.grant.issuers()
+	for _, issuer := range known {
+		if slices.Contains(issuers, issuer) {
+			return issuer, nil
+		}
+	}
+	if len(known) > 0 && !t.grant.introduces() {
+		return "", fmt.Errorf("the client is known to %q; the resource takes tokens of %q", known, issuers)
+	}
+	return issuers[0], nil
+}
+
+// authorizationServer reads the metadata of an issuer, and refuses one that is of another.
+func (t *Transport) authorizationServer(ctx context.Context, issuer string) (*metadata.AuthorizationServer, error) {
+	urls, err := metadata.AuthorizationServerURLs(issuer)
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	for _, u := range urls {
+		as := new(metadata.AuthorizationServer)
+		if err := t.policy.Get(ctx, t.http, u, as); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		// RFC 8414, section 3.3: no endpoint of a document that is of another issuer may be used.
+		if as.Issuer != issuer {
+			return nil, fmt.Errorf("the metadata of the authorization server %q says that it is of %q", issuer, as.Issuer)
+		}
+		return as, t.checkEndpoints(as)
+	}
+	return nil, fmt.Errorf("metadata of the authorization server %q: %w", issuer, errors.Join(faults...))
+}
+
+func (t *Transport) checkEndpoints(as *metadata.AuthorizationServer) error {
+	for _, e := range []struct{ name, url string }{
+		{"authorization_endpoint", as.AuthorizationEndpoint},
+		{"token_endpoint", as.TokenEndpoint},
+		{"registration_endpoint", as.RegistrationEndpoint},
+	} {
+		if e.url == "" && e.name != "token_endpoint" {
+			continue
+		}
+		if _, err := t.policy.CheckURL(e.url); err != nil {
+			return fmt.Errorf("the %s of the authorization server %q: %w", e.name, as.Issuer, err)
+		}
+	}
+	return nil
+}
+
+// discoverLegacy is how 2025-03-26 has it: the origin of the server is its own authorization server, at fixed paths
+// when it has no metadata.
+func (t *Transport) discoverLegacy(ctx context.Context) (*place, error) {
+	origin := t.server.Scheme + "://" + t.server.Host
+	if known := t.grant.issuers(); len(known) > 0 && !t.grant.introduces() && !slices.Contains(known, origin) {
+		return nil, fmt.Errorf("the client is known to %q; %q has no resource metadata", known, origin)
+	}
+	p := &place{resource: t.server.String()}
+	as := new(metadata.AuthorizationServer)
+	err := t.policy.Get(ctx, t.http, origin+metadata.PathAuthorizationServer, as)
+	switch {
+	case err == nil && strings.TrimSuffix(as.Issuer, "/") != origin:
+		// That revision compares nothing, but it knows no other issuer either. The root may be written with a slash.
+		return nil, fmt.Errorf("the metadata of the authorization server %q says that it is of %q", origin, as.Issuer)
+	case err == nil:
+		p.as = as
+	case isMissing(err):
+		p.as = &metadata.AuthorizationServer{
+			Issuer:                        origin,
+			AuthorizationEndpoint:         origin + "/authorize",
+			TokenEndpoint:                 origin + "/token",
+			RegistrationEndpoint:          origin + "/register",
+			CodeChallengeMethodsSupported: []string{"S256"}, // which it demands of all
+		}
+	default:
+		return nil, fmt.Errorf("metadata of the authorization server %q: %w", origin, err)
+	}
+	return p, t.checkEndpoints(p.as)
+}

@@ -1,0 +1,139 @@
+package oauthclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+const (
+	callbackPath     = "/callback"
+	maxCallbackBytes = 16 << 10
+	callbackTimeout  = 10 * time.Second
+)
+
+// LoopbackOptions are those of [Loopback]. The zero value serves.
+type LoopbackOptions struct {
+	// Port to listen at. Zero means any that is free, which authorization servers should allow (RFC 8252, section 7.3);
+	// those that do not need one that stays the same.
+	Port int
+	// Open shows a page to the user. Nil means the browser of the system.
+	Open func(ctx context.Context, page string) error
+}
+
+// Loopback is the front of programs on the user's machine: users come back to an address of the machine itself, at which
+// a server listens for the time of the login (RFC 8252, section 7.3).
+func Loopback(opts *LoopbackOptions) Front {
+	if opts == nil {
+		opts = &LoopbackOptions{}
+	}
+	open := opts.Open
+	if open == nil {
+		open = OpenBrowser
+	}
+	return func(ctx context.Context) (*Visit, error) {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.Port)))
+		if err != nil {
+			return nil, err
+		}
+		host := l.Addr().String()
+		back := make(chan url.Values, 1)
+		server := &http.Server{
+			Handler:           callback(host, back),
+			ReadHeaderTimeout: callbackTimeout, ReadTimeout: callbackTimeout, WriteTimeout: callbackTimeout,
+			MaxHeaderBytes: maxCallbackBytes,
+		}
+		ended := make(chan struct{})
+		// Ends when Close closes the server.
+		go func() {
+			defer close(ended)
+			_ = server.Serve(l)
+		}()
+		return &Visit{
+			RedirectURI: "http://" + host + callbackPath,
+			Go: func(ctx context.Context, page string) (url.Values, error) {
+				if err := open(ctx, page); err != nil {
+					return nil, fmt.Errorf("the browser: %w", err)
+				}
+				select {
+				case q := <-back:
+					return q, nil
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
+				}
+			},
+			Close: func() {
+				// The page that says so should still arrive.
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				if server.Shutdown(ctx) != nil {
+					_ = server.Close()
+				}
+				<-ended
+			},
+		}, nil
+	}
+}
+
+// callback takes the first answer there is. It repeats nothing of it in its page.
+func callback(host string, back chan<- url.Values) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Referrer-Policy", "no-referrer") // the URL has the code
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Connection", "close")
+		q := r.URL.Query()
+		switch {
+		// Another name for this address may be a stranger's.
+		case r.Host != host || r.URL.Path != callbackPath:
+			http.Error(w, "There is nothing here.", http.StatusNotFound)
+			return
+		case r.Method != http.MethodGet:
+			http.Error(w, "Only GET.", http.StatusMethodNotAllowed)
+			return
+		case !q.Has("state"):
+			http.Error(w, "This is no answer to a login.", http.StatusBadRequest)
+			return
+		}
+		select {
+		case back <- q:
+		default: // there was one
+		}
+		_, _ = w.Write([]byte("<!doctype html><title>Login</title><p>You can close this page and go back to the program."))
+	})
+}
+
+// OpenBrowser shows a page in the user's browser. It takes http and https URLs alone, and no shell sees them.
+func OpenBrowser(ctx context.Context, page string) error {
+	u, err := url.Parse(page)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return errors.New("only http and https pages are shown")
+	}
+	var args []string
+	switch runtime.GOOS {
+	case "windows":
+		args = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	case "darwin":
+		args = []string{"open"}
+	default:
+		args = []string{"xdg-open"}
+	}
+	// The program may live as long as the browser does, so that it does not end with ctx.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], append(args[1:], u.String())...)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	// Ends when the program does; waits so that it leaves no zombie.
+	go func() { _ = cmd.Wait() }()
+	return nil
+}

@@ -1,0 +1,428 @@
+package oauthclient
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+)
+
+const (
+	maxAuthorizations   = 3 // without a request that was let through between them, and for one request
+	defaultLoginTimeout = 5 * time.Minute
+	maxDrained          = 64 << 10
+)
+
+// ErrClosed says that the transport was closed.
+var ErrClosed = errors.New("oauthclient: closed")
+
+// Options are those of a [Transport]. The zero value serves.
+type Options struct {
+	// Base sends the requests to the MCP server. Nil means [http.DefaultTransport].
+	Base http.RoundTripper
+	// Store keeps registrations and tokens. Nil means one in memory.
+	Store Store
+	// DPoP binds tokens to a key, and refuses others. Nil means bearer tokens.
+	DPoP *dpop.Prover
+	// LoginTimeout bounds a login, with the time that the user takes. Zero means 5 minutes.
+	LoginTimeout time.Duration
+	// InsecureLoopback allows the authorization server, and the MCP server, to be on this machine and to speak http: for
+	// development and tests.
+	InsecureLoopback bool
+	// PrivateNetworks are networks that are not public and in which authorization servers may be all the same.
+	PrivateNetworks []netip.Prefix
+	// TLS is what to trust of authorization servers. Nil means what the system trusts.
+	TLS *tls.Config
+}
+
+// A Transport is an [http.RoundTripper] that puts tokens on the requests to one MCP server. Requests to other origins, and
+// those that have an Authorization field, pass as they are. It is safe for concurrent use: however many requests are
+// challenged, one login goes on, and all wait for it. A login does not end with the request that began it, so that a
+// request with a deadline may fail, and the next one find the token; [Transport.Login] has no such deadline.
+//
+// A login that was refused is not tried again until Login is called. Make one with [New].
+type Transport struct {
+	server *url.URL
+	grant  Grant
+	base   http.RoundTripper
+	store  Store
+	prover *dpop.Prover
+	policy fetch.Policy
+	http   *http.Client // for documents and endpoints
+	limit  time.Duration
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelCauseFunc
+	logins sync.WaitGroup
+
+	mu       sync.Mutex
+	token    *Token            // guarded by mu
+	client   *Credentials      // who asked for token; guarded by mu
+	at       *place            // where; guarded by mu
+	accepted bool              // whether a request with token was let through; guarded by mu
+	attempts int               // authorizations since a request was; guarded by mu
+	refused  error             // why there is no sense in trying again; guarded by mu
+	login    *login            // that goes on; guarded by mu
+	nonces   map[string]string // by origin; guarded by mu
+}
+
+// A login is one that requests wait for.
+type login struct {
+	done chan struct{}
+	err  error // once done is closed
+}
+
+// New makes a transport for the MCP server at a URL.
+func New(server string, grant Grant, opts *Options) (*Transport, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return nil, fmt.Errorf("oauthclient: the server is an absolute URL without user and fragment, not %q", server)
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !opts.InsecureLoopback || !fetch.IsLoopback(u.Hostname())) {
+		return nil, fmt.Errorf("oauthclient: tokens would be read on their way to %q; it has to be https", server)
+	}
+	if grant == nil {
+		return nil, errors.New("oauthclient: New needs a grant, for example *AuthorizationCode")
+	}
+	if err := grant.check(); err != nil {
+		return nil, err
+	}
+	t := &Transport{
+		server: u, grant: grant, base: opts.Base, store: opts.Store, prover: opts.DPoP, limit: opts.LoginTimeout,
+		policy: fetch.Policy{InsecureLoopback: opts.InsecureLoopback, PrivateNetworks: opts.PrivateNetworks, TLS: opts.TLS},
+		nonces: make(map[string]string),
+	}
+	if t.base == nil {
+		t.base = http.DefaultTransport
+	}
+	if t.store == nil {
+		t.store = NewMemoryStore()
+	}
+	if t.limit <= 0 {
+		t.limit = defaultLoginTimeout
+	}
+	t.http = t.policy.Client()
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	return t, nil
+}
+
+// Close ends a login that goes on. What is in the store stays there. It always returns nil.
+func (t *Transport) Close() error {
+	t.cancel(ErrClosed)
+	t.logins.Wait()
+	t.http.CloseIdleConnections()
+	return nil
+}
+
+// Login gets a token before any request needs it, also after one was refused.
+func (t *Transport) Login(ctx context.Context) error {
+	t.mu.Lock()
+	t.refused, t.attempts = nil, 0
+	used := t.token
+	t.mu.Unlock()
+	return t.authorize(ctx, used, nil)
+}
+
+// Logout forgets the token, also in the store. The authorization server is not told.
+func (t *Transport) Logout(ctx context.Context) error {
+	t.mu.Lock()
+	tok := t.token
+	t.token, t.client, t.accepted = nil, nil, false
+	t.mu.Unlock()
+	if tok == nil {
+		return nil
+	}
+	return t.store.Delete(ctx, Key{tok.Issuer, tok.Resource})
+}
+
+// Token returns a token that has not ended, as far as is known, and gets one where there is none.
+func (t *Transport) Token(ctx context.Context) (*Token, error) {
+	for range maxAuthorizations {
+		tok := t.current()
+		if tok != nil && !tok.expired(time.Now()) {
+			return tok, nil
+		}
+		if err := t.authorize(ctx, tok, nil); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.New("oauthclient: tokens end as soon as they are given")
+}
+
+func (t *Transport) current() *Token {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.token
+}
+
+// RoundTrip sends req with a token, and again with another one when the server wants that.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != t.server.Scheme || !sameHost(req.URL, t.server) || req.Header.Get("Authorization") != "" {
+		return t.base.RoundTrip(req)
+	}
+	if req.Body != nil {
+		defer req.Body.Close() // what is sent are copies, or it itself
+	}
+	nonced, authorized := false, 0
+	for first := true; ; first = false {
+		tok := t.current()
+		if tok != nil && tok.expired(time.Now()) && authorized == 0 {
+			if err := t.authorize(req.Context(), tok, nil); err != nil {
+				return nil, err
+			}
+			authorized++
+			tok = t.current()
+		}
+		resp, err := t.send(req, tok, first)
+		if err != nil {
+			return nil, err
+		}
+		nonce := resp.Header.Get(dpop.NonceHeader)
+		t.keepNonce(req.URL.String(), nonce)
+		c := challengeOf(resp)
+		switch {
+		case c == nil && resp.StatusCode == http.StatusForbidden: // not a matter of tokens
+			return resp, nil
+		case resp.StatusCode != http.StatusUnauthorized && c == nil:
+			t.letThrough(tok)
+			return resp, nil
+		case req.Body != nil && req.Body != http.NoBody && req.GetBody == nil:
+			return resp, nil // it cannot be sent again
+		case resp.StatusCode == http.StatusUnauthorized && tok != nil && t.prover != nil && !nonced && nonce != "" && c != nil && c.Param("error") == "use_dpop_nonce":
+			nonced = true
+			discard(resp)
+			continue
+		case authorized == maxAuthorizations || t.exhausted():
+			return resp, nil
+		}
+		discard(resp)
+		if err := t.authorize(req.Context(), tok, &demand{c, resp.StatusCode == http.StatusForbidden}); err != nil {
+			return nil, err
+		}
+		authorized++
+	}
+}
+
+// send sends a copy of req with a token, nil for none.
+func (t *Transport) send(req *http.Request, tok *Token, first bool) (*http.Response, error) {
+	r := req.Clone(req.Context())
+	if req.GetBody != nil && !first {
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		r.Body = body
+	}
+	if tok != nil {
+		r.Header.Set("Authorization", tok.Type+" "+tok.AccessToken)
+		if err := t.prove(r.Header, r.Method, r.URL.String(), tok.AccessToken); err != nil {
+			return nil, err
+		}
+	}
+	return t.base.RoundTrip(r)
+}
+
+// challengeOf returns the challenge of a response that a token may answer: any of a 401, those for want of scope of a 403.
+func challengeOf(resp *http.Response) *metadata.Challenge {
+	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		return nil
+	}
+	list, _ := metadata.ParseChallenges(resp.Header.Values("WWW-Authenticate")) // those that could be read
+	var found *metadata.Challenge
+	for i := range list {
+		c := &list[i]
+		switch {
+		case !c.Is("Bearer") && !c.Is(dpop.Scheme):
+		case resp.StatusCode == http.StatusForbidden && c.Param("error") != "insufficient_scope":
+		case found == nil || found.Param("resource_metadata") == "" && c.Param("resource_metadata") != "":
+			found = c
+		}
+	}
+	return found
+}
+
+func discard(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // so that the connection may be used again
+	_ = resp.Body.Close()
+}
+
+func (t *Transport) letThrough(tok *Token) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tok != nil && tok == t.token {
+		t.accepted, t.attempts = true, 0
+	}
+}
+
+func (t *Transport) exhausted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.attempts >= maxAuthorizations
+}
+
+// A demand is why a token is wanted: a challenge, which may be nil, and whether it is for more scopes.
+type demand struct {
+	challenge *metadata.Challenge
+	stepUp    bool
+}
+
+// authorize gets a token in place of used, or waits for whoever does.
+func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error {
+	t.mu.Lock()
+	switch {
+	case t.token != used: // another request was faster
+		t.mu.Unlock()
+		return nil
+	case t.refused != nil:
+		defer t.mu.Unlock()
+		return t.refused
+	case t.ctx.Err() != nil:
+		t.mu.Unlock()
+		return ErrClosed
+	}
+	if t.login == nil {
+		l := &login{done: make(chan struct{})}
+		t.login = l
+		ctx, cancel := context.WithTimeoutCause(t.ctx, t.limit, fmt.Errorf("no login within %v", t.limit))
+		// Ends within LoginTimeout, or with Close.
+		t.logins.Go(func() {
+			defer cancel()
+			t.run(ctx, l, used, d)
+		})
+	}
+	l := t.login
+	t.mu.Unlock()
+	select {
+	case <-l.done:
+		return l.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// run is one login.
+func (t *Transport) run(ctx context.Context, l *login, used *Token, d *demand) {
+	tok, client, at, err := t.obtain(ctx, used, d)
+	if err == nil {
+		err = t.store.Save(ctx, Key{tok.Issuer, tok.Resource}, &Record{Client: client, Token: tok})
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		l.err = fmt.Errorf("oauthclient: %w", err)
+		if _, ok := errors.AsType[*temporaryError](err); !ok && ctx.Err() == nil {
+			t.refused = l.err
+		}
+	} else {
+		t.token, t.client, t.at, t.accepted = tok, client, at, false
+	}
+	t.login = nil
+	close(l.done)
+}
+
+// A temporaryError is one of the way to a document or an endpoint, not of what it said.
+type temporaryError struct{ error }
+
+func (e *temporaryError) Unwrap() error { return e.error }
+
+// obtain gets a token: by refreshing the one before, from the store, or by the grant.
+func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*Token, *Credentials, *place, error) {
+	t.mu.Lock()
+	client, at, accepted := t.client, t.at, t.accepted
+	t.mu.Unlock()
+	var c *metadata.Challenge
+	if d != nil {
+		c = d.challenge
+	}
+	if d != nil || at == nil {
+		var err error
+		if at, err = t.discover(ctx, c); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if used != nil && (used.Issuer != at.as.Issuer || used.Resource != at.resource) {
+		used = nil // what another server gave is not shown to this one, and says nothing here
+	}
+	stepUp := d != nil && d.stepUp
+	if !stepUp {
+		if used == nil {
+			r, err := t.store.Load(ctx, Key{at.as.Issuer, at.resource})
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			if r != nil && r.Token != nil && r.Client != nil && r.Token.Issuer == at.as.Issuer && r.Token.Resource == at.resource {
+				if t.usable(r.Token) {
+					return r.Token, r.Client, at, nil
+				}
+				used, client, accepted = r.Token, r.Client, true
+			}
+		}
+		// One that was never good for anything will not get better.
+		if used != nil && used.RefreshToken != "" && client != nil && (accepted || used.expired(time.Now())) {
+			tok, err := t.refresh(ctx, used, client, at)
+			if err == nil {
+				return tok, client, at, nil
+			}
+			if g, ok := errors.AsType[*GrantError](err); !ok || g.Status/100 == 5 {
+				return nil, nil, nil, &temporaryError{err}
+			}
+		}
+	}
+	t.mu.Lock()
+	t.attempts++
+	t.mu.Unlock()
+	tok, client, err := t.grant.get(ctx, t, at, scopesFor(used, c, at))
+	return tok, client, at, err
+}
+
+// usable reports whether a token of the store may be sent. It has to fit the way in which tokens are sent.
+func (t *Transport) usable(tok *Token) bool {
+	return !tok.expired(time.Now()) && tok.AccessToken != "" && (tok.Type == dpop.Scheme) == (t.prover != nil)
+}
+
+// scopesFor are those to ask for: what the challenge demands, or else all that the resource has; with what was asked for before,
+// since a token with less would fail where the last one did not.
+func scopesFor(used *Token, c *metadata.Challenge, at *place) []string {
+	scopes := at.scopes
+	if c != nil && len(c.Scopes()) > 0 {
+		scopes = c.Scopes()
+	}
+	if used != nil {
+		return union(used.Requested, scopes)
+	}
+	return slices.Clone(scopes)
+}
+
+// refresh exchanges the refresh token for new ones (RFC 6749, section 6).
+func (t *Transport) refresh(ctx context.Context, used *Token, c *Credentials, at *place) (*Token, error) {
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {used.RefreshToken}, "resource": {at.resource}}
+	r, err := t.ask(ctx, at.as, c, form)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := t.tokenOf(r, at, used.Requested)
+	if err != nil {
+		return nil, err
+	}
+	if tok.RefreshToken == "" {
+		tok.RefreshToken = used.RefreshToken // it stays good when it is not replaced
+	}
+	if r.Scope == "" {
+		tok.Granted = used.Granted
+	}
+	return tok, nil
+}
