@@ -39,13 +39,12 @@ const maxChanges = 1000
 // A Subscription hears of changes. What happens often before it is asked is told once, so that a server cannot fill the memory with
 // notifications. It is safe for concurrent use.
 type Subscription struct {
-	c        *Client
-	filter   protocol.SubscriptionFilter // what the server tells of
-	cancel   context.CancelCauseFunc
-	done     <-chan struct{}
-	ready    chan error    // what became of the first attempt; holds one
-	wake     chan struct{} // holds one token while something is owed
-	released sync.Once
+	c      *Client
+	filter protocol.SubscriptionFilter // what the server tells of
+	cancel context.CancelCauseFunc
+	done   <-chan struct{}
+	ready  chan error    // what became of the first attempt; holds one
+	wake   chan struct{} // holds one token while something is owed
 
 	mu      sync.Mutex
 	id      string              // of the listen request, as JSON; guarded by mu

@@ -40,12 +40,6 @@ type claims struct {
 // jwtHeader is that of the tokens: no other algorithm is taken, whatever a token says.
 var jwtHeader = base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
 
-func sign(key []byte, c claims) string {
-	payload, _ := json.Marshal(c) // of strings and a number: always encodable
-	signed := jwtHeader + "." + base64.RawURLEncoding.EncodeToString(payload)
-	return signed + "." + base64.RawURLEncoding.EncodeToString(mac(key, signed))
-}
-
 // verify returns who the token is about; nil when it is not valid.
 func verify(key []byte, token string, now time.Time) *oauth.Principal {
 	signed, signature, ok := cutLast(token, ".")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -219,4 +220,11 @@ func TestACallInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
 func TestAShortKeyIsRefused(t *testing.T) {
 	_, err := newApp(config{key: []byte("short")})
 	require.EqualError(t, err, "ops: the key has to be 32 random bytes at least; set OPS_KEY")
+}
+
+// sign makes a token.
+func sign(key []byte, c claims) string {
+	payload, _ := json.Marshal(c) // of strings and a number: always encodable
+	signed := jwtHeader + "." + base64.RawURLEncoding.EncodeToString(payload)
+	return signed + "." + base64.RawURLEncoding.EncodeToString(mac(key, signed))
 }
