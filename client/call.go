@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -252,10 +251,11 @@ func (c *Client) appendMeta(b []byte, a *agreement, own []byte, cc *callConfig, 
 // reserved reports whether the client itself sets key in _meta.
 func reserved(key string) bool {
 	switch key {
-	case protocol.MetaProgressToken, protocol.MetaProtocolVersion, protocol.MetaClientCapabilities, protocol.MetaClientInfo, protocol.MetaLogLevel:
+	case protocol.MetaProgressToken, protocol.MetaProtocolVersion, protocol.MetaClientCapabilities, protocol.MetaClientInfo,
+		protocol.MetaLogLevel, protocol.MetaSubscriptionID:
 		return true
 	}
-	return strings.HasPrefix(key, "io.modelcontextprotocol/") && key == protocol.MetaSubscriptionID
+	return false
 }
 
 // sleep waits for d or the end of ctx.

@@ -164,9 +164,9 @@ func TestDeadlines(t *testing.T) {
 		d.extend()
 		require.Equal(t, 1900*time.Millisecond, lasted(), "progress begins it anew")
 
-		ctx, longer, lasted := begin()
+		running, longer, lasted := begin()
 		go func() {
-			for ctx.Err() == nil {
+			for running.Err() == nil {
 				time.Sleep(100 * time.Millisecond)
 				longer.extend()
 			}
@@ -183,7 +183,7 @@ func TestDeadlines(t *testing.T) {
 		d.release()
 		require.Equal(t, 2*time.Hour+time.Second, lasted(), "it stands still while it is held")
 
-		ctx, d, _ = begin()
+		ctx, d, _ := begin()
 		d.stop()
 		d.hold()
 		d.extend()
