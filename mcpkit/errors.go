@@ -72,7 +72,7 @@ func detailsOf(err error) json.RawMessage {
 // again; a protocol error for everything else.
 func (s *Server) fail(ctx context.Context, call *Call, err error) (any, *jsonrpc.Error) {
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return nil, rpc
+		return nil, s.protocolError(ctx, call, rpc)
 	}
 	call.needs = neededScopes(err)
 	coded, isCoded := errors.AsType[CodedError](err)
@@ -99,6 +99,22 @@ func (s *Server) fail(ctx context.Context, call *Call, err error) (any, *jsonrpc
 		return nil, protocol.ResourceNotFound(call.version, call.name)
 	}
 	return nil, rpc
+}
+
+// protocolError is what the peer sees of a protocol error that user code returned: nil in an error is a failure all the
+// same, and data that is no JSON would make the whole answer unreadable.
+func (s *Server) protocolError(ctx context.Context, call *Call, err *jsonrpc.Error) *jsonrpc.Error {
+	switch {
+	case err == nil:
+		s.config.logger.ErrorContext(ctx, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil itself where there is none",
+			"ref", call.Ref(), "method", call.row.method, "name", call.name)
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref())
+	case len(err.Data) > 0 && !jsonx.Valid(err.Data):
+		s.config.logger.ErrorContext(ctx, "mcpkit: the data of an error is no valid JSON and is left out",
+			"ref", call.Ref(), "method", call.row.method, "name", call.name)
+		return &jsonrpc.Error{Code: err.Code, Message: err.Message}
+	}
+	return err
 }
 
 // tell returns what err says to the caller, and the code that suits it where a code is needed.

@@ -160,14 +160,21 @@ func (r *toolResult) addText(s string) {
 	r.Content = append(r.Content, c)
 }
 
+// wholeResult takes the result as the method made it. Its JSON goes out as it is, so that it is checked here: one that is
+// invalid would make the whole answer unreadable.
 func wholeResult(v reflect.Value) (*protocol.CallToolResult, error) {
-	if v.Kind() != reflect.Pointer {
-		r := v.Interface().(protocol.CallToolResult)
-		return &r, nil
+	var r *protocol.CallToolResult
+	if v.Kind() == reflect.Pointer {
+		r = v.Interface().(*protocol.CallToolResult)
+	} else {
+		value := v.Interface().(protocol.CallToolResult)
+		r = &value
 	}
-	r := v.Interface().(*protocol.CallToolResult)
 	if r == nil {
 		return nil, errors.New("the method returned a nil *CallToolResult without an error")
+	}
+	if r.StructuredContent != nil && !jsonx.Valid(r.StructuredContent) {
+		return nil, errors.New("the StructuredContent that the method returned is no valid JSON")
 	}
 	return r, nil
 }

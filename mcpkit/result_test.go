@@ -3,6 +3,7 @@ package mcpkit_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -299,4 +300,30 @@ func TestResourcesOfEveryKind(t *testing.T) {
 		require.Equal(t, jsonrpc.CodeInvalidParams, err.Code)
 		require.Contains(t, err.Message, "/n: got")
 	})
+}
+
+func TestInvalidJSONFromAMethodNeverReachesTheClient(t *testing.T) {
+	var none *jsonrpc.Error
+	var log bytes.Buffer
+	srv, err := mcpkit.New(nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("whole", func() *protocol.CallToolResult {
+			return &protocol.CallToolResult{StructuredContent: []byte("{\"a\":\noops")}
+		}),
+		mcpkit.NewTool("data", func() error { return &jsonrpc.Error{Code: -7, Message: "seven", Data: []byte("oops\n")} }),
+		mcpkit.NewTool("nil", func() error { return none }),
+	))
+	for _, test := range []struct{ name, want, log string }{
+		{"whole", `"isError":true`, "the StructuredContent that the method returned is no valid JSON"},
+		{"data", `"error":{"code":-7,"message":"seven"}`, "mcpkit: the data of an error is no valid JSON and is left out"},
+		{"nil", `"error":{"code":-32603,"message":"internal error (ref `, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil itself where there is none"},
+	} {
+		p := modern(t, srv)
+		got := p.raw(t.Context(), p.request("tools/call", fmt.Sprintf(`{"name":%q}`, test.name)))
+		require.True(t, json.Valid([]byte(got)), "%s: %s", test.name, got)
+		require.Contains(t, got, test.want, test.name)
+		require.Contains(t, log.String(), test.log, test.name)
+		log.Reset()
+	}
 }
