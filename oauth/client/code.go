@@ -241,8 +241,11 @@ func (t *Transport) register(ctx context.Context, as *metadata.AuthorizationServ
 	c := &Credentials{
 		Issuer: as.Issuer, ClientID: r.ClientID, ClientSecret: r.ClientSecret, AuthMethod: r.TokenEndpointAuthMethod, RedirectURI: redirect,
 	}
-	if c.ClientSecret == "" {
+	switch {
+	case c.ClientSecret == "":
 		c.AuthMethod = AuthNone
+	case c.AuthMethod == "":
+		c.AuthMethod = doc.TokenEndpointAuthMethod // it did not say that it wants another
 	}
 	if r.ClientSecretExpiresAt > 0 {
 		c.SecretExpires = time.Unix(r.ClientSecretExpiresAt, 0)

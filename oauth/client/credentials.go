@@ -64,10 +64,7 @@ func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String())
 func (c *Credentials) method(as *metadata.AuthorizationServer) (string, error) {
 	can := as.TokenEndpointAuthMethodsSupported
 	if c.AuthMethod != "" {
-		if len(can) > 0 && !slices.Contains(can, c.AuthMethod) {
-			return "", fmt.Errorf("the authorization server %q does not take %s; it takes %q", as.Issuer, c.AuthMethod, can)
-		}
-		return c.AuthMethod, nil
+		return c.AuthMethod, nil // a registration may say what the metadata does not
 	}
 	var candidates []string
 	switch {
