@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -37,6 +38,8 @@ var scenarios = map[string]scenario{
 }
 
 func main() {
+	// Standard error is for failures: that a server is as wrong as the scenario wants it is none.
+	slog.SetLogLoggerLevel(slog.LevelError)
 	name := os.Getenv("MCP_CONFORMANCE_SCENARIO")
 	if len(os.Args) < 2 {
 		log.Fatal("usage: MCP_CONFORMANCE_SCENARIO=NAME client URL")
