@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 func TestAbandonedSessionIsSmallAndHasNoGoroutine(t *testing.T) {
@@ -51,6 +54,23 @@ func TestLargeReplies(t *testing.T) {
 			require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":`+big+`}`, read(t, resp), name)
 		}
 	}
+}
+
+func TestWhatListensForLongHasASmallBody(t *testing.T) {
+	s := serve(t, script{"subscriptions/listen": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+		return result(req, string(req.Params))
+	}}, nil)
+	c := s.modern()
+	body := func(size int) string {
+		head, tail := `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"notifications":{}}`, `}`
+		return head + strings.Repeat(" ", size-len(head)-len(tail)) + tail
+	}
+	resp := c.post(body(maxListenBytes))
+	require.Equal(t, `{"jsonrpc":"2.0","id":5,"result":{"notifications":{}}}`, read(t, resp))
+	resp = c.post(body(maxListenBytes + 1))
+	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
+	require.Equal(t, `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"body is larger than 262144 bytes"}}`, read(t, resp))
+	c.works()
 }
 
 func TestListenCancelsWhatDoesNotFinishInTime(t *testing.T) {

@@ -43,6 +43,8 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		p.serveMalformed(msg, bad)
 	case msg.Response != nil:
 		p.serveAnswer(msg.Response)
+	case msg.Request.Method == protocol.MethodSubscriptionsListen && len(body) > maxListenBytes:
+		tooLarge(maxListenBytes).writeTo(w, msg.Request.ID)
 	default:
 		p.serveRequest(msg.Request)
 	}

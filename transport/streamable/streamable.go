@@ -35,6 +35,10 @@ const (
 const (
 	bodyTimeout  = httpserve.BodyTimeout // how long the body of a request may take
 	writeTimeout = 30 * time.Second      // how long one write to a client may take
+
+	// How long the body of subscriptions/listen may be. It stays in memory for as long as the client listens, so that
+	// the limit of requests that are answered soon would let a few hundred idle connections hold gigabytes.
+	maxListenBytes = 256 << 10
 )
 
 // Options configures a [Handler]. The zero value, and nil, serve.
