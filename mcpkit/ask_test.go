@@ -20,6 +20,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // trips asks three questions, one of them to the model, and does one thing that must happen once.
@@ -360,4 +361,100 @@ func TestFormsAreFlat(t *testing.T) {
 	})))
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"ask"}`),
 		`field \"inner\" cannot be asked for: a form has strings, numbers, bools, enums and slices of enums`)
+}
+
+// A Class is how to travel.
+type Class string
+
+const (
+	// Cheap seats.
+	Second Class = "second"
+	// Soft seats.
+	First Class = "first"
+)
+
+type booking struct {
+	Class   Class    `json:"class" validate:"oneof=second first" default:"second"`
+	Classes []Class  `json:"classes,omitempty" validate:"max=2,dive,oneof=second first"`
+	Meals   []string `json:"meals,omitempty" validate:"dive,oneof=fish rice"`
+	Seats   int      `json:"seats,omitempty" validate:"min=1,max=9"`
+	Email   string   `json:"email,omitempty" validate:"email" title:"E-mail"`
+}
+
+func TestFormsSayWhatTheProtocolLetsThemSay(t *testing.T) {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("ask", func(ctx context.Context) (string, error) {
+		b, err := mcpkit.Elicit[booking](ctx, "How?", mcpkit.Key("how"))
+		return fmt.Sprint(b), err
+	})))
+	result := modern(t, srv).result("tools/call", `{"name":"ask"}`)
+	require.JSONEq(t, `{"type":"object","properties":{
+		"class":{"type":"string","description":"A Class is how to travel.\n\"second\": Cheap seats.\n\"first\": Soft seats.","default":"second","oneOf":[{"const":"second","title":"Cheap seats."},{"const":"first","title":"Soft seats."}]},
+		"classes":{"type":"array","maxItems":2,"items":{"anyOf":[{"const":"second","title":"Cheap seats."},{"const":"first","title":"Soft seats."}]}},
+		"meals":{"type":"array","items":{"type":"string","enum":["fish","rice"]}},
+		"seats":{"type":"integer","minimum":1,"maximum":9},
+		"email":{"type":"string","title":"E-mail","format":"email"}
+	}}`, member(t, result, "inputRequests", "how", "params", "requestedSchema"))
+}
+
+func TestALegacyClientWithoutASessionCannotBeAsked(t *testing.T) {
+	p := modern(t, newServer(t, &trips{}))
+	p.header = transport.Header{"Mcp-Protocol-Version": {"2025-11-25"}}
+	got := p.raw(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"book","arguments":{"city":"Rome"}}}`)
+	require.Contains(t, got, "this connection cannot carry a question to the client")
+}
+
+func TestARandomKeyIsWarnedOfOnceOverHTTP(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		opts  []mcpkit.Option
+		http  bool
+		warns int
+	}{
+		{"random over HTTP", nil, true, 1},
+		{"random on stdio", nil, false, 0},
+		{"given over HTTP", []mcpkit.Option{mcpkit.StateKeys(key)}, true, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var log bytes.Buffer
+			srv := newServer(t, &trips{}, append(test.opts, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))...)
+			for range 3 {
+				p := modern(t, srv)
+				if test.http {
+					p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"book"}}
+				}
+				firstRound(t, p)
+			}
+			require.Equal(t, test.warns, strings.Count(log.String(), "random key"), log.String())
+		})
+	}
+}
+
+func TestRoundsAndStatesAreBounded(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	n := 0
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("endless", func(ctx context.Context) (bool, error) {
+			n++
+			return mcpkit.Confirm(ctx, fmt.Sprintf("Question %d?", n))
+		}),
+		mcpkit.NewTool("heavy", func(ctx context.Context) (bool, error) {
+			if _, err := mcpkit.Once(ctx, "big", func() (string, error) { return strings.Repeat("x", 40<<10), nil }); err != nil {
+				return false, err
+			}
+			return mcpkit.Confirm(ctx, "Sure?")
+		}),
+	))
+	params := `{"name":"endless"}`
+	for rounds := 0; ; rounds++ {
+		require.LessOrEqual(t, rounds, 32)
+		result := modern(t, srv).result("tools/call", params)
+		if member(t, result, "isError") == "true" {
+			require.Equal(t, 32, rounds)
+			require.Contains(t, result, "the call asked questions in 32 rounds, which is the most it may")
+			break
+		}
+		params = fmt.Sprintf(`{"name":"endless","requestState":%s}`, member(t, result, "requestState"))
+	}
+	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"heavy"}`), "internal error")
 }

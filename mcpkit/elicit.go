@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -196,8 +197,9 @@ func formOf(t reflect.Type) (*form, error) {
 		return f.(*form), f.(*form).err
 	}
 	f := &form{}
-	if f.input, f.err = reflectx.NewInput(t.String(), t, reflectx.InputOptions{Words: reflectx.FirstWords(reflectx.RegisteredWords(), reflectx.SourceWords())}); f.err == nil {
-		f.schema, f.err = flatSchema(t, f.input.Schema())
+	words := reflectx.FirstWords(reflectx.RegisteredWords(), reflectx.SourceWords())
+	if f.input, f.err = reflectx.NewInput(t.String(), t, reflectx.InputOptions{Words: words}); f.err == nil {
+		f.schema, f.err = flatSchema(t, f.input, words)
 	}
 	stored, _ := forms.LoadOrStore(t, f)
 	return stored.(*form), stored.(*form).err
@@ -210,7 +212,12 @@ var formKeywords = []string{
 }
 
 // flatSchema leaves of an input schema what a form may say. Rules that it cannot say still hold for the answer.
-func flatSchema(t reflect.Type, schema json.RawMessage) (json.RawMessage, error) {
+func flatSchema(t reflect.Type, in *reflectx.Input, words reflectx.Words) (json.RawMessage, error) {
+	schema := in.Schema()
+	titles := map[string]map[string]string{} // by property, by value as JSON
+	for _, f := range in.Fields() {
+		titles[f.Name] = valueTitles(f.Type, words)
+	}
 	b := []byte(`{"type":"object","properties":{`)
 	comma := false
 	for name, property := range jsonx.Members(jsonx.Member(schema, "properties")) {
@@ -224,13 +231,74 @@ func flatSchema(t reflect.Type, schema json.RawMessage) (json.RawMessage, error)
 		}
 		comma = true
 		b = append(append(b, name...), ':')
-		b = appendOnly(b, property, formKeywords)
+		b = appendFormField(b, property, titles[jsonx.String(name)])
 	}
 	b = append(b, '}')
 	if required := jsonx.Member(schema, "required"); required != nil {
 		b = append(append(b, `,"required":`...), required...)
 	}
 	return append(b, '}'), nil
+}
+
+// valueTitles says what the constants of a field's type, or of the elements of a slice, are called.
+func valueTitles(t reflect.Type, words reflectx.Words) map[string]string {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	titles := map[string]string{}
+	for _, v := range words.Enum(t) {
+		if v.Text != "" {
+			titles[v.JSON] = strings.Join(strings.Fields(v.Text), " ")
+		}
+	}
+	return titles
+}
+
+// appendFormField appends the schema of one field. Strings that are chosen from a list are shown by their titles where
+// each has one.
+func appendFormField(b, property []byte, titles map[string]string) []byte {
+	if items := jsonx.Member(property, "items"); items != nil {
+		options := appendTitled([]byte(`{"anyOf":[`), items, titles)
+		if options == nil {
+			return appendOnly(b, property, formKeywords)
+		}
+		b = appendOnly(b, property, without(formKeywords, "items"))
+		b = append(b[:len(b)-1], `,"items":`...)
+		return append(append(b, options...), '}', '}')
+	}
+	options := appendTitled([]byte(`,"oneOf":[`), property, titles)
+	if options == nil {
+		return appendOnly(b, property, formKeywords)
+	}
+	b = appendOnly(b, property, without(formKeywords, "enum"))
+	return append(append(b[:len(b)-1], options...), '}')
+}
+
+// appendTitled appends the values of the enum of schema with their titles and a closing bracket; nil where there is no
+// enum of strings, or a value has no title.
+func appendTitled(b, schema []byte, titles map[string]string) []byte {
+	enum := jsonx.Member(schema, "enum")
+	if enum == nil || !jsonx.IsString(jsonx.Member(schema, "type"), "string") {
+		return nil
+	}
+	first := true
+	for value := range jsonx.Elements(enum) {
+		title, ok := titles[string(value)]
+		if !ok {
+			return nil
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(append(append(b, `{"const":`...), value...), `,"title":`...)
+		b = append(jsonx.AppendString(b, title), '}')
+	}
+	return append(b, ']')
+}
+
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
 
 // appendOnly appends the object obj with only the named members.
