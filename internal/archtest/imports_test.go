@@ -79,7 +79,7 @@ var mayImport = map[string][]string{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"echomcp": {"mcpkit", "transport", "transport/streamable", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
-	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "protocol", "jsonrpc", "internal/jsonx"},
+	"mcptest": {"mcpkit", "client", "transport", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx"},
 
 	// The top.
 	"cmd/...":         anything,

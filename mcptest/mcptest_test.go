@@ -1,0 +1,163 @@
+package mcptest_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/mcptest"
+	"github.com/mcpkit/mcpkit-go/oauth"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Desk is a service with one of everything.
+type Desk struct {
+	_ mcpkit.Info `name:"desk" version:"1.0.0"`
+	_ struct {
+		Add   mcpkit.Tool     `params:"a,b"`
+		Greet mcpkit.Prompt   `params:"name"`
+		Note  mcpkit.Resource `uri:"note://{id}" mime:"text/plain"`
+	}
+	leak chan struct{}
+}
+
+func (d *Desk) Add(a, b int) int { return a + b }
+
+func (d *Desk) Pair() map[string]int { return map[string]int{"b": 2, "a": 1} }
+
+func (d *Desk) Fail() error { return mcpkit.Errorf("no paper") }
+
+func (d *Desk) Who(ctx context.Context) string {
+	if p := oauth.FromContext(ctx); p != nil {
+		return p.Subject
+	}
+	return "nobody"
+}
+
+func (d *Desk) Sure(ctx context.Context) (string, error) {
+	ok, err := mcpkit.Confirm(ctx, "Are you sure?")
+	return fmt.Sprint(ok), err
+}
+
+func (d *Desk) Work(call *mcpkit.Call) string {
+	call.Progress(1, 2, "half")
+	call.Progress(2, 2, "")
+	call.Logger().Info("working")
+	return "done"
+}
+
+func (d *Desk) Leak() string {
+	// Ends when the test closes the channel.
+	go func() { <-d.leak }()
+	return "leaked"
+}
+
+func (d *Desk) Greet(name string) string { return "Hello " + name }
+
+func (d *Desk) Note(id string) string { return "note " + id }
+
+func TestAServiceIsTestedOnEveryRevision(t *testing.T) {
+	mcptest.Eras(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
+		s.Call("add", map[string]int{"a": 2, "b": 3}).OK().JSON("5")
+		s.Call("pair", nil).OK().JSON(`{"a": 1, "b": 2}`)
+		s.Call("fail", nil).Error("no paper")
+		s.Call("who", nil).Text("nobody")
+		s.As(&oauth.Principal{Subject: "ann"}).Call("who", nil).Text("ann")
+		s.Call("work", nil).OK().Text("done")
+		s.Read("note://7").OK().Text("note 7")
+		s.Prompt("greet", map[string]string{"name": "Ann"}).OK().Text("user: Hello Ann")
+		require.Equal(t, []string{"add", "fail", "leak", "pair", "sure", "who", "work"}, s.List())
+
+		var pair map[string]int
+		s.Call("pair", nil).Structured(&pair)
+		require.Equal(t, map[string]int{"a": 1, "b": 2}, pair)
+	})
+}
+
+func TestQuestionsAreAnswered(t *testing.T) {
+	s := mcptest.New(t, &Desk{})
+	s.Answer("sure?", true).Call("sure", nil).OK().Text("true")
+	s.Revision("2025-11-25").Answer("sure?", true).Call("sure", nil).OK().Text("true")
+}
+
+func TestProgressAndLogsAreHeard(t *testing.T) {
+	mcptest.New(t, &Desk{}).Call("work", nil).Progress("1/2 half", "2/2").Logged("info", "working")
+}
+
+// A fake hears what a test would fail with.
+type fake struct {
+	testing.TB
+	said     []string
+	cleanups []func()
+}
+
+func (f *fake) Helper()                   {}
+func (f *fake) Cleanup(c func())          { f.cleanups = append(f.cleanups, c) }
+func (f *fake) Context() context.Context  { return context.Background() }
+func (f *fake) Errorf(s string, a ...any) { f.said = append(f.said, fmt.Sprintf(s, a...)) }
+func (f *fake) Fatalf(s string, a ...any) { f.Errorf(s, a...); runtime.Goexit() }
+func (f *fake) Fatal(a ...any)            { f.said = append(f.said, fmt.Sprint(a...)); runtime.Goexit() }
+
+// failures returns what test fails with.
+func failures(t *testing.T, test func(t testing.TB)) []string {
+	f := &fake{TB: t}
+	done := make(chan struct{})
+	// Ends with the test that it runs.
+	go func() {
+		defer close(done)
+		defer func() {
+			for i := len(f.cleanups) - 1; i >= 0; i-- {
+				f.cleanups[i]()
+			}
+		}()
+		test(f)
+	}()
+	<-done
+	return f.said
+}
+
+func TestFailuresSayWhatDiffers(t *testing.T) {
+	call := func(tool string, in any, check func(*mcptest.Result)) func(testing.TB) {
+		return func(t testing.TB) { check(mcptest.New(t, &Desk{}, mcpkit.Logger(slog.New(slog.DiscardHandler))).Call(tool, in)) }
+	}
+	for _, test := range []struct {
+		name string
+		test func(testing.TB)
+		want string
+	}{
+		{"not OK", call("fail", nil, func(r *mcptest.Result) { r.OK() }), "call fail\nwant: success\n got: error \"no paper\""},
+		{"another text", call("work", nil, func(r *mcptest.Result) { r.Text("x") }), "call work\nwant: \"x\"\n got: \"done\""},
+		{"no error", call("work", nil, func(r *mcptest.Result) { r.Error("x") }), "call work\nwant: error \"x\"\n got: success, \"done\""},
+		{"another error", call("fail", nil, func(r *mcptest.Result) { r.Error("x") }), "call fail\nwant: error \"x\"\n got: error \"no paper\""},
+		{"other JSON", call("add", map[string]int{"a": 1, "b": 2}, func(r *mcptest.Result) { r.JSON("4") }),
+			"call add\nwant: 4\n got: 3\narguments: {\"a\":1,\"b\":2}"},
+		{"other progress", call("work", nil, func(r *mcptest.Result) { r.Progress("1/1") }),
+			"call work\nwant: progress [\"1/1\"]\n got: progress [\"1/2 half\" \"2/2\"]"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			said := failures(t, test.test)
+			require.Equal(t, []string{test.want}, said)
+		})
+	}
+}
+
+func TestAQuestionWithoutAnAnswerFails(t *testing.T) {
+	said := failures(t, func(t testing.TB) { mcptest.New(t, &Desk{}).Answer("age", 7).Call("sure", nil) })
+	require.Equal(t, []string{`mcptest: the server asked "Are you sure?", and no answer fits; there are answers to ["age"]`}, said)
+}
+
+func TestLeakedGoroutinesFail(t *testing.T) {
+	leak := make(chan struct{})
+	said := failures(t, func(t testing.TB) { mcptest.New(t, &Desk{leak: leak}).Call("leak", nil).OK() })
+	close(leak)
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "mcptest: goroutines of the test still run:\n")
+	require.Contains(t, said[0], "(*Desk).Leak.func1")
+}
