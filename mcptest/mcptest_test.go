@@ -63,6 +63,8 @@ func (d *Desk) Greet(name string) string { return "Hello " + name }
 
 func (d *Desk) Note(id string) string { return "note " + id }
 
+// docs:begin eras
+
 func TestAServiceIsTestedOnEveryRevision(t *testing.T) {
 	mcptest.Eras(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
 		s.Call("add", map[string]int{"a": 2, "b": 3}).OK().JSON("5")
@@ -81,11 +83,17 @@ func TestAServiceIsTestedOnEveryRevision(t *testing.T) {
 	})
 }
 
+// docs:end eras
+
+// docs:begin answer
+
 func TestQuestionsAreAnswered(t *testing.T) {
 	s := mcptest.New(t, &Desk{})
 	s.Answer("sure?", true).Call("sure", nil).OK().Text("true")
 	s.Revision("2025-11-25").Answer("sure?", true).Call("sure", nil).OK().Text("true")
 }
+
+// docs:end answer
 
 func TestProgressAndLogsAreHeard(t *testing.T) {
 	mcptest.New(t, &Desk{}).Call("work", nil).Progress("1/2 half", "2/2").Logged("info", "working")
@@ -125,7 +133,9 @@ func failures(t *testing.T, test func(t testing.TB)) []string {
 
 func TestFailuresSayWhatDiffers(t *testing.T) {
 	call := func(tool string, in any, check func(*mcptest.Result)) func(testing.TB) {
-		return func(t testing.TB) { check(mcptest.New(t, &Desk{}, mcpkit.Logger(slog.New(slog.DiscardHandler))).Call(tool, in)) }
+		return func(t testing.TB) {
+			check(mcptest.New(t, &Desk{}, mcpkit.Logger(slog.New(slog.DiscardHandler))).Call(tool, in))
+		}
 	}
 	for _, test := range []struct {
 		name string

@@ -2,6 +2,10 @@
 //
 //	mcpkit gen [-check] [-type T,...] [packages]   write the doc comments of services into their packages
 //	mcpkit vet [-type T,...] [packages]            report what is wrong with services, and what their tools cost
+//	mcpkit list SERVER                             list what a server offers
+//	mcpkit call SERVER TOOL [name=text ...]        call a tool of a server
+//	mcpkit read SERVER URI                         read a resource of a server
+//	mcpkit prompt SERVER PROMPT [name=text ...]    get the messages of a prompt of a server
 //
 // Run it as "go tool mcpkit" after "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with go run.
 package main
@@ -38,6 +42,10 @@ const (
 var commands = []command{
 	{"gen", "write the doc comments of services into their packages", runGen},
 	{"vet", "report what is wrong with services, and what their tools cost", runVet},
+	{"list", "list what a server offers", runList},
+	{"call", "call a tool of a server", runCall},
+	{"read", "read a resource of a server", runRead},
+	{"prompt", "get the messages of a prompt of a server", runPrompt},
 }
 
 func main() {

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestServersAreCalled(t *testing.T) {
+	notes := filepath.Join(t.TempDir(), "notes")
+	out, err := exec.Command("go", "build", "-o", notes, "../../examples/notes").CombinedOutput()
+	require.NoError(t, err, string(out))
+	for _, test := range []struct {
+		name   string
+		args   []string
+		code   int
+		stdout string
+	}{
+		{"tool", []string{"call", notes, "search", "query=first", "limit:=5"}, exitOK, "[{\"id\":\"welcome\",\"text\":\"# Welcome\\n\\nThis is your first note.\"}]\n"},
+		{"tool with JSON", []string{"call", "-json", `{"query":"nothing"}`, notes, "--", "search"}, exitOK, "[]\n"},
+		{"revision", []string{"call", "-revision", "2024-11-05", notes, "search", "query=nothing"}, exitOK, "[]\n"},
+		{"tool error", []string{"call", notes, "search", "query=f"}, exitFault, ""},
+		{"no tool", []string{"call", notes}, exitUsage, ""},
+		{"no program", []string{"call", notes + "-none", "search"}, exitConnection, ""},
+		{"unknown resource", []string{"read", notes, "note://none"}, exitProtocol, ""},
+		{"resource", []string{"read", notes, "note://welcome"}, exitOK, "# Welcome\n\nThis is your first note.\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			require.Equal(t, test.code, run(t.Context(), test.args, nil, &stdout, &stderr), stderr.String())
+			require.Equal(t, test.stdout, stdout.String())
+		})
+	}
+
+	t.Run("list as JSON", func(t *testing.T) {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, exitOK, run(t.Context(), []string{"list", "-output-json", notes}, nil, &stdout, &stderr), stderr.String())
+		var l struct{ Tools, Prompts, ResourceTemplates []any }
+		require.NoError(t, json.Unmarshal(stdout.Bytes(), &l))
+		require.Len(t, l.Tools, 4)
+		require.Len(t, l.Prompts, 1)
+		require.Len(t, l.ResourceTemplates, 1)
+	})
+
+	t.Run("interrupted", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, exitInterrupted, run(ctx, []string{"call", notes, "search"}, nil, &stdout, &stderr))
+	})
+}
+
+func TestToolArgumentsAreRead(t *testing.T) {
+	for _, test := range []struct {
+		words []string
+		want  string
+		err   string
+	}{
+		{words: nil, want: `{}`},
+		{words: []string{"a=1", "b:=1", "c=x=y"}, want: `{"a":"1","b":1,"c":"x=y"}`},
+		{words: []string{"a"}, err: `"a" is no argument; write name=text or name:=json`},
+		{words: []string{"a=1", "a=2"}, err: `the argument "a" is given twice`},
+		{words: []string{"a:=x"}, err: `"a:=x" is no JSON; write a=x for text`},
+	} {
+		got, err := toolArguments(test.words)
+		if test.err != "" {
+			require.EqualError(t, err, test.err)
+			continue
+		}
+		require.NoError(t, err)
+		raw, err := json.Marshal(got)
+		require.NoError(t, err)
+		require.JSONEq(t, test.want, string(raw))
+	}
+}
+
+func TestControlCharactersOfServersAreShown(t *testing.T) {
+	require.Equal(t, `a\x1b[31m`+"\n\t"+`\r\u202e é`, clean("a\x1b[31m\n\t\r\u202e é"))
+}
