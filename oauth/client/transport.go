@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -324,7 +325,7 @@ func (t *Transport) run(ctx context.Context, l *login, used *Token, d *demand) {
 	defer t.mu.Unlock()
 	if err != nil {
 		l.err = fmt.Errorf("oauthclient: %w", err)
-		if _, ok := errors.AsType[*temporaryError](err); !ok && ctx.Err() == nil {
+		if !isTemporary(err) && ctx.Err() == nil {
 			t.refused = l.err
 		}
 	} else {
@@ -334,10 +335,17 @@ func (t *Transport) run(ctx context.Context, l *login, used *Token, d *demand) {
 	close(l.done)
 }
 
-// A temporaryError is one of the way to a document or an endpoint, not of what it said.
-type temporaryError struct{ error }
-
-func (e *temporaryError) Unwrap() error { return e.error }
+// isTemporary reports whether an error is one of the way to a document or an endpoint, not of what it said.
+func isTemporary(err error) bool {
+	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
+		return status.Status/100 == 5 || status.Status == http.StatusTooManyRequests
+	}
+	if g, ok := errors.AsType[*GrantError](err); ok {
+		return g.Status/100 == 5 || g.Status == http.StatusTooManyRequests
+	}
+	_, network := errors.AsType[net.Error](err)
+	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
 
 // obtain gets a token: by refreshing the one before, from the store, or by the grant.
 func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*Token, *Credentials, *place, error) {
@@ -377,8 +385,8 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*Token,
 			if err == nil {
 				return tok, client, at, nil
 			}
-			if g, ok := errors.AsType[*GrantError](err); !ok || g.Status/100 == 5 {
-				return nil, nil, nil, &temporaryError{err}
+			if _, ok := errors.AsType[*GrantError](err); !ok || isTemporary(err) {
+				return nil, nil, nil, err
 			}
 		}
 	}

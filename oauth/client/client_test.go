@@ -1,0 +1,282 @@
+package oauthclient_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A world is an MCP server and its authorization server, at one address.
+type world struct {
+	*httptest.Server
+	logins, tokens atomic.Int32
+	mu             sync.Mutex
+	good           string // the token that is let through
+	forbid         bool   // whether every token lacks scopes
+
+	issuer, authorize, iss, resource string // what is said, where not the truth
+	noPKCE, huge                     bool
+	refresh                          string // that is given
+}
+
+const leaked = "very-secret"
+
+func newWorld(t *testing.T) *world {
+	w := &world{}
+	w.Server = httptest.NewServer(http.HandlerFunc(w.serve))
+	t.Cleanup(w.Close)
+	w.issuer, w.authorize, w.iss, w.resource = w.URL, w.URL+"/authorize", w.URL, w.URL+"/mcp"
+	return w
+}
+
+func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch r.URL.Path {
+	case "/mcp":
+		got := r.Header.Get("Authorization")
+		switch {
+		case w.good == "" || got != "Bearer "+w.good:
+			rw.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+w.URL+`/prm", scope="read"`)
+			rw.WriteHeader(http.StatusUnauthorized)
+		case w.forbid:
+			rw.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="write"`)
+			rw.WriteHeader(http.StatusForbidden)
+		default:
+			_, _ = io.Copy(rw, r.Body)
+		}
+	case "/prm":
+		reply(rw, `{"resource":%q,"authorization_servers":[%q]}`, w.resource, w.URL)
+	case "/.well-known/oauth-authorization-server":
+		pkce := `"S256"`
+		if w.noPKCE {
+			pkce = ""
+		}
+		pad := ""
+		if w.huge {
+			pad = strings.Repeat("x", 2<<20)
+		}
+		reply(rw, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"registration_endpoint":%q,"code_challenge_methods_supported":[%s],
+			"authorization_response_iss_parameter_supported":true,"token_endpoint_auth_methods_supported":["none"],"x":%q}`,
+			w.issuer, w.authorize, w.URL+"/token", w.URL+"/register", pkce, pad)
+	case "/register":
+		rw.WriteHeader(http.StatusCreated)
+		reply(rw, `{"client_id":"me"}`)
+	case "/token":
+		n := w.tokens.Add(1)
+		w.good = fmt.Sprintf("%s-%d", leaked, n)
+		reply(rw, `{"access_token":%q,"token_type":"bearer","refresh_token":%q}`, w.good, w.refresh)
+	default:
+		http.NotFound(rw, r)
+	}
+}
+
+func reply(w http.ResponseWriter, format string, args ...any) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, format, args...)
+}
+
+// front agrees to everything.
+func (w *world) front(context.Context) (*oauthclient.Visit, error) {
+	return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(_ context.Context, page string) (url.Values, error) {
+		w.logins.Add(1)
+		u, err := url.Parse(page)
+		if err != nil {
+			return nil, err
+		}
+		back := url.Values{"code": {"c"}, "state": {u.Query().Get("state")}}
+		if w.iss != "" {
+			back.Set("iss", w.iss)
+		}
+		return back, nil
+	}}, nil
+}
+
+func (w *world) transport(t *testing.T, opts oauthclient.Options) *oauthclient.Transport {
+	opts.InsecureLoopback = true
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	opts.Base = base
+	tr, err := oauthclient.New(w.URL+"/mcp", &oauthclient.AuthorizationCode{Name: "test", Front: w.front}, &opts)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, tr.Close())
+		base.CloseIdleConnections()
+	})
+	return tr
+}
+
+func post(t *testing.T, tr http.RoundTripper, target string) (status int, body string, err error) {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, strings.NewReader("hello"))
+	require.NoError(t, err)
+	resp, err := tr.RoundTrip(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(b), nil
+}
+
+func TestOneLoginServesAllRequests(t *testing.T) {
+	w := newWorld(t)
+	tr := w.transport(t, oauthclient.Options{})
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			status, body, err := post(t, tr, w.URL+"/mcp")
+			if err != nil || status != 200 || body != "hello" {
+				t.Errorf("got %d %q, %v", status, body, err)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, w.logins.Load())
+	require.EqualValues(t, 1, w.tokens.Load())
+}
+
+func TestRefusals(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		make func(w *world)
+		err  string // with {} for the URL of the world
+		in   bool   // whether the user was sent to log in
+	}{
+		{"another issuer answers", func(w *world) { w.iss = "https://evil.example" }, `the answer is from another authorization server than "{}"`, true},
+		{"a slash is another issuer", func(w *world) { w.iss = w.URL + "/" }, `the answer is from another authorization server than "{}"`, true},
+		{"a promised iss is missing", func(w *world) { w.iss = "" }, `the answer does not say that it is from "{}", which says it in all of its answers`, true},
+		{"metadata of another", func(w *world) { w.issuer = "https://evil.example" }, `the metadata of the authorization server "{}" says that it is of "https://evil.example"`, false},
+		{"another resource", func(w *world) { w.resource = "https://evil.example/mcp" }, `the resource metadata is of "https://evil.example/mcp", which does not cover "{}/mcp"`, false},
+		{"a resource beside", func(w *world) { w.resource = w.URL + "/mc" }, `the resource metadata is of "{}/mc", which does not cover "{}/mcp"`, false},
+		{"no PKCE", func(w *world) { w.noPKCE = true }, `the authorization server "{}" does not say that it supports PKCE with S256; MCP clients must refuse it`, false},
+		{"a script for a page", func(w *world) { w.authorize = "javascript:alert(1)" }, `the authorization_endpoint of the authorization server "{}": "javascript:alert(1)" is no absolute https URL`, false},
+		{"a private address", func(w *world) { w.authorize = "https://10.0.0.1/" }, `the authorization_endpoint of the authorization server "{}": the address 10.0.0.1 is not public`, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			test.make(w)
+			tr := w.transport(t, oauthclient.Options{})
+			for range 2 { // the second time it is not even tried
+				_, _, err := post(t, tr, w.URL+"/mcp")
+				require.EqualError(t, err, "oauthclient: "+strings.ReplaceAll(test.err, "{}", w.URL))
+			}
+			require.Zero(t, w.tokens.Load())
+			require.Equal(t, test.in, w.logins.Load() == 1)
+		})
+	}
+}
+
+func TestHugeMetadataIsNotRead(t *testing.T) {
+	w := newWorld(t)
+	w.huge = true
+	_, _, err := post(t, w.transport(t, oauthclient.Options{}), w.URL+"/mcp")
+	require.ErrorContains(t, err, "answered by more than 1048576 bytes")
+}
+
+func TestStepUpsEnd(t *testing.T) {
+	w := newWorld(t)
+	w.forbid = true
+	status, _, err := post(t, w.transport(t, oauthclient.Options{}), w.URL+"/mcp")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusForbidden, status)
+	require.EqualValues(t, 3, w.logins.Load())
+}
+
+func TestTokensStayAtTheirOrigin(t *testing.T) {
+	w := newWorld(t)
+	tr := w.transport(t, oauthclient.Options{})
+	_, _, err := post(t, tr, w.URL+"/mcp")
+	require.NoError(t, err)
+	var got atomic.Value
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got.Store(r.Header.Get("Authorization")) }))
+	defer other.Close()
+	_, _, err = post(t, tr, other.URL+"/mcp")
+	require.NoError(t, err)
+	require.Equal(t, "", got.Load())
+}
+
+func TestTokensOfTheStoreAreUsedAndPrintNothing(t *testing.T) {
+	w := newWorld(t)
+	w.refresh = leaked + "-refresh"
+	dir := filepath.Join(t.TempDir(), "tokens")
+	store, err := oauthclient.NewFileStore(dir)
+	require.NoError(t, err)
+	for range 2 {
+		status, _, err := post(t, w.transport(t, oauthclient.Options{Store: store}), w.URL+"/mcp")
+		require.NoError(t, err)
+		require.Equal(t, 200, status)
+	}
+	require.EqualValues(t, 1, w.logins.Load(), "the second run takes the token of the first")
+	key := oauthclient.Key{Issuer: w.URL, Resource: w.URL + "/mcp"}
+	r, err := store.Load(t.Context(), key)
+	require.NoError(t, err)
+	require.NotContains(t, fmt.Sprintf("%v %+v %#v %v %#v", r.Token, r.Token, *r.Token, r.Client, *r.Client), leaked)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 2) // registration and token
+	for _, f := range files {
+		info, err := f.Info()
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode())
+		require.NoError(t, os.Chmod(filepath.Join(dir, f.Name()), 0o644))
+	}
+	_, err = store.Load(t.Context(), key)
+	require.ErrorContains(t, err, "it must be a file that only the user may read, -rw-------")
+}
+
+func TestARefusedTokenIsRefreshed(t *testing.T) {
+	w := newWorld(t)
+	w.refresh = "again"
+	tr := w.transport(t, oauthclient.Options{})
+	for range 3 {
+		status, _, err := post(t, tr, w.URL+"/mcp")
+		require.NoError(t, err)
+		require.Equal(t, 200, status)
+		w.mu.Lock()
+		w.good = "another"
+		w.mu.Unlock()
+	}
+	require.EqualValues(t, 1, w.logins.Load())
+	require.EqualValues(t, 3, w.tokens.Load())
+}
+
+func TestLoopbackTakesTheAnswer(t *testing.T) {
+	visit, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(_ context.Context, page string) error {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Get(page)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		require.Equal(t, "<!doctype html><title>Login</title><p>You can close this page and go back to the program.", string(b))
+		return err
+	}})(t.Context())
+	require.NoError(t, err)
+	defer visit.Close()
+	q, err := visit.Go(t.Context(), visit.RedirectURI+"?state=s&code=c")
+	require.NoError(t, err)
+	require.Equal(t, url.Values{"state": {"s"}, "code": {"c"}}, q)
+}
+
+func TestBrowsersShowPagesAlone(t *testing.T) {
+	for _, page := range []string{"javascript:alert(1)", "file:///etc/passwd", "--help", "https:"} {
+		require.EqualError(t, oauthclient.OpenBrowser(t.Context(), page), "only http and https pages are shown")
+	}
+}
