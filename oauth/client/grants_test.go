@@ -1,0 +1,153 @@
+package oauthclient_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+)
+
+// An authority answers token requests by what a test wants, and keeps them.
+type authority struct {
+	*httptest.Server
+	answer func(w http.ResponseWriter, r *http.Request)
+	forms  []url.Values
+	basic  string
+}
+
+func newAuthority(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) *authority {
+	a := &authority{answer: answer}
+	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/.well-known/oauth-protected-resource":
+			reply(w, `{"resource":%q,"authorization_servers":[%q],"scopes_supported":["a","b"]}`, a.URL, a.URL)
+		case "/.well-known/openid-configuration":
+			reply(w, `{"issuer":%q,"token_endpoint":%q}`, a.URL, a.URL+"/token")
+		case "/token":
+			_ = r.ParseForm()
+			a.forms = append(a.forms, r.PostForm)
+			id, secret, _ := r.BasicAuth()
+			a.basic = id + ":" + secret
+			a.answer(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *authority) token(t *testing.T, g oauthclient.Grant, opts oauthclient.Options) (*oauthclient.Transport, *oauthclient.Token, error) {
+	opts.InsecureLoopback = true
+	tr, err := oauthclient.New(a.URL+"/mcp", g, &opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, tr.Close()) })
+	tok, err := tr.Token(t.Context())
+	return tr, tok, err
+}
+
+func bearer(w http.ResponseWriter, _ *http.Request) {
+	reply(w, `{"access_token":"t","token_type":"Bearer","expires_in":3600}`)
+}
+
+func TestClientCredentialsByBasic(t *testing.T) {
+	a := newAuthority(t, bearer)
+	_, tok, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "a b", ClientSecret: "c:d"}}, oauthclient.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "t", tok.AccessToken)
+	require.Equal(t, "a+b:c%3Ad", a.basic, "both are encoded as forms are")
+	require.Equal(t, []url.Values{{"grant_type": {"client_credentials"}, "resource": {a.URL}, "scope": {"a b"}}}, a.forms)
+}
+
+func TestClientCredentialsByKeyNameTheIssuer(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	a := newAuthority(t, bearer)
+	_, _, err = a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "me", Key: key}}, oauthclient.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", a.forms[0].Get("client_assertion_type"))
+	require.NotContains(t, a.forms[0], "client_id")
+}
+
+func TestCredentialsGoToTheirIssuerAlone(t *testing.T) {
+	a := newAuthority(t, bearer)
+	_, _, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: "https://as.example", ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{})
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the client is known to ["https://as.example"]; the resource takes tokens of [%q]`, a.URL))
+	require.Empty(t, a.forms)
+}
+
+func TestARefusedWorkloadAsksOnce(t *testing.T) {
+	a := newAuthority(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		reply(w, `{"error":"invalid_grant","error_description":"no\u001b[2J"}`)
+	})
+	var audience oauthclient.Audience
+	tr, _, err := a.token(t, &oauthclient.WorkloadIdentity{Assertion: func(_ context.Context, to oauthclient.Audience) (string, error) {
+		audience = to
+		return leaked, nil
+	}}, oauthclient.Options{})
+	want := fmt.Sprintf(`oauthclient: the authorization server %q refused with HTTP status 400: "invalid_grant" ("no\x1b[2J")`, a.URL)
+	require.EqualError(t, err, want)
+	_, err = tr.Token(t.Context())
+	require.EqualError(t, err, want)
+	require.Len(t, a.forms, 1)
+	require.Equal(t, oauthclient.Audience{Issuer: a.URL, TokenEndpoint: a.URL + "/token"}, audience)
+}
+
+func TestServersThatFailAreAskedAgain(t *testing.T) {
+	a := newAuthority(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	tr, _, err := a.token(t, &oauthclient.WorkloadIdentity{Assertion: func(context.Context, oauthclient.Audience) (string, error) { return "x", nil }}, oauthclient.Options{})
+	require.Error(t, err)
+	a.answer = bearer
+	_, err = tr.Token(t.Context())
+	require.NoError(t, err)
+}
+
+func TestBearerTokensAreNotTakenForBoundOnes(t *testing.T) {
+	prover, err := dpop.NewProver(nil)
+	require.NoError(t, err)
+	a := newAuthority(t, bearer)
+	_, _, err = a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{DPoP: prover})
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q gave a token of type "Bearer" instead of DPoP`, a.URL))
+}
+
+func TestTokenRequestsAreNotRedirected(t *testing.T) {
+	var a *authority
+	a = newAuthority(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, a.URL+"/token", http.StatusTemporaryRedirect)
+	})
+	_, _, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{})
+	refusal, ok := errors.AsType[*oauthclient.GrantError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, http.StatusTemporaryRedirect, refusal.Status)
+	require.Len(t, a.forms, 1)
+	require.NotContains(t, err.Error(), leaked)
+}
+
+func TestNewSaysWhatIsMissing(t *testing.T) {
+	for _, test := range []struct {
+		server string
+		grant  oauthclient.Grant
+		err    string
+	}{
+		{"http://mcp.example/mcp", nil, `oauthclient: tokens would be read on their way to "http://mcp.example/mcp"; it has to be https`},
+		{"/mcp", nil, `oauthclient: the server is an absolute URL without user and fragment, not "/mcp"`},
+		{"https://mcp.example", nil, `oauthclient: New needs a grant, for example *AuthorizationCode`},
+		{"https://mcp.example", &oauthclient.AuthorizationCode{Name: "x"}, `oauthclient: AuthorizationCode needs a Front, for example Loopback(nil)`},
+		{"https://mcp.example", &oauthclient.WorkloadIdentity{}, `oauthclient: WorkloadIdentity needs an Assertion`},
+	} {
+		_, err := oauthclient.New(test.server, test.grant, nil)
+		require.EqualError(t, err, test.err)
+	}
+}
