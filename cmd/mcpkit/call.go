@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -44,6 +45,7 @@ type remote struct {
 
 // newRemote parses the flags. When the answer is false, the command is over, with the code.
 func newRemote(name, usage string, args []string, stdout, stderr io.Writer) (r *remote, code int, ok bool) {
+	stderr = &lockedWriter{w: stderr} // the server's own standard error goes there too
 	r = &remote{flags: flag.NewFlagSet(name, flag.ContinueOnError), stdout: stdout, stderr: stderr}
 	r.flags.Func("header", "`name: value` to send with each HTTP request; may be repeated", func(s string) error {
 		field, value, found := strings.Cut(s, ":")
@@ -74,6 +76,18 @@ func newRemote(name, usage string, args []string, stdout, stderr io.Writer) (r *
 		r.opts = append(r.opts, client.Version(protocol.Version(r.revision)))
 	}
 	return r, exitOK, true
+}
+
+// A lockedWriter lets several goroutines write, one at a time.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer // guarded by mu
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
 }
 
 // usage says what is wrong with the arguments.
