@@ -293,9 +293,7 @@ func (c *compiler) shapeOf(t reflect.Type) (shape, bool) {
 	case durationType:
 		return shapeDuration, true
 	case urlType:
-		if c.dir == forInput {
-			return shapeURL, true
-		}
+		return shapeURL, true
 	}
 	switch ownJSON(t, c.dir) {
 	case "UnmarshalJSON", "MarshalJSON":

@@ -195,6 +195,9 @@ func (c *compiler) keywords(t reflect.Type) *jsonschema.Schema {
 		kw.Type, kw.Pattern = "string", durationPattern
 	case shapeURL:
 		kw.Type, kw.Format = "string", "uri"
+		if c.dir == forOutput {
+			kw.Format = "uri-reference" // what is given back may be relative, or empty
+		}
 	case shapeSlice, shapeArray:
 		kw.Type = "array"
 		if s == shapeArray {

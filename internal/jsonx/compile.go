@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"encoding"
 	"math"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 )
@@ -106,7 +106,7 @@ var interfaces = []reflect.Type{
 }
 
 func writesItself(t reflect.Type) bool {
-	if t == reflect.TypeFor[time.Duration]() {
+	if t == reflect.TypeFor[time.Duration]() || t == reflect.TypeFor[url.URL]() {
 		return true
 	}
 	for _, i := range interfaces {
@@ -128,9 +128,6 @@ func writeFloat(dst []byte, v reflect.Value, bits int) ([]byte, bool) {
 
 func writeString(dst []byte, v reflect.Value) ([]byte, bool) {
 	s := v.String()
-	if !utf8.ValidString(s) {
-		return dst, false
-	}
 	return AppendString(dst, s), true
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"net/url"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -23,10 +24,37 @@ import (
 // options makes the library treat users' plain structs the way encoding/json taught them to expect.
 var options = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
-	json.WithMarshalers(json.MarshalToFunc(writeDuration)),
-	json.WithUnmarshalers(json.UnmarshalFromFunc(readDuration)),
+	json.WithMarshalers(json.JoinMarshalers(json.MarshalToFunc(writeDuration), json.MarshalToFunc(writeURL))),
+	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(readDuration), json.UnmarshalFromFunc(readURL))),
 	json.Deterministic(true),
 )
+
+// writing tells how to write: what is no UTF-8 becomes U+FFFD, since one bad file name must not cost a whole listing.
+var writing = json.JoinOptions(options, jsontext.AllowInvalidUTF8(true))
+
+// URLs are text, as those who read them expect.
+func writeURL(enc *jsontext.Encoder, u url.URL) error {
+	return enc.WriteToken(jsontext.String(u.String()))
+}
+
+func readURL(dec *jsontext.Decoder, u *url.URL) error {
+	token, err := dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	switch token.Kind() {
+	case '"':
+		parsed, err := url.Parse(token.String())
+		if err == nil {
+			*u = *parsed
+		}
+		return err
+	case 'n':
+		*u = url.URL{}
+		return nil
+	}
+	return errors.New("no URL; write a string")
+}
 
 // Durations are text, "1h30m0s": a number would leave its unit to be guessed.
 func writeDuration(enc *jsontext.Encoder, d time.Duration) error {
@@ -56,13 +84,13 @@ func readDuration(dec *jsontext.Decoder, d *time.Duration) error {
 
 // Marshal returns v as JSON.
 func Marshal(v any) ([]byte, error) {
-	return json.Marshal(v, options)
+	return json.Marshal(v, writing)
 }
 
 // Append appends v as JSON to dst.
 func Append(dst []byte, v any) ([]byte, error) {
 	w := appender{dst}
-	if err := json.MarshalWrite(&w, v, options); err != nil {
+	if err := json.MarshalWrite(&w, v, writing); err != nil {
 		return dst, err
 	}
 	return w.b, nil
@@ -77,7 +105,7 @@ func (a *appender) Write(p []byte) (int, error) {
 
 // MarshalWrite writes v as JSON to w.
 func MarshalWrite(w io.Writer, v any) error {
-	return json.MarshalWrite(w, v, options)
+	return json.MarshalWrite(w, v, writing)
 }
 
 // Unmarshal decodes data, which must hold exactly one JSON value, into v.

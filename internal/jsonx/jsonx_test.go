@@ -3,6 +3,8 @@ package jsonx_test
 import (
 	"encoding/json"
 	"maps"
+	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -215,4 +217,41 @@ func FuzzWalk(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestURLsAreText(t *testing.T) {
+	u, err := url.Parse("https://example.com/a?b=c")
+	require.NoError(t, err)
+	type value struct {
+		URL  url.URL  `json:"url"`
+		Ptr  *url.URL `json:"ptr"`
+		None *url.URL `json:"none"`
+	}
+	const want = `{"url":"https://example.com/a?b=c","ptr":"https://example.com/a?b=c","none":null}`
+	for _, marshal := range []func(value) ([]byte, error){
+		func(v value) ([]byte, error) { return jsonx.Marshal(v) },
+		func(v value) ([]byte, error) { return jsonx.MarshalValue(reflect.ValueOf(v)) },
+	} {
+		text, err := marshal(value{URL: *u, Ptr: u})
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+	}
+	var back value
+	require.NoError(t, jsonx.Unmarshal([]byte(want), &back))
+	require.Equal(t, value{URL: *u, Ptr: u}, back)
+	require.Error(t, jsonx.Unmarshal([]byte(`{"url":5}`), &back))
+	require.Error(t, jsonx.Unmarshal([]byte(`{"url":"http://[::1"}`), &back))
+}
+
+func TestBytesThatAreNoUTF8CostOnlyThemselves(t *testing.T) {
+	v := map[string][]string{"a\xff": {"b\xffc"}}
+	const want = `{"a�":["b�c"]}`
+	text, err := jsonx.Marshal(v)
+	require.NoError(t, err)
+	require.Equal(t, want, string(text))
+	text, err = jsonx.MarshalValue(reflect.ValueOf(struct{ S string }{"x\xff"}))
+	require.NoError(t, err)
+	require.Equal(t, `{"S":"x�"}`, string(text))
+	var s string
+	require.Error(t, jsonx.Unmarshal([]byte("\"a\xff\""), &s), "what peers send is read strictly")
 }

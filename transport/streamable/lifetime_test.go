@@ -308,8 +308,14 @@ func TestSessionsAreLimited(t *testing.T) {
 			h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize"}`))
 			return w
 		}
-		first := open().Header().Get("Mcp-Session-Id")
-		require.Equal(t, 200, open().status)
+		use := func(id string) string {
+			r := newPost(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			r.Header.Set("Mcp-Session-Id", id)
+			h.ServeHTTP(newRecorder(), r)
+			return id
+		}
+		first := use(open().Header().Get("Mcp-Session-Id"))
+		use(open().Header().Get("Mcp-Session-Id"))
 		third := open()
 		require.Equal(t, 503, third.status)
 		require.Equal(t, "60", third.Header().Get("Retry-After"))
@@ -320,6 +326,28 @@ func TestSessionsAreLimited(t *testing.T) {
 		require.Equal(t, 200, open().status, "one that is idle makes room")
 		require.Equal(t, first, rpc.endedSessions()[1])
 	})
+}
+
+func TestSessionsThatNobodyUsesMakeRoomFirst(t *testing.T) {
+	rpc := &scripted{}
+	h := NewHandler(rpc, &Options{MaxSessions: 3})
+	defer h.Close()
+	open := func() string {
+		w := newRecorder()
+		h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize"}`))
+		require.Equal(t, 200, w.status)
+		return w.Header().Get("Mcp-Session-Id")
+	}
+	used := open()
+	r := newPost(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	r.Header.Set("Mcp-Session-Id", used)
+	h.ServeHTTP(newRecorder(), r)
+	var flood []string
+	for range 100 {
+		flood = append(flood, open())
+	}
+	require.Equal(t, flood[:98], rpc.endedSessions(), "a flood of sessions crowds out its own, the oldest first")
+	require.Equal(t, 2, h.sessions.unused.Len())
 }
 
 func TestShutdownLetsCallsFinish(t *testing.T) {

@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"container/list"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -32,6 +33,7 @@ type session struct {
 	// Guarded by sessionTable.mu, as its place in the table.
 	busy         int // requests and streams that use the session
 	used         time.Time
+	unused       *list.Element // in the table's list of that name; nil once the client came back
 	older, newer *session
 	listed       bool
 	ended        bool
@@ -157,6 +159,7 @@ type sessionTable struct {
 	oldest *session // the one used longest ago
 	newest *session
 	timer  *time.Timer // set while the table is not empty
+	unused list.List   // of *session: those whose clients have said nothing since initialize, the oldest first
 }
 
 func (t *sessionTable) init(h *Handler) {
@@ -170,12 +173,16 @@ func (t *sessionTable) add(s *session) bool {
 	var evicted *session
 	if len(t.byID) >= t.h.opts.MaxSessions {
 		if evicted = t.idleFor(time.Minute); evicted == nil {
+			evicted = t.neverUsed()
+		}
+		if evicted == nil {
 			t.mu.Unlock()
 			return false
 		}
 		t.remove(evicted)
 	}
 	s.listed, s.busy = true, 1
+	s.unused = t.unused.PushBack(s)
 	t.byID[s.ID()] = s
 	t.link(s)
 	t.arm()
@@ -197,7 +204,27 @@ func (t *sessionTable) use(id, owner string) *session {
 	}
 	s.busy++
 	t.touch(s)
+	t.seen(s)
 	return s
+}
+
+// seen notes that the client of s came back after initialize. The caller holds mu.
+func (t *sessionTable) seen(s *session) {
+	if s.unused != nil {
+		t.unused.Remove(s.unused)
+		s.unused = nil
+	}
+}
+
+// neverUsed returns the oldest session whose client never came back after initialize, so that whoever opens sessions only
+// to fill the table crowds out nobody but his like. The caller holds mu.
+func (t *sessionTable) neverUsed() *session {
+	for e := t.unused.Front(); e != nil; e = e.Next() {
+		if s := e.Value.(*session); s.busy == 0 {
+			return s
+		}
+	}
+	return nil
 }
 
 func (t *sessionTable) release(s *session) {
@@ -274,6 +301,7 @@ func (t *sessionTable) arm() {
 }
 
 func (t *sessionTable) remove(s *session) {
+	t.seen(s)
 	s.ended = true
 	if !s.listed {
 		return

@@ -56,7 +56,8 @@ type Options struct {
 	MaxBodyBytes int64
 
 	// MaxSessions limits the legacy sessions. Zero means [DefaultMaxSessions]. Beyond it the session that
-	// was idle longest, for a minute at least, makes room; where there is none the client is answered 503.
+	// was idle longest, for a minute at least, makes room, or else the oldest one whose client never came back
+	// after initialize; where there is none the client is answered 503.
 	MaxSessions int
 
 	// SessionIdle is how long a session lives without a request or an open stream. Zero means
