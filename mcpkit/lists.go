@@ -123,7 +123,7 @@ func encodeCursor(key string) string {
 // cursor reads the cursor of a list request. An empty string is a cursor too, and none of ours.
 func cursor(call *Call) (after string, err error) {
 	raw := call.req.Param("cursor")
-	if raw == nil {
+	if raw == nil || jsonx.Kind(raw) == 'n' {
 		return "", nil
 	}
 	if jsonx.Kind(raw) != '"' {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -84,7 +85,7 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 		return s.refuse(req, err, call.version)
 	}
 	if !s.life.ready.Load() {
-		if err := s.Start(context.WithoutCancel(ctx)); err != nil {
+		if err := s.awaitStart(ctx); err != nil {
 			s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
 			return s.refuse(req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start"), call.version)
 		}
@@ -313,8 +314,14 @@ func (s *Server) respond(call *Call, result any, err error) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: call.req.ID, Result: encoded}
 }
 
+// maxErrorMessage bounds what an error says, in bytes: it may quote what a peer sent.
+const maxErrorMessage = 8 << 10
+
 // refuse makes an error response, with the HTTP status that the revision wants for it (PROTOCOL 2.4).
 func (s *Server) refuse(req *jsonrpc.Request, err *jsonrpc.Error, v protocol.Version) *jsonrpc.Response {
+	if len(err.Message) > maxErrorMessage {
+		err = &jsonrpc.Error{Code: err.Code, Message: strings.ToValidUTF8(err.Message[:maxErrorMessage], "") + "…", Data: err.Data}
+	}
 	resp := &jsonrpc.Response{ID: req.ID, Error: err}
 	isEnvelope := len(err.Data) > 0 && &err.Data[0] == &envelopeFault[0]
 	if isEnvelope {

@@ -165,6 +165,20 @@ func (s *Server) Start(ctx context.Context) error {
 	return l.failed
 }
 
+// awaitStart starts what was not started, for a call that may be given up before a slow service is ready. The services go
+// on starting for the next one.
+func (s *Server) awaitStart(ctx context.Context) error {
+	started := make(chan error, 1)
+	// Ends when every service has started, or one has not.
+	go func() { started <- s.Start(context.WithoutCancel(ctx)) }()
+	select {
+	case err := <-started:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // warnOfMissingWords says how much models will know only by name: what was built without its sources, mostly.
 func (s *Server) warnOfMissingWords() {
 	c := s.catalog.Load()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -473,6 +474,35 @@ func TestOneWarningCountsWhatHasNoDescription(t *testing.T) {
 type nobody struct{}
 
 func (nobody) Serve(context.Context, transport.Handler) error { return nil }
+
+// sleepy is a service that starts when it is told to.
+type sleepy struct{ go_ chan struct{} }
+
+func (s *sleepy) Start(context.Context) error { <-s.go_; return nil }
+func (s *sleepy) Tool() string                { return "awake" }
+
+func TestACallMayBeGivenUpWhileAServiceStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sleepy{make(chan struct{})}
+		srv := newServer(t, s, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		p := modern(t, srv)
+		require.EqualError(t, p.rpc(ctx, p.request("tools/call", `{"name":"tool"}`)).Error, "the server did not start (code -32603)")
+		close(s.go_)
+		require.Contains(t, p.result("tools/call", `{"name":"tool"}`), "awake")
+	})
+}
+
+func TestErrorsDoNotEchoWithoutEnd(t *testing.T) {
+	p := modern(t, newServer(t, &Library{}))
+	long := strings.Repeat("é", 1<<20)
+	for method, params := range map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri", "tools/list": "cursor"} {
+		err := p.fails(method, fmt.Sprintf(`{%q:%q}`, params, long))
+		require.Less(t, len(err.Message)+len(err.Data), 9<<10, method)
+		require.True(t, utf8.ValidString(err.Message))
+	}
+}
 
 type tenant string
 

@@ -102,7 +102,7 @@ var tagKeys = []tagKey{
 	{"icon", anyMethod | kindInfo, `icon:"https://example.com/i.png"`, "Icons, separated by blanks: https: or data: URIs.", setIcons},
 	{"scopes", anyMethod, `scopes:"notes:read notes:write"`, "What the caller must be allowed to do, separated by blanks or commas. Who lacks one neither sees nor reaches the method. Needs the option Authenticated or TrustLocal.",
 		func(a *annotation, v string) error { a.scopes = words(v); return nil }},
-	{"timeout", anyMethod, `timeout:"5s"`, "How long a call may take, instead of the server's default; 0 for no limit.",
+	{"timeout", anyMethod, `timeout:"5s"`, "How long a call may take, instead of the server's default; 0 for no limit. The method's context ends then, and the caller is answered as soon as the method returns.",
 		func(a *annotation, v string) error { return setDuration(&a.timeout, v) }},
 	{"tags", anyMethod, `tags:"admin beta"`, "Free words for middleware to go by; not sent to clients.",
 		func(a *annotation, v string) error { a.tags = words(v); return nil }},

@@ -81,6 +81,9 @@ func findResource(call *Call) *jsonrpc.Error {
 	if err := nameOf(call, call.catalog.resources.key); err != nil {
 		return err
 	}
+	if len(call.name) > uritemplate.MaxURI {
+		return invalidParams("the uri has %d bytes; at most %d are allowed", len(call.name), uritemplate.MaxURI)
+	}
 	m, ok := call.catalog.findResource(call.principal, call.name)
 	if !ok {
 		return protocol.ResourceNotFound(call.version, call.name)

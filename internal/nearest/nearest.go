@@ -3,9 +3,15 @@ package nearest
 
 import "strings"
 
+// maxWord bounds the words that are looked at, in bytes: a longer one is no misspelling of a name.
+const maxWord = 256
+
 // Of returns the word of known that is closest to word, and "" when none is close enough to be a guess
 // worth making: at most a third of the letters differ. Case, '-' and '_' do not count.
 func Of(word string, known []string) string {
+	if len(word) > maxWord {
+		return ""
+	}
 	w := fold(word)
 	best, bestDistance := "", len(w)/3+1
 	if len(w) <= 2 {
