@@ -204,6 +204,7 @@ func TestBehindMiddleware(t *testing.T) {
 func TestUnderTimeoutMiddlewareThereIsOneReplyAndOneLine(t *testing.T) {
 	for name, before := range map[string][]echo.MiddlewareFunc{"alone": nil, "with Gzip and Recover": {middleware.Recover(), middleware.Gzip()}} {
 		t.Run(name, func(t *testing.T) {
+			//lint:ignore SA1019 apps use it; that is why calls have to survive it
 			a := newApp(t, append(before, middleware.TimeoutWithConfig(middleware.TimeoutConfig{Timeout: time.Minute}))...)
 			handler := Mount(a.e, "/mcp", a.rpc, a.options())
 			a.serve()

@@ -65,9 +65,9 @@ func diffTools(was, is map[string]json.RawMessage) []string {
 		if !slices.Equal(jsonx.Member(was[name], "description"), jsonx.Member(is[name], "description")) {
 			found = append(found, fmt.Sprintf("additive: tool %q: description changed", name))
 		}
-		if len(found) == 0 {
-			found = []string{fmt.Sprintf("breaking?: tool %q changed\n  was: %s\n  is:  %s", name, before, after)}
-		}
+		found = append(found, diffMembers(fmt.Sprintf("tool %q: ", name), was[name], is[name], "name", "description", "inputSchema")...)
+		found = append(found, diffMembers(fmt.Sprintf("tool %q: inputSchema: ", name),
+			jsonx.Member(was[name], "inputSchema"), jsonx.Member(is[name], "inputSchema"), "properties", "required")...)
 		lines = append(lines, found...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(is)) {
@@ -76,6 +76,34 @@ func diffTools(was, is map[string]json.RawMessage) []string {
 		}
 	}
 	return lines
+}
+
+// diffMembers compares two objects member by member, but for those named. What a change of such a member means for
+// callers is for people to say.
+func diffMembers(where string, was, is []byte, but ...string) (lines []string) {
+	before, after := map[string]string{}, map[string]string{}
+	for from, to := range map[*[]byte]map[string]string{&was: before, &is: after} {
+		for name, value := range jsonx.Members(*from) {
+			if n := jsonx.String(name); !slices.Contains(but, n) {
+				to[n], _ = canonical(json.RawMessage(value))
+			}
+		}
+	}
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if a, b := before[name], after[name]; a != b {
+			lines = append(lines, fmt.Sprintf("breaking?: %s%s changed\n  was: %s\n  is:  %s", where, name, or(a, "(none)"), or(b, "(none)")))
+		}
+	}
+	return lines
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
 }
 
 // diffArguments compares the arguments of a tool.

@@ -13,7 +13,7 @@ import (
 func TestGoldenSaysWhatBreaks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tools.json")
 	golden := `{
-  "add": {"name":"add","inputSchema":{"type":"object","properties":{"a":{"type":"integer"},"c":{"type":"integer"}},"required":["c"]}},
+  "add": {"name":"add","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"a":{"type":"integer"},"c":{"type":"integer"}},"required":["c"]}},
   "gone": {"name":"gone","inputSchema":{"type":"object","properties":{}}}
 }`
 	require.NoError(t, os.WriteFile(file, []byte(golden), 0o600))
@@ -21,7 +21,8 @@ func TestGoldenSaysWhatBreaks(t *testing.T) {
 	require.Len(t, said, 1)
 	for _, line := range []string{
 		`breaking: tool "gone" removed`, `breaking: tool "add": argument "c" removed`, `breaking: tool "add": argument "a" is required now`,
-		`breaking: tool "add": argument "b" added, and required`, `additive: tool "pair" added`,
+		`breaking: tool "add": argument "b" added, and required`,
+		"breaking?: tool \"add\": annotations changed\n  was: {\"readOnlyHint\":true}\n  is:  (none)", `additive: tool "pair" added`,
 	} {
 		require.Contains(t, said[0], line+"\n")
 	}
