@@ -42,7 +42,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{name: "something after it", call: raw("application/json", done("x")+done("y")), err: invalid + "invalid JSON at byte 98: data after the end of the message"},
 		{name: "an array", call: raw("application/json", "["+done("x")+"]"), err: invalid + "invalid message: a message is a JSON object"},
 		{name: "nested too deep", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":`+strings.Repeat("[", 2000)+strings.Repeat("]", 2000)+`}`), err: invalid + "invalid message: nested deeper than"},
-		{name: "content that is none", call: result(`{"content":[null]}`), err: invalid + "json: cannot unmarshal JSON array into Go protocol.Contents within \"/content\": content 0: content must be an object"},
+		{name: "content that is none", call: result(`{"content":[null]}`), err: invalid + "json: cannot unmarshal JSON object into Go protocol.CallToolResult: json: cannot unmarshal JSON array into Go protocol.Contents within \"/content\": content 0: content must be an object"},
 		{name: "a web page", call: raw("text/html", "<html>"), err: invalid + `HTTP status 200 with the content type "text/html"`},
 		{name: "accepted", call: status(202, ""), err: invalid + `HTTP status 202 with the content type "text/plain"`},
 		{name: "an internal error", call: status(500, "boom"), err: `client: tools/call "x": the server answered with HTTP status 500 Internal Server Error: "boom"`},

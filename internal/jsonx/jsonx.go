@@ -13,6 +13,7 @@ import (
 	"math/bits"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -110,8 +111,23 @@ func MarshalWrite(w io.Writer, v any) error {
 
 // Unmarshal decodes data, which must hold exactly one JSON value, into v.
 func Unmarshal(data []byte, v any) error {
-	return json.Unmarshal(data, v, options)
+	if err := json.Unmarshal(data, v, options); err != nil {
+		return &Error{err}
+	}
+	return nil
 }
+
+// An Error is an error of the library with a text that is the same in every run: the library's own begins with one of
+// two words by chance.
+type Error struct{ err error }
+
+// Error returns the text.
+func (e *Error) Error() string {
+	return strings.ReplaceAll(e.err.Error(), "json: unable to ", "json: cannot ")
+}
+
+// Unwrap returns the library's error.
+func (e *Error) Unwrap() error { return e.err }
 
 // ErrorPointer returns the JSON pointer (RFC 6901) of the value that err, made by [Unmarshal],
 // complains about, and "" where it is unknown or the root.
