@@ -458,3 +458,59 @@ func TestRoundsAndStatesAreBounded(t *testing.T) {
 	}
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"heavy"}`), "internal error")
 }
+
+func TestTheUserIsSentToAURL(t *testing.T) {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("connect", func(ctx context.Context) (string, error) {
+		if err := mcpkit.ElicitURL(ctx, "Connect your account.", "https://example.com/connect", mcpkit.Key("account")); err != nil {
+			return "", err
+		}
+		return "connected", nil
+	})))
+	const capabilities = `"elicitation":{}`
+	connect := func(p *peer, caps, more string) string {
+		return p.raw(t.Context(), strings.Replace(p.request("tools/call", `{"name":"connect"`+more+`}`), capabilities, caps, 1))
+	}
+	t.Run("modern", func(t *testing.T) {
+		p := modern(t, srv)
+		asked := connect(p, `"elicitation":{"url":{}}`, "")
+		require.JSONEq(t, `{"account":{"method":"elicitation/create","params":{"mode":"url","message":"Connect your account.","url":"https://example.com/connect"}}}`,
+			member(t, asked, "result", "inputRequests"), "2026-07-28 has no elicitationId")
+		state := member(t, asked, "result", "requestState")
+		require.Contains(t, connect(p, `"elicitation":{"url":{}}`, `,"requestState":`+state+`,"inputResponses":{"account":{"action":"accept"}}`), "connected")
+		require.Contains(t, connect(p, `"elicitation":{"url":{}}`, `,"requestState":`+state+`,"inputResponses":{"account":{"action":"decline"}}`), "the user declined")
+	})
+	t.Run("modern, forms only", func(t *testing.T) {
+		require.JSONEq(t, `{"requiredCapabilities":{"elicitation":{"url":{}}}}`, member(t, connect(modern(t, srv), capabilities, ""), "error", "data"))
+	})
+	t.Run("modern, the capability gone at the retry", func(t *testing.T) {
+		p := modern(t, srv)
+		state := member(t, connect(p, `"elicitation":{"url":{}}`, ""), "result", "requestState")
+		require.Contains(t, connect(p, capabilities, `,"requestState":`+state+`,"inputResponses":{"account":{"action":"accept"}}`), `"code":-32021`)
+	})
+	t.Run("legacy", func(t *testing.T) {
+		p := &peer{t: t, srv: srv}
+		p.session = transport.NewSession("s1", p)
+		p.raw(t.Context(), `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{"url":{}}},"clientInfo":{"name":"test","version":"1"}}}`)
+		p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
+			require.NotEmpty(t, member(t, string(req.Params), "elicitationId"), "2025-11-25 wants one")
+			return &jsonrpc.Response{Result: json.RawMessage(`{"action":"accept"}`)}
+		}
+		require.Contains(t, p.result("tools/call", `{"name":"connect"}`), "connected")
+	})
+	t.Run("legacy, forms only", func(t *testing.T) {
+		require.Contains(t, legacy(t, srv, protocol.V20251125).result("tools/call", `{"name":"connect"}`), "this client cannot be asked that")
+	})
+}
+
+func TestToolsForTheModelNeedTheirOwnCapability(t *testing.T) {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("think", func(ctx context.Context) (string, error) {
+		_, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{MaxTokens: 1, Tools: []protocol.Tool{{Name: "t"}}})
+		return "", err
+	})))
+	p := modern(t, srv)
+	require.JSONEq(t, `{"requiredCapabilities":{"sampling":{"tools":{}}}}`, string(p.fails("tools/call", `{"name":"think"}`).Data))
+	with := strings.Replace(p.request("tools/call", `{"name":"think"}`), `"sampling":{}`, `"sampling":{"tools":{}}`, 1)
+	require.Contains(t, p.raw(t.Context(), with), `"sampling/createMessage"`)
+}
