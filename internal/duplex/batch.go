@@ -12,6 +12,7 @@ import (
 // prepareBatch enters the messages of a JSON array into the tables, as prepare does with one. Only one revision
 // has batches.
 func (l *Link) prepareBatch(elements []json.RawMessage, bad *jsonrpc.Response, from Origin) task {
+	l.awaitHandshake()
 	if l.session.Version() != batchVersion {
 		bad = &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
 			"batches are for sessions of revision %s; send each message alone", batchVersion)}

@@ -17,6 +17,7 @@ import (
 // The methods that this package knows, since they are about messages, not about what messages say.
 const (
 	methodInitialize = "initialize"
+	methodPing       = "ping"
 	methodCancelled  = "notifications/cancelled"
 	methodListen     = "subscriptions/listen"
 )
@@ -35,7 +36,7 @@ type task struct {
 	batch   *batch
 }
 
-// prepare enters what was read into the tables. It never waits. It returns false when nothing is to be read any more.
+// prepare enters what was read into the tables. It waits for nothing but the handshake. It returns false when nothing is to be read any more.
 func (l *Link) prepare(data []byte, err error) (k task, ok bool) {
 	if err != nil {
 		bad, isBad := errors.AsType[*BadMessageError](err)
@@ -62,14 +63,31 @@ func (l *Link) prepare(data []byte, err error) (k task, ok bool) {
 		}
 		k.refusal = bad
 	case m.Request.IsNotification():
+		l.awaitHandshake()
 		k.notes = l.note(m.Request, from)
 	default:
+		if m.Request.Method != methodPing {
+			l.awaitHandshake()
+		}
 		var refused *jsonrpc.Error
 		if k.call, k.ctx, refused = l.admit(m.Request, len(data), from); refused != nil {
 			k.refusal = &jsonrpc.Response{ID: m.Request.ID, Error: refused}
+		} else if m.Request.Method == methodInitialize {
+			k.call.handshake = make(chan struct{})
+			l.handshake = k.call.handshake
 		}
 	}
 	return k, true
+}
+
+// awaitHandshake waits until the initialize that came before has been answered: what comes behind it depends on it.
+func (l *Link) awaitHandshake() {
+	if l.handshake == nil {
+		return
+	}
+	l.out.flush() // the answer of a ping, put off because there was more to read
+	<-l.handshake
+	l.handshake = nil
 }
 
 // perform does k, in turn t, for as long as it takes. More says that there is more to read at once, so that what is
@@ -110,6 +128,8 @@ type call struct {
 	cancel context.CancelCauseFunc
 	gone   atomic.Bool // cancelled by the peer: nothing may be sent for it any more
 
+	handshake chan struct{} // to be closed when the call is over, if it is the handshake
+
 	mu   sync.Mutex // held while something is sent for the call
 	over bool       // the handler returned; guarded by mu
 }
@@ -119,6 +139,9 @@ func (l *Link) serve(c *call, ctx context.Context, more bool) {
 	if l.average.Load() > int64(quick) {
 		l.yield(c.turn)
 		more = false
+	}
+	if c.handshake != nil {
+		defer close(c.handshake)
 	}
 	resp := c.run(ctx)
 	if l.release(c) && resp != nil {
@@ -298,7 +321,8 @@ func (c *call) Notify(ctx context.Context, n *jsonrpc.Request) error {
 
 // Call asks the peer, once a legacy revision was agreed on.
 func (c *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
-	if !c.l.opts.Client && c.l.session.Version() == "" {
+	// Before "initialized" a server asks nothing (2025-11-25, basic/lifecycle, "Initialization").
+	if !c.l.opts.Client && (c.handshake != nil || c.l.session.Version() == "") {
 		return nil, transport.ErrNoServerRequests
 	}
 	c.l.yield(c.turn)

@@ -10,7 +10,8 @@
 // behind a slow call (cancellations, answers, ping, other calls) never waits for it.
 //
 // Order. Notifications are handled one after the other, in the order they came, and before the messages
-// behind them, as long as each takes less than that millisecond. What a handler sends with Peer.Notify
+// behind them, as long as each takes less than that millisecond. What arrives behind initialize, except ping, waits
+// until that is answered, however long it takes: a client that sends all at once gets the answers of one that waits. What a handler sends with Peer.Notify
 // goes out before its response.
 //
 // Limits. A peer has at most Options.MaxInFlight requests of at most Options.MaxInFlightBytes in flight. What is

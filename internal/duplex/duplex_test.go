@@ -295,6 +295,36 @@ func TestTheHandshakeCannotBeCancelled(t *testing.T) {
 	})
 }
 
+// A client may send everything at once, as "cat messages | server" does, however long the handshake takes.
+func TestWhatComesBehindTheHandshakeWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var order []string
+		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+			"initialize": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+				time.Sleep(time.Minute)
+				peer.Session().SetVersion("2025-03-26")
+				order = append(order, req.Method)
+				return result(req, `"agreed"`)
+			},
+			"notifications/initialized": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+				order = append(order, req.Method)
+				return nil
+			},
+			"tools/list": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+				return result(req, `"`+peer.Session().Version()+`"`)
+			},
+		}}
+		p := serve(t, h, nil)
+		p.send(request(1, "initialize"), request(3, "ping"), `{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+			request(2, "tools/list"), "["+request(4, "tools/list")+"]")
+		require.Equal(t, answer(3, `"ping"`), p.receive())
+		require.Equal(t, answer(1, `"agreed"`), p.receive())
+		require.ElementsMatch(t, []string{answer(2, `"2025-03-26"`), "[" + answer(4, `"2025-03-26"`) + "]"}, []string{p.receive(), p.receive()})
+		require.Equal(t, []string{"initialize", "notifications/initialized"}, order)
+		p.hangUp()
+	})
+}
+
 func TestAnIDIsUsedOnceAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{}, nil)

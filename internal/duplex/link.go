@@ -29,6 +29,8 @@ type Link struct {
 	inputErr error         // why; set before
 	served   atomic.Bool   // the handler has seen the session
 
+	handshake <-chan struct{} // closed when the initialize that was read was answered; nil for none; the leader's alone
+
 	turn    atomic.Uint64 // odd while the leader handles a message; see lead
 	asleep  atomic.Bool   // the watchdog waits for wake
 	wake    chan struct{}
