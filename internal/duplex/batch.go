@@ -56,10 +56,13 @@ func (l *Link) handleBatch(b *batch, t uint64) {
 		m.call.turn = t
 		// Ends with the call, which is waited for below.
 		all.Go(func() {
-			resp := m.call.run(m.ctx)
-			if l.release(m.call) && resp != nil {
-				b.add(m.call.req.ID, resp)
-			}
+			resp := &jsonrpc.Response{Error: internalError} // if run does not return
+			defer func() {
+				if l.release(m.call) && resp != nil {
+					b.add(m.call.req.ID, resp)
+				}
+			}()
+			resp = m.call.run(m.ctx)
 		})
 	}
 	if b.notes {

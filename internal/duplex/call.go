@@ -93,7 +93,13 @@ func (l *Link) awaitHandshake() {
 // perform does k, in turn t, for as long as it takes. More says that there is more to read at once, so that what is
 // sent may wait for what comes next.
 func (l *Link) perform(k *task, t uint64, more bool) {
-	defer l.end()
+	returned := false
+	defer func() {
+		if !returned {
+			l.yield(t) // the handler ended this goroutine
+		}
+		l.end()
+	}()
 	switch {
 	case k.refusal != nil:
 		l.refuse(k.refusal, more)
@@ -105,6 +111,7 @@ func (l *Link) perform(k *task, t uint64, more bool) {
 	case k.batch != nil:
 		l.handleBatch(k.batch, t)
 	}
+	returned = true
 }
 
 // refuse answers what is no proper message, or one too many. A client does not: what a server's program printed
@@ -140,13 +147,16 @@ func (l *Link) serve(c *call, ctx context.Context, more bool) {
 		l.yield(c.turn)
 		more = false
 	}
-	if c.handshake != nil {
-		defer close(c.handshake)
-	}
-	resp := c.run(ctx)
-	if l.release(c) && resp != nil {
-		c.send(resp, more && l.turn.Load() == c.turn)
-	}
+	resp := &jsonrpc.Response{Error: internalError} // if run does not return
+	defer func() {
+		if l.release(c) && resp != nil {
+			c.send(resp, more && l.turn.Load() == c.turn)
+		}
+		if c.handshake != nil {
+			close(c.handshake)
+		}
+	}()
+	resp = c.run(ctx)
 }
 
 // admit enters req into the table, unless it is too much or its ID is taken.
@@ -212,12 +222,16 @@ func (c *call) send(resp *jsonrpc.Response, later bool) {
 	}
 }
 
-// run calls the handler. A panic is the handler's mistake, and here only kept from ending the process.
+// run calls the handler. A panic is the handler's mistake, and here only kept from ending the process. Nor does run return
+// when the handler calls runtime.Goexit, as testing.T.FailNow does.
 func (c *call) run(ctx context.Context) (resp *jsonrpc.Response) {
 	l := c.l
 	begun := time.Now()
+	returned := false
 	defer func() {
-		if p := recover(); p != nil {
+		if p := recover(); p == nil && !returned {
+			l.opts.Logger.Error("duplex: the handler ended its goroutine", "method", c.req.Method)
+		} else if p != nil {
 			l.opts.Logger.Error("duplex: the handler panicked", "method", c.req.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			resp = &jsonrpc.Response{Error: internalError}
 		}
@@ -230,7 +244,9 @@ func (c *call) run(ctx context.Context) (resp *jsonrpc.Response) {
 	if !l.served.Load() {
 		l.served.Store(true)
 	}
-	return l.handler.ServeRPC(ctx, c.req, c)
+	resp = l.handler.ServeRPC(ctx, c.req, c)
+	returned = true
+	return resp
 }
 
 // A note is a notification that waits for being handled.
@@ -262,12 +278,23 @@ func (l *Link) note(n *jsonrpc.Request, from Origin) bool {
 
 // handleNotes handles notifications until none is queued.
 func (l *Link) handleNotes(t uint64) {
+	returned := false
+	defer func() {
+		if !returned && l.begin() {
+			// Ends when no notification is left.
+			go func() {
+				defer l.end()
+				l.handleNotes(0)
+			}()
+		}
+	}()
 	for n := l.nextNote(); n.req != nil; n = l.nextNote() {
 		c := &call{l: l, req: n.req, turn: t, header: n.from.Header}
 		ctx, cancel := context.WithCancelCause(l.contextFor(n.from))
 		c.run(ctx)
 		cancel(nil)
 	}
+	returned = true
 }
 
 func (l *Link) nextNote() note {

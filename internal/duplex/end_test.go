@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -246,6 +248,44 @@ func TestAClientLeavesNoiseUnanswered(t *testing.T) {
 		require.Equal(t, request("mine", "ask"), p.receive())
 		p.send(answer("mine", `1`))
 		require.Equal(t, `1`, string((<-answered).Result))
+		p.hangUp()
+	})
+}
+
+// What runtime.Goexit ends, for instance testing.T.FailNow in a handler, is the goroutine of whoever reads.
+func TestAHandlerThatEndsItsGoroutineIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes []string
+		exit := func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+			runtime.Goexit()
+			return nil
+		}
+		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+			"exit":               exit,
+			"notifications/exit": exit,
+			"notifications/note": func(_ context.Context, n *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+				notes = append(notes, n.Method)
+				return nil
+			},
+			"initialize": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+				peer.Session().SetVersion("2025-03-26")
+				return result(req, `"agreed"`)
+			},
+		}}
+		p := serve(t, h, &duplex.Options{Logger: slog.New(slog.DiscardHandler)})
+		p.send(request(1, "initialize"))
+		require.Equal(t, answer(1, `"agreed"`), p.receive())
+		for id := 2; id < 20; id++ {
+			p.send(request(id, "exit"))
+			require.Equal(t, failure(id, -32603, "internal error"), p.receive())
+		}
+		p.send(`{"jsonrpc":"2.0","method":"notifications/exit"}`, `{"jsonrpc":"2.0","method":"notifications/note"}`)
+		synctest.Wait()
+		require.Equal(t, []string{"notifications/note"}, notes)
+		p.send("[" + request(20, "exit") + "]")
+		require.Equal(t, "["+failure(20, -32603, "internal error")+"]", p.receive())
+		p.send(request(21, "ping"))
+		require.Equal(t, answer(21, `"ping"`), p.receive())
 		p.hangUp()
 	})
 }
