@@ -114,11 +114,26 @@ func (r *registrar) read(methods []reflectx.Method) error {
 			r.fault(r.name+", field Info", faults...)
 		case f.Name == "_" && f.Type.Kind() == reflect.Struct && f.Type.Name() == "":
 			r.readBlock(f.Type)
-		case f.Name != "_" && kindOf[f.Type] != 0:
+		case kindOf[f.Type] != 0:
 			r.fault(r.name+"."+f.Name, fmt.Sprintf("a mcpkit.%s stands in a block: _ struct { Method mcpkit.%[1]s }", kindOf[f.Type]))
+		case hasMarkers(f.Type):
+			r.fault(r.name+"."+f.Name, "the annotation block is a blank field of a struct without a name: _ struct { ... }")
 		}
 	}
 	return nil
+}
+
+// hasMarkers reports whether t looks like an annotation block.
+func hasMarkers(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	for f := range t.Fields() {
+		if k := kindOf[f.Type]; k != 0 && k != kindInfo {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *registrar) readBlock(block reflect.Type) {

@@ -130,6 +130,12 @@ type (
 	noMarker struct {
 		_ struct{ Search string }
 	}
+	namedBlock struct {
+		Annotations struct{ Search mcpkit.Tool }
+	}
+	blankMarker struct {
+		_ mcpkit.Tool `name:"find"`
+	}
 	markerOutside struct {
 		Search mcpkit.Tool
 	}
@@ -213,6 +219,8 @@ func TestAuthorsMistakes(t *testing.T) {
 		{&badName{}, `badName.Search: tag name: name "find it" holds ' '; allowed are letters, digits, '_', '-' and '.'; write for example name:"find_notes"`},
 		{&badTimeout{}, `badTimeout.Search: tag timeout: "soon" is no duration; write for example timeout:"5s"`},
 		{&noMarker{}, `noMarker.Search: string is no marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip`},
+		{&namedBlock{}, `namedBlock.Annotations: the annotation block is a blank field of a struct without a name: _ struct { ... }`},
+		{&blankMarker{}, `blankMarker._: a mcpkit.Tool stands in a block: _ struct { Method mcpkit.Tool }`},
 		{&markerOutside{}, `markerOutside.Search: a mcpkit.Tool stands in a block: _ struct { Method mcpkit.Tool }`},
 		{&noURI{}, `noURI.Search: a resource needs a URI; write for example uri:"note://{id}"`},
 		{&relativeURI{}, `relativeURI.Search: "notes/all" is no absolute URI; write for example "note://{id}"`},
