@@ -226,7 +226,7 @@ func TestMistakesOfSignatures(t *testing.T) {
 		{&ifaceParam{}, `ifaceParam.Copy (here): parameter 1 is the interface io.Writer, which neither an argument nor a provider can give; given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&funcParam{}, `funcParam.Each (here): parameter 1 (func(int)): a function cannot come from JSON; given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&opaqueParam{}, `opaqueParam.Use (here): parameter 1 is a *mcpkit_test.opaque, a struct without exported fields, which neither an argument nor a provider can give; given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
-		{&plainParams{}, "plainParams.Add (here): the plain parameters (float64, float64) have no name, since Go does not keep it; write the tag `params:\"name1,name2\"` with your names, or take one struct"},
+		{&plainParams{}, "plainParams.Add (here): the plain parameters (float64, float64) have no name, since Go does not keep it; write the tag `params:\"name1,name2\"` with your names in the annotation block, or take one struct"},
 		{&fewParams{}, `fewParams.Add (here): there is 1 name ("a") for the parameters (float64, float64); name each one, in order`},
 		{&manyParams{}, `manyParams.Add (here): there are 3 names ("a", "b", "c") for the parameters (float64, float64); name each one, in order`},
 		{&sameParams{}, `sameParams.Add (here): the name "a" is listed twice for the parameters; give each its own`},

@@ -173,7 +173,7 @@ func (c *planner) names(t reflect.Type) ([]Param, bool) {
 		c.errorf("the params tag is empty; name the %s there: %s", parameters(len(c.plain)), c.types(t))
 		return nil, false
 	case c.Names == nil:
-		c.errorf("the plain %s %s no name, since Go does not keep it; write the tag `params:%q` with your names, or take one struct",
+		c.errorf("the plain %s %s no name, since Go does not keep it; write the tag `params:%q` with your names in the annotation block, or take one struct",
 			parameters(len(c.plain))+" "+c.types(t), hasHave(len(c.plain)), exampleNames(len(c.plain)))
 		return nil, false
 	default:

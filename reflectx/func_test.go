@@ -173,9 +173,9 @@ func TestCompileErrors(t *testing.T) {
 		{name: "struct and tag", fn: func(in addInput) {}, params: "in", err: []string{
 			"the params tag names plain parameters, but the arguments are the fields of reflectx.addInput; remove the tag"}},
 		{name: "plain without names", fn: func(ctx context.Context, a int, b string) {}, err: []string{
-			"the plain parameters (int, string) have no name, since Go does not keep it; write the tag `params:\"name1,name2\"` with your names, or take one struct"}},
+			"the plain parameters (int, string) have no name, since Go does not keep it; write the tag `params:\"name1,name2\"` with your names in the annotation block, or take one struct"}},
 		{name: "one plain without name", fn: func(a int) {}, err: []string{
-			"the plain parameter (int) has no name, since Go does not keep it; write the tag `params:\"name\"` with your names, or take one struct"}},
+			"the plain parameter (int) has no name, since Go does not keep it; write the tag `params:\"name\"` with your names in the annotation block, or take one struct"}},
 		{name: "empty tag", fn: func(a, b int) {}, params: " ", err: []string{"the params tag is empty; name the parameters there: (int, int)"}},
 		{name: "too few names", fn: func(a, b int) {}, params: "a", err: []string{`there is 1 name ("a") for the parameters (int, int); name each one, in order`}},
 		{name: "too many names", fn: func(a int) {}, params: "a,b?", err: []string{`there are 2 names ("a", "b?") for the parameter (int); name each one, in order`}},
