@@ -275,7 +275,9 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 	if err != nil {
 		return err
 	}
-	r := &resource{entry: *e, mime: def.mime, ttl: def.cacheTTL, private: def.cachePrivate || !def.hasCache}
+	// What not everybody may read is not for caches that are shared, whatever the tag says.
+	private := def.cachePrivate || !def.hasCache || len(def.scopes) > 0
+	r := &resource{entry: *e, mime: def.mime, ttl: def.cacheTTL, private: private}
 	r.key = def.uri
 	if len(vars) > 0 {
 		r.template = tmpl

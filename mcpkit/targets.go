@@ -111,6 +111,7 @@ func findListened(call *Call) *jsonrpc.Error {
 		if m, ok := call.catalog.findResource(call.principal, jsonx.String(uri)); ok {
 			e.tags = union(e.tags, m.resource.tags)
 			e.scopes = union(e.scopes, m.resource.scopes)
+			e.stepUp = e.stepUp || m.resource.stepUp
 		}
 	}
 	if e.tags != nil || e.scopes != nil {
@@ -152,11 +153,9 @@ func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, b
 		return resourceMatch{resource: r}, r.visible(p)
 	}
 	for _, t := range c.templates.sorted {
-		if !t.visible(p) {
-			continue
-		}
+		// The first that fits decides, whoever asks: a template that demands scopes is not passed by through a wider one.
 		if values, ok := t.template.Match(uri); ok {
-			return resourceMatch{t, values}, true
+			return resourceMatch{t, values}, t.visible(p)
 		}
 	}
 	return resourceMatch{}, false

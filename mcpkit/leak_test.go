@@ -1,0 +1,434 @@
+package mcpkit_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A gate is a set of scopes that something demands. What stands behind it is named after it.
+type gate struct {
+	name   string
+	scopes []string
+}
+
+var gates = []gate{
+	{"open", nil},
+	{"alpha", []string{"a"}},
+	{"both", []string{"a", "b"}},
+	{"wide", []string{"a:*"}}, // no pattern: a word like any other
+}
+
+// A vault counts which of its methods were reached.
+type vault struct {
+	mu      sync.Mutex
+	reached []string
+}
+
+func (v *vault) enter(kind, gate string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.reached = append(v.reached, kind+" "+gate)
+	return secret(gate)
+}
+
+// take returns what was reached since the last take.
+func (v *vault) take() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	reached := v.reached
+	v.reached = nil
+	return reached
+}
+
+// secret is in everything that stands behind a gate: definitions, results, completions.
+func secret(gate string) string { return "secret-of-" + gate }
+
+// vaultWords has a prompt and a template with completions behind every gate.
+type vaultWords struct {
+	_ struct {
+		PromptOpen    mcpkit.Prompt   `name:"prompt-open" desc:"secret-of-open" params:"x" complete:"x=WordsOpen"`
+		PromptAlpha   mcpkit.Prompt   `name:"prompt-alpha" desc:"secret-of-alpha" params:"x" complete:"x=WordsAlpha" scopes:"a"`
+		PromptBoth    mcpkit.Prompt   `name:"prompt-both" desc:"secret-of-both" params:"x" complete:"x=WordsBoth" scopes:"a b"`
+		PromptWide    mcpkit.Prompt   `name:"prompt-wide" desc:"secret-of-wide" params:"x" complete:"x=WordsWide" scopes:"a:*"`
+		TemplateOpen  mcpkit.Resource `uri:"open://at/{x}" desc:"secret-of-open" params:"x" complete:"x=WordsOpen"`
+		TemplateAlpha mcpkit.Resource `uri:"alpha://at/{x}" desc:"secret-of-alpha" params:"x" complete:"x=WordsAlpha" scopes:"a"`
+		TemplateBoth  mcpkit.Resource `uri:"both://at/{x}" desc:"secret-of-both" params:"x" complete:"x=WordsBoth" scopes:"a b"`
+		TemplateWide  mcpkit.Resource `uri:"wide://at/{x}" desc:"secret-of-wide" params:"x" complete:"x=WordsWide" scopes:"a:*"`
+	}
+	v *vault
+}
+
+func (w *vaultWords) PromptOpen(string) string    { return w.v.enter("prompt", "open") }
+func (w *vaultWords) PromptAlpha(string) string   { return w.v.enter("prompt", "alpha") }
+func (w *vaultWords) PromptBoth(string) string    { return w.v.enter("prompt", "both") }
+func (w *vaultWords) PromptWide(string) string    { return w.v.enter("prompt", "wide") }
+func (w *vaultWords) TemplateOpen(string) string  { return w.v.enter("template", "open") }
+func (w *vaultWords) TemplateAlpha(string) string { return w.v.enter("template", "alpha") }
+func (w *vaultWords) TemplateBoth(string) string  { return w.v.enter("template", "both") }
+func (w *vaultWords) TemplateWide(string) string  { return w.v.enter("template", "wide") }
+
+func (w *vaultWords) WordsOpen(string) []string  { return []string{w.v.enter("completion", "open")} }
+func (w *vaultWords) WordsAlpha(string) []string { return []string{w.v.enter("completion", "alpha")} }
+func (w *vaultWords) WordsBoth(string) []string  { return []string{w.v.enter("completion", "both")} }
+func (w *vaultWords) WordsWide(string) []string  { return []string{w.v.enter("completion", "wide")} }
+
+// vaultServer has a tool, a hidden tool, a raw tool, a prompt, a resource and a template behind every gate. Half of the
+// tools and resources come after the first calls.
+func vaultServer(t *testing.T, opts ...mcpkit.Option) (*mcpkit.Server, *vault) {
+	v := &vault{}
+	srv := newServer(t, &vaultWords{v: v}, append([]mcpkit.Option{mcpkit.Authenticated(), mcpkit.PageSize(2), mcpkit.Name("vault", "1.0.0")}, opts...)...)
+	for i, g := range gates {
+		if i == 2 {
+			modern(t, srv).result("tools/list", "{}")
+			modern(t, srv).result("resources/list", "{}")
+		}
+		hit := func(kind string) func() string {
+			return func() string { return v.enter(kind, g.name) }
+		}
+		raw := func(context.Context, *mcpkit.Call) (any, error) { return v.enter("raw", g.name), nil }
+		require.NoError(t, srv.Add(
+			mcpkit.NewTool("tool-"+g.name, hit("tool")).Desc(secret(g.name)).Scopes(g.scopes...),
+			mcpkit.NewTool("hidden-"+g.name, hit("hidden")).Desc(secret(g.name)).Scopes(g.scopes...).Hidden(),
+			mcpkit.NewTool("raw-"+g.name, raw).Desc(secret(g.name)).Scopes(g.scopes...).Input(`{"type":"object"}`),
+			mcpkit.NewResource("doc://"+g.name, "doc "+g.name, hit("resource")).Desc(secret(g.name)).Scopes(g.scopes...).Cache("60s,public"),
+		))
+	}
+	return srv, v
+}
+
+// A caller is somebody with some scopes, and nobody if it is nil.
+type caller struct {
+	name string
+	p    *oauth.Principal
+}
+
+var callers = []caller{
+	{"nobody", nil},
+	{"somebody without scopes", &oauth.Principal{Subject: "eve"}},
+	{"a", &oauth.Principal{Subject: "ann", Scopes: []string{"a"}}},
+	{"b", &oauth.Principal{Subject: "bob", Scopes: []string{"b"}}},
+	{"a and b", &oauth.Principal{Subject: "cyd", Scopes: []string{"b", "a"}}},
+	{"words that look alike", &oauth.Principal{Subject: "mal", Scopes: []string{"A", "B", "a:", "*", "a b", "", "a,b"}}},
+	{"everything", &oauth.Principal{Subject: "root", Scopes: []string{"a", "b", "a:*"}}},
+}
+
+func (c caller) ctx(t *testing.T) context.Context {
+	if c.p == nil {
+		return t.Context()
+	}
+	return oauth.NewContext(t.Context(), c.p)
+}
+
+// sees reports whether c may know of what stands behind a gate.
+func (c caller) sees(g gate, stepUp bool) bool {
+	return c.p.Has(g.scopes...) || stepUp && c.p != nil
+}
+
+// eraPeers are clients of all revisions.
+func eraPeers(t *testing.T, srv *mcpkit.Server) map[protocol.Version]*peer {
+	peers := map[protocol.Version]*peer{protocol.V20260728: modern(t, srv)}
+	for _, v := range []protocol.Version{protocol.V20241105, protocol.V20250326, protocol.V20250618, protocol.V20251125} {
+		peers[v] = legacy(t, srv, v)
+	}
+	return peers
+}
+
+// A reach is a request that reaches a method when it may.
+type reach struct {
+	kind, method, params string // %s in params is the name of a gate
+}
+
+var reaches = []reach{
+	{"tool", "tools/call", `{"name":"tool-%s"}`},
+	{"hidden", "tools/call", `{"name":"hidden-%s"}`},
+	{"raw", "tools/call", `{"name":"raw-%s","arguments":{}}`},
+	{"prompt", "prompts/get", `{"name":"prompt-%s","arguments":{"x":"y"}}`},
+	{"resource", "resources/read", `{"uri":"doc://%s"}`},
+	{"template", "resources/read", `{"uri":"%s://at/x"}`},
+	{"completion", "completion/complete", `{"ref":{"type":"ref/prompt","name":"prompt-%s"},"argument":{"name":"x","value":"z"}}`},
+	{"completion", "completion/complete", `{"ref":{"type":"ref/resource","uri":"%s://at/{x}"},"argument":{"name":"x","value":"z"}}`},
+	{"", "resources/subscribe", `{"uri":"doc://%s"}`},
+	{"", "resources/subscribe", `{"uri":"%s://at/x"}`},
+	{"", "resources/unsubscribe", `{"uri":"doc://%s"}`},
+	// What names it in another way names nothing.
+	{"none", "tools/call", `{"name":"TOOL-%s"}`},
+	{"none", "tools/call", `{"name":"tool-%s "}`},
+	{"none", "resources/read", `{"uri":"doc://%s/"}`},
+	{"none", "resources/read", `{"uri":"DOC://%s"}`},
+}
+
+// offered reports whether a revision has the method.
+func offered(method string, v protocol.Version) bool {
+	switch method {
+	case "resources/subscribe", "resources/unsubscribe", "logging/setLevel", "ping", "initialize":
+		return !v.Modern()
+	case "subscriptions/listen", "server/discover":
+		return v.Modern()
+	}
+	return true
+}
+
+// TestNothingReachesAMethodUnauthorized sends everything that could reach a method, in every revision, for every caller
+// and every gate.
+func TestNothingReachesAMethodUnauthorized(t *testing.T) {
+	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
+		t.Run(name, func(t *testing.T) {
+			srv, v := vaultServer(t, opts...)
+			tried := 0
+			for version, p := range eraPeers(t, srv) {
+				for _, r := range reaches {
+					if !offered(r.method, version) {
+						continue
+					}
+					for _, g := range gates {
+						for _, c := range callers {
+							tried++
+							probe(t, p, v, r, g, c, len(opts) > 0)
+						}
+					}
+				}
+			}
+			require.Greater(t, tried, 1000)
+		})
+	}
+}
+
+// probe sends one request and holds its answer to what c may.
+func probe(t *testing.T, p *peer, v *vault, r reach, g gate, c caller, stepUp bool) {
+	t.Helper()
+	what := fmt.Sprintf("%s %s for %s behind %s", r.method, r.params, c.name, g.name)
+	ask := func(gate string) (*jsonrpc.Response, string) {
+		ctx, demand := oauth.WithScopeDemand(c.ctx(t))
+		resp := p.rpc(ctx, p.request(r.method, fmt.Sprintf(r.params, gate)))
+		text := string(jsonrpc.AppendResponse(nil, resp))
+		if demanded := demand.Scopes(); demanded != nil {
+			require.Equal(t, g.scopes, demanded, what)
+		}
+		return resp, text
+	}
+	resp, text := ask(g.name)
+	reached := v.take()
+	may := c.p.Has(g.scopes...)
+	switch {
+	case r.kind == "none" && c.sees(g, stepUp): // and may get a hint
+		require.NotNil(t, resp.Error, what)
+		require.Empty(t, reached, what)
+	case may && r.kind == "":
+		require.Nil(t, resp.Error, what)
+	case may:
+		require.Equal(t, []string{r.kind + " " + g.name}, reached, what)
+		require.Contains(t, text, secret(g.name), what)
+	case c.sees(g, stepUp):
+		require.Empty(t, reached, what)
+		require.NotContains(t, text, secret(g.name), what)
+		require.Equal(t, mcpkit.CodeInsufficientScope, resp.Error.Code, what)
+		require.Equal(t, http.StatusForbidden, resp.HTTPStatus, what)
+	default:
+		require.Empty(t, reached, what)
+		require.NotContains(t, text, secret(g.name), what)
+		if r.method == "resources/unsubscribe" {
+			return // of what is not there is no error either
+		}
+		require.NotNil(t, resp.Error, what)
+		// The same answer as for what does not exist.
+		_, other := ask("zzzzz")
+		require.Empty(t, v.take())
+		require.Equal(t, strings.ReplaceAll(other, "zzzzz", g.name), text, what)
+	}
+}
+
+// TestListsShowWhatTheCallerMayReach pages through every list, from the beginning and from every cursor that could be
+// made up.
+func TestListsShowWhatTheCallerMayReach(t *testing.T) {
+	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
+		t.Run(name, func(t *testing.T) {
+			srv, v := vaultServer(t, opts...)
+			for version, p := range eraPeers(t, srv) {
+				for _, c := range callers {
+					for _, l := range []struct{ method, member, key, format string }{
+						{"tools/list", "tools", "name", "tool-%s"},
+						{"tools/list", "tools", "name", "raw-%s"},
+						{"prompts/list", "prompts", "name", "prompt-%s"},
+						{"resources/list", "resources", "uri", "doc://%s"},
+						{"resources/templates/list", "resourceTemplates", "uriTemplate", "%s://at/{x}"},
+					} {
+						what := fmt.Sprintf("%s of %s, %s", l.method, version, c.name)
+						keys, all := pages(t, p, c, l.method, l.member, l.key, "")
+						for _, g := range gates {
+							require.Equal(t, c.sees(g, len(opts) > 0), slices.Contains(keys, fmt.Sprintf(l.format, g.name)), what)
+							require.NotContains(t, all, "hidden-")
+							if c.sees(g, len(opts) > 0) {
+								continue
+							}
+							require.NotContains(t, all, secret(g.name), what)
+							// A cursor shows nothing that the list does not, and does not tell whether its key is there.
+							_, there := pages(t, p, c, l.method, l.member, l.key, fmt.Sprintf(l.format, g.name))
+							_, none := pages(t, p, c, l.method, l.member, l.key, fmt.Sprintf(l.format, g.name)+"\x00")
+							require.Equal(t, none, there, what)
+							require.NotContains(t, there, secret(g.name), what)
+						}
+						if version.Modern() {
+							require.Contains(t, all, `"cacheScope":"private"`)
+							require.NotContains(t, all, `"cacheScope":"public"`)
+						}
+					}
+				}
+			}
+			require.Empty(t, v.take())
+		})
+	}
+}
+
+// pages reads a list to its end from behind a key, and returns the keys in it and all that was sent.
+func pages(t *testing.T, p *peer, c caller, method, member, key, after string) (keys []string, all string) {
+	t.Helper()
+	params := "{}"
+	if after != "" {
+		params = fmt.Sprintf(`{"cursor":%q}`, base64.RawURLEncoding.EncodeToString([]byte("after:"+after)))
+	}
+	for {
+		resp := p.rpc(c.ctx(t), p.request(method, params))
+		require.Nil(t, resp.Error)
+		all += string(resp.Result)
+		var page map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(resp.Result, &page))
+		var items []map[string]any
+		require.NoError(t, json.Unmarshal(page[member], &items))
+		require.LessOrEqual(t, len(items), 2)
+		for _, item := range items {
+			keys = append(keys, item[key].(string))
+		}
+		if page["nextCursor"] == nil {
+			return keys, all
+		}
+		params = `{"cursor":` + string(page["nextCursor"]) + `}`
+	}
+}
+
+// TestNobodyHearsOfWhatItMayNotRead subscribes to everything, in every revision, and changes everything.
+func TestNobodyHearsOfWhatItMayNotRead(t *testing.T) {
+	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
+		t.Run(name, func(t *testing.T) {
+			for _, c := range callers {
+				srv, _ := vaultServer(t, opts...)
+				var uris []string
+				for _, g := range gates {
+					uris = append(uris, "doc://"+g.name, g.name+"://at/x")
+				}
+				may := func(uri string) bool {
+					return slices.ContainsFunc(gates, func(g gate) bool { return strings.Contains(uri, g.name) && c.p.Has(g.scopes...) })
+				}
+				for version, p := range eraPeers(t, srv) {
+					var heard []string
+					if version.Modern() {
+						heard = listens(t, srv, p, c, uris, len(opts) > 0)
+					} else {
+						for _, uri := range uris {
+							resp := p.rpc(c.ctx(t), p.request("resources/subscribe", fmt.Sprintf(`{"uri":%q}`, uri)))
+							require.Equal(t, may(uri), resp.Error == nil, uri)
+						}
+						p.take()
+						for _, uri := range uris {
+							srv.ResourceUpdated(uri)
+						}
+						heard = p.take()
+					}
+					for _, uri := range uris {
+						require.Equal(t, may(uri), strings.Contains(strings.Join(heard, "\n"), `"`+uri+`"`), "%s of %s in %s", uri, c.name, version)
+					}
+				}
+			}
+		})
+	}
+}
+
+// listens asks for all uris, one request each, changes them, and returns what came.
+func listens(t *testing.T, srv *mcpkit.Server, p *peer, c caller, uris []string, stepUp bool) (heard []string) {
+	t.Helper()
+	for _, uri := range uris {
+		filter := fmt.Sprintf(`{"notifications":{"resourceSubscriptions":[%q,"doc://open"]}}`, uri)
+		// A peer of its own: it is told of nothing else.
+		own := &listeningPeer{peer: modern(t, srv), said: make(chan string, 16)}
+		ctx, cancel := context.WithCancel(c.ctx(t))
+		ended := make(chan *jsonrpc.Response, 1)
+		msg, bad := jsonrpc.Decode([]byte(p.request("subscriptions/listen", filter)))
+		require.Nil(t, bad)
+		// Ends with ctx, or at once when it is refused.
+		go func() { ended <- srv.ServeRPC(ctx, msg.Request, own) }()
+		select {
+		case resp := <-ended:
+			cancel()
+			require.True(t, stepUp, "only who may know of it is told what it lacks")
+			require.Equal(t, mcpkit.CodeInsufficientScope, resp.Error.Code)
+			continue
+		case ack := <-own.said:
+			require.Contains(t, ack, "notifications/subscriptions/acknowledged")
+			heard = append(heard, ack)
+		}
+		srv.ResourceUpdated(uri)
+		// Owed after the other one, so that the other one is sent by the time that the request has ended.
+		srv.ResourceUpdated("doc://open")
+		for text := range own.said {
+			if heard = append(heard, text); strings.Contains(text, "doc://open") {
+				break
+			}
+		}
+		cancel()
+		<-ended
+		close(own.said)
+		for text := range own.said {
+			heard = append(heard, text)
+		}
+	}
+	return heard
+}
+
+// A listeningPeer passes on what it is told.
+type listeningPeer struct {
+	*peer
+	said chan string
+}
+
+func (p *listeningPeer) Notify(_ context.Context, n *jsonrpc.Request) error {
+	p.said <- string(jsonrpc.AppendRequest(nil, n))
+	return nil
+}
+
+func TestAWiderTemplateIsNoWayRoundANarrowerOne(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Authenticated())
+	require.NoError(t, srv.Add(
+		mcpkit.NewResource("file://home/secret/{name}", "secrets", func(name string) string { return "secret " + name }).Scopes("a"),
+		mcpkit.NewResource("file://{+path}", "files", func(path string) string { return "open " + path }),
+	))
+	p := modern(t, srv)
+	read := func(ctx context.Context, uri string) *jsonrpc.Response {
+		return p.rpc(ctx, p.request("resources/read", fmt.Sprintf(`{"uri":%q}`, uri)))
+	}
+	require.Contains(t, string(read(as(p, "a"), "file://home/secret/x").Result), "secret x")
+	require.EqualError(t, read(as(p), "file://home/secret/x").Error, `resource "file://home/secret/x" not found (code -32602)`)
+	require.Contains(t, string(read(as(p), "file://home/x").Result), "open home/x")
+}
+
+func TestContentsBehindScopesAreNeverPublic(t *testing.T) {
+	srv, _ := vaultServer(t)
+	p := modern(t, srv)
+	for gate, want := range map[string]string{"open": `"public"`, "alpha": `"private"`} {
+		resp := p.rpc(as(p, "a"), p.request("resources/read", `{"uri":"doc://`+gate+`"}`))
+		require.Nil(t, resp.Error)
+		require.Equal(t, want, member(t, string(resp.Result), "cacheScope"))
+	}
+}
