@@ -7,6 +7,7 @@ package oauth
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -43,8 +44,18 @@ func (p *Principal) Key() string {
 	if p == nil {
 		return ""
 	}
-	// A NUL cannot stand in a name, so that ("a", "b c") and ("a b", "c") stay apart.
-	return p.Issuer + "\x00" + p.Subject + "\x00" + p.ClientID
+	return keyPart(p.Issuer) + "\x00" + keyPart(p.Subject) + "\x00" + keyPart(p.ClientID)
+}
+
+var keyEscaper = strings.NewReplacer("\x00", "\x01-", "\x01", "\x01\x01")
+
+// keyPart is s without the byte that separates parts, which a name does not hold unless it was made up to be mistaken for
+// another.
+func keyPart(s string) string {
+	if strings.ContainsAny(s, "\x00\x01") {
+		return keyEscaper.Replace(s)
+	}
+	return s
 }
 
 type contextKey struct{}

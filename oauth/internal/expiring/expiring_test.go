@@ -1,0 +1,121 @@
+package expiring_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mcpkit/mcpkit-go/oauth/internal/expiring"
+)
+
+var start = time.Unix(1_790_000_000, 0)
+
+func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+
+func TestEntriesEnd(t *testing.T) {
+	m := expiring.New[string, int](2)
+	_, ok := m.Get("a", at(0))
+	require.False(t, ok)
+	m.Put("a", 1, at(10))
+	v, ok := m.Get("a", at(9))
+	require.True(t, ok)
+	require.Equal(t, 1, v)
+	v, ok = m.Get("a", at(10))
+	require.False(t, ok, "the end is no part of it")
+	require.Zero(t, v)
+	require.Zero(t, m.Len(), "it is gone")
+	_, ok = m.Get("a", at(0))
+	require.False(t, ok, "not even for a clock that goes back")
+}
+
+func TestTheEntryThatWasUsedLongestAgoMakesRoom(t *testing.T) {
+	m := expiring.New[string, int](2)
+	m.Put("a", 1, at(10))
+	m.Put("b", 2, at(10))
+	_, _ = m.Get("a", at(0))
+	m.Put("c", 3, at(10))
+	require.Equal(t, 2, m.Len())
+	_, ok := m.Get("b", at(0))
+	require.False(t, ok)
+	_, ok = m.Get("a", at(0))
+	require.True(t, ok)
+}
+
+func TestPuttingAgainReplaces(t *testing.T) {
+	m := expiring.New[string, int](2)
+	m.Put("a", 1, at(10))
+	m.Put("b", 2, at(10))
+	m.Put("a", 3, at(20))
+	require.Equal(t, 2, m.Len())
+	v, ok := m.Get("a", at(15))
+	require.True(t, ok)
+	require.Equal(t, 3, v)
+}
+
+func TestAMapOfNothingKeepsNothing(t *testing.T) {
+	for _, most := range []int{0, -1} {
+		m := expiring.New[string, int](most)
+		m.Put("a", 1, at(10))
+		require.Zero(t, m.Len())
+	}
+}
+
+// TestLikeAListOfUses compares with a map that is written as simply as can be.
+func TestLikeAListOfUses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.IntRange(0, 4).Draw(t, "most")
+		m := expiring.New[int, int](most)
+		type entry struct{ key, value, until int }
+		var model []entry // latest use first
+		drop := func(key int) (e entry, ok bool) {
+			for i := range model {
+				if model[i].key == key {
+					e = model[i]
+					model = append(model[:i:i], model[i+1:]...)
+					return e, true
+				}
+			}
+			return e, false
+		}
+		for range rapid.IntRange(1, 50).Draw(t, "steps") {
+			key, now := rapid.IntRange(0, 5).Draw(t, "key"), rapid.IntRange(0, 10).Draw(t, "now")
+			if rapid.Bool().Draw(t, "put") {
+				value, until := rapid.Int().Draw(t, "value"), rapid.IntRange(0, 10).Draw(t, "until")
+				m.Put(key, value, at(until))
+				_, _ = drop(key)
+				model = append([]entry{{key, value, until}}, model...)
+				model = model[:min(most, len(model))]
+			} else {
+				e, ok := drop(key)
+				if ok = ok && now < e.until; ok {
+					model = append([]entry{e}, model...)
+				}
+				got, found := m.Get(key, at(now))
+				require.Equal(t, ok, found)
+				if ok {
+					require.Equal(t, e.value, got)
+				}
+			}
+			require.Equal(t, len(model), m.Len())
+		}
+	})
+}
+
+func TestManyAtOnce(t *testing.T) {
+	m := expiring.New[int, int](8)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		// Ends after its turns.
+		wg.Go(func() {
+			for i := range 500 {
+				m.Put((g+i)%16, i, at(10))
+				_, _ = m.Get(i%16, at(i%20))
+			}
+		})
+	}
+	wg.Wait()
+	require.LessOrEqual(t, m.Len(), 8)
+}

@@ -1,0 +1,63 @@
+package oauth_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/oauth"
+)
+
+func TestPrincipalsThatDifferHaveKeysThatDiffer(t *testing.T) {
+	require.Empty(t, (*oauth.Principal)(nil).Key())
+	seen := map[string]*oauth.Principal{}
+	parts := []string{"", "a", "b", "a b", "a\x00b", "\x00", "\x01", "\x01-", "\x01\x01", "\x00\x01", "a\x00", "\x00b", "-", "\x00\x00", "\x01\x00"}
+	for _, issuer := range parts {
+		for _, subject := range parts {
+			for _, client := range parts {
+				p := &oauth.Principal{Issuer: issuer, Subject: subject, ClientID: client}
+				require.NotEmpty(t, p.Key(), "only nobody has none")
+				require.Nil(t, seen[p.Key()], "%q and %q", p, seen[p.Key()])
+				seen[p.Key()] = p
+			}
+		}
+	}
+	p := &oauth.Principal{Subject: "s", Issuer: "i", ClientID: "c", Scopes: []string{"x"}}
+	require.Equal(t, p.Key(), (&oauth.Principal{Subject: "s", Issuer: "i", ClientID: "c"}).Key(), "what it may do does not make it another")
+}
+
+func TestNobodyHoldsNoScope(t *testing.T) {
+	require.False(t, (*oauth.Principal)(nil).Has("a"))
+	require.True(t, (*oauth.Principal)(nil).Has())
+	p := &oauth.Principal{Scopes: []string{"a", "b"}}
+	require.True(t, p.Has("b", "a"))
+	for _, scope := range []string{"", "A", "a b", "a*", "*", "ab"} {
+		require.False(t, p.Has("a", scope), scope)
+	}
+}
+
+func TestThePrincipalInTheContextIsTheLastThatWasPutThere(t *testing.T) {
+	require.Nil(t, oauth.FromContext(t.Context()))
+	p := &oauth.Principal{Subject: "a"}
+	ctx := oauth.NewContext(t.Context(), p)
+	require.Same(t, p, oauth.FromContext(ctx))
+	require.Nil(t, oauth.FromContext(oauth.NewContext(ctx, nil)), "nobody, from here on")
+}
+
+func TestADemandCollectsScopesOnce(t *testing.T) {
+	require.False(t, oauth.DemandScopes(t.Context(), "a"), "nobody wants to know")
+	ctx, demand := oauth.WithScopeDemand(t.Context())
+	require.Nil(t, demand.Scopes())
+	require.True(t, oauth.DemandScopes(ctx, "a", "b"))
+	require.True(t, oauth.DemandScopes(ctx, "b", "c"))
+	require.Equal(t, []string{"a", "b", "c"}, demand.Scopes())
+	demand.Scopes()[0] = "changed"
+	require.Equal(t, []string{"a", "b", "c"}, demand.Scopes(), "it is a copy")
+}
+
+func TestErrorsSayWhatIsNeeded(t *testing.T) {
+	err := &oauth.InsufficientScopeError{Scopes: []string{"a", "b"}}
+	require.EqualError(t, err, "oauth: the scopes are insufficient; needed are a b")
+	require.Equal(t, []string{"a", "b"}, err.NeededScopes())
+	require.EqualError(t, &oauth.TokenError{Reason: "it is old"}, "oauth: the token is refused: it is old")
+}
