@@ -1,0 +1,187 @@
+package oauthtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+)
+
+// An Authorization is what a client asks a user for. [Options.Consent] may change what is not said to be fixed.
+type Authorization struct {
+	// ClientID and ClientName are those of the client, RedirectURI is where the user comes back to. They are fixed.
+	ClientID, ClientName, RedirectURI string
+	// Resources are those that the token is for, as they were asked for. They are fixed.
+	Resources []string
+	// Subject is who the user is: "user" unless changed.
+	Subject string
+	// Scopes are those that were asked for: what is left of them is given.
+	Scopes []string
+	// Claims are put into the token besides, nil for none.
+	Claims map[string]any
+}
+
+// A grant is what was agreed to: all tokens that come from it end with it.
+type grant struct {
+	client    *client // nil where nobody said
+	subject   string
+	scopes    []string
+	resources []string
+	claims    map[string]any
+	jkt       string // the thumbprint of the key that refresh tokens are bound to
+	nonce     string // of OpenID Connect
+	ended     bool   // guarded by Server.mu
+}
+
+type code struct {
+	grant     *grant
+	redirect  string
+	challenge string
+	jkt       string
+	expires   time.Time
+	used      bool // guarded by Server.mu
+}
+
+// authorize is the authorization endpoint.
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	q := r.URL.Query()
+	if r.Method == http.MethodPost {
+		if err := r.ParseForm(); err != nil {
+			http.Error(w, "The form cannot be read.", http.StatusBadRequest)
+			return
+		}
+		q = r.PostForm
+	}
+	c, redirect, err := s.wayBack(r.Context(), q)
+	if err != nil {
+		// Nobody is sent anywhere that the client did not say before.
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	back := redirect.Query()
+	if q.Has("state") {
+		back.Set("state", q.Get("state"))
+	}
+	back.Set("iss", s.Issuer)
+	if text, err := s.agree(c, q); err != nil {
+		e, ok := errors.AsType[*Error](err)
+		if !ok {
+			e = refuse("access_denied", "%v", err)
+		}
+		back.Set("error", e.Code)
+		back.Set("error_description", e.Description)
+	} else {
+		back.Set("code", text)
+	}
+	to := *redirect
+	to.RawQuery = back.Encode()
+	w.Header().Set("Location", to.String())
+	w.WriteHeader(http.StatusFound)
+}
+
+// wayBack finds the client, and where its users come back to.
+func (s *Server) wayBack(ctx context.Context, q url.Values) (*client, *url.URL, error) {
+	if len(q["client_id"]) != 1 || len(q["redirect_uri"]) > 1 {
+		return nil, nil, errors.New("there has to be one client_id, and one redirect_uri at most")
+	}
+	c, err := s.find(ctx, q.Get("client_id"))
+	if err != nil {
+		return nil, nil, err
+	}
+	raw := q.Get("redirect_uri")
+	if raw == "" && len(c.redirects) == 1 {
+		raw = c.redirects[0]
+	}
+	if !slices.ContainsFunc(c.redirects, func(known string) bool { return sameRedirect(known, raw) }) {
+		return nil, nil, fmt.Errorf("the redirect URI %q is none of those of the client: %q", raw, c.redirects)
+	}
+	u, err := url.Parse(raw)
+	return c, u, err
+}
+
+// sameRedirect compares as it stands, but for the port of a loopback address, which the system chooses (RFC 8252, section 7.3).
+func sameRedirect(known, got string) bool {
+	if known == got {
+		return true
+	}
+	a, errA := url.Parse(known)
+	b, errB := url.Parse(got)
+	if errA != nil || errB != nil || a.Scheme != "http" || a.Hostname() != b.Hostname() || !fetch.IsLoopback(a.Hostname()) {
+		return false
+	}
+	a.Host, b.Host = "", ""
+	return a.String() == b.String()
+}
+
+var single = []string{"response_type", "scope", "state", "code_challenge", "code_challenge_method", "nonce", "dpop_jkt"}
+
+// agree asks the user and returns a code.
+func (s *Server) agree(c *client, q url.Values) (string, error) {
+	for _, name := range single {
+		if len(q[name]) > 1 {
+			return "", refuse("invalid_request", "there is more than one %s", name)
+		}
+	}
+	challenge := q.Get("code_challenge")
+	switch {
+	case q.Get("response_type") != "code":
+		return "", refuse("unsupported_response_type", "the response_type has to be code")
+	case c.grants != nil && !slices.Contains(c.grants, grantCode):
+		return "", refuse("unauthorized_client", "the client did not register for the grant authorization_code")
+	case q.Get("code_challenge_method") != "S256" || len(challenge) != 43:
+		return "", refuse("invalid_request", "there has to be a code_challenge by the method S256")
+	}
+	a := &Authorization{
+		ClientID: c.id, ClientName: c.name, RedirectURI: q.Get("redirect_uri"), Subject: "user",
+		Resources: slices.Clone(q["resource"]), Scopes: strings.Fields(q.Get("scope")),
+	}
+	if err := s.checkTarget(a.Scopes, a.Resources); err != nil {
+		return "", err
+	}
+	if s.opts.Consent != nil {
+		if err := s.opts.Consent(a); err != nil {
+			return "", err
+		}
+	}
+	text := rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.codes[text] = &code{
+		grant: &grant{
+			client: c, subject: a.Subject, scopes: slices.Clone(a.Scopes), resources: slices.Clone(q["resource"]),
+			claims: maps.Clone(a.Claims), nonce: q.Get("nonce"),
+		},
+		redirect: q.Get("redirect_uri"), challenge: challenge, jkt: q.Get("dpop_jkt"), expires: s.opts.Now().Add(codeLifetime),
+	}
+	return text, nil
+}
+
+// checkTarget holds what is asked for to what there is (RFC 6749, section 3.3; RFC 8707, section 2).
+func (s *Server) checkTarget(scopes, resources []string) error {
+	for _, scope := range scopes {
+		if s.opts.Scopes != nil && !slices.Contains(s.opts.Scopes, scope) {
+			return refuse("invalid_scope", "there is no scope %q", scope)
+		}
+	}
+	for _, raw := range resources {
+		u, err := url.Parse(raw)
+		if err != nil || !u.IsAbs() || u.Fragment != "" || strings.HasSuffix(raw, "#") {
+			return refuse("invalid_target", "the resource %q is no absolute URI without a fragment", raw)
+		}
+		if s.opts.Resources != nil && !slices.Contains(s.opts.Resources, raw) {
+			return refuse("invalid_target", "there is no resource %q", raw)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package oauthtest
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+)
+
+// How clients authenticate, and how it is said that they did not.
+const (
+	authNone  = "none"
+	authBasic = "client_secret_basic"
+	authPost  = "client_secret_post"
+	authKey   = "private_key_jwt"
+
+	assertionType     = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+	codeInvalidClient = "invalid_client"
+)
+
+// A Client is one that the server knows from the start. Without Secret and Key it is a public one.
+type Client struct {
+	ID string
+	// Secret authenticates the client, by HTTP Basic or in the form.
+	Secret string
+	// Key authenticates the client by assertions that its private half signs: *ecdsa.PublicKey, ed25519.PublicKey or
+	// *rsa.PublicKey.
+	Key crypto.PublicKey
+	// RedirectURIs are where its users may come back to. The port of a loopback address may be another one
+	// (RFC 8252, section 7.3).
+	RedirectURIs []string
+}
+
+// A client is one that is known in whatever way.
+type client struct {
+	id, name  string
+	secret    string
+	methods   []string // of authentication
+	keys      []jose.JSONWebKey
+	redirects []string
+	grants    []string // nil means all
+}
+
+func (c *client) public() bool { return slices.Contains(c.methods, authNone) }
+
+func (c Client) known() (*client, error) {
+	k := &client{id: c.ID, name: c.ID, secret: c.Secret, redirects: c.RedirectURIs}
+	switch {
+	case c.ID == "":
+		return nil, errors.New("it needs an ID")
+	case c.Key != nil && c.Secret != "":
+		return nil, errors.New("it has a Key or a Secret, not both")
+	case c.Key != nil:
+		k.methods, k.keys = []string{authKey}, []jose.JSONWebKey{{Key: c.Key}}
+		if !k.keys[0].Valid() || !k.keys[0].IsPublic() {
+			return nil, fmt.Errorf("its Key is an *ecdsa.PublicKey, an ed25519.PublicKey or an *rsa.PublicKey, not %T", c.Key)
+		}
+	case c.Secret != "":
+		k.methods = []string{authBasic, authPost}
+	default:
+		k.methods = []string{authNone}
+	}
+	return k, nil
+}
+
+// register lets a client register (RFC 7591).
+func (s *Server) register(r *http.Request, _ http.Header) (status int, answer any, err error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return 0, nil, refuse("invalid_client_metadata", "the document cannot be read: %v", err)
+	}
+	var doc metadata.Client
+	if err := jsonx.Unmarshal(body, &doc); err != nil {
+		return 0, nil, refuse("invalid_client_metadata", "the document does not fit: %v", err)
+	}
+	c, err := clientOf(&doc)
+	if err != nil {
+		return 0, nil, err
+	}
+	c.id = "client-" + rand.Text()
+	reg := metadata.Registration{Client: doc, ClientIDIssuedAt: s.opts.Now().Unix()}
+	reg.ClientID, reg.TokenEndpointAuthMethod, reg.GrantTypes, reg.ResponseTypes = c.id, c.methods[0], c.grants, []string{"code"}
+	if slices.Contains(c.methods, authBasic) || slices.Contains(c.methods, authPost) {
+		c.secret = rand.Text()
+		reg.ClientSecret = c.secret
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients[c.id] = c
+	return http.StatusCreated, reg, nil
+}
+
+// clientOf makes a client of what one says of itself.
+func clientOf(doc *metadata.Client) (*client, error) {
+	c := &client{name: doc.ClientName, redirects: doc.RedirectURIs, grants: doc.GrantTypes}
+	if c.grants == nil {
+		c.grants = []string{grantCode} // RFC 7591, section 2
+	}
+	switch m := doc.TokenEndpointAuthMethod; m {
+	case authNone, authBasic, authPost, authKey:
+		c.methods = []string{m}
+	case "":
+		c.methods = []string{authBasic}
+	default:
+		return nil, refuse("invalid_client_metadata", "the token_endpoint_auth_method %q is none of none, client_secret_basic, client_secret_post, private_key_jwt", m)
+	}
+	if c.methods[0] == authKey {
+		keys, err := keysOf(doc.JWKS)
+		if err != nil {
+			return nil, err
+		}
+		c.keys = keys
+	}
+	if len(c.redirects) == 0 && slices.Contains(c.grants, grantCode) {
+		return nil, refuse("invalid_redirect_uri", "the client needs redirect_uris")
+	}
+	for _, raw := range c.redirects {
+		if err := checkRedirect(raw, doc.ApplicationType); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func keysOf(jwks any) ([]jose.JSONWebKey, error) {
+	raw, err := jsonx.Marshal(jwks)
+	if err != nil {
+		return nil, err
+	}
+	var set jose.JSONWebKeySet
+	if err := jsonx.Unmarshal(raw, &set); err != nil || len(set.Keys) == 0 {
+		return nil, refuse("invalid_client_metadata", "private_key_jwt needs public keys in jwks")
+	}
+	for _, k := range set.Keys {
+		if !k.Valid() || !k.IsPublic() {
+			return nil, refuse("invalid_client_metadata", "jwks holds what is no public key")
+		}
+	}
+	return set.Keys, nil
+}
+
+// checkRedirect holds a redirect URI to MCP's rule, https or a loopback address, and to what OpenID Connect Dynamic
+// Client Registration, section 2, says of application types.
+func checkRedirect(raw, application string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Fragment != "":
+		return refuse("invalid_redirect_uri", "the redirect URI %q is no absolute URL without a fragment", raw)
+	case u.Scheme == "http" && !fetch.IsLoopback(u.Hostname()):
+		return refuse("invalid_redirect_uri", "the redirect URI %q has to be https, or http to a loopback address", raw)
+	case application == "web" && fetch.IsLoopback(u.Hostname()):
+		return refuse("invalid_redirect_uri", "the redirect URI %q is one of a native application, and the application_type is web", raw)
+	case u.Scheme == "javascript" || u.Scheme == "data" || u.Scheme == "file":
+		return refuse("invalid_redirect_uri", "the redirect URI %q leads to no client", raw)
+	}
+	return nil
+}
+
+// find returns the client with an ID: known, or by its document.
+func (s *Server) find(ctx context.Context, id string) (*client, error) {
+	s.mu.Lock()
+	c := s.clients[id]
+	s.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	u, err := url.Parse(id)
+	if s.opts.NoMetadataDocuments || err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || u.User != nil {
+		return nil, refuse(codeInvalidClient, "the client %q is not known", id)
+	}
+	doc, err := s.opts.ClientMetadata(ctx, id)
+	if err != nil {
+		return nil, refuse(codeInvalidClient, "the document of the client %q: %v", id, err)
+	}
+	if doc.ClientID != id {
+		return nil, refuse(codeInvalidClient, "the document at %q is of the client %q", id, doc.ClientID)
+	}
+	described := *doc
+	if described.TokenEndpointAuthMethod == "" {
+		described.TokenEndpointAuthMethod = authNone
+	}
+	if c, err = clientOf(&described); err != nil {
+		return nil, err
+	}
+	if c.public() || c.methods[0] == authKey {
+		c.id = id
+		return c, nil
+	}
+	return nil, refuse(codeInvalidClient, "the document at %q wants a secret, and documents are public", id)
+}
+
+// fetchDocuments reads documents by the rules for URLs that others chose.
+func fetchDocuments() (*http.Client, func(ctx context.Context, url string) (*metadata.Client, error)) {
+	policy := fetch.Policy{InsecureLoopback: true}
+	c := policy.Client()
+	return c, func(ctx context.Context, url string) (*metadata.Client, error) {
+		doc := new(metadata.Client)
+		return doc, policy.Get(ctx, c, url, doc)
+	}
+}
+
+// authenticate tells which client sends a form. Nil is one that does not say.
+func (s *Server) authenticate(r *http.Request) (*client, error) {
+	form := r.PostForm
+	id, secret, basic := r.BasicAuth()
+	var used []string
+	if basic {
+		used = append(used, authBasic)
+	}
+	if form.Has("client_secret") {
+		used = append(used, authPost)
+	}
+	if form.Has("client_assertion") {
+		used = append(used, authKey)
+	}
+	switch {
+	case len(used) > 1:
+		return nil, refuse("invalid_request", "the client authenticates by %s; it may do so once", strings.Join(used, " and "))
+	case len(used) == 0 && !form.Has("client_id"):
+		return nil, nil
+	case len(used) == 0:
+		used = []string{authNone}
+	}
+	switch used[0] {
+	case authBasic:
+		var err error
+		if id, secret, err = unescape(id, secret); err != nil {
+			return nil, refuse(codeInvalidClient, "the name and the secret are not encoded as in a form (RFC 6749, section 2.3.1)")
+		}
+	case authKey:
+		return s.authenticateByKey(r)
+	default:
+		id, secret = form.Get("client_id"), form.Get("client_secret")
+	}
+	c, err := s.find(r.Context(), id)
+	switch {
+	case err != nil:
+		return nil, err
+	case form.Has("client_id") && form.Get("client_id") != id:
+		return nil, refuse("invalid_request", "the client says two different client_id")
+	case !slices.Contains(c.methods, used[0]):
+		return nil, refuse(codeInvalidClient, "the client authenticates by %s, not by %s", strings.Join(c.methods, " or "), used[0])
+	case used[0] != authNone && subtle.ConstantTimeCompare([]byte(c.secret), []byte(secret)) != 1:
+		return nil, refuse(codeInvalidClient, "the secret is wrong")
+	}
+	return c, nil
+}
+
+func unescape(id, secret string) (string, string, error) {
+	name, err := url.QueryUnescape(id)
+	if err != nil {
+		return "", "", err
+	}
+	word, err := url.QueryUnescape(secret)
+	return name, word, err
+}
+
+// authenticateByKey takes an assertion that the client signed (RFC 7523, section 3).
+func (s *Server) authenticateByKey(r *http.Request) (*client, error) {
+	form := r.PostForm
+	if form.Get("client_assertion_type") != assertionType {
+		return nil, refuse("invalid_request", "the client_assertion_type is not %s", assertionType)
+	}
+	jws, err := jose.ParseSignedCompact(form.Get("client_assertion"), algorithms)
+	if err != nil {
+		return nil, refuse(codeInvalidClient, "the client_assertion is no signed JWT")
+	}
+	var unverified assertionClaims
+	if err := jsonx.Unmarshal(jws.UnsafePayloadWithoutVerification(), &unverified); err != nil {
+		return nil, refuse(codeInvalidClient, "the claims of the client_assertion do not fit")
+	}
+	c, err := s.find(r.Context(), unverified.Subject)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := open(jws, c.keys)
+	if err != nil {
+		return nil, refuse(codeInvalidClient, "the client_assertion: %v", err)
+	}
+	if claims.Issuer != c.id || form.Has("client_id") && form.Get("client_id") != c.id {
+		return nil, refuse(codeInvalidClient, "iss, sub and client_id of the client_assertion differ")
+	}
+	if err := s.checkAssertion(claims, true); err != nil {
+		return nil, refuse(codeInvalidClient, "the client_assertion %v", err)
+	}
+	return c, nil
+}

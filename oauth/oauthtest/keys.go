@@ -1,0 +1,348 @@
+package oauthtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+const (
+	signingAlgorithm = jose.ES256
+
+	jwtAccess = "at+jwt"           // RFC 9068
+	jwtID     = "JWT"              // OpenID Connect
+	jwtIDJAG  = "oauth-id-jag+jwt" // Identity Assertion JWT Authorization Grant
+
+	assertionLifetime = 5 * time.Minute
+)
+
+// algorithms are those that clients may sign by.
+var (
+	algorithms     = []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.PS256, jose.RS256}
+	algorithmNames = func() (names []string) {
+		for _, a := range algorithms {
+			names = append(names, string(a))
+		}
+		return names
+	}()
+)
+
+// A signingKey signs, and is published by its ID.
+type signingKey struct {
+	private *ecdsa.PrivateKey
+	id      string
+}
+
+func (k *signingKey) public() jose.JSONWebKey {
+	return jose.JSONWebKey{Key: &k.private.PublicKey, KeyID: k.id, Algorithm: string(signingAlgorithm), Use: "sig"}
+}
+
+// Rotate makes another key, which signs from now on. The one before stays published until the next time.
+func (s *Server) Rotate() error {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("oauthtest: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := append([]*signingKey{{private, rand.Text()}}, s.keys...)
+	s.keys = keys[:min(len(keys), 2)]
+	return nil
+}
+
+// JWKS is the published key set, as JSON.
+func (s *Server) JWKS() []byte {
+	doc, err := jsonx.Marshal(jose.JSONWebKeySet{Keys: s.published()})
+	if err != nil {
+		return nil // keys of this package can be encoded
+	}
+	return doc
+}
+
+func (s *Server) published() []jose.JSONWebKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []jose.JSONWebKey
+	for _, k := range s.keys {
+		keys = append(keys, k.public())
+	}
+	return keys
+}
+
+// A Token says what an access token is to hold. The zero value is one of the user "user" for the client "client".
+type Token struct {
+	Subject  string // empty means "user"
+	ClientID string // empty means "client"
+	// Audience are the resources that the token is for. Nil means those of [Options.Resources].
+	Audience []string
+	Scopes   []string
+	// Expires is when the token ends. Zero means after [Options.Lifetime].
+	Expires time.Time
+	// Thumbprint binds the token to the key that has it (RFC 9449, section 6.1), empty to none.
+	Thumbprint string
+	// Claims are added to the others, and replace them. A nil one takes it out.
+	Claims map[string]any
+}
+
+// An accessToken is what is known of one.
+type accessToken struct {
+	grant   *grant // nil for one of Server.Token
+	claims  map[string]any
+	expires time.Time
+	ended   bool // guarded by Server.mu
+}
+
+// Token makes an access token without asking anybody. It can be introspected and revoked as any other. It panics when the
+// claims cannot be encoded.
+func (s *Server) Token(t Token) string {
+	if t.Subject == "" {
+		t.Subject = "user"
+	}
+	if t.ClientID == "" {
+		t.ClientID = "client"
+	}
+	if t.Audience == nil {
+		t.Audience = s.opts.Resources
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, err := s.mint(&t, nil)
+	if err != nil {
+		panic(fmt.Errorf("oauthtest: the claims of a token: %w", err))
+	}
+	return text
+}
+
+// Sign signs a JWT that says what the caller wants: an assertion of a platform, or what must be refused. typ is that of
+// its header. It panics when the claims cannot be encoded.
+func (s *Server) Sign(typ string, claims map[string]any) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, err := s.sign(typ, claims)
+	if err != nil {
+		panic(fmt.Errorf("oauthtest: claims: %w", err))
+	}
+	return text
+}
+
+// IDToken makes an ID token of a user for a client (OpenID Connect Core 1.0, section 2).
+func (s *Server) IDToken(subject, clientID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, err := s.idToken(subject, clientID, "")
+	if err != nil {
+		panic(fmt.Errorf("oauthtest: %w", err))
+	}
+	return text
+}
+
+// mint makes an access token and remembers it; s.mu is held.
+func (s *Server) mint(t *Token, g *grant) (string, error) {
+	now := s.opts.Now()
+	expires := t.Expires
+	if expires.IsZero() {
+		expires = now.Add(s.opts.Lifetime)
+	}
+	claims := map[string]any{
+		"iss": s.Issuer, "sub": t.Subject, "aud": t.Audience,
+		"iat": now.Unix(), "exp": expires.Unix(), "jti": rand.Text(),
+	}
+	if len(t.Audience) == 1 {
+		claims["aud"] = t.Audience[0]
+	}
+	if t.ClientID != "" {
+		claims["client_id"] = t.ClientID
+	}
+	if len(t.Scopes) > 0 {
+		claims["scope"] = strings.Join(t.Scopes, " ")
+	}
+	if t.Thumbprint != "" {
+		claims["cnf"] = map[string]string{"jkt": t.Thumbprint}
+	}
+	maps.Copy(claims, t.Claims)
+	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
+	text, err := s.sign(jwtAccess, claims)
+	if err != nil {
+		return "", err
+	}
+	if s.opts.Opaque {
+		text = rand.Text()
+	}
+	s.access[text] = &accessToken{grant: g, claims: claims, expires: expires}
+	return text, nil
+}
+
+// sign signs by the first key; s.mu is held.
+func (s *Server) sign(typ string, claims map[string]any) (string, error) {
+	key := s.keys[0]
+	signer, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: signingAlgorithm, Key: jose.JSONWebKey{Key: key.private, KeyID: key.id}},
+		(&jose.SignerOptions{}).WithType(jose.ContentType(typ)))
+	if err != nil {
+		return "", err
+	}
+	payload, err := jsonx.Marshal(claims)
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
+}
+
+// idToken makes an ID token; s.mu is held.
+func (s *Server) idToken(subject, clientID, nonce string) (string, error) {
+	now := s.opts.Now()
+	claims := map[string]any{
+		"iss": s.Issuer, "sub": subject, "aud": clientID, "iat": now.Unix(), "exp": now.Add(s.opts.Lifetime).Unix(),
+	}
+	if nonce != "" {
+		claims["nonce"] = nonce
+	}
+	return s.sign(jwtID, claims)
+}
+
+// idJAG makes an assertion for another authorization server. The client is known there by the same ID.
+func (s *Server) idJAG(subject, clientID, audience string, scopes, resources []string) (string, error) {
+	now := s.opts.Now()
+	claims := map[string]any{
+		"iss": s.Issuer, "sub": subject, "aud": audience, "client_id": clientID, "jti": rand.Text(),
+		"iat": now.Unix(), "exp": now.Add(assertionLifetime).Unix(),
+	}
+	if len(scopes) > 0 {
+		claims["scope"] = strings.Join(scopes, " ")
+	}
+	if len(resources) > 0 {
+		claims["resource"] = resources
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sign(jwtIDJAG, claims)
+}
+
+// words are a string, or a list of them.
+type words []string
+
+// UnmarshalJSON reads either.
+func (w *words) UnmarshalJSON(b []byte) error {
+	if jsonx.Kind(b) == '"' {
+		*w = words{jsonx.String(b)}
+		return nil
+	}
+	return jsonx.Unmarshal(b, (*[]string)(w))
+}
+
+// assertionClaims are those that are looked at.
+type assertionClaims struct {
+	Issuer   string  `json:"iss"`
+	Subject  string  `json:"sub"`
+	Audience words   `json:"aud"`
+	Expires  float64 `json:"exp"`
+	Begins   float64 `json:"nbf"`
+	ID       string  `json:"jti"`
+	ClientID string  `json:"client_id"`
+	Scope    string  `json:"scope"`
+	Resource words   `json:"resource"`
+}
+
+// open checks a signature and reads the claims.
+func open(jws *jose.JSONWebSignature, keys []jose.JSONWebKey) (*assertionClaims, error) {
+	for _, k := range keys {
+		if id := jws.Signatures[0].Protected.KeyID; id != "" && k.KeyID != "" && id != k.KeyID {
+			continue
+		}
+		payload, err := jws.Verify(k)
+		if err != nil {
+			continue
+		}
+		claims := new(assertionClaims)
+		if err := jsonx.Unmarshal(payload, claims); err != nil {
+			return nil, errors.New("its claims do not fit")
+		}
+		return claims, nil
+	}
+	return nil, errors.New("its signature is wrong")
+}
+
+// checkAssertion holds an assertion to this server and this time (RFC 7523, section 3). Some are taken once.
+func (s *Server) checkAssertion(claims *assertionClaims, once bool) error {
+	now := float64(s.opts.Now().Unix())
+	switch {
+	case claims.Subject == "":
+		return errors.New("has no sub")
+	case !slices.Contains(claims.Audience, s.Issuer) && !slices.Contains(claims.Audience, s.Endpoint("token")):
+		return fmt.Errorf("is for the audience %q", []string(claims.Audience))
+	case claims.Expires <= now:
+		return errors.New("has expired")
+	case claims.Begins > now:
+		return errors.New("is not valid yet")
+	case !once:
+		return nil
+	case claims.ID == "":
+		return errors.New("has no jti")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := claims.Issuer + "\x00" + claims.ID
+	if s.seen[key] {
+		return errors.New("was used before")
+	}
+	s.seen[key] = true
+	return nil
+}
+
+// trusted opens an assertion of a server that is trusted.
+func (s *Server) trusted(text string) (typ string, claims *assertionClaims, err error) {
+	jws, err := jose.ParseSignedCompact(text, algorithms)
+	if err != nil {
+		return "", nil, errors.New("it is no signed JWT")
+	}
+	typ, _ = jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
+	for _, other := range s.opts.Trusts {
+		claims, err := open(jws, other.published())
+		if err == nil && claims.Issuer == other.Issuer {
+			return typ, claims, nil
+		}
+	}
+	return "", nil, errors.New("nobody who is trusted signed it")
+}
+
+// own opens a token of this server that was made for a client and returns its subject.
+func (s *Server) own(text string, c *client) (string, error) {
+	s.mu.Lock()
+	known := s.access[text]
+	active := known != nil && s.active(known)
+	s.mu.Unlock()
+	if known != nil {
+		if subject, ok := known.claims["sub"].(string); ok && active {
+			return subject, nil
+		}
+		return "", errors.New("it is not active")
+	}
+	jws, err := jose.ParseSignedCompact(text, []jose.SignatureAlgorithm{signingAlgorithm})
+	if err != nil {
+		return "", errors.New("it is no token of this server")
+	}
+	claims, err := open(jws, s.published())
+	switch {
+	case err != nil:
+		return "", err
+	case claims.Issuer != s.Issuer || !slices.Contains(claims.Audience, c.id):
+		return "", errors.New("it was made for another client")
+	case claims.Expires <= float64(s.opts.Now().Unix()):
+		return "", errors.New("it has expired")
+	}
+	return claims.Subject, nil
+}

@@ -1,0 +1,218 @@
+package oauthtest_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/oauth"
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// protect starts a resource that takes the tokens of as and says who asks. Its URL is that of the resource.
+func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) string {
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	resource := server.URL + "/mcp"
+	verifier, err := jwtverify.New(jwtverify.Options{
+		Issuer: as.Issuer, Audience: []string{resource}, RequireType: true,
+		Fetch: jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
+	})
+	require.NoError(t, err)
+	opts := resourceserver.Options{Resource: resource, AuthorizationServers: []string{as.Issuer}, Verifier: verifier, Scopes: []string{"read"}}
+	if change != nil {
+		change(&opts)
+	}
+	guard, err := resourceserver.New(opts)
+	require.NoError(t, err)
+	guard.Mount(mux)
+	mux.Handle("/mcp", guard.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := oauth.FromContext(r.Context())
+		_, _ = io.WriteString(w, p.Subject+" may "+strings.Join(p.Scopes, " "))
+	})))
+	return resource
+}
+
+// loopback is a user at this machine who agrees to everything.
+func loopback() oauthclient.Front {
+	return oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})
+}
+
+// connect makes a client of a resource.
+func connect(t *testing.T, as *oauthtest.Server, resource string, g oauthclient.Grant, opts *oauthclient.Options) *oauthclient.Transport {
+	if opts == nil {
+		opts = &oauthclient.Options{}
+	}
+	opts.InsecureLoopback, opts.Base = true, as.Client().Transport
+	tr, err := oauthclient.New(resource, g, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, tr.Close()) })
+	return tr
+}
+
+// ask asks the resource who it thinks is there.
+func ask(t *testing.T, tr http.RoundTripper, resource string) string {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, resource, nil)
+	require.NoError(t, err)
+	resp, err := tr.RoundTrip(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, resp.StatusCode, "%s %s", b, resp.Header.Get("WWW-Authenticate"))
+	return string(b)
+}
+
+func TestAClientRegistersAndLogsIn(t *testing.T) {
+	for _, path := range []string{"", "/tenant1"} {
+		as := oauthtest.New(t, &oauthtest.Options{Path: path})
+		resource := protect(t, as, nil)
+		tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Front: loopback()}, nil)
+		require.Equal(t, "user may read", ask(t, tr, resource))
+	}
+}
+
+func TestAUserDecides(t *testing.T) {
+	var got oauthtest.Authorization
+	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
+		got = *a
+		a.Subject = "ada"
+		a.Scopes = append(a.Scopes, "more")
+		a.Claims = map[string]any{"tenant": "t1"}
+		return nil
+	}})
+	resource := protect(t, as, func(o *resourceserver.Options) {
+		o.Policies = []resourceserver.Policy{func(_ context.Context, p *oauth.Principal) error {
+			require.Equal(t, "t1", p.Claims["tenant"])
+			return nil
+		}}
+	})
+	front := func(context.Context) (*oauthclient.Visit, error) {
+		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: oauthtest.Visit}, nil
+	}
+	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "My Program", Front: front}, nil)
+	require.Equal(t, "ada may read more", ask(t, tr, resource))
+	require.Contains(t, got.ClientID, "client-")
+	got.ClientID = ""
+	require.Equal(t, oauthtest.Authorization{
+		ClientName: "My Program", RedirectURI: "http://127.0.0.1:1/callback", Resources: []string{resource}, Subject: "user", Scopes: []string{"read"},
+	}, got)
+}
+
+func TestRefreshTokensRotate(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	resource := protect(t, as, nil)
+	var logins atomic.Int32
+	front := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(ctx context.Context, page string) error {
+		logins.Add(1)
+		return oauthtest.Open(ctx, page)
+	}})
+	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Front: front}, nil)
+	seen := make(map[string]bool)
+	for range 3 {
+		require.Equal(t, "user may read", ask(t, tr, resource))
+		tok, err := tr.Token(t.Context())
+		require.NoError(t, err)
+		require.False(t, seen[tok.RefreshToken])
+		seen[tok.RefreshToken] = true
+		require.True(t, as.Revoke(tok.AccessToken))
+		require.NoError(t, tr.Login(t.Context()), "a login begins with the refresh token")
+	}
+	require.EqualValues(t, 1, logins.Load())
+}
+
+func TestClientsThatAreKnown(t *testing.T) {
+	doc := &metadata.Client{
+		ClientID: "https://app.example/client.json", ClientName: "App", RedirectURIs: []string{"http://127.0.0.1/callback"},
+		GrantTypes: []string{"authorization_code", "refresh_token"}, TokenEndpointAuthMethod: "none",
+	}
+	as := oauthtest.New(t, &oauthtest.Options{
+		NoRegistration: true,
+		Clients: []oauthtest.Client{
+			{ID: "public", RedirectURIs: []string{"http://127.0.0.1/callback"}},
+			{ID: "secret: one", Secret: "s p/a+c%e", RedirectURIs: []string{"http://127.0.0.1/callback"}},
+		},
+		ClientMetadata: func(_ context.Context, url string) (*metadata.Client, error) {
+			require.Equal(t, doc.ClientID, url)
+			return doc, nil
+		},
+	})
+	resource := protect(t, as, nil)
+	known := func(c oauthclient.Credentials) *oauthclient.AuthorizationCode {
+		c.Issuer = as.Issuer
+		return &oauthclient.AuthorizationCode{Known: []oauthclient.Credentials{c}, Front: loopback()}
+	}
+	for name, g := range map[string]oauthclient.Grant{
+		"public":      known(oauthclient.Credentials{ClientID: "public"}),
+		"basic":       known(oauthclient.Credentials{ClientID: "secret: one", ClientSecret: "s p/a+c%e", AuthMethod: oauthclient.AuthBasic}),
+		"post":        known(oauthclient.Credentials{ClientID: "secret: one", ClientSecret: "s p/a+c%e", AuthMethod: oauthclient.AuthPost}),
+		"document":    &oauthclient.AuthorizationCode{MetadataURL: doc.ClientID, Front: loopback()},
+		"credentials": &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: as.Issuer, ClientID: "secret: one", ClientSecret: "s p/a+c%e"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := "user may read"
+			if name == "credentials" {
+				want = "secret: one may read"
+			}
+			require.Equal(t, want, ask(t, connect(t, as, resource, g, nil), resource))
+		})
+	}
+}
+
+func TestTokensAreBoundToKeys(t *testing.T) {
+	nonces, err := dpop.NewNonces(nil, 0)
+	require.NoError(t, err)
+	proofs, err := dpop.NewVerifier(dpop.Options{Nonces: nonces})
+	require.NoError(t, err)
+	as := oauthtest.New(t, &oauthtest.Options{DPoP: proofs, RequireDPoP: true})
+	resource := protect(t, as, func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = proofs, true })
+	prover, err := dpop.NewProver(nil)
+	require.NoError(t, err)
+	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Front: loopback()}, &oauthclient.Options{DPoP: prover})
+	require.Equal(t, "user may read", ask(t, tr, resource))
+	tok, err := tr.Token(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "DPoP", tok.Type)
+}
+
+func TestTokensOfTestsAndKeysThatRotate(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	resource := protect(t, as, nil)
+	token := oauthtest.Token{Subject: "ada", Audience: []string{resource}, Scopes: []string{"read"}}
+	for range 2 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, resource, nil)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+as.Token(token))
+		resp, err := as.Client().Do(req)
+		require.NoError(t, err)
+		b, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, "ada may read", string(b))
+	}
+	before := as.JWKS()
+	require.NoError(t, as.Rotate())
+	require.NotEqual(t, before, as.JWKS())
+}
+
+func TestOpenSaysWhatThePageSays(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	page := as.Endpoint("authorization") + "?" + url.Values{"client_id": {"nobody"}}.Encode()
+	require.EqualError(t, oauthtest.Open(t.Context(), page), `oauthtest: the page answered by status 400: "oauthtest: invalid_client: the client \"nobody\" is not known\n"`)
+}

@@ -1,0 +1,395 @@
+// Package oauthtest is an authorization server for tests, examples and development: small, in one process, with users
+// who agree to everything unless told otherwise.
+//
+// It does what MCP asks of authorization servers and what clients of them do beyond: metadata (RFC 8414, OpenID Connect
+// Discovery), codes with PKCE S256, refresh tokens that rotate, registration (RFC 7591) and client ID metadata documents,
+// client credentials, assertions (RFC 7523) and token exchange (RFC 8693) with ID-JAG, resource indicators (RFC 8707), iss in its answers (RFC 9207),
+// keys that rotate, introspection (RFC 7662), revocation (RFC 7009) and tokens that are bound to a key (RFC 9449).
+//
+//	as := oauthtest.New(t, nil)
+//	verifier, err := jwtverify.New(jwtverify.Options{
+//		Issuer: as.Issuer, Audience: []string{resource}, Fetch: jwtverify.Fetch{InsecureLoopback: true},
+//	})
+//	// A client that logs in goes through oauthtest.Open in place of a browser; a test that only wants a token takes one:
+//	token := as.Token(oauthtest.Token{Audience: []string{resource}, Scopes: []string{"notes:read"}})
+//
+// It is no server for users: it keeps everything in memory, forgets nothing, and logs nobody in.
+package oauthtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+)
+
+const (
+	defaultLifetime = time.Hour
+	codeLifetime    = time.Minute
+	requestTimeout  = 30 * time.Second
+	maxBody         = 64 << 10
+)
+
+// Options are those of a [Server]. The zero value serves.
+type Options struct {
+	// Addr is where [New] and [Start] listen. Empty means a free port of 127.0.0.1.
+	Addr string
+	// Path is what the issuer of [New] and [Start] ends with, such as "/tenant1". Empty for none.
+	Path string
+
+	// Clients are registered from the start.
+	Clients []Client
+	// NoRegistration lets no others register; NoMetadataDocuments knows none by the URL of their document either.
+	NoRegistration, NoMetadataDocuments bool
+	// ClientMetadata reads the document at the URL that is a client's ID. Nil fetches it, over https from public
+	// addresses, or from loopback ones by http as well.
+	ClientMetadata func(ctx context.Context, url string) (*metadata.Client, error)
+
+	// Consent is asked for each authorization, and may change it; an error denies it. An [*Error] is answered as it is,
+	// any other as access_denied. Nil agrees, as the subject "user".
+	Consent func(a *Authorization) error
+
+	// Resources are those that tokens are given for. Nil means any.
+	Resources []string
+	// Scopes are those that are given and published. Nil means any, and publishes none.
+	Scopes []string
+
+	// Lifetime is that of access tokens. Zero means an hour.
+	Lifetime time.Duration
+	// NoRefresh gives no refresh tokens.
+	NoRefresh bool
+	// Opaque gives access tokens that say nothing, to be introspected, in place of JWTs (RFC 9068).
+	Opaque bool
+
+	// DPoP checks the proofs that come with token requests, and may demand nonces. Nil is one that demands none.
+	DPoP *dpop.Verifier
+	// RequireDPoP gives no token without a proof.
+	RequireDPoP bool
+
+	// Trusts are the servers whose assertions are taken: identity providers (ID-JAG), and platforms of workloads.
+	Trusts []*Server
+
+	// Metadata may change what the server says of itself, for example to promise what it does not keep.
+	Metadata func(as *metadata.AuthorizationServer)
+	// Wrap stands in front of all endpoints: to look on, to count, to answer otherwise.
+	Wrap func(next http.Handler) http.Handler
+	// Now is the clock. Nil means time.Now. Proofs of DPoP go by the clock of their verifier.
+	Now func() time.Time
+}
+
+// A Server is an [http.Handler], safe for concurrent use. Make one with [New], [Start] or [NewHandler].
+type Server struct {
+	// Issuer is the identifier of the server. It must not be changed.
+	Issuer string
+
+	opts    Options
+	base    string // path of the issuer, without a slash behind
+	dpop    *dpop.Verifier
+	handler http.Handler
+	client  *http.Client
+	fetcher *http.Client
+	stop    func()
+
+	mu      sync.Mutex
+	keys    []*signingKey            // the first signs; guarded by mu
+	clients map[string]*client       // by ID; guarded by mu
+	codes   map[string]*code         // guarded by mu
+	refresh map[string]*refreshToken // guarded by mu
+	access  map[string]*accessToken  // guarded by mu
+	seen    map[string]bool          // assertions, by issuer and jti; guarded by mu
+}
+
+// TB is what [New] needs of a *testing.T.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+}
+
+// New starts a server that ends with the test. Nil options are the zero ones.
+func New(t TB, opts *Options) *Server {
+	t.Helper()
+	s, err := Start(opts)
+	if err != nil {
+		t.Fatalf("%v", err)
+		return nil
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Start starts a server for programs; [Server.Close] ends it. Nil options are the zero ones.
+func Start(opts *Options) (*Server, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	addr := opts.Addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("oauthtest: %w", err)
+	}
+	s, err := NewHandler("http://"+l.Addr().String()+opts.Path, opts)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	server := &http.Server{Handler: s, ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout}
+	ended := make(chan struct{})
+	// Ends when Close closes the server.
+	go func() {
+		defer close(ended)
+		_ = server.Serve(l)
+	}()
+	s.stop = sync.OnceFunc(func() {
+		_ = server.Close()
+		<-ended
+	})
+	return s, nil
+}
+
+// NewHandler makes a server that listens nowhere, for a handler of one's own that is reached at the issuer's origin.
+func NewHandler(issuer string, opts *Options) (*Server, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	if _, err := metadata.AuthorizationServerURLs(issuer); err != nil {
+		return nil, fmt.Errorf("oauthtest: %w", err)
+	}
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return nil, fmt.Errorf("oauthtest: %w", err)
+	}
+	s := &Server{
+		Issuer: issuer, opts: *opts, base: strings.TrimSuffix(u.EscapedPath(), "/"), dpop: opts.DPoP,
+		clients: make(map[string]*client), codes: make(map[string]*code), refresh: make(map[string]*refreshToken),
+		access: make(map[string]*accessToken), seen: make(map[string]bool),
+		client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()},
+		stop:   func() {},
+	}
+	if s.opts.Now == nil {
+		s.opts.Now = time.Now
+	}
+	if s.opts.Lifetime == 0 {
+		s.opts.Lifetime = defaultLifetime
+	}
+	if s.opts.ClientMetadata == nil {
+		s.fetcher, s.opts.ClientMetadata = fetchDocuments()
+	}
+	if s.dpop == nil {
+		if s.dpop, err = dpop.NewVerifier(dpop.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range opts.Clients {
+		known, err := c.known()
+		if err != nil {
+			return nil, fmt.Errorf("oauthtest: the client %q: %w", c.ID, err)
+		}
+		s.clients[c.ID] = known
+	}
+	if err := s.Rotate(); err != nil {
+		return nil, err
+	}
+	if err := s.routes(); err != nil {
+		return nil, fmt.Errorf("oauthtest: %w", err)
+	}
+	return s, nil
+}
+
+// Close ends a server that was started, and the connections of its client.
+func (s *Server) Close() {
+	s.stop()
+	s.client.CloseIdleConnections()
+	if s.fetcher != nil {
+		s.fetcher.CloseIdleConnections()
+	}
+}
+
+// Client is an HTTP client whose connections end with the server.
+func (s *Server) Client() *http.Client { return s.client }
+
+// Endpoint is the URL of what metadata calls by a name: "authorization", "token", "registration", "jwks", "introspection" or
+// "revocation".
+func (s *Server) Endpoint(name string) string { return s.origin() + s.base + paths[name] }
+
+var paths = map[string]string{
+	"authorization": "/authorize",
+	"token":         "/token",
+	"registration":  "/register",
+	"jwks":          "/jwks.json",
+	"introspection": "/introspect",
+	"revocation":    "/revoke",
+}
+
+func (s *Server) origin() string {
+	u, err := url.Parse(s.Issuer)
+	if err != nil {
+		return "" // NewHandler has parsed it
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// ServeHTTP serves all endpoints.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+func (s *Server) routes() error {
+	doc, err := jsonx.Marshal(s.describe())
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	describe := func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, doc) }
+	urls, err := metadata.AuthorizationServerURLs(s.Issuer)
+	if err != nil {
+		return err
+	}
+	for _, raw := range urls {
+		mux.HandleFunc("GET "+strings.TrimPrefix(raw, s.origin()), describe)
+	}
+	for name, serve := range map[string]http.HandlerFunc{
+		"GET authorization":  s.authorize,
+		"POST authorization": s.authorize,
+		"POST token":         s.secret(s.token),
+		"POST registration":  s.secret(s.register),
+		"POST introspection": s.secret(s.introspect),
+		"POST revocation":    s.secret(s.revoke),
+		"GET jwks":           func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.JWKS()) },
+	} {
+		verb, endpoint, _ := strings.Cut(name, " ")
+		if endpoint == "registration" && s.opts.NoRegistration {
+			continue
+		}
+		mux.HandleFunc(verb+" "+s.base+paths[endpoint], serve)
+	}
+	s.handler = crossOrigin(mux)
+	if s.opts.Wrap != nil {
+		s.handler = s.opts.Wrap(s.handler)
+	}
+	return nil
+}
+
+// crossOrigin lets programs in browsers ask, as the Inspector is one. Nothing here goes by cookies.
+func crossOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Expose-Headers", "DPoP-Nonce, WWW-Authenticate")
+		if r.Method == http.MethodOptions {
+			h.Set("Access-Control-Allow-Methods", "GET, POST")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, DPoP, MCP-Protocol-Version")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// describe is what the server says of itself.
+func (s *Server) describe() *metadata.AuthorizationServer {
+	as := &metadata.AuthorizationServer{
+		Issuer:                            s.Issuer,
+		AuthorizationEndpoint:             s.Endpoint("authorization"),
+		TokenEndpoint:                     s.Endpoint("token"),
+		JWKSURI:                           s.Endpoint("jwks"),
+		IntrospectionEndpoint:             s.Endpoint("introspection"),
+		RevocationEndpoint:                s.Endpoint("revocation"),
+		ScopesSupported:                   s.opts.Scopes,
+		ResponseTypesSupported:            []string{"code"},
+		ResponseModesSupported:            []string{"query"},
+		GrantTypesSupported:               []string{grantCode, grantRefresh, grantCredentials, grantExchange, grantJWT},
+		TokenEndpointAuthMethodsSupported: []string{authNone, authBasic, authPost, authKey},
+		TokenEndpointAuthSigningAlgValuesSupported: algorithmNames,
+		IntrospectionEndpointAuthMethodsSupported:  []string{authBasic, authPost, authKey},
+		RevocationEndpointAuthMethodsSupported:     []string{authNone, authBasic, authPost, authKey},
+		CodeChallengeMethodsSupported:              []string{"S256"},
+		ISSParameterSupported:                      true,
+		ClientIDMetadataDocumentSupported:          !s.opts.NoMetadataDocuments,
+		DPoPSigningAlgValuesSupported:              s.dpop.Algorithms(),
+		SubjectTypesSupported:                      []string{"public"},
+		IDTokenSigningAlgValuesSupported:           []string{string(signingAlgorithm)},
+	}
+	if !s.opts.NoRegistration {
+		as.RegistrationEndpoint = s.Endpoint("registration")
+	}
+	if len(s.opts.Trusts) > 0 {
+		as.AuthorizationGrantProfilesSupported = []string{profileIDJAG}
+	}
+	if s.opts.Metadata != nil {
+		s.opts.Metadata(as)
+	}
+	return as
+}
+
+func writeJSON(w http.ResponseWriter, status int, doc []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(doc)
+}
+
+// An Error is a refusal (RFC 6749, sections 4.1.2.1 and 5.2).
+type Error struct {
+	// Code is for example "invalid_grant".
+	Code        string
+	Description string
+	// Status is that of the HTTP response. Zero means 400.
+	Status int
+}
+
+// Error is the code and the description.
+func (e *Error) Error() string { return "oauthtest: " + e.Code + ": " + e.Description }
+
+func refuse(code, format string, args ...any) *Error {
+	return &Error{Code: code, Description: fmt.Sprintf(format, args...)}
+}
+
+// secret serves what no cache may keep (RFC 6749, section 5.1): a form or a document comes in, a document or an error
+// goes out.
+func (s *Server) secret(serve func(r *http.Request, h http.Header) (status int, answer any, err error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("Pragma", "no-cache")
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		status, answer, err := serve(r, h)
+		if err != nil {
+			status, answer = refusal(err, r, h)
+		}
+		doc, err := jsonx.Marshal(answer)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		if answer == nil {
+			doc = nil
+		}
+		writeJSON(w, status, doc)
+	}
+}
+
+func refusal(err error, r *http.Request, h http.Header) (status int, answer any) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = &Error{Code: "server_error", Description: err.Error(), Status: http.StatusInternalServerError}
+	}
+	if status = e.Status; status == 0 {
+		status = http.StatusBadRequest
+	}
+	if e.Code == codeInvalidClient {
+		status = http.StatusUnauthorized
+		if _, _, basic := r.BasicAuth(); basic {
+			h.Set("WWW-Authenticate", `Basic realm="oauthtest"`)
+		}
+	}
+	return status, map[string]string{"error": e.Code, "error_description": e.Description}
+}

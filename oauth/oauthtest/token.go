@@ -1,0 +1,330 @@
+package oauthtest
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+)
+
+// Grants, and types of tokens.
+const (
+	grantCode        = "authorization_code"
+	grantRefresh     = "refresh_token"
+	grantCredentials = "client_credentials"
+	grantJWT         = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	grantExchange    = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+	typeID       = "urn:ietf:params:oauth:token-type:id_token"
+	typeAccess   = "urn:ietf:params:oauth:token-type:access_token"
+	typeJWT      = "urn:ietf:params:oauth:token-type:jwt"
+	typeIDJAG    = "urn:ietf:params:oauth:token-type:id-jag"
+	profileIDJAG = "urn:ietf:params:oauth:grant-profile:id-jag"
+)
+
+// A refreshToken is one of a chain: each use replaces it.
+type refreshToken struct {
+	grant *grant
+	used  bool // guarded by Server.mu
+}
+
+// answer is that of the token endpoint (RFC 6749, section 5.1).
+type answer struct {
+	AccessToken     string `json:"access_token"`
+	IssuedTokenType string `json:"issued_token_type,omitempty"`
+	TokenType       string `json:"token_type"`
+	ExpiresIn       int64  `json:"expires_in,omitzero"`
+	RefreshToken    string `json:"refresh_token,omitempty"`
+	Scope           string `json:"scope,omitempty"`
+	IDToken         string `json:"id_token,omitempty"`
+}
+
+// A request is one to the token endpoint, of which is known who sends it, and by which key.
+type request struct {
+	form   url.Values
+	client *client // nil when it does not say
+	jkt    string  // thumbprint of the key that the token is to be bound to; "" for none
+}
+
+// token is the token endpoint.
+func (s *Server) token(r *http.Request, h http.Header) (int, any, error) {
+	if err := parseForm(r); err != nil {
+		return 0, nil, err
+	}
+	jkt, err := s.proof(r, h)
+	if err != nil {
+		return 0, nil, err
+	}
+	c, err := s.authenticate(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	grants := map[string]func(*request) (*answer, error){
+		grantCode:        s.redeem,
+		grantRefresh:     s.renew,
+		grantCredentials: s.forClient,
+		grantJWT:         s.forAssertion,
+		grantExchange:    s.exchange,
+	}
+	name := r.PostForm.Get("grant_type")
+	give := grants[name]
+	switch {
+	case give == nil:
+		return 0, nil, refuse("unsupported_grant_type", "there is no grant %q", name)
+	case c == nil && name != grantJWT:
+		return 0, nil, refuse(codeInvalidClient, "the client does not say who it is")
+	case c != nil && c.grants != nil && !slices.Contains(c.grants, name):
+		return 0, nil, refuse("unauthorized_client", "the client did not register for the grant %s", name)
+	}
+	a, err := give(&request{form: r.PostForm, client: c, jkt: jkt})
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, a, nil
+}
+
+// parseForm reads the form. All but resources and audiences stands there once (RFC 6749, section 3.2).
+func parseForm(r *http.Request) error {
+	if err := r.ParseForm(); err != nil {
+		return refuse("invalid_request", "the form cannot be read")
+	}
+	for name, values := range r.PostForm {
+		if len(values) > 1 && name != "resource" && name != "audience" {
+			return refuse("invalid_request", "there is more than one %s", name)
+		}
+	}
+	return nil
+}
+
+// proof checks the proof of a token request (RFC 9449, section 5) and returns the thumbprint of its key.
+func (s *Server) proof(r *http.Request, h http.Header) (string, error) {
+	if nonce := s.dpop.Nonce(); nonce != "" {
+		h.Set(dpop.NonceHeader, nonce)
+	}
+	proofs := r.Header.Values(dpop.Header)
+	switch {
+	case len(proofs) == 0 && s.opts.RequireDPoP:
+		return "", refuse("invalid_dpop_proof", "there has to be a proof")
+	case len(proofs) == 0:
+		return "", nil
+	case len(proofs) > 1:
+		return "", refuse("invalid_dpop_proof", "there is more than one proof")
+	}
+	jkt, err := s.dpop.Verify(r.Context(), proofs[0], r.Method, s.Endpoint("token"), "")
+	if e, ok := errors.AsType[*dpop.ProofError](err); ok {
+		if e.NeedsNonce {
+			return "", refuse("use_dpop_nonce", "%s", e.Reason)
+		}
+		return "", refuse("invalid_dpop_proof", "%s", e.Reason)
+	}
+	return jkt, err
+}
+
+// redeem gives tokens for a code. A code that comes again ends what it was given for (RFC 6749, section 4.1.2).
+func (s *Server) redeem(r *request) (*answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.codes[r.form.Get("code")]
+	switch {
+	case c == nil || c.grant.client.id != r.client.id:
+		return nil, refuse("invalid_grant", "there is no such code for this client")
+	case c.used:
+		c.grant.ended = true
+		return nil, refuse("invalid_grant", "the code was used before")
+	}
+	c.used = true
+	challenge := sha256.Sum256([]byte(r.form.Get("code_verifier")))
+	switch {
+	case !s.opts.Now().Before(c.expires):
+		return nil, refuse("invalid_grant", "the code has expired")
+	case r.form.Get("redirect_uri") != c.redirect:
+		return nil, refuse("invalid_grant", "the redirect_uri is another than that of the code")
+	case subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(challenge[:])), []byte(c.challenge)) != 1:
+		return nil, refuse("invalid_grant", "the code_verifier does not fit the code_challenge")
+	case c.jkt != "" && c.jkt != r.jkt:
+		return nil, refuse("invalid_dpop_proof", "the code is bound to another key")
+	}
+	if r.client.public() {
+		c.grant.jkt = r.jkt // RFC 9449, section 5: the refresh tokens of others are bound by their authentication
+	}
+	return s.give(c.grant, r)
+}
+
+// renew gives tokens for a refresh token, which is replaced. One that comes again was stolen from somebody, so that
+// nobody gets anything by it any more (RFC 9700, section 4.14.2).
+func (s *Server) renew(r *request) (*answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.refresh[r.form.Get("refresh_token")]
+	switch {
+	case t == nil || t.grant.client.id != r.client.id:
+		return nil, refuse("invalid_grant", "there is no such refresh token for this client")
+	case t.grant.ended:
+		return nil, refuse("invalid_grant", "the refresh token was revoked")
+	case t.used:
+		t.grant.ended = true
+		return nil, refuse("invalid_grant", "the refresh token was used before")
+	case t.grant.jkt != "" && t.grant.jkt != r.jkt:
+		return nil, refuse("invalid_dpop_proof", "the refresh token is bound to another key")
+	}
+	a, err := s.give(t.grant, r)
+	if err == nil {
+		t.used = true
+	}
+	return a, err
+}
+
+// give gives the tokens of a grant; s.mu is held. A request may want less than was agreed to.
+func (s *Server) give(g *grant, r *request) (*answer, error) {
+	scopes, resources := g.scopes, g.resources
+	if asked := strings.Fields(r.form.Get("scope")); len(asked) > 0 {
+		for _, scope := range asked {
+			if !slices.Contains(scopes, scope) {
+				return nil, refuse("invalid_scope", "the scope %q was not agreed to", scope)
+			}
+		}
+		scopes = asked
+	}
+	if asked := r.form["resource"]; len(asked) > 0 {
+		for _, resource := range asked {
+			if len(resources) > 0 && !slices.Contains(resources, resource) {
+				return nil, refuse("invalid_target", "the resource %q was not agreed to", resource)
+			}
+		}
+		if err := s.checkTarget(nil, asked); err != nil {
+			return nil, err
+		}
+		resources = asked
+	}
+	a, err := s.issue(g, scopes, resources, r.jkt)
+	if err != nil {
+		return nil, err
+	}
+	if !s.opts.NoRefresh && (g.client.grants == nil || slices.Contains(g.client.grants, grantRefresh)) {
+		a.RefreshToken = rand.Text()
+		s.refresh[a.RefreshToken] = &refreshToken{grant: g}
+	}
+	if slices.Contains(scopes, "openid") {
+		a.IDToken, err = s.idToken(g.subject, g.client.id, g.nonce)
+	}
+	return a, err
+}
+
+// issue makes an access token; s.mu is held.
+func (s *Server) issue(g *grant, scopes, resources []string, jkt string) (*answer, error) {
+	t := Token{Subject: g.subject, Audience: resources, Scopes: scopes, Thumbprint: jkt, Claims: g.claims}
+	if len(t.Audience) == 0 {
+		t.Audience = []string{s.Issuer} // the token is good for nothing else
+	}
+	if g.client != nil {
+		t.ClientID = g.client.id
+	}
+	text, err := s.mint(&t, g)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{AccessToken: text, TokenType: "Bearer", ExpiresIn: int64(s.opts.Lifetime.Seconds()), Scope: strings.Join(scopes, " ")}
+	if jkt != "" {
+		a.TokenType = dpop.Scheme
+	}
+	return a, nil
+}
+
+// forClient gives a token to a client that acts for itself.
+func (s *Server) forClient(r *request) (*answer, error) {
+	if r.client.public() {
+		return nil, refuse("unauthorized_client", "a public client cannot act for itself")
+	}
+	return s.onceFor(r, &grant{client: r.client, subject: r.client.id}, strings.Fields(r.form.Get("scope")), r.form["resource"])
+}
+
+// onceFor gives an access token alone.
+func (s *Server) onceFor(r *request, g *grant, scopes, resources []string) (*answer, error) {
+	if err := s.checkTarget(scopes, resources); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.issue(g, scopes, resources, r.jkt)
+}
+
+// forAssertion gives a token for what a trusted server vouches for (RFC 7523, section 2.1): a workload, or a user of
+// whom an identity provider says by an ID-JAG which client may act for them.
+func (s *Server) forAssertion(r *request) (*answer, error) {
+	typ, claims, err := s.trusted(r.form.Get("assertion"))
+	if err != nil {
+		return nil, refuse("invalid_grant", "the assertion: %v", err)
+	}
+	if err := s.checkAssertion(claims, typ == jwtIDJAG); err != nil {
+		return nil, refuse("invalid_grant", "the assertion %v", err)
+	}
+	scopes := strings.Fields(r.form.Get("scope"))
+	if typ == jwtIDJAG {
+		switch {
+		case r.client == nil || r.client.public():
+			return nil, refuse(codeInvalidClient, "the client has to authenticate")
+		case claims.ClientID != r.client.id:
+			return nil, refuse("invalid_grant", "the assertion is for another client")
+		case len(claims.Resource) > 0 && !contains(claims.Resource, r.form["resource"]):
+			return nil, refuse("invalid_target", "the assertion is for another resource")
+		}
+		if granted := strings.Fields(claims.Scope); len(granted) > 0 {
+			if len(scopes) == 0 {
+				scopes = granted
+			}
+			if !contains(granted, scopes) {
+				return nil, refuse("invalid_scope", "the assertion is for other scopes")
+			}
+		}
+	}
+	return s.onceFor(r, &grant{client: r.client, subject: claims.Subject}, scopes, r.form["resource"])
+}
+
+// contains reports whether all of what is asked for is there.
+func contains(all, asked []string) bool {
+	for _, one := range asked {
+		if !slices.Contains(all, one) {
+			return false
+		}
+	}
+	return true
+}
+
+// exchange gives another token for one of this server's own (RFC 8693): an ID-JAG for an authorization server that the
+// audience names, or an access token for another resource.
+func (s *Server) exchange(r *request) (*answer, error) {
+	kind := r.form.Get("subject_token_type")
+	if kind != typeID && kind != typeAccess && kind != typeJWT {
+		return nil, refuse("invalid_request", "the subject_token_type %q is not known", kind)
+	}
+	subject, err := s.own(r.form.Get("subject_token"), r.client)
+	if err != nil {
+		return nil, refuse("invalid_request", "the subject_token: %v", err)
+	}
+	scopes, resources := strings.Fields(r.form.Get("scope")), r.form["resource"]
+	switch r.form.Get("requested_token_type") {
+	case typeIDJAG:
+		if len(r.form["audience"]) != 1 {
+			return nil, refuse("invalid_request", "an ID-JAG needs the issuer of one authorization server as audience")
+		}
+		text, err := s.idJAG(subject, r.client.id, r.form.Get("audience"), scopes, resources)
+		if err != nil {
+			return nil, err
+		}
+		return &answer{AccessToken: text, IssuedTokenType: typeIDJAG, TokenType: "N_A", ExpiresIn: int64(assertionLifetime.Seconds()), Scope: strings.Join(scopes, " ")}, nil
+	case "", typeAccess, typeJWT:
+		a, err := s.onceFor(r, &grant{client: r.client, subject: subject}, scopes, append(slices.Clone(resources), r.form["audience"]...))
+		if err == nil {
+			a.IssuedTokenType = typeAccess
+		}
+		return a, err
+	}
+	return nil, refuse("invalid_request", "the requested_token_type %q is not known", r.form.Get("requested_token_type"))
+}
