@@ -67,7 +67,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(or $(FUZZTIME),10s)
 
 .PHONY: conformance
-conformance: ## the official MCP conformance suite, legs server-* and client-* (needs npm)
+conformance: ## the official MCP conformance suite, servers, clients and authorization (needs npm)
 	@conformance/run.sh
 
 .PHONY: interop

@@ -65,6 +65,7 @@ function readResults(dir, kind) {
   for (const file of files.filter((f) => path.basename(f) === 'checks.json')) {
     let name = path.dirname(file).replace(/-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(-\d+)?Z$/, '');
     if (kind === 'server') name = name.replace(/^server-/, '');
+    if (kind === 'authorization') name = name.replace(/^authorization-server-/, '');
     found.set(name, JSON.parse(fs.readFileSync(path.join(dir, file), 'utf8')));
   }
   return found;

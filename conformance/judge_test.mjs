@@ -26,6 +26,7 @@ const cases = [
   { name: 'a known failure passes', scenarios: { one: [ok] }, baseline: 'server-x one # why', out: ['  FAIL one passes: remove it from baseline.txt', 'server-x: 0/1 passed, 0 failed — FAIL'] },
   { name: 'a known failure of another leg', scenarios: { one: [failed] }, baseline: 'server-y one # why', status: 1, out: ['  FAIL one: FAILURE c: no tools', 'server-x: 0/1 passed, 1 failed — FAIL'] },
   { name: 'the baseline names nothing', scenarios: { one: [ok] }, baseline: 'server-x none', out: ['  FAIL baseline.txt lists none, which was not run', 'server-x: 1/1 passed, 0 failed — FAIL'] },
+  { name: 'an authorization server fails', kind: 'authorization', folder: 'authorization-server', scenarios: { 'authorization-server-one': [failed] }, status: 1, baseline: 'authorization-x authorization-server-one', out: ['  expected: authorization-server-one: FAILURE c: no tools', 'authorization-x: 0/1 passed, 1 failed'] },
   { name: 'the baseline is unreadable', scenarios: { one: [ok] }, baseline: 'one', out: ['  FAIL baseline.txt: "one" is not LEG SCENARIO', 'server-x: 1/1 passed, 0 failed — FAIL'] },
 ];
 
@@ -35,7 +36,7 @@ for (const c of cases) {
     try {
       const n = Object.keys(c.scenarios).length;
       for (const [name, checks] of Object.entries(c.scenarios)) {
-        const at = path.join(dir, 'checks', `server-${name}-2026-01-02T03-04-05-678Z`);
+        const at = path.join(dir, 'checks', `${c.folder ?? 'server'}-${name}-2026-01-02T03-04-05-678Z`);
         fs.mkdirSync(at, { recursive: true });
         fs.writeFileSync(path.join(at, 'checks.json'), JSON.stringify(checks));
       }
@@ -43,7 +44,7 @@ for (const c of cases) {
       const baseline = path.join(dir, 'baseline.txt');
       fs.writeFileSync(log, `Running all suite (${c.selected ?? n} scenarios) against`);
       fs.writeFileSync(baseline, `# comment\n\n${c.baseline ?? ''}\n`);
-      const args = { leg: 'server-x', checks: path.join(dir, 'checks'), log, status: `${c.status ?? 0}`, scenarios: `${c.want ?? n}`, baseline };
+      const args = { leg: `${c.kind ?? 'server'}-x`, checks: path.join(dir, 'checks'), log, status: `${c.status ?? 0}`, scenarios: `${c.want ?? n}`, baseline };
       const run = spawnSync(process.execPath, [judge, ...Object.entries(args).flatMap(([k, v]) => [`--${k}`, v])], { encoding: 'utf8' });
       assert.deepEqual(run.stdout.replaceAll(log, 'LOG').trimEnd().split('\n'), c.out);
       assert.equal(run.status, c.out.at(-1).endsWith('FAIL') ? 1 : 0);

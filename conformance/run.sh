@@ -6,7 +6,7 @@
 #   CI=true                                 a host without npm fails; elsewhere the suite is left out, loudly
 #
 # All server legs talk to one process at one URL. For client legs the suite starts ./conformance/client once for each scenario, all at
-# the same time. Results are left in conformance/results.
+# the same time. For authorization legs the suite is a client of ./conformance/authorization. Results are left in conformance/results.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -14,7 +14,7 @@ root=$(dirname "$here")
 cache=$root/.cache/conformance
 results=$here/results
 
-# A leg a line: its name, which is its kind and the revision, and how many scenarios the suite has for it.
+# A leg a line: its name, which is its kind and the revision, or how clients authenticate, and how many scenarios the suite has for it.
 # Legs of a new kind need a function run_KIND, and setup_KIND for what they share.
 legs() {
 	cat <<-'END'
@@ -26,6 +26,9 @@ legs() {
 		client-2026-07-28 33
 		client-extensions 6
 		client-backcompat 2
+		authorization-none 2
+		authorization-client_secret_basic 2
+		authorization-client_secret_post 2
 	END
 }
 
@@ -66,14 +69,29 @@ install_suite() {
 	say "suite $(conformance --version), Node.js $(node --version)"
 }
 
-server_pid=
-stop_server() {
-	[ -n "$server_pid" ] || return 0
-	kill "$server_pid" 2>/dev/null || true
-	wait "$server_pid" 2>/dev/null || true
-	server_pid=
+server_pid= authorization_pid=
+# stop PID ends a server; there may be none.
+stop() {
+	[ -n "$1" ] || return 0
+	kill "$1" 2>/dev/null || true
+	wait "$1" 2>/dev/null || true
 }
-trap stop_server EXIT
+trap 'stop "$server_pid"; stop "$authorization_pid"' EXIT
+
+# free_addr prints an address at which nobody listens.
+free_addr() {
+	echo "127.0.0.1:$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')"
+}
+
+# await_server PID URL LOG waits until a server answers: any answer over HTTP means ready; a server that ended means failed.
+await_server() {
+	for _ in $(seq 150); do
+		kill -0 "$1" 2>/dev/null || { tail -n 20 "$3" >&2; die "the server ended at once"; }
+		node -e 'fetch(process.argv[1], { method: "OPTIONS", signal: AbortSignal.timeout(2000) }).then(() => process.exit(0), () => process.exit(1))' "$2" && return 0
+		sleep 0.2
+	done
+	die "the server did not start listening at $2 within 30 seconds"
+}
 
 # setup_server builds and starts the server under test, unless SERVER_URL names one.
 setup_server() {
@@ -81,17 +99,11 @@ setup_server() {
 	say "building ./conformance/server"
 	(cd "$root" && go build -o "$cache/server" ./conformance/server)
 	local addr
-	addr=127.0.0.1:$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')
+	addr=$(free_addr)
 	"$cache/server" -addr "$addr" >"$results/server.log" 2>&1 &
 	server_pid=$!
 	SERVER_URL=http://$addr/mcp
-	# Any answer over HTTP means ready; a server that ended means failed.
-	for _ in $(seq 150); do
-		kill -0 "$server_pid" 2>/dev/null || { tail -n 20 "$results/server.log" >&2; die "the server ended at once"; }
-		node -e 'fetch(process.argv[1], { method: "OPTIONS", signal: AbortSignal.timeout(2000) }).then(() => process.exit(0), () => process.exit(1))' "$SERVER_URL" && return 0
-		sleep 0.2
-	done
-	die "the server did not start listening on $addr within 30 seconds"
+	await_server "$server_pid" "$SERVER_URL" "$results/server.log"
 }
 
 # run_server LEG SCENARIOS runs one revision against the server.
@@ -133,6 +145,32 @@ run_client() {
 	loud=$(grep -rhE --include=stderr.txt '^(FAILED|panic:|fatal error:)' "$out/checks") || true
 	[ -z "$loud" ] || { say "$leg: clients failed:"; printf '  %s\n' "$loud"; bad=1; }
 	return $bad
+}
+
+# setup_authorization builds the authorization server under test.
+setup_authorization() {
+	say "building ./conformance/authorization"
+	(cd "$root" && go build -o "$cache/authorization" ./conformance/authorization)
+}
+
+# run_authorization LEG SCENARIOS has the suite log in, as a client that authenticates in one way. follow.mjs is the user.
+run_authorization() {
+	local leg=$1 scenarios=$2 out=$results/$1 status=0 addr back who="--client-id public"
+	[ "$leg" = authorization-none ] || who="--client-id confidential --client-secret conformance-secret"
+	rm -rf "$out"
+	mkdir -p "$out"
+	addr=$(free_addr)
+	back=$(free_addr)
+	"$cache/authorization" -addr "$addr" -auth "${leg#authorization-}" >"$out/server.log" 2>&1 &
+	authorization_pid=$!
+	await_server "$authorization_pid" "http://$addr/token" "$out/server.log"
+	# shellcheck disable=SC2086 # these are several words
+	conformance authorization --url "http://$addr" $who --resource http://127.0.0.1/mcp --port "${back#*:}" -o "$out/checks" 2>&1 |
+		node "$here/follow.mjs" "http://$addr" >"$out/suite.log" || status=$?
+	stop "$authorization_pid"
+	authorization_pid=
+	node "$here/judge.mjs" --leg "$leg" --checks "$out/checks" --log "$out/suite.log" --status "$status" \
+		--scenarios "$scenarios" --baseline "$here/baseline.txt"
 }
 
 main() {
