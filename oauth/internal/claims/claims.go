@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
@@ -34,6 +35,12 @@ func (c *Check) Verify(claims map[string]any, now time.Time) (*oauth.Principal, 
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range []string{"sub", "client_id", "azp"} {
+		// Who is somebody else than it says must not become its client, nor two of them one.
+		if v := claims[name]; v != nil && !isName(v) {
+			return nil, refuse(name + " is no name")
+		}
+	}
 	p := &oauth.Principal{
 		Issuer:   c.Issuer,
 		Subject:  text(claims, "sub"),
@@ -49,6 +56,12 @@ func (c *Check) Verify(claims map[string]any, now time.Time) (*oauth.Principal, 
 		return nil, refuse("it says nobody is its subject")
 	}
 	return p, nil
+}
+
+// isName reports whether v can name somebody: text without control characters.
+func isName(v any) bool {
+	s, ok := v.(string)
+	return ok && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
 func (c *Check) times(claims map[string]any, now time.Time) (expires time.Time, err error) {

@@ -35,6 +35,8 @@ type Policy struct {
 	PrivateNetworks []netip.Prefix
 	// TLS is what to trust; nil means what the system trusts.
 	TLS *tls.Config
+	// Resolver looks names up; nil means net.DefaultResolver. Whatever it answers is checked.
+	Resolver *net.Resolver
 }
 
 // CheckURL parses a URL and says whether it may be asked at all. Addresses are checked when they are dialed, too:
@@ -43,17 +45,17 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%q is no URL", raw)
+		return nil, fmt.Errorf("%q is no URL", Shown(raw))
 	case u.User != nil:
-		return nil, fmt.Errorf("%q has a user name; it must have none", u.Redacted())
+		return nil, fmt.Errorf("%q has a user name; it must have none", Shown(raw))
 	case u.Host == "" || u.Hostname() == "":
-		return nil, fmt.Errorf("%q is no absolute https URL", raw)
+		return nil, fmt.Errorf("%q is no absolute https URL", Shown(raw))
 	case u.Scheme == "https":
 	case u.Scheme == "http" && p.InsecureLoopback && IsLoopback(u.Hostname()):
 	case u.Scheme == "http":
-		return nil, fmt.Errorf("%q is not protected; it has to be https", raw)
+		return nil, fmt.Errorf("%q is not protected; it has to be https", Shown(raw))
 	default:
-		return nil, fmt.Errorf("%q is no absolute https URL", raw)
+		return nil, fmt.Errorf("%q is no absolute https URL", Shown(raw))
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 		if err := p.checkAddr(ip); err != nil {
@@ -61,6 +63,18 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 		}
 	}
 	return u, nil
+}
+
+// Shown is what errors and logs say of a URL, which may not even be one: no user, no password and no query, any of which
+// may be secret.
+func Shown(raw string) string {
+	if u, err := url.Parse(raw); err == nil && u.Host != "" {
+		return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+	}
+	if end := strings.IndexAny(raw, "?#"); end >= 0 {
+		raw = raw[:end]
+	}
+	return raw[strings.LastIndexByte(raw, '@')+1:]
 }
 
 // IsLoopback reports whether a host always means this machine.
@@ -116,7 +130,7 @@ func (p Policy) checkAddr(ip netip.Addr) error {
 
 // Client returns a client that follows the policy. It uses no proxy, since that would dial in its place.
 func (p Policy) Client() *http.Client {
-	dialer := &net.Dialer{Timeout: timeout, Control: func(_, address string, _ syscall.RawConn) error {
+	dialer := &net.Dialer{Timeout: timeout, Resolver: p.Resolver, Control: func(_, address string, _ syscall.RawConn) error {
 		addr, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("the address %q cannot be checked", address)
@@ -196,7 +210,7 @@ func (p Policy) Get(ctx context.Context, client *http.Client, raw string, v any)
 		return err
 	}
 	if err := JSON(client, req, v); err != nil {
-		return fmt.Errorf("%s: %w", u.Redacted(), err)
+		return fmt.Errorf("%s: %w", Shown(raw), err)
 	}
 	return nil
 }
