@@ -3,6 +3,7 @@ package dpop
 import (
 	"context"
 	"crypto"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -27,6 +28,13 @@ const (
 const (
 	maxProof = 8 << 10
 	maxID    = 256
+)
+
+// How long the RSA key of a proof may be, in bits: shorter ones are refused by RFC 7518, section 3.3, and longer ones
+// make whoever checks a signature work for anybody who makes one up.
+const (
+	minRSA = 2048
+	maxRSA = 8192
 )
 
 // Options configures a [Verifier]. The zero value serves.
@@ -163,6 +171,9 @@ func (v *Verifier) parse(text string) (*jose.JSONWebKey, *proof, error) {
 	key := header.JSONWebKey
 	if key == nil || !key.Valid() || !key.IsPublic() {
 		return nil, nil, refuse("the proof has no public key in jwk")
+	}
+	if public, ok := key.Key.(*rsa.PublicKey); ok && (public.N.BitLen() < minRSA || public.N.BitLen() > maxRSA) {
+		return nil, nil, refuse("the RSA key of the proof has not %d to %d bits", minRSA, maxRSA)
 	}
 	payload, err := jws.Verify(key)
 	if err != nil {

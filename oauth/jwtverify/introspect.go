@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func NewIntrospector(opts IntrospectorOptions) (*Introspector, error) {
 	if opts.Issuer == "" {
 		faults = append(faults, errors.New("jwtverify: Issuer is empty; say whose tokens are taken"))
 	}
-	if len(opts.Audience) == 0 {
+	if len(opts.Audience) == 0 || slices.Contains(opts.Audience, "") {
 		faults = append(faults, fmt.Errorf("jwtverify: Audience is empty; name this resource, for example %q", "https://mcp.example.com/mcp"))
 	}
 	if err := errors.Join(faults...); err != nil {

@@ -268,6 +268,9 @@ func (c *tokenCache) put(sum [sha256.Size]byte, p *oauth.Principal, now time.Tim
 func OneOf(verifiers ...*Verifier) (oauth.Verifier, error) {
 	m := make(multi, len(verifiers))
 	for _, v := range verifiers {
+		if v == nil {
+			return nil, errors.New("jwtverify: OneOf was given a verifier that is nil")
+		}
 		if m[v.check.Issuer] != nil {
 			return nil, fmt.Errorf("jwtverify: the issuer %q is given twice", v.check.Issuer)
 		}

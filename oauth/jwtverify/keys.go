@@ -25,7 +25,7 @@ const (
 	maxStale     = 24 * time.Hour // how long keys serve that cannot be fetched again
 	maxKeys      = 100            // of a set
 	maxTried     = 8              // keys that a token without a kid is tried with
-	unknownTime  = 5 * time.Minute
+	unknownTime  = time.Minute    // not long: whoever guesses the name of the next key keeps it out for so long
 	maxUnknown   = 1024
 )
 
@@ -78,6 +78,7 @@ func newKeySet(opts *Options) (*keySet, error) {
 	if s.maxAge <= 0 {
 		s.maxAge = DefaultMaxKeyAge
 	}
+	s.minRefresh = min(s.minRefresh, maxStale) // so that there is always a way back to fresh ones
 	if s.logger == nil {
 		s.logger = slog.Default()
 	}
@@ -142,7 +143,8 @@ func (s *keySet) find(ctx context.Context, kid, alg string) ([]jose.JSONWebKey, 
 	if len(kid) > 512 {
 		return nil, refuse("its kid is too long")
 	}
-	for asked := false; ; asked = true {
+	asked := false // the issuer, for this token
+	for {
 		s.mu.Lock()
 		now := s.now()
 		keys := match(s.keys, kid, alg)
@@ -153,8 +155,11 @@ func (s *keySet) find(ctx context.Context, kid, alg string) ([]jose.JSONWebKey, 
 		wanted := stale || len(keys) == 0 && !s.fixed && !missing
 		mayAsk := s.tried.IsZero() || now.Sub(s.tried) >= s.minRefresh
 		flight := s.flight
-		if flight == nil && wanted && mayAsk {
-			flight = s.begin(ctx)
+		switch {
+		case asked:
+			flight = nil // once is enough
+		case flight == nil && wanted && mayAsk:
+			flight, asked = s.begin(ctx), true
 		}
 		err := s.last
 		s.mu.Unlock()
@@ -169,11 +174,13 @@ func (s *keySet) find(ctx context.Context, kid, alg string) ([]jose.JSONWebKey, 
 			case <-ctx.Done():
 				return nil, fmt.Errorf("jwtverify: the keys of %s: %w", s.issuer, context.Cause(ctx))
 			}
-		case !have:
+		case err != nil && !missing:
+			// It may be a new one: that it is unknown here says nothing as long as the issuer cannot be asked.
 			return nil, fmt.Errorf("jwtverify: the keys of %s: %w", s.issuer, err)
 		}
-		if asked && err == nil {
-			// The issuer was asked while the token was there already. Otherwise the key may be new.
+		if asked {
+			// The issuer was asked when the token was there already. A fetch that others began may have been too early
+			// for a key that is new.
 			s.unknown.Put(kid, struct{}{}, now.Add(unknownTime))
 		}
 		return nil, refuse("its key is not known")
@@ -231,7 +238,7 @@ func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 	keys := doc.keys()
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("%s has no public key to check signatures with", uri)
+		return nil, fmt.Errorf("%s has no public key to check signatures with", fetch.Shown(uri))
 	}
 	return keys, nil
 }
@@ -250,10 +257,10 @@ func (s *keySet) discover(ctx context.Context) (string, error) {
 			continue
 		}
 		if doc.Issuer != s.issuer {
-			return "", fmt.Errorf("%s speaks of the issuer %q", u, doc.Issuer)
+			return "", fmt.Errorf("%s speaks of the issuer %q", fetch.Shown(u), doc.Issuer)
 		}
 		if doc.JWKSURI == "" {
-			return "", fmt.Errorf("%s names no jwks_uri", u)
+			return "", fmt.Errorf("%s names no jwks_uri", fetch.Shown(u))
 		}
 		return doc.JWKSURI, nil
 	}
