@@ -129,7 +129,8 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// Login gets a token before any request needs it, also after one was refused.
+// Login gets a token before any request needs it, also after one was refused. It asks for what a request without a token would have
+// been challenged for.
 func (t *Transport) Login(ctx context.Context) error {
 	t.mu.Lock()
 	t.refused, t.attempts = nil, 0
@@ -353,11 +354,15 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*Token,
 	client, at, accepted := t.client, t.at, t.accepted
 	t.mu.Unlock()
 	var c *metadata.Challenge
+	var err error
 	if d != nil {
 		c = d.challenge
+	} else if at == nil {
+		if c, err = t.probe(ctx); err != nil {
+			return nil, nil, nil, err
+		}
 	}
 	if d != nil || at == nil {
-		var err error
 		if at, err = t.discover(ctx, c); err != nil {
 			return nil, nil, nil, err
 		}
@@ -395,6 +400,25 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*Token,
 	t.mu.Unlock()
 	tok, client, err := t.grant.get(ctx, t, at, scopesFor(used, c, at))
 	return tok, client, at, err
+}
+
+// probe asks the server without a token, for the challenge that a request would have met: where the metadata is may be said there
+// alone, and which scopes are enough to begin with. Nil is a server that challenges no such request.
+func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.server.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream") // what a GET of an MCP server is for
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() // which may be a stream that does not end
+	if resp.StatusCode != http.StatusUnauthorized {
+		return nil, nil
+	}
+	return challengeOf(resp), nil
 }
 
 // usable reports whether a token of the store may be sent. It has to fit the way in which tokens are sent.

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+)
+
+// docs:begin login
+
+// connect logs the user in and calls use with a client of the server. Tokens stay in a folder for the next run.
+func connect(ctx context.Context, url, dir string, opts oauthclient.Options, open func(ctx context.Context, page string) error, use func(*client.Client) error) error {
+	store, err := oauthclient.NewFileStore(dir)
+	if err != nil {
+		return err
+	}
+	opts.Store = store
+	grant := &oauthclient.AuthorizationCode{
+		Name:  "Diary reader",
+		Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: open}), // nil is the browser
+	}
+	t, err := oauthclient.New(url, grant, &opts)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := t.Login(ctx); err != nil { // the user takes longer than a request may
+		return err
+	}
+	c, err := client.Dial(ctx, url, client.HTTPClient(&http.Client{Transport: t}))
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(c), c.Close())
+}
+
+// docs:end login
+
+// docs:begin step-up
+
+// write adds an entry and prints the diary. If the login was for reading alone, the first call asks the user for more.
+func write(ctx context.Context, c *client.Client, text string, out io.Writer) error {
+	if _, err := c.CallTool(ctx, "write", map[string]any{"text": text}); err != nil {
+		return err
+	}
+	entries, err := client.Call[[]Entry](ctx, c, "read", nil)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		fmt.Fprintf(out, "%s  %s\n", e.At.Format("2006-01-02 15:04"), e.Text)
+	}
+	return nil
+}
+
+// docs:end step-up

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+)
+
+// docs:begin service
+
+// Diary keeps a diary for each user.
+type Diary struct {
+	_ mcpkit.Info `name:"diary" version:"1.0.0"`
+	_ struct {
+		Read  mcpkit.Tool `hints:"readonly" scopes:"diary:read" desc:"Reads the diary of the user."`
+		Write mcpkit.Tool `hints:"additive" scopes:"diary:read diary:write" desc:"Writes an entry into the diary of the user."`
+	}
+
+	mu      sync.Mutex
+	entries map[string][]Entry // by the key of the user
+}
+
+// An Entry is what was written at a time.
+type Entry struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+// Read returns the entries of who asks, the oldest first.
+func (d *Diary) Read(user *oauth.Principal) ([]Entry, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.entries[user.Key()]), nil
+}
+
+// WriteInput is what to write.
+type WriteInput struct {
+	Text string `json:"text" validate:"required,max=4000" desc:"What happened."`
+}
+
+// Write adds an entry to the diary of who asks.
+func (d *Diary) Write(user *oauth.Principal, in WriteInput) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.entries[user.Key()] = append(d.entries[user.Key()], Entry{At: time.Now().UTC(), Text: in.Text})
+	return "Written, " + user.Subject + ".", nil
+}
+
+// docs:end service
+
+// NewDiary returns diaries without entries.
+func NewDiary() *Diary { return &Diary{entries: make(map[string][]Entry)} }

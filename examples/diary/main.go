@@ -1,0 +1,75 @@
+// Command diary is a server that only users who logged in may call, and a client of it that logs in.
+//
+//	diary -http 127.0.0.1:8080 -demo
+//	diary -write "It rained." http://127.0.0.1:8080/mcp
+//
+// With -demo an authorization server that agrees to everything runs beside it. Without, -issuer says where users log in, and -resource
+// by which URL they know the server.
+package main
+
+import (
+	"context"
+	"flag"
+	"log"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+)
+
+func main() {
+	addr := flag.String("http", "127.0.0.1:8080", "address to serve on")
+	issuer := flag.String("issuer", "", "authorization server, such as https://login.example.com")
+	resource := flag.String("resource", "", "URL of the server, such as https://diary.example.com/mcp")
+	demo := flag.Bool("demo", false, "run an authorization server that agrees to everything")
+	text := flag.String("write", "", "be a client instead: write this into the diary of the server that is the argument")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	err := func() error {
+		if *text != "" {
+			return runClient(ctx, flag.Arg(0), *text)
+		}
+		c := config{resource: *resource, issuer: *issuer, logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+		return runServer(ctx, c, *addr, *demo)
+	}()
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// runServer serves, with an authorization server of its own if it is to be one.
+func runServer(ctx context.Context, c config, addr string, demo bool) error {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	if demo {
+		as, err := oauthtest.Start(&oauthtest.Options{Scopes: []string{"diary:read", "diary:write"}})
+		if err != nil {
+			return err
+		}
+		defer as.Close()
+		c.issuer, c.resource, c.insecure = as.Issuer, "http://"+ln.Addr().String()+"/mcp", true
+	}
+	c.logger.Info("serving", "url", c.resource, "issuer", c.issuer)
+	return serve(ctx, c, ln)
+}
+
+// runClient writes into the diary of the user who logs in.
+func runClient(ctx context.Context, url, text string) error {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return err
+	}
+	return connect(ctx, url, filepath.Join(dir, "mcpkit-diary"), oauthclient.Options{InsecureLoopback: true}, nil, func(c *client.Client) error {
+		return write(ctx, c, text, os.Stdout)
+	})
+}

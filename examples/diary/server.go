@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/mcpkit/mcpkit-go/echomcp"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// config is where the program stands.
+type config struct {
+	resource string // the URL by which clients know the server
+	issuer   string // the authorization server
+	insecure bool   // both may be on this machine, without TLS
+	logger   *slog.Logger
+}
+
+// docs:begin guard
+
+// newGuard asks who is there: a token has to be signed by the issuer, for this resource.
+func newGuard(c config) (*resourceserver.Guard, error) {
+	verifier, err := jwtverify.New(jwtverify.Options{
+		Issuer:   c.issuer,
+		Audience: []string{c.resource},
+		Fetch:    jwtverify.Fetch{InsecureLoopback: c.insecure},
+		Logger:   c.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resourceserver.New(resourceserver.Options{
+		Resource:             c.resource,
+		AuthorizationServers: []string{c.issuer},
+		Verifier:             verifier,
+		Scopes:               []string{"diary:read"},
+		ScopesSupported:      []string{"diary:read", "diary:write"},
+		Name:                 "Diary",
+		Logger:               c.logger,
+	})
+}
+
+// docs:end guard
+
+// docs:begin mount
+
+// newApp is an echo app with the server behind the guard, and the metadata in front of it.
+func newApp(c config) (*echo.Echo, *streamable.Handler, error) {
+	guard, err := newGuard(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	srv, err := mcpkit.New(NewDiary(), mcpkit.Logger(c.logger), mcpkit.Authenticated(), mcpkit.StepUp())
+	if err != nil {
+		return nil, nil, err
+	}
+	app := echo.New()
+	app.HideBanner, app.HidePort = true, true
+	for _, path := range guard.MetadataPaths() {
+		app.GET(path, echo.WrapHandler(guard.Metadata()))
+	}
+	handler := echomcp.Mount(app, "/mcp", srv,
+		echomcp.Use(echo.WrapMiddleware(guard.Wrap)),
+		echomcp.Streamable(&streamable.Options{Logger: c.logger}))
+	return app, handler, nil
+}
+
+// docs:end mount
+
+// serve serves until ctx ends.
+func serve(ctx context.Context, c config, ln net.Listener) error {
+	app, handler, err := newApp(c)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: app, ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	// Ends when the server is shut down.
+	go func() { failed <- server.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(handler.Shutdown(bound), server.Shutdown(bound))
+}
