@@ -1,0 +1,244 @@
+package jwtverify
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const resource = "https://mcp.example.com/mcp"
+
+var start = time.Unix(1_790_000_000, 0)
+
+type object = map[string]any
+
+// rsaKeys are made once: they take long.
+var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
+	var keys []*rsa.PrivateKey
+	for range 2 {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			panic(err)
+		}
+		keys = append(keys, key)
+	}
+	return keys
+})
+
+func newEC(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	require.NoError(t, err)
+	return key
+}
+
+func newEd(t testing.TB) ed25519.PrivateKey {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	return key
+}
+
+// sign makes a token.
+func sign(t testing.TB, alg jose.SignatureAlgorithm, key any, header object, payload string) string {
+	t.Helper()
+	opts := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{}}
+	for name, v := range header {
+		opts.ExtraHeaders[jose.HeaderKey(name)] = v
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, opts)
+	require.NoError(t, err)
+	jws, err := signer.Sign([]byte(payload))
+	require.NoError(t, err)
+	text, err := jws.CompactSerialize()
+	require.NoError(t, err)
+	return text
+}
+
+// payload is that of a good token of an issuer, changed; a nil takes a claim out.
+func payload(t testing.TB, issuer string, change object) string {
+	t.Helper()
+	all := object{"iss": issuer, "aud": resource, "sub": "ann", "exp": start.Add(time.Hour).Unix()}
+	for name, v := range change {
+		if all[name] = v; v == nil {
+			delete(all, name)
+		}
+	}
+	text, err := jsonx.Marshal(all)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// handmade is a token of a header and a payload as they are given, with a signature of no worth.
+func handmade(header, payload string) string {
+	enc := base64.RawURLEncoding.EncodeToString
+	return enc([]byte(header)) + "." + enc([]byte(payload)) + "." + enc([]byte("signature"))
+}
+
+func jwk(key crypto.Signer, kid string) jose.JSONWebKey {
+	return jose.JSONWebKey{Key: key.Public(), KeyID: kid}
+}
+
+func jwks(t testing.TB, keys ...any) []byte {
+	t.Helper()
+	text, err := jsonx.Marshal(object{"keys": append([]any{}, keys...)})
+	require.NoError(t, err)
+	return text
+}
+
+// An issuer is an authorization server as far as a verifier needs one, and a clock that both go by.
+type issuer struct {
+	t   *testing.T
+	url string
+
+	mu       sync.Mutex
+	now      time.Time
+	keys     []any
+	metadata map[string]object // by path
+	asked    []string          // paths
+	hold     chan struct{}     // when set, the key set is answered after it is closed
+	status   int               // of the key set; 0 is 200
+	arrived  chan struct{}     // holds one when the key set was asked for
+}
+
+func newIssuer(t *testing.T, keys ...any) *issuer {
+	t.Helper()
+	s := &issuer{t: t, now: start, keys: keys, metadata: map[string]object{}, arrived: make(chan struct{}, 1)}
+	server := httptest.NewUnstartedServer(s)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Start()
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	s.metadata["/.well-known/oauth-authorization-server"] = object{"issuer": s.url, "jwks_uri": s.url + "/keys"}
+	return s
+}
+
+func (s *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.asked = append(s.asked, r.URL.Path)
+	doc, ok := s.metadata[r.URL.Path]
+	hold, status, keys := s.hold, s.status, append([]any{}, s.keys...)
+	s.mu.Unlock()
+	if r.URL.Path == "/keys" {
+		select {
+		case s.arrived <- struct{}{}:
+		default:
+		}
+		if hold != nil {
+			<-hold
+		}
+		doc, ok = object{"keys": keys}, true
+	}
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Path == "/keys" && status != 0 {
+		w.WriteHeader(status)
+	}
+	text, _ := jsonx.Marshal(doc)
+	_, _ = w.Write(text)
+}
+
+// takeAsked returns the paths that were asked for since the last time.
+func (s *issuer) takeAsked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.asked
+	s.asked = nil
+	return asked
+}
+
+func (s *issuer) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func (s *issuer) pass(d time.Duration) { s.change(func() { s.now = s.now.Add(d) }) }
+
+func (s *issuer) clock() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// verifier makes one that goes by the clock of s and remembers no tokens, unless change says otherwise.
+func (s *issuer) verifier(change func(*Options)) *Verifier {
+	s.t.Helper()
+	opts := Options{Issuer: s.url, Audience: []string{resource}, JWKSURI: s.url + "/keys", CacheTime: -1,
+		Fetch: Fetch{InsecureLoopback: true}, Logger: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&opts)
+	}
+	v, err := New(opts)
+	require.NoError(s.t, err)
+	v.now, v.keys.now = s.clock, s.clock
+	s.t.Cleanup(func() { v.keys.wait(); v.keys.client.CloseIdleConnections() })
+	return v
+}
+
+// wait returns when no fetch is under way.
+func (s *keySet) wait() {
+	s.mu.Lock()
+	flight := s.flight
+	s.mu.Unlock()
+	if flight != nil {
+		<-flight
+	}
+}
+
+// token is a good one of s.
+func (s *issuer) token(alg jose.SignatureAlgorithm, key any, kid string) string {
+	s.t.Helper()
+	header := object{"typ": "at+jwt"}
+	if kid != "" {
+		header["kid"] = kid
+	}
+	return sign(s.t, alg, key, header, payload(s.t, s.url, nil))
+}
+
+// lines is a log that may be written and read at once.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// logTo logs all there is.
+func logTo(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}))
+}

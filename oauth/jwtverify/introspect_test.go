@@ -1,0 +1,207 @@
+package jwtverify
+
+import (
+	"crypto/elliptic"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/oauth"
+)
+
+// introspector asks a server that answers by handler, and goes by a clock that stands still unless it is moved.
+func introspector(t *testing.T, handler http.HandlerFunc, change func(*IntrospectorOptions)) (*Introspector, *time.Time) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	opts := IntrospectorOptions{Endpoint: server.URL + "/introspect", Issuer: "https://as", Audience: []string{resource}, Fetch: Fetch{InsecureLoopback: true}}
+	if change != nil {
+		change(&opts)
+	}
+	v, err := NewIntrospector(opts)
+	require.NoError(t, err)
+	now := start
+	v.now = func() time.Time { return now }
+	t.Cleanup(func() { v.client.CloseIdleConnections(); server.Close() })
+	return v, &now
+}
+
+func say(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+const active = `{"active":true,"aud":"` + resource + `","sub":"ann","client_id":"app","scope":"a b","exp":1790003600}`
+
+func TestTheEndpointIsAskedAsItWantsToBe(t *testing.T) {
+	var got *http.Request
+	var form url.Values
+	v, _ := introspector(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		got, form = r, r.PostForm
+		say(200, active)(w, r)
+	}, func(o *IntrospectorOptions) { o.ClientID, o.ClientSecret = "rs one", "s:e&c%ret" })
+	p, err := v.Verify(t.Context(), "to+k/en==")
+	require.NoError(t, err)
+	require.Equal(t, "https://as", p.Issuer)
+	require.Equal(t, "ann", p.Subject)
+	require.Equal(t, "app", p.ClientID)
+	require.Equal(t, []string{"a", "b"}, p.Scopes)
+	require.Equal(t, time.Unix(1790003600, 0), p.Expires)
+	require.Equal(t, http.MethodPost, got.Method)
+	require.Equal(t, "/introspect", got.RequestURI, "nothing stands in the URL")
+	require.Equal(t, "application/x-www-form-urlencoded", got.Header.Get("Content-Type"))
+	require.Equal(t, "application/json", got.Header.Get("Accept"))
+	require.Equal(t, url.Values{"token": {"to+k/en=="}, "token_type_hint": {"access_token"}}, form)
+	id, secret, ok := got.BasicAuth()
+	require.True(t, ok)
+	require.Equal(t, "rs+one", id)
+	require.Equal(t, "s%3Ae%26c%25ret", secret)
+}
+
+func TestAnswersOfTheEndpoint(t *testing.T) {
+	const unknown = "jwtverify: introspection: "
+	for _, test := range []struct {
+		name    string
+		handler http.HandlerFunc
+		err     string // what the error says
+		bad     bool   // the token is refused, rather than not known
+	}{
+		{"not active", say(200, `{"active":false}`), "oauth: the token is refused: it is not active", true},
+		{"not active, whatever else", say(200, `{"active":false,"aud":"`+resource+`","sub":"ann"}`), "oauth: the token is refused: it is not active", true},
+		{"nothing", say(200, `{}`), "oauth: the token is refused: it is not active", true},
+		{"null", say(200, `null`), "oauth: the token is refused: it is not active", true},
+		{"active in text", say(200, strings.Replace(active, "true", `"true"`, 1)), "oauth: the token is refused: it is not active", true},
+		{"active as a number", say(200, strings.Replace(active, "true", "1", 1)), "oauth: the token is refused: it is not active", true},
+		{"active in another case", say(200, strings.Replace(active, "active", "Active", 1)), "oauth: the token is refused: it is not active", true},
+		{"another audience", say(200, strings.Replace(active, resource, "https://other", 1)), "oauth: the token is refused: it is for another audience", true},
+		{"no audience", say(200, `{"active":true,"sub":"ann"}`), "oauth: the token is refused: it is for another audience", true},
+		{"another issuer", say(200, `{"active":true,"aud":"`+resource+`","sub":"ann","iss":"https://other"}`), "oauth: the token is refused: it is of another issuer", true},
+		{"expired", say(200, strings.Replace(active, "1790003600", "1789999000", 1)), "oauth: the token is refused: it has expired", true},
+		{"nobody", say(200, `{"active":true,"aud":"`+resource+`"}`), "oauth: the token is refused: it says nobody is its subject", true},
+
+		{"active twice", say(200, `{"active":false,"active":true}`), unknown + "answered by JSON that does not fit", false},
+		{"a list", say(200, `[]`), unknown + "answered by JSON that does not fit", false},
+		{"no right to ask", say(401, `{"error":"invalid_client"}`), unknown + "answered by status 401", false},
+		{"a fault", say(500, active), unknown + "answered by status 500", false},
+		{"a page", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = io.WriteString(w, active)
+		}, unknown + `answered by "text/html", not application/json`, false},
+		{"too much", say(200, `{"active":true,"x":"`+strings.Repeat("x", 2<<20)+`"}`), unknown + "answered by more than 1048576 bytes", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v, _ := introspector(t, test.handler, nil)
+			p, err := v.Verify(t.Context(), "hush-hush")
+			require.Nil(t, p)
+			require.EqualError(t, err, test.err)
+			var bad *oauth.TokenError
+			require.Equal(t, test.bad, errors.As(err, &bad))
+		})
+	}
+}
+
+func TestTheTokenFollowsNoRedirect(t *testing.T) {
+	var asked atomic.Int32
+	v, _ := introspector(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}, nil)
+	_, err := v.Verify(t.Context(), "hush-hush")
+	require.EqualError(t, err, "jwtverify: introspection: answered by status 307")
+	require.EqualValues(t, 1, asked.Load())
+}
+
+func TestAClientOfTheProgramFollowsNoRedirectEither(t *testing.T) {
+	var asked atomic.Int32
+	own := &http.Client{Transport: &http.Transport{}}
+	v, _ := introspector(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}, func(o *IntrospectorOptions) { o.Fetch.Client = own })
+	_, err := v.Verify(t.Context(), "hush-hush")
+	require.EqualError(t, err, "jwtverify: introspection: answered by status 307")
+	require.EqualValues(t, 1, asked.Load())
+	require.Nil(t, own.CheckRedirect, "it is the program's: only a copy is changed")
+}
+
+func TestActiveTokensAreRememberedForAWhile(t *testing.T) {
+	var mu sync.Mutex
+	var asked int
+	answer := active
+	v, now := introspector(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		say(200, answer)(w, r)
+	}, nil)
+	for range 3 {
+		_, err := v.Verify(t.Context(), "x")
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, asked)
+	mu.Lock()
+	answer = `{"active":false}`
+	mu.Unlock()
+	*now = now.Add(DefaultCacheTime - 1)
+	_, err := v.Verify(t.Context(), "x")
+	require.NoError(t, err)
+	*now = now.Add(1)
+	for range 2 {
+		_, err = v.Verify(t.Context(), "x")
+		require.EqualError(t, err, "oauth: the token is refused: it is not active", "revoked")
+	}
+	require.Equal(t, 3, asked, "what is not active may become so")
+
+	_, err = v.Verify(t.Context(), strings.Repeat("x", maxToken+1))
+	require.EqualError(t, err, "oauth: the token is refused: it is too large")
+	require.Equal(t, 3, asked, "nobody is asked about it")
+}
+
+func TestMistakesInOptionsOfIntrospectionAreSaidAtOnce(t *testing.T) {
+	_, err := NewIntrospector(IntrospectorOptions{Endpoint: "http://as/introspect", Audience: []string{""}})
+	require.EqualError(t, err, `jwtverify: Endpoint: "http://as/introspect" is not protected; it has to be https
+jwtverify: Issuer is empty; say whose tokens are taken
+jwtverify: Audience is empty; name this resource, for example "https://mcp.example.com/mcp"`)
+	_, err = NewIntrospector(IntrospectorOptions{Endpoint: "https://10.0.0.1/introspect", Issuer: "https://as", Audience: []string{"a"}})
+	require.EqualError(t, err, "jwtverify: Endpoint: the address 10.0.0.1 is not public")
+}
+
+// TestNoErrorHoldsASecret makes verifiers fail in every way that there is and looks for what they know.
+func TestNoErrorHoldsASecret(t *testing.T) {
+	key := newEC(t, elliptic.P256())
+	s := newIssuer(t, jwk(key, "1"))
+	var log lines
+	const secret, token = "client-secret-hush", "opaque-token-hush"
+	for _, endpoint := range []string{"/nowhere", "/keys", "/.well-known/oauth-authorization-server"} {
+		v, err := NewIntrospector(IntrospectorOptions{Endpoint: s.url + endpoint + "?api_key=" + secret, ClientID: "rs", ClientSecret: secret,
+			Issuer: s.url, Audience: []string{resource}, Fetch: Fetch{InsecureLoopback: true}})
+		require.NoError(t, err)
+		_, err = v.Verify(t.Context(), token)
+		require.Error(t, err)
+		_, _ = log.Write([]byte(err.Error()))
+		v.client.CloseIdleConnections()
+	}
+	for _, path := range []string{"/nowhere", "/.well-known/oauth-authorization-server"} {
+		v := s.verifier(func(o *Options) { o.JWKSURI, o.Logger = s.url+path+"?api_key="+secret, logTo(&log) })
+		_, err := v.Verify(t.Context(), s.token("ES256", key, "1"))
+		require.Error(t, err)
+		v.keys.wait()
+		_, _ = log.Write([]byte(err.Error()))
+	}
+	_, err := NewIntrospector(IntrospectorOptions{Endpoint: "https://rs:" + secret + "@as/introspect", Issuer: "a", Audience: []string{"a"}})
+	require.EqualError(t, err, `jwtverify: Endpoint: "https://as/introspect" has a user name; it must have none`)
+	require.Contains(t, log.String(), "/nowhere")
+	require.NotContains(t, log.String(), "hush")
+}
