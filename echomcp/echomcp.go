@@ -59,7 +59,8 @@ func Use(middleware ...echo.MiddlewareFunc) Option {
 	return func(c *config) { c.middleware = append(c.middleware, middleware...) }
 }
 
-// Mount serves h at path of r by POST, GET and DELETE. OPTIONS is left to echo's CORS middleware.
+// Mount serves h at path of r by POST, GET and DELETE, and answers the preflights (OPTIONS) of pages of
+// streamable.Options.AllowedOrigins where echo's CORS middleware did not.
 //
 // The handler that it returns is for ending: call its Shutdown before that of the app, since open streams would
 // keep that one waiting.
@@ -73,7 +74,7 @@ func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamab
 	if m.principal == nil {
 		m.principal = (&users{opts: conf.streamable}).principal
 	}
-	for _, verb := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+	for _, verb := range []string{http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions} {
 		r.Add(verb, path, m.serve, conf.middleware...)
 	}
 	return handler

@@ -138,6 +138,32 @@ func read(t *testing.T, resp *http.Response) string {
 const streamed = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n\n" +
 	"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
 
+func TestPreflightsAreAnsweredOnce(t *testing.T) {
+	const page = "https://app.example.com"
+	for _, test := range []struct {
+		name       string
+		middleware []echo.MiddlewareFunc
+	}{
+		{"alone", nil},
+		{"behind CORS", []echo.MiddlewareFunc{middleware.CORSWithConfig(middleware.CORSConfig{AllowOrigins: []string{page}})}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := newApp(t, test.middleware...)
+			opts := streamable.Options{AllowedOrigins: []string{page}}
+			handler := Mount(a.e, "/mcp", a.rpc, Streamable(&opts))
+			a.serve()
+			defer handler.Close()
+			resp := a.do(http.MethodOptions, "/mcp", "", "Origin", page, "Access-Control-Request-Method", "POST")
+			require.Equal(t, http.StatusNoContent, resp.StatusCode)
+			require.Equal(t, []string{page}, resp.Header.Values("Access-Control-Allow-Origin"))
+			require.Contains(t, resp.Header.Get("Access-Control-Allow-Methods"), "POST")
+			resp = a.do(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, "Origin", page)
+			require.Equal(t, http.StatusOK, resp.StatusCode)
+			require.Equal(t, []string{page}, resp.Header.Values("Access-Control-Allow-Origin"))
+		})
+	}
+}
+
 func TestBehindMiddleware(t *testing.T) {
 	user := func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

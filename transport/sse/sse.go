@@ -142,6 +142,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, why, http.StatusForbidden)
 		return
 	}
+	if httpguard.Share(w, r, http.MethodGet, http.MethodPost) {
+		return
+	}
 	switch r.Method {
 	case http.MethodGet:
 		h.serveStream(w, r)

@@ -155,6 +155,32 @@ func TestGoodOriginsAndHosts(t *testing.T) {
 	}
 }
 
+// A browser asks first, and shows a page no answer that does not name its origin.
+func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
+	h := NewHandler(&scripted{}, &Options{AllowedOrigins: []string{"https://app.example.com"}})
+	defer h.Close()
+	do := func(method, origin string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "http://mcp.example.com/mcp", strings.NewReader(call1(1, "echo")))
+		r.Header.Set("Origin", origin)
+		r.Header.Set("Access-Control-Request-Method", "POST")
+		r.Header.Set("Access-Control-Request-Headers", "content-type,mcp-method")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	w := do(http.MethodOptions, "https://app.example.com")
+	require.Equal(t, http.StatusNoContent, w.Code)
+	require.Equal(t, "https://app.example.com", w.Header().Get("Access-Control-Allow-Origin"))
+	require.Equal(t, "POST, GET, DELETE", w.Header().Get("Access-Control-Allow-Methods"))
+	require.Equal(t, "content-type,mcp-method", w.Header().Get("Access-Control-Allow-Headers"))
+	require.Equal(t, "https://app.example.com", do(http.MethodPost, "https://app.example.com").Header().Get("Access-Control-Allow-Origin"))
+	for _, method := range []string{http.MethodOptions, http.MethodPost} {
+		w := do(method, "https://evil.example.com")
+		require.Equal(t, http.StatusForbidden, w.Code)
+		require.Empty(t, w.Header().Get("Access-Control-Allow-Origin"))
+	}
+}
+
 func TestHostsAreFreeWhereTheAddressIsNotLoopback(t *testing.T) {
 	h := NewHandler(&scripted{}, nil)
 	r := httptest.NewRequest(http.MethodPost, "http://mcp.example.com/mcp", strings.NewReader(call1(1, "echo")))

@@ -67,7 +67,7 @@ type Options struct {
 	// AllowedOrigins are the origins ("https://app.example.com") whose pages may send requests, besides the
 	// server's own and, for a server addressed as a loopback host, those of loopback hosts. "*" allows
 	// every web page on earth to call the tools: only for servers that have nothing to protect.
-	// Answering preflights is left to a CORS middleware.
+	// Their preflights are answered, unless a CORS middleware in front does.
 	AllowedOrigins []string
 
 	// AllowedHosts are the hosts ("mcp.example.com", or with a port "localhost.test:8080") that requests to a
@@ -171,6 +171,9 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := h.guard.Refuse(r); why != "" {
 		writeError(w, http.StatusForbidden, invalidRequest("%s", why))
+		return
+	}
+	if httpguard.Share(w, r, http.MethodPost, http.MethodGet, http.MethodDelete) {
 		return
 	}
 	switch r.Method {
