@@ -2,7 +2,7 @@
 //
 // usage: node run.mjs BIN [WORD...]
 //
-// BIN is the folder with the programs server, notes and goclient. With words, only the rows run that have all of them.
+// BIN is the folder with the programs server, notes, diary, goclient and login. With words, only the rows run that have all of them.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,6 +31,20 @@ const clients = [
   { name: 'go-sdk', revisions: [...legacy, modern], command: goclient },
 ];
 
+// The logins: clients of others at our server, and our client at the server that the first generation has as an example. It ends by SIGINT.
+const diary = (addr) => [join(bin, 'diary'), '-http', addr, '-demo'];
+const tsLogin = (sdk) => (task) => [process.execPath, [join(here, 'ts/login.mjs'), JSON.stringify({ ...task, sdk })]];
+const example = join(here, 'node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server/simpleStreamableHttp.js');
+const logins = [
+  { name: '@modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: tsLogin('sdk'), server: diary },
+  { name: '@modelcontextprotocol/client', revisions: [legacy.at(-1), modern], command: tsLogin('client'), server: diary },
+  {
+    name: 'mcpkit at @modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: (task) => [join(bin, 'login'), [JSON.stringify(task)]],
+    server: () => [process.execPath, example, '--oauth', '--oauth-strict'],
+    how: async (port) => ({ host: 'localhost', env: { MCP_PORT: port, MCP_AUTH_PORT: await freePort() }, signal: 'SIGINT' }),
+  },
+];
+
 const programs = {
   fixture: { stdio: [join(bin, 'server'), '-stdio'], http: (addr) => [join(bin, 'server'), '-addr', addr] },
   notes: { stdio: [join(bin, 'notes')], http: (addr) => [join(bin, 'notes'), '-http', addr] },
@@ -38,6 +52,10 @@ const programs = {
 
 /** Returns what the rows need: a server a program, and end(), which says how the servers fared. */
 async function serversFor(row) {
+  if (row.binding === 'login') {
+    const { server, end } = await httpServer(join(logs, row.file), row.server, row.how);
+    return { servers: server, end };
+  }
   const servers = {};
   const ends = [];
   for (const [name, program] of Object.entries(programs)) {
@@ -77,11 +95,12 @@ function lives(pid) {
 }
 
 /** A server of its own for each row, which has to end with 0 when it is told to. */
-async function httpServer(log, command) {
+async function httpServer(log, command, how) {
   const port = await freePort();
-  const addr = `127.0.0.1:${port}`;
+  const { host = '127.0.0.1', env, signal: stop = 'SIGTERM' } = (await how?.(port)) ?? {};
+  const addr = `${host}:${port}`;
   const [file, ...args] = command(addr);
-  const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...env } });
   let stderr = '';
   child.stderr.on('data', (data) => (stderr += data));
   const ended = once(child, 'exit');
@@ -97,7 +116,7 @@ async function httpServer(log, command) {
   }
   const end = async () => {
     if (child.exitCode !== null) return [`the server ended on its own with ${child.exitCode}: ${stderr}`];
-    child.kill('SIGTERM');
+    child.kill(stop);
     const late = setTimeout(() => child.kill('SIGKILL'), 5000);
     const [code, signal] = await ended;
     clearTimeout(late);
@@ -136,11 +155,9 @@ async function run(row) {
   return checks;
 }
 
-const rows = clients.flatMap((client) =>
-  ['stdio', 'http'].flatMap((binding) =>
-    client.revisions.map((revision) => ({ ...client, binding, revision, era: revision === modern ? 'modern' : 'legacy' })),
-  ),
-);
+const rowsOf = (client, bindings) =>
+  bindings.flatMap((binding) => client.revisions.map((revision) => ({ ...client, binding, revision, era: revision === modern ? 'modern' : 'legacy' })));
+const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...logins.flatMap((client) => rowsOf(client, ['login']))];
 for (const row of rows) row.file = [row.name, row.binding, row.revision].join('-').replace(/[^a-z0-9-]+/g, '_');
 
 rmSync(logs, { recursive: true, force: true });

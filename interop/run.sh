@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Calls mcpkit's servers with the clients that others wrote, over stdio and HTTP, in every revision that each speaks.
+# Calls mcpkit's servers with the clients that others wrote, over stdio and HTTP, in every revision that each speaks; has them log in, and
+# logs in to a server that others wrote.
 #
 # usage: interop/run.sh [WORD...]    only the rows of the table that have all the words, such as `go-sdk http modern`
 #   CI=true                          a host without npm fails; elsewhere the clients are left out, loudly
@@ -51,7 +52,8 @@ install() {
 
 build() {
 	mkdir -p "$cache/bin"
-	(cd "$root" && go build -o "$cache/bin/server" ./conformance/server && go build -o "$cache/bin/notes" ./examples/notes)
+	(cd "$root" && go build -o "$cache/bin/server" ./conformance/server && go build -o "$cache/bin/notes" ./examples/notes &&
+		go build -o "$cache/bin/diary" ./examples/diary && go build -o "$cache/bin/login" ./interop/login)
 	(cd "$here/gosdk" && go build -o "$cache/bin/goclient" .)
 }
 

@@ -85,6 +85,7 @@ var mayImport = map[string][]string{
 	"cmd/...":         anything,
 	"conformance/...": anything,
 	"examples/...":    anything,
+	"interop/...":     anything,
 }
 
 // A goPackage is what `go list -json` says of a package.

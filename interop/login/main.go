@@ -1,0 +1,101 @@
+// Command login logs in to a server of others, by pages that agree at once, and calls it. run.mjs starts it with a JSON
+// argument, {"url"}, and reads what it prints: a line a check, tab separated, "pass" or "FAIL", the check, and why.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+)
+
+type task struct {
+	URL string `json:"url"`
+}
+
+func main() {
+	var t task
+	if len(os.Args) != 2 || json.Unmarshal([]byte(os.Args[1]), &t) != nil {
+		fmt.Fprintln(os.Stderr, `usage: login '{"url": "http://..."}'`)
+		os.Exit(2)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if !story(ctx, t.URL) {
+		os.Exit(1)
+	}
+}
+
+// story is what the user goes through; it reports whether all went well.
+func story(ctx context.Context, url string) bool {
+	logins := 0
+	front := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(ctx context.Context, page string) error {
+		logins++
+		return oauthtest.Open(ctx, page)
+	}})
+	store := oauthclient.NewMemoryStore()
+	run := func(use func(*oauthclient.Transport, *client.Client) error) error {
+		t, err := oauthclient.New(url, &oauthclient.AuthorizationCode{Name: "interop", Front: front}, &oauthclient.Options{Store: store, InsecureLoopback: true})
+		if err != nil {
+			return err
+		}
+		c, err := client.Dial(ctx, url, client.HTTPClient(&http.Client{Transport: t}))
+		if err != nil {
+			return errors.Join(err, t.Close())
+		}
+		return errors.Join(use(t, c), c.Close(), t.Close())
+	}
+	var token *oauthclient.Token
+	ok := check("a challenge leads to a login, and that to a call", func() error {
+		return run(func(t *oauthclient.Transport, c *client.Client) (err error) {
+			if token, err = t.Token(ctx); err != nil {
+				return err
+			}
+			greeting, err := client.Call[string](ctx, c, "greet", map[string]any{"name": "Ada"})
+			if err != nil {
+				return err
+			}
+			return expect("the greeting", greeting, "Hello, Ada!")
+		})
+	})
+	ok = ok && check("what was asked for is what was given", func() error {
+		return errors.Join(
+			expect("logins", fmt.Sprint(logins), "1"),
+			expect("the type", token.Type, "Bearer"),
+			expect("the resource", token.Resource, url),
+			expect("the scopes", strings.Join(token.Granted, " "), "mcp:tools"))
+	})
+	return check("the next run takes the token of this one", func() error {
+		return run(func(_ *oauthclient.Transport, c *client.Client) error {
+			if _, err := c.CallTool(ctx, "greet", map[string]any{"name": "Ada"}); err != nil {
+				return err
+			}
+			return expect("logins", fmt.Sprint(logins), "1")
+		})
+	}) && ok
+}
+
+func expect(what, got, want string) error {
+	if got != want {
+		return fmt.Errorf("%s: got %q, want %q", what, got, want)
+	}
+	return nil
+}
+
+// check runs one check and prints how it went.
+func check(name string, run func() error) bool {
+	if err := run(); err != nil {
+		fmt.Printf("FAIL\t%s\t%s\n", name, strings.Join(strings.Fields(err.Error()), " "))
+		return false
+	}
+	fmt.Printf("pass\t%s\n", name)
+	return true
+}

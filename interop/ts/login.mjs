@@ -1,0 +1,112 @@
+// Logs in to a server with one of the TypeScript SDKs, by a page that agrees at once, and reads and writes there.
+// The argument is JSON, see run.mjs: {sdk, revision, url}.
+import assert from 'node:assert/strict';
+
+import { check, end } from './report.mjs';
+
+const task = JSON.parse(process.argv[2]);
+const packages = {
+  sdk: ['@modelcontextprotocol/sdk/client/index.js', '@modelcontextprotocol/sdk/client/streamableHttp.js', '@modelcontextprotocol/sdk/client/auth.js'],
+  client: ['@modelcontextprotocol/client'],
+};
+const { Client, StreamableHTTPClientTransport, UnauthorizedError } = Object.assign({}, ...(await Promise.all(packages[task.sdk].map((name) => import(name)))));
+
+const redirect = 'http://127.0.0.1:1/callback'; // nobody listens: the page's answer is read from the redirect
+
+/** What a program keeps of its login, as the SDKs want it. Everything is in memory. */
+class Provider {
+  pages = [];
+  kept = {};
+  redirectUrl = redirect;
+  clientMetadata = {
+    client_name: 'interop', redirect_uris: [redirect], grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'], token_endpoint_auth_method: 'none', application_type: 'native',
+  };
+  state = () => (this.kept.state ??= crypto.randomUUID());
+  clientInformation = () => this.kept.client;
+  saveClientInformation = (value) => void (this.kept.client = value);
+  tokens = () => this.kept.tokens;
+  saveTokens = (value) => void (this.kept.tokens = value);
+  codeVerifier = () => this.kept.verifier;
+  saveCodeVerifier = (value) => void (this.kept.verifier = value);
+  discoveryState = () => this.kept.discovery;
+  saveDiscoveryState = (value) => void (this.kept.discovery = value);
+  redirectToAuthorization = (page) => void this.pages.push(page);
+  invalidateCredentials = (what) => {
+    for (const name of { all: Object.keys(this.kept), client: ['client'], tokens: ['tokens'], verifier: ['verifier'], discovery: ['discovery'] }[what]) delete this.kept[name];
+  };
+
+  /** Goes to the page that was asked for last and returns what it answers. */
+  async agree() {
+    const page = this.pages.at(-1);
+    const response = await fetch(page, { redirect: 'manual' });
+    const back = new URL(response.headers.get('location'));
+    assert.equal(back.origin + back.pathname, redirect);
+    assert.equal(back.searchParams.get('state'), page.searchParams.get('state'));
+    return back.searchParams;
+  }
+}
+
+const provider = new Provider();
+const scopes = () => provider.pages.at(-1).searchParams.get('scope');
+
+/** Connects a client that has the tokens that there are. */
+async function connect() {
+  const versions = {
+    sdk: {},
+    client: task.revision === '2026-07-28' ? { versionNegotiation: { mode: { pin: task.revision } } } : { supportedProtocolVersions: [task.revision] },
+  };
+  const client = new Client({ name: 'interop', version: '1.0.0' }, versions[task.sdk]);
+  const transport = new StreamableHTTPClientTransport(new URL(task.url), { authProvider: provider });
+  return { client, transport, done: client.connect(transport) };
+}
+
+/** Lets the user agree after a request that was refused, and gives the answer to the transport that asked. */
+async function login(transport) {
+  const back = await provider.agree();
+  await transport.finishAuth(task.sdk === 'client' ? back : back.get('code'));
+}
+
+let peer;
+await check('a client without a token is sent to log in', async () => {
+  const { transport, done } = await connect();
+  await assert.rejects(done, UnauthorizedError);
+  assert.equal(provider.pages.length, 1);
+  assert.equal(scopes(), 'diary:read');
+  assert.equal(provider.pages[0].searchParams.get('resource'), task.url);
+  await login(transport);
+});
+await check('with a token it connects', async () => {
+  peer = await connect();
+  await peer.done;
+  const { tools } = await peer.client.listTools();
+  assert.deepEqual(tools.map((tool) => tool.name).sort(), ['read', 'write']);
+  assert.equal(provider.pages.length, 1);
+});
+await check('it calls what its scopes are enough for', async () => {
+  const { content } = await peer.client.callTool({ name: 'read', arguments: {} });
+  assert.equal(content[0].text, '[]');
+});
+await check('for more it is sent to log in again', async () => {
+  // The first generation refreshes its token when it lacks scopes, which gives it no more of them, and asks the user only without.
+  if (task.sdk === 'sdk') delete provider.kept.tokens.refresh_token;
+  await assert.rejects(peer.client.callTool({ name: 'write', arguments: { text: 'It rained.' } }), UnauthorizedError);
+  assert.equal(provider.pages.length, 2);
+  assert.deepEqual(scopes().split(' ').sort(), ['diary:read', 'diary:write']);
+  await login(peer.transport);
+  const { content } = await peer.client.callTool({ name: 'write', arguments: { text: 'It rained.' } });
+  assert.equal(content[0].text, 'Written, user.');
+});
+await check('a token that was spoilt is refreshed', async () => {
+  const { refresh_token } = provider.kept.tokens;
+  provider.kept.tokens = { ...provider.kept.tokens, access_token: 'spoilt' };
+  const { content } = await peer.client.callTool({ name: 'read', arguments: {} });
+  assert.match(content[0].text, /It rained\./);
+  assert.notEqual(provider.kept.tokens.refresh_token, refresh_token);
+  assert.equal(provider.pages.length, 2);
+});
+await check('close', async () => {
+  if (task.revision !== '2026-07-28') await peer.transport.terminateSession();
+  await peer.client.close();
+});
+end();
