@@ -121,7 +121,7 @@ func sameURI(a, b string) bool {
 
 func normalize(raw string) (string, bool) {
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Opaque != "" {
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Opaque != "" {
 		return "", false
 	}
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
