@@ -33,7 +33,7 @@ func (g *Guard) authenticate(r *http.Request) (*oauth.Principal, *refusal) {
 		if g.opts.Anonymous {
 			return nil, nil
 		}
-		return nil, &refusal{status: http.StatusUnauthorized, scopes: g.opts.Scopes}
+		return nil, &refusal{status: http.StatusUnauthorized}
 	}
 	p, refused := g.verify(r, scheme, token)
 	if refused != nil {
@@ -83,7 +83,7 @@ func (g *Guard) verify(r *http.Request, scheme, token string) (*oauth.Principal,
 	}
 	p, err := g.opts.Verifier.Verify(ctx, token)
 	if err != nil {
-		return nil, g.tokenRefusal(err)
+		return nil, tokenRefusal(err)
 	}
 	if p == nil || p.Key() == "" || p.Subject == "" {
 		return nil, unavailable(errors.New("the verifier returned no principal and no error"))
@@ -93,17 +93,15 @@ func (g *Guard) verify(r *http.Request, scheme, token string) (*oauth.Principal,
 	}
 	p = g.withIncluded(p)
 	if !p.Has(g.opts.Scopes...) {
-		return nil, insufficient(g.opts.Scopes)
+		return nil, insufficient()
 	}
 	return p, g.admit(ctx, p)
 }
 
 // tokenRefusal tells a bad token from not knowing.
-func (g *Guard) tokenRefusal(err error) *refusal {
+func tokenRefusal(err error) *refusal {
 	if bad, ok := errors.AsType[*oauth.TokenError](err); ok {
-		refused := badToken(bad.Reason)
-		refused.scopes = g.opts.Scopes
-		return refused
+		return badToken(bad.Reason)
 	}
 	return unavailable(err)
 }
@@ -182,7 +180,9 @@ func (g *Guard) admit(ctx context.Context, p *oauth.Principal) *refusal {
 			return badToken(bad.Reason)
 		}
 		if need, ok := errors.AsType[*oauth.InsufficientScopeError](err); ok {
-			return insufficient(need.Scopes)
+			refused := insufficient()
+			refused.scopes = need.Scopes
+			return refused
 		}
 		return &refusal{status: http.StatusForbidden, code: codeAccessDenied, reason: "access is denied by policy", cause: err}
 	}

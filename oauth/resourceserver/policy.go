@@ -77,7 +77,7 @@ func RequireClaim(name string, allowed ...any) Policy {
 				}
 			}
 		}
-		return fmt.Errorf("the claim %q has none of the values %q", name, allowed)
+		return fmt.Errorf("the claim %q has none of the values %v", name, allowed)
 	}
 }
 

@@ -2,6 +2,7 @@ package resourceserver
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -28,7 +29,7 @@ type refusal struct {
 	scheme string // that the client used; "" when none was understood
 	code   string // "" when there were no credentials: then there was no mistake either
 	reason string
-	scopes []string // that a new token should have
+	scopes []string // that a new token should have, besides those that every request needs
 	cause  error    // for the log
 }
 
@@ -44,8 +45,8 @@ func badProof(reason string) *refusal {
 	return &refusal{status: http.StatusUnauthorized, code: codeInvalidProof, reason: reason}
 }
 
-func insufficient(scopes []string) *refusal {
-	return &refusal{status: http.StatusForbidden, code: codeInsufficientScope, reason: reasonScopes, scopes: scopes}
+func insufficient() *refusal {
+	return &refusal{status: http.StatusForbidden, code: codeInsufficientScope, reason: reasonScopes}
 }
 
 // unavailable: nothing is known of the token, so that the client must not throw it away.
@@ -108,8 +109,21 @@ func (g *Guard) challengeOf(scheme string, f *refusal, used bool) *metadata.Chal
 	if used {
 		c.Set("error", f.code).Set("error_description", plain(f.reason))
 	}
-	c.Set("scope", strings.Join(f.scopes, " "))
+	if f.status != http.StatusBadRequest { // that is no matter of the token
+		c.Set("scope", strings.Join(g.allScopes(f.scopes), " "))
+	}
 	return c.Set("resource_metadata", g.metadataURL)
+}
+
+// allScopes are those that every request needs and some more, so that a token for what one challenge says is enough.
+func (g *Guard) allScopes(more []string) []string {
+	all := slices.Clone(g.opts.Scopes)
+	for _, scope := range more {
+		if !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all
 }
 
 // plain writes a description in the characters that RFC 6750, section 3, leaves it.

@@ -164,7 +164,8 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 		inner.Header = r.Header.Clone()
 		inner.Header.Del("Authorization")
 		inner.Header.Del(dpop.Header)
-		next.ServeHTTP(&writer{ResponseWriter: w, guard: g, demand: demand, bound: r.Header.Get(dpop.Header) != ""}, inner)
+		scheme, _, _ := credentials(r.Header)
+		next.ServeHTTP(&writer{ResponseWriter: w, guard: g, demand: demand, scheme: scheme}, inner)
 	})
 }
 
@@ -180,18 +181,16 @@ type writer struct {
 	http.ResponseWriter
 	guard  *Guard
 	demand *oauth.ScopeDemand
-	bound  bool // the token came with a proof
+	scheme string // that the client used; "" for none
 }
 
 // WriteHeader sends the status, with the challenge that belongs to it.
 func (w *writer) WriteHeader(status int) {
 	if status == http.StatusForbidden {
 		if scopes := w.demand.Scopes(); scopes != nil {
-			scheme := bearer
-			if w.bound {
-				scheme = dpop.Scheme
-			}
-			w.guard.challenge(w.Header(), &refusal{scheme: scheme, code: codeInsufficientScope, reason: reasonScopes, scopes: scopes})
+			refused := insufficient()
+			refused.scheme, refused.scopes = w.scheme, scopes
+			w.guard.challenge(w.Header(), refused)
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)

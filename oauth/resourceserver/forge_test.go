@@ -1,0 +1,175 @@
+package resourceserver_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth"
+)
+
+const (
+	resource = "https://mcp.example.com/api/mcp"
+	issuer   = "https://login.example.com"
+)
+
+type claims = map[string]any
+
+// forge has the keys of an issuer, and those of somebody else.
+type forge struct {
+	t          *testing.T
+	rsa, other *rsa.PrivateKey
+	ec         *ecdsa.PrivateKey
+	jwks       []byte
+	used       []string // every token and proof that was made
+}
+
+func newForge(t *testing.T) *forge {
+	t.Helper()
+	f := &forge{t: t}
+	var err error
+	f.rsa, err = rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	f.other, err = rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	f.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	f.jwks, err = jsonx.Marshal(map[string]any{"keys": []any{
+		claims{"kty": "nonsense"},
+		jose.JSONWebKey{Key: f.rsa.Public(), KeyID: "r", Algorithm: "RS256", Use: "sig"},
+		jose.JSONWebKey{Key: f.ec.Public(), KeyID: "e"},
+		jose.JSONWebKey{Key: f.other.Public(), KeyID: "enc", Use: "enc"},
+		jose.JSONWebKey{Key: []byte("0123456789abcdef0123456789abcdef"), KeyID: "sym"},
+	}})
+	require.NoError(t, err)
+	return f
+}
+
+func (f *forge) sign(alg jose.SignatureAlgorithm, key any, header claims, payload string) string {
+	opts := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{}}
+	for name, v := range header {
+		opts.ExtraHeaders[jose.HeaderKey(name)] = v
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, opts)
+	require.NoError(f.t, err)
+	jws, err := signer.Sign([]byte(payload))
+	require.NoError(f.t, err)
+	text, err := jws.CompactSerialize()
+	require.NoError(f.t, err)
+	f.used = append(f.used, text)
+	return text
+}
+
+// payload is that of a good token, changed; a nil takes a claim out.
+func payload(change claims) string {
+	all := claims{"iss": issuer, "aud": resource, "sub": "ann", "client_id": "app", "scope": "notes:read", "exp": time.Now().Add(time.Hour).Unix()}
+	text, _ := jsonx.Marshal(with(all, change))
+	return string(text)
+}
+
+func (f *forge) token(change claims) string {
+	return f.sign(jose.RS256, f.rsa, claims{"kid": "r", "typ": "at+jwt"}, payload(change))
+}
+
+func (f *forge) headed(alg jose.SignatureAlgorithm, key any, header claims) string {
+	return f.sign(alg, key, header, payload(nil))
+}
+
+func (f *forge) publicPEM() []byte {
+	der, err := x509.MarshalPKIXPublicKey(f.rsa.Public())
+	require.NoError(f.t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+// with changes all; a nil takes a member out.
+func with(all, change claims) claims {
+	for name, v := range change {
+		if all[name] = v; v == nil {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+// symmetricProof is one whose key everybody knows.
+func (f *forge) symmetricProof() string {
+	header := claims{"typ": "dpop+jwt", "jwk": jose.JSONWebKey{Key: f.ec.Public()}}
+	return f.sign(jose.HS256, []byte("0123456789abcdef0123456789abcdef"), header, `{}`)
+}
+
+// headOf is the first part of a token.
+func headOf(header string) string { return base64.RawURLEncoding.EncodeToString([]byte(header)) }
+
+func unsigned(text string) string {
+	enc := base64.RawURLEncoding.EncodeToString
+	return enc([]byte(`{"alg":"none","typ":"at+jwt"}`)) + "." + enc([]byte(text)) + "."
+}
+
+func ath(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func ask(fields ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/api/mcp", nil)
+	for i := 0; i < len(fields); i += 2 {
+		r.Header.Add(fields[i], fields[i+1])
+	}
+	return r
+}
+
+func bearer(token string) *http.Request { return ask("Authorization", "Bearer "+token) }
+
+// form is a request with a form.
+func form(body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/api/mcp", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return r
+}
+
+func withQuery(r *http.Request, query string) *http.Request {
+	r.URL.RawQuery = query
+	return r
+}
+
+// verifierFunc is a verifier that is a function.
+type verifierFunc func(string) (*oauth.Principal, error)
+
+func (f verifierFunc) Verify(_ context.Context, token string) (*oauth.Principal, error) {
+	return f(token)
+}
+
+// lines is a log that may be written and read at once.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
