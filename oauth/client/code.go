@@ -91,18 +91,16 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 	if len(scopes) > 0 && slices.Contains(p.as.ScopesSupported, "offline_access") {
 		scopes = union(scopes, []string{"offline_access"})
 	}
-	verifier := make([]byte, 43) // RFC 7636, section 4.1: 43 characters at least
-	base64.RawURLEncoding.Encode(verifier, random(32))
-	defer clear(verifier)
-	code, err := t.visit(ctx, p, c, visit, verifier, scopes)
-	if err != nil {
-		return nil, nil, err
-	}
-	form := url.Values{
-		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {visit.RedirectURI},
-		"code_verifier": {string(verifier)}, "resource": {p.resource},
-	}
-	r, err := t.ask(ctx, p.as, c, form)
+	var r *tokenResponse
+	err = withVerifier(func(verifier []byte) error {
+		code, err := t.visit(ctx, p, c, visit, verifier, scopes)
+		if err != nil {
+			return err
+		}
+		form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {visit.RedirectURI}, "resource": {p.resource}}
+		r, err = t.askWith(ctx, p.as, c, form, verifier)
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,10 +108,17 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 	return tok, c, err
 }
 
-func random(n int) []byte {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // which never fails
-	return b
+// withVerifier calls use with a new verifier of PKCE (RFC 7636, section 4.1), of 43 letters, and wipes it.
+func withVerifier(use func(verifier []byte) error) error {
+	var secret [32]byte
+	verifier := make([]byte, base64.RawURLEncoding.EncodedLen(len(secret)))
+	defer func() {
+		clear(secret[:])
+		clear(verifier)
+	}()
+	_, _ = rand.Read(secret[:]) // which never fails
+	base64.RawURLEncoding.Encode(verifier, secret[:])
+	return use(verifier)
 }
 
 // visit sends the user to the authorization endpoint and returns the code that they come back with.
@@ -231,7 +236,7 @@ func (t *Transport) register(ctx context.Context, as *metadata.AuthorizationServ
 		Error            string `json:"error"`
 		ErrorDescription string `json:"error_description"`
 	}
-	status, _, err := t.post(ctx, as.RegistrationEndpoint, http.Header{"Content-Type": {"application/json"}}, body, &r)
+	status, _, err := t.post(ctx, as.RegistrationEndpoint, http.Header{"Content-Type": {"application/json"}}, &r, body)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the registration endpoint of %q: %w", as.Issuer, err)

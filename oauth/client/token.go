@@ -1,14 +1,15 @@
 package oauthclient
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -95,6 +96,11 @@ func tokenForm(grant string, p *place, scopes []string) url.Values {
 
 // ask sends a token request. A server that wants a nonce in the proof gets it, once.
 func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values) (*tokenResponse, error) {
+	return t.askWith(ctx, as, c, form, nil)
+}
+
+// askWith is ask with a parameter that is to be nowhere when the request is over.
+func (t *Transport) askWith(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values, verifier []byte) (*tokenResponse, error) {
 	for again := false; ; again = true {
 		header := make(http.Header)
 		if err := c.authenticate(header, form, as); err != nil {
@@ -104,8 +110,12 @@ func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c
 		if err := t.prove(header, http.MethodPost, as.TokenEndpoint, ""); err != nil {
 			return nil, err
 		}
+		body := [][]byte{[]byte(form.Encode())}
+		if verifier != nil {
+			body = append(body, []byte("&code_verifier="), verifier) // of letters that stand for themselves
+		}
 		r := new(tokenResponse)
-		status, got, err := t.post(ctx, as.TokenEndpoint, header, []byte(form.Encode()), r)
+		status, got, err := t.post(ctx, as.TokenEndpoint, header, r, body...)
 		if err != nil {
 			return nil, fmt.Errorf("the token endpoint of %q: %w", as.Issuer, err)
 		}
@@ -121,16 +131,45 @@ func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c
 	}
 }
 
-// post sends a body to an endpoint that was checked before, and reads the JSON of the answer whatever its status. A
-// redirect is an answer: credentials are not sent on.
-func (t *Transport) post(ctx context.Context, endpoint string, header http.Header, body []byte, v any) (status int, got http.Header, err error) {
+// revoke asks the authorization server to forget a token: by the refresh token, if there is one, since the access tokens that came
+// from it end with it (RFC 7009, section 2.1).
+func (t *Transport) revoke(ctx context.Context, tok *Token, c *Credentials, at *place) error {
+	endpoint := at.as.RevocationEndpoint
+	if endpoint == "" || at.as.Issuer != tok.Issuer {
+		return nil
+	}
+	form := url.Values{"token": {tok.RefreshToken}, "token_type_hint": {"refresh_token"}}
+	if tok.RefreshToken == "" {
+		form = url.Values{"token": {tok.AccessToken}, "token_type_hint": {"access_token"}}
+	}
+	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	if err := c.authenticate(header, form, at.as); err != nil {
+		return err
+	}
+	r := new(tokenResponse)
+	status, _, err := t.post(ctx, endpoint, header, r, []byte(form.Encode()))
+	switch {
+	case err != nil:
+		return fmt.Errorf("the revocation endpoint of %q: %w", at.as.Issuer, err)
+	case status/100 != 2:
+		return &GrantError{Issuer: at.as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status}
+	}
+	return nil
+}
+
+// post sends a body, in parts, to an endpoint, and reads the JSON of the answer whatever its status; an answer without a body leaves
+// v as it is. A redirect is an answer: credentials are not sent on.
+func (t *Transport) post(ctx context.Context, endpoint string, header http.Header, v any, body ...[]byte) (status int, got http.Header, err error) {
 	if _, err := t.policy.CheckURL(endpoint); err != nil {
 		return 0, nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, http.NoBody)
 	if err != nil {
 		return 0, nil, err
 	}
+	req.GetBody = func() (io.ReadCloser, error) { return newPassing(body), nil }
+	passing := newPassing(body)
+	req.Body, req.ContentLength = passing, int64(len(passing.all))
 	req.Header = header
 	req.Header.Set("Accept", "application/json")
 	client := *t.http
@@ -150,10 +189,43 @@ func (t *Transport) post(ctx context.Context, endpoint string, header http.Heade
 	case len(data) > fetch.MaxBytes:
 		return 0, nil, fmt.Errorf("answered by more than %d bytes", fetch.MaxBytes)
 	}
-	if err := jsonx.Unmarshal(data, v); err != nil && resp.StatusCode/100 == 2 {
+	if err := jsonx.Unmarshal(data, v); err != nil && resp.StatusCode/100 == 2 && len(data) > 0 {
 		return 0, nil, errors.New("answered by JSON that does not fit")
 	}
 	return resp.StatusCode, resp.Header, nil
+}
+
+// A passing body is wiped when it was sent: it may hold secrets.
+type passing struct {
+	mu   sync.Mutex // requests may be closed while they are still being read
+	all  []byte     // guarded by mu
+	rest []byte     // guarded by mu
+}
+
+func newPassing(parts [][]byte) *passing {
+	all := slices.Concat(parts...)
+	return &passing{all: all, rest: all}
+}
+
+// Read reads.
+func (p *passing) Read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// Close wipes.
+func (p *passing) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.all)
+	p.rest = nil
+	return nil
 }
 
 // prove puts a proof on a request, where there is a key.

@@ -139,16 +139,53 @@ func (t *Transport) Login(ctx context.Context) error {
 	return t.authorize(ctx, used, nil)
 }
 
-// Logout forgets the token, also in the store. The authorization server is not told.
+// Logout forgets the token, also in the store, and asks the authorization server to revoke it (RFC 7009), where it does that. An
+// error is what kept the token from being revoked or removed; the transport has forgotten it all the same.
 func (t *Transport) Logout(ctx context.Context) error {
 	t.mu.Lock()
-	tok := t.token
+	tok, client, at := t.token, t.client, t.at
 	t.token, t.client, t.accepted = nil, nil, false
 	t.mu.Unlock()
 	if tok == nil {
+		var err error
+		if tok, client, at, err = t.stored(ctx); err != nil {
+			return fmt.Errorf("oauthclient: %w", err)
+		}
+	}
+	if tok == nil {
 		return nil
 	}
-	return t.store.Delete(ctx, Key{tok.Issuer, tok.Resource})
+	err := t.store.Delete(ctx, Key{tok.Issuer, tok.Resource})
+	if e := t.revoke(ctx, tok, client, at); e != nil {
+		err = errors.Join(err, fmt.Errorf("oauthclient: %w", e))
+	}
+	return err
+}
+
+// stored is the token that a run before left in the store, nil when there is none.
+func (t *Transport) stored(ctx context.Context) (*Token, *Credentials, *place, error) {
+	c, err := t.probe(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	at, err := t.discover(ctx, c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r, err := t.load(ctx, at)
+	if r == nil || err != nil {
+		return nil, nil, nil, err
+	}
+	return r.Token, r.Client, at, nil
+}
+
+// load returns the record of a place, nil when there is none that is whole.
+func (t *Transport) load(ctx context.Context, at *place) (*Record, error) {
+	r, err := t.store.Load(ctx, Key{at.as.Issuer, at.resource})
+	if err != nil || r == nil || r.Token == nil || r.Client == nil || r.Token.Issuer != at.as.Issuer || r.Token.Resource != at.resource {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Token returns a token that has not ended, as far as is known, and gets one where there is none.
@@ -372,17 +409,17 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*Token,
 	}
 	stepUp := d != nil && d.stepUp
 	if !stepUp {
-		if used == nil {
-			r, err := t.store.Load(ctx, Key{at.as.Issuer, at.resource})
-			if err != nil {
-				return nil, nil, nil, err
+		r, err := t.load(ctx, at)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		// Another program may have been faster: a refresh token that it has used already is one that was stolen, to the
+		// authorization server.
+		if r != nil && (used == nil || r.Token.AccessToken != used.AccessToken) {
+			if t.usable(r.Token) {
+				return r.Token, r.Client, at, nil
 			}
-			if r != nil && r.Token != nil && r.Client != nil && r.Token.Issuer == at.as.Issuer && r.Token.Resource == at.resource {
-				if t.usable(r.Token) {
-					return r.Token, r.Client, at, nil
-				}
-				used, client, accepted = r.Token, r.Client, true
-			}
+			used, client, accepted = r.Token, r.Client, true
 		}
 		// One that was never good for anything will not get better.
 		if used != nil && used.RefreshToken != "" && client != nil && (accepted || used.expired(time.Now())) {

@@ -1,0 +1,556 @@
+package oauthclient_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+)
+
+// nonces is a verifier of proofs that demands nonces.
+func nonces(t *testing.T) *dpop.Verifier {
+	n, err := dpop.NewNonces(nil, 0)
+	require.NoError(t, err)
+	v, err := dpop.NewVerifier(dpop.Options{Nonces: n})
+	require.NoError(t, err)
+	return v
+}
+
+func prover(t *testing.T) *dpop.Prover {
+	p, err := dpop.NewProver(nil)
+	require.NoError(t, err)
+	return p
+}
+
+// The server takes each assertion and each proof once, so that a request with a nonce needs both anew.
+func TestKeysSignEachRequestAnew(t *testing.T) {
+	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	require.NoError(t, err)
+	_, ed, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	rs, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	for name, key := range map[string]crypto.Signer{"ES256": p256, "ES384": p384, "EdDSA": ed, "PS256": rs} {
+		t.Run(name, func(t *testing.T) {
+			var b book
+			as := oauthtest.New(t, &oauthtest.Options{
+				Clients: []oauthtest.Client{{ID: "robot", Key: key.Public()}}, DPoP: nonces(t), RequireDPoP: true, Wrap: b.wrap,
+			})
+			s := protect(t, as, func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = nonces(t), true })
+			g := &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: as.Issuer, ClientID: "robot", Key: key}}
+			tr := connect(t, s.url, g, oauthclient.Options{DPoP: prover(t)})
+			_, err := tr.Token(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "robot may read", says(t, tr, s.url))
+			require.Equal(t, "robot may read", says(t, tr, s.url))
+
+			asked := b.at("/token")
+			require.Len(t, asked, 2, "the first request has no nonce")
+			require.NotEqual(t, asked[0].form.Get("client_assertion"), asked[1].form.Get("client_assertion"))
+			require.NotEqual(t, asked[0].header.Get("DPoP"), asked[1].header.Get("DPoP"))
+			seen := make(map[string]bool)
+			for _, r := range s.at("/mcp") {
+				if r.header.Get("Authorization") == "" {
+					continue
+				}
+				require.Regexp(t, "^DPoP ", r.header.Get("Authorization"))
+				require.False(t, seen[r.header.Get("DPoP")], "a proof was sent twice")
+				seen[r.header.Get("DPoP")] = true
+			}
+			require.Equal(t, 3, len(seen), "one has to be sent again with the nonce of the resource")
+		})
+	}
+}
+
+func TestNoncesAreForOnceRefused(t *testing.T) {
+	refused := 0
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/token" {
+				next.ServeHTTP(w, r)
+				return
+			}
+			refused++
+			w.Header().Set("DPoP-Nonce", fmt.Sprint("nonce-", refused))
+			w.WriteHeader(http.StatusBadRequest)
+			reply(w, `{"error":"use_dpop_nonce"}`)
+		})
+	}})
+	s := protect(t, as, nil)
+	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{DPoP: prover(t)})
+	_, err := tr.Token(t.Context())
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q refused with HTTP status 400: "use_dpop_nonce"`, as.Issuer))
+	require.Equal(t, 2, refused)
+}
+
+func TestEnterprisesVouchForTheirUsers(t *testing.T) {
+	var atProvider, atServer book
+	provider := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{{ID: "app", Secret: leaked}}, Wrap: atProvider.wrap})
+	as := oauthtest.New(t, &oauthtest.Options{
+		Clients: []oauthtest.Client{{ID: "app", Secret: leaked + "-too"}}, Trusts: []*oauthtest.Server{provider}, Wrap: atServer.wrap,
+	})
+	s := protect(t, as, nil)
+	grant := func(idToken string) *oauthclient.EnterpriseManaged {
+		return &oauthclient.EnterpriseManaged{
+			Credentials:           oauthclient.Credentials{Issuer: as.Issuer, ClientID: "app", ClientSecret: leaked + "-too"},
+			Provider:              oauthclient.Credentials{Issuer: provider.Issuer, ClientID: "app", ClientSecret: leaked},
+			ProviderTokenEndpoint: provider.Endpoint("token"),
+			Subject:               func(context.Context) (string, string, error) { return idToken, oauthclient.TokenTypeID, nil },
+		}
+	}
+	require.Equal(t, "ada may read", says(t, connect(t, s.url, grant(provider.IDToken("ada", "app")), oauthclient.Options{}), s.url))
+
+	exchange := atProvider.at("/token")[0].form
+	exchange.Del("subject_token")
+	require.Equal(t, url.Values{
+		"grant_type":           {"urn:ietf:params:oauth:grant-type:token-exchange"},
+		"requested_token_type": {"urn:ietf:params:oauth:token-type:id-jag"},
+		"subject_token_type":   {"urn:ietf:params:oauth:token-type:id_token"},
+		"audience":             {as.Issuer}, "resource": {s.url}, "scope": {"read"},
+	}, exchange)
+	got := atServer.at("/token")[0].form
+	require.Equal(t, "urn:ietf:params:oauth:grant-type:jwt-bearer", got.Get("grant_type"))
+	require.Empty(t, atServer.at("/authorize"))
+
+	_, err := connect(t, s.url, grant(provider.IDToken("ada", "another")), oauthclient.Options{}).Token(t.Context())
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the identity provider: the authorization server %q refused with HTTP status 400: `+
+		`"invalid_request" ("the subject_token: it was made for another client")`, provider.Issuer))
+	require.NotContains(t, err.Error(), leaked)
+}
+
+func TestAServerThatTakesNoAssertionsIsNotAsked(t *testing.T) {
+	var b book
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Metadata: func(m *metadata.AuthorizationServer) {
+		m.AuthorizationGrantProfilesSupported = []string{"urn:example:other"}
+	}})
+	s := protect(t, as, nil)
+	_, err := connect(t, s.url, &oauthclient.EnterpriseManaged{
+		Credentials: oauthclient.Credentials{ClientID: "app"}, Provider: oauthclient.Credentials{ClientID: "app"}, ProviderTokenEndpoint: as.Endpoint("token"),
+		Subject: func(context.Context) (string, string, error) { return "", "", errors.New("nobody is asked") },
+	}, oauthclient.Options{}).Token(t.Context())
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q takes no assertions of identity providers; it takes ["urn:example:other"]`, as.Issuer))
+	require.Empty(t, b.at("/token"))
+}
+
+func TestPlatformsVouchForTheirWorkloads(t *testing.T) {
+	platform := oauthtest.New(t, nil)
+	as := oauthtest.New(t, &oauthtest.Options{Trusts: []*oauthtest.Server{platform}})
+	s := protect(t, as, nil)
+	asked := 0
+	workload := func(audience string) *oauthclient.WorkloadIdentity {
+		return &oauthclient.WorkloadIdentity{Issuer: as.Issuer, Assertion: func(_ context.Context, a oauthclient.Audience) (string, error) {
+			asked++
+			require.Equal(t, oauthclient.Audience{Issuer: as.Issuer, TokenEndpoint: as.Endpoint("token")}, a)
+			return platform.Sign("JWT", map[string]any{"iss": platform.Issuer, "sub": "job-7", "aud": audience, "exp": time.Now().Add(time.Minute).Unix()}), nil
+		}}
+	}
+	require.Equal(t, "job-7 may read", says(t, connect(t, s.url, workload(as.Issuer), oauthclient.Options{}), s.url))
+
+	asked = 0
+	tr := connect(t, s.url, workload("https://other.example"), oauthclient.Options{})
+	for range 2 {
+		_, err := tr.Token(t.Context())
+		require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q refused with HTTP status 400: `+
+			`"invalid_grant" ("the assertion is for the audience [\"https://other.example\"]")`, as.Issuer))
+	}
+	require.Equal(t, 1, asked, "what was refused is not asked again")
+}
+
+// A resource that moves to another authorization server: nothing that the first one gave is shown to the second.
+func TestTheAuthorizationServerChanges(t *testing.T) {
+	var first, second book
+	one := oauthtest.New(t, &oauthtest.Options{Wrap: first.wrap})
+	two := oauthtest.New(t, &oauthtest.Options{Wrap: second.wrap})
+	s := protect(t, one, nil)
+	moved, err := resourceserver.New(resourceserver.Options{
+		Resource: s.url, AuthorizationServers: []string{two.Issuer}, Verifier: verifier(t, two, s.url), Scopes: []string{"read"},
+	})
+	require.NoError(t, err)
+	u := new(user)
+	store := oauthclient.NewMemoryStore()
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	old, err := store.Load(t.Context(), oauthclient.Key{Issuer: one.Issuer, Resource: s.url})
+	require.NoError(t, err)
+
+	mux := http.NewServeMux()
+	moved.Mount(mux)
+	mux.Handle("/mcp", moved.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "moved") })))
+	s.Config.Handler = s.wrap(mux) // nobody asks at this moment
+	before := len(first.records)
+	require.Equal(t, "moved", says(t, tr, s.url))
+
+	require.Len(t, u.logins(), 2)
+	require.Len(t, second.at("/register"), 1)
+	require.Len(t, first.records, before, "the first is not asked any more")
+	for _, r := range second.records {
+		all := fmt.Sprint(r)
+		require.NotContains(t, all, old.Client.ClientID)
+		require.NotContains(t, all, old.Token.AccessToken)
+		require.NotContains(t, all, old.Token.RefreshToken)
+	}
+}
+
+// Before 2025-06-18 a server has no metadata of its own, and is its own authorization server.
+func TestServersOf20250326(t *testing.T) {
+	for name, hasMetadata := range map[string]bool{"with metadata": true, "at fixed paths": false} {
+		t.Run(name, func(t *testing.T) {
+			mux := http.NewServeMux()
+			server := httptest.NewServer(mux)
+			t.Cleanup(server.Close)
+			as, err := oauthtest.NewHandler(server.URL, nil)
+			require.NoError(t, err)
+			t.Cleanup(as.Close)
+			mux.Handle("/", as)
+			if !hasMetadata {
+				mux.Handle("/.well-known/", http.NotFoundHandler())
+			}
+			v := verifierByKeys(t, as, server.URL+"/mcp")
+			mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+				p, err := v.Verify(r.Context(), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+				if err != nil {
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				_, _ = io.WriteString(w, p.Subject)
+			})
+			require.Equal(t, "user", says(t, connect(t, server.URL+"/mcp", new(user).grant(), oauthclient.Options{}), server.URL+"/mcp"))
+		})
+	}
+}
+
+func TestMoreScopesAreAskedForWithThoseBefore(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	s := protect(t, as, nil)
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	require.Equal(t, "user may read write", says(t, tr, s.url+"/write"))
+	require.Equal(t, "user may read write", says(t, tr, s.url))
+	require.Equal(t, []string{"read", "read write"}, u.logins())
+}
+
+// A user who gives less than was asked for is not asked for ever.
+func TestAUserWhoGivesLessIsLeftAlone(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
+		a.Scopes = []string{"read"}
+		return nil
+	}})
+	s := protect(t, as, nil)
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	status, _, err := post(t, tr, s.url+"/write")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusForbidden, status)
+	require.Equal(t, []string{"read", "read write", "read write"}, u.logins())
+	require.Equal(t, "user may read", says(t, tr, s.url), "what was given is enough for the rest")
+}
+
+func TestARefusalOfTheUserIsSaidAndKept(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Consent: func(*oauthtest.Authorization) error { return errors.New("not today") }})
+	s := protect(t, as, nil)
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	want := fmt.Sprintf(`oauthclient: the authorization server %q refused: "access_denied" ("not today")`, as.Issuer)
+	for range 2 {
+		_, _, err := post(t, tr, s.url)
+		require.EqualError(t, err, want)
+	}
+	require.Len(t, u.logins(), 1)
+	require.EqualError(t, tr.Login(t.Context()), want)
+	require.Len(t, u.logins(), 2, "who logs in on purpose is asked again")
+}
+
+// The server ends everything when a refresh token is used twice, so that requests which refreshed on their own would be
+// logged out.
+func TestOneRefreshServesAllRequests(t *testing.T) {
+	var b book
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	for round := range 3 {
+		tok, err := tr.Token(t.Context())
+		require.NoError(t, err)
+		require.True(t, as.Revoke(tok.AccessToken))
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				if status, body, err := post(t, tr, s.url); err != nil || status != http.StatusOK {
+					t.Errorf("got %d %q, %v", status, body, err)
+				}
+			})
+		}
+		wg.Wait()
+		require.Len(t, b.at("/token"), 2+round)
+	}
+	require.Len(t, u.logins(), 1)
+}
+
+func TestProgramsShareTokens(t *testing.T) {
+	var b book
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	u, store := new(user), oauthclient.NewMemoryStore()
+	one := connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
+	two := connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
+	for _, tr := range []*oauthclient.Transport{one, two} {
+		require.Equal(t, "user may read", says(t, tr, s.url))
+	}
+	for range 2 {
+		tok, err := one.Token(t.Context())
+		require.NoError(t, err)
+		require.True(t, as.Revoke(tok.AccessToken))
+		for _, tr := range []*oauthclient.Transport{one, two} {
+			require.Equal(t, "user may read", says(t, tr, s.url))
+		}
+		one, two = two, one
+	}
+	require.Len(t, u.logins(), 1)
+	require.Len(t, b.at("/token"), 3, "the code, and a refresh a round")
+}
+
+func TestLogoutRevokes(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		another   bool // whether another run than that of the login logs out
+		noRefresh bool
+	}{{name: "in the same run"}, {name: "in the next run", another: true}, {name: "without a refresh token", noRefresh: true}} {
+		t.Run(test.name, func(t *testing.T) {
+			var b book
+			as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, NoRefresh: test.noRefresh})
+			s := protect(t, as, nil)
+			u, store := new(user), oauthclient.NewMemoryStore()
+			tr := connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
+			require.NoError(t, tr.Logout(t.Context()), "there is nothing to forget")
+			require.Empty(t, b.at("/revoke"))
+			tok, err := tr.Token(t.Context())
+			require.NoError(t, err)
+			if test.another {
+				tr = connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
+			}
+			require.NoError(t, tr.Logout(t.Context()))
+			require.False(t, as.Revoke(tok.AccessToken), "it is good no more")
+			require.Len(t, b.at("/revoke"), 1)
+			r, err := store.Load(t.Context(), oauthclient.Key{Issuer: as.Issuer, Resource: s.url})
+			require.NoError(t, err)
+			require.Nil(t, r)
+			require.Equal(t, "user may read", says(t, tr, s.url))
+			require.Len(t, u.logins(), 2)
+		})
+	}
+}
+
+func TestLogoutForgetsWhatCannotBeRevoked(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/revoke" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}})
+	s := protect(t, as, nil)
+	store := oauthclient.NewMemoryStore()
+	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{Store: store})
+	require.NoError(t, tr.Login(t.Context()))
+	require.EqualError(t, tr.Logout(t.Context()), fmt.Sprintf("oauthclient: the authorization server %q refused with HTTP status 503", as.Issuer))
+	r, err := store.Load(t.Context(), oauthclient.Key{Issuer: as.Issuer, Resource: s.url})
+	require.NoError(t, err)
+	require.Nil(t, r)
+}
+
+func TestALoginOutlivesTheRequestThatBeganIt(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	s := protect(t, as, nil)
+	asked, agree := make(chan struct{}), make(chan struct{})
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
+			close(asked)
+			<-agree
+			return oauthtest.Visit(ctx, page)
+		}}, nil
+	}}
+	tr := connect(t, s.url, g, oauthclient.Options{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	impatient := errors.New("I have no more time")
+	go func() {
+		<-asked
+		cancel(impatient)
+	}()
+	require.ErrorIs(t, tr.Login(ctx), impatient)
+	close(agree)
+	require.Equal(t, "user may read", says(t, tr, s.url))
+}
+
+func TestLoginsEnd(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	s := protect(t, as, nil)
+	asked := make(chan struct{}, 1)
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, _ string) (url.Values, error) {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}}, nil
+	}}
+	tr := connect(t, s.url, g, oauthclient.Options{LoginTimeout: time.Second})
+	require.EqualError(t, tr.Login(t.Context()), fmt.Sprintf("oauthclient: the login at %q: no login within 1s", as.Issuer))
+	<-asked
+
+	tr = connect(t, s.url, g, oauthclient.Options{})
+	ended := make(chan error, 1)
+	go func() { ended <- tr.Login(t.Context()) }() // ends with Close
+	<-asked
+	require.NoError(t, tr.Close())
+	require.ErrorIs(t, <-ended, oauthclient.ErrClosed)
+	require.ErrorIs(t, tr.Login(t.Context()), oauthclient.ErrClosed)
+}
+
+// What is secret stands in bodies and in header fields alone.
+func TestSecretsStandInNoURL(t *testing.T) {
+	var b book
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian, {ID: "app", Secret: leaked, RedirectURIs: []string{"http://127.0.0.1:1/callback"}}}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	for _, method := range []string{oauthclient.AuthBasic, oauthclient.AuthPost} {
+		u := new(user)
+		g := &oauthclient.AuthorizationCode{Front: u.front, Known: []oauthclient.Credentials{{Issuer: as.Issuer, ClientID: "app", ClientSecret: leaked, AuthMethod: method}}}
+		tr := connect(t, s.url, g, oauthclient.Options{})
+		require.Equal(t, "user may read", says(t, tr, s.url))
+		tok, err := tr.Token(t.Context())
+		require.NoError(t, err)
+		as.Revoke(tok.AccessToken)
+		require.Equal(t, "user may read", says(t, tr, s.url))
+		require.NoError(t, tr.Logout(t.Context()))
+		secrets := []string{leaked, tok.AccessToken, tok.RefreshToken}
+		for _, r := range b.at("/token") {
+			if v := r.form.Get("code_verifier"); v != "" {
+				require.Len(t, v, 43)
+				secrets = append(secrets, v)
+			}
+		}
+		require.Greater(t, len(secrets), 3)
+		for _, r := range append(b.records, s.records...) {
+			for _, secret := range secrets {
+				require.NotContains(t, r.url, secret)
+				require.NotContains(t, r.header.Get("Referer"), secret)
+			}
+		}
+	}
+}
+
+// Tokens do not follow redirects to others.
+func TestRedirectsTakeNoTokens(t *testing.T) {
+	var other atomic.Value
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { other.Store(r.Header.Clone()) }))
+	defer elsewhere.Close()
+	w := newWorld(t)
+	tr := w.transport(t, oauthclient.Options{})
+	_, _, err := post(t, tr, w.URL+"/mcp")
+	require.NoError(t, err)
+	w.Config.Handler = http.RedirectHandler(elsewhere.URL+"/mcp", http.StatusTemporaryRedirect)
+	c := &http.Client{Transport: tr}
+	resp, err := c.Post(w.URL+"/mcp", "text/plain", strings.NewReader("hello"))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Empty(t, other.Load().(http.Header).Values("Authorization"))
+}
+
+func TestRegistrationsThatAreRefused(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	s := protect(t, as, nil)
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+		return &oauthclient.Visit{RedirectURI: "http://app.example/callback", Go: oauthtest.Visit}, nil
+	}}
+	_, _, err := post(t, connect(t, s.url, g, oauthclient.Options{}), s.url)
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: registration: the authorization server %q refused with HTTP status 400: "invalid_redirect_uri" `+
+		`("the redirect URI \"http://app.example/callback\" has to be https, or http to a loopback address")`, as.Issuer))
+}
+
+func TestRegistrationsSayWhatTheyAre(t *testing.T) {
+	for redirect, want := range map[string]string{
+		"http://127.0.0.1:1/callback": "native", "http://localhost:3000/callback": "native", "http://[::1]:1/callback": "native",
+		"https://app.example/callback": "web",
+	} {
+		var got metadata.Registration
+		as := oauthtest.New(t, &oauthtest.Options{Wrap: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/register" {
+					next.ServeHTTP(w, r)
+					return
+				}
+				rec := httptest.NewRecorder()
+				next.ServeHTTP(rec, r)
+				decode(t, rec.Body.Bytes(), &got)
+				w.WriteHeader(rec.Code)
+				_, _ = w.Write(rec.Body.Bytes())
+			})
+		}})
+		s := protect(t, as, nil)
+		g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+			return &oauthclient.Visit{RedirectURI: redirect, Go: oauthtest.Visit}, nil
+		}}
+		require.Equal(t, "user may read", says(t, connect(t, s.url, g, oauthclient.Options{}), s.url))
+		require.Equal(t, want, got.ApplicationType)
+		require.Equal(t, []string{"authorization_code", "refresh_token"}, got.GrantTypes)
+		require.Equal(t, "none", got.TokenEndpointAuthMethod)
+		require.Equal(t, []string{redirect}, got.RedirectURIs)
+	}
+}
+
+// What token endpoints answer that is no token.
+func TestAnswersThatAreNoTokens(t *testing.T) {
+	for _, test := range []struct {
+		name, body string
+		status     int
+		err        string // with {} for the issuer
+	}{
+		{"no type", `{"access_token":"t"}`, 200, `the authorization server "{}" gave a token of type "" instead of Bearer`},
+		{"another type", `{"access_token":"t","token_type":"mac"}`, 200, `the authorization server "{}" gave a token of type "mac" instead of Bearer`},
+		{"no token", `{"token_type":"Bearer"}`, 200, `the authorization server "{}" gave no token that can stand in a header`},
+		{"a token of two lines", `{"access_token":"a\r\nX-Evil: 1","token_type":"Bearer"}`, 200, `the authorization server "{}" gave no token that can stand in a header`},
+		{"a token of other letters", `{"access_token":"ä","token_type":"Bearer"}`, 200, `the authorization server "{}" gave no token that can stand in a header`},
+		{"nothing", ``, 200, `the authorization server "{}" gave a token of type "" instead of Bearer`},
+		{"no JSON", `<html>`, 200, `the token endpoint of "{}": answered by JSON that does not fit`},
+		{"names twice", `{"access_token":"t","access_token":"u","token_type":"Bearer"}`, 200, `the token endpoint of "{}": answered by JSON that does not fit`},
+		{"an error with status 200", `{"error":"invalid_grant"}`, 200, `the authorization server "{}" refused with HTTP status 200: "invalid_grant"`},
+		{"an error in HTML", `<html>`, 400, `the authorization server "{}" refused with HTTP status 400`},
+		{"a terminal's commands", `{"error":"x\u001b[2J"}`, 400, `the authorization server "{}" refused with HTTP status 400: "x\x1b[2J"`},
+		{"too much", `"` + strings.Repeat("x", 1<<20) + `"`, 200, `the token endpoint of "{}": answered by more than 1048576 bytes`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := newAuthority(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(test.status)
+				_, _ = io.WriteString(w, test.body)
+			})
+			_, _, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{})
+			require.EqualError(t, err, "oauthclient: "+strings.ReplaceAll(test.err, "{}", a.URL))
+		})
+	}
+}

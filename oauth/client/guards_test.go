@@ -1,0 +1,271 @@
+package oauthclient_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+)
+
+// challenger is a server that only challenges, over TLS, as the server on the Internet at which a user points a client.
+func challenger(t *testing.T, challenge func(self string) string) (*httptest.Server, *http.Transport) {
+	var s *httptest.Server
+	s = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", challenge(s.URL))
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that hang up are what is tested
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	base := s.Client().Transport.(*http.Transport).Clone()
+	t.Cleanup(base.CloseIdleConnections)
+	return s, base
+}
+
+// A server may name any URL in its challenge: the client is not its tool.
+func TestChallengesLeadNowhereInside(t *testing.T) {
+	for _, test := range []struct{ name, metadata, err string }{
+		{"the cloud's metadata", "https://169.254.169.254/latest/meta-data", "the address 169.254.169.254 is not public"},
+		{"a private network", "https://10.1.2.3/prm", "the address 10.1.2.3 is not public"},
+		{"IPv4 in IPv6", "https://[::ffff:10.1.2.3]/prm", "the address 10.1.2.3 is not public"},
+		{"a private network of IPv6", "https://[fd00::1]/prm", "the address fd00::1 is not public"},
+		{"this machine", "https://127.0.0.1:1/prm", "the address 127.0.0.1 is not public"},
+		{"no TLS", "http://as.example/prm", `"http://as.example/prm" is not protected; it has to be https`},
+		{"a file", "file:///etc/passwd", `"file:///etc/passwd" is no absolute https URL`},
+		{"a user name", "https://user:word@as.example/prm", `"https://as.example/prm" has a user name; it must have none`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, base := challenger(t, func(string) string { return fmt.Sprintf(`Bearer resource_metadata=%q`, test.metadata) })
+			tr, err := oauthclient.New(s.URL, new(user).grant(), &oauthclient.Options{Base: base})
+			require.NoError(t, err)
+			defer tr.Close()
+			_, _, err = post(t, tr, s.URL)
+			require.EqualError(t, err, "oauthclient: resource metadata: "+test.err)
+		})
+	}
+}
+
+// A name may resolve to whatever its owner likes, also after it was looked at.
+func TestAddressesAreLookedAtWhenDialed(t *testing.T) {
+	s, base := challenger(t, func(self string) string {
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(self, "https://"))
+		return fmt.Sprintf(`Bearer resource_metadata="https://localhost:%s/prm"`, port)
+	})
+	for name, networks := range map[string][]netip.Prefix{
+		"is not public": nil,
+		"certificate":   {netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}, // it gets as far as TLS
+	} {
+		tr, err := oauthclient.New(s.URL, new(user).grant(), &oauthclient.Options{Base: base, PrivateNetworks: networks})
+		require.NoError(t, err)
+		_, _, err = post(t, tr, s.URL)
+		require.ErrorContains(t, err, name)
+		require.NoError(t, tr.Close())
+	}
+}
+
+func TestEverythingBehindTLS(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	issuer := "https://" + ln.Addr().String()
+	as, err := oauthtest.NewHandler(issuer, nil)
+	require.NoError(t, err)
+	t.Cleanup(as.Close)
+	authority := &httptest.Server{Listener: ln, Config: &http.Server{Handler: as, ErrorLog: log.New(io.Discard, "", 0)}}
+	authority.StartTLS()
+	t.Cleanup(authority.Close)
+
+	s := protect(t, as, nil)
+	trust := authority.Client().Transport.(*http.Transport).TLSClientConfig
+	// The user's browser trusts the server, too.
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
+			return visitOver(ctx, trust, page)
+		}}, nil
+	}}
+	tr := connect(t, s.url, g, oauthclient.Options{TLS: trust})
+	_, err = tr.Token(t.Context())
+	require.NoError(t, err)
+
+	tr = connect(t, s.url, g, oauthclient.Options{})
+	_, err = tr.Token(t.Context())
+	require.ErrorContains(t, err, "certificate")
+}
+
+func visitOver(ctx context.Context, trust *tls.Config, page string) (url.Values, error) {
+	c := &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	back, err := resp.Location()
+	if err != nil {
+		return nil, err
+	}
+	return back.Query(), nil
+}
+
+// Documents may move within their origin, and not too often.
+func TestDocumentsThatMoved(t *testing.T) {
+	elsewhere := httptest.NewServer(http.NotFoundHandler())
+	defer elsewhere.Close()
+	for _, test := range []struct {
+		name string
+		next func(path string) string // where a document has moved, "" when it is there
+		err  string
+	}{
+		{"not", func(string) string { return "" }, ""},
+		{"thrice", func(path string) string { return map[string]string{"/prm": "/2", "/2": "/3", "/3": "/4"}[path] }, ""},
+		{"for ever", func(path string) string { return path + "x" }, "redirected more than 3 times"},
+		{"to another origin", func(string) string { return elsewhere.URL + "/prm" }, fmt.Sprintf("redirected to another origin, %q", elsewhere.URL)},
+		{"to another scheme", func(string) string { return "file:///etc/passwd" }, `redirected to another origin, "file://"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			as := oauthtest.New(t, nil)
+			var s *httptest.Server
+			s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch next := test.next(r.URL.Path); {
+				case r.URL.Path == "/mcp" && r.Header.Get("Authorization") != "":
+					_, _ = io.WriteString(w, "in")
+				case r.URL.Path == "/mcp":
+					w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.URL+`/prm"`)
+					w.WriteHeader(http.StatusUnauthorized)
+				case next != "":
+					w.Header().Set("Location", next)
+					w.WriteHeader(http.StatusFound)
+				default:
+					reply(w, `{"resource":%q,"authorization_servers":[%q]}`, s.URL+"/mcp", as.Issuer)
+				}
+			}))
+			defer s.Close()
+			tr := connect(t, s.URL+"/mcp", new(user).grant(), oauthclient.Options{})
+			_, body, err := post(t, tr, s.URL+"/mcp")
+			if test.err != "" {
+				require.ErrorContains(t, err, test.err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "in", body)
+		})
+	}
+}
+
+// What a server says of itself may lead nowhere either.
+func TestEndpointsLeadNowhereInside(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*metadata.AuthorizationServer)
+		err    string
+	}{
+		{"token", func(m *metadata.AuthorizationServer) { m.TokenEndpoint = "https://192.168.0.1/token" },
+			`the token_endpoint of the authorization server "{}": the address 192.168.0.1 is not public`},
+		{"no token endpoint", func(m *metadata.AuthorizationServer) { m.TokenEndpoint = "" },
+			`the token_endpoint of the authorization server "{}": "" is no absolute https URL`},
+		{"registration", func(m *metadata.AuthorizationServer) { m.RegistrationEndpoint = "ftp://as.example/register" },
+			`the registration_endpoint of the authorization server "{}": "ftp://as.example/register" is no absolute https URL`},
+		{"page", func(m *metadata.AuthorizationServer) { m.AuthorizationEndpoint = "vbscript:x" },
+			`the authorization_endpoint of the authorization server "{}": "vbscript:x" is no absolute https URL`},
+		{"no page", func(m *metadata.AuthorizationServer) { m.AuthorizationEndpoint = "" },
+			`the authorization server "{}" has no authorization endpoint`},
+		{"nobody registers", func(m *metadata.AuthorizationServer) { m.RegistrationEndpoint = "" },
+			`the authorization server "{}" does not know the client and lets none register; register it there by hand and put it into AuthorizationCode.Known`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			as := oauthtest.New(t, &oauthtest.Options{Metadata: test.change})
+			s := protect(t, as, nil)
+			u := new(user)
+			_, _, err := post(t, connect(t, s.url, u.grant(), oauthclient.Options{}), s.url)
+			require.EqualError(t, err, "oauthclient: "+strings.ReplaceAll(test.err, "{}", as.Issuer))
+			require.Empty(t, u.logins())
+		})
+	}
+}
+
+// The way back is a server on the user's machine: whatever else comes by there is sent away, and the answer is waited for.
+func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	ask := func(method, target, host string) (int, string, http.Header) {
+		req, err := http.NewRequestWithContext(t.Context(), method, target, nil)
+		require.NoError(t, err)
+		if host != "" {
+			req.Host = host
+		}
+		resp, err := c.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(b), resp.Header
+	}
+	var redirect string
+	visit, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error {
+		for _, test := range []struct {
+			method, target, host string
+			status               int
+			body                 string
+		}{
+			{"GET", redirect + "?state=evil&code=evil", "evil.example", 404, "There is nothing here.\n"},
+			{"GET", strings.Replace(redirect, "/callback", "/other", 1) + "?state=evil", "", 404, "There is nothing here.\n"},
+			{"POST", redirect + "?state=evil&code=evil", "", 405, "Only GET.\n"},
+			{"GET", redirect, "", 400, "This is no answer to a login.\n"},
+			{"GET", redirect + "?state=<script>&code=1", "", 200, "<!doctype html><title>Login</title><p>You can close this page and go back to the program."},
+			{"GET", redirect + "?state=second&code=2", "", 200, "<!doctype html><title>Login</title><p>You can close this page and go back to the program."},
+		} {
+			status, body, header := ask(test.method, test.target, test.host)
+			require.Equal(t, test.status, status)
+			require.Equal(t, test.body, body)
+			require.Equal(t, "no-store", header.Get("Cache-Control"))
+			require.Equal(t, "no-referrer", header.Get("Referrer-Policy"))
+			require.Equal(t, "default-src 'none'; frame-ancestors 'none'", header.Get("Content-Security-Policy"))
+		}
+		return nil
+	}})(t.Context())
+	require.NoError(t, err)
+	redirect = visit.RedirectURI
+	require.Regexp(t, `^http://127\.0\.0\.1:\d+/callback$`, redirect)
+	q, err := visit.Go(t.Context(), "https://as.example/authorize")
+	require.NoError(t, err)
+	require.Equal(t, url.Values{"state": {"<script>"}, "code": {"1"}}, q)
+	visit.Close()
+	resp, err := c.Get(redirect)
+	if err == nil {
+		resp.Body.Close()
+	}
+	require.Error(t, err, "nobody listens any more")
+}
+
+func TestLoopbackSaysWhatIsInTheWay(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	port := ln.Addr().(*net.TCPAddr).Port
+	_, err = oauthclient.Loopback(&oauthclient.LoopbackOptions{Port: port})(t.Context())
+	require.ErrorContains(t, err, fmt.Sprintf("listen tcp 127.0.0.1:%d: bind", port))
+
+	visit, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error { return fmt.Errorf("no screen") }})(t.Context())
+	require.NoError(t, err)
+	defer visit.Close()
+	_, err = visit.Go(t.Context(), "https://as.example/authorize")
+	require.EqualError(t, err, "the browser: no screen")
+}

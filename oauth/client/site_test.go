@@ -1,0 +1,185 @@
+package oauthclient_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/oauth"
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+)
+
+// A record is a request that a server got.
+type record struct {
+	url    string // with the query
+	path   string
+	query  url.Values
+	form   url.Values
+	header http.Header
+}
+
+// A book keeps the requests that servers got.
+type book struct {
+	mu      sync.Mutex
+	records []record
+}
+
+func (b *book) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		form, _ := url.ParseQuery(string(body))
+		b.mu.Lock()
+		b.records = append(b.records, record{r.RequestURI, r.URL.Path, r.URL.Query(), form, r.Header.Clone()})
+		b.mu.Unlock()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// at are the requests for a path.
+func (b *book) at(path string) []record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var found []record
+	for _, r := range b.records {
+		if r.path == path {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// A site is a resource at /mcp, and what it heard.
+type site struct {
+	*httptest.Server
+	url string
+	book
+}
+
+// protect starts a resource that takes the tokens of as, with the scope "read", and says who asks. What comes to
+// /mcp/write needs the scope "write".
+func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) *site {
+	s := new(site)
+	mux := http.NewServeMux()
+	s.Server = httptest.NewServer(s.wrap(mux))
+	t.Cleanup(s.Close)
+	s.url = s.URL + "/mcp"
+	opts := resourceserver.Options{
+		Resource: s.url, AuthorizationServers: []string{as.Issuer}, Scopes: []string{"read"},
+		Verifier: verifier(t, as, s.url),
+	}
+	if change != nil {
+		change(&opts)
+	}
+	guard, err := resourceserver.New(opts)
+	require.NoError(t, err)
+	guard.Mount(mux)
+	answer := guard.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := oauth.FromContext(r.Context())
+		if strings.HasSuffix(r.URL.Path, "/write") && !p.Has("write") {
+			oauth.DemandScopes(r.Context(), "read", "write")
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = io.WriteString(w, p.Subject+" may "+strings.Join(p.Scopes, " "))
+	}))
+	mux.Handle("/mcp", answer)
+	mux.Handle("/mcp/write", answer)
+	return s
+}
+
+func verifier(t *testing.T, as *oauthtest.Server, resource string) oauth.Verifier {
+	v, err := jwtverify.New(jwtverify.Options{
+		Issuer: as.Issuer, Audience: []string{resource}, RequireType: true, CacheTime: -1,
+		Fetch: jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
+	})
+	require.NoError(t, err)
+	return v
+}
+
+// A user agrees to everything, and counts how often.
+type user struct {
+	mu     sync.Mutex
+	scopes []string // asked for, a login each
+}
+
+func (u *user) front(context.Context) (*oauthclient.Visit, error) {
+	return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
+		where, err := url.Parse(page)
+		if err != nil {
+			return nil, err
+		}
+		u.mu.Lock()
+		u.scopes = append(u.scopes, where.Query().Get("scope"))
+		u.mu.Unlock()
+		return oauthtest.Visit(ctx, page)
+	}}, nil
+}
+
+func (u *user) logins() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.scopes)
+}
+
+func (u *user) grant() *oauthclient.AuthorizationCode {
+	return &oauthclient.AuthorizationCode{Name: "test", Front: u.front}
+}
+
+// connect makes a transport to a site.
+func connect(t *testing.T, resource string, g oauthclient.Grant, opts oauthclient.Options) *oauthclient.Transport {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	opts.InsecureLoopback, opts.Base = true, base
+	tr, err := oauthclient.New(resource, g, &opts)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, tr.Close())
+		base.CloseIdleConnections()
+	})
+	return tr
+}
+
+// says is what the site answers, who asks and with what scopes.
+func says(t *testing.T, tr http.RoundTripper, target string) string {
+	status, body, err := post(t, tr, target)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status, body)
+	return body
+}
+
+// guardian is what resources are to the authorization server when they ask about tokens.
+var guardian = oauthtest.Client{ID: "resource", Secret: "guardian-secret"}
+
+// introspector asks about each token: a JWT does not say that it was revoked.
+func introspector(t *testing.T, as *oauthtest.Server, resource string) oauth.Verifier {
+	v, err := jwtverify.NewIntrospector(jwtverify.IntrospectorOptions{
+		Endpoint: as.Endpoint("introspection"), ClientID: guardian.ID, ClientSecret: guardian.Secret,
+		Issuer: as.Issuer, Audience: []string{resource}, CacheTime: -1, Fetch: jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
+	})
+	require.NoError(t, err)
+	return v
+}
+
+// verifierByKeys is one that asks nobody.
+func verifierByKeys(t *testing.T, as *oauthtest.Server, resource string) oauth.Verifier {
+	v, err := jwtverify.New(jwtverify.Options{Issuer: as.Issuer, Audience: []string{resource}, JWKS: as.JWKS()})
+	require.NoError(t, err)
+	return v
+}
+
+func decode(t *testing.T, data []byte, v any) {
+	require.NoError(t, json.Unmarshal(data, v), "%s", data)
+}
