@@ -33,6 +33,9 @@ type Call struct {
 	meta    json.RawMessage
 	refusal *jsonrpc.Error // what prepare found wrong with the request
 
+	outer     *Call   // the same call in the server that this one is mounted in; nil in the outermost
+	innermost Handler // runs in place of the method, in a mounted server; nil for the method
+
 	name      string             // tool or prompt name, or resource URI
 	entry     *entry             // what name names; nil for methods that name nothing
 	target    any                // *tool, *prompt or *resource
@@ -245,6 +248,7 @@ func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
 
 // Ref is a short random name for this call, the same in the log and in what a caller is told of an internal error.
 func (c *Call) Ref() string {
+	c = c.root()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ref == "" {
@@ -253,7 +257,8 @@ func (c *Call) Ref() string {
 	return c.ref
 }
 
-// Set keeps a value with the call, for middleware and methods further in; keys as for context.WithValue.
+// Set keeps a value with the call, for middleware and methods further in, those of mounted servers too; keys as for
+// context.WithValue.
 func (c *Call) Set(key, value any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,9 +270,15 @@ func (c *Call) Set(key, value any) {
 
 // Get returns what Set kept; nil when nothing.
 func (c *Call) Get(key any) any {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.values[key]
+	for ; c != nil; c = c.outer {
+		c.mu.Lock()
+		value, ok := c.values[key]
+		c.mu.Unlock()
+		if ok {
+			return value
+		}
+	}
+	return nil
 }
 
 // Progress tells the client how far the call is, if it asked to be told: done so far, of total (0 when not known), and a
@@ -285,6 +296,7 @@ func (c *Call) Progress(done, total float64, message string) {
 	if c.version < protocol.V20250326 {
 		p.Message = ""
 	}
+	c = c.root()
 	c.mu.Lock()
 	stale := c.finished || c.progress >= 0 && done <= c.progress
 	if !stale {

@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,6 +42,8 @@ type entry struct {
 	logs    bool
 	secrets *secrecy                      // which arguments are not to be shown; nil: all may
 	wires   [len(revisions)]func() []byte // the definition as JSON, per revision, made once
+	from    *mount                        // what it was mounted with; nil for the server's own
+	inner   item                          // what it is there
 }
 
 func (e *entry) base() *entry { return e }
@@ -136,12 +139,14 @@ type tool struct {
 	entry
 	def     protocol.Tool
 	headers []headerParam
+	raw     json.RawMessage // the definition as another server gave it; nil for those made here
 }
 
 type prompt struct {
 	entry
 	def      protocol.Prompt
 	complete map[string]completer // by argument
+	raw      json.RawMessage      // the definition as another server gave it; nil for those made here
 }
 
 // resource is a resource or a resource template.
@@ -182,52 +187,107 @@ func (d *draft) wrap(mw []Middleware) {
 	}
 }
 
-// change replaces the catalog by what f makes of it and tells the peers of the lists that differ.
+// changing is held while catalogs change. It is one for all servers, since the change of one may be that of all that it is
+// mounted in, in no order that they could be locked in. No user code runs meanwhile.
+var changing sync.Mutex
+
+// change replaces the catalog by what f makes of it, there and where s is mounted, and tells the peers of the lists that
+// differ.
 func (s *Server) change(f func(c *catalog) error) error {
-	s.mu.Lock()
-	old := s.catalog.Load()
-	next := *old
-	if err := f(&next); err != nil {
-		s.mu.Unlock()
+	var p plan
+	changing.Lock()
+	err := p.apply(s, f)
+	if err == nil {
+		p.store()
+	}
+	changing.Unlock()
+	if err == nil {
+		p.announce()
+	}
+	return err
+}
+
+// A plan holds catalogs that are to be replaced together. The zero plan replaces none.
+type plan struct{ steps []*step }
+
+// A step is the change of one server.
+type step struct {
+	server    *Server
+	old, next *catalog
+}
+
+// apply has f change the catalog of s, and what follows from that changed where s is mounted.
+func (p *plan) apply(s *Server, f func(c *catalog) error) error {
+	st := p.step(s)
+	if err := f(st.next); err != nil {
 		return err
 	}
-	next.derive()
-	s.catalog.Store(&next)
-	s.mu.Unlock()
-
-	s.announce(
-		next.tools.pages != old.tools.pages,
-		next.prompts.pages != old.prompts.pages,
-		next.resources.pages != old.resources.pages || next.templates.pages != old.templates.pages,
-	)
+	st.next.derive()
+	for _, m := range s.parents() {
+		if err := p.apply(m.parent, func(c *catalog) error { return m.mirror(c, st.old, st.next) }); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+func (p *plan) step(s *Server) *step {
+	for _, st := range p.steps {
+		if st.server == s {
+			return st
+		}
+	}
+	old := s.catalog.Load()
+	next := *old
+	st := &step{s, old, &next}
+	p.steps = append(p.steps, st)
+	return st
+}
+
+func (p *plan) store() {
+	for _, st := range p.steps {
+		st.server.catalog.Store(st.next)
+	}
+}
+
+// announce is called without a lock.
+func (p *plan) announce() {
+	for _, st := range p.steps {
+		st.server.announce(
+			st.next.tools.pages != st.old.tools.pages,
+			st.next.prompts.pages != st.old.prompts.pages,
+			st.next.resources.pages != st.old.resources.pages || st.next.templates.pages != st.old.templates.pages,
+		)
+	}
 }
 
 func (s *Server) add(d *draft) error {
 	if faults := s.checkScopes(d); faults != nil {
 		return faults
 	}
-	return s.change(func(c *catalog) error {
-		var faults reflectx.Errors
-		keep := func(err error) {
-			if err != nil {
-				faults = append(faults, err.(reflectx.Errors)...)
-			}
+	return s.change(func(c *catalog) error { return c.add(d) })
+}
+
+func (c *catalog) add(d *draft) error {
+	var faults reflectx.Errors
+	keep := func(err error) {
+		if err != nil {
+			faults = append(faults, err.(reflectx.Errors)...)
 		}
-		var err error
-		c.tools, err = c.tools.with("tool", d.tools)
-		keep(err)
-		c.prompts, err = c.prompts.with("prompt", d.prompts)
-		keep(err)
-		c.resources, err = c.resources.with("resource", d.resources)
-		keep(err)
-		c.templates, err = c.templates.with("resource template", d.templates)
-		keep(err)
-		if faults != nil {
-			return faults
-		}
-		return nil
-	})
+	}
+	var err error
+	c.tools, err = c.tools.with("tool", d.tools)
+	keep(err)
+	c.prompts, err = c.prompts.with("prompt", d.prompts)
+	keep(err)
+	c.resources, err = c.resources.with("resource", d.resources)
+	keep(err)
+	c.templates, err = c.templates.with("resource template", d.templates)
+	keep(err)
+	if faults != nil {
+		return faults
+	}
+	return nil
 }
 
 // derive finds what follows from the entries.

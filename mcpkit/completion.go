@@ -97,8 +97,14 @@ func complete(ctx context.Context, call *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, ok := completers[p.Argument.Name]
-	if !ok {
+	return call.through(ctx, func(ctx context.Context, _ *Call) (any, error) {
+		return runCompleter(ctx, &p, completers[p.Argument.Name])
+	})
+}
+
+// runCompleter asks c for the values; nil has none.
+func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) (any, error) {
+	if c == nil {
 		return &protocol.CompleteResult{Completion: protocol.Completion{Values: []string{}}}, nil
 	}
 	others := map[string]string{}

@@ -182,11 +182,7 @@ func (s *Server) addTool(d *draft, t *tool) error {
 		return &reflectx.Error{Site: t.site, Msg: err.Error()}
 	}
 	t.headers = headers
-	t.setWire(func(v protocol.Version) any {
-		def := t.def
-		def.OutputSchema = outputSchemaFor(v, def.OutputSchema)
-		return def
-	})
+	t.setToolWire()
 	d.tools = append(d.tools, t)
 	return nil
 }
@@ -233,7 +229,7 @@ func (s *Server) definePrompt(d *draft, def *definition) error {
 }
 
 func (s *Server) addPrompt(d *draft, p *prompt) {
-	p.setWire(func(protocol.Version) any { return p.def })
+	p.setPromptWire()
 	d.prompts = append(d.prompts, p)
 }
 

@@ -174,6 +174,7 @@ func (c *Call) askModern(method string, params json.RawMessage, opts []AskOption
 		opt(&o)
 	}
 	question := digest([]byte(method), params)
+	c = c.root()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.questions()
@@ -229,6 +230,7 @@ func (c *Call) questions() *asked {
 
 // settle replaces what a method returned by input_required when questions of it are open, whatever it made of the error.
 func (c *Call) settle(result any, err error) (any, error) {
+	c = c.root() // whose name and keys the client's retry has
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked == nil || len(c.asked.pending) == 0 {
@@ -267,6 +269,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	if c == nil || !c.version.Modern() {
 		return f()
 	}
+	c = c.root()
 	c.mu.Lock()
 	raw, ok := c.questions().state.Once[key]
 	c.mu.Unlock()

@@ -20,20 +20,20 @@ var emptyResult = emptyObject{}
 // emptyObject encodes as {} and whatever a revision adds.
 type emptyObject struct{}
 
-func listTools(_ context.Context, call *Call) (any, error) {
-	return listPage(call, "tools", call.catalog.tools)
+func listTools(ctx context.Context, call *Call) (any, error) {
+	return listPage(ctx, call, "tools", call.catalog.tools)
 }
 
-func listPrompts(_ context.Context, call *Call) (any, error) {
-	return listPage(call, "prompts", call.catalog.prompts)
+func listPrompts(ctx context.Context, call *Call) (any, error) {
+	return listPage(ctx, call, "prompts", call.catalog.prompts)
 }
 
-func listResources(_ context.Context, call *Call) (any, error) {
-	return listPage(call, "resources", call.catalog.resources)
+func listResources(ctx context.Context, call *Call) (any, error) {
+	return listPage(ctx, call, "resources", call.catalog.resources)
 }
 
-func listTemplates(_ context.Context, call *Call) (any, error) {
-	return listPage(call, "resourceTemplates", call.catalog.templates)
+func listTemplates(ctx context.Context, call *Call) (any, error) {
+	return listPage(ctx, call, "resourceTemplates", call.catalog.templates)
 }
 
 // pageKey names an encoded page among those of its registry.
@@ -43,19 +43,20 @@ type pageKey struct {
 }
 
 // listPage answers a list request: from bytes made once per change and revision, where everybody sees the same.
-func listPage[T item](call *Call, member string, r registry[T]) (any, error) {
+func listPage[T item](ctx context.Context, call *Call, member string, r registry[T]) (any, error) {
 	after, err := cursor(call)
 	if err != nil {
 		return nil, err
 	}
 	key := pageKey{revisionIndex(call.version), after}
-	shared := !r.personal
+	refused := call.refusedMounts(ctx)
+	shared := !r.personal && refused == nil
 	if shared && r.pages != nil {
 		if page, ok := r.pages.Load(key); ok {
 			return page, nil
 		}
 	}
-	page := encodePage(call, member, r, after, key.revision, shared)
+	page := encodePage(call, member, r, after, refused, shared)
 	// Only cursors that this server gave are kept, so that a client cannot grow the table.
 	if _, known := r.byKey[after]; shared && r.pages != nil && (after == "" || known) {
 		r.pages.Store(key, page)
@@ -63,9 +64,10 @@ func listPage[T item](call *Call, member string, r registry[T]) (any, error) {
 	return page, nil
 }
 
-func encodePage[T item](call *Call, member string, r registry[T], after string, revision int, shared bool) rawResult {
+func encodePage[T item](call *Call, member string, r registry[T], after string, refused map[*mount]bool, shared bool) rawResult {
 	s := call.server
-	page, next := r.page(call.principal, after, s.config.pageSize)
+	revision := revisionIndex(call.version)
+	page, next := r.page(call.principal, after, s.config.pageSize, refused)
 	b := append([]byte(nil), '{')
 	b = jsonx.AppendString(b, member)
 	b = append(b, ":["...)
@@ -94,14 +96,15 @@ func encodePage[T item](call *Call, member string, r registry[T], after string, 
 }
 
 // page returns up to size entries that p may see whose keys come after a key, and the last of their keys when there are more.
-func (r registry[T]) page(p *oauth.Principal, after string, size int) (page []T, next string) {
+// Those of refused mounts are left out.
+func (r registry[T]) page(p *oauth.Principal, after string, size int, refused map[*mount]bool) (page []T, next string) {
 	start := 0
 	if after != "" {
 		start = sort.Search(len(r.sorted), func(i int) bool { return r.sorted[i].base().key > after })
 	}
 	for _, it := range r.sorted[start:] {
 		e := it.base()
-		if e.hidden || !e.visible(p) {
+		if e.hidden || !e.visible(p) || refused != nil && e.refusedBy(refused) {
 			continue
 		}
 		if len(page) == size {

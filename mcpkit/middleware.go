@@ -22,6 +22,7 @@ func (s *Server) Use(mw ...Middleware) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.use = append(s.use, mw...)
+	s.hasMiddleware.Store(len(s.use) > 0)
 	s.buildChain()
 }
 
@@ -39,6 +40,9 @@ func dispatch(ctx context.Context, call *Call) (result any, err error) {
 	defer recoverAs(&err)
 	if call.refusal != nil {
 		return nil, call.refusal
+	}
+	if call.innermost != nil {
+		return call.innermost(ctx, call)
 	}
 	return call.row.handle(ctx, call)
 }

@@ -37,6 +37,7 @@ type methodRow struct {
 	nameParam string
 	asks      bool // its answer may be input_required
 	handle    Handler
+	mounted   *mount // what a method of the program's own was mounted with
 }
 
 // methods is the table of all methods, filled by init since its rows lead back to it.
@@ -81,14 +82,17 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 		s.notified(call)
 		return nil
 	}
+	var unready error
+	if !s.life.ready.Load() {
+		unready = s.awaitStart(ctx)
+		call.catalog = s.catalog.Load() // services may register more when they start
+	}
 	if err := s.identify(call); err != nil {
 		return s.refuse(req, err, call.version)
 	}
-	if !s.life.ready.Load() {
-		if err := s.awaitStart(ctx); err != nil {
-			s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", err)
-			return s.refuse(req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start"), call.version)
-		}
+	if unready != nil {
+		s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", unready)
+		return s.refuse(req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start"), call.version)
 	}
 	ctx = s.trust(ctx, peer)
 	call.principal = oauth.FromContext(ctx)

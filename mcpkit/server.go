@@ -31,10 +31,14 @@ type Server struct {
 	instructions string                  // never changed after New
 	serverInfo   json.RawMessage         // info as JSON: every modern result carries it
 
-	mu      sync.Mutex   // serialises changes of what follows
-	use     []Middleware // guarded by mu
-	catalog atomic.Pointer[catalog]
-	chain   atomic.Pointer[Handler]
+	mu            sync.Mutex   // serialises changes of the chain
+	use           []Middleware // guarded by mu
+	chain         atomic.Pointer[Handler]
+	hasMiddleware atomic.Bool
+	catalog       atomic.Pointer[catalog] // changes are serialised by changing
+
+	mounts    atomic.Pointer[[]*mount] // what is mounted in the server; replaced, never changed; serialised by changing
+	mountedIn atomic.Pointer[[]*mount] // where the server is mounted, likewise
 
 	life     lifecycle
 	sessions sessionSet

@@ -68,6 +68,11 @@ func listen(ctx context.Context, call *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return call.listenThrough(ctx, l, func(ctx context.Context, _ *Call) (any, error) { return l.run(ctx, call) })
+}
+
+// run holds the request open.
+func (l *listener) run(ctx context.Context, call *Call) (any, error) {
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
 	call.server.listens.add(l)
 	defer call.server.listens.remove(l)
@@ -156,10 +161,12 @@ func (s *Server) announce(tools, prompts, resources bool) {
 	}
 }
 
-// ResourceUpdated tells the clients that subscribed to the resource uri that its contents changed.
-func (s *Server) ResourceUpdated(uri string) {
+// ResourceUpdated tells the clients that subscribed to the resource uri that its contents changed, also where the server
+// is mounted. It reports whether there are any.
+func (s *Server) ResourceUpdated(uri string) (heard bool) {
 	s.listens.each(func(l *listener) {
 		if slices.Contains(l.filter.ResourceSubscriptions, uri) {
+			heard = true
 			l.owe(func() { l.updated[uri] = struct{}{} })
 		}
 	})
@@ -168,9 +175,11 @@ func (s *Server) ResourceUpdated(uri string) {
 		_, subscribed := state.subscriptions[uri]
 		state.mu.Unlock()
 		if subscribed {
+			heard = true
 			s.tellSession(state, protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
 		}
 	}
+	return s.updatedAbove(uri) || heard
 }
 
 // tellSession sends a notification outside any request.
@@ -185,7 +194,7 @@ func (s *Server) tellSession(state *session, method string, params any) {
 }
 
 // subscribe answers resources/subscribe (until 2025-11-25).
-func subscribe(_ context.Context, call *Call) (any, error) {
+func subscribe(ctx context.Context, call *Call) (any, error) {
 	uri, err := subscriptionURI(call)
 	if err != nil {
 		return nil, err
@@ -193,7 +202,11 @@ func subscribe(_ context.Context, call *Call) (any, error) {
 	if _, ok := call.catalog.findResource(call.principal, uri); !ok {
 		return nil, protocol.ResourceNotFound(call.version, uri)
 	}
-	state := call.session
+	return call.through(ctx, func(context.Context, *Call) (any, error) { return call.session.subscribe(uri) })
+}
+
+// subscribe notes that the client of the session is to hear of the resource.
+func (state *session) subscribe(uri string) (any, error) {
 	if state == nil {
 		return emptyResult, nil // without a session there is no way to notify; reading is still possible
 	}
@@ -210,17 +223,19 @@ func subscribe(_ context.Context, call *Call) (any, error) {
 }
 
 // unsubscribe answers resources/unsubscribe (until 2025-11-25).
-func unsubscribe(_ context.Context, call *Call) (any, error) {
+func unsubscribe(ctx context.Context, call *Call) (any, error) {
 	uri, err := subscriptionURI(call)
 	if err != nil {
 		return nil, err
 	}
-	if state := call.session; state != nil {
-		state.mu.Lock()
-		defer state.mu.Unlock()
-		delete(state.subscriptions, uri)
-	}
-	return emptyResult, nil
+	return call.through(ctx, func(context.Context, *Call) (any, error) {
+		if state := call.session; state != nil {
+			state.mu.Lock()
+			defer state.mu.Unlock()
+			delete(state.subscriptions, uri)
+		}
+		return emptyResult, nil
+	})
 }
 
 func subscriptionURI(call *Call) (string, error) {

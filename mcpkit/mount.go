@@ -1,0 +1,492 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// A mount is one server as part of another.
+type mount struct {
+	parent, child *Server
+	prefix        string
+	around        []Middleware
+	site          string // who mounted it, for errors: `mounted as "billing" (main.go:12)`
+}
+
+// Mount makes everything that other has part of s, at once and for as long as both live: its tools and prompts under the
+// prefix, as [Prefix] puts it ("billing" makes "billing_refund" of "refund"; "" leaves the names as they are), its
+// resources and resource templates under the URIs that they have, since results and links name them by those, and its own
+// methods (see [Handle]). What is added to other or taken from it later is added and taken here too, and the clients of s
+// hear of it.
+//
+// A call passes the middleware of s, then that of [Around] (the one option there is), then that of other, each once, and
+// is bound by the limits and tags of other. To the middleware and the methods of other everything has the name that it
+// has there. Lists, completions and subscriptions pass the middleware of other as well: what it refuses is left out.
+// What is about the connection and not about something in particular (initialize, server/discover, ping and
+// logging/setLevel) is answered by s alone. So are failures: whether callers see the text of errors is up to s.
+//
+// Names and URIs that are there already are refused, with both places named, and nothing is mounted. The same holds from
+// then on the other way round: other refuses what would collide here. What demands scopes can only be mounted where
+// somebody finds out who asks, as if it were registered on s.
+//
+// Starting s starts other, and closing s closes it. other may be served by itself as well, and be mounted in several
+// places, but not within itself.
+func (s *Server) Mount(prefix string, other *Server, opts ...Option) error {
+	m := &mount{parent: s, child: other, prefix: prefix, site: mountSite(prefix)}
+	if err := m.check(opts); err != nil {
+		return err
+	}
+	changing.Lock()
+	if other.contains(s) {
+		changing.Unlock()
+		return m.fault("a server cannot be mounted within itself")
+	}
+	var p plan
+	err := p.apply(s, func(c *catalog) error { return m.mirror(c, &catalog{}, other.catalog.Load()) })
+	if err == nil {
+		parents := append(slices.Clone(other.parents()), m)
+		other.mountedIn.Store(&parents)
+		children := append(slices.Clone(s.children()), m)
+		s.mounts.Store(&children)
+		p.store()
+	}
+	changing.Unlock()
+	if err != nil {
+		return err
+	}
+	s.addService(other)
+	p.announce()
+	return nil
+}
+
+// MustMount is Mount that panics with the error.
+func (s *Server) MustMount(prefix string, other *Server, opts ...Option) {
+	if err := s.Mount(prefix, other, opts...); err != nil {
+		panic(err)
+	}
+}
+
+func mountSite(prefix string) string {
+	site := fmt.Sprintf("mounted as %q", prefix)
+	if _, file, line, ok := runtime.Caller(2); ok {
+		site += fmt.Sprintf(" (%s:%d)", filepath.Base(file), line)
+	}
+	return site
+}
+
+func (m *mount) fault(format string, args ...any) error {
+	return &reflectx.Error{Site: "mcpkit: Mount: " + m.site, Msg: fmt.Sprintf(format, args...)}
+}
+
+func (m *mount) check(opts []Option) error {
+	if m.child == nil {
+		return m.fault("there is no server to mount; it is nil")
+	}
+	if m.prefix != "" {
+		if err := checkName(m.prefix); err != nil {
+			return m.fault("prefix: %v", err)
+		}
+	}
+	for _, o := range opts {
+		if o.name != "Around" {
+			return m.fault("%s is no option of Mount; it takes Around alone", o.name)
+		}
+	}
+	r, err := newRegistration(m.child, opts)
+	m.around = r.around
+	return err
+}
+
+// parents are where s is mounted.
+func (s *Server) parents() []*mount { return loadMounts(&s.mountedIn) }
+
+// children are what is mounted in s.
+func (s *Server) children() []*mount { return loadMounts(&s.mounts) }
+
+// contains reports whether other is s or is mounted in it, at any depth.
+func (s *Server) contains(other *Server) bool {
+	return s == other || slices.ContainsFunc(s.children(), func(m *mount) bool { return m.child.contains(other) })
+}
+
+// mirror puts what the child has into c, the catalog of the parent, in place of what was there of it. Kinds that are the
+// same in both catalogs of the child stay as they are.
+func (m *mount) mirror(c *catalog, old, next *catalog) error {
+	var d draft
+	known := m.mirrored(c)
+	if old.tools.pages != next.tools.pages {
+		d.tools = mirrorAll(known, next.tools.sorted, m.tool)
+		c.tools = c.tools.withoutMount(m)
+	}
+	if old.prompts.pages != next.prompts.pages {
+		d.prompts = mirrorAll(known, next.prompts.sorted, m.prompt)
+		c.prompts = c.prompts.withoutMount(m)
+	}
+	if old.resources.pages != next.resources.pages {
+		d.resources = mirrorAll(known, next.resources.sorted, m.resource)
+		c.resources = c.resources.withoutMount(m)
+	}
+	if old.templates.pages != next.templates.pages {
+		d.templates = mirrorAll(known, next.templates.sorted, m.resource)
+		c.templates = c.templates.withoutMount(m)
+	}
+	if err := checkMirrored(&d); err != nil {
+		return err
+	}
+	if faults := m.parent.checkScopes(&d); faults != nil {
+		return faults
+	}
+	if err := c.add(&d); err != nil {
+		return err
+	}
+	return m.mirrorMethods(c, old, next)
+}
+
+// mirrored are the entries of the mount that c has, by what they stand for.
+func (m *mount) mirrored(c *catalog) map[item]item {
+	known := map[item]item{}
+	note := func(it item) {
+		if e := it.base(); e.from == m {
+			known[e.inner] = it
+		}
+	}
+	for _, t := range c.tools.sorted {
+		note(t)
+	}
+	for _, p := range c.prompts.sorted {
+		note(p)
+	}
+	for _, r := range slices.Concat(c.resources.sorted, c.templates.sorted) {
+		note(r)
+	}
+	return known
+}
+
+// mirrorAll makes the parent's entries of the child's. What was there before is used again, with the JSON that it keeps.
+func mirrorAll[T item](known map[item]item, items []T, mirror func(T) T) []T {
+	all := make([]T, len(items))
+	for i, it := range items {
+		if same, ok := known[it]; ok {
+			all[i] = same.(T)
+		} else {
+			all[i] = mirror(it)
+		}
+	}
+	return all
+}
+
+// withoutMount returns r less the entries of m.
+func (r registry[T]) withoutMount(m *mount) registry[T] {
+	var keys []string
+	for _, it := range r.sorted {
+		if e := it.base(); e.from == m {
+			keys = append(keys, e.key)
+		}
+	}
+	r, _ = r.without(keys)
+	return r
+}
+
+// entry is what the parent has of an entry of the child.
+func (m *mount) entry(inner item) entry {
+	e := inner.base()
+	outer := entry{
+		key: e.key, site: fmt.Sprintf("%s, %s", e.site, m.site), scopes: e.scopes, tags: e.tags, hidden: e.hidden,
+		timeout: e.timeout, logs: e.logs, secrets: e.secrets, wires: e.wires, from: m, inner: inner,
+	}
+	outer.run = func(ctx context.Context, call *Call) (any, error) { return m.enter(ctx, call, inner, nil) }
+	for _, mw := range slices.Backward(m.around) {
+		outer.run = mw(outer.run)
+	}
+	return outer
+}
+
+// name is a name of the child as the parent has it.
+func (m *mount) name(name string) string {
+	if m.prefix == "" {
+		return name
+	}
+	return m.prefix + "_" + name
+}
+
+func (m *mount) tool(inner *tool) *tool {
+	t := &tool{entry: m.entry(inner), def: inner.def, headers: inner.headers, raw: inner.raw}
+	t.key = m.name(inner.key)
+	t.def.Name = t.key
+	if t.key != inner.key {
+		t.setToolWire()
+	}
+	return t
+}
+
+func (m *mount) prompt(inner *prompt) *prompt {
+	p := &prompt{entry: m.entry(inner), def: inner.def, complete: inner.complete, raw: inner.raw}
+	p.key = m.name(inner.key)
+	p.def.Name = p.key
+	if p.key != inner.key {
+		p.setPromptWire()
+	}
+	return p
+}
+
+func (m *mount) resource(inner *resource) *resource {
+	r := *inner
+	r.entry = m.entry(inner)
+	return &r
+}
+
+// checkMirrored holds the names to the rules that they had to keep without the prefix.
+func checkMirrored(d *draft) error {
+	var faults reflectx.Errors
+	for _, e := range d.entries() {
+		if _, isResource := e.inner.(*resource); isResource {
+			continue
+		}
+		if err := checkName(e.key); err != nil {
+			faults = append(faults, &reflectx.Error{Site: e.site, Msg: err.Error()})
+		}
+	}
+	if faults != nil {
+		return faults
+	}
+	return nil
+}
+
+// mirrorMethods gives c the methods of the program's own that the child has. They cannot be taken away.
+func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
+	if len(next.custom) == len(old.custom) {
+		return nil
+	}
+	custom := make(map[string]*methodRow, len(c.custom)+len(next.custom))
+	maps.Copy(custom, c.custom)
+	for name, row := range next.custom {
+		if old.custom[name] != nil {
+			continue
+		}
+		if known := custom[name]; known != nil && known.mounted == m {
+			continue
+		} else if known != nil {
+			return m.fault("the method %q is registered already", name)
+		}
+		outer := *row
+		outer.mounted = m
+		outer.handle = func(ctx context.Context, call *Call) (any, error) { return m.enter(ctx, call, nil, row.handle) }
+		custom[name] = &outer
+	}
+	c.custom = custom
+	return nil
+}
+
+// enter runs the middleware of the child around h, or around the method itself when h is nil. Target is what the call is
+// about, as the child has it; nil when it is about nothing in particular.
+func (m *mount) enter(ctx context.Context, outer *Call, target item, h Handler) (any, error) {
+	if !m.child.life.ready.Load() {
+		if err := m.child.awaitStart(ctx); err != nil {
+			return nil, fmt.Errorf("mcpkit: %s did not start: %w", m.site, err)
+		}
+	}
+	return m.child.run(outer.within(m.child, ctx, target, h))
+}
+
+// within returns the call as the server s sees it, which is mounted in the one whose call it is.
+func (c *Call) within(s *Server, ctx context.Context, target item, h Handler) *Call {
+	inner := &Call{
+		server: s, catalog: s.catalog.Load(), req: c.req, peer: c.peer, row: c.row, version: c.version, session: c.session, meta: c.meta,
+		name: c.name, vars: c.vars, texts: c.texts, arguments: c.arguments, principal: c.principal,
+		outer: c, innermost: h, progress: -1,
+	}
+	if target != nil {
+		inner.entry, inner.target = target.base(), target
+		if _, isResource := target.(*resource); !isResource && c.name != "" {
+			inner.name = inner.entry.key
+		}
+	}
+	if c.row.method == protocol.MethodSubscriptionsListen {
+		_ = findListened(inner) // finds no faults
+	}
+	inner.own = callContext{ctx, inner}
+	inner.ctx = &inner.own
+	return inner
+}
+
+// root is the call as the outermost server has it: what belongs to the request, and not to a server, is kept with it.
+func (c *Call) root() *Call {
+	for c.outer != nil {
+		c = c.outer
+	}
+	return c
+}
+
+// through runs the middleware of the servers that the target of the call is mounted from, the outermost first, around h.
+func (c *Call) through(ctx context.Context, h Handler) (any, error) {
+	if c.entry == nil || c.entry.from == nil {
+		return h(ctx, c)
+	}
+	return c.entry.from.enter(ctx, c, c.entry.inner, func(ctx context.Context, inner *Call) (any, error) {
+		return inner.through(ctx, h)
+	})
+}
+
+// guarded reports whether s, or a server that is mounted in it, has middleware.
+func (s *Server) guarded() bool {
+	return s.hasMiddleware.Load() || slices.ContainsFunc(s.children(), func(m *mount) bool { return m.child.guarded() })
+}
+
+// refusedMounts asks the middleware of the servers that are mounted in the call's whether they may be listed, and returns
+// those that may not.
+func (c *Call) refusedMounts(ctx context.Context) map[*mount]bool {
+	var refused map[*mount]bool
+	for _, m := range c.server.children() {
+		if !m.child.guarded() {
+			continue
+		}
+		if refused == nil {
+			refused = map[*mount]bool{}
+		}
+		m.askToList(ctx, c, refused)
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return refused
+}
+
+// askToList runs the middleware of the child, and of what is mounted in it, around nothing.
+func (m *mount) askToList(ctx context.Context, c *Call, refused map[*mount]bool) {
+	reached := false
+	_, err := m.enter(ctx, c, nil, func(ctx context.Context, inner *Call) (any, error) {
+		reached = true
+		maps.Copy(refused, inner.refusedMounts(ctx))
+		return emptyResult, nil
+	})
+	// Middleware that answers by itself did not let the list through either.
+	if err != nil || !reached {
+		refused[m] = true
+	}
+}
+
+// refusedBy reports whether the entry comes from one of the mounts, at any depth.
+func (e *entry) refusedBy(mounts map[*mount]bool) bool {
+	for e.from != nil {
+		if mounts[e.from] {
+			return true
+		}
+		e = e.inner.base()
+	}
+	return false
+}
+
+// listenThrough runs the middleware of the servers that are mounted in the call's around h, which holds the request open.
+// Where it refuses, the listener hears nothing of that server's resources.
+func (c *Call) listenThrough(ctx context.Context, l *listener, h Handler) (any, error) {
+	return c.listenThroughAll(ctx, c.server.children(), l, h)
+}
+
+func (c *Call) listenThroughAll(ctx context.Context, mounts []*mount, l *listener, h Handler) (any, error) {
+	if len(mounts) == 0 {
+		return h(ctx, c)
+	}
+	m := mounts[0]
+	rest := func(ctx context.Context) (any, error) { return c.listenThroughAll(ctx, mounts[1:], l, h) }
+	if !m.child.guarded() {
+		return rest(ctx)
+	}
+	reached := false
+	result, err := m.enter(ctx, c, nil, func(ctx context.Context, inner *Call) (any, error) {
+		reached = true
+		return inner.listenThrough(ctx, l, func(ctx context.Context, _ *Call) (any, error) { return rest(ctx) })
+	})
+	if reached {
+		return result, err
+	}
+	l.filter.ResourceSubscriptions = slices.DeleteFunc(l.filter.ResourceSubscriptions, func(uri string) bool {
+		match, _ := c.catalog.findResource(c.principal, uri)
+		return match.resource != nil && match.resource.from == m
+	})
+	return rest(ctx)
+}
+
+// updatedAbove tells the clients of the servers that s is mounted in that a resource of s changed.
+func (s *Server) updatedAbove(uri string) (heard bool) {
+	for _, m := range s.parents() {
+		match, _ := m.parent.catalog.Load().findResource(nil, uri)
+		if match.resource != nil && match.resource.from == m && m.parent.ResourceUpdated(uri) {
+			heard = true
+		}
+	}
+	return heard
+}
+
+// setToolWire makes the JSON of a tool's definition: what each revision is shown of it.
+func (t *tool) setToolWire() {
+	t.setWire(func(v protocol.Version) any {
+		if t.raw != nil {
+			return rawTool(t.raw, t.key, v)
+		}
+		def := t.def
+		def.OutputSchema = outputSchemaFor(v, def.OutputSchema)
+		return def
+	})
+}
+
+// setPromptWire makes the JSON of a prompt's definition.
+func (p *prompt) setPromptWire() {
+	p.setWire(func(protocol.Version) any {
+		if p.raw != nil {
+			return replaceMember(p.raw, "name", p.key)
+		}
+		return p.def
+	})
+}
+
+// rawTool is the definition of a tool of another server as v may have it, under a name.
+func rawTool(raw json.RawMessage, name string, v protocol.Version) json.RawMessage {
+	def := replaceMember(raw, "name", name)
+	schema := jsonx.Member(def, "outputSchema")
+	if schema == nil {
+		return def
+	}
+	fit := outputSchemaFor(v, schema)
+	switch {
+	case fit == nil:
+		return appendWithout(nil, def, "outputSchema")
+	case !isObjectSchema(schema) && !v.Modern():
+		b := appendWithout(nil, def, "outputSchema")
+		b = append(b[:len(b)-1], `,"outputSchema":`...)
+		return append(append(b, fit...), '}')
+	}
+	return def
+}
+
+// replaceMember returns the object obj with the member name, which it has, being the string value.
+func replaceMember(obj []byte, name, value string) json.RawMessage {
+	b := append(make([]byte, 0, len(obj)+len(value)), '{')
+	for n, v := range jsonx.Members(obj) {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(append(b, n...), ':')
+		if jsonx.IsString(n, name) {
+			b = jsonx.AppendString(b, value)
+		} else {
+			b = append(b, v...)
+		}
+	}
+	return append(b, '}')
+}
+
+func loadMounts(p *atomic.Pointer[[]*mount]) []*mount {
+	if list := p.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
