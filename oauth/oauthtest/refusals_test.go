@@ -1,0 +1,647 @@
+package oauthtest_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+)
+
+const (
+	callback = "http://127.0.0.1:1/callback"
+	verifier = "0123456789012345678901234567890123456789012"
+)
+
+func challengeOf(verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// form makes a form of names and values, in turn.
+func form(words ...string) url.Values {
+	v := make(url.Values)
+	for i := 0; i < len(words); i += 2 {
+		v.Add(words[i], words[i+1])
+	}
+	return v
+}
+
+// with is a form with others in place of some; "" takes one out.
+func with(v url.Values, words ...string) url.Values {
+	out := make(url.Values)
+	for name, values := range v {
+		out[name] = values
+	}
+	for i := 0; i < len(words); i += 2 {
+		out.Set(words[i], words[i+1])
+		if words[i+1] == "" {
+			out.Del(words[i])
+		}
+	}
+	return out
+}
+
+// known are the clients of these tests.
+var known = []oauthtest.Client{
+	{ID: "app", RedirectURIs: []string{callback, "https://app.example/back?x=1"}},
+	{ID: "other", RedirectURIs: []string{callback}},
+	{ID: "robot", Secret: "secret"},
+}
+
+func authorization() url.Values {
+	return form("response_type", "code", "client_id", "app", "redirect_uri", callback, "state", "s",
+		"code_challenge", challengeOf(verifier), "code_challenge_method", "S256")
+}
+
+// visit asks the authorization endpoint.
+func visit(t *testing.T, as *oauthtest.Server, q url.Values) *http.Response {
+	resp, err := noRedirects(as).Get(as.Endpoint("authorization") + "?" + q.Encode())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+func noRedirects(as *oauthtest.Server) *http.Client {
+	c := *as.Client()
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &c
+}
+
+// codeFor is a code for an authorization.
+func codeFor(t *testing.T, as *oauthtest.Server, q url.Values) string {
+	back, err := visit(t, as, q).Location()
+	require.NoError(t, err)
+	require.NotEmpty(t, back.Query().Get("code"), back)
+	return back.Query().Get("code")
+}
+
+// send sends a form to an endpoint, and returns the status and the document that answers.
+func send(t *testing.T, as *oauthtest.Server, endpoint string, f url.Values, header ...string) (int, map[string]any, http.Header) {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, as.Endpoint(endpoint), strings.NewReader(f.Encode()))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	resp, err := as.Client().Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, "no-store", resp.Header.Get("Cache-Control"))
+	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	var doc map[string]any
+	if len(body) > 0 {
+		require.NoError(t, json.Unmarshal(body, &doc), "%s", body)
+	}
+	return resp.StatusCode, doc, resp.Header
+}
+
+// refused requires that a form is refused.
+func refused(t *testing.T, as *oauthtest.Server, f url.Values, want string, header ...string) {
+	t.Helper()
+	status, doc, _ := send(t, as, "token", f, header...)
+	wantStatus := http.StatusBadRequest
+	if strings.HasPrefix(want, "invalid_client: ") {
+		wantStatus = http.StatusUnauthorized
+	}
+	require.Equal(t, fmt.Sprintf("%d %s", wantStatus, want), fmt.Sprintf("%d %s: %s", status, doc["error"], doc["error_description"]))
+	require.NotContains(t, doc, "access_token")
+}
+
+func TestAuthorizationsThatAreRefused(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{
+		Clients: known, Scopes: []string{"read"}, Resources: []string{"https://mcp.example/mcp"}, NoRegistration: true,
+		Consent: func(a *oauthtest.Authorization) error {
+			switch strings.Join(a.Scopes, "") {
+			case "":
+				return errors.New("I do not know you")
+			}
+			return &oauthtest.Error{Code: "temporarily_unavailable", Description: "come back later"}
+		},
+	})
+	good := authorization()
+	for _, test := range []struct {
+		name string
+		q    url.Values
+		page string // what the user sees, where nobody is sent back
+		err  string // what the client hears
+	}{
+		{"nobody", with(good, "client_id", "nobody"), `oauthtest: invalid_client: the client "nobody" is not known`, ""},
+		{"no client", with(good, "client_id", ""), "there has to be one client_id, and one redirect_uri at most", ""},
+		{"another way back", with(good, "redirect_uri", "https://evil.example/"), `the redirect URI "https://evil.example/" is none of those of the client: ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"a longer way back", with(good, "redirect_uri", callback+"/x"), `the redirect URI "http://127.0.0.1:1/callback/x" is none of those of the client: ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"another port that is no loopback's", with(good, "redirect_uri", "https://app.example:444/back?x=1"), `the redirect URI "https://app.example:444/back?x=1" is none of those of the client: ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"which way back", with(good, "redirect_uri", ""), `the redirect URI "" is none of those of the client: ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"another type", with(good, "response_type", "token"), "", "unsupported_response_type: the response_type has to be code"},
+		{"no challenge", with(good, "code_challenge", ""), "", "invalid_request: there has to be a code_challenge by the method S256"},
+		{"plain", with(good, "code_challenge_method", "plain"), "", "invalid_request: there has to be a code_challenge by the method S256"},
+		{"two states", url.Values{"state": {"s", "t"}}, "", "invalid_request: there is more than one state"},
+		{"another scope", with(good, "scope", "read write"), "", `invalid_scope: there is no scope "write"`},
+		{"another resource", with(good, "resource", "https://other.example/"), "", `invalid_target: there is no resource "https://other.example/"`},
+		{"a resource with a fragment", with(good, "resource", "https://mcp.example/mcp#"), "", `invalid_target: the resource "https://mcp.example/mcp#" is no absolute URI without a fragment`},
+		{"the user", good, "", "access_denied: I do not know you"},
+		{"the user, in other words", with(good, "scope", "read"), "", "temporarily_unavailable: come back later"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			q := test.q
+			if len(q) == 1 {
+				q = good
+				q = with(q, "state", "")
+				q["state"] = test.q["state"]
+			}
+			resp := visit(t, as, q)
+			if test.page != "" {
+				require.Equal(t, http.StatusBadRequest, resp.StatusCode)
+				body, err := io.ReadAll(resp.Body)
+				require.NoError(t, err)
+				require.Equal(t, test.page+"\n", string(body))
+				require.Empty(t, resp.Header.Get("Location"))
+				return
+			}
+			back, err := resp.Location()
+			require.NoError(t, err)
+			require.Equal(t, "127.0.0.1:1", back.Host)
+			require.Equal(t, test.err, back.Query().Get("error")+": "+back.Query().Get("error_description"))
+			require.Equal(t, as.Issuer, back.Query().Get("iss"))
+			require.Equal(t, "s", back.Query().Get("state"))
+			require.False(t, back.Query().Has("code"))
+		})
+	}
+}
+
+func TestWaysBack(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Clients: known})
+	for _, redirect := range []string{callback, "http://127.0.0.1:65000/callback", "https://app.example/back?x=1"} {
+		back, err := visit(t, as, with(authorization(), "redirect_uri", redirect)).Location()
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(back.String(), strings.Split(redirect, "?")[0]+"?"), back)
+		require.Equal(t, strings.Contains(redirect, "x=1"), back.Query().Get("x") == "1", "what was there stays")
+	}
+	resp, err := noRedirects(as).PostForm(as.Endpoint("authorization"), authorization())
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusFound, resp.StatusCode, "by POST as well")
+}
+
+func TestTokenRequestsThatAreRefused(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Clients: known, Scopes: []string{"read", "write"}})
+	redeem := func(q url.Values) url.Values {
+		return form("grant_type", "authorization_code", "client_id", "app", "code", codeFor(t, as, q), "redirect_uri", callback, "code_verifier", verifier)
+	}
+	basic := func(id, secret string) []string {
+		return []string{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))}
+	}
+	credentials := form("grant_type", "client_credentials")
+	for _, test := range []struct {
+		name   string
+		form   func() url.Values
+		header []string
+		want   string
+	}{
+		{"no grant", func() url.Values { return form("client_id", "app") }, nil, `unsupported_grant_type: there is no grant ""`},
+		{"the password", func() url.Values { return form("client_id", "app", "grant_type", "password") }, nil, `unsupported_grant_type: there is no grant "password"`},
+		{"who?", func() url.Values { return credentials }, nil, "invalid_client: the client does not say who it is"},
+		{"nobody", func() url.Values { return with(credentials, "client_id", "nobody") }, nil, `invalid_client: the client "nobody" is not known`},
+		{"a wrong secret", func() url.Values { return credentials }, basic("robot", "wrong"), "invalid_client: the secret is wrong"},
+		{"a wrong secret in the form", func() url.Values { return with(credentials, "client_id", "robot", "client_secret", "wrong") }, nil, "invalid_client: the secret is wrong"},
+		{"no secret", func() url.Values { return with(credentials, "client_id", "robot") }, nil, "invalid_client: the client authenticates by client_secret_basic or client_secret_post, not by none"},
+		{"twice", func() url.Values { return with(credentials, "client_secret", "secret") }, basic("robot", "secret"), "invalid_request: the client authenticates by client_secret_basic and client_secret_post; it may do so once"},
+		{"two names", func() url.Values { return with(credentials, "client_id", "app") }, basic("robot", "secret"), "invalid_request: the client says two different client_id"},
+		{"not encoded", func() url.Values { return credentials }, basic("robot", "100%"), "invalid_client: the name and the secret are not encoded as in a form (RFC 6749, section 2.3.1)"},
+		{"a public client", func() url.Values { return with(credentials, "client_id", "app") }, nil, "unauthorized_client: a public client cannot act for itself"},
+		{"a scope that is not there", func() url.Values { return with(credentials, "scope", "all") }, basic("robot", "secret"), `invalid_scope: there is no scope "all"`},
+		{"two grants", func() url.Values { return form("grant_type", "client_credentials", "grant_type", "x") }, nil, "invalid_request: there is more than one grant_type"},
+
+		{"another code", func() url.Values { return with(redeem(authorization()), "code", "x") }, nil, "invalid_grant: there is no such code for this client"},
+		{"the code of another", func() url.Values { return with(redeem(authorization()), "client_id", "other") }, nil, "invalid_grant: there is no such code for this client"},
+		{"another way back", func() url.Values { return with(redeem(authorization()), "redirect_uri", callback+"x") }, nil, "invalid_grant: the redirect_uri is another than that of the code"},
+		{"no verifier", func() url.Values { return with(redeem(authorization()), "code_verifier", "") }, nil, "invalid_grant: the code_verifier does not fit the code_challenge"},
+		{"another verifier", func() url.Values { return with(redeem(authorization()), "code_verifier", verifier[1:]+"x") }, nil, "invalid_grant: the code_verifier does not fit the code_challenge"},
+		{"the challenge as verifier", func() url.Values {
+			return with(redeem(authorization()), "code_verifier", challengeOf(verifier))
+		}, nil, "invalid_grant: the code_verifier does not fit the code_challenge"},
+		{"another resource", func() url.Values {
+			return with(redeem(with(authorization(), "resource", "https://a.example/")), "resource", "https://b.example/")
+		}, nil, `invalid_target: the resource "https://b.example/" was not agreed to`},
+		{"more scopes", func() url.Values {
+			return with(redeem(with(authorization(), "scope", "read")), "scope", "read write")
+		}, nil, `invalid_scope: the scope "write" was not agreed to`},
+		{"a code that is bound", func() url.Values { return redeem(with(authorization(), "dpop_jkt", "x")) }, nil, "invalid_dpop_proof: the code is bound to another key"},
+		{"a proof that is none", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x"}, "invalid_dpop_proof: the proof is no signed JWT"},
+		{"two proofs", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x", "DPoP", "x"}, "invalid_dpop_proof: there is more than one proof"},
+
+		{"a refresh token that is none", func() url.Values {
+			return form("grant_type", "refresh_token", "client_id", "app", "refresh_token", "x")
+		}, nil, "invalid_grant: there is no such refresh token for this client"},
+		{"an assertion that is none", func() url.Values {
+			return form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", "x")
+		}, nil, "invalid_grant: the assertion: it is no signed JWT"},
+		{"an assertion of nobody", func() url.Values {
+			return form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", as.Sign("JWT", map[string]any{"sub": "me"}))
+		}, nil, "invalid_grant: the assertion: nobody who is trusted signed it"},
+		{"an exchange of what?", func() url.Values {
+			return form("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "client_id", "app")
+		}, nil, `invalid_request: the subject_token_type "" is not known`},
+		{"an exchange for what?", func() url.Values {
+			return form("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "client_id", "app", "requested_token_type", "saml",
+				"subject_token_type", "urn:ietf:params:oauth:token-type:id_token", "subject_token", as.IDToken("ada", "app"))
+		}, nil, `invalid_request: the requested_token_type "saml" is not known`},
+	} {
+		t.Run(test.name, func(t *testing.T) { refused(t, as, test.form(), test.want, test.header...) })
+	}
+	_, _, header := send(t, as, "token", credentials, basic("robot", "wrong")...)
+	require.Equal(t, `Basic realm="oauthtest"`, header.Get("WWW-Authenticate"))
+}
+
+// What is used twice was stolen from somebody: everything that came from it ends.
+func TestWhatComesTwiceEndsEverything(t *testing.T) {
+	clients := append([]oauthtest.Client{{ID: "resource", Secret: "secret"}}, known...)
+	as := oauthtest.New(t, &oauthtest.Options{Clients: clients})
+	active := func(token any) any {
+		_, doc, _ := send(t, as, "introspection", form("token", token.(string), "client_id", "resource", "client_secret", "secret"))
+		return doc["active"]
+	}
+	redeem := form("grant_type", "authorization_code", "client_id", "app", "code", codeFor(t, as, authorization()), "redirect_uri", callback, "code_verifier", verifier)
+	status, first, _ := send(t, as, "token", redeem)
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, true, active(first["access_token"]))
+	refused(t, as, redeem, "invalid_grant: the code was used before")
+	require.Equal(t, false, active(first["access_token"]))
+
+	redeem.Set("code", codeFor(t, as, authorization()))
+	_, first, _ = send(t, as, "token", redeem)
+	refresh := form("grant_type", "refresh_token", "client_id", "app", "refresh_token", first["refresh_token"].(string))
+	refused(t, as, with(refresh, "client_id", "other"), "invalid_grant: there is no such refresh token for this client")
+	status, second, _ := send(t, as, "token", refresh)
+	require.Equal(t, http.StatusOK, status)
+	require.NotEqual(t, first["refresh_token"], second["refresh_token"])
+	require.Equal(t, true, active(second["access_token"]))
+	refused(t, as, refresh, "invalid_grant: the refresh token was used before")
+	require.Equal(t, false, active(second["access_token"]))
+	refused(t, as, with(refresh, "refresh_token", second["refresh_token"].(string)), "invalid_grant: the refresh token was revoked")
+}
+
+func TestCodesAndTokensEnd(t *testing.T) {
+	var later atomic.Int64
+	clients := append([]oauthtest.Client{{ID: "resource", Secret: "secret"}}, known...)
+	as := oauthtest.New(t, &oauthtest.Options{Clients: clients, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
+	redeem := form("grant_type", "authorization_code", "client_id", "app", "code", codeFor(t, as, authorization()), "redirect_uri", callback, "code_verifier", verifier)
+	later.Store(int64(2 * time.Minute))
+	refused(t, as, redeem, "invalid_grant: the code has expired")
+	redeem.Set("code", codeFor(t, as, authorization()))
+	_, got, _ := send(t, as, "token", redeem)
+	require.EqualValues(t, 3600, got["expires_in"])
+	later.Store(int64(2 * time.Hour))
+	_, doc, _ := send(t, as, "introspection", form("token", got["access_token"].(string), "client_id", "resource", "client_secret", "secret"))
+	require.Equal(t, map[string]any{"active": false}, doc)
+}
+
+func TestTokensThatAreBoundToAKeyStayBound(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Clients: known})
+	mine, err := dpop.NewProver(nil)
+	require.NoError(t, err)
+	proof := func(p *dpop.Prover) []string {
+		text, err := p.Proof(http.MethodPost, as.Endpoint("token"), "", "")
+		require.NoError(t, err)
+		return []string{"DPoP", text}
+	}
+	redeem := form("grant_type", "authorization_code", "client_id", "app", "code", codeFor(t, as, authorization()), "redirect_uri", callback, "code_verifier", verifier)
+	status, got, _ := send(t, as, "token", redeem, proof(mine)...)
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "DPoP", got["token_type"])
+	refresh := form("grant_type", "refresh_token", "client_id", "app", "refresh_token", got["refresh_token"].(string))
+	another, err := dpop.NewProver(nil)
+	require.NoError(t, err)
+	refused(t, as, refresh, "invalid_dpop_proof: the refresh token is bound to another key")
+	refused(t, as, refresh, "invalid_dpop_proof: the refresh token is bound to another key", proof(another)...)
+	status, _, _ = send(t, as, "token", refresh, proof(mine)...)
+	require.Equal(t, http.StatusOK, status, "what was refused did not use it up")
+
+	strict := oauthtest.New(t, &oauthtest.Options{Clients: known, RequireDPoP: true})
+	refused(t, strict, form("grant_type", "client_credentials", "client_id", "robot", "client_secret", "secret"), "invalid_dpop_proof: there has to be a proof")
+}
+
+func TestAssertionsOfClients(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	as := oauthtest.New(t, &oauthtest.Options{Clients: append([]oauthtest.Client{{ID: "robby", Key: key.Public()}}, known...)})
+	sign := func(words ...any) url.Values {
+		claims := map[string]any{"iss": "robby", "sub": "robby", "aud": as.Issuer, "jti": rand.Text(), "exp": time.Now().Add(time.Minute).Unix()}
+		for i := 0; i < len(words); i += 2 {
+			claims[words[i].(string)] = words[i+1]
+		}
+		payload, err := json.Marshal(claims)
+		require.NoError(t, err)
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil)
+		require.NoError(t, err)
+		jws, err := signer.Sign(payload)
+		require.NoError(t, err)
+		text, err := jws.CompactSerialize()
+		require.NoError(t, err)
+		return form("grant_type", "client_credentials", "client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "client_assertion", text)
+	}
+	for _, audience := range []any{as.Issuer, as.Endpoint("token"), []string{"x", as.Issuer}} {
+		status, _, _ := send(t, as, "token", sign("aud", audience))
+		require.Equal(t, http.StatusOK, status)
+	}
+	once := sign()
+	status, _, _ := send(t, as, "token", once)
+	require.Equal(t, http.StatusOK, status)
+	for _, test := range []struct {
+		name string
+		form url.Values
+		want string
+	}{
+		{"twice", once, "invalid_client: the client_assertion was used before"},
+		{"for another server", sign("aud", "https://as.example"), `invalid_client: the client_assertion is for the audience ["https://as.example"]`},
+		{"of another client", sign("iss", "robot"), "invalid_client: iss, sub and client_id of the client_assertion differ"},
+		{"about a client without a key", sign("sub", "robot"), "invalid_client: the client_assertion: its signature is wrong"},
+		{"expired", sign("exp", 1), "invalid_client: the client_assertion has expired"},
+		{"not yet", sign("nbf", time.Now().Add(time.Hour).Unix()), "invalid_client: the client_assertion is not valid yet"},
+		{"without an ID", sign("jti", ""), "invalid_client: the client_assertion has no jti"},
+		{"about nobody", sign("sub", ""), `invalid_client: the client "" is not known`},
+		{"signed by others", with(sign(), "client_assertion", as.Sign("JWT", map[string]any{"iss": "robby", "sub": "robby"})), "invalid_client: the client_assertion: its signature is wrong"},
+		{"no JWT", with(sign(), "client_assertion", "x"), "invalid_client: the client_assertion is no signed JWT"},
+		{"another type", with(sign(), "client_assertion_type", "saml"), "invalid_request: the client_assertion_type is not urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+	} {
+		t.Run(test.name, func(t *testing.T) { refused(t, as, test.form, test.want) })
+	}
+}
+
+// The second step of a user whom an enterprise vouches for.
+func TestAssertionsOfProviders(t *testing.T) {
+	provider := oauthtest.New(t, nil)
+	as := oauthtest.New(t, &oauthtest.Options{Clients: known, Trusts: []*oauthtest.Server{provider}})
+	ask := func(words ...any) url.Values {
+		claims := map[string]any{
+			"iss": provider.Issuer, "sub": "ada", "aud": as.Issuer, "client_id": "robot", "jti": rand.Text(), "scope": "read",
+			"resource": "https://mcp.example/mcp", "exp": time.Now().Add(time.Minute).Unix(),
+		}
+		for i := 0; i < len(words); i += 2 {
+			claims[words[i].(string)] = words[i+1]
+		}
+		return form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", provider.Sign("oauth-id-jag+jwt", claims),
+			"client_id", "robot", "client_secret", "secret", "resource", "https://mcp.example/mcp")
+	}
+	once := ask()
+	status, got, _ := send(t, as, "token", once)
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "read", got["scope"])
+	require.NotContains(t, got, "refresh_token")
+	for _, test := range []struct {
+		name string
+		form url.Values
+		want string
+	}{
+		{"twice", once, "invalid_grant: the assertion was used before"},
+		{"for another client", ask("client_id", "app"), "invalid_grant: the assertion is for another client"},
+		{"by a client that does not authenticate", with(ask(), "client_id", "app", "client_secret", ""), "invalid_client: the client has to authenticate"},
+		{"for another server", ask("aud", "https://as.example"), `invalid_grant: the assertion is for the audience ["https://as.example"]`},
+		{"for another resource", ask("resource", []string{"https://other.example/"}), "invalid_target: the assertion is for another resource"},
+		{"for less", with(ask(), "scope", "read write"), "invalid_scope: the assertion is for other scopes"},
+		{"of another issuer", ask("iss", "https://idp.example"), "invalid_grant: the assertion: nobody who is trusted signed it"},
+		{"expired", ask("exp", 1), "invalid_grant: the assertion has expired"},
+	} {
+		t.Run(test.name, func(t *testing.T) { refused(t, as, test.form, test.want) })
+	}
+}
+
+func TestTokensAreExchanged(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Clients: known})
+	f := form("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "client_id", "robot", "client_secret", "secret",
+		"subject_token_type", "urn:ietf:params:oauth:token-type:access_token", "subject_token", as.Token(oauthtest.Token{Subject: "ada", Audience: []string{"https://one.example/"}}),
+		"resource", "https://two.example/")
+	status, got, _ := send(t, as, "token", f)
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "urn:ietf:params:oauth:token-type:access_token", got["issued_token_type"])
+	_, said, _ := send(t, as, "introspection", form("token", got["access_token"].(string), "client_id", "robot", "client_secret", "secret"))
+	require.Equal(t, "ada", said["sub"])
+	require.Equal(t, "robot", said["client_id"])
+	require.Equal(t, "https://two.example/", said["aud"])
+	require.True(t, as.Revoke(f.Get("subject_token")))
+	refused(t, as, f, "invalid_request: the subject_token: it is not active")
+	refused(t, as, with(f, "subject_token", "x"), "invalid_request: the subject_token: it is no token of this server")
+}
+
+func TestRegistrationsThatAreRefused(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	for _, test := range []struct{ name, doc, want string }{
+		{"no JSON", `{`, `invalid_client_metadata`},
+		{"no way back", `{}`, `invalid_redirect_uri: the client needs redirect_uris`},
+		{"not protected", `{"redirect_uris":["http://app.example/"]}`, `invalid_redirect_uri: the redirect URI "http://app.example/" has to be https, or http to a loopback address`},
+		{"a script", `{"redirect_uris":["javascript:alert(1)"]}`, `invalid_redirect_uri: the redirect URI "javascript:alert(1)" is no absolute URL without a fragment`},
+		{"a file", `{"redirect_uris":["file://host/x"]}`, `invalid_redirect_uri: the redirect URI "file://host/x" leads to no client`},
+		{"no web application", `{"redirect_uris":["http://127.0.0.1/"],"application_type":"web"}`, `invalid_redirect_uri: the redirect URI "http://127.0.0.1/" is one of a native application, and the application_type is web`},
+		{"another method", `{"redirect_uris":["https://app.example/"],"token_endpoint_auth_method":"tls"}`, `invalid_client_metadata: the token_endpoint_auth_method "tls" is none of none, client_secret_basic, client_secret_post, private_key_jwt`},
+		{"no key", `{"redirect_uris":["https://app.example/"],"token_endpoint_auth_method":"private_key_jwt"}`, `invalid_client_metadata: private_key_jwt needs public keys in jwks`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			resp, err := as.Client().Post(as.Endpoint("registration"), "application/json", strings.NewReader(test.doc))
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			require.Equal(t, http.StatusBadRequest, resp.StatusCode)
+			var doc map[string]string
+			require.NoError(t, json.NewDecoder(resp.Body).Decode(&doc))
+			require.True(t, strings.HasPrefix(doc["error"]+": "+doc["error_description"], test.want), doc)
+		})
+	}
+	closed := oauthtest.New(t, &oauthtest.Options{NoRegistration: true})
+	resp, err := closed.Client().Post(closed.Endpoint("registration"), "application/json", strings.NewReader(`{}`))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusNotFound, resp.StatusCode)
+}
+
+// Documents are checked for each authorization.
+func TestDocumentsThatAreRefused(t *testing.T) {
+	const id = "https://app.example/client.json"
+	for _, test := range []struct {
+		name, id, err string
+		doc           metadata.Client
+	}{
+		{"of another", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" is of the client "https://evil.example/"`, metadata.Client{ClientID: "https://evil.example/", RedirectURIs: []string{callback}}},
+		{"with a secret", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" wants a secret, and documents are public`, metadata.Client{ClientID: id, RedirectURIs: []string{callback}, TokenEndpointAuthMethod: "client_secret_post"}},
+		{"without a way back", id, `oauthtest: invalid_redirect_uri: the client needs redirect_uris`, metadata.Client{ClientID: id}},
+		{"without a path", "https://app.example", `oauthtest: invalid_client: the client "https://app.example" is not known`, metadata.Client{}},
+		{"not protected", "http://app.example/client.json", `oauthtest: invalid_client: the client "http://app.example/client.json" is not known`, metadata.Client{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			as := oauthtest.New(t, &oauthtest.Options{ClientMetadata: func(_ context.Context, url string) (*metadata.Client, error) {
+				require.Equal(t, id, url)
+				return &test.doc, nil
+			}})
+			resp := visit(t, as, with(authorization(), "client_id", test.id))
+			require.Equal(t, http.StatusBadRequest, resp.StatusCode)
+			body, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.Equal(t, test.err+"\n", string(body))
+		})
+	}
+	as := oauthtest.New(t, nil)
+	resp := visit(t, as, with(authorization(), "client_id", "https://10.0.0.1/client.json"))
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "oauthtest: invalid_client: the document of the client \"https://10.0.0.1/client.json\": the address 10.0.0.1 is not public\n", string(body))
+}
+
+func TestWhoMayAskAboutTokensAndEndThem(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Clients: known, Opaque: true})
+	token := as.Token(oauthtest.Token{ClientID: "app", Scopes: []string{"read"}, Thumbprint: "key", Claims: map[string]any{"tenant": "t1", "aud": nil}})
+	require.NotContains(t, token, ".")
+	for _, asker := range []url.Values{form("token", token), form("token", token, "client_id", "app")} {
+		status, doc, _ := send(t, as, "introspection", asker)
+		require.Equal(t, http.StatusUnauthorized, status)
+		require.Equal(t, "invalid_client", doc["error"])
+	}
+	asker := form("token", token, "client_id", "robot", "client_secret", "secret")
+	_, doc, _ := send(t, as, "introspection", asker)
+	delete(doc, "exp")
+	delete(doc, "iat")
+	delete(doc, "jti")
+	require.Equal(t, map[string]any{
+		"active": true, "iss": as.Issuer, "sub": "user", "client_id": "app", "scope": "read", "token_type": "DPoP", "cnf": map[string]any{"jkt": "key"}, "tenant": "t1",
+	}, doc)
+
+	status, _, _ := send(t, as, "revocation", form("token", token))
+	require.Equal(t, http.StatusUnauthorized, status)
+	status, _, _ = send(t, as, "revocation", form("token", token, "client_id", "other"))
+	require.Equal(t, http.StatusOK, status)
+	_, doc, _ = send(t, as, "introspection", asker)
+	require.Equal(t, true, doc["active"], "it was the token of another")
+	status, _, _ = send(t, as, "revocation", form("token", token, "client_id", "app"))
+	require.Equal(t, http.StatusOK, status)
+	_, doc, _ = send(t, as, "introspection", asker)
+	require.Equal(t, map[string]any{"active": false}, doc)
+	require.False(t, as.Revoke("x"))
+}
+
+func TestMetadataIsWhereClientsLook(t *testing.T) {
+	for path, places := range map[string][]string{
+		"":         {"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"},
+		"/tenant1": {"/.well-known/oauth-authorization-server/tenant1", "/.well-known/openid-configuration/tenant1", "/tenant1/.well-known/openid-configuration"},
+	} {
+		as := oauthtest.New(t, &oauthtest.Options{Path: path})
+		origin := strings.TrimSuffix(as.Issuer, path)
+		for _, place := range places {
+			resp, err := as.Client().Get(origin + place)
+			require.NoError(t, err)
+			var doc metadata.AuthorizationServer
+			require.NoError(t, json.NewDecoder(resp.Body).Decode(&doc))
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, as.Issuer, doc.Issuer)
+			require.Equal(t, as.Endpoint("token"), doc.TokenEndpoint)
+			require.Equal(t, "*", resp.Header.Get("Access-Control-Allow-Origin"))
+		}
+		resp, err := as.Client().Get(doc(t, as).JWKSURI)
+		require.NoError(t, err)
+		keys, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, as.JWKS(), keys)
+		require.NotContains(t, string(keys), `"d"`, "what is private stays private")
+	}
+}
+
+func doc(t *testing.T, as *oauthtest.Server) *metadata.AuthorizationServer {
+	urls, err := metadata.AuthorizationServerURLs(as.Issuer)
+	require.NoError(t, err)
+	resp, err := as.Client().Get(urls[0])
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	d := new(metadata.AuthorizationServer)
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(d))
+	return d
+}
+
+func TestBrowsersMayAsk(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, as.Endpoint("token"), nil)
+	require.NoError(t, err)
+	resp, err := as.Client().Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusNoContent, resp.StatusCode)
+	require.Equal(t, "Authorization, Content-Type, DPoP, MCP-Protocol-Version", resp.Header.Get("Access-Control-Allow-Headers"))
+}
+
+func TestIDTokensComeWithTheScopeOpenID(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Clients: known})
+	q := with(authorization(), "scope", "openid read", "nonce", "n")
+	_, got, _ := send(t, as, "token", form("grant_type", "authorization_code", "client_id", "app", "code", codeFor(t, as, q), "redirect_uri", callback, "code_verifier", verifier))
+	var claims map[string]any
+	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(got["id_token"].(string), ".")[1])
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(payload, &claims))
+	require.Equal(t, []any{as.Issuer, "user", "app", "n"}, []any{claims["iss"], claims["sub"], claims["aud"], claims["nonce"]})
+}
+
+func TestNewSaysWhatIsWrong(t *testing.T) {
+	for _, test := range []struct {
+		issuer string
+		opts   *oauthtest.Options
+		err    string
+	}{
+		{"as.example", nil, `oauthtest: issuer "as.example" is no absolute https URL`},
+		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{}}}, `oauthtest: the client "": it needs an ID`},
+		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{ID: "a", Key: "x"}}}, `oauthtest: the client "a": its Key is an *ecdsa.PublicKey, an ed25519.PublicKey or an *rsa.PublicKey, not string`},
+		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{ID: "a", Key: "x", Secret: "y"}}}, `oauthtest: the client "a": it has a Key or a Secret, not both`},
+	} {
+		_, err := oauthtest.NewHandler(test.issuer, test.opts)
+		require.EqualError(t, err, test.err)
+	}
+	_, err := oauthtest.Start(&oauthtest.Options{Addr: "nowhere"})
+	require.ErrorContains(t, err, "oauthtest: listen tcp: address nowhere")
+	require.PanicsWithError(t, "oauthtest: claims: json: cannot marshal from Go chan int within \"/x\"", func() {
+		as, err := oauthtest.NewHandler("https://as.example", nil)
+		require.NoError(t, err)
+		as.Sign("JWT", map[string]any{"x": make(chan int)})
+	})
+}
+
+// Whatever comes to the token endpoint from a stranger, nothing is given, and nothing breaks.
+func FuzzTokenEndpoint(f *testing.F) {
+	as, err := oauthtest.NewHandler("https://as.example", &oauthtest.Options{Clients: known})
+	require.NoError(f, err)
+	for _, seed := range []string{
+		"grant_type=authorization_code&client_id=app&code=x&code_verifier=y",
+		"grant_type=refresh_token&client_id=app&refresh_token=x",
+		"grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer&assertion=eyJhbGciOiJFUzI1NiJ9.e30.eA",
+		"grant_type=client_credentials&client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer&client_assertion=eyJhbGciOiJub25lIn0.e30.",
+		"grant_type=client_credentials&client_id=robot&client_secret=wrong",
+		"%", "a=%zz",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		if strings.Contains(body, "secret") && !strings.Contains(body, "wrong") {
+			return // it may have found the secret, which is one of a test
+		}
+		r := httptest.NewRequest(http.MethodPost, "https://as.example/token", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		as.ServeHTTP(w, r)
+		require.Contains(t, []int{http.StatusBadRequest, http.StatusUnauthorized}, w.Code, w.Body)
+		require.Contains(t, w.Body.String(), `"error":`)
+	})
+}
