@@ -425,8 +425,12 @@ func (c *compiler) object(t reflect.Type) *object {
 	}
 	o := &object{t: t, compiling: true}
 	c.objects[t] = o
-	for _, m := range c.members(t) {
-		f := &field{owner: m.owner, sf: &m.sf, validate: m.sf.Tag.Get("validate"), jsonName: []byte(m.name), mayOmit: m.mayOmit}
+	members := c.members(t)
+	fields := make([]field, len(members))
+	o.fields, o.names = make([]*field, 0, len(members)), make([]string, 0, len(members))
+	for i := range members {
+		m, f := &members[i], &fields[i]
+		*f = field{owner: m.owner, sf: &m.sf, validate: m.sf.Tag.Get("validate"), jsonName: []byte(m.name), mayOmit: m.mayOmit}
 		f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
 		o.fields = append(o.fields, f)
 		o.names = append(o.names, f.Name)

@@ -84,7 +84,10 @@ type member struct {
 // members returns the fields of t that JSON has, in order, by the rules of encoding/json: what is less deep
 // wins, then what has its name from a tag.
 func (c *compiler) members(t reflect.Type) []member {
-	all := c.collect(t, nil, map[reflect.Type]bool{})
+	all := c.collect(make([]member, 0, t.NumField()), t, nil, nil)
+	if !sameNames(all) {
+		return all // which stand in order
+	}
 	byName := map[string][]member{}
 	for _, m := range all {
 		byName[m.name] = append(byName[m.name], m)
@@ -112,6 +115,28 @@ func (c *compiler) members(t reflect.Type) []member {
 	return out
 }
 
+// sameNames reports whether two members have one name.
+func sameNames(all []member) bool {
+	if len(all) <= fewFields {
+		for i := range all {
+			for j := range i {
+				if all[i].name == all[j].name {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	seen := make(map[string]bool, len(all))
+	for i := range all {
+		if seen[all[i].name] {
+			return true
+		}
+		seen[all[i].name] = true
+	}
+	return false
+}
+
 func boolInt(b bool) int {
 	if b {
 		return 1
@@ -119,44 +144,55 @@ func boolInt(b bool) int {
 	return 0
 }
 
-func (c *compiler) collect(t reflect.Type, index []int, above map[reflect.Type]bool) []member {
-	if above[t] {
-		return nil
+// collect appends the members of t to out. index leads to t, and above are the types on the way.
+func (c *compiler) collect(out []member, t reflect.Type, index []int, above []reflect.Type) []member {
+	if slices.Contains(above, t) {
+		return out
 	}
-	above[t] = true
-	defer delete(above, t)
-	var out []member
+	above = append(above, t)
 	for i := range t.NumField() {
 		sf := t.Field(i)
-		name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
-		if name == "-" && options == "" && !strings.HasSuffix(sf.Tag.Get("json"), ",") {
+		tag := sf.Tag.Get("json")
+		name, options, comma := strings.Cut(tag, ",")
+		if name == "-" && !comma {
 			continue
 		}
-		at := append(slices.Clip(slices.Clone(index)), i)
 		inner := sf.Type
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
-		if s, _ := c.shapeOf(inner); sf.Anonymous && name == "" && s == shapeStruct {
-			if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer {
-				c.errorf("%s embeds the unexported %s by pointer, which nobody can fill; embed it by value", t, sf.Type)
+		if sf.Anonymous && name == "" {
+			if s, _ := c.shapeOf(inner); s == shapeStruct {
+				if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer {
+					c.errorf("%s embeds the unexported %s by pointer, which nobody can fill; embed it by value", t, sf.Type)
+					continue
+				}
+				outside := len(out)
+				out = c.collect(out, inner, below(index, i), above)
+				for i := outside; i < len(out); i++ { // the encoder leaves out what is behind a nil pointer
+					out[i].mayOmit = out[i].mayOmit || sf.Type.Kind() == reflect.Pointer
+				}
 				continue
 			}
-			inside := c.collect(inner, at, above)
-			for i := range inside { // the encoder leaves out what is behind a nil pointer
-				inside[i].mayOmit = inside[i].mayOmit || sf.Type.Kind() == reflect.Pointer
-			}
-			out = append(out, inside...)
-			continue
 		}
 		if !sf.IsExported() {
 			continue
 		}
-		m := member{name: cmp.Or(name, sf.Name), tagged: name != "", index: at, sf: sf, owner: t}
-		c.jsonOptions(&m, options)
+		m := member{name: cmp.Or(name, sf.Name), tagged: name != "", index: below(index, i), sf: sf, owner: t}
+		if comma {
+			c.jsonOptions(&m, options)
+		}
 		out = append(out, m)
 	}
 	return out
+}
+
+// below is the index of the field i of the struct that index leads to.
+func below(index []int, i int) []int {
+	at := make([]int, len(index)+1)
+	copy(at, index)
+	at[len(index)] = i
+	return at
 }
 
 // jsonOptions reads what follows the name in a json tag.

@@ -35,11 +35,64 @@ type hull struct{}
 
 var hullType = reflect.TypeFor[hull]()
 
-// reflectFields lets invopop/jsonschema read the tags and comments of the fields of o. It returns the keywords of
-// each by name.
-func (c *compiler) reflectFields(o *object) (props map[string]*jsonschema.Schema) {
-	fields := make([]reflect.StructField, len(o.fields))
-	for i, f := range o.fields {
+// reflectFields returns the keywords of each field of o by name: what its type asks for, what its tags say to
+// invopop/jsonschema, and its comment.
+func (c *compiler) reflectFields(o *object) map[string]*jsonschema.Schema {
+	props := make(map[string]*jsonschema.Schema, len(o.fields))
+	var rest []*field
+	for _, f := range o.fields {
+		kw, ok := c.plainField(f)
+		if !ok {
+			rest = append(rest, f)
+			continue
+		}
+		props[f.Name] = kw
+	}
+	if len(rest) > 0 {
+		c.reflectTagged(o, rest, props)
+	}
+	return props
+}
+
+// reflectedTags are the keys that invopop/jsonschema reads.
+var reflectedTags = []string{"jsonschema", "jsonschema_description", "jsonschema_extras"}
+
+// plainField makes the keywords of a field that has no tag for invopop/jsonschema, which would come to the same and takes
+// several times as long: most fields are such ones, and a server may have thousands.
+func (c *compiler) plainField(f *field) (*jsonschema.Schema, bool) {
+	for _, key := range reflectedTags {
+		if _, ok := f.sf.Tag.Lookup(key); ok {
+			return nil, false
+		}
+	}
+	t := indirectAll(f.Type)
+	if t.Implements(jsonschemaAlias) || reflect.PointerTo(t).Implements(jsonschemaAlias) {
+		return nil, false
+	}
+	kw := c.mapType(t)
+	if kw == nil {
+		kw = c.keywords(t)
+	}
+	if kw.Description == "" {
+		kw.Description = c.comment(f)
+	}
+	return kw, true
+}
+
+// jsonschemaAlias is how a type asks invopop/jsonschema for the schema of another.
+var jsonschemaAlias = reflect.TypeFor[interface{ JSONSchemaAlias() any }]()
+
+func indirectAll(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// reflectTagged lets invopop/jsonschema read the tags and comments of some fields of o into props.
+func (c *compiler) reflectTagged(o *object, tagged []*field, props map[string]*jsonschema.Schema) {
+	fields := make([]reflect.StructField, len(tagged))
+	for i, f := range tagged {
 		fields[i] = reflect.StructField{Name: strconv.Itoa(i), Type: f.Type, Tag: schemaTagOf(f.sf.Tag, f.Name)}
 	}
 	r := jsonschema.Reflector{
@@ -54,10 +107,10 @@ func (c *compiler) reflectFields(o *object) (props map[string]*jsonschema.Schema
 		Mapper: c.mapType,
 		LookupComment: func(_ reflect.Type, name string) string {
 			i, err := strconv.Atoi(name)
-			if err != nil || i >= len(o.fields) {
+			if err != nil || i >= len(tagged) {
 				return ""
 			}
-			return c.comment(o.fields[i])
+			return c.comment(tagged[i])
 		},
 	}
 	// It panics where a tag makes no sense to it; the place is what the author needs.
@@ -67,17 +120,15 @@ func (c *compiler) reflectFields(o *object) (props map[string]*jsonschema.Schema
 		}
 	}()
 	s := r.ReflectFromType(hullType)
-	props = make(map[string]*jsonschema.Schema, len(fields))
 	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
 		props[p.Key] = p.Value
 	}
-	return props
 }
 
 // schemaTagOf keeps of a field's tag what invopop/jsonschema shall read.
 func schemaTagOf(tag reflect.StructTag, name string) reflect.StructTag {
 	out := "json:" + strconv.Quote(name)
-	for _, key := range []string{"jsonschema", "jsonschema_description", "jsonschema_extras"} {
+	for _, key := range reflectedTags {
 		if v, ok := tag.Lookup(key); ok {
 			out += " " + key + ":" + strconv.Quote(v)
 		}
