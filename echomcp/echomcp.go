@@ -92,7 +92,8 @@ func (m *mount) serve(c echo.Context) error {
 	defer held.drop()
 	r := c.Request()
 	ctx := context.WithValue(r.Context(), contextKey{}, held)
-	if p := m.principal(c); p != nil {
+	// Also nobody, if that is who it is: whoever was in the context before is not it then.
+	if p := m.principal(c); p != oauth.FromContext(ctx) {
 		ctx = oauth.NewContext(ctx, p)
 	}
 	r = r.WithContext(ctx)
