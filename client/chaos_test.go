@@ -1,0 +1,337 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// chaosCalls is how many calls each of the two revisions gets; with -short a tenth.
+const chaosCalls = 5_000
+
+// Ledger books numbers, and counts how often each was booked.
+type Ledger struct {
+	_ struct {
+		Book mcpkit.Tool
+		Show mcpkit.Tool `hints:"readonly"`
+	}
+
+	mu     sync.Mutex
+	booked map[int]int // guarded by mu
+}
+
+type entry struct {
+	Number int `json:"number" validate:"required"`
+}
+
+// Book books a number, in steps that it reports.
+func (l *Ledger) Book(call *mcpkit.Call, in entry) entry {
+	l.mu.Lock()
+	l.booked[in.Number]++
+	l.mu.Unlock()
+	for step := range in.Number % 3 {
+		call.Progress(float64(step+1), 0, "")
+	}
+	return in
+}
+
+// Show returns the number.
+func (l *Ledger) Show(in entry) entry { return in }
+
+// faults are what the network and the server do to the client, each from a source of its own so that one seed says all.
+type faults struct {
+	on atomic.Bool
+
+	mu   sync.Mutex
+	dice *rand.Rand // guarded by mu
+
+	resets, losses atomic.Int64
+}
+
+func (f *faults) roll(n int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dice.IntN(n)
+}
+
+// listener resets its connections after some bytes, in the middle of whatever they carry.
+type listener struct {
+	net.Listener
+	faults *faults
+}
+
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	r := &resetting{Conn: c, faults: l.faults}
+	r.left.Store(int64(2_000 + l.faults.roll(60_000)))
+	return r, nil
+}
+
+type resetting struct {
+	net.Conn
+	faults *faults
+	left   atomic.Int64
+}
+
+// spend takes n bytes off what the connection may carry, and resets it when nothing is left.
+func (c *resetting) spend(n int) int {
+	left := c.left.Add(int64(-n))
+	if left > 0 || !c.faults.on.Load() {
+		return n
+	}
+	if left+int64(n) > 0 {
+		c.faults.resets.Add(1)
+	}
+	_ = c.Conn.(*net.TCPConn).SetLinger(0)
+	_ = c.Conn.Close()
+	return max(0, n+int(left))
+}
+
+func (c *resetting) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.spend(n) < n {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *resetting) Write(p []byte) (int, error) {
+	// What is left may go out, so that messages break anywhere.
+	if part := c.left.Load(); part < int64(len(p)) && c.faults.on.Load() {
+		n, _ := c.Conn.Write(p[:max(0, part)])
+		c.spend(len(p))
+		return n, net.ErrClosed
+	}
+	c.spend(len(p))
+	return c.Conn.Write(p)
+}
+
+// forgetful ends sessions of which the client knows no end.
+type forgetful struct {
+	http.Handler
+	faults *faults
+}
+
+func (h forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if id := r.Header.Get("Mcp-Session-Id"); id != "" && r.Method == http.MethodPost && h.faults.on.Load() && h.faults.roll(100) == 0 {
+		end := r.Clone(r.Context())
+		end.Method, end.Body, end.ContentLength = http.MethodDelete, http.NoBody, 0
+		ended := httptest.NewRecorder()
+		h.Handler.ServeHTTP(ended, end)
+		if ended.Code == http.StatusNoContent {
+			h.faults.losses.Add(1)
+		}
+	}
+	h.Handler.ServeHTTP(w, r)
+}
+
+// Calls are given up, connections reset and sessions lost: each call ends once, with its own result or an error, nothing that must not
+// run twice does, and nothing is left over.
+func TestTenThousandCallsInChaos(t *testing.T) {
+	calls := chaosCalls
+	if testing.Short() {
+		calls /= 10
+	}
+	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+		t.Run(string(v), func(t *testing.T) {
+			before, others := descriptors(t), goleak.IgnoreCurrent()
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			inChaos(t, v, calls, seed)
+			goleak.VerifyNone(t, others)
+			require.LessOrEqual(t, descriptors(t), before, "file descriptors")
+		})
+	}
+}
+
+func inChaos(t *testing.T, v protocol.Version, calls int, seed uint64) {
+	f := &faults{dice: rand.New(rand.NewPCG(seed, 1))}
+	ledger := &Ledger{booked: map[int]int{}}
+	srv, err := mcpkit.New(ledger, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	h := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
+	web := httptest.NewUnstartedServer(forgetful{h, f})
+	web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	web.Listener = listener{web.Listener, f}
+	web.Start()
+
+	network := &http.Transport{MaxIdleConnsPerHost: 32}
+	c, err := client.Dial(t.Context(), web.URL, client.Version(v), client.HTTPClient(&http.Client{Transport: network}),
+		client.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	f.on.Store(true)
+
+	const workers = 16
+	var done, good, cancelled, wrong atomic.Int64
+	var all sync.WaitGroup
+	for w := range workers {
+		dice := rand.New(rand.NewPCG(seed, uint64(w+2)))
+		all.Go(func() {
+			for n := w + 1; n <= calls; n += workers {
+				err := callInChaos(t.Context(), c, n, dice)
+				done.Add(1)
+				switch {
+				case err == nil:
+					good.Add(1)
+				case errors.Is(err, errWrongResult):
+					wrong.Add(1)
+				case errors.Is(err, context.Canceled):
+					cancelled.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	f.on.Store(false)
+
+	require.EqualValues(t, calls, done.Load())
+	require.Zero(t, wrong.Load())
+	require.Greater(t, good.Load(), int64(calls/2))
+	require.Positive(t, cancelled.Load())
+	require.Positive(t, f.resets.Load())
+	if !v.Modern() {
+		require.Positive(t, f.losses.Load())
+	}
+	t.Logf("%d good, %d cancelled, %d resets, %d sessions lost", good.Load(), cancelled.Load(), f.resets.Load(), f.losses.Load())
+	require.NoError(t, c.Ping(t.Context()), "after the storm")
+	require.NoError(t, c.Close())
+	network.CloseIdleConnections()
+	require.NoError(t, h.Shutdown(t.Context()))
+	web.Close()
+	require.NoError(t, srv.Close())
+	for n, times := range ledger.booked {
+		require.Equal(t, 1, times, "how often %d was booked", n)
+	}
+}
+
+var errWrongResult = errors.New("a call got the result of another")
+
+// callInChaos makes one call, which it may give up, and returns its error.
+func callInChaos(ctx context.Context, c *client.Client, n int, dice *rand.Rand) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if dice.IntN(5) == 0 {
+		giveUp := time.AfterFunc(time.Duration(dice.IntN(2_000))*time.Microsecond, cancel)
+		defer giveUp.Stop()
+	}
+	tool := "book"
+	if n%4 == 0 {
+		tool = "show"
+	}
+	var opts []client.CallOption
+	if n%2 == 0 {
+		opts = append(opts, client.OnProgress(func(*protocol.ProgressParams) {}))
+	}
+	out, err := client.Call[entry](ctx, c, tool, entry{n}, opts...)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && out.Number != n:
+		return errWrongResult
+	}
+	return err
+}
+
+// Programs die in the middle of calls: these fail, nothing else does, and no process, pipe or goroutine is left.
+func TestProgramsThatDieInTheMiddleOfCalls(t *testing.T) {
+	before, others := descriptors(t), goleak.IgnoreCurrent()
+	for round := range 5 {
+		c, err := client.Dial(t.Context(), child("mortal"), client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(nil))
+		require.NoError(t, err)
+		dice := make([]*rand.Rand, 8)
+		var all sync.WaitGroup
+		var good, wrong atomic.Int64
+		for w := range dice {
+			dice[w] = rand.New(rand.NewPCG(uint64(round), uint64(w)))
+			all.Go(func() {
+				for n := w + 1; n < 400; n += len(dice) {
+					switch err := callInChaos(t.Context(), c, n, dice[w]); {
+					case err == nil:
+						good.Add(1)
+					case errors.Is(err, errWrongResult):
+						wrong.Add(1)
+					}
+				}
+			})
+		}
+		all.Wait()
+		require.Zero(t, wrong.Load())
+		require.Positive(t, good.Load())
+		require.ErrorContains(t, c.Ping(t.Context()), "exit status 7")
+		require.Error(t, c.Close())
+	}
+	goleak.VerifyNone(t, others)
+	require.LessOrEqual(t, descriptors(t), before, "file descriptors")
+	require.Empty(t, offspring(t))
+}
+
+func init() {
+	children["mortal"] = func() int {
+		ledger := &Ledger{booked: map[int]int{}}
+		srv := mcpkit.MustNew(ledger, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+		srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+			var calls atomic.Int64
+			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+				if calls.Add(1) == 200 {
+					os.Exit(7)
+				}
+				return next(ctx, call)
+			}
+		})
+		_ = srv.Serve(context.Background())
+		return 0
+	}
+}
+
+// offspring are the children of this process, dead ones that nobody waited for among them.
+func offspring(t *testing.T) string {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	require.NoError(t, err)
+	var all strings.Builder
+	for _, list := range lists {
+		pids, err := os.ReadFile(list)
+		if !errors.Is(err, os.ErrNotExist) { // of a thread that ended just now
+			require.NoError(t, err)
+		}
+		all.Write(pids)
+	}
+	return all.String()
+}
+
+// descriptors are the open files of this process that are sockets or pipes.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	require.NoError(t, err)
+	open := 0
+	for _, link := range links {
+		to, err := os.Readlink(link)
+		if err == nil && (strings.HasPrefix(to, "socket:") || strings.HasPrefix(to, "pipe:")) {
+			open++
+		}
+	}
+	return open
+}
