@@ -6,8 +6,9 @@ SHELL       := bash
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# The modules of this repository: the library; bench, which also measures its peers; and a client of one of them.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod interop/gosdk/go.mod))
+# The modules of this repository: the library; bench, which also measures its peers; a client of one of them; and a test with
+# echo's JWT middleware.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod interop/gosdk/go.mod interop/echojwt/go.mod))
 
 # How long each benchmark runs; `make bench BENCHTIME=5s` for figures to keep.
 BENCHTIME ?= 1s
@@ -28,6 +29,7 @@ check: lint test fresh conformance interop ## everything that has to hold before
 test: ## tests with the race detector, examples included; what calls allocate, without it
 	GORACE=atexit_sleep_ms=0 go test -race ./...
 	go test -run Allocate ./mcpkit
+	cd interop/echojwt && go test ./...
 
 .PHONY: lint
 lint: fmt-check vet staticcheck ## formatting, vet and staticcheck
