@@ -145,6 +145,7 @@ type compiler struct {
 	objects  map[reflect.Type]*object
 	errs     Errors
 	asksAll  bool // a rule needs the whole struct
+	scratch  []*jsonschema.Schema
 }
 
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
@@ -175,6 +176,7 @@ func (c *compiler) errorf(format string, args ...any) {
 
 // input compiles the root of an input.
 func (c *compiler) input(t reflect.Type) (*Input, error) {
+	defer c.recycle()
 	if m := ownJSON(t, forInput); m != "" {
 		c.errorf("%s has the method %s, so its fields do not say what it takes; write a plain struct", t, m)
 		return nil, c.errs

@@ -16,6 +16,7 @@ import (
 // enforces them. The error is an [Errors].
 func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
 	c := newCompiler(site, o, forOutput)
+	defer c.recycle()
 	n := c.node(t, nil)
 	c.finish(n)
 	if len(c.errs) > 0 {
@@ -212,7 +213,7 @@ func (c *compiler) keywords(t reflect.Type) *jsonschema.Schema {
 	if kw := ownSchema(t); kw != nil {
 		return kw
 	}
-	kw := &jsonschema.Schema{}
+	kw := c.schema()
 	s, _ := c.shapeOf(t)
 	switch s {
 	case shapeBool:
@@ -271,14 +272,15 @@ func textKeywords(t reflect.Type, kw *jsonschema.Schema) {
 	}
 }
 
+var schemaMaker = reflect.TypeFor[interface{ JSONSchema() *jsonschema.Schema }]()
+
 // ownSchema returns what the method JSONSchema of t or *t says, nil where there is none. invopop/jsonschema looks
 // at t alone.
 func ownSchema(t reflect.Type) *jsonschema.Schema {
-	own, ok := reflect.New(t).Interface().(interface{ JSONSchema() *jsonschema.Schema })
-	if !ok {
+	if !reflect.PointerTo(t).Implements(schemaMaker) {
 		return nil
 	}
-	kw := own.JSONSchema()
+	kw := reflect.New(t).Interface().(interface{ JSONSchema() *jsonschema.Schema }).JSONSchema()
 	if kw == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/invopop/jsonschema"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -18,7 +19,7 @@ func (c *compiler) publish(n *node) json.RawMessage {
 	w := &schemaWriter{c: c, names: map[*object]string{}, defs: map[string]bool{}}
 	root := *n
 	if n.obj != nil {
-		root.kw = clone(n.kw)
+		root.kw = c.clone(n.kw)
 		if root.kw.Description == "" {
 			root.kw.Description = c.typeComment(n.t)
 		}
@@ -38,10 +39,38 @@ func (c *compiler) publish(n *node) json.RawMessage {
 	return append(defs.b, '}', '}')
 }
 
+// clone returns a copy of kw that may be kept.
 func clone(kw *jsonschema.Schema) *jsonschema.Schema {
 	c := *kw
 	return &c
 }
+
+// clone returns a copy of kw that lives as long as c.
+func (c *compiler) clone(kw *jsonschema.Schema) *jsonschema.Schema {
+	fresh := c.schema()
+	*fresh = *kw
+	return fresh
+}
+
+// schema returns an empty schema that lives as long as c. One is nearly a kilobyte, and every node has one until its
+// schema is written.
+func (c *compiler) schema() *jsonschema.Schema {
+	kw := schemas.Get().(*jsonschema.Schema)
+	c.scratch = append(c.scratch, kw)
+	return kw
+}
+
+// recycle gives back what schema and clone handed out. Nothing may point to it any more: nodes let go of their keywords
+// in release, and what was written are bytes.
+func (c *compiler) recycle() {
+	for _, kw := range c.scratch {
+		*kw = jsonschema.Schema{}
+		schemas.Put(kw)
+	}
+	c.scratch = nil
+}
+
+var schemas = sync.Pool{New: func() any { return new(jsonschema.Schema) }}
 
 // A schemaWriter writes schemas as compact JSON, members in the order in which people read them.
 type schemaWriter struct {
@@ -56,7 +85,7 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 	if w.c.dir == forOutput && n.ptrs > 0 && !inline {
 		// A nil pointer encodes as null. No array of types: many clients take one type only.
 		notNil := *n
-		notNil.ptrs, notNil.kw = 0, clone(n.kw)
+		notNil.ptrs, notNil.kw = 0, w.c.clone(n.kw)
 		outer := memberWriter{b: append(dst, '{')}
 		outer.text("title", n.kw.Title)
 		outer.text("description", n.kw.Description)
@@ -89,8 +118,10 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 	case kw.Ref != "" || n.own:
 	case n.shape == shapeStruct:
 		w.object(&s, n.obj, kw)
-		kw = clone(kw)
-		kw.Properties, kw.Required, kw.AdditionalProperties = nil, nil, nil // written
+		if kw.Properties != nil || kw.Required != nil || kw.AdditionalProperties != nil {
+			kw = clone(kw)
+			kw.Properties, kw.Required, kw.AdditionalProperties = nil, nil, nil // written
+		}
 	case n.shape == shapeMap:
 		w.mapping(&s, n)
 	case n.elem != nil:
@@ -100,13 +131,15 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 	return append(s.b, '}')
 }
 
+var schemaExtender = reflect.TypeFor[interface{ JSONSchemaExtend(*jsonschema.Schema) }]()
+
 // extended applies the method JSONSchemaExtend of the struct, if it has one. The method sees the keywords of the object
 // and of each field, and may change those; what it adds or takes away beyond is ignored, since nothing would keep it.
 func (w *schemaWriter) extended(n *node, kw *jsonschema.Schema) (out *jsonschema.Schema) {
-	e, ok := reflect.New(n.t).Interface().(interface{ JSONSchemaExtend(*jsonschema.Schema) })
-	if !ok || kw.Ref != "" {
+	if kw.Ref != "" || !reflect.PointerTo(n.t).Implements(schemaExtender) {
 		return kw
 	}
+	e := reflect.New(n.t).Interface().(interface{ JSONSchemaExtend(*jsonschema.Schema) })
 	out = clone(kw)
 	out.Properties = jsonschema.NewProperties()
 	for _, f := range n.obj.fields {
@@ -167,13 +200,14 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 		if w.c.dir == forOutput && f.mayOmit {
 			n.ptrs = 0 // a nil pointer is left out
 		}
-		if f.Default != nil {
-			n.kw = clone(n.kw)
-			n.kw.Default = f.Default
-		}
-		if f.example != nil {
-			n.kw = clone(n.kw)
-			n.kw.Examples = []any{f.example}
+		if f.Default != nil || f.example != nil {
+			n.kw = w.c.clone(n.kw)
+			if f.Default != nil {
+				n.kw.Default = f.Default
+			}
+			if f.example != nil {
+				n.kw.Examples = []any{f.example}
+			}
 		}
 		s.b = w.node(s.b, &n, false)
 		if f.Required && w.c.dir == forInput || w.c.dir == forOutput && !f.mayOmit {
