@@ -42,7 +42,11 @@ type mount struct {
 // Starting s starts other, and closing s closes it. other may be served by itself as well, and be mounted in several
 // places, but not within itself.
 func (s *Server) Mount(prefix string, other *Server, opts ...Option) error {
-	m := &mount{parent: s, child: other, prefix: prefix, site: mountSite(prefix)}
+	return s.mount(&mount{parent: s, child: other, prefix: prefix, site: mountSite(prefix)}, opts)
+}
+
+func (s *Server) mount(m *mount, opts []Option) error {
+	other := m.child
 	if err := m.check(opts); err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func (s *Server) Mount(prefix string, other *Server, opts ...Option) error {
 
 // MustMount is Mount that panics with the error.
 func (s *Server) MustMount(prefix string, other *Server, opts ...Option) {
-	if err := s.Mount(prefix, other, opts...); err != nil {
+	if err := s.mount(&mount{parent: s, child: other, prefix: prefix, site: mountSite(prefix)}, opts); err != nil {
 		panic(err)
 	}
 }
