@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -431,4 +433,28 @@ func TestContentsBehindScopesAreNeverPublic(t *testing.T) {
 		require.Nil(t, resp.Error)
 		require.Equal(t, want, member(t, string(resp.Result), "cacheScope"))
 	}
+}
+
+func TestListeningEndsWithTheToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _ := vaultServer(t)
+		p := modern(t, srv)
+		ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann", Scopes: []string{"a"}, Expires: time.Now().Add(time.Minute)})
+		ended := make(chan *jsonrpc.Response, 1)
+		// Ends with the token.
+		go func() {
+			ended <- p.rpc(ctx, p.request("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["doc://alpha"]}}`))
+		}()
+		time.Sleep(time.Minute - 1) // of the bubble's clock
+		synctest.Wait()
+		srv.ResourceUpdated("doc://alpha")
+		synctest.Wait()
+		require.Len(t, p.take(), 2, "the acknowledgement and the update")
+		require.Empty(t, ended)
+		time.Sleep(1)
+		require.Nil(t, (<-ended).Error)
+		srv.ResourceUpdated("doc://alpha")
+		synctest.Wait()
+		require.Empty(t, p.take())
+	})
 }

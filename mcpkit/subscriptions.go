@@ -62,7 +62,8 @@ func (l *listener) owe(note func()) {
 	}
 }
 
-// listen answers subscriptions/listen: it holds the request open and notifies until the client goes or the server stops.
+// listen answers subscriptions/listen: it holds the request open and notifies until the client goes, what it was
+// authenticated by ends, or the server stops.
 func listen(ctx context.Context, call *Call) (any, error) {
 	l, err := newListener(call)
 	if err != nil {
@@ -73,6 +74,12 @@ func listen(ctx context.Context, call *Call) (any, error) {
 
 // run holds the request open.
 func (l *listener) run(ctx context.Context, call *Call) (any, error) {
+	if p := call.principal; p != nil && !p.Expires.IsZero() {
+		// Who listens for longer than it is known to be who it is, has to ask again.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, p.Expires)
+		defer cancel()
+	}
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
 	call.server.listens.add(l)
 	defer call.server.listens.remove(l)
