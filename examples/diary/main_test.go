@@ -16,6 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // docs:begin test
 
 // start starts the server behind an authorization server that agrees to everything, and returns its URL.
-func start(t *testing.T, as *oauthtest.Server) string {
+func start(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	url := "http://" + ln.Addr().String() + "/mcp"
@@ -31,7 +32,7 @@ func start(t *testing.T, as *oauthtest.Server) string {
 	ended := make(chan error, 1)
 	// Ends with ctx.
 	go func() {
-		ended <- serve(ctx, config{resource: url, issuer: as.Issuer, insecure: true, logger: slog.New(slog.DiscardHandler)}, ln)
+		ended <- serve(ctx, config{resource: url, issuer: as.Issuer, insecure: true, logger: slog.New(slog.DiscardHandler), change: change}, ln)
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -42,7 +43,7 @@ func start(t *testing.T, as *oauthtest.Server) string {
 
 func TestTokensOpenTheDoor(t *testing.T) {
 	as := oauthtest.New(t, nil)
-	url := start(t, as)
+	url := start(t, as, nil)
 	for _, test := range []struct {
 		name   string
 		token  oauthtest.Token
@@ -53,22 +54,27 @@ func TestTokensOpenTheDoor(t *testing.T) {
 		{"without the scope", oauthtest.Token{Audience: []string{url}}, http.StatusForbidden},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(ping))
-			require.NoError(t, err)
-			req.Header.Set("Content-Type", "application/json")
-			req.Header.Set("Accept", "application/json, text/event-stream")
-			req.Header.Set("Authorization", "Bearer "+as.Token(test.token))
-			resp, err := as.Client().Do(req)
-			require.NoError(t, err)
-			defer resp.Body.Close()
-			require.Equal(t, test.status, resp.StatusCode)
+			require.Equal(t, test.status, status(t, as, url, as.Token(test.token)))
 		})
 	}
 }
 
 // docs:end test
 
-const ping = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+// status is what a request with a token is answered.
+func status(t *testing.T, as *oauthtest.Server, url, token string) int {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(initialize))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := as.Client().Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	return resp.StatusCode
+}
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
 // keep calls use with a client of a user whose tokens are in dir.
 func keep(t *testing.T, as *oauthtest.Server, url, dir string, use func(*client.Client) error) {
@@ -82,7 +88,7 @@ func TestWritingTakesMoreThanReading(t *testing.T) {
 		asked = append(asked, strings.Join(a.Scopes, " "))
 		return nil
 	}})
-	url, dir := start(t, as), t.TempDir()
+	url, dir := start(t, as, nil), t.TempDir()
 	var out bytes.Buffer
 	keep(t, as, url, dir, func(c *client.Client) error { return write(t.Context(), c, "It rained.", &out) })
 	require.Equal(t, []string{"diary:read", "diary:read diary:write"}, asked)
@@ -96,7 +102,7 @@ func TestWritingTakesMoreThanReading(t *testing.T) {
 func TestEachUserHasADiary(t *testing.T) {
 	user := "ada"
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error { a.Subject = user; return nil }})
-	url := start(t, as)
+	url := start(t, as, nil)
 	keep(t, as, url, t.TempDir(), func(c *client.Client) error { return write(t.Context(), c, "Mine.", io.Discard) })
 	user = "bob"
 	keep(t, as, url, t.TempDir(), func(c *client.Client) error {

@@ -23,6 +23,7 @@ type config struct {
 	issuer   string // the authorization server
 	insecure bool   // both may be on this machine, without TLS
 	logger   *slog.Logger
+	change   func(*resourceserver.Options) // of the guard; nil for nothing
 }
 
 // docs:begin guard
@@ -38,15 +39,19 @@ func newGuard(c config) (*resourceserver.Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return resourceserver.New(resourceserver.Options{
+	opts := resourceserver.Options{
 		Resource:             c.resource,
 		AuthorizationServers: []string{c.issuer},
 		Verifier:             verifier,
-		Scopes:               []string{"diary:read"},
+		Scopes:               []string{"diary:read"}, // for every request
 		ScopesSupported:      []string{"diary:read", "diary:write"},
 		Name:                 "Diary",
 		Logger:               c.logger,
-	})
+	}
+	if c.change != nil {
+		c.change(&opts)
+	}
+	return resourceserver.New(opts)
 }
 
 // docs:end guard

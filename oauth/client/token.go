@@ -135,7 +135,7 @@ func (t *Transport) askWith(ctx context.Context, as *metadata.AuthorizationServe
 // from it end with it (RFC 7009, section 2.1).
 func (t *Transport) revoke(ctx context.Context, tok *Token, c *Credentials, at *place) error {
 	endpoint := at.as.RevocationEndpoint
-	if endpoint == "" || at.as.Issuer != tok.Issuer {
+	if endpoint == "" || at.as.Issuer != tok.Issuer || c.ClientID == "" { // a workload that has no name cannot ask
 		return nil
 	}
 	form := url.Values{"token": {tok.RefreshToken}, "token_type_hint": {"refresh_token"}}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+)
+
+func TestACompanySaysWhoEnters(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	url := start(t, as, func(opts *resourceserver.Options) {
+		// docs:begin policies
+		opts.Policies = []resourceserver.Policy{
+			resourceserver.Tenants("acme"),
+			resourceserver.Groups("diarists", "admins"),
+			resourceserver.RequireClaim("email_verified", true),
+		}
+		// docs:end policies
+	})
+	claims := map[string]any{"tenant": "acme", "groups": []string{"diarists"}, "email_verified": true}
+	token := oauthtest.Token{Audience: []string{url}, Scopes: []string{"diary:read"}, Claims: claims}
+	require.Equal(t, http.StatusOK, status(t, as, url, as.Token(token)))
+	for name, value := range map[string]any{"tenant": "other", "groups": []string{"others"}, "email_verified": false} {
+		good := claims[name]
+		claims[name] = value
+		require.Equal(t, http.StatusForbidden, status(t, as, url, as.Token(token)), name)
+		claims[name] = good
+	}
+}
+
+func TestOpaqueTokensAreAskedAbout(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Opaque: true, Clients: []oauthtest.Client{{ID: "diary", Secret: "secret"}}})
+	url := start(t, as, func(opts *resourceserver.Options) {
+		var err error
+		// docs:begin introspection
+		opts.Verifier, err = jwtverify.NewIntrospector(jwtverify.IntrospectorOptions{
+			Endpoint:     as.Endpoint("introspection"),
+			ClientID:     "diary",
+			ClientSecret: "secret",
+			Issuer:       as.Issuer,
+			Audience:     []string{opts.Resource},
+			CacheTime:    -1, // a token that was revoked is refused at once
+			Fetch:        jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
+		})
+		// docs:end introspection
+		require.NoError(t, err)
+	})
+	token := as.Token(oauthtest.Token{Audience: []string{url}, Scopes: []string{"diary:read"}})
+	require.Equal(t, http.StatusOK, status(t, as, url, token))
+	as.Revoke(token)
+	require.Equal(t, http.StatusUnauthorized, status(t, as, url, token))
+}
+
+// session calls the server with a grant and returns who it takes the client for.
+func session(t *testing.T, as *oauthtest.Server, url string, grant oauthclient.Grant, opts oauthclient.Options) string {
+	opts.InsecureLoopback, opts.Base = true, as.Client().Transport
+	tr, err := oauthclient.New(url, grant, &opts)
+	require.NoError(t, err)
+	c, err := client.Dial(t.Context(), url, client.HTTPClient(&http.Client{Transport: tr}))
+	require.NoError(t, err)
+	said, err := client.Call[string](t.Context(), c, "write", map[string]any{"text": "Hello."})
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.NoError(t, tr.Logout(t.Context()))
+	require.NoError(t, tr.Close())
+	return said
+}
+
+func TestTokensOfAKey(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	url := start(t, as, func(opts *resourceserver.Options) {
+		var err error
+		// docs:begin bound
+		opts.DPoP, err = dpop.NewVerifier(dpop.Options{})
+		opts.RequireDPoP = true
+		// docs:end bound
+		require.NoError(t, err)
+	})
+	grant := &oauthclient.AuthorizationCode{Name: "Diary reader", Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
+	prover, err := dpop.NewProver(nil) // a new key, which lives as long as the program
+	require.NoError(t, err)
+	require.Equal(t, "Written, user.", session(t, as, url, grant, oauthclient.Options{DPoP: prover}))
+	token := as.Token(oauthtest.Token{Audience: []string{url}, Scopes: []string{"diary:read"}})
+	require.Equal(t, http.StatusUnauthorized, status(t, as, url, token))
+}
+
+func TestProgramsThatNobodyLogsInTo(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	provider := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{{ID: "app", Secret: "secret"}}})
+	as := oauthtest.New(t, &oauthtest.Options{
+		Trusts:  []*oauthtest.Server{provider},
+		Clients: []oauthtest.Client{{ID: "robot", Key: key.Public()}, {ID: "app", Secret: "secret"}},
+	})
+	url := start(t, as, nil)
+
+	// docs:begin itself
+	robot := &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{
+		Issuer: as.Issuer, ClientID: "robot", Key: key, // or a ClientSecret
+	}}
+	// docs:end itself
+	require.Equal(t, "Written, robot.", session(t, as, url, robot, oauthclient.Options{}))
+
+	// The platform would write it into a file, say.
+	platformToken := func(audience string) string {
+		return provider.Sign("JWT", map[string]any{"iss": provider.Issuer, "sub": "job-7", "aud": audience, "exp": time.Now().Add(time.Minute).Unix()})
+	}
+	// docs:begin workload
+	workload := &oauthclient.WorkloadIdentity{
+		Issuer: as.Issuer,
+		Assertion: func(_ context.Context, to oauthclient.Audience) (string, error) {
+			return platformToken(to.Issuer), nil
+		},
+	}
+	// docs:end workload
+	require.Equal(t, "Written, job-7.", session(t, as, url, workload, oauthclient.Options{}))
+
+	idToken := provider.IDToken("ada", "app")
+	// docs:begin enterprise
+	enterprise := &oauthclient.EnterpriseManaged{
+		Credentials:           oauthclient.Credentials{Issuer: as.Issuer, ClientID: "app", ClientSecret: "secret"},
+		Provider:              oauthclient.Credentials{Issuer: provider.Issuer, ClientID: "app", ClientSecret: "secret"},
+		ProviderTokenEndpoint: provider.Endpoint("token"),
+		Subject: func(context.Context) (token, kind string, err error) {
+			return idToken, oauthclient.TokenTypeID, nil // of the user's login at the provider
+		},
+	}
+	// docs:end enterprise
+	require.Equal(t, "Written, ada.", session(t, as, url, enterprise, oauthclient.Options{}))
+}
