@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -68,70 +67,143 @@ func (e *entry) setWire(define func(v protocol.Version) any) {
 
 type item interface{ base() *entry }
 
-// A registry holds the entries of one kind, sorted by key.
+// A registry holds the entries of one kind. Like the catalog that it is part of it never changes; the registries that grew
+// out of one another by additions share their memory, so that an addition costs what it adds, however much is there. What
+// calls read, sorted and by key, is made when the first call after a change asks for it: a thousand additions in a row
+// make it once.
 type registry[T item] struct {
-	byKey    map[string]T
-	sorted   []T
-	personal bool      // not everybody sees the same entries
-	pages    *sync.Map // pageKey -> rawResult; made anew with each change
+	added     []T            // in the order in which they came; behind the end may be what later registries added
+	places    map[string]int // where in added a key is, if it is; for those who hold changing only. See find.
+	personal  bool           // not everybody sees the same entries
+	logs      bool           // some method can send log messages
+	completes bool           // some entry has completions
+	view      *view[T]       // another one with each change; nil for none
 }
 
-func (r registry[T]) get(key string) (T, bool) { v, ok := r.byKey[key]; return v, ok }
+// A view is what calls read of a registry.
+type view[T item] struct {
+	once   sync.Once
+	byKey  map[string]T
+	sorted []T
+	pages  sync.Map // pageKey -> rawResult
+}
+
+// read returns what calls read, nil of an empty registry.
+func (r registry[T]) read() *view[T] {
+	if r.view != nil {
+		r.view.once.Do(func() { r.view.make(r.added) })
+	}
+	return r.view
+}
+
+func (v *view[T]) make(added []T) {
+	v.sorted = slices.SortedFunc(slices.Values(added), func(a, b T) int { return strings.Compare(a.base().key, b.base().key) })
+	v.byKey = make(map[string]T, len(added))
+	for _, it := range added {
+		v.byKey[it.base().key] = it
+	}
+}
+
+func (r registry[T]) get(key string) (it T, ok bool) {
+	if v := r.read(); v != nil {
+		it, ok = v.byKey[key]
+	}
+	return it, ok
+}
 
 // key returns the key that name, as it stands in JSON, is for: no key has to be written with escapes.
 func (r registry[T]) key(name []byte) (string, bool) {
-	if it, ok := r.byKey[string(name)]; ok && bytes.IndexByte(name, '\\') < 0 {
+	v := r.read()
+	if v == nil {
+		return "", false
+	}
+	if it, ok := v.byKey[string(name)]; ok && bytes.IndexByte(name, '\\') < 0 {
 		return it.base().key, true
 	}
 	return "", false
 }
 
-func (r registry[T]) len() int { return len(r.sorted) }
+// all returns the entries sorted by key.
+func (r registry[T]) all() []T {
+	if v := r.read(); v != nil {
+		return v.sorted
+	}
+	return nil
+}
 
-// with returns r and also items. The error names both places of each key that is there already.
+func (r registry[T]) len() int { return len(r.added) }
+
+// find is get for those who hold changing: it needs nothing made. Places that a change which came to nothing has left
+// behind are known by the key that is not there.
+func (r registry[T]) find(key string) (it T, ok bool) {
+	if at, found := r.places[key]; found && at < len(r.added) && r.added[at].base().key == key {
+		return r.added[at], true
+	}
+	return it, false
+}
+
+// with returns r and also items. The error names both places of each key that is there already. The caller holds changing.
 func (r registry[T]) with(what string, items []T) (registry[T], error) {
 	if len(items) == 0 {
 		return r, nil
 	}
-	next := registry[T]{byKey: maps.Clone(r.byKey), sorted: slices.Clone(r.sorted), pages: new(sync.Map)}
-	if next.byKey == nil {
-		next.byKey = map[string]T{}
+	next := r
+	next.view = new(view[T])
+	if next.places == nil {
+		next.places = make(map[string]int, len(items))
 	}
 	var faults reflectx.Errors
 	for _, it := range items {
 		e := it.base()
-		if old, ok := next.byKey[e.key]; ok {
+		if old, ok := next.find(e.key); ok {
 			faults = append(faults, &reflectx.Error{
 				Msg: fmt.Sprintf("mcpkit: %s %q is registered twice, by %s and %s", what, e.key, old.base().site, e.site),
 			})
 			continue
 		}
-		next.byKey[e.key] = it
-		next.sorted = append(next.sorted, it)
+		next.places[e.key] = len(next.added)
+		next.added = append(next.added, it)
+		next.note(it)
 	}
-	slices.SortFunc(next.sorted, func(a, b T) int { return strings.Compare(a.base().key, b.base().key) })
 	if faults != nil {
 		return r, faults
 	}
-	next.personal = needsScopes(next.sorted)
 	return next, nil
 }
 
-func needsScopes[T item](entries []T) bool {
-	return slices.ContainsFunc(entries, func(it T) bool { return len(it.base().scopes) > 0 })
+// note keeps what follows from one more entry.
+func (r *registry[T]) note(it T) {
+	e := it.base()
+	r.personal = r.personal || len(e.scopes) > 0
+	r.logs = r.logs || e.logs
+	switch it := any(it).(type) {
+	case *prompt:
+		r.completes = r.completes || len(it.complete) > 0
+	case *resource:
+		r.completes = r.completes || len(it.complete) > 0
+	}
 }
 
-// without returns r less the keys, and whether any was there.
+// without returns r less the keys, and whether any was there. The caller holds changing.
 func (r registry[T]) without(keys []string) (registry[T], bool) {
-	next := registry[T]{byKey: maps.Clone(r.byKey), pages: new(sync.Map)}
+	gone := make(map[string]bool, len(keys))
 	for _, key := range keys {
-		delete(next.byKey, key)
+		if _, ok := r.find(key); ok {
+			gone[key] = true
+		}
 	}
-	if len(next.byKey) == len(r.byKey) {
+	if len(gone) == 0 {
 		return r, false
 	}
-	next.sorted = slices.DeleteFunc(slices.Clone(r.sorted), func(it T) bool { return slices.Contains(keys, it.base().key) })
-	next.personal = needsScopes(next.sorted)
+	left := len(r.added) - len(gone)
+	next := registry[T]{added: make([]T, 0, left), places: make(map[string]int, left), view: new(view[T])}
+	for _, it := range r.added {
+		if key := it.base().key; !gone[key] {
+			next.places[key] = len(next.added)
+			next.added = append(next.added, it)
+			next.note(it)
+		}
+	}
 	return next, true
 }
 
@@ -254,9 +326,9 @@ func (p *plan) store() {
 func (p *plan) announce() {
 	for _, st := range p.steps {
 		st.server.announce(
-			st.next.tools.pages != st.old.tools.pages,
-			st.next.prompts.pages != st.old.prompts.pages,
-			st.next.resources.pages != st.old.resources.pages || st.next.templates.pages != st.old.templates.pages,
+			st.next.tools.view != st.old.tools.view,
+			st.next.prompts.view != st.old.prompts.view,
+			st.next.resources.view != st.old.resources.view || st.next.templates.view != st.old.templates.view,
 		)
 	}
 }
@@ -292,16 +364,6 @@ func (c *catalog) add(d *draft) error {
 
 // derive finds what follows from the entries.
 func (c *catalog) derive() {
-	c.logs, c.completes = false, false
-	for _, t := range c.tools.sorted {
-		c.logs = c.logs || t.logs
-	}
-	for _, p := range c.prompts.sorted {
-		c.logs = c.logs || p.logs
-		c.completes = c.completes || len(p.complete) > 0
-	}
-	for _, r := range slices.Concat(c.resources.sorted, c.templates.sorted) {
-		c.logs = c.logs || r.logs
-		c.completes = c.completes || len(r.complete) > 0
-	}
+	c.logs = c.tools.logs || c.prompts.logs || c.resources.logs || c.templates.logs
+	c.completes = c.prompts.completes || c.resources.completes || c.templates.completes
 }

@@ -51,15 +51,16 @@ func listPage[T item](ctx context.Context, call *Call, member string, r registry
 	key := pageKey{revisionIndex(call.version), after}
 	refused := call.refusedMounts(ctx)
 	shared := !r.personal && refused == nil
-	if shared && r.pages != nil {
-		if page, ok := r.pages.Load(key); ok {
+	view := r.read()
+	if shared && view != nil {
+		if page, ok := view.pages.Load(key); ok {
 			return page, nil
 		}
 	}
 	page := encodePage(call, member, r, after, refused, shared)
 	// Only cursors that this server gave are kept, so that a client cannot grow the table.
-	if _, known := r.byKey[after]; shared && r.pages != nil && (after == "" || known) {
-		r.pages.Store(key, page)
+	if _, known := r.get(after); shared && view != nil && (after == "" || known) {
+		view.pages.Store(key, page)
 	}
 	return page, nil
 }
@@ -98,11 +99,12 @@ func encodePage[T item](call *Call, member string, r registry[T], after string, 
 // page returns up to size entries that p may see whose keys come after a key, and the last of their keys when there are more.
 // Those of refused mounts are left out.
 func (r registry[T]) page(p *oauth.Principal, after string, size int, refused map[*mount]bool) (page []T, next string) {
+	all := r.all()
 	start := 0
 	if after != "" {
-		start = sort.Search(len(r.sorted), func(i int) bool { return r.sorted[i].base().key > after })
+		start = sort.Search(len(all), func(i int) bool { return all[i].base().key > after })
 	}
-	for _, it := range r.sorted[start:] {
+	for _, it := range all[start:] {
 		e := it.base()
 		if e.hidden || !e.visible(p) || refused != nil && e.refusedBy(refused) {
 			continue

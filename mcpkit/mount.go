@@ -127,20 +127,20 @@ func (s *Server) contains(other *Server) bool {
 func (m *mount) mirror(c *catalog, old, next *catalog) error {
 	var d draft
 	known := m.mirrored(c)
-	if old.tools.pages != next.tools.pages {
-		d.tools = mirrorAll(known, next.tools.sorted, m.tool)
+	if old.tools.view != next.tools.view {
+		d.tools = mirrorAll(known, next.tools.all(), m.tool)
 		c.tools = c.tools.withoutMount(m)
 	}
-	if old.prompts.pages != next.prompts.pages {
-		d.prompts = mirrorAll(known, next.prompts.sorted, m.prompt)
+	if old.prompts.view != next.prompts.view {
+		d.prompts = mirrorAll(known, next.prompts.all(), m.prompt)
 		c.prompts = c.prompts.withoutMount(m)
 	}
-	if old.resources.pages != next.resources.pages {
-		d.resources = mirrorAll(known, next.resources.sorted, m.resource)
+	if old.resources.view != next.resources.view {
+		d.resources = mirrorAll(known, next.resources.all(), m.resource)
 		c.resources = c.resources.withoutMount(m)
 	}
-	if old.templates.pages != next.templates.pages {
-		d.templates = mirrorAll(known, next.templates.sorted, m.resource)
+	if old.templates.view != next.templates.view {
+		d.templates = mirrorAll(known, next.templates.all(), m.resource)
 		c.templates = c.templates.withoutMount(m)
 	}
 	if err := checkMirrored(&d); err != nil {
@@ -163,13 +163,13 @@ func (m *mount) mirrored(c *catalog) map[item]item {
 			known[e.inner] = it
 		}
 	}
-	for _, t := range c.tools.sorted {
+	for _, t := range c.tools.all() {
 		note(t)
 	}
-	for _, p := range c.prompts.sorted {
+	for _, p := range c.prompts.all() {
 		note(p)
 	}
-	for _, r := range slices.Concat(c.resources.sorted, c.templates.sorted) {
+	for _, r := range slices.Concat(c.resources.all(), c.templates.all()) {
 		note(r)
 	}
 	return known
@@ -191,7 +191,7 @@ func mirrorAll[T item](known map[item]item, items []T, mirror func(T) T) []T {
 // withoutMount returns r less the entries of m.
 func (r registry[T]) withoutMount(m *mount) registry[T] {
 	var keys []string
-	for _, it := range r.sorted {
+	for _, it := range r.all() {
 		if e := it.base(); e.from == m {
 			keys = append(keys, e.key)
 		}

@@ -34,7 +34,7 @@ func rehearse(in rehearsal.Service) rehearsal.Result {
 		return rehearsal.Result{Faults: faults}
 	}
 	b := []byte{'['}
-	for i, t := range s.catalog.Load().tools.sorted {
+	for i, t := range s.catalog.Load().tools.all() {
 		if i > 0 {
 			b = append(b, ',')
 		}

@@ -187,17 +187,17 @@ func (s *Server) awaitStart(ctx context.Context) error {
 func (s *Server) warnOfMissingWords() {
 	c := s.catalog.Load()
 	missing := 0
-	for _, t := range c.tools.sorted {
+	for _, t := range c.tools.all() {
 		if t.def.Description == "" {
 			missing++
 		}
 	}
-	for _, p := range c.prompts.sorted {
+	for _, p := range c.prompts.all() {
 		if p.def.Description == "" {
 			missing++
 		}
 	}
-	for _, r := range slices.Concat(c.resources.sorted, c.templates.sorted) {
+	for _, r := range slices.Concat(c.resources.all(), c.templates.all()) {
 		if r.def.Description == "" && r.templateDef.Description == "" {
 			missing++
 		}

@@ -152,7 +152,7 @@ func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, b
 	if r, ok := c.resources.get(uri); ok {
 		return resourceMatch{resource: r}, r.visible(p)
 	}
-	for _, t := range c.templates.sorted {
+	for _, t := range c.templates.all() {
 		// The first that fits decides, whoever asks: a template that demands scopes is not passed by through a wider one.
 		if values, ok := t.template.Match(uri); ok {
 			return resourceMatch{t, values}, t.visible(p)
@@ -164,7 +164,7 @@ func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, b
 // hint guesses which name was meant, among those that the caller may know of.
 func (r registry[T]) hint(call *Call) string {
 	var known []string
-	for _, it := range r.sorted {
+	for _, it := range r.all() {
 		if e := it.base(); !e.hidden && e.visible(call.principal) {
 			known = append(known, e.key)
 		}
