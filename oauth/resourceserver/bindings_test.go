@@ -1,0 +1,117 @@
+package resourceserver_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/transport/sse"
+	mcpws "github.com/mcpkit/mcpkit-go/transport/websocket"
+)
+
+const (
+	hello  = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+	whoAmI = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}`
+)
+
+// whoServer has a tool that says who asks.
+func (m *matrix) whoServer() *mcpkit.Server {
+	srv, err := mcpkit.New(nil, mcpkit.Authenticated(), mcpkit.Logger(m.logger))
+	require.NoError(m.t, err)
+	require.NoError(m.t, srv.Add(mcpkit.NewTool("who", func(ctx context.Context) string { return "it is " + oauth.FromContext(ctx).Subject }).Scopes("notes:read")))
+	return srv
+}
+
+func (m *matrix) realGuard() *resourceserver.Guard {
+	g, err := resourceserver.New(resourceserver.Options{Resource: resource, AuthorizationServers: []string{issuer}, Verifier: m.verifier, Logger: m.logger})
+	require.NoError(m.t, err)
+	return g
+}
+
+func TestWebSocketsBehindTheGuard(t *testing.T) {
+	m := newMatrix(t)
+	h := mcpws.NewHandler(m.whoServer(), nil)
+	s := httptest.NewServer(m.realGuard().Wrap(h))
+	defer s.Close()
+	defer h.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	dial := func(auth string) (*websocket.Conn, *http.Response, error) {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		return websocket.Dial(ctx, s.URL, &websocket.DialOptions{HTTPClient: client, Subprotocols: []string{"mcp"}, HTTPHeader: http.Header{"Authorization": {auth}}})
+	}
+	_, resp, err := dial("")
+	require.Error(t, err)
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	require.NotEmpty(t, resp.Header.Get("WWW-Authenticate"))
+
+	conn, _, err := dial("Bearer " + m.good)
+	require.NoError(t, err)
+	for _, say := range [][2]string{{hello, `"protocolVersion":"2024-11-05"`}, {whoAmI, "it is ann"}} {
+		require.NoError(t, conn.Write(ctx, websocket.MessageText, []byte(say[0])))
+		_, answer, err := conn.Read(ctx)
+		require.NoError(t, err)
+		require.Contains(t, string(answer), say[1])
+	}
+	require.NoError(t, conn.Close(websocket.StatusNormalClosure, ""))
+	m.findNoSecrets(t, m.log.String()+" ")
+}
+
+func TestEventStreamsOf20241105BehindTheGuard(t *testing.T) {
+	m := newMatrix(t)
+	h := sse.NewHandler(m.whoServer(), nil)
+	s := httptest.NewServer(m.realGuard().Wrap(h))
+	defer s.Close()
+	defer h.Close()
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	send := func(verb, path, body, auth string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), verb, s.URL+path, strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		if auth != "" {
+			r.Header.Set("Authorization", "Bearer "+auth)
+		}
+		resp, err := client.Do(r)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		return resp
+	}
+	require.Equal(t, http.StatusUnauthorized, send(http.MethodGet, "/", "", "").StatusCode)
+	stream := send(http.MethodGet, "/", "", m.good)
+	require.Equal(t, http.StatusOK, stream.StatusCode)
+	r := bufio.NewReader(stream.Body)
+	data := func() string {
+		for {
+			line, err := r.ReadString('\n')
+			require.NoError(t, err)
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "data: "); ok {
+				return text
+			}
+		}
+	}
+	endpoint := data()
+	require.Equal(t, http.StatusAccepted, send(http.MethodPost, endpoint, hello, m.good).StatusCode)
+	require.Contains(t, data(), `"protocolVersion":"2024-11-05"`)
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	require.Equal(t, http.StatusUnauthorized, send(http.MethodPost, endpoint, ping, "").StatusCode, "its name is no token")
+	require.Equal(t, http.StatusNotFound, send(http.MethodPost, endpoint, ping, m.token(claims{"sub": "eve"})).StatusCode)
+	require.Equal(t, http.StatusAccepted, send(http.MethodPost, endpoint, ping, m.good).StatusCode)
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, data())
+	// Each request is authenticated on its own: another token of ann's may do less.
+	require.Equal(t, http.StatusAccepted, send(http.MethodPost, endpoint,
+		strings.Replace(whoAmI, `"id":1`, `"id":2`, 1), m.token(claims{"scope": "x"})).StatusCode)
+	require.Contains(t, data(), `unknown tool \"who\"`)
+	require.Equal(t, http.StatusAccepted, send(http.MethodPost, endpoint, strings.Replace(whoAmI, `"id":1`, `"id":3`, 1), m.good).StatusCode)
+	require.Contains(t, data(), "it is ann")
+}
