@@ -80,9 +80,12 @@ type Transport struct {
 
 // A login is one that requests wait for.
 type login struct {
-	done chan struct{}
-	err  error // once done is closed
+	done   chan struct{}
+	err    error // once done is closed
+	cancel context.CancelCauseFunc
 }
+
+var errLoggedOut = errors.New("logged out meanwhile")
 
 // New makes a transport for the MCP server at a URL.
 func New(server string, grant Grant, opts *Options) (*Transport, error) {
@@ -139,10 +142,17 @@ func (t *Transport) Login(ctx context.Context) error {
 	return t.authorize(ctx, used, nil)
 }
 
-// Logout forgets the token, also in the store, and asks the authorization server to revoke it (RFC 7009), where it does that. An
-// error is what kept the token from being revoked or removed; the transport has forgotten it all the same.
+// Logout forgets the token, also in the store, and asks the authorization server to revoke it (RFC 7009), where it does that. A login
+// or refresh that goes on ends. An error is what kept the token from being revoked or removed; the transport has forgotten it all the
+// same.
 func (t *Transport) Logout(ctx context.Context) error {
 	t.mu.Lock()
+	for l := t.login; l != nil; l = t.login {
+		t.mu.Unlock()
+		l.cancel(errLoggedOut)
+		<-l.done // it may have got a token at the last moment
+		t.mu.Lock()
+	}
 	tok, client, at := t.token, t.client, t.at
 	t.token, t.client, t.accepted = nil, nil, false
 	t.mu.Unlock()
@@ -334,11 +344,13 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 		return ErrClosed
 	}
 	if t.login == nil {
-		l := &login{done: make(chan struct{})}
+		ctx, stop := context.WithCancelCause(t.ctx)
+		l := &login{done: make(chan struct{}), cancel: stop}
 		t.login = l
-		ctx, cancel := context.WithTimeoutCause(t.ctx, t.limit, fmt.Errorf("no login within %v", t.limit))
-		// Ends within LoginTimeout, or with Close.
+		ctx, cancel := context.WithTimeoutCause(ctx, t.limit, fmt.Errorf("no login within %v", t.limit))
+		// Ends within LoginTimeout, or with Close or Logout.
 		t.logins.Go(func() {
+			defer stop(nil)
 			defer cancel()
 			t.run(ctx, l, used, d)
 		})

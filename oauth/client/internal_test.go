@@ -1,0 +1,110 @@
+package oauthclient
+
+import (
+	"errors"
+	"io"
+	"net/url"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+)
+
+func TestVerifiersAreWiped(t *testing.T) {
+	lost := errors.New("lost")
+	for _, want := range []error{nil, lost} {
+		var kept []byte
+		err := withVerifier(func(verifier []byte) error {
+			require.Regexp(t, `^[A-Za-z0-9_-]{43}$`, string(verifier))
+			kept = verifier
+			return want
+		})
+		require.Equal(t, want, err)
+		require.Equal(t, make([]byte, 43), kept)
+	}
+	require.Panics(t, func() {
+		_ = withVerifier(func([]byte) error { panic("at the disco") })
+	})
+}
+
+func TestBodiesAreWipedWhenTheyWereSent(t *testing.T) {
+	p := newPassing([][]byte{[]byte("code=1&code_verifier="), []byte("secret")})
+	all := p.all
+	b, err := io.ReadAll(p)
+	require.NoError(t, err)
+	require.Equal(t, "code=1&code_verifier=secret", string(b))
+	require.NoError(t, p.Close())
+	require.Equal(t, make([]byte, len(b)), all)
+	_, err = p.Read(b)
+	require.Equal(t, io.EOF, err)
+
+	p = newPassing([][]byte{[]byte("secret")})
+	require.NoError(t, p.Close())
+	b, err = io.ReadAll(p)
+	require.NoError(t, err)
+	require.Empty(t, b, "what is closed is not read any more")
+}
+
+// Whatever a browser brings back: a code counts only with the state of this login, and from who was asked. What strangers
+// say is not repeated.
+func FuzzTakeCode(f *testing.F) {
+	for _, seed := range []string{
+		"state=s&code=c&iss=https://as.example", "state=s&code=c", "state=s&code=c&iss=https://as.example/", "state=t&code=c",
+		"state=s&state=s&code=c", "state=s&error=access_denied&error_description=no&iss=https://as.example", "code=c", "", "%",
+	} {
+		f.Add(seed, true)
+		f.Add(seed, false)
+	}
+	f.Fuzz(func(t *testing.T, query string, promised bool) {
+		back, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		as := &metadata.AuthorizationServer{Issuer: "https://as.example", ISSParameterSupported: promised}
+		code, err := takeCode(back, as, "s")
+		ours := len(back["state"]) == 1 && back.Get("state") == "s" && len(back["iss"]) < 2 &&
+			(back.Get("iss") == as.Issuer || !back.Has("iss") && !promised)
+		if err == nil {
+			require.True(t, ours && code != "" && len(back["code"]) == 1 && back.Get("code") == code && !back.Has("error"), query)
+			return
+		}
+		require.Empty(t, code)
+		if refusal, ok := errors.AsType[*GrantError](err); ok {
+			require.True(t, ours && back.Get("error") == refusal.Code, query)
+		}
+		for _, r := range err.Error() {
+			require.True(t, unicode.IsPrint(r), "%q", err)
+		}
+	})
+}
+
+// Whatever a token endpoint answers, what becomes a token can stand in a header field.
+func FuzzTokenAnswer(f *testing.F) {
+	for _, seed := range []string{
+		`{"access_token":"t","token_type":"Bearer","expires_in":3600,"scope":"a b","refresh_token":"r"}`,
+		`{"access_token":"a\r\nb","token_type":"bearer"}`, `{"access_token":"t","token_type":"DPoP"}`, `{"expires_in":1e300,"access_token":"t","token_type":"bearer"}`, `[]`,
+	} {
+		f.Add([]byte(seed))
+	}
+	p := &place{resource: "https://mcp.example/mcp", as: &metadata.AuthorizationServer{Issuer: "https://as.example"}}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := new(tokenResponse)
+		if jsonx.Unmarshal(body, r) != nil {
+			return
+		}
+		tok, err := new(Transport).tokenOf(r, p, []string{"a"})
+		if err != nil {
+			require.Nil(t, tok)
+			for _, r := range err.Error() {
+				require.True(t, unicode.IsPrint(r), "%q", err)
+			}
+			return
+		}
+		require.Equal(t, "Bearer", tok.Type)
+		require.Regexp(t, `^[!-~]+$`, tok.AccessToken)
+		require.False(t, !tok.Expires.IsZero() && tok.Expires.Year() > 2100, tok.Expires)
+	})
+}

@@ -1,0 +1,153 @@
+package oauthclient_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+)
+
+// spoil makes a token that the resource refuses of one that it takes.
+func spoil(t *testing.T, as *oauthtest.Server, tr *oauthclient.Transport) *oauthclient.Token {
+	tok, err := tr.Token(t.Context())
+	require.NoError(t, err)
+	require.True(t, as.Revoke(tok.AccessToken))
+	return tok
+}
+
+func TestWhatIsAskedFor(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		scopes    []string // of the authorization server
+		door      []string // that the resource demands
+		supported []string // that the resource publishes
+		want      string
+	}{
+		{"what the challenge says", nil, []string{"read"}, []string{"read", "write"}, "read"},
+		{"else all that there is", nil, nil, []string{"read", "write"}, "read write"},
+		{"else nothing", nil, nil, nil, ""},
+		{"and to be let in later", []string{"read", "offline_access"}, []string{"read"}, nil, "read offline_access"},
+		{"but that alone is nothing", []string{"offline_access"}, nil, nil, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			as := oauthtest.New(t, &oauthtest.Options{Scopes: test.scopes})
+			s := protect(t, as, func(o *resourceserver.Options) { o.Scopes, o.ScopesSupported = test.door, test.supported })
+			u := new(user)
+			says(t, connect(t, s.url, u.grant(), oauthclient.Options{}), s.url)
+			require.Equal(t, []string{test.want}, u.logins())
+		})
+	}
+}
+
+// A refresh that failed on its way says nothing of the refresh token.
+func TestRefreshesThatFailAreTriedAgain(t *testing.T) {
+	var broken atomic.Bool
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if broken.Load() && r.URL.Path == "/token" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	spoil(t, as, tr)
+	broken.Store(true)
+	_, _, err := post(t, tr, s.url)
+	require.EqualError(t, err, fmt.Sprintf("oauthclient: the authorization server %q refused with HTTP status 503", as.Issuer))
+	broken.Store(false)
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	require.Len(t, u.logins(), 1)
+}
+
+func TestARefreshTokenThatEndedLeadsToALogin(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	as.Revoke(spoil(t, as, tr).RefreshToken)
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	require.Len(t, u.logins(), 2)
+}
+
+// Tokens that are bound to the key of a run before are of no use to one with a key of its own.
+func TestTokensOfAnotherKeyLeadToALogin(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	proofs := nonces(t)
+	s := protect(t, as, func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = proofs, true })
+	u, store := new(user), oauthclient.NewMemoryStore()
+	same := prover(t)
+	for i, p := range []oauthclient.Options{{DPoP: same}, {DPoP: same}, {DPoP: prover(t)}} {
+		p.Store = store
+		require.Equal(t, "user may read", says(t, connect(t, s.url, u.grant(), p), s.url))
+		require.Len(t, u.logins(), []int{1, 1, 2}[i])
+	}
+	bound, err := store.Load(t.Context(), oauthclient.Key{Issuer: as.Issuer, Resource: s.url})
+	require.NoError(t, err)
+	status, _, err := post(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusUnauthorized, status, "one without a key gets no further")
+	for _, r := range s.at("/mcp") {
+		require.NotEqual(t, "Bearer "+bound.Token.AccessToken, r.header.Get("Authorization"))
+	}
+}
+
+func TestLogoutEndsALogin(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	s := protect(t, as, nil)
+	asked := make(chan struct{})
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, _ string) (url.Values, error) {
+			close(asked)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}}, nil
+	}}
+	tr := connect(t, s.url, g, oauthclient.Options{})
+	ended := make(chan error, 1)
+	go func() { ended <- tr.Login(t.Context()) }() // ends with Logout
+	<-asked
+	require.NoError(t, tr.Logout(t.Context()))
+	require.EqualError(t, <-ended, fmt.Sprintf("oauthclient: the login at %q: logged out meanwhile", as.Issuer))
+}
+
+// Who logs out while requests refresh is logged out.
+func TestLogoutEndsARefresh(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/token" && r.FormValue("grant_type") == "refresh_token" {
+				close(asked)
+				<-answer
+			}
+			next.ServeHTTP(w, r)
+		})
+	}})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	store := oauthclient.NewMemoryStore()
+	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{Store: store})
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	spoil(t, as, tr)
+	refreshed := make(chan error, 1)
+	go func() { refreshed <- tr.Login(t.Context()) }() // ends with Logout
+	<-asked
+	require.NoError(t, tr.Logout(t.Context()))
+	require.ErrorContains(t, <-refreshed, "logged out meanwhile")
+	close(answer)
+	r, err := store.Load(t.Context(), oauthclient.Key{Issuer: as.Issuer, Resource: s.url})
+	require.NoError(t, err)
+	require.Nil(t, r)
+}
