@@ -131,12 +131,13 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 	}
 	if in := fn.Input(); in != nil {
 		// Tools are not completed, but their input may be a prompt's too: a method that is misspelt here is no less wrong.
-		if _, err := s.completers(def, in.Fields()); err != nil {
+		fields := in.Fields()
+		if _, err := s.completers(def, fields); err != nil {
 			return err
 		}
 		// The tool's description says what the arguments are for; the input type's would cost every model its tokens.
 		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
-		t.secrets = secrecyOf(in.Fields())
+		t.secrets = secrecyOf(fields)
 	}
 	none := fn.Input() == nil
 	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (any, error) {

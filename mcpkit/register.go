@@ -196,7 +196,19 @@ func completeTags(t reflect.Type) []string {
 		return nil
 	}
 	var methods []string
-	for _, f := range reflect.VisibleFields(t) {
+	embeds := false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		embeds = embeds || f.Anonymous
+		if method := f.Tag.Get("complete"); method != "" {
+			methods = append(methods, method)
+		}
+	}
+	if !embeds {
+		return methods
+	}
+	methods = nil
+	for _, f := range reflect.VisibleFields(t) { // many times the work, which few types need
 		if method := f.Tag.Get("complete"); method != "" {
 			methods = append(methods, method)
 		}

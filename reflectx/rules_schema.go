@@ -326,6 +326,11 @@ var exampleTexts = []string{
 }
 
 func exampleText(n *node) string {
+	for _, text := range exampleTexts {
+		if n.accepts(jsonx.AppendString(nil, text)) {
+			return text
+		}
+	}
 	try := append([]string(nil), exampleTexts...)
 	all := ""
 	for _, p := range n.phrases { // the part that a string must begin with, end with or contain
