@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -185,9 +186,14 @@ func (c *Client) Close() error {
 func (c *Client) nextID() jsonrpc.ID { return jsonrpc.NumberID(c.lastID.Add(1)) }
 
 // Request sends a request of any method and decodes the result into result, unless that is nil: for methods
-// that this package has no function for. Params are as for [jsonrpc.NewRequest]; their _meta is added.
+// that this package has no function for, and for results that are wanted as they came, in a *json.RawMessage. Params are as for
+// [jsonrpc.NewRequest]; their _meta is added.
 func (c *Client) Request(ctx context.Context, method string, params, result any, opts ...CallOption) error {
-	raw, err := c.do(ctx, request{method: method, params: params}, opts)
+	r := request{method: method, params: params}
+	if err := r.recognise(); err != nil {
+		return err
+	}
+	raw, err := c.do(ctx, r, opts)
 	if err != nil {
 		return err
 	}
@@ -195,6 +201,28 @@ func (c *Client) Request(ctx context.Context, method string, params, result any,
 		return nil
 	}
 	return decodeResult(method, raw, result)
+}
+
+// recognise finds what is known of the protocol's own methods: what they are about, and that they may ask.
+func (r *request) recognise() error {
+	member := "name"
+	switch r.method {
+	case protocol.MethodResourcesRead:
+		member, r.reads = "uri", true
+	case protocol.MethodPromptsGet:
+		r.reads = true
+	case protocol.MethodToolsCall:
+	default:
+		return nil
+	}
+	params, err := encodeParams(r)
+	if err != nil {
+		return err
+	}
+	r.params, r.asks = rawObject(params), true
+	r.name = jsonx.String(jsonx.Member(params, member))
+	r.arguments = jsonx.Member(params, "arguments")
+	return nil
 }
 
 // Notify sends a notification of any method, with params as for [jsonrpc.NewNotification]. Modern servers over HTTP take none.

@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/rehearsal":   {"reflectx"}, // what it rehearses
+	"internal/relay":       {},
 	"internal/sse":         {},
 	"internal/uritemplate": {},
 	"jsonrpc":              {"internal/jsonx"},
@@ -66,7 +67,7 @@ var mayImport = map[string][]string{
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
 	"mcpkit": {"transport", "transport/stdio", "oauth", "reflectx", "protocol", "jsonrpc",
-		"internal/jsonx", "internal/nearest", "internal/rehearsal", "internal/uritemplate",
+		"internal/jsonx", "internal/nearest", "internal/rehearsal", "internal/relay", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
 	"client": {"transport", "transport/inmem", "protocol", "jsonrpc", "internal/duplex", "internal/sse", "internal/jsonx"},
@@ -79,6 +80,7 @@ var mayImport = map[string][]string{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"echomcp": {"mcpkit", "transport", "transport/streamable", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
+	"proxy":   {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx", "internal/relay"}, // the one place where both sides meet
 	"mcptest": {"mcpkit", "client", "transport", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx"},
 
 	// The top.
