@@ -32,14 +32,14 @@ func TestServersAreCalled(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			require.Equal(t, test.code, run(t.Context(), test.args, nil, &stdout, &stderr), stderr.String())
+			require.Equal(t, test.code, run(t.Context(), append(test.args[:1:1], append([]string{"-output", "text"}, test.args[1:]...)...), streams{out: &stdout, err: &stderr}), stderr.String())
 			require.Equal(t, test.stdout, stdout.String())
 		})
 	}
 
 	t.Run("list as JSON", func(t *testing.T) {
 		var stdout, stderr bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), []string{"list", "-output-json", notes}, nil, &stdout, &stderr), stderr.String())
+		require.Equal(t, exitOK, run(t.Context(), []string{"list", notes}, streams{out: &stdout, err: &stderr}), stderr.String())
 		var l struct{ Tools, Prompts, ResourceTemplates []any }
 		require.NoError(t, json.Unmarshal(stdout.Bytes(), &l))
 		require.Len(t, l.Tools, 4)
@@ -51,7 +51,7 @@ func TestServersAreCalled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		var stdout, stderr bytes.Buffer
-		require.Equal(t, exitInterrupted, run(ctx, []string{"call", notes, "search"}, nil, &stdout, &stderr))
+		require.Equal(t, exitInterrupted, run(ctx, []string{"call", notes, "search"}, streams{out: &stdout, err: &stderr}))
 	})
 }
 

@@ -24,23 +24,23 @@ that a program that runs without its source has them too, and the signatures of 
 is noticed at build time.`
 
 // runGen is the command gen.
-func runGen(_ context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+func runGen(_ context.Context, args []string, std streams) int {
 	flags := flag.NewFlagSet("gen", flag.ContinueOnError)
 	check := flags.Bool("check", false, "write nothing; fail when a file is not what would be written")
 	names := flags.String("type", "", "`names` of further structs that are services, with commas between; they are looked for in each package")
-	if code, ok := parse(flags, genUsage, args, stderr); !ok {
+	if code, ok := parse(flags, genUsage, args, std.err); !ok {
 		return code
 	}
 	patterns := flags.Args()
 	if len(patterns) == 0 {
 		patterns = []string{"."}
 	}
-	g := generator{check: *check, stdout: stdout}
+	g := generator{check: *check, stdout: std.out}
 	if *names != "" {
 		g.names = strings.Split(*names, ",")
 	}
 	if err := g.run(patterns); err != nil {
-		fmt.Fprintf(stderr, "mcpkit gen: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nmcpkit gen: "))
+		fmt.Fprintf(std.err, "mcpkit gen: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nmcpkit gen: "))
 		return exitFault
 	}
 	return exitOK

@@ -2,10 +2,12 @@
 //
 //	mcpkit gen [-check] [-type T,...] [packages]   write the doc comments of services into their packages
 //	mcpkit vet [-type T,...] [packages]            report what is wrong with services, and what their tools cost
+//	mcpkit inspect SERVER                          show all that a server says of itself
 //	mcpkit list SERVER                             list what a server offers
 //	mcpkit call SERVER TOOL [name=text ...]        call a tool of a server
 //	mcpkit read SERVER URI                         read a resource of a server
 //	mcpkit prompt SERVER PROMPT [name=text ...]    get the messages of a prompt of a server
+//	mcpkit logout URL                              forget the tokens that -login got
 //
 // Run it as "go tool mcpkit" after "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with go run.
 package main
@@ -29,7 +31,13 @@ import (
 type command struct {
 	name string
 	line string // what it does, on one line
-	run  func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
+	run  func(ctx context.Context, args []string, std streams) int
+}
+
+// streams are the standard ones of the program.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
 }
 
 // What run returns, and so the program.
@@ -42,10 +50,12 @@ const (
 var commands = []command{
 	{"gen", "write the doc comments of services into their packages", runGen},
 	{"vet", "report what is wrong with services, and what their tools cost", runVet},
+	{"inspect", "show all that a server says of itself", runInspect},
 	{"list", "list what a server offers", runList},
 	{"call", "call a tool of a server", runCall},
 	{"read", "read a resource of a server", runRead},
 	{"prompt", "get the messages of a prompt of a server", runPrompt},
+	{"logout", "forget the tokens that -login got", runLogout},
 }
 
 func main() {
@@ -53,27 +63,28 @@ func main() {
 		unitchecker.Main(analyzer)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	context.AfterFunc(ctx, stop) // whoever interrupts twice does not want to wait
+	code := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
 	stop()
 	os.Exit(code)
 }
 
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, std streams) int {
 	if len(args) > 0 {
 		for _, c := range commands {
 			if c.name == args[0] {
-				return c.run(ctx, args[1:], stdin, stdout, stderr)
+				return c.run(ctx, args[1:], std)
 			}
 		}
 		if args[0] != "help" && !strings.HasPrefix(args[0], "-") {
-			fmt.Fprintf(stderr, "mcpkit: there is no command %q%s\n", args[0], nearest.Hint(args[0], names()))
+			fmt.Fprintf(std.err, "mcpkit: there is no command %q%s\n", args[0], nearest.Hint(args[0], names()))
 		}
 	}
-	fmt.Fprint(stderr, "usage: mcpkit command [flags] [arguments]\n\nThe commands are:\n\n")
+	fmt.Fprint(std.err, "usage: mcpkit command [flags] [arguments]\n\nThe commands are:\n\n")
 	for _, c := range commands {
-		fmt.Fprintf(stderr, "  %-8s %s\n", c.name, c.line)
+		fmt.Fprintf(std.err, "  %-8s %s\n", c.name, c.line)
 	}
-	fmt.Fprint(stderr, "\nmcpkit command -h says more of one.\n")
+	fmt.Fprint(std.err, "\nmcpkit command -h says more of one.\n")
 	return exitUsage
 }
 

@@ -58,22 +58,22 @@ func calledByGoVet(args []string) bool {
 }
 
 // runVet is the command vet.
-func runVet(_ context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+func runVet(_ context.Context, args []string, std streams) int {
 	flags := flag.NewFlagSet("vet", flag.ContinueOnError)
 	names := flags.String("type", "", "`names` of further structs that are services, with commas between; they are looked for in each package")
-	if code, ok := parse(flags, vetUsage, args, stderr); !ok {
+	if code, ok := parse(flags, vetUsage, args, std.err); !ok {
 		return code
 	}
 	patterns := flags.Args()
 	if len(patterns) == 0 {
 		patterns = []string{"."}
 	}
-	c := checker{stdout: stdout, stderr: stderr}
+	c := checker{stdout: std.out, stderr: std.err}
 	if *names != "" {
 		c.names = strings.Split(*names, ",")
 	}
 	if err := c.run(patterns); err != nil {
-		fmt.Fprintf(stderr, "mcpkit vet: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nmcpkit vet: "))
+		fmt.Fprintf(std.err, "mcpkit vet: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nmcpkit vet: "))
 		return exitFault
 	}
 	if c.found > 0 {

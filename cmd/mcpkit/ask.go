@@ -1,0 +1,324 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// An asker asks the person at the terminal what servers want to know, one question at a time.
+type asker struct {
+	in     io.Reader
+	screen *screen
+	open   func(ctx context.Context, page string) error
+
+	mu    sync.Mutex  // held while a server asks
+	lines chan string // what the person writes; closed at the end of the input; nil before the first question
+}
+
+// errNoMore says that the input ended.
+var errNoMore = errors.New("the input ended")
+
+// line returns the next line of the person.
+func (a *asker) line(ctx context.Context, prompt string) (string, error) {
+	a.screen.printf("%s", prompt)
+	if a.lines == nil {
+		a.lines = make(chan string)
+		// Ends with the input, or with the program: nothing ends a read of a terminal.
+		go func() {
+			defer close(a.lines)
+			for s := bufio.NewScanner(a.in); s.Scan(); {
+				a.lines <- s.Text()
+			}
+		}()
+	}
+	select {
+	case line, ok := <-a.lines:
+		if !ok {
+			a.screen.printf("\n")
+			return "", errNoMore
+		}
+		return strings.TrimSpace(line), nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// cancelled is the answer of a person who went away.
+func cancelled(err error) (*protocol.ElicitResult, error) {
+	if errors.Is(err, errNoMore) {
+		return &protocol.ElicitResult{Action: protocol.ElicitCancel}, nil
+	}
+	return nil, err
+}
+
+// ElicitURL shows the whole URL and asks for consent before it goes there.
+func (a *asker) ElicitURL(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.screen.printf("%s %s\n%s\n", a.screen.paint(bold, "The server wants you to visit a page:"), clean(p.Message), clean(p.URL))
+	for {
+		answer, err := a.line(ctx, "Open it in the browser? [y/N] ")
+		if err != nil {
+			return cancelled(err)
+		}
+		switch strings.ToLower(answer) {
+		case "y", "yes":
+			if err := a.open(ctx, p.URL); err != nil {
+				a.screen.printf("The browser does not open (%s); go there yourself.\n", clean(err.Error()))
+			}
+			return &protocol.ElicitResult{Action: protocol.ElicitAccept}, nil
+		case "", "n", "no":
+			return &protocol.ElicitResult{Action: protocol.ElicitDecline}, nil
+		}
+	}
+}
+
+// Elicit asks for the fields of a form, and at last whether to send it.
+func (a *asker) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	fields, err := formFields(p.RequestedSchema)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.screen.printf("%s %s\n", a.screen.paint(bold, "The server asks:"), clean(p.Message))
+	content := map[string]json.RawMessage{}
+	for _, f := range fields {
+		value, err := a.field(ctx, &f)
+		if err != nil {
+			return cancelled(err)
+		}
+		if value != nil {
+			content[f.name] = value
+		}
+	}
+	for {
+		answer, err := a.line(ctx, "Send this to the server? [Y/n] ")
+		if err != nil {
+			return cancelled(err)
+		}
+		switch strings.ToLower(answer) {
+		case "", "y", "yes":
+			raw, err := json.Marshal(content)
+			return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: raw}, err
+		case "n", "no":
+			return &protocol.ElicitResult{Action: protocol.ElicitDecline}, nil
+		}
+	}
+}
+
+// field asks for one field until the answer fits its schema. Nil means that it is left out.
+func (a *asker) field(ctx context.Context, f *formField) (json.RawMessage, error) {
+	label := cleanLine(f.label())
+	if f.Description != "" {
+		label += a.screen.paint(faint, " ("+cleanLine(f.Description)+")")
+	}
+	choices := f.choices()
+	for i, c := range choices {
+		label += fmt.Sprintf("\n  %d  %s", i+1, cleanLine(c.label))
+	}
+	if len(choices) > 0 {
+		label += "\n "
+	}
+	for {
+		answer, err := a.line(ctx, label+f.hint()+": ")
+		if err != nil {
+			return nil, err
+		}
+		if answer == "" && (f.Default != nil || !f.required) {
+			return f.Default, nil
+		}
+		value, err := f.parse(answer, choices)
+		if err == nil {
+			err = f.schema.Validate(value)
+		}
+		if err == nil {
+			return value, nil
+		}
+		a.screen.printf("  %s\n", a.screen.paint(red, whyNot(err)))
+	}
+}
+
+// whyNot is what a person is told of an answer that does not fit.
+func whyNot(err error) string {
+	wrong, ok := errors.AsType[*reflectx.ArgumentError](err)
+	if !ok {
+		return clean(err.Error())
+	}
+	var all []string
+	for _, v := range wrong.Violations {
+		all = append(all, "want "+clean(v.Want))
+	}
+	return strings.Join(all, "; ")
+}
+
+// A formField is a member of the schema of a form: the keywords that forms have (2025-11-25, client/elicitation).
+type formField struct {
+	name     string
+	required bool
+	schema   *reflectx.RawSchema
+
+	Type        string          `json:"type"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Default     json.RawMessage `json:"default"`
+	choiceList
+	Items choiceList `json:"items"` // of an array
+}
+
+// A choiceList is a closed choice, in any of the ways that revisions write it.
+type choiceList struct {
+	Enum      []string     `json:"enum"`
+	EnumNames []string     `json:"enumNames"`
+	OneOf     []constTitle `json:"oneOf"`
+	AnyOf     []constTitle `json:"anyOf"`
+}
+
+type constTitle struct {
+	Const string `json:"const"`
+	Title string `json:"title"`
+}
+
+// A choice is a value and what people see of it.
+type choice struct{ value, label string }
+
+// formFields reads the schema of a form, in the order of its fields.
+func formFields(schema json.RawMessage) ([]formField, error) {
+	var form struct {
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required"`
+	}
+	if err := json.Unmarshal(schema, &form); err != nil {
+		return nil, fmt.Errorf("the form that the server sent: %w", err)
+	}
+	var fields []formField
+	for key, raw := range jsonx.Members(form.Properties) {
+		f := formField{name: jsonx.String(key)}
+		if err := json.Unmarshal(raw, &f); err != nil {
+			return nil, fmt.Errorf("the field %q of the form that the server sent: %w", f.name, err)
+		}
+		f.required = slices.Contains(form.Required, f.name)
+		var err error
+		if f.schema, err = reflectx.CompileSchema(raw); err != nil {
+			return nil, fmt.Errorf("the field %q of the form that the server sent: %w", f.name, err)
+		}
+		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+func (f *formField) label() string {
+	if f.Title != "" {
+		return f.Title
+	}
+	return f.name
+}
+
+func (f *formField) choices() []choice {
+	list := f.choiceList
+	if f.Type == "array" {
+		list = f.Items
+	}
+	var all []choice
+	for i, v := range list.Enum {
+		label := v
+		if i < len(list.EnumNames) {
+			label = list.EnumNames[i]
+		}
+		all = append(all, choice{v, label})
+	}
+	for _, c := range slices.Concat(list.OneOf, list.AnyOf) {
+		if c.Title == "" {
+			c.Title = c.Const
+		}
+		all = append(all, choice{c.Const, c.Title})
+	}
+	return all
+}
+
+// hint says what may be written.
+func (f *formField) hint() string {
+	var what string
+	switch f.Type {
+	case "boolean":
+		what = "yes or no"
+	case "array":
+		what = "numbers with commas between"
+	case "integer", "number":
+		what = f.Type
+	}
+	switch {
+	case f.Default != nil:
+		what += ", " + cleanLine(string(f.Default)) + " when empty"
+	case !f.required:
+		what += ", empty for none"
+	}
+	if what = strings.TrimPrefix(what, ", "); what == "" {
+		return ""
+	}
+	return " [" + what + "]"
+}
+
+// parse makes JSON of what a person wrote.
+func (f *formField) parse(answer string, choices []choice) (json.RawMessage, error) {
+	switch {
+	case f.Type == "array":
+		values := []string{}
+		for _, part := range strings.Split(answer, ",") {
+			if part = strings.TrimSpace(part); part == "" {
+				continue
+			}
+			v, err := pick(part, choices)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, v)
+		}
+		return json.Marshal(values)
+	case len(choices) > 0:
+		v, err := pick(answer, choices)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(v)
+	case f.Type == "boolean":
+		switch strings.ToLower(answer) {
+		case "y", "yes", "true":
+			return json.RawMessage("true"), nil
+		case "n", "no", "false":
+			return json.RawMessage("false"), nil
+		}
+		return nil, errors.New("write yes or no")
+	case f.Type == "integer", f.Type == "number":
+		if !json.Valid([]byte(answer)) || jsonx.Kind([]byte(answer)) != '0' {
+			return nil, fmt.Errorf("%q is no number", answer)
+		}
+		return json.RawMessage(answer), nil
+	}
+	return json.Marshal(answer)
+}
+
+// pick finds the choice that a person means: by its number, its value or its label.
+func pick(answer string, choices []choice) (string, error) {
+	for _, c := range choices {
+		if answer == c.value || strings.EqualFold(answer, c.label) {
+			return c.value, nil
+		}
+	}
+	if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(choices) {
+		return choices[n-1].value, nil
+	}
+	return "", fmt.Errorf("%q is none of the choices", answer)
+}

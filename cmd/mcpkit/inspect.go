@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A listing is what a server offers.
+type listing struct {
+	Tools     []*protocol.Tool             `json:"tools"`
+	Prompts   []*protocol.Prompt           `json:"prompts"`
+	Resources []*protocol.Resource         `json:"resources"`
+	Templates []*protocol.ResourceTemplate `json:"resourceTemplates"`
+}
+
+// listAll asks for all lists that the server says it has.
+func listAll(ctx context.Context, c *client.Client) (l listing, err error) {
+	has := c.Capabilities()
+	if has.Tools != nil {
+		l.Tools, err = collect(c.Tools(ctx))
+	}
+	if err == nil && has.Prompts != nil {
+		l.Prompts, err = collect(c.Prompts(ctx))
+	}
+	if err == nil && has.Resources != nil {
+		l.Resources, err = collect(c.Resources(ctx))
+	}
+	if err == nil && has.Resources != nil {
+		l.Templates, err = collect(c.Templates(ctx))
+	}
+	return l, err
+}
+
+func collect[T any](pages iter.Seq2[T, error]) ([]T, error) {
+	var all []T
+	for v, err := range pages {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// runList is the command list.
+func runList(ctx context.Context, args []string, std streams) int {
+	r, code, ok := newRemote("list", "list [flags] SERVER\n\nLists what a server offers, a line each.\n", args, std)
+	if !ok {
+		return code
+	}
+	if len(r.rest) > 0 {
+		return r.usage("%q is too much", r.rest)
+	}
+	return r.with(ctx, func(c *client.Client) error {
+		l, err := listAll(ctx, c)
+		if err != nil {
+			return err
+		}
+		return r.write(l, func() {
+			line := func(kind, name, text string) {
+				first, _, _ := strings.Cut(text, "\n")
+				r.out.printf("%s %s %s\n", r.out.paint(faint, fmt.Sprintf("%-9s", kind)), r.out.paint(bold, fmt.Sprintf("%-24s", cleanLine(name))), clean(first))
+			}
+			for _, v := range l.Tools {
+				line("tool", v.Name, v.Description)
+			}
+			for _, v := range l.Prompts {
+				line("prompt", v.Name, v.Description)
+			}
+			for _, v := range l.Resources {
+				line("resource", v.URI, v.Description)
+			}
+			for _, v := range l.Templates {
+				line("template", v.URITemplate, v.Description)
+			}
+		})
+	})
+}
+
+// An overview is all that a server says of itself.
+type overview struct {
+	Server       protocol.Implementation     `json:"server"`
+	Revision     protocol.Version            `json:"protocolVersion"`
+	Capabilities protocol.ServerCapabilities `json:"capabilities"`
+	Instructions string                      `json:"instructions,omitempty"`
+	listing
+}
+
+// runInspect is the command inspect.
+func runInspect(ctx context.Context, args []string, std streams) int {
+	r, code, ok := newRemote("inspect", "inspect [flags] SERVER\n\nShows all that a server says of itself: who it is, what it can, and what its tools take and give.\n", args, std)
+	if !ok {
+		return code
+	}
+	if len(r.rest) > 0 {
+		return r.usage("%q is too much", r.rest)
+	}
+	return r.with(ctx, func(c *client.Client) error {
+		l, err := listAll(ctx, c)
+		if err != nil {
+			return err
+		}
+		o := overview{c.Server(), c.Version(), c.Capabilities(), c.Instructions(), l}
+		return r.write(o, func() { r.writeOverview(&o) })
+	})
+}
+
+func (r *remote) writeOverview(o *overview) {
+	out := r.out
+	name := cleanLine(o.Server.Name)
+	if o.Server.Title != "" {
+		name = cleanLine(o.Server.Title) + " (" + name + ")"
+	}
+	out.printf("%s %s\n", out.paint(bold, name), cleanLine(o.Server.Version))
+	out.printf("speaks %s", cleanLine(string(o.Revision)))
+	if can, err := jsonx.Marshal(o.Capabilities); err == nil {
+		out.printf(", can %s", strings.Join(memberNames(can), ", "))
+	}
+	out.printf("\n")
+	out.indented("", o.Instructions)
+	for _, t := range o.Tools {
+		out.heading("tool", t.Name, toolHints(t))
+		out.indented("  ", t.Description)
+		r.writeSchema("takes", t.InputSchema)
+		r.writeSchema("gives", t.OutputSchema)
+	}
+	for _, p := range o.Prompts {
+		out.heading("prompt", p.Name, "")
+		out.indented("  ", p.Description)
+		for _, a := range p.Arguments {
+			optional := "?"
+			if a.Required != nil && *a.Required {
+				optional = ""
+			}
+			out.printf("  takes %s%s %s\n", out.paint(bold, cleanLine(a.Name)), optional, cleanLine(a.Description))
+		}
+	}
+	for _, v := range o.Resources {
+		out.heading("resource", v.URI, v.MIMEType)
+		out.indented("  ", v.Description)
+	}
+	for _, v := range o.Templates {
+		out.heading("template", v.URITemplate, v.MIMEType)
+		out.indented("  ", v.Description)
+	}
+}
+
+func (s *screen) heading(kind, name, more string) {
+	s.printf("\n%s %s %s\n", s.paint(faint, kind), s.paint(bold, cleanLine(name)), s.paint(faint, cleanLine(more)))
+}
+
+func (s *screen) indented(by, text string) {
+	if text = strings.TrimSpace(clean(text)); text != "" {
+		s.printf("%s%s\n", by, strings.ReplaceAll(text, "\n", "\n"+by))
+	}
+}
+
+// toolHints are what a tool says of its effects. They are the server's word, not a promise.
+func toolHints(t *protocol.Tool) string {
+	if t.Annotations == nil {
+		return ""
+	}
+	var all []string
+	for _, hint := range []struct {
+		value   *bool
+		yes, no string
+	}{
+		{t.Annotations.ReadOnlyHint, "reads only", ""},
+		{t.Annotations.DestructiveHint, "may destroy", "only adds"},
+		{t.Annotations.IdempotentHint, "may be repeated", ""},
+		{t.Annotations.OpenWorldHint, "reaches out", "stays inside"},
+	} {
+		if text := hint.no; hint.value != nil {
+			if *hint.value {
+				text = hint.yes
+			}
+			all = append(all, text)
+		}
+	}
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), ", ")
+}
+
+// writeSchema writes the members of an object schema, a line each.
+func (r *remote) writeSchema(verb string, schema json.RawMessage) {
+	var object struct {
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required"`
+	}
+	if len(schema) == 0 || json.Unmarshal(schema, &object) != nil {
+		return
+	}
+	if object.Properties == nil {
+		r.out.printf("  %s %s\n", verb, r.out.paint(faint, cleanLine(typeName(schema))))
+		return
+	}
+	for key, raw := range jsonx.Members(object.Properties) {
+		var member struct {
+			Description string `json:"description"`
+		}
+		_ = json.Unmarshal(raw, &member) // what has none is shown without
+		name, optional := jsonx.String(key), "?"
+		if slices.Contains(object.Required, name) {
+			optional = ""
+		}
+		r.out.printf("  %s %s%s %s %s\n", verb, r.out.paint(bold, cleanLine(name)), optional, r.out.paint(faint, cleanLine(typeName(raw))), cleanLine(member.Description))
+	}
+}
+
+// typeName is the type of a schema in few words.
+func typeName(schema json.RawMessage) string {
+	var s struct {
+		Type   any               `json:"type"`
+		Format string            `json:"format"`
+		Enum   []json.RawMessage `json:"enum"`
+		Items  json.RawMessage   `json:"items"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return "anything"
+	}
+	switch {
+	case len(s.Enum) > 0:
+		all := make([]string, len(s.Enum))
+		for i, v := range s.Enum {
+			all[i] = string(v)
+		}
+		return strings.Join(all, " | ")
+	case s.Type == "array" && s.Items != nil:
+		return "array of " + typeName(s.Items)
+	case s.Format != "":
+		return s.Format
+	}
+	if name, ok := s.Type.(string); ok {
+		return name
+	}
+	return "anything"
+}
+
+func memberNames(object []byte) []string {
+	var names []string
+	for key := range jsonx.Members(object) {
+		names = append(names, jsonx.String(key))
+	}
+	return names
+}

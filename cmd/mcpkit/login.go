@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+)
+
+// transport makes the transport that logs in to the server and keeps what it gets.
+func (l *login) transport(server string, open func(ctx context.Context, page string) error) (*oauthclient.Transport, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%q is no http or https URL: there is nobody to log in to", server)
+	}
+	dir := l.tokens
+	if dir == "" {
+		settings, err := os.UserConfigDir()
+		if err != nil {
+			return nil, fmt.Errorf("there is no folder for tokens (%w); name one by -tokens", err)
+		}
+		dir = filepath.Join(settings, "mcpkit", "tokens")
+	}
+	store, err := oauthclient.NewFileStore(dir)
+	if err != nil {
+		return nil, err
+	}
+	return oauthclient.New(server, &oauthclient.AuthorizationCode{
+		Name:  "mcpkit",
+		Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: open}),
+	}, &oauthclient.Options{
+		Store: store,
+		// Whoever tries a server on this machine has its authorization server there as well.
+		InsecureLoopback: isLoopback(u.Hostname()),
+	})
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// runLogout is the command logout.
+func runLogout(ctx context.Context, args []string, std streams) int {
+	out := newScreen(std.err)
+	var l login
+	flags := flag.NewFlagSet("logout", flag.ContinueOnError)
+	l.storeFlags(flags)
+	if code, ok := parse(flags, "logout [flags] URL\n\nRevokes and forgets the tokens that -login got for a server.\n", args, out); !ok {
+		return code
+	}
+	if flags.NArg() != 1 {
+		flags.Usage()
+		return exitUsage
+	}
+	t, err := l.transport(flags.Arg(0), nil)
+	if err == nil {
+		defer t.Close()
+		err = t.Logout(ctx)
+	}
+	if err != nil {
+		out.printf("mcpkit logout: %s\n", clean(err.Error()))
+		return exitFault
+	}
+	return exitOK
+}

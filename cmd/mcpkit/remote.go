@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// What the commands that speak to servers return besides.
+const (
+	exitConnection  = 3
+	exitProtocol    = 4
+	exitInterrupted = 130
+)
+
+const remoteUsage = `
+SERVER is an http or https URL, or a command line in one argument; no shell sees it. Results go to standard output, as text on a
+terminal and as JSON elsewhere. Progress, log messages and questions of the server go to standard error; it may ask when standard
+input is a terminal. The program returns 0 when all went well, 1 for an error of the tool, 2 for wrong usage, 3 when there is no
+connection, 4 for an error of the protocol, and 130 when it was interrupted: the call is cancelled first.`
+
+// A remote is what a command that speaks to a server was told.
+type remote struct {
+	flags     *flag.FlagSet
+	stdin     io.Reader
+	out       *screen // standard output
+	err       *screen // standard error
+	opts      []client.DialOption
+	timeout   time.Duration
+	revision  string
+	asJSON    bool
+	login     login
+	arguments string // --json of call
+	target    string
+	rest      []string
+}
+
+// newRemote parses the flags. When the answer is false, the command is over, with the code.
+func newRemote(name, usage string, args []string, std streams) (r *remote, code int, ok bool) {
+	r = &remote{flags: flag.NewFlagSet(name, flag.ContinueOnError), stdin: std.in, out: newScreen(std.out), err: newScreen(std.err)}
+	r.flags.Func("header", "`name: value` to send with each HTTP request; may be repeated", func(s string) error {
+		field, value, found := strings.Cut(s, ":")
+		if !found || strings.TrimSpace(field) == "" {
+			return errors.New(`write "name: value"`)
+		}
+		r.opts = append(r.opts, client.Header(strings.TrimSpace(field), strings.TrimSpace(value)))
+		return nil
+	})
+	r.flags.DurationVar(&r.timeout, "timeout", client.DefaultTimeout, "how long a request may take; 0 for ever")
+	r.flags.StringVar(&r.revision, "revision", "", "`revision` of the protocol to speak; the newest that both know when none is given")
+	r.asJSON = !isTerminal(std.out)
+	r.flags.Func("output", "`text` or json; text on a terminal and json elsewhere when none is given", func(s string) error {
+		if s != "text" && s != "json" {
+			return errors.New("write text or json")
+		}
+		r.asJSON = s == "json"
+		return nil
+	})
+	r.login.flags(r.flags)
+	if name == "call" {
+		r.flags.StringVar(&r.arguments, "json", "", "the arguments as a JSON `object`, instead of name=text and name:=json")
+	}
+	if code, ok := parse(r.flags, usage+remoteUsage, args, r.err); !ok {
+		return nil, code, false
+	}
+	if r.flags.NArg() == 0 {
+		r.flags.Usage()
+		return nil, exitUsage, false
+	}
+	r.target, r.rest = r.flags.Arg(0), r.flags.Args()[1:]
+	if len(r.rest) > 0 && r.rest[0] == "--" {
+		r.rest = r.rest[1:]
+	}
+	if r.revision != "" {
+		r.opts = append(r.opts, client.Version(protocol.Version(r.revision)))
+	}
+	return r, exitOK, true
+}
+
+// usage says what is wrong with the arguments.
+func (r *remote) usage(format string, args ...any) int {
+	r.say("%s", fmt.Sprintf(format, args...))
+	return exitUsage
+}
+
+// say writes a message of the program itself.
+func (r *remote) say(format string, args ...any) {
+	r.err.printf("mcpkit %s: %s\n", r.flags.Name(), fmt.Sprintf(format, args...))
+}
+
+// with dials, runs f, and returns the code of the program.
+func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
+	defer r.err.done()
+	open := r.login.opener(r.err)
+	opts := append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.err), client.Timeout(r.timeout), client.Info("mcpkit", "1"))
+	if isTerminal(r.stdin) {
+		opts = append(opts, client.Handlers(&asker{in: r.stdin, screen: r.err, open: open}))
+	}
+	if r.login.wanted {
+		t, err := r.login.transport(r.target, open)
+		if err == nil {
+			defer t.Close()
+			_, err = t.Token(ctx) // which may take as long as the user does
+		}
+		if err != nil {
+			return r.failed(ctx, err)
+		}
+		opts = append(opts, client.HTTPClient(&http.Client{Transport: t}))
+	}
+	c, err := client.Dial(ctx, r.target, opts...)
+	if err != nil {
+		return r.failed(ctx, err)
+	}
+	defer c.Close()
+	err = f(c)
+	if err == nil {
+		return exitOK
+	}
+	if _, ok := errors.AsType[*client.ToolError](err); !ok || !r.asJSON {
+		r.explain(err)
+	}
+	return exitOf(ctx, err)
+}
+
+// failed says why there is no connection.
+func (r *remote) failed(ctx context.Context, err error) int {
+	r.explain(err)
+	if ctx.Err() != nil {
+		return exitInterrupted
+	}
+	return exitConnection
+}
+
+func (r *remote) explain(err error) {
+	r.say("%s", r.err.paint(red, clean(err.Error())))
+	if status, ok := errors.AsType[*client.StatusError](err); ok && status.Code == http.StatusUnauthorized && !r.login.wanted {
+		r.say("the server wants to know who you are; -login asks it how, and logs you in")
+	}
+}
+
+// exitOf is the code that an error of a request means.
+func exitOf(ctx context.Context, err error) int {
+	if ctx.Err() != nil {
+		return exitInterrupted
+	}
+	if _, ok := errors.AsType[*client.ToolError](err); ok {
+		return exitFault
+	}
+	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return exitProtocol
+	}
+	if _, ok := errors.AsType[*client.InvalidResponseError](err); ok {
+		return exitProtocol
+	}
+	return exitConnection
+}
+
+// callOptions show progress and messages while a call runs.
+func (r *remote) callOptions() []client.CallOption {
+	return []client.CallOption{
+		client.LogLevel(protocol.LevelInfo),
+		client.OnProgress(func(p *protocol.ProgressParams) {
+			line := fmt.Sprint(p.Progress)
+			if p.Total != nil {
+				line += fmt.Sprintf("/%v", *p.Total)
+			}
+			r.err.pass(r.err.paint(faint, "progress: "+line+" "+cleanLine(p.Message)))
+		}),
+		client.OnLog(func(p *protocol.LoggingMessageParams) {
+			r.err.printf("%s: %s\n", clean(string(p.Level)), clean(string(p.Data)))
+		}),
+	}
+}
+
+// write writes a result as JSON, or by human where that is not asked for.
+func (r *remote) write(v any, human func()) error {
+	r.err.done()
+	if !r.asJSON {
+		human()
+		return nil
+	}
+	out := json.NewEncoder(r.out)
+	out.SetIndent("", "  ")
+	return out.Encode(v)
+}
+
+func (r *remote) writeContents(blocks ...protocol.Content) {
+	for _, b := range blocks {
+		if text, ok := b.(*protocol.TextContent); ok {
+			r.out.printf("%s\n", clean(text.Text))
+		} else {
+			r.out.printf("[%s]\n", clean(protocol.ContentType(b)))
+		}
+	}
+}
+
+// A login is what the flags say of logging in.
+type login struct {
+	wanted bool
+	tokens string // folder of what is kept; empty for the usual one
+	quiet  bool   // only say where to go
+}
+
+func (l *login) flags(flags *flag.FlagSet) {
+	flags.BoolVar(&l.wanted, "login", false, "log in with the browser where the server wants that (OAuth 2.1); tokens are kept for the next time")
+	l.storeFlags(flags)
+	flags.BoolVar(&l.quiet, "no-browser", false, "open no browser: only write the pages to visit")
+}
+
+func (l *login) storeFlags(flags *flag.FlagSet) {
+	flags.StringVar(&l.tokens, "tokens", "", "the `folder` that tokens are kept in; mcpkit/tokens in the folder for settings of users when none is given")
+}
+
+// opener shows pages to the person at the terminal.
+func (l *login) opener(to *screen) func(ctx context.Context, page string) error {
+	return func(ctx context.Context, page string) error {
+		to.printf("Go on in the browser, at\n%s\n", clean(page))
+		if l.quiet {
+			return nil
+		}
+		if err := oauthclient.OpenBrowser(ctx, page); err != nil {
+			to.printf("The browser does not open (%s); visit the page yourself.\n", clean(err.Error()))
+		}
+		return nil
+	}
+}
