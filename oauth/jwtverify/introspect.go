@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -32,7 +33,7 @@ type IntrospectorOptions struct {
 	// Leeway is how much clocks may differ. Zero means [DefaultLeeway], less than zero none.
 	Leeway time.Duration
 	// CacheTime is for how long at most an active token is not asked about again; so long it may outlive its
-	// revocation. Zero means [DefaultCacheTime], less than zero asks every time. CacheSize is how many are remembered;
+	// revocation. Requests that come at once with one token ask once, whatever it says. Zero means [DefaultCacheTime], less than zero asks every time. CacheSize is how many are remembered;
 	// zero means [DefaultCacheSize].
 	CacheTime time.Duration
 	CacheSize int
@@ -50,6 +51,16 @@ type Introspector struct {
 	client     *http.Client
 	cache      *tokenCache
 	now        func() time.Time
+
+	mu      sync.Mutex
+	flights map[[sha256.Size]byte]*question // under way; guarded by mu
+}
+
+// A question is one to the endpoint, for all who want to know the same. The rest is read after done was closed.
+type question struct {
+	done   chan struct{}
+	answer map[string]any
+	err    error
 }
 
 var _ oauth.Verifier = (*Introspector)(nil)
@@ -76,6 +87,7 @@ func NewIntrospector(opts IntrospectorOptions) (*Introspector, error) {
 		endpoint: opts.Endpoint, id: opts.ClientID, secret: opts.ClientSecret,
 		check:  claims.Check{Issuer: opts.Issuer, Audience: opts.Audience, Leeway: leeway(opts.Leeway)},
 		client: &client, cache: newTokenCache(opts.CacheTime, opts.CacheSize), now: time.Now,
+		flights: make(map[[sha256.Size]byte]*question),
 	}, nil
 }
 
@@ -89,7 +101,7 @@ func (v *Introspector) Verify(ctx context.Context, token string) (*oauth.Princip
 	if p, ok := v.cache.get(sum, now); ok {
 		return p, nil
 	}
-	answer, err := v.ask(ctx, token)
+	answer, err := v.askOnce(ctx, sum, token)
 	if err != nil {
 		return nil, fmt.Errorf("jwtverify: introspection: %w", err)
 	}
@@ -102,6 +114,33 @@ func (v *Introspector) Verify(ctx context.Context, token string) (*oauth.Princip
 	}
 	v.cache.put(sum, p, now, v.check.Leeway)
 	return p, nil
+}
+
+// askOnce asks, unless somebody does already. A client has as many requests under way as it likes, all with one token.
+func (v *Introspector) askOnce(ctx context.Context, sum [sha256.Size]byte, token string) (map[string]any, error) {
+	v.mu.Lock()
+	q := v.flights[sum]
+	if q == nil {
+		q = &question{done: make(chan struct{})}
+		v.flights[sum] = q
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+		// Ends with the answer, after fetchTimeout at the latest: who asked first may be gone before the others.
+		go func() {
+			defer cancel()
+			q.answer, q.err = v.ask(ctx, token)
+			v.mu.Lock()
+			delete(v.flights, sum)
+			v.mu.Unlock()
+			close(q.done)
+		}()
+	}
+	v.mu.Unlock()
+	select {
+	case <-q.done:
+		return q.answer, q.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func (v *Introspector) ask(ctx context.Context, token string) (map[string]any, error) {

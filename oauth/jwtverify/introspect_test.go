@@ -1,6 +1,7 @@
 package jwtverify
 
 import (
+	"context"
 	"crypto/elliptic"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -167,6 +169,66 @@ func TestActiveTokensAreRememberedForAWhile(t *testing.T) {
 	_, err = v.Verify(t.Context(), strings.Repeat("x", maxToken+1))
 	require.EqualError(t, err, "oauth: the token is refused: it is too large")
 	require.Equal(t, 3, asked, "nobody is asked about it")
+}
+
+// roundTrips answers requests without a network.
+type roundTrips func(*http.Request) (*http.Response, error)
+
+func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestATokenIsAskedAboutOnceForAllWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, release := 0, make(chan struct{})
+		v, err := NewIntrospector(IntrospectorOptions{Endpoint: "https://as.example/introspect", Issuer: "https://as.example", Audience: []string{resource},
+			CacheTime: -1, Fetch: Fetch{Client: &http.Client{Transport: roundTrips(func(r *http.Request) (*http.Response, error) {
+				asked++
+				select {
+				case <-release:
+				case <-r.Context().Done():
+					return nil, r.Context().Err()
+				}
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(active))}, nil
+			})}}})
+		require.NoError(t, err)
+		v.now = func() time.Time { return start }
+		first, giveUp := context.WithCancelCause(t.Context())
+		gone := make(chan error, 1)
+		// Ends when it gives up.
+		go func() {
+			_, err := v.Verify(first, "x")
+			gone <- err
+		}()
+		synctest.Wait()
+		errs := make(chan error, 10)
+		for range cap(errs) {
+			// Ends with the answer.
+			go func() {
+				p, err := v.Verify(t.Context(), "x")
+				if err == nil && p.Subject != "ann" {
+					err = errors.New(p.Subject)
+				}
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		giveUp(errors.New("the client is gone"))
+		require.EqualError(t, <-gone, "jwtverify: introspection: the client is gone")
+		close(release)
+		for range cap(errs) {
+			require.NoError(t, <-errs)
+		}
+		require.Equal(t, 1, asked)
+		require.Empty(t, v.flights)
+		_, err = v.Verify(t.Context(), "x")
+		require.NoError(t, err)
+		require.Equal(t, 2, asked, "nothing is remembered, as was wanted")
+
+		release = make(chan struct{})
+		began := time.Now()
+		_, err = v.Verify(t.Context(), "x")
+		require.EqualError(t, err, "jwtverify: introspection: context deadline exceeded")
+		require.Equal(t, fetchTimeout, time.Since(began), "nobody waits for ever")
+	})
 }
 
 func TestMistakesInOptionsOfIntrospectionAreSaidAtOnce(t *testing.T) {
