@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // A gate is a set of scopes that something demands. What stands behind it is named after it.
@@ -102,9 +104,15 @@ func vaultServer(t *testing.T, opts ...mcpkit.Option) (*mcpkit.Server, *vault) {
 			return func() string { return v.enter(kind, g.name) }
 		}
 		raw := func(context.Context, *mcpkit.Call) (any, error) { return v.enter("raw", g.name), nil }
+		mirrored := func(in struct {
+			Region string `json:"region" header:"Region"`
+		}) string {
+			return v.enter("mirrored "+in.Region, g.name)
+		}
 		require.NoError(t, srv.Add(
 			mcpkit.NewTool("tool-"+g.name, hit("tool")).Desc(secret(g.name)).Scopes(g.scopes...),
 			mcpkit.NewTool("hidden-"+g.name, hit("hidden")).Desc(secret(g.name)).Scopes(g.scopes...).Hidden(),
+			mcpkit.NewTool("mirrored-"+g.name, mirrored).Desc(secret(g.name)).Scopes(g.scopes...),
 			mcpkit.NewTool("raw-"+g.name, raw).Desc(secret(g.name)).Scopes(g.scopes...).Input(`{"type":"object"}`),
 			mcpkit.NewResource("doc://"+g.name, "doc "+g.name, hit("resource")).Desc(secret(g.name)).Scopes(g.scopes...).Cache("60s,public"),
 		))
@@ -457,4 +465,42 @@ func TestListeningEndsWithTheToken(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, p.take())
 	})
+}
+
+// TestHeadersTellNothingOfWhatIsHidden sends headers that mirror the body, rightly, wrongly and not at all: what is not to
+// be seen answers each as what is not there.
+func TestHeadersTellNothingOfWhatIsHidden(t *testing.T) {
+	srv, v := vaultServer(t)
+	for _, r := range []reach{
+		{"", "tools/call", `{"name":"mirrored-%s","arguments":{"region":"eu"}}`},
+		{"", "tools/call", `{"name":"tool-%s"}`},
+		{"", "prompts/get", `{"name":"prompt-%s","arguments":{"x":"y"}}`},
+		{"", "resources/read", `{"uri":"doc://%s"}`},
+	} {
+		for _, change := range []map[string][]string{
+			nil, {"Mcp-Name": nil}, {"Mcp-Name": {"other"}}, {"Mcp-Param-Region": {"eu"}}, {"Mcp-Param-Region": {"us"}}, {"Mcp-Method": {"ping"}},
+		} {
+			answer := func(gate string) (string, string) {
+				p := modern(t, srv)
+				params := fmt.Sprintf(r.params, gate)
+				name := member(t, params, "name") + member(t, params, "uri")
+				p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {r.method}, "Mcp-Name": {strings.Trim(name, `"`)}}
+				maps.Copy(p.header, change)
+				resp := p.rpc(as(p, "b"), p.request(r.method, params))
+				require.NotNil(t, resp.Error)
+				return string(jsonrpc.AppendResponse(nil, resp)), fmt.Sprint(resp.HTTPStatus)
+			}
+			hidden, hiddenStatus := answer("both")
+			none, noneStatus := answer("zzzz")
+			require.Equal(t, strings.ReplaceAll(none, "zzzz", "both"), hidden)
+			require.Equal(t, noneStatus, hiddenStatus)
+		}
+	}
+	require.Empty(t, v.take())
+
+	p := modern(t, srv)
+	p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"mirrored-both"}, "Mcp-Param-Region": {"eu"}}
+	resp := p.rpc(as(p, "a", "b"), p.request("tools/call", `{"name":"mirrored-both","arguments":{"region":"eu"}}`))
+	require.Nil(t, resp.Error)
+	require.Equal(t, []string{"mirrored eu both"}, v.take(), "who may gets there")
 }
