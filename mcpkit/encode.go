@@ -139,6 +139,9 @@ func appendToolResult(b []byte, r *protocol.CallToolResult, v protocol.Version) 
 	if r.IsError {
 		b = append(b, `,"isError":true`...)
 	}
+	if r.Extra != nil {
+		return r.AppendExtra(b)
+	}
 	return b, nil
 }
 

@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
@@ -77,6 +79,9 @@ type CallToolResult struct {
 	ResultType        string
 	Meta              Meta
 
+	// Extra are members that no revision has. They go out as they came in.
+	Extra map[string]json.RawMessage
+
 	// saidFalse tells that isError came as false, which means what its absence means. It goes out
 	// again as it came, so that a proxy does not change what it carries.
 	saidFalse bool
@@ -106,7 +111,29 @@ func (r *CallToolResult) AppendMembers(dst []byte) ([]byte, error) {
 		dst = append(dst, `,"resultType":`...)
 		dst = jsonx.AppendString(dst, r.ResultType)
 	}
+	if r.Extra != nil {
+		var err error
+		if dst, err = r.AppendExtra(dst); err != nil {
+			return dst, err
+		}
+	}
 	return appendMeta(dst, r.Meta)
+}
+
+// AppendExtra appends the members of Extra, sorted by name, with a comma before each. Names that the protocol has are left out.
+func (r *CallToolResult) AppendExtra(dst []byte) ([]byte, error) {
+	for _, name := range slices.Sorted(maps.Keys(r.Extra)) {
+		switch name {
+		case "content", "structuredContent", "isError", "resultType", "_meta":
+			continue
+		}
+		dst = append(jsonx.AppendString(append(dst, ','), name), ':')
+		var err error
+		if dst, err = appendRaw(dst, r.Extra[name]); err != nil {
+			return dst, wrap(name, err)
+		}
+	}
+	return dst, nil
 }
 
 // AppendJSON appends the result as a JSON object.
@@ -125,11 +152,14 @@ func (r *CallToolResult) UnmarshalJSON(data []byte) error {
 		IsError           *bool           `json:"isError"`
 		ResultType        string          `json:"resultType"`
 		Meta              Meta            `json:"_meta"`
+
+		Extra map[string]json.RawMessage `json:",embed"`
 	}
 	if err := jsonx.Unmarshal(data, &w); err != nil {
 		return err
 	}
 	*r = CallToolResult{
+		Extra:             w.Extra,
 		Content:           w.Content,
 		StructuredContent: w.StructuredContent,
 		IsError:           w.IsError != nil && *w.IsError,
