@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -150,4 +152,26 @@ func TestLogoutEndsARefresh(t *testing.T) {
 	r, err := store.Load(t.Context(), oauthclient.Key{Issuer: as.Issuer, Resource: s.url})
 	require.NoError(t, err)
 	require.Nil(t, r)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A server may leave a stream without an answer until it has something to say. Whoever logs in does not wait for that.
+func TestLoginsDoNotWaitForStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		tr, err := oauthclient.New("http://127.0.0.1:1/mcp", new(user).grant(), &oauthclient.Options{
+			InsecureLoopback: true,
+			Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}),
+		})
+		require.NoError(t, err)
+		require.ErrorContains(t, tr.Login(t.Context()), "resource metadata: http://127.0.0.1:1/.well-known/oauth-protected-resource/mcp: ")
+		require.Equal(t, 10*time.Second, time.Since(began))
+		require.NoError(t, tr.Close())
+	})
 }

@@ -22,6 +22,7 @@ import (
 const (
 	maxAuthorizations   = 3 // without a request that was let through between them, and for one request
 	defaultLoginTimeout = 5 * time.Minute
+	probeTimeout        = 10 * time.Second
 	maxDrained          = 64 << 10
 )
 
@@ -454,13 +455,18 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*Token,
 // probe asks the server without a token, for the challenge that a request would have met: where the metadata is may be said there
 // alone, and which scopes are enough to begin with. Nil is a server that challenges no such request.
 func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.server.String(), nil)
+	bound, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(bound, http.MethodGet, t.server.String(), nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Accept", "text/event-stream") // what a GET of an MCP server is for
 	resp, err := t.base.RoundTrip(req)
-	if err != nil {
+	switch {
+	case err != nil && bound.Err() != nil && ctx.Err() == nil: // it lets strangers listen, and has nothing to say yet
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
 	defer resp.Body.Close() // which may be a stream that does not end
