@@ -146,6 +146,7 @@ type compiler struct {
 	errs     Errors
 	asksAll  bool // a rule needs the whole struct
 	scratch  []*jsonschema.Schema
+	unasked  checks // of results, which nobody holds to rules
 }
 
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
@@ -340,7 +341,10 @@ func (c *compiler) shapeOfKind(t reflect.Type) (shape, bool) {
 
 // node compiles t. kw are the keywords that its place has already, nil for those of the type alone.
 func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
-	n := &node{checks: &checks{}}
+	n := &node{checks: &c.unasked}
+	if c.dir == forInput {
+		n.checks = &checks{}
+	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 		n.ptrs++

@@ -3,6 +3,7 @@ package reflectx
 import (
 	"os"
 	"reflect"
+	"strconv"
 	"testing"
 	"testing/fstest"
 
@@ -169,4 +170,75 @@ func forgetWords() {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()
 	registered.packages = nil
+}
+
+// documented is a service whose words come from a generated file, see BenchmarkWords.
+type documented[K any] struct{}
+
+type documentedInput[K any] struct {
+	Query string   `json:"query" validate:"required"`
+	Limit int      `json:"limit,omitempty" default:"10"`
+	Tags  []string `json:"tags,omitempty"`
+	Exact bool     `json:"exact,omitempty"`
+	_     K
+}
+
+// fiftyInputs are the types of the arguments of fifty methods.
+func fiftyInputs() (types []reflect.Type) {
+	add := func(some ...reflect.Type) { types = append(types, some...) }
+	for i := range 50 {
+		add(reflect.StructOf([]reflect.StructField{
+			{Name: "In", Anonymous: true, Type: reflect.TypeFor[documentedInput[int]]()},
+			{Name: "Extra", Type: reflect.ArrayOf(i, reflect.TypeFor[int]()), Tag: `json:"extra"`},
+		}))
+	}
+	return types
+}
+
+// generatedWords is what a generated file hands over for fifty methods and their arguments.
+func generatedWords() map[string]string {
+	const text = "finds the notes that contain every word of the query, newest first. It looks at titles and texts alike."
+	words := map[string]string{"documented": text, "documentedInput": text}
+	for _, field := range []string{"Query", "Limit", "Tags", "Exact"} {
+		words["documentedInput."+field] = text
+	}
+	for i := range 50 {
+		words["documented.M"+strconv.Itoa(i)] = text
+		for _, field := range []string{"Query", "Limit", "Tags", "Exact"} {
+			words["input"+strconv.Itoa(i)+"."+field] = text
+		}
+	}
+	return words
+}
+
+// BenchmarkWords compiles the arguments of fifty methods without words and with those of a generated file, whose
+// registration counts too. The difference is what words cost a program when it starts.
+func BenchmarkWords(b *testing.B) {
+	types := fiftyInputs()
+	compile := func(b *testing.B, words Words) {
+		for _, t := range types {
+			_, err := NewInput("Bench", t, InputOptions{Words: words})
+			require.NoError(b, err)
+		}
+	}
+	b.Run("none", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			compile(b, nil)
+		}
+	})
+	b.Run("generated", func(b *testing.B) {
+		b.ReportAllocs()
+		owner := reflect.TypeFor[documented[int]]()
+		for b.Loop() {
+			RegisterWords(owner.PkgPath(), generatedWords())
+			words := RegisteredWords()
+			for i := range 50 {
+				if words.Method(owner, "M"+strconv.Itoa(i)) == "" {
+					b.Fatal("no words")
+				}
+			}
+			compile(b, words)
+		}
+	})
 }
