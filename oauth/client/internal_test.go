@@ -1,10 +1,15 @@
 package oauthclient
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +32,45 @@ func TestVerifiersAreWiped(t *testing.T) {
 	}
 	require.Panics(t, func() {
 		_ = withVerifier(func([]byte) error { panic("at the disco") })
+	})
+}
+
+type documents map[string]string
+
+func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	if doc, ok := d[r.URL.String()]; ok {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.WriteString(doc)
+	} else {
+		w.WriteHeader(http.StatusNotFound)
+	}
+	return w.Result(), nil
+}
+
+func TestUsersWhoDoNotComeBackAreWaitedForSoLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := documents{
+			"https://mcp.example/.well-known/oauth-protected-resource/mcp": `{"resource":"https://mcp.example/mcp","authorization_servers":["https://as.example"]}`,
+			"https://as.example/.well-known/oauth-authorization-server": `{"issuer":"https://as.example","authorization_endpoint":"https://as.example/a",
+				"token_endpoint":"https://as.example/t","code_challenge_methods_supported":["S256"]}`,
+		}
+		grant := &AuthorizationCode{Known: []Credentials{{Issuer: "https://as.example", ClientID: "me"}}, Front: func(context.Context) (*Visit, error) {
+			return &Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, _ string) (url.Values, error) {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}}, nil
+		}}
+		tr, err := New("https://mcp.example/mcp", grant, &Options{Base: web})
+		require.NoError(t, err)
+		tr.http = &http.Client{Transport: web}
+		for range 2 { // it was no refusal: the next request asks again
+			began := time.Now()
+			_, err = tr.Token(t.Context())
+			require.EqualError(t, err, `oauthclient: the login at "https://as.example": no login within 5m0s`)
+			require.Equal(t, 5*time.Minute, time.Since(began))
+		}
+		require.NoError(t, tr.Close())
 	})
 }
 
