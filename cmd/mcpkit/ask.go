@@ -75,9 +75,7 @@ func (a *asker) ElicitURL(ctx context.Context, p *protocol.ElicitParams) (*proto
 		}
 		switch strings.ToLower(answer) {
 		case "y", "yes":
-			if err := a.open(ctx, p.URL); err != nil {
-				a.screen.printf("The browser does not open (%s); go there yourself.\n", clean(err.Error()))
-			}
+			_ = a.open(ctx, p.URL) // which says so when it cannot
 			return &protocol.ElicitResult{Action: protocol.ElicitAccept}, nil
 		case "", "n", "no":
 			return &protocol.ElicitResult{Action: protocol.ElicitDecline}, nil
@@ -159,7 +157,7 @@ func whyNot(err error) string {
 	}
 	var all []string
 	for _, v := range wrong.Violations {
-		all = append(all, "want "+clean(v.Want))
+		all = append(all, clean(strings.TrimPrefix(v.Want, "what the schema says: ")))
 	}
 	return strings.Join(all, "; ")
 }

@@ -67,7 +67,7 @@ func runList(ctx context.Context, args []string, std streams) int {
 		return r.write(l, func() {
 			line := func(kind, name, text string) {
 				first, _, _ := strings.Cut(text, "\n")
-				r.out.printf("%s %s %s\n", r.out.paint(faint, fmt.Sprintf("%-9s", kind)), r.out.paint(bold, fmt.Sprintf("%-24s", cleanLine(name))), clean(first))
+				r.out.line(r.out.paint(faint, fmt.Sprintf("%-9s", kind)), r.out.paint(bold, fmt.Sprintf("%-24s", cleanLine(name))), clean(first))
 			}
 			for _, v := range l.Tools {
 				line("tool", v.Name, v.Description)
@@ -119,12 +119,12 @@ func (r *remote) writeOverview(o *overview) {
 	if o.Server.Title != "" {
 		name = cleanLine(o.Server.Title) + " (" + name + ")"
 	}
-	out.printf("%s %s\n", out.paint(bold, name), cleanLine(o.Server.Version))
-	out.printf("speaks %s", cleanLine(string(o.Revision)))
-	if can, err := jsonx.Marshal(o.Capabilities); err == nil {
-		out.printf(", can %s", strings.Join(memberNames(can), ", "))
+	out.line(out.paint(bold, name), cleanLine(o.Server.Version))
+	speaks := "speaks " + string(o.Revision)
+	if can, err := jsonx.Marshal(o.Capabilities); err == nil && len(memberNames(can)) > 0 {
+		speaks += ", can " + strings.Join(memberNames(can), ", ")
 	}
-	out.printf("\n")
+	out.line(cleanLine(speaks))
 	out.indented("", o.Instructions)
 	for _, t := range o.Tools {
 		out.heading("tool", t.Name, toolHints(t))
@@ -140,7 +140,7 @@ func (r *remote) writeOverview(o *overview) {
 			if a.Required != nil && *a.Required {
 				optional = ""
 			}
-			out.printf("  takes %s%s %s\n", out.paint(bold, cleanLine(a.Name)), optional, cleanLine(a.Description))
+			out.line("  takes", out.paint(bold, cleanLine(a.Name))+optional, cleanLine(a.Description))
 		}
 	}
 	for _, v := range o.Resources {
@@ -154,7 +154,8 @@ func (r *remote) writeOverview(o *overview) {
 }
 
 func (s *screen) heading(kind, name, more string) {
-	s.printf("\n%s %s %s\n", s.paint(faint, kind), s.paint(bold, cleanLine(name)), s.paint(faint, cleanLine(more)))
+	s.line()
+	s.line(s.paint(faint, kind), s.paint(bold, cleanLine(name)), s.paint(faint, cleanLine(more)))
 }
 
 func (s *screen) indented(by, text string) {
@@ -198,7 +199,7 @@ func (r *remote) writeSchema(verb string, schema json.RawMessage) {
 		return
 	}
 	if object.Properties == nil {
-		r.out.printf("  %s %s\n", verb, r.out.paint(faint, cleanLine(typeName(schema))))
+		r.out.line("  "+verb, r.out.paint(faint, cleanLine(typeName(schema))))
 		return
 	}
 	for key, raw := range jsonx.Members(object.Properties) {
@@ -210,7 +211,7 @@ func (r *remote) writeSchema(verb string, schema json.RawMessage) {
 		if slices.Contains(object.Required, name) {
 			optional = ""
 		}
-		r.out.printf("  %s %s%s %s %s\n", verb, r.out.paint(bold, cleanLine(name)), optional, r.out.paint(faint, cleanLine(typeName(raw))), cleanLine(member.Description))
+		r.out.line("  "+verb, r.out.paint(bold, cleanLine(name))+optional, r.out.paint(faint, cleanLine(typeName(raw))), cleanLine(member.Description))
 	}
 }
 

@@ -13,6 +13,40 @@ import (
 	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 )
 
+// A login is what the flags say of logging in.
+type login struct {
+	wanted bool
+	tokens string // folder of what is kept; empty for the usual one
+	quiet  bool   // only say where to go
+}
+
+func (l *login) flags(flags *flag.FlagSet) {
+	flags.BoolVar(&l.wanted, "login", false, "log in with the browser where the server wants that (OAuth 2.1); tokens are kept for the next time")
+	l.storeFlags(flags)
+	flags.BoolVar(&l.quiet, "no-browser", false, "open no browser: only write the pages to visit")
+}
+
+func (l *login) storeFlags(flags *flag.FlagSet) {
+	flags.StringVar(&l.tokens, "tokens", "", "the `folder` that tokens are kept in; mcpkit/tokens in the folder for settings of users when none is given")
+}
+
+// opener shows pages to the person at the terminal. Browse is the way to the browser; nil is that of the system.
+func (l *login) opener(to *screen, browse func(ctx context.Context, page string) error) func(ctx context.Context, page string) error {
+	if browse == nil {
+		browse = oauthclient.OpenBrowser
+	}
+	return func(ctx context.Context, page string) error {
+		to.printf("Go on in the browser, at\n%s\n", clean(page))
+		if l.quiet {
+			return nil
+		}
+		if err := browse(ctx, page); err != nil {
+			to.printf("The browser does not open (%s); visit the page yourself.\n", clean(err.Error()))
+		}
+		return nil
+	}
+}
+
 // transport makes the transport that logs in to the server and keeps what it gets.
 func (l *login) transport(server string, open func(ctx context.Context, page string) error) (*oauthclient.Transport, error) {
 	u, err := url.Parse(server)

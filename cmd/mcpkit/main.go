@@ -34,10 +34,11 @@ type command struct {
 	run  func(ctx context.Context, args []string, std streams) int
 }
 
-// streams are the standard ones of the program.
+// streams are the standard ones of the program, and the way to the user's browser; nil for the usual one.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+	browse   func(ctx context.Context, page string) error
 }
 
 // What run returns, and so the program.
@@ -64,7 +65,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // whoever interrupts twice does not want to wait
-	code := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
 	os.Exit(code)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -42,6 +41,7 @@ type remote struct {
 	revision  string
 	asJSON    bool
 	login     login
+	browse    func(ctx context.Context, page string) error
 	arguments string // --json of call
 	target    string
 	rest      []string
@@ -49,7 +49,7 @@ type remote struct {
 
 // newRemote parses the flags. When the answer is false, the command is over, with the code.
 func newRemote(name, usage string, args []string, std streams) (r *remote, code int, ok bool) {
-	r = &remote{flags: flag.NewFlagSet(name, flag.ContinueOnError), stdin: std.in, out: newScreen(std.out), err: newScreen(std.err)}
+	r = &remote{flags: flag.NewFlagSet(name, flag.ContinueOnError), stdin: std.in, out: newScreen(std.out), err: newScreen(std.err), browse: std.browse}
 	r.flags.Func("header", "`name: value` to send with each HTTP request; may be repeated", func(s string) error {
 		field, value, found := strings.Cut(s, ":")
 		if !found || strings.TrimSpace(field) == "" {
@@ -103,7 +103,7 @@ func (r *remote) say(format string, args ...any) {
 // with dials, runs f, and returns the code of the program.
 func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	defer r.err.done()
-	open := r.login.opener(r.err)
+	open := r.login.opener(r.err, r.browse)
 	opts := append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.err), client.Timeout(r.timeout), client.Info("mcpkit", "1"))
 	if isTerminal(r.stdin) {
 		opts = append(opts, client.Handlers(&asker{in: r.stdin, screen: r.err, open: open}))
@@ -203,36 +203,5 @@ func (r *remote) writeContents(blocks ...protocol.Content) {
 		} else {
 			r.out.printf("[%s]\n", clean(protocol.ContentType(b)))
 		}
-	}
-}
-
-// A login is what the flags say of logging in.
-type login struct {
-	wanted bool
-	tokens string // folder of what is kept; empty for the usual one
-	quiet  bool   // only say where to go
-}
-
-func (l *login) flags(flags *flag.FlagSet) {
-	flags.BoolVar(&l.wanted, "login", false, "log in with the browser where the server wants that (OAuth 2.1); tokens are kept for the next time")
-	l.storeFlags(flags)
-	flags.BoolVar(&l.quiet, "no-browser", false, "open no browser: only write the pages to visit")
-}
-
-func (l *login) storeFlags(flags *flag.FlagSet) {
-	flags.StringVar(&l.tokens, "tokens", "", "the `folder` that tokens are kept in; mcpkit/tokens in the folder for settings of users when none is given")
-}
-
-// opener shows pages to the person at the terminal.
-func (l *login) opener(to *screen) func(ctx context.Context, page string) error {
-	return func(ctx context.Context, page string) error {
-		to.printf("Go on in the browser, at\n%s\n", clean(page))
-		if l.quiet {
-			return nil
-		}
-		if err := oauthclient.OpenBrowser(ctx, page); err != nil {
-			to.printf("The browser does not open (%s); visit the page yourself.\n", clean(err.Error()))
-		}
-		return nil
 	}
 }

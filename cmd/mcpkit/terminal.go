@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -75,6 +76,11 @@ func (s *screen) done() {
 }
 
 func (s *screen) printf(format string, args ...any) { _, _ = fmt.Fprintf(s, format, args...) }
+
+// line writes the parts that there are on a line, with blanks between.
+func (s *screen) line(parts ...string) {
+	s.printf("%s\n", strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " "))
+}
 
 // Styles of text, as SGR parameters.
 const (

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// Desk sells tickets.
+type Desk struct {
+	_ mcpkit.Info `name:"desk" version:"1.0.0"`
+	_ struct {
+		Order mcpkit.Tool   `hints:"additive" desc:"Orders tickets."`
+		Pay   mcpkit.Tool   `desc:"Takes money."`
+		Count mcpkit.Tool   `hints:"readonly" params:"to" desc:"Counts."`
+		Wait  mcpkit.Tool   `desc:"Waits until nobody wants to know."`
+		Greet mcpkit.Prompt `params:"name,tone?" desc:"Greets."`
+	}
+	waiting chan struct{}
+}
+
+type order struct {
+	Seat   string   `json:"seat" validate:"oneof=aisle window" desc:"Where to sit."`
+	People int      `json:"people" validate:"min=1,max=4" default:"2"`
+	Meals  []string `json:"meals" validate:"dive,oneof=fish rice"`
+	Name   string   `json:"name" validate:"required,min=3"`
+	Agreed bool     `json:"agreed" validate:"required"`
+}
+
+func (*Desk) Order(ctx context.Context) (order, error) {
+	return mcpkit.Elicit[order](ctx, "Which seats?")
+}
+
+func (*Desk) Pay(ctx context.Context) (string, error) {
+	if err := mcpkit.ElicitURL(ctx, "Pay there.", "https://bank.example.com/pay?id=7"); err != nil {
+		return "", err
+	}
+	return "paid", nil
+}
+
+func (*Desk) Count(call *mcpkit.Call, to int) int {
+	for i := range to {
+		call.Progress(float64(i+1), float64(to), "counting\x1b[2J")
+	}
+	return to
+}
+
+func (d *Desk) Wait(ctx context.Context) error {
+	close(d.waiting)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (*Desk) Greet(name, tone string) string { return "Greet " + name + tone }
+
+// desk serves over HTTP, behind what wraps it, and returns the URL.
+func desk(t *testing.T, wrap func(http.Handler) http.Handler) string {
+	t.Helper()
+	srv, err := mcpkit.New(&Desk{waiting: make(chan struct{})}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	h := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
+	web := httptest.NewServer(wrap(h))
+	t.Cleanup(func() { h.Close(); web.Close(); require.NoError(t, srv.Close()) })
+	return web.URL
+}
+
+func bare(h http.Handler) http.Handler { return h }
+
+// terminal is a stream with somebody in front of it.
+type terminal struct {
+	io.Reader
+	bytes.Buffer
+}
+
+func (*terminal) IsTerminal() bool             { return true }
+func (t *terminal) Read(p []byte) (int, error) { return t.Reader.Read(p) }
+
+func typed(lines ...string) *terminal {
+	return &terminal{Reader: strings.NewReader(strings.Join(lines, "\n") + "\n")}
+}
+
+func TestFormsAreAskedAtThePrompt(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	t.Setenv("TERM", "xterm")
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			url := desk(t, bare)
+			screen := new(terminal)
+			var out bytes.Buffer
+			in := typed("middle", "2", "seven", "9", "", "rice, 1", "Al", "Ada", "perhaps", "yes", "y")
+			require.Equal(t, exitOK, run(t.Context(), []string{"call", "-revision", revision, url, "order"}, streams{in: in, out: &out, err: screen}), screen.String())
+			var res struct{ StructuredContent order }
+			require.NoError(t, json.Unmarshal(out.Bytes(), &res))
+			require.Equal(t, order{Seat: "window", People: 2, Meals: []string{"rice", "fish"}, Name: "Ada", Agreed: true}, res.StructuredContent)
+			require.Equal(t, `The server asks: Which seats?
+seat (Where to sit.)
+  1  aisle
+  2  window
+  [empty for none]: `+`  "middle" is none of the choices
+seat (Where to sit.)
+  1  aisle
+  2  window
+  [empty for none]: `+`people [integer, 2 when empty]: `+`  "seven" is no number
+people [integer, 2 when empty]: `+`  maximum: got 9, want 4
+people [integer, 2 when empty]: `+`meals
+  1  fish
+  2  rice
+  [numbers with commas between, empty for none]: `+`name: `+`  minLength: got 2, want 3
+name: agreed [yes or no]:   write yes or no
+agreed [yes or no]: Send this to the server? [Y/n] `, screen.String())
+		})
+	}
+}
+
+func TestQuestionsMayBeLeftUnanswered(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		tool  string
+		lines *terminal
+		code  int
+		want  string
+	}{
+		{"declined", "order", typed("1", "", "", "Ada", "y", "n"), exitFault, "declined"},
+		{"gone", "order", typed("1"), exitFault, "cancel"},
+		{"page refused", "pay", typed(""), exitFault, "declined"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			screen := new(terminal)
+			var out bytes.Buffer
+			require.Equal(t, test.code, run(t.Context(), []string{"call", "-output", "text", desk(t, bare), test.tool}, streams{in: test.lines, out: &out, err: screen}), screen.String())
+			require.Contains(t, screen.String(), test.want)
+		})
+	}
+	t.Run("nobody is there", func(t *testing.T) {
+		var out, errs bytes.Buffer
+		require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "-output", "text", desk(t, bare), "order"}, streams{in: strings.NewReader("1\n"), out: &out, err: &errs}))
+		require.NotContains(t, errs.String(), "The server asks")
+	})
+}
+
+func TestPagesAreVisitedWithConsent(t *testing.T) {
+	t.Setenv("TERM", "dumb")
+	screen, visited := new(terminal), ""
+	var out bytes.Buffer
+	std := streams{in: typed("what?", "yes"), out: &out, err: screen, browse: func(_ context.Context, page string) error {
+		visited = page
+		return errors.New("no browser here")
+	}}
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", desk(t, bare), "pay"}, std), screen.String())
+	require.Equal(t, "https://bank.example.com/pay?id=7", visited)
+	require.Equal(t, "paid\n", out.String())
+	require.Equal(t, `The server wants you to visit a page: Pay there.
+https://bank.example.com/pay?id=7
+Open it in the browser? [y/N] Open it in the browser? [y/N] Go on in the browser, at
+https://bank.example.com/pay?id=7
+The browser does not open (no browser here); visit the page yourself.
+`, screen.String())
+}
+
+func TestProgressPassesOnTerminalsAndStaysElsewhere(t *testing.T) {
+	url := desk(t, bare)
+	for _, test := range []struct {
+		name, term, noColor string
+		want                string
+	}{
+		{"colour", "xterm", "", "\x1b[2mprogress: 1/2 counting\\x1b[2J\x1b[0m\r\x1b[K\x1b[2mprogress: 2/2 counting\\x1b[2J\x1b[0m\r\x1b[K"},
+		{"no colour", "xterm", "1", "progress: 1/2 counting\\x1b[2J\r\x1b[Kprogress: 2/2 counting\\x1b[2J\r\x1b[K"},
+		{"dumb", "dumb", "", "progress: 1/2 counting\\x1b[2J\nprogress: 2/2 counting\\x1b[2J\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("TERM", test.term)
+			t.Setenv("NO_COLOR", test.noColor)
+			screen, out := new(terminal), new(terminal)
+			require.Equal(t, exitOK, run(t.Context(), []string{"call", url, "count", "to:=2"}, streams{out: out, err: screen}))
+			require.Equal(t, test.want, screen.String())
+			require.Equal(t, "2\n", out.String())
+		})
+	}
+}
+
+func TestResultsAreJSONWhereNobodyReadsThem(t *testing.T) {
+	url := desk(t, bare)
+	for _, args := range [][]string{{"list", url}, {"inspect", url}, {"call", url, "count", "to:=1"}, {"prompt", url, "greet", "name=Ada"}} {
+		var out, errs bytes.Buffer
+		require.Equal(t, exitOK, run(t.Context(), args, streams{out: &out, err: &errs}), errs.String())
+		require.True(t, json.Valid(out.Bytes()), out.String())
+	}
+	var out, errs bytes.Buffer
+	require.Equal(t, exitUsage, run(t.Context(), []string{"list", "-output", "xml", url}, streams{out: &out, err: &errs}))
+	require.Contains(t, errs.String(), `invalid value "xml" for flag -output: write text or json`)
+}
+
+func TestInspect(t *testing.T) {
+	t.Setenv("TERM", "dumb")
+	out := new(terminal)
+	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", desk(t, bare)}, streams{out: out, err: io.Discard}))
+	require.Contains(t, out.String(), `desk 1.0.0
+speaks 2026-07-28, can logging, prompts, tools
+Desk sells tickets.
+`)
+	require.Contains(t, out.String(), `
+tool count reads only
+  Counts.
+  takes to integer
+  gives integer
+`)
+	require.Contains(t, out.String(), `
+tool order only adds
+  Orders tickets.
+  gives seat string Where to sit.
+  gives people integer
+`)
+	require.Contains(t, out.String(), `
+prompt greet
+  Greets.
+  takes name
+  takes tone?
+`)
+}
+
+func TestUnknownToolsAreCompared(t *testing.T) {
+	var out, errs bytes.Buffer
+	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", desk(t, bare), "cuont"}, streams{out: &out, err: &errs}))
+	require.Equal(t, 1, strings.Count(errs.String(), `did you mean "count"?`), errs.String())
+}
+
+func TestTimeoutsAndInterrupts(t *testing.T) {
+	t.Run("timeout", func(t *testing.T) {
+		var out, errs bytes.Buffer
+		require.Equal(t, exitConnection, run(t.Context(), []string{"call", "-timeout", "50ms", desk(t, bare), "wait"}, streams{out: &out, err: &errs}))
+		require.Contains(t, errs.String(), "50ms")
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		d := &Desk{waiting: make(chan struct{})}
+		ended := make(chan struct{})
+		srv := mcpkit.MustNew(d, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+		srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+				res, err := next(ctx, call)
+				if call.Name() == "wait" && ctx.Err() != nil {
+					close(ended)
+				}
+				return res, err
+			}
+		})
+		h := streamable.NewHandler(srv, nil)
+		web := httptest.NewServer(h)
+		defer func() { h.Close(); web.Close(); require.NoError(t, srv.Close()) }()
+		ctx, cancel := context.WithCancel(t.Context())
+		// Ends with the call.
+		go func() {
+			<-d.waiting
+			cancel()
+		}()
+		var out, errs bytes.Buffer
+		require.Equal(t, exitInterrupted, run(ctx, []string{"call", web.URL, "wait"}, streams{out: &out, err: &errs}))
+		<-ended
+	})
+}
+
+func TestLogin(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	url := guarded(t, as)
+	tokens := t.TempDir()
+	var logins atomic.Int32
+	std := func(out, errs io.Writer) streams {
+		return streams{out: out, err: errs, browse: func(ctx context.Context, page string) error {
+			logins.Add(1)
+			return oauthtest.Open(ctx, page)
+		}}
+	}
+	call := func(args ...string) (code int, out, errs string) {
+		var o, e bytes.Buffer
+		code = run(t.Context(), args, std(&o, &e))
+		return code, o.String(), e.String()
+	}
+
+	code, _, errs := call("call", url, "count", "to:=1")
+	require.Equal(t, exitConnection, code)
+	require.Contains(t, errs, "-login asks it how, and logs you in")
+
+	for range 2 { // the second run has the token of the first
+		code, out, errs := call("call", "-output", "text", "-login", "-tokens", tokens, url, "count", "to:=1")
+		require.Equal(t, exitOK, code, errs)
+		require.Equal(t, "1\n", out)
+		require.EqualValues(t, 1, logins.Load())
+	}
+
+	code, _, errs = call("logout", "-tokens", tokens, url)
+	require.Equal(t, exitOK, code, errs)
+	code, _, errs = call("list", "-login", "-tokens", tokens, url)
+	require.Equal(t, exitOK, code, errs)
+	require.EqualValues(t, 2, logins.Load())
+
+	code, _, errs = call("list", "-login", "go version")
+	require.Equal(t, exitConnection, code)
+	require.Equal(t, "mcpkit list: \"go version\" is no http or https URL: there is nobody to log in to\n", errs)
+	code, _, _ = call("logout")
+	require.Equal(t, exitUsage, code)
+}
+
+// guarded is the desk for those with tokens of as.
+func guarded(t *testing.T, as *oauthtest.Server) string {
+	var guard atomic.Pointer[resourceserver.Guard]
+	url := desk(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			g := guard.Load()
+			if strings.HasPrefix(r.URL.Path, "/.well-known/") {
+				g.Metadata().ServeHTTP(w, r)
+				return
+			}
+			g.Wrap(h).ServeHTTP(w, r)
+		})
+	}) + "/mcp"
+	verifier, err := jwtverify.New(jwtverify.Options{Issuer: as.Issuer, Audience: []string{url}, Fetch: jwtverify.Fetch{InsecureLoopback: true}})
+	require.NoError(t, err)
+	g, err := resourceserver.New(resourceserver.Options{
+		Resource: url, AuthorizationServers: []string{as.Issuer}, Verifier: verifier, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	guard.Store(g)
+	return url
+}
