@@ -6,7 +6,7 @@ import (
 )
 
 // exposed are the header fields of answers that clients read, and that browsers keep from pages unless told otherwise.
-const exposed = "Mcp-Session-Id, WWW-Authenticate, Retry-After"
+const exposed = "Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"
 
 // preflightSeconds is how long a browser may rely on the answer to a preflight.
 const preflightSeconds = "600"

@@ -12,7 +12,7 @@ func TestShare(t *testing.T) {
 	const page = "https://app.example.com"
 	shared := http.Header{
 		"Access-Control-Allow-Origin":   {page},
-		"Access-Control-Expose-Headers": {"Mcp-Session-Id, WWW-Authenticate, Retry-After"},
+		"Access-Control-Expose-Headers": {"Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"},
 		"Vary":                          {"Origin"},
 	}
 	for _, test := range []struct {

@@ -115,3 +115,44 @@ func TestEventStreamsOf20241105BehindTheGuard(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, send(http.MethodPost, endpoint, strings.Replace(whoAmI, `"id":1`, `"id":3`, 1), m.good).StatusCode)
 	require.Contains(t, data(), "it is ann")
 }
+
+func TestPagesOfAllowedOriginsReadRefusals(t *testing.T) {
+	m := newMatrix(t)
+	const page = "https://app.example.com"
+	entered := false
+	g, err := resourceserver.New(resourceserver.Options{Resource: resource, AuthorizationServers: []string{issuer}, Verifier: m.verifier, Logger: m.logger, AllowedOrigins: []string{page}})
+	require.NoError(t, err)
+	h := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { entered = true }))
+	send := func(verb string, fields ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(verb, "https://mcp.example.com/api/mcp", nil)
+		for i := 0; i < len(fields); i += 2 {
+			r.Header.Set(fields[i], fields[i+1])
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	w := send(http.MethodPost, "Origin", page)
+	require.Equal(t, http.StatusUnauthorized, w.Code)
+	require.Equal(t, page, w.Header().Get("Access-Control-Allow-Origin"))
+	require.Contains(t, w.Header().Get("Access-Control-Expose-Headers"), "WWW-Authenticate, DPoP-Nonce")
+	require.Empty(t, w.Header().Get("Access-Control-Allow-Credentials"))
+
+	w = send(http.MethodOptions, "Origin", page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization, dpop")
+	require.Equal(t, http.StatusNoContent, w.Code)
+	require.Equal(t, "POST, GET, DELETE", w.Header().Get("Access-Control-Allow-Methods"))
+	require.Equal(t, "authorization, dpop", w.Header().Get("Access-Control-Allow-Headers"))
+
+	for name, fields := range map[string][]string{
+		"another page":     {"Origin", "https://evil.example", "Access-Control-Request-Method", "POST"},
+		"a page without":   {"Origin", "null", "Access-Control-Request-Method", "POST"},
+		"no page":          {"Access-Control-Request-Method", "POST"},
+		"no preflight":     {"Origin", page},
+		"a page that ends": {"Origin", page + ".evil.example", "Access-Control-Request-Method", "POST"},
+	} {
+		w = send(http.MethodOptions, fields...)
+		require.Equal(t, http.StatusUnauthorized, w.Code, name)
+		require.Equal(t, name == "no preflight", w.Header().Get("Access-Control-Allow-Origin") != "", name)
+	}
+	require.False(t, entered)
+}

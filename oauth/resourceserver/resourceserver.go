@@ -26,6 +26,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
@@ -63,6 +64,11 @@ type Options struct {
 	// Anonymous lets requests without a token pass, without a principal. What demands scopes stays out of their reach.
 	Anonymous bool
 
+	// AllowedOrigins are the origins ("https://app.example.com") whose pages may read refusals, as those of the
+	// binding's options may read answers: give both the same. Their preflights, which carry no token, are answered
+	// here, unless a CORS middleware in front does.
+	AllowedOrigins []string
+
 	// Name, Documentation, Policy and Terms are published for people: a name and URLs. Empty ones are left out.
 	Name, Documentation, Policy, Terms string
 
@@ -83,6 +89,7 @@ type Guard struct {
 	metadataURL string
 	paths       []string
 	document    []byte
+	rules       httpguard.Rules
 }
 
 // New makes a guard. The error says every mistake in opts.
@@ -113,7 +120,8 @@ func New(opts Options) (*Guard, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	g := &Guard{opts: opts}
+	// Whether hosts and other origins are served at all is for what stands behind to say.
+	g := &Guard{opts: opts, rules: httpguard.New(opts.AllowedOrigins, []string{"*"})}
 	if err := g.locate(); err != nil {
 		fault("%w", err)
 	}
@@ -144,10 +152,11 @@ func (g *Guard) requestURL(r *http.Request) string {
 }
 
 // Wrap puts the guard in front of a handler. As middleware of echo it is echo.WrapMiddleware(guard.Wrap).
-//
-// A CORS middleware has to stand in front of it: preflight requests carry no token.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.rules.Refuse(r) == "" && httpguard.Share(w, r, http.MethodPost, http.MethodGet, http.MethodDelete) {
+			return
+		}
 		p, refusal := g.authenticate(r)
 		if nonce := g.nonce(); nonce != "" {
 			w.Header().Set(dpop.NonceHeader, nonce)
