@@ -3,29 +3,32 @@ package mcptest
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
-	"maps"
+	"iter"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// Golden wants the tools that s shows to be those in the file, and says of each difference whether it breaks callers or adds to
-// what they can do. With -update, a flag that the test package may define, the file is written anew.
+// A surface is what a client sees of a server, each by the name that requests use.
+type surface struct {
+	Tools     map[string]json.RawMessage `json:"tools"`
+	Prompts   map[string]json.RawMessage `json:"prompts"`
+	Resources map[string]json.RawMessage `json:"resources"`
+	Templates map[string]json.RawMessage `json:"resourceTemplates"`
+}
+
+// Golden wants the tools, prompts, resources and resource templates that s shows to be those in the file, and says of each difference
+// whether it breaks callers ("breaking"), adds to what they can do ("additive"), or is for people to judge ("breaking?").
+//
+// With -update the file is written anew. The flag is the test package's own:
+//
+//	var _ = flag.Bool("update", false, "write golden files and transcripts")
 func Golden(t testing.TB, s *Server, file string) {
 	t.Helper()
-	now := map[string]json.RawMessage{}
-	for _, tool := range s.tools() {
-		raw, err := jsonx.Marshal(tool)
-		if err != nil {
-			t.Fatalf("mcptest: tool %q: %v", tool.Name, err)
-		}
-		now[tool.Name] = raw
-	}
-	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
+	now := s.surface()
+	if updating() {
 		raw, err := json.MarshalIndent(now, "", "  ")
 		if err == nil {
 			err = os.WriteFile(file, append(raw, '\n'), 0o644)
@@ -37,121 +40,76 @@ func Golden(t testing.TB, s *Server, file string) {
 	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("mcptest: %v; -update writes it", err)
+		t.Fatalf("mcptest: %v; %s", err, howToUpdate())
 	}
-	var golden map[string]json.RawMessage
+	var golden surface
 	if err := jsonx.Unmarshal(raw, &golden); err != nil {
 		t.Fatalf("mcptest: %s: %v", file, err)
 	}
-	if lines := diffTools(golden, now); len(lines) > 0 {
-		t.Errorf("mcptest: the tools are not those of %s; -update writes it anew\n%s", file, strings.Join(lines, "\n"))
+	if lines := diffSurfaces(&golden, now); len(lines) > 0 {
+		t.Errorf("mcptest: the server does not show what is in %s; %s\n%s", file, howToUpdate(), strings.Join(lines, "\n"))
 	}
 }
 
-// diffTools says what differs, a line each.
-func diffTools(was, is map[string]json.RawMessage) []string {
-	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(was)) {
-		if is[name] == nil {
-			lines = append(lines, fmt.Sprintf("breaking: tool %q removed", name))
-			continue
-		}
-		before, _ := canonical(was[name])
-		after, _ := canonical(is[name])
-		if before == after {
-			continue
-		}
-		found := diffArguments(name, jsonx.Member(was[name], "inputSchema"), jsonx.Member(is[name], "inputSchema"))
-		if !slices.Equal(jsonx.Member(was[name], "description"), jsonx.Member(is[name], "description")) {
-			found = append(found, fmt.Sprintf("additive: tool %q: description changed", name))
-		}
-		found = append(found, diffMembers(fmt.Sprintf("tool %q: ", name), was[name], is[name], "name", "description", "inputSchema")...)
-		found = append(found, diffMembers(fmt.Sprintf("tool %q: inputSchema: ", name),
-			jsonx.Member(was[name], "inputSchema"), jsonx.Member(is[name], "inputSchema"), "properties", "required")...)
-		lines = append(lines, found...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(is)) {
-		if was[name] == nil {
-			lines = append(lines, fmt.Sprintf("additive: tool %q added", name))
-		}
-	}
-	return lines
+// updating reports whether files are to be written instead of compared.
+func updating() bool {
+	f := flag.Lookup("update")
+	return f != nil && f.Value.String() == "true"
 }
 
-// diffMembers compares two objects member by member, but for those named. What a change of such a member means for
-// callers is for people to say.
-func diffMembers(where string, was, is []byte, but ...string) (lines []string) {
-	before, after := map[string]string{}, map[string]string{}
-	for from, to := range map[*[]byte]map[string]string{&was: before, &is: after} {
-		for name, value := range jsonx.Members(*from) {
-			if n := jsonx.String(name); !slices.Contains(but, n) {
-				to[n], _ = canonical(json.RawMessage(value))
-			}
-		}
+// howToUpdate says how files are written. A flag of this package would clash with those that many test packages have.
+func howToUpdate() string {
+	if flag.Lookup("update") == nil {
+		return `-update writes it, once the test package has the flag: var _ = flag.Bool("update", false, "write golden files")`
 	}
-	all := maps.Clone(before)
-	maps.Copy(all, after)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if a, b := before[name], after[name]; a != b {
-			lines = append(lines, fmt.Sprintf("breaking?: %s%s changed\n  was: %s\n  is:  %s", where, name, or(a, "(none)"), or(b, "(none)")))
-		}
-	}
-	return lines
+	return "-update writes it"
 }
 
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-// diffArguments compares the arguments of a tool.
-func diffArguments(tool string, was, is []byte) (lines []string) {
-	before, after := properties(was), properties(is)
-	required, wasRequired := names(is), names(was)
-	say := func(kind, name, what string) {
-		lines = append(lines, fmt.Sprintf("%s: tool %q: argument %q %s", kind, tool, name, what))
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		a, _ := canonical(before[name])
-		b, _ := canonical(after[name])
-		switch {
-		case after[name] == nil:
-			say("breaking", name, "removed")
-		case a != b:
-			say("breaking?", name, "changed\n  was: "+a+"\n  is:  "+b)
-		}
-		if after[name] != nil && required[name] != wasRequired[name] {
-			if required[name] {
-				say("breaking", name, "is required now")
-			} else {
-				say("additive", name, "is optional now")
-			}
+// surface asks for everything that the server offers.
+func (s *Server) surface() *surface {
+	s.t.Helper()
+	c, ctx := s.Client(), s.t.Context()
+	has := c.Capabilities()
+	all := &surface{map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}}
+	if has.Tools != nil {
+		for _, tool := range s.tools() {
+			keep(s.t, all.Tools, tool.Name, tool)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if before[name] == nil && required[name] {
-			say("breaking", name, "added, and required")
-		} else if before[name] == nil {
-			say("additive", name, "added")
+	if has.Prompts != nil {
+		for _, p := range collect(s.t, "prompts/list", c.Prompts(ctx)) {
+			keep(s.t, all.Prompts, p.Name, p)
 		}
 	}
-	return lines
-}
-
-func properties(schema []byte) map[string]json.RawMessage {
-	all := map[string]json.RawMessage{}
-	for name, value := range jsonx.Members(jsonx.Member(schema, "properties")) {
-		all[jsonx.String(name)] = value
+	if has.Resources != nil {
+		for _, r := range collect(s.t, "resources/list", c.Resources(ctx)) {
+			keep(s.t, all.Resources, r.URI, r)
+		}
+		for _, r := range collect(s.t, "resources/templates/list", c.Templates(ctx)) {
+			keep(s.t, all.Templates, r.URITemplate, r)
+		}
 	}
 	return all
 }
 
-func names(schema []byte) map[string]bool {
-	all := map[string]bool{}
-	for name := range jsonx.Elements(jsonx.Member(schema, "required")) {
-		all[jsonx.String(name)] = true
+func keep(t testing.TB, all map[string]json.RawMessage, name string, v any) {
+	t.Helper()
+	raw, err := jsonx.Marshal(v)
+	if err != nil {
+		t.Fatalf("mcptest: %q: %v", name, err)
+	}
+	all[name] = raw
+}
+
+// collect ends the test when a list does not come.
+func collect[T any](t testing.TB, method string, seq iter.Seq2[T, error]) []T {
+	t.Helper()
+	var all []T
+	for v, err := range seq {
+		if err != nil {
+			t.Fatalf("mcptest: %s: %v", method, err)
+		}
+		all = append(all, v)
 	}
 	return all
 }

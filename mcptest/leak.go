@@ -14,7 +14,7 @@ import (
 )
 
 // leakPatience is how long goroutines may take to end after the test did.
-const leakPatience = 2 * time.Second
+var leakPatience = 10 * time.Second
 
 var (
 	watched  sync.Map // the tests that are checked

@@ -29,8 +29,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
+// A binding is the way to the server.
+type binding int
+
+const (
+	memory binding = iota
+	http
+	standardIO
+)
+
 // A Server is a server under test, seen by one client. Make one with [New]; [Server.As], [Server.Answer], [Server.Handlers],
-// [Server.Revision] and [Server.HTTP] return further views of the same server. A view connects at its first request.
+// [Server.Revision], [Server.HTTP], [Server.Stdio] and [Server.Record] return further views of the same server. A view connects at its first request.
 // Its methods belong to the goroutine of the test.
 type Server struct {
 	t         testing.TB
@@ -40,7 +49,8 @@ type Server struct {
 	handlers  any
 	answers   []*answer
 	version   protocol.Version
-	http      bool
+	binding   binding
+	tape      *tape // what records; nil for none
 	client    *client.Client
 }
 
@@ -71,7 +81,7 @@ func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 // view returns a copy that has yet to connect.
 func (s *Server) view() *Server {
 	v := *s
-	v.client = nil
+	v.client, v.tape = nil, nil
 	v.answers = slices.Clone(s.answers)
 	return &v
 }
@@ -93,7 +103,14 @@ func (s *Server) Revision(r protocol.Version) *Server {
 // HTTP is the server over Streamable HTTP, on a loopback address.
 func (s *Server) HTTP() *Server {
 	v := s.view()
-	v.http = true
+	v.binding = http
+	return v
+}
+
+// Stdio is the server over the stdio binding, on a pair of pipes: what it says and hears are lines.
+func (s *Server) Stdio() *Server {
+	v := s.view()
+	v.binding = standardIO
 	return v
 }
 
@@ -118,16 +135,6 @@ func (s *Server) Client() *client.Client {
 
 func (s *Server) dial() {
 	s.t.Helper()
-	var target any = asPrincipal{s.srv, s.principal}
-	if s.http {
-		h := streamable.NewHandler(asPrincipal{s.srv, s.principal}, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
-		web := httptest.NewServer(h)
-		s.t.Cleanup(func() {
-			h.Close()
-			web.Close()
-		})
-		target = web.URL
-	}
 	opts := []client.DialOption{client.Info("mcptest", "1"), client.Logger(slog.New(slog.DiscardHandler)), client.NoCache()}
 	if s.version != "" {
 		opts = append(opts, client.Version(s.version))
@@ -138,7 +145,7 @@ func (s *Server) dial() {
 	case len(s.answers) > 0:
 		opts = append(opts, client.Handlers(&script{t: s.t, answers: s.answers}))
 	}
-	c, err := client.Dial(context.Background(), target, opts...)
+	c, err := client.Dial(context.Background(), s.target(), opts...)
 	if err != nil {
 		s.t.Fatalf("mcptest: no connection: %v", err)
 	}
@@ -148,6 +155,39 @@ func (s *Server) dial() {
 			s.t.Errorf("mcptest: closing the client: %v", err)
 		}
 	})
+}
+
+// target serves the server on its binding, until the end of the test.
+func (s *Server) target() any {
+	h := s.handler()
+	switch s.binding {
+	case http:
+		web := streamable.NewHandler(h, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
+		server := httptest.NewServer(web)
+		s.t.Cleanup(func() {
+			web.Close()
+			server.Close()
+		})
+		return server.URL
+	case standardIO:
+		p := startPipes(h)
+		s.t.Cleanup(func() {
+			if err := p.close(); err != nil {
+				s.t.Errorf("mcptest: serving on pipes: %v", err)
+			}
+		})
+		return client.InMemory(p)
+	}
+	return h
+}
+
+// handler is what a binding serves.
+func (s *Server) handler() transport.Handler {
+	h := asPrincipal{s.srv, s.principal}
+	if s.tape != nil {
+		return recorded{h, s.tape}
+	}
+	return h
 }
 
 // asPrincipal is the server for requests that come from the principal.
@@ -253,12 +293,13 @@ func (s *Server) do(what string, in any, request func(*Result, []client.CallOpti
 	return r
 }
 
-// Eras runs the test on every revision, in memory and, where the revision has it, over Streamable HTTP, each time with a server of
-// its own that make returns.
+// Eras runs the test on every revision and binding: in memory, over stdio and, where the revision has it, over Streamable HTTP, each
+// time with a server of its own that make returns.
 func Eras(t *testing.T, make func(t *testing.T) *Server, test func(t *testing.T, s *Server)) {
 	t.Helper()
 	for _, v := range protocol.Supported {
 		t.Run("memory/"+string(v), func(t *testing.T) { test(t, make(t).Revision(v)) })
+		t.Run("stdio/"+string(v), func(t *testing.T) { test(t, make(t).Revision(v).Stdio()) })
 		if v.AtLeast(protocol.V20250326) {
 			t.Run("http/"+string(v), func(t *testing.T) { test(t, make(t).Revision(v).HTTP()) })
 		}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -13,6 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,8 +27,10 @@ type Desk struct {
 		Add   mcpkit.Tool     `params:"a,b"`
 		Greet mcpkit.Prompt   `params:"name"`
 		Note  mcpkit.Resource `uri:"note://{id}" mime:"text/plain"`
+		Rules mcpkit.Resource `uri:"desk://rules"`
 	}
-	leak chan struct{}
+	leak   chan struct{}
+	stamps atomic.Int64
 }
 
 func (d *Desk) Add(a, b int) int { return a + b }
@@ -63,6 +68,14 @@ func (d *Desk) Greet(name string) string { return "Hello " + name }
 
 func (d *Desk) Note(id string) string { return "note " + id }
 
+func (d *Desk) Rules() string { return "Be tidy." }
+
+// Stamp returns what is new each time.
+func (d *Desk) Stamp(in struct{ From string }) (string, error) {
+	n := d.stamps.Add(1)
+	return fmt.Sprintf("%s: ticket %d at %s, batch 6ba7b810-9dad-11d1-80b4-%012x", in.From, n, time.Unix(n, 0).UTC().Format(time.RFC3339), n), nil
+}
+
 // docs:begin eras
 
 func TestAServiceIsTestedOnEveryRevision(t *testing.T) {
@@ -75,7 +88,7 @@ func TestAServiceIsTestedOnEveryRevision(t *testing.T) {
 		s.Call("work", nil).OK().Text("done")
 		s.Read("note://7").OK().Text("note 7")
 		s.Prompt("greet", map[string]string{"name": "Ann"}).OK().Text("user: Hello Ann")
-		require.Equal(t, []string{"add", "fail", "leak", "pair", "sure", "who", "work"}, s.List())
+		require.Equal(t, []string{"add", "fail", "leak", "pair", "stamp", "sure", "who", "work"}, s.List())
 
 		var pair map[string]int
 		s.Call("pair", nil).Structured(&pair)
@@ -84,6 +97,18 @@ func TestAServiceIsTestedOnEveryRevision(t *testing.T) {
 }
 
 // docs:end eras
+
+func TestEverySortOfMessageGoesOverEveryBinding(t *testing.T) {
+	mcptest.Eras(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
+		if s.Client().Version() >= protocol.V20250326 {
+			s.Call("work", nil).Progress("1/2 half", "2/2").Logged("info", "working")
+		}
+		if s.Client().Version() >= protocol.V20250618 {
+			s.Answer("sure?", true).Call("sure", nil).OK().Text("true")
+			s.Answer("sure?", mcptest.Decline).Call("sure", nil).OK().Text("false")
+		}
+	})
+}
 
 // docs:begin answer
 
@@ -106,6 +131,7 @@ type fake struct {
 	cleanups []func()
 }
 
+func (f *fake) Name() string              { return "TestFake" }
 func (f *fake) Helper()                   {}
 func (f *fake) Cleanup(c func())          { f.cleanups = append(f.cleanups, c) }
 func (f *fake) Context() context.Context  { return context.Background() }
@@ -164,6 +190,7 @@ func TestAQuestionWithoutAnAnswerFails(t *testing.T) {
 }
 
 func TestLeakedGoroutinesFail(t *testing.T) {
+	defer mcptest.SetPatience(50 * time.Millisecond)()
 	leak := make(chan struct{})
 	said := failures(t, func(t testing.TB) { mcptest.New(t, &Desk{leak: leak}).Call("leak", nil).OK() })
 	close(leak)

@@ -81,7 +81,8 @@ var mayImport = map[string][]string{
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"echomcp": {"mcpkit", "transport", "transport/streamable", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
 	"proxy":   {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx", "internal/relay"}, // the one place where both sides meet
-	"mcptest": {"mcpkit", "client", "transport", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx"},
+	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "transport/stdio", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx",
+		"golang.org/x/tools/txtar"}, // in which transcripts are kept
 
 	// The top.
 	"cmd/...":         anything,
