@@ -1,0 +1,263 @@
+package oauthclient_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+)
+
+// A token that is about to end is refreshed before it is sent. One that never lasts is sent as it is.
+func TestTokensThatEndAreRefreshedFirst(t *testing.T) {
+	var b book
+	as := oauthtest.New(t, &oauthtest.Options{Lifetime: 5 * time.Second, Wrap: b.wrap})
+	s := protect(t, as, nil)
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	for range 3 {
+		require.Equal(t, "user may read", says(t, tr, s.url))
+	}
+	require.Len(t, u.logins(), 1)
+	require.Len(t, b.at("/token"), 3, "the code, and one refresh for each request that found an old token")
+	refused := 0
+	for _, r := range s.at("/mcp") {
+		if r.header.Get("Authorization") == "" {
+			refused++
+		}
+	}
+	require.Equal(t, 1, refused, "the first knew no token")
+	_, err := tr.Token(t.Context())
+	require.EqualError(t, err, "oauthclient: tokens end as soon as they are given")
+}
+
+func TestAnswersThatNoTokenChanges(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	s := protect(t, as, func(o *resourceserver.Options) { o.Policies = []resourceserver.Policy{resourceserver.Groups("nobody")} })
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+	status, _, err := post(t, tr, s.url)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusForbidden, status)
+	require.Len(t, u.logins(), 1, "who may not enter is not helped by logging in")
+
+	// A body that cannot be sent again is not asked for again.
+	u = new(user)
+	tr = connect(t, s.url, u.grant(), oauthclient.Options{})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, io.MultiReader(strings.NewReader("once")))
+	require.NoError(t, err)
+	resp, err := tr.RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	require.Empty(t, u.logins())
+
+	// Who brings a token of their own is left alone.
+	req, err = http.NewRequestWithContext(t.Context(), http.MethodGet, s.url, nil)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer mine")
+	resp, err = tr.RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	require.Empty(t, u.logins())
+}
+
+func TestRegistrationsThatEndAreRenewed(t *testing.T) {
+	for name, test := range map[string]struct {
+		ends time.Duration // of secrets, from now; 0 is never
+		want int
+	}{"never": {0, 1}, "later": {time.Hour, 1}, "before": {-time.Hour, 2}} {
+		t.Run(name, func(t *testing.T) {
+			registered := 0
+			var b book
+			as := oauthtest.New(t, &oauthtest.Options{
+				Clients: []oauthtest.Client{{ID: "given", Secret: leaked, RedirectURIs: []string{"http://127.0.0.1:1/callback"}}},
+				Metadata: func(m *metadata.AuthorizationServer) {
+					m.TokenEndpointAuthMethodsSupported = []string{"client_secret_post"}
+				},
+				Wrap: func(next http.Handler) http.Handler {
+					return b.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						if r.URL.Path != "/register" {
+							next.ServeHTTP(w, r)
+							return
+						}
+						registered++
+						ends := int64(0)
+						if test.ends != 0 {
+							ends = time.Now().Add(test.ends).Unix()
+						}
+						w.WriteHeader(http.StatusCreated)
+						reply(w, `{"client_id":"given","client_secret":%q,"client_secret_expires_at":%d}`, leaked, ends)
+					}))
+				},
+			})
+			s := protect(t, as, nil)
+			u := new(user)
+			tr := connect(t, s.url, u.grant(), oauthclient.Options{})
+			for range 2 {
+				require.Equal(t, "user may read", says(t, tr, s.url))
+				require.NoError(t, tr.Logout(t.Context()))
+			}
+			require.Equal(t, test.want, registered)
+			require.Len(t, u.logins(), 2)
+			require.Equal(t, leaked, b.at("/token")[0].form.Get("client_secret"), "as the server said, although the registration did not")
+		})
+	}
+}
+
+func TestCredentialsThatDoNotFit(t *testing.T) {
+	p521, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
+	require.NoError(t, err)
+	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	require.NoError(t, err)
+	for _, test := range []struct {
+		name   string
+		c      oauthclient.Credentials
+		change func(*metadata.AuthorizationServer)
+		err    string
+	}{
+		{"no secret is taken", oauthclient.Credentials{ClientSecret: leaked}, func(m *metadata.AuthorizationServer) {
+			m.TokenEndpointAuthMethodsSupported = []string{"private_key_jwt"}
+		},
+			`the authorization server "{}" takes none of ["client_secret_basic" "client_secret_post"]; it takes ["private_key_jwt"]`},
+		{"no key is taken", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) { m.TokenEndpointAuthMethodsSupported = []string{"none"} },
+			`the authorization server "{}" takes none of ["private_key_jwt"]; it takes ["none"]`},
+		{"another algorithm is taken", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) {
+			m.TokenEndpointAuthSigningAlgValuesSupported = []string{"ES256"}
+		}, `the client's key signs by ["ES512"]; the authorization server takes ["ES256"]`},
+		{"a key that signs nothing", oauthclient.Credentials{Key: p224}, nil, `a client's key is an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not *ecdsa.PrivateKey`},
+		{"a method that nobody knows", oauthclient.Credentials{ClientSecret: leaked, AuthMethod: "tls_client_auth"}, nil,
+			`the method "tls_client_auth" of client authentication is not known; there are: none, client_secret_basic, client_secret_post, private_key_jwt`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			as := oauthtest.New(t, &oauthtest.Options{Metadata: test.change})
+			s := protect(t, as, nil)
+			test.c.Issuer, test.c.ClientID = as.Issuer, "robot"
+			_, err := connect(t, s.url, &oauthclient.ClientCredentials{Credentials: test.c}, oauthclient.Options{}).Token(t.Context())
+			require.EqualError(t, err, "oauthclient: "+strings.ReplaceAll(test.err, "{}", as.Issuer))
+		})
+	}
+}
+
+func TestGrantsSayWhatIsMissing(t *testing.T) {
+	front := oauthclient.Loopback(nil)
+	for _, test := range []struct {
+		grant oauthclient.Grant
+		err   string
+	}{
+		{&oauthclient.AuthorizationCode{Front: front}, "AuthorizationCode needs Known, a MetadataURL or a Name"},
+		{&oauthclient.AuthorizationCode{Front: front, Known: []oauthclient.Credentials{{ClientID: "x"}}}, "each of AuthorizationCode.Known needs an Issuer and a ClientID"},
+		{&oauthclient.AuthorizationCode{Front: front, MetadataURL: "http://app.example/client.json"}, `the MetadataURL "http://app.example/client.json" must be https and have a path`},
+		{&oauthclient.AuthorizationCode{Front: front, MetadataURL: "https://app.example/"}, `the MetadataURL "https://app.example/" must be https and have a path`},
+		{&oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "x"}}, "ClientCredentials need a ClientID, and a Key or a ClientSecret"},
+		{&oauthclient.EnterpriseManaged{}, "EnterpriseManaged needs a ClientID at both servers, a ProviderTokenEndpoint and a Subject"},
+	} {
+		_, err := oauthclient.New("https://mcp.example/mcp", test.grant, nil)
+		require.EqualError(t, err, "oauthclient: "+test.err)
+	}
+}
+
+func TestFilesOfTheStore(t *testing.T) {
+	dir := t.TempDir()
+	store, err := oauthclient.NewFileStore(dir)
+	require.NoError(t, err)
+	key := oauthclient.Key{Issuer: "https://as.example", Resource: "https://mcp.example/mcp"}
+	file := func() string {
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, files, 1, "nothing half-written is left")
+		return filepath.Join(dir, files[0].Name())
+	}
+	load := func() (*oauthclient.Record, error) { return store.Load(t.Context(), key) }
+
+	r, err := load()
+	require.NoError(t, err)
+	require.Nil(t, r)
+	require.NoError(t, store.Delete(t.Context(), key), "there is nothing to forget")
+
+	want := &oauthclient.Record{
+		Client: &oauthclient.Credentials{Issuer: "https://as.example", ClientID: "me", ClientSecret: "s"},
+		Token:  &oauthclient.Token{AccessToken: "t", Type: "Bearer", Issuer: key.Issuer, Resource: key.Resource, Expires: time.Unix(1e9, 0).UTC()},
+	}
+	// Many at once, and whoever reads meanwhile reads one that is whole.
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := store.Save(t.Context(), key, want); err != nil {
+				t.Error(err)
+			}
+			if r, err := load(); err != nil || r.Token.AccessToken != "t" {
+				t.Errorf("got %v, %v", r, err)
+			}
+		})
+	}
+	wg.Wait()
+	r, err = load()
+	require.NoError(t, err)
+	require.Equal(t, want, r)
+
+	other := oauthclient.Key{Issuer: "https://as.example", Resource: "https://mcp.example/other"}
+	r, err = store.Load(t.Context(), other)
+	require.NoError(t, err)
+	require.Nil(t, r)
+
+	name := file()
+	for _, broken := range []string{"", "{", `{"key":{"Issuer":"https://evil.example"}}`} {
+		require.NoError(t, os.WriteFile(name, []byte(broken), 0o600))
+		_, err = load()
+		require.EqualError(t, err, fmt.Sprintf(`oauthclient: %s is no record of "https://as.example"; remove it`, name))
+	}
+	require.NoError(t, store.Save(t.Context(), key, want), "a broken one is replaced")
+	require.NoError(t, os.Rename(name, name+".elsewhere"))
+	require.NoError(t, os.Symlink(name+".elsewhere", name))
+	_, err = load()
+	require.ErrorContains(t, err, "it must be a file that only the user may read", "a link may lead to another's file")
+	require.NoError(t, store.Delete(t.Context(), key))
+	require.FileExists(t, name+".elsewhere", "what a link leads to stays")
+
+	_, err = oauthclient.NewFileStore(filepath.Join(name+".elsewhere", "below"))
+	require.ErrorContains(t, err, "not a directory")
+}
+
+func TestSecretsAreNotLogged(t *testing.T) {
+	var b strings.Builder
+	log := slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	tok := &oauthclient.Token{AccessToken: leaked, RefreshToken: leaked, Type: "Bearer", Issuer: "https://as.example", Resource: "https://mcp.example/mcp"}
+	c := &oauthclient.Credentials{ClientID: "me", ClientSecret: leaked, Issuer: "https://as.example"}
+	log.Info("got", "token", tok, "value", *tok, "client", c, "credentials", *c)
+	require.NotContains(t, b.String(), leaked)
+	require.Contains(t, b.String(), `Bearer token of \"https://as.example\" for \"https://mcp.example/mcp\"`)
+	require.Contains(t, b.String(), `client \"me\" of \"https://as.example\"`)
+}
+
+// A store that fails costs the login, not the secret.
+type brokenStore struct{ oauthclient.Store }
+
+func (brokenStore) Save(context.Context, oauthclient.Key, *oauthclient.Record) error {
+	return fmt.Errorf("the disk is full")
+}
+
+func TestAStoreThatFails(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	s := protect(t, as, nil)
+	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{Store: brokenStore{oauthclient.NewMemoryStore()}})
+	_, _, err := post(t, tr, s.url)
+	require.EqualError(t, err, "oauthclient: the disk is full")
+}
