@@ -380,6 +380,8 @@ func TestPrincipalOfTheUserOfTheApp(t *testing.T) {
 		{name: "client without a subject", user: &token{Valid: true, Claims: mapClaims{"azp": "c"}},
 			want: &oauth.Principal{Subject: "c", ClientID: "c", Claims: map[string]any{"azp": "c"}}},
 		{name: "token that is not valid", user: &token{Claims: mapClaims{"sub": "ada"}}, warn: "*echomcp.token"},
+		{name: "token whose subject is a number", user: &token{Valid: true, Claims: mapClaims{"sub": 7, "azp": "c"}}, warn: "*echomcp.token"},
+		{name: "token whose subject is in a list", user: &token{Valid: true, Claims: mapClaims{"sub": []string{"ada"}, "azp": "c"}}, warn: "*echomcp.token"},
 		{name: "token without claims", user: &token{Valid: true}, warn: "*echomcp.token"},
 		{name: "token with nil claims", user: &token{Valid: true, Claims: (*custom)(nil)}, warn: "*echomcp.token"},
 		{name: "token that names nobody", user: &token{Valid: true, Claims: mapClaims{"aud": "x"}}, warn: "*echomcp.token"},

@@ -25,6 +25,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/echomcp"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	mw "github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
@@ -100,6 +101,7 @@ type settings struct {
 	server     []mcpkit.Option
 	middleware []mcpkit.Middleware
 	app        []echo.MiddlewareFunc
+	logger     *slog.Logger // nil: nothing is logged
 }
 
 // newHouse serves at /tenant/api/mcp.
@@ -118,15 +120,18 @@ func newHouse(t *testing.T, set settings) *house {
 	require.NoError(t, err)
 	verifier, err := jwtverify.New(jwtverify.Options{Issuer: issuer, Audience: []string{h.url}, JWKS: keys})
 	require.NoError(t, err)
-	quiet := slog.New(slog.DiscardHandler)
-	opts := resourceserver.Options{Resource: h.url, AuthorizationServers: []string{issuer}, Verifier: verifier, Logger: quiet,
+	logger := set.logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	opts := resourceserver.Options{Resource: h.url, AuthorizationServers: []string{issuer}, Verifier: verifier, Logger: logger,
 		ScopesSupported: []string{"ledger:read", "ledger:write", "ledger:audit"}}
 	if set.guard != nil {
 		set.guard(&opts)
 	}
 	guard, err := resourceserver.New(opts)
 	require.NoError(t, err)
-	srv, err := mcpkit.New(h.ledger, append([]mcpkit.Option{mcpkit.Authenticated(), mcpkit.Logger(quiet)}, set.server...)...)
+	srv, err := mcpkit.New(h.ledger, append([]mcpkit.Option{mcpkit.Authenticated(), mcpkit.Logger(logger)}, set.server...)...)
 	require.NoError(t, err)
 	srv.Use(set.middleware...)
 
@@ -134,7 +139,7 @@ func newHouse(t *testing.T, set settings) *house {
 	for _, path := range guard.MetadataPaths() {
 		e.Any(path, echo.WrapHandler(guard.Metadata()))
 	}
-	handler := echomcp.Mount(e.Group("/tenant/api"), "/mcp", srv, echomcp.Use(echo.WrapMiddleware(guard.Wrap)), echomcp.Streamable(&streamable.Options{Logger: quiet}))
+	handler := echomcp.Mount(e.Group("/tenant/api"), "/mcp", srv, echomcp.Use(echo.WrapMiddleware(guard.Wrap)), echomcp.Streamable(&streamable.Options{Logger: logger}))
 	server.Start()
 	t.Cleanup(func() {
 		handler.Close()
@@ -465,3 +470,70 @@ func TestATokenInTheURLIsRefusedAndNotRepeated(t *testing.T) {
 		require.NotContains(t, strings.Join(values, "\n"), token)
 	}
 }
+
+func TestPagesThatAreClientsFindTheirWay(t *testing.T) {
+	h := newHouse(t, settings{guard: func(o *resourceserver.Options) { o.AllowedOrigins = []string{"https://app.example.com"} }})
+	page := []string{"Origin", "https://app.example.com"}
+	resp := h.send(http.MethodOptions, "", append(page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")...)
+	require.Equal(t, http.StatusNoContent, resp.StatusCode)
+	require.Equal(t, "authorization", resp.Header.Get("Access-Control-Allow-Headers"))
+	resp = h.send(http.MethodPost, initialize, page...)
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	require.Contains(t, resp.Header.Get("Access-Control-Expose-Headers"), "WWW-Authenticate")
+	resp = h.send(http.MethodPost, initialize, append(page, "Authorization", "Bearer "+h.token("ann", ""))...)
+	require.Equal(t, http.StatusForbidden, resp.StatusCode, "the binding has to be told, too")
+}
+
+// TestNoLogHoldsAToken logs all there is, from the guard to the method, and looks for what clients sent.
+func TestNoLogHoldsAToken(t *testing.T) {
+	var mu sync.Mutex
+	var log strings.Builder
+	logger := slog.New(slog.NewJSONHandler(writerFunc(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.Write(p)
+	}), &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}))
+	proofs, err := dpop.NewVerifier(dpop.Options{})
+	require.NoError(t, err)
+	h := newHouse(t, settings{
+		logger:     logger,
+		guard:      func(o *resourceserver.Options) { o.DPoP = proofs },
+		server:     []mcpkit.Option{mcpkit.StepUp()},
+		middleware: []mcpkit.Middleware{mw.LoggingWith(mw.LoggingOptions{Logger: logger, Arguments: true})},
+		app:        []echo.MiddlewareFunc{middleware.Recover(), middleware.RequestID()},
+	})
+	prover, err := dpop.NewProver(nil)
+	require.NoError(t, err)
+	bound := h.token("ann", "ledger:read", prover.Thumbprint())
+	proof, err := prover.Proof(http.MethodPost, h.url, bound, "")
+	require.NoError(t, err)
+	bearer := h.token("ben", "ledger:read")
+	var said strings.Builder
+	hear := func(resp *http.Response) {
+		_ = resp.Header.Write(&said)
+		said.WriteString(read(t, resp))
+	}
+	body, fields := modern(h, "DPoP "+bound, "tools/call", `{"name":"who"}`)
+	for range 2 { // the second time it is a replay
+		hear(h.send(http.MethodPost, body, append(fields, "DPoP", proof)...))
+	}
+	for _, e := range eras {
+		hear(h.call(e, "Bearer "+bearer, "tools/call", `{"name":"total"}`))
+		hear(h.call(e, "Bearer "+bearer, "tools/call", `{"name":"book"}`))
+		hear(h.call(e, "Bearer "+bearer, "resources/read", `{"uri":"ledger://none"}`))
+	}
+	hear(h.send(http.MethodPost, body, "Authorization", "Bearer "+bearer+"x"))
+	hear(h.send(http.MethodGet, "", "Authorization", "Bearer "+bearer, "Mcp-Session-Id", "unknown"))
+	require.Contains(t, log.String(), "ben")
+	for _, text := range []string{log.String(), said.String()} {
+		for _, secret := range []string{bound, bearer, proof} {
+			for _, part := range strings.Split(secret, ".")[1:] {
+				require.NotContains(t, text, part)
+			}
+		}
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

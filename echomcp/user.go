@@ -89,6 +89,9 @@ func fromToken(token any) *oauth.Principal {
 		p.Issuer = s
 	}
 	if p.Subject == "" {
+		if sub := claims["sub"]; sub != nil && sub != "" {
+			return nil // a subject that is no text: whoever that is, it is not the client that all the others have, too
+		}
 		p.Subject = p.ClientID
 	}
 	if p.Subject == "" {
