@@ -47,21 +47,27 @@ type Package struct {
 // their tests. The generated file of each is left out, since it may be what no longer compiles. Packages that do not
 // compile otherwise are an error.
 func Load(dir string, patterns []string) ([]*Package, error) {
-	const mode = packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
-		packages.NeedImports | packages.NeedDeps | packages.NeedModule
-	listed, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles, Dir: dir}, patterns...)
+	// Where the imports are is asked for apart: to have their types as well from source would take seconds.
+	listed, err := packages.Load(&packages.Config{
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule, Dir: dir,
+	}, patterns...)
 	if err != nil {
 		return nil, err
 	}
-	overlay := map[string][]byte{}
+	overlay, imports := map[string][]byte{}, map[string]map[string]string{}
 	for _, p := range listed {
+		imports[p.PkgPath] = dirs(p)
 		for _, file := range p.GoFiles {
 			if filepath.Base(file) == GeneratedFile {
 				overlay[file] = []byte("package " + p.Name + "\n")
 			}
 		}
 	}
-	loaded, err := packages.Load(&packages.Config{Mode: mode, Dir: dir, Overlay: overlay}, patterns...)
+	loaded, err := packages.Load(&packages.Config{
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
+			packages.NeedImports | packages.NeedExportFile,
+		Dir: dir, Overlay: overlay,
+	}, patterns...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +82,7 @@ func Load(dir string, patterns []string) ([]*Package, error) {
 			continue
 		}
 		found = append(found, &Package{
-			Path: p.PkgPath, Dir: filepath.Dir(p.GoFiles[0]), Fset: p.Fset, Files: p.Syntax, Types: p.Types, Info: p.TypesInfo, Dirs: dirs(p),
+			Path: p.PkgPath, Dir: filepath.Dir(p.GoFiles[0]), Fset: p.Fset, Files: p.Syntax, Types: p.Types, Info: p.TypesInfo, Dirs: imports[p.PkgPath],
 		})
 	}
 	if len(found)+len(faults) == 0 {
