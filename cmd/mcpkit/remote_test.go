@@ -9,6 +9,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -232,6 +235,23 @@ prompt greet
   takes name
   takes tone?
 `)
+}
+
+// The reference has every command and every flag.
+func TestTheReferenceIsComplete(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "cli.md"))
+	require.NoError(t, err)
+	for _, c := range commands {
+		require.Regexp(t, "`(mcpkit )?"+c.name+"[ `]", string(page))
+		var help bytes.Buffer
+		require.Equal(t, exitOK, run(t.Context(), []string{c.name, "-h"}, streams{out: io.Discard, err: &help}))
+		if c.name == "gen" || c.name == "vet" {
+			continue // whose flags the page leaves to their own help
+		}
+		for _, f := range regexp.MustCompile(`(?m)^  (-[a-z-]+)`).FindAllStringSubmatch(help.String(), -1) {
+			require.Contains(t, string(page), "`"+f[1], c.name)
+		}
+	}
 }
 
 func TestUnknownToolsAreCompared(t *testing.T) {
