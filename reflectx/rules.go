@@ -306,9 +306,27 @@ func (c *compiler) residual(n *node, r rule) {
 		n.strs = append(n.strs, func(s string) bool { return v.Var(s, text) == nil })
 		return
 	}
-	n.values = append(n.values, func(ctx context.Context, value reflect.Value) bool {
+	n.values = append(n.values, c.asked(n, text))
+}
+
+// asked is the rule that asks the validator. A value of any type may be of one that the rule does not take, at which the
+// validator panics: it is not what the rule wants.
+func (c *compiler) asked(n *node, text string) valueRule {
+	v := c.validate
+	ask := func(ctx context.Context, value reflect.Value) bool {
 		return v.VarCtx(ctx, value.Interface(), text) == nil
-	})
+	}
+	if n.shape != shapeAny {
+		return ask
+	}
+	return func(ctx context.Context, value reflect.Value) (ok bool) {
+		defer func() {
+			if recover() != nil {
+				ok = false
+			}
+		}()
+		return ask(ctx, value)
+	}
 }
 
 // asText reports whether the rule is about the text of a type that reads text itself. The validator would compare
@@ -371,11 +389,8 @@ func (c *compiler) either(n *node, r rule) {
 	} else {
 		n.notes = append(n.notes, "Must satisfy "+joinWords(words, "or")+".")
 	}
-	v, text := c.validate, r.text
 	n.phrases = append(n.phrases, says)
-	n.values = append(n.values, func(ctx context.Context, value reflect.Value) bool {
-		return v.VarCtx(ctx, value.Interface(), text) == nil
-	})
+	n.values = append(n.values, c.asked(n, r.text))
 }
 
 // bound compiles the rules that compare with a number: the value itself, or how long it is.
@@ -692,10 +707,7 @@ func (c *compiler) unique(n *node, r rule) {
 		})
 		return
 	}
-	v, text := c.validate, r.text
-	n.values = append(n.values, func(ctx context.Context, value reflect.Value) bool {
-		return v.VarCtx(ctx, value.Interface(), text) == nil
-	})
+	n.values = append(n.values, c.asked(n, r.text))
 }
 
 // has reports whether the struct at n has the Go field.

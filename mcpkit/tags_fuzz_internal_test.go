@@ -1,0 +1,40 @@
+package mcpkit
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzAnnotation reads any tag as one of each marker: it says what is wrong or understands it, and understands the same
+// tag the same way again.
+func FuzzAnnotation(f *testing.F) {
+	for _, t := range tagKeys {
+		f.Add(t.form)
+		f.Add(t.key + `:""`)
+		f.Add(t.key + `:","`)
+	}
+	for _, seed := range []string{
+		`title:"Search notes" hints:"readonly,idempotent"`, `hints:"readonly,destructive"`, `hint:"readonly"`, `timeout:"-5s"`, `timeout:"1h1h"`, `rate:"10/s"`,
+		`cache:"60s,private"`, `uri:"note://{id}" mime:"text/markdown"`, `uri:"{"`, `params:"a,b?"`, `params:"a,a"`, `scopes:"a b,c"`, `priority:"2"`, `priority:"NaN"`,
+		`audience:"user,assistant,dog"`, `meta:"a=b,c=d"`, `icon:"https://example.com/a.png"`, `icon:"javascript:x"`, `name:"ä"`, `name:"a" name:"b"`, `title: "x"`, `title:x`, "title:\"\x00\"",
+		`hidden:"true"`, `hidden:"maybe"`, `version:"1" task:"required"`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, tag string) {
+		for _, k := range []kind{kindTool, kindResource, kindPrompt, kindSkip, kindInfo} {
+			a, faults := parseAnnotation(k, reflect.StructTag(tag))
+			require.NotNil(t, a)
+			for _, fault := range faults {
+				require.NotEmpty(t, fault)
+			}
+			again, same := parseAnnotation(k, reflect.StructTag(tag))
+			require.Equal(t, faults, same)
+			if len(faults) == 0 {
+				require.Equal(t, a, again)
+			}
+		}
+	})
+}

@@ -1,0 +1,181 @@
+package reflectx_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math/big"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// taggedTypes are what FuzzTags puts tags on.
+var taggedTypes = []reflect.Type{
+	reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[uint8](), reflect.TypeFor[float64](), reflect.TypeFor[bool](), reflect.TypeFor[*int64](),
+	reflect.TypeFor[[]string](), reflect.TypeFor[[]int](), reflect.TypeFor[[2]bool](), reflect.TypeFor[map[string]int](), reflect.TypeFor[map[int][]string](),
+	reflect.TypeFor[time.Time](), reflect.TypeFor[time.Duration](), reflect.TypeFor[any](), reflect.TypeFor[json.RawMessage](), reflect.TypeFor[place](),
+	reflect.TypeFor[[]byte](), reflect.TypeFor[big.Int](), reflect.TypeFor[struct {
+		A string `json:"a"`
+	}](),
+}
+
+// FuzzTags puts any tag on a field of any type: either there are faults with something to read in them, or an input whose
+// schema is JSON and whose example it takes itself.
+func FuzzTags(f *testing.F) {
+	for _, seed := range []string{
+		`json:"v" validate:"required,min=2,max=5"`, `json:"v,omitempty" default:"10" validate:"oneof=1 2 10"`, `validate:"dive,keys,min=1,endkeys,max=3"`,
+		`jsonschema:"minimum=1,enum=2,pattern=^a\\,b"`, `header:"Region" secret:"true"`, `validate:"email|uuid"`, `validate:"len=0x2,unique" example:"[1]"`,
+		`json:"-," desc:"a" title:"b" complete:"C"`, `validate:"min=-1,gt=99999999999999999999"`, `validate:"datetime=2006-01-02,required_with=V"`, `default:"{\"a\":1}"`,
+		`json:"v,string"`, `validate:"min"`, `validate:"oneof='a b' c,noneof=c"`, `validate:"eqfield=V"`, `validate:",,"`, `validate:"min=5,max=1"`, `"`, `a`, `a:"b"c:"d"`,
+	} {
+		for i := range taggedTypes {
+			f.Add(seed, byte(i))
+		}
+	}
+	f.Fuzz(func(t *testing.T, tag string, which byte) {
+		typ := reflect.StructOf([]reflect.StructField{{Name: "V", Type: taggedTypes[int(which)%len(taggedTypes)], Tag: reflect.StructTag(tag)}})
+		in, err := reflectx.NewInput("Fuzz", typ, reflectx.InputOptions{})
+		if err != nil {
+			for _, fault := range err.(reflectx.Errors) {
+				require.NotEmpty(t, fault.Msg)
+				require.True(t, strings.HasPrefix(fault.Site, "Fuzz"), fault.Site)
+			}
+			return
+		}
+		require.True(t, json.Valid(in.Schema()), "%s", in.Schema())
+		if in.Example() != nil {
+			require.NoError(t, in.Decode(context.Background(), in.Example(), reflect.New(in.Type()).Elem()))
+		}
+		_, err = reflectx.OutputSchema("Fuzz", typ, reflectx.InputOptions{})
+		if err != nil {
+			require.IsType(t, reflectx.Errors{}, err)
+		}
+	})
+}
+
+// plainArguments has no rules, so that the decoder and encoding/json have to agree on it.
+type plainArguments struct {
+	S  string             `json:"s"`
+	I  int64              `json:"i"`
+	U  uint64             `json:"u"`
+	I8 int8               `json:"i8"`
+	F  float64            `json:"f"`
+	B  bool               `json:"b"`
+	P  *string            `json:"p"`
+	L  []int              `json:"l"`
+	M  map[string]float64 `json:"m"`
+	A  any                `json:"a"`
+	N  *plainArguments    `json:"n"`
+	R  json.RawMessage    `json:"r"`
+	X  [2]uint16          `json:"x"`
+}
+
+// FuzzBind calls a function with a struct of arguments and one with plain parameters. What they get is what encoding/json
+// makes of the same bytes. That one takes more: other members, null for everything, names in other letters, short arrays.
+func FuzzBind(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"s":"a\u00e9\ud83d\ude00\n","i":-9007199254740993,"u":18446744073709551615,"i8":-128,"f":1e-7,"b":true,"p":"x","l":[1,2],"m":{"k":0.1},"a":{"b":[null,1.5]},"r":[1, 2],"x":[1,65535]}`,
+		`{"n":{"n":{"s":""}}}`, `{"s":"\ud800"}`, `{"i":1.0}`, `{"i":1e3,"u":-0,"f":-0.0}`, `{"i8":128}`, `{"x":[1]}`, `{"p":null}`, `{"S":"a"}`, `{"s":"a","s":"b"}`, ` { "l" : [ ] } `, `{"\u0073":"a"}`,
+		`{"a":1e400}`, `{"f":1e400}`, `{"i":9223372036854775808}`, `{"m":{"a":1,"a":2}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	var got plainArguments
+	structFunc, err := reflectx.Compile(reflect.ValueOf(func(in plainArguments) { got = in }), reflectx.FuncOptions{})
+	require.NoError(f, err)
+	plainFunc, err := reflectx.Compile(reflect.ValueOf(func(s *string, i *int64, u *uint64, l []int, m map[string]float64, a any) {
+		got = plainArguments{L: l, M: m, A: a}
+		if s != nil {
+			got.S = *s
+		}
+		if i != nil {
+			got.I = *i
+		}
+		if u != nil {
+			got.U = *u
+		}
+	}), reflectx.FuncOptions{Params: "s?,i?,u?,l?,m?,a?", HasParams: true})
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, args []byte) {
+		if !validJSON(args) { // what comes from a peer has been checked
+			return
+		}
+		for _, fn := range []*reflectx.Func{structFunc, plainFunc} {
+			got = plainArguments{}
+			if _, err := fn.Call(context.Background(), args); err != nil {
+				require.NotEmpty(t, err.(*reflectx.ArgumentError).Violations)
+				continue
+			}
+			var want plainArguments
+			require.NoError(t, unmarshalExact(args, &want), "%s", args)
+			require.Equal(t, asJSON(t, want), asJSON(t, got), "%s", args)
+		}
+	})
+}
+
+// unmarshalExact is encoding/json as it comes, except that floats and integers with a fraction of zero or an exponent are
+// written out before, since it refuses 1.0 for an integer, which the schema's integer is.
+func unmarshalExact(args []byte, v *plainArguments) error {
+	err := json.Unmarshal(args, v)
+	if err == nil {
+		return nil
+	}
+	return json.Unmarshal(plainIntegers(args), v)
+}
+
+// plainIntegers writes the numbers of args that are integers without fraction and exponent.
+func plainIntegers(args []byte) []byte {
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return args
+	}
+	out, err := json.Marshal(writeOut(v))
+	if err != nil {
+		return args
+	}
+	return out
+}
+
+func writeOut(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if len(v) > 30 || strings.ContainsAny(string(v), "eE") && len(v[strings.IndexAny(string(v), "eE"):]) > 5 {
+			return v
+		}
+		if r, ok := new(big.Rat).SetString(string(v)); ok && r.IsInt() {
+			return json.Number(r.Num().String())
+		}
+	case []any:
+		for i := range v {
+			v[i] = writeOut(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = writeOut(v[k])
+		}
+	}
+	return v
+}
+
+func asJSON(t *testing.T, v plainArguments) string {
+	t.Helper()
+	if v.R != nil { // as it came, and as it was written out, are both right
+		var r any
+		require.NoError(t, json.Unmarshal(v.R, &r))
+		v.R, _ = json.Marshal(r)
+	}
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return negativeZero.ReplaceAllString(string(b), "${1}0${2}") // whose sign plainIntegers loses
+}
+
+var negativeZero = regexp.MustCompile(`([:,\[])-0([],}])`)
