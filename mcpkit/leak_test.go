@@ -504,3 +504,27 @@ func TestHeadersTellNothingOfWhatIsHidden(t *testing.T) {
 	require.Nil(t, resp.Error)
 	require.Equal(t, []string{"mirrored eu both"}, v.take(), "who may gets there")
 }
+
+// TestSubscriptionsEndWithTheRightToRead takes rights away from who subscribed, and puts scopes on what is subscribed to.
+func TestSubscriptionsEndWithTheRightToRead(t *testing.T) {
+	srv, _ := vaultServer(t)
+	p := legacy(t, srv, protocol.V20251125)
+	for _, uri := range []string{"doc://alpha", "doc://open"} {
+		require.Nil(t, p.rpc(as(p, "a"), p.request("resources/subscribe", `{"uri":"`+uri+`"}`)).Error)
+	}
+	hears := func(uri string) bool {
+		srv.ResourceUpdated(uri)
+		return len(p.take()) > 0
+	}
+	require.True(t, hears("doc://alpha"))
+	require.Nil(t, p.rpc(as(p, "b"), p.request("ping", "{}")).Error, "another token of the same principal")
+	require.False(t, hears("doc://alpha"))
+	require.True(t, hears("doc://open"))
+	require.Nil(t, p.rpc(as(p, "a"), p.request("ping", "{}")).Error)
+	require.True(t, hears("doc://alpha"))
+
+	require.True(t, srv.RemoveResources("doc://open"))
+	require.NoError(t, srv.Add(mcpkit.NewResource("doc://open", "closed", func() string { return "" }).Scopes("c")))
+	p.take()
+	require.False(t, hears("doc://open"))
+}

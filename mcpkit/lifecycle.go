@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -19,6 +20,7 @@ type session struct {
 	capabilities protocol.ClientCapabilities
 	ready        atomic.Bool // notifications/initialized arrived
 	logLevel     atomic.Int32
+	principal    atomic.Pointer[oauth.Principal] // by its latest request
 
 	mu            sync.Mutex
 	subscriptions map[string]struct{} // guarded by mu: URIs

@@ -96,6 +96,9 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	}
 	ctx = s.trust(ctx, peer)
 	call.principal = oauth.FromContext(ctx)
+	if call.session != nil {
+		call.session.principal.Store(call.principal)
+	}
 	call.own = callContext{ctx, call}
 	call.ctx = &call.own
 	if err := s.prepare(call); err != nil {

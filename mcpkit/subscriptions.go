@@ -7,14 +7,16 @@ import (
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // A listener is one subscriptions/listen request (2026-07-28). What it is owed is kept as a set, not as a queue: a slow
 // client hears once of what changed often, and costs no more memory than it asked for.
 type listener struct {
-	filter protocol.SubscriptionFilter
-	wake   chan struct{} // holds one token while something is owed
+	filter    protocol.SubscriptionFilter
+	principal *oauth.Principal
+	wake      chan struct{} // holds one token while something is owed
 
 	mu      sync.Mutex
 	lists   [3]bool             // guarded by mu: tools, prompts, resources
@@ -118,7 +120,7 @@ func newListener(call *Call) (*listener, error) {
 		_, ok := c.findResource(call.principal, uri)
 		return !ok
 	})
-	return &listener{filter: f, wake: make(chan struct{}, 1), updated: map[string]struct{}{}}, nil
+	return &listener{filter: f, principal: call.principal, wake: make(chan struct{}, 1), updated: map[string]struct{}{}}, nil
 }
 
 // deliver sends what is owed.
@@ -171,8 +173,13 @@ func (s *Server) announce(tools, prompts, resources bool) {
 // ResourceUpdated tells the clients that subscribed to the resource uri that its contents changed, also where the server
 // is mounted. It reports whether there are any.
 func (s *Server) ResourceUpdated(uri string) (heard bool) {
+	// What it demands may have changed since, and what the client may do.
+	var scopes []string
+	if match, _ := s.catalog.Load().findResource(nil, uri); match.resource != nil {
+		scopes = match.resource.scopes
+	}
 	s.listens.each(func(l *listener) {
-		if slices.Contains(l.filter.ResourceSubscriptions, uri) {
+		if slices.Contains(l.filter.ResourceSubscriptions, uri) && l.principal.Has(scopes...) {
 			heard = true
 			l.owe(func() { l.updated[uri] = struct{}{} })
 		}
@@ -181,7 +188,7 @@ func (s *Server) ResourceUpdated(uri string) (heard bool) {
 		state.mu.Lock()
 		_, subscribed := state.subscriptions[uri]
 		state.mu.Unlock()
-		if subscribed {
+		if subscribed && state.principal.Load().Has(scopes...) {
 			heard = true
 			s.tellSession(state, protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
 		}
