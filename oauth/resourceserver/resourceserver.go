@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -170,7 +171,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			ctx = oauth.NewContext(ctx, p)
 		}
 		inner := r.WithContext(ctx)
-		inner.Header = r.Header.Clone()
+		inner.Header = maps.Clone(r.Header)
 		inner.Header.Del("Authorization")
 		inner.Header.Del(dpop.Header)
 		scheme, _, _ := credentials(r.Header)
