@@ -62,7 +62,7 @@ func credentials(header http.Header) (scheme, token string, refused *refusal) {
 	default:
 		return "", "", nil
 	}
-	if token == "" || !isToken68(token) {
+	if !isToken68(token) {
 		return "", "", malformed("the Authorization field is no scheme and one token")
 	}
 	if len(token) > maxToken {
@@ -86,7 +86,7 @@ func isToken68(s string) bool {
 			return false
 		}
 	}
-	return true
+	return s != ""
 }
 
 // verify checks the token, what it is bound to, and whether who it stands for may enter.

@@ -34,14 +34,14 @@ type claims = map[string]any
 
 // forge has the keys of an issuer, and those of somebody else.
 type forge struct {
-	t          *testing.T
+	t          testing.TB
 	rsa, other *rsa.PrivateKey
 	ec         *ecdsa.PrivateKey
 	jwks       []byte
 	used       []string // every token and proof that was made
 }
 
-func newForge(t *testing.T) *forge {
+func newForge(t testing.TB) *forge {
 	t.Helper()
 	f := &forge{t: t}
 	var err error

@@ -66,6 +66,7 @@ func (m *matrix) places() []row {
 		{"another scheme", m.plain, ask("Authorization", "Basic YTpi"), 401, "", ""},
 		{"no token", m.plain, ask("Authorization", "Bearer"), 400, malformed, "the Authorization field is no scheme and one token"},
 		{"a blank token", m.plain, ask("Authorization", "Bearer  "), 400, malformed, "the Authorization field is no scheme and one token"},
+		{"a token of padding alone", m.plain, ask("Authorization", "Bearer =="), 400, malformed, "the Authorization field is no scheme and one token"},
 		{"two tokens", m.plain, ask("Authorization", "Bearer "+m.good+" "+m.good), 400, malformed, "the Authorization field is no scheme and one token"},
 		{"two credentials in a field", m.plain, ask("Authorization", "Bearer "+m.good+", Bearer "+m.good), 400, malformed, "the Authorization field is no scheme and one token"},
 		{"two fields", m.plain, ask("Authorization", "Bearer "+m.good, "Authorization", "Bearer "+m.good), 400, malformed, "there is more than one Authorization field"},
