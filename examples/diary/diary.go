@@ -20,8 +20,13 @@ type Diary struct {
 	}
 
 	mu      sync.Mutex
-	entries map[string][]Entry // by the key of the user
+	entries map[owner][]Entry
 }
+
+// An owner is a user, whichever program they use.
+type owner struct{ issuer, subject string }
+
+func ownerOf(user *oauth.Principal) owner { return owner{user.Issuer, user.Subject} }
 
 // An Entry is what was written at a time.
 type Entry struct {
@@ -33,7 +38,7 @@ type Entry struct {
 func (d *Diary) Read(user *oauth.Principal) ([]Entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.entries[user.Key()]), nil
+	return slices.Clone(d.entries[ownerOf(user)]), nil
 }
 
 // WriteInput is what to write.
@@ -45,11 +50,11 @@ type WriteInput struct {
 func (d *Diary) Write(user *oauth.Principal, in WriteInput) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.entries[user.Key()] = append(d.entries[user.Key()], Entry{At: time.Now().UTC(), Text: in.Text})
+	d.entries[ownerOf(user)] = append(d.entries[ownerOf(user)], Entry{At: time.Now().UTC(), Text: in.Text})
 	return "Written, " + user.Subject + ".", nil
 }
 
 // docs:end service
 
 // NewDiary returns diaries without entries.
-func NewDiary() *Diary { return &Diary{entries: make(map[string][]Entry)} }
+func NewDiary() *Diary { return &Diary{entries: make(map[owner][]Entry)} }

@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 func TestACompanySaysWhoEnters(t *testing.T) {
@@ -77,6 +79,37 @@ func session(t *testing.T, as *oauthtest.Server, url string, grant oauthclient.G
 	require.NoError(t, tr.Logout(t.Context()))
 	require.NoError(t, tr.Close())
 	return said
+}
+
+// A session of 2025 belongs to a user and a client: one that registered anew for each login would lose it.
+func TestMoreScopesKeepTheSession(t *testing.T) {
+	for _, revision := range []protocol.Version{"2025-11-25", "2026-07-28"} {
+		t.Run(string(revision), func(t *testing.T) {
+			var clients []string
+			as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
+				clients = append(clients, a.ClientID+" at "+a.RedirectURI)
+				return nil
+			}})
+			url := start(t, as, nil)
+			grant := &oauthclient.AuthorizationCode{Name: "Diary reader", Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
+			tr, err := oauthclient.New(url, grant, &oauthclient.Options{InsecureLoopback: true, Base: as.Client().Transport})
+			require.NoError(t, err)
+			defer tr.Close()
+			c, err := client.Dial(t.Context(), url, client.HTTPClient(&http.Client{Transport: tr}), client.Version(revision))
+			require.NoError(t, err)
+			_, err = client.Call[[]Entry](t.Context(), c, "read", nil)
+			require.NoError(t, err)
+			said, err := client.Call[string](t.Context(), c, "write", map[string]any{"text": "Hello."})
+			require.NoError(t, err)
+			require.Equal(t, "Written, user.", said)
+			require.NoError(t, c.Close())
+			require.Len(t, clients, 2)
+			_, first, _ := strings.Cut(clients[0], " at ")
+			if strings.HasSuffix(clients[1], " at "+first) { // unless another program took the port meanwhile
+				require.Equal(t, clients[0], clients[1])
+			}
+		})
+	}
 }
 
 func TestTokensOfAKey(t *testing.T) {

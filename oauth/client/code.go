@@ -77,7 +77,15 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 	if p.as.AuthorizationEndpoint == "" {
 		return nil, nil, fmt.Errorf("the authorization server %q has no authorization endpoint", p.as.Issuer)
 	}
-	visit, err := g.Front(ctx)
+	r, err := t.store.Load(ctx, Key{Issuer: p.as.Issuer})
+	if err != nil {
+		return nil, nil, err
+	}
+	front := ctx
+	if r != nil && r.Client != nil {
+		front = context.WithValue(ctx, registered{}, r.Client.RedirectURI)
+	}
+	visit, err := g.Front(front)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the way back from the browser: %w", err)
 	}
@@ -91,20 +99,20 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 	if len(scopes) > 0 && slices.Contains(p.as.ScopesSupported, "offline_access") {
 		scopes = union(scopes, []string{"offline_access"})
 	}
-	var r *tokenResponse
+	var answer *tokenResponse
 	err = withVerifier(func(verifier []byte) error {
 		code, err := t.visit(ctx, p, c, visit, verifier, scopes)
 		if err != nil {
 			return err
 		}
 		form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {visit.RedirectURI}, "resource": {p.resource}}
-		r, err = t.askWith(ctx, p.as, c, form, verifier)
+		answer, err = t.askWith(ctx, p.as, c, form, verifier)
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	tok, err := t.tokenOf(r, p, scopes)
+	tok, err := t.tokenOf(answer, p, scopes)
 	return tok, c, err
 }
 

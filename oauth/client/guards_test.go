@@ -255,6 +255,31 @@ func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
 	require.Error(t, err, "nobody listens any more")
 }
 
+// A client that comes back to another address is another client.
+func TestLoopbackStaysWhereItWas(t *testing.T) {
+	front := oauthclient.Loopback(nil)
+	visit := func() *oauthclient.Visit {
+		v, err := front(t.Context())
+		require.NoError(t, err)
+		return v
+	}
+	first := visit()
+	meanwhile := visit()
+	require.NotEqual(t, first.RedirectURI, meanwhile.RedirectURI, "two at once are at two ports")
+	first.Close()
+	meanwhile.Close()
+	before := meanwhile.RedirectURI
+	for range 10 { // another program may take the port meanwhile
+		again := visit()
+		again.Close()
+		if again.RedirectURI == before {
+			return
+		}
+		before = again.RedirectURI
+	}
+	t.Fatal("it moved each time")
+}
+
 func TestLoopbackSaysWhatIsInTheWay(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package oauthclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,7 +24,9 @@ const (
 // LoopbackOptions are those of [Loopback]. The zero value serves.
 type LoopbackOptions struct {
 	// Port to listen at. Zero means any that is free, which authorization servers should allow (RFC 8252, section 7.3);
-	// those that do not need one that stays the same.
+	// those that do not need one that stays the same. Later logins are at the port of the one before, also of one that a
+	// run before registered, where it is still free: to a server that registers clients, one at another port is another
+	// client.
 	Port int
 	// Open shows a page to the user. Nil means the browser of the system.
 	Open func(ctx context.Context, page string) error
@@ -38,10 +42,17 @@ func Loopback(opts *LoopbackOptions) Front {
 	if open == nil {
 		open = OpenBrowser
 	}
+	var before atomic.Int32 // port of the login before; 0 for none
 	return func(ctx context.Context) (*Visit, error) {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.Port)))
+		l, err := listen(ctx, cmp.Or(opts.Port, int(before.Load()), registeredPort(ctx)))
+		if err != nil && opts.Port == 0 {
+			l, err = listen(ctx, 0)
+		}
 		if err != nil {
 			return nil, err
+		}
+		if addr, ok := l.Addr().(*net.TCPAddr); ok {
+			before.Store(int32(addr.Port))
 		}
 		host := l.Addr().String()
 		back := make(chan url.Values, 1)
@@ -80,6 +91,24 @@ func Loopback(opts *LoopbackOptions) Front {
 			},
 		}, nil
 	}
+}
+
+// registered is the key of the redirect URI that the client registered with, in the context of a [Front].
+type registered struct{}
+
+// registeredPort is the port that the client registered with; 0 for none.
+func registeredPort(ctx context.Context) int {
+	raw, _ := ctx.Value(registered{}).(string)
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.Path != callbackPath {
+		return 0
+	}
+	port, _ := strconv.Atoi(u.Port()) // 0 for none
+	return port
+}
+
+func listen(ctx context.Context, port int) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
 // callback takes the first answer there is. It repeats nothing of it in its page.

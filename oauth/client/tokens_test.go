@@ -107,6 +107,26 @@ func TestTokensOfAnotherKeyLeadToALogin(t *testing.T) {
 	}
 }
 
+// A run that logs in anew is the client of the run before.
+func TestRunsAreOneClient(t *testing.T) {
+	var b book
+	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, NoRefresh: true})
+	s := protect(t, as, nil)
+	store := oauthclient.NewMemoryStore()
+	for range 2 {
+		g := &oauthclient.AuthorizationCode{Name: "test", Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
+		tr := connect(t, s.url, g, oauthclient.Options{Store: store})
+		require.Equal(t, "user may read", says(t, tr, s.url))
+		require.NoError(t, tr.Logout(t.Context()))
+	}
+	require.Len(t, b.at("/token"), 2)
+	addresses := make(map[string]bool) // one, unless another program took the port meanwhile
+	for _, r := range b.at("/authorize") {
+		addresses[r.query.Get("redirect_uri")] = true
+	}
+	require.Equal(t, len(addresses), len(b.at("/register")))
+}
+
 func TestLogoutEndsALogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
