@@ -1,6 +1,7 @@
 package metadata_test
 
 import (
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -121,13 +122,41 @@ func TestWellKnownURLs(t *testing.T) {
 		require.Equal(t, test.issuer, got)
 	}
 	for id, want := range map[string]string{
-		"/mcp":                       `resource "/mcp" is no absolute https URL`,
-		"ftp://a.example":            `resource "ftp://a.example" is no absolute https URL`,
-		"https://a.example/#":        `resource "https://a.example/#" has a fragment; it must have none`,
-		"https://u:secret@a.example": `resource "https://u:xxxxx@a.example" has a user name; it must have none`,
-		"https://a b":                `resource "https://a b" is no URL`,
+		"/mcp":                        `resource "/mcp" is no absolute https URL`,
+		"ftp://a.example":             `resource "ftp://a.example" is no absolute https URL`,
+		"https://a.example/#":         `resource "https://a.example/#" has a fragment; it must have none`,
+		"https://u:secret@a.example":  `resource "https://u:xxxxx@a.example" has a user name; it must have none`,
+		"https://a b":                 `resource "https://a b" is no URL`,
+		"https://u:hush@a b":          `resource "a b" is no URL`,
+		"https://u:h@sh:x/@a.example": `resource "a.example" is no URL`,
 	} {
 		_, err := metadata.ProtectedResourceURLs(id)
 		require.EqualError(t, err, want)
 	}
+}
+
+// FuzzWellKnownURLs holds the places that are looked at to the origin of who is asked for.
+func FuzzWellKnownURLs(f *testing.F) {
+	for _, seed := range []string{"https://a.example", "https://a.example:8443/t/mcp/", "https://a.example/mcp?x=1", "https://a.example/%2e%2e/x", "https://a.example//x", "http://[::1]:1/é", "https://a/..", "https://a/?#"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		places, err := metadata.ProtectedResourceURLs(id)
+		issuers, err2 := metadata.AuthorizationServerURLs(id)
+		require.Equal(t, err == nil, err2 == nil)
+		if err != nil {
+			return
+		}
+		u, err := url.Parse(id)
+		require.NoError(t, err)
+		for _, place := range append(places, issuers...) {
+			p, err := url.Parse(place)
+			require.NoError(t, err)
+			require.Equal(t, u.Scheme, p.Scheme)
+			require.Equal(t, u.Host, p.Host)
+			require.Nil(t, p.User)
+			require.Empty(t, p.Fragment)
+			require.Contains(t, p.Path, "/.well-known/")
+		}
+	})
 }

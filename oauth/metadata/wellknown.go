@@ -48,7 +48,8 @@ func parse(what, s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s %q is no URL", what, s)
+		// Whatever stands before an "@" may be a password.
+		return nil, fmt.Errorf("%s %q is no URL", what, s[strings.LastIndexByte(s, '@')+1:])
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
 		return nil, fmt.Errorf("%s %q is no absolute https URL", what, s)
 	case u.Fragment != "" || strings.HasSuffix(s, "#"):

@@ -243,6 +243,8 @@ func TestANameThatTurnsInwardsIsNotFollowed(t *testing.T) {
 	_, err = get(t, p, "https://example.com:"+port)
 	require.EqualError(t, err, "https://example.com:"+port+": dial tcp 127.0.0.1:"+port+": the address 127.0.0.1 is not public")
 	require.Zero(t, came.Load())
+	dns.mu.Lock()
+	defer dns.mu.Unlock()
 	require.Equal(t, 2, dns.asked)
 }
 
