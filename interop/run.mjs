@@ -38,6 +38,7 @@ const example = join(here, 'node_modules/@modelcontextprotocol/sdk/dist/esm/exam
 const logins = [
   { name: '@modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: tsLogin('sdk'), server: diary },
   { name: '@modelcontextprotocol/client', revisions: [legacy.at(-1), modern], command: tsLogin('client'), server: diary },
+  { name: 'go-sdk', revisions: [legacy.at(-1), modern], command: goclient, server: diary },
   {
     name: 'mcpkit at @modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: (task) => [join(bin, 'login'), [JSON.stringify(task)]],
     server: () => [process.execPath, example, '--oauth', '--oauth-strict'],

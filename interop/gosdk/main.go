@@ -36,6 +36,7 @@ func (s server) transport() mcp.Transport {
 type task struct {
 	Binding, Revision string
 	Fixture, Notes    server
+	URL               string // of the server to log in to
 }
 
 func (t task) modern() bool               { return t.Revision >= "2026-07-28" }
@@ -147,6 +148,14 @@ func main() {
 	var t task
 	if err := json.Unmarshal([]byte(os.Args[1]), &t); err != nil {
 		log.Fatal(err)
+	}
+	if t.URL != "" {
+		s := newStory(t)
+		s.logIn()
+		if s.failed {
+			os.Exit(1)
+		}
+		return
 	}
 	fixture, notes := newStory(t), newStory(t)
 	fixture.tell(t.Fixture, "mcpkit-conformance", fixture.tools, fixture.questions, fixture.notifications, fixture.changes,
