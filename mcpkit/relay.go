@@ -21,6 +21,11 @@ func init() {
 	relay.Ask = relayQuestion
 	relay.Pending = func(err error) bool { return errors.Is(err, errAsked) }
 	relay.Log = relayLog
+	relay.Has = func(call any, uri string) bool {
+		c := call.(*Call)
+		_, ok := c.catalog.findResource(c.principal, uri)
+		return ok
+	}
 }
 
 // relayed replaces all that the server has of another one.

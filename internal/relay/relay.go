@@ -32,4 +32,7 @@ var (
 
 	// Log sends a log message to the client of the call that ctx belongs to, if it wants that level.
 	Log func(ctx context.Context, params json.RawMessage)
+
+	// Has reports whether the server that call, a *mcpkit.Call, is made of has the resource, as far as its caller may see.
+	Has func(call any, uri string) bool
 )

@@ -1,0 +1,333 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/relay"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// running is a call that was sent to the remote server. It outlives the request that began it when its caller has to come back
+// with an answer (2026-07-28): then it is parked, and the next request takes it up.
+type running struct {
+	link      *link
+	version   protocol.Version // of the caller
+	ctx       context.Context  // ends with the call
+	cancel    context.CancelFunc
+	questions chan *question
+	done      chan struct{} // closed when raw and err are there
+	raw       json.RawMessage
+	err       error
+
+	open *question // asked, and not answered; of whoever attends
+
+	mu    sync.Mutex
+	asked int             // guarded by mu
+	to    context.Context // of the request that attends; nil while nobody does; guarded by mu
+	timer *time.Timer     // ends the call if nobody comes back; guarded by remote.mu
+}
+
+// A question is one that the remote server asks in a call.
+type question struct {
+	key    string
+	method string
+	params json.RawMessage
+	answer chan answered // holds one
+}
+
+type answered struct {
+	raw json.RawMessage
+	err error
+}
+
+type runningKey struct{}
+
+// begin sends a call. Its context is none of the caller's: what stands in that one is not for the remote server.
+func (r *remote) begin(l *link, call *mcpkit.Call) *running {
+	run := &running{link: l, version: call.Version(), questions: make(chan *question), done: make(chan struct{})}
+	run.ctx, run.cancel = context.WithCancel(context.WithValue(l.ctx, runningKey{}, run))
+	var opts []client.CallOption
+	if call.Meta(protocol.MetaProgressToken) != nil {
+		opts = append(opts, client.OnProgress(run.progress))
+	}
+	if level := logLevel(call); level != "" {
+		opts = append(opts, client.LogLevel(level), client.OnLog(func(p *protocol.LoggingMessageParams) { r.log(run, p) }))
+	}
+	method, params := call.Method(), params(call)
+	r.mu.Lock()
+	r.running[run] = struct{}{}
+	r.mu.Unlock()
+	// Ends with the call, which ends with the connection at the latest.
+	sent := r.spawn(func() {
+		err := l.client.Request(run.ctx, method, params, &run.raw, opts...)
+		r.mu.Lock()
+		delete(r.running, run)
+		r.mu.Unlock()
+		run.err = err
+		close(run.done)
+		run.cancel()
+	})
+	if !sent {
+		run.err = errClosed
+		close(run.done)
+	}
+	return run
+}
+
+// logLevel is the level from which on the caller may want messages; "" for none. What it wants exactly is seen to when they come.
+func logLevel(call *mcpkit.Call) protocol.LoggingLevel {
+	if !call.Version().Modern() {
+		return protocol.LevelDebug
+	}
+	level := protocol.LoggingLevel(jsonx.String(call.Meta(protocol.MetaLogLevel)))
+	if !level.Valid() {
+		return ""
+	}
+	return level
+}
+
+// attend waits for the result, and puts what the remote server asks meanwhile to the caller.
+func (r *remote) attend(ctx context.Context, run *running) (json.RawMessage, error) {
+	run.attach(ctx)
+	defer run.attach(nil)
+	if run.open != nil {
+		if err := r.put(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		select {
+		case run.open = <-run.questions:
+			if err := r.put(ctx, run); err != nil {
+				return nil, err
+			}
+		case <-run.done:
+			return run.raw, run.err
+		case <-ctx.Done():
+			run.cancel()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// put asks the caller the open question. When the answer is yet to come the call is parked, and the error says so.
+func (r *remote) put(ctx context.Context, run *running) error {
+	q := run.open
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(run.ctx, cancel)() // the remote server may not want to know any more
+	raw, err := relay.Ask(asking, q.method, q.params, q.key)
+	if relay.Pending(err) {
+		r.park(ctx, run)
+		return err
+	}
+	run.open = nil
+	q.answer <- answered{raw, err}
+	return nil
+}
+
+// attach says whose request hears of progress and log messages.
+func (run *running) attach(ctx context.Context) {
+	run.mu.Lock()
+	run.to = ctx
+	run.mu.Unlock()
+}
+
+func (run *running) progress(p *protocol.ProgressParams) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if run.to == nil {
+		return
+	}
+	var total float64
+	if p.Total != nil {
+		total = *p.Total
+	}
+	mcpkit.CallFrom(run.to).Progress(p.Progress, total, p.Message)
+}
+
+// log passes a message on, if it is known to belong to this call.
+func (r *remote) log(run *running, p *protocol.LoggingMessageParams) {
+	if !run.link.client.Version().Modern() && r.only(run.link) != run {
+		return
+	}
+	raw, err := jsonx.Marshal(p)
+	if err != nil {
+		return
+	}
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if run.to != nil {
+		relay.Log(run.to, raw)
+	}
+}
+
+// parkedKey names a parked call in the sealed state that its caller has.
+const parkedKey = "mcpkit/proxy"
+
+// park keeps a call until its caller comes back. A call that cannot be kept is begun anew then: the answers that were given are
+// used again.
+func (r *remote) park(ctx context.Context, run *running) {
+	id, err := mcpkit.Once(ctx, parkedKey, func() (string, error) { return rand.Text(), nil })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil || len(r.parked) >= maxParked || r.closed {
+		run.cancel()
+		return
+	}
+	r.parked[id] = run
+	run.timer = time.AfterFunc(parkedFor, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.parked[id] == run {
+			delete(r.parked, id)
+			run.cancel()
+		}
+	})
+}
+
+// resume returns the call that ctx's request goes on with; nil when it begins one.
+func (r *remote) resume(ctx context.Context) *running {
+	id, err := mcpkit.Once(ctx, parkedKey, func() (string, error) { return "", errors.New("none is parked") })
+	if err != nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	run := r.parked[id]
+	if run == nil {
+		return nil
+	}
+	delete(r.parked, id)
+	run.timer.Stop()
+	select {
+	case <-run.done:
+		return nil // it ended meanwhile
+	default:
+		return run
+	}
+}
+
+// only returns the call of the connection, if there is just one.
+func (r *remote) only(l *link) (found *running) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for run := range r.running {
+		if run.link != l {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = run
+	}
+	return found
+}
+
+// asker answers the remote server in the name of its callers.
+type asker struct {
+	r *remote
+	l *link
+}
+
+// Elicit asks the caller's user by a form.
+func (a *asker) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	result := new(protocol.ElicitResult)
+	return result, a.ask(ctx, protocol.MethodElicitationCreate, func(v protocol.Version) any {
+		own := *p
+		own.Mode = ""
+		if v >= protocol.V20251125 {
+			own.Mode = protocol.ElicitForm
+		}
+		return &own
+	}, result)
+}
+
+// ElicitURL sends the caller's user to a URL.
+func (a *asker) ElicitURL(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	result := new(protocol.ElicitResult)
+	return result, a.ask(ctx, protocol.MethodElicitationCreate, func(v protocol.Version) any {
+		own := *p
+		switch {
+		case v.Modern():
+			own.ElicitationID = ""
+		case own.ElicitationID == "":
+			own.ElicitationID = rand.Text()
+		}
+		return &own
+	}, result)
+}
+
+// Sample asks the caller's model.
+func (a *asker) Sample(ctx context.Context, p *protocol.CreateMessageParams) (*protocol.CreateMessageResult, error) {
+	result := new(protocol.CreateMessageResult)
+	return result, a.ask(ctx, protocol.MethodSamplingCreateMessage, func(protocol.Version) any { return p }, result)
+}
+
+// Roots asks which directories the caller works in.
+func (a *asker) Roots(ctx context.Context) ([]protocol.Root, error) {
+	var result protocol.ListRootsResult
+	err := a.ask(ctx, protocol.MethodRootsList, func(protocol.Version) any { return &protocol.ListRootsParams{} }, &result)
+	return result.Roots, err
+}
+
+// ask puts a question to the caller that it is for, and decodes the answer.
+func (a *asker) ask(ctx context.Context, method string, params func(protocol.Version) any, result any) error {
+	run, _ := ctx.Value(runningKey{}).(*running)
+	if run == nil {
+		run = a.r.only(a.l)
+	}
+	if run == nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "several calls are being answered, or none: it is not known which of them %s is for", method)
+	}
+	raw, err := jsonx.Marshal(params(run.version))
+	if err != nil {
+		return err
+	}
+	run.mu.Lock()
+	run.asked++
+	q := &question{key: "proxy-" + strconv.Itoa(run.asked), method: method, params: raw, answer: make(chan answered, 1)}
+	run.mu.Unlock()
+	select {
+	case run.questions <- q:
+	case <-run.ctx.Done():
+		return run.ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case got := <-q.answer:
+		if got.err != nil {
+			return a.refusal(got.err)
+		}
+		return jsonx.Unmarshal(got.raw, result)
+	case <-run.ctx.Done():
+		return run.ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// refusal is how the remote server is told that there is no answer.
+func (a *asker) refusal(err error) error {
+	switch {
+	case errors.Is(err, mcpkit.ErrDeclined):
+		return client.ErrRejected
+	case a.l.client.Version().Modern():
+		return err // ends the call, whose caller is told
+	}
+	if user, ok := errors.AsType[mcpkit.UserMessenger](err); ok {
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", user.UserMessage())
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the caller could not be asked")
+}

@@ -1,0 +1,194 @@
+package proxy_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/proxy"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+func TestAProcessThatEndsIsToldAndStartedAgain(t *testing.T) {
+	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+		t.Run(string(v), func(t *testing.T) {
+			near := mounted(t, client.Command(os.Args[0], asChild), v)
+			c := dial(t, near, protocol.V20260728)
+			count := func() {
+				t.Helper()
+				got, err := client.Call[[]int](t.Context(), c, "far_count", nil)
+				require.NoError(t, err)
+				require.Equal(t, []int{1, 2}, got)
+			}
+			count()
+			_, err := c.CallTool(t.Context(), "far_crash", nil)
+			require.EqualError(t, err, `tool "far_crash": the connection to the server "desk" behind this was lost; the call may or may not have taken effect`)
+			count()
+			_, err = c.CallTool(t.Context(), "far_crash", nil)
+			require.Error(t, err)
+			got, err := client.Call[int](t.Context(), c, "far_again", nil)
+			require.NoError(t, err, "what may be repeated is")
+			require.Equal(t, 1, got, "by a new process")
+		})
+	}
+}
+
+// flaky is a server over HTTP that can be taken away.
+type flaky struct {
+	*httptest.Server
+	down atomic.Bool
+}
+
+func newFlaky(t *testing.T, h http.Handler) *flaky {
+	f := &flaky{}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.down.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { f.CloseClientConnections(); f.Close() })
+	return f
+}
+
+func TestAServerThatIsNotThereIsToldApart(t *testing.T) {
+	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
+	f := newFlaky(t, streamable.NewHandler(far, nil))
+	f.down.Store(true)
+	t.Run("is an error of the start", func(t *testing.T) {
+		near := mounted(t, f.URL, protocol.V20260728)
+		err := near.Start(t.Context())
+		require.ErrorContains(t, err, "mcpkit: *mcpkit.Server does not start: mcpkit: *proxy.remote does not start: proxy: remote: client:")
+	})
+	t.Run("has nothing when it is optional", func(t *testing.T) {
+		near := mounted(t, f.URL, protocol.V20260728, proxy.Optional(), proxy.Named("shop"))
+		require.NoError(t, near.Start(t.Context()))
+		require.NoError(t, near.Add(mcpkit.NewTool("own", func() string { return "own" })))
+		c := dial(t, near, protocol.V20260728)
+		changes, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.NoError(t, err)
+		defer changes.Close()
+		_, err = c.Tool(t.Context(), "far_count")
+		require.Error(t, err)
+		f.down.Store(false)
+		_, err = changes.Next(t.Context())
+		require.NoError(t, err)
+		_, err = client.Call[[]int](t.Context(), c, "far_count", nil)
+		require.NoError(t, err)
+
+		f.down.Store(true)
+		_, err = c.CallTool(t.Context(), "far_refuse", nil)
+		require.ErrorContains(t, err, `the connection to the server "shop" behind this was lost; the call may or may not have taken effect`)
+		_, err = c.CallTool(t.Context(), "far_refuse", nil)
+		require.EqualError(t, err, `tool "far_refuse": the server "shop" behind this cannot be reached at the moment; try again later`)
+	})
+}
+
+// TestWithoutAConnectionCallsFailAtOnce counts the attempts to connect.
+func TestWithoutAConnectionCallsFailAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts atomic.Int64
+		refusing := &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			attempts.Add(1)
+			return nil, errors.New("refused")
+		})}
+		p := proxy.MustNew("http://far.example/mcp", proxy.Optional(), proxy.Logger(silent), proxy.Dial(client.HTTPClient(refusing)))
+		require.NoError(t, p.Start(t.Context()))
+		first := attempts.Load()
+		time.Sleep(500 * time.Millisecond) // on the test's own clock
+		synctest.Wait()
+		require.Equal(t, first, attempts.Load())
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.LessOrEqual(t, attempts.Load(), 30*first, "half a minute lies between two attempts at last")
+		require.Greater(t, attempts.Load(), 10*first)
+		require.NoError(t, p.Close())
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestAnotherProcessGoesOnWithoutTheParkedCall answers the second round by a process that knows nothing of the first.
+func TestAnotherProcessGoesOnWithoutTheParkedCall(t *testing.T) {
+	key := []byte("0123456789abcdef0123456789abcdef")
+	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+		d := &desk{}
+		far := mcpkit.MustNew(d, mcpkit.Logger(silent))
+		replica := func() *mcpkit.Server {
+			p := proxy.MustNew(client.InMemory(far), proxy.Logger(silent), proxy.Dial(client.Version(v)))
+			srv := mcpkit.MustNew(nil, mcpkit.Logger(silent), mcpkit.StateKeys(key))
+			srv.MustMount("far", p)
+			t.Cleanup(func() { require.NoError(t, srv.Close()) })
+			return srv
+		}
+		u := &user{}
+		c := dial(t, &alternating{servers: []*mcpkit.Server{replica(), replica()}}, protocol.V20260728, client.Handlers(u))
+		got, err := client.Call[ticket](t.Context(), c, "far_book", order{"Rome"})
+		require.NoError(t, err)
+		require.Equal(t, 3, got.Days)
+		require.Equal(t, []string{"How many days in Rome?", "How many more?"}, u.asked, "the user is asked nothing twice")
+	}
+}
+
+func TestWhoIsAskedIsNeverGuessed(t *testing.T) {
+	d := &desk{waiting: make(chan struct{}, 1), ended: make(chan error, 1)}
+	near := mounted(t, client.InMemory(mcpkit.MustNew(d, mcpkit.Logger(silent))), protocol.V20251125)
+	ann, bob := &user{}, &user{}
+	waiting := dial(t, near, protocol.V20251125, client.Handlers(ann))
+	asking := dial(t, near, protocol.V20260728, client.Handlers(bob))
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { _, _ = waiting.CallTool(ctx, "far_wait", nil) })
+	<-d.waiting
+	_, err := asking.CallTool(t.Context(), "far_book", order{"Rome"})
+	require.ErrorContains(t, err, "several calls are being answered, or none: it is not known which of them elicitation/create is for")
+	cancel()
+	done.Wait()
+	require.Error(t, <-d.ended)
+	require.Empty(t, ann.asked)
+	require.Empty(t, ann.logged, "nor is it told what others log")
+	require.Empty(t, bob.asked)
+}
+
+func TestWithoutQuestionsNobodyIsAsked(t *testing.T) {
+	near := mounted(t, client.InMemory(mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))), protocol.V20251125, proxy.NoQuestions())
+	u := &user{}
+	_, err := dial(t, near, protocol.V20260728, client.Handlers(u)).CallTool(t.Context(), "far_book", order{"Rome"})
+	require.ErrorContains(t, err, "this client cannot be asked that")
+	require.Empty(t, u.asked)
+}
+
+func TestAClosedProxyDoesNotConnectAgain(t *testing.T) {
+	p := proxy.MustNew(client.InMemory(mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))), proxy.Logger(silent), proxy.Dial(client.Stderr(io.Discard)))
+	require.NoError(t, p.Close(), "before it was started")
+	require.NoError(t, p.Start(t.Context()))
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close())
+}
+
+// alternating hands each request to the next server.
+type alternating struct {
+	servers []*mcpkit.Server
+	n       atomic.Int64
+}
+
+func (a *alternating) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	return a.servers[int(a.n.Add(1))%len(a.servers)].ServeRPC(ctx, req, peer)
+}

@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/relay"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// Bounds of one list.
+const (
+	maxPages = 1000
+	maxItems = 10_000
+)
+
+// definitions reads all that a server has.
+func definitions(ctx context.Context, c *client.Client) (d relay.Definitions, err error) {
+	caps := c.Capabilities()
+	d.Completes = caps.Completions != nil || !c.Version().Modern() && c.Version() < protocol.V20250326
+	if caps.Tools != nil {
+		if d.Tools, err = tools(ctx, c); err != nil {
+			return d, err
+		}
+	}
+	if caps.Prompts != nil {
+		if d.Prompts, err = list(ctx, c, protocol.MethodPromptsList, "prompts"); err != nil {
+			return d, err
+		}
+	}
+	if caps.Resources != nil {
+		if d.Resources, err = list(ctx, c, protocol.MethodResourcesList, "resources"); err != nil {
+			return d, err
+		}
+		d.Templates, err = list(ctx, c, protocol.MethodResourcesTemplatesList, "resourceTemplates")
+		if rpc, ok := asRPC(err); ok && rpc.Code == -32601 {
+			err = nil // many servers with resources have none
+		}
+	}
+	return d, err
+}
+
+// tools reads the tools. The client does so too: it has to know their headers and their hints, and leaves out those that must
+// not be called.
+func tools(ctx context.Context, c *client.Client) ([]json.RawMessage, error) {
+	usable := map[string]bool{}
+	for t, err := range c.Tools(ctx, client.Fresh()) {
+		if err != nil {
+			return nil, err
+		}
+		usable[t.Name] = true
+	}
+	all, err := list(ctx, c, protocol.MethodToolsList, "tools")
+	kept := all[:0]
+	for _, raw := range all {
+		if usable[jsonx.String(jsonx.Member(raw, "name"))] {
+			kept = append(kept, raw)
+		}
+	}
+	return kept, err
+}
+
+// list reads one list as it is on the wire.
+func list(ctx context.Context, c *client.Client, method, member string) (items []json.RawMessage, err error) {
+	var cursor *string
+	for range maxPages {
+		var raw json.RawMessage
+		if err := c.Request(ctx, method, &protocol.ListParams{Cursor: cursor}, &raw); err != nil {
+			return nil, err
+		}
+		for item := range jsonx.Elements(jsonx.Member(raw, member)) {
+			if jsonx.Kind(item) != '{' {
+				return nil, fmt.Errorf("%s: an item is no object", method)
+			}
+			if items = append(items, item); len(items) > maxItems {
+				return nil, fmt.Errorf("%s: the list has more than %d items", method, maxItems)
+			}
+		}
+		next := jsonx.Member(raw, "nextCursor")
+		if jsonx.Kind(next) != '"' {
+			return items, nil
+		}
+		text := jsonx.String(next)
+		cursor = &text
+	}
+	return nil, fmt.Errorf("%s: the list has more than %d pages", method, maxPages)
+}

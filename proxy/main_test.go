@@ -1,0 +1,25 @@
+package proxy_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+)
+
+// asChild is the argument with which this binary, run again, is a server on standard input and output.
+const asChild = "-serve-child"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asChild {
+		if err := mcpkit.Serve(&desk{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,387 @@
+package proxy_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/proxy"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+var silent = slog.New(slog.DiscardHandler)
+
+// desk is a server that does everything that has to come through.
+type desk struct {
+	_ struct {
+		Book   mcpkit.Tool
+		Fail   mcpkit.Tool
+		Refuse mcpkit.Tool
+		Crash  mcpkit.Tool
+		Again  mcpkit.Tool `hints:"idempotent"`
+		Count  mcpkit.Tool `hints:"readonly"`
+		Wait   mcpkit.Tool
+		Greet  mcpkit.Prompt   `params:"who" complete:"who=Names"`
+		Note   mcpkit.Resource `uri:"desk://note/{id}" mime:"text/plain" params:"id" complete:"id=Names" cache:"60s,public"`
+		Index  mcpkit.Resource `uri:"desk://index"`
+	}
+	booked  atomic.Int64
+	waiting chan struct{} // a token for each Wait that began
+	ended   chan error    // how each Wait ended
+}
+
+type order struct {
+	City string `json:"city"`
+}
+
+type ticket struct {
+	City  string   `json:"city"`
+	Days  int      `json:"days"`
+	Roots []string `json:"roots"`
+	Says  string   `json:"says"`
+}
+
+type days struct {
+	Days int `json:"days" validate:"required,min=1"`
+}
+
+// Book asks the user, the model and the client, and reports on the way.
+func (d *desk) Book(ctx context.Context, in order, call *mcpkit.Call) (ticket, error) {
+	call.Progress(1, 3, "asking")
+	call.Logger().Warn("booking " + in.City)
+	when, err := mcpkit.Elicit[days](ctx, "How many days in "+in.City+"?")
+	if err != nil {
+		return ticket{}, err
+	}
+	if _, err := mcpkit.Once(ctx, "book", func() (bool, error) { d.booked.Add(1); return true, nil }); err != nil {
+		return ticket{}, err
+	}
+	call.Progress(2, 3, "paying")
+	more, err := mcpkit.Elicit[days](ctx, "How many more?")
+	if err != nil {
+		return ticket{}, err
+	}
+	says, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{MaxTokens: 5, Messages: []protocol.SamplingMessage{
+		{Role: protocol.RoleUser, Content: protocol.SamplingContents{mcpkit.Text("a slogan")}}}})
+	if err != nil {
+		return ticket{}, err
+	}
+	t := ticket{City: in.City, Days: when.Days + more.Days, Says: says.Content[0].(*protocol.TextContent).Text}
+	roots, err := mcpkit.Roots(ctx)
+	for _, r := range roots {
+		t.Roots = append(t.Roots, r.URI)
+	}
+	return t, err
+}
+
+func (*desk) Fail() error { return mcpkit.Errorf("out of paper") }
+func (*desk) Refuse() error {
+	return &jsonrpc.Error{Code: 4711, Message: "not here", Data: json.RawMessage(`{"why":[1]}`)}
+}
+func (*desk) Crash()         { os.Exit(3) }
+func (d *desk) Again() int64 { return d.booked.Add(1) }
+func (*desk) Count() []int   { return []int{1, 2} }
+func (d *desk) Wait(ctx context.Context) error {
+	d.waiting <- struct{}{}
+	<-ctx.Done()
+	d.ended <- context.Cause(ctx)
+	return ctx.Err()
+}
+func (*desk) Greet(who string) string { return "Hello " + who }
+func (*desk) Note(id string) (string, error) {
+	if id == "none" {
+		return "", mcpkit.ErrNotFound
+	}
+	return "note " + id, nil
+}
+func (*desk) Index() string                              { return "index" }
+func (*desk) Names(_ context.Context, p string) []string { return []string{p + "a", p + "b"} }
+
+// user is the client's side: it answers, and notes what it is told.
+type user struct {
+	mu     sync.Mutex
+	asked  []string
+	logged []string
+	action string // of forms; accept when empty
+}
+
+func (u *user) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asked = append(u.asked, p.Message)
+	if u.action != "" {
+		return &protocol.ElicitResult{Action: u.action}, nil
+	}
+	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: json.RawMessage(`{"days":` + fmt.Sprint(len(u.asked)) + `}`)}, nil
+}
+
+func (u *user) Sample(context.Context, *protocol.CreateMessageParams) (*protocol.CreateMessageResult, error) {
+	return &protocol.CreateMessageResult{Role: protocol.RoleAssistant, Model: "m", Content: protocol.SamplingContents{&protocol.TextContent{Text: "Go!"}}}, nil
+}
+
+func (u *user) Roots(context.Context) ([]protocol.Root, error) {
+	return []protocol.Root{{URI: "file:///home"}}, nil
+}
+
+func (u *user) Log(_ context.Context, p *protocol.LoggingMessageParams) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.logged = append(u.logged, string(p.Level)+" "+string(p.Data))
+}
+
+// targets are ways to reach a server.
+var targets = map[string]func(t *testing.T, h *mcpkit.Server) any{
+	"memory": func(_ *testing.T, h *mcpkit.Server) any { return client.InMemory(h) },
+	"HTTP": func(t *testing.T, h *mcpkit.Server) any {
+		handler := streamable.NewHandler(h, nil)
+		s := httptest.NewServer(handler)
+		t.Cleanup(func() {
+			s.CloseClientConnections()
+			s.Close()
+		})
+		return s.URL
+	},
+}
+
+// mounted makes a server in which the one at target is mounted as "far", over a revision.
+func mounted(t *testing.T, target any, v protocol.Version, opts ...proxy.Option) *mcpkit.Server {
+	t.Helper()
+	far := proxy.MustNew(target, append([]proxy.Option{proxy.Logger(silent), proxy.Dial(client.Version(v), client.Stderr(io.Discard))}, opts...)...)
+	srv := mcpkit.MustNew(nil, mcpkit.Logger(silent), mcpkit.Name("near", "1"))
+	srv.MustMount("far", far)
+	t.Cleanup(func() { require.NoError(t, srv.Close()) })
+	return srv
+}
+
+func dial(t *testing.T, target any, v protocol.Version, opts ...client.DialOption) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Version(v), client.Logger(silent), client.LogLevel(protocol.LevelInfo)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// inEveryWay runs f for both eras on both sides, and each binding on the far side.
+func inEveryWay(t *testing.T, f func(t *testing.T, d *desk, far, near *mcpkit.Server, caller, spoken protocol.Version)) {
+	for binding, target := range targets {
+		for _, inner := range []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728} {
+			for _, outer := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
+				t.Run(fmt.Sprintf("%s %s for %s", binding, inner, outer), func(t *testing.T) {
+					d := &desk{waiting: make(chan struct{}, 1), ended: make(chan error, 1)}
+					far := mcpkit.MustNew(d, mcpkit.Logger(silent))
+					f(t, d, far, mounted(t, target(t, far), inner), outer, inner)
+				})
+			}
+		}
+	}
+}
+
+func TestQuestionsProgressAndLogsComeThrough(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, d *desk, _, near *mcpkit.Server, caller, _ protocol.Version) {
+		u := &user{}
+		c := dial(t, near, caller, client.Handlers(u))
+		var progress []string
+		got, err := client.Call[ticket](t.Context(), c, "far_book", order{"Rome"}, client.OnProgress(func(p *protocol.ProgressParams) {
+			progress = append(progress, fmt.Sprintf("%v of %v, %s", p.Progress, *p.Total, p.Message))
+		}))
+		require.NoError(t, err)
+		require.Equal(t, ticket{City: "Rome", Days: 3, Roots: []string{"file:///home"}, Says: "Go!"}, got)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		require.Equal(t, []string{"How many days in Rome?", "How many more?"}, u.asked, "each question once")
+		require.EqualValues(t, 1, d.booked.Load(), "what happens once happens once")
+		require.Contains(t, progress, "1 of 3, asking")
+		require.Contains(t, u.logged, `warning "booking Rome"`)
+	})
+}
+
+func TestResultsAndErrorsStayAsTheyAre(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, _ *desk, far, near *mcpkit.Server, caller, spoken protocol.Version) {
+		c := dial(t, near, caller)
+		direct := dial(t, far, min(caller, spoken)) // what the older revision cannot say is not there
+		for _, call := range []struct{ method, params, far string }{
+			{"tools/call", `{"name":"%sfail"}`, "far_"},
+			{"tools/call", `{"name":"%scount"}`, "far_"},
+			{"prompts/get", `{"name":"%sgreet","arguments":{"who":"Ann"}}`, "far_"},
+			{"resources/read", `{"uri":"desk://index"}`, ""},
+			{"resources/read", `{"uri":"desk://note/1"}`, ""},
+			{"completion/complete", `{"ref":{"type":"ref/prompt","name":"%sgreet"},"argument":{"name":"who","value":"A"}}`, "far_"},
+			{"completion/complete", `{"ref":{"type":"ref/resource","uri":"desk://note/{id}"},"argument":{"name":"id","value":"1"}}`, ""},
+		} {
+			ask := func(c *client.Client, prefix string) string {
+				params := call.params
+				if call.far != "" {
+					params = fmt.Sprintf(call.params, prefix)
+				}
+				var raw map[string]any
+				require.NoError(t, c.Request(t.Context(), call.method, json.RawMessage(params), &raw), params)
+				delete(raw, "_meta")
+				delete(raw, "resultType")
+				delete(raw, "ttlMs") // the far side may not say
+				delete(raw, "cacheScope")
+				b, err := json.Marshal(raw)
+				require.NoError(t, err)
+				return string(b)
+			}
+			require.Equal(t, ask(direct, ""), ask(c, call.far), call.params)
+		}
+		_, err := c.CallTool(t.Context(), "far_refuse", nil)
+		rpc, ok := errors.AsType[*jsonrpc.Error](err)
+		require.True(t, ok, err)
+		require.Equal(t, &jsonrpc.Error{Code: 4711, Message: "not here", Data: json.RawMessage(`{"why":[1]}`)}, rpc)
+		_, err = c.ReadResource(t.Context(), "desk://note/none")
+		rpc, ok = errors.AsType[*jsonrpc.Error](err)
+		require.True(t, ok && protocol.IsResourceNotFound(rpc), err)
+		_, err = c.CallTool(t.Context(), "far_book", map[string]any{"citi": 1})
+		require.ErrorContains(t, err, `did you mean`, "arguments are judged where they are used")
+	})
+}
+
+func TestCancellationReachesTheFarSide(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, d *desk, _, near *mcpkit.Server, caller, _ protocol.Version) {
+		c := dial(t, near, caller)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		// Ends when the call does.
+		go func() { <-d.waiting; cancel() }()
+		_, err := c.CallTool(ctx, "far_wait", nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Error(t, <-d.ended)
+	})
+}
+
+func TestChangesComeThrough(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, _ *desk, far, near *mcpkit.Server, caller, _ protocol.Version) {
+		c := dial(t, near, caller)
+		changes, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.NoError(t, err)
+		defer changes.Close()
+		_, err = c.Tool(t.Context(), "far_late")
+		require.EqualError(t, err, `client: the server has no tool "far_late"`)
+		require.NoError(t, far.Add(mcpkit.NewTool("late", func() string { return "late" })))
+		change, err := changes.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, client.ToolsChanged, change.Kind)
+		_, err = c.Tool(t.Context(), "far_late", client.Fresh())
+		require.NoError(t, err)
+		got, err := client.Call[string](t.Context(), c, "far_late", nil)
+		require.NoError(t, err)
+		require.Equal(t, "late", got)
+	})
+}
+
+func TestUpdatesComeThrough(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, _ *desk, far, near *mcpkit.Server, caller, _ protocol.Version) {
+		c := dial(t, near, caller)
+		sub, err := c.Subscribe(t.Context(), "desk://index", "desk://note/1")
+		require.NoError(t, err)
+		require.True(t, far.ResourceUpdated("desk://note/1"))
+		change, err := sub.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, client.Change{Kind: client.ResourceUpdated, URI: "desk://note/1"}, change)
+		require.NoError(t, sub.Close())
+	})
+}
+
+func TestDefinitionsKeepWhatNoRevisionHas(t *testing.T) {
+	on := map[string]string{
+		"server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public"}`,
+		"tools/list": `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[` +
+			`{"name":"odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},"outputSchema":{"type":"array"},"com.example/price":{"eur":1.50}},` +
+			`{"name":"a/b","inputSchema":{"type":"object"}},{"name":"odd","inputSchema":{"type":"object"}}]}`,
+		"tools/call": `{"resultType":"complete","content":[{"type":"hologram","beams":[1]}],"structuredContent":[1.50],"com.example/cost":7}`,
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		require.Empty(t, r.Header.Get("Authorization"))
+		body, _ := io.ReadAll(r.Body)
+		m, _ := jsonrpc.Decode(body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: m.Request.ID, Result: json.RawMessage(on[m.Request.Method])}))
+	}))
+	defer s.Close()
+	near := mounted(t, s.URL, protocol.V20260728)
+	ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann"})
+	for v, want := range map[protocol.Version][]string{
+		protocol.V20260728: {
+			`[{"name":"far_odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},"outputSchema":{"type":"array"},"com.example/price":{"eur":1.50}}]`,
+			`[1.50]`},
+		protocol.V20251125: {
+			`[{"name":"far_odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},"com.example/price":{"eur":1.50},` +
+				`"outputSchema":{"type":"object","properties":{"result":{"type":"array"}},"required":["result"],"additionalProperties":false}}]`,
+			`{"result":[1.50]}`},
+	} {
+		c := dial(t, near, v)
+		var list, result map[string]json.RawMessage
+		require.NoError(t, c.Request(ctx, "tools/list", nil, &list))
+		require.Equal(t, want[0], string(list["tools"]), "and what cannot be had is left out")
+		require.NoError(t, c.Request(ctx, "tools/call", json.RawMessage(`{"name":"far_odd"}`), &result))
+		require.Equal(t, `[{"type":"hologram","beams":[1]}]`, string(result["content"]))
+		require.Equal(t, want[1], string(result["structuredContent"]))
+		require.Equal(t, "7", string(result["com.example/cost"]))
+	}
+}
+
+func TestNothingOfTheCallerIsPassedOn(t *testing.T) {
+	seen := make(chan http.Header, 64)
+	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
+	handler := streamable.NewHandler(far, nil)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Clone()
+		handler.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	defer s.CloseClientConnections()
+	near := mounted(t, s.URL, protocol.V20260728, proxy.Dial(client.Header("Authorization", "Bearer own")))
+	front := httptest.NewServer(streamable.NewHandler(near, nil))
+	defer front.Close()
+	defer front.CloseClientConnections()
+	c := dial(t, front.URL, protocol.V20260728, client.Header("Authorization", "Bearer of-the-caller"), client.Header("Cookie", "id=1"), client.Header("X-User", "ann"))
+	_, err := c.CallTool(t.Context(), "far_count", nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, seen)
+	for range len(seen) {
+		h := <-seen
+		require.Equal(t, []string{"Bearer own"}, h["Authorization"])
+		require.NotContains(t, h, "Cookie")
+		require.NotContains(t, h, "X-User")
+	}
+}
+
+func TestDecliningAndNotBeingAbleAreToldApart(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, _ *desk, _, near *mcpkit.Server, caller, _ protocol.Version) {
+		decliner := dial(t, near, caller, client.Handlers(&user{action: protocol.ElicitDecline}))
+		_, err := decliner.CallTool(t.Context(), "far_book", order{"Rome"})
+		require.ErrorContains(t, err, "the user declined")
+		mute := dial(t, near, caller)
+		_, err = mute.CallTool(t.Context(), "far_book", order{"Rome"})
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "internal error")
+	})
+}
+
+func TestScopesHideWhatIsFar(t *testing.T) {
+	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
+	p := proxy.MustNew(client.InMemory(far), proxy.Scopes("far:use"), proxy.Logger(silent))
+	near := mcpkit.MustNew(nil, mcpkit.Logger(silent), mcpkit.TrustLocal("other"))
+	require.NoError(t, near.Mount("far", p))
+	defer near.Close()
+	c := dial(t, near, protocol.V20260728)
+	_, err := c.CallTool(t.Context(), "far_count", nil)
+	require.ErrorContains(t, err, `unknown tool "far_count"`)
+}

@@ -1,0 +1,313 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/relay"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// remote is a server elsewhere, as a service of the one that stands for it.
+type remote struct {
+	config config
+	target any
+	server *mcpkit.Server
+
+	base   context.Context // of what runs in the background; ends with Close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	connecting sync.Mutex    // held while a connection is made
+	retryAt    time.Time     // guarded by connecting
+	backoff    time.Duration // guarded by connecting
+	lastErr    error         // guarded by connecting
+
+	link atomic.Pointer[link] // nil: there is none
+
+	mu      sync.Mutex
+	closed  bool                  // guarded by mu
+	watched map[string]*watch     // by URI; guarded by mu
+	parked  map[string]*running   // by a name that only the caller's sealed state has; guarded by mu
+	running map[*running]struct{} // calls that were sent; guarded by mu
+}
+
+func asRPC(err error) (*jsonrpc.Error, bool) { return errors.AsType[*jsonrpc.Error](err) }
+
+// answer answers a call of a tool, a prompt or a resource.
+func (r *remote) answer(ctx context.Context) (any, error) {
+	call := mcpkit.CallFrom(ctx)
+	run := r.resume(ctx)
+	for again := repeatable(call); ; again = false {
+		if run == nil {
+			l, err := r.connect(ctx)
+			if err != nil {
+				return nil, r.unreachable(ctx, err)
+			}
+			run = r.begin(l, call)
+		}
+		raw, err := r.attend(ctx, run)
+		if err == nil {
+			return decode(call, raw)
+		}
+		if !again || !lost(err) || ctx.Err() != nil {
+			return nil, r.explain(ctx, run.link, err)
+		}
+		r.giveUp(run.link, err)
+		run = nil
+	}
+}
+
+// repeatable reports whether the call may be sent twice.
+func repeatable(call *mcpkit.Call) bool {
+	t := call.Tool()
+	if t == nil {
+		return true // it only reads
+	}
+	a := t.Annotations
+	return a != nil && (a.ReadOnlyHint != nil && *a.ReadOnlyHint || a.IdempotentHint != nil && *a.IdempotentHint)
+}
+
+// unreachable tells the caller that there is no connection, and the log why.
+func (r *remote) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.config.logger.WarnContext(ctx, "proxy: the remote server cannot be reached", "server", r.title(), "error", err)
+	return mcpkit.Errorf("the server %q behind this cannot be reached at the moment; try again later", r.title())
+}
+
+// explain says what became of a call that did not get an answer. Errors of the remote server stay as they are.
+func (r *remote) explain(ctx context.Context, l *link, err error) error {
+	if relay.Pending(err) {
+		return err
+	}
+	if rpc, ok := asRPC(err); ok {
+		return &jsonrpc.Error{Code: rpc.Code, Message: rpc.Message, Data: rpc.Data}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if user, ok := errors.AsType[mcpkit.UserMessenger](err); ok {
+		return user // what became of a question
+	}
+	if errors.Is(err, client.ErrRejected) {
+		return mcpkit.ErrDeclined
+	}
+	if lost(err) {
+		r.giveUp(l, err)
+		return mcpkit.Errorf("the connection to the server %q behind this was lost; the call may or may not have taken effect", r.title())
+	}
+	r.config.logger.WarnContext(ctx, "proxy: a call failed", "server", r.title(), "error", err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return mcpkit.Errorf("the server %q behind this did not answer in time", r.title())
+	}
+	return mcpkit.Errorf("the server %q behind this did not answer as it should", r.title())
+}
+
+// lost reports whether err is one of the connection.
+func lost(err error) bool {
+	var network net.Error
+	return errors.Is(err, transport.ErrClosed) || errors.As(err, &network) && !network.Timeout()
+}
+
+// params are those of the call, as the remote server has its name.
+func params(call *mcpkit.Call) json.RawMessage {
+	b := []byte{'{'}
+	if call.Method() == protocol.MethodResourcesRead {
+		b = jsonx.AppendString(append(b, `"uri":`...), call.Name())
+	} else {
+		b = jsonx.AppendString(append(b, `"name":`...), call.Target())
+		if args := call.Arguments(); args != nil {
+			b = append(append(b, `,"arguments":`...), args...)
+		}
+	}
+	// What the caller adds for whoever it may concern; the client sets what is the protocol's.
+	if meta := jsonx.Member(call.Params(), "_meta"); jsonx.Kind(meta) == '{' {
+		b = append(append(b, `,"_meta":`...), meta...)
+	}
+	return append(b, '}')
+}
+
+// decode makes of a result what middleware knows, so that it sees everything that the caller will.
+func decode(call *mcpkit.Call, raw json.RawMessage) (any, error) {
+	var result any
+	var err error
+	switch call.Method() {
+	case protocol.MethodToolsCall:
+		r := new(protocol.CallToolResult)
+		err = jsonx.Unmarshal(raw, r)
+		r.ResultType, result = "", r
+	case protocol.MethodPromptsGet:
+		r := new(protocol.GetPromptResult)
+		err = jsonx.Unmarshal(raw, r)
+		r.ResultType, result = "", r
+	default:
+		r := new(protocol.ReadResourceResult)
+		err = jsonx.Unmarshal(raw, r)
+		r.ResultType, result, r.Cache = "", r, cacheFor(call, r.Cache)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("proxy: what the remote server answered to %q is no result of %s: %w", call.Name(), call.Method(), err)
+	}
+	return result, nil
+}
+
+// cacheFor says how long a resource stays true: as long as the remote server says, but for this caller alone, since that server
+// cannot know who else may read it here.
+func cacheFor(call *mcpkit.Call, c protocol.Cache) protocol.Cache {
+	if !call.Version().Modern() {
+		return protocol.Cache{}
+	}
+	if c.TTLMs == nil {
+		c.TTLMs = new(int64)
+	}
+	c.CacheScope = protocol.CachePrivate
+	return c
+}
+
+// middleware passes on what is not a call: completions, and that a resource is watched.
+func (r *remote) middleware(next mcpkit.Handler) mcpkit.Handler {
+	return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		switch call.Method() {
+		case protocol.MethodCompletionComplete:
+			if call.Target() != "" {
+				return r.complete(ctx, call)
+			}
+		case protocol.MethodResourcesSubscribe:
+			if call.Target() != "" {
+				r.subscribe(ctx, jsonx.String(jsonx.Member(call.Params(), "uri")))
+			}
+		case protocol.MethodSubscriptionsListen:
+			filter := jsonx.Member(call.Params(), "notifications")
+			n := 0
+			for uri := range jsonx.Elements(jsonx.Member(filter, "resourceSubscriptions")) {
+				if n++; n > maxWatched {
+					break
+				}
+				if r.has(call, jsonx.String(uri)) {
+					r.subscribe(ctx, jsonx.String(uri))
+				}
+			}
+		}
+		return next(ctx, call)
+	}
+}
+
+// complete asks the remote server how an argument may go on.
+func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (any, error) {
+	l, err := r.connect(ctx)
+	if err != nil {
+		return nil, r.unreachable(ctx, err)
+	}
+	var p protocol.CompleteParams
+	if err := jsonx.Unmarshal(call.Params(), &p); err != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params of %s do not fit", call.Method())
+	}
+	if p.Ref.Type == protocol.RefPrompt {
+		p.Ref.Name = call.Target()
+	}
+	var known map[string]string
+	if p.Context != nil {
+		known = p.Context.Arguments
+	}
+	c, err := l.client.Complete(ctx, p.Ref, p.Argument.Name, p.Argument.Value, known)
+	if err != nil {
+		return nil, r.explain(ctx, l, err)
+	}
+	return &protocol.CompleteResult{Completion: *c}, nil
+}
+
+// A watch is the subscription of a resource at the remote server.
+type watch struct{ begun time.Time }
+
+// subscribe watches a resource at the remote server, unless that is done already. It returns when the server has agreed, or does
+// not: then there are no updates, but that is no reason to refuse the caller.
+func (r *remote) subscribe(ctx context.Context, uri string) {
+	l, err := r.connect(ctx)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	_, known := r.watched[uri]
+	full := len(r.watched) >= maxWatched
+	w := &watch{time.Now()}
+	if !known && !full && !r.closed {
+		r.watched[uri] = w
+		agreed := make(chan struct{})
+		// Ends when nobody hears of updates any more, or with the connection.
+		r.tasks.Go(func() { r.watch(l, uri, w, agreed) })
+		r.mu.Unlock()
+		select {
+		case <-agreed:
+		case <-ctx.Done():
+		}
+		return
+	}
+	if known {
+		r.watched[uri].begun = time.Now()
+	}
+	r.mu.Unlock()
+	if full && !known {
+		r.config.logger.WarnContext(ctx, "proxy: a resource is not watched; too many are", "server", r.title(), "uri", uri)
+	}
+}
+
+// watch tells of updates of a resource until nobody hears of them. Agreed, unless nil, is closed when the server has answered.
+func (r *remote) watch(l *link, uri string, w *watch, agreed chan struct{}) {
+	sub, err := l.client.Subscribe(l.ctx, uri)
+	if agreed != nil {
+		close(agreed)
+	}
+	if err != nil {
+		r.config.logger.Debug("proxy: a resource is not watched", "server", r.title(), "uri", uri, "error", err)
+		r.forget(uri, w, l)
+		return
+	}
+	defer sub.Close()
+	for {
+		change, err := sub.Next(l.ctx)
+		if err != nil {
+			r.forget(uri, w, l)
+			return
+		}
+		if r.server.ResourceUpdated(change.URI) {
+			continue
+		}
+		r.mu.Lock()
+		idle := time.Since(w.begun) > unheardFor
+		if idle && r.watched[uri] == w {
+			delete(r.watched, uri)
+		}
+		r.mu.Unlock()
+		if idle {
+			return
+		}
+	}
+}
+
+// forget ends a watch, but for one that the next connection takes up.
+func (r *remote) forget(uri string, w *watch, l *link) {
+	if l.ctx.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watched[uri] == w {
+		delete(r.watched, uri)
+	}
+}
+
+// has reports whether a resource of the remote server has the URI, for this caller.
+func (r *remote) has(call *mcpkit.Call, uri string) bool { return relay.Has(call, uri) }
