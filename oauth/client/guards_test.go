@@ -126,6 +126,41 @@ func visitOver(ctx context.Context, trust *tls.Config, page string) (url.Values,
 	return back.Query(), nil
 }
 
+// A network that is left by a proxy: the proxy dials, and the rules for URLs stay.
+func TestProxiesMayDial(t *testing.T) {
+	var asked []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Path)
+		r.RequestURI = ""
+		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer resp.Body.Close()
+		w.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
+		w.WriteHeader(resp.StatusCode)
+		_, _ = io.Copy(w, resp.Body)
+	}))
+	defer proxy.Close()
+	where, err := url.Parse(proxy.URL)
+	require.NoError(t, err)
+	fetch := &http.Transport{Proxy: http.ProxyURL(where)}
+	defer fetch.CloseIdleConnections()
+
+	as := oauthtest.New(t, nil)
+	s := protect(t, as, nil)
+	require.Equal(t, "user may read", says(t, connect(t, s.url, new(user).grant(), oauthclient.Options{Fetch: fetch}), s.url))
+	require.Equal(t, []string{"GET /.well-known/oauth-protected-resource/mcp", "GET /.well-known/oauth-authorization-server", "POST /register", "POST /token"}, asked)
+
+	challenging, base := challenger(t, func(string) string { return `Bearer resource_metadata="https://10.1.2.3/prm"` })
+	tr, err := oauthclient.New(challenging.URL, new(user).grant(), &oauthclient.Options{Base: base, Fetch: fetch})
+	require.NoError(t, err)
+	defer tr.Close()
+	_, _, err = post(t, tr, challenging.URL)
+	require.EqualError(t, err, "oauthclient: resource metadata: the address 10.1.2.3 is not public")
+}
+
 // Documents may move within their origin, and not too often.
 func TestDocumentsThatMoved(t *testing.T) {
 	elsewhere := httptest.NewServer(http.NotFoundHandler())

@@ -61,9 +61,8 @@ func TestUsersWhoDoNotComeBackAreWaitedForSoLong(t *testing.T) {
 				return nil, context.Cause(ctx)
 			}}, nil
 		}}
-		tr, err := New("https://mcp.example/mcp", grant, &Options{Base: web})
+		tr, err := New("https://mcp.example/mcp", grant, &Options{Base: web, Fetch: web})
 		require.NoError(t, err)
-		tr.http = &http.Client{Transport: web}
 		for range 2 { // it was no refusal: the next request asks again
 			began := time.Now()
 			_, err = tr.Token(t.Context())

@@ -46,6 +46,10 @@ type Options struct {
 	PrivateNetworks []netip.Prefix
 	// TLS is what to trust of authorization servers. Nil means what the system trusts.
 	TLS *tls.Config
+	// Fetch reads documents and asks authorization servers in place of the guarded transport, for networks that are left
+	// by a proxy. What addresses it connects to, and whom it trusts, is its own affair; URLs and redirects are held to the
+	// rules all the same. Nil is the guarded one, which uses no proxy, since that would dial in its place.
+	Fetch http.RoundTripper
 }
 
 // A Transport is an [http.RoundTripper] that puts tokens on the requests to one MCP server. Requests to other origins, and
@@ -62,6 +66,7 @@ type Transport struct {
 	prover *dpop.Prover
 	policy fetch.Policy
 	http   *http.Client // for documents and endpoints
+	idle   func()       // ends the connections of http that nobody uses
 	limit  time.Duration
 
 	ctx    context.Context // ends with Close
@@ -121,6 +126,10 @@ func New(server string, grant Grant, opts *Options) (*Transport, error) {
 		t.limit = defaultLoginTimeout
 	}
 	t.http = t.policy.Client()
+	t.idle = t.http.CloseIdleConnections
+	if opts.Fetch != nil {
+		t.http.Transport, t.idle = opts.Fetch, func() {} // others may use it
+	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	return t, nil
 }
@@ -129,7 +138,7 @@ func New(server string, grant Grant, opts *Options) (*Transport, error) {
 func (t *Transport) Close() error {
 	t.cancel(ErrClosed)
 	t.logins.Wait()
-	t.http.CloseIdleConnections()
+	t.idle()
 	return nil
 }
 
