@@ -3,8 +3,10 @@ package resourceserver
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
@@ -24,6 +26,8 @@ func (g *Guard) locate() error {
 		}
 		g.paths = append(g.paths, u.EscapedPath())
 		g.origin = u.Scheme + "://" + u.Host
+		ip, _ := netip.ParseAddr(u.Hostname())
+		g.local = ip.Unmap().IsLoopback() || strings.EqualFold(u.Hostname(), "localhost")
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package resourceserver_test
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,11 +33,12 @@ func TestMetadataStandsAtBothWellKnownPaths(t *testing.T) {
 }
 
 func TestMistakesInOptionsAreSaidAtOnce(t *testing.T) {
-	_, err := resourceserver.New(resourceserver.Options{Resource: "/mcp", Scopes: []string{`a"b`}, RequireDPoP: true})
+	_, err := resourceserver.New(resourceserver.Options{Resource: "/mcp", Scopes: []string{`a"b`, "offline_access"}, RequireDPoP: true})
 	require.EqualError(t, err, `resourceserver: Verifier is nil; see package jwtverify
 resourceserver: AuthorizationServers is empty; name the issuer at which clients get tokens
 resourceserver: RequireDPoP without DPoP
 resourceserver: "a\"b" is no scope: a scope is one word without quotes
+resourceserver: "offline_access" is no scope of a resource: clients ask the authorization server for it themselves; leave it out
 resourceserver: resource "/mcp" is no absolute https URL`)
 }
 
@@ -58,5 +61,18 @@ func TestMetadataIsForEveryPageAndForReading(t *testing.T) {
 				"resource_tos_uri":"https://example.com/terms"}`, w.Body.String())
 			require.Equal(t, "public, max-age=300", w.Header().Get("Cache-Control"))
 		}
+	}
+}
+
+func TestResourcesWithoutProtectionAreWarnedOf(t *testing.T) {
+	for resource, warns := range map[string]bool{
+		"https://mcp.example.com/mcp": false, "http://localhost:8080/mcp": false, "http://127.0.0.1/mcp": false, "http://[::1]:1/": false,
+		"http://mcp.example.com/mcp": true, "http://localhost.example.com/": true, "http://192.168.1.5/mcp": true,
+	} {
+		var log lines
+		_, err := resourceserver.New(resourceserver.Options{Resource: resource, AuthorizationServers: []string{issuer}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Verifier: verifierFunc(func(string) (*oauth.Principal, error) { return nil, nil })})
+		require.NoError(t, err)
+		require.Equal(t, warns, strings.Contains(log.String(), "tokens for this resource travel without protection"), resource)
 	}
 }

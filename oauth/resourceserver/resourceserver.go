@@ -45,7 +45,7 @@ type Options struct {
 
 	// Scopes are needed for every request. Who lacks one is answered 403, with all of them in the challenge.
 	Scopes []string
-	// ScopesSupported are the scopes that clients may ask for; they are published. Nil means those of Scopes. Leave out
+	// ScopesSupported are the scopes that clients may ask for; they are published. Nil means those of Scopes. Not
 	// offline_access: it is no scope of a resource.
 	ScopesSupported []string
 	// Includes says which scopes a scope stands for besides itself: {"notes:admin": {"notes:read", "notes:write"}}.
@@ -87,6 +87,7 @@ type Policy func(ctx context.Context, p *oauth.Principal) error
 type Guard struct {
 	opts        Options
 	origin      string
+	local       bool // origin is this machine
 	metadataURL string
 	paths       []string
 	document    []byte
@@ -114,8 +115,11 @@ func New(opts Options) (*Guard, error) {
 		fault("RequireDPoP without DPoP")
 	}
 	for _, scope := range slices.Concat(opts.Scopes, opts.ScopesSupported) {
-		if !isScope(scope) {
+		switch {
+		case !isScope(scope):
 			fault("%q is no scope: a scope is one word without quotes", scope)
+		case scope == "offline_access":
+			fault("%q is no scope of a resource: clients ask the authorization server for it themselves; leave it out", scope)
 		}
 	}
 	if opts.Logger == nil {
@@ -131,6 +135,9 @@ func New(opts Options) (*Guard, error) {
 	}
 	if err := g.describe(); err != nil {
 		return nil, fmt.Errorf("resourceserver: %w", err)
+	}
+	if strings.HasPrefix(g.origin, "http:") && !g.local {
+		opts.Logger.Warn("resourceserver: tokens for this resource travel without protection; serve it by https", "resource", opts.Resource)
 	}
 	if g.opts.RequestURL == nil {
 		g.opts.RequestURL = g.requestURL
