@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // toolArguments reads name=text and name:=json.
@@ -63,7 +65,7 @@ func runCall(ctx context.Context, args []string, std streams) int {
 	return r.with(ctx, func(c *client.Client) error {
 		res, err := c.CallTool(ctx, r.rest[0], in, r.callOptions()...)
 		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
-			err = hintTool(ctx, c, r.rest[0], err)
+			err = hint(err, r.rest[0], c.Tools(ctx), func(t *protocol.Tool) string { return t.Name })
 		}
 		if res == nil || err != nil && !r.asJSON {
 			return err
@@ -72,14 +74,14 @@ func runCall(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-// hintTool adds what may have been meant to the error of a call, if the server has no tool of the name.
-func hintTool(ctx context.Context, c *client.Client, name string, err error) error {
+// hint adds to the error of a request what may have been meant, if the server lists nothing of the name.
+func hint[T any](err error, name string, list iter.Seq2[T, error], nameOf func(T) string) error {
 	var names []string
-	for t, e := range c.Tools(ctx) {
-		if e != nil || t.Name == name {
+	for v, e := range list {
+		if e != nil || nameOf(v) == name {
 			return err
 		}
-		names = append(names, t.Name)
+		names = append(names, nameOf(v))
 	}
 	if hint := nearest.Hint(name, names); !strings.Contains(err.Error(), hint) {
 		return fmt.Errorf("%w%s", err, hint)
@@ -98,6 +100,9 @@ func runRead(ctx context.Context, args []string, std streams) int {
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		res, err := c.ReadResource(ctx, r.rest[0], r.callOptions()...)
+		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			return hint(err, r.rest[0], c.Resources(ctx), func(v *protocol.Resource) string { return v.URI })
+		}
 		if err != nil {
 			return err
 		}
@@ -132,6 +137,9 @@ func runPrompt(ctx context.Context, args []string, std streams) int {
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		res, err := c.GetPrompt(ctx, r.rest[0], texts, r.callOptions()...)
+		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			return hint(err, r.rest[0], c.Prompts(ctx), func(p *protocol.Prompt) string { return p.Name })
+		}
 		if err != nil {
 			return err
 		}

@@ -89,6 +89,7 @@ func runList(ctx context.Context, args []string, std streams) int {
 type overview struct {
 	Server       protocol.Implementation     `json:"server"`
 	Revision     protocol.Version            `json:"protocolVersion"`
+	Revisions    []protocol.Version          `json:"supportedVersions"`
 	Capabilities protocol.ServerCapabilities `json:"capabilities"`
 	Instructions string                      `json:"instructions,omitempty"`
 	listing
@@ -108,9 +109,18 @@ func runInspect(ctx context.Context, args []string, std streams) int {
 		if err != nil {
 			return err
 		}
-		o := overview{c.Server(), c.Version(), c.Capabilities(), c.Instructions(), l}
+		o := overview{c.Server(), c.Version(), revisions(ctx, c), c.Capabilities(), c.Instructions(), l}
 		return r.write(o, func() { r.writeOverview(&o) })
 	})
+}
+
+// revisions are those that a server says it speaks. Legacy ones name but the one that was agreed on.
+func revisions(ctx context.Context, c *client.Client) []protocol.Version {
+	var res protocol.DiscoverResult
+	if !c.Version().Modern() || c.Request(ctx, protocol.MethodDiscover, nil, &res) != nil || len(res.SupportedVersions) == 0 {
+		return []protocol.Version{c.Version()}
+	}
+	return res.SupportedVersions
 }
 
 func (r *remote) writeOverview(o *overview) {
@@ -121,10 +131,15 @@ func (r *remote) writeOverview(o *overview) {
 	}
 	out.line(out.paint(bold, name), cleanLine(o.Server.Version))
 	speaks := "speaks " + string(o.Revision)
-	if can, err := jsonx.Marshal(o.Capabilities); err == nil && len(memberNames(can)) > 0 {
-		speaks += ", can " + strings.Join(memberNames(can), ", ")
+	for _, v := range o.Revisions {
+		if v != o.Revision {
+			speaks += ", " + string(v)
+		}
 	}
-	out.line(cleanLine(speaks))
+	out.line(cleanLine(speaks + eras(o.Revisions)))
+	if can, err := jsonx.Marshal(o.Capabilities); err == nil && len(memberNames(can)) > 0 {
+		out.line(cleanLine("can " + strings.Join(memberNames(can), ", ")))
+	}
 	out.indented("", o.Instructions)
 	for _, t := range o.Tools {
 		out.heading("tool", t.Name, toolHints(t))
@@ -151,6 +166,19 @@ func (r *remote) writeOverview(o *overview) {
 		out.heading("template", v.URITemplate, v.MIMEType)
 		out.indented("  ", v.Description)
 	}
+}
+
+// eras says in the words of the specification what servers of these revisions are.
+func eras(all []protocol.Version) string {
+	modern := slices.ContainsFunc(all, protocol.Version.Modern)
+	legacy := slices.ContainsFunc(all, protocol.Version.Legacy)
+	switch {
+	case modern && legacy:
+		return " (dual-era)"
+	case modern:
+		return " (modern)"
+	}
+	return " (legacy)"
 }
 
 func (s *screen) heading(kind, name, more string) {

@@ -18,6 +18,7 @@ type login struct {
 	wanted bool
 	tokens string // folder of what is kept; empty for the usual one
 	quiet  bool   // only say where to go
+	fixed  bool   // the user gives the Authorization header
 }
 
 func (l *login) flags(flags *flag.FlagSet) {

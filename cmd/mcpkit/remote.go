@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -55,6 +56,7 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 		if !found || strings.TrimSpace(field) == "" {
 			return errors.New(`write "name: value"`)
 		}
+		r.login.fixed = r.login.fixed || strings.EqualFold(strings.TrimSpace(field), "Authorization")
 		r.opts = append(r.opts, client.Header(strings.TrimSpace(field), strings.TrimSpace(value)))
 		return nil
 	})
@@ -79,6 +81,9 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 		r.flags.Usage()
 		return nil, exitUsage, false
 	}
+	if r.login.wanted && r.login.fixed {
+		return nil, r.usage("-login and -header Authorization exclude each other"), false
+	}
 	r.target, r.rest = r.flags.Arg(0), r.flags.Args()[1:]
 	if len(r.rest) > 0 && r.rest[0] == "--" {
 		r.rest = r.rest[1:]
@@ -100,38 +105,57 @@ func (r *remote) say(format string, args ...any) {
 	r.err.printf("mcpkit %s: %s\n", r.flags.Name(), fmt.Sprintf(format, args...))
 }
 
-// with dials, runs f, and returns the code of the program.
+// with dials, runs f, and returns the code of the program. F must have done nothing when the server answers its first request by 401: with
+// -login it then runs again.
 func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	defer r.err.done()
 	open := r.login.opener(r.err, r.browse)
-	opts := append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.err), client.Timeout(r.timeout), client.Info("mcpkit", "1"))
+	r.opts = append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.err), client.Timeout(r.timeout), client.Info("mcpkit", "1"))
 	if isTerminal(r.stdin) {
-		opts = append(opts, client.Handlers(&asker{in: r.stdin, screen: r.err, open: open}))
+		r.opts = append(r.opts, client.Handlers(&asker{in: r.stdin, screen: r.err, open: open}))
 	}
+	var t *oauthclient.Transport
 	if r.login.wanted {
-		t, err := r.login.transport(r.target, open)
-		if err == nil {
-			defer t.Close()
-			_, err = t.Token(ctx) // which may take as long as the user does
-		}
-		if err != nil {
+		var err error
+		if t, err = r.login.transport(r.target, open); err != nil {
 			return r.failed(ctx, err)
 		}
-		opts = append(opts, client.HTTPClient(&http.Client{Transport: t}))
+		defer t.Close()
 	}
-	c, err := client.Dial(ctx, r.target, opts...)
-	if err != nil {
-		return r.failed(ctx, err)
+	dialed, err := r.attempt(ctx, f)
+	if t != nil && wantsLogin(err) {
+		if _, err := t.Token(ctx); err != nil { // which may take as long as the user does, and so has no place in a request
+			return r.failed(ctx, err)
+		}
+		r.opts = append(r.opts, client.HTTPClient(&http.Client{Transport: t}))
+		dialed, err = r.attempt(ctx, f)
 	}
-	defer c.Close()
-	err = f(c)
-	if err == nil {
+	switch {
+	case err == nil:
 		return exitOK
+	case !dialed:
+		return r.failed(ctx, err)
 	}
 	if _, ok := errors.AsType[*client.ToolError](err); !ok || !r.asJSON {
 		r.explain(err)
 	}
 	return exitOf(ctx, err)
+}
+
+// attempt dials and runs f.
+func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) (dialed bool, err error) {
+	c, err := client.Dial(ctx, r.target, r.opts...)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	return true, f(c)
+}
+
+// wantsLogin reports whether a server wants to know who asks.
+func wantsLogin(err error) bool {
+	status, ok := errors.AsType[*client.StatusError](err)
+	return ok && status.Code == http.StatusUnauthorized
 }
 
 // failed says why there is no connection.
@@ -145,7 +169,11 @@ func (r *remote) failed(ctx context.Context, err error) int {
 
 func (r *remote) explain(err error) {
 	r.say("%s", r.err.paint(red, clean(err.Error())))
-	if status, ok := errors.AsType[*client.StatusError](err); ok && status.Code == http.StatusUnauthorized && !r.login.wanted {
+	switch {
+	case !wantsLogin(err):
+	case r.login.wanted:
+		r.say("the server does not take what -login got; mcpkit logout %s, and log in again", clean(r.target))
+	default:
 		r.say("the server wants to know who you are; -login asks it how, and logs you in")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -214,7 +215,8 @@ func TestInspect(t *testing.T) {
 	out := new(terminal)
 	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", desk(t, bare)}, streams{out: out, err: io.Discard}))
 	require.Contains(t, out.String(), `desk 1.0.0
-speaks 2026-07-28, can logging, prompts, tools
+speaks 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05 (dual-era)
+can logging, prompts, tools
 Desk sells tickets.
 `)
 	require.Contains(t, out.String(), `
@@ -258,6 +260,33 @@ func TestUnknownToolsAreCompared(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", desk(t, bare), "cuont"}, streams{out: &out, err: &errs}))
 	require.Equal(t, 1, strings.Count(errs.String(), `did you mean "count"?`), errs.String())
+}
+
+func TestUnknownPromptsAreCompared(t *testing.T) {
+	var out, errs bytes.Buffer
+	require.Equal(t, exitProtocol, run(t.Context(), []string{"prompt", desk(t, bare), "gret"}, streams{out: &out, err: &errs}))
+	require.Equal(t, 1, strings.Count(errs.String(), `did you mean "greet"?`), errs.String())
+}
+
+func TestInspectOfALegacyServer(t *testing.T) {
+	t.Setenv("TERM", "dumb")
+	out := new(terminal)
+	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", "-revision", "2025-06-18", desk(t, bare)}, streams{out: out, err: io.Discard}))
+	require.Contains(t, out.String(), "speaks 2025-06-18 (legacy)\n")
+
+	var asJSON bytes.Buffer
+	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", desk(t, bare)}, streams{out: &asJSON, err: io.Discard}))
+	var o struct {
+		Server            struct{ Name string }
+		ProtocolVersion   string
+		SupportedVersions []string
+		Tools             []struct{ Name string }
+	}
+	require.NoError(t, json.Unmarshal(asJSON.Bytes(), &o))
+	require.Equal(t, "desk", o.Server.Name)
+	require.Equal(t, "2026-07-28", o.ProtocolVersion)
+	require.Len(t, o.SupportedVersions, 5)
+	require.Len(t, o.Tools, 4)
 }
 
 func TestTimeoutsAndInterrupts(t *testing.T) {
@@ -335,14 +364,79 @@ func TestLogin(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 }
 
+func TestNobodyLogsInWhereNobodyAsks(t *testing.T) {
+	var out, errs bytes.Buffer
+	std := streams{out: &out, err: &errs, browse: func(context.Context, string) error {
+		t.Error("a browser was opened")
+		return nil
+	}}
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", "-login", "-tokens", t.TempDir(), desk(t, bare), "count", "to:=1"}, std), errs.String())
+	require.Equal(t, "1\n", out.String())
+	require.NotContains(t, errs.String(), "browser")
+
+	require.Equal(t, exitUsage, run(t.Context(), []string{"list", "-login", "-header", "authorization: Bearer x", "https://example.com"}, std))
+	require.Equal(t, "mcpkit list: -login and -header Authorization exclude each other\n", errs.String()[strings.LastIndex(errs.String(), "mcpkit list"):])
+}
+
+// A server that wants its tokens for calls alone is asked for the rest without one.
+func TestALoginInTheMiddle(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	var refused atomic.Int32
+	url := guardedIf(t, as, func(r *http.Request) bool {
+		call := r.Header.Get("Mcp-Method") == "tools/call"
+		if call && r.Header.Get("Authorization") == "" {
+			refused.Add(1)
+		}
+		return call || r.Method == http.MethodGet
+	})
+	var out, errs bytes.Buffer
+	std := streams{out: &out, err: &errs, browse: oauthtest.Open}
+	tokens := t.TempDir()
+	require.Equal(t, exitOK, run(t.Context(), []string{"list", url}, std), errs.String())
+	require.Zero(t, refused.Load())
+	out.Reset()
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", "-login", "-tokens", tokens, url, "count", "to:=1"}, std), errs.String())
+	require.Equal(t, "1\n", out.String())
+	require.NotZero(t, refused.Load())
+	files, err := filepath.Glob(filepath.Join(tokens, "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		if runtime.GOOS != "windows" { // which has lists instead
+			require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		}
+	}
+}
+
+func TestALoginThatIsRefused(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{Consent: func(*oauthtest.Authorization) error { return errors.New("no") }})
+	var out, errs bytes.Buffer
+	std := streams{out: &out, err: &errs, browse: oauthtest.Open}
+	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "-login", "-tokens", t.TempDir(), guarded(t, as)}, std))
+	require.Contains(t, errs.String(), "access_denied")
+	require.Empty(t, out.String())
+}
+
 // guarded is the desk for those with tokens of as.
 func guarded(t *testing.T, as *oauthtest.Server) string {
+	return guardedIf(t, as, func(*http.Request) bool { return true })
+}
+
+// guardedIf is the desk, which is for those with tokens where that is wanted.
+func guardedIf(t *testing.T, as *oauthtest.Server, wanted func(*http.Request) bool) string {
+	t.Helper()
 	var guard atomic.Pointer[resourceserver.Guard]
 	url := desk(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			g := guard.Load()
 			if strings.HasPrefix(r.URL.Path, "/.well-known/") {
 				g.Metadata().ServeHTTP(w, r)
+				return
+			}
+			if !wanted(r) {
+				h.ServeHTTP(w, r)
 				return
 			}
 			g.Wrap(h).ServeHTTP(w, r)

@@ -115,18 +115,39 @@ func TestVetCountsWhatIsPublished(t *testing.T) {
 	require.Equal(t, []string{costLine("example.com/prog.Shop", 4, len(reply.Result.Tools))}, costs, string(reply.Result.Tools))
 }
 
-// go vet runs the same checks, a package at a time.
+// A library that has of mcpkit what go vet needs to see: for all that the real one imports, it would start the tool as well.
+var library = map[string]string{
+	"go.mod": "module github.com/mcpkit/mcpkit-go\n\ngo 1.26.0\n",
+	"mcpkit/mcpkit.go": `package mcpkit
+
+type (
+	Info struct{}
+	Skip struct{}
+	Tool struct{}
+)
+
+func Serve(service any) error { return nil }
+`,
+}
+
+// go vet runs the same checks, a package at a time. The tool is the test program, which is one when it is called as one.
 func TestVetTool(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
-	tool := filepath.Join(t.TempDir(), "mcpkit.exe")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tool, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
 	dir := program(t, "silent")
+	for name, text := range library {
+		path := filepath.Join(dir, "library", filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/prog\n\ngo 1.26.0\n\n"+
+		"require github.com/mcpkit/mcpkit-go v0.0.0\n\nreplace github.com/mcpkit/mcpkit-go => ./library\n"), 0o644))
+	tool, err := os.Executable()
+	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+tool, "./...")
-	cmd.Dir = dir
-	out, err = cmd.CombinedOutput()
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	out, err := cmd.CombinedOutput()
 	require.Error(t, err)
 	for _, want := range []string{
 		`main.go:25:14: Shop.SendAll: nothing says what it is for; write a doc comment, or a desc tag in the annotation block`,
