@@ -31,16 +31,19 @@ const clients = [
   { name: 'go-sdk', revisions: [...legacy, modern], command: goclient },
 ];
 
-// The logins: clients of others at our server, and our client at the server that the first generation has as an example. It ends by SIGINT.
+// The logins: clients of others at our server; our client at the server that the first generation has as an example, which ends by SIGINT,
+// and at one of go-sdk.
 const diary = (addr) => [join(bin, 'diary'), '-http', addr, '-demo'];
 const tsLogin = (sdk) => (task) => [process.execPath, [join(here, 'ts/login.mjs'), JSON.stringify({ ...task, sdk })]];
 const example = join(here, 'node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server/simpleStreamableHttp.js');
+const ours = (task) => [join(bin, 'login'), [JSON.stringify(task)]];
 const logins = [
   { name: '@modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: tsLogin('sdk'), server: diary },
   { name: '@modelcontextprotocol/client', revisions: [legacy.at(-1), modern], command: tsLogin('client'), server: diary },
   { name: 'go-sdk', revisions: [legacy.at(-1), modern], command: goclient, server: diary },
+  { name: 'mcpkit at go-sdk', revisions: [modern], command: ours, server: (addr) => [join(bin, 'login'), 'serve', addr, join(bin, 'goclient')] },
   {
-    name: 'mcpkit at @modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: (task) => [join(bin, 'login'), [JSON.stringify(task)]],
+    name: 'mcpkit at @modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: ours,
     server: () => [process.execPath, example, '--oauth', '--oauth-strict'],
     how: async (port) => ({ host: 'localhost', env: { MCP_PORT: port, MCP_AUTH_PORT: await freePort() }, signal: 'SIGINT' }),
   },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -24,7 +25,9 @@ func (u *user) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.A
 	if err != nil {
 		return nil, err
 	}
-	u.scopes = append(u.scopes, page.Query().Get("scope"))
+	scopes := strings.Fields(page.Query().Get("scope"))
+	slices.Sort(scopes) // they are asked for in any order
+	u.scopes = append(u.scopes, strings.Join(scopes, " "))
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, args.URL, nil)
 	if err != nil {

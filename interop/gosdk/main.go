@@ -37,6 +37,8 @@ type task struct {
 	Binding, Revision string
 	Fixture, Notes    server
 	URL               string // of the server to log in to
+	Serve             string // where to be a server
+	Guard             guard  // of that server
 }
 
 func (t task) modern() bool               { return t.Revision >= "2026-07-28" }
@@ -148,6 +150,12 @@ func main() {
 	var t task
 	if err := json.Unmarshal([]byte(os.Args[1]), &t); err != nil {
 		log.Fatal(err)
+	}
+	if t.Serve != "" {
+		if err := serve(t.Serve, t.Guard); err != nil {
+			log.Fatal(err)
+		}
+		return
 	}
 	if t.URL != "" {
 		s := newStory(t)

@@ -1,5 +1,8 @@
 // Command login logs in to a server of others, by pages that agree at once, and calls it. run.mjs starts it with a JSON
 // argument, {"url"}, and reads what it prints: a line a check, tab separated, "pass" or "FAIL", the check, and why.
+//
+//	login '{"url": "http://127.0.0.1:8080/mcp"}'
+//	login serve ADDR PROGRAM    runs the program of a server of others, and an authorization server for it
 package main
 
 import (
@@ -22,6 +25,13 @@ type task struct {
 }
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == "serve" {
+		if err := beside(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	var t task
 	if len(os.Args) != 2 || json.Unmarshal([]byte(os.Args[1]), &t) != nil {
 		fmt.Fprintln(os.Stderr, `usage: login '{"url": "http://..."}'`)

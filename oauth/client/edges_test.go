@@ -79,6 +79,43 @@ func TestAnswersThatNoTokenChanges(t *testing.T) {
 	require.Empty(t, u.logins())
 }
 
+// Which answers with status 403 are about scopes.
+func TestChallengesForScopes(t *testing.T) {
+	for _, test := range []struct {
+		challenge string
+		logins    []string
+	}{
+		{`Bearer error="insufficient_scope", scope="write"`, []string{"read", "read write"}},
+		{`bearer scope="write"`, []string{"read", "read write"}},
+		{`Basic realm="x", Bearer error="insufficient_scope", scope="write"`, []string{"read", "read write"}},
+		{`Bearer error="invalid_token", scope="write"`, []string{"read"}},
+		{`Bearer`, []string{"read"}},
+		{`Basic realm="x"`, []string{"read"}},
+		{``, []string{"read"}},
+	} {
+		t.Run(test.challenge, func(t *testing.T) {
+			as := oauthtest.New(t, nil)
+			refused := false
+			s := protect(t, as, nil)
+			inner := s.Config.Handler
+			s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/mcp" && r.Header.Get("Authorization") != "" && !refused {
+					refused = true
+					w.Header().Set("WWW-Authenticate", test.challenge)
+					w.WriteHeader(http.StatusForbidden)
+					return
+				}
+				inner.ServeHTTP(w, r)
+			})
+			u := new(user)
+			status, _, err := post(t, connect(t, s.url, u.grant(), oauthclient.Options{}), s.url)
+			require.NoError(t, err)
+			require.Equal(t, test.logins, u.logins())
+			require.Equal(t, map[int]int{1: http.StatusForbidden, 2: http.StatusOK}[len(test.logins)], status)
+		})
+	}
+}
+
 func TestRegistrationsThatEndAreRenewed(t *testing.T) {
 	for name, test := range map[string]struct {
 		ends time.Duration // of secrets, from now; 0 is never

@@ -306,7 +306,8 @@ func challengeOf(resp *http.Response) *metadata.Challenge {
 		c := &list[i]
 		switch {
 		case !c.Is("Bearer") && !c.Is(dpop.Scheme):
-		case resp.StatusCode == http.StatusForbidden && c.Param("error") != "insufficient_scope":
+		case resp.StatusCode == http.StatusForbidden && c.Param("error") != "insufficient_scope" && (c.Param("error") != "" || c.Param("scope") == ""):
+			// Some servers name the scopes alone, and mean the same.
 		case found == nil || found.Param("resource_metadata") == "" && c.Param("resource_metadata") != "":
 			found = c
 		}
