@@ -24,7 +24,7 @@ func Authenticated() Option {
 
 // TrustLocal lets whoever runs the server have these scopes: requests that did not come over HTTP (those on standard
 // input, of a child process or of the same process) and have no principal are those of the principal "local". Requests
-// over HTTP are never trusted by it. The program that starts a server on stdio says by its environment what that
+// over HTTP, and those on sockets that others than the user can connect to, are never trusted by it. The program that starts a server on stdio says by its environment what that
 // server may do; name only scopes that every such program may have.
 func TrustLocal(scopes ...string) Option {
 	return serverOption("TrustLocal", func(c *config) error {
@@ -83,7 +83,7 @@ func quoted(words []string) string {
 
 // trust puts the principal of who runs the server into the context of a request that did not come over HTTP.
 func (s *Server) trust(ctx context.Context, peer transport.Peer) context.Context {
-	if s.config.local == nil || peer.Header() != nil || oauth.FromContext(ctx) != nil {
+	if s.config.local == nil || peer.Header() != nil || oauth.Settled(ctx) {
 		return ctx
 	}
 	return oauth.NewContext(ctx, s.config.local)

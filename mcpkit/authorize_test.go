@@ -46,6 +46,7 @@ func TestOnlyRequestsThatDidNotComeOverHTTPAreTrusted(t *testing.T) {
 	call := p.request("tools/call", `{"name":"closed"}`)
 	require.Nil(t, p.rpc(t.Context(), call).Error, "no HTTP, nobody in the context")
 	require.NotNil(t, p.rpc(as(p, "a"), call).Error, "somebody else is in the context")
+	require.NotNil(t, p.rpc(oauth.NewContext(t.Context(), nil), call).Error, "somebody said that it is nobody")
 	p.header = transport.Header{}
 	require.NotNil(t, p.rpc(t.Context(), call).Error, "HTTP")
 }

@@ -60,9 +60,16 @@ func keyPart(s string) string {
 
 type contextKey struct{}
 
-// NewContext returns a context that carries p.
+// NewContext returns a context that carries p. A nil p says that the request comes from nobody who is known.
 func NewContext(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, contextKey{}, p)
+}
+
+// Settled reports whether somebody has said who the request of ctx comes from, be it nobody: [NewContext] was called, with
+// nil or not. Where it reports false, nobody asked.
+func Settled(ctx context.Context) bool {
+	_, ok := ctx.Value(contextKey{}).(*Principal)
+	return ok
 }
 
 // FromContext returns the principal of the request that ctx belongs to, and nil where nobody was authenticated.

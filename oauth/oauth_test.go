@@ -38,10 +38,13 @@ func TestNobodyHoldsNoScope(t *testing.T) {
 
 func TestThePrincipalInTheContextIsTheLastThatWasPutThere(t *testing.T) {
 	require.Nil(t, oauth.FromContext(t.Context()))
+	require.False(t, oauth.Settled(t.Context()))
 	p := &oauth.Principal{Subject: "a"}
 	ctx := oauth.NewContext(t.Context(), p)
 	require.Same(t, p, oauth.FromContext(ctx))
+	require.True(t, oauth.Settled(ctx))
 	require.Nil(t, oauth.FromContext(oauth.NewContext(ctx, nil)), "nobody, from here on")
+	require.True(t, oauth.Settled(oauth.NewContext(t.Context(), nil)), "that it is nobody has been said")
 }
 
 func TestADemandCollectsScopesOnce(t *testing.T) {

@@ -4,7 +4,7 @@
 //
 // Unix sockets are for programs of the same machine and user: nobody else can connect. TCP has no such guard, and nothing
 // here says who is asking: listen on loopback addresses at most, or bring a listener that authenticates its peers (mutual TLS)
-// and say with Options.ConnContext who they are.
+// and say with Options.ConnContext who they are. Until then they are nobody, also where mcpkit.TrustLocal trusts who runs the server.
 package socket
 
 import (
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
@@ -174,6 +175,10 @@ func (s *server) turnAway(conn net.Conn) {
 // serveConn serves one client. What goes wrong with it is no reason to end the others.
 func (s *server) serveConn(ctx context.Context, conn net.Conn, h transport.Handler) {
 	defer conn.Close()
+	if conn.LocalAddr().Network() != "unix" {
+		// Anybody who reaches the port, so nobody to be trusted for running this program.
+		ctx = oauth.NewContext(ctx, nil)
+	}
 	if s.opts.ConnContext != nil {
 		var err error
 		if ctx, err = s.opts.ConnContext(ctx, conn); err != nil {

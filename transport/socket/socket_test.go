@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/socket"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
@@ -263,4 +265,35 @@ func TestListenersMayHaveTroubles(t *testing.T) {
 	broken := failing{inner, make(chan error, 1)}
 	broken.errs <- errors.New("broken")
 	require.EqualError(t, socket.New(broken, nil).Serve(t.Context(), echo{}), "transport/socket: broken")
+}
+
+// whoAsks answers whether it was said who asks.
+type whoAsks struct{}
+
+func (whoAsks) ServeRPC(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+	return &jsonrpc.Response{Result: []byte(strconv.FormatBool(oauth.Settled(ctx)))}
+}
+
+func TestWhoReachesAPortIsNobody(t *testing.T) {
+	for network, settled := range map[string]string{"tcp": "true", "unix": "false"} {
+		addr := map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")}[network]
+		l, err := net.Listen(network, addr)
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		// Ends with ctx.
+		go func() {
+			over <- socket.New(l, &socket.Options{Stream: stdio.Options{Logger: slog.New(slog.DiscardHandler)}}).Serve(ctx, whoAsks{})
+		}()
+		conn, err := net.Dial(network, l.Addr().String())
+		require.NoError(t, err)
+		_, err = io.WriteString(conn, ping)
+		require.NoError(t, err)
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":`+settled+"}\n", line, network)
+		require.NoError(t, conn.Close())
+		stop()
+		require.NoError(t, <-over)
+	}
 }
