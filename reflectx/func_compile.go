@@ -105,7 +105,7 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 		}
 	}
 	switch what := unusable(t, map[reflect.Type]bool{}); {
-	case t.Kind() == reflect.Interface && t.NumMethod() > 0:
+	case t.Kind() == reflect.Interface && t.NumMethod() > 0 && c.Input.Unions[t] == nil:
 		c.errorf("parameter %d is the interface %s, which neither an argument nor a provider can give; %s", i+1, t, c.given(""))
 	case what != "":
 		c.errorf("parameter %d (%s): %s cannot come from JSON; %s", i+1, t, what, c.given(""))

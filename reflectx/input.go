@@ -26,6 +26,9 @@ type InputOptions struct {
 	// Repair accepts what is wrong but unambiguous, and counts it: "5" for 5, "true" for true, JSON in a
 	// string for an object or array. The published schema does not say so.
 	Repair bool
+
+	// Unions are the interface types whose implementations are known, by interface type. See [NewUnion].
+	Unions map[reflect.Type]*Union
 }
 
 // An Input is what is known about the arguments of one function: the schema to publish, and the decoder that

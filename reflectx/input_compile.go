@@ -42,6 +42,7 @@ const (
 	shapeArray
 	shapeMap
 	shapeStruct
+	shapeUnion // an interface whose types are known
 )
 
 // A reader reads the value at d.b[i] into v and returns the index after the value.
@@ -55,6 +56,7 @@ type node struct {
 	nullOK bool // null is a value like any other
 	isKey  bool // the name of a map's member
 	own    bool // the type's method JSONSchema says everything
+	there  bool // of a union that is written: it is not nil
 
 	read      reader // from the pointers on
 	readValue reader // behind the pointers
@@ -62,6 +64,8 @@ type node struct {
 	elem *node   // of slice, array and map
 	key  *node   // of a map
 	obj  *object // of a struct
+
+	union *union // of a union
 
 	*checks
 
@@ -142,7 +146,8 @@ type compiler struct {
 	dir      direction
 	params   bool // the root is made of plain parameters
 	validate *validator.Validate
-	objects  map[reflect.Type]*object
+	objects  map[objectKey]*object
+	unions   map[reflect.Type]*union
 	errs     Errors
 	asksAll  bool // a rule needs the whole struct
 	scratch  []*jsonschema.Schema
@@ -150,7 +155,7 @@ type compiler struct {
 }
 
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
-	c := &compiler{site: site, o: o, dir: dir, validate: o.Validate, objects: map[reflect.Type]*object{}}
+	c := &compiler{site: site, o: o, dir: dir, validate: o.Validate, objects: map[objectKey]*object{}}
 	if c.validate == nil {
 		c.validate = defaultValidate()
 	}
@@ -218,6 +223,11 @@ func release(n *node, done map[*object]bool) {
 	if n.elem != nil {
 		release(n.elem, done)
 	}
+	if n.union != nil {
+		for _, one := range n.union.cases {
+			release(one, done)
+		}
+	}
 	if n.obj == nil || done[n.obj] {
 		return
 	}
@@ -242,8 +252,11 @@ func (o *object) list(above map[*object]bool) []Field {
 		for n.elem != nil {
 			n = n.elem
 		}
-		if n.obj != nil {
+		switch {
+		case n.obj != nil:
 			fields[i].Fields = n.obj.list(above)
+		case n.union != nil:
+			fields[i].Fields = n.union.fields(above)
 		}
 	}
 	return fields
@@ -281,6 +294,9 @@ func ownJSON(t reflect.Type, dir direction) string {
 
 // shapeOf returns the shape of t, which is no pointer, and false where JSON has nothing for it.
 func (c *compiler) shapeOf(t reflect.Type) (shape, bool) {
+	if c.o.Unions[t] != nil {
+		return shapeUnion, true
+	}
 	switch t {
 	case timeType:
 		return shapeTime, true
@@ -351,7 +367,11 @@ func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
 	}
 	n.t = t
 	var ok bool
-	if n.shape, ok = c.shapeOf(t); !ok {
+	if n.shape, ok = c.shapeOf(t); !ok && t.Kind() == reflect.Interface {
+		c.errorf("the interface %s has no JSON; register its types as a union, take any, or hide the field with json:\"-\"", t)
+		n.kw = &jsonschema.Schema{}
+		return n
+	} else if !ok {
 		c.errorf("the type %s has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:\"-\"", t)
 		n.kw = &jsonschema.Schema{}
 		return n
@@ -380,6 +400,8 @@ func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
 		n.key = c.keyNode(t)
 	case shapeStruct:
 		n.obj = c.object(t)
+	case shapeUnion:
+		n.union = c.unionOf(t)
 	}
 	n.readValue = readers[n.shape]
 	n.read = n.readValue
@@ -390,14 +412,14 @@ func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
 }
 
 // readers is by shape. It is filled in init since the readers reach it through nodes.
-var readers [shapeStruct + 1]reader
+var readers [shapeUnion + 1]reader
 
 func init() {
 	readers = [...]reader{
 		shapeAny: readAny, shapeBool: readBool, shapeInt: readInt, shapeUint: readUint, shapeFloat: readFloat,
 		shapeString: readString, shapeBytes: readBytes, shapeTime: readTime, shapeDuration: readDuration,
 		shapeURL: readURL, shapeText: readText, shapeBig: readBig, shapeNumber: readNumber, shapeRaw: readRaw,
-		shapeCustom: readCustom, shapeSlice: readSlice, shapeArray: readArray, shapeMap: readMap, shapeStruct: readStruct,
+		shapeCustom: readCustom, shapeSlice: readSlice, shapeArray: readArray, shapeMap: readMap, shapeStruct: readStruct, shapeUnion: readUnion,
 	}
 }
 
@@ -423,23 +445,37 @@ func (c *compiler) keyNode(t reflect.Type) *node {
 	return n
 }
 
+// An objectKey names an object of a compiler: a struct type and, where it is a case of a union, which one.
+type objectKey struct {
+	t                   reflect.Type
+	discriminator, name string
+}
+
 // object compiles the struct type t.
-func (c *compiler) object(t reflect.Type) *object {
-	if o := c.objects[t]; o != nil {
+func (c *compiler) object(t reflect.Type) *object { return c.objectOf(objectKey{t: t}) }
+
+func (c *compiler) objectOf(key objectKey) *object {
+	if o := c.objects[key]; o != nil {
 		o.recursive = o.recursive || o.compiling
 		return o
 	}
-	o := &object{t: t, compiling: true}
-	c.objects[t] = o
-	members := c.members(t)
+	o := &object{t: key.t, compiling: true}
+	c.objects[key] = o
+	members := c.members(key.t)
 	fields := make([]field, len(members))
-	o.fields, o.names = make([]*field, 0, len(members)), make([]string, 0, len(members))
+	o.fields, o.names = make([]*field, 0, len(members)+1), make([]string, 0, len(members)+1)
+	if key.discriminator != "" {
+		o.fields, o.names, o.absent = append(o.fields, c.discriminatorField(key)), append(o.names, key.discriminator), true
+	}
 	for i := range members {
 		m, f := &members[i], &fields[i]
 		*f = field{owner: m.owner, sf: &m.sf, validate: m.sf.Tag.Get("validate"), jsonName: []byte(m.name), mayOmit: m.mayOmit}
 		f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
 		o.fields = append(o.fields, f)
 		o.names = append(o.names, f.Name)
+		if f.Name == key.discriminator {
+			c.errorf("%s has a member %q, which as a case of a union it gets anyway; leave the field %s out", key.t, f.Name, f.GoName)
+		}
 	}
 	if len(o.fields) > fewFields {
 		o.index = make(map[string]int, len(o.fields))
@@ -449,7 +485,9 @@ func (c *compiler) object(t reflect.Type) *object {
 	}
 	props := c.reflectFields(o)
 	for _, f := range o.fields {
-		c.enter(f, func() { c.field(o, f, props[f.Name]) })
+		if f.sf != nil { // not of the discriminator
+			c.enter(f, func() { c.field(o, f, props[f.Name]) })
+		}
 	}
 	for _, f := range o.fields {
 		c.enter(f, func() { c.memberRules(o, f) })
@@ -511,6 +549,11 @@ func (c *compiler) finishNode(n *node, done map[*object]bool) {
 	}
 	if n.elem != nil {
 		c.finishNode(n.elem, done)
+	}
+	if n.union != nil {
+		for _, one := range n.union.cases {
+			c.finishNode(one, done)
+		}
 	}
 	if n.obj != nil && !done[n.obj] {
 		done[n.obj] = true

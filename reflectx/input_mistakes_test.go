@@ -186,7 +186,7 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 		{"func", reflect.TypeFor[struct{ A func() }](),
 			`T, field A: the type func() has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
 		{"interface with methods", reflect.TypeFor[struct{ A error }](),
-			`T, field A: the type error has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
+			`T, field A: the interface error has no JSON; register its types as a union, take any, or hide the field with json:"-"`},
 		{"map with float keys", reflect.TypeFor[struct{ A map[float64]int }](),
 			`T, field A: the type map[float64]int has keys that JSON has not; write a map with string or integer keys`},
 		{"same name twice", reflect.StructOf([]reflect.StructField{

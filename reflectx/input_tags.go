@@ -288,8 +288,8 @@ func (c *compiler) headers(o *object, reachable bool, names map[string]string, a
 			for n.elem != nil {
 				n, direct = n.elem, false
 			}
-			if n.obj != nil {
-				c.headers(n.obj, direct, names, above)
+			for _, inner := range n.objects() {
+				c.headers(inner, direct && n.union == nil, names, above)
 			}
 		})
 	}
@@ -405,14 +405,16 @@ func (c *compiler) walk(n *node, done map[*object]bool, fn func(*field)) {
 	for n.elem != nil {
 		n = n.elem
 	}
-	if n.obj == nil || done[n.obj] {
-		return
-	}
-	done[n.obj] = true
-	for _, f := range n.obj.fields {
-		c.enter(f, func() {
-			c.walk(f.node, done, fn)
-			fn(f)
-		})
+	for _, o := range n.objects() {
+		if done[o] {
+			continue
+		}
+		done[o] = true
+		for _, f := range o.fields {
+			c.enter(f, func() {
+				c.walk(f.node, done, fn)
+				fn(f)
+			})
+		}
 	}
 }

@@ -115,7 +115,7 @@ func (c *compiler) requiredElem(n *node) {
 // rule compiles one rule for the value at n. top says that n is the field's own value.
 func (c *compiler) rule(f *field, n *node, text string, top bool) {
 	r := parseRule(text)
-	if strings.Contains(text, "|") {
+	if strings.Contains(text, "|") && n.shape != shapeUnion {
 		c.either(n, r)
 		return
 	}
@@ -132,6 +132,8 @@ func (c *compiler) rule(f *field, n *node, text string, top bool) {
 		f.rules = append(f.rules, r)
 	case slices.Contains(crossTags, r.tag):
 		c.cross(f, n, r)
+	case n.shape == shapeUnion:
+		c.ruleOfUnion(n, r)
 	case r.tag == "unique":
 		c.unique(n, r) // which sees more than a probe
 	case c.probe(n, r):
@@ -689,7 +691,7 @@ func (c *compiler) unique(n *node, r rule) {
 	case r.param != "" && (elem.shape != shapeStruct || !elem.has(r.param)):
 		c.errorf("rule %q names a field that the elements of %s have not", r.text, n.t)
 		return
-	case r.param == "" && !elem.t.Comparable():
+	case r.param == "" && (!elem.t.Comparable() || elem.shape == shapeUnion):
 		c.errorf("rule %q does not fit %s, whose elements cannot be compared", r.tag, n.t)
 		return
 	case r.param != "":

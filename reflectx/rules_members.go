@@ -311,13 +311,13 @@ func (d *decoder) ask(v reflect.Value) {
 		return
 	}
 	for _, e := range found {
-		d.judge(e)
+		d.judge(e, v)
 	}
 }
 
-// judge keeps of what the validator found what no compiled rule has decided already.
-func (d *decoder) judge(e validator.FieldError) {
-	pointer, n, f := d.in.locate(e.StructNamespace())
+// judge keeps of what the validator found in v what no compiled rule has decided already.
+func (d *decoder) judge(e validator.FieldError, v reflect.Value) {
+	pointer, n, f := d.in.locate(e.StructNamespace(), v)
 	text := ruleText(e.Tag(), e.Param())
 	if f != nil {
 		own := ownRules(f)
@@ -415,7 +415,7 @@ func (c *compiler) needsDive(n *node, done map[*object]bool) {
 		for ; n.elem != nil; n = n.elem {
 			levels++
 		}
-		if n.obj == nil || levels == 0 {
+		if len(n.objects()) == 0 || levels == 0 {
 			return
 		}
 		for _, r := range ownRules(f) {
@@ -423,7 +423,7 @@ func (c *compiler) needsDive(n *node, done map[*object]bool) {
 				levels--
 			}
 		}
-		if text := n.obj.asks(map[*object]bool{}); text != "" && levels > 0 {
+		if text := n.asks(map[*object]bool{}); text != "" && levels > 0 {
 			c.errorf("the elements have the rule %q, which is asked only where the validate tag says dive; write validate:\"dive\"", text)
 		}
 	})
@@ -445,10 +445,17 @@ func (o *object) asks(done map[*object]bool) string {
 		for n.elem != nil {
 			n = n.elem
 		}
-		if n.obj != nil {
-			if text := n.obj.asks(done); text != "" {
-				return text
-			}
+		if text := n.asks(done); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func (n *node) asks(done map[*object]bool) string {
+	for _, o := range n.objects() {
+		if text := o.asks(done); text != "" {
+			return text
 		}
 	}
 	return ""
@@ -464,8 +471,9 @@ func (d *decoder) satisfies(value any, r rule) (ok bool) {
 	return d.in.validate.VarCtx(d.ctx, value, r.text) == nil
 }
 
-// locate follows a validator's namespace, "Input.Addr.Items[0].Name", to the JSON pointer and what stands there.
-func (in *Input) locate(namespace string) (pointer string, n *node, f *field) {
+// locate follows a validator's namespace, "Input.Addr.Items[0].Name", to the JSON pointer and what stands there. The value
+// v of the input says which cases the unions on the way are.
+func (in *Input) locate(namespace string, v reflect.Value) (pointer string, n *node, f *field) {
 	path := namespace
 	if name := in.root.t.Name(); name != "" {
 		path = strings.TrimPrefix(path, name+".")
@@ -483,6 +491,13 @@ func (in *Input) locate(namespace string) (pointer string, n *node, f *field) {
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
+		if n.union != nil {
+			one, inner, ok := n.union.caseOf(v)
+			if !ok {
+				return string(b), n, f
+			}
+			n, t, v = one, one.t, inner
+		}
 		if t.Kind() != reflect.Struct || n.obj == nil {
 			return string(b), n, f
 		}
@@ -491,6 +506,7 @@ func (in *Input) locate(namespace string) (pointer string, n *node, f *field) {
 			return string(b), n, f
 		}
 		index, t = append(index, sf.Index...), sf.Type
+		v = fieldAt(v, part)
 		if m := n.obj.at(index); m != nil {
 			f, n, index = m, m.node, nil
 			b = appendPointer(append(b, '/'), m.Name)
@@ -503,11 +519,53 @@ func (in *Input) locate(namespace string) (pointer string, n *node, f *field) {
 			}
 			b = appendPointer(append(b, '/'), key)
 			n, path = n.elem, after
-			t = n.t
+			t, v = n.t, elemAt(v, key)
 		}
 		path = strings.TrimPrefix(path, ".")
 	}
 	return string(b), n, f
+}
+
+// fieldAt returns the field of the struct that v is or points to, an invalid value where there is none.
+func fieldAt(v reflect.Value, field string) reflect.Value {
+	for v.IsValid() && v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if !v.IsValid() || v.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	sf, ok := v.Type().FieldByName(field)
+	if !ok {
+		return reflect.Value{}
+	}
+	fv, err := v.FieldByIndexErr(sf.Index)
+	if err != nil {
+		return reflect.Value{}
+	}
+	return fv
+}
+
+// elemAt returns the element of v that the validator calls key, an invalid value where there is none.
+func elemAt(v reflect.Value, key string) reflect.Value {
+	for v.IsValid() && v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return v
+	}
+	switch v.Kind() {
+	case reflect.Slice, reflect.Array:
+		if i, err := strconv.Atoi(key); err == nil && i < v.Len() {
+			return v.Index(i)
+		}
+	case reflect.Map:
+		for k, elem := range v.Seq2() {
+			if fmt.Sprint(k) == key {
+				return elem
+			}
+		}
+	}
+	return reflect.Value{}
 }
 
 // at returns the member whose field has the index.

@@ -58,6 +58,7 @@ func (c *compiler) schemaTag(f *field) {
 	if letters == "a" {
 		letters += kindLetter(n.elem.shape) // what does not fit the array goes to its elements
 	}
+	numbers := true
 	for _, word := range splitEscaped(f.sf.Tag.Get("jsonschema")) {
 		key, value, _ := strings.Cut(word, "=")
 		fits, known := schemaWords[key]
@@ -81,13 +82,27 @@ func (c *compiler) schemaTag(f *field) {
 		case fits == "ni":
 			if !jsonx.Valid([]byte(value)) || jsonx.Kind([]byte(value)) != '0' {
 				c.errorf("jsonschema: %s is %q; write a number", key, value)
+				numbers = false
+			} else if !isModest(value) {
+				c.errorf("jsonschema: %s is %q, which no number of this program is near; write a smaller exponent", key, value)
+				numbers = false
 			}
 		}
+	}
+	if !numbers {
+		return // with an exponent of a million they would take forever to compare
 	}
 	c.enforce(n)
 	if n.elem != nil {
 		c.enforce(n.elem)
 	}
+}
+
+// isModest reports whether a float64 comes near the JSON number.
+func isModest(number string) bool {
+	x, err := strconv.ParseFloat(number, 64)
+	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
+	return err == nil && (x != 0 || !strings.ContainsAny(mantissa, "123456789"))
 }
 
 // splitEscaped splits at commas that no backslash precedes.
@@ -259,6 +274,12 @@ func exampleOf(n *node, above map[*object]bool) (json.RawMessage, bool) {
 		return exampleMap(n, above)
 	case shapeStruct:
 		return exampleObject(n.obj, above)
+	case shapeUnion:
+		for _, one := range n.union.cases {
+			if raw, ok := exampleObject(one.obj, above); ok {
+				return raw, true
+			}
+		}
 	case shapeAny, shapeRaw:
 		return json.RawMessage(`"text"`), true
 	}

@@ -22,7 +22,7 @@ func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage,
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	n.ptrs = 0 // the root is there, or there is no output
+	n.ptrs, n.there = 0, true // the root is there, or there is no output
 	schema := c.publish(n)
 	if len(c.errs) > 0 {
 		return nil, c.errs
@@ -42,6 +42,9 @@ func (c *compiler) reflectFields(o *object) map[string]*jsonschema.Schema {
 	props := make(map[string]*jsonschema.Schema, len(o.fields))
 	var rest []*field
 	for _, f := range o.fields {
+		if f.sf == nil {
+			continue // the discriminator
+		}
 		kw, ok := c.plainField(f)
 		if !ok {
 			rest = append(rest, f)
@@ -256,7 +259,7 @@ func (c *compiler) keywords(t reflect.Type) *jsonschema.Schema {
 			n := uint64(t.Len())
 			kw.MinItems, kw.MaxItems = &n, &n
 		}
-	case shapeMap, shapeStruct:
+	case shapeMap, shapeStruct, shapeUnion:
 		kw.Type = "object"
 	}
 	return kw
@@ -356,6 +359,12 @@ func noun(n *node) string {
 		return "an array"
 	case shapeMap, shapeStruct:
 		return "an object"
+	case shapeUnion:
+		words := make([]string, len(n.union.Cases))
+		for i, one := range n.union.Cases {
+			words[i] = quoteJSON(one.Name)
+		}
+		return "an object whose " + quoteJSON(n.union.Discriminator) + " is " + joinWords(words, "or")
 	case shapeRaw, shapeAny:
 		return "a value other than null"
 	}

@@ -82,10 +82,10 @@ type schemaWriter struct {
 
 // node writes the schema at n. inline says to write an object out even where it contains itself.
 func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
-	if w.c.dir == forOutput && n.ptrs > 0 && !inline {
+	if w.c.dir == forOutput && n.nilable() && !inline {
 		// A nil pointer encodes as null. No array of types: many clients take one type only.
 		notNil := *n
-		notNil.ptrs, notNil.kw = 0, w.c.clone(n.kw)
+		notNil.ptrs, notNil.there, notNil.kw = 0, true, w.c.clone(n.kw)
 		outer := memberWriter{b: append(dst, '{')}
 		outer.text("title", n.kw.Title)
 		outer.text("description", n.kw.Description)
@@ -124,6 +124,8 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 		}
 	case n.shape == shapeMap:
 		w.mapping(&s, n)
+	case n.union != nil:
+		w.union(&s, n.union)
 	case n.elem != nil:
 		s.b = w.node(s.name("items"), n.elem, false)
 	}
@@ -132,6 +134,9 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 }
 
 var schemaExtender = reflect.TypeFor[interface{ JSONSchemaExtend(*jsonschema.Schema) }]()
+
+// nilable reports whether values of n may be nil where something stands.
+func (n *node) nilable() bool { return n.ptrs > 0 || n.shape == shapeUnion && !n.there }
 
 // extended applies the method JSONSchemaExtend of the struct, if it has one. The method sees the keywords of the object
 // and of each field, and may change those; what it adds or takes away beyond is ignored, since nothing would keep it.
@@ -198,7 +203,7 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 			}
 		}
 		if w.c.dir == forOutput && f.mayOmit {
-			n.ptrs = 0 // a nil pointer is left out
+			n.ptrs, n.there = 0, true // a nil pointer is left out
 		}
 		if f.Default != nil || f.example != nil {
 			n.kw = w.c.clone(n.kw)

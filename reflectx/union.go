@@ -1,0 +1,260 @@
+package reflectx
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
+)
+
+// A Union lists the types that values of an interface type may have, and says how JSON tells them apart: by a member of
+// the object, the discriminator, whose value names the case. Make one with [NewUnion].
+type Union struct {
+	// Interface is the interface type.
+	Interface reflect.Type
+	// Discriminator is the name of the member: "kind".
+	Discriminator string
+	// Cases are the types, in the order in which schemas list them.
+	Cases []UnionCase
+}
+
+// A UnionCase is one type of a [Union].
+type UnionCase struct {
+	// Name is the value of the discriminator. "" becomes the name of the type in snake case.
+	Name string
+	// Type is a struct or a pointer to one. Decoding makes values of exactly this type; encoding takes the struct and
+	// pointers to it alike.
+	Type reflect.Type
+}
+
+// NewUnion checks a union and completes the names of its cases. Whether the fields of the cases have JSON is found out
+// where the union is used. The error is an [Errors] with every mistake; site begins each.
+func NewUnion(site string, iface reflect.Type, discriminator string, cases []UnionCase) (*Union, error) {
+	var errs Errors
+	errorf := func(format string, args ...any) {
+		errs = append(errs, &Error{Site: site, Msg: fmt.Sprintf(format, args...)})
+	}
+	if iface.Kind() != reflect.Interface || iface.NumMethod() == 0 {
+		errorf("%s is no interface with methods; a union is of an interface that its cases implement", iface)
+	}
+	if discriminator == "" || strings.ContainsAny(discriminator, ",\"\\") {
+		errorf("the discriminator is %q; write the name of a member, such as \"kind\"", discriminator)
+	}
+	if len(cases) == 0 {
+		errorf("there are no cases; write a value of each type, such as Circle{}")
+	}
+	u := &Union{Interface: iface, Discriminator: discriminator, Cases: slices.Clone(cases)}
+	names, types := map[string]reflect.Type{}, map[reflect.Type]bool{}
+	for i := range u.Cases {
+		one := &u.Cases[i]
+		st := indirectType(one.Type)
+		switch {
+		case one.Type == nil:
+			errorf("case %d is nil; write a value of its type, such as Circle{}", i+1)
+			continue
+		case st.Kind() != reflect.Struct || st.Name() == "":
+			errorf("case %d is a %s; write a struct with a name, or a pointer to one", i+1, one.Type)
+			continue
+		case ownJSON(st, forInput) != "" || ownJSON(st, forOutput) != "":
+			errorf("case %d, %s, reads or writes its JSON itself, so that the discriminator cannot be part of it; write a plain struct", i+1, st)
+			continue
+		case iface.Kind() == reflect.Interface && !one.Type.Implements(iface):
+			errorf("case %d, %s, does not implement %s", i+1, one.Type, iface)
+			continue
+		}
+		if one.Name == "" {
+			one.Name = SnakeCase(baseName(st.Name()))
+		}
+		if other := names[one.Name]; other != nil {
+			errorf("%s and %s are both the case %q; give one another name", other, one.Type, one.Name)
+		} else if types[st] {
+			errorf("%s is a case twice", st)
+		}
+		names[one.Name], types[st] = one.Type, true
+	}
+	if errs != nil {
+		return nil, errs
+	}
+	return u, nil
+}
+
+// names are those of the cases.
+func (u *Union) names() []string {
+	names := make([]string, len(u.Cases))
+	for i, one := range u.Cases {
+		names[i] = one.Name
+	}
+	return names
+}
+
+// A union is a Union whose cases are compiled. All places with the interface type share it.
+type union struct {
+	*Union
+	cases []*node // of the structs
+}
+
+// objects returns the objects that values of n may be.
+func (n *node) objects() []*object {
+	switch {
+	case n.obj != nil:
+		return []*object{n.obj}
+	case n.union != nil:
+		all := make([]*object, len(n.union.cases))
+		for i, one := range n.union.cases {
+			all[i] = one.obj
+		}
+		return all
+	}
+	return nil
+}
+
+// unionOf compiles the cases of the interface type t.
+func (c *compiler) unionOf(t reflect.Type) *union {
+	if u := c.unions[t]; u != nil {
+		for _, one := range u.Cases { // those that are being compiled contain themselves
+			if o := c.objects[objectKey{indirectType(one.Type), u.Discriminator, one.Name}]; o != nil {
+				o.recursive = o.recursive || o.compiling
+			}
+		}
+		return u
+	}
+	u := &union{Union: c.o.Unions[t]}
+	if c.unions == nil {
+		c.unions = map[reflect.Type]*union{}
+	}
+	c.unions[t] = u
+	for _, one := range u.Cases {
+		st := indirectType(one.Type)
+		n := &node{t: st, shape: shapeStruct, checks: &checks{}, kw: c.schema(), read: readStruct, readValue: readStruct}
+		n.kw.Type, n.kw.Description = "object", c.typeComment(st)
+		n.obj = c.objectOf(objectKey{st, u.Discriminator, one.Name})
+		u.cases = append(u.cases, n)
+	}
+	return u
+}
+
+// discriminatorField is the member that says which case an object is. No Go field holds it.
+func (c *compiler) discriminatorField(key objectKey) *field {
+	n := &node{t: reflect.TypeFor[string](), shape: shapeString, checks: &checks{}, kw: c.schema(), read: readDiscriminator, readValue: readDiscriminator}
+	n.kw.Type, n.kw.Const = "string", key.name
+	f := &field{node: n, owner: key.t, jsonName: []byte(key.discriminator)}
+	f.Name, f.Type, f.Required = key.discriminator, n.t, true
+	return f
+}
+
+// readDiscriminator passes over what readUnion has read.
+func readDiscriminator(d *decoder, _ *node, i int, _ reflect.Value) int { return jsonx.Skip(d.b, i) }
+
+// readUnion reads an object into a new value of the case that it names.
+func readUnion(d *decoder, n *node, i int, v reflect.Value) int {
+	if d.b[i] != '{' {
+		return d.mend(n, i, v)
+	}
+	end := jsonx.Skip(d.b, i)
+	u := n.union
+	tag := jsonx.Member(d.b[i:end], u.Discriminator)
+	at := -1
+	if tag != nil && tag[0] == '"' {
+		name := unquote(tag)
+		at = slices.IndexFunc(u.Cases, func(one UnionCase) bool { return one.Name == name })
+	}
+	if at < 0 {
+		d.push([]byte(u.Discriminator))
+		d.noCase(u, tag)
+		d.pop()
+		return end
+	}
+	one := reflect.New(u.cases[at].t)
+	readStruct(d, u.cases[at], i, one.Elem())
+	if u.Cases[at].Type.Kind() != reflect.Pointer {
+		one = one.Elem()
+	}
+	v.Set(one)
+	return end
+}
+
+// noCase complains about the discriminator tag, which is nil where it is missing.
+func (d *decoder) noCase(u *union, tag []byte) {
+	names := u.names()
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = quoteJSON(name)
+	}
+	want, hint := joinWords(quoted, "or"), ""
+	if len(quoted) > 1 {
+		want = "one of " + want
+	}
+	if tag == nil {
+		d.violate("", want, "")
+		return
+	}
+	if tag[0] == '"' {
+		if name := nearest.Of(unquote(tag), names); name != "" {
+			hint = "did you mean " + quoteJSON(name) + "?"
+		}
+	}
+	d.violate(shorten(tag), want, hint)
+}
+
+// union writes the schema of a union: an object with the discriminator, which is as much as a client understands that
+// takes no alternatives, and then the alternatives.
+func (w *schemaWriter) union(s *memberWriter, u *union) {
+	names := make([]any, len(u.Cases))
+	for i, one := range u.Cases {
+		names[i] = one.Name
+	}
+	tag := memberWriter{b: append(jsonx.AppendString(append(s.name("properties"), '{'), u.Discriminator), ":{"...)}
+	tag.text("type", "string")
+	tag.value("enum", names)
+	s.b = append(tag.b, '}', '}')
+	s.value("required", []string{u.Discriminator})
+	s.b = append(s.name("anyOf"), '[')
+	for i, one := range u.cases {
+		if i > 0 {
+			s.b = append(s.b, ',')
+		}
+		s.b = w.node(s.b, one, false)
+	}
+	s.b = append(s.b, ']')
+}
+
+// fields are the members of all cases together. One that has a secret in one case is secret in all.
+func (u *union) fields(above map[*object]bool) []Field {
+	var all []Field
+	for _, one := range u.cases {
+		for _, f := range one.obj.list(above) {
+			i := slices.IndexFunc(all, func(g Field) bool { return g.Name == f.Name })
+			if i < 0 {
+				all = append(all, f)
+				continue
+			}
+			all[i].Secret = all[i].Secret || f.Secret
+			all[i].Fields = append(slices.Clip(all[i].Fields), f.Fields...)
+		}
+	}
+	return all
+}
+
+// ruleOfUnion complains about a rule that a union has no use for.
+func (c *compiler) ruleOfUnion(n *node, r rule) {
+	c.errorf("rule %q does not fit the union %s; write rules at the fields of its cases", r.text, n.t)
+}
+
+// caseOf returns the node of the case that the value v of the union is, and the struct; false where it is none.
+func (u *union) caseOf(v reflect.Value) (*node, reflect.Value, bool) {
+	for v.IsValid() && (v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer) {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return nil, v, false
+	}
+	for _, n := range u.cases {
+		if n.t == v.Type() {
+			return n, v, true
+		}
+	}
+	return nil, v, false
+}

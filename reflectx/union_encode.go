@@ -1,0 +1,265 @@
+package reflectx
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// An Encoder appends the JSON of a value to dst.
+type Encoder func(dst []byte, v reflect.Value) ([]byte, error)
+
+// OutputEncoder returns what encodes values of type t with the discriminators of the unions in them, nil where t holds no
+// union: then no other than the usual encoder is needed. The schema of what it writes is [OutputSchema]'s. Values whose
+// type is no case of its union are an error; nil ones are null.
+func OutputEncoder(t reflect.Type, o InputOptions) Encoder {
+	if len(o.Unions) == 0 {
+		return nil
+	}
+	e := &encoders{c: newCompiler("", o, forOutput), made: map[reflect.Type]*encodeFunc{}, holds: map[reflect.Type]bool{}}
+	if !e.holdsUnion(t, nil) {
+		return nil
+	}
+	encode := e.of(t)
+	return func(dst []byte, v reflect.Value) ([]byte, error) { return encode(dst, v, 0) }
+}
+
+// An encodeFunc is an Encoder that knows how deep within the value it is.
+type encodeFunc func(dst []byte, v reflect.Value, depth int) ([]byte, error)
+
+// maxDepth bounds what would otherwise run until the stack ends, which nothing survives: a value within itself. Every
+// such circle that holds a union goes through a struct.
+const maxDepth = 1000
+
+// encoders compiles encoders. Only types that hold a union get one of their own.
+type encoders struct {
+	c     *compiler
+	made  map[reflect.Type]*encodeFunc // a type within itself finds its encoder here before it is done
+	holds map[reflect.Type]bool
+}
+
+// holdsUnion reports whether values of t may hold a value of a union that the encoder gets to see. above are the types on
+// the way.
+func (e *encoders) holdsUnion(t reflect.Type, above []reflect.Type) bool {
+	if held, ok := e.holds[t]; ok {
+		return held
+	}
+	if slices.Contains(above, t) {
+		return false // whoever is above finds out
+	}
+	above = append(above[:len(above):len(above)], t)
+	held := false
+	switch {
+	case e.c.o.Unions[t] != nil:
+		held = true
+	case t.Kind() != reflect.Pointer && ownJSON(t, forOutput) != "":
+	default:
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			held = e.holdsUnion(t.Elem(), above)
+		case reflect.Struct:
+			for _, m := range e.c.members(t) {
+				held = held || e.holdsUnion(m.sf.Type, above)
+			}
+		}
+	}
+	if held || len(above) == 1 {
+		e.holds[t] = held // a no from within a cycle may be a yes from elsewhere
+	}
+	return held
+}
+
+// of returns the encoder of t.
+func (e *encoders) of(t reflect.Type) encodeFunc {
+	if made := e.made[t]; made != nil {
+		return func(dst []byte, v reflect.Value, depth int) ([]byte, error) { return (*made)(dst, v, depth) }
+	}
+	if !e.holdsUnion(t, nil) {
+		return func(dst []byte, v reflect.Value, _ int) ([]byte, error) { return jsonx.AppendValue(dst, v) }
+	}
+	made := new(encodeFunc)
+	e.made[t] = made
+	switch {
+	case e.c.o.Unions[t] != nil:
+		*made = e.union(e.c.o.Unions[t])
+	case t.Kind() == reflect.Pointer:
+		*made = pointerEncoder(e.of(t.Elem()))
+	case t.Kind() == reflect.Map:
+		*made = e.mapping(t)
+	case t.Kind() == reflect.Struct:
+		*made = e.object(t, nil)
+	default:
+		*made = listEncoder(e.of(t.Elem()))
+	}
+	return *made
+}
+
+func pointerEncoder(elem encodeFunc) encodeFunc {
+	return func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
+		if v.IsNil() {
+			return append(dst, "null"...), nil
+		}
+		return elem(dst, v.Elem(), depth+1)
+	}
+}
+
+func listEncoder(elem encodeFunc) encodeFunc {
+	return func(dst []byte, v reflect.Value, depth int) (_ []byte, err error) {
+		dst = append(dst, '[')
+		for i := range v.Len() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = elem(dst, v.Index(i), depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, ']'), nil
+	}
+}
+
+// mapping writes a map with its names sorted, as the usual encoder does.
+func (e *encoders) mapping(t reflect.Type) encodeFunc {
+	elem := e.of(t.Elem())
+	type entry struct {
+		name  string
+		value reflect.Value
+	}
+	names := reflect.MapOf(t.Key(), reflect.TypeFor[bool]())
+	return func(dst []byte, v reflect.Value, depth int) (_ []byte, err error) {
+		entries := make([]entry, 0, v.Len())
+		one := reflect.MakeMapWithSize(names, 1) // lets the usual encoder write the name
+		for key, value := range v.Seq2() {
+			one.Clear()
+			one.SetMapIndex(key, reflect.ValueOf(true))
+			raw, err := jsonx.MarshalValue(one)
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, entry{strings.TrimSuffix(strings.TrimPrefix(string(raw), "{"), ":true}"), value})
+		}
+		slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+		dst = append(dst, '{')
+		for i, one := range entries {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(append(dst, one.name...), ':')
+			if dst, err = elem(dst, one.value, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, '}'), nil
+	}
+}
+
+// A memberEncoder writes one field of a struct.
+type memberEncoder struct {
+	name  []byte // "name":
+	index []int
+	omit  func(reflect.Value) bool // nil: never
+	value encodeFunc
+}
+
+// object writes a struct; first, which may be nil, stands before its own members: `"kind":"circle"`.
+func (e *encoders) object(t reflect.Type, first []byte) encodeFunc {
+	var members []memberEncoder
+	for _, m := range e.c.members(t) {
+		one := memberEncoder{name: append(jsonx.AppendString(nil, m.name), ':'), index: m.index, value: e.of(m.sf.Type)}
+		_, options, _ := strings.Cut(m.sf.Tag.Get("json"), ",")
+		for option := range strings.SplitSeq(options, ",") {
+			switch option {
+			case "omitempty":
+				one.omit = either(one.omit, isEmpty)
+			case "omitzero":
+				one.omit = either(one.omit, isZero)
+			}
+		}
+		members = append(members, one)
+	}
+	return func(dst []byte, v reflect.Value, depth int) (_ []byte, err error) {
+		if depth > maxDepth {
+			return nil, fmt.Errorf("a %s lies more than %d levels deep, or within itself", t, maxDepth)
+		}
+		dst = append(append(dst, '{'), first...)
+		comma := len(first) > 0
+		for i := range members {
+			m := &members[i]
+			fv, err := v.FieldByIndexErr(m.index)
+			if err != nil || m.omit != nil && m.omit(fv) {
+				continue // behind an embedded pointer that is nil, or left out
+			}
+			if comma {
+				dst = append(dst, ',')
+			}
+			comma = true
+			if dst, err = m.value(append(dst, m.name...), fv, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, '}'), nil
+	}
+}
+
+func either(a, b func(reflect.Value) bool) func(reflect.Value) bool {
+	if a == nil {
+		return b
+	}
+	return func(v reflect.Value) bool { return a(v) || b(v) }
+}
+
+// isEmpty is what encoding/json means by omitempty.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
+}
+
+// isZero is what encoding/json means by omitzero.
+func isZero(v reflect.Value) bool {
+	if v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.Interface && v.IsNil() {
+		return true
+	}
+	if z, ok := v.Interface().(interface{ IsZero() bool }); ok {
+		return z.IsZero()
+	}
+	if v.CanAddr() {
+		if z, ok := v.Addr().Interface().(interface{ IsZero() bool }); ok {
+			return z.IsZero()
+		}
+	}
+	return v.IsZero()
+}
+
+// union writes the case that a value is.
+func (e *encoders) union(u *Union) encodeFunc {
+	cases := make(map[reflect.Type]encodeFunc, len(u.Cases))
+	for _, one := range u.Cases {
+		tag := append(jsonx.AppendString(nil, u.Discriminator), ':')
+		st := indirectType(one.Type)
+		cases[st] = e.object(st, jsonx.AppendString(tag, one.Name))
+	}
+	return func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
+		for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return append(dst, "null"...), nil
+			}
+			v = v.Elem()
+		}
+		if encode := cases[v.Type()]; encode != nil {
+			return encode(dst, v, depth+1)
+		}
+		known := make([]string, len(u.Cases))
+		for i, one := range u.Cases {
+			known[i] = one.Type.String()
+		}
+		return nil, fmt.Errorf("a %s is no case of the union %s; its cases are %s", v.Type(), u.Interface, joinWords(known, "and"))
+	}
+}
