@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"transport/streamable":    {"transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
 	"transport/sse":           {"transport", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"transport", "jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
-	"transport/socket":        {"transport", "transport/stdio", "jsonrpc"},
+	"transport/socket":        {"transport", "transport/stdio", "jsonrpc", "oauth"},
 	"transport/transporttest": {"transport", "protocol", "jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
 	"oauth/metadata":          {}, // documents and challenges; fetches nothing
 	"oauth/internal/fetch":    {"internal/jsonx"},
