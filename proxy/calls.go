@@ -158,7 +158,7 @@ func (run *running) progress(p *protocol.ProgressParams) {
 
 // log passes a message on, if it is known to belong to this call.
 func (r *remote) log(run *running, p *protocol.LoggingMessageParams) {
-	if !run.link.client.Version().Modern() && r.only(run.link) != run {
+	if !r.streams && r.only(run.link) != run {
 		return
 	}
 	raw, err := jsonx.Marshal(p)

@@ -148,20 +148,23 @@ func TestAnotherProcessGoesOnWithoutTheParkedCall(t *testing.T) {
 }
 
 func TestWhoIsAskedIsNeverGuessed(t *testing.T) {
-	d := &desk{waiting: make(chan struct{}, 1), ended: make(chan error, 1)}
-	near := mounted(t, client.InMemory(mcpkit.MustNew(d, mcpkit.Logger(silent))), protocol.V20251125)
+	near := mounted(t, client.Command(os.Args[0], asChild), protocol.V20251125)
 	ann, bob := &user{}, &user{}
 	waiting := dial(t, near, protocol.V20251125, client.Handlers(ann))
 	asking := dial(t, near, protocol.V20260728, client.Handlers(bob))
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	done.Go(func() { _, _ = waiting.CallTool(ctx, "far_wait", nil) })
-	<-d.waiting
+	var waited error
+	begun := make(chan struct{}, 1)
+	done.Go(func() {
+		_, waited = waiting.CallTool(ctx, "far_wait", nil, client.OnProgress(func(*protocol.ProgressParams) { begun <- struct{}{} }))
+	})
+	<-begun
 	_, err := asking.CallTool(t.Context(), "far_book", order{"Rome"})
 	require.ErrorContains(t, err, "several calls are being answered, or none: it is not known which of them elicitation/create is for")
 	cancel()
 	done.Wait()
-	require.Error(t, <-d.ended)
+	require.ErrorIs(t, waited, context.Canceled)
 	require.Empty(t, ann.asked)
 	require.Empty(t, ann.logged, "nor is it told what others log")
 	require.Empty(t, bob.asked)

@@ -15,7 +15,7 @@ const asChild = "-serve-child"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == asChild {
-		if err := mcpkit.Serve(&desk{}); err != nil {
+		if err := mcpkit.Serve(&desk{waiting: make(chan struct{}, 64), ended: make(chan error, 64)}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

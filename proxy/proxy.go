@@ -18,6 +18,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -80,14 +82,15 @@ func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 // calls fail at once, with an error for the model that says so. A call whose connection breaks is repeated only if that does no
 // harm: reads, and tools with hints that say so.
 //
-// A legacy server on standard input and output or with one session does not say about which of several calls it asks or logs:
-// what it asks then while several callers wait is refused, and what it logs is not passed on, rather than guessed.
+// On connections that calls share, such as the standard input and output of a process, a legacy server does not say for which of
+// several calls it asks, and no server for which it logs: while several callers wait, such questions are refused and such
+// messages are dropped, rather than guessed. Over HTTP each call has a stream of its own.
 func New(target any, opts ...Option) (*mcpkit.Server, error) {
 	c := config{questions: true, logger: slog.Default()}
 	for _, o := range opts {
 		o(&c)
 	}
-	r := &remote{config: c, target: target, watched: map[string]*watch{}, parked: map[string]*running{}, running: map[*running]struct{}{}}
+	r := &remote{config: c, target: target, streams: overHTTP(target), watched: map[string]*watch{}, parked: map[string]*running{}, running: map[*running]struct{}{}}
 	srv, err := mcpkit.New(nil, mcpkit.With(r, mcpkit.OptIn()), mcpkit.Logger(c.logger), mcpkit.Name(r.title(), "0.0.0"),
 		mcpkit.ToolTimeout(0), mcpkit.Authenticated())
 	if err != nil {
@@ -96,6 +99,12 @@ func New(target any, opts ...Option) (*mcpkit.Server, error) {
 	r.server = srv
 	srv.Use(r.middleware)
 	return srv, nil
+}
+
+// overHTTP reports whether target is a URL of HTTP, as a string or made by [client.URL].
+func overHTTP(target any) bool {
+	v := reflect.ValueOf(target)
+	return v.Kind() == reflect.String && (strings.HasPrefix(v.String(), "http://") || strings.HasPrefix(v.String(), "https://"))
 }
 
 // MustNew is New that panics with the error.
@@ -112,8 +121,8 @@ func (r *remote) title() string {
 	if r.config.name != "" {
 		return r.config.name
 	}
-	if l := r.link.Load(); l != nil && l.client.Server().Name != "" {
-		return l.client.Server().Name
+	if said := r.said.Load(); said != nil {
+		return *said
 	}
 	return "remote"
 }
@@ -219,6 +228,9 @@ func (r *remote) dial(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	l.client = c
+	if name := c.Server().Name; name != "" {
+		r.said.Store(&name)
+	}
 	if !c.Version().Modern() && c.Capabilities().Logging != nil {
 		// What each caller wants of it is settled here, for every call.
 		if err := c.SetLogLevel(ctx, protocol.LevelDebug); err != nil {

@@ -97,7 +97,8 @@ func (*desk) Refuse() error {
 func (*desk) Crash()         { os.Exit(3) }
 func (d *desk) Again() int64 { return d.booked.Add(1) }
 func (*desk) Count() []int   { return []int{1, 2} }
-func (d *desk) Wait(ctx context.Context) error {
+func (d *desk) Wait(ctx context.Context, call *mcpkit.Call) error {
+	call.Progress(1, 2, "waiting")
 	d.waiting <- struct{}{}
 	<-ctx.Done()
 	d.ended <- context.Cause(ctx)

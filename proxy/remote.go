@@ -21,9 +21,10 @@ import (
 
 // remote is a server elsewhere, as a service of the one that stands for it.
 type remote struct {
-	config config
-	target any
-	server *mcpkit.Server
+	config  config
+	target  any
+	streams bool // each call has a stream of its own, by which it is known what belongs to it
+	server  *mcpkit.Server
 
 	base   context.Context // of what runs in the background; ends with Close
 	cancel context.CancelFunc
@@ -34,7 +35,8 @@ type remote struct {
 	backoff    time.Duration // guarded by connecting
 	lastErr    error         // guarded by connecting
 
-	link atomic.Pointer[link] // nil: there is none
+	link atomic.Pointer[link]   // nil: there is none
+	said atomic.Pointer[string] // what the remote server calls itself
 
 	mu      sync.Mutex
 	closed  bool                  // guarded by mu
