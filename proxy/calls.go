@@ -53,8 +53,8 @@ type answered struct {
 type runningKey struct{}
 
 // begin sends a call. Its context is none of the caller's: what stands in that one is not for the remote server.
-func (r *remote) begin(l *link, call *mcpkit.Call) *running {
-	run := &running{link: l, version: call.Version(), questions: make(chan *question), done: make(chan struct{})}
+func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running {
+	run := &running{link: l, to: ctx, version: call.Version(), questions: make(chan *question), done: make(chan struct{})}
 	run.ctx, run.cancel = context.WithCancel(context.WithValue(l.ctx, runningKey{}, run))
 	var opts []client.CallOption
 	if call.Meta(protocol.MetaProgressToken) != nil {

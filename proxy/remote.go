@@ -57,7 +57,7 @@ func (r *remote) answer(ctx context.Context) (any, error) {
 			if err != nil {
 				return nil, r.unreachable(ctx, err)
 			}
-			run = r.begin(l, call)
+			run = r.begin(ctx, l, call)
 		}
 		raw, err := r.attend(ctx, run)
 		if err == nil {
