@@ -3,11 +3,14 @@
 package services
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/parser"
 	"go/token"
 	"go/types"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,19 +57,19 @@ func Load(dir string, patterns []string) ([]*Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	overlay, imports := map[string][]byte{}, map[string]map[string]string{}
+	imports := map[string]map[string]string{}
 	for _, p := range listed {
 		imports[p.PkgPath] = dirs(p)
-		for _, file := range p.GoFiles {
-			if filepath.Base(file) == GeneratedFile {
-				overlay[file] = []byte("package " + p.Name + "\n")
-			}
-		}
 	}
+	flags, done, err := without(listed)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
 			packages.NeedImports | packages.NeedExportFile,
-		Dir: dir, Overlay: overlay,
+		Dir: dir, BuildFlags: flags, ParseFile: parse,
 	}, patterns...)
 	if err != nil {
 		return nil, err
@@ -90,6 +93,57 @@ func Load(dir string, patterns []string) ([]*Package, error) {
 	}
 	slices.SortFunc(found, func(a, b *Package) int { return strings.Compare(a.Path, b.Path) })
 	return found, errors.Join(faults...)
+}
+
+// without makes the flags with which the go command takes the generated files of the packages for empty ones. The Overlay of package packages
+// would have everything down to the standard library read from source.
+func without(listed []*packages.Package) (flags []string, done func(), err error) {
+	replaced := map[string]string{}
+	names := map[string]bool{}
+	for _, p := range listed {
+		for _, file := range p.GoFiles {
+			if filepath.Base(file) == GeneratedFile {
+				replaced[file] = p.Name
+				names[p.Name] = true
+			}
+		}
+	}
+	if len(replaced) == 0 {
+		return nil, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "mcpkit-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		err = errors.Join(err, os.WriteFile(path, data, 0o600))
+		return path
+	}
+	for name := range names {
+		empty := write(name+".go", []byte("package "+name+"\n"))
+		for file, of := range replaced {
+			if of == name {
+				replaced[file] = empty
+			}
+		}
+	}
+	overlay, _ := json.Marshal(map[string]any{"Replace": replaced}) // strings encode
+	flags = []string{"-overlay=" + write("overlay.json", overlay)}
+	done = func() { _ = os.RemoveAll(dir) }
+	if err != nil {
+		done()
+	}
+	return flags, done, err
+}
+
+// parse reads a file; of a generated one, its name of the package.
+func parse(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
+	mode := parser.AllErrors | parser.ParseComments
+	if filepath.Base(name) == GeneratedFile {
+		mode = parser.PackageClauseOnly
+	}
+	return parser.ParseFile(fset, name, src, mode)
 }
 
 // dirs finds the directories of p and its imports. What belongs to no module is of the standard library.
