@@ -90,7 +90,7 @@ func isHeader(t reflect.Type) bool {
 }
 
 func (s *Server) inputOptions() reflectx.InputOptions {
-	return reflectx.InputOptions{Words: s.words, Validate: s.config.validate, Repair: s.config.repair}
+	return reflectx.InputOptions{Words: s.words, Validate: s.config.validate, Repair: s.config.repair, Unions: s.config.unions}
 }
 
 // compile makes the call plan of the definition's function.

@@ -363,7 +363,7 @@ func TestMistakesOfInputs(t *testing.T) {
 		}]{}, `taking.Do (here), field Each: the type func() has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
 		{&taking[struct {
 			From io.Reader `json:"from"`
-		}]{}, `taking.Do (here), field From: the type io.Reader has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
+		}]{}, `taking.Do (here), field From: the interface io.Reader has no JSON; register its types as a union, take any, or hide the field with json:"-"`},
 		{&taking[struct {
 			Z complex128 `json:"z"`
 		}]{}, `taking.Do (here), field Z: the type complex128 has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},

@@ -41,6 +41,7 @@ type config struct {
 	validate       *validator.Validate
 	docs           []reflectx.Words
 	providers      map[reflect.Type]reflectx.Injector
+	unions         map[reflect.Type]*reflectx.Union
 	stateKeys      [][]byte
 	services       []registration
 	transports     []transport.Transport

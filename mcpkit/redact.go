@@ -55,7 +55,7 @@ func isStruct(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
-	return t.Kind() == reflect.Struct
+	return t.Kind() == reflect.Struct || t.Kind() == reflect.Interface && t.NumMethod() > 0 // a union of structs
 }
 
 // secrecyOfSchema finds the properties of a schema written by hand that are writeOnly or passwords; nil when there is none.

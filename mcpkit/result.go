@@ -93,6 +93,9 @@ func newToolOutputs(site string, types []reflect.Type, o reflectx.InputOptions) 
 	structured := 0
 	for _, t := range types {
 		sh, err := shapeOf(t, typeToolResult)
+		if o.Unions[t] != nil {
+			sh, err = shapeStructured, nil
+		}
 		if err != nil {
 			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
 		}
@@ -184,7 +187,7 @@ func addToolOutput(call *Call, r *toolResult, sh shape, v reflect.Value) error {
 	case shapeText:
 		r.addText(v.String())
 	case shapeStructured:
-		return setStructured(r, v)
+		return setStructured(call, r, v)
 	case shapeDynamic:
 		return addDynamic(call, r, v)
 	case shapeContent:
@@ -194,7 +197,7 @@ func addToolOutput(call *Call, r *toolResult, sh shape, v reflect.Value) error {
 		if err != nil {
 			return err
 		}
-		return setStructured(r, reflect.ValueOf(collected))
+		return setStructured(call, r, reflect.ValueOf(collected))
 	default:
 		b, ok, err := blobOf(call, sh, v)
 		if ok {
@@ -206,11 +209,11 @@ func addToolOutput(call *Call, r *toolResult, sh shape, v reflect.Value) error {
 }
 
 // setStructured makes v the structured output, and its JSON the text for clients that know no other.
-func setStructured(r *toolResult, v reflect.Value) error {
-	if v.Kind() == reflect.Pointer && v.IsNil() {
+func setStructured(call *Call, r *toolResult, v reflect.Value) error {
+	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return Errorf("there is no result")
 	}
-	raw, err := jsonx.MarshalValue(v)
+	raw, err := call.server.marshalValue(v)
 	if err != nil {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}
@@ -337,7 +340,7 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 		if n++; n > 1 {
 			b = append(b, ',')
 		}
-		if b, failed = jsonx.AppendValue(b, v); failed == nil && len(b) > limit {
+		if b, failed = call.server.appendValue(b, v); failed == nil && len(b) > limit {
 			failed = Errorf("the result is larger than %d bytes after %d items", limit, n)
 		}
 		if now := time.Now(); now.Sub(last) >= progressEvery {
@@ -487,7 +490,7 @@ func addStructuredContents(call *Call, mime string, v reflect.Value, add func(pr
 		}
 		return nil
 	}
-	raw, err := jsonx.MarshalValue(v)
+	raw, err := call.server.marshalValue(v)
 	if err != nil {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}

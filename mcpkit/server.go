@@ -41,6 +41,8 @@ type Server struct {
 	mountedIn atomic.Pointer[[]*mount] // where the server is mounted, likewise
 
 	life     lifecycle
+	encoders sync.Map // reflect.Type -> reflectx.Encoder, nil for types without unions
+
 	sessions sessionSet
 	listens  listenSet
 }

@@ -50,11 +50,12 @@ func NewUnion(site string, iface reflect.Type, discriminator string, cases []Uni
 	names, types := map[string]reflect.Type{}, map[reflect.Type]bool{}
 	for i := range u.Cases {
 		one := &u.Cases[i]
-		st := indirectType(one.Type)
-		switch {
-		case one.Type == nil:
+		if one.Type == nil {
 			errorf("case %d is nil; write a value of its type, such as Circle{}", i+1)
 			continue
+		}
+		st := indirectType(one.Type)
+		switch {
 		case st.Kind() != reflect.Struct || st.Name() == "":
 			errorf("case %d is a %s; write a struct with a name, or a pointer to one", i+1, one.Type)
 			continue
