@@ -23,6 +23,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -34,6 +35,7 @@ type Desk struct {
 		Pay   mcpkit.Tool   `desc:"Takes money."`
 		Count mcpkit.Tool   `hints:"readonly" params:"to" desc:"Counts."`
 		Wait  mcpkit.Tool   `desc:"Waits until nobody wants to know."`
+		Think mcpkit.Tool   `desc:"Asks a model."`
 		Greet mcpkit.Prompt `params:"name,tone?" desc:"Greets."`
 	}
 	waiting chan struct{}
@@ -69,6 +71,13 @@ func (d *Desk) Wait(ctx context.Context) error {
 	close(d.waiting)
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+func (*Desk) Think(ctx context.Context) (string, error) {
+	_, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{
+		MaxTokens: 10, Messages: []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: protocol.SamplingContents{&protocol.TextContent{Text: "Think."}}}},
+	})
+	return "thought", err
 }
 
 func (*Desk) Greet(name, tone string) string { return "Greet " + name + tone }
@@ -156,6 +165,24 @@ func TestQuestionsMayBeLeftUnanswered(t *testing.T) {
 		require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "-output", "text", desk(t, bare), "order"}, streams{in: strings.NewReader("1\n"), out: &out, err: &errs}))
 		require.NotContains(t, errs.String(), "The server asks")
 	})
+}
+
+// There is no model behind the program, also where there is somebody to ask.
+func TestSamplingIsNotOffered(t *testing.T) {
+	for _, test := range []struct {
+		revision string
+		code     int
+		want     string
+	}{
+		{"2025-11-25", exitFault, "this client cannot be asked that"},
+		{"2026-07-28", exitProtocol, "sampling needs a capability that the client did not declare"},
+	} {
+		screen := typed()
+		var out bytes.Buffer
+		require.Equal(t, test.code, run(t.Context(), []string{"call", "-output", "text", "-revision", test.revision, desk(t, bare), "think"}, streams{in: screen, out: &out, err: screen}))
+		require.Contains(t, screen.String(), test.want)
+		require.Empty(t, out.String())
+	}
 }
 
 func TestPagesAreVisitedWithConsent(t *testing.T) {
@@ -247,9 +274,6 @@ func TestTheReferenceIsComplete(t *testing.T) {
 		require.Regexp(t, "`(mcpkit )?"+c.name+"[ `]", string(page))
 		var help bytes.Buffer
 		require.Equal(t, exitOK, run(t.Context(), []string{c.name, "-h"}, streams{out: io.Discard, err: &help}))
-		if c.name == "gen" || c.name == "vet" {
-			continue // whose flags the page leaves to their own help
-		}
 		for _, f := range regexp.MustCompile(`(?m)^  (-[a-z-]+)`).FindAllStringSubmatch(help.String(), -1) {
 			require.Contains(t, string(page), "`"+f[1], c.name)
 		}
@@ -286,7 +310,7 @@ func TestInspectOfALegacyServer(t *testing.T) {
 	require.Equal(t, "desk", o.Server.Name)
 	require.Equal(t, "2026-07-28", o.ProtocolVersion)
 	require.Len(t, o.SupportedVersions, 5)
-	require.Len(t, o.Tools, 4)
+	require.Len(t, o.Tools, 5)
 }
 
 func TestTimeoutsAndInterrupts(t *testing.T) {
