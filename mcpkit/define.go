@@ -27,6 +27,7 @@ type definition struct {
 	site              string
 	name, title, desc string
 	fn                reflect.Value
+	paramWords        map[string]string // of plain parameters, by name
 	completer         func(method string) (reflect.Value, bool)
 }
 
@@ -98,7 +99,7 @@ func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entr
 	e := &entry{
 		key: def.name, site: def.site, scopes: def.scopes, tags: def.tags, hidden: def.hidden, timeout: def.timeout,
 	}
-	o := reflectx.FuncOptions{Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Input: s.inputOptions()}
+	o := reflectx.FuncOptions{Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Words: def.paramWords, Input: s.inputOptions()}
 	s.injection(&o, &e.logs)
 	fn, err := reflectx.Compile(def.fn, o)
 	return fn, e, err

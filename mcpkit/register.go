@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/internal/rehearsal"
+	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -278,13 +279,15 @@ func (r *registrar) add(m reflectx.Method) {
 		a = &annotation{kind: kindTool}
 	}
 	site := r.site(m)
+	doc, paramWords := reflectx.ParamWords(r.server.words.Method(m.Owner, m.Name), paramNames(a))
 	d := definition{
 		annotation: a,
 		site:       site,
 		name:       or(a.name, reflectx.SnakeCase(m.Name)),
 		title:      or(a.title, reflectx.Title(m.Name)),
-		desc:       or(a.desc, describe(m.Name, r.server.words.Method(m.Owner, m.Name))),
+		desc:       or(a.desc, describe(m.Name, doc)),
 		fn:         m.Func,
+		paramWords: paramWords,
 		completer:  func(method string) (reflect.Value, bool) { c, ok := r.methods[method]; return c.Func, ok },
 	}
 	if r.reg.prefix != "" && a.kind != kindResource {
@@ -293,6 +296,25 @@ func (r *registrar) add(m reflectx.Method) {
 	if err := r.server.define(&r.draft, &d); err != nil {
 		r.keep(site, err)
 	}
+}
+
+// paramNames are the names that the annotation gives plain parameters, as far as it can be read.
+func paramNames(a *annotation) []string {
+	if a.hasParams {
+		names := strings.Split(a.params, ",")
+		for i, name := range names {
+			names[i] = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(name), "?"))
+		}
+		return names
+	}
+	if a.uri == "" {
+		return nil
+	}
+	tmpl, err := uritemplate.Parse(a.uri)
+	if err != nil {
+		return nil
+	}
+	return tmpl.Vars()
 }
 
 // describe makes a description of a doc comment: Go's begin with the method's name, which clients do not know.

@@ -1,0 +1,64 @@
+package reflectx
+
+import (
+	"slices"
+	"strings"
+)
+
+// ParamWords takes what the doc comment of a function says of its parameters out of it. That is said in a list, an item
+// for each: the name, a colon, and the words.
+//
+//	// Add adds two numbers.
+//	//
+//	//   - a: the first one
+//	//   - b: the other one, which
+//	//     may be negative
+//
+// names are those that clients see. Items that begin with no such name stay in rest, and so does a doc comment that has
+// none that does.
+func ParamWords(doc string, names []string) (rest string, words map[string]string) {
+	if len(names) == 0 || !strings.Contains(doc, ":") {
+		return doc, nil
+	}
+	words = map[string]string{}
+	var kept []string
+	name, indent := "", 0 // of the item that is being read
+	for line := range strings.SplitSeq(doc, "\n") {
+		in := len(line) - len(strings.TrimLeft(line, " \t"))
+		text := strings.TrimSpace(line)
+		key, says, ok := cutItem(text)
+		switch {
+		case ok && slices.Contains(names, key) && words[key] == "":
+			name, indent = key, in
+			words[key] = says
+			continue
+		case name != "" && !ok && text != "" && in > indent:
+			words[name] = strings.TrimSpace(words[name] + " " + text)
+			continue
+		}
+		name = ""
+		kept = append(kept, line)
+	}
+	if len(words) == 0 {
+		return doc, nil
+	}
+	for i := 0; i+1 < len(kept); { // the list leaves one gap where there were two
+		if strings.TrimSpace(kept[i]) == "" && strings.TrimSpace(kept[i+1]) == "" {
+			kept = slices.Delete(kept, i, i+1)
+			continue
+		}
+		i++
+	}
+	return strings.TrimSpace(strings.Join(kept, "\n")), words
+}
+
+// cutItem divides an item of a list into its name and its words.
+func cutItem(text string) (name, words string, ok bool) {
+	for _, bullet := range []string{"- ", "* ", "+ ", "• "} {
+		if item, found := strings.CutPrefix(text, bullet); found {
+			name, words, ok = strings.Cut(item, ":")
+			return strings.Trim(strings.TrimSpace(name), "`"), strings.TrimSpace(words), ok
+		}
+	}
+	return "", "", false
+}
