@@ -2,6 +2,7 @@ package mcptest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -38,6 +39,8 @@ func (d *Desk) Add(a, b int) int { return a + b }
 func (d *Desk) Pair() map[string]int { return map[string]int{"b": 2, "a": 1} }
 
 func (d *Desk) Fail() error { return mcpkit.Errorf("no paper") }
+
+func (d *Desk) Break() error { return errors.New("the shredder is full") }
 
 func (d *Desk) Who(ctx context.Context) string {
 	if p := oauth.FromContext(ctx); p != nil {
@@ -88,7 +91,7 @@ func TestAServiceIsTestedOnEveryRevision(t *testing.T) {
 		s.Call("work", nil).OK().Text("done")
 		s.Read("note://7").OK().Text("note 7")
 		s.Prompt("greet", map[string]string{"name": "Ann"}).OK().Text("user: Hello Ann")
-		require.Equal(t, []string{"add", "fail", "leak", "pair", "stamp", "sure", "who", "work"}, s.List())
+		require.Equal(t, []string{"add", "break", "fail", "leak", "pair", "stamp", "sure", "who", "work"}, s.List())
 
 		var pair map[string]int
 		s.Call("pair", nil).Structured(&pair)

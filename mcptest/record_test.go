@@ -27,6 +27,7 @@ func TestTheConversationIsTheOneThatWasReviewed(t *testing.T) {
 	s.Call("stamp", map[string]string{"From": "2026-01-01T00:00:00Z"}).OK() // times, UUIDs and tickets have names in the file
 	s.Call("sure", nil).OK()
 	s.Call("fail", nil).Error("no paper")
+	s.Call("break", nil) // an internal error, with a ref that is another one each time
 }
 
 // docs:end record

@@ -40,7 +40,7 @@ type scrubber struct {
 var scrubbers = []scrubber{
 	{"state", regexp.MustCompile(`"requestState":"([^"\\]+)"`), false, true},
 	{"elicitation", regexp.MustCompile(`"elicitationId":"([^"\\]+)"`), false, true},
-	{"ref", regexp.MustCompile(`\(ref ([0-9a-f]{4,})\)`), false, true},
+	{"ref", regexp.MustCompile(`\(ref ([0-9A-Za-z]{4,})\)`), false, true},
 	{"uuid", regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), false, true},
 	{"time", regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`), true, true},
 }
