@@ -28,6 +28,8 @@ type definition struct {
 	name, title, desc string
 	fn                reflect.Value
 	paramWords        map[string]string // of plain parameters, by name
+	owner             reflect.Type      // whose method it is; nil for functions
+	method            string
 	completer         func(method string) (reflect.Value, bool)
 }
 
@@ -100,6 +102,7 @@ func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entr
 		key: def.name, site: def.site, scopes: def.scopes, tags: def.tags, hidden: def.hidden, timeout: def.timeout,
 	}
 	o := reflectx.FuncOptions{Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Words: def.paramWords, Input: s.inputOptions()}
+	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
 	fn, err := reflectx.Compile(def.fn, o)
 	return fn, e, err

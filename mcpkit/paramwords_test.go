@@ -42,3 +42,41 @@ func TestDocCommentsDescribePlainParameters(t *testing.T) {
 	require.Contains(t, p.result("prompts/list", "{}"), `"description":"Asks.","arguments":[{"name":"topic","description":"what about","required":true}]`)
 	require.Contains(t, p.result("resources/templates/list", "{}"), `"description":"Reads one."`)
 }
+
+type inlines struct{}
+
+type inlineInput struct {
+	// Filter leaves things out.
+	Filter []struct {
+		// Op compares.
+		Op    string `json:"op"`
+		Value string `json:"value"` // Value is compared with.
+		Deep  *struct {
+			// Deepest of all.
+			X int `json:"x"`
+		} `json:"deep"`
+	} `json:"filter"`
+}
+
+func (*inlines) Named(inlineInput) {}
+
+func (*inlines) Inline(in struct {
+	// Query is looked for.
+	Query string `json:"query"`
+	Range struct {
+		// From here on.
+		From int `json:"from"`
+	} `json:"range"`
+}) {
+}
+
+func TestFieldsOfStructsWithoutANameHaveWords(t *testing.T) {
+	tools := modern(t, newServer(t, &inlines{})).result("tools/list", "{}")
+	for _, property := range []string{
+		`"op":{"type":"string","description":"Op compares."}`, `"value":{"type":"string","description":"Value is compared with."}`,
+		`"x":{"type":"integer","description":"Deepest of all."}`, `"query":{"type":"string","description":"Query is looked for."}`,
+		`"from":{"type":"integer","description":"From here on."}`,
+	} {
+		require.Contains(t, tools, property)
+	}
+}

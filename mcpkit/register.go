@@ -288,6 +288,8 @@ func (r *registrar) add(m reflectx.Method) {
 		desc:       or(a.desc, describe(m.Name, doc)),
 		fn:         m.Func,
 		paramWords: paramWords,
+		owner:      m.Owner,
+		method:     m.Name,
 		completer:  func(method string) (reflect.Value, bool) { c, ok := r.methods[method]; return c.Func, ok },
 	}
 	if r.reg.prefix != "" && a.kind != kindResource {

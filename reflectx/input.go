@@ -19,6 +19,11 @@ type InputOptions struct {
 	// Words describes types and fields. Nil: only tags describe.
 	Words Words
 
+	// Owner and Method say whose arguments are compiled, so that the fields of an input struct without a name find their
+	// words. Nil and "" say nothing.
+	Owner  reflect.Type
+	Method string
+
 	// Validate knows the rules of validate tags. Register custom rules before compiling. Nil means one with
 	// WithRequiredStructEnabled that knows the rules of the validator package alone.
 	Validate *validator.Validate

@@ -107,6 +107,7 @@ func (n *node) stringSlice(v reflect.Value) *[]string {
 // An object is a struct type. All places with the type share it.
 type object struct {
 	t         reflect.Type
+	place     wordsPlace
 	fields    []*field
 	names     []string
 	index     map[string]int // nil where there are few
@@ -149,13 +150,14 @@ type compiler struct {
 	objects  map[objectKey]*object
 	unions   map[reflect.Type]*union
 	errs     Errors
-	asksAll  bool // a rule needs the whole struct
+	asksAll  bool       // a rule needs the whole struct
+	place    wordsPlace // of the type that is being compiled
 	scratch  []*jsonschema.Schema
 	unasked  checks // of results, which nobody holds to rules
 }
 
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
-	c := &compiler{site: site, o: o, dir: dir, validate: o.Validate, objects: map[objectKey]*object{}}
+	c := &compiler{site: site, o: o, dir: dir, validate: o.Validate, objects: map[objectKey]*object{}, place: wordsPlace{o.Owner, o.Method}}
 	if c.validate == nil {
 		c.validate = defaultValidate()
 	}
@@ -449,17 +451,28 @@ func (c *compiler) keyNode(t reflect.Type) *node {
 type objectKey struct {
 	t                   reflect.Type
 	discriminator, name string
+	place               wordsPlace // of a struct without a name
+}
+
+// A wordsPlace is where a struct without a name is written: in the type owner, at the field that path leads to.
+type wordsPlace struct {
+	owner reflect.Type
+	path  string
 }
 
 // object compiles the struct type t.
 func (c *compiler) object(t reflect.Type) *object { return c.objectOf(objectKey{t: t}) }
 
 func (c *compiler) objectOf(key objectKey) *object {
+	at := wordsPlace{owner: key.t}
+	if key.t.Name() == "" {
+		key.place, at = c.place, c.place
+	}
 	if o := c.objects[key]; o != nil {
 		o.recursive = o.recursive || o.compiling
 		return o
 	}
-	o := &object{t: key.t, compiling: true}
+	o := &object{t: key.t, place: at, compiling: true}
 	c.objects[key] = o
 	members := c.members(key.t)
 	fields := make([]field, len(members))
@@ -512,7 +525,10 @@ func (c *compiler) enter(f *field, fn func()) {
 
 // field compiles one member: its type, then its tags. props are the keywords that invopop read from them.
 func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
+	outer := c.place
+	c.place = o.placeOf(f)
 	f.node = c.node(f.Type, props)
+	c.place = outer
 	c.tagKeys(f)
 	n := f.node
 	tag := f.sf.Tag
@@ -535,6 +551,19 @@ func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 		f.inner = slices.ContainsFunc(n.obj.fields, func(f *field) bool { return f.Default != nil || f.inner })
 	}
 	o.absent = o.absent || f.Required || f.Default != nil || f.inner
+}
+
+// placeOf is where the words of the field f of o are.
+func (o *object) placeOf(f *field) wordsPlace {
+	switch {
+	case f.owner.Name() != "": // o, or an embedded struct
+		return wordsPlace{f.owner, f.sf.Name}
+	case o.place.owner == nil:
+		return wordsPlace{}
+	case o.place.path == "":
+		return wordsPlace{o.place.owner, f.sf.Name}
+	}
+	return wordsPlace{o.place.owner, o.place.path + "." + f.sf.Name}
 }
 
 // finish computes what n needs its whole tree for, once for each object.

@@ -17,7 +17,9 @@ type Words interface {
 	Type(t reflect.Type) string
 	// Method returns the doc comment of the method of t or *t that is declared on t itself.
 	Method(t reflect.Type, method string) string
-	// Field returns the doc comment, or else the line comment, of the field of the struct type t.
+	// Field returns the doc comment, or else the line comment, of the field of the struct type t. Fields of structs without
+	// a name are asked for by the way to them from a type that has one: "Filter.Op", and "Search.Query" for a field of
+	// the struct that the method Search of t takes.
 	Field(t reflect.Type, field string) string
 	// Enum returns the constants declared with the named type t, in source order.
 	Enum(t reflect.Type) []EnumValue

@@ -45,7 +45,7 @@ func (c *compiler) reflectFields(o *object) map[string]*jsonschema.Schema {
 		if f.sf == nil {
 			continue // the discriminator
 		}
-		kw, ok := c.plainField(f)
+		kw, ok := c.plainField(o, f)
 		if !ok {
 			rest = append(rest, f)
 			continue
@@ -63,7 +63,7 @@ var reflectedTags = []string{"jsonschema", "jsonschema_description", "jsonschema
 
 // plainField makes the keywords of a field that has no tag for invopop/jsonschema, which would come to the same and takes
 // several times as long: most fields are such ones, and a server may have thousands.
-func (c *compiler) plainField(f *field) (*jsonschema.Schema, bool) {
+func (c *compiler) plainField(o *object, f *field) (*jsonschema.Schema, bool) {
 	for _, key := range reflectedTags {
 		if _, ok := f.sf.Tag.Lookup(key); ok {
 			return nil, false
@@ -78,7 +78,7 @@ func (c *compiler) plainField(f *field) (*jsonschema.Schema, bool) {
 		kw = c.keywords(t)
 	}
 	if kw.Description == "" {
-		kw.Description = c.comment(f)
+		kw.Description = c.comment(o, f)
 	}
 	return kw, true
 }
@@ -114,7 +114,7 @@ func (c *compiler) reflectTagged(o *object, tagged []*field, props map[string]*j
 			if err != nil || i >= len(tagged) {
 				return ""
 			}
-			return c.comment(tagged[i])
+			return c.comment(o, tagged[i])
 		},
 	}
 	// It panics where a tag makes no sense to it; the place is what the author needs.
@@ -141,12 +141,14 @@ func schemaTagOf(tag reflect.StructTag, name string) reflect.StructTag {
 }
 
 // comment returns what the doc comments say of f: of the field, or else of its type.
-func (c *compiler) comment(f *field) string {
+func (c *compiler) comment(o *object, f *field) string {
 	if c.o.Words == nil {
 		return ""
 	}
-	if text := c.o.Words.Field(f.owner, f.sf.Name); text != "" {
-		return paragraphs(text)
+	if at := o.placeOf(f); at.owner != nil {
+		if text := c.o.Words.Field(at.owner, at.path); text != "" {
+			return paragraphs(text)
+		}
 	}
 	t := f.Type
 	for t.Kind() == reflect.Pointer {

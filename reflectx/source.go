@@ -119,7 +119,13 @@ func (s *Source) Method(t reflect.Type, method string) (text string) {
 // Field implements [Words].
 func (s *Source) Field(t reflect.Type, field string) (text string) {
 	if t.Kind() == reflect.Struct {
-		s.with(t, func(p *sourcePackage, st *sourceType) { text = p.plain(p.field(t, st, field)) })
+		s.with(t, func(p *sourcePackage, st *sourceType) {
+			comment := p.field(t, st, field)
+			if comment == nil && strings.Contains(field, ".") { // of the arguments of a method
+				comment = p.methods[baseName(t.Name())+"."+field]
+			}
+			text = p.plain(comment)
+		})
 	}
 	return text
 }

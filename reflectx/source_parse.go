@@ -183,6 +183,9 @@ func (p *sourcePackage) add(file *ast.File) {
 				if p.methods[key] == nil {
 					p.methods[key] = decl.Doc
 				}
+				for _, param := range decl.Type.Params.List {
+					addInline(p.methods, key, param.Type)
+				}
 			} else {
 				p.others[decl.Name.Name] = true
 			}
@@ -275,7 +278,41 @@ func (st *sourceType) addFields(list *ast.FieldList) {
 			st.names = append(st.names, n.Name)
 			if n.Name != "_" && n.Name != "" {
 				st.fields[n.Name] = text
+				addInline(st.fields, n.Name, f.Type)
 			}
+		}
+	}
+}
+
+// addInline adds the comments of the fields of a struct without a name, or of the elements of such a type, which are
+// called by the way to them: "Filter.Op".
+func addInline(fields map[string]*ast.CommentGroup, place string, typ ast.Expr) {
+	for {
+		switch t := typ.(type) {
+		case *ast.ParenExpr:
+			typ = t.X
+		case *ast.StarExpr:
+			typ = t.X
+		case *ast.ArrayType:
+			typ = t.Elt
+		case *ast.MapType:
+			typ = t.Value
+		case *ast.StructType:
+			for _, f := range t.Fields.List {
+				text := f.Doc
+				if text == nil {
+					text = f.Comment
+				}
+				for _, n := range f.Names {
+					if n.Name != "_" {
+						fields[place+"."+n.Name] = text
+						addInline(fields, place+"."+n.Name, f.Type)
+					}
+				}
+			}
+			return
+		default:
+			return
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (n *node) objects() []*object {
 func (c *compiler) unionOf(t reflect.Type) *union {
 	if u := c.unions[t]; u != nil {
 		for _, one := range u.Cases { // those that are being compiled contain themselves
-			if o := c.objects[objectKey{indirectType(one.Type), u.Discriminator, one.Name}]; o != nil {
+			if o := c.objects[objectKey{t: indirectType(one.Type), discriminator: u.Discriminator, name: one.Name}]; o != nil {
 				o.recursive = o.recursive || o.compiling
 			}
 		}
@@ -131,7 +131,7 @@ func (c *compiler) unionOf(t reflect.Type) *union {
 		st := indirectType(one.Type)
 		n := &node{t: st, shape: shapeStruct, checks: &checks{}, kw: c.schema(), read: readStruct, readValue: readStruct}
 		n.kw.Type, n.kw.Description = "object", c.typeComment(st)
-		n.obj = c.objectOf(objectKey{st, u.Discriminator, one.Name})
+		n.obj = c.objectOf(objectKey{t: st, discriminator: u.Discriminator, name: one.Name})
 		u.cases = append(u.cases, n)
 	}
 	return u

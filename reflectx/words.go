@@ -67,6 +67,7 @@ var registered struct {
 //
 //	Notes              the type Notes
 //	Notes.Search       the method, or the field of the struct, Search of Notes
+//	Notes.Search.Query the field Query of the struct without a name that is the type of Search, or that the method takes
 //	Color#0            the first constant of the type Color, in source order; then Color#1 and so on
 //
 // The text of a constant is its value as a Go literal (a quoted string, a number, true or false), then, if

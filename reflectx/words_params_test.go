@@ -2,6 +2,7 @@ package reflectx
 
 import (
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,4 +31,29 @@ func TestParamWords(t *testing.T) {
 			require.Equal(t, test.words, words)
 		})
 	}
+}
+
+// The words of structs without a name come from a generated file under the keys by which they are asked for.
+func TestInlineStructsAreCollected(t *testing.T) {
+	words := CollectWords(fstest.MapFS{"a.go": {Data: []byte(`package a
+
+type Input struct {
+	// Filters leave things out.
+	Filters map[string][]*struct {
+		// Op compares.
+		Op, Or string
+		_ int // nothing
+		In struct { X int // X is deep.
+		}
+	}
+}
+
+func (s *Service) Find(ctx context.Context, in *struct {
+	Query string // Query is looked for.
+}) {}
+`)}}, "a")
+	require.Equal(t, map[string]string{
+		"Input.Filters": "Filters leave things out.", "Input.Filters.Op": "Op compares.", "Input.Filters.Or": "Op compares.",
+		"Input.Filters.In.X": "X is deep.", "Service.Find.Query": "Query is looked for.",
+	}, words)
 }
