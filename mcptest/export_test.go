@@ -2,9 +2,16 @@ package mcptest
 
 import "time"
 
-// SetPatience changes how long leaks and replays are waited for, until what it returns is called.
-func SetPatience(d time.Duration) (restore func()) {
-	leaks, replays := leakPatience, replayPatience
-	leakPatience, replayPatience = d, d
-	return func() { leakPatience, replayPatience = leaks, replays }
+// SetLeakPatience changes how long goroutines may take to end, until what it returns is called.
+func SetLeakPatience(d time.Duration) (restore func()) {
+	before := leakPatience
+	leakPatience = d
+	return func() { leakPatience = before }
+}
+
+// SetReplayPatience changes how long a server may take to answer, until what it returns is called.
+func SetReplayPatience(d time.Duration) (restore func()) {
+	before := replayPatience
+	replayPatience = d
+	return func() { replayPatience = before }
 }

@@ -193,7 +193,7 @@ func TestAQuestionWithoutAnAnswerFails(t *testing.T) {
 }
 
 func TestLeakedGoroutinesFail(t *testing.T) {
-	defer mcptest.SetPatience(50 * time.Millisecond)()
+	defer mcptest.SetLeakPatience(50 * time.Millisecond)()
 	leak := make(chan struct{})
 	said := failures(t, func(t testing.TB) { mcptest.New(t, &Desk{leak: leak}).Call("leak", nil).OK() })
 	close(leak)

@@ -93,6 +93,24 @@ func TestReplayWritesTheServersSide(t *testing.T) {
 	mcptest.New(t, &Desk{}).Replay(file)
 }
 
+// A subscription is answered at its end alone: the client speaks on meanwhile.
+func TestSubscriptionsAreReplayed(t *testing.T) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	file := filepath.Join(t.TempDir(), "talk.txtar")
+	require.NoError(t, os.WriteFile(file, []byte("-- client --\n"+
+		`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+meta+"}}\n"+
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"who",`+meta+"}}\n"), 0o600))
+	update(t, func() { mcptest.New(t, &Desk{}).Replay(file) })
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(string(raw), "-- server --\n"), string(raw))
+	require.Contains(t, string(raw), "notifications/subscriptions/acknowledged")
+	require.Contains(t, string(raw), `"text":"nobody"`)
+	for range 3 {
+		mcptest.New(t, &Desk{}).Replay(file)
+	}
+}
+
 func TestConversationsThatDifferFail(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who",` + meta + `}}`
@@ -150,7 +168,7 @@ func TestAServerThatDoesNotAnswerFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "talk.txtar")
 	require.NoError(t, os.WriteFile(file, []byte("-- client --\n"+
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n"), 0o600))
-	defer mcptest.SetPatience(50 * time.Millisecond)()
+	defer mcptest.SetReplayPatience(50 * time.Millisecond)()
 	said := failures(t, func(t testing.TB) { mcptest.New(t, &Waiter{}).Replay(file) })
 	require.Len(t, said, 1)
 	require.Contains(t, said[0], "mcptest: "+file+": line 1: the server does not answer\n")
