@@ -145,7 +145,10 @@ func (c *compiler) comment(o *object, f *field) string {
 	if c.o.Words == nil {
 		return ""
 	}
-	if at := o.placeOf(f); at.owner != nil {
+	if text := c.o.Words.Field(f.owner, f.sf.Name); text != "" {
+		return paragraphs(text)
+	}
+	if at := o.placeOf(f); at.owner != nil && f.owner.Name() == "" {
 		if text := c.o.Words.Field(at.owner, at.path); text != "" {
 			return paragraphs(text)
 		}
