@@ -167,6 +167,32 @@ func TestQuestionsMayBeLeftUnanswered(t *testing.T) {
 	})
 }
 
+// A watcher is a terminal that calls back when it shows a text.
+type watcher struct {
+	terminal
+	text string
+	seen func()
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(w.text)) {
+		w.seen()
+	}
+	return w.terminal.Write(p)
+}
+
+func TestQuestionsAreInterrupted(t *testing.T) {
+	for _, tool := range []string{"pay", "order"} {
+		in, silent := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		screen := &watcher{text: map[string]string{"pay": "[y/N]", "order": "seat"}[tool], seen: cancel}
+		var out bytes.Buffer
+		require.Equal(t, exitInterrupted, run(ctx, []string{"call", desk(t, bare), tool}, streams{in: &terminal{Reader: in}, out: &out, err: screen}), screen.String())
+		require.Empty(t, out.String())
+		require.NoError(t, silent.Close())
+	}
+}
+
 // There is no model behind the program, also where there is somebody to ask.
 func TestSamplingIsNotOffered(t *testing.T) {
 	for _, test := range []struct {
@@ -375,8 +401,11 @@ func TestLogin(t *testing.T) {
 		require.EqualValues(t, 1, logins.Load())
 	}
 
+	token := refreshToken(t, tokens)
 	code, _, errs = call("logout", "-tokens", tokens, url)
 	require.Equal(t, exitOK, code, errs)
+	require.False(t, as.Revoke(token), "it was revoked already")
+	require.Empty(t, refreshToken(t, tokens))
 	code, _, errs = call("list", "-login", "-tokens", tokens, url)
 	require.Equal(t, exitOK, code, errs)
 	require.EqualValues(t, 2, logins.Load())
@@ -386,6 +415,21 @@ func TestLogin(t *testing.T) {
 	require.Equal(t, "mcpkit list: \"go version\" is no http or https URL: there is nobody to log in to\n", errs)
 	code, _, _ = call("logout")
 	require.Equal(t, exitUsage, code)
+}
+
+// refreshToken is the one that is kept in a folder; "" when there is none.
+func refreshToken(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	require.NoError(t, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if m := regexp.MustCompile(`"refresh_token":"([^"]+)"`).FindSubmatch(data); m != nil {
+			return string(m[1])
+		}
+	}
+	return ""
 }
 
 func TestNobodyLogsInWhereNobodyAsks(t *testing.T) {
@@ -415,14 +459,18 @@ func TestALoginInTheMiddle(t *testing.T) {
 	})
 	var out, errs bytes.Buffer
 	std := streams{out: &out, err: &errs, browse: oauthtest.Open}
-	tokens := t.TempDir()
+	for _, name := range []string{"XDG_CONFIG_HOME", "HOME", "AppData"} {
+		t.Setenv(name, t.TempDir())
+	}
+	settings, err := os.UserConfigDir()
+	require.NoError(t, err)
 	require.Equal(t, exitOK, run(t.Context(), []string{"list", url}, std), errs.String())
 	require.Zero(t, refused.Load())
 	out.Reset()
-	require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", "-login", "-tokens", tokens, url, "count", "to:=1"}, std), errs.String())
+	require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", "-login", url, "count", "to:=1"}, std), errs.String())
 	require.Equal(t, "1\n", out.String())
 	require.NotZero(t, refused.Load())
-	files, err := filepath.Glob(filepath.Join(tokens, "*.json"))
+	files, err := filepath.Glob(filepath.Join(settings, "mcpkit", "tokens", "*.json"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
