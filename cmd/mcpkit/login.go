@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
@@ -19,12 +20,38 @@ type login struct {
 	tokens string // folder of what is kept; empty for the usual one
 	quiet  bool   // only say where to go
 	fixed  bool   // the user gives the Authorization header
+
+	clientID, issuer string // of a registration that there is already
+	port             int    // to come back to; 0 for any
+	networks         []netip.Prefix
 }
 
 func (l *login) flags(flags *flag.FlagSet) {
 	flags.BoolVar(&l.wanted, "login", false, "log in with the browser where the server wants that (OAuth 2.1); tokens are kept for the next time")
 	l.storeFlags(flags)
 	flags.BoolVar(&l.quiet, "no-browser", false, "open no browser: only write the pages to visit")
+	flags.StringVar(&l.clientID, "client-id", "", "the `id` that the authorization server knows this program by, where it lets none register; needs -issuer")
+	flags.StringVar(&l.issuer, "issuer", "", "the `URL` of the authorization server that -client-id, and "+secretVariable+" in the environment, are for; no other sees them")
+	flags.IntVar(&l.port, "callback-port", 0, "the `port` of this machine that the browser comes back to; any when none is given")
+	flags.Func("private-network", "a `network`, such as 10.0.0.0/8, in which authorization servers may be; may be repeated", func(s string) error {
+		network, err := netip.ParsePrefix(s)
+		l.networks = append(l.networks, network)
+		return err
+	})
+}
+
+// secretVariable is where the secret of -client-id is: arguments are seen by all users of a machine.
+const secretVariable = "MCPKIT_CLIENT_SECRET"
+
+// known are the registrations that there are already.
+func (l *login) known() ([]oauthclient.Credentials, error) {
+	switch {
+	case l.clientID == "" && l.issuer == "":
+		return nil, nil
+	case l.clientID == "" || l.issuer == "":
+		return nil, errors.New("-client-id and -issuer belong together")
+	}
+	return []oauthclient.Credentials{{Issuer: l.issuer, ClientID: l.clientID, ClientSecret: os.Getenv(secretVariable)}}, nil
 }
 
 func (l *login) storeFlags(flags *flag.FlagSet) {
@@ -54,6 +81,10 @@ func (l *login) transport(server string, open func(ctx context.Context, page str
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no http or https URL: there is nobody to log in to", server)
 	}
+	known, err := l.known()
+	if err != nil {
+		return nil, err
+	}
 	dir := l.tokens
 	if dir == "" {
 		settings, err := os.UserConfigDir()
@@ -68,11 +99,13 @@ func (l *login) transport(server string, open func(ctx context.Context, page str
 	}
 	return oauthclient.New(server, &oauthclient.AuthorizationCode{
 		Name:  "mcpkit",
-		Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: open}),
+		Known: known,
+		Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Port: l.port, Open: open}),
 	}, &oauthclient.Options{
 		Store: store,
 		// Whoever tries a server on this machine has its authorization server there as well.
 		InsecureLoopback: isLoopback(u.Hostname()),
+		PrivateNetworks:  l.networks,
 	})
 }
 

@@ -170,6 +170,8 @@ func (r *remote) failed(ctx context.Context, err error) int {
 func (r *remote) explain(err error) {
 	r.say("%s", r.err.paint(red, clean(err.Error())))
 	switch {
+	case strings.Contains(err.Error(), "AuthorizationCode.Known"): // which is for programmers
+		r.say("-client-id and -issuer say who this program is there")
 	case !wantsLogin(err):
 	case r.login.wanted:
 		r.say("the server does not take what -login got; mcpkit logout %s, and log in again", clean(r.target))

@@ -482,6 +482,37 @@ func TestALoginInTheMiddle(t *testing.T) {
 	}
 }
 
+func TestLoginOfAClientThatIsKnown(t *testing.T) {
+	as := oauthtest.New(t, &oauthtest.Options{
+		NoRegistration: true, NoMetadataDocuments: true,
+		Clients: []oauthtest.Client{{ID: "cli", Secret: "s3cret", RedirectURIs: []string{"http://127.0.0.1/callback"}}},
+	})
+	url := guarded(t, as)
+	list := func(args ...string) (code int, errs string) {
+		var e bytes.Buffer
+		std := streams{out: io.Discard, err: &e, browse: oauthtest.Open}
+		return run(t.Context(), append([]string{"list", "-login", "-tokens", t.TempDir()}, append(args, url)...), std), e.String()
+	}
+	code, errs := list()
+	require.Equal(t, exitConnection, code)
+	require.Contains(t, errs, "does not know the client and lets none register")
+	require.Contains(t, errs, "mcpkit list: -client-id and -issuer say who this program is there\n")
+	code, errs = list("-client-id", "cli")
+	require.Equal(t, exitConnection, code)
+	require.Equal(t, "mcpkit list: -client-id and -issuer belong together\n", errs)
+	t.Setenv(secretVariable, "an0ther")
+	code, errs = list("-client-id", "cli", "-issuer", as.Issuer)
+	require.Equal(t, exitConnection, code)
+	require.Contains(t, errs, "invalid_client")
+	require.NotContains(t, errs, "an0ther")
+	t.Setenv(secretVariable, "s3cret")
+	code, errs = list("-client-id", "cli", "-issuer", as.Issuer, "-private-network", "10.0.0.0/8")
+	require.Equal(t, exitOK, code, errs)
+	code, errs = list("-private-network", "ten")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, `invalid value "ten" for flag -private-network`)
+}
+
 func TestALoginThatIsRefused(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(*oauthtest.Authorization) error { return errors.New("no") }})
 	var out, errs bytes.Buffer
