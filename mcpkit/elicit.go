@@ -198,7 +198,7 @@ func formOf(t reflect.Type) (*form, error) {
 	}
 	f := &form{}
 	words := reflectx.FirstWords(reflectx.RegisteredWords(), reflectx.SourceWords())
-	if f.input, f.err = reflectx.NewInput(t.String(), t, reflectx.InputOptions{Words: words}); f.err == nil {
+	if f.input, f.err = reflectx.NewInput(t.String(), t, reflectx.InputOptions{Words: words, Form: true}); f.err == nil {
 		f.schema, f.err = flatSchema(t, f.input, words)
 	}
 	stored, _ := forms.LoadOrStore(t, f)

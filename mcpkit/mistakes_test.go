@@ -317,7 +317,7 @@ func TestMistakesOfInputs(t *testing.T) {
 		}]{}, `taking.Do (here), field Text: unknown rule "requierd"; did you mean "required"?`},
 		{&taking[struct {
 			N int `json:"n" validate:"min=few"`
-		}]{}, `taking.Do (here), field N: rule "min": the parameter "few" does not fit int`},
+		}]{}, `taking.Do (here), field N: rule "min": the parameter "few" does not fit int; write an integer, such as min=1`},
 		{&taking[struct {
 			N int `json:"n" validate:"email"`
 		}]{}, `taking.Do (here), field N: rule "email" does not fit int; it is for strings`},

@@ -68,7 +68,10 @@ func readInt(d *decoder, n *node, i int, v reflect.Value) int {
 	}
 	end := jsonx.Skip(d.b, i)
 	x, ok := parseInt(d.b[i:end])
-	if !ok || v.OverflowInt(x) {
+	if !ok {
+		return d.notWide(n, i, end)
+	}
+	if v.OverflowInt(x) {
 		return d.wrong(n, i)
 	}
 	v.SetInt(x)
@@ -87,7 +90,10 @@ func readUint(d *decoder, n *node, i int, v reflect.Value) int {
 	}
 	end := jsonx.Skip(d.b, i)
 	x, ok := parseUint(d.b[i:end])
-	if !ok || v.OverflowUint(x) {
+	if !ok {
+		return d.notWide(n, i, end)
+	}
+	if v.OverflowUint(x) {
 		return d.wrong(n, i)
 	}
 	v.SetUint(x)
@@ -97,6 +103,17 @@ func readUint(d *decoder, n *node, i int, v reflect.Value) int {
 		}
 	}
 	d.whole(n, i, end, v)
+	return end
+}
+
+// notWide records that the number between i and end is no integer of 64 bits. Where that is for its size, the limits of
+// the type are said, which otherwise only cost words.
+func (d *decoder) notWide(n *node, i, end int) int {
+	x, err := strconv.ParseFloat(string(d.b[i:end]), 64)
+	if n.wide == "" || err == nil && x != math.Trunc(x) {
+		return d.wrong(n, i)
+	}
+	d.violate(shorten(d.b[i:end]), n.wide, "")
 	return end
 }
 

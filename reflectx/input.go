@@ -32,6 +32,10 @@ type InputOptions struct {
 	// string for an object or array. The published schema does not say so.
 	Repair bool
 
+	// Form says that people fill in what the schema describes. A member that is required may then have a default, with
+	// which the form begins; elsewhere nothing would ever use it, which is a mistake.
+	Form bool
+
 	// Unions are the interface types whose implementations are known, by interface type. See [NewUnion].
 	Unions map[reflect.Type]*Union
 }

@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"net/url"
 	"reflect"
@@ -73,6 +74,7 @@ type node struct {
 	phrases []string           // what want says beyond the keywords: `starting with "a"`
 	notes   []string           // sentences for the description, for what no keyword says
 	want    string
+	wide    string // want with the limits of a type of 64 bits
 }
 
 // checks are the compiled rules of a node, by what they take.
@@ -197,6 +199,10 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		c.needsDive(in.root, map[*object]bool{})
 	}
 	c.probeAll(t)
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	c.contradictions(in.root)
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
@@ -593,6 +599,28 @@ func (c *compiler) finishNode(n *node, done map[*object]bool) {
 	}
 	c.enums(n)
 	n.want = wantOf(n)
+	c.wide(n)
+}
+
+// wide completes the node of an integer of 64 bits, whose limits its schema does not say.
+func (c *compiler) wide(n *node) {
+	if n.shape != shapeInt && n.shape != shapeUint || n.t.Bits() < 64 || n.kw.Const != nil || len(n.kw.Enum) > 0 {
+		return
+	}
+	limited := *n
+	limited.kw = c.clone(n.kw)
+	kw := limited.kw
+	if n.shape == shapeInt {
+		if kw.Minimum == "" && kw.ExclusiveMinimum == "" {
+			kw.Minimum = json.Number(strconv.FormatInt(math.MinInt64, 10))
+		}
+		if kw.Maximum == "" && kw.ExclusiveMaximum == "" {
+			kw.Maximum = json.Number(strconv.FormatInt(math.MaxInt64, 10))
+		}
+	} else if kw.Maximum == "" && kw.ExclusiveMaximum == "" {
+		kw.Maximum = json.Number(strconv.FormatUint(math.MaxUint64, 10))
+	}
+	n.wide = wantOf(&limited)
 }
 
 // describe completes what callers see of f.

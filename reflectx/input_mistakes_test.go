@@ -42,7 +42,7 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 		}](), `T, field A: rule "alpha" does not fit int; it is for strings`},
 		{"parameter that does not parse", reflect.TypeFor[struct {
 			A int `validate:"min=abc"`
-		}](), `T, field A: rule "min": the parameter "abc" does not fit int`},
+		}](), `T, field A: rule "min": the parameter "abc" does not fit int; write an integer, such as min=1`},
 		{"negative length", reflect.TypeFor[struct {
 			A string `validate:"max=-1"`
 		}](), `T, field A: nothing has a length of -1; write 0 or more`},

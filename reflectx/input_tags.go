@@ -327,7 +327,7 @@ func textJSON(n *node, text string) json.RawMessage {
 func (c *compiler) defaultTag(f *field) {
 	if text, ok := f.sf.Tag.Lookup("default"); ok {
 		f.Default = textJSON(f.node, text)
-		if f.Required {
+		if f.Required && !c.o.Form {
 			c.errorf("the field is required and has a default, which can never be used; drop one of the two")
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"reflect"
@@ -202,7 +203,7 @@ func (c *compiler) probe(n *node, r rule) (ok bool) {
 			c.errorf("rule %q does not fit %s", r.tag, n.t)
 			ok = false
 		default:
-			c.errorf("rule %q: the parameter %q does not fit %s", r.tag, r.param, n.t)
+			c.badParam(n, r, strconv.ErrSyntax)
 			ok = false
 		}
 	}()
@@ -446,10 +447,31 @@ func (c *compiler) bound(n *node, r rule) bool {
 	return true
 }
 
+// badParam complains about the parameter of a rule that compares, if there is an error.
 func (c *compiler) badParam(n *node, r rule, err error) {
-	if err != nil {
-		c.errorf("rule %q: the parameter %q does not fit %s", r.tag, r.param, n.t)
+	if err == nil {
+		return
 	}
+	write, example := "a number of 0 or more", "1"
+	switch n.shape {
+	case shapeInt:
+		write = "an integer"
+	case shapeUint:
+		write = "an integer of 0 or more"
+	case shapeFloat:
+		write, example = "a number", "0.5"
+	case shapeBool:
+		write, example = "true or false", "true"
+	case shapeDuration:
+		write, example = "a duration", "1h30m"
+	case shapeTime, shapeAny, shapeStruct, shapeText, shapeURL, shapeBytes, shapeBig, shapeNumber, shapeRaw, shapeCustom:
+		c.errorf("rule %q: the parameter %q does not fit %s", r.tag, r.param, n.t)
+		return
+	}
+	if _, number := err.(*strconv.NumError); number && errors.Is(err, strconv.ErrRange) {
+		write += " that fits"
+	}
+	c.errorf("rule %q: the parameter %q does not fit %s; write %s, such as %s=%s", r.tag, r.param, n.t, write, r.tag, example)
 }
 
 func compare[T int | int64 | uint64 | float64](tag string, p T) func(T) bool {
@@ -564,8 +586,9 @@ func (c *compiler) countKeyword(n *node, tag string, p int64) {
 		c.countKeyword(scratch, "len", p)
 		refuse(kw, not)
 		n.phrases = append(n.phrases, fmt.Sprintf("of a length other than %d", p))
-	default:
-		*low, *high = &u, &u
+	default: // it narrows what there is
+		c.countKeyword(n, "min", p)
+		c.countKeyword(n, "max", p)
 	}
 }
 

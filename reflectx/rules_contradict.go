@@ -1,0 +1,125 @@
+package reflectx
+
+import (
+	"encoding/json"
+	"math/big"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// contradictions complains about rules that no value satisfies together: nobody could ever call what has them. What needs
+// more than numbers and lists to be found out is left to the author's tests.
+func (c *compiler) contradictions(root *node) {
+	c.walk(root, map[*object]bool{}, func(f *field) {
+		for n := f.node; n != nil; n = n.elem {
+			if f.sf == nil {
+				return // a discriminator
+			}
+			if text := n.impossible(); text != "" {
+				c.errorf("the rules %s allow nothing: %s", ruleTags(f), text)
+				return
+			}
+		}
+	})
+}
+
+// ruleTags quotes the tags that rules come from.
+func ruleTags(f *field) string {
+	var tags []string
+	for _, key := range []string{"validate", "jsonschema"} {
+		if v := f.sf.Tag.Get(key); v != "" {
+			tags = append(tags, strconv.Quote(v))
+		}
+	}
+	return strings.Join(tags, " and ")
+}
+
+// impossible says why no value satisfies the keywords of n, and what to do, "" where one may.
+func (n *node) impossible() string {
+	kw := n.kw
+	switch {
+	case n.own:
+		return "" // the type's own words may be wider than what it reads
+	case kw.Const != nil:
+		if raw := json.RawMessage(jsonText(kw.Const)); !n.accepts(raw) {
+			return string(raw) + " is the one value that is left, and another rule refuses it; drop one of them"
+		}
+		return ""
+	case len(kw.Enum) > 0:
+		if !slices.ContainsFunc(kw.Enum, func(v any) bool { return n.accepts(json.RawMessage(jsonText(v))) }) {
+			return "another rule refuses each value that is listed; drop one of them"
+		}
+		return ""
+	}
+	switch n.shape {
+	case shapeInt, shapeUint, shapeFloat:
+		return n.impossibleRange()
+	case shapeSlice, shapeArray:
+		return impossibleCount(kw.MinItems, kw.MaxItems, n.t.Kind() == reflect.Array)
+	case shapeMap:
+		return impossibleCount(kw.MinProperties, kw.MaxProperties, false)
+	case shapeString:
+		return impossibleCount(kw.MinLength, kw.MaxLength, false)
+	}
+	return ""
+}
+
+func impossibleCount(low, high *uint64, array bool) string {
+	if low == nil || high == nil || *low <= *high {
+		return ""
+	}
+	if array {
+		return "the array has another length; drop the rule"
+	}
+	return "a length of at least " + strconv.FormatUint(*low, 10) + " is more than one of at most " + strconv.FormatUint(*high, 10) + "; write the smaller one as the least"
+}
+
+// impossibleRange looks for a number between the bounds, a whole one for integers.
+func (n *node) impossibleRange() string {
+	kw := n.kw
+	low, lowText, lowOpen := tighter(kw.Minimum, kw.ExclusiveMinimum, 1)
+	high, highText, highOpen := tighter(kw.Maximum, kw.ExclusiveMaximum, -1)
+	if low == nil || high == nil {
+		return ""
+	}
+	empty := low.Cmp(high) > 0 || low.Cmp(high) == 0 && (lowOpen || highOpen)
+	if !empty && n.shape != shapeFloat {
+		first := new(big.Int).Div(low.Num(), low.Denom()) // rounds down, since the denominator is positive
+		if whole := new(big.Rat).SetInt(first); whole.Cmp(low) < 0 || lowOpen {
+			first.Add(first, big.NewInt(1))
+		}
+		reach := new(big.Rat).SetInt(first).Cmp(high)
+		empty = reach > 0 || reach == 0 && highOpen
+	}
+	if !empty {
+		return ""
+	}
+	what := "no number is "
+	if n.shape != shapeFloat {
+		what = "no integer is "
+	}
+	return what + boundText(lowText, lowOpen, "at least ", "more than ") + " and " + boundText(highText, highOpen, "at most ", "less than ") + "; write the smaller one as the least"
+}
+
+func boundText(text string, open bool, closed, beyond string) string {
+	if open {
+		return beyond + text
+	}
+	return closed + text
+}
+
+// tighter returns the bound that allows less: the larger one where sign is 1. open says that the bound itself is not
+// allowed.
+func tighter(closed, open json.Number, sign int) (bound *big.Rat, text string, isOpen bool) {
+	a, okA := new(big.Rat).SetString(string(closed))
+	b, okB := new(big.Rat).SetString(string(open))
+	switch {
+	case okA && (!okB || a.Cmp(b) == sign):
+		return a, string(closed), false
+	case okB:
+		return b, string(open), true
+	}
+	return nil, "", false
+}
