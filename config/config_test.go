@@ -1,0 +1,420 @@
+package config_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/config"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var none = config.Environ(nil)
+
+// write makes a file in a folder of its own.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+const everything = `# What a file can say.
+server:
+  name: notes
+  version: 1.10
+  instructions: |
+    Search first.
+    Then read.
+  pageSize: 7
+  listTTL: 1m
+  toolTimeout: 0s
+  maxResultBytes: 1MiB
+  exposeErrors: true
+  repair: false
+  stepUp: true
+  trustLocal: [notes:read, "notes:write"]
+  stateKeys:
+    - env:STATE
+    - base64:env:OLD
+log:
+  level: warn
+  format: json
+transport:
+  stdio: false
+  http:
+    addr: 127.0.0.1:0
+    path: /v1
+    origins: ["https://a.example"]
+    hosts: []
+    stateless: true
+    jsonOnly: true
+    maxBody: 64KiB
+    maxSessions: 5
+    sessionIdle: 0s
+    keepAlive: 5s
+    retry: 2s
+    shutdownTimeout: 3s
+    health: true
+    drain: 0s
+auth:
+  issuer: https://id.example
+  resource: https://mcp.example/v1
+  audience: [notes]
+  jwksURI: https://id.example/keys
+  algorithms: [ES256]
+  requireType: true
+  leeway: 5s
+  scopes: [a]
+  scopesSupported: [a, b]
+  anonymous: true
+  privateNetworks: [10.0.0.0/8]
+  insecureLoopback: true
+middleware:
+  logging: {arguments: true, maxArgumentBytes: 100}
+  audit: {file: audit.jsonl, sync: true, begin: true, arguments: true}
+  errorCodes: true
+  rateLimit: {perSecond: 2.5, burst: 5}
+  concurrency: {limit: 4, queue: 0}
+  timeout: 10s
+  resultLimit: {maxBytes: 32KiB, strict: true}
+  cache: {ttl: 1m, entries: 3, maxBytes: 10}
+  retry: {attempts: 2, backoff: 0s}
+`
+
+var keys = config.Environ([]string{"STATE=" + strings.Repeat("s", 32), "OLD=" + "b2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xk"})
+
+func TestEverythingCanBeSaidInEachForm(t *testing.T) {
+	fromYAML, err := config.Parse("all.yaml", []byte(everything), keys)
+	require.NoError(t, err)
+	requireAllSaid(t, reflect.ValueOf(*fromYAML), "")
+	require.Equal(t, "1.10", fromYAML.Server.Version, "a version is a text, whatever YAML takes it for")
+	require.Equal(t, "Search first.\nThen read.\n", fromYAML.Server.Instructions)
+	require.EqualValues(t, 1<<20, *fromYAML.Server.MaxResultBytes)
+	require.Equal(t, slog.LevelWarn, *fromYAML.Log.Level)
+	require.Equal(t, strings.Repeat("old", 11), string(fromYAML.Server.StateKeys[1].Bytes()))
+
+	const asJSON = "{\n\t\"server\": {\"name\": \"notes\", \"version\": \"1.10\", \"pageSize\": 7},\n\t\"middleware\": {\n\t\t\"rateLimit\": {\"perSecond\": 2.5, \"burst\": 5}\n\t}\n}\n"
+	fromJSON, err := config.Parse("c.json", []byte(asJSON), none)
+	require.NoError(t, err)
+	require.Equal(t, 7, *fromJSON.Server.PageSize)
+	require.Equal(t, config.RateLimit{PerSecond: 2.5, Burst: 5}, *fromJSON.Middleware.RateLimit)
+
+	env := []string{"X_SERVER_NAME=notes", "X_SERVER_VERSION=1.10", "X_SERVER_PAGE_SIZE=7", "X_MIDDLEWARE_RATE_LIMIT_PER_SECOND=2.5",
+		"X_MIDDLEWARE_RATE_LIMIT_BURST=5", "X_SERVER_LIST_TTL=", "PATH=/bin"}
+	fromEnv, err := config.Load("", config.Prefix("X_"), config.Environ(env))
+	require.NoError(t, err)
+	require.Equal(t, fromJSON, fromEnv)
+}
+
+// requireAllSaid finds the fields that the file above leaves out, so that none is forgotten.
+func requireAllSaid(t *testing.T, v reflect.Value, at string) {
+	t.Helper()
+	for i := range v.NumField() {
+		if !v.Type().Field(i).IsExported() {
+			continue
+		}
+		f, path := v.Field(i), at+"."+v.Type().Field(i).Name
+		if f.Kind() == reflect.Pointer {
+			require.False(t, f.IsNil(), path)
+			f = f.Elem()
+		} else if f.Kind() == reflect.Slice {
+			require.False(t, f.IsNil(), path)
+		} else if f.Kind() != reflect.Struct {
+			require.False(t, f.IsZero(), path)
+		}
+		if f.Kind() == reflect.Struct {
+			requireAllSaid(t, f, path)
+		}
+	}
+}
+
+func TestNothingSaidIsNothing(t *testing.T) {
+	for _, text := range []string{"", "# only a comment\n", "{}", "server: {}\n"} {
+		c, err := config.Parse("c.yaml", []byte(text), none)
+		require.NoError(t, err, text)
+		require.Equal(t, new(config.Config), c)
+		require.Empty(t, c.Options())
+	}
+}
+
+// TestErrorsSayWhere holds the whole text of errors.
+func TestErrorsSayWhere(t *testing.T) {
+	t.Setenv("UNSET", "")
+	for name, test := range map[string]struct {
+		text string
+		env  []string
+		want string
+	}{
+		"several at once": {"server:\n  nmae: x\n  pageSize: many\ntransport:\n  http:\n    addr: [1]\nmiddelware: 1\n", nil,
+			"config: c.yaml:2: server.nmae: unknown key; did you mean \"name\"?\n" +
+				"config: c.yaml:3: server.pageSize: \"many\" is not what is wanted: a whole number\n" +
+				"config: c.yaml:6: transport.http.addr: here is a list; want a text\n" +
+				"config: c.yaml:7: middelware: unknown key; did you mean \"middleware\"?"},
+		"what is missing": {"transport:\n  http:\n    path: /x\nmiddleware:\n  rateLimit:\n    burst: 2\n", nil,
+			"config: c.yaml:2: transport.http.addr: it is missing; want a text\n" +
+				"config: c.yaml:5: middleware.rateLimit.perSecond: it is missing; want a number"},
+		"variables": {"", []string{"MCPKIT_SERVER_PAGESIZE=3", "MCPKIT_SERVER_STEP_UP=yes", "MCPKIT_TRANSPORT_HTTP_MAX_BODY=4MB"},
+			"config: environment: MCPKIT_SERVER_STEP_UP: \"yes\" is not what is wanted: true or false\n" +
+				"config: environment: MCPKIT_TRANSPORT_HTTP_MAX_BODY: \"4MB\" is not what is wanted: a number of bytes such as 4096 or \"4MiB\"\n" +
+				"config: environment: MCPKIT_SERVER_PAGESIZE: unknown variable; did you mean \"MCPKIT_SERVER_PAGE_SIZE\"?"},
+		"durations":            {"server:\n  toolTimeout: 30\n", nil, `config: c.yaml:2: server.toolTimeout: "30" is not what is wanted: a duration such as "30s" or "1h30m"`},
+		"negative durations":   {"server:\n  toolTimeout: -1s\n", nil, `config: c.yaml:2: server.toolTimeout: "-1s" is not what is wanted: a duration such as "30s" or "1h30m"`},
+		"levels":               {"log:\n  level: loud\n", nil, `config: c.yaml:2: log.level: "loud" is not what is wanted: one of debug, info, warn, error`},
+		"words":                {"log:\n  format: xml\n", nil, `config: c.yaml:2: log.format: "xml" is not what is wanted: one of text, json`},
+		"texts for numbers":    {"server:\n  pageSize: \"7\"\n", nil, `config: c.yaml:2: server.pageSize: "7" is not what is wanted: a whole number`},
+		"texts for bools":      {"server:\n  stepUp: yes\n", nil, `config: c.yaml:2: server.stepUp: "yes" is not what is wanted: true or false`},
+		"no number":            {"middleware:\n  rateLimit: {perSecond: .inf, burst: 1}\n", nil, `config: c.yaml:2: middleware.rateLimit.perSecond: ".inf" is not what is wanted: a number`},
+		"too little":           {"server:\n  pageSize: 0\n", nil, `config: c.yaml:2: server.pageSize: 0 is too little; at least 1 is wanted`},
+		"no time":              {"middleware:\n  timeout: 0s\n", nil, `config: c.yaml:2: middleware.timeout: it has to be more than 0`},
+		"nothing":              {"server:\n  name:\n", nil, `config: c.yaml:2: server.name: here is nothing; want a text`},
+		"a value for a map":    {"server: x\n", nil, `config: c.yaml:1: server: here is a single value; a map is wanted`},
+		"a list for all":       {"- a\n", nil, `config: c.yaml:1: here is a list; a map is wanted`},
+		"items":                {"server:\n  trustLocal: [a, [b]]\n", nil, `config: c.yaml:2: server.trustLocal[1]: here is a list; want a text`},
+		"half a name":          {"server: {name: x}\n", nil, `config: c.yaml: server.name: name and version go together; say both`},
+		"tokens without HTTP":  {"auth: {issuer: \"https://i.example\", resource: \"https://r.example\"}\n", nil, `config: c.yaml: auth: tokens come over HTTP; say transport.http.addr, too`},
+		"a secret in the file": {"server:\n  stateKeys: [hunter2hunter2]\n", nil, `config: c.yaml:2: server.stateKeys[0]: here is a text; want a reference, env:NAME or file:PATH, since secrets do not belong here`},
+		"a secret not there":   {"server:\n  stateKeys: [env:UNSET]\n", nil, `config: c.yaml:2: server.stateKeys[0]: the variable UNSET, where the secret should be, is not set`},
+		"a short secret":       {"server:\n  stateKeys: [env:SHORT]\n", []string{"SHORT=hunter2"}, `config: c.yaml: server.stateKeys[0]: the key has 7 bytes; at least 32 random ones are wanted`},
+		"no base64":            {"server:\n  stateKeys: [base64:env:SHORT]\n", []string{"SHORT=hunter2!"}, `config: c.yaml:2: server.stateKeys[0]: what the reference names is not base64`},
+		"a key twice":          {"server: {name: a, name: b}\n", nil, `config: c.yaml:1: mapping key "name" already defined at [1:10]`},
+		"two documents":        {"server: {}\n---\nserver: {}\n", nil, `config: c.yaml:3: there are several documents; one is read`},
+		"aliases":              {"server: &a {}\n", nil, `config: c.yaml:1: anchors and aliases are not taken; write the value itself`},
+		"tags":                 {"server: !x {}\n", nil, `config: c.yaml:1: tags of YAML are not taken; write the value alone`},
+		"no YAML":              {"server: [\n", nil, `config: c.yaml:1: sequence end token ']' not found`},
+		"too deep":             {strings.Repeat("[", 1000), nil, `config: c.yaml:1: values are nested too deep`},
+		"too large":            {strings.Repeat(" ", 300_000), nil, `config: c.yaml: it has 300000 bytes; at most 262144 are read`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.Parse("c.yaml", []byte(test.text), config.Environ(test.env))
+			require.EqualError(t, err, test.want)
+			require.NotContains(t, err.Error(), "hunter2")
+		})
+	}
+}
+
+func TestTheEnvironmentOverridesTheFileAndTheFileOverridesCode(t *testing.T) {
+	path := write(t, "c.yaml", "server: {name: file, version: 1.0.0, pageSize: 2}\n")
+	name := func(env []string) string {
+		c, err := config.Load(path, config.Environ(env))
+		require.NoError(t, err)
+		srv, err := c.New(nil, mcpkit.Name("code", "1.0.0"), mcpkit.Instructions("of code"))
+		require.NoError(t, err)
+		require.NoError(t, srv.Add(mcpkit.NewTool("a", func() {})))
+		cl, err := client.Dial(t.Context(), srv)
+		require.NoError(t, err)
+		defer cl.Close()
+		require.Equal(t, "of code", cl.Instructions(), "what is not said stays as code says it")
+		return cl.Server().Name
+	}
+	require.Equal(t, "file", name(nil))
+	require.Equal(t, "env", name([]string{"MCPKIT_SERVER_NAME=env"}))
+}
+
+func TestSecretsAreReadFromFilesAndNeverPrinted(t *testing.T) {
+	const secret = "0123456789-secret-0123456789-secret"
+	path := write(t, "c.yaml", "server:\n  stateKeys: [file:key, env:MCPKIT_OLD_KEY]\n")
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "key"), []byte(secret+"\n"), 0o600))
+	c, err := config.Load(path, config.Environ([]string{"MCPKIT_OLD_KEY=" + secret}))
+	require.NoError(t, err, "a variable that a secret refers to is known")
+	require.Equal(t, secret, string(c.Server.StateKeys[0].Bytes()))
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("c", "key", c.Server.StateKeys[0], "all", c.Server.StateKeys)
+	asJSON, err := json.Marshal(c)
+	require.NoError(t, err)
+	for _, text := range []string{log.String(), string(asJSON), fmt.Sprintf("%v %+v %#v %s", c.Server, c.Server, c.Server.StateKeys, c.Server.StateKeys)} {
+		require.NotContains(t, text, secret)
+		require.Contains(t, text, "file:key")
+	}
+}
+
+func TestFilesThatCannotBeReadAreToldOf(t *testing.T) {
+	_, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = config.Load(write(t, "large.yaml", strings.Repeat(" ", 300_000)))
+	require.ErrorContains(t, err, "has 300000 bytes; at most 262144 are read")
+}
+
+type clock struct {
+	_ struct {
+		Now mcpkit.Tool `hints:"readonly"`
+	}
+	calls int
+}
+
+func (c *clock) Now() int { c.calls++; return c.calls }
+
+func TestWhatTheFileSaysOfMiddlewareHolds(t *testing.T) {
+	audit := filepath.Join(t.TempDir(), "audit.jsonl")
+	c, err := config.Parse("c.yaml", []byte(`
+log: {level: error}
+middleware:
+  logging: {}
+  audit: {file: `+audit+`}
+  rateLimit: {perSecond: 0.001, burst: 2}
+  concurrency: {limit: 1}
+  cache: {ttl: 1h}
+  resultLimit: {maxBytes: 1MiB}
+  retry: {}
+`), none)
+	require.NoError(t, err)
+	s := &clock{}
+	srv, err := c.New(s)
+	require.NoError(t, err)
+	cl, err := client.Dial(t.Context(), srv, client.Version(protocol.V20260728))
+	require.NoError(t, err)
+	for range 2 {
+		got, err := client.Call[int](t.Context(), cl, "now", nil)
+		require.NoError(t, err)
+		require.Equal(t, 1, got, "from the cache")
+	}
+	_, err = client.Call[int](t.Context(), cl, "now", nil)
+	require.ErrorContains(t, err, "too many")
+	require.NoError(t, cl.Close())
+	require.NoError(t, srv.Close())
+	records, err := os.ReadFile(audit)
+	require.NoError(t, err)
+	var last middleware.AuditRecord
+	lines := bytes.Split(bytes.TrimSpace(records), []byte("\n"))
+	require.NoError(t, json.Unmarshal(lines[len(lines)-1], &last))
+	require.Equal(t, middleware.Limited, last.Outcome, "what is refused is written down, too")
+}
+
+func TestServesOverHTTPAsTheFileSays(t *testing.T) {
+	c, err := config.Parse("c.yaml", []byte(`
+log: {level: error}
+transport:
+  http: {addr: "127.0.0.1:0", path: /v1, health: true, maxBody: 1KiB, shutdownTimeout: 5s}
+`), none)
+	require.NoError(t, err)
+	base, stop := serve(t, c)
+	defer stop()
+	get := func(path string) int {
+		resp, err := http.Get(base + path)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	require.Equal(t, http.StatusOK, get("/livez"))
+	require.Equal(t, http.StatusOK, get("/readyz"))
+	require.Equal(t, http.StatusNotFound, get("/mcp"))
+	cl, err := client.Dial(t.Context(), base+"/v1")
+	require.NoError(t, err)
+	got, err := client.Call[int](t.Context(), cl, "now", nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, got)
+	require.NoError(t, cl.Close())
+	resp, err := http.Post(base+"/v1", "application/json", strings.NewReader(strings.Repeat(" ", 2000)))
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestTokensAreAskedForAsTheFileSays(t *testing.T) {
+	c, err := config.Parse("c.yaml", []byte(`
+log: {level: error}
+transport: {http: {addr: "127.0.0.1:0", health: true}}
+auth:
+  issuer: https://id.example
+  resource: https://mcp.example/mcp
+  jwksURI: https://id.example/keys
+  scopes: [notes:read]
+`), none)
+	require.NoError(t, err)
+	base, stop := serve(t, c)
+	defer stop()
+	resp, err := http.Post(base+"/mcp", "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	require.Contains(t, resp.Header.Get("WWW-Authenticate"), `resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp"`)
+	resp, err = http.Get(base + "/.well-known/oauth-protected-resource/mcp")
+	require.NoError(t, err)
+	document, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	require.NoError(t, err)
+	require.Contains(t, string(document), `"https://id.example"`)
+	resp, err = http.Get(base + "/livez")
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode, "health checks have no token")
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestMistakesOfAuthAreFoundBeforeAnythingIsServed(t *testing.T) {
+	for text, want := range map[string]string{
+		`{issuer: "http://id.example", resource: "https://mcp.example/mcp"}`:                           "config: auth: ",
+		`{issuer: "https://id.example", resource: "https://mcp.example/mcp", privateNetworks: [home]}`: `config: auth.privateNetworks[0]: "home" is no network; write for example 10.1.0.0/16`,
+		`{issuer: "https://id.example", resource: "https://mcp.example/mcp", algorithms: [none]}`:      "config: auth: ",
+		`{issuer: "https://id.example", resource: "mcp.example", jwksURI: "https://id.example/keys"}`:  "config: auth: ",
+	} {
+		c, err := config.Parse("c.yaml", []byte("transport: {http: {addr: \":0\"}}\nauth: "+text+"\n"), none)
+		require.NoError(t, err)
+		require.ErrorContains(t, c.Serve(t.Context(), &clock{}), want, text)
+	}
+}
+
+func TestThatTheAuditFileCannotBeWrittenIsToldOf(t *testing.T) {
+	c := &config.Config{Middleware: config.Middleware{Audit: &config.Audit{File: filepath.Join(t.TempDir(), "no", "where")}}}
+	_, err := c.New(nil)
+	require.ErrorContains(t, err, "config: middleware.audit.file: ")
+}
+
+// serve serves until stop is called, which waits for the end.
+func serve(t *testing.T, c *config.Config) (base string, stop func()) {
+	t.Helper()
+	addrs := make(chan net.Addr, 1)
+	config.OnListen(c, func(a net.Addr) { addrs <- a })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	// Ends with ctx.
+	go func() { ended <- c.Serve(ctx, &clock{}) }()
+	select {
+	case a := <-addrs:
+		return "http://" + a.String(), func() { cancel(); require.NoError(t, <-ended) }
+	case err := <-ended:
+		cancel()
+		require.NoError(t, err)
+	case <-time.After(time.Minute):
+		t.Error("the server does not serve")
+	}
+	return "", cancel
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(everything)
+	for _, text := range []string{"", "{}", "a: [b, {c: d}]", "server:\n\tname: x", "? x\n: y", "- - - x", "server: *a", "{\"server\":{\"name\":1e400}}", "\xff", "server: !!binary x", "a: |\n  b\n c: d", "{a: {b: {c: "} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := config.Parse("f.yaml", []byte(text), none)
+		if err != nil {
+			require.Nil(t, c)
+			require.True(t, strings.HasPrefix(err.Error(), "config: f.yaml"), err.Error())
+			return
+		}
+		again, err := config.Parse("f.yaml", []byte(text), none)
+		require.NoError(t, err)
+		require.Equal(t, c, again)
+	})
+}

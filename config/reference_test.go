@@ -1,0 +1,108 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var updateReference = flag.Bool("update-config", false, "write docs/reference/config.md anew")
+
+// docs/reference/config.md says what the types say; -update-config writes it anew.
+func TestReference(t *testing.T) {
+	page := filepath.Join("..", "docs", "reference", "config.md")
+	want := reference()
+	if *updateReference {
+		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
+		return
+	}
+	got, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got), "%s is stale; run go test ./config -run Reference -update-config", page)
+}
+
+func reference() string {
+	var b strings.Builder
+	b.WriteString("# What can be configured?\n\n" +
+		"<!-- Written by TestReference of package config: go test ./config -run Reference -update-config -->\n\n" +
+		"Package `config` reads these keys from a file, YAML or JSON, and from the environment: the variable of a key is on its line.\n" +
+		"Code comes first, the file overrides code, the environment overrides the file. A key or a variable that is not on this page is\n" +
+		"an error, with the nearest known one. The items of a list stand between commas in a variable. What is not said is as the\n" +
+		"packages' own options have it. [How do I configure a server?](../howto/configure.md)\n")
+	section(&b, reflect.TypeFor[Config](), "", "")
+	return b.String()
+}
+
+func section(b *strings.Builder, t reflect.Type, at, doc string) {
+	fields := fieldsOf(t, at)
+	var plain []field
+	for _, f := range fields {
+		if !f.isStruct() {
+			plain = append(plain, f)
+		}
+	}
+	if at != "" {
+		fmt.Fprintf(b, "\n## `%s`\n\n%s\n", at, doc)
+	}
+	if plain != nil {
+		b.WriteString("\n| key | value | variable | means |\n|---|---|---|---|\n")
+		for _, f := range plain {
+			value := wanted(&f)
+			if f.typ.Kind() == reflect.Slice {
+				element := f
+				element.typ = f.typ.Elem()
+				value = "a list: each " + wanted(&element)
+			}
+			if f.required {
+				value += "; needed"
+			}
+			if f.hasMin && f.typ != typeDuration {
+				value += ", at least " + strconv.FormatFloat(f.min, 'g', -1, 64)
+			}
+			fmt.Fprintf(b, "| `%s` | %s | `%s` | %s |\n", f.key, value, DefaultPrefix+f.variable(), f.doc)
+		}
+	}
+	for _, f := range fields {
+		if f.isStruct() {
+			section(b, f.typ, f.path, f.doc)
+		}
+	}
+}
+
+// TestTagsOfFields holds the tags that the loader goes by to what it understands.
+func TestTagsOfFields(t *testing.T) {
+	variables := map[string]string{}
+	var walk func(typ reflect.Type, at string)
+	walk = func(typ reflect.Type, at string) {
+		for _, f := range fieldsOf(typ, at) {
+			require.NotEmpty(t, f.key, "%s.%s", typ, typ.Field(f.index).Name)
+			require.NotEmpty(t, f.doc, f.path)
+			require.True(t, strings.HasSuffix(f.doc, "."), f.path)
+			if text, ok := typ.Field(f.index).Tag.Lookup("min"); ok {
+				_, err := strconv.ParseFloat(text, 64)
+				require.NoError(t, err, f.path)
+			}
+			if f.isStruct() {
+				walk(f.typ, f.path)
+				continue
+			}
+			require.Empty(t, variables[f.variable()], "%s has the variable of another key", f.path)
+			variables[f.variable()] = f.path
+			kind := f.typ.Kind()
+			if kind == reflect.Slice {
+				kind = f.typ.Elem().Kind()
+			}
+			require.Contains(t, []reflect.Kind{reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64, reflect.Struct}, kind, f.path)
+		}
+	}
+	walk(reflect.TypeFor[Config](), "")
+	require.Equal(t, "auth.jwksURI", variables["AUTH_JWKS_URI"])
+	require.Equal(t, "transport.http.jsonOnly", variables["TRANSPORT_HTTP_JSON_ONLY"])
+}
