@@ -130,18 +130,43 @@ func (t *tape) scrub(s scrubber, text string) string {
 			from, to = m[2], m[3]
 		}
 		value := text[from:to]
-		if value == "" || s.own && strings.Contains(t.heard.String(), value) {
+		if value == "" || s.own && t.names[value] == "" && strings.Contains(t.heard.String(), value) {
 			continue // the client's own
 		}
-		b.WriteString(text[done:from])
-		name := t.name(s, value)
-		if from > 0 && strings.ContainsAny(text[from-1:from], ":,[") && json.Valid([]byte(value)) {
-			name = `"` + name + `"` // in place of a number
+		quote := ""
+		if !inString(text, from) {
+			if !standsAlone(text, from, to) {
+				continue // half of a number, for example: no text could take its place
+			}
+			quote = `"`
 		}
-		b.WriteString(name)
+		b.WriteString(text[done:from] + quote + t.name(s, value) + quote)
 		done = to
 	}
-	return b.String() + text[done:]
+	if b.WriteString(text[done:]); !json.Valid([]byte(b.String())) {
+		return text // what was found is half of an escape, or goes across values
+	}
+	return b.String()
+}
+
+// inString reports whether a place in JSON is inside of a string.
+func inString(text string, at int) bool {
+	in := false
+	for i := 0; i < at; i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			in = !in
+		}
+	}
+	return in
+}
+
+// standsAlone reports whether a part of JSON that begins outside of strings is a whole value: of an element or a member.
+func standsAlone(text string, from, to int) bool {
+	return from > 0 && strings.ContainsAny(text[from-1:from], ":,[") && to < len(text) && strings.ContainsAny(text[to:to+1], ",]}") &&
+		json.Valid([]byte(text[from:to]))
 }
 
 // name is called with mu held.
