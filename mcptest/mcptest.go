@@ -6,6 +6,9 @@
 //
 // Every request goes through the client, the protocol and the whole chain of middleware. At the end of a test, goroutines that it
 // started and that still run fail it.
+//
+// [Eras] runs a test on every revision and binding. [Golden] holds what clients see to a file, and says which differences break
+// callers; [Server.Record] and [Server.Replay] do that with whole conversations.
 package mcptest
 
 import (
