@@ -80,7 +80,9 @@ var mayImport = map[string][]string{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"echomcp": {"mcpkit", "transport", "transport/streamable", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
-	"proxy":   {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx", "internal/relay"}, // the one place where both sides meet
+	"config": {"mcpkit", "middleware", "middleware/healthz", "oauth/jwtverify", "oauth/resourceserver", "transport", "transport/stdio", "transport/streamable", "internal/nearest",
+		"github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
+	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx", "internal/relay"}, // the one place where both sides meet
 	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "transport/stdio", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx",
 		"golang.org/x/tools/txtar"}, // in which transcripts are kept
 
