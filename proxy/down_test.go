@@ -159,11 +159,18 @@ func TestWhoIsAskedIsNeverGuessed(t *testing.T) {
 	done.Go(func() {
 		_, waited = waiting.CallTool(ctx, "far_wait", nil, client.OnProgress(func(*protocol.ProgressParams) { begun <- struct{}{} }))
 	})
-	<-begun
+	ended := make(chan struct{})
+	// Ends with the call.
+	go func() { done.Wait(); close(ended) }()
+	select {
+	case <-begun:
+	case <-ended:
+		require.NoError(t, waited, "the call ended before it was cancelled")
+	}
 	_, err := asking.CallTool(t.Context(), "far_book", order{"Rome"})
 	require.ErrorContains(t, err, "several calls are being answered, or none: it is not known which of them elicitation/create is for")
 	cancel()
-	done.Wait()
+	<-ended
 	require.ErrorIs(t, waited, context.Canceled)
 	require.Empty(t, ann.asked)
 	require.Empty(t, ann.logged, "nor is it told what others log")
