@@ -141,6 +141,7 @@ func Words(p *services.Package, path string, names map[string][]string) map[stri
 			return !ok
 		}
 		name, member, isMember := strings.Cut(key, ".")
+		member, _, _ = strings.Cut(member, ".") // of structs without a name: the field or method that they are written at
 		members, ok := names[name]
 		return !ok || isMember && !slices.Contains(members, member)
 	})

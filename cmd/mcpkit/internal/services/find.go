@@ -179,6 +179,16 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 		if args := instance(p.Info, call.Fun); args != nil && args.Len() == 1 {
 			p.Provided = append(p.Provided, args.At(0))
 		}
+	case "Union":
+		if args := instance(p.Info, call.Fun); args != nil && args.Len() == 1 {
+			u := Union{Interface: args.At(0)}
+			for _, one := range call.Args[min(1, len(call.Args)):] {
+				if t := p.Info.Types[one].Type; t != nil {
+					u.Cases = append(u.Cases, t)
+				}
+			}
+			p.Unions = append(p.Unions, u)
+		}
 	}
 }
 

@@ -42,8 +42,16 @@ type Package struct {
 	Functions []*types.Signature
 	// Provided are the types that methods are given by mcpkit.Provide.
 	Provided []types.Type
+	// Unions are the interfaces whose types mcpkit.Union registers.
+	Unions []Union
 	// OwnRules says that a validator is given to mcpkit, one that may know more rules.
 	OwnRules bool
+}
+
+// A Union is an interface and the types that its values have.
+type Union struct {
+	Interface types.Type
+	Cases     []types.Type
 }
 
 // Load reads the packages that match the patterns of the go command, as seen from dir ("" for the current one), without

@@ -11,13 +11,14 @@ type Reached struct {
 	// Types has, by import path, the names of types, and the names of their fields and methods.
 	Types map[string]map[string][]string
 
-	seen map[types.Type]bool
+	seen   map[types.Type]bool
+	unions []Union
 }
 
 // Reach walks from the methods of the services, and from the functions that are given to mcpkit, to all types that their
 // arguments and results consist of.
 func (p *Package) Reach(wellKnown []string) *Reached {
-	r := &Reached{Types: map[string]map[string][]string{}, seen: map[types.Type]bool{}}
+	r := &Reached{Types: map[string]map[string][]string{}, seen: map[types.Type]bool{}, unions: p.Unions}
 	for _, s := range p.Services {
 		r.add(s.Type.Obj(), "")
 		for _, m := range s.Registered(wellKnown) {
@@ -67,6 +68,11 @@ func (p *Package) Injected(t types.Type) bool {
 	return ours(t) || slices.ContainsFunc(p.Provided, func(given types.Type) bool { return types.Identical(given, t) })
 }
 
+// IsUnion reports whether t is an interface whose types are registered.
+func (p *Package) IsUnion(t types.Type) bool {
+	return slices.ContainsFunc(p.Unions, func(u Union) bool { return types.Identical(u.Interface, t) })
+}
+
 // ours reports whether t is of this library, or a list of such: requests, content, results. No schema describes them.
 func ours(t types.Type) bool {
 	switch t := types.Unalias(t).(type) {
@@ -97,7 +103,15 @@ func (r *Reached) walk(t types.Type) {
 			if !WritesItself(t) {
 				r.structFields(u, t.Obj())
 			}
-		case *types.Basic, *types.Interface:
+		case *types.Interface:
+			for _, union := range r.unions {
+				if types.Identical(union.Interface, t) {
+					for _, one := range union.Cases {
+						r.walk(one)
+					}
+				}
+			}
+		case *types.Basic:
 		default:
 			r.walk(u)
 		}

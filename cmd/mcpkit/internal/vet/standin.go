@@ -221,6 +221,9 @@ func (c *cast) ofNamed(t *types.Named) reflect.Type {
 		return reflect.TypeFor[io.Reader]()
 	case has("ColorModel") && has("Bounds") && has("At"):
 		return reflect.TypeFor[image.Image]()
+	case c.pkg.IsUnion(t):
+		c.opaque[t] = true // which object it is, the cases say
+		return anyType
 	case types.IsInterface(t):
 		if t.Underlying().(*types.Interface).Empty() {
 			return anyType
