@@ -99,7 +99,7 @@ func logLevel(call *mcpkit.Call) protocol.LoggingLevel {
 // attend waits for the result, and puts what the remote server asks meanwhile to the caller.
 func (r *remote) attend(ctx context.Context, run *running) (json.RawMessage, error) {
 	run.attach(ctx)
-	defer run.attach(nil)
+	defer run.detach()
 	if run.open != nil {
 		if err := r.put(ctx, run); err != nil {
 			return nil, err
@@ -140,6 +140,13 @@ func (r *remote) put(ctx context.Context, run *running) error {
 func (run *running) attach(ctx context.Context) {
 	run.mu.Lock()
 	run.to = ctx
+	run.mu.Unlock()
+}
+
+// detach is called when that request is over: nothing must be sent on it then.
+func (run *running) detach() {
+	run.mu.Lock()
+	run.to = nil
 	run.mu.Unlock()
 }
 
