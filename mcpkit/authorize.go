@@ -62,7 +62,9 @@ func (d *draft) entries() []*entry {
 func (s *Server) checkScopes(d *draft) (faults reflectx.Errors) {
 	known := s.config.authenticated || s.config.local != nil
 	for _, e := range d.entries() {
-		e.stepUp = s.config.stepUp
+		if e.stepUp != s.config.stepUp { // what is mounted may be in use already, and has it
+			e.stepUp = s.config.stepUp
+		}
 		if known || len(e.scopes) == 0 {
 			continue
 		}

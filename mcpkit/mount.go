@@ -205,7 +205,7 @@ func (m *mount) entry(inner item) entry {
 	e := inner.base()
 	outer := entry{
 		key: e.key, site: fmt.Sprintf("%s, %s", e.site, m.site), scopes: e.scopes, tags: e.tags, hidden: e.hidden,
-		timeout: e.timeout, logs: e.logs, secrets: e.secrets, wires: e.wires, from: m, inner: inner,
+		timeout: e.timeout, logs: e.logs, secrets: e.secrets, wires: e.wires, from: m, inner: inner, stepUp: m.parent.config.stepUp,
 	}
 	outer.run = func(ctx context.Context, call *Call) (any, error) { return m.enter(ctx, call, inner, nil) }
 	for _, mw := range slices.Backward(m.around) {
