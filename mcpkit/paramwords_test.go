@@ -16,6 +16,8 @@ type sums struct {
 	}
 }
 
+// docs:begin paramwords
+
 // Add adds two numbers.
 //
 //   - a: the first number
@@ -23,7 +25,16 @@ type sums struct {
 //     it is not given
 //
 // It does not round.
-func (*sums) Add(a float64, b *float64) float64 { return a }
+func (*sums) Add(a float64, b *float64) float64 { return a + orZero(b) }
+
+// docs:end paramwords
+
+func orZero(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}
 
 // Note reads one.
 //   - name: what it is called
