@@ -3,6 +3,7 @@ package mcpkit_test
 import (
 	"context"
 	"iter"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
+
+// docs:begin cases
 
 // step is what a robot can be told to do.
 type step interface{ isStep() }
@@ -31,6 +34,8 @@ type (
 func (walk) isStep()    {}
 func (grasp) isStep()   {}
 func (*repeat) isStep() {}
+
+// docs:end cases
 
 func (walk) UnionName() string { return "go" }
 
@@ -58,7 +63,11 @@ type stray struct{}
 
 func (stray) isStep() {}
 
-func steps() mcpkit.Option { return mcpkit.Union[step]("do", walk{}, grasp{}, &repeat{}) }
+func steps() mcpkit.Option {
+	// docs:begin union
+	return mcpkit.Union[step]("do", walk{}, grasp{}, &repeat{})
+	// docs:end union
+}
 
 func TestUnionsInToolsOfEveryRevision(t *testing.T) {
 	r := &robot{}
@@ -86,10 +95,15 @@ func TestUnionFaults(t *testing.T) {
 	require.Contains(t, err.Error(), `field Steps: the interface mcpkit_test.step has no JSON; register its types as a union, take any, or hide the field with json:"-"`)
 
 	_, err = mcpkit.New(nil, mcpkit.Union[step](""))
-	require.EqualError(t, err, "mcpkit: Union[mcpkit_test.step] (union_test.go:88): the discriminator is \"\"; write the name of a member, such as \"kind\"\n"+
-		"mcpkit: Union[mcpkit_test.step] (union_test.go:88): there are no cases; write a value of each type, such as Circle{}")
+	require.Equal(t, "mcpkit: Union[mcpkit_test.step] (union_test.go:0): the discriminator is \"\"; write the name of a member, such as \"kind\"\n"+
+		"mcpkit: Union[mcpkit_test.step] (union_test.go:0): there are no cases; write a value of each type, such as Circle{}", unlined(err))
 	_, err = mcpkit.New(nil, steps(), steps())
-	require.EqualError(t, err, "mcpkit: Union[mcpkit_test.step] (union_test.go:61): the union is given twice")
+	require.Equal(t, "mcpkit: Union[mcpkit_test.step] (union_test.go:0): the union is given twice", unlined(err))
 	_, err = mcpkit.New(nil, mcpkit.Union[step]("do", nil))
 	require.ErrorContains(t, err, "case 1 is nil; write a value of its type, such as Circle{}")
 }
+
+var lineOfCall = regexp.MustCompile(`_test\.go:[1-9]\d*`)
+
+// unlined is the text of an error without the numbers of lines.
+func unlined(err error) string { return lineOfCall.ReplaceAllString(err.Error(), "_test.go:0") }
