@@ -202,3 +202,41 @@ type alternating struct {
 func (a *alternating) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 	return a.servers[int(a.n.Add(1))%len(a.servers)].ServeRPC(ctx, req, peer)
 }
+
+// TestACallWhoseCallerDoesNotComeBackIsGivenUp leaves a question of a legacy server without an answer.
+func TestACallWhoseCallerDoesNotComeBackIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent), mcpkit.ToolTimeout(0))
+		ended := make(chan error, 1)
+		far.Use(func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+				result, err := next(ctx, call)
+				if call.Method() == protocol.MethodToolsCall {
+					ended <- err
+				}
+				return result, err
+			}
+		})
+		p := proxy.MustNew(client.InMemory(far), proxy.Logger(silent), proxy.Dial(client.Version(protocol.V20251125), client.Timeout(0)))
+		near := mcpkit.MustNew(nil, mcpkit.Logger(silent))
+		near.MustMount("far", p)
+		c, err := client.Dial(t.Context(), near, client.Version(protocol.V20260728), client.Logger(silent), client.Handlers(away{}))
+		require.NoError(t, err)
+		_, err = c.CallTool(t.Context(), "far_book", order{"Rome"})
+		require.ErrorContains(t, err, "nobody is at home")
+		time.Sleep(9 * time.Minute) // on the test's own clock
+		synctest.Wait()
+		require.Empty(t, ended, "it waits")
+		time.Sleep(2 * time.Minute)
+		require.Error(t, <-ended)
+		require.NoError(t, c.Close())
+		require.NoError(t, near.Close())
+	})
+}
+
+// away never answers.
+type away struct{}
+
+func (away) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	return nil, errors.New("nobody is at home")
+}
