@@ -94,6 +94,8 @@ func TestAServerThatIsNotThereIsToldApart(t *testing.T) {
 		f.down.Store(true)
 		_, err = c.CallTool(t.Context(), "far_refuse", nil)
 		require.ErrorContains(t, err, `the connection to the server "shop" behind this was lost; the call may or may not have taken effect`)
+		f.CloseClientConnections()
+		f.Close()
 		_, err = c.CallTool(t.Context(), "far_refuse", nil)
 		require.EqualError(t, err, `tool "far_refuse": the server "shop" behind this cannot be reached at the moment; try again later`)
 	})

@@ -78,8 +78,8 @@ func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 // line, a [client.Target]. The server connects when it starts ([mcpkit.Server.Start], or that of the server in which it is
 // mounted), and disconnects when it is closed.
 //
-// A connection that breaks is made anew by the next call, after a second at first and after half a minute at last; until then
-// calls fail at once, with an error for the model that says so. A call whose connection breaks is repeated only if that does no
+// A connection that breaks is made anew by the next call; where that fails there is another attempt after a second at first and
+// after half a minute at last, and until then calls fail at once, with an error for the model that says so. A call whose connection breaks is repeated only if that does no
 // harm: reads, and tools with hints that say so.
 //
 // On connections that calls share, such as the standard input and output of a process, a legacy server does not say for which of
@@ -164,14 +164,7 @@ func (r *remote) Close() error {
 
 // keepTrying connects as soon as that is possible.
 func (r *remote) keepTrying() {
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-r.base.Done():
-			t.Stop()
-			return
-		}
+	for wait := firstRetry; pause(r.base, wait); wait = min(2*wait, lastRetry) {
 		if _, err := r.connect(r.base); err == nil {
 			return
 		}
@@ -313,17 +306,48 @@ func (r *remote) follow(l *link) {
 	if l.lists == nil {
 		return
 	}
-	defer l.lists.Close()
 	for {
-		if _, err := l.lists.Next(l.ctx); err != nil {
-			if l.ctx.Err() == nil {
-				r.config.logger.Warn("proxy: changes of the remote server are not heard of any more", "server", r.title(), "error", err)
-			}
+		_, err := l.lists.Next(l.ctx)
+		if err != nil && !r.listenAgain(l, err) {
 			return
 		}
 		if err := r.refresh(l.ctx, l); err != nil && l.ctx.Err() == nil {
 			r.config.logger.Error("proxy: what the remote server has now was not taken over", "server", r.title(), "error", err)
 		}
+	}
+}
+
+// listenAgain goes on after the subscription of the lists ended. Where calls share the connection that is its end, too; over HTTP
+// there is another try now and then.
+func (r *remote) listenAgain(l *link, why error) bool {
+	_ = l.lists.Close()
+	if l.ctx.Err() != nil {
+		return false
+	}
+	r.config.logger.Warn("proxy: changes of the remote server are not heard of at the moment", "server", r.title(), "error", why)
+	if !r.streams {
+		if l.lost(why) {
+			r.giveUp(l, why)
+		}
+		return false
+	}
+	for pause(l.ctx, lastRetry) {
+		if err := l.listen(l.ctx); err == nil && l.lists != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// pause lets d pass; false when ctx ends before that.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

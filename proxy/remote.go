@@ -63,10 +63,12 @@ func (r *remote) answer(ctx context.Context) (any, error) {
 		if err == nil {
 			return decode(call, raw)
 		}
-		if !again || !lost(err) || ctx.Err() != nil {
+		if !again || !run.link.lost(err) || ctx.Err() != nil {
 			return nil, r.explain(ctx, run.link, err)
 		}
-		r.giveUp(run.link, err)
+		if !r.streams {
+			r.giveUp(run.link, err)
+		}
 		run = nil
 	}
 }
@@ -107,8 +109,13 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 	if errors.Is(err, client.ErrRejected) {
 		return mcpkit.ErrDeclined
 	}
-	if lost(err) {
-		r.giveUp(l, err)
+	if dialing(err) {
+		return r.unreachable(ctx, err)
+	}
+	if l.lost(err) {
+		if !r.streams { // over HTTP other calls go on
+			r.giveUp(l, err)
+		}
 		return mcpkit.Errorf("the connection to the server %q behind this was lost; the call may or may not have taken effect", r.title())
 	}
 	r.config.logger.WarnContext(ctx, "proxy: a call failed", "server", r.title(), "error", err)
@@ -118,10 +125,16 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 	return mcpkit.Errorf("the server %q behind this did not answer as it should", r.title())
 }
 
-// lost reports whether err is one of the connection.
-func lost(err error) bool {
+// lost reports whether err is one of the connection, which others may have found broken first.
+func (l *link) lost(err error) bool {
 	var network net.Error
-	return errors.Is(err, transport.ErrClosed) || errors.As(err, &network) && !network.Timeout()
+	return l.ctx.Err() != nil || errors.Is(err, transport.ErrClosed) || errors.As(err, &network) && !network.Timeout()
+}
+
+// dialing reports whether err is that nobody was reached: the call was not sent.
+func dialing(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 // params are those of the call, as the remote server has its name.
