@@ -68,6 +68,10 @@ func (c *compiler) recycle() {
 		schemas.Put(kw)
 	}
 	c.scratch = nil
+	if c.arena != nil {
+		c.arena.release()
+		c.arena = nil
+	}
 }
 
 var schemas = sync.Pool{New: func() any { return new(jsonschema.Schema) }}
