@@ -94,7 +94,7 @@ type Auth struct {
 
 // Middleware is what stands around every method.
 type Middleware struct {
-	Logging     *Logging       `key:"logging" doc:"One line per call."`
+	Logging     *Logging       `key:"logging" doc:"One line per call, in the log that log describes, and otherwise in that of slog.Default."`
 	Audit       *Audit         `key:"audit" doc:"An append-only file of who called what with which outcome."`
 	ErrorCodes  *bool          `key:"errorCodes" doc:"Answer failures by JSON-RPC codes."`
 	RateLimit   *RateLimit     `key:"rateLimit" doc:"Calls per second of each caller."`
