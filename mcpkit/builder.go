@@ -21,7 +21,7 @@ type Item interface {
 }
 
 // Add registers items. They are validated first: the error has every fault of all of them, and then none is registered.
-// Clients that asked for it hear of the change.
+// Clients that asked for it hear of the change, once for all items.
 func (s *Server) Add(items ...Item) error {
 	var d draft
 	var errs []error

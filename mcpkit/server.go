@@ -45,6 +45,7 @@ type Server struct {
 
 	sessions sessionSet
 	listens  listenSet
+	news     news
 }
 
 var _ transport.SessionHandler = (*Server)(nil)

@@ -161,13 +161,45 @@ func (s *Server) announce(tools, prompts, resources bool) {
 			}
 		})
 	})
-	for _, state := range s.sessions.snapshot() {
-		for i, c := range changed {
-			if c {
-				s.tellSession(state, listChanged[i], &protocol.ListChangedParams{})
+	s.news.tell(changed, func(lists [3]bool) {
+		for _, state := range s.sessions.snapshot() {
+			for i, c := range lists {
+				if c {
+					s.tellSession(state, listChanged[i], &protocol.ListChangedParams{})
+				}
 			}
 		}
+	})
+}
+
+// news is what sessions are yet to be told of lists. Like what a listener is owed it is a set: whoever changes lists while
+// others are told of a change before leaves it to them and does not wait, and however many do, one notification follows.
+type news struct {
+	mu      sync.Mutex
+	lists   [3]bool // guarded by mu
+	telling bool    // guarded by mu: somebody tells, and will look again
+}
+
+// tell calls tell with what changed, unless somebody is at it.
+func (n *news) tell(changed [3]bool, tell func(lists [3]bool)) {
+	n.mu.Lock()
+	for i, c := range changed {
+		n.lists[i] = n.lists[i] || c
 	}
+	if n.telling {
+		n.mu.Unlock()
+		return
+	}
+	n.telling = true
+	for n.lists != [3]bool{} {
+		lists := n.lists
+		n.lists = [3]bool{}
+		n.mu.Unlock()
+		tell(lists)
+		n.mu.Lock()
+	}
+	n.telling = false
+	n.mu.Unlock()
 }
 
 // ResourceUpdated tells the clients that subscribed to the resource uri that its contents changed, also where the server
