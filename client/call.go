@@ -27,12 +27,18 @@ type request struct {
 	key       string          // in the cache; "" when it is not to be kept
 }
 
-// do sends r, answers what the server asks meanwhile, and returns the result.
-func (c *Client) do(ctx context.Context, r request, opts []CallOption) (json.RawMessage, error) {
-	cc := callConfig{timeout: c.cfg.timeout, logLevel: c.level()}
+// callConfig returns what opts add up to.
+func (c *Client) callConfig(opts []CallOption) callConfig {
+	cc := callConfig{timeout: c.cfg.timeout, logLevel: c.level(), uncheckedOutput: c.cfg.uncheckedOutput}
 	for _, o := range opts {
 		o.call(&cc)
 	}
+	return cc
+}
+
+// do sends r, answers what the server asks meanwhile, and returns the result.
+func (c *Client) do(ctx context.Context, r request, opts []CallOption) (json.RawMessage, error) {
+	cc := c.callConfig(opts)
 	params, err := encodeParams(&r)
 	if err != nil {
 		return nil, err
@@ -82,6 +88,7 @@ func resultType(raw []byte) (string, bool) {
 // send sends one request, again where that is known to do no harm, and returns the result.
 func (c *Client) send(ctx context.Context, r *request, params []byte, in protocol.Inputs, cc *callConfig) (raw []byte, modern bool, err error) {
 	var renewed, refreshed bool
+	var v visit
 	for tries := 0; ; tries++ {
 		a := c.agreed.Load()
 		resp, err := c.once(ctx, a, r, params, in, cc)
@@ -107,7 +114,9 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 			}
 			err = resp.Error
 		default:
-			err = resp.Error
+			if err = v.goOn(ctx, c, a, resp.Error); err == nil {
+				continue
+			}
 		}
 		if err == nil {
 			err = resp.Error

@@ -96,6 +96,7 @@ func (ch *changes) heard(n *jsonrpc.Request) {
 		ch.acknowledged(n)
 		return
 	case protocol.NotificationElicitationComplete:
+		c.visits.complete(jsonx.String(n.Param("elicitationId")))
 		if h := c.cfg.handlers.elicitationComplete; h != nil {
 			h(c.base, jsonx.String(n.Param("elicitationId")))
 		}

@@ -41,6 +41,7 @@ type Client struct {
 	tasks  tasks
 
 	flights flights
+	visits  visits
 	changes changes
 	tools   toolIndex
 	cache   cache
@@ -76,9 +77,10 @@ func (c *Client) modern() bool { return c.Version().Modern() }
 
 // Dial connects to a server, agrees on a revision with it, and returns the client. ctx is for dialing alone. Target is one of
 //
-//   - a string that is an http or https URL: Streamable HTTP,
+//   - a string that is an http or https URL: Streamable HTTP, or where the server refuses that, HTTP+SSE of 2024-11-05,
+//   - a string that is a ws or wss URL: WebSocket,
 //   - any other string: a command line, see [Command] for how it is run. It is split at blanks outside of quotes; no shell sees it,
-//   - a [Target], made by [URL], [Command] or [InMemory],
+//   - a [Target], made by [URL], [HTTPSSE], [Command] or [InMemory],
 //   - a [transport.Handler], for example a *mcpkit.Server: it is called in memory.
 //
 // The newest revision that both speak is taken: first the client asks by server/discover, and where the server does not
@@ -100,7 +102,11 @@ func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) 
 		c.cancel(transport.ErrClosed)
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	if err := c.negotiate(ctx); err != nil {
+	err = c.negotiate(ctx)
+	if err != nil {
+		err = c.fallBack(ctx, err)
+	}
+	if err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("client: %w", err)
 	}

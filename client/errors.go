@@ -13,9 +13,6 @@ import (
 // ErrRejected is what a method of [Handlers] returns when a person refused what the server asked for.
 var ErrRejected = errors.New("client: rejected by the user")
 
-// ErrHTTPSSE says that the server seems to speak the transport of 2024-11-05 with two endpoints, HTTP+SSE.
-var ErrHTTPSSE = errors.New("the server speaks neither revision of Streamable HTTP; it may speak HTTP+SSE of 2024-11-05, which this client does not")
-
 // A ToolError is the failure of a tool, told by the tool itself and meant for the model.
 type ToolError struct {
 	Tool   string

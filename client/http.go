@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,6 +29,8 @@ const (
 	maxServerCalls  = 16 // requests of a legacy server that are answered at a time
 	cancelPatience  = 5 * time.Second
 	drainPatience   = 50 * time.Millisecond // for the end of a stream whose response is there
+	maxDrained      = 4 << 10
+	maxUndrained    = 3 // streams that did not end, after which none is waited for
 	contentTypeJSON = "application/json"
 )
 
@@ -39,6 +42,8 @@ type httpConn struct {
 	own    *http.Transport // nil when the user's client is used
 	asking chan struct{}   // holds a token for each request of the server that is being answered
 
+	undrained atomic.Int32 // streams that did not end with the response
+
 	mu        sync.Mutex
 	version   protocol.Version   // agreed on; guarded by mu
 	session   string             // guarded by mu
@@ -48,13 +53,19 @@ type httpConn struct {
 
 func newHTTPConn(c *Client, u *url.URL) *httpConn {
 	h := &httpConn{c: c, url: u.String(), asking: make(chan struct{}, maxServerCalls)}
-	var client http.Client
+	h.client, h.own = newHTTPClient(c)
+	return h
+}
+
+// newHTTPClient makes the client of a connection, of the user's or else on a transport of its own.
+func newHTTPClient(c *Client) (client *http.Client, own *http.Transport) {
+	client = new(http.Client)
 	if c.cfg.httpClient != nil {
-		client = *c.cfg.httpClient
+		*client = *c.cfg.httpClient
 	} else {
-		h.own = http.DefaultTransport.(*http.Transport).Clone()
-		h.own.MaxIdleConnsPerHost = 16
-		client.Transport = h.own
+		own = http.DefaultTransport.(*http.Transport).Clone()
+		own.MaxIdleConnsPerHost = 16
+		client.Transport = own
 	}
 	theirs := client.CheckRedirect
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
@@ -63,8 +74,14 @@ func newHTTPConn(c *Client, u *url.URL) *httpConn {
 		}
 		return theirs(req, via)
 	}
-	h.client = &client
-	return h
+	return client, own
+}
+
+// addHeader adds the fields that the user wants in every request.
+func addHeader(req *http.Request, header http.Header) {
+	for name, values := range header {
+		req.Header[name] = values
+	}
 }
 
 // checkRedirect keeps messages and credentials at the origin that the user named, and a POST a POST.
@@ -106,9 +123,7 @@ func (h *httpConn) newRequest(ctx context.Context, verb string, body []byte, v p
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range h.c.cfg.header {
-		req.Header[name] = values
-	}
+	addHeader(req, h.c.cfg.header)
 	req.Header.Set("Accept", contentTypeJSON+", "+sse.ContentType)
 	if verb == http.MethodGet {
 		req.Header.Set("Accept", sse.ContentType)
@@ -183,7 +198,11 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 		if err := h.begin(x, resp); err != nil {
 			return nil, err
 		}
-		return h.stream(ctx, x, resp.Body)
+		answer, err := h.stream(ctx, x, resp.Body)
+		if err == nil {
+			h.drain(x, resp.Body)
+		}
+		return answer, err
 	case resp.StatusCode/100 == 2 && media != contentTypeJSON:
 		return nil, invalid(x.req.Method, "HTTP status %d with the content type %.100q", resp.StatusCode, media)
 	}
@@ -208,6 +227,19 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 		return m.Response, nil
 	}
 	return nil, &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(data[:min(len(data), maxErrorBody)])}
+}
+
+// drain reads the end of a stream whose response is there, so that its connection can be used again. Servers end a stream with the
+// response; one that does not is not waited for any more after a few times.
+func (h *httpConn) drain(x *exchange, body io.Reader) {
+	if x.flight == nil || h.undrained.Load() >= maxUndrained {
+		return
+	}
+	late := time.AfterFunc(drainPatience, func() { x.flight.deadline.cancel(nil) })
+	defer late.Stop()
+	if n, err := io.CopyN(io.Discard, body, maxDrained); n == maxDrained || err != io.EOF {
+		h.undrained.Add(1)
+	}
 }
 
 // begin takes the session that the answer to initialize names.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 // that in any way that no modern server would is initialized as a legacy one.
 func (c *Client) negotiate(ctx context.Context) error {
 	pinned := c.cfg.version
+	if l, ok := c.conn.(*linkConn); ok && l.legacy {
+		return c.initializeSSE(ctx)
+	}
 	if pinned != "" && !pinned.Modern() {
 		return c.initialize(ctx, pinned, nil)
 	}
@@ -41,6 +45,44 @@ func (c *Client) negotiate(ctx context.Context) error {
 		return c.initialize(ctx, p.version, p.err)
 	}
 	return p.err
+}
+
+// initializeSSE begins a session over HTTP+SSE, where there is nothing to probe for.
+func (c *Client) initializeSSE(ctx context.Context) error {
+	switch pinned := c.cfg.version; {
+	case pinned == "":
+		return c.initialize(ctx, protocol.LatestLegacy, nil)
+	case pinned.Modern():
+		return fmt.Errorf("HTTP+SSE does not carry revision %s", pinned)
+	default:
+		return c.initialize(ctx, pinned, nil)
+	}
+}
+
+// A notStreamableError says that the server refused initialize as servers do that do not speak Streamable HTTP.
+type notStreamableError struct{ err error }
+
+func (e *notStreamableError) Error() string { return e.err.Error() }
+func (e *notStreamableError) Unwrap() error { return e.err }
+
+// fallBack tries HTTP+SSE of 2024-11-05 where the server refused Streamable HTTP (2025-11-25, basic/transports, "Backwards
+// Compatibility"). Refused is the error of that.
+func (c *Client) fallBack(ctx context.Context, refused error) error {
+	h, ok := c.conn.(*httpConn)
+	if _, is := errors.AsType[*notStreamableError](refused); !ok || !is || c.cfg.version.Modern() {
+		return refused
+	}
+	u, err := url.Parse(h.url)
+	if err != nil {
+		return refused
+	}
+	l, err := newSSEConn(ctx, c, u)
+	if err != nil {
+		return fmt.Errorf("%w; nor does the server speak HTTP+SSE: %w", refused, err)
+	}
+	_ = h.close() // which has no session
+	c.conn = l
+	return c.initializeSSE(ctx)
 }
 
 // outcomes of a probe
@@ -203,7 +245,7 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 		if status, ok := errors.AsType[*StatusError](err); ok {
 			switch status.Code {
 			case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
-				err = fmt.Errorf("%w (%w)", ErrHTTPSSE, err)
+				err = &notStreamableError{err}
 			}
 		}
 		switch err.(type) {

@@ -94,8 +94,8 @@ func TestWhatInitializeMayAnswer(t *testing.T) {
 		{name: "an error that names others", want: "2025-03-26",
 			init: inTurn(rpcError(-32602, "?", `{"supported":["2025-03-26"],"requested":"2025-11-25"}`), initialized("2025-03-26", ""))},
 		{name: "method not allowed", init: status(405, ""),
-			err: "client: initialize: the server speaks neither revision of Streamable HTTP; it may speak HTTP+SSE of 2024-11-05, which this client does not" +
-				" (the server answered with HTTP status 405 Method Not Allowed) (and before, to server/discover: the server answered with HTTP status 400 Bad Request)"},
+			err: "client: initialize: the server answered with HTTP status 405 Method Not Allowed (and before, to server/discover: the server answered with HTTP status 400 Bad Request);" +
+				" nor does the server speak HTTP+SSE: the server answered with HTTP status 405 Method Not Allowed"},
 		{name: "a session id that is none", init: initialized("2025-11-25", "\xff"),
 			err: "client: initialize: the server's answer is invalid: the session id is none (and before, to server/discover: the server answered with HTTP status 400 Bad Request)"},
 		{name: "a result that is none", init: result(`[]`), opts: []client.DialOption{client.Version("2025-11-25")},

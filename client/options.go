@@ -41,6 +41,7 @@ type config struct {
 	httpClient      *http.Client
 	header          http.Header
 	stderr          io.Writer
+	uncheckedOutput bool
 }
 
 // callConfig is what the options of one call add up to.
@@ -52,6 +53,8 @@ type callConfig struct {
 	meta       protocol.Meta
 	idempotent bool
 	fresh      bool
+
+	uncheckedOutput bool
 }
 
 // A DialOption configures a [Client].
@@ -224,7 +227,9 @@ func Header(name, value string) DialOption {
 	return dialOption(func(c *config) error { c.header.Add(name, value); return nil })
 }
 
-// Stderr is where a child process writes its standard error. The default is os.Stderr; nil discards it.
+// Stderr is where a child process writes its standard error. The default is os.Stderr; nil discards it. One goroutine for
+// each child writes to w, at any time until Close returns: what the program itself reads or writes there meanwhile, and what clients share,
+// must be safe for concurrent use.
 func Stderr(w io.Writer) DialOption {
 	return dialOption(func(c *config) error { c.stderr = w; return nil })
 }
@@ -245,7 +250,7 @@ func Stderr(w io.Writer) DialOption {
 //	ElicitationComplete(context.Context, string)        // by its ID; 2025-11-25 alone
 //
 // They may be called concurrently. Whether the server asks by a request, as legacy ones do, or by a result that requires
-// input makes no difference to them. What the user left out of an accepted form is filled in from the defaults of its
+// input, or that the user has to go to a URL first by an error, makes no difference to them. What the user left out of an accepted form is filled in from the defaults of its
 // schema. ElicitURL must show the whole URL and ask before it opens it, and must not open it through a shell.
 // Changes are told one after the other, each once however often it happened meanwhile. An error of a method that
 // answers fails the call; [ErrRejected] is the one for a person who refuses.
@@ -282,6 +287,15 @@ func Meta(key string, value any) CallOption {
 // Without it this is done for calls that only read, and for tools whose hints say so.
 func Idempotent() CallOption {
 	return callOption(func(c *callConfig) { c.idempotent = true })
+}
+
+// UncheckedOutput takes the structured content of results as it is. Without it content that is not what the tool's output schema says is an
+// [*OutputError]. Given to Dial it is for all calls.
+func UncheckedOutput() Option {
+	return bothOption{
+		func(c *config) error { c.uncheckedOutput = true; return nil },
+		func(c *callConfig) { c.uncheckedOutput = true },
+	}
 }
 
 // Fresh asks the server even if the answer is in the cache.

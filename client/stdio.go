@@ -32,9 +32,8 @@ type stdioConn struct {
 
 // A child is a running program and the connection with it.
 type child struct {
+	*live
 	process *process
-	link    *duplex.Link
-	served  chan struct{} // closed when the connection is over
 }
 
 func newStdioConn(c *Client, t *CommandTarget) (*stdioConn, error) {
@@ -50,30 +49,7 @@ func (s *stdioConn) start() (*child, error) {
 		return nil, err
 	}
 	w := &pipeWire{out: p.stdin, in: p.stdout, max: s.c.cfg.maxMessage, read: bufio.NewReaderSize(p.stdout, 64<<10)}
-	ch := &child{process: p, served: make(chan struct{})}
-	ch.link = duplex.New(w, stdioHandler{s.c}, &duplex.Options{Client: true, Logger: s.c.log, MaxInFlight: 64, DrainTimeout: time.Second})
-	ready := make(chan struct{})
-	// Ends when the process ends its output or the pipes are closed.
-	go func() {
-		defer close(ch.served)
-		close(ready)
-		if err := ch.link.Serve(context.WithoutCancel(s.c.base)); err != nil {
-			s.c.log.Warn("client: the connection with the server broke", "error", err)
-		}
-	}()
-	<-ready
-	return ch, nil
-}
-
-// stdioHandler takes what the server sends of itself.
-type stdioHandler struct{ c *Client }
-
-func (h stdioHandler) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
-	if req.IsNotification() {
-		h.c.hear(req, nil)
-		return nil
-	}
-	return h.c.serve(ctx, req, nil)
+	return &child{live: serveWire(s.c, w), process: p}, nil
 }
 
 func (s *stdioConn) current() *child {
@@ -149,14 +125,10 @@ func (s *stdioConn) close() error {
 // stop ends the process and the connection, and waits for both.
 func (ch *child) stop(patience time.Duration) error {
 	if patience > 0 {
-		// The server should know which calls nobody waits for before its input ends.
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		ch.link.Flush(ctx)
-		cancel()
+		ch.flush(patience)
 	}
 	err := ch.process.stop(patience)
-	ch.link.Close()
-	<-ch.served
+	ch.end()
 	return err
 }
 

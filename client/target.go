@@ -15,31 +15,38 @@ type Target interface {
 	dial(ctx context.Context, c *Client) (conn, error)
 }
 
-// URL is a server at an http or https URL.
+// URL is a server at an http or https URL (Streamable HTTP, or HTTP+SSE where the server does not speak that) or at a ws or wss URL
+// (WebSocket, with the subprotocol "mcp").
 func URL(url string) Target { return urlTarget(url) }
 
 type urlTarget string
 
-func (u urlTarget) dial(_ context.Context, c *Client) (conn, error) {
-	parsed, err := url.Parse(string(u))
+func (u urlTarget) dial(ctx context.Context, c *Client) (conn, error) {
+	parsed, err := parseURL(string(u))
+	if err != nil {
+		return nil, err
+	}
+	if parsed.Scheme == "ws" || parsed.Scheme == "wss" {
+		return dialWebSocket(ctx, c, parsed)
+	}
+	return newHTTPConn(c, parsed), nil
+}
+
+func parseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
 	if err != nil {
 		return nil, fmt.Errorf("the URL of the server: %w", err)
 	}
-	switch parsed.Scheme {
-	case "http", "https":
-	case "ws", "wss":
-		return nil, fmt.Errorf("%q: WebSocket is not supported yet; use http or https", u)
-	default:
-		return nil, fmt.Errorf("%q: the scheme is none of http and https", u)
-	}
-	if parsed.Host == "" {
-		return nil, fmt.Errorf("%q has no host", u)
-	}
-	if parsed.User != nil {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "ws" && u.Scheme != "wss":
+		return nil, fmt.Errorf("%q: the scheme is none of http, https, ws and wss", s)
+	case u.Host == "":
+		return nil, fmt.Errorf("%q has no host", s)
+	case u.User != nil:
 		return nil, fmt.Errorf("the URL of the server holds a user or a password; send credentials by Header or HTTPClient")
 	}
-	parsed.Fragment, parsed.RawFragment = "", ""
-	return newHTTPConn(c, parsed), nil
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
 }
 
 // InMemory is a server in this process, for example a *mcpkit.Server.

@@ -27,7 +27,8 @@ func (c *Client) Tool(ctx context.Context, name string, opts ...CallOption) (*pr
 }
 
 // CallTool calls a tool. Args is what encodes as a JSON object, or nil for none. When the tool itself failed, the error is
-// a [*ToolError], and the result is returned too.
+// a [*ToolError], and the result is returned too; so it is with an [*OutputError], when the structured content is not what the output
+// schema says that the tool was last listed with.
 func (c *Client) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*protocol.CallToolResult, error) {
 	p := &protocol.CallToolParams{Name: name}
 	if args != nil {
@@ -50,7 +51,10 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, opts ...Ca
 	if r.IsError {
 		return r, &ToolError{Tool: name, Result: r}
 	}
-	return r, nil
+	if cc := c.callConfig(opts); cc.uncheckedOutput {
+		return r, nil
+	}
+	return r, c.checkOutput(func() error { return c.refreshTools(ctx) }, name, r)
 }
 
 // encodeArguments returns args as an object; nil when they are null.
@@ -158,8 +162,9 @@ type knownTool struct {
 	headers    []paramHeader
 	fault      error  // why it must not be called over HTTP
 	output     []byte // its output schema
-	wrapped    bool   // the output schema is that of {"result": ...}
-	repeatable bool   // its hints say that calling it twice does no harm
+	schema     *outputSchema
+	wrapped    bool // the output schema is that of {"result": ...}
+	repeatable bool // its hints say that calling it twice does no harm
 }
 
 // A toolIndex knows the tools by their names, as they were listed last. The zero index knows none.
@@ -202,7 +207,7 @@ func (x *toolIndex) learn(c *Client, tools []protocol.Tool, first, last bool) []
 }
 
 func newKnownTool(t *protocol.Tool) *knownTool {
-	k := &knownTool{output: t.OutputSchema}
+	k := &knownTool{output: t.OutputSchema, schema: newOutputSchema(t.OutputSchema)}
 	k.headers, k.fault = paramHeaders(t.InputSchema)
 	if t.OutputSchema != nil {
 		properties := jsonx.Member(t.OutputSchema, "properties")

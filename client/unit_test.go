@@ -53,8 +53,7 @@ func TestTargets(t *testing.T) {
 		target any
 		err    string
 	}{
-		{"ws://x/mcp", `client: "ws://x/mcp": WebSocket is not supported yet; use http or https`},
-		{"ftp://x/mcp", `client: "ftp://x/mcp": the scheme is none of http and https`},
+		{"ftp://x/mcp", `client: "ftp://x/mcp": the scheme is none of http, https, ws and wss`},
 		{"http:///mcp", `client: "http:///mcp" has no host`},
 		{"https://ann:secret@x/mcp", "client: the URL of the server holds a user or a password; send credentials by Header or HTTPClient"},
 		{42, "client: cannot dial a int; want a URL or a command line as a string, a client.Target or a transport.Handler"},

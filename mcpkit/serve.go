@@ -132,7 +132,7 @@ func (s *Server) run(call *Call) (result any, err error) {
 // identify settles revision and method: the order of checks is that of PROTOCOL: era, _meta, header, version, method.
 func (s *Server) identify(call *Call) *jsonrpc.Error {
 	call.meta = call.req.Param("_meta")
-	header := call.peer.Header()
+	header := call.mirror()
 	declared := header.Get("Mcp-Protocol-Version")
 	row := methods[call.req.Method]
 	if protocol.IsModern(declared, call.req) || row != nil && row.from.Modern() {
@@ -150,6 +150,15 @@ func (s *Server) identify(call *Call) *jsonrpc.Error {
 	}
 	call.row = row
 	return nil
+}
+
+// mirror returns the header fields that mirror the request: those that came with it alone. What came with a connection that is the
+// session, as a WebSocket's upgrade does, cannot.
+func (call *Call) mirror() transport.Header {
+	if call.peer.Session() != nil {
+		return nil
+	}
+	return call.peer.Header()
 }
 
 // identifyModern holds the request to what basic/index and the Streamable HTTP chapter of 2026-07-28 demand of each one.
@@ -277,7 +286,7 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 	if err == nil && call.row.asks {
 		err = call.takeState()
 	}
-	header := call.peer.Header()
+	header := call.mirror()
 	if header == nil || call.name == "" {
 		return err
 	}

@@ -1,0 +1,173 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
+)
+
+// A live is a connection that carries messages both ways, and is served.
+type live struct {
+	link   *duplex.Link
+	served chan struct{} // closed when the connection is over
+	err    error         // why; nil when an end ended it; set before
+}
+
+// serveWire serves a connection until it is over.
+func serveWire(c *Client, w duplex.Wire) *live {
+	l := &live{served: make(chan struct{})}
+	l.link = duplex.New(w, linkHandler{c}, &duplex.Options{Client: true, Logger: c.log, MaxInFlight: 64, DrainTimeout: time.Second})
+	ready := make(chan struct{})
+	// Ends when the server or Close ends the connection.
+	go func() {
+		defer close(l.served)
+		close(ready)
+		if l.err = l.link.Serve(context.WithoutCancel(c.base)); l.err != nil {
+			c.log.Warn("client: the connection with the server broke", "error", l.err)
+		}
+	}()
+	<-ready
+	return l
+}
+
+// linkHandler takes what the server sends of itself.
+type linkHandler struct{ c *Client }
+
+func (h linkHandler) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+	if req.IsNotification() {
+		h.c.hear(req, nil)
+		return nil
+	}
+	return h.c.serve(ctx, req, nil)
+}
+
+// flush waits until the server was told which calls nobody waits for.
+func (l *live) flush(patience time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	l.link.Flush(ctx)
+}
+
+// end ends the connection and waits for that.
+func (l *live) end() {
+	l.link.Close()
+	<-l.served
+}
+
+// A linkConn talks over a connection that is the session, as the one of a WebSocket is.
+type linkConn struct {
+	c       *Client
+	connect func(ctx context.Context) (duplex.Wire, error)
+	legacy  bool // carries legacy revisions alone
+
+	mu     sync.Mutex
+	live   *live // guarded by mu; a failed probe changes it
+	closed bool  // guarded by mu
+}
+
+func newLinkConn(ctx context.Context, c *Client, legacy bool, connect func(ctx context.Context) (duplex.Wire, error)) (*linkConn, error) {
+	w, err := connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &linkConn{c: c, connect: connect, legacy: legacy, live: serveWire(c, w)}, nil
+}
+
+func (l *linkConn) current() *live {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.live
+}
+
+func (l *linkConn) roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error) {
+	now := l.current()
+	resp, err := now.link.Do(ctx, x.req)
+	if errors.Is(err, transport.ErrClosed) && ctx.Err() == nil {
+		return nil, now.gone()
+	}
+	return resp, err
+}
+
+func (l *linkConn) notify(ctx context.Context, n *jsonrpc.Request) error {
+	now := l.current()
+	err := now.link.Notify(ctx, n)
+	if errors.Is(err, transport.ErrClosed) {
+		return now.gone()
+	}
+	return err
+}
+
+// gone says why the connection is over. Its end follows that of the calls at once.
+func (l *live) gone() error {
+	<-l.served
+	if l.err != nil {
+		return fmt.Errorf("%w: %w", transport.ErrClosed, l.err)
+	}
+	return fmt.Errorf("%w: the server closed the connection", transport.ErrClosed)
+}
+
+// renew connects again where the probe ended the connection, or was never answered.
+func (l *linkConn) renew(ctx context.Context, probe error) error {
+	if !errors.Is(probe, errProbe) && !errors.Is(probe, transport.ErrClosed) {
+		return nil
+	}
+	l.current().end()
+	w, err := l.connect(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return errors.Join(transport.ErrClosed, w.Close())
+	}
+	l.live = serveWire(l.c, w)
+	return nil
+}
+
+func (l *linkConn) settled(v protocol.Version) { l.current().link.Session().SetVersion(string(v)) }
+func (l *linkConn) listen() <-chan struct{}    { return nil }
+func (l *linkConn) mirrors() bool              { return false }
+
+func (l *linkConn) close() error {
+	l.mu.Lock()
+	l.closed = true
+	now := l.live
+	l.mu.Unlock()
+	now.flush(l.c.cfg.shutdownTimeout)
+	now.end()
+	return nil
+}
+
+// dialWebSocket connects to a ws or wss URL.
+func dialWebSocket(ctx context.Context, c *Client, u *url.URL) (conn, error) {
+	client, own := newHTTPClient(c)
+	l, err := newLinkConn(ctx, c, false, func(ctx context.Context) (duplex.Wire, error) {
+		// The connection is all that the transport is for.
+		defer func() {
+			if own != nil {
+				own.CloseIdleConnections()
+			}
+		}()
+		w, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{
+			Client: client, Header: c.cfg.header, MaxMessageBytes: int64(c.cfg.maxMessage),
+		})
+		if err != nil && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return w, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}

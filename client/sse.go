@@ -1,0 +1,264 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/sse"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+)
+
+// HTTPSSE is a server at an http or https URL that speaks HTTP+SSE of 2024-11-05, the transport with two endpoints that
+// Streamable HTTP replaced. [Dial] finds that out by itself where the server refuses Streamable HTTP; this saves the question.
+func HTTPSSE(url string) Target { return sseTarget(url) }
+
+type sseTarget string
+
+func (s sseTarget) dial(ctx context.Context, c *Client) (conn, error) {
+	u, err := parseURL(string(s))
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%q: the scheme of HTTP+SSE is http or https", s)
+	}
+	l, err := newSSEConn(ctx, c, u)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// newSSEConn opens the stream at u.
+func newSSEConn(ctx context.Context, c *Client, u *url.URL) (*linkConn, error) {
+	return newLinkConn(ctx, c, true, func(ctx context.Context) (duplex.Wire, error) { return openSSE(ctx, c, u) })
+}
+
+// An sseWire reads the messages of the server from a stream, and posts those of the client to the endpoint that the stream names
+// (2024-11-05, basic/transports, "HTTP with SSE").
+type sseWire struct {
+	c        *Client
+	client   *http.Client
+	own      *http.Transport // nil when the user's client is used
+	endpoint string
+	body     io.Closer
+
+	ctx    context.Context // of the stream and of all posts; ends with Close
+	cancel context.CancelFunc
+	in     chan []byte   // messages of the server
+	ended  chan struct{} // closed when the stream is over
+	err    error         // why; set before
+	unread chan struct{} // closed by CloseRead
+	once   sync.Once
+
+	line []byte // what was written of a message that is not complete; for Write alone
+}
+
+// openSSE opens the stream and waits for its first event, which has to name the endpoint, as long as ctx and the time for probes go.
+func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseWire, error) {
+	w := &sseWire{c: c, in: make(chan []byte), ended: make(chan struct{}), unread: make(chan struct{})}
+	w.client, w.own = newHTTPClient(c)
+	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(c.base))
+	limited, d := withDeadline(ctx, c.cfg.probeTimeout, func() error { return errors.New("the stream named no endpoint in time") })
+	defer d.stop()
+	stop := context.AfterFunc(limited, w.cancel)
+	err := w.open(u)
+	if !stop() {
+		err = context.Cause(limited)
+	}
+	if err != nil {
+		w.cancel()
+		w.release()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *sseWire) open(u *url.URL) error {
+	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	addHeader(req, w.c.cfg.header)
+	req.Header.Set("Accept", sse.ContentType)
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return err
+	}
+	w.body = resp.Body
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || media != sse.ContentType {
+		text, _ := readBounded(resp.Body, maxErrorBody)
+		_ = resp.Body.Close()
+		if resp.StatusCode/100 == 2 {
+			return fmt.Errorf("GET answers with the content type %.100q, not with a stream", media)
+		}
+		return &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(text)}
+	}
+	events := sse.NewReader(resp.Body, w.c.cfg.maxMessage)
+	if w.endpoint, err = firstEndpoint(events, u); err != nil {
+		_ = resp.Body.Close()
+		return err
+	}
+	// Ends with the stream, which Close ends.
+	go w.read(events)
+	return nil
+}
+
+// firstEndpoint reads where to post. An endpoint elsewhere would have messages and credentials sent to whom the user did not name.
+func firstEndpoint(events *sse.Reader, stream *url.URL) (string, error) {
+	first, err := events.Next()
+	if err != nil {
+		return "", fmt.Errorf("the stream ended before it named the endpoint: %w", err)
+	}
+	if first.Type != "endpoint" {
+		return "", fmt.Errorf("the stream begins with the event %.100q, not with \"endpoint\"", first.Type)
+	}
+	endpoint, err := stream.Parse(string(bytes.TrimSpace(first.Data)))
+	if err != nil {
+		return "", fmt.Errorf("the endpoint that the stream names: %w", err)
+	}
+	if endpoint.Scheme != stream.Scheme || endpoint.Host != stream.Host || endpoint.User != nil {
+		return "", fmt.Errorf("the stream names an endpoint of another origin, %.200q", endpoint.Redacted())
+	}
+	return endpoint.String(), nil
+}
+
+// read hands the messages of the stream on until it ends.
+func (w *sseWire) read(events *sse.Reader) {
+	defer close(w.ended)
+	for {
+		e, err := events.Next()
+		if err != nil {
+			w.err = w.why(err)
+			return
+		}
+		if e.Type != "" && e.Type != "message" || e.Data == nil {
+			continue
+		}
+		if !w.hand(e.Data) {
+			w.err = io.EOF
+			return
+		}
+	}
+}
+
+// why says what the end of the stream means.
+func (w *sseWire) why(err error) error {
+	var large *sse.SizeError
+	switch {
+	case w.ctx.Err() != nil:
+		return io.EOF
+	case errors.Is(err, io.EOF):
+		return &duplex.GoneError{Err: errors.New("the server ended the stream")}
+	case errors.As(err, &large):
+		return &duplex.GoneError{Err: fmt.Errorf("message is larger than %d bytes; see MaxMessageBytes", large.Max)}
+	}
+	return &duplex.GoneError{Err: err}
+}
+
+// hand gives a message to Read.
+func (w *sseWire) hand(message []byte) bool {
+	select {
+	case w.in <- message:
+		return true
+	case <-w.ctx.Done():
+	case <-w.unread:
+	}
+	return false
+}
+
+func (w *sseWire) Read() ([]byte, error) {
+	select {
+	case message := <-w.in:
+		return message, nil
+	case <-w.unread:
+		return nil, io.EOF
+	case <-w.ended:
+		return nil, w.err
+	}
+}
+
+func (w *sseWire) Buffered() bool { return false }
+
+// Write posts each line.
+func (w *sseWire) Write(lines []byte) (int, error) {
+	for rest := lines; len(rest) > 0; {
+		line, after, complete := bytes.Cut(rest, []byte{'\n'})
+		rest = after
+		if !complete {
+			w.line = append(w.line, line...)
+			break
+		}
+		if len(w.line) > 0 {
+			line = append(w.line, line...)
+			w.line = nil
+		}
+		if err := w.post(line); err != nil {
+			return 0, err
+		}
+	}
+	return len(lines), nil
+}
+
+// post sends one message. What the server refuses fails the request that it was; the connection goes on.
+func (w *sseWire) post(message []byte) error {
+	ctx, cancel := context.WithTimeout(w.ctx, writeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.endpoint, bytes.NewReader(message))
+	if err != nil {
+		return err
+	}
+	addHeader(req, w.c.cfg.header)
+	req.Header.Set("Content-Type", contentTypeJSON)
+	resp, err := w.client.Do(req)
+	switch {
+	case err != nil && w.ctx.Err() != nil:
+		return io.ErrClosedPipe
+	case err != nil:
+		return &duplex.GoneError{Err: err}
+	}
+	defer resp.Body.Close()
+	text, _ := readBounded(resp.Body, maxErrorBody)
+	switch {
+	case resp.StatusCode/100 == 2:
+		return nil
+	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
+		return &duplex.GoneError{Err: errNoSession}
+	}
+	m, bad := jsonrpc.Decode(message)
+	if bad != nil || m.Request == nil || m.Request.IsNotification() {
+		return nil
+	}
+	status := &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(text)}
+	refusal := &jsonrpc.Response{ID: m.Request.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", status.Error())}
+	w.hand(jsonrpc.AppendResponse(nil, refusal))
+	return nil
+}
+
+func (w *sseWire) CloseRead() error {
+	w.once.Do(func() { close(w.unread) })
+	return nil
+}
+
+// Close ends the stream.
+func (w *sseWire) Close() error {
+	w.cancel()
+	_ = w.body.Close()
+	<-w.ended
+	w.release()
+	return nil
+}
+
+func (w *sseWire) release() {
+	if w.own != nil {
+		w.own.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,130 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A visit is what one request knows of the URLs that the server wants the user to go to before it goes on (2025-11-25, client/elicitation,
+// "URL Elicitation Required Error"). The zero visit has asked for none.
+type visit struct {
+	rounds int
+	asked  map[string]struct{} // elicitation IDs that the user agreed to
+}
+
+// goOn asks the user to go where bad says, and waits until it makes sense to send the request again. Other errors come back as they are.
+func (v *visit) goOn(ctx context.Context, c *Client, a *agreement, bad *jsonrpc.Error) error {
+	if bad.Code != protocol.CodeURLElicitationRequired || a.version.Modern() || c.cfg.handlers.elicitURL == nil {
+		return bad
+	}
+	var data protocol.URLElicitationRequiredData
+	if err := jsonx.Unmarshal(bad.Data, &data); err != nil || len(data.Elicitations) == 0 || len(data.Elicitations) > maxQuestions {
+		return bad
+	}
+	if v.rounds == c.cfg.maxRounds {
+		return fmt.Errorf("the server wanted the user to go to a URL %d times and still does; see MaxRounds: %w", v.rounds, bad)
+	}
+	if v.asked == nil {
+		v.asked = map[string]struct{}{}
+	}
+	ids := make([]string, 0, len(data.Elicitations))
+	for _, q := range data.Elicitations {
+		ids = append(ids, q.ElicitationID)
+	}
+	done, forget := c.visits.expect(ids)
+	defer forget()
+	again := true
+	for _, q := range data.Elicitations {
+		if _, ok := v.asked[q.ElicitationID]; ok {
+			continue // who is on the way there is not asked twice
+		}
+		again = false
+		if err := c.agree(ctx, &q); err != nil {
+			return err
+		}
+		v.asked[q.ElicitationID] = struct{}{}
+	}
+	v.rounds++
+	if !again {
+		return nil
+	}
+	// The server says when the user is done, if it can: or else it is asked less and less often.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(done, func() { cancel(errVisited) })()
+	if err := sleep(ctx, backoff(v.rounds)); err != nil && !errors.Is(err, errVisited) {
+		return err
+	}
+	return nil
+}
+
+var errVisited = errors.New("the user is done")
+
+// agree asks the user for one URL.
+func (c *Client) agree(ctx context.Context, q *protocol.ElicitParams) error {
+	if q.Mode != protocol.ElicitURL {
+		return invalid(protocol.MethodElicitationCreate, "error %d names an elicitation that is not in URL mode", protocol.CodeURLElicitationRequired)
+	}
+	if err := checkElicitURL(q.URL); err != nil {
+		return err
+	}
+	r, err := c.cfg.handlers.elicitURL(ctx, q)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the server asks for %s: %w", protocol.MethodElicitationCreate, err)
+	case r == nil:
+		return errors.New("the method ElicitURL returned neither a result nor an error")
+	case r.Action != protocol.ElicitAccept:
+		return fmt.Errorf("the server asks for %s: %w", protocol.MethodElicitationCreate, ErrRejected)
+	}
+	return nil
+}
+
+// visits are the URLs that requests wait for. The zero value waits for none.
+type visits struct {
+	mu      sync.Mutex
+	waiting map[*expected]struct{} // guarded by mu
+}
+
+type expected struct {
+	ids    map[string]struct{}
+	cancel context.CancelFunc
+}
+
+// expect returns a context that ends when the server says of all ids that they are complete. Forget must be called.
+func (vs *visits) expect(ids []string) (done context.Context, forget func()) {
+	e := &expected{ids: map[string]struct{}{}}
+	for _, id := range ids {
+		e.ids[id] = struct{}{}
+	}
+	done, e.cancel = context.WithCancel(context.Background())
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if vs.waiting == nil {
+		vs.waiting = map[*expected]struct{}{}
+	}
+	vs.waiting[e] = struct{}{}
+	return done, func() {
+		vs.mu.Lock()
+		delete(vs.waiting, e)
+		vs.mu.Unlock()
+		e.cancel()
+	}
+}
+
+// complete takes that the user is done with id. Those that nobody waits for are ignored.
+func (vs *visits) complete(id string) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	for e := range vs.waiting {
+		if delete(e.ids, id); len(e.ids) == 0 {
+			e.cancel()
+		}
+	}
+}
