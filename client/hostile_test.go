@@ -325,7 +325,7 @@ func TestComingBackHasItsLimits(t *testing.T) {
 		err  string
 	}{
 		{"refused", status(http.StatusForbidden, ""), "HTTP status 403"},
-		{"the session is gone", status(http.StatusNotFound, ""), "the server ended the session"},
+		{"the session is gone", status(http.StatusNotFound, ""), "the stream ended before the response, and the session with it"},
 		{"always busy", status(http.StatusServiceUnavailable, ""), "no answer within 400ms"},
 		{"nothing new", stream(": hm\n\n"), "no answer within 400ms"},
 		{"at once, for ever", stream("id: a\nretry: 0\ndata: \n\n"), "no answer within 400ms"},
@@ -338,6 +338,7 @@ func TestComingBackHasItsLimits(t *testing.T) {
 			_, err := dial(t, f.URL).CallTool(t.Context(), "x", nil, client.Timeout(400*time.Millisecond))
 			require.ErrorContains(t, err, test.err)
 			require.Less(t, f.count("GET"), 6, "not more often than every 100 ms")
+			require.Equal(t, 1, f.count("tools/call"), "it may have been handled")
 		})
 	}
 }

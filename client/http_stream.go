@@ -67,6 +67,9 @@ func (h *httpConn) stream(ctx context.Context, x *exchange, body io.ReadCloser) 
 			return nil, err
 		}
 		again, fatal := h.get(ctx, r.id)
+		if errors.Is(fatal, errNoSession) {
+			return nil, fmt.Errorf("%w, and the session with it", errLost) // the request was handled, it may be to its end
+		}
 		if fatal != nil {
 			return nil, fatal
 		}
