@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
@@ -54,17 +55,32 @@ type sseWire struct {
 	ctx    context.Context // of the stream and of all posts; ends with Close
 	cancel context.CancelFunc
 	in     chan []byte   // messages of the server
-	ended  chan struct{} // closed when the stream is over
+	out    chan []byte   // messages that wait for being posted; closed by Close
+	posted chan struct{} // closed when nothing is posted any more
+	ended  chan struct{} // closed when the connection is over
 	err    error         // why; set before
 	unread chan struct{} // closed by CloseRead
-	once   sync.Once
 
-	line []byte // what was written of a message that is not complete; for Write alone
+	endOnce, unreadOnce, closeOnce sync.Once
+
+	mu     sync.Mutex // held while out is written to
+	closed bool       // out is; guarded by mu
+	line   []byte     // what was written of a message that is not complete; for Write alone
 }
+
+const (
+	// maxPosts is how many messages may wait for being posted, one after the other.
+	maxPosts = 64
+	// postPatience is how long those that wait may take once the connection is being closed.
+	postPatience = time.Second
+)
 
 // openSSE opens the stream and waits for its first event, which has to name the endpoint, as long as ctx and the time for probes go.
 func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseWire, error) {
-	w := &sseWire{c: c, in: make(chan []byte), ended: make(chan struct{}), unread: make(chan struct{})}
+	w := &sseWire{
+		c: c, in: make(chan []byte), out: make(chan []byte, maxPosts), posted: make(chan struct{}),
+		ended: make(chan struct{}), unread: make(chan struct{}),
+	}
 	w.client, w.own = newHTTPClient(c)
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(c.base))
 	limited, d := withDeadline(ctx, c.cfg.probeTimeout, func() error { return errors.New("the stream named no endpoint in time") })
@@ -109,6 +125,8 @@ func (w *sseWire) open(u *url.URL) error {
 	}
 	// Ends with the stream, which Close ends.
 	go w.read(events)
+	// Ends when Close closes out.
+	go w.postAll()
 	return nil
 }
 
@@ -133,21 +151,28 @@ func firstEndpoint(events *sse.Reader, stream *url.URL) (string, error) {
 
 // read hands the messages of the stream on until it ends.
 func (w *sseWire) read(events *sse.Reader) {
-	defer close(w.ended)
 	for {
 		e, err := events.Next()
 		if err != nil {
-			w.err = w.why(err)
+			w.end(w.why(err))
 			return
 		}
 		if e.Type != "" && e.Type != "message" || e.Data == nil {
 			continue
 		}
 		if !w.hand(e.Data) {
-			w.err = io.EOF
+			w.end(io.EOF)
 			return
 		}
 	}
+}
+
+// end says that the connection is over, and why. The first word counts.
+func (w *sseWire) end(err error) {
+	w.endOnce.Do(func() {
+		w.err = err
+		close(w.ended)
+	})
 }
 
 // why says what the end of the stream means.
@@ -171,6 +196,7 @@ func (w *sseWire) hand(message []byte) bool {
 		return true
 	case <-w.ctx.Done():
 	case <-w.unread:
+	case <-w.ended:
 	}
 	return false
 }
@@ -188,24 +214,40 @@ func (w *sseWire) Read() ([]byte, error) {
 
 func (w *sseWire) Buffered() bool { return false }
 
-// Write posts each line.
+// Write has each line posted, in their order. It waits only when too many wait already.
 func (w *sseWire) Write(lines []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return 0, io.ErrClosedPipe
+	}
 	for rest := lines; len(rest) > 0; {
 		line, after, complete := bytes.Cut(rest, []byte{'\n'})
+		w.line = append(w.line, line...)
 		rest = after
 		if !complete {
-			w.line = append(w.line, line...)
 			break
 		}
-		if len(w.line) > 0 {
-			line = append(w.line, line...)
+		select {
+		case w.out <- w.line:
 			w.line = nil
-		}
-		if err := w.post(line); err != nil {
-			return 0, err
+		case <-w.ended:
+			return 0, w.err
+		case <-w.ctx.Done():
+			return 0, io.ErrClosedPipe
 		}
 	}
 	return len(lines), nil
+}
+
+// postAll posts what is written.
+func (w *sseWire) postAll() {
+	defer close(w.posted)
+	for message := range w.out {
+		if err := w.post(message); err != nil {
+			w.end(err)
+		}
+	}
 }
 
 // post sends one message. What the server refuses fails the request that it was; the connection goes on.
@@ -244,16 +286,25 @@ func (w *sseWire) post(message []byte) error {
 }
 
 func (w *sseWire) CloseRead() error {
-	w.once.Do(func() { close(w.unread) })
+	w.unreadOnce.Do(func() { close(w.unread) })
 	return nil
 }
 
-// Close ends the stream.
+// Close ends the stream, when what was written is posted or that takes too long.
 func (w *sseWire) Close() error {
-	w.cancel()
-	_ = w.body.Close()
-	<-w.ended
-	w.release()
+	w.closeOnce.Do(func() {
+		late := time.AfterFunc(postPatience, w.cancel) // which also ends a Write that waits
+		w.mu.Lock()
+		w.closed = true
+		close(w.out)
+		w.mu.Unlock()
+		<-w.posted
+		late.Stop()
+		w.cancel()
+		_ = w.body.Close()
+		<-w.ended
+		w.release()
+	})
 	return nil
 }
 

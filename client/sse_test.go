@@ -156,11 +156,10 @@ func TestAnOldServerThatMisbehaves(t *testing.T) {
 		require.ErrorContains(t, c.Ping(t.Context()), "message is larger than 5000 bytes; see MaxMessageBytes")
 	})
 	t.Run("a server that never takes the message is given up", func(t *testing.T) {
-		o := &oldServer{handle: func(http.ResponseWriter, string) {}}
 		block := make(chan struct{})
-		o.handle = func(http.ResponseWriter, string) { <-block }
 		defer close(block)
-		c := dial(t, startOld(t, o))
+		o := &oldServer{handle: func(http.ResponseWriter, string) { <-block }}
+		c := dial(t, startOld(t, o), client.ShutdownTimeout(10*time.Millisecond))
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, c.Ping(ctx), context.DeadlineExceeded)
