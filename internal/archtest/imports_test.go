@@ -70,7 +70,8 @@ var mayImport = map[string][]string{
 		"internal/jsonx", "internal/nearest", "internal/rehearsal", "internal/relay", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
-	"client": {"transport", "transport/inmem", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/sse", "internal/jsonx"},
+	"client": {"transport", "transport/inmem", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/sse", "internal/jsonx",
+		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.
 	"middleware":           {"mcpkit", "oauth", "protocol", "jsonrpc", "reflectx", "internal/jsonx", "golang.org/x/time/rate"},
