@@ -194,6 +194,9 @@ func exitOf(ctx context.Context, err error) int {
 	if _, ok := errors.AsType[*client.InvalidResponseError](err); ok {
 		return exitProtocol
 	}
+	if _, ok := errors.AsType[*client.OutputError](err); ok {
+		return exitProtocol
+	}
 	return exitConnection
 }
 

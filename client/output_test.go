@@ -1,0 +1,106 @@
+package client_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+func TestOutputsAreHeldToTheirSchema(t *testing.T) {
+	const bad = `{"content":[{"type":"text","text":"x"}],"structuredContent":{"n":"one","more":{}}}`
+	listed := func(schema string) answer {
+		return result(`{"tools":[{"name":"x","inputSchema":{"type":"object"},"outputSchema":` + schema + `}]}`)
+	}
+	const strict = `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n","m"]}`
+	for _, test := range []struct {
+		name   string
+		schema string
+		opts   []client.CallOption
+		err    string
+	}{
+		{"what it says", `{"type":"object","properties":{"n":{"type":"string"}}}`, nil, ""},
+		{"not what it says", strict, nil, `client: tool "x": its output is not what its schema says: at "": missing property 'm'; at "/n": got string, want integer`},
+		{"unchecked", strict, []client.CallOption{client.UncheckedOutput()}, ""},
+		{"a schema that leads out", `{"$ref":"https://evil.example.com/schema"}`, nil, ""},
+		{"a schema that is none", `{"type":7}`, nil, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t, map[string]answer{"tools/list": listed(test.schema), "tools/call": result(bad)})
+			c := dial(t, f.URL)
+			require.Len(t, list(t, c), 1)
+			r, err := c.CallTool(t.Context(), "x", nil, test.opts...)
+			require.NotNil(t, r, "the result comes in any case")
+			if test.err == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.EqualError(t, err, test.err)
+			var wrong *client.OutputError
+			require.ErrorAs(t, err, &wrong)
+			require.Same(t, r, wrong.Result)
+		})
+	}
+
+	t.Run("the schema has changed", func(t *testing.T) {
+		f := newFake(t, map[string]answer{
+			"tools/list": inTurn(listed(strict), listed(`{"type":"object"}`)), "tools/call": result(bad),
+		})
+		c := dial(t, f.URL)
+		require.Len(t, list(t, c), 1)
+		_, err := c.CallTool(t.Context(), "x", nil)
+		require.NoError(t, err)
+		require.Equal(t, 2, f.count("tools/list"))
+	})
+}
+
+// visitor goes where servers send it.
+type visitor struct{ visited []string }
+
+func (v *visitor) ElicitURL(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	v.visited = append(v.visited, p.URL)
+	return &protocol.ElicitResult{Action: protocol.ElicitAccept}, nil
+}
+
+// deaf goes nowhere.
+type deaf struct{}
+
+func (deaf) Progress(context.Context, *protocol.ProgressParams) {}
+
+func TestCallsThatNeedAVisitAreMadeAgainAfterIt(t *testing.T) {
+	needed := func(mode, url string) answer {
+		return rpcError(-32042, "log in first", `{"elicitations":[{"mode":"`+mode+`","elicitationId":"e1","message":"Log in.","url":"`+url+`"}]}`)
+	}
+	for _, test := range []struct {
+		name    string
+		first   answer
+		handler any
+		calls   int
+		err     string
+	}{
+		{"visited", needed("url", "https://bank.example.com/login"), &visitor{}, 2, ""},
+		{"nobody to go", needed("url", "https://bank.example.com/login"), deaf{}, 1, "log in first (code -32042)"},
+		{"no page of the web", needed("url", "file:///etc/passwd"), &visitor{}, 1, "the URL is none that a user is sent to; want https"},
+		{"a form", needed("form", "https://bank.example.com/login"), &visitor{}, 1, "not in URL mode"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newLegacyFake(t, map[string]answer{"tools/call": inTurn(test.first, func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+				raw("application/json", done("paid"))(w, r, req)
+			})})
+			text, err := client.Call[string](t.Context(), dial(t, f.URL, client.Handlers(test.handler)), "pay", nil)
+			require.Equal(t, test.calls, f.count("tools/call"))
+			if test.err != "" {
+				require.ErrorContains(t, err, test.err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "paid", text)
+			require.Equal(t, []string{"https://bank.example.com/login"}, test.handler.(*visitor).visited)
+		})
+	}
+}
