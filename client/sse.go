@@ -244,6 +244,11 @@ func (w *sseWire) Write(lines []byte) (int, error) {
 func (w *sseWire) postAll() {
 	defer close(w.posted)
 	for message := range w.out {
+		select {
+		case <-w.ended:
+			continue // nobody is there to take it
+		default:
+		}
 		if err := w.post(message); err != nil {
 			w.end(err)
 		}
