@@ -123,6 +123,9 @@ func (b *ToolBuilder) Tags(tags ...string) *ToolBuilder { b.def.tags = tags; ret
 // Timeout is how long a call may take; 0 means no limit.
 func (b *ToolBuilder) Timeout(d time.Duration) *ToolBuilder { b.say("timeout", d.String()); return b }
 
+// Rate is how many calls each caller may begin, as in the rate tag: "10/s", "100/m burst=20".
+func (b *ToolBuilder) Rate(limit string) *ToolBuilder { b.say("rate", limit); return b }
+
 // Params names the function's plain parameters in order: "a,b?".
 func (b *ToolBuilder) Params(names string) *ToolBuilder { b.say("params", names); return b }
 
@@ -155,7 +158,7 @@ func (b *ToolBuilder) build(s *Server, d *draft) error {
 			"with a schema of its own a tool is func(context.Context, *mcpkit.Call) (any, error), not %s", b.def.fn.Type())}
 	}
 	t := &tool{entry: entry{
-		key: b.def.name, site: b.def.site, scopes: b.def.scopes, tags: b.def.tags, hidden: b.def.hidden, timeout: b.def.timeout, logs: true,
+		key: b.def.name, site: b.def.site, scopes: b.def.scopes, tags: b.def.tags, hidden: b.def.hidden, timeout: b.def.timeout, rate: b.def.rate, logs: true,
 	}, def: protocol.Tool{
 		Name: b.def.name, Title: b.def.title, Description: b.def.desc, Icons: b.def.icons,
 		InputSchema: b.input, OutputSchema: b.output, Meta: metaOf(b.def.meta),

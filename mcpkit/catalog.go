@@ -37,6 +37,7 @@ type entry struct {
 	tags    []string
 	hidden  bool
 	timeout time.Duration
+	rate    rateLimit
 	run     Handler // what the tags wrap around the method, and the method
 	logs    bool
 	secrets *secrecy                      // which arguments are not to be shown; nil: all may

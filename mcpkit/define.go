@@ -99,7 +99,7 @@ func (s *Server) inputOptions() reflectx.InputOptions {
 // compile makes the call plan of the definition's function.
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
 	e := &entry{
-		key: def.name, site: def.site, scopes: def.scopes, tags: def.tags, hidden: def.hidden, timeout: def.timeout,
+		key: def.name, site: def.site, scopes: def.scopes, tags: def.tags, hidden: def.hidden, timeout: def.timeout, rate: def.rate,
 	}
 	o := reflectx.FuncOptions{Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Words: def.paramWords, Input: s.inputOptions()}
 	o.Input.Owner, o.Input.Method = def.owner, def.method
@@ -114,7 +114,7 @@ func (s *Server) guard(e *entry, k kind, h Handler) {
 	if timeout == 0 && k == kindTool {
 		timeout = s.config.toolTimeout
 	}
-	e.run = withTimeout(timeout, h)
+	e.run = withRate(e.rate, withTimeout(timeout, h))
 }
 
 func (s *Server) defineTool(d *draft, def *definition) error {

@@ -122,6 +122,21 @@ type (
 			Search mcpkit.Tool `name:"find it"`
 		}
 	}
+	badRate struct {
+		_ struct {
+			Search mcpkit.Tool `rate:"often"`
+		}
+	}
+	noRate struct {
+		_ struct {
+			Search mcpkit.Tool `rate:"0/s"`
+		}
+	}
+	badBurst struct {
+		_ struct {
+			Search mcpkit.Tool `rate:"5/s burst=some"`
+		}
+	}
 	badTimeout struct {
 		_ struct {
 			Search mcpkit.Tool `timeout:"soon"`
@@ -188,6 +203,9 @@ func (misspeltHint) Search() string       { return "" }
 func (contradiction) Search() string      { return "" }
 func (badName) Search() string            { return "" }
 func (badTimeout) Search() string         { return "" }
+func (badRate) Search() string            { return "" }
+func (noRate) Search() string             { return "" }
+func (badBurst) Search() string           { return "" }
 func (noMarker) Search() string           { return "" }
 func (noURI) Search() string              { return "" }
 func (relativeURI) Search() string        { return "" }
@@ -212,11 +230,14 @@ func TestAuthorsMistakes(t *testing.T) {
 		{noMethod{}, `mcpkit: a service is a pointer to a struct, not mcpkit_test.noMethod; write for example &Notes{}`},
 		{nil, `mcpkit: a service is a pointer to a struct, not <nil>; write for example &Notes{}`},
 		{&noMethod{}, `noMethod.Serch: noMethod has no exported method "Serch"; did you mean "Search"?`},
-		{&unknownTag{}, `unknownTag.Search: unknown tag "hint"; did you mean "hints"?; known are name, title, desc, icon, scopes, timeout, tags, params, hints, hidden, meta`},
-		{&wrongKindTag{}, `wrongKindTag.Search: tag "uri" means nothing for a Tool; known are name, title, desc, icon, scopes, timeout, tags, params, hints, hidden, meta`},
+		{&unknownTag{}, `unknownTag.Search: unknown tag "hint"; did you mean "hints"?; known are name, title, desc, icon, scopes, timeout, rate, tags, params, hints, hidden, meta`},
+		{&wrongKindTag{}, `wrongKindTag.Search: tag "uri" means nothing for a Tool; known are name, title, desc, icon, scopes, timeout, rate, tags, params, hints, hidden, meta`},
 		{&misspeltHint{}, `misspeltHint.Search: tag hints: unknown hint "readnly"; did you mean "readonly"?; known are readonly, destructive, additive, idempotent, open-world, closed-world; write for example hints:"readonly,idempotent"`},
 		{&contradiction{}, `contradiction.Search: tag hints: "additive" and "destructive" contradict each other; write for example hints:"readonly,idempotent"`},
 		{&badName{}, `badName.Search: tag name: name "find it" holds ' '; allowed are letters, digits, '_', '-' and '.'; write for example name:"find_notes"`},
+		{&badRate{}, `badRate.Search: tag rate: "often" is no rate; want a number for each s, m or h; write for example rate:"100/m burst=20"`},
+		{&noRate{}, `noRate.Search: tag rate: "0/s" lets nobody through; write for example rate:"100/m burst=20"`},
+		{&badBurst{}, `badBurst.Search: tag rate: "burst=some" is no burst of at least 1; write for example rate:"100/m burst=20"`},
 		{&badTimeout{}, `badTimeout.Search: tag timeout: "soon" is no duration; write for example timeout:"5s"`},
 		{&noMarker{}, `noMarker.Search: string is no marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip`},
 		{&namedBlock{}, `namedBlock.Annotations: the annotation block is a blank field of a struct without a name: _ struct { ... }`},

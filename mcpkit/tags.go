@@ -62,6 +62,7 @@ type annotation struct {
 	icons                  []protocol.Icon
 	scopes, tags           []string
 	timeout                time.Duration
+	rate                   rateLimit
 	params                 string
 	hasParams              bool
 	complete               map[string]string // parameter -> method
@@ -104,6 +105,8 @@ var tagKeys = []tagKey{
 		func(a *annotation, v string) error { a.scopes = words(v); return nil }},
 	{"timeout", anyMethod, `timeout:"5s"`, "How long a call may take, instead of the server's default; 0 for no limit. The method's context ends then, and the caller is answered as soon as the method returns.",
 		func(a *annotation, v string) error { return setDuration(&a.timeout, v) }},
+	{"rate", anyMethod, `rate:"100/m burst=20"`, "How many calls each caller may begin in a second (s), minute (m) or hour (h), and how many at once; without a burst, as many. A caller is a principal, or a session where nobody is authenticated. Who is over it is told when to try again.",
+		func(a *annotation, v string) error { return setRate(&a.rate, v) }},
 	{"tags", anyMethod, `tags:"admin beta"`, "Free words for middleware to go by; not sent to clients.",
 		func(a *annotation, v string) error { a.tags = words(v); return nil }},
 	{"params", anyMethod, `params:"a,b?"`, "Names for plain parameters in order; ? marks an optional one.",

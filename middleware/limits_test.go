@@ -339,3 +339,62 @@ func TestRetryStopsWithItsCaller(t *testing.T) {
 		require.Equal(t, 2, f.ran)
 	})
 }
+
+// Kiosk answers a few times.
+type Kiosk struct {
+	_ struct {
+		Ask  mcpkit.Tool     `rate:"2/m"`
+		Tell mcpkit.Tool     `rate:"120/m burst=1"`
+		Page mcpkit.Resource `uri:"kiosk://page" rate:"1/h"`
+		Help mcpkit.Prompt   `rate:"1/s"`
+	}
+}
+
+func (Kiosk) Ask() string  { return "ok" }
+func (Kiosk) Tell() string { return "ok" }
+func (Kiosk) Page() string { return "ok" }
+func (Kiosk) Help() string { return "ok" }
+
+func TestRateTags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := mcpkit.MustNew(&Kiosk{}, quiet)
+		require.NoError(t, srv.Add(mcpkit.NewTool("built", ok).Rate("1/s")))
+		p := modern(t, srv)
+		ann, bob := as(t.Context(), "ann"), as(t.Context(), "bob")
+
+		require.Equal(t, "ok", p.toolText(ann, "ask"))
+		require.Equal(t, "ok", p.toolText(ann, "ask"))
+		require.Equal(t, "too many calls; try again in 30s", p.toolText(ann, "ask"))
+		require.Equal(t, "ok", p.toolText(bob, "ask"), "another caller")
+		require.Equal(t, "ok", p.toolText(ann, "tell"), "another tool")
+		require.Equal(t, "too many calls; try again in 500ms", p.toolText(ann, "tell"))
+		require.Contains(t, said(t, p.call(ann, "tools/call", `{"name":"tell"}`)), `"io.github.mcpkit/error":{"retryAfterMs":500}`)
+		time.Sleep(30 * time.Second)
+		require.Equal(t, "ok", p.toolText(ann, "ask"))
+		require.Equal(t, "too many calls; try again in 30s", p.toolText(ann, "ask"))
+
+		require.Nil(t, p.call(ann, "resources/read", `{"uri":"kiosk://page"}`).Error)
+		require.JSONEq(t, `{"retryAfterMs":3600000}`, string(p.call(ann, "resources/read", `{"uri":"kiosk://page"}`).Error.Data))
+		require.Nil(t, p.call(ann, "prompts/get", `{"name":"help"}`).Error)
+		require.Equal(t, "too many calls; try again in 1s", p.call(ann, "prompts/get", `{"name":"help"}`).Error.Message)
+		require.Equal(t, "ok", p.toolText(ann, "built"))
+		require.Equal(t, "too many calls; try again in 1s", p.toolText(ann, "built"))
+	})
+}
+
+// A server that is mounted counts each call once, whichever way it came.
+func TestRateTagsOfMountedServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := mcpkit.MustNew(&Kiosk{}, quiet)
+		srv := newServer(t)
+		require.NoError(t, srv.Mount("k", inner))
+		p := modern(t, srv)
+		require.Equal(t, "ok", p.toolText(as(t.Context(), "ann"), "k_ask"))
+		require.Equal(t, "ok", modern(t, inner).toolText(as(t.Context(), "ann"), "ask"))
+		require.Equal(t, "too many calls; try again in 30s", p.toolText(as(t.Context(), "ann"), "k_ask"))
+	})
+}
+
+func TestRateTagsCountAsLimited(t *testing.T) {
+	require.Equal(t, middleware.Limited, middleware.OutcomeOf(nil, fmt.Errorf("x: %w", &mcpkit.RateLimitError{})))
+}

@@ -48,6 +48,9 @@ func OutcomeOf(result any, err error) Outcome {
 	if _, ok := errors.AsType[*mcpkit.PanicError](err); ok {
 		return Panicked
 	}
+	if _, ok := errors.AsType[*mcpkit.RateLimitError](err); ok {
+		return Limited
+	}
 	switch {
 	case errors.Is(err, mcpkit.ErrTimeout):
 		return TimedOut

@@ -1,0 +1,98 @@
+package mcpkit
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/limits"
+)
+
+// A RateLimitError says that a caller made too many calls, and when to try again. Models read it in the text; programs find
+// {"retryAfterMs": n} in the data of the protocol error, or in the _meta of the tool error as [MetaErrorDetails].
+//
+// It is no HTTP status 429 with Retry-After: a client's transport takes such an answer for a failure of the
+// connection and drops the message in it, so that nobody who could wait would learn of it.
+type RateLimitError struct {
+	// After is how long to wait; the longest duration of all when waiting does not help.
+	After time.Duration
+}
+
+// Error says how long to wait.
+func (e *RateLimitError) Error() string {
+	if e.After >= limits.Forever {
+		return "too many calls"
+	}
+	return fmt.Sprintf("too many calls; try again in %s", e.rounded())
+}
+
+// UserMessage is the same text: it is meant for the caller.
+func (e *RateLimitError) UserMessage() string { return e.Error() }
+
+// ErrorDetails are for programs.
+func (e *RateLimitError) ErrorDetails() map[string]any {
+	if e.After >= limits.Forever {
+		return map[string]any{}
+	}
+	return map[string]any{"retryAfterMs": e.rounded().Milliseconds()}
+}
+
+// rounded is After in whole milliseconds, never too few.
+func (e *RateLimitError) rounded() time.Duration {
+	return (e.After + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+// A rateLimit is what a rate tag says. The zero value is none.
+type rateLimit struct {
+	perSecond float64
+	burst     int
+}
+
+// setRate reads "10/s" and "100/m burst=20". Without a burst as many may go at once as in the whole time.
+func setRate(limit *rateLimit, v string) error {
+	parts := strings.Fields(v)
+	if len(parts) == 0 || len(parts) > 2 {
+		return fmt.Errorf("%q is no rate", v)
+	}
+	count, unit, found := strings.Cut(parts[0], "/")
+	n, err := strconv.Atoi(count)
+	per := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
+	switch {
+	case !found || err != nil || per == 0:
+		return fmt.Errorf("%q is no rate; want a number for each s, m or h", parts[0])
+	case n < 1:
+		return fmt.Errorf("%q lets nobody through", parts[0])
+	}
+	limit.perSecond, limit.burst = float64(n)/per, n
+	if len(parts) == 1 {
+		return nil
+	}
+	text, found := strings.CutPrefix(parts[1], "burst=")
+	if limit.burst, err = strconv.Atoi(text); !found || err != nil || limit.burst < 1 {
+		return fmt.Errorf("%q is no burst of at least 1", parts[1])
+	}
+	return nil
+}
+
+// caller tells callers apart: principals, or sessions where nobody is authenticated, or everybody together where there is neither.
+type caller struct{ principal, session string }
+
+// withRate lets each caller begin as many calls of h as limit says.
+func withRate(limit rateLimit, h Handler) Handler {
+	if limit == (rateLimit{}) {
+		return h
+	}
+	table := limits.NewTable[caller](limit.perSecond, limit.burst)
+	return func(ctx context.Context, call *Call) (any, error) {
+		who := caller{session: call.SessionID()}
+		if p := call.Principal(); p != nil {
+			who = caller{principal: p.Key()}
+		}
+		if wait := table.Take(who, time.Now()); wait > 0 {
+			return nil, &RateLimitError{After: wait}
+		}
+		return h(ctx, call)
+	}
+}
