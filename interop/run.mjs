@@ -22,13 +22,14 @@ const ts = (sdk) => (task) => [process.execPath, [join(here, 'ts/main.mjs'), JSO
 const inspector = (task) => [process.execPath, [join(here, 'ts/inspector.mjs'), JSON.stringify(task)]];
 const goclient = (task) => [join(bin, 'goclient'), [JSON.stringify(task)]];
 
+// sse: the client speaks HTTP+SSE of 2024-11-05 as well, in the legacy revision it asks for.
 // probes: the client may start one more stdio server to find out what it speaks, and ends that one by a signal.
 const clients = [
-  { name: '@modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: ts('sdk') },
+  { name: '@modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: ts('sdk'), sse: true },
   { name: '@modelcontextprotocol/client', revisions: [...legacy, modern], command: ts('client'), probes: (task) => task.revision === modern },
   { name: '@modelcontextprotocol/client, auto', revisions: [modern], negotiation: 'auto', command: ts('client'), probes: () => true },
   { name: '@modelcontextprotocol/inspector', revisions: [legacy.at(-1), modern], command: inspector, probes: (task) => task.revision === modern },
-  { name: 'go-sdk', revisions: [...legacy, modern], command: goclient },
+  { name: 'go-sdk', revisions: [...legacy, modern], command: goclient, sse: true },
 ];
 
 // The logins: clients of others at our server; our client at the server that the first generation has as an example, which ends by SIGINT,
@@ -63,9 +64,10 @@ async function serversFor(row) {
   const servers = {};
   const ends = [];
   for (const [name, program] of Object.entries(programs)) {
+    if (row.binding === 'sse' && name !== 'fixture') continue; // which alone serves it
     const log = join(logs, `${row.file}-${name}`);
     const { server, end } = await (row.binding === 'stdio' ? stdioServer(row, log, program.stdio) : httpServer(log, program.http));
-    servers[name] = server;
+    servers[name] = row.binding === 'sse' ? { url: server.url.replace(/mcp$/, 'sse'), sse: true } : server;
     ends.push(end);
   }
   return { servers, end: async () => (await Promise.all(ends.map((end) => end()))).flat() };
@@ -161,7 +163,8 @@ async function run(row) {
 
 const rowsOf = (client, bindings) =>
   bindings.flatMap((binding) => client.revisions.map((revision) => ({ ...client, binding, revision, era: revision === modern ? 'modern' : 'legacy' })));
-const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...logins.flatMap((client) => rowsOf(client, ['login']))];
+const sse = clients.filter((client) => client.sse).map((client) => ({ ...client, revisions: [legacy.at(-1)] }));
+const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...sse.flatMap((client) => rowsOf(client, ['sse'])), ...logins.flatMap((client) => rowsOf(client, ['login']))];
 for (const row of rows) row.file = [row.name, row.binding, row.revision].join('-').replace(/[^a-z0-9-]+/g, '_');
 
 rmSync(logs, { recursive: true, force: true });

@@ -1,7 +1,7 @@
 // Command server is the "everything server" that the official conformance suite tests: written with mcpkit's own
 // annotations, as a user would write it. docs/howto/run-conformance.md says how to run the suite.
 //
-//	server -addr 127.0.0.1:3001   serves at http://127.0.0.1:3001/mcp
+//	server -addr 127.0.0.1:3001   serves at http://127.0.0.1:3001/mcp, with HTTP+SSE of 2024-11-05 at /sse and WebSockets at /ws
 //	server -stdio                 serves on standard input and output
 package main
 
@@ -9,9 +9,9 @@ import (
 	"context"
 	"flag"
 	"log"
+	"net"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 func main() {
@@ -26,8 +26,9 @@ func main() {
 	if *onStdio {
 		err = srv.Serve(context.Background())
 	} else {
-		log.Printf("serving on http://%s/mcp", *addr)
-		err = srv.Serve(context.Background(), streamable.Listen(*addr, nil))
+		err = srv.Serve(context.Background(), bindings{addr: *addr, onListen: func(a net.Addr) {
+			log.Printf("serving on http://%s/mcp", a)
+		}})
 	}
 	if err != nil {
 		log.Fatal(err)

@@ -20,11 +20,15 @@ import (
 // A server is reached at a URL or started as a child.
 type server struct {
 	URL     string
+	SSE     bool // the URL is that of HTTP+SSE
 	Command string
 	Args    []string
 }
 
 func (s server) transport() mcp.Transport {
+	if s.SSE {
+		return &mcp.SSEClientTransport{Endpoint: s.URL}
+	}
 	if s.URL != "" {
 		return &mcp.StreamableClientTransport{Endpoint: s.URL}
 	}
@@ -168,7 +172,9 @@ func main() {
 	fixture, notes := newStory(t), newStory(t)
 	fixture.tell(t.Fixture, "mcpkit-conformance", fixture.tools, fixture.questions, fixture.notifications, fixture.changes,
 		fixture.resources, fixture.prompts, fixture.cancellation)
-	notes.tell(t.Notes, "notes", notes.structured, notes.mistakes, notes.completion)
+	if t.Binding != "sse" { // which the notes are not served by
+		notes.tell(t.Notes, "notes", notes.structured, notes.mistakes, notes.completion)
+	}
 	if fixture.failed || notes.failed {
 		os.Exit(1)
 	}

@@ -1,5 +1,6 @@
 // The adapter of @modelcontextprotocol/sdk, the first generation: legacy only.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
@@ -21,7 +22,9 @@ const notifications = {
 export async function connect(server) {
   const client = new Client(info, { capabilities });
   const { fetch, streaming } = watchedFetch();
-  const transport = server.url
+  const transport = server.sse
+    ? new SSEClientTransport(new URL(server.url))
+    : server.url
     ? new StreamableHTTPClientTransport(new URL(server.url), { fetch })
     : new StdioClientTransport({ command: server.command, args: server.args });
   const recorded = record(transport, client);
@@ -36,7 +39,7 @@ export async function connect(server) {
     ...recorded,
     client,
     revision,
-    streaming: server.url ? streaming : undefined,
+    streaming: server.url && !server.sse ? streaming : undefined,
     call: (params, options) => client.callTool(params, undefined, options),
     request: (request) => client.request(request, types.ResultSchema),
     on: (method, fn) => (requests[method] ? client.setRequestHandler(requests[method], fn) : client.setNotificationHandler(notifications[method], fn)),

@@ -18,12 +18,12 @@ const harmless = [/^Received a progress notification for an unknown token: /, /"
 
 const first = (result) => result.content[0].text;
 
-/** Tells the story with the fixture of conformance/server and with examples/notes. */
+/** Tells the story with the fixture of conformance/server, and with examples/notes where that is served. */
 export async function story(adapter, { binding, revision, negotiation, fixture, notes }) {
   const modern = revision === '2026-07-28';
   const t = { binding, revision, modern, negotiation, http: binding === 'http', since: (first) => revision >= first };
   await session(adapter, t, fixture, 'mcpkit-conformance', [tools, questions, progress, logging, changes, resources, prompts, cancellation]);
-  await session(adapter, t, notes, 'notes', [structured, mistakes, completion]);
+  if (notes) await session(adapter, t, notes, 'notes', [structured, mistakes, completion]);
 }
 
 async function session(adapter, t, server, name, chapters) {
