@@ -243,6 +243,14 @@ type draft struct {
 	templates []*resource
 }
 
+// take adds what is in the other draft.
+func (d *draft) take(other *draft) {
+	d.tools = append(d.tools, other.tools...)
+	d.prompts = append(d.prompts, other.prompts...)
+	d.resources = append(d.resources, other.resources...)
+	d.templates = append(d.templates, other.templates...)
+}
+
 // wrap puts middleware around everything in the draft.
 func (d *draft) wrap(mw []Middleware) {
 	wrap := func(e *entry) {
@@ -335,11 +343,13 @@ func (p *plan) announce() {
 	}
 }
 
-func (s *Server) add(d *draft) error {
-	if faults := s.checkScopes(d); faults != nil {
-		return faults
-	}
-	return s.change(func(c *catalog) error { return c.add(d) })
+func (s *Server) add(d *draft) error { return s.addUnless(nil, d) }
+
+// addUnless puts what is in d into the server. Where there are faults already it adds nothing and returns them, and what
+// would be wrong with d besides.
+func (s *Server) addUnless(faults reflectx.Errors, d *draft) error {
+	faults = append(faults, s.checkScopes(d)...)
+	return s.change(func(c *catalog) error { return joinFaults(faults, c.add(d)) })
 }
 
 func (c *catalog) add(d *draft) error {

@@ -119,11 +119,8 @@ func (s *Server) guard(e *entry, k kind, h Handler) {
 
 func (s *Server) defineTool(d *draft, def *definition) error {
 	fn, e, err := s.compile(def, nil)
-	if err != nil {
-		return err
-	}
-	outputs, err := newToolOutputs(def.site, fn.Outputs(), s.inputOptions())
-	if err != nil {
+	outputs, outErr := newToolOutputs(def.site, fn.Outputs(), s.inputOptions())
+	if err := joinFaults(err, outErr); err != nil {
 		return err
 	}
 	t := &tool{entry: *e, def: protocol.Tool{
@@ -194,11 +191,8 @@ func (s *Server) addTool(d *draft, t *tool) error {
 
 func (s *Server) definePrompt(d *draft, def *definition) error {
 	fn, e, err := s.compile(def, nil)
-	if err != nil {
-		return err
-	}
-	outputs, err := newPromptOutputs(def.site, fn.Outputs())
-	if err != nil {
+	outputs, outErr := newPromptOutputs(def.site, fn.Outputs())
+	if err := joinFaults(err, outErr); err != nil {
 		return err
 	}
 	p := &prompt{entry: *e, def: protocol.Prompt{
@@ -256,13 +250,17 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 	if def.uri == "" {
 		return &reflectx.Error{Site: def.site, Msg: `a resource needs a URI; write for example uri:"note://{id}"`}
 	}
-	tmpl, err := parseTemplate(def.site, def.uri)
-	if err != nil {
-		return err
+	tmpl, uriErr := parseTemplate(def.site, def.uri)
+	var vars []string
+	if uriErr == nil {
+		vars = tmpl.Vars()
 	}
-	vars := tmpl.Vars()
 	fn, e, err := s.compile(def, vars)
-	if err != nil {
+	if uriErr != nil {
+		err = uriErr // the parameters cannot be held to variables that nobody can read
+	}
+	outputs, outErr := newResourceOutputs(def.site, fn.Outputs())
+	if err := joinFaults(err, outErr); err != nil {
 		return err
 	}
 	var fields []reflectx.Field
@@ -270,10 +268,6 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 		fields = in.Fields()
 	}
 	if err := sameNames(def, vars, fields); err != nil {
-		return err
-	}
-	outputs, err := newResourceOutputs(def.site, fn.Outputs())
-	if err != nil {
 		return err
 	}
 	// What not everybody may read is not for caches that are shared, whatever the tag says.

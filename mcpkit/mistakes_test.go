@@ -385,7 +385,8 @@ func TestMistakesOfInputs(t *testing.T) {
 		{&taking[noSuchField]{}, `taking.Do (here), field B: rule "gtfield=C" names the field "C", which mcpkit_test.noSuchField has not; write the name of the Go field`},
 		{&taking[manyFaults]{}, `taking.Do (here), field A: unknown tag key "validat"; did you mean "validate"?
 taking.Do (here), field B.D: a header cannot mirror a map[int]interface {}; put it on a string, an integer or a bool
-taking.Do (here), field E: the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
+taking.Do (here), field E: the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"
+taking.Do (here), field B.C: the default is "x", which is not an integer; write one that is`},
 	} {
 		_, err := mcpkit.New(test.service)
 		requireMistake(t, test.want, err)

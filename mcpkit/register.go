@@ -51,15 +51,30 @@ func newRegistrar(s *Server, reg registration) *registrar {
 }
 
 func (s *Server) register(reg registration) error {
-	r := newRegistrar(s, reg)
-	if err := r.inspect(); err != nil {
+	return s.registerAll([]registration{reg})
+}
+
+// registerAll puts the entries of all services into the server, or tells all that is wrong with any of them.
+func (s *Server) registerAll(regs []registration) error {
+	var faults reflectx.Errors
+	var all draft
+	for _, reg := range regs {
+		r := newRegistrar(s, reg)
+		if err := r.inspect(); err != nil {
+			r.keep("", err)
+		} else {
+			r.addAll()
+		}
+		faults = append(faults, r.faults...)
+		r.draft.wrap(reg.around)
+		all.take(&r.draft)
+	}
+	if err := s.addUnless(faults, &all); err != nil {
 		return err
 	}
-	r.addAll()
-	if err := r.result(); err != nil {
-		return err
+	for _, reg := range regs {
+		s.addService(reg.service)
 	}
-	s.addService(reg.service)
 	return nil
 }
 
@@ -86,15 +101,6 @@ func (r *registrar) addAll() {
 			r.add(r.methods[name])
 		}
 	}
-}
-
-// result puts the entries into the server if there were no faults.
-func (r *registrar) result() error {
-	if r.faults != nil {
-		return r.faults
-	}
-	r.draft.wrap(r.reg.around)
-	return r.server.add(&r.draft)
 }
 
 // read takes over the methods and reads the annotation block.

@@ -222,7 +222,6 @@ func (unknownParam) Search(w io.Writer) string      { return "" }
 func (promptOfInt) Number() int                     { return 0 }
 
 func TestAuthorsMistakes(t *testing.T) {
-	position := regexp.MustCompile(` \(register_test\.go:\d+\)`)
 	for _, test := range []struct {
 		service any
 		want    string
@@ -263,6 +262,9 @@ func TestAuthorsMistakes(t *testing.T) {
 	}
 }
 
+// position is where a method is declared.
+var position = regexp.MustCompile(` \(register_test\.go:\d+\)`)
+
 type manyMistakes struct {
 	_ struct {
 		Gone   mcpkit.Tool
@@ -279,6 +281,46 @@ func TestAllMistakesAreReportedAtOnce(t *testing.T) {
 	for _, part := range []string{`"Gone"`, `"readnly"`, `"titel"`, `chan int`, `noURI.Search`} {
 		require.Contains(t, err.Error(), part)
 	}
+}
+
+type (
+	clashing struct {
+		_ struct {
+			First  mcpkit.Tool     `name:"same"`
+			Second mcpkit.Tool     `name:"same"`
+			Third  mcpkit.Tool     `scopes:"notes:write"`
+			Both   mcpkit.Tool     `params:"in"`
+			Bad    mcpkit.Resource `uri:"note://{"`
+		}
+	}
+	alsoClashing struct {
+		_ struct {
+			Other mcpkit.Tool `name:"same"`
+		}
+	}
+)
+
+func (clashing) First() string        { return "" }
+func (clashing) Second() string       { return "" }
+func (clashing) Third() string        { return "" }
+func (clashing) Both(chan int) func() { return nil }
+func (clashing) Bad() func()          { return nil }
+func (alsoClashing) Other() string    { return "" }
+
+func TestMistakesOfEveryStepAreReportedAtOnce(t *testing.T) {
+	_, err := mcpkit.New(&clashing{}, mcpkit.With(&alsoClashing{}))
+	require.Error(t, err)
+	require.Equal(t, `clashing.Bad: uri template "note://{": the "{" at character 8 is not closed; add a "}"
+clashing.Bad: a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq
+clashing.Both: parameter 1 (chan int): a channel cannot come from JSON; given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header
+clashing.Both: a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq
+clashing.Third: it demands the scopes "notes:write", but nobody finds out who asks: give mcpkit.Authenticated() where a resource server or other middleware does, or mcpkit.TrustLocal("notes:write") to trust who runs the server on stdio
+mcpkit: tool "same" is registered twice, by clashing.First and clashing.Second
+mcpkit: tool "same" is registered twice, by clashing.First and alsoClashing.Other`, position.ReplaceAllString(err.Error(), ""))
+
+	srv := newServer(t, &alsoClashing{})
+	require.Error(t, srv.Register(&clashing{}))
+	require.Equal(t, []string{"same"}, toolNames(t, srv), "nothing of a service with mistakes is there")
 }
 
 func TestOptionsOfTheWrongPlace(t *testing.T) {

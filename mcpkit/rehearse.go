@@ -27,7 +27,7 @@ func rehearse(in rehearsal.Service) rehearsal.Result {
 	err = r.read(in.Methods)
 	if err == nil {
 		r.addAll()
-		err = joinFaults(r.result())
+		err = joinFaults(s.addUnless(r.faults, &r.draft))
 	}
 	if err != nil {
 		faults, _ := joinFaults(err).(reflectx.Errors)

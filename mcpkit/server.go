@@ -61,11 +61,7 @@ func New(service any, opts ...Option) (*Server, error) {
 	s := &Server{config: c, words: serverWords(c), state: newSealer(c.stateKeys)}
 	s.catalog.Store(&catalog{})
 	s.buildChain()
-	var faults []error
-	for _, r := range c.services {
-		faults = append(faults, s.register(r))
-	}
-	if err := errors.Join(faults...); err != nil {
+	if err := s.registerAll(c.services); err != nil {
 		return nil, err
 	}
 	s.introduce()

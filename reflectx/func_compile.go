@@ -21,10 +21,11 @@ var (
 // JSON itself, if there is a params tag. Any number of results is
 // fine; an error must be the last of them.
 //
-// What does not fit is returned as Errors, all of it.
+// What does not fit is returned as Errors, all of it. The Func beside them can only tell its Outputs, which are empty
+// where the results are what does not fit.
 func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 	if !fn.IsValid() || fn.Kind() != reflect.Func || fn.IsNil() {
-		return nil, Errors{{Site: o.Site, Msg: "there is no function to call"}}
+		return &Func{}, Errors{{Site: o.Site, Msg: "there is no function to call"}}
 	}
 	if pkgPath, file := funcFile(fn); pkgPath != "reflect" {
 		known.add(pkgPath, file) // a bound method is code of reflect's
@@ -33,7 +34,7 @@ func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 	c.params(fn.Type())
 	c.results(fn.Type())
 	if len(c.errs) > 0 {
-		return nil, c.errs
+		return &Func{outputs: c.f.outputs}, c.errs
 	}
 	return c.f, nil
 }
@@ -219,6 +220,12 @@ func (c *planner) types(t reflect.Type) string {
 
 func (c *planner) results(t reflect.Type) {
 	n := t.NumOut()
+	known := len(c.errs)
+	defer func() {
+		if len(c.errs) > known {
+			c.f.outputs = nil
+		}
+	}()
 	for i := range n {
 		out := t.Out(i)
 		switch last := i == n-1; {

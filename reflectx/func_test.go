@@ -218,15 +218,18 @@ func TestCompileErrors(t *testing.T) {
 			if tag, ok := test.params.(string); ok {
 				o.Params, o.HasParams = tag, true
 			}
-			f, err := Compile(reflect.ValueOf(test.fn), o)
-			require.Nil(t, f)
+			_, err := Compile(reflect.ValueOf(test.fn), o)
 			var errs Errors
 			require.ErrorAs(t, err, &errs)
 			require.Equal(t, site+strings.Join(test.err, "\n"+site), err.Error())
 		})
 	}
-	_, err := Compile(reflect.Value{}, FuncOptions{})
+	f, err := Compile(reflect.Value{}, FuncOptions{})
 	require.EqualError(t, err, "there is no function to call")
+	require.Empty(t, f.Outputs())
+	f, err = Compile(reflect.ValueOf(func(chan int) (string, []int, error) { return "", nil, nil }), FuncOptions{})
+	require.ErrorContains(t, err, "parameter 1 (chan int)")
+	require.Equal(t, []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[[]int]()}, f.Outputs(), "so that the caller can look for more mistakes")
 	_, err = Compile(reflect.ValueOf(func(http.Handler) {}), FuncOptions{})
 	require.EqualError(t, err, "parameter 1 is the interface http.Handler, which neither an argument nor a provider can give; given without arguments are context.Context")
 }
@@ -237,7 +240,7 @@ func TestCompileTakesOverErrorsOfTheInput(t *testing.T) {
 		A int `json:"a" validate:"nonsense"`
 	}
 	f, err := Compile(reflect.ValueOf(func(bad) (error, int) { return nil, 0 }), FuncOptions{Site: "Notes.Search"})
-	require.Nil(t, f)
+	require.Empty(t, f.Outputs())
 	var errs Errors
 	require.ErrorAs(t, err, &errs)
 	require.Len(t, errs, 2)

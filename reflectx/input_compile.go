@@ -132,6 +132,7 @@ type field struct {
 	validate string               // the tag
 	rules    []rule               // of its own validate tag, before dive
 	mayOmit  bool                 // the encoder may leave it out
+	faulty   bool                 // what its tags or its type say is wrong, so its values show nothing
 	inner    bool                 // a struct by value with defaults in it
 }
 
@@ -201,22 +202,16 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		c.needsDive(in.root, map[*object]bool{})
 	}
 	c.probeAll(t)
-	if len(c.errs) > 0 {
-		return nil, c.errs
-	}
 	c.contradictions(in.root)
-	if len(c.errs) > 0 {
-		return nil, c.errs
-	}
 	c.defaults(in)
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
 	in.schema = c.publish(in.root)
-	in.makeExample(c)
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
+	in.makeExample()
 	release(in.root, map[*object]bool{})
 	return in, nil
 }
@@ -579,7 +574,9 @@ func (c *compiler) enter(f *field, fn func()) {
 		name = strconv.Quote(f.Name)
 	}
 	c.path = append(c.path, name)
+	known := len(c.errs)
 	fn()
+	f.faulty = f.faulty || len(c.errs) > known
 	c.path = c.path[:len(c.path)-1]
 }
 

@@ -51,7 +51,7 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 		}](), `T, field A: rule "oneof=" lists nothing; write the values with spaces between, such as oneof=a b`},
 		{"oneof of another type", reflect.TypeFor[struct {
 			A int `validate:"oneof=1 x"`
-		}](), `T, field A: rule "oneof=1 x": "x" is no int`},
+		}](), `T, field A: rule "oneof=1 x": "x" is no int; write whole numbers that it can hold`},
 		{"dive into a scalar", reflect.TypeFor[struct {
 			A int `validate:"dive,min=1"`
 		}](), `T, field A: rule "dive" does not fit int; it is for arrays, slices and maps`},
@@ -93,11 +93,11 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 		{"condition on a list", reflect.TypeFor[struct {
 			A string `validate:"required_if=B 1"`
 			B []int
-		}](), `T, field A: rule "required_if=B 1" compares with []int, which is no string, integer or bool`},
+		}](), `T, field A: rule "required_if=B 1" compares with []int, which is no string, integer or bool; compare with a field that is one`},
 		{"condition of another type", reflect.TypeFor[struct {
 			A string `validate:"required_if=B x"`
 			B int
-		}](), `T, field A: rule "required_if=B x": "x" is no int`},
+		}](), `T, field A: rule "required_if=B x": "x" is no int; write a value that the field can have`},
 		{"required anyway", reflect.TypeFor[struct {
 			A string `validate:"required,required_with=B"`
 			B int
@@ -209,6 +209,26 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 		}](), `T, field A: unknown rule "mim"; did you mean "min"?
 T, field B: rule "oneof=" lists nothing; write the values with spaces between, such as oneof=a b
 T, field C: the type func() has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
+		{"all at once, whenever found", reflect.TypeFor[struct {
+			A int            `validate:"mim=1" default:"x"`
+			B int            `validate:"min=3,max=1" default:"2"`
+			C int            `default:"x"`
+			D int            `example:"x" default:"1"`
+			E map[string]any `default:"[]"`
+			F []struct {
+				G int `validate:"oneof=a" default:"z"`
+				H int `default:"y"`
+			} `default:"[{}]"`
+			I string `header:"X-Same"`
+			J string `header:"X-Same"`
+		}](), `T, field A: unknown rule "mim"; did you mean "min"?
+T, field F.G: rule "oneof=a": "a" is no int; write whole numbers that it can hold
+T, field B: the rules "min=3,max=1" allow nothing: no integer is at least 3 and at most 1; write the smaller one as the least
+T, field J: the header "X-Same" is taken by the field I; choose another name
+T, field C: the default is "x", which is not an integer; write one that is
+T, field D: the example is "x", which is not an integer; write one that is
+T, field E: the default is [], which is not an object; write JSON, such as {"a":1}
+T, field F.H: the default is "y", which is not an integer; write one that is`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := reflectx.NewInput("T", test.typ, reflectx.InputOptions{})

@@ -340,6 +340,9 @@ func (c *compiler) defaultTag(f *field) {
 func (c *compiler) defaults(in *Input) {
 	c.headers(in.root.obj, true, map[string]string{}, map[*object]bool{})
 	c.walk(in.root, map[*object]bool{}, func(f *field) {
+		if !c.sound(f) {
+			return
+		}
 		if f.example != nil {
 			if text := in.try(f, f.example, nil); text != "" {
 				c.errorf("the example %s", text)
@@ -398,6 +401,30 @@ func writeInstead(n *node) string {
 		return `write JSON, such as {"a":1}`
 	}
 	return "write one that is"
+}
+
+// sound reports whether values of the field f can be tried: neither f nor a field below it has a mistake.
+func (c *compiler) sound(f *field) bool {
+	return len(c.errs) == 0 || !f.faulty && !f.node.faulty(map[*object]bool{})
+}
+
+// faulty reports whether a field below n has a mistake.
+func (n *node) faulty(done map[*object]bool) bool {
+	if n.elem != nil && n.elem.faulty(done) {
+		return true
+	}
+	for _, o := range n.objects() {
+		if done[o] {
+			continue
+		}
+		done[o] = true
+		for _, f := range o.fields {
+			if f.faulty || f.node.faulty(done) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // walk calls fn for every field below n, once for each object, with the place of mistakes set.

@@ -642,7 +642,7 @@ func (c *compiler) oneof(n *node, r rule) bool {
 		default:
 			return false
 		}
-		c.errorf("rule %q: %q is no %s", r.text, w, n.t)
+		c.errorf("rule %q: %q is no %s; write whole numbers that it can hold", r.text, w, n.t)
 		return true
 	}
 	if r.tag == "oneof" {

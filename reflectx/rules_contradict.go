@@ -13,6 +13,9 @@ import (
 // more than numbers and lists to be found out is left to the author's tests.
 func (c *compiler) contradictions(root *node) {
 	c.walk(root, map[*object]bool{}, func(f *field) {
+		if !c.sound(f) {
+			return
+		}
 		for n := f.node; n != nil; n = n.elem {
 			if f.sf == nil {
 				return // a discriminator

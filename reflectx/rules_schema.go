@@ -232,7 +232,7 @@ func (c *compiler) enforceText(n *node) {
 
 // makeExample makes one arguments object from the example tags, defaults, enums and rules. It is kept if the input
 // accepts it.
-func (in *Input) makeExample(c *compiler) {
+func (in *Input) makeExample() {
 	raw, ok := exampleOf(in.root, map[*object]bool{})
 	if !ok || in.Decode(context.Background(), raw, reflect.New(in.root.t).Elem()) != nil {
 		return
