@@ -126,6 +126,10 @@ func (b *ToolBuilder) Timeout(d time.Duration) *ToolBuilder { b.say("timeout", d
 // Rate is how many calls each caller may begin, as in the rate tag: "10/s", "100/m burst=20".
 func (b *ToolBuilder) Rate(limit string) *ToolBuilder { b.say("rate", limit); return b }
 
+// Cache is how long the server keeps results of the tool, which must have the hint readonly, and for whom, in the words of the
+// cache tag: "60s", "10m,public".
+func (b *ToolBuilder) Cache(words string) *ToolBuilder { b.say("cache", words); return b }
+
 // Params names the function's plain parameters in order: "a,b?".
 func (b *ToolBuilder) Params(names string) *ToolBuilder { b.say("params", names); return b }
 
@@ -157,14 +161,17 @@ func (b *ToolBuilder) build(s *Server, d *draft) error {
 		return &reflectx.Error{Site: b.def.site, Msg: fmt.Sprintf(
 			"with a schema of its own a tool is func(context.Context, *mcpkit.Call) (any, error), not %s", b.def.fn.Type())}
 	}
-	t := &tool{entry: entry{
-		key: b.def.name, site: b.def.site, scopes: b.def.scopes, tags: b.def.tags, hidden: b.def.hidden, timeout: b.def.timeout, rate: b.def.rate, logs: true,
-	}, def: protocol.Tool{
+	t := &tool{entry: b.def.entry(), def: protocol.Tool{
 		Name: b.def.name, Title: b.def.title, Description: b.def.desc, Icons: b.def.icons,
 		InputSchema: b.input, OutputSchema: b.output, Meta: metaOf(b.def.meta),
 	}}
 	if b.def.hasHints {
 		t.def.Annotations = &b.def.hints
+	}
+	t.logs = true
+	var err error
+	if t.keep, err = b.def.keep(); err != nil {
+		return &reflectx.Error{Site: b.def.site, Msg: err.Error()}
 	}
 	return s.addRaw(d, t, fn)
 }

@@ -48,6 +48,7 @@ type Call struct {
 	own       callContext     // what ctx is
 	limit     deadlineContext // what newLimit returns first
 	limited   atomic.Bool     // limit is taken
+	consulted atomic.Bool     // the client was asked something
 
 	mu       sync.Mutex
 	ref      string
@@ -245,6 +246,9 @@ func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
 	_ = jsonx.Unmarshal(c.Meta(protocol.MetaClientCapabilities), &caps) // checked to be an object; a wrong member is one not declared
 	return caps
 }
+
+// Asked reports whether the method has asked the client something, with [Elicit] and its like: what comes of it is for this call alone.
+func (c *Call) Asked() bool { return c.root().consulted.Load() }
 
 // Ref is a short random name for this call, the same in the log and in what a caller is told of an internal error.
 func (c *Call) Ref() string {

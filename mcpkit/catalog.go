@@ -38,7 +38,8 @@ type entry struct {
 	hidden  bool
 	timeout time.Duration
 	rate    rateLimit
-	run     Handler // what the tags wrap around the method, and the method
+	keep    keepRule // of a tool
+	run     Handler  // what the tags wrap around the method, and the method
 	logs    bool
 	secrets *secrecy                      // which arguments are not to be shown; nil: all may
 	wires   [len(revisions)]func() []byte // the definition as JSON, per revision, made once

@@ -98,14 +98,19 @@ func (s *Server) inputOptions() reflectx.InputOptions {
 
 // compile makes the call plan of the definition's function.
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
-	e := &entry{
-		key: def.name, site: def.site, scopes: def.scopes, tags: def.tags, hidden: def.hidden, timeout: def.timeout, rate: def.rate,
-	}
+	e := def.entry()
 	o := reflectx.FuncOptions{Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Words: def.paramWords, Input: s.inputOptions()}
 	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
 	fn, err := reflectx.Compile(def.fn, o)
-	return fn, e, err
+	return fn, &e, err
+}
+
+// entry is what the words of the definition say, without the handler.
+func (def *definition) entry() entry {
+	return entry{
+		key: def.name, site: def.site, scopes: def.scopes, tags: def.tags, hidden: def.hidden, timeout: def.timeout, rate: def.rate,
+	}
 }
 
 // guard puts around h what the tags of an entry ask for.
@@ -114,13 +119,17 @@ func (s *Server) guard(e *entry, k kind, h Handler) {
 	if timeout == 0 && k == kindTool {
 		timeout = s.config.toolTimeout
 	}
-	e.run = withRate(e.rate, withTimeout(timeout, h))
+	e.run = withRate(e.rate, withKept(e.keep, withTimeout(timeout, h)))
 }
 
 func (s *Server) defineTool(d *draft, def *definition) error {
 	fn, e, err := s.compile(def, nil)
 	outputs, outErr := newToolOutputs(def.site, fn.Outputs(), s.inputOptions())
-	if err := joinFaults(err, outErr); err != nil {
+	var keepErr error
+	if e.keep, keepErr = def.keep(); keepErr != nil {
+		keepErr = &reflectx.Error{Site: def.site, Msg: keepErr.Error()}
+	}
+	if err := joinFaults(err, outErr, keepErr); err != nil {
 		return err
 	}
 	t := &tool{entry: *e, def: protocol.Tool{

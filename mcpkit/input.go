@@ -140,6 +140,7 @@ func (c *Call) ask(ctx context.Context, method string, params any, opts []AskOpt
 	if err != nil {
 		return nil, err
 	}
+	c.root().consulted.Store(true)
 	if !c.version.Modern() {
 		return c.askLegacy(ctx, method, raw)
 	}

@@ -79,6 +79,13 @@ func setRate(limit *rateLimit, v string) error {
 // caller tells callers apart: principals, or sessions where nobody is authenticated, or everybody together where there is neither.
 type caller struct{ principal, session string }
 
+func callerOf(call *Call) caller {
+	if p := call.Principal(); p != nil {
+		return caller{principal: p.Key()}
+	}
+	return caller{session: call.SessionID()}
+}
+
 // withRate lets each caller begin as many calls of h as limit says.
 func withRate(limit rateLimit, h Handler) Handler {
 	if limit == (rateLimit{}) {
@@ -86,11 +93,7 @@ func withRate(limit rateLimit, h Handler) Handler {
 	}
 	table := limits.NewTable[caller](limit.perSecond, limit.burst)
 	return func(ctx context.Context, call *Call) (any, error) {
-		who := caller{session: call.SessionID()}
-		if p := call.Principal(); p != nil {
-			who = caller{principal: p.Key()}
-		}
-		if wait := table.Take(who, time.Now()); wait > 0 {
+		if wait := table.Take(callerOf(call), time.Now()); wait > 0 {
 			return nil, &RateLimitError{After: wait}
 		}
 		return h(ctx, call)

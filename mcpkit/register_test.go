@@ -229,13 +229,15 @@ func TestAuthorsMistakes(t *testing.T) {
 		{noMethod{}, `mcpkit: a service is a pointer to a struct, not mcpkit_test.noMethod; write for example &Notes{}`},
 		{nil, `mcpkit: a service is a pointer to a struct, not <nil>; write for example &Notes{}`},
 		{&noMethod{}, `noMethod.Serch: noMethod has no exported method "Serch"; did you mean "Search"?`},
-		{&unknownTag{}, `unknownTag.Search: unknown tag "hint"; did you mean "hints"?; known are name, title, desc, icon, scopes, timeout, rate, tags, params, hints, hidden, meta`},
-		{&wrongKindTag{}, `wrongKindTag.Search: tag "uri" means nothing for a Tool; known are name, title, desc, icon, scopes, timeout, rate, tags, params, hints, hidden, meta`},
+		{&unknownTag{}, `unknownTag.Search: unknown tag "hint"; did you mean "hints"?; known are name, title, desc, icon, scopes, timeout, rate, tags, params, hints, cache, hidden, meta`},
+		{&wrongKindTag{}, `wrongKindTag.Search: tag "uri" means nothing for a Tool; known are name, title, desc, icon, scopes, timeout, rate, tags, params, hints, cache, hidden, meta`},
 		{&misspeltHint{}, `misspeltHint.Search: tag hints: unknown hint "readnly"; did you mean "readonly"?; known are readonly, destructive, additive, idempotent, open-world, closed-world; write for example hints:"readonly,idempotent"`},
 		{&contradiction{}, `contradiction.Search: tag hints: "additive" and "destructive" contradict each other; write for example hints:"readonly,idempotent"`},
 		{&badName{}, `badName.Search: tag name: name "find it" holds ' '; allowed are letters, digits, '_', '-' and '.'; write for example name:"find_notes"`},
 		{&badRate{}, `badRate.Search: tag rate: "often" is no rate; want a number for each s, m or h; write for example rate:"100/m burst=20"`},
 		{&noRate{}, `noRate.Search: tag rate: "0/s" lets nobody through; write for example rate:"100/m burst=20"`},
+		{&cachedChange{}, `cachedChange.Do: cache: a call that is not made could be a change that is not made; add hints:"readonly" if the tool only reads, or drop the tag`},
+		{&cachedNever{}, `cachedNever.Do: cache: it says no time; write for example cache:"60s"`},
 		{&badBurst{}, `badBurst.Search: tag rate: "burst=some" is no burst of at least 1; write for example rate:"100/m burst=20"`},
 		{&badTimeout{}, `badTimeout.Search: tag timeout: "soon" is no duration; write for example timeout:"5s"`},
 		{&noMarker{}, `noMarker.Search: string is no marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip`},
@@ -264,6 +266,22 @@ func TestAuthorsMistakes(t *testing.T) {
 
 // position is where a method is declared.
 var position = regexp.MustCompile(` \(register_test\.go:\d+\)`)
+
+type (
+	cachedChange struct {
+		_ struct {
+			Do mcpkit.Tool `cache:"60s" hints:"idempotent"`
+		}
+	}
+	cachedNever struct {
+		_ struct {
+			Do mcpkit.Tool `cache:"private" hints:"readonly"`
+		}
+	}
+)
+
+func (cachedChange) Do() string { return "" }
+func (cachedNever) Do() string  { return "" }
 
 type manyMistakes struct {
 	_ struct {

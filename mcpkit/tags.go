@@ -119,7 +119,7 @@ var tagKeys = []tagKey{
 		func(a *annotation, v string) error { a.mime = v; return nil }},
 	{"audience", kindResource, `audience:"user,assistant"`, "For whom the contents are.", setAudience},
 	{"priority", kindResource, `priority:"0.8"`, "How important the contents are, from 0 to 1.", setPriority},
-	{"cache", kindResource, `cache:"60s,private"`, "How long a client may keep the contents, and whether they are the same for everybody (public) or not (private, the default).", setCache},
+	{"cache", kindResource | kindTool, `cache:"60s,private"`, "Resources: how long a client may keep the contents, and whether they are the same for everybody (public) or not (private, the default). Tools, with the hint readonly: how long the server gives the result of a call to those of the same arguments, of the same caller (private, the default) or of everybody (public).", setCache},
 	{"hidden", anyMethod, `hidden:"true"`, "Callable, but in no list.",
 		func(a *annotation, v string) error { return setBool(&a.hidden, v) }},
 	{"meta", anyMethod, `meta:"example.com/team=search"`, "Entries of the definition's _meta, as key=value separated by blanks.", setMeta},

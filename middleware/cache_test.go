@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -256,4 +257,64 @@ func TestCachedResultsAreNotShared(t *testing.T) {
 	for range 3 {
 		require.Equal(t, first, said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)))
 	}
+}
+
+// Poll only reads, but what it says is the user's.
+type Poll struct {
+	_ struct {
+		Plain  mcpkit.Tool `hints:"readonly"`
+		Tagged mcpkit.Tool `hints:"readonly" cache:"1h,public"`
+	}
+}
+
+func (Poll) Plain(ctx context.Context) (bool, error)  { return mcpkit.Confirm(ctx, "Well?") }
+func (Poll) Tagged(ctx context.Context) (bool, error) { return mcpkit.Confirm(ctx, "Well?") }
+
+func TestCacheKeepsNoAnswersOfUsers(t *testing.T) {
+	for _, revision := range []protocol.Version{protocol.V20250618, protocol.V20260728} {
+		for _, tool := range []string{"plain", "tagged"} {
+			s := mcptest.New(t, &Poll{}).Revision(revision)
+			s.Unwrap().Use(middleware.Cache(time.Hour, middleware.CacheOptions{Shared: true}))
+			s.Answer("Well?", true).Call(tool, nil).OK().Text("true")
+			s.Answer("Well?", false).Call(tool, nil).OK().Text("false")
+		}
+	}
+}
+
+// Board only reads.
+type Board struct {
+	_ struct {
+		Mine mcpkit.Tool `cache:"60s" hints:"readonly"`
+		Ours mcpkit.Tool `cache:"public,1h" hints:"readonly" rate:"3/h"`
+	}
+	counter
+}
+
+func (b *Board) Mine(in counterInput) string { return b.tool(in) }
+func (b *Board) Ours(in counterInput) string { return b.tool(in) }
+
+func TestCacheTags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := mcpkit.MustNew(&Board{}, quiet)
+		p := modern(t, srv)
+		ann, bob := as(t.Context(), "ann"), as(t.Context(), "bob")
+		for range 2 {
+			require.Equal(t, "run 1", p.toolText(ann, "mine"))
+			require.Equal(t, "run 2", p.toolText(bob, "mine"), "another caller")
+			require.Equal(t, "run 3", p.toolText(as(t.Context(), "ann", "admin"), "mine"), "with other scopes")
+			require.Equal(t, "run 4", p.toolText(ann, "mine", `{"a":"x"}`), "other arguments")
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, "run 5", p.toolText(ann, "mine"))
+
+		require.Equal(t, "run 6", p.toolText(ann, "ours"))
+		require.Equal(t, "run 6", p.toolText(bob, "ours"), "everybody's")
+		require.Equal(t, "run 6", p.toolText(ann, "ours"))
+		require.Equal(t, "run 6", p.toolText(ann, "ours"))
+		require.Equal(t, "too many calls; try again in 20m0s", p.toolText(ann, "ours"), "a result that is kept is a call all the same")
+
+		require.NoError(t, srv.Add(mcpkit.NewTool("built", new(counter).tool).Hints("readonly").Cache("1s")))
+		require.Equal(t, "run 1", p.toolText(ann, "built"))
+		require.Equal(t, "run 1", p.toolText(ann, "built"))
+	})
 }

@@ -3,6 +3,7 @@ package middleware
 import (
 	"reflect"
 
+	"github.com/mcpkit/mcpkit-go/internal/memo"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -15,18 +16,15 @@ func SizeOf(result any) (int, bool) {
 	case nil:
 		return 0, false
 	case *protocol.CallToolResult:
-		for _, c := range r.Content {
-			n += contentSize(c)
-		}
-		return n + len(r.StructuredContent), true
+		return memo.Size(r), true
 	case *protocol.GetPromptResult:
 		for _, m := range r.Messages {
-			n += contentSize(m.Content)
+			n += memo.ContentSize(m.Content)
 		}
 		return n, true
 	case *protocol.ReadResourceResult:
 		for i := range r.Contents {
-			n += contentsSize(&r.Contents[i])
+			n += memo.ContentsSize(&r.Contents[i])
 		}
 		return n, true
 	case *protocol.InputRequiredResult:
@@ -37,30 +35,4 @@ func SizeOf(result any) (int, bool) {
 		return v.Len(), true
 	}
 	return 0, false
-}
-
-func contentSize(c protocol.Content) int {
-	switch c := c.(type) {
-	case *protocol.TextContent:
-		return len(c.Text)
-	case *protocol.ImageContent:
-		return len(c.Data)
-	case *protocol.AudioContent:
-		return len(c.Data)
-	case *protocol.EmbeddedResource:
-		return contentsSize(&c.Resource)
-	case *protocol.ResourceLink:
-		return len(c.URI)
-	case *protocol.UnknownContent:
-		return len(c.Raw)
-	}
-	return 0
-}
-
-func contentsSize(c *protocol.ResourceContents) int {
-	n := len(c.Blob)
-	if c.Text != nil {
-		n += len(*c.Text)
-	}
-	return n
 }

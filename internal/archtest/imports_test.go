@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"internal/rehearsal":   {"reflectx"}, // what it rehearses
 	"internal/relay":       {},
 	"internal/limits":      {"golang.org/x/time/rate"},
+	"internal/memo":        {"protocol", "internal/jsonx"},
 	"internal/sse":         {},
 	"internal/uritemplate": {},
 	"jsonrpc":              {"internal/jsonx"},
@@ -68,14 +69,14 @@ var mayImport = map[string][]string{
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
 	"mcpkit": {"transport", "transport/stdio", "oauth", "reflectx", "protocol", "jsonrpc",
-		"internal/jsonx", "internal/limits", "internal/nearest", "internal/rehearsal", "internal/relay", "internal/uritemplate",
+		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/rehearsal", "internal/relay", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
 	"client": {"transport", "transport/inmem", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/sse", "internal/jsonx",
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.
-	"middleware":           {"mcpkit", "oauth", "protocol", "jsonrpc", "reflectx", "internal/jsonx", "internal/limits"},
+	"middleware":           {"mcpkit", "oauth", "protocol", "jsonrpc", "reflectx", "internal/jsonx", "internal/limits", "internal/memo"},
 	"middleware/expvarmcp": {"middleware", "mcpkit"},
 	"middleware/healthz":   {}, // HTTP, beside the protocol
 	"middleware/otelmcp": {"middleware", "mcpkit", "protocol", "jsonrpc", "internal/jsonx",

@@ -1,0 +1,59 @@
+package mcpkit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/memo"
+)
+
+// A keepRule is what the cache tag of a tool says: how long the server keeps results, and whether callers share them. The
+// zero value is not at all.
+type keepRule struct {
+	ttl    time.Duration
+	shared bool
+}
+
+// keep returns the rule of the annotation of a tool.
+func (a *annotation) keep() (keepRule, error) {
+	switch {
+	case !a.hasCache:
+		return keepRule{}, nil
+	case a.hints.ReadOnlyHint == nil || !*a.hints.ReadOnlyHint:
+		return keepRule{}, errors.New(`cache: a call that is not made could be a change that is not made; add hints:"readonly" if the tool only reads, or drop the tag`)
+	case a.cacheTTL == 0:
+		return keepRule{}, errors.New(`cache: it says no time; write for example cache:"60s"`)
+	}
+	return keepRule{a.cacheTTL, !a.cachePrivate}, nil
+}
+
+// A keptKey says what the result of one tool depends on.
+type keptKey struct {
+	caller
+	scopes    string
+	arguments string
+}
+
+// withKept gives callers what h returned to the same arguments before, as far as rule says.
+func withKept(rule keepRule, h Handler) Handler {
+	if rule == (keepRule{}) {
+		return h
+	}
+	kept := memo.New[keptKey](rule.ttl, 0, 0)
+	return func(ctx context.Context, call *Call) (any, error) {
+		if call.req.Param("requestState") != nil || call.req.Param("inputResponses") != nil {
+			return h(ctx, call) // the caller is in the middle of a call of its own
+		}
+		key := keptKey{arguments: memo.Arguments(call.Arguments())}
+		if !rule.shared {
+			key.caller = callerOf(call)
+			if p := call.Principal(); p != nil {
+				key.scopes = strings.Join(slices.Sorted(slices.Values(p.Scopes)), "\x00")
+			}
+		}
+		return kept.Do(ctx, key, len(key.arguments), func() (any, error) { return h(ctx, call) }, call.Asked)
+	}
+}
