@@ -81,7 +81,10 @@ func (s *Server) registerAll(regs []registration) error {
 // inspect finds the service's methods and reads its annotation block.
 func (r *registrar) inspect() error {
 	v := reflect.ValueOf(r.reg.service)
-	if !v.IsValid() || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+	if v.Kind() == reflect.Pointer && v.IsNil() && v.Type().Elem().Kind() == reflect.Struct {
+		return &reflectx.Error{Msg: fmt.Sprintf("mcpkit: the service is a nil %T; write for example &%s{}", r.reg.service, v.Type().Elem().Name())}
+	}
+	if !v.IsValid() || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return &reflectx.Error{Msg: fmt.Sprintf("mcpkit: a service is a pointer to a struct, not %T; write for example &Notes{}", r.reg.service)}
 	}
 	r.typ = v.Type().Elem()

@@ -227,6 +227,7 @@ func TestAuthorsMistakes(t *testing.T) {
 		want    string
 	}{
 		{noMethod{}, `mcpkit: a service is a pointer to a struct, not mcpkit_test.noMethod; write for example &Notes{}`},
+		{(*manyMistakes)(nil), `mcpkit: the service is a nil *mcpkit_test.manyMistakes; write for example &manyMistakes{}`},
 		{nil, `mcpkit: a service is a pointer to a struct, not <nil>; write for example &Notes{}`},
 		{&noMethod{}, `noMethod.Serch: noMethod has no exported method "Serch"; did you mean "Search"?`},
 		{&unknownTag{}, `unknownTag.Search: unknown tag "hint"; did you mean "hints"?; known are name, title, desc, icon, scopes, timeout, rate, tags, params, hints, cache, hidden, meta`},

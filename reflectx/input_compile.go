@@ -369,6 +369,11 @@ func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
 	}
 	n.t = t
 	var ok bool
+	if t == errorType && c.dir == forOutput {
+		c.errorf("an error has no JSON, so that its text would be lost; write a string, or hide the field with json:\"-\"")
+		n.kw = &jsonschema.Schema{}
+		return n
+	}
 	if n.shape, ok = c.shapeOf(t); !ok && t.Kind() == reflect.Interface {
 		c.errorf("the interface %s has no JSON; register its types as a union, take any, or hide the field with json:\"-\"", t)
 		n.kw = &jsonschema.Schema{}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math/big"
 	"net"
 	"net/netip"
@@ -286,7 +287,7 @@ func TestAnOutputSchemaIsTrueOfWhatIsEncoded(t *testing.T) {
 		Any   any              `json:"any"`
 		Ints  map[int]string   `json:"ints"`
 		Level level            `json:"level"`
-		Err   error            `json:"err"`
+		Who   fmt.Stringer     `json:"who"`
 		U8    uint8            `json:"u8"`
 		List  []*page[float64] `json:"list"`
 	}
@@ -324,6 +325,8 @@ func TestOutputSchemasHaveAnyRoot(t *testing.T) {
 	}
 	_, err := reflectx.OutputSchema("T", reflect.TypeFor[chan int](), reflectx.InputOptions{})
 	require.EqualError(t, err, `T: the type chan int has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`)
+	_, err = reflectx.OutputSchema("T", reflect.TypeFor[struct{ Rows []struct{ Err error } }](), reflectx.InputOptions{})
+	require.EqualError(t, err, `T, field Rows.Err: an error has no JSON, so that its text would be lost; write a string, or hide the field with json:"-"`)
 }
 
 // extended changes its own schema.
