@@ -13,9 +13,39 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
+// A FieldTag is a key that tags of fields may have.
+type FieldTag struct {
+	Key  string
+	Form string // what to write, by example
+	Doc  string // what it means, in Markdown
+}
+
+// FieldTags are the tags of the fields of inputs and outputs that this package reads, in the order in which they are best
+// told. The slice is the caller's.
+func FieldTags() []FieldTag { return slices.Clone(fieldTags) }
+
+var fieldTags = []FieldTag{
+	{"json", `json:"query"`, "The name in JSON, as for encoding/json; `-` leaves the field out. `omitempty` and `omitzero` are taken, and matter for outputs only."},
+	{"validate", `validate:"required,min=2"`, "Rules of [validator/v10](https://pkg.go.dev/github.com/go-playground/validator/v10). They are enforced, and become keywords of the JSON Schema where it has one; the others are said in the description. Only a field with `required` has to be there."},
+	{"default", `default:"10"`, "The value of a field that is not there: text as it is, everything else as JSON. It has to satisfy the rules."},
+	{"desc", `desc:"Words to look for."`, "The description, instead of the field's doc comment."},
+	{"title", `title:"Query"`, "The name shown to people."},
+	{"example", `example:"green tea"`, "An example for the schema, and for what a model is told when its arguments do not fit. It has to satisfy the rules."},
+	{"jsonschema", `jsonschema:"readOnly=true"`, "Further keywords, in the words of [invopop/jsonschema](https://pkg.go.dev/github.com/invopop/jsonschema)."},
+	{"header", `header:"Region"`, "Mirrors the argument into the HTTP header `Mcp-Param-Region` (2026-07-28). Strings, integers and bools only."},
+	{"complete", `complete:"Regions"`, "Which method completes the argument of a prompt or a resource template."},
+	{"secret", `secret:"true"`, "What comes in is not repeated in messages about arguments that do not fit."},
+}
+
 // The keys that a field's tag may have. jsonschema_description and jsonschema_extras belong to invopop/jsonschema.
 var (
-	tagWords   = []string{"json", "validate", "default", "desc", "title", "example", "jsonschema", "header", "complete", "secret"}
+	tagWords = func() []string {
+		keys := make([]string, len(fieldTags))
+		for i, t := range fieldTags {
+			keys[i] = t.Key
+		}
+		return keys
+	}()
 	tagSchemas = []string{"jsonschema_description", "jsonschema_extras"}
 	// Keys of other libraries, some of which are one letter away from ours.
 	tagOthers = []string{
