@@ -16,9 +16,13 @@ import (
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
-// HTTP answers POSTs.
+// HTTP answers POSTs: with JSON, or at the path /sse with a stream of one event.
 func HTTP() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
 		body := make([]byte, max(r.ContentLength, 0))
 		if _, err := io.ReadFull(r.Body, body); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -26,18 +30,35 @@ func HTTP() http.Handler {
 		}
 		b := buffers.Get().(*[]byte)
 		defer buffers.Put(b)
-		out := Answer((*b)[:0], body, r.Header.Get("Mcp-Protocol-Version") == "2026-07-28")
+		stream := r.URL.Path == "/sse"
+		out := (*b)[:0]
+		if stream {
+			out = append(out, "event: message\ndata: "...)
+		}
+		before := len(out)
+		out = Answer(out, body, r.Header.Get("Mcp-Protocol-Version") == "2026-07-28")
 		*b = out
-		if len(out) == 0 {
+		if len(out) == before {
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
-		w.Header()["Content-Type"] = []string{"application/json"}
 		w.Header()["Mcp-Session-Id"] = []string{"floor"}
+		w.Header()["Content-Type"] = []string{"application/json"}
+		if stream {
+			out = append(out, "\n\n"...)
+			*b = out
+			w.Header()["Content-Type"] = []string{"text/event-stream"}
+			_, _ = w.Write(out)
+			_ = http.NewResponseController(w).Flush() // as those do that do not know yet how long the stream will be
+			return
+		}
 		w.Header()["Content-Length"] = []string{strconv.Itoa(len(out))}
 		_, _ = w.Write(out)
 	})
 }
+
+// modernMeta is in every request of 2026-07-28.
+var modernMeta = []byte(`"io.modelcontextprotocol/protocolVersion"`)
 
 // Stdio answers lines.
 func Stdio(in io.Reader, out io.Writer) error {
@@ -48,7 +69,7 @@ func Stdio(in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if b = Answer(b[:0], line, false); len(b) == 0 {
+		if b = Answer(b[:0], line, bytes.Contains(line, modernMeta)); len(b) == 0 {
 			continue
 		}
 		if _, err := out.Write(append(b, '\n')); err != nil {
@@ -69,6 +90,8 @@ func Answer(b, msg []byte, modern bool) []byte {
 	switch string(method) {
 	case `"initialize"`:
 		b = append(b, `"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"floor","version":"1"}`...)
+	case `"server/discover"`:
+		b = append(b, `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"`...)
 	case `"tools/list"`:
 		b = append(b, list...)
 	case `"tools/call"`:

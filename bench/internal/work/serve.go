@@ -17,7 +17,7 @@ func Main(handler func() http.Handler, stdio func() error) {
 	overHTTP := flag.Bool("http", false, "serve HTTP on a loopback port")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
-	defer profileTo(*profile)()
+	defer ProfileTo(*profile)()
 	if !*overHTTP {
 		if err := stdio(); err != nil && err != io.EOF {
 			log.Fatal(err)
@@ -34,8 +34,8 @@ func Main(handler func() http.Handler, stdio func() error) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// profileTo begins a profile, where there is a path, and returns what ends it.
-func profileTo(path string) func() {
+// ProfileTo begins a profile, where there is a path, and returns what ends it.
+func ProfileTo(path string) func() {
 	if path == "" {
 		return func() {}
 	}
