@@ -79,9 +79,11 @@ func (c *Client) modern() bool { return c.Version().Modern() }
 //
 //   - a string that is an http or https URL: Streamable HTTP, or where the server refuses that, HTTP+SSE of 2024-11-05,
 //   - a string that is a ws or wss URL: WebSocket,
+//   - a string that begins with unix: and names a socket, "unix:/run/notes.sock",
 //   - any other string: a command line, see [Command] for how it is run. It is split at blanks outside of quotes; no shell sees it,
-//   - a [Target], made by [URL], [HTTPSSE], [Command] or [InMemory],
-//   - a [transport.Handler], for example a *mcpkit.Server: it is called in memory.
+//   - a [Target], made by [URL], [HTTPSSE], [Command], [Unix], [Connect], [Stream] or [InMemory],
+//   - a [transport.Handler], for example a *mcpkit.Server: it is called in memory,
+//   - an [io.ReadWriteCloser]: a connection that is open.
 //
 // The newest revision that both speak is taken: first the client asks by server/discover, and where the server does not
 // know that, it initializes a session (see [Version] for pinning a revision). The error says why nothing could be agreed on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"sync"
 	"time"
@@ -68,6 +69,7 @@ type linkConn struct {
 	c       *Client
 	connect func(ctx context.Context) (duplex.Wire, error)
 	legacy  bool // carries legacy revisions alone
+	once    bool // cannot connect again
 
 	mu     sync.Mutex
 	live   *live // guarded by mu; a failed probe changes it
@@ -120,6 +122,12 @@ func (l *linkConn) renew(ctx context.Context, probe error) error {
 	if !errors.Is(probe, errProbe) && !errors.Is(probe, transport.ErrClosed) {
 		return nil
 	}
+	switch {
+	case l.once && errors.Is(probe, transport.ErrClosed):
+		return fmt.Errorf("the server ended the connection at server/discover, and it cannot be opened again; pin a legacy revision with client.Version, or give client.Connect: %w", probe)
+	case l.once:
+		return nil // a server that does not answer what it does not know may still answer what it knows
+	}
 	l.current().end()
 	w, err := l.connect(ctx)
 	if err != nil {
@@ -146,6 +154,27 @@ func (l *linkConn) close() error {
 	now.flush(l.c.cfg.shutdownTimeout)
 	now.end()
 	return nil
+}
+
+// A streamTarget is a server at the other end of a byte stream.
+type streamTarget struct {
+	connect func(ctx context.Context) (io.ReadWriteCloser, error)
+	once    bool
+}
+
+func (t streamTarget) dial(ctx context.Context, c *Client) (conn, error) {
+	l, err := newLinkConn(ctx, c, false, func(ctx context.Context) (duplex.Wire, error) {
+		rwc, err := t.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return c.wire(rwc, rwc), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.once = t.once
+	return l, nil
 }
 
 // dialWebSocket connects to a ws or wss URL.

@@ -72,6 +72,8 @@ var bindings = []struct {
 	{"stdio", func(*testing.T) any { return child("") }},
 	{"http", func(t *testing.T) any { return serveHTTP(t, shop(t)) }},
 	{"websocket", func(t *testing.T) any { return serveWebSocket(t, shop(t)) }},
+	{"unix", func(t *testing.T) any { return "unix:" + serveUnix(t, shop(t), nil) }},
+	{"stream", func(t *testing.T) any { return serveStream(t, shop(t), nil) }},
 	{"sse", func(t *testing.T) any { return client.HTTPSSE(serveSSE(t, shop(t))) }},
 }
 

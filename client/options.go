@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/framing"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -34,6 +35,7 @@ type config struct {
 	probeTimeout    time.Duration
 	shutdownTimeout time.Duration
 	maxMessage      int
+	framing         framing.Framing
 	maxPages        int
 	maxRounds       int
 	noCache         bool
@@ -172,6 +174,12 @@ func MaxMessageBytes(n int) DialOption {
 		c.maxMessage = n
 		return nil
 	})
+}
+
+// ContentLength has messages framed by header fields, as in the Language Server Protocol, instead of by lines: for commands, sockets and
+// streams of servers that want that. MCP has lines.
+func ContentLength() DialOption {
+	return dialOption(func(c *config) error { c.framing = framing.ContentLength; return nil })
 }
 
 // MaxPages bounds the pages of one list. The default is [DefaultMaxPages].

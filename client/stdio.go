@@ -1,17 +1,15 @@
 package client
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/framing"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -20,7 +18,7 @@ import (
 // writeTimeout is how long one write to a server may take that does not read.
 const writeTimeout = 10 * time.Second
 
-// A stdioConn talks with a child process by lines.
+// A stdioConn talks with a child process.
 type stdioConn struct {
 	c      *Client
 	target *CommandTarget
@@ -36,6 +34,13 @@ type child struct {
 	process *process
 }
 
+// wire frames messages on the streams of a connection.
+func (c *Client) wire(r io.Reader, w io.Writer) duplex.Wire {
+	return framing.New(r, w, framing.Options{
+		Framing: c.cfg.framing, MaxMessageBytes: c.cfg.maxMessage, Raise: "MaxMessageBytes", WriteTimeout: writeTimeout,
+	})
+}
+
 func newStdioConn(c *Client, t *CommandTarget) (*stdioConn, error) {
 	s := &stdioConn{c: c, target: t}
 	var err error
@@ -48,8 +53,7 @@ func (s *stdioConn) start() (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &pipeWire{out: p.stdin, in: p.stdout, max: s.c.cfg.maxMessage, read: bufio.NewReaderSize(p.stdout, 64<<10)}
-	return &child{live: serveWire(s.c, w), process: p}, nil
+	return &child{live: serveWire(s.c, s.c.wire(p.stdout, p.stdin)), process: p}, nil
 }
 
 func (s *stdioConn) current() *child {
@@ -129,75 +133,5 @@ func (ch *child) stop(patience time.Duration) error {
 	}
 	err := ch.process.stop(patience)
 	ch.end()
-	return err
-}
-
-// pipeWire frames messages by lines on the pipes of a child.
-type pipeWire struct {
-	in   *os.File
-	out  *os.File
-	read *bufio.Reader
-	max  int
-}
-
-// Read returns the next line that is not blank.
-func (w *pipeWire) Read() ([]byte, error) {
-	for {
-		line, err := w.line()
-		if err != nil {
-			return nil, err
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line, nil
-		}
-	}
-}
-
-// line reads up to the next line feed. One that is too long is skipped.
-func (w *pipeWire) line() ([]byte, error) {
-	var line []byte
-	tooLong := false
-	for {
-		part, err := w.read.ReadSlice('\n')
-		if len(line)+len(part) > w.max+2 {
-			tooLong, line = true, nil
-		}
-		if !tooLong {
-			line = append(line, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case errors.Is(err, io.EOF) && len(line) > 0:
-		case err != nil:
-			return nil, err
-		}
-		if tooLong {
-			return nil, &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; see MaxMessageBytes", w.max)}
-		}
-		return line, nil
-	}
-}
-
-func (w *pipeWire) Buffered() bool {
-	b, _ := w.read.Peek(w.read.Buffered())
-	return bytes.IndexByte(b, '\n') >= 0
-}
-
-func (w *pipeWire) Write(lines []byte) (int, error) {
-	_ = w.out.SetWriteDeadline(time.Now().Add(writeTimeout)) // where pipes have none, a write may wait
-	return w.out.Write(lines)
-}
-
-func (w *pipeWire) CloseRead() error { return w.in.Close() }
-
-func (w *pipeWire) Close() error {
-	return errors.Join(ignoreClosed(w.in.Close()), ignoreClosed(w.out.Close()))
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, os.ErrClosed) {
-		return nil
-	}
 	return err
 }

@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"runtime"
 	"strings"
@@ -47,6 +49,26 @@ func parseURL(s string) (*url.URL, error) {
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u, nil
+}
+
+// Unix is a server that listens on a Unix socket.
+func Unix(path string) Target {
+	return Connect(func(ctx context.Context) (io.ReadWriteCloser, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	})
+}
+
+// Connect is a server at the other end of what connect returns: a connection of any kind that carries one message a line (see
+// [ContentLength] for the other framing). It is called again when the server ended the first one over server/discover, as some servers
+// that do not know that do. Closing a connection must make its Read and Write return.
+func Connect(connect func(ctx context.Context) (io.ReadWriteCloser, error)) Target {
+	return streamTarget{connect: connect}
+}
+
+// Stream is a server at the other end of a connection that is open already. The client closes it. See [Connect].
+func Stream(rwc io.ReadWriteCloser) Target {
+	return streamTarget{once: true, connect: func(context.Context) (io.ReadWriteCloser, error) { return rwc, nil }}
 }
 
 // InMemory is a server in this process, for example a *mcpkit.Server.
@@ -96,7 +118,18 @@ func asTarget(target any) (Target, error) {
 		return t, nil
 	case transport.Handler:
 		return InMemory(t), nil
+	case io.ReadWriteCloser:
+		return Stream(t), nil
 	case string:
+		if path, ok := strings.CutPrefix(t, "unix:"); ok {
+			if strings.HasPrefix(path, "///") {
+				path = path[2:]
+			}
+			if path == "" || strings.HasPrefix(path, "//") {
+				return nil, fmt.Errorf("client: %q names no socket; write unix:/path/of/the.sock", t)
+			}
+			return Unix(path), nil
+		}
 		if scheme, _, ok := strings.Cut(t, "://"); ok && !strings.ContainsAny(scheme, " \t'\"/\\") {
 			return URL(t), nil
 		}
@@ -106,7 +139,7 @@ func asTarget(target any) (Target, error) {
 		}
 		return &CommandTarget{Args: args}, nil
 	}
-	return nil, fmt.Errorf("client: cannot dial a %T; want a URL or a command line as a string, a client.Target or a transport.Handler", target)
+	return nil, fmt.Errorf("client: cannot dial a %T; want a URL, unix:PATH or a command line as a string, a client.Target, a transport.Handler or an io.ReadWriteCloser", target)
 }
 
 // splitCommand splits a command line at blanks. Quotes, and a backslash where escapes says so, work as in a shell; nothing else does.

@@ -56,8 +56,12 @@ func TestTargets(t *testing.T) {
 		{"ftp://x/mcp", `client: "ftp://x/mcp": the scheme is none of http, https, ws and wss`},
 		{"http:///mcp", `client: "http:///mcp" has no host`},
 		{"https://ann:secret@x/mcp", "client: the URL of the server holds a user or a password; send credentials by Header or HTTPClient"},
-		{42, "client: cannot dial a int; want a URL or a command line as a string, a client.Target or a transport.Handler"},
+		{42, "client: cannot dial a int; want a URL, unix:PATH or a command line as a string, a client.Target, a transport.Handler or an io.ReadWriteCloser"},
 		{"", "client: the command line is empty"},
+		{"unix:", `client: "unix:" names no socket; write unix:/path/of/the.sock`},
+		{"unix://host/x", `client: "unix://host/x" names no socket; write unix:/path/of/the.sock`},
+		{"unix:/no/such.sock", "client: dial unix /no/such.sock: connect: no such file or directory"},
+		{"unix:///no/such.sock", "client: dial unix /no/such.sock: connect: no such file or directory"},
 	} {
 		_, err := Dial(t.Context(), test.target)
 		require.EqualError(t, err, test.err)

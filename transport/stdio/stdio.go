@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/framing"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -58,13 +59,30 @@ func (o *Options) duplex() *duplex.Options {
 	}
 }
 
-func (o *Options) wire(r io.Reader, w io.Writer) *wire {
+func (o *Options) wire(r io.Reader, w io.Writer, borrowed bool) duplex.Wire {
 	most := o.MaxMessageBytes
 	if most <= 0 {
 		most = 4 << 20
 	}
-	return &wire{in: reader{r: r, most: most}, out: w, framing: o.Framing}
+	return framing.New(r, w, framing.Options{
+		Framing: framing.Framing(o.Framing), MaxMessageBytes: most, Raise: "Options.MaxMessageBytes", Borrowed: borrowed,
+	})
 }
+
+// Framing is how messages are told apart in a stream of bytes.
+type Framing int
+
+const (
+	// Lines means one message a line, as MCP has it.
+	Lines = Framing(framing.Lines)
+
+	// ContentLength means header fields before each message, as in the Language Server Protocol (base protocol, header
+	// part): "Content-Length: 17", perhaps others, an empty line, and that many bytes.
+	ContentLength = Framing(framing.ContentLength)
+
+	// AnyFraming takes either: what the peer begins with decides, for both directions. Until then lines are written.
+	AnyFraming = Framing(framing.Any)
+)
 
 // New returns the transport on this process's standard input and output.
 //
@@ -87,7 +105,7 @@ func New(opts *Options) transport.Transport {
 // connection; package socket serves listeners.
 func NewIO(r io.Reader, w io.Writer, opts *Options) transport.Transport {
 	o := options(opts)
-	return &stream{wire: o.wire(r, w), opts: o}
+	return &stream{wire: o.wire(r, w, false), opts: o}
 }
 
 func options(opts *Options) Options {
@@ -98,13 +116,12 @@ func options(opts *Options) Options {
 }
 
 type stream struct {
-	wire *wire
+	wire duplex.Wire
 	opts Options
 }
 
 // Serve carries messages until the input or ctx ends. The error is nil when the peer went away.
 func (s *stream) Serve(ctx context.Context, h transport.Handler) error {
-	s.wire.owned = true
 	if err := duplex.Serve(ctx, s.wire, h, s.opts.duplex()); err != nil {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}
@@ -132,7 +149,7 @@ func (s std) Serve(ctx context.Context, h transport.Handler) error {
 	os.Stdout = os.Stderr
 	defer func() { os.Stdout = out }()
 
-	if err := duplex.Serve(ctx, s.opts.wire(os.Stdin, out), h, s.opts.duplex()); err != nil {
+	if err := duplex.Serve(ctx, s.opts.wire(os.Stdin, out, true), h, s.opts.duplex()); err != nil {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}
 	return nil

@@ -1,30 +1,81 @@
-package stdio
+// Package framing tells messages apart in streams of bytes: by lines, as MCP has it, or by header fields, as the Language
+// Server Protocol has it. It is what both ends of every binding on a byte stream share.
+package framing
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 )
 
-// Framing is how messages are told apart in a stream of bytes.
+// A Framing is how messages are told apart.
 type Framing int
 
+// Framings.
 const (
-	// Lines means one message a line, as MCP has it.
-	Lines Framing = iota
-
-	// ContentLength means header fields before each message, as in the Language Server Protocol (base protocol, header
-	// part): "Content-Length: 17", perhaps others, an empty line, and that many bytes.
-	ContentLength
-
-	// AnyFraming takes either: what the peer begins with decides, for both directions. Until then lines are written.
-	AnyFraming
+	Lines         Framing = iota // one message a line
+	ContentLength                // header fields before each message (LSP base protocol, header part)
+	Any                          // what the peer begins with decides, for both directions; until then lines are written
 )
+
+// Options say how a [Wire] frames.
+type Options struct {
+	Framing         Framing
+	MaxMessageBytes int    // how long a message may be; more than zero
+	Raise           string // the option of the caller's that MaxMessageBytes comes from, for the text of errors
+
+	// Borrowed says that the streams stay open when the wire is closed.
+	Borrowed bool
+	// WriteTimeout is how long one Write may take where the stream has deadlines. Zero means for ever.
+	WriteTimeout time.Duration
+}
+
+// New returns the wire that reads from r and writes to w, which may be the same.
+func New(r io.Reader, w io.Writer, o Options) *Wire {
+	return &Wire{in: reader{r: r, most: o.MaxMessageBytes, raise: o.Raise}, out: w, o: o}
+}
+
+// A Wire is a [duplex.Wire] on streams.
+type Wire struct {
+	in     reader
+	out    io.Writer
+	o      Options
+	frames frames
+}
+
+// CloseRead makes a Read that waits return. Where it is the only way to, it closes the input.
+func (w *Wire) CloseRead() error {
+	if d, ok := w.in.r.(interface{ SetReadDeadline(time.Time) error }); ok {
+		if err := d.SetReadDeadline(time.Unix(1, 0)); err == nil {
+			return nil
+		}
+	}
+	return w.closeOwn(w.in.r)
+}
+
+// Close closes the streams that can be closed. That they are closed already is no error.
+func (w *Wire) Close() error {
+	return errors.Join(w.closeOwn(w.in.r), w.closeOwn(w.out))
+}
+
+func (w *Wire) closeOwn(stream any) error {
+	c, ok := stream.(io.Closer)
+	if !ok || w.o.Borrowed {
+		return nil
+	}
+	if err := c.Close(); !errors.Is(err, os.ErrClosed) && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
 
 // frames is what header framing remembers.
 type frames struct {
@@ -40,7 +91,7 @@ type frames struct {
 const maxHeaderPart = 4 << 10
 
 // Read returns the next message.
-func (w *wire) Read() ([]byte, error) {
+func (w *Wire) Read() ([]byte, error) {
 	if !w.frames.told {
 		if err := w.tell(); err != nil {
 			return nil, err
@@ -53,7 +104,7 @@ func (w *wire) Read() ([]byte, error) {
 }
 
 // Buffered reports whether a whole message has been read already.
-func (w *wire) Buffered() bool {
+func (w *Wire) Buffered() bool {
 	if w.frames.on.Load() {
 		return w.in.frameBuffered()
 	}
@@ -61,11 +112,11 @@ func (w *wire) Buffered() bool {
 }
 
 // tell decides about the framing. No JSON begins like the name of a header field.
-func (w *wire) tell() error {
-	switch w.framing {
+func (w *Wire) tell() error {
+	switch w.o.Framing {
 	case ContentLength:
 		w.frames.on.Store(true)
-	case AnyFraming:
+	case Any:
 		first, err := w.in.peek()
 		if err != nil {
 			return err
@@ -77,8 +128,11 @@ func (w *wire) tell() error {
 }
 
 // Write writes lines, each as the framing has it.
-func (w *wire) Write(lines []byte) (int, error) {
-	if w.framing == Lines || w.framing == AnyFraming && !w.frames.on.Load() {
+func (w *Wire) Write(lines []byte) (int, error) {
+	if d, ok := w.out.(interface{ SetWriteDeadline(time.Time) error }); ok && w.o.WriteTimeout > 0 {
+		_ = d.SetWriteDeadline(time.Now().Add(w.o.WriteTimeout)) // where a stream has none, a write may wait
+	}
+	if w.o.Framing == Lines || w.o.Framing == Any && !w.frames.on.Load() {
 		return w.out.Write(lines)
 	}
 	f := &w.frames
@@ -240,4 +294,4 @@ func parseLength(text []byte) (int, bool) {
 	return n, true
 }
 
-var _ duplex.Wire = (*wire)(nil)
+var _ duplex.Wire = (*Wire)(nil)

@@ -1,44 +1,13 @@
-package stdio
+package framing
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 )
-
-// wire frames messages by lines, or by headers.
-type wire struct {
-	in      reader
-	out     io.Writer
-	owned   bool    // in.r and out are closed with the wire
-	framing Framing // as configured
-	frames  frames
-}
-
-// CloseRead makes a Read that waits return. Where it is the only way to, it closes the input.
-func (w *wire) CloseRead() error {
-	if d, ok := w.in.r.(interface{ SetReadDeadline(time.Time) error }); ok {
-		if err := d.SetReadDeadline(time.Unix(1, 0)); err == nil {
-			return nil
-		}
-	}
-	return w.closeIfOwned(w.in.r)
-}
-
-func (w *wire) Close() error {
-	return errors.Join(w.closeIfOwned(w.in.r), w.closeIfOwned(w.out))
-}
-
-func (w *wire) closeIfOwned(stream any) error {
-	if c, ok := stream.(io.Closer); ok && w.owned {
-		return c.Close()
-	}
-	return nil
-}
 
 const (
 	// bufferSize is how many bytes are read at once; it grows to hold a longer line.
@@ -49,8 +18,9 @@ const (
 
 // reader cuts a stream into lines. Blank lines are none.
 type reader struct {
-	r    io.Reader
-	most int // bytes of a line
+	r     io.Reader
+	most  int    // bytes of a line
+	raise string // which option says so
 
 	buf        []byte // what was read is buf[start:end]
 	start, end int
@@ -92,7 +62,7 @@ func (r *reader) isLong(from, to int) bool {
 }
 
 func (r *reader) tooLong() error {
-	return &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; raise Options.MaxMessageBytes", r.most)}
+	return &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; raise %s", r.most, r.raise)}
 }
 
 // last returns what stands after the last line break, once, and then why there is no more.

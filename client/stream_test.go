@@ -1,0 +1,175 @@
+package client_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/socket"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
+)
+
+// serveUnix serves on a Unix socket and returns its path.
+func serveUnix(t *testing.T, h transport.Handler, opts *stdio.Options) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mcp") // that of the test may be longer than the path of a socket can be
+	require.NoError(t, err)
+	path := filepath.Join(dir, "shop.sock")
+	o := socket.Options{}
+	if opts != nil {
+		o.Stream = *opts
+	}
+	o.Stream.Logger = slog.New(slog.DiscardHandler)
+	listening := make(chan struct{})
+	o.OnListen = func(net.Addr) { close(listening) }
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- socket.Listen("unix", path, &o).Serve(ctx, h) }()
+	t.Cleanup(func() {
+		stop()
+		assert.NoError(t, <-over)
+		assert.NoError(t, os.Remove(dir))
+	})
+	select {
+	case <-listening:
+	case err := <-over:
+		over <- err
+		require.NoError(t, err)
+	}
+	return path
+}
+
+// serveStream serves one end of a pipe and returns the other.
+func serveStream(t *testing.T, h transport.Handler, opts *stdio.Options) net.Conn {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	over := make(chan error, 1)
+	go func() { over <- stdio.NewIO(theirs, theirs, opts).Serve(context.Background(), h) }()
+	t.Cleanup(func() { assert.NoError(t, <-over) }) // which the client's end brings about
+	return ours
+}
+
+func TestMessagesMayBeFramedByHeaders(t *testing.T) {
+	for _, framing := range []stdio.Framing{stdio.ContentLength, stdio.AnyFraming} {
+		opts := &stdio.Options{Framing: framing}
+		for name, target := range map[string]any{
+			"unix":   "unix:" + serveUnix(t, shop(t), opts),
+			"stream": serveStream(t, shop(t), opts),
+		} {
+			c := dial(t, target, client.ContentLength())
+			line, err := client.Call[string](t.Context(), c, "tagline", nil)
+			require.NoError(t, err, name)
+			require.Equal(t, "Everything must go.", line)
+		}
+	}
+}
+
+// lines answers what comes on conn, line by line; false ends it.
+func lines(conn net.Conn, answer func(method, id string) (string, bool)) {
+	defer conn.Close()
+	in := bufio.NewScanner(conn)
+	for in.Scan() {
+		id := between(in.Text(), `"id":`, `,`)
+		if id == "" {
+			continue
+		}
+		text, ok := answer(between(in.Text(), `"method":"`, `"`), id)
+		if !ok {
+			return
+		}
+		if text != "" {
+			if _, err := fmt.Fprintf(conn, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", id, text); err != nil {
+				return
+			}
+		}
+	}
+}
+
+const begun = `"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"old","version":"1"}}`
+
+// old knows initialize and ping, and takes everything else as other does.
+func old(other func(id string) (string, bool)) func(method, id string) (string, bool) {
+	return func(method, id string) (string, bool) {
+		switch method {
+		case protocol.MethodInitialize:
+			return begun, true
+		case protocol.MethodPing:
+			return `"result":{}`, true
+		}
+		return other(id)
+	}
+}
+
+func TestAServerOnAConnectionIsInitializedHoweverItTakesTheProbe(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		other func(id string) (string, bool)
+	}{
+		{"refuses", func(string) (string, bool) { return `"error":{"code":-32601,"message":"what?"}`, true }},
+		{"ends the connection", func(string) (string, bool) { return "", false }},
+		{"does not answer", func(string) (string, bool) { return "", true }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			connect := func(context.Context) (io.ReadWriteCloser, error) {
+				ours, theirs := net.Pipe()
+				go lines(theirs, old(test.other))
+				return ours, nil
+			}
+			c := dial(t, client.Connect(connect), client.ProbeTimeout(100*time.Millisecond))
+			require.Equal(t, protocol.V20250618, c.Version())
+			require.NoError(t, c.Ping(t.Context()))
+
+			only, err := connect(t.Context())
+			require.NoError(t, err)
+			c, err = dialing(t, only, client.ProbeTimeout(100*time.Millisecond))
+			if test.name == "ends the connection" {
+				require.EqualError(t, err, "client: the server ended the connection at server/discover, and it cannot be opened again; "+
+					"pin a legacy revision with client.Version, or give client.Connect: transport: closed: the server closed the connection")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, protocol.V20250618, c.Version())
+			require.NoError(t, c.Ping(t.Context()), "on the same connection, though the probe may never be answered")
+		})
+	}
+}
+
+func TestAConnectionThatEndsFailsItsCalls(t *testing.T) {
+	ours, theirs := net.Pipe()
+	go lines(theirs, func(method, _ string) (string, bool) { return begun, method == protocol.MethodInitialize })
+	c := dial(t, ours, client.Version(protocol.V20250618))
+	require.EqualError(t, c.Ping(t.Context()), "client: ping: transport: closed: the server closed the connection")
+	require.ErrorIs(t, c.Ping(t.Context()), transport.ErrClosed)
+}
+
+func TestMessagesOfAConnectionAreBounded(t *testing.T) {
+	ours, theirs := net.Pipe()
+	go lines(theirs, func(method, _ string) (string, bool) {
+		if method == protocol.MethodInitialize {
+			return begun, true
+		}
+		return `"result":{"x":"` + strings.Repeat("x", 5000) + `"}`, true
+	})
+	c := dial(t, ours, client.Version(protocol.V20250618), client.MaxMessageBytes(4000), client.Timeout(200*time.Millisecond))
+	require.EqualError(t, c.Ping(t.Context()), "client: ping: no answer within 200ms", "the message is skipped; the log says why")
+}
+
+func TestConnectMayFail(t *testing.T) {
+	_, err := dialing(t, client.Connect(func(context.Context) (io.ReadWriteCloser, error) { return nil, errors.New("no route") }))
+	require.EqualError(t, err, "client: no route")
+}
