@@ -2,7 +2,7 @@
 //
 // usage: node run.mjs BIN [WORD...]
 //
-// BIN is the folder with the programs server, notes, diary, goclient and login. With words, only the rows run that have all of them.
+// BIN is the folder with the programs server, notes, diary, goclient, login and visitor. With words, only the rows run that have all of them.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -50,6 +50,18 @@ const logins = [
   },
 ];
 
+// The inns: servers of others, which our client visits. interop/visitor says what they offer; cannot says what one does not, and why.
+const inns = [
+  {
+    name: 'mcpkit at go-sdk', revisions: [...legacy, modern], bindings: ['stdio', 'http'], sse: true,
+    serve: (row, addr) => [join(bin, 'goclient'), JSON.stringify({ Inn: row.binding, Addr: addr, Stateless: row.era === 'modern' })],
+    cannot: (row) => ({
+      ...(row.era === 'legacy' && row.revision >= '2025-06-18' && { 'a resource that asks': 'the SDK takes the question of a resource for no contents where the client is a legacy one' }),
+    }),
+  },
+];
+const visitor = (task) => [join(bin, 'visitor'), [JSON.stringify(task)]];
+
 const programs = {
   fixture: { stdio: [join(bin, 'server'), '-stdio'], http: (addr) => [join(bin, 'server'), '-addr', addr] },
   notes: { stdio: [join(bin, 'notes')], http: (addr) => [join(bin, 'notes'), '-http', addr] },
@@ -61,17 +73,24 @@ async function serversFor(row) {
     const { server, end } = await httpServer(join(logs, row.file), row.server, row.how);
     return { servers: server, end };
   }
+  if (row.serve) {
+    const log = join(logs, row.file);
+    const { server, end } = await (row.binding === 'stdio' ? stdioServer(row, log, row.serve(row)) : httpServer(log, (addr) => row.serve(row, addr)));
+    return { servers: { inn: row.binding === 'sse' ? overSSE(server) : server }, end: async () => end() };
+  }
   const servers = {};
   const ends = [];
   for (const [name, program] of Object.entries(programs)) {
     if (row.binding === 'sse' && name !== 'fixture') continue; // which alone serves it
     const log = join(logs, `${row.file}-${name}`);
     const { server, end } = await (row.binding === 'stdio' ? stdioServer(row, log, program.stdio) : httpServer(log, program.http));
-    servers[name] = row.binding === 'sse' ? { url: server.url.replace(/mcp$/, 'sse'), sse: true } : server;
+    servers[name] = row.binding === 'sse' ? overSSE(server) : server;
     ends.push(end);
   }
   return { servers, end: async () => (await Promise.all(ends.map((end) => end()))).flat() };
 }
+
+const overSSE = (server) => ({ url: server.url.replace(/mcp$/, 'sse'), sse: true });
 
 /** A server that the client starts itself. watch.sh writes down how each one fared. */
 function stdioServer(row, log, command) {
@@ -145,7 +164,7 @@ async function freePort() {
 async function run(row) {
   const { servers, end } = await serversFor(row);
   const { binding, revision, negotiation } = row;
-  const [file, args] = row.command({ binding, revision, negotiation, ...servers });
+  const [file, args] = row.command({ binding, revision, negotiation, cannot: row.cannot?.(row), ...servers });
   const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';
@@ -163,14 +182,18 @@ async function run(row) {
 
 const rowsOf = (client, bindings) =>
   bindings.flatMap((binding) => client.revisions.map((revision) => ({ ...client, binding, revision, era: revision === modern ? 'modern' : 'legacy' })));
+const visits = inns.flatMap((inn) => [
+  ...rowsOf({ ...inn, command: visitor }, inn.bindings),
+  ...(inn.sse ? rowsOf({ ...inn, command: visitor, revisions: [legacy.at(-1)] }, ['sse']) : []),
+]);
 const sse = clients.filter((client) => client.sse).map((client) => ({ ...client, revisions: [legacy.at(-1)] }));
-const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...sse.flatMap((client) => rowsOf(client, ['sse'])), ...logins.flatMap((client) => rowsOf(client, ['login']))];
+const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...sse.flatMap((client) => rowsOf(client, ['sse'])), ...logins.flatMap((client) => rowsOf(client, ['login'])), ...visits];
 for (const row of rows) row.file = [row.name, row.binding, row.revision].join('-').replace(/[^a-z0-9-]+/g, '_');
 
 rmSync(logs, { recursive: true, force: true });
 mkdirSync(logs, { recursive: true });
 const print = (...columns) => console.log(columns.map((c, i) => String(c).padEnd([36, 8, 12, 8, 6, 0][i])).join(''));
-const picked = rows.filter((row) => words.every((word) => [row.name, row.binding, row.revision, row.era].includes(word)));
+const picked = rows.filter((row) => words.every((word) => [row.name, row.binding, row.revision, row.era, row.serve && 'visit'].includes(word)));
 if (picked.length === 0) throw new Error(`no row has all of ${words.join(' ')}`);
 
 // Most of the time a row waits: a few run at once, and are printed in order.
@@ -184,7 +207,9 @@ let bad = 0;
 for (const [i, row] of picked.entries()) {
   const checks = await results[i].promise;
   const failed = checks.filter(([verdict]) => verdict === 'FAIL');
-  print(row.name, row.binding, row.revision, row.era, checks.length - failed.length, failed.length);
+  const passed = checks.filter(([verdict]) => verdict === 'pass');
+  print(row.name, row.binding, row.revision, row.era, passed.length, failed.length);
+  for (const [verdict, name, why] of checks) if (verdict === 'none') console.log(`  none ${name}: ${why}`);
   for (const [, name, why] of failed) console.log(`  FAIL ${name}: ${why}`);
   bad += failed.length;
 }

@@ -53,7 +53,8 @@ install() {
 build() {
 	mkdir -p "$cache/bin"
 	(cd "$root" && go build -o "$cache/bin/server" ./conformance/server && go build -o "$cache/bin/notes" ./examples/notes &&
-		go build -o "$cache/bin/diary" ./examples/diary && go build -o "$cache/bin/login" ./interop/login)
+		go build -o "$cache/bin/diary" ./examples/diary && go build -o "$cache/bin/login" ./interop/login &&
+		go build -o "$cache/bin/visitor" ./interop/visitor)
 	(cd "$here/gosdk" && go build -o "$cache/bin/goclient" .)
 }
 

@@ -41,8 +41,10 @@ type task struct {
 	Binding, Revision string
 	Fixture, Notes    server
 	URL               string // of the server to log in to
-	Serve             string // where to be a server
+	Serve             string // where to be a server that guards itself
 	Guard             guard  // of that server
+	Inn, Addr         string // by which binding to be an inn, and where
+	Stateless         bool   // that inn has no sessions
 }
 
 func (t task) modern() bool               { return t.Revision >= "2026-07-28" }
@@ -157,6 +159,12 @@ func main() {
 	}
 	if t.Serve != "" {
 		if err := serve(t.Serve, t.Guard); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	if t.Inn != "" {
+		if err := newInn().open(t.Inn, t.Addr, t.Stateless); err != nil {
 			log.Fatal(err)
 		}
 		return
