@@ -3,10 +3,15 @@ package client_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -14,6 +19,8 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/socket"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
 // docs:begin first
@@ -144,6 +151,18 @@ func dialProgram(ctx context.Context, program, token string) (*client.Client, er
 
 // docs:end command
 
+// docs:begin socket
+
+// dialTLS talks with a server that listens on a port and knows its clients by their certificates.
+func dialTLS(ctx context.Context, addr string, conf *tls.Config) (*client.Client, error) {
+	return client.Dial(ctx, client.Connect(func(ctx context.Context) (io.ReadWriteCloser, error) {
+		d := tls.Dialer{Config: conf}
+		return d.DialContext(ctx, "tcp", addr)
+	}))
+}
+
+// docs:end socket
+
 func TestTheHowToIsTrue(t *testing.T) {
 	ctx := t.Context()
 	url := serveHTTP(t, shop(t))
@@ -193,4 +212,35 @@ func TestTheHowToIsTrue(t *testing.T) {
 
 	_, err = dialProgram(ctx, "no-such-program-anywhere", "t")
 	require.ErrorContains(t, err, "executable file not found")
+}
+
+// TestTheHowToIsTrueOfTLS asks a server that wants certificates, with one and with none.
+func TestTheHowToIsTrueOfTLS(t *testing.T) {
+	web := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate, which serves both ends
+	web.Close()
+	known := x509.NewCertPool()
+	known.AddCert(web.Certificate())
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: web.TLS.Certificates, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13,
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	srv := shop(t)
+	// Ends with ctx.
+	go func() {
+		over <- socket.New(listener, &socket.Options{Stream: stdio.Options{Logger: slog.New(slog.DiscardHandler)}}).Serve(ctx, srv)
+	}()
+	conf := &tls.Config{RootCAs: known, ServerName: "example.com", MinVersion: tls.VersionTLS13}
+	_, err = dialTLS(t.Context(), listener.Addr().String(), conf)
+	require.Error(t, err)
+	conf.Certificates = web.TLS.Certificates
+	c, err := dialTLS(t.Context(), listener.Addr().String(), conf)
+	require.NoError(t, err)
+	line, err := client.Call[string](t.Context(), c, "tagline", nil)
+	require.NoError(t, err)
+	require.Equal(t, "Everything must go.", line)
+	require.NoError(t, c.Close())
+	stop()
+	require.NoError(t, <-over)
 }

@@ -26,8 +26,8 @@ const (
 )
 
 const remoteUsage = `
-SERVER is an http, https, ws or wss URL, or a command line in one argument; no shell sees it. Results go to standard output, as text on a
-terminal and as JSON elsewhere. Progress, log messages and questions of the server go to standard error; it may ask when standard
+SERVER is an http, https, ws or wss URL, unix: and the path of a socket, or a command line in one argument; no shell sees it. Results go
+to standard output, as text on a terminal and as JSON elsewhere. Progress, log messages and questions of the server go to standard error; it may ask when standard
 input is a terminal. The program returns 0 when all went well, 1 for an error of the tool, 2 for wrong usage, 3 when there is no
 connection, 4 for an error of the protocol, and 130 when it was interrupted: the call is cancelled first.`
 
