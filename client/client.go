@@ -81,7 +81,7 @@ func (c *Client) modern() bool { return c.Version().Modern() }
 //   - a string that is a ws or wss URL: WebSocket,
 //   - a string that begins with unix: and names a socket, "unix:/run/notes.sock",
 //   - any other string: a command line, see [Command] for how it is run. It is split at blanks outside of quotes; no shell sees it,
-//   - a [Target], made by [URL], [HTTPSSE], [Command], [Unix], [Connect], [Stream] or [InMemory],
+//   - a [Target], made by [URL], [HTTPSSE], [Command], [Unix], [Connect], [Stream], [Messages] or [InMemory],
 //   - a [transport.Handler], for example a *mcpkit.Server: it is called in memory,
 //   - an [io.ReadWriteCloser]: a connection that is open.
 //

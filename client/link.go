@@ -156,25 +156,29 @@ func (l *linkConn) close() error {
 	return nil
 }
 
-// A streamTarget is a server at the other end of a byte stream.
-type streamTarget struct {
-	connect func(ctx context.Context) (io.ReadWriteCloser, error)
-	once    bool
+// A wireTarget is a server at the other end of a connection that is the session.
+type wireTarget struct {
+	connect func(ctx context.Context, c *Client) (duplex.Wire, error)
+	once    bool // cannot connect again
 }
 
-func (t streamTarget) dial(ctx context.Context, c *Client) (conn, error) {
-	l, err := newLinkConn(ctx, c, false, func(ctx context.Context) (duplex.Wire, error) {
-		rwc, err := t.connect(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return c.wire(rwc, rwc), nil
-	})
+func (t wireTarget) dial(ctx context.Context, c *Client) (conn, error) {
+	l, err := newLinkConn(ctx, c, false, func(ctx context.Context) (duplex.Wire, error) { return t.connect(ctx, c) })
 	if err != nil {
 		return nil, err
 	}
 	l.once = t.once
 	return l, nil
+}
+
+func streamTarget(connect func(ctx context.Context) (io.ReadWriteCloser, error), once bool) Target {
+	return wireTarget{once: once, connect: func(ctx context.Context, c *Client) (duplex.Wire, error) {
+		rwc, err := connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return c.wire(rwc, rwc), nil
+	}}
 }
 
 // dialWebSocket connects to a ws or wss URL.

@@ -9,7 +9,10 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/framing"
 	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/message"
 )
 
 // A Target is a server that can be dialed.
@@ -63,12 +66,23 @@ func Unix(path string) Target {
 // [ContentLength] for the other framing). It is called again when the server ended the first one over server/discover, as some servers
 // that do not know that do. Closing a connection must make its Read and Write return.
 func Connect(connect func(ctx context.Context) (io.ReadWriteCloser, error)) Target {
-	return streamTarget{connect: connect}
+	return streamTarget(connect, false)
 }
 
 // Stream is a server at the other end of a connection that is open already. The client closes it. See [Connect].
 func Stream(rwc io.ReadWriteCloser) Target {
-	return streamTarget{once: true, connect: func(context.Context) (io.ReadWriteCloser, error) { return rwc, nil }}
+	return streamTarget(func(context.Context) (io.ReadWriteCloser, error) { return rwc, nil }, true)
+}
+
+// Messages is a server at the other end of what carries whole messages; see [Connect] for when connect is called.
+func Messages(connect func(ctx context.Context) (message.Conn, error)) Target {
+	return wireTarget{connect: func(ctx context.Context, c *Client) (duplex.Wire, error) {
+		conn, err := connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return framing.Messages(conn, framing.Options{MaxMessageBytes: c.cfg.maxMessage, Raise: "MaxMessageBytes"}), nil
+	}}
 }
 
 // InMemory is a server in this process, for example a *mcpkit.Server.

@@ -52,6 +52,7 @@ var mayImport = map[string][]string{
 	// Bindings.
 	"transport/inmem":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
 	"transport/stdio":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/jsonx"},
+	"transport/message":       {"transport", "oauth", "internal/duplex", "internal/framing"},
 	"transport/streamable":    {"transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
 	"transport/sse":           {"transport", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"transport", "jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
@@ -73,7 +74,7 @@ var mayImport = map[string][]string{
 		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/rehearsal", "internal/relay", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
-	"client": {"transport", "transport/inmem", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx",
+	"client": {"transport", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx",
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.

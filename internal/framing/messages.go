@@ -1,0 +1,66 @@
+package framing
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+)
+
+// A MessageConn carries whole messages, as [github.com/mcpkit/mcpkit-go/transport/message.Conn] has it.
+type MessageConn interface {
+	ReadMessage() ([]byte, error)
+	WriteMessage(message []byte) error
+	Close() error
+}
+
+// Messages returns the wire on conn. Of o it looks at the limit.
+func Messages(conn MessageConn, o Options) duplex.Wire { return &messages{conn: conn, o: o} }
+
+type messages struct {
+	conn MessageConn
+	o    Options
+	part []byte // of a message whose end was not written yet; for Write alone
+
+	closing sync.Once
+	err     error // of Close
+}
+
+func (m *messages) Read() ([]byte, error) {
+	message, err := m.conn.ReadMessage()
+	if err == nil && len(message) > m.o.MaxMessageBytes {
+		return nil, &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; raise %s", m.o.MaxMessageBytes, m.o.Raise)}
+	}
+	return message, err
+}
+
+// Buffered reports false, since what was read already is not known.
+func (m *messages) Buffered() bool { return false }
+
+func (m *messages) Write(lines []byte) (int, error) {
+	for rest := lines; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte{'\n'})
+		rest = after
+		if !ended {
+			m.part = append(m.part, line...)
+			break
+		}
+		if m.part != nil {
+			line = append(m.part, line...)
+			m.part = nil
+		}
+		if err := m.conn.WriteMessage(line); err != nil {
+			return 0, err
+		}
+	}
+	return len(lines), nil
+}
+
+// CloseRead does nothing: what carries messages need not be able to end one direction alone.
+func (m *messages) CloseRead() error { return nil }
+
+func (m *messages) Close() error {
+	m.closing.Do(func() { m.err = m.conn.Close() })
+	return m.err
+}
