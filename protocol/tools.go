@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -146,6 +147,17 @@ func (r CallToolResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil)
 
 // UnmarshalJSON reads a result.
 func (r *CallToolResult) UnmarshalJSON(data []byte) error {
+	if jsonx.Distinct(data) {
+		if read, ok := readToolResult(data); ok {
+			*r = read
+			return nil
+		}
+	}
+	return r.decode(data)
+}
+
+// decode reads a result of any kind.
+func (r *CallToolResult) decode(data []byte) error {
 	var w struct {
 		Content           Contents        `json:"content"`
 		StructuredContent json.RawMessage `json:"structuredContent"`
@@ -168,4 +180,67 @@ func (r *CallToolResult) UnmarshalJSON(data []byte) error {
 		saidFalse:         w.IsError != nil && !*w.IsError,
 	}
 	return nil
+}
+
+// readToolResult reads a result without anything unusual in it, from JSON without duplicate members. It reports false for what is to
+// be read with more care, or is wrong.
+func readToolResult(data []byte) (r CallToolResult, ok bool) {
+	if data = data[jsonx.SkipSpace(data, 0):]; jsonx.Kind(data) != '{' {
+		return r, false
+	}
+	for name, value := range jsonx.Members(data) {
+		kind := jsonx.Kind(value)
+		switch string(name) {
+		case `"content"`:
+			if r.Content, ok = readTexts(value); !ok {
+				return r, false
+			}
+		case `"structuredContent"`:
+			r.StructuredContent = bytes.Clone(value)
+		case `"isError"`:
+			if kind != 't' && kind != 'f' {
+				return r, false
+			}
+			r.IsError, r.saidFalse = kind == 't', kind == 'f'
+		case `"resultType"`:
+			if kind != '"' {
+				return r, false
+			}
+			r.ResultType = jsonx.String(value)
+		case `"_meta"`:
+			if kind != '{' {
+				return r, false
+			}
+			r.Meta = Meta{}
+			for key, v := range jsonx.Members(value) {
+				r.Meta[jsonx.String(key)] = bytes.Clone(v)
+			}
+		default:
+			return r, false
+		}
+	}
+	return r, true
+}
+
+// readTexts reads an array of blocks that are nothing but text.
+func readTexts(data []byte) ([]Content, bool) {
+	if jsonx.Kind(data) != '[' {
+		return nil, false
+	}
+	out := []Content{}
+	for raw := range jsonx.Elements(data) {
+		text := jsonx.Member(raw, "text")
+		if jsonx.Kind(raw) != '{' || jsonx.Kind(text) != '"' || !jsonx.IsString(jsonx.Member(raw, "type"), "text") {
+			return nil, false
+		}
+		n := 0
+		for range jsonx.Members(raw) {
+			n++
+		}
+		if n != 2 {
+			return nil, false
+		}
+		out = append(out, &TextContent{Text: jsonx.String(text)})
+	}
+	return out, true
 }

@@ -1,7 +1,9 @@
 package jsonx_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"reflect"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -165,6 +168,41 @@ func TestStrings(t *testing.T) {
 	}
 }
 
+func TestStringsAreUnescapedAsTheLibraryDoes(t *testing.T) {
+	for _, raw := range []string{
+		`"\"\\\/\b\f\n\r\t"`, `"a\"b"`, `"\u00e9\u4E16x"`, `"\ud83d\ude00"`, `"\uD83D\uDE00 and \u0000"`, `"ends with \u0041"`,
+		`"\ud83d"`, `"\ud83d\u0041"`, `"\ude00"`, `"\ud83dxxxxxx"`, `"\u12"`, `"\u12g4"`, `"\x"`, `"\"`,
+	} {
+		var want string
+		if jsonx.Unmarshal([]byte(raw), &want) != nil {
+			want = ""
+		}
+		require.Equal(t, want, jsonx.String([]byte(raw)), raw)
+	}
+}
+
+func TestDistinctFindsMembersThatAreThereTwice(t *testing.T) {
+	many := make([]string, 17)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"%d":0`, i)
+	}
+	for raw, want := range map[string]bool{
+		`{}`: true, `[]`: true, ` 1 `: true, `"a"`: true, `null`: true,
+		`{"a":1,"b":{"a":[{"a":1},{"a":2}]}}`:     true,
+		` { "a" : 1 , "b" : [ 1 , { } , [ ] ] } `: true,
+		`{"a":1,"a":2}`:                                     false,
+		`[{"b":{"a":1,"c":0,"a":2}}]`:                       false,
+		`{"a":1} 2`:                                         false,
+		`{"\u0061":1}`:                                      false, // not looked at
+		`{` + strings.Join(many[:16], ",") + `}`:            true,
+		`{` + strings.Join(many, ",") + `}`:                 false, // nor is this
+		strings.Repeat("[", 128) + strings.Repeat("]", 128): true,
+		strings.Repeat("[", 200) + strings.Repeat("]", 200): false,
+	} {
+		require.Equal(t, want, jsonx.Distinct([]byte(raw)), raw)
+	}
+}
+
 func TestKind(t *testing.T) {
 	for raw, want := range map[string]byte{`{}`: '{', `[]`: '[', `"a"`: '"', `true`: 't', `false`: 'f', `null`: 'n', `-1`: '0', `7`: '0', ``: 0} {
 		require.Equal(t, string(want), string(jsonx.Kind([]byte(raw))), raw)
@@ -186,7 +224,7 @@ func TestAppendString(t *testing.T) {
 
 // The walk sees what encoding/json sees, and stays in bounds on anything.
 func FuzzWalk(f *testing.F) {
-	for _, seed := range []string{`{"a":1,"b":[{}]}`, `[1,"\"",{"a":"}"}]`, `{"a" : "\\" , "\u0062":null}`, `{`, `["`, `{"a":`, `{"a"x`, `{"\`} {
+	for _, seed := range []string{`{"a":1,"b":[{}]}`, `[1,"\"",{"a":"}"}]`, `{"a" : "\\" , "\u0062":null}`, `{`, `["`, `{"a":`, `{"a"x`, `{"\`, `{"a":1,"a":2}`, `[}`, `{x`, `[1`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -197,6 +235,9 @@ func FuzzWalk(f *testing.F) {
 		var elements []string
 		for e := range jsonx.Elements(data) {
 			elements = append(elements, string(e))
+		}
+		if jsonx.Distinct(data) && json.Valid(data) && utf8.Valid(data) && !bytes.Contains(data, []byte(`\u`)) {
+			require.True(t, jsonx.Valid(data), "nothing is there twice")
 		}
 		if !jsonx.Valid(data) {
 			return

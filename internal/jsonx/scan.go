@@ -3,6 +3,9 @@ package jsonx
 import (
 	"bytes"
 	"iter"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // The functions of this file walk JSON that is known to be valid: a part of a message that jsonrpc
@@ -128,7 +131,7 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 				return
 			}
 			end := Skip(arr, i)
-			if !yield(arr[i:end:end]) {
+			if end == i || !yield(arr[i:end:end]) { // where nothing is, no JSON is
 				return
 			}
 			i = SkipSpace(arr, end)
@@ -144,14 +147,156 @@ func String(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
 	}
-	if body := raw[1 : len(raw)-1]; bytes.IndexByte(body, '\\') < 0 {
+	body := raw[1 : len(raw)-1]
+	if bytes.IndexByte(body, '\\') < 0 {
 		return string(body)
+	}
+	if s, ok := unescape(body); ok {
+		return s
 	}
 	var s string
 	if Unmarshal(raw, &s) != nil {
 		return ""
 	}
 	return s
+}
+
+// unescape returns what the body of a JSON string says; false where an escape is none.
+func unescape(body []byte) (string, bool) {
+	var b strings.Builder
+	b.Grow(len(body))
+	for {
+		i := bytes.IndexByte(body, '\\')
+		if i < 0 {
+			b.Write(body)
+			return b.String(), true
+		}
+		b.Write(body[:i])
+		if i+1 == len(body) {
+			return "", false
+		}
+		c := body[i+1]
+		if body = body[i+2:]; c == 'u' {
+			r, size := unescapeRune(body)
+			if size == 0 {
+				return "", false
+			}
+			b.WriteRune(r)
+			body = body[size:]
+			continue
+		}
+		at := strings.IndexByte(`"\/bfnrt`, c)
+		if at < 0 {
+			return "", false
+		}
+		b.WriteByte("\"\\/\b\f\n\r\t"[at])
+	}
+}
+
+// unescapeRune reads the hexadecimal digits after a \u, and where they are half of a surrogate pair the other half.
+func unescapeRune(b []byte) (r rune, size int) {
+	r, ok := hex4(b)
+	switch {
+	case !ok:
+		return 0, 0
+	case !utf16.IsSurrogate(r):
+		return r, 4
+	case len(b) < 10 || b[4] != '\\' || b[5] != 'u':
+		return 0, 0
+	}
+	low, ok := hex4(b[6:])
+	if r = utf16.DecodeRune(r, low); !ok || r == utf8.RuneError {
+		return 0, 0
+	}
+	return r, 10
+}
+
+func hex4(b []byte) (r rune, ok bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	for _, c := range b[:4] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// Bounds of what Distinct finds out.
+const (
+	maxDistinctDepth   = 128
+	maxDistinctMembers = 16
+)
+
+// Distinct reports whether no object in raw has a member twice. It says false also where it would take long to find out: where an
+// object has many members, a name is written with escapes, or the nesting is deep.
+func Distinct(raw []byte) bool {
+	i := distinct(raw, SkipSpace(raw, 0), 0)
+	return i >= 0 && SkipSpace(raw, i) == len(raw)
+}
+
+// distinct looks at the value at b[i] and returns the index after it; -1 where it is not known to be distinct.
+func distinct(b []byte, i, depth int) int {
+	if i >= len(b) || depth > maxDistinctDepth {
+		return -1
+	}
+	switch b[i] {
+	case '{':
+		return distinctMembers(b, i, depth)
+	case '[':
+		for i = SkipSpace(b, i+1); i < len(b) && b[i] != ']'; {
+			end := distinct(b, i, depth+1)
+			if end <= i {
+				return -1
+			}
+			if i = SkipSpace(b, end); i < len(b) && b[i] == ',' {
+				i = SkipSpace(b, i+1)
+			}
+		}
+		if i >= len(b) {
+			return -1
+		}
+		return i + 1
+	}
+	return Skip(b, i)
+}
+
+func distinctMembers(b []byte, i, depth int) int {
+	var names [maxDistinctMembers][2]int
+	n := 0
+	for i = SkipSpace(b, i+1); i < len(b) && b[i] != '}'; n++ {
+		end := Skip(b, i)
+		name := b[i:end]
+		if b[i] != '"' || n == len(names) || bytes.IndexByte(name, '\\') >= 0 {
+			return -1
+		}
+		for _, other := range names[:n] {
+			if bytes.Equal(name, b[other[0]:other[1]]) {
+				return -1
+			}
+		}
+		names[n] = [2]int{i, end}
+		i = SkipSpace(b, end)
+		if i = distinct(b, SkipSpace(b, i+1), depth+1); i < 0 { // after the colon
+			return -1
+		}
+		if i = SkipSpace(b, i); i < len(b) && b[i] == ',' {
+			i = SkipSpace(b, i+1)
+		}
+	}
+	if i >= len(b) {
+		return -1
+	}
+	return i + 1
 }
 
 // IsString reports whether the raw JSON string says s, without allocating in the usual case.

@@ -1,0 +1,52 @@
+package protocol
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// What is read without care is read as with it.
+func FuzzToolResult(f *testing.F) {
+	for _, seed := range []string{
+		`{"content":[]}`, `{}`, ` { "content" : [ { "type" : "text" , "text" : "a\n\u00e9" } ] } `, `{"content":null}`, `{"content":[{"type":"text"}]}`,
+		`{"content":[{"type":"text","text":"x","_meta":{}}],"isError":false}`, `{"content":[{"type":"text","text":null}]}`,
+		`{"structuredContent":{"a":[1,2]},"isError":true,"resultType":"complete","_meta":{"k":{"a":1}}}`, `{"isError":null,"_meta":null,"resultType":null}`,
+		`{"structuredContent":null}`, `{"x":1}`, `{"content":[{"type":"image","data":"","mimeType":""}]}`, `{"_meta":{"a\u0062":1}}`, `null`, `[]`,
+		`{"content":[{"text":"x","type":"text"},{"type":"text","text":"y"}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if !jsonx.Valid(data) || !jsonx.Distinct(data) {
+			return
+		}
+		fast, ok := readToolResult(data)
+		if !ok {
+			return
+		}
+		var slow CallToolResult
+		require.NoError(t, slow.decode(data))
+		require.Equal(t, slow, fast)
+	})
+}
+
+func TestUsualToolResultsAreReadFast(t *testing.T) {
+	for raw, want := range map[string]bool{
+		`{"content":[{"type":"text","text":"{\"sum\":42}"}],"structuredContent":{"sum":42}}`: true,
+		`{"content":[],"isError":false,"resultType":"complete","_meta":{"a":{"name":"x"}}}`:  true,
+		`{"content":[{"type":"text","text":"x","annotations":{}}]}`:                          false,
+		`{"content":[{"type":"image","data":"","mimeType":"image/png"}]}`:                    false,
+		`{"content":[],"other":1}`: false,
+		`{"isError":"no"}`:         false,
+		`{"resultType":1}`:         false,
+		`{"_meta":[]}`:             false,
+		`{"content":{}}`:           false,
+		`[]`:                       false,
+	} {
+		_, ok := readToolResult([]byte(raw))
+		require.Equal(t, want, ok, raw)
+	}
+}
