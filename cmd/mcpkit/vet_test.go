@@ -71,6 +71,8 @@ func TestVetReportsWhatIsSilent(t *testing.T) {
 		`main.go:37:2: Shop.Remove, field Name of Input: nothing says what it is for; write a comment, or a desc tag`,
 		`main.go:47:2: Shop.BulkDelete, field Deep of Inner: nothing says what it is for; write a comment, or a desc tag`,
 		`main.go:47:2: Shop.Remove, field Deep of Inner: nothing says what it is for; write a comment, or a desc tag`,
+		`main.go:51:2: mcpkit.Serve(…) tells in its error what is wrong with the service, and nobody looks; write if err := mcpkit.Serve(…); err != nil { log.Fatal(err) }`,
+		`main.go:53:5: mcpkit.Serve(…) tells in its error what is wrong with the service, and nobody looks; write if err := mcpkit.Serve(…); err != nil { log.Fatal(err) }`,
 		filepath.Join("other", "other.go") + `:8:2: Shop.BulkDelete, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
 		filepath.Join("other", "other.go") + `:8:2: Shop.Keep, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
 		filepath.Join("other", "other.go") + `:8:2: Shop.Remove, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,

@@ -136,8 +136,14 @@ func (p *Package) Find(names []string) error {
 
 // findCalls looks at the calls of functions of mcpkit: what they are given are services, functions and providers.
 func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]*Service) {
+	if isMcpkit(p.Types) {
+		return // which calls itself in ways that users do not
+	}
 	for _, file := range p.Files {
 		ast.Inspect(file, func(n ast.Node) bool {
+			if stmt, ok := n.(ast.Stmt); ok {
+				p.findDropped(stmt)
+			}
 			call, ok := n.(*ast.CallExpr)
 			if !ok {
 				return true
@@ -149,6 +155,26 @@ func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]*Se
 			p.findCall(fn, call, add, options)
 			return true
 		})
+	}
+}
+
+// findDropped keeps the call of a statement that starts or adds to a server and drops the error.
+func (p *Package) findDropped(stmt ast.Stmt) {
+	var call *ast.CallExpr
+	switch s := stmt.(type) {
+	case *ast.ExprStmt:
+		call, _ = ast.Unparen(s.X).(*ast.CallExpr)
+	case *ast.GoStmt:
+		call = s.Call
+	case *ast.DeferStmt:
+		call = s.Call
+	}
+	if call == nil {
+		return
+	}
+	fn, ok := typeutil.Callee(p.Info, call).(*types.Func)
+	if ok && isMcpkit(fn.Pkg()) && slices.Contains([]string{"Serve", "Register", "Add", "Mount"}, fn.Name()) {
+		p.Dropped = append(p.Dropped, call)
 	}
 }
 

@@ -46,6 +46,8 @@ type Package struct {
 	Unions []Union
 	// OwnRules says that a validator is given to mcpkit, one that may know more rules.
 	OwnRules bool
+	// Dropped are the calls whose errors nobody looks at, of functions in whose errors mistakes are told.
+	Dropped []*ast.CallExpr
 }
 
 // A Union is an interface and the types that its values have.

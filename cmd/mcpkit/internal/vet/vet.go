@@ -47,6 +47,12 @@ func Check(p *services.Package) ([]Diagnostic, []Cost) {
 		}
 		v.service(s)
 	}
+	for _, call := range p.Dropped {
+		if !strings.HasSuffix(p.Fset.Position(call.Pos()).Filename, "_test.go") {
+			v.report(call.Pos(), "%s tells in its error what is wrong with the service, and nobody looks; write if err := %[1]s; err != nil { log.Fatal(err) }",
+				types.ExprString(call.Fun)+"(…)")
+		}
+	}
 	slices.SortStableFunc(v.found, func(a, b Diagnostic) int {
 		x, y := p.Fset.Position(a.Pos), p.Fset.Position(b.Pos)
 		return cmp.Or(strings.Compare(x.Filename, y.Filename), x.Line-y.Line, strings.Compare(a.Message, b.Message))
