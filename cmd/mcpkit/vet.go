@@ -111,14 +111,18 @@ func (c *checker) run(patterns []string) error {
 		}
 	}
 	for _, cost := range costs {
-		fmt.Fprintln(c.stdout, costLine(cost.Service, cost.Tools, cost.Bytes))
+		fmt.Fprintln(c.stdout, costLine(cost))
 	}
 	return errors.Join(faults...)
 }
 
 // costLine says what the definitions of a service's tools cost. A quarter of the bytes is about right for JSON in English.
-func costLine(service string, tools, bytes int) string {
-	return fmt.Sprintf("%s: %d tools; tools/list is %d bytes, about %d tokens (bytes/4)", service, tools, bytes, (bytes+3)/4)
+func costLine(c vet.Cost) string {
+	least := ""
+	if c.AtLeast {
+		least = "at least "
+	}
+	return fmt.Sprintf("%s: %d tools; tools/list is %s%d bytes, about %d tokens (bytes/4)", c.Service, c.Tools, least, c.Bytes, (c.Bytes+3)/4)
 }
 
 // short names a place from the current directory, where that is shorter.

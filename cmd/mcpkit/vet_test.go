@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
 )
 
 // vetted is what vet says of the packages: faults and costs.
@@ -118,7 +119,7 @@ func TestVetCountsWhatIsPublished(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(out, &reply), string(out))
 	require.NotEmpty(t, reply.Result.Tools, string(out))
-	require.Equal(t, []string{costLine("example.com/prog.Shop", 4, len(reply.Result.Tools))}, costs, string(reply.Result.Tools))
+	require.Equal(t, []string{costLine(vet.Cost{Service: "example.com/prog.Shop", Tools: 4, Bytes: len(reply.Result.Tools)})}, costs, string(reply.Result.Tools))
 }
 
 // A library that has of mcpkit what go vet needs to see: for all that the real one imports, it would start the tool as well.

@@ -80,6 +80,8 @@ type cast struct {
 	named  map[reflect.Kind]int             // how many of the pool are in use
 	spelt  []spelling
 	given  []providedType
+
+	ownSchemas bool // a type has a schema that only the running program has
 }
 
 // A providedType is a type that methods are given, and its stand-in.
@@ -231,7 +233,8 @@ func (c *cast) ofNamed(t *types.Named) reflect.Type {
 		c.spelt = append(c.spelt, spelling{reflect.TypeFor[foreign]().String(), types.TypeString(t, func(p *types.Package) string { return p.Name() })})
 		return reflect.TypeFor[foreign]()
 	case has("JSONSchema"), has("JSONSchemaExtend"):
-		return anyType // its own schema, which only the running program has
+		c.ownSchemas = true
+		return anyType
 	case has("MarshalJSON") && has("UnmarshalJSON"):
 		return reflect.TypeFor[jsonBoth]()
 	case has("UnmarshalJSON"):

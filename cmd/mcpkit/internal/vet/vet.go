@@ -36,6 +36,9 @@ type Cost struct {
 	Tools   int
 	// Bytes is the length of the tools' definitions as JSON.
 	Bytes int
+	// AtLeast says that there is more: what unions, types with schemas of their own and types that contain themselves have in
+	// their schemas, the program alone knows.
+	AtLeast bool
 }
 
 // Check looks at the services of p, in which services were looked for. The diagnostics are sorted by place.
@@ -119,7 +122,7 @@ func (v *checker) service(s *services.Service) {
 	if result.Faults == nil {
 		var tools []json.RawMessage
 		_ = json.Unmarshal(result.Tools, &tools) // what this program wrote itself
-		v.costs = append(v.costs, Cost{Service: v.pkg.Path + "." + name, Tools: len(tools), Bytes: len(result.Tools)})
+		v.costs = append(v.costs, Cost{Service: v.pkg.Path + "." + name, Tools: len(tools), Bytes: len(result.Tools), AtLeast: len(c.opaque) > 0 || c.ownSchemas})
 	}
 }
 
