@@ -5,16 +5,19 @@
 //	e.Use(middleware.Recover(), echojwt.WithConfig(config))
 //	echomcp.Mount(e, "/mcp", server)
 //
+// [MountSSE] and [MountWebSocket] mount the same server for clients that speak HTTP+SSE or WebSocket, beside it.
+//
 // echo.WrapHandler(streamable.NewHandler(server, nil)) serves as well; what this package adds is that methods
 // see the echo.Context and the user. Middleware that buffers replies, such as echo's deprecated
-// Timeout, leaves one JSON reply for each call; ContextTimeout does not have that fault. Behind Gzip streams
-// work, but a method cannot end its stream early ([transport.StreamCloser]).
+// Timeout, leaves one JSON reply for each call, and neither HTTP+SSE nor WebSocket; ContextTimeout does not have that fault. Behind
+// Gzip streams work, but a method cannot end its stream early ([transport.StreamCloser]).
 package echomcp
 
 import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 
@@ -22,7 +25,9 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
 // A Router is where routes are added: *echo.Echo and *echo.Group are.
@@ -30,16 +35,19 @@ type Router interface {
 	Add(method, path string, handler echo.HandlerFunc, middleware ...echo.MiddlewareFunc) *echo.Route
 }
 
-// An Option changes how [Mount] mounts.
+// An Option changes how [Mount], [MountSSE] and [MountWebSocket] mount. Those that are for another binding change nothing, so that one
+// list of options does for all three.
 type Option func(*config)
 
 type config struct {
 	streamable *streamable.Options
+	sse        *sse.Options
+	websocket  *websocket.Options
 	principal  func(echo.Context) *oauth.Principal
 	middleware []echo.MiddlewareFunc
 }
 
-// Streamable sets the options of the HTTP binding. Nil means its zero options.
+// Streamable sets the options of Streamable HTTP, for [Mount]. Nil means its zero options.
 func Streamable(opts *streamable.Options) Option {
 	return func(c *config) { c.streamable = opts }
 }
@@ -65,23 +73,42 @@ func Use(middleware ...echo.MiddlewareFunc) Option {
 // The handler that it returns is for ending: call its Shutdown before that of the app, since open streams would
 // keep that one waiting.
 func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamable.Handler {
-	var conf config
-	for _, opt := range opts {
-		opt(&conf)
-	}
+	conf := newConfig(opts)
 	handler := streamable.NewHandler(h, conf.streamable)
-	m := &mount{handler: handler, principal: conf.principal}
-	if m.principal == nil {
-		m.principal = (&users{opts: conf.streamable}).principal
+	var logger *slog.Logger
+	if conf.streamable != nil {
+		logger = conf.streamable.Logger
 	}
+	m := conf.mount(handler, logger)
 	for _, verb := range []string{http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions} {
 		r.Add(verb, path, m.serve, conf.middleware...)
 	}
 	return handler
 }
 
+func newConfig(opts []Option) *config {
+	conf := new(config)
+	for _, opt := range opts {
+		opt(conf)
+	}
+	return conf
+}
+
+// mount returns what the routes of a handler have in common. Logger is that of the binding's options, nil where they have none.
+func (conf *config) mount(handler http.Handler, logger *slog.Logger) *mount {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	m := &mount{handler: handler, logger: logger, principal: conf.principal}
+	if m.principal == nil {
+		m.principal = (&users{logger: logger}).principal
+	}
+	return m
+}
+
 type mount struct {
-	handler   *streamable.Handler
+	handler   http.Handler
+	logger    *slog.Logger
 	principal func(echo.Context) *oauth.Principal
 }
 
@@ -90,18 +117,21 @@ func (m *mount) serve(c echo.Context) error {
 	held := &holder{c: c}
 	// echo uses the context for another request as soon as this one is over.
 	defer held.drop()
-	r := c.Request()
-	ctx := context.WithValue(r.Context(), contextKey{}, held)
+	m.handler.ServeHTTP(c.Response(), m.request(c, context.WithValue(c.Request().Context(), contextKey{}, held)))
+	return nil
+}
+
+// request is what a handler gets of the request of c: with ctx, to which it adds who is asking.
+func (m *mount) request(c echo.Context, ctx context.Context) *http.Request {
 	// Also nobody, if that is who it is: whoever was in the context before is not it then.
 	if p := m.principal(c); p != oauth.FromContext(ctx) {
 		ctx = oauth.NewContext(ctx, p)
 	}
-	r = r.WithContext(ctx)
+	r := c.Request().WithContext(ctx)
 	if r.ContentLength < 0 {
 		r.Body = limitedBody{r.Body}
 	}
-	m.handler.ServeHTTP(c.Response(), r)
-	return nil
+	return r
 }
 
 // A limitedBody tells the binding in the words of net/http that echo's BodyLimit met its limit.
@@ -129,8 +159,9 @@ func (h *holder) drop() {
 	h.c = nil
 }
 
-// FromContext returns the echo.Context of the request that ctx belongs to. It reports false where there is none,
-// and when the request is over: what the echo.Context holds may be another request's by then, so a goroutine
+// FromContext returns the echo.Context of the request that ctx belongs to: where a connection is the session, the request that began it,
+// which is the GET of an HTTP+SSE stream or the upgrade to a WebSocket, and which the calls of the session share. It reports false where
+// there is none, and when the request is over: what the echo.Context holds may be another request's by then, so a goroutine
 // that outlives its method must take what it needs before. The request must not be answered by it.
 func FromContext(ctx context.Context) (echo.Context, bool) {
 	h, ok := ctx.Value(contextKey{}).(*holder)

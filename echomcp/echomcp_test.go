@@ -392,7 +392,7 @@ func TestPrincipalOfTheUserOfTheApp(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer
-			u := &users{opts: &streamable.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+			u := &users{logger: slog.New(slog.NewTextHandler(&log, nil))}
 			c := echo.New().NewContext(httptest.NewRequest(http.MethodPost, "/", nil), httptest.NewRecorder())
 			c.Set("user", test.user)
 			for range 2 {

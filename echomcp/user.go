@@ -12,7 +12,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // userKey is where echo's JWT middleware, and by its example others, leave who the user is.
@@ -20,8 +19,8 @@ const userKey = "user"
 
 // users makes principals of what c.Get("user") has, when nobody said how.
 type users struct {
-	opts *streamable.Options
-	once sync.Once
+	logger *slog.Logger
+	once   sync.Once
 }
 
 func (u *users) principal(c echo.Context) *oauth.Principal {
@@ -39,18 +38,11 @@ func (u *users) principal(c echo.Context) *oauth.Principal {
 	p := fromToken(user)
 	if p == nil {
 		u.once.Do(func() {
-			u.logger().Warn("echomcp: the user of the request is not understood, so methods see nobody; say who it is with echomcp.Principal",
+			u.logger.Warn("echomcp: the user of the request is not understood, so methods see nobody; say who it is with echomcp.Principal",
 				"type", fmt.Sprintf("%T", user))
 		})
 	}
 	return p
-}
-
-func (u *users) logger() *slog.Logger {
-	if u.opts != nil && u.opts.Logger != nil {
-		return u.opts.Logger
-	}
-	return slog.Default()
 }
 
 // fromToken reads a token like the *jwt.Token of golang-jwt, of whatever version, without linking it: a struct

@@ -84,7 +84,7 @@ var mayImport = map[string][]string{
 	"middleware/otelmcp": {"middleware", "mcpkit", "protocol", "jsonrpc", "internal/jsonx",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
-	"echomcp": {"mcpkit", "transport", "transport/streamable", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
+	"echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
 	"config": {"mcpkit", "middleware", "middleware/healthz", "oauth/jwtverify", "oauth/resourceserver", "transport", "transport/stdio", "transport/streamable", "internal/nearest",
 		"github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
 	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx", "internal/relay"}, // the one place where both sides meet
