@@ -51,13 +51,29 @@ const logins = [
 ];
 
 // The inns: servers of others, which our client visits. interop/visitor says what they offer; cannot says what one does not, and why.
+const tsInn = (sdk) => ({ binding }, addr) => [process.execPath, join(here, 'ts/host.mjs'), JSON.stringify({ sdk, binding, addr })];
 const inns = [
   {
     name: 'mcpkit at go-sdk', revisions: [...legacy, modern], bindings: ['stdio', 'http'], sse: true,
+    // Over HTTP a server of the SDK is either one that is stateless or one that is legacy.
+    auto: [['stdio', modern], ['http', modern], ['http', legacy.at(-1)], ['sse', legacy.at(-1)]],
     serve: (row, addr) => [join(bin, 'goclient'), JSON.stringify({ Inn: row.binding, Addr: addr, Stateless: row.era === 'modern' })],
     cannot: (row) => ({
       ...(row.era === 'legacy' && row.revision >= '2025-06-18' && { 'a resource that asks': 'the SDK takes the question of a resource for no contents where the client is a legacy one' }),
     }),
+  },
+  {
+    name: 'mcpkit at @modelcontextprotocol/sdk', revisions: legacy, bindings: ['stdio', 'http'], sse: true, serve: tsInn('sdk'),
+    auto: [['stdio', legacy.at(-1)], ['http', legacy.at(-1)], ['sse', legacy.at(-1)]],
+    cannot: () => ({
+      'pages of tools': 'McpServer has none',
+      'an unknown resource is told from other mistakes': 'the SDK says -32602 and no more, as it does of bad arguments',
+    }),
+  },
+  {
+    name: 'mcpkit at @modelcontextprotocol/server', revisions: [...legacy, modern], bindings: ['stdio', 'http'], serve: tsInn('server'),
+    auto: [['stdio', modern], ['http', modern]],
+    cannot: () => ({ 'pages of tools': 'McpServer has none' }),
   },
 ];
 const visitor = (task) => [join(bin, 'visitor'), [JSON.stringify(task)]];
@@ -182,9 +198,10 @@ async function run(row) {
 
 const rowsOf = (client, bindings) =>
   bindings.flatMap((binding) => client.revisions.map((revision) => ({ ...client, binding, revision, era: revision === modern ? 'modern' : 'legacy' })));
-const visits = inns.flatMap((inn) => [
-  ...rowsOf({ ...inn, command: visitor }, inn.bindings),
-  ...(inn.sse ? rowsOf({ ...inn, command: visitor, revisions: [legacy.at(-1)] }, ['sse']) : []),
+const visits = inns.map((inn) => ({ ...inn, command: visitor, said: new Set() })).flatMap((inn) => [
+  ...rowsOf(inn, inn.bindings),
+  ...(inn.sse ? rowsOf({ ...inn, revisions: [legacy.at(-1)] }, ['sse']) : []),
+  ...inn.auto.flatMap(([binding, revision]) => rowsOf({ ...inn, name: `${inn.name}, auto`, negotiation: 'auto', revisions: [revision] }, [binding])),
 ]);
 const sse = clients.filter((client) => client.sse).map((client) => ({ ...client, revisions: [legacy.at(-1)] }));
 const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...sse.flatMap((client) => rowsOf(client, ['sse'])), ...logins.flatMap((client) => rowsOf(client, ['login'])), ...visits];
@@ -192,7 +209,7 @@ for (const row of rows) row.file = [row.name, row.binding, row.revision].join('-
 
 rmSync(logs, { recursive: true, force: true });
 mkdirSync(logs, { recursive: true });
-const print = (...columns) => console.log(columns.map((c, i) => String(c).padEnd([36, 8, 12, 8, 6, 0][i])).join(''));
+const print = (...columns) => console.log(columns.map((c, i) => String(c).padEnd([46, 8, 12, 8, 6, 0][i])).join(''));
 const picked = rows.filter((row) => words.every((word) => [row.name, row.binding, row.revision, row.era, row.serve && 'visit'].includes(word)));
 if (picked.length === 0) throw new Error(`no row has all of ${words.join(' ')}`);
 
@@ -209,7 +226,11 @@ for (const [i, row] of picked.entries()) {
   const failed = checks.filter(([verdict]) => verdict === 'FAIL');
   const passed = checks.filter(([verdict]) => verdict === 'pass');
   print(row.name, row.binding, row.revision, row.era, passed.length, failed.length);
-  for (const [verdict, name, why] of checks) if (verdict === 'none') console.log(`  none ${name}: ${why}`);
+  for (const [verdict, name, why] of checks) {
+    if (verdict !== 'none' || row.said.has(name)) continue; // once an inn is enough
+    row.said.add(name);
+    console.log(`  none ${name}: ${why}`);
+  }
   for (const [, name, why] of failed) console.log(`  FAIL ${name}: ${why}`);
   bad += failed.length;
 }

@@ -213,6 +213,13 @@ func (s *story) mistakes() {
 	})
 	s.check("an unknown resource", func(ctx context.Context) error {
 		_, err := s.c.ReadResource(ctx, "inn://cellar")
+		if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || !strings.Contains(wire.Message, "not found") {
+			return fmt.Errorf("got the error %v, want that it was not found", err)
+		}
+		return nil
+	})
+	s.check("an unknown resource is told from other mistakes", func(ctx context.Context) error {
+		_, err := s.c.ReadResource(ctx, "inn://cellar")
 		if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || !protocol.IsResourceNotFound(wire) {
 			return fmt.Errorf("got the error %v, want that there is none", err)
 		}
@@ -220,28 +227,9 @@ func (s *story) mistakes() {
 	})
 }
 
+// notifications begins with logging: some servers send logs of all levels before they are asked for any.
 func (s *story) notifications() {
-	s.check("progress", func(ctx context.Context) error {
-		var steps []float64
-		var last protocol.ProgressParams
-		_, err := s.c.CallTool(ctx, "work", nil, client.OnProgress(func(p *protocol.ProgressParams) {
-			steps, last = append(steps, p.Progress), *p
-		}))
-		if err != nil {
-			return err
-		}
-		if err := same([]any{steps, last.Total}, []any{[]int{1, 2, 3}, 3}); err != nil {
-			return err
-		}
-		if !s.since(protocol.V20250326) {
-			return nil
-		}
-		return same(last.Message, "step 3")
-	})
 	s.check("logging", func(ctx context.Context) error {
-		for len(s.guest.heard) > 0 { // some servers send logs before they are asked for any
-			<-s.guest.heard
-		}
 		if err := s.c.SetLogLevel(ctx, protocol.LevelInfo); err != nil {
 			return err
 		}
@@ -279,6 +267,23 @@ func (s *story) notifications() {
 			return errors.Join(same(logs, []string{"info"}), s.guest.hear(ctx, `log info "told at info"`))
 		})
 	}
+	s.check("progress", func(ctx context.Context) error {
+		var steps []float64
+		var last protocol.ProgressParams
+		_, err := s.c.CallTool(ctx, "work", nil, client.OnProgress(func(p *protocol.ProgressParams) {
+			steps, last = append(steps, p.Progress), *p
+		}))
+		if err != nil {
+			return err
+		}
+		if err := same([]any{steps, last.Total}, []any{[]int{1, 2, 3}, 3}); err != nil {
+			return err
+		}
+		if !s.since(protocol.V20250326) {
+			return nil
+		}
+		return same(last.Message, "step 3")
+	})
 }
 
 func (s *story) read(ctx context.Context, uri string, opts ...client.CallOption) (protocol.ResourceContents, error) {

@@ -1,0 +1,23 @@
+// Opens an inn. The argument is JSON, see run.mjs: {sdk, binding, addr}.
+import { createServer } from 'node:http';
+
+const { sdk, binding, addr } = JSON.parse(process.argv[2]);
+const { http, stdio } = await import(`./inn-${sdk}.mjs`);
+
+if (binding === 'stdio') {
+  await stdio();
+} else {
+  const [host, port] = addr.split(':');
+  const web = createServer((req, res) =>
+    http(req, res).catch((e) => {
+      console.error(e);
+      if (!res.headersSent) res.writeHead(500);
+      res.end();
+    }),
+  );
+  web.listen(Number(port), host);
+  process.on('SIGTERM', () => {
+    web.close(() => process.exit(0));
+    web.closeAllConnections();
+  });
+}
