@@ -1,0 +1,446 @@
+package client
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+// An acceptor knows most outputs that a schema allows, straight from their JSON. What it accepts is valid; what it does not accept may
+// be valid as well, and is for the validator to judge, which says what is wrong. It is made of schemas without anything unusual.
+type acceptor struct {
+	anything bool // the schema true, or one that says nothing
+	nothing  bool // the schema false
+
+	types      typeSet // 0 for any
+	enum       [][]byte
+	low, high  *int64 // of numbers
+	minLength  int    // of strings, in characters
+	maxLength  int    // -1 for any
+	minItems   int
+	maxItems   int // -1 for any
+	items      *acceptor
+	properties []acceptedProperty
+	required   int       // how many of the properties are
+	other      *acceptor // of members that are no properties; nil for any
+	all, any   []*acceptor
+}
+
+type acceptedProperty struct {
+	name     []byte // with its quotes
+	declared bool   // not just required
+	required bool
+	value    *acceptor
+}
+
+// A typeSet are JSON types, a bit for each.
+type typeSet uint8
+
+const (
+	typeNull typeSet = 1 << iota
+	typeBoolean
+	typeObject
+	typeArray
+	typeString
+	typeInteger
+	typeNumber
+)
+
+var typeNames = map[string]typeSet{
+	"null": typeNull, "boolean": typeBoolean, "object": typeObject, "array": typeArray, "string": typeString,
+	"integer": typeInteger, "number": typeNumber | typeInteger,
+}
+
+// Bounds of acceptors.
+const (
+	maxAcceptorDepth = 32      // of schemas in schemas
+	maxAcceptedSteps = 1 << 16 // schemas that the values of one output are held to
+	maxAcceptedDepth = 64      // of values in values, references among them
+	maxSmallDigits   = 15      // of integers that are compared
+	maxProperties    = 64      // of one object
+)
+
+// newAcceptor makes the acceptor of a schema that was compiled; nil where it has something unusual.
+func newAcceptor(schema []byte) *acceptor {
+	m := acceptorMaker{root: schema, refs: map[string]*acceptor{}}
+	return m.make(schema, 0)
+}
+
+type acceptorMaker struct {
+	root []byte
+	refs map[string]*acceptor // those of $defs; they may be in the making
+}
+
+func (m *acceptorMaker) make(schema []byte, depth int) *acceptor {
+	a := &acceptor{maxLength: -1, maxItems: -1}
+	switch jsonx.Kind(schema) {
+	case 't':
+		a.anything = true
+		return a
+	case 'f':
+		a.nothing = true
+		return a
+	case '{':
+	default:
+		return nil
+	}
+	if depth > maxAcceptorDepth || !m.fill(a, schema, depth) {
+		return nil
+	}
+	return a
+}
+
+// fill takes the keywords of schema, and reports false at one that it does not know.
+func (m *acceptorMaker) fill(a *acceptor, schema []byte, depth int) bool {
+	for name, value := range jsonx.Members(schema) {
+		keyword := jsonx.String(name)
+		ok := false
+		switch keyword {
+		case "title", "description", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly", "$defs", "definitions":
+			ok = true
+		case "$schema":
+			ok = depth == 0 && jsonx.IsString(value, "https://json-schema.org/draft/2020-12/schema")
+		case "format":
+			ok = jsonx.Kind(value) == '"' // which says nothing of validity in this draft
+		case "type":
+			ok = a.setTypes(value)
+		case "enum":
+			ok = a.setEnum(value)
+		case "minimum":
+			a.low, ok = smallInteger(value)
+		case "maximum":
+			a.high, ok = smallInteger(value)
+		case "minLength":
+			a.minLength, ok = count(value)
+		case "maxLength":
+			a.maxLength, ok = count(value)
+		case "minItems":
+			a.minItems, ok = count(value)
+		case "maxItems":
+			a.maxItems, ok = count(value)
+		case "items":
+			a.items = m.make(value, depth+1)
+			ok = a.items != nil
+		case "additionalProperties":
+			a.other = m.make(value, depth+1)
+			ok = a.other != nil
+		case "properties":
+			ok = m.setProperties(a, value, depth)
+		case "required":
+			ok = a.setRequired(value)
+		case "$ref":
+			ref := m.ref(jsonx.String(value), depth)
+			a.all = append(a.all, ref)
+			ok = ref != nil
+		case "allOf":
+			a.all, ok = m.list(a.all, value, depth)
+		case "anyOf":
+			a.any, ok = m.list(nil, value, depth)
+			ok = ok && len(a.any) > 0
+		default:
+			ok = strings.HasPrefix(keyword, "x-")
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *acceptor) setTypes(value []byte) bool {
+	if jsonx.Kind(value) == '"' {
+		a.types = typeNames[jsonx.String(value)]
+		return a.types != 0
+	}
+	for element := range jsonx.Elements(value) {
+		t := typeNames[jsonx.String(element)]
+		if t == 0 {
+			return false
+		}
+		a.types |= t
+	}
+	return a.types != 0
+}
+
+// setEnum takes an enum of strings that are written plainly.
+func (a *acceptor) setEnum(value []byte) bool {
+	for element := range jsonx.Elements(value) {
+		if jsonx.Kind(element) != '"' || bytes.IndexByte(element, '\\') >= 0 {
+			return false
+		}
+		a.enum = append(a.enum, element)
+	}
+	return a.enum != nil
+}
+
+func (m *acceptorMaker) setProperties(a *acceptor, value []byte, depth int) bool {
+	for name, schema := range jsonx.Members(value) {
+		p := a.property(name)
+		if p == nil {
+			return false
+		}
+		p.declared, p.value = true, m.make(schema, depth+1)
+		if p.value == nil {
+			return false
+		}
+	}
+	return jsonx.Kind(value) == '{'
+}
+
+func (a *acceptor) setRequired(value []byte) bool {
+	for name := range jsonx.Elements(value) {
+		p := a.property(name)
+		if p == nil || p.required {
+			return false
+		}
+		p.required = true
+		a.required++
+	}
+	return jsonx.Kind(value) == '['
+}
+
+// property returns the property name, new or not; nil where it is written with escapes or there are too many.
+func (a *acceptor) property(name []byte) *acceptedProperty {
+	for i := range a.properties {
+		if bytes.Equal(a.properties[i].name, name) {
+			return &a.properties[i]
+		}
+	}
+	if len(a.properties) == maxProperties || jsonx.Kind(name) != '"' || bytes.IndexByte(name, '\\') >= 0 {
+		return nil
+	}
+	a.properties = append(a.properties, acceptedProperty{name: name})
+	return &a.properties[len(a.properties)-1]
+}
+
+func (m *acceptorMaker) list(to []*acceptor, value []byte, depth int) ([]*acceptor, bool) {
+	for schema := range jsonx.Elements(value) {
+		a := m.make(schema, depth+1)
+		if a == nil {
+			return nil, false
+		}
+		to = append(to, a)
+	}
+	return to, true
+}
+
+// ref returns the acceptor of a definition of the root.
+func (m *acceptorMaker) ref(ref string, depth int) *acceptor {
+	if a, ok := m.refs[ref]; ok {
+		return a
+	}
+	path, ok := strings.CutPrefix(ref, "#/")
+	where, name, found := strings.Cut(path, "/")
+	if !ok || !found || where != "$defs" && where != "definitions" || strings.ContainsAny(name, "/~%") {
+		return nil
+	}
+	schema := jsonx.Member(jsonx.Member(m.root, where), name)
+	if jsonx.Kind(schema) != '{' {
+		return nil
+	}
+	a := &acceptor{maxLength: -1, maxItems: -1}
+	m.refs[ref] = a
+	if depth > maxAcceptorDepth || !m.fill(a, schema, depth+1) {
+		a.nothing = true // whoever refers to it is not made, or never accepts it
+		return nil
+	}
+	return a
+}
+
+func smallInteger(value []byte) (*int64, bool) {
+	n, ok := integer(value)
+	return &n, ok
+}
+
+// integer reads an integer that is written as such and so small that it is exact as a float64 too.
+func integer(value []byte) (int64, bool) {
+	if len(value) > maxSmallDigits {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	return n, err == nil
+}
+
+func count(value []byte) (int, bool) {
+	n, ok := integer(value)
+	return int(n), ok && n >= 0 && n < 1<<31
+}
+
+// accepts reports whether content, JSON without duplicate members, is known to be what the schema says.
+func (a *acceptor) accepts(content []byte) bool {
+	c := acceptance{steps: maxAcceptedSteps}
+	content = content[jsonx.SkipSpace(content, 0):]
+	return c.value(a, content[:jsonx.Skip(content, 0)], 0)
+}
+
+// An acceptance is one output being looked at.
+type acceptance struct{ steps int }
+
+func (c *acceptance) value(a *acceptor, raw []byte, depth int) bool {
+	if c.steps--; c.steps < 0 || depth > maxAcceptedDepth || a.nothing {
+		return false
+	}
+	if a.anything {
+		return plain(raw)
+	}
+	for _, sub := range a.all {
+		if !c.value(sub, raw, depth+1) {
+			return false
+		}
+	}
+	if a.any != nil && !c.oneOf(a.any, raw, depth) {
+		return false
+	}
+	kind := jsonx.Kind(raw)
+	if a.enum != nil && !a.lists(raw) {
+		return false
+	}
+	switch kind {
+	case '{':
+		return a.allows(typeObject) && c.object(a, raw, depth)
+	case '[':
+		return a.allows(typeArray) && c.array(a, raw, depth)
+	case '"':
+		return a.allows(typeString) && a.text(raw)
+	case '0':
+		return a.number(raw)
+	case 't', 'f':
+		return a.allows(typeBoolean)
+	case 'n':
+		return a.allows(typeNull)
+	}
+	return false
+}
+
+func (c *acceptance) oneOf(any []*acceptor, raw []byte, depth int) bool {
+	for _, sub := range any {
+		if c.value(sub, raw, depth+1) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *acceptor) allows(t typeSet) bool { return a.types == 0 || a.types&t != 0 }
+
+func (a *acceptor) lists(raw []byte) bool {
+	for _, value := range a.enum {
+		if bytes.Equal(value, raw) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *acceptance) object(a *acceptor, raw []byte, depth int) bool {
+	missing := a.required
+	next := 0 // members mostly come in the order of the properties
+	for name, value := range jsonx.Members(raw) {
+		var p *acceptedProperty
+		if p, next = a.find(name, next); p == nil && bytes.IndexByte(name, '\\') >= 0 {
+			return false
+		}
+		held := a.other
+		if p != nil {
+			if p.required {
+				missing--
+			}
+			if p.declared {
+				held = p.value
+			}
+		}
+		if held == nil {
+			if !plain(value) {
+				return false
+			}
+		} else if !c.value(held, value, depth+1) {
+			return false
+		}
+	}
+	return missing == 0
+}
+
+// find returns the property name, nil for none, and where to look for the next one first.
+func (a *acceptor) find(name []byte, from int) (*acceptedProperty, int) {
+	n := len(a.properties)
+	for i := range n {
+		at := from + i
+		if at >= n {
+			at -= n
+		}
+		if bytes.Equal(a.properties[at].name, name) {
+			return &a.properties[at], at + 1
+		}
+	}
+	return nil, from
+}
+
+func (c *acceptance) array(a *acceptor, raw []byte, depth int) bool {
+	n := 0
+	for element := range jsonx.Elements(raw) {
+		n++
+		if a.items == nil {
+			if !plain(element) {
+				return false
+			}
+		} else if !c.value(a.items, element, depth+1) {
+			return false
+		}
+	}
+	return n >= a.minItems && (a.maxItems < 0 || n <= a.maxItems)
+}
+
+func (a *acceptor) text(raw []byte) bool {
+	if a.minLength == 0 && a.maxLength < 0 {
+		return true
+	}
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		return false
+	}
+	n := utf8.RuneCount(raw) - len(`""`)
+	return n >= a.minLength && (a.maxLength < 0 || n <= a.maxLength)
+}
+
+// number accepts what is plainly of the type and within the bounds.
+func (a *acceptor) number(raw []byte) bool {
+	if !plain(raw) {
+		return false
+	}
+	whole := bytes.IndexByte(raw, '.') < 0
+	if !whole && !a.allows(typeNumber) || whole && !a.allows(typeInteger) {
+		return false
+	}
+	if a.low == nil && a.high == nil {
+		return true
+	}
+	if n, ok := integer(raw); ok {
+		return (a.low == nil || n >= *a.low) && (a.high == nil || n <= *a.high)
+	}
+	// Rounding keeps the order: what is strictly within bounds that are exact is so before rounding too.
+	f, err := strconv.ParseFloat(string(raw), 64)
+	return err == nil && (a.low == nil || f > float64(*a.low)) && (a.high == nil || f < float64(*a.high))
+}
+
+// plain reports whether raw neither is nor holds a number that the validator refuses to compute with, or might.
+func plain(raw []byte) bool {
+	switch jsonx.Kind(raw) {
+	case '{':
+		for _, value := range jsonx.Members(raw) {
+			if !plain(value) {
+				return false
+			}
+		}
+	case '[':
+		for element := range jsonx.Elements(raw) {
+			if !plain(element) {
+				return false
+			}
+		}
+	case '0':
+		return len(raw) <= maxNumberLength && bytes.IndexByte(raw, 'e') < 0 && bytes.IndexByte(raw, 'E') < 0
+	}
+	return true
+}
