@@ -49,6 +49,7 @@ type Call struct {
 	limit     deadlineContext // what newLimit returns first
 	limited   atomic.Bool     // limit is taken
 	consulted atomic.Bool     // the client was asked something
+	repairs   atomic.Int32    // see Repairs
 
 	mu       sync.Mutex
 	ref      string
@@ -249,6 +250,10 @@ func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
 
 // Asked reports whether the method has asked the client something, with [Elicit] and its like: what comes of it is for this call alone.
 func (c *Call) Asked() bool { return c.root().consulted.Load() }
+
+// Repairs is how many values of the arguments were repaired so far (see [Repair]): none before the method was called, and none without
+// that option.
+func (c *Call) Repairs() int { return int(c.root().repairs.Load()) }
 
 // Ref is a short random name for this call, the same in the log and in what a caller is told of an internal error.
 func (c *Call) Ref() string {

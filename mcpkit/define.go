@@ -93,7 +93,14 @@ func isHeader(t reflect.Type) bool {
 }
 
 func (s *Server) inputOptions() reflectx.InputOptions {
-	return reflectx.InputOptions{Words: s.words, Validate: s.config.validate, Repair: s.config.repair, Unions: s.config.unions}
+	return reflectx.InputOptions{Words: s.words, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Unions: s.config.unions}
+}
+
+// noteRepair counts a value that was repaired.
+func noteRepair(ctx context.Context) {
+	if call := CallFrom(ctx); call != nil {
+		call.root().repairs.Add(1)
+	}
 }
 
 // compile makes the call plan of the definition's function.

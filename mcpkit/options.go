@@ -129,7 +129,8 @@ func ExposeErrors() Option {
 }
 
 // Repair accepts arguments that are wrong in an unambiguous way, as models send them: "5" for 5, and JSON text for
-// an object or an array. Without it the published schema and the server agree exactly.
+// an object or an array. Without it the published schema and the server agree exactly. [Call.Repairs] counts
+// them, and the Logging middleware writes them down.
 func Repair() Option {
 	return serverOption("Repair", func(c *config) error { c.repair = true; return nil })
 }

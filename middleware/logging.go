@@ -76,6 +76,9 @@ func (o *LoggingOptions) write(ctx context.Context, call *mcpkit.Call, d time.Du
 			attrs = append(attrs, slog.String(key, value))
 		}
 	}
+	if n := call.Repairs(); n > 0 {
+		attrs = append(attrs, slog.Int("repairs", n))
+	}
 	text("name", shorten(call.Name(), maxLogged))
 	if size, ok := SizeOf(result); ok {
 		attrs = append(attrs, slog.Int("result_bytes", size))

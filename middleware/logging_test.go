@@ -79,6 +79,26 @@ func TestLoggingWritesOneLineForACall(t *testing.T) {
 	})
 }
 
+func TestLoggingCountsRepairs(t *testing.T) {
+	type sums struct {
+		A []int `json:"a"`
+		B int   `json:"b"`
+	}
+	var b bytes.Buffer
+	repairing := mcpkit.MustNew(nil, quiet, mcpkit.Repair())
+	require.NoError(t, repairing.Add(mcpkit.NewTool("sum", func(in sums, call *mcpkit.Call) int { return in.A[0] + in.B + 100*call.Repairs() })))
+	repairing.Use(middleware.Logging(slog.New(slog.NewJSONHandler(&b, nil))))
+	p := modern(t, repairing)
+	require.Equal(t, "203", p.toolText(t.Context(), "sum", `{"a":"[1]","b":"2"}`))
+	require.Equal(t, "103", p.toolText(t.Context(), "sum", `{"a":"[1]","b":2}`))
+	require.Equal(t, "3", p.toolText(t.Context(), "sum", `{"a":[1],"b":2}`))
+	got := lines(t, b.String())
+	require.Len(t, got, 3)
+	require.Equal(t, 2.0, got[0]["repairs"])
+	require.Equal(t, 1.0, got[1]["repairs"])
+	require.NotContains(t, got[2], "repairs")
+}
+
 func TestLoggingShowsArgumentsWhereAskedToAndSecretsNever(t *testing.T) {
 	tool := func() mcpkit.Item { return mcpkit.NewTool("login", func(login) string { return "hello s3cret" }) }
 	for _, test := range []struct {

@@ -123,7 +123,7 @@ func (d *decoder) mend(n *node, i int, v reflect.Value) int {
 	n.readValue(d, n, 0, v)
 	d.b, d.repair = outer, true
 	if len(d.violations) == known && d.more == more {
-		d.in.repairs.Add(1)
+		d.in.repaired(d.ctx)
 	}
 	return end
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/go-playground/validator/v10"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -28,9 +27,12 @@ type InputOptions struct {
 	// WithRequiredStructEnabled that knows the rules of the validator package alone.
 	Validate *validator.Validate
 
-	// Repair accepts what is wrong but unambiguous, and counts it: "5" for 5, "true" for true, JSON in a
+	// Repair accepts what is wrong but unambiguous: "5" for 5, "true" for true, JSON in a
 	// string for an object or array. The published schema does not say so.
 	Repair bool
+
+	// Repaired, if not nil, is called for each value that was repaired, with the context of the call.
+	Repaired func(ctx context.Context)
 
 	// Form says that people fill in what the schema describes. A member that is required may then have a default, with
 	// which the form begins; elsewhere nothing would ever use it, which is a mistake.
@@ -49,9 +51,9 @@ type Input struct {
 	schema   json.RawMessage
 	example  json.RawMessage
 	repair   bool
-	asks     bool // rules that need the whole struct are asked in the end
+	repaired func(context.Context) // not nil
+	asks     bool                  // rules that need the whole struct are asked in the end
 	validate *validator.Validate
-	repairs  atomic.Int64
 }
 
 // A Field is one member of an input, or of an object within it.
@@ -146,9 +148,6 @@ func (in *Input) Example() json.RawMessage { return in.example }
 // Fields returns the members of the arguments object in the order of the schema. It makes them anew each time, so
 // that what few callers keep costs the others no memory: call it when something is registered, not for each call.
 func (in *Input) Fields() []Field { return in.root.obj.list(map[*object]bool{}) }
-
-// Repairs returns how many values have been repaired so far; see [InputOptions.Repair].
-func (in *Input) Repairs() int64 { return in.repairs.Load() }
 
 // Decode decodes args, which must be valid JSON, into v, an addressable zero value of the input's type.
 // Absent members get their defaults. Nil args mean {}. The error is an [*ArgumentError] with every

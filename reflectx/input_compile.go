@@ -194,7 +194,10 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 		c.errorf("%s has the method %s, so its fields do not say what it takes; write a plain struct", t, m)
 		return nil, c.errs
 	}
-	in := &Input{repair: c.o.Repair, validate: c.validate}
+	in := &Input{repair: c.o.Repair, repaired: c.o.Repaired, validate: c.validate}
+	if in.repaired == nil {
+		in.repaired = func(context.Context) {}
+	}
 	in.root = c.node(t, nil)
 	c.finish(in.root)
 	in.asks = c.asksAll || c.o.Validate != nil
