@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -46,7 +47,7 @@ type Call struct {
 	needs     []string        // scopes that the caller lacks some of; nil: it does not
 	ctx       context.Context // of the request
 	own       callContext     // what ctx is
-	limit     deadlineContext // what newLimit returns first
+	limit     limits.Deadline // what newLimit returns first
 	limited   atomic.Bool     // limit is taken
 	consulted atomic.Bool     // the client was asked something
 	repairs   atomic.Int32    // see Repairs
@@ -62,11 +63,11 @@ type Call struct {
 type callKey struct{}
 
 // newLimit returns the memory for a limit of the call's time: the call's own, unless a middleware runs the method again.
-func (c *Call) newLimit() *deadlineContext {
+func (c *Call) newLimit() *limits.Deadline {
 	if c.limited.CompareAndSwap(false, true) {
 		return &c.limit
 	}
-	return new(deadlineContext)
+	return new(limits.Deadline)
 }
 
 // callContext carries the Call in a context; it lies in the Call itself.

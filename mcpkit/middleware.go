@@ -2,9 +2,9 @@ package mcpkit
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"time"
 )
@@ -73,13 +73,13 @@ func withTimeout(d time.Duration, h Handler) Handler {
 	}
 	return func(ctx context.Context, call *Call) (any, error) {
 		limit := call.newLimit()
-		limit.begin(ctx, d)
+		limit.Begin(ctx, d, ErrTimeout)
 		result, err := h(limit, call)
 		if contents, ok := result.(*streamed); ok {
-			contents.keep(limit.end) // it is read later, perhaps under this context
+			contents.keep(limit.End) // it is read later, perhaps under this context
 			return result, err
 		}
-		defer limit.end()
+		defer limit.End()
 		if err != nil && errors.Is(err, context.DeadlineExceeded) && context.Cause(limit) == ErrTimeout {
 			return nil, &TimeoutError{After: d}
 		}
@@ -101,5 +101,16 @@ func (e *TimeoutError) Is(target error) bool {
 	return target == context.DeadlineExceeded || target == ErrTimeout
 }
 
-// newRef returns a short random name for one call, to find it in the log.
-func newRef() string { return rand.Text()[:10] }
+// refDigits are those of base 32 (RFC 4648).
+const refDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+
+// newRef returns a short random name for one call, to find it in the log. It is no secret.
+func newRef() string {
+	var ref [10]byte
+	bits := rand.Uint64()
+	for i := range ref {
+		ref[i] = refDigits[bits%32]
+		bits /= 32
+	}
+	return string(ref[:])
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -23,14 +24,15 @@ func Timeout(d time.Duration) mcpkit.Middleware {
 			if call.Method() == protocol.MethodSubscriptionsListen {
 				return next(ctx, call)
 			}
-			ctx, cancel := context.WithTimeoutCause(ctx, d, over)
+			limit := new(limits.Deadline)
+			limit.Begin(ctx, d, over)
 			defer func() {
 				if !isRead(call, result) { // else it is read under this context, which ends with the request
-					cancel()
+					limit.End()
 				}
 			}()
-			result, err = next(ctx, call)
-			if errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == error(over) {
+			result, err = next(limit, call)
+			if err != nil && errors.Is(err, context.DeadlineExceeded) && context.Cause(limit) == error(over) {
 				if _, told := errors.AsType[*mcpkit.TimeoutError](err); !told {
 					err = over
 				}

@@ -1,4 +1,4 @@
-package mcpkit
+package limits
 
 import (
 	"context"
@@ -12,18 +12,20 @@ import (
 
 type deadlineKey struct{}
 
+var errOver = errors.New("over")
+
 // contexts are the two that have to behave alike.
 func contexts(parent context.Context, after time.Duration) map[string]struct {
 	ctx context.Context
 	end func()
 } {
-	lazy := new(deadlineContext)
-	lazy.begin(parent, after)
-	eager, cancel := context.WithTimeoutCause(parent, after, ErrTimeout)
+	lazy := new(Deadline)
+	lazy.Begin(parent, after, errOver)
+	eager, cancel := context.WithTimeoutCause(parent, after, errOver)
 	return map[string]struct {
 		ctx context.Context
 		end func()
-	}{"lazy": {lazy, lazy.end}, "eager": {eager, cancel}}
+	}{"lazy": {lazy, lazy.End}, "eager": {eager, cancel}}
 }
 
 func TestADeadlineThatStartsItsTimerLateIsADeadline(t *testing.T) {
@@ -36,11 +38,11 @@ func TestADeadlineThatStartsItsTimerLateIsADeadline(t *testing.T) {
 		err   error
 		cause error
 	}{
-		{name: "not looked at", until: "deadline", err: context.DeadlineExceeded, cause: ErrTimeout},
+		{name: "not looked at", until: "deadline", err: context.DeadlineExceeded, cause: errOver},
 		{name: "looked at", use: func(t *testing.T, ctx context.Context) { require.NoError(t, ctx.Err()) },
-			until: "deadline", err: context.DeadlineExceeded, cause: ErrTimeout},
+			until: "deadline", err: context.DeadlineExceeded, cause: errOver},
 		{name: "waited for", use: func(t *testing.T, ctx context.Context) { require.NotNil(t, ctx.Done()) },
-			until: "deadline", err: context.DeadlineExceeded, cause: ErrTimeout},
+			until: "deadline", err: context.DeadlineExceeded, cause: errOver},
 		{name: "not looked at, parent ends", until: "parent", err: context.Canceled, cause: errParent},
 		{name: "waited for, parent ends", use: func(t *testing.T, ctx context.Context) { require.NotNil(t, ctx.Done()) },
 			until: "parent", err: context.Canceled, cause: errParent},
@@ -93,7 +95,7 @@ func TestADeadlineNobodyLooksAtIsOverInTime(t *testing.T) {
 			defer c.end()
 			<-time.After(time.Minute)
 			synctest.Wait()
-			require.Equal(t, ErrTimeout, context.Cause(c.ctx))
+			require.Equal(t, errOver, context.Cause(c.ctx))
 			require.Equal(t, context.DeadlineExceeded, c.ctx.Err())
 		})
 	}
@@ -103,9 +105,9 @@ func TestAParentsEarlierDeadlineCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		var c deadlineContext
-		c.begin(parent, time.Minute)
-		defer c.end()
+		var c Deadline
+		c.Begin(parent, time.Minute, errOver)
+		defer c.End()
 		want, _ := parent.Deadline()
 		got, ok := c.Deadline()
 		require.True(t, ok)
@@ -118,13 +120,13 @@ func TestAParentsEarlierDeadlineCounts(t *testing.T) {
 }
 
 func TestACallThatNobodyWaitsForStartsNoTimer(t *testing.T) {
-	var c deadlineContext
-	c.begin(t.Context(), time.Minute)
+	var c Deadline
+	c.Begin(t.Context(), time.Minute, errOver)
 	require.NoError(t, c.Err())
 	require.Nil(t, c.Value(deadlineKey{}))
 	_, ok := c.Deadline()
 	require.True(t, ok)
-	c.end()
+	c.End()
 	require.Nil(t, c.timed)
 	require.Equal(t, context.Canceled, c.Err())
 }

@@ -1,4 +1,4 @@
-package mcpkit
+package limits
 
 import (
 	"context"
@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// A deadlineContext ends at a deadline, with the cause [ErrTimeout], as a context of context.WithDeadlineCause does. Only
-// its timer is started when somebody first waits for it: most calls are over long before, and never look.
+// A Deadline is a context that ends at a deadline, with a cause, as one of context.WithDeadlineCause does. Only its timer is
+// started when somebody first waits for it: most calls are over long before, and never look.
 //
-// The zero value is not in use; begin readies it and end is called when the call is over.
-type deadlineContext struct {
+// The zero value is not in use: Begin readies it, before it is shared, and End is called when the call is over.
+type Deadline struct {
 	parent   context.Context
 	deadline time.Time
+	cause    error
 
 	mu     sync.Mutex
 	timed  context.Context // made when it is first needed
@@ -20,12 +21,13 @@ type deadlineContext struct {
 	over   bool
 }
 
-func (c *deadlineContext) begin(parent context.Context, after time.Duration) {
-	c.parent, c.deadline = parent, time.Now().Add(after)
+// Begin lets c end after that time, with the cause, or with parent.
+func (c *Deadline) Begin(parent context.Context, after time.Duration, cause error) {
+	c.parent, c.deadline, c.cause = parent, time.Now().Add(after), cause
 }
 
-// end lets go of the timer. Whoever kept the context finds it cancelled.
-func (c *deadlineContext) end() {
+// End lets go of the timer. Whoever kept the context finds it cancelled.
+func (c *Deadline) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
@@ -35,11 +37,11 @@ func (c *deadlineContext) end() {
 }
 
 // start returns the context with the timer.
-func (c *deadlineContext) start() context.Context {
+func (c *Deadline) start() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.timed == nil {
-		c.timed, c.cancel = context.WithDeadlineCause(c.parent, c.deadline, ErrTimeout)
+		c.timed, c.cancel = context.WithDeadlineCause(c.parent, c.deadline, c.cause)
 		if c.over {
 			c.cancel()
 		}
@@ -48,7 +50,7 @@ func (c *deadlineContext) start() context.Context {
 }
 
 // started returns the context with the timer, if there is one already or has to be.
-func (c *deadlineContext) started() context.Context {
+func (c *Deadline) started() context.Context {
 	c.mu.Lock()
 	timed, over := c.timed, c.over
 	c.mu.Unlock()
@@ -59,7 +61,7 @@ func (c *deadlineContext) started() context.Context {
 }
 
 // Deadline is the earlier one of the parent's and its own.
-func (c *deadlineContext) Deadline() (time.Time, bool) {
+func (c *Deadline) Deadline() (time.Time, bool) {
 	if d, ok := c.parent.Deadline(); ok && d.Before(c.deadline) {
 		return d, true
 	}
@@ -67,10 +69,10 @@ func (c *deadlineContext) Deadline() (time.Time, bool) {
 }
 
 // Done starts the timer.
-func (c *deadlineContext) Done() <-chan struct{} { return c.start().Done() }
+func (c *Deadline) Done() <-chan struct{} { return c.start().Done() }
 
 // Err says whether the deadline is over, without a timer.
-func (c *deadlineContext) Err() error {
+func (c *Deadline) Err() error {
 	if timed := c.started(); timed != nil {
 		return timed.Err()
 	}
@@ -79,7 +81,7 @@ func (c *deadlineContext) Err() error {
 
 // Value is the parent's. Package context asks for its own contexts by a pointer to an int, to learn of their ends and
 // their causes: it is shown the one with the timer.
-func (c *deadlineContext) Value(key any) any {
+func (c *Deadline) Value(key any) any {
 	if _, ok := key.(*int); ok {
 		return c.start().Value(key)
 	}
