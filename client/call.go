@@ -21,6 +21,7 @@ type request struct {
 	method    string
 	name      string          // of the tool or prompt, or the URI of the resource; "" where the method has none
 	params    any             // as for jsonrpc.NewRequest
+	encoded   []byte          // the params as an object without _meta, valid for certain; nil where they are to be encoded yet
 	asks      bool            // the server may answer that it requires input
 	reads     bool            // sending it twice does no harm
 	arguments json.RawMessage // of a tool
@@ -39,7 +40,12 @@ func (c *Client) callConfig(opts []CallOption) callConfig {
 // do sends r, answers what the server asks meanwhile, and returns the result.
 func (c *Client) do(ctx context.Context, r request, opts []CallOption) (json.RawMessage, error) {
 	cc := c.callConfig(opts)
-	params, err := encodeParams(&r)
+	return c.doAs(ctx, &r, &cc)
+}
+
+// doAs is do with the options added up.
+func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.RawMessage, error) {
+	params, err := encodeParams(r)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +57,7 @@ func (c *Client) do(ctx context.Context, r request, opts []CallOption) (json.Raw
 	mark := c.cache.mark()
 	var in protocol.Inputs
 	for round := 0; ; round++ {
-		raw, modern, err := c.send(ctx, &r, params, in, &cc)
+		raw, modern, err := c.send(ctx, r, params, in, cc)
 		if err != nil {
 			return nil, err
 		}
@@ -60,21 +66,21 @@ func (c *Client) do(ctx context.Context, r request, opts []CallOption) (json.Raw
 		}
 		switch kind, ok := resultType(raw); {
 		case !ok:
-			return nil, explain(&r, invalid(r.method, "resultType is no string"))
+			return nil, explain(r, invalid(r.method, "resultType is no string"))
 		case kind == "" || kind == protocol.ResultComplete:
 			if r.key != "" && round == 0 {
 				c.cache.put(r.key, raw, mark)
 			}
 			return raw, nil
 		case kind != protocol.ResultInputRequired:
-			return nil, explain(&r, invalid(r.method, "the resultType %.60q is unknown", kind))
+			return nil, explain(r, invalid(r.method, "the resultType %.60q is unknown", kind))
 		case !r.asks:
-			return nil, explain(&r, invalid(r.method, "this method cannot require input"))
+			return nil, explain(r, invalid(r.method, "this method cannot require input"))
 		case round >= c.cfg.maxRounds:
 			return nil, fmt.Errorf("%s: the server asked %d times for input and still wants more; see MaxRounds", title(r.method, r.name), round)
 		}
-		if in, err = c.answer(ctx, &r, raw, round); err != nil {
-			return nil, explain(&r, err)
+		if in, err = c.answer(ctx, r, raw, round); err != nil {
+			return nil, explain(r, err)
 		}
 	}
 }
@@ -150,11 +156,7 @@ func (c *Client) once(ctx context.Context, a *agreement, r *request, params []by
 		return nil, err
 	}
 	defer c.flights.remove(f)
-	body, err := c.compose(a, params, in, cc, f.token)
-	if err != nil {
-		return nil, err
-	}
-	req, err := jsonrpc.NewRequest(id, r.method, rawObject(body))
+	req, err := c.newRequest(id, r, c.compose(a, r, params, in, cc, f.token))
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +173,19 @@ func (c *Client) once(ctx context.Context, a *agreement, r *request, params []by
 	return resp, err
 }
 
+// newRequest makes the request that is sent for r.
+func (c *Client) newRequest(id jsonrpc.ID, r *request, params []byte) (*jsonrpc.Request, error) {
+	if r.encoded != nil && !c.inMemory {
+		return &jsonrpc.Request{ID: id, Method: r.method, Params: params}, nil
+	}
+	return jsonrpc.NewRequest(id, r.method, rawObject(params)) // which looks at them, and remembers where their members are
+}
+
 // encodeParams returns the params of r as an object.
 func encodeParams(r *request) ([]byte, error) {
+	if r.encoded != nil {
+		return r.encoded, nil
+	}
 	req, err := jsonrpc.NewRequest(jsonrpc.ID{}, r.method, r.params)
 	if err != nil {
 		return nil, fmt.Errorf("client: %s: %w", r.method, err)
@@ -184,16 +197,20 @@ func encodeParams(r *request) ([]byte, error) {
 }
 
 // compose completes the params by the answers of this round and by what belongs into _meta.
-func (c *Client) compose(a *agreement, params []byte, in protocol.Inputs, cc *callConfig, token string) ([]byte, error) {
+func (c *Client) compose(a *agreement, r *request, params []byte, in protocol.Inputs, cc *callConfig, token string) []byte {
 	b := make([]byte, 0, len(params)+len(a.meta)+128)
-	b = append(b, '{')
 	var own []byte
-	for name, value := range jsonx.Members(params) {
-		if jsonx.IsString(name, "_meta") {
-			own = value
-			continue
+	if r.encoded != nil {
+		b = append(append(b, params[:len(params)-1]...), ',') // which have a name at least
+	} else {
+		b = append(b, '{')
+		for name, value := range jsonx.Members(params) {
+			if jsonx.IsString(name, "_meta") {
+				own = value
+				continue
+			}
+			b = append(append(append(append(b, name...), ':'), value...), ',')
 		}
-		b = append(append(append(append(b, name...), ':'), value...), ',')
 	}
 	if in.InputResponses != nil {
 		b = append(b, `"inputResponses":{`...)
@@ -214,7 +231,7 @@ func (c *Client) compose(a *agreement, params []byte, in protocol.Inputs, cc *ca
 	if b[len(b)-1] == ',' {
 		b = b[:len(b)-1]
 	}
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 // appendMeta appends the member _meta, unless it would be empty.
@@ -234,11 +251,13 @@ func (c *Client) appendMeta(b []byte, a *agreement, own []byte, cc *callConfig, 
 			b = append(append(append(b, name...), ':'), value...)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(cc.meta)) {
-		if !reserved(key) {
-			comma()
-			b = append(jsonx.AppendString(b, key), ':')
-			b = append(b, cc.meta[key]...)
+	if len(cc.meta) > 0 {
+		for _, key := range slices.Sorted(maps.Keys(cc.meta)) {
+			if !reserved(key) {
+				comma()
+				b = append(jsonx.AppendString(b, key), ':')
+				b = append(b, cc.meta[key]...)
+			}
 		}
 	}
 	if token != "" {

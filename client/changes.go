@@ -365,15 +365,12 @@ func (s *Subscription) end(err error) {
 func (c *Client) listenOnce(ctx context.Context, s *Subscription, again bool) (acknowledged, retry bool, err error) {
 	a := c.agreed.Load()
 	id := c.nextID()
-	params, err := encodeParams(&request{method: protocol.MethodSubscriptionsListen, params: &protocol.SubscriptionsListenParams{Notifications: s.Filter()}})
+	r := &request{method: protocol.MethodSubscriptionsListen, params: &protocol.SubscriptionsListenParams{Notifications: s.Filter()}}
+	params, err := encodeParams(r)
 	if err != nil {
 		return false, false, err
 	}
-	body, err := c.compose(a, params, protocol.Inputs{}, &callConfig{}, "")
-	if err != nil {
-		return false, false, err
-	}
-	req, err := jsonrpc.NewRequest(id, protocol.MethodSubscriptionsListen, rawObject(body))
+	req, err := c.newRequest(id, r, c.compose(a, r, params, protocol.Inputs{}, &callConfig{}, ""))
 	if err != nil {
 		return false, false, err
 	}

@@ -32,6 +32,7 @@ type Client struct {
 	cfg      *config
 	log      *slog.Logger
 	conn     conn
+	inMemory bool // conn is a memoryConn, whose peer is this process: nothing has looked at what it sends
 	agreed   atomic.Pointer[agreement]
 	lastID   atomic.Int64
 	logLevel atomic.Pointer[protocol.LoggingLevel] // set by SetLogLevel
@@ -104,6 +105,7 @@ func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) 
 		c.cancel(transport.ErrClosed)
 		return nil, fmt.Errorf("client: %w", err)
 	}
+	_, c.inMemory = c.conn.(*memoryConn)
 	err = c.negotiate(ctx)
 	if err != nil {
 		err = c.fallBack(ctx, err)

@@ -37,7 +37,7 @@ const (
 // An httpConn is the client's end of Streamable HTTP, of all revisions.
 type httpConn struct {
 	c      *Client
-	url    string
+	target *url.URL
 	client *http.Client
 	own    *http.Transport // nil when the user's client is used
 	asking chan struct{}   // holds a token for each request of the server that is being answered
@@ -52,7 +52,7 @@ type httpConn struct {
 }
 
 func newHTTPConn(c *Client, u *url.URL) *httpConn {
-	h := &httpConn{c: c, url: u.String(), asking: make(chan struct{}, maxServerCalls)}
+	h := &httpConn{c: c, target: u, asking: make(chan struct{}, maxServerCalls)}
 	h.client, h.own = newHTTPClient(c)
 	return h
 }
@@ -64,7 +64,7 @@ func newHTTPClient(c *Client) (client *http.Client, own *http.Transport) {
 		*client = *c.cfg.httpClient
 	} else {
 		own = http.DefaultTransport.(*http.Transport).Clone()
-		own.MaxIdleConnsPerHost = 16
+		own.MaxIdleConnsPerHost = own.MaxIdleConns // all are to one host; a call that finds none has to dial
 		client.Transport = own
 	}
 	theirs := client.CheckRedirect
@@ -78,9 +78,9 @@ func newHTTPClient(c *Client) (client *http.Client, own *http.Transport) {
 }
 
 // addHeader adds the fields that the user wants in every request.
-func addHeader(req *http.Request, header http.Header) {
+func addHeader(to, header http.Header) {
 	for name, values := range header {
-		req.Header[name] = values
+		to[name] = values[:len(values):len(values)]
 	}
 }
 
@@ -114,30 +114,54 @@ func (h *httpConn) state() (version protocol.Version, session string) {
 }
 
 // newRequest makes a request of version v, within the session if there is one.
-func (h *httpConn) newRequest(ctx context.Context, verb string, body []byte, v protocol.Version, session string) (*http.Request, error) {
-	var reader io.Reader
-	if body != nil {
-		reader = bytes.NewReader(body)
-	}
-	req, err := http.NewRequestWithContext(ctx, verb, h.url, reader)
-	if err != nil {
-		return nil, err
-	}
-	addHeader(req, h.c.cfg.header)
-	req.Header.Set("Accept", contentTypeJSON+", "+sse.ContentType)
+func (h *httpConn) newRequest(ctx context.Context, verb string, body []byte, v protocol.Version, session string) *http.Request {
+	target := *h.target
+	header := make(http.Header, 8+len(h.c.cfg.header))
+	addHeader(header, h.c.cfg.header)
+	header["Accept"] = acceptBoth
 	if verb == http.MethodGet {
-		req.Header.Set("Accept", sse.ContentType)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", contentTypeJSON)
+		header["Accept"] = acceptStream
 	}
 	if v >= protocol.V20250618 {
-		req.Header.Set(protocol.HeaderProtocolVersion, string(v))
+		header[headerVersion] = []string{string(v)}
 	}
 	if session != "" && !v.Modern() {
-		req.Header.Set(protocol.HeaderSessionID, session)
+		header[headerSession] = []string{session}
 	}
-	return req, nil
+	// As http.NewRequest makes it, without taking the URL apart each time.
+	req := (&http.Request{
+		Method: verb, URL: &target, Host: strings.TrimSuffix(target.Host, ":"), Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}).WithContext(ctx)
+	if body != nil {
+		header["Content-Type"] = contentJSON
+		req.ContentLength = int64(len(body))
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	}
+	return req
+}
+
+// What every request has. The slices are shared: whoever adds to one gets another.
+var (
+	acceptBoth   = []string{contentTypeJSON + ", " + sse.ContentType}
+	acceptStream = []string{sse.ContentType}
+	contentJSON  = []string{contentTypeJSON}
+
+	headerVersion = http.CanonicalHeaderKey(protocol.HeaderProtocolVersion)
+	headerSession = http.CanonicalHeaderKey(protocol.HeaderSessionID)
+	headerMethod  = http.CanonicalHeaderKey(protocol.HeaderMethod)
+	headerName    = http.CanonicalHeaderKey(protocol.HeaderName)
+)
+
+// mediaType is what a Content-Type says without its parameters; "" where it says nothing.
+func mediaType(header http.Header) string {
+	switch value := header.Get("Content-Type"); value {
+	case contentTypeJSON, sse.ContentType:
+		return value
+	default:
+		media, _, _ := mime.ParseMediaType(value)
+		return media
+	}
 }
 
 // roundTrip posts x and takes the response from what comes back.
@@ -162,14 +186,12 @@ func (h *httpConn) post(ctx context.Context, x *exchange) (resp *http.Response, 
 	if x.version != "" {
 		_, session = h.state()
 	}
-	req, err := h.newRequest(ctx, http.MethodPost, jsonrpc.AppendRequest(nil, x.req), x.version, session)
-	if err != nil {
-		return nil, session, err
-	}
+	body := jsonrpc.AppendRequest(make([]byte, 0, len(x.req.Params)+128), x.req)
+	req := h.newRequest(ctx, http.MethodPost, body, x.version, session)
 	if x.version.Modern() {
-		req.Header.Set(protocol.HeaderMethod, x.req.Method)
+		req.Header[headerMethod] = []string{x.req.Method}
 		if x.name != "" {
-			req.Header.Set(protocol.HeaderName, protocol.EncodeHeader(x.name))
+			req.Header[headerName] = []string{protocol.EncodeHeader(x.name)}
 		}
 		for name, value := range x.mirror {
 			req.Header.Set(name, value)
@@ -190,7 +212,7 @@ func lost(err error) error {
 // answer reads what came back for x.
 func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response, session string) (*jsonrpc.Response, error) {
 	defer resp.Body.Close()
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	media := mediaType(resp.Header)
 	switch {
 	case resp.StatusCode == http.StatusNotFound && session != "" && !x.version.Modern():
 		return nil, errNoSession
@@ -206,7 +228,7 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 	case resp.StatusCode/100 == 2 && media != contentTypeJSON:
 		return nil, invalid(x.req.Method, "HTTP status %d with the content type %.100q", resp.StatusCode, media)
 	}
-	data, err := readBounded(resp.Body, h.c.cfg.maxMessage)
+	data, err := readReply(resp, h.c.cfg.maxMessage)
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, invalid(x.req.Method, "it is larger than %d bytes; see MaxMessageBytes", h.c.cfg.maxMessage)
@@ -265,6 +287,20 @@ func readBounded(r io.Reader, most int) ([]byte, error) {
 	if err == nil && len(data) > most {
 		err = errTooLarge
 	}
+	return data, err
+}
+
+// maxPromised is how many bytes are made room for because a server says that they will come.
+const maxPromised = 1 << 20
+
+// readReply reads the body of resp, up to most bytes.
+func readReply(resp *http.Response, most int) ([]byte, error) {
+	n := resp.ContentLength
+	if n < 0 || n > maxPromised || n > int64(most) {
+		return readBounded(resp.Body, most)
+	}
+	data := make([]byte, n)
+	_, err := io.ReadFull(resp.Body, data)
 	return data, err
 }
 
@@ -357,11 +393,7 @@ func (h *httpConn) asked(ctx context.Context, x *exchange, req *jsonrpc.Request)
 // send posts a message that has no response.
 func (h *httpConn) send(ctx context.Context, body []byte) error {
 	v, session := h.state()
-	req, err := h.newRequest(ctx, http.MethodPost, body, v, session)
-	if err != nil {
-		return err
-	}
-	resp, err := h.client.Do(req)
+	resp, err := h.client.Do(h.newRequest(ctx, http.MethodPost, body, v, session))
 	if err != nil {
 		return err
 	}
@@ -402,13 +434,11 @@ func (h *httpConn) close() error {
 	if session != "" && !v.Modern() {
 		ctx, cancel := context.WithTimeout(context.Background(), h.c.cfg.shutdownTimeout)
 		defer cancel()
-		if req, err := h.newRequest(ctx, http.MethodDelete, nil, v, session); err == nil {
-			if resp, err := h.client.Do(req); err == nil {
-				_, _ = readBounded(resp.Body, maxErrorBody)
-				_ = resp.Body.Close()
-			}
-			// A server need not let clients end sessions, and one that is gone has none.
+		if resp, err := h.client.Do(h.newRequest(ctx, http.MethodDelete, nil, v, session)); err == nil {
+			_, _ = readBounded(resp.Body, maxErrorBody)
+			_ = resp.Body.Close()
 		}
+		// A server need not let clients end sessions, and one that is gone has none.
 	}
 	if h.own != nil {
 		h.own.CloseIdleConnections()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"sync"
 	"time"
@@ -117,10 +116,7 @@ func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *r
 // tried again; the error says that it need not.
 func (h *httpConn) get(ctx context.Context, id string) (io.ReadCloser, error) {
 	v, session := h.state()
-	req, err := h.newRequest(ctx, http.MethodGet, nil, v, session)
-	if err != nil {
-		return nil, err
-	}
+	req := h.newRequest(ctx, http.MethodGet, nil, v, session)
 	if id != "" {
 		req.Header.Set("Last-Event-ID", id)
 	}
@@ -128,8 +124,7 @@ func (h *httpConn) get(ctx context.Context, id string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, ctx.Err()
 	}
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if resp.StatusCode == http.StatusOK && media == sse.ContentType {
+	if resp.StatusCode == http.StatusOK && mediaType(resp.Header) == sse.ContentType {
 		return resp.Body, nil
 	}
 	data, _ := readBounded(resp.Body, maxErrorBody)

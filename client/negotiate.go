@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -72,11 +71,7 @@ func (c *Client) fallBack(ctx context.Context, refused error) error {
 	if _, is := errors.AsType[*notStreamableError](refused); !ok || !is || c.cfg.version.Modern() {
 		return refused
 	}
-	u, err := url.Parse(h.url)
-	if err != nil {
-		return refused
-	}
-	l, err := newSSEConn(ctx, c, u)
+	l, err := newSSEConn(ctx, c, h.target)
 	if err != nil {
 		return fmt.Errorf("%w; nor does the server speak HTTP+SSE: %w", refused, err)
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -251,12 +252,12 @@ func collectFaults(e *jsonschema.ValidationError, faults *[]string) {
 
 // checkOutput reports structured content that is not what the tool's output schema says, as far as the tools were listed. Before
 // it does, it looks whether the server has changed the schema meanwhile.
-func (c *Client) checkOutput(list func() error, name string, r *protocol.CallToolResult) error {
+func (c *Client) checkOutput(ctx context.Context, name string, r *protocol.CallToolResult) error {
 	faults, known := c.outputFaults(name, r)
 	if len(faults) == 0 {
 		return nil
 	}
-	if list() == nil {
+	if c.refreshTools(ctx) == nil {
 		if now, ok := c.tools.get(name); !ok || !bytes.Equal(now.output, known.output) {
 			faults, _ = c.outputFaults(name, r)
 		}

@@ -103,7 +103,7 @@ func (w *sseWire) open(u *url.URL) error {
 	if err != nil {
 		return err
 	}
-	addHeader(req, w.c.cfg.header)
+	addHeader(req.Header, w.c.cfg.header)
 	req.Header.Set("Accept", sse.ContentType)
 	resp, err := w.client.Do(req)
 	if err != nil {
@@ -263,7 +263,7 @@ func (w *sseWire) post(message []byte) error {
 	if err != nil {
 		return err
 	}
-	addHeader(req, w.c.cfg.header)
+	addHeader(req.Header, w.c.cfg.header)
 	req.Header.Set("Content-Type", contentTypeJSON)
 	resp, err := w.client.Do(req)
 	switch {

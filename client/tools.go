@@ -30,45 +30,63 @@ func (c *Client) Tool(ctx context.Context, name string, opts ...CallOption) (*pr
 // a [*ToolError], and the result is returned too; so it is with an [*OutputError], when the structured content is not what the output
 // schema says that the tool was last listed with.
 func (c *Client) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*protocol.CallToolResult, error) {
-	p := &protocol.CallToolParams{Name: name}
-	if args != nil {
-		raw, err := encodeArguments(args)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", title(protocol.MethodToolsCall, name), err)
-		}
-		p.Arguments = raw
+	r := request{method: protocol.MethodToolsCall, name: name, asks: true}
+	var err error
+	if r.encoded, r.arguments, err = encodeCall(name, args); err != nil {
+		return nil, fmt.Errorf("%s: %w", title(protocol.MethodToolsCall, name), err)
 	}
-	raw, err := c.do(ctx, request{
-		method: protocol.MethodToolsCall, name: name, params: p, asks: true, arguments: p.Arguments,
-	}, opts)
+	cc := c.callConfig(opts)
+	raw, err := c.doAs(ctx, &r, &cc)
 	if err != nil {
 		return nil, err
 	}
-	r := new(protocol.CallToolResult)
-	if err := decodeResult(protocol.MethodToolsCall, raw, r); err != nil {
+	result, err := c.decodeToolResult(raw)
+	if err != nil {
 		return nil, err
 	}
-	if r.IsError {
-		return r, &ToolError{Tool: name, Result: r}
+	if result.IsError {
+		return result, &ToolError{Tool: name, Result: result}
 	}
-	if cc := c.callConfig(opts); cc.uncheckedOutput {
-		return r, nil
+	if cc.uncheckedOutput {
+		return result, nil
 	}
-	return r, c.checkOutput(func() error { return c.refreshTools(ctx) }, name, r)
+	return result, c.checkOutput(ctx, name, result)
 }
 
-// encodeArguments returns args as an object; nil when they are null.
-func encodeArguments(args any) (json.RawMessage, error) {
-	raw, err := jsonx.Marshal(args)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("the arguments: %w", err)
-	case string(raw) == "null":
-		return nil, nil
-	case jsonx.Kind(raw) != '{':
-		return nil, fmt.Errorf("the arguments must be a JSON object; %T encodes as something else", args)
+// decodeToolResult decodes the result of a tool.
+func (c *Client) decodeToolResult(raw []byte) (*protocol.CallToolResult, error) {
+	r := new(protocol.CallToolResult)
+	// What came over a wire has been looked at: it is valid JSON. Members that are there twice are all that there can be.
+	if !c.inMemory && jsonx.Kind(raw) == '{' && jsonx.Distinct(raw) && r.UnmarshalJSON(raw) == nil {
+		return r, nil
 	}
-	return raw, nil
+	*r = protocol.CallToolResult{}
+	return r, decodeResult(protocol.MethodToolsCall, raw, r)
+}
+
+// encodeCall returns the params of a call, and within them the arguments; nil where they are null.
+func encodeCall(name string, args any) (params []byte, arguments json.RawMessage, err error) {
+	b := make([]byte, 0, 256)
+	b = append(b, `{"name":`...)
+	b = jsonx.AppendString(b, name)
+	if args == nil {
+		return append(b, '}'), nil, nil
+	}
+	end := len(b)
+	b = append(b, `,"arguments":`...)
+	start := len(b)
+	if b, err = jsonx.Append(b, args); err != nil {
+		return nil, nil, fmt.Errorf("the arguments: %w", err)
+	}
+	switch value := b[start:]; {
+	case string(value) == "null":
+		return append(b[:end], '}'), nil, nil
+	case jsonx.Kind(value) != '{':
+		return nil, nil, fmt.Errorf("the arguments must be a JSON object; %T encodes as something else", args)
+	}
+	size := len(b)
+	b = append(b, '}')
+	return b, json.RawMessage(b[start:size:size]), nil
 }
 
 // Call calls a tool and decodes what it returns: its structured content, or where there is none its text. In encodes as a JSON object.
