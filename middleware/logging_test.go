@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,67 @@ func TestLoggingWritesOneLineForACall(t *testing.T) {
 		require.Len(t, got["ref"], 10)
 		require.Greater(t, got["result_bytes"], 100.0, "lists have a size, too")
 	})
+}
+
+func TestLinesAreOwedToWhereLoggingWasPutOn(t *testing.T) {
+	var b bytes.Buffer
+	logger := slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{AddSource: true}))
+	for name, mw := range map[string]mcpkit.Middleware{
+		"Logging": middleware.Logging(logger), "LoggingWith": middleware.LoggingWith(middleware.LoggingOptions{Logger: logger}),
+	} {
+		b.Reset()
+		srv := newServer(t)
+		srv.Use(mw)
+		modern(t, srv).call(t.Context(), "server/discover", `{}`)
+		source, _ := lines(t, b.String())[0]["source"].(map[string]any)
+		require.Contains(t, source["file"], "logging_test.go", name)
+	}
+}
+
+// However many names there are, each line has its own.
+func TestLoggingOfManyToolsAtOnce(t *testing.T) {
+	const tools, callers = 600, 4
+	srv := newServer(t)
+	for i := range tools {
+		require.NoError(t, srv.Add(mcpkit.NewTool(fmt.Sprint("t", i), func() {})))
+	}
+	var b bytes.Buffer
+	srv.Use(middleware.Logging(slog.New(slog.NewJSONHandler(&b, nil))))
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for i := range tools {
+				modern(t, srv).call(t.Context(), "tools/call", fmt.Sprintf(`{"name":"t%d"}`, i))
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[any]int{}
+	for _, line := range lines(t, b.String()) {
+		require.Equal(t, "tools/call", line["method"])
+		require.Equal(t, "ok", line["outcome"])
+		seen[line["name"]]++
+	}
+	require.Len(t, seen, tools)
+	for name, times := range seen {
+		require.Equal(t, callers, times, name)
+	}
+}
+
+func TestLoggingFollowsTheDefaultLogger(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	srv := newServer(t, mcpkit.NewTool("x", ok))
+	srv.Use(middleware.Logging(nil))
+	for range 2 {
+		var b bytes.Buffer
+		slog.SetDefault(slog.New(slog.NewJSONHandler(&b, nil)))
+		modern(t, srv).toolText(t.Context(), "x")
+		got := lines(t, b.String())
+		require.Len(t, got, 1)
+		require.Equal(t, "x", got[0]["name"])
+		require.Equal(t, "ok", got[0]["outcome"])
+	}
 }
 
 func TestLoggingCountsRepairs(t *testing.T) {
