@@ -76,12 +76,9 @@ func listen(ctx context.Context, call *Call) (any, error) {
 
 // run holds the request open.
 func (l *listener) run(ctx context.Context, call *Call) (any, error) {
-	if p := call.principal; p != nil && !p.Expires.IsZero() {
-		// Who listens for longer than it is known to be who it is, has to ask again.
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, p.Expires)
-		defer cancel()
-	}
+	// Who listens for longer than it is known to be who it is, has to ask again.
+	ctx, cancel := oauth.WithExpiry(ctx)
+	defer cancel()
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
 	call.server.listens.add(l)
 	defer call.server.listens.remove(l)

@@ -77,3 +77,12 @@ func FromContext(ctx context.Context) *Principal {
 	p, _ := ctx.Value(contextKey{}).(*Principal)
 	return p
 }
+
+// WithExpiry returns a context that ends when the credential of its principal does, as far as that is known: for what lasts longer than a
+// call, since who listens has to show again that it may. The context holds resources until it or cancel ends.
+func WithExpiry(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	if p := FromContext(ctx); p != nil && !p.Expires.IsZero() {
+		return context.WithDeadline(ctx, p.Expires)
+	}
+	return context.WithCancel(ctx)
+}

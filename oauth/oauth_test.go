@@ -2,6 +2,8 @@ package oauth_test
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,4 +65,26 @@ func TestErrorsSayWhatIsNeeded(t *testing.T) {
 	require.EqualError(t, err, "oauth: the scopes are insufficient; needed are a b")
 	require.Equal(t, []string{"a", "b"}, err.NeededScopes())
 	require.EqualError(t, &oauth.TokenError{Reason: "it is old"}, "oauth: the token is refused: it is old")
+}
+
+func TestAContextEndsWithTheCredential(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			p    *oauth.Principal
+			ends bool
+		}{
+			{&oauth.Principal{Subject: "ann", Expires: time.Now().Add(time.Minute)}, true},
+			{&oauth.Principal{Subject: "ann"}, false},
+			{nil, false},
+		} {
+			ctx, cancel := oauth.WithExpiry(oauth.NewContext(t.Context(), test.p))
+			time.Sleep(time.Minute - time.Nanosecond)
+			require.NoError(t, ctx.Err())
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			require.Equal(t, test.ends, ctx.Err() != nil)
+			cancel()
+			require.Error(t, ctx.Err())
+		}
+	})
 }

@@ -72,7 +72,9 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 		defer close(over)
 		s.watch(alive, &h.opts)
 	}()
-	if err := s.link.Serve(context.WithoutCancel(r.Context())); err != nil {
+	ctx, cancel := oauth.WithExpiry(context.WithoutCancel(r.Context()))
+	defer cancel()
+	if err := s.link.Serve(ctx); err != nil {
 		h.opts.Logger.WarnContext(r.Context(), "sse: a session broke", "peer", r.RemoteAddr, "error", err)
 	}
 	unhook()

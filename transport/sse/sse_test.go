@@ -152,6 +152,21 @@ func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
+// Who listens for longer than it is known to be who it is, has to come again.
+func TestSessionsEndWithTheirCredential(t *testing.T) {
+	h := sse.NewHandler(pong{}, &sse.Options{Logger: slog.New(slog.DiscardHandler)})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := &oauth.Principal{Subject: "ann", Expires: time.Now().Add(50 * time.Millisecond)}
+		h.ServeHTTP(w, r.WithContext(oauth.NewContext(r.Context(), p)))
+	}))
+	defer server.Close()
+	c := open(t, server.URL, nil)
+	_, err := c.Receive()
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, c.Close())
+	require.NoError(t, h.Shutdown(t.Context()))
+}
+
 func TestStreamsAreGuarded(t *testing.T) {
 	h := sse.NewHandler(pong{}, nil)
 	server := httptest.NewServer(h)

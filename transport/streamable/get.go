@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
 // serveGet opens the stream of what a server says outside any request, or one whose connection broke.
@@ -153,6 +154,8 @@ func (l *listener) run() {
 	if l.st != l.s.out.standalone {
 		closing = nil // a call in flight may finish, and its client hear of it
 	}
+	authentic, cancel := oauth.WithExpiry(context.WithoutCancel(l.r.Context()))
+	defer cancel()
 	live := false
 	for !l.broken {
 		// Read before the messages: what is appended after it wakes us again.
@@ -172,6 +175,8 @@ func (l *listener) run() {
 			l.broken = true
 		case <-l.s.done:
 			return
+		case <-authentic.Done():
+			return // the client comes back for the rest, with another token
 		case <-closing:
 			return
 		}

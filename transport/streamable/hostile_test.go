@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -181,4 +182,25 @@ func TestManySessionsComeAndGo(t *testing.T) {
 	require.Empty(t, s.handler.sessions.byID)
 	require.Nil(t, s.handler.sessions.timer)
 	require.Empty(t, s.handler.opts.EventStore.(*memoryStore).sessions)
+}
+
+// Who listens for longer than it is known to be who it is, has to come again.
+func TestListenersEndWithTheirCredential(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rpc := &scripted{}
+		h := NewHandler(rpc, &Options{KeepAlive: time.Second})
+		defer h.Close()
+		ctx := func() context.Context {
+			return oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann", Expires: time.Now().Add(time.Minute)})
+		}
+		open := newRecorder()
+		h.ServeHTTP(open, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).WithContext(ctx()))
+		for range 2 { // with another token it goes on
+			begin := time.Now()
+			w := newRecorder()
+			h.ServeHTTP(w, newGet(ctx(), open.Header().Get("Mcp-Session-Id")))
+			require.Equal(t, time.Minute, time.Since(begin))
+			require.Equal(t, http.StatusOK, w.status)
+		}
+	})
 }

@@ -186,12 +186,8 @@ func (h *Handler) serve(r *http.Request, conn *websocket.Conn) {
 	}
 	defer h.remove(link)
 
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	ctx, cancel := oauth.WithExpiry(context.WithoutCancel(r.Context()))
 	defer cancel()
-	if p := oauth.FromContext(ctx); p != nil && !p.Expires.IsZero() {
-		ctx, cancel = context.WithDeadline(ctx, p.Expires)
-		defer cancel()
-	}
 	closing := context.AfterFunc(h.ctx, wire.closeNow)
 	defer closing()
 	if h.opts.KeepAlive > 0 {
