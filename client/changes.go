@@ -154,11 +154,12 @@ func (ch *changes) tell(ctx context.Context) {
 	}
 }
 
-// wants reports whether s asked for change, which came under a subscription id, "" on legacy revisions.
+// wants reports whether s asked for change, which came under a subscription id, "" on legacy revisions. Some modern servers leave the ID
+// out on stdio, where it has to be (2026-07-28, subscriptions/listen): then it is for all who asked for such a change.
 func (s *Subscription) wants(change Change, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if id != s.id {
+	if id != s.id && (id != "" || !s.acked) {
 		return false
 	}
 	switch change.Kind {

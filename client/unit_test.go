@@ -324,6 +324,51 @@ func TestAFloodOfNotificationsIsHeldInBounds(t *testing.T) {
 	})
 }
 
+// unnamed acknowledges every subscription, and then tells of changes without saying to which one they belong.
+type unnamed struct{}
+
+func (unnamed) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if req.Method == protocol.MethodDiscover {
+		return (&later{}).ServeRPC(ctx, req, peer)
+	}
+	tell := func(method string, params any) {
+		n, _ := jsonrpc.NewNotification(method, params)
+		_ = peer.Notify(ctx, n)
+	}
+	tell(protocol.NotificationToolsListChanged, nil) // before anybody may be told
+	tell(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{
+		Notifications: protocol.SubscriptionFilter{ResourceSubscriptions: []string{"x"}, PromptsListChanged: true},
+		Meta:          protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(req.ID.String())}})
+	for _, uri := range []string{"x", "y"} {
+		tell(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
+	}
+	tell(protocol.NotificationPromptsListChanged, nil)
+	tell(protocol.NotificationResourcesListChanged, nil)
+	<-ctx.Done()
+	return &jsonrpc.Response{ID: req.ID}
+}
+
+func TestChangesOfNoNamedSubscriptionAreToldToWhomeverAskedForThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := Dial(context.Background(), unnamed{})
+		require.NoError(t, err)
+		s, err := c.Listen(context.Background(), protocol.SubscriptionFilter{ToolsListChanged: true, PromptsListChanged: true, ResourceSubscriptions: []string{"x"}})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, s.Close())
+		var got []Change
+		for change, err := range s.All(context.Background()) {
+			if err != nil {
+				require.Equal(t, transport.ErrClosed, err)
+				break
+			}
+			got = append(got, change)
+		}
+		require.Equal(t, []Change{{Kind: PromptsChanged}, {Kind: ResourceUpdated, URI: "x"}}, got)
+		require.NoError(t, c.Close())
+	})
+}
+
 func FuzzParamHeaders(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"anyOf":[{"$ref":"#"}]}}}`))
 	f.Add([]byte(`{"properties":[],"items":{"x-mcp-header":1}}`))
