@@ -6,9 +6,9 @@ SHELL       := bash
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# The modules of this repository: the library; bench, which also measures its peers; a client of one of them; and a test with
-# echo's JWT middleware.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod interop/gosdk/go.mod interop/echojwt/go.mod))
+# The modules of this repository: the library; bench, which also measures its peers; clients and servers of theirs; and a test
+# with echo's JWT middleware.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod interop/gosdk/go.mod interop/mcpgo/go.mod interop/echojwt/go.mod))
 
 # How long each benchmark runs; `make bench BENCHTIME=5s` for figures to keep.
 BENCHTIME ?= 1s
@@ -73,7 +73,7 @@ conformance: ## the official MCP conformance suite, servers, clients and authori
 	@conformance/run.sh
 
 .PHONY: interop
-interop: ## the clients that others wrote against our servers (needs npm)
+interop: ## the clients that others wrote against our servers, ours against theirs (needs npm)
 	@interop/run.sh
 
 .PHONY: generate

@@ -51,6 +51,21 @@ const logins = [
 ];
 
 // The inns: servers of others, which our client visits. interop/visitor says what they offer; cannot says what one does not, and why.
+function cannotMcpGo({ binding, revision, era }) {
+  const modernHTTP = era === 'modern' && binding === 'http';
+  const forms = ['elicitation: accepted', 'elicitation: declined, cancelled', 'elicitation: one question after the other', 'three questions at once', 'a prompt that asks', 'cancellation takes back the question', 'elicitation: a URL'];
+  const asks = [...(revision >= '2025-06-18' ? forms : []), 'sampling', 'roots'];
+  return {
+    ...(revision >= '2025-06-18' && { 'a resource that asks': 'a handler of the SDK returns contents or an error, and no questions' }),
+    ...(revision >= '2025-06-18' && era === 'legacy' && binding === 'stdio' && { 'cancellation takes back the question': 'the SDK does not say that it waits no longer' }),
+    ...(era === 'legacy' && binding === 'http' && { progress: 'two loops of the SDK send what a handler says, in any order' }),
+    ...(revision === '2025-11-25' && binding === 'http' && { 'a stream that ends and is picked up again': 'the SDK has no way to end a stream early' }),
+    ...(era === 'modern' && { 'an unknown resource is told from other mistakes': 'the SDK says -32602 and no more, as it does of bad arguments' }),
+    ...(modernHTTP && { 'an updated resource': 'the SDK sends updates to no session of this revision' }),
+    ...(binding === 'sse' && Object.fromEntries(asks.map((check) => [check, 'the SDK asks nothing over HTTP+SSE']))),
+  };
+}
+
 const tsInn = (sdk) => ({ binding }, addr) => [process.execPath, join(here, 'ts/host.mjs'), JSON.stringify({ sdk, binding, addr })];
 const inns = [
   {
@@ -61,6 +76,12 @@ const inns = [
     cannot: (row) => ({
       ...(row.era === 'legacy' && row.revision >= '2025-06-18' && { 'a resource that asks': 'the SDK takes the question of a resource for no contents where the client is a legacy one' }),
     }),
+  },
+  {
+    name: 'mcpkit at mcp-go', revisions: [...legacy, modern], bindings: ['stdio', 'http'], sse: true,
+    auto: [['stdio', modern], ['http', modern], ['sse', legacy.at(-1)]],
+    serve: ({ binding }, addr) => [join(bin, 'mcpgo'), ...(binding === 'stdio' ? ['stdio'] : [binding, addr])],
+    cannot: cannotMcpGo,
   },
   {
     name: 'mcpkit at @modelcontextprotocol/sdk', revisions: legacy, bindings: ['stdio', 'http'], sse: true, serve: tsInn('sdk'),
@@ -226,11 +247,9 @@ for (const [i, row] of picked.entries()) {
   const failed = checks.filter(([verdict]) => verdict === 'FAIL');
   const passed = checks.filter(([verdict]) => verdict === 'pass');
   print(row.name, row.binding, row.revision, row.era, passed.length, failed.length);
-  for (const [verdict, name, why] of checks) {
-    if (verdict !== 'none' || row.said.has(name)) continue; // once an inn is enough
-    row.said.add(name);
-    console.log(`  none ${name}: ${why}`);
-  }
+  const none = checks.filter(([verdict, name]) => verdict === 'none' && !row.said.has(name)); // once an inn is enough
+  for (const [why, group] of Map.groupBy(none, ([, , why]) => why)) console.log(`  none ${group.map(([, name]) => name).join('; ')}: ${why}`);
+  for (const [, name] of none) row.said.add(name);
   for (const [, name, why] of failed) console.log(`  FAIL ${name}: ${why}`);
   bad += failed.length;
 }

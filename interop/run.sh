@@ -56,6 +56,7 @@ build() {
 		go build -o "$cache/bin/diary" ./examples/diary && go build -o "$cache/bin/login" ./interop/login &&
 		go build -o "$cache/bin/visitor" ./interop/visitor)
 	(cd "$here/gosdk" && go build -o "$cache/bin/goclient" .)
+	(cd "$here/mcpgo" && go build -o "$cache/bin/mcpgo" .)
 }
 
 require_npm

@@ -251,7 +251,7 @@ func (s *story) notifications() {
 		if err := s.says(ctx, "work", nil, "done"); err != nil {
 			return err
 		}
-		if err := s.guest.hear(ctx, `log debug "told at debug"`, `log info "told at info"`); err != nil {
+		if err := s.guest.hearSorted(ctx, `log debug "told at debug"`, `log info "told at info"`); err != nil {
 			return err
 		}
 		return s.c.SetLogLevel(ctx, protocol.LevelEmergency)

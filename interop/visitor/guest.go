@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -86,8 +87,12 @@ func (g *guest) ResourceUpdated(_ context.Context, uri string) { g.heard <- "upd
 // ElicitationComplete hears that the user was done at a URL.
 func (g *guest) ElicitationComplete(_ context.Context, id string) { g.heard <- "complete " + id }
 
-// hear waits until the server has said all that is wanted, and nothing else.
-func (g *guest) hear(ctx context.Context, want ...string) error {
+// hear waits until the server has said what is wanted, and nothing else.
+func (g *guest) hear(ctx context.Context, want string) error { return g.hearSorted(ctx, want) }
+
+// hearSorted waits until the server has said all that is wanted, and nothing else, in whatever order: that is not the same where a server
+// has several streams to say it on.
+func (g *guest) hearSorted(ctx context.Context, want ...string) error {
 	got := []string{}
 	for range want {
 		select {
@@ -97,6 +102,7 @@ func (g *guest) hear(ctx context.Context, want ...string) error {
 			return fmt.Errorf("heard %q, want %q: %w", got, want, ctx.Err())
 		}
 	}
+	slices.Sort(got)
 	return same(got, want)
 }
 
