@@ -5,21 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
-	"github.com/mcpkit/mcpkit-go/middleware/healthz"
-	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
-	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
-	"github.com/mcpkit/mcpkit-go/transport"
-	"github.com/mcpkit/mcpkit-go/transport/stdio"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // said calls f with what v points to, if it was said.
@@ -174,144 +165,4 @@ func (c *Config) Serve(ctx context.Context, service any, opts ...mcpkit.Option) 
 		return err
 	}
 	return srv.Serve(ctx, transports...)
-}
-
-// Transports are what transport says, with what auth says in front of HTTP; none when it says nothing, which serves on standard
-// input and output. The error says what of auth is wrong.
-func (c *Config) Transports() ([]transport.Transport, error) {
-	var all []transport.Transport
-	t := &c.Transport
-	if or(t.Stdio, t.HTTP == nil) {
-		all = append(all, stdio.New(nil))
-	}
-	if t.HTTP == nil {
-		return all, nil
-	}
-	s := &server{http: t.HTTP, logger: c.Logger(slog.Default()), onListen: c.onListen}
-	s.options = streamable.Options{
-		Stateless: or(t.HTTP.Stateless, false), JSONOnly: or(t.HTTP.JSONOnly, false), MaxBodyBytes: int64(or(t.HTTP.MaxBody, 0)),
-		MaxSessions: or(t.HTTP.MaxSessions, 0), SessionIdle: never(t.HTTP.SessionIdle), AllowedOrigins: t.HTTP.Origins,
-		AllowedHosts: t.HTTP.Hosts, KeepAlive: never(t.HTTP.KeepAlive), Retry: or(t.HTTP.Retry, 0), Logger: s.logger,
-		Path: t.HTTP.Path, ShutdownTimeout: or(t.HTTP.ShutdownTimeout, streamable.DefaultShutdownTimeout),
-	}
-	if s.options.Path == "" {
-		s.options.Path = streamable.DefaultPath
-	}
-	if c.Auth != nil {
-		guard, err := c.Auth.guard(s.logger, t.HTTP.Origins)
-		if err != nil {
-			return nil, err
-		}
-		s.guard = guard
-	}
-	return append(all, s), nil
-}
-
-// guard makes what stands in front of the endpoint.
-func (a *Auth) guard(logger *slog.Logger, origins []string) (*resourceserver.Guard, error) {
-	fetch := jwtverify.Fetch{InsecureLoopback: or(a.InsecureLoopback, false)}
-	for i, text := range a.PrivateNetworks {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("config: auth.privateNetworks[%d]: %q is no network; write for example 10.1.0.0/16", i, text)
-		}
-		fetch.PrivateNetworks = append(fetch.PrivateNetworks, network)
-	}
-	verifier, err := jwtverify.New(jwtverify.Options{
-		Issuer: a.Issuer, Audience: append([]string{a.Resource}, a.Audience...), JWKSURI: a.JWKSURI, Algorithms: a.Algorithms,
-		RequireType: or(a.RequireType, false), Leeway: never(a.Leeway), Fetch: fetch, Logger: logger,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("config: auth: %w", err)
-	}
-	guard, err := resourceserver.New(resourceserver.Options{
-		Resource: a.Resource, AuthorizationServers: []string{a.Issuer}, Verifier: verifier, Scopes: a.Scopes,
-		ScopesSupported: a.ScopesSupported, Anonymous: or(a.Anonymous, false), AllowedOrigins: origins, Logger: logger,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("config: auth: %w", err)
-	}
-	return guard, nil
-}
-
-// server is a transport over HTTP with what stands beside the endpoint.
-type server struct {
-	http    *HTTP
-	options streamable.Options
-	guard   *resourceserver.Guard
-	logger  *slog.Logger
-
-	onListen func(net.Addr) // of tests
-}
-
-// Limits of the HTTP server. Requests and streams have their own in the endpoint.
-const (
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 40 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
-)
-
-// Serve implements [transport.Transport].
-func (s *server) Serve(ctx context.Context, h transport.Handler) error {
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.http.Addr)
-	if err != nil {
-		return fmt.Errorf("config: transport.http.addr: %w", err)
-	}
-	s.logger.InfoContext(ctx, "config: serving", "addr", ln.Addr().String(), "path", s.options.Path)
-	endpoint := streamable.NewHandler(h, &s.options)
-	ready := healthz.New()
-	srv := &http.Server{
-		Handler: s.routes(endpoint, ready), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
-	}
-	if s.onListen != nil {
-		s.onListen(ln.Addr())
-	}
-	failed := make(chan error, 1)
-	// Ends when the server is shut down.
-	go func() { failed <- srv.Serve(ln) }()
-	select {
-	case err := <-failed:
-		endpoint.Close()
-		return err
-	case <-ctx.Done():
-	}
-	ready.Drain()
-	wait(or(s.http.Drain, 0), failed) // the load balancer looks at /readyz now and then, and sends requests until it has
-	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.ShutdownTimeout)
-	defer cancel()
-	if err := endpoint.Shutdown(bound); err != nil {
-		s.logger.WarnContext(ctx, "config: requests were cut off at the end", "error", err)
-	}
-	if err := srv.Shutdown(bound); err != nil {
-		_ = srv.Close()
-	}
-	return nil
-}
-
-// wait lets d pass, but for what ends before.
-func wait(d time.Duration, failed chan error) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case err := <-failed:
-		failed <- err
-	}
-}
-
-// routes are what the server answers.
-func (s *server) routes(endpoint http.Handler, ready http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	if s.guard != nil {
-		endpoint = s.guard.Wrap(endpoint)
-		s.guard.Mount(mux)
-	}
-	mux.Handle(s.options.Path, endpoint)
-	if or(s.http.Health, false) {
-		mux.Handle("/livez", healthz.Live())
-		mux.Handle("/readyz", ready)
-	}
-	return mux
 }

@@ -23,7 +23,7 @@ import (
 type Config struct {
 	Server     Server     `key:"server" doc:"What the server is."`
 	Log        Log        `key:"log" doc:"The log of the program, on standard error. Said at all, it replaces the logger that code gives."`
-	Transport  Transport  `key:"transport" doc:"How the server is reached: on standard input and output when nothing is said. Both may be."`
+	Transport  Transport  `key:"transport" doc:"How the server is reached: on standard input and output when nothing is said. Several ways may be."`
 	Auth       *Auth      `key:"auth" doc:"Who may ask: access tokens that an authorization server issues. For HTTP only."`
 	Middleware Middleware `key:"middleware" doc:"What stands around every method, from the outside to the inside in this order, inside of what code gives to Use."`
 
@@ -55,25 +55,54 @@ type Log struct {
 // Transport is how the server is reached.
 type Transport struct {
 	Stdio *bool `key:"stdio" doc:"Serve on standard input and output."`
-	HTTP  *HTTP `key:"http" doc:"Serve over Streamable HTTP."`
+	HTTP  *HTTP `key:"http" doc:"Serve over Streamable HTTP, and beside it over HTTP+SSE and WebSockets."`
+	Unix  *Unix `key:"unix" doc:"Serve on a Unix socket, to which only the user can connect who runs the server."`
+	TCP   *TCP  `key:"tcp" doc:"Serve on a port, a message a line. Whoever reaches it is let in, and is nobody: for loopback addresses."`
 }
 
-// HTTP is a server of Streamable HTTP.
+// Unix is a server on a Unix socket.
+type Unix struct {
+	Path            Path           `key:"path" required:"" doc:"Where the socket is made."`
+	MaxConnections  *int           `key:"maxConnections" min:"1" doc:"Bound of clients at a time."`
+	MaxMessage      *Size          `key:"maxMessage" min:"1" doc:"Bound of a message."`
+	Framing         string         `key:"framing" enum:"lines headers any" doc:"How messages are told apart: one a line, by header fields as in the Language Server Protocol, or as the client begins."`
+	ShutdownTimeout *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server ends."`
+}
+
+// TCP is a server on a port.
+type TCP struct {
+	Addr            string         `key:"addr" required:"" doc:"Address to listen on: 127.0.0.1:7000."`
+	MaxConnections  *int           `key:"maxConnections" min:"1" doc:"Bound of clients at a time."`
+	MaxMessage      *Size          `key:"maxMessage" min:"1" doc:"Bound of a message."`
+	Framing         string         `key:"framing" enum:"lines headers any" doc:"How messages are told apart: one a line, by header fields as in the Language Server Protocol, or as the client begins."`
+	ShutdownTimeout *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server ends."`
+}
+
+// HTTP is a server of the bindings over HTTP, on one address.
 type HTTP struct {
 	Addr            string         `key:"addr" required:"" doc:"Address to listen on: 127.0.0.1:8080, or :8080 for all of this machine."`
 	Path            string         `key:"path" doc:"Path of the MCP endpoint."`
+	SSE             string         `key:"sse" doc:"Path at which clients of 2024-11-05 are served, by HTTP+SSE: /sse. Nobody is when nothing is said."`
+	WebSocket       string         `key:"websocket" doc:"Path at which WebSockets are served: /ws. None are when nothing is said."`
+	TLS             *TLS           `key:"tls" doc:"Serve https and wss. Without it a proxy in front has to."`
 	Origins         []string       `key:"origins" doc:"Origins whose pages may send requests, besides the server's own."`
 	Hosts           []string       `key:"hosts" doc:"Hosts that requests to a loopback address may name."`
 	Stateless       *bool          `key:"stateless" doc:"Serve legacy clients without sessions."`
 	JSONOnly        *bool          `key:"jsonOnly" doc:"Never open an event stream."`
-	MaxBody         *Size          `key:"maxBody" min:"1" doc:"Bound of the body of a request."`
-	MaxSessions     *int           `key:"maxSessions" min:"1" doc:"Bound of legacy sessions."`
+	MaxBody         *Size          `key:"maxBody" min:"1" doc:"Bound of the body of a request, and of a message on a WebSocket."`
+	MaxSessions     *int           `key:"maxSessions" min:"1" doc:"Bound of legacy sessions; as many streams of HTTP+SSE and as many WebSockets may be open."`
 	SessionIdle     *time.Duration `key:"sessionIdle" doc:"How long a session lives that is not used; 0 for ever."`
 	KeepAlive       *time.Duration `key:"keepAlive" doc:"How long a stream may be silent before a comment is sent; 0 for ever."`
 	Retry           *time.Duration `key:"retry" doc:"How long clients are to wait before they come back to a stream that broke."`
 	ShutdownTimeout *time.Duration `key:"shutdownTimeout" doc:"How long requests may take to finish when the server ends."`
 	Health          *bool          `key:"health" doc:"Answer health checks at /livez and /readyz."`
 	Drain           *time.Duration `key:"drain" doc:"How long /readyz says no before the server takes no more requests."`
+}
+
+// TLS is by what the server is known.
+type TLS struct {
+	Certificate Path `key:"certificate" required:"" doc:"PEM file of the certificate, with those between it and the root after it. Read again when it changes."`
+	Key         Path `key:"key" required:"" doc:"PEM file of its private key."`
 }
 
 // Auth says whose access tokens are taken.
@@ -84,12 +113,34 @@ type Auth struct {
 	JWKSURI          string         `key:"jwksURI" doc:"Where its keys are, unless its metadata says so."`
 	Algorithms       []string       `key:"algorithms" doc:"What tokens may be signed by; every asymmetric algorithm when nothing is said."`
 	RequireType      *bool          `key:"requireType" doc:"Take only tokens of the type at+jwt."`
+	Introspection    *Introspection `key:"introspection" doc:"Ask the authorization server about every token, where tokens are no JWTs or have to end when they are revoked (RFC 7662)."`
+	DPoP             *DPoP          `key:"dpop" doc:"Take tokens that are bound to a key of the client (RFC 9449), which without it are refused. Each replica remembers the proofs that it saw, and no others."`
 	Leeway           *time.Duration `key:"leeway" doc:"How much clocks may differ; 0 for not at all."`
 	Scopes           []string       `key:"scopes" doc:"Scopes that every request needs."`
 	ScopesSupported  []string       `key:"scopesSupported" doc:"Scopes that clients may ask for."`
 	Anonymous        *bool          `key:"anonymous" doc:"Let requests without a token pass, to what demands no scopes."`
+	Name             string         `key:"name" doc:"What the resource is called, for people."`
+	Documentation    string         `key:"documentation" doc:"URL of a page for people who write clients."`
+	Policy           string         `key:"policy" doc:"URL of a page on what is done with data."`
+	Terms            string         `key:"terms" doc:"URL of the terms of service."`
 	PrivateNetworks  []string       `key:"privateNetworks" doc:"Networks that are not public in which the authorization server may be: 10.1.0.0/16."`
 	InsecureLoopback *bool          `key:"insecureLoopback" doc:"Let the authorization server be on this machine, also by http. For development."`
+}
+
+// Introspection is how an authorization server is asked about tokens.
+type Introspection struct {
+	Endpoint     string         `key:"endpoint" required:"" doc:"URL that is asked."`
+	ClientID     string         `key:"clientID" doc:"What the authorization server calls this resource, if it has to say who it is."`
+	ClientSecret *Secret        `key:"clientSecret" doc:"By what it proves that."`
+	CacheTime    *time.Duration `key:"cacheTime" doc:"For how long a token is not asked about again, and may outlive its revocation; 0 asks every time."`
+}
+
+// DPoP is how proofs of keys are checked.
+type DPoP struct {
+	Required   *bool          `key:"required" doc:"Refuse tokens that are not bound to a key."`
+	Algorithms []string       `key:"algorithms" doc:"What proofs may be signed by; every asymmetric algorithm when nothing is said."`
+	MaxAge     *time.Duration `key:"maxAge" min:"1" doc:"How old a proof may be."`
+	NonceKey   *Secret        `key:"nonceKey" doc:"Demand that proofs hold a nonce of the server, made by this key of at least 32 bytes; every replica needs the same."`
 }
 
 // Middleware is what stands around every method.
@@ -152,6 +203,9 @@ type Retry struct {
 
 // A Size is a number of bytes: 4096, 64KiB, 4MiB, 1GiB.
 type Size int64
+
+// A Path is that of a file. A relative one begins at the folder of the file that says it, and one of the environment as if that file did.
+type Path string
 
 // A Secret is a value that was read by a reference. It does not print.
 type Secret struct {

@@ -61,9 +61,14 @@ log:
   format: json
 transport:
   stdio: false
+  unix: {path: notes.sock, maxConnections: 3, maxMessage: 1MiB, framing: any, shutdownTimeout: 1s}
+  tcp: {addr: "127.0.0.1:0", maxConnections: 3, maxMessage: 1MiB, framing: headers, shutdownTimeout: 1s}
   http:
     addr: 127.0.0.1:0
     path: /v1
+    sse: /sse
+    websocket: /ws
+    tls: {certificate: cert.pem, key: key.pem}
     origins: ["https://a.example"]
     hosts: []
     stateless: true
@@ -83,6 +88,11 @@ auth:
   jwksURI: https://id.example/keys
   algorithms: [ES256]
   requireType: true
+  dpop: {required: true, algorithms: [ES256], maxAge: 1m, nonceKey: env:STATE}
+  name: Notes
+  documentation: https://mcp.example/docs
+  policy: https://mcp.example/policy
+  terms: https://mcp.example/terms
   leeway: 5s
   scopes: [a]
   scopesSupported: [a, b]
@@ -106,7 +116,11 @@ var keys = config.Environ([]string{"STATE=" + strings.Repeat("s", 32), "OLD=" + 
 func TestEverythingCanBeSaidInEachForm(t *testing.T) {
 	fromYAML, err := config.Parse("all.yaml", []byte(everything), keys)
 	require.NoError(t, err)
-	requireAllSaid(t, reflect.ValueOf(*fromYAML), "")
+	const checked, asked = "  jwksURI: https://id.example/keys\n  algorithms: [ES256]\n  requireType: true\n",
+		"  introspection: {endpoint: \"https://id.example/about\", clientID: notes, clientSecret: env:STATE, cacheTime: 0s}\n"
+	asking, err := config.Parse("all.yaml", []byte(strings.Replace(everything, checked, asked, 1)), keys)
+	require.NoError(t, err)
+	requireAllSaid(t, reflect.ValueOf(*fromYAML), reflect.ValueOf(*asking), "")
 	require.Equal(t, "1.10", fromYAML.Server.Version, "a version is a text, whatever YAML takes it for")
 	require.Equal(t, "Search first.\nThen read.\n", fromYAML.Server.Instructions)
 	require.EqualValues(t, 1<<20, *fromYAML.Server.MaxResultBytes)
@@ -126,24 +140,28 @@ func TestEverythingCanBeSaidInEachForm(t *testing.T) {
 	require.Equal(t, fromJSON, fromEnv)
 }
 
-// requireAllSaid finds the fields that the file above leaves out, so that none is forgotten.
-func requireAllSaid(t *testing.T, v reflect.Value, at string) {
+// requireAllSaid finds the fields that two files leave out, so that none is forgotten.
+func requireAllSaid(t *testing.T, a, b reflect.Value, at string) {
 	t.Helper()
-	for i := range v.NumField() {
-		if !v.Type().Field(i).IsExported() {
+	for i := range a.NumField() {
+		if !a.Type().Field(i).IsExported() {
 			continue
 		}
-		f, path := v.Field(i), at+"."+v.Type().Field(i).Name
-		if f.Kind() == reflect.Pointer {
-			require.False(t, f.IsNil(), path)
-			f = f.Elem()
-		} else if f.Kind() == reflect.Slice {
-			require.False(t, f.IsNil(), path)
-		} else if f.Kind() != reflect.Struct {
-			require.False(t, f.IsZero(), path)
+		f, other, path := a.Field(i), b.Field(i), at+"."+a.Type().Field(i).Name
+		switch f.Kind() {
+		case reflect.Pointer, reflect.Slice:
+			require.False(t, f.IsNil() && other.IsNil(), path)
+			if f.IsNil() {
+				f = other
+			} else if other.IsNil() {
+				other = f
+			}
+		case reflect.Struct:
+		default:
+			require.False(t, f.IsZero() && other.IsZero(), path)
 		}
-		if f.Kind() == reflect.Struct {
-			requireAllSaid(t, f, path)
+		if f, other = reflect.Indirect(f), reflect.Indirect(other); f.Kind() == reflect.Struct {
+			requireAllSaid(t, f, other, path)
 		}
 	}
 }
@@ -159,6 +177,7 @@ func TestNothingSaidIsNothing(t *testing.T) {
 
 // TestErrorsSayWhere holds the whole text of errors.
 func TestErrorsSayWhere(t *testing.T) {
+	const auth = "transport: {http: {addr: \":0\"}}\nauth:\n  issuer: https://i.example\n  resource: https://r.example\n"
 	t.Setenv("UNSET", "")
 	for name, test := range map[string]struct {
 		text string
@@ -195,6 +214,15 @@ func TestErrorsSayWhere(t *testing.T) {
 		"a secret in the file": {"server:\n  stateKeys: [hunter2hunter2]\n", nil, `config: c.yaml:2: server.stateKeys[0]: here is a text; want a reference, env:NAME or file:PATH, since secrets do not belong here`},
 		"a secret not there":   {"server:\n  stateKeys: [env:UNSET]\n", nil, `config: c.yaml:2: server.stateKeys[0]: the variable UNSET, where the secret should be, is not set`},
 		"a short secret":       {"server:\n  stateKeys: [env:SHORT]\n", []string{"SHORT=hunter2"}, `config: c.yaml: server.stateKeys[0]: the key has 7 bytes; at least 32 random ones are wanted`},
+		"a path twice":         {"transport:\n  http: {addr: \":0\", path: /x, sse: /x}\n", nil, `config: c.yaml: transport.http.sse: "/x" is served by transport.http.path already`},
+		"the usual path":       {"transport:\n  http: {addr: \":0\", websocket: /mcp}\n", nil, `config: c.yaml: transport.http.websocket: "/mcp" is served by transport.http.path already`},
+		"a path of health":     {"transport:\n  http: {addr: \":0\", websocket: /readyz, health: true}\n", nil, `config: c.yaml: transport.http.websocket: "/readyz" is served by transport.http.health already`},
+		"no path":              {"transport:\n  http: {addr: \":0\", path: mcp, sse: \"/{all}\"}\n", nil, "config: c.yaml: transport.http.path: \"mcp\" is no path; write for example \"/v1\"\nconfig: c.yaml: transport.http.sse: \"/{all}\" is no path; write for example \"/v1\""},
+		"half of TLS":          {"transport:\n  http:\n    addr: :0\n    tls: {certificate: c.pem}\n", nil, `config: c.yaml:4: transport.http.tls.key: it is missing; want the path of a file`},
+		"framing":              {"transport:\n  unix: {path: s, framing: frames}\n", nil, `config: c.yaml:2: transport.unix.framing: "frames" is not what is wanted: one of lines, headers, any`},
+		"two ways to check":    {auth + "  requireType: false\n  introspection: {endpoint: \"https://i.example/i\"}\n", nil, `config: c.yaml: auth.requireType: it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out`},
+		"half a client":        {auth + "  introspection: {endpoint: \"https://i.example/i\", clientID: c}\n", nil, `config: c.yaml: auth.introspection: clientID and clientSecret go together; say both`},
+		"a short nonce key":    {auth + "  dpop: {nonceKey: env:SHORT}\n", []string{"SHORT=hunter2"}, `config: c.yaml: auth.dpop.nonceKey: the key has 7 bytes; at least 32 random ones are wanted`},
 		"no base64":            {"server:\n  stateKeys: [base64:env:SHORT]\n", []string{"SHORT=hunter2!"}, `config: c.yaml:2: server.stateKeys[0]: what the reference names is not base64`},
 		"a key twice":          {"server: {name: a, name: b}\n", nil, `config: c.yaml:1: mapping key "name" already defined at [1:10]`},
 		"two documents":        {"server: {}\n---\nserver: {}\n", nil, `config: c.yaml:3: there are several documents; one is read`},

@@ -18,6 +18,7 @@ import (
 	"unicode"
 
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 var (
@@ -25,6 +26,7 @@ var (
 	typeSize     = reflect.TypeFor[Size]()
 	typeLevel    = reflect.TypeFor[slog.Level]()
 	typeSecret   = reflect.TypeFor[Secret]()
+	typePath     = reflect.TypeFor[Path]()
 )
 
 // A field is a key: a field of a struct by its tags.
@@ -266,6 +268,8 @@ func wanted(f *field) string {
 		return "one of debug, info, warn, error"
 	case f.typ == typeSecret:
 		return "a reference, env:NAME or file:PATH, since secrets do not belong here"
+	case f.typ == typePath:
+		return "the path of a file"
 	}
 	switch f.typ.Kind() {
 	case reflect.Bool:
@@ -296,6 +300,12 @@ func (l *loader) set(v reflect.Value, f *field, text string, quoted bool) error 
 		var level slog.Level
 		_ = level.UnmarshalText([]byte(text)) // one of four
 		v.Set(reflect.ValueOf(level))
+		return nil
+	case typePath:
+		if text == "" {
+			return bad()
+		}
+		v.SetString(l.path(text))
 		return nil
 	case typeDuration:
 		d, err := time.ParseDuration(text)
@@ -367,6 +377,14 @@ func parseSize(text string) (int64, bool) {
 // maxSecret bounds a file with a secret, in bytes.
 const maxSecret = 64 << 10
 
+// path is that of a file that was named.
+func (l *loader) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(l.dir, name)
+}
+
 // secret reads what a reference names. No error says what was read.
 func (l *loader) secret(ref string) (Secret, error) {
 	s := Secret{from: ref}
@@ -380,9 +398,7 @@ func (l *loader) secret(ref string) (Secret, error) {
 			return s, fmt.Errorf("the variable %s, where the secret should be, is not set", name)
 		}
 	case ok && scheme == "file" && name != "":
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(l.dir, name)
-		}
+		name = l.path(name)
 		f, err := os.Open(name)
 		if err != nil {
 			return s, fmt.Errorf("the secret cannot be read: %w", err)
@@ -451,8 +467,67 @@ func (l *loader) consistent(c *Config) {
 		l.fault(0, "auth", "tokens come over HTTP; say transport.http.addr, too")
 	}
 	for i, key := range c.Server.StateKeys {
-		if n := len(key.value); n < 32 {
-			l.fault(0, fmt.Sprintf("server.stateKeys[%d]", i), "the key has %d bytes; at least 32 random ones are wanted", n)
+		l.longEnough(fmt.Sprintf("server.stateKeys[%d]", i), key)
+	}
+	if c.Transport.HTTP != nil {
+		l.distinct(c.Transport.HTTP)
+	}
+	if c.Auth != nil {
+		l.consistentAuth(c.Auth)
+	}
+}
+
+// longEnough finds keys that could be guessed.
+func (l *loader) longEnough(at string, key Secret) {
+	if n := len(key.value); n < 32 {
+		l.fault(0, at, "the key has %d bytes; at least 32 random ones are wanted", n)
+	}
+}
+
+// distinct finds paths that cannot be served, and those that are said twice.
+func (l *loader) distinct(h *HTTP) {
+	taken := map[string]string{}
+	if or(h.Health, false) {
+		taken[livePath], taken[readyPath] = "transport.http.health", "transport.http.health"
+	}
+	endpoint := h.Path
+	if endpoint == "" {
+		endpoint = streamable.DefaultPath
+	}
+	for _, p := range [][2]string{{"path", endpoint}, {"sse", h.SSE}, {"websocket", h.WebSocket}} {
+		at, path := "transport.http."+p[0], p[1]
+		if path == "" {
+			continue
 		}
+		if by := taken[path]; by != "" {
+			l.fault(0, at, "%q is served by %s already", path, by)
+			continue
+		}
+		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{} ?#") {
+			l.fault(0, at, "%q is no path; write for example %q", clip(path), "/v1")
+		}
+		taken[path] = at
+	}
+}
+
+// consistentAuth finds what does not go together of auth.
+func (l *loader) consistentAuth(a *Auth) {
+	if a.DPoP != nil && a.DPoP.NonceKey != nil {
+		l.longEnough("auth.dpop.nonceKey", *a.DPoP.NonceKey)
+	}
+	in := a.Introspection
+	if in == nil {
+		return
+	}
+	for _, k := range []struct {
+		key  string
+		said bool
+	}{{"jwksURI", a.JWKSURI != ""}, {"algorithms", a.Algorithms != nil}, {"requireType", a.RequireType != nil}} {
+		if k.said {
+			l.fault(0, "auth."+k.key, "it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out")
+		}
+	}
+	if (in.ClientID == "") != (in.ClientSecret == nil) {
+		l.fault(0, "auth.introspection", "clientID and clientSecret go together; say both")
 	}
 }

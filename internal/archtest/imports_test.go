@@ -85,7 +85,8 @@ var mayImport = map[string][]string{
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
-	"config": {"mcpkit", "middleware", "middleware/healthz", "oauth/jwtverify", "oauth/resourceserver", "transport", "transport/stdio", "transport/streamable", "internal/nearest",
+	"config": {"mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/nearest",
+		"transport", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
 	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx", "internal/relay"}, // the one place where both sides meet
 	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "transport/stdio", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx",

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/socket"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// Transports are what transport says, with what auth says in front of HTTP; none when it says nothing, which serves on standard
+// input and output. The error says what of auth is wrong, and of the certificate.
+func (c *Config) Transports() ([]transport.Transport, error) {
+	var all []transport.Transport
+	t := &c.Transport
+	logger := c.Logger(slog.Default())
+	if or(t.Stdio, t.HTTP == nil && t.Unix == nil && t.TCP == nil) {
+		all = append(all, stdio.New(nil))
+	}
+	if u := t.Unix; u != nil {
+		opts := c.socket(logger, u.MaxConnections, u.MaxMessage, u.Framing, u.ShutdownTimeout)
+		all = append(all, named{"transport.unix", socket.Listen("unix", string(u.Path), opts)})
+	}
+	if p := t.TCP; p != nil {
+		opts := c.socket(logger, p.MaxConnections, p.MaxMessage, p.Framing, p.ShutdownTimeout)
+		all = append(all, named{"transport.tcp", socket.Listen("tcp", p.Addr, opts)})
+	}
+	if t.HTTP == nil {
+		return all, nil
+	}
+	s, err := c.web(logger)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, s), nil
+}
+
+// socket are the options of a socket.
+func (c *Config) socket(logger *slog.Logger, connections *int, message *Size, framing string, shutdown *time.Duration) *socket.Options {
+	return &socket.Options{
+		MaxConnections: or(connections, 0), OnListen: c.onListen,
+		Stream: stdio.Options{
+			MaxMessageBytes: int(or(message, 0)), DrainTimeout: or(shutdown, 0), Logger: logger,
+			Framing: map[string]stdio.Framing{"headers": stdio.ContentLength, "any": stdio.AnyFraming}[framing], // otherwise lines
+		},
+	}
+}
+
+// web is the server over HTTP.
+func (c *Config) web(logger *slog.Logger) (*server, error) {
+	t := c.Transport.HTTP
+	s := &server{http: t, logger: logger, onListen: c.onListen, path: t.Path, timeout: or(t.ShutdownTimeout, streamable.DefaultShutdownTimeout)}
+	if s.path == "" {
+		s.path = streamable.DefaultPath
+	}
+	if t.TLS != nil {
+		cert := &certificate{files: *t.TLS, logger: logger}
+		if _, err := cert.get(nil); err != nil {
+			return nil, fmt.Errorf("config: transport.http.tls: %w", err)
+		}
+		s.certificate = cert
+	}
+	if c.Auth != nil {
+		guard, err := c.Auth.guard(logger, t.Origins)
+		if err != nil {
+			return nil, err
+		}
+		s.guard = guard
+	}
+	return s, nil
+}
+
+// guard makes what stands in front of the endpoints.
+func (a *Auth) guard(logger *slog.Logger, origins []string) (*resourceserver.Guard, error) {
+	verifier, err := a.verifier(logger)
+	if err != nil {
+		return nil, err
+	}
+	opts := resourceserver.Options{
+		Resource: a.Resource, AuthorizationServers: []string{a.Issuer}, Verifier: verifier, Scopes: a.Scopes,
+		ScopesSupported: a.ScopesSupported, Anonymous: or(a.Anonymous, false), AllowedOrigins: origins, Logger: logger,
+		Name: a.Name, Documentation: a.Documentation, Policy: a.Policy, Terms: a.Terms,
+	}
+	if d := a.DPoP; d != nil {
+		opts.RequireDPoP = or(d.Required, false)
+		if opts.DPoP, err = d.verifier(); err != nil {
+			return nil, fmt.Errorf("config: auth.dpop: %w", err)
+		}
+	}
+	guard, err := resourceserver.New(opts)
+	if err != nil {
+		return nil, fmt.Errorf("config: auth: %w", err)
+	}
+	return guard, nil
+}
+
+// verifier makes what tells who a token stands for.
+func (a *Auth) verifier(logger *slog.Logger) (v oauth.Verifier, err error) {
+	fetch := jwtverify.Fetch{InsecureLoopback: or(a.InsecureLoopback, false)}
+	for i, text := range a.PrivateNetworks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("config: auth.privateNetworks[%d]: %q is no network; write for example 10.1.0.0/16", i, text)
+		}
+		fetch.PrivateNetworks = append(fetch.PrivateNetworks, network)
+	}
+	audience := append([]string{a.Resource}, a.Audience...)
+	if in := a.Introspection; in != nil {
+		var secret string
+		if in.ClientSecret != nil {
+			secret = string(in.ClientSecret.value)
+		}
+		v, err = jwtverify.NewIntrospector(jwtverify.IntrospectorOptions{
+			Endpoint: in.Endpoint, ClientID: in.ClientID, ClientSecret: secret, Issuer: a.Issuer, Audience: audience,
+			Leeway: never(a.Leeway), CacheTime: never(in.CacheTime), Fetch: fetch,
+		})
+	} else {
+		v, err = jwtverify.New(jwtverify.Options{
+			Issuer: a.Issuer, Audience: audience, JWKSURI: a.JWKSURI, Algorithms: a.Algorithms,
+			RequireType: or(a.RequireType, false), Leeway: never(a.Leeway), Fetch: fetch, Logger: logger,
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("config: auth: %w", err)
+	}
+	return v, nil
+}
+
+// verifier makes what checks proofs.
+func (d *DPoP) verifier() (*dpop.Verifier, error) {
+	opts := dpop.Options{Algorithms: d.Algorithms, MaxAge: or(d.MaxAge, 0)}
+	if d.NonceKey != nil {
+		nonces, err := dpop.NewNonces(d.NonceKey.value, 0)
+		if err != nil {
+			return nil, err
+		}
+		opts.Nonces = nonces
+	}
+	return dpop.NewVerifier(opts)
+}
