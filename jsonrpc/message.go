@@ -8,6 +8,7 @@ package jsonrpc
 import (
 	"encoding/json"
 	"io"
+	"time"
 )
 
 // A Request is a request, or a notification when its ID is absent.
@@ -36,6 +37,9 @@ type Response struct {
 	// HTTPStatus is the status with which a binding over HTTP answers, when nothing was sent
 	// before. Zero means 200. It is not part of the message.
 	HTTPStatus int
+	// RetryAfter is how long the caller should wait before it tries again. A binding over HTTP says so in the header
+	// Retry-After, when nothing was sent before. Zero means nothing. It is not part of the message.
+	RetryAfter time.Duration
 }
 
 // A Message is one decoded message: exactly one field is set.

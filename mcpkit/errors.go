@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -50,6 +51,21 @@ type CodedError interface {
 type DetailedError interface {
 	error
 	ErrorDetails() map[string]any
+}
+
+// A RetryableError is an error that passes: a call that comes after that time may fare better. Over Streamable HTTP a reply of a
+// single message has the header Retry-After then, beside whatever the error itself says; zero and less say nothing.
+type RetryableError interface {
+	error
+	RetryAfter() time.Duration
+}
+
+// retryAfter is the time of a [RetryableError]; 0 for others.
+func retryAfter(err error) time.Duration {
+	if retryable, ok := errors.AsType[RetryableError](err); ok {
+		return max(retryable.RetryAfter(), 0)
+	}
+	return 0
 }
 
 // MetaErrorDetails is the key in the _meta of a tool error for the details of a [DetailedError].

@@ -13,8 +13,8 @@ import (
 // A RateLimitError says that a caller made too many calls, and when to try again. Models read it in the text; programs find
 // {"retryAfterMs": n} in the data of the protocol error, or in the _meta of the tool error as [MetaErrorDetails].
 //
-// It is no HTTP status 429 with Retry-After: a client's transport takes such an answer for a failure of the
-// connection and drops the message in it, so that nobody who could wait would learn of it.
+// It is no HTTP status 429: a client's transport takes such an answer for a failure of the connection and drops the message in it,
+// so that nobody who could wait would learn of it. The header Retry-After is there all the same, for proxies and programs.
 type RateLimitError struct {
 	// After is how long to wait; the longest duration of all when waiting does not help.
 	After time.Duration
@@ -30,6 +30,14 @@ func (e *RateLimitError) Error() string {
 
 // UserMessage is the same text: it is meant for the caller.
 func (e *RateLimitError) UserMessage() string { return e.Error() }
+
+// RetryAfter is After, or 0 when waiting does not help.
+func (e *RateLimitError) RetryAfter() time.Duration {
+	if e.After >= limits.Forever {
+		return 0
+	}
+	return e.After
+}
 
 // ErrorDetails are for programs.
 func (e *RateLimitError) ErrorDetails() map[string]any {

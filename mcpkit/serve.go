@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -309,13 +310,16 @@ func runTarget(ctx context.Context, call *Call) (any, error) {
 
 // respond makes the response of what the chain returned.
 func (s *Server) respond(call *Call, result any, err error) *jsonrpc.Response {
+	var later time.Duration
 	if err != nil {
 		var rpc *jsonrpc.Error
+		later = retryAfter(err)
 		if result, rpc = s.fail(call.ctx, call, err); rpc != nil {
 			resp := s.refuse(call.req, rpc, call.version)
 			if call.needs != nil && oauth.DemandScopes(call.ctx, call.needs...) {
 				resp.HTTPStatus = 403
 			}
+			resp.RetryAfter = later
 			return resp
 		}
 	}
@@ -327,7 +331,7 @@ func (s *Server) respond(call *Call, result any, err error) *jsonrpc.Response {
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
 		return s.refuse(call.req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref()), call.version)
 	}
-	return &jsonrpc.Response{ID: call.req.ID, Result: encoded}
+	return &jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
 }
 
 // maxErrorMessage bounds what an error says, in bytes: it may quote what a peer sent.

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
@@ -50,6 +51,9 @@ func (e *BusyError) UserMessage() string { return e.Error() }
 func (e *BusyError) ErrorDetails() map[string]any {
 	return map[string]any{"running": e.Running, "waiting": e.Waiting}
 }
+
+// RetryAfter is a second: nobody knows when a turn is free, and who comes back at once finds the queue as it is.
+func (e *BusyError) RetryAfter() time.Duration { return time.Second }
 
 func (e *BusyError) outcome() Outcome { return Limited }
 

@@ -89,6 +89,9 @@ func writeReply(w http.ResponseWriter, r *http.Request, resp *jsonrpc.Response) 
 	if status == 0 {
 		status = http.StatusOK
 	}
+	if resp.RetryAfter > 0 {
+		w.Header().Set("Retry-After", wholeSeconds(resp.RetryAfter))
+	}
 	if resp.Stream != nil {
 		writeStreamed(w, r, status, resp)
 		return
@@ -97,6 +100,15 @@ func writeReply(w http.ResponseWriter, r *http.Request, resp *jsonrpc.Response) 
 	*buf = jsonrpc.AppendResponse(*buf, resp)
 	writeTimed(w, r, status, *buf)
 	putBuffer(buf)
+}
+
+// wholeSeconds is a time as headers have it, never too short.
+func wholeSeconds(d time.Duration) string {
+	seconds := int64(d / time.Second)
+	if d%time.Second > 0 {
+		seconds++
+	}
+	return strconv.FormatInt(seconds, 10)
 }
 
 // writeTimed writes a JSON reply that the client has to read in time. The deadline of a server with a
