@@ -56,8 +56,8 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, opts ...Ca
 // decodeToolResult decodes the result of a tool.
 func (c *Client) decodeToolResult(raw []byte) (*protocol.CallToolResult, error) {
 	r := new(protocol.CallToolResult)
-	// What came over a wire has been looked at: it is valid JSON. Members that are there twice are all that there can be.
-	if !c.inMemory && jsonx.Kind(raw) == '{' && jsonx.Distinct(raw) && r.UnmarshalJSON(raw) == nil {
+	// What came over a wire has been looked at: it is valid JSON.
+	if !c.inMemory && r.UnmarshalJSON(raw) == nil {
 		return r, nil
 	}
 	*r = protocol.CallToolResult{}

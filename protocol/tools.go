@@ -229,15 +229,22 @@ func readTexts(data []byte) ([]Content, bool) {
 	}
 	out := []Content{}
 	for raw := range jsonx.Elements(data) {
-		text := jsonx.Member(raw, "text")
-		if jsonx.Kind(raw) != '{' || jsonx.Kind(text) != '"' || !jsonx.IsString(jsonx.Member(raw, "type"), "text") {
+		if jsonx.Kind(raw) != '{' {
 			return nil, false
 		}
-		n := 0
-		for range jsonx.Members(raw) {
-			n++
+		typed := false
+		var text []byte
+		for name, value := range jsonx.Members(raw) {
+			switch string(name) {
+			case `"type"`:
+				typed = string(value) == `"text"`
+			case `"text"`:
+				text = value
+			default:
+				return nil, false
+			}
 		}
-		if n != 2 {
+		if !typed || jsonx.Kind(text) != '"' {
 			return nil, false
 		}
 		out = append(out, &TextContent{Text: jsonx.String(text)})

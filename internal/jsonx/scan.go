@@ -2,7 +2,9 @@ package jsonx
 
 import (
 	"bytes"
+	"encoding/binary"
 	"iter"
+	"math/bits"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -57,19 +59,47 @@ func Skip(b []byte, i int) int {
 	return i
 }
 
+// skipString returns the index after the string whose opening quote is b[i].
 func skipString(b []byte, i int) int {
 	for i++; i < len(b); {
-		n := bytes.IndexByte(b[i:], '"')
-		if n < 0 {
-			return len(b)
+		if i = quoteOrSlash(b, i); i >= len(b) {
+			break
 		}
-		end := i + n
-		slashes := 0
-		for j := end - 1; j >= i && b[j] == '\\'; j-- {
-			slashes++
+		if b[i] == '"' {
+			return i + 1
 		}
-		i = end + 1
-		if slashes%2 == 0 {
+		i += 2
+	}
+	return len(b)
+}
+
+// quoteOrSlash returns the index of the first quote or backslash of b at or after i; len(b) where there is none. Texts that hold JSON
+// have one every few bytes, and others none for long.
+func quoteOrSlash(b []byte, i int) int {
+	const lows, highs, words, window = 0x0101010101010101, 0x8080808080808080, 8, 1 << 10
+	for n := 0; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := w^lows*'"', w^lows*'\\'
+		if m := ((quote-lows)&^quote | (slash-lows)&^slash) & highs; m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+		if n++; n < words {
+			continue
+		}
+		part := b[i+8 : min(i+8+window, len(b))]
+		if at := bytes.IndexByte(part, '\\'); at >= 0 {
+			part = part[:at+1]
+		}
+		if at := bytes.IndexByte(part, '"'); at >= 0 {
+			return i + 8 + at
+		}
+		if last := len(part) - 1; last >= 0 && part[last] == '\\' {
+			return i + 8 + last
+		}
+		i += len(part)
+	}
+	for ; i < len(b); i++ {
+		if b[i] == '"' || b[i] == '\\' {
 			return i
 		}
 	}
@@ -165,33 +195,32 @@ func String(raw []byte) string {
 func unescape(body []byte) (string, bool) {
 	var b strings.Builder
 	b.Grow(len(body))
-	for {
-		i := bytes.IndexByte(body, '\\')
-		if i < 0 {
-			b.Write(body)
-			return b.String(), true
+	for i := 0; i < len(body); {
+		at := quoteOrSlash(body, i)
+		b.Write(body[i:at])
+		if i = at + 1; at == len(body) {
+			break
 		}
-		b.Write(body[:i])
-		if i+1 == len(body) {
+		if i >= len(body) || body[at] != '\\' {
 			return "", false
 		}
-		c := body[i+1]
-		if body = body[i+2:]; c == 'u' {
-			r, size := unescapeRune(body)
-			if size == 0 {
-				return "", false
-			}
-			b.WriteRune(r)
-			body = body[size:]
+		c := unescaped[body[i]]
+		if i++; c != 0 {
+			b.WriteByte(c)
 			continue
 		}
-		at := strings.IndexByte(`"\/bfnrt`, c)
-		if at < 0 {
+		r, size := unescapeRune(body[i:])
+		if body[i-1] != 'u' || size == 0 {
 			return "", false
 		}
-		b.WriteByte("\"\\/\b\f\n\r\t"[at])
+		b.WriteRune(r)
+		i += size
 	}
+	return b.String(), true
 }
+
+// unescaped is what the letter after a backslash stands for.
+var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // unescapeRune reads the hexadecimal digits after a \u, and where they are half of a surrogate pair the other half.
 func unescapeRune(b []byte) (r rune, size int) {

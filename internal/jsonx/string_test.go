@@ -45,6 +45,21 @@ func TestEveryByteAtEveryPlaceIsQuoted(t *testing.T) {
 	}
 }
 
+func TestEveryStringIsSkippedToItsEnd(t *testing.T) {
+	for _, before := range []int{0, 1, 7, 8, 9, 63, 64, 65, 71, 72, 73, 1000, 1088, 1095, 1096, 1097, 3000} {
+		for _, middle := range []string{"", `\"`, `\\`, `\\\"`, `\n"`[:2], "\u00e9"} {
+			for _, after := range []int{0, 1, 8, 70, 1100} {
+				raw := `"` + strings.Repeat("a", before) + middle + strings.Repeat("b", after) + `"`
+				require.Equal(t, len(raw), Skip([]byte(raw+`,"x"`), 0), raw)
+				require.Equal(t, len(raw)-1, Skip([]byte(raw[:len(raw)-1]), 0), "without an end")
+				var want string
+				require.NoError(t, Unmarshal([]byte(raw), &want))
+				require.Equal(t, want, String([]byte(raw)))
+			}
+		}
+	}
+}
+
 func FuzzAppendString(f *testing.F) {
 	f.Add("plain text that is longer than a word")
 	f.Add("\"\\\n\r\t\x00\x1f\x7f")
