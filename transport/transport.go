@@ -16,7 +16,7 @@ import (
 
 // A Handler answers the requests of peers. Transports call it; mcpkit.Server is one.
 //
-// ServeRPC may be called concurrently. For a notification it returns nil.
+// ServeRPC may be called concurrently. For a notification it returns nil. The ID of a response is the transport's to fill in.
 // ctx ends when the peer no longer wants the answer, however its binding says so, or when the transport
 // shuts down.
 type Handler interface {

@@ -1,9 +1,13 @@
 package stdio_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/textproto"
+	"strconv"
 	"testing"
 	"time"
 
@@ -25,6 +29,23 @@ type pipes struct {
 func (p pipes) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
 
 func TestContract(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		framing stdio.Framing
+		client  func(stream io.ReadWriteCloser, stop func(), done <-chan struct{}) transporttest.Conn
+	}{
+		{"lines", stdio.Lines, transporttest.Lines},
+		{"lines, of either", stdio.AnyFraming, transporttest.Lines},
+		{"headers", stdio.ContentLength, newHeaders},
+		{"headers, of either", stdio.AnyFraming, newHeaders},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			contract(t, test.framing, test.client)
+		})
+	}
+}
+
+func contract(t *testing.T, framing stdio.Framing, client func(stream io.ReadWriteCloser, stop func(), done <-chan struct{}) transporttest.Conn) {
 	transporttest.Run(t, func(t *testing.T, h transport.Handler) transporttest.Conn {
 		in, clientOut := io.Pipe()
 		clientIn, out := io.Pipe()
@@ -32,9 +53,43 @@ func TestContract(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			opts := &stdio.Options{MaxMessageBytes: transporttest.MaxMessageBytes, DrainTimeout: time.Second}
+			opts := &stdio.Options{MaxMessageBytes: transporttest.MaxMessageBytes, DrainTimeout: time.Second, Framing: framing}
 			assert.NoError(t, stdio.NewIO(in, out, opts).Serve(ctx, h))
 		}()
-		return transporttest.Lines(pipes{clientIn, clientOut, clientIn, clientOut}, stop, done)
+		return client(pipes{clientIn, clientOut, clientIn, clientOut}, stop, done)
 	})
 }
+
+// headers is a client that frames messages by header fields.
+type headers struct {
+	io.ReadWriteCloser
+	read *bufio.Reader
+	stop func()
+	done <-chan struct{}
+}
+
+func newHeaders(stream io.ReadWriteCloser, stop func(), done <-chan struct{}) transporttest.Conn {
+	return &headers{stream, bufio.NewReader(stream), stop, done}
+}
+
+func (h *headers) Send(message []byte) error {
+	_, err := fmt.Fprintf(h, "Content-Length: %d\r\n\r\n%s", len(message), message)
+	return err
+}
+
+func (h *headers) Receive() ([]byte, error) {
+	head, err := textproto.NewReader(h.read).ReadMIMEHeader()
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(head.Get("Content-Length"))
+	if err != nil {
+		return nil, err
+	}
+	message := make([]byte, n)
+	_, err = io.ReadFull(h.read, message)
+	return message, err
+}
+
+func (h *headers) Stop()                 { h.stop() }
+func (h *headers) Done() <-chan struct{} { return h.done }

@@ -50,6 +50,10 @@ func (e *exchange) wanted(ctx context.Context, req *jsonrpc.Request, resp *jsonr
 		return nil
 	case resp == nil:
 		return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"), HTTPStatus: http.StatusInternalServerError}
+	case !resp.ID.IsValid():
+		named := *resp
+		named.ID = req.ID
+		return &named
 	}
 	return resp
 }
