@@ -1,0 +1,308 @@
+package config_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/config"
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// safeBuffer may be written and read at once.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// call calls a tool of a target.
+func call(t *testing.T, target any, opts ...client.DialOption) error {
+	t.Helper()
+	c, err := client.Dial(t.Context(), target, append(opts, client.Logger(slog.New(slog.DiscardHandler)))...)
+	if err != nil {
+		return err
+	}
+	_, err = client.Call[int](t.Context(), c, "now", nil)
+	require.NoError(t, c.Close())
+	return err
+}
+
+func parsed(t *testing.T, text string, env ...string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("c.yaml", []byte("log: {level: error}\n"+text), config.Environ(env))
+	require.NoError(t, err)
+	return c
+}
+
+func TestEveryBindingOverHTTPIsAtItsPath(t *testing.T) {
+	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", path: /v1, sse: /v1/sse, websocket: /v1/ws}}`))
+	defer stop()
+	ws := strings.Replace(base, "http", "ws", 1)
+	require.NoError(t, call(t, base+"/v1"))
+	require.NoError(t, call(t, client.HTTPSSE(base+"/v1/sse")))
+	require.NoError(t, call(t, ws+"/v1/ws"))
+	require.ErrorContains(t, call(t, ws+"/v1"), "406")
+}
+
+func TestBoundsHoldForEveryBinding(t *testing.T) {
+	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", sse: /v1/sse, websocket: /v1/ws, maxSessions: 1}}`))
+	defer stop()
+	ws := strings.Replace(base, "http", "ws", 1)
+	held, err := client.Dial(t.Context(), ws+"/v1/ws")
+	require.NoError(t, err)
+	require.ErrorContains(t, call(t, ws+"/v1/ws"), "503")
+	stream, err := client.Dial(t.Context(), client.HTTPSSE(base+"/v1/sse"))
+	require.NoError(t, err)
+	require.ErrorContains(t, call(t, client.HTTPSSE(base+"/v1/sse")), "503")
+	require.NoError(t, held.Close())
+	require.NoError(t, stream.Close())
+}
+
+func TestPathsThatAreNotSaidAreNotServed(t *testing.T) {
+	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0"}}`))
+	defer stop()
+	for _, path := range []string{"/sse", "/ws"} {
+		resp, err := http.Get(base + path)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, http.StatusNotFound, resp.StatusCode)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestSocketsAreServedAsTheFileSays(t *testing.T) {
+	dir, err := os.MkdirTemp("", "mcp") // that of the test may be longer than the path of a socket can be
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	c, err := config.Parse(filepath.Join(dir, "c.yaml"), []byte("log: {level: error}\ntransport: {unix: {path: clock.sock, maxConnections: 1}}\n"), none)
+	require.NoError(t, err)
+	_, stop := serve(t, c)
+	target := "unix:" + filepath.Join(dir, "clock.sock")
+	held, err := client.Dial(t.Context(), target)
+	require.NoError(t, err)
+	require.ErrorIs(t, call(t, target, client.Version(protocol.V20251125)), transport.ErrClosed, "one more is turned away")
+	require.NoError(t, held.Close())
+	other := parsed(t, "transport: {unix: {path: "+filepath.Join(dir, "clock.sock")+"}}\n")
+	require.EqualError(t, other.Serve(t.Context(), &clock{}), `config: transport.unix: transport/socket: "`+filepath.Join(dir, "clock.sock")+`" is being served already`)
+	stop()
+
+	for framing, opts := range map[string][]client.DialOption{"lines": nil, "headers": {client.ContentLength()}, "any": {client.ContentLength()}} {
+		url, stop := serve(t, parsed(t, `transport: {tcp: {addr: "127.0.0.1:0", framing: `+framing+`}}`))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		require.NoError(t, err)
+		require.NoError(t, call(t, conn, opts...), framing)
+		stop()
+	}
+}
+
+// keyPair writes a certificate for 127.0.0.1 with a serial number, and its key; "" leaves one out.
+func keyPair(t *testing.T, serial int64, certPath, keyPath string) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	for path, block := range map[string]*pem.Block{certPath: {Type: "CERTIFICATE", Bytes: der}, keyPath: {Type: "PRIVATE KEY", Bytes: secret}} {
+		if path == "" {
+			continue
+		}
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+		// However coarse the clock of the file system is.
+		require.NoError(t, os.Chtimes(path, time.Time{}, time.Unix(1_700_000_000+serial, 0)))
+	}
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return cert
+}
+
+func TestTLSIsServedByACertificateThatMayBeRenewed(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	text := "transport:\n  http: {addr: \"127.0.0.1:0\", sse: /sse, websocket: /ws, tls: {certificate: cert.pem, key: key.pem}}\n"
+	load := func() *config.Config {
+		c, err := config.Parse(filepath.Join(dir, "c.yaml"), []byte(text), none)
+		require.NoError(t, err)
+		return c
+	}
+	require.EqualError(t, load().Serve(t.Context(), &clock{}), "config: transport.http.tls: stat "+cert+": no such file or directory")
+
+	known := x509.NewCertPool()
+	known.AddCert(keyPair(t, 1, cert, key))
+	var log safeBuffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	base, stop := serve(t, load())
+	defer stop()
+	addr := strings.TrimPrefix(base, "http://")
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: known}, ForceAttemptHTTP2: true}}
+	defer web.CloseIdleConnections()
+	for _, target := range []client.Target{client.URL("https://" + addr + "/mcp"), client.HTTPSSE("https://" + addr + "/sse"), client.URL("wss://" + addr + "/ws")} {
+		require.NoError(t, call(t, target, client.HTTPClient(web)))
+	}
+
+	serial := func() int64 {
+		conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: known})
+		require.NoError(t, err)
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	require.EqualValues(t, 1, serial())
+	keyPair(t, 2, cert, "") // of which the key is not written yet
+	require.EqualValues(t, 1, serial())
+	require.EqualValues(t, 1, serial())
+	known.AddCert(keyPair(t, 3, cert, key))
+	require.EqualValues(t, 3, serial())
+	require.NoError(t, os.Remove(key))
+	require.EqualValues(t, 3, serial())
+	require.EqualValues(t, 3, serial())
+	require.Equal(t, 2, strings.Count(log.String(), "config: the certificate cannot be read; the last one serves on"), log.String())
+	known.AddCert(keyPair(t, 4, cert, key))
+	require.EqualValues(t, 4, serial())
+
+	_, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: known, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
+	require.Error(t, err)
+}
+
+func TestTokensAreAskedAboutAsTheFileSays(t *testing.T) {
+	const resource = "https://mcp.example"
+	as := oauthtest.New(t, &oauthtest.Options{Opaque: true, Clients: []oauthtest.Client{{ID: "clock", Secret: "hunter2hunter2"}}})
+	base, stop := serve(t, parsed(t, fmt.Sprintf(`
+transport: {http: {addr: "127.0.0.1:0", sse: /sse, websocket: /ws}}
+auth:
+  issuer: %s
+  resource: %s
+  insecureLoopback: true
+  name: A clock
+  documentation: https://mcp.example/docs
+  policy: https://mcp.example/policy
+  terms: https://mcp.example/terms
+  introspection: {endpoint: %q, clientID: clock, clientSecret: env:SECRET, cacheTime: 0s}
+`, as.Issuer, resource, as.Endpoint("introspection")), "SECRET=hunter2hunter2"))
+	defer stop()
+	targets := []client.Target{client.URL(base + "/mcp"), client.HTTPSSE(base + "/sse"), client.URL(strings.Replace(base, "http", "ws", 1) + "/ws")}
+	token := as.Token(oauthtest.Token{Audience: []string{resource}})
+	other := as.Token(oauthtest.Token{Audience: []string{"https://other.example"}})
+	for _, target := range targets {
+		require.ErrorContains(t, call(t, target), "401")
+		require.ErrorContains(t, call(t, target, client.Header("Authorization", "Bearer "+other)), "401")
+		require.NoError(t, call(t, target, client.Header("Authorization", "Bearer "+token)))
+	}
+	require.True(t, as.Revoke(token))
+	for _, target := range targets {
+		require.ErrorContains(t, call(t, target, client.Header("Authorization", "Bearer "+token)), "401", "no answer is remembered")
+	}
+	resp, err := http.Get(base + "/.well-known/oauth-protected-resource")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	var document bytes.Buffer
+	_, err = document.ReadFrom(resp.Body)
+	require.NoError(t, err)
+	for _, said := range []string{`"A clock"`, `"https://mcp.example/docs"`, `"https://mcp.example/policy"`, `"https://mcp.example/terms"`} {
+		require.Contains(t, document.String(), said)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestProofsOfKeysAreAskedForAsTheFileSays(t *testing.T) {
+	const resource = "https://mcp.example/mcp"
+	as := oauthtest.New(t, nil)
+	prover, err := dpop.NewProver(nil)
+	require.NoError(t, err)
+	free, bound := oauthtest.Token{Audience: []string{resource}}, oauthtest.Token{Audience: []string{resource}, Thumbprint: prover.Thumbprint()}
+	for name, test := range map[string]struct {
+		dpop                 string
+		bearer, proof, nonce int // the status of a free token, of a bound one with a proof, and with a nonce besides
+	}{
+		"not said": {"", 200, 401, 401},
+		"taken":    {"dpop: {algorithms: [ES256], maxAge: 1h}", 200, 200, 200},
+		"demanded": {"dpop: {required: true}", 401, 200, 200},
+		"nonces":   {"dpop: {nonceKey: env:KEY}", 200, 401, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, stop := serve(t, parsed(t, fmt.Sprintf(`
+transport: {http: {addr: "127.0.0.1:0"}}
+auth:
+  issuer: %s
+  resource: %s
+  insecureLoopback: true
+  %s
+`, as.Issuer, resource, test.dpop), "KEY="+strings.Repeat("k", 32)))
+			defer stop()
+			defer http.DefaultClient.CloseIdleConnections()
+			send := func(scheme string, token oauthtest.Token, nonce string) (int, string) {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
+				require.NoError(t, err)
+				text := as.Token(token)
+				r.Header.Set("Authorization", scheme+" "+text)
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Accept", "application/json, text/event-stream")
+				if scheme == "DPoP" {
+					proof, err := prover.Proof(http.MethodPost, resource, text, nonce)
+					require.NoError(t, err)
+					r.Header.Set(dpop.Header, proof)
+				}
+				resp, err := http.DefaultClient.Do(r)
+				require.NoError(t, err)
+				defer resp.Body.Close()
+				return resp.StatusCode, resp.Header.Get(dpop.NonceHeader)
+			}
+			status, _ := send("Bearer", free, "")
+			require.Equal(t, test.bearer, status)
+			status, _ = send("Bearer", bound, "")
+			require.Equal(t, http.StatusUnauthorized, status, "a bound token without its proof")
+			status, nonce := send("DPoP", bound, "")
+			require.Equal(t, test.proof, status)
+			status, _ = send("DPoP", bound, nonce)
+			require.Equal(t, test.nonce, status)
+		})
+	}
+
+	for text, want := range map[string]string{
+		"dpop: {algorithms: [none]}":                     "config: auth.dpop: ",
+		"introspection: {endpoint: \"ftp://x.example\"}": "config: auth: jwtverify: Endpoint: ",
+	} {
+		c := parsed(t, "transport: {http: {addr: \":0\"}}\nauth: {issuer: \"https://id.example\", resource: \""+resource+"\", "+text+"}\n")
+		require.ErrorContains(t, c.Serve(context.Background(), &clock{}), want)
+	}
+}
