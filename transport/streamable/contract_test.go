@@ -32,10 +32,11 @@ type httpConn struct {
 	stop   func()
 	done   <-chan struct{}
 
-	ctx  context.Context // of all requests
-	hang context.CancelFunc
-	open sync.WaitGroup // the replies that are being read
-	in   chan []byte    // which nobody reads ahead of
+	ctx    context.Context // of all requests
+	hang   context.CancelFunc
+	open   sync.WaitGroup // the replies that are being read
+	in     chan []byte    // which nobody reads ahead of
+	broken chan error
 
 	mu      sync.Mutex
 	session string                        // guarded by mu
@@ -56,7 +57,7 @@ func connect(t *testing.T, h transport.Handler, modern bool) transporttest.Conn 
 	}()
 	c := &httpConn{
 		url: "http://" + (<-addrs).String() + "/mcp", http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
-		modern: modern, stop: stop, done: done, in: make(chan []byte), calls: map[string]context.CancelFunc{},
+		modern: modern, stop: stop, done: done, in: make(chan []byte), broken: make(chan error), calls: map[string]context.CancelFunc{},
 	}
 	c.ctx, c.hang = context.WithCancel(context.Background())
 	return c
@@ -108,6 +109,12 @@ func (c *httpConn) call(req *jsonrpc.Request, message []byte) {
 		defer cancel()
 		resp, err := c.do(ctx, http.MethodPost, message)
 		if err != nil {
+			if ctx.Err() == nil { // a server that refuses the body may close the connection before all of it was written
+				select {
+				case c.broken <- err:
+				case <-ctx.Done():
+				}
+			}
 			return
 		}
 		if s := resp.Header.Get("Mcp-Session-Id"); s != "" && req.Method == "initialize" {
@@ -181,6 +188,8 @@ func (c *httpConn) Receive() ([]byte, error) {
 	select {
 	case message := <-c.in:
 		return message, nil
+	case err := <-c.broken:
+		return nil, err
 	case <-c.ctx.Done():
 		return nil, io.EOF
 	}
