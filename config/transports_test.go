@@ -92,6 +92,21 @@ func TestBoundsHoldForEveryBinding(t *testing.T) {
 	require.NoError(t, stream.Close())
 }
 
+// TestTheGuidesFileIsTrue makes all that the file of docs/howto/configure.md says.
+func TestTheGuidesFileIsTrue(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "reachable.yaml"))
+	require.NoError(t, err)
+	path := write(t, "server.yaml", string(text))
+	dir := filepath.Dir(path)
+	keyPair(t, 1, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	c, err := config.Load(path, config.Environ([]string{"NOTES_SECRET=hunter2"}))
+	require.NoError(t, err)
+	require.EqualValues(t, filepath.Join(dir, "notes.sock"), c.Transport.Unix.Path)
+	transports, err := c.Transports()
+	require.NoError(t, err)
+	require.Len(t, transports, 2)
+}
+
 func TestPathsThatAreNotSaidAreNotServed(t *testing.T) {
 	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0"}}`))
 	defer stop()
