@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -125,28 +126,33 @@ func TestAServerOnAConnectionIsInitializedHoweverItTakesTheProbe(t *testing.T) {
 		{"does not answer", func(string) (string, bool) { return "", true }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			connect := func(context.Context) (io.ReadWriteCloser, error) {
-				ours, theirs := net.Pipe()
-				go lines(theirs, old(test.other))
-				return ours, nil
-			}
-			c := dial(t, client.Connect(connect), client.ProbeTimeout(100*time.Millisecond))
-			require.Equal(t, protocol.V20250618, c.Version())
-			require.NoError(t, c.Ping(t.Context()))
-
-			only, err := connect(t.Context())
-			require.NoError(t, err)
-			c, err = dialing(t, only, client.ProbeTimeout(100*time.Millisecond))
-			if test.name == "ends the connection" {
-				require.EqualError(t, err, "client: the server ended the connection at server/discover, and it cannot be opened again; "+
-					"pin a legacy revision with client.Version, or give client.Connect: transport: closed: the server closed the connection")
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, protocol.V20250618, c.Version())
-			require.NoError(t, c.Ping(t.Context()), "on the same connection, though the probe may never be answered")
+			synctest.Test(t, func(t *testing.T) { probed(t, test.name, test.other) })
 		})
 	}
+}
+
+// probed dials a server that takes what it does not know as other does, with and without a second connection. The clock is that of a bubble.
+func probed(t *testing.T, name string, other func(id string) (string, bool)) {
+	connect := func(context.Context) (io.ReadWriteCloser, error) {
+		ours, theirs := net.Pipe()
+		go lines(theirs, old(other))
+		return ours, nil
+	}
+	c := dial(t, client.Connect(connect))
+	require.Equal(t, protocol.V20250618, c.Version())
+	require.NoError(t, c.Ping(t.Context()))
+
+	only, err := connect(t.Context())
+	require.NoError(t, err)
+	c, err = dialing(t, only)
+	if name == "ends the connection" {
+		require.EqualError(t, err, "client: the server ended the connection at server/discover, and it cannot be opened again; "+
+			"pin a legacy revision with client.Version, or give client.Connect: transport: closed: the server closed the connection")
+		return
+	}
+	require.NoError(t, err)
+	require.Equal(t, protocol.V20250618, c.Version())
+	require.NoError(t, c.Ping(t.Context()), "on the same connection, though the probe may never be answered")
 }
 
 func TestAConnectionThatEndsFailsItsCalls(t *testing.T) {
@@ -158,6 +164,10 @@ func TestAConnectionThatEndsFailsItsCalls(t *testing.T) {
 }
 
 func TestMessagesOfAConnectionAreBounded(t *testing.T) {
+	synctest.Test(t, tooLong)
+}
+
+func tooLong(t *testing.T) {
 	ours, theirs := net.Pipe()
 	go lines(theirs, func(method, _ string) (string, bool) {
 		if method == protocol.MethodInitialize {
