@@ -27,8 +27,9 @@ func WebSocket(opts *websocket.Options) Option {
 // MountSSE serves h at path of r to clients that know HTTP+SSE of 2024-11-05 alone, by GET and POST, and answers preflights as [Mount]
 // does. Every POST has to come from the principal whose stream it is for.
 //
-// The stream lasts as long as the session: a deadline that middleware such as ContextTimeout sets for its request does not end it. (Once
-// that has passed, a client that went away without a word is missed when the next comment is sent to it.)
+// The stream lasts as long as the session, or until the credential expires that opened it: a deadline that middleware such as ContextTimeout
+// sets for its request does not end it. (Once that has passed, a client that went away without a word is missed when the next comment is
+// sent to it.)
 // Middleware that buffers replies, such as echo's deprecated Timeout, has no streams: they are refused by 500, and the log says so.
 //
 // The handler that it returns is for ending, as that of Mount is.
