@@ -51,14 +51,16 @@ const logins = [
 ];
 
 // The inns: servers of others, which our client visits. interop/visitor says what they offer; cannot says what one does not, and why.
-function cannotMcpGo({ binding, revision, era }) {
+function cannotMcpGo({ binding, revision, era, stateless }) {
+  const twoLoops = 'two loops of the SDK send what a handler says, in any order';
+  if (stateless) return { progress: twoLoops };
   const modernHTTP = era === 'modern' && binding === 'http';
   const forms = ['elicitation: accepted', 'elicitation: declined, cancelled', 'elicitation: one question after the other', 'three questions at once', 'a prompt that asks', 'cancellation takes back the question', 'elicitation: a URL'];
   const asks = [...(revision >= '2025-06-18' ? forms : []), 'sampling', 'roots'];
   return {
     ...(revision >= '2025-06-18' && { 'a resource that asks': 'a handler of the SDK returns contents or an error, and no questions' }),
     ...(revision >= '2025-06-18' && era === 'legacy' && binding === 'stdio' && { 'cancellation takes back the question': 'the SDK does not say that it waits no longer' }),
-    ...(era === 'legacy' && binding === 'http' && { progress: 'two loops of the SDK send what a handler says, in any order' }),
+    ...(era === 'legacy' && binding === 'http' && { progress: twoLoops }),
     ...(revision === '2025-11-25' && binding === 'http' && { 'a stream that ends and is picked up again': 'the SDK has no way to end a stream early' }),
     ...(era === 'modern' && { 'an unknown resource is told from other mistakes': 'the SDK says -32602 and no more, as it does of bad arguments' }),
     ...(modernHTTP && { 'an updated resource': 'the SDK sends updates to no session of this revision' }),
@@ -66,27 +68,28 @@ function cannotMcpGo({ binding, revision, era }) {
   };
 }
 
-const tsInn = (sdk) => ({ binding }, addr) => [process.execPath, join(here, 'ts/host.mjs'), JSON.stringify({ sdk, binding, addr })];
+const tsInn = (sdk) => ({ binding, stateless }, addr) => [process.execPath, join(here, 'ts/host.mjs'), JSON.stringify({ sdk, binding, addr, stateless })];
 const inns = [
   {
     name: 'mcpkit at go-sdk', revisions: [...legacy, modern], bindings: ['stdio', 'http'], sse: true,
     // Over HTTP a server of the SDK is either one that is stateless or one that is legacy.
     auto: [['stdio', modern], ['http', modern], ['http', legacy.at(-1)], ['sse', legacy.at(-1)]],
-    serve: (row, addr) => [join(bin, 'goclient'), JSON.stringify({ Inn: row.binding, Addr: addr, Stateless: row.era === 'modern' })],
+    serve: (row, addr) => [join(bin, 'goclient'), JSON.stringify({ Inn: row.binding, Addr: addr, Stateless: row.stateless || row.era === 'modern' })],
     cannot: (row) => ({
-      ...(row.era === 'legacy' && row.revision >= '2025-06-18' && { 'a resource that asks': 'the SDK takes the question of a resource for no contents where the client is a legacy one' }),
+      ...(!row.stateless && row.era === 'legacy' && row.revision >= '2025-06-18' && { 'a resource that asks': 'the SDK takes the question of a resource for no contents where the client is a legacy one' }),
     }),
   },
   {
     name: 'mcpkit at mcp-go', revisions: [...legacy, modern], bindings: ['stdio', 'http'], sse: true,
     auto: [['stdio', modern], ['http', modern], ['sse', legacy.at(-1)]],
-    serve: ({ binding }, addr) => [join(bin, 'mcpgo'), ...(binding === 'stdio' ? ['stdio'] : [binding, addr])],
+    serve: ({ binding, stateless }, addr) => [join(bin, 'mcpgo'), ...(binding === 'stdio' ? ['stdio'] : [binding, addr]), ...(stateless ? ['stateless'] : [])],
     cannot: cannotMcpGo,
   },
   {
     name: 'mcpkit at @modelcontextprotocol/sdk', revisions: legacy, bindings: ['stdio', 'http'], sse: true, serve: tsInn('sdk'),
     auto: [['stdio', legacy.at(-1)], ['http', legacy.at(-1)], ['sse', legacy.at(-1)]],
-    cannot: () => ({
+    cannot: ({ stateless }) => ({
+      ...(stateless && { progress: 'each answer is one piece of JSON, and nothing comes before it' }),
       'pages of tools': 'McpServer has none',
       'an unknown resource is told from other mistakes': 'the SDK says -32602 and no more, as it does of bad arguments',
     }),
@@ -200,8 +203,8 @@ async function freePort() {
 /** Runs one row. */
 async function run(row) {
   const { servers, end } = await serversFor(row);
-  const { binding, revision, negotiation } = row;
-  const [file, args] = row.command({ binding, revision, negotiation, cannot: row.cannot?.(row), ...servers });
+  const { binding, revision, negotiation, stateless } = row;
+  const [file, args] = row.command({ binding, revision, negotiation, stateless, cannot: row.cannot?.(row), ...servers });
   const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';
@@ -222,6 +225,7 @@ const rowsOf = (client, bindings) =>
 const visits = inns.map((inn) => ({ ...inn, command: visitor, said: new Set() })).flatMap((inn) => [
   ...rowsOf(inn, inn.bindings),
   ...(inn.sse ? rowsOf({ ...inn, revisions: [legacy.at(-1)] }, ['sse']) : []),
+  ...rowsOf({ ...inn, name: `${inn.name}, stateless`, stateless: true, revisions: [legacy.at(-1)] }, ['http']),
   ...inn.auto.flatMap(([binding, revision]) => rowsOf({ ...inn, name: `${inn.name}, auto`, negotiation: 'auto', revisions: [revision] }, [binding])),
 ]);
 const sse = clients.filter((client) => client.sse).map((client) => ({ ...client, revisions: [legacy.at(-1)] }));
@@ -230,7 +234,7 @@ for (const row of rows) row.file = [row.name, row.binding, row.revision].join('-
 
 rmSync(logs, { recursive: true, force: true });
 mkdirSync(logs, { recursive: true });
-const print = (...columns) => console.log(columns.map((c, i) => String(c).padEnd([46, 8, 12, 8, 6, 0][i])).join(''));
+const print = (...columns) => console.log(columns.map((c, i) => String(c).padEnd([51, 8, 12, 8, 6, 0][i])).join(''));
 const picked = rows.filter((row) => words.every((word) => [row.name, row.binding, row.revision, row.era, row.serve && 'visit'].includes(word)));
 if (picked.length === 0) throw new Error(`no row has all of ${words.join(' ')}`);
 

@@ -128,6 +128,9 @@ func (i *inn) addTools() {
 	tool(i, "fail", func(context.Context, *mcp.CallToolRequest, none) (*mcp.CallToolResult, error) {
 		return nil, errors.New("the kitchen is closed")
 	})
+	tool(i, "whisper", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
+		return say(fmt.Sprint(req.Params.Meta["example.com/guest"])), nil
+	})
 	tool(i, "work", i.work)
 	tool(i, "wait", i.wait)
 	tool(i, "cancelled", func(ctx context.Context, _ *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {

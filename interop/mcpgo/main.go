@@ -1,7 +1,8 @@
 // Command mcpgo is an inn by github.com/mark3labs/mcp-go, which interop/visitor visits; the doc comment there says what an inn offers.
 //
 //	mcpgo stdio
-//	mcpgo http|sse ADDR    Streamable HTTP at /mcp, HTTP+SSE at /sse
+//	mcpgo http|sse ADDR            Streamable HTTP at /mcp, HTTP+SSE at /sse
+//	mcpgo http ADDR stateless      Streamable HTTP without sessions
 package main
 
 import (
@@ -36,7 +37,7 @@ func newInn() *inn {
 		server.WithInstructions("Ask at the desk."),
 		server.WithToolCapabilities(true), server.WithPromptCapabilities(true), server.WithResourceCapabilities(true, true),
 		server.WithLogging(), server.WithCompletions(), server.WithElicitation(), server.WithRoots(),
-		server.WithInputSchemaValidation(), server.WithPaginationLimit(3),
+		server.WithTaskCapabilities(true, true, true), server.WithInputSchemaValidation(), server.WithPaginationLimit(3),
 		server.WithPromptCompletionProvider(completions{}), server.WithResourceCompletionProvider(completions{}),
 		server.WithMethodCacheHints(mcp.MethodResourcesRead, 60_000, mcp.CacheScopePublic))
 	i.server.EnableSampling()
@@ -55,20 +56,24 @@ func main() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "stdio":
 		err = server.ServeStdio(i.server)
-	case len(os.Args) == 3:
-		err = i.listen(os.Args[2])
+	case len(os.Args) >= 3:
+		err = i.listen(os.Args[2], len(os.Args) == 4 && os.Args[3] == "stateless")
 	default:
-		err = errors.New("usage: mcpgo stdio | mcpgo http|sse ADDR")
+		err = errors.New("usage: mcpgo stdio | mcpgo http|sse ADDR [stateless]")
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func (i *inn) listen(addr string) error {
+func (i *inn) listen(addr string, stateless bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	streamable := server.NewStreamableHTTPServer(i.server, server.WithStateful(true), server.WithEventStore(server.NewInMemoryEventStore()))
+	opts := []server.StreamableHTTPOption{server.WithStateful(true), server.WithEventStore(server.NewInMemoryEventStore())}
+	if stateless {
+		opts = []server.StreamableHTTPOption{server.WithStateLess(true)}
+	}
+	streamable := server.NewStreamableHTTPServer(i.server, opts...)
 	sse := server.NewSSEServer(i.server)
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", streamable)

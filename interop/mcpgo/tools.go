@@ -50,6 +50,14 @@ func (i *inn) addTools() {
 	i.tool("fail", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultError("the kitchen is closed"), nil
 	})
+	i.tool("whisper", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText(fmt.Sprint(req.Params.Meta.AdditionalFields["example.com/guest"])), nil
+	})
+	bake := mcp.NewTool("bake")
+	bake.Execution = &mcp.ToolExecution{TaskSupport: mcp.TaskSupportOptional} // 2025-11-25 alone
+	i.server.AddTool(bake, func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("baked"), nil
+	})
 	i.tool("work", i.work)
 	i.tool("wait", i.wait)
 	i.tool("cancelled", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {

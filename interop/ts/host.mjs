@@ -1,7 +1,7 @@
-// Opens an inn. The argument is JSON, see run.mjs: {sdk, binding, addr}.
+// Opens an inn. The argument is JSON, see run.mjs: {sdk, binding, addr, stateless}.
 import { createServer } from 'node:http';
 
-const { sdk, binding, addr } = JSON.parse(process.argv[2]);
+const { sdk, binding, addr, stateless } = JSON.parse(process.argv[2]);
 const { http, stdio } = await import(`./inn-${sdk}.mjs`);
 
 if (binding === 'stdio') {
@@ -9,7 +9,7 @@ if (binding === 'stdio') {
 } else {
   const [host, port] = addr.split(':');
   const web = createServer((req, res) =>
-    http(req, res).catch((e) => {
+    http(req, res, { stateless }).catch((e) => {
       console.error(e);
       if (!res.headersSent) res.writeHead(500);
       res.end();

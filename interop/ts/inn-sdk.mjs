@@ -1,6 +1,7 @@
 // The inn by @modelcontextprotocol/sdk, the first generation: legacy only.
 import { randomUUID } from 'node:crypto';
 
+import { InMemoryTaskStore } from '@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js';
 import { completable } from '@modelcontextprotocol/sdk/server/completable.js';
 import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
@@ -8,11 +9,20 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
 
-import { addExtra, bodyOf, Events, furnish, info, instructions, moved } from './inn.mjs';
+import { addExtra, baked, bodyOf, Events, furnish, info, instructions, moved } from './inn.mjs';
 
 function newServer() {
-  const capabilities = { logging: {}, resources: { subscribe: true } };
-  const server = new McpServer(info, { capabilities, instructions });
+  const capabilities = { logging: {}, resources: { subscribe: true }, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
+  const server = new McpServer(info, { capabilities, instructions, taskStore: new InMemoryTaskStore() });
+  server.experimental.tasks.registerToolTask('bake', { execution: { taskSupport: 'optional' } }, {
+    createTask: async ({ taskStore, taskRequestedTtl }) => {
+      const task = await taskStore.createTask({ ttl: taskRequestedTtl });
+      await taskStore.storeTaskResult(task.taskId, 'completed', baked);
+      return { task };
+    },
+    getTask: ({ taskStore, taskId }) => taskStore.getTask(taskId),
+    getTaskResult: ({ taskStore, taskId }) => taskStore.getTaskResult(taskId),
+  });
   const kit = newKit(server);
   furnish(kit);
   const subscribed = new Set();
@@ -38,6 +48,7 @@ function newKit(server) {
     const visit = {
       answers: {},
       signal: extra.signal,
+      meta: extra._meta,
       closeStream: extra.closeSSEStream,
       progress: async (params) => {
         const progressToken = extra._meta?.progressToken;
@@ -96,10 +107,20 @@ async function streamable(req, res) {
   await transport.handleRequest(req, res);
 }
 
+// Answers each request by a server of its own, in JSON.
+async function alone(req, res) {
+  if (req.method !== 'POST') return res.writeHead(405).end();
+  const server = newServer();
+  res.on('close', () => server.close());
+  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, enableJsonResponse: true });
+  await server.connect(transport);
+  await transport.handleRequest(req, res);
+}
+
 /** Answers HTTP requests: Streamable HTTP at /mcp, HTTP+SSE at /sse. */
-export async function http(req, res) {
+export async function http(req, res, { stateless }) {
   const url = new URL(req.url, 'http://localhost');
-  if (url.pathname === '/mcp') return streamable(req, res);
+  if (url.pathname === '/mcp') return stateless ? alone(req, res) : streamable(req, res);
   if (url.pathname === '/sse' && req.method === 'GET') {
     const transport = new SSEServerTransport('/messages', res);
     sessions.set(transport.sessionId, transport);

@@ -35,6 +35,7 @@ function newKit(server, era, bus) {
       answers: mcpReq.inputResponses ?? {},
       state: mcpReq.requestState(),
       signal: mcpReq.signal,
+      meta: mcpReq._meta,
       closeStream: http?.closeSSE,
       progress: async (params) => {
         const progressToken = mcpReq._meta?.progressToken;
@@ -84,8 +85,11 @@ async function legacy(req, res, body) {
   await transport.handleRequest(req, res, body);
 }
 
-/** Answers HTTP requests of both eras: modern ones each for itself, legacy ones in sessions. */
-export async function http(req, res) {
+const answerBoth = toNodeHandler(createMcpHandler(({ era }) => newServer(era, modern.notify), { bus: modern.bus }));
+
+/** Answers HTTP requests of both eras: modern ones each for itself, legacy ones in sessions unless it is to be stateless. */
+export async function http(req, res, { stateless }) {
+  if (stateless) return answerBoth(req, res);
   const body = await bodyOf(req);
   const isLegacy = await isLegacyRequest(await toWebRequest(req, body));
   return isLegacy ? legacy(req, res, body) : answerModern(req, res, body);

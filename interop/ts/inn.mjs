@@ -47,6 +47,7 @@ export const extras = []; // what was added, as {list, name}
 let rung = 0; // how often the bell was read
 let owed = 0; // how often pay_first was called
 
+export const baked = text('baked'); // what the tool bake returns, by a task
 export const info = { name: 'inn', version: '1.0.0' };
 export const instructions = 'Ask at the desk.';
 
@@ -93,6 +94,7 @@ function tools(kit) {
   kit.tool('fail', {}, () => {
     throw new Error('the kitchen is closed');
   });
+  kit.tool('whisper', {}, (_, { meta }) => text(meta['example.com/guest']));
   kit.tool('work', {}, async (_, visit) => {
     for (const step of [1, 2, 3]) await visit.progress({ progress: step, total: 3, message: `step ${step}` });
     for (const level of ['debug', 'info']) await visit.log(level, `told at ${level}`);

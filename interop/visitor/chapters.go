@@ -163,6 +163,13 @@ func (s *story) tools() {
 	s.check("an argument that a header mirrors, not in ASCII", func(ctx context.Context) error {
 		return s.says(ctx, "locate", object{"region": "Zürich, 東京"}, "Region: Zürich, 東京")
 	})
+	s.check("_meta of the caller", func(ctx context.Context) error {
+		result, err := s.c.CallTool(ctx, "whisper", nil, client.Meta("example.com/guest", "Ann"))
+		if err != nil {
+			return err
+		}
+		return same(result.Content, protocol.Contents{&protocol.TextContent{Text: "Ann"}})
+	})
 	s.check("twenty calls at once", func(ctx context.Context) error {
 		ended := make(chan error)
 		for n := range 20 {
@@ -176,6 +183,52 @@ func (s *story) tools() {
 			errs = append(errs, <-ended)
 		}
 		return errors.Join(errs...)
+	})
+}
+
+// tasks have no functions in the client: what 2025-11-25 alone has is called by Request.
+func (s *story) tasks() {
+	if s.Revision != protocol.V20251125 {
+		return
+	}
+	if s.c.Capabilities().Tasks == nil {
+		none("tasks", "the server does not offer them")
+		return
+	}
+	type task struct {
+		ID     string `json:"taskId"`
+		Status string `json:"status"`
+	}
+	var id string
+	s.check("a task", func(ctx context.Context) error {
+		var made struct {
+			Task task `json:"task"`
+		}
+		if err := s.c.Request(ctx, protocol.MethodToolsCall, object{"name": "bake", "arguments": object{}, "task": object{}}, &made); err != nil {
+			return err
+		}
+		id = made.Task.ID
+		var result protocol.CallToolResult
+		if err := s.c.Request(ctx, protocol.MethodTasksResult, object{"taskId": id}, &result); err != nil {
+			return err
+		}
+		var now task
+		if err := s.c.Request(ctx, protocol.MethodTasksGet, object{"taskId": id}, &now); err != nil {
+			return err
+		}
+		return same([]any{result.Content, now}, []any{protocol.Contents{&protocol.TextContent{Text: "baked"}}, task{id, "completed"}})
+	})
+	s.check("tasks/list, tasks/cancel", func(ctx context.Context) error {
+		var page struct {
+			Tasks []task `json:"tasks"`
+		}
+		if err := s.c.Request(ctx, protocol.MethodTasksList, nil, &page); err != nil {
+			return err
+		}
+		if err := same(page.Tasks, []task{{id, "completed"}}); err != nil {
+			return err
+		}
+		return refused(s.c.Request(ctx, protocol.MethodTasksCancel, object{"taskId": id}, nil), jsonrpc.CodeInvalidParams)
 	})
 }
 
@@ -267,6 +320,10 @@ func (s *story) notifications() {
 			return errors.Join(same(logs, []string{"info"}), s.guest.hear(ctx, `log info "told at info"`))
 		})
 	}
+	s.progress()
+}
+
+func (s *story) progress() {
 	s.check("progress", func(ctx context.Context) error {
 		var steps []float64
 		var last protocol.ProgressParams

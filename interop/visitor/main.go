@@ -4,7 +4,8 @@
 //
 // Each server is an inn: interop/gosdk, interop/mcpgo and interop/ts/inn.mjs offer the same as far as their SDKs can.
 //
-//	tools      add, rooms (an array as output), content, locate (an argument that a header mirrors), fail, work (progress and logs),
+//	tools      add, rooms (an array as output), content, locate (an argument that a header mirrors), whisper (returns some _meta), fail, work
+//	           (progress and logs), bake (as a task),
 //	           wait (until it is cancelled) and cancelled (ends once that was heard of), change (adds to a list), touch (updates a resource),
 //	           moved (ends once roots have changed), resume (ends its stream before it answers);
 //	           ask, register (a second question after the first), pay (a URL), pay_first (a URL by an error), think (sampling), look (roots),
@@ -42,7 +43,8 @@ type task struct {
 	Revision    protocol.Version  `json:"revision"`    // to pin, or to arrive at by negotiation
 	Negotiation string            `json:"negotiation"` // "auto": the client finds out
 	Inn         server            `json:"inn"`
-	Cannot      map[string]string `json:"cannot"` // why there is nothing to check, by the names of checks
+	Stateless   bool              `json:"stateless"` // the server keeps nothing of a client from one request to the next, and is a legacy one
+	Cannot      map[string]string `json:"cannot"`    // why there is nothing to check, by the names of checks
 }
 
 func (t task) modern() bool { return t.Revision.Modern() }
@@ -64,11 +66,14 @@ type story struct {
 	failed bool
 }
 
+// none reports that there is nothing to check.
+func none(name, why string) { fmt.Printf("none\t%s\t%s\n", name, why) }
+
 // check runs one check and reports it.
 func (s *story) check(name string, fn func(ctx context.Context) error) {
 	if why, ok := s.Cannot[name]; ok {
 		delete(s.Cannot, name)
-		fmt.Printf("none\t%s\t%s\n", name, why)
+		none(name, why)
 		return
 	}
 	for len(s.guest.answers) > 0 { // which a failed check did not take
@@ -130,7 +135,12 @@ func (s *story) tell() {
 	if s.c == nil {
 		return
 	}
-	for _, chapter := range []func(){s.greeting, s.tools, s.mistakes, s.questions, s.notifications, s.resources, s.prompts, s.changes, s.endings} {
+	chapters := []func(){s.greeting, s.tools, s.tasks, s.mistakes, s.questions, s.notifications, s.resources, s.prompts, s.changes, s.endings}
+	if s.Stateless {
+		chapters = []func(){s.greeting, s.tools, s.mistakes, s.progress, s.resources, s.prompts}
+		none("questions, log levels, changes, cancellation, sessions", "the server keeps nothing of a client from one request to the next")
+	}
+	for _, chapter := range chapters {
 		chapter()
 	}
 	s.check("close", func(context.Context) error { return s.c.Close() })
