@@ -58,6 +58,8 @@ type Call struct {
 	progress float64
 	asked    *asked // the questions of this call; see input.go
 	values   map[any]any
+
+	onQuestion []func(context.Context, *Question) func(error) // guarded by mu, of the outermost call
 }
 
 type callKey struct{}

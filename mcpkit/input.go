@@ -151,11 +151,7 @@ func (c *Call) ask(ctx context.Context, method string, params any, opts []AskOpt
 }
 
 func (c *Call) askLegacy(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	req, err := jsonrpc.NewRequest(jsonrpc.ID{}, method, params)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.peer.Call(ctx, req)
+	resp, err := c.question(ctx, method, params)
 	switch {
 	case errors.Is(err, transport.ErrNoServerRequests):
 		return nil, ErrNoWayBack

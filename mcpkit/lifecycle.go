@@ -24,6 +24,8 @@ type session struct {
 
 	mu            sync.Mutex
 	subscriptions map[string]struct{} // guarded by mu: URIs
+	onEnd         []func()            // guarded by mu: told when it is over
+	over          bool                // guarded by mu
 }
 
 // maxSubscriptions bounds what one session may subscribe to, and one listen request may name.
@@ -67,6 +69,7 @@ func (set *sessionSet) snapshot() []*session {
 func (s *Server) SessionEnded(ts *transport.Session) {
 	if state, ok := ts.State().(*session); ok {
 		s.sessions.remove(state)
+		s.endSession(state)
 	}
 }
 

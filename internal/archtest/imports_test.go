@@ -81,7 +81,7 @@ var mayImport = map[string][]string{
 	"middleware":           {"mcpkit", "oauth", "protocol", "jsonrpc", "reflectx", "internal/jsonx", "internal/limits", "internal/memo"},
 	"middleware/expvarmcp": {"middleware", "mcpkit"},
 	"middleware/healthz":   {}, // HTTP, beside the protocol
-	"middleware/otelmcp": {"middleware", "mcpkit", "protocol", "jsonrpc", "internal/jsonx",
+	"middleware/otelmcp": {"middleware", "mcpkit", "protocol", "jsonrpc", "reflectx", "internal/jsonx",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/propagation", "go.opentelemetry.io/otel/trace"},
 	"echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},

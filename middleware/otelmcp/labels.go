@@ -3,6 +3,7 @@ package otelmcp
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,43 +16,60 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // labels are the attributes of a metric: each has few values, whatever clients send.
 type labels struct {
 	method, target  string
 	version         protocol.Version
-	transport       string
+	network         network
 	code, errorType string // "" where there is none
 }
 
+// network says how messages travel.
+type network struct{ transport, protocol string } // "" where there is none
+
 func labelsOf(call *mcpkit.Call, outcome middleware.Outcome, err error) labels {
-	l := labels{method: call.Method(), target: targetOf(call), version: call.Version(), transport: transportOf(call)}
-	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		l.code = strconv.Itoa(rpc.Code)
-	} else if coded, ok := errors.AsType[mcpkit.CodedError](err); ok {
-		l.code = strconv.Itoa(coded.ErrorCode())
-	}
-	switch outcome {
-	case middleware.OK, middleware.InputRequired:
-	case middleware.Refused:
+	l := labels{method: call.Method(), target: targetOf(call), version: call.Version(), network: networkOf(call), code: codeOf(call, err)}
+	switch {
+	case outcome == middleware.OK || outcome == middleware.InputRequired:
+	case l.code != "":
 		l.errorType = l.code
-	case middleware.ToolError:
-		l.errorType = "tool_error"
-	case middleware.Failed:
-		l.errorType = "_OTHER"
-		if l.method == protocol.MethodToolsCall {
-			l.errorType = "tool_error" // it becomes a result with isError
-		}
+	case outcome == middleware.Failed:
+		l.errorType = "tool_error" // it becomes a result with isError
 	default:
 		l.errorType = string(outcome)
 	}
 	return l
 }
 
+// codeOf is the code of the error that the client is sent; "" where it is sent a result.
+func codeOf(call *mcpkit.Call, err error) string {
+	if err == nil {
+		return ""
+	}
+	code := jsonrpc.CodeInternalError
+	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok && rpc != nil {
+		code = rpc.Code
+	} else if coded, ok := errors.AsType[mcpkit.CodedError](err); ok {
+		code = coded.ErrorCode()
+	} else if call.Method() == protocol.MethodToolsCall {
+		return ""
+	} else if _, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
+		code = jsonrpc.CodeInvalidParams
+	} else if call.Method() == protocol.MethodResourcesRead && (errors.Is(err, mcpkit.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) {
+		code = protocol.ResourceNotFound(call.Version(), "").Code
+	}
+	return strconv.Itoa(code)
+}
+
 // start are the attributes that are known when the call begins.
 func (l labels) start() []attribute.KeyValue {
-	set := append(make([]attribute.KeyValue, 0, 8), attribute.String("mcp.method.name", l.method))
+	set := make([]attribute.KeyValue, 0, 8)
+	if l.method != "" {
+		set = append(set, attribute.String("mcp.method.name", l.method))
+	}
 	if l.target == "" {
 		return set
 	}
@@ -65,10 +83,8 @@ func (l labels) start() []attribute.KeyValue {
 }
 
 func (l labels) all() []attribute.KeyValue {
-	set := append(l.start(),
-		attribute.String("mcp.protocol.version", string(l.version)),
-		attribute.String("network.transport", l.transport),
-	)
+	set := append(l.start(), attribute.String("mcp.protocol.version", string(l.version)))
+	set = l.network.append(set)
 	if l.code != "" {
 		set = append(set, attribute.String("rpc.response.status_code", l.code))
 	}
@@ -119,17 +135,27 @@ func isResource(call *mcpkit.Call) bool {
 	return strings.HasPrefix(call.Method(), "resources/") && call.Name() != ""
 }
 
-// transportOf tells HTTP, where every request has headers, from pipes.
-func transportOf(call *mcpkit.Call) string {
-	if call.Header("Content-Type") != "" {
-		return "tcp"
+// networkOf tells HTTP, where every request has headers, and WebSockets, which begin as one, from pipes.
+func networkOf(call *mcpkit.Call) network {
+	switch {
+	case call.Header("Sec-Websocket-Key") != "":
+		return network{"tcp", "websocket"}
+	case call.Header("Content-Type") != "":
+		return network{"tcp", "http"}
 	}
-	return "pipe"
+	return network{transport: "pipe"}
 }
 
-// requestID is the id as text: the conventions do not tell "1" from 1.
-func requestID(call *mcpkit.Call) string {
-	id := call.RequestID()
+func (n network) append(set []attribute.KeyValue) []attribute.KeyValue {
+	set = append(set, attribute.String("network.transport", n.transport))
+	if n.protocol != "" {
+		set = append(set, attribute.String("network.protocol.name", n.protocol))
+	}
+	return set
+}
+
+// idText is an id as text: the conventions do not tell "1" from 1.
+func idText(id string) string {
 	if jsonx.Kind([]byte(id)) == '"' {
 		return jsonx.String([]byte(id))
 	}

@@ -5,12 +5,15 @@
 //
 // The W3C trace context comes from the request's _meta (traceparent, tracestate and baggage, as 2026-07-28 has them). A span
 // that is there already, such as that of an HTTP server, becomes a link when the client sent a context of its own, and the parent
-// when it did not. [Inject] puts the context into the _meta of requests that a program makes itself.
+// when it did not. What a method asks the client (sampling, elicitation, roots) in a legacy session is a span of its own, whose
+// context goes out in the _meta of that request; on 2026-07-28 a question is part of a result, and belongs to the client's trace.
+// [Inject] puts the context into the _meta of requests that a program makes itself.
 package otelmcp
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -20,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/middleware"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -42,12 +46,16 @@ type Options struct {
 	// Arguments adds the arguments of tools to spans, less what is tagged secret: see mcpkit.Call.RedactedArguments.
 	Arguments bool
 
-	// ResourceURIs adds the URIs of resources to spans.
-	ResourceURIs bool
+	// NoResourceURIs leaves the URIs of resources out of spans, where who reads traces may not see what was read.
+	NoResourceURIs bool
 }
 
-// Middleware makes a span for each call, and records how long it took as mcp.server.operation.duration.
+// Middleware makes a span for each call, and records how long it took as mcp.server.operation.duration; for each question to a
+// legacy client another span and mcp.client.operation.duration; and for each session that is over mcp.server.session.duration.
 // It should be the outermost, so that it sees what other middleware refuses.
+//
+// The attribute error.type of a call that failed is the JSON-RPC code, where the client is sent one; of results that say they are
+// errors it is timeout, limited, cancelled or panic (see middleware.Outcome), and else tool_error.
 func Middleware(o Options) mcpkit.Middleware {
 	if o.TracerProvider == nil {
 		o.TracerProvider = otel.GetTracerProvider()
@@ -59,24 +67,30 @@ func Middleware(o Options) mcpkit.Middleware {
 		o.Propagator = w3c
 	}
 	t := &telemetry{Options: o, tracer: o.TracerProvider.Tracer(scope)}
-	var err error
-	t.durations, err = o.MeterProvider.Meter(scope).Float64Histogram("mcp.server.operation.duration",
-		metric.WithUnit("s"), metric.WithDescription("How long the server took to answer requests and notifications."),
-		metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300))
-	if err != nil {
-		otel.Handle(err) // the histogram works all the same, perhaps to no effect
-	}
+	meter := o.MeterProvider.Meter(scope)
+	t.durations = histogram(meter, "mcp.server.operation.duration", "How long the server took to answer requests.")
+	t.questions = histogram(meter, "mcp.client.operation.duration", "How long clients took to answer what the server asked them.")
+	t.sessions = histogram(meter, "mcp.server.session.duration", "How long sessions lasted.")
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (any, error) { return t.call(ctx, call, next) }
 	}
 }
 
+func histogram(meter metric.Meter, name, description string) metric.Float64Histogram {
+	h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
+		metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300))
+	if err != nil {
+		otel.Handle(err) // the histogram works all the same, perhaps to no effect
+	}
+	return h
+}
+
 // telemetry is what is made once for all calls.
 type telemetry struct {
 	Options
-	tracer    trace.Tracer
-	durations metric.Float64Histogram
-	labels    labelTable
+	tracer                         trace.Tracer
+	durations, questions, sessions metric.Float64Histogram
+	labels                         labelTable
 }
 
 func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (result any, err error) {
@@ -91,10 +105,16 @@ func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Han
 		l := labelsOf(call, outcome, err)
 		t.durations.Record(ctx, time.Since(start).Seconds(), t.labels.option(l))
 		if span.IsRecording() {
-			end(span, l, outcome)
+			end(span, l, outcome, err)
 		}
 		span.End()
+		if err == nil && finished && call.Method() == protocol.MethodInitialize {
+			t.session(call, start)
+		}
 	}()
+	if !call.Version().Modern() {
+		call.OnQuestion(func(ctx context.Context, q *mcpkit.Question) func(error) { return t.question(ctx, call, q) })
+	}
 	result, err = next(ctx, call)
 	finished = true
 	return result, err
@@ -126,14 +146,13 @@ func (t *telemetry) start(ctx context.Context, call *mcpkit.Call) (context.Conte
 func (t *telemetry) describe(span trace.Span, call *mcpkit.Call) {
 	span.SetAttributes(
 		attribute.String("mcp.protocol.version", string(call.Version())),
-		attribute.String("jsonrpc.request.id", requestID(call)),
-		attribute.String("network.transport", transportOf(call)),
+		attribute.String("jsonrpc.request.id", idText(call.RequestID())),
 	)
+	span.SetAttributes(networkOf(call).append(nil)...)
 	if id := call.SessionID(); id != "" {
-		// Enough to tell sessions apart, and too little to take one over.
-		span.SetAttributes(attribute.String("mcp.session.id", id[:min(len(id), 8)]))
+		span.SetAttributes(attribute.String("mcp.session.id", sessionID(id)))
 	}
-	if t.ResourceURIs && isResource(call) {
+	if !t.NoResourceURIs && isResource(call) {
 		span.SetAttributes(attribute.String("mcp.resource.uri", call.Name()))
 	}
 	if t.Arguments && call.Method() == protocol.MethodToolsCall {
@@ -144,7 +163,7 @@ func (t *telemetry) describe(span trace.Span, call *mcpkit.Call) {
 }
 
 // end says how the call ended.
-func end(span trace.Span, l labels, outcome middleware.Outcome) {
+func end(span trace.Span, l labels, outcome middleware.Outcome, err error) {
 	if l.code != "" {
 		span.SetAttributes(attribute.String("rpc.response.status_code", l.code))
 	}
@@ -152,8 +171,19 @@ func end(span trace.Span, l labels, outcome middleware.Outcome) {
 		return
 	}
 	span.SetAttributes(attribute.String("error.type", l.errorType))
-	span.SetStatus(codes.Error, string(outcome))
+	span.SetStatus(codes.Error, description(outcome, err))
 }
+
+// description is what the client is told, where that is known here, or how the call ended.
+func description(outcome middleware.Outcome, err error) string {
+	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok && rpc != nil {
+		return rpc.Message[:min(len(rpc.Message), maxDescription)]
+	}
+	return string(outcome)
+}
+
+// maxDescription bounds what may quote a peer.
+const maxDescription = 256
 
 var w3c = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 

@@ -83,7 +83,12 @@ func newServer(t testing.TB) *mcpkit.Server {
 			return trace.SpanContextFromContext(ctx).TraceID().String() + " " + baggage.FromContext(ctx).String()
 		}),
 		mcpkit.NewPrompt("greet", func() (string, error) { return "", errors.New("x") }),
-		mcpkit.NewResource("note://{id}", "note", func(id string) string { return id }),
+		mcpkit.NewResource("note://{id}", "note", func(id string) (string, error) {
+			if id == "none" {
+				return "", fmt.Errorf("table notes: %w", mcpkit.ErrNotFound)
+			}
+			return id, nil
+		}),
 	))
 	return srv
 }
@@ -121,7 +126,7 @@ func text(list []attribute.KeyValue) map[string]string {
 func TestSpansFollowTheConventions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plain := newBench(t, otelmcp.Options{})
-		full := newBench(t, otelmcp.Options{Arguments: true, ResourceURIs: true})
+		full := newBench(t, otelmcp.Options{Arguments: true, NoResourceURIs: true})
 		common := map[string]string{"mcp.protocol.version": "2026-07-28", "jsonrpc.request.id": "r1", "network.transport": "pipe"}
 		tool := func(name string) map[string]string {
 			return map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": name, "gen_ai.operation.name": "execute_tool"}
@@ -149,13 +154,15 @@ func TestSpansFollowTheConventions(t *testing.T) {
 			{plain, "tools/call", `"name":"slow"`, "tools/call slow", with(tool("slow"), "error.type", "timeout"), codes.Error},
 			{plain, "tools/call", `"name":"limited"`, "tools/call limited", with(tool("limited"), "error.type", "limited"), codes.Error},
 			{plain, "tools/call", `"name":"closed"`, "tools/call closed",
-				with(tool("closed"), "error.type", "denied", "rpc.response.status_code", "403"), codes.Error},
+				with(tool("closed"), "error.type", "403", "rpc.response.status_code", "403"), codes.Error},
 			{plain, "tools/call", `"name":"made up by a client"`, "tools/call",
 				map[string]string{"mcp.method.name": "tools/call", "error.type": "-32602", "rpc.response.status_code": "-32602"}, codes.Error},
 			{plain, "prompts/get", `"name":"greet"`, "prompts/get greet",
-				map[string]string{"mcp.method.name": "prompts/get", "gen_ai.prompt.name": "greet", "error.type": "_OTHER"}, codes.Error},
-			{plain, "resources/read", `"uri":"note://1"`, "resources/read", map[string]string{"mcp.method.name": "resources/read"}, codes.Unset},
-			{full, "resources/read", `"uri":"note://1"`, "resources/read",
+				map[string]string{"mcp.method.name": "prompts/get", "gen_ai.prompt.name": "greet", "error.type": "-32603", "rpc.response.status_code": "-32603"}, codes.Error},
+			{full, "resources/read", `"uri":"note://1"`, "resources/read", map[string]string{"mcp.method.name": "resources/read"}, codes.Unset},
+			{plain, "resources/read", `"uri":"note://none"`, "resources/read", map[string]string{"mcp.method.name": "resources/read", "mcp.resource.uri": "note://none",
+				"error.type": "-32602", "rpc.response.status_code": "-32602"}, codes.Error},
+			{plain, "resources/read", `"uri":"note://1"`, "resources/read",
 				map[string]string{"mcp.method.name": "resources/read", "mcp.resource.uri": "note://1"}, codes.Unset},
 		} {
 			test.bench.call(t.Context(), peer{}, test.method, test.params, "")
@@ -222,7 +229,7 @@ func TestTheContextGoesOutInMeta(t *testing.T) {
 
 func TestDurationsAreMeasuredByFewAttributes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, otelmcp.Options{Arguments: true, ResourceURIs: true})
+		b := newBench(t, otelmcp.Options{Arguments: true})
 		header := transport.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"login"}}
 		for range 2 {
 			b.call(t.Context(), peer{header}, "tools/call", `"name":"login","arguments":{"user":"ann"}`, "")
@@ -243,7 +250,7 @@ func TestDurationsAreMeasuredByFewAttributes(t *testing.T) {
 		}
 		require.Len(t, points, 2)
 		login := points[fmt.Sprint(map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "login", "gen_ai.operation.name": "execute_tool",
-			"mcp.protocol.version": "2026-07-28", "network.transport": "tcp"})]
+			"mcp.protocol.version": "2026-07-28", "network.transport": "tcp", "network.protocol.name": "http"})]
 		require.Equal(t, uint64(2), login.Count)
 		require.InDelta(t, 6, login.Sum, 0)
 		require.Equal(t, []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, login.Bounds)

@@ -1,0 +1,67 @@
+package otelmcp
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// session measures the session that an initialize has begun.
+func (t *telemetry) session(call *mcpkit.Call, start time.Time) {
+	option := t.labels.option(labels{version: call.Version(), network: networkOf(call)})
+	call.OnSessionEnd(func() { t.sessions.Record(context.Background(), time.Since(start).Seconds(), option) })
+}
+
+// question makes a span of what the client is asked, and tells it the context.
+func (t *telemetry) question(ctx context.Context, call *mcpkit.Call, q *mcpkit.Question) func(error) {
+	start := time.Now()
+	l := labels{method: q.Method, version: call.Version(), network: networkOf(call)}
+	ctx, span := t.tracer.Start(ctx, l.method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(l.all()...))
+	t.Propagator.Inject(ctx, metaCarrier{set: q.Meta})
+	return func(err error) {
+		outcome := middleware.OK
+		if err != nil {
+			l.code, l.errorType, outcome = failureOf(err)
+		}
+		t.questions.Record(ctx, time.Since(start).Seconds(), t.labels.option(l))
+		if span.IsRecording() {
+			if q.ID != "" {
+				span.SetAttributes(attribute.String("jsonrpc.request.id", idText(q.ID)))
+			}
+			if id := call.SessionID(); id != "" {
+				span.SetAttributes(attribute.String("mcp.session.id", sessionID(id)))
+			}
+			end(span, l, outcome, err)
+		}
+		span.End()
+	}
+}
+
+// failureOf says why a question has no answer. The codes are the client's own, and may be any: those of the specification become
+// labels.
+func failureOf(err error) (code, errorType string, outcome middleware.Outcome) {
+	outcome = middleware.OutcomeOf(nil, err)
+	rpc, ok := errors.AsType[*jsonrpc.Error](err)
+	switch {
+	case !ok && outcome == middleware.Failed:
+		return "", "_OTHER", outcome
+	case !ok:
+		return "", string(outcome), outcome
+	case rpc.Code < -32768 || rpc.Code > -32000 && rpc.Code != protocol.CodeUserRejected:
+		return "", "_OTHER", outcome
+	}
+	code = strconv.Itoa(rpc.Code)
+	return code, code, outcome
+}
+
+// sessionID is enough to tell sessions apart, and too little to take one over.
+func sessionID(id string) string { return id[:min(len(id), 8)] }
