@@ -167,6 +167,7 @@ func (c *Client) once(ctx context.Context, a *agreement, r *request, params []by
 		}
 	}
 	resp, err := c.conn.roundTrip(ctx, x)
+	f.inbox.close(ctx) // what was said before the response is heard before it
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -304,6 +305,7 @@ type flight struct {
 	progress func(*protocol.ProgressParams)
 	log      func(*protocol.LoggingMessageParams)
 	deadline *deadline
+	inbox    inbox
 }
 
 // flights are the requests in flight.

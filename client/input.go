@@ -214,48 +214,85 @@ func clip(s string) string {
 func (c *Client) hear(n *jsonrpc.Request, f *flight) {
 	switch n.Method {
 	case protocol.NotificationProgress:
-		c.heardProgress(n)
+		c.heardProgress(n, true)
 	case protocol.NotificationMessage:
-		c.heardLog(n, f)
+		c.heardLog(n, f, true)
+		if h := c.cfg.handlers.log; h != nil {
+			c.handOn(n, h)
+		}
 	default:
 		c.changes.heard(n)
 	}
 }
 
-func (c *Client) heardProgress(n *jsonrpc.Request) {
+// hearFirst takes a notification of a connection that is the session as soon as it was read, so that what belongs to a call is on its way
+// before the response is. It reports whether that was all of it; the rest is heard in its turn.
+func (c *Client) hearFirst(n *jsonrpc.Request) (all bool) {
+	switch n.Method {
+	case protocol.NotificationProgress:
+		c.heardProgress(n, false)
+		return true
+	case protocol.NotificationMessage:
+		c.heardLog(n, nil, false)
+		return c.cfg.handlers.log == nil
+	}
+	return false
+}
+
+// hearNext takes what hearFirst left.
+func (c *Client) hearNext(n *jsonrpc.Request) {
+	if n.Method != protocol.NotificationMessage {
+		c.changes.heard(n)
+	} else if h := c.cfg.handlers.log; h != nil {
+		c.handOn(n, h)
+	}
+}
+
+// heardProgress hands progress to the call that it is of. What is late, or of none of ours, is nobody's.
+func (c *Client) heardProgress(n *jsonrpc.Request, inline bool) {
 	f := c.flights.byToken(n.Param("progressToken"))
 	if f == nil {
-		return // late, or none of ours
+		return
 	}
 	p := new(protocol.ProgressParams)
 	if err := jsonx.Unmarshal(n.Params, p); err != nil {
 		return
 	}
 	f.deadline.extend()
-	if f.progress != nil {
-		f.progress(p)
+	f.hand(c, inline, func() {
+		if f.progress != nil {
+			f.progress(p)
+		}
+		if h := c.cfg.handlers.progress; h != nil {
+			h(c.base, p)
+		}
+	})
+}
+
+// heardLog hands a message to the call f, or to all that listen where it is nobody's own.
+func (c *Client) heardLog(n *jsonrpc.Request, f *flight, inline bool) {
+	flights := []*flight{f}
+	if f == nil {
+		flights = c.flights.listening()
 	}
-	if h := c.cfg.handlers.progress; h != nil {
+	for _, f := range flights {
+		if f.log != nil {
+			f.hand(c, inline, func() { c.handOn(n, func(_ context.Context, p *protocol.LoggingMessageParams) { f.log(p) }) })
+		}
+	}
+}
+
+// handOn decodes a message for one handler.
+func (c *Client) handOn(n *jsonrpc.Request, h func(context.Context, *protocol.LoggingMessageParams)) {
+	p := new(protocol.LoggingMessageParams)
+	if err := jsonx.Unmarshal(orEmpty(n.Params), p); err == nil {
 		h(c.base, p)
 	}
 }
 
-func (c *Client) heardLog(n *jsonrpc.Request, f *flight) {
-	p := new(protocol.LoggingMessageParams)
-	if err := jsonx.Unmarshal(orEmpty(n.Params), p); err != nil {
-		return
-	}
-	if f != nil {
-		if f.log != nil {
-			f.log(p)
-		}
-	} else {
-		for _, f := range c.flights.listening() {
-			f.log(p)
-		}
-	}
-	if h := c.cfg.handlers.log; h != nil {
-		h(c.base, p)
+func (f *flight) hand(c *Client, inline bool, hear func()) {
+	if !f.inbox.push(c.log, hear, inline) {
+		c.warn("client: a notification was dropped, since too many wait for the handlers of a call")
 	}
 }
 

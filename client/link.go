@@ -26,7 +26,7 @@ type live struct {
 // serveWire serves a connection until it is over.
 func serveWire(c *Client, w duplex.Wire) *live {
 	l := &live{served: make(chan struct{})}
-	l.link = duplex.New(w, linkHandler{c}, &duplex.Options{Client: true, Logger: c.log, MaxInFlight: 64, DrainTimeout: time.Second})
+	l.link = duplex.New(w, linkHandler{c}, &duplex.Options{Client: true, First: c.hearFirst, Logger: c.log, MaxInFlight: 64, DrainTimeout: time.Second})
 	ready := make(chan struct{})
 	// Ends when the server or Close ends the connection.
 	go func() {
@@ -45,7 +45,7 @@ type linkHandler struct{ c *Client }
 
 func (h linkHandler) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
 	if req.IsNotification() {
-		h.c.hear(req, nil)
+		h.c.hearNext(req)
 		return nil
 	}
 	return h.c.serve(ctx, req, nil)

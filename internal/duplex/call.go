@@ -262,6 +262,9 @@ func (l *Link) note(n *jsonrpc.Request, from Origin) bool {
 		l.cancelled(n)
 		return false
 	}
+	if l.opts.First != nil && l.opts.First(n) {
+		return false
+	}
 	l.mu.Lock()
 	full := len(l.notes) >= l.opts.MaxInFlight
 	if !full {

@@ -107,6 +107,10 @@ type Options struct {
 	// Client says that this is the client's end of the connection: it may ask the peer before initialize, its Handler
 	// may return nil to leave a request unanswered, and what is no message is logged instead of answered.
 	Client bool
+
+	// First, if not nil, is shown each notification as soon as it was read, before anything that came behind it is looked at: it must not wait.
+	// True means that the Handler need not see it.
+	First func(n *jsonrpc.Request) bool
 }
 
 func (o *Options) fill() {

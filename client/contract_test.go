@@ -1,0 +1,291 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/sse"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
+)
+
+// Queue has calls that end in an order of the test's.
+type Queue struct {
+	begun chan int
+
+	mu   sync.Mutex
+	turn map[int]chan struct{} // closed when the call may end; guarded by mu
+}
+
+func newQueue() *Queue { return &Queue{begun: make(chan int, 1000), turn: map[int]chan struct{}{}} }
+
+func (q *Queue) of(n int) chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.turn[n] == nil {
+		q.turn[n] = make(chan struct{})
+	}
+	return q.turn[n]
+}
+
+// end lets all calls end: legacy ones go on when their client has gone.
+func (q *Queue) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, turn := range q.turn {
+		select {
+		case <-turn:
+		default:
+			close(turn)
+		}
+	}
+}
+
+// Turn answers when it is told to.
+func (q *Queue) Turn(ctx context.Context, in struct {
+	N int `json:"n"`
+}) (int, error) {
+	q.begun <- in.N
+	select {
+	case <-q.of(in.N):
+		return in.N, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// Steps reports progress as often as asked.
+func (q *Queue) Steps(call *mcpkit.Call, in struct {
+	N int `json:"n"`
+}) string {
+	for i := range in.N {
+		call.Progress(float64(i+1), float64(in.N), "")
+	}
+	return "done"
+}
+
+// Large answers with so many bytes.
+func (q *Queue) Large(in struct {
+	N int `json:"n"`
+}) string {
+	return strings.Repeat("x", in.N)
+}
+
+// An endpoint is a server of a Queue on one binding, and what makes it go away as a server does whose machine fails.
+type endpoint struct {
+	name   string
+	modern bool // carries modern revisions
+	serve  func(t *testing.T, h transport.Handler) (target any, die func())
+}
+
+var endpoints = []endpoint{
+	{"http", true, func(t *testing.T, h transport.Handler) (any, func()) {
+		s := httptest.NewServer(streamable.NewHandler(h, &streamable.Options{Logger: slog.New(slog.DiscardHandler)}))
+		return s.URL, dying(t, s)
+	}},
+	{"websocket", true, func(t *testing.T, h transport.Handler) (any, func()) {
+		s := httptest.NewServer(websocket.NewHandler(h, &websocket.Options{Logger: slog.New(slog.DiscardHandler)}))
+		handler := s.Config.Handler.(*websocket.Handler)
+		return "ws" + strings.TrimPrefix(s.URL, "http"), sync.OnceFunc(func() { // net/http knows nothing of the connections any more
+			handler.Close()
+			s.Close()
+		})
+	}},
+	{"sse", false, func(t *testing.T, h transport.Handler) (any, func()) {
+		s := httptest.NewServer(sse.NewHandler(h, &sse.Options{Logger: slog.New(slog.DiscardHandler)}))
+		return client.HTTPSSE(s.URL), dying(t, s)
+	}},
+	{"unix", true, func(t *testing.T, h transport.Handler) (any, func()) {
+		ours := &cutter{path: serveUnix(t, h, nil)}
+		return client.Connect(ours.connect), ours.cut
+	}},
+	{"stream", true, func(t *testing.T, h transport.Handler) (any, func()) {
+		ours, theirs := net.Pipe()
+		over := make(chan error, 1)
+		go func() { over <- stdio.NewIO(theirs, theirs, nil).Serve(context.Background(), h) }()
+		t.Cleanup(func() { require.NoError(t, <-over) })
+		return ours, func() { _ = theirs.Close() }
+	}},
+}
+
+func dying(t *testing.T, s *httptest.Server) func() {
+	die := sync.OnceFunc(func() {
+		_ = s.Listener.Close()
+		s.CloseClientConnections()
+	})
+	t.Cleanup(func() {
+		die()
+		s.Close()
+	})
+	return die
+}
+
+// A cutter is a connection with a socket that can be cut in between.
+type cutter struct {
+	path string
+	mu   sync.Mutex
+	conn net.Conn // guarded by mu
+}
+
+func (c *cutter) connect(ctx context.Context) (io.ReadWriteCloser, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", c.path)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = conn
+	return conn, err
+}
+
+func (c *cutter) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.conn.Close()
+}
+
+// onEveryEnd runs a fact on every binding, in the newest revision of each era that it carries.
+func onEveryEnd(t *testing.T, fact func(t *testing.T, q *Queue, c *client.Client, die func()), opts ...client.DialOption) {
+	for _, e := range endpoints {
+		for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
+			if v.Modern() && !e.modern {
+				continue // which it does not carry
+			}
+			t.Run(e.name+"/"+string(v), func(t *testing.T) {
+				q := newQueue()
+				srv := mcpkit.MustNew(q, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+				target, die := e.serve(t, srv)
+				t.Cleanup(die)
+				t.Cleanup(q.end)
+				c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Version(v), client.Logger(slog.New(slog.DiscardHandler))}, opts...)...)
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = c.Close() }) // which may complain of a server that died
+				fact(t, q, c, die)
+			})
+		}
+	}
+}
+
+func turn(ctx context.Context, c *client.Client, n int) error {
+	got, err := client.Call[int](ctx, c, "turn", map[string]int{"n": n})
+	if err == nil && got != n {
+		err = fmt.Errorf("call %d was answered with %d", n, got)
+	}
+	return err
+}
+
+func TestAnswersComeInAnyOrder(t *testing.T) {
+	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, _ func()) {
+		const n = 50
+		errs := make(chan error, n)
+		for i := range n {
+			go func() { errs <- turn(t.Context(), c, i) }()
+		}
+		for range n {
+			<-q.begun // all at once
+		}
+		for i := range n {
+			close(q.of(n - 1 - i))
+		}
+		for range n {
+			require.NoError(t, <-errs)
+		}
+	})
+}
+
+func TestAServerThatDiesFailsEachCallOnce(t *testing.T) {
+	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, die func()) {
+		const n = 20
+		errs := make(chan error, 2*n)
+		for i := range n {
+			go func() { errs <- turn(t.Context(), c, i) }()
+		}
+		for range n {
+			<-q.begun
+		}
+		die()
+		for range n {
+			err := <-errs
+			require.Error(t, err)
+			require.NotErrorIs(t, err, context.DeadlineExceeded, "the client knows")
+		}
+		require.Empty(t, errs)
+		require.Error(t, turn(t.Context(), c, n), "one that is begun later")
+	}, client.Timeout(20*time.Second))
+}
+
+func TestEachCallHasItsOwnEnd(t *testing.T) {
+	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, _ func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		errs := make(chan error, 10)
+		for i := range 10 {
+			go func() { errs <- turn(ctx, c, i) }()
+			<-q.begun
+		}
+		stays := make(chan error, 1)
+		go func() { stays <- turn(t.Context(), c, 10) }()
+		<-q.begun
+		cancel()
+		for range 10 {
+			require.ErrorIs(t, <-errs, context.Canceled)
+		}
+		close(q.of(10))
+		require.NoError(t, <-stays, "the others go on")
+	})
+}
+
+func TestProgressComesInOrderBeforeTheAnswer(t *testing.T) {
+	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
+		var got []float64
+		_, err := client.Call[string](t.Context(), c, "steps", map[string]int{"n": 200}, client.OnProgress(func(p *protocol.ProgressParams) {
+			got = append(got, p.Progress) // by one goroutine, and not after the call: the race detector looks
+		}))
+		require.NoError(t, err)
+		require.NotEmpty(t, got)
+		require.IsIncreasing(t, got)
+		require.Equal(t, 200.0, got[len(got)-1])
+	})
+}
+
+func TestAnAnswerThatIsTooLargeIsItsCallsFailure(t *testing.T) {
+	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
+		got, err := client.Call[string](t.Context(), c, "large", map[string]int{"n": 8 << 10})
+		require.NoError(t, err)
+		require.Len(t, got, 8<<10)
+		_, err = client.Call[string](t.Context(), c, "large", map[string]int{"n": 64 << 10})
+		require.Error(t, err)
+		require.False(t, errors.Is(err, context.Canceled))
+	}, client.MaxMessageBytes(32<<10), client.Timeout(300*time.Millisecond))
+}
+
+func TestHandlersOfProgressMayCallTheServer(t *testing.T) {
+	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
+		steps := func(heard func(*protocol.ProgressParams)) error {
+			_, err := client.Call[string](t.Context(), c, "steps", map[string]int{"n": 3}, client.OnProgress(heard))
+			return err
+		}
+		outer, inner := 0, 0
+		require.NoError(t, steps(func(*protocol.ProgressParams) {
+			outer++
+			if err := steps(func(*protocol.ProgressParams) { inner++ }); err != nil {
+				t.Error(err)
+			}
+		}))
+		require.Equal(t, 3, outer)
+		require.Equal(t, 9, inner)
+	})
+}

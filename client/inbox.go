@@ -1,0 +1,101 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+)
+
+// maxInbox is how many notifications of one call may wait for its handlers.
+const maxInbox = 1024
+
+// An inbox hands what the server says in the middle of one call to the handlers of that call: in order, one at a time, and not after
+// the call. The zero inbox is open.
+type inbox struct {
+	mu     sync.Mutex
+	queue  []func()      // guarded by mu
+	busy   chan struct{} // closed when all is done; nil when nothing is being done; guarded by mu
+	closed bool          // guarded by mu
+}
+
+// push has f done: at once on this goroutine where inline says so and nothing else is being done, else on another. It reports false
+// where too much is waiting.
+func (b *inbox) push(log *slog.Logger, f func(), inline bool) bool {
+	b.mu.Lock()
+	if b.closed || len(b.queue) >= maxInbox {
+		defer b.mu.Unlock()
+		return b.closed
+	}
+	b.queue = append(b.queue, f)
+	idle := b.busy == nil
+	if idle {
+		b.busy = make(chan struct{})
+	}
+	b.mu.Unlock()
+	switch {
+	case !idle:
+	case inline:
+		b.work(log)
+	default:
+		// Ends when the queue is empty, or when the call is over.
+		go b.work(log)
+	}
+	return true
+}
+
+func (b *inbox) work(log *slog.Logger) {
+	returned := false
+	defer func() {
+		if !returned { // by runtime.Goexit, as testing.T.FailNow does
+			go b.work(log)
+		}
+	}()
+	for f := b.next(); f != nil; f = b.next() {
+		perform(log, f)
+	}
+	returned = true
+}
+
+// next returns what is to be done, and nil when that is nothing any more.
+func (b *inbox) next() func() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		close(b.busy)
+		b.busy, b.queue = nil, nil
+		return nil
+	}
+	f := b.queue[0]
+	b.queue = b.queue[1:]
+	return f
+}
+
+// perform keeps a panic of f from ending the program: what came from the server had a part in it.
+func perform(log *slog.Logger, f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("client: a handler panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+}
+
+// close waits until all is done, or until ctx ends; then nothing more is begun.
+func (b *inbox) close(ctx context.Context) {
+	for {
+		b.mu.Lock()
+		busy := b.busy
+		if busy == nil || ctx.Err() != nil {
+			b.closed, b.queue = true, nil
+			b.mu.Unlock()
+			return
+		}
+		b.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+		}
+	}
+}
