@@ -5,23 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 )
 
 // An AuditLog is a file or another writer to which [Audit] appends records, one JSON object a line. Safe for concurrent use.
 type AuditLog struct {
-	w    io.Writer
-	file *os.File // nil for a writer
+	path string // "" for a writer
 	sync bool
 
 	mu      sync.Mutex
-	size    int64  // of the whole lines in file
-	written uint64 // lines
-	failed  error  // once the log may end in half a line, or lost one: nothing is written any more
+	w       io.Writer
+	file    *os.File // nil for a writer; Reopen, which holds both locks, puts another one here
+	size    int64    // of the whole lines in file
+	written uint64   // lines
+	failed  error    // once the log may end in half a line, or lost one: nothing is written any more
 
 	syncing sync.Mutex
-	synced  uint64 // lines that are on the disk, guarded by syncing
+	synced  uint64                        // lines that are on the disk, guarded by syncing
+	lost    struct{ after, until uint64 } // lines that may be missing in a file before this one, guarded by syncing
 }
 
 // NewAuditLog appends to w: each record is one Write of a whole line. After a Write that failed half-way nothing is written any
@@ -36,21 +40,83 @@ type AuditFileOptions struct {
 }
 
 // OpenAuditFile opens a file to append to, and makes it, for its owner alone, when there is none. Half a line at its end, left
-// by a crash of the machine, is cut off: nobody was given the answer that it was about. One process may write to a file.
+// by a crash, is cut off: nobody was given the answer that it was about. One process may write to a file; on Unix another one
+// that opens it is told so.
 func OpenAuditFile(path string, o AuditFileOptions) (*AuditLog, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	path, err := filepath.Abs(path) // Reopen means the same file, wherever the program has gone to
+	if err != nil {
+		return nil, fmt.Errorf("middleware: audit file %s: %w", path, err)
+	}
+	f, size, err := openAudit(path)
 	if err != nil {
 		return nil, err
 	}
-	size, err := wholeLines(f)
+	return &AuditLog{w: f, file: f, path: path, sync: o.Sync, size: size}, nil
+}
+
+// openAudit opens a file that ends in a whole line, of the size that it returns.
+func openAudit(path string) (f *os.File, size int64, err error) {
+	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, 0, fmt.Errorf("middleware: audit file: %w", err)
+	}
+	if err = lockFile(f); err == nil {
+		size, err = wholeLines(f)
+	}
 	if err == nil {
 		err = f.Truncate(size)
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("middleware: audit file %s: %w", path, err)
+		return nil, 0, fmt.Errorf("middleware: audit file %s: %w", path, err)
 	}
-	return &AuditLog{w: f, file: f, sync: o.Sync, size: size}, nil
+	return f, size, nil
+}
+
+// Reopen goes on in a new file of the old name after the old one was renamed or removed, as a program that rotates logs does it:
+// call it on SIGHUP. The old file is on the disk then and holds all records until now. When the file was not renamed it
+// does nothing, and when the new one cannot be opened the old one stays in use. A log that may end in half a line, or lost
+// one, is fine again in its new file. Logs of other writers than files return errors.ErrUnsupported.
+func (l *AuditLog) Reopen() error {
+	if l.path == "" {
+		return fmt.Errorf("middleware: the audit log is no file: %w", errors.ErrUnsupported)
+	}
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(l.failed, os.ErrClosed) {
+		return l.failed
+	}
+	if same, err := l.inPlace(); same || err != nil {
+		return err
+	}
+	f, size, err := openAudit(l.path)
+	if err != nil {
+		return err
+	}
+	err = l.file.Sync()
+	if err == nil && l.failed == nil {
+		l.synced = l.written // else who waits for the old file is told the truth
+	} else {
+		l.lost.after, l.lost.until = l.synced, l.written
+	}
+	err = errors.Join(err, l.file.Close())
+	l.w, l.file, l.size, l.failed = f, f, size, nil
+	return err
+}
+
+// inPlace reports whether the file still has its name.
+func (l *AuditLog) inPlace() (bool, error) {
+	named, err := os.Stat(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("middleware: audit file: %w", err)
+	}
+	open, err := l.file.Stat()
+	return err == nil && os.SameFile(named, open), err
 }
 
 // wholeLines is where the last whole line of a file ends.
@@ -110,7 +176,10 @@ func (l *AuditLog) appendLine(line []byte) (number uint64, err error) {
 func (l *AuditLog) waitSynced(number uint64) error {
 	l.syncing.Lock()
 	defer l.syncing.Unlock()
-	if l.synced >= number {
+	switch {
+	case l.lost.after < number && number <= l.lost.until:
+		return errors.New("a sync failed before the file was reopened")
+	case l.synced >= number:
 		return nil
 	}
 	l.mu.Lock()

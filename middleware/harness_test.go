@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// programMark makes the test binary one of the programs that tests start, in place of a run of the tests.
+const programMark = "run-as-program"
+
+var programs = map[string]func(args []string){}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == programMark {
+		programs[os.Args[2]](os.Args[3:])
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // quiet keeps what the server has to say out of the output of the tests.
 var quiet = mcpkit.Logger(slog.New(slog.DiscardHandler))

@@ -1,0 +1,196 @@
+//go:build unix && !solaris && !aix
+
+package middleware_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+)
+
+func TestAnAuditFileHasOneWriter(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{})
+	require.NoError(t, err)
+	_, err = middleware.OpenAuditFile(file, middleware.AuditFileOptions{})
+	require.EqualError(t, err, "middleware: audit file "+file+": another process, or another log of this one, writes to it; give each a file of its own")
+	require.NoError(t, log.Close())
+	log, err = middleware.OpenAuditFile(file, middleware.AuditFileOptions{})
+	require.NoError(t, err)
+	require.NoError(t, log.Close())
+}
+
+func init() {
+	programs["audit-victim"] = auditVictim
+	programs["audit-full-disk"] = auditFullDisk
+}
+
+// auditVictim answers calls, whose arguments are size bytes long, until it is killed, and prints the ref of each that was answered.
+func auditVictim(args []string) {
+	file, size, sync := args[0], args[1], args[2] == "sync"
+	log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{Sync: sync})
+	mustDo(err)
+	srv := mcpkit.MustNew(nil, quiet)
+	mustDo(srv.Add(mcpkit.NewTool("x", func(call *mcpkit.Call, in struct {
+		Pad string `json:"pad"`
+	}) string {
+		return call.Ref()
+	})))
+	srv.Use(middleware.Audit(log, middleware.AuditOptions{Begin: true, Arguments: true}))
+	n, err := strconv.Atoi(size)
+	mustDo(err)
+	pad := `{"pad":"` + strings.Repeat("x", n) + `"}`
+	for range 4 {
+		go func() { // ends with the program
+			t := new(programT)
+			for {
+				ref := modern(t, srv).toolText(context.Background(), "x", pad)
+				_, err := os.Stdout.WriteString(ref + "\n")
+				mustDo(err)
+			}
+		}()
+	}
+	select {}
+}
+
+// A program is killed again and again while it writes: whatever it had answered is in the file, and what follows is no part of
+// a broken line.
+func TestNoAcknowledgedRecordIsLostInACrash(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		size   int
+		sync   string
+		answer int // how many answers to wait for, at least, before the end
+		rounds int
+	}{
+		{"short lines", 10, "no", 150, 6},
+		{"short lines, synced", 10, "sync", 5, 3},
+		{"lines of many pages, which a kill breaks", 300_000, "no", 3, 12},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "audit.jsonl")
+			answered := map[string]bool{}
+			halves := 0
+			for round := range test.rounds {
+				out, end := startProgram(t, "audit-victim", file, strconv.Itoa(test.size), test.sync)
+				for n := 0; ; n++ {
+					if n == test.answer+round { // at another moment each time
+						end()
+					}
+					line, err := out.ReadString('\n')
+					if err != nil {
+						require.ErrorIs(t, err, io.EOF)
+						break // and half a line was not read by anybody
+					}
+					answered[strings.TrimSpace(line)] = true
+				}
+				if text, err := os.ReadFile(file); err == nil && len(text) > 0 && text[len(text)-1] != '\n' {
+					halves++
+				}
+				log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{})
+				require.NoError(t, err)
+				require.NoError(t, log.Close())
+			}
+			t.Logf("%d answers, %d of %d files ended in half a line", len(answered), halves, test.rounds)
+
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			events := map[string]string{}
+			for _, record := range lines(t, string(text)) {
+				events[record["ref"].(string)] += record["event"].(string) + " "
+			}
+			require.GreaterOrEqual(t, len(answered), test.answer*test.rounds)
+			for ref := range answered {
+				require.Equal(t, "begin end ", events[ref], "the call %s was answered", ref)
+			}
+		})
+	}
+}
+
+// auditFullDisk lets its files grow to a bound alone, and answers calls until one is refused; then again without the bound.
+func auditFullDisk(args []string) {
+	signal.Ignore(syscall.SIGXFSZ)
+	log, err := middleware.OpenAuditFile(args[0], middleware.AuditFileOptions{})
+	mustDo(err)
+	srv := mcpkit.MustNew(nil, quiet)
+	mustDo(srv.Add(mcpkit.NewTool("x", ok)))
+	srv.Use(middleware.Audit(log, middleware.AuditOptions{}))
+	var was syscall.Rlimit
+	mustDo(syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	full := was
+	full.Cur = 1000
+	mustDo(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &full))
+	p := modern(new(programT), srv)
+	for range 12 {
+		fmt.Println(p.toolText(context.Background(), "x"))
+	}
+	mustDo(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
+	fmt.Println(p.toolText(context.Background(), "x"))
+}
+
+func TestAFullDiskLeavesWholeLines(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	out, _ := startProgram(t, "audit-full-disk", file)
+	text, err := io.ReadAll(out)
+	require.NoError(t, err)
+	answers := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, answers, 13)
+	fine := 0
+	for fine < 12 && answers[fine] == "ok" {
+		fine++
+	}
+	require.Greater(t, fine, 1)
+	require.Less(t, fine, 12)
+	for _, answer := range answers[fine:12] {
+		require.Equal(t, "the audit log cannot be written, so there is no answer", answer)
+	}
+	require.Equal(t, "ok", answers[12], "there is room again")
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Len(t, lines(t, string(written)), fine+1)
+}
+
+// startProgram runs a program of this test binary. end kills it; it is waited for at the end of the test at the latest.
+func startProgram(t *testing.T, name string, args ...string) (out *bufio.Reader, end func()) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, append([]string{programMark, name}, args...)...)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()         // with the error of having been killed
+	})
+	return bufio.NewReader(pipe), func() { require.NoError(t, cmd.Process.Kill()) }
+}
+
+func mustDo(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// programT is what the helpers of tests need in a program: what fails ends it.
+type programT struct{ testing.TB }
+
+func (*programT) Helper()                           {}
+func (*programT) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (*programT) FailNow()                          { panic("failed") }
+func (*programT) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (*programT) Context() context.Context          { return context.Background() }
