@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/http1"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -39,8 +40,8 @@ type httpConn struct {
 	c      *Client
 	target *url.URL
 	client *http.Client
-	own    *http.Transport // nil when the user's client is used
-	asking chan struct{}   // holds a token for each request of the server that is being answered
+	own    *http1.Transport // nil when the user's client is used
+	asking chan struct{}    // holds a token for each request of the server that is being answered
 
 	undrained atomic.Int32 // streams that did not end with the response
 
@@ -58,13 +59,14 @@ func newHTTPConn(c *Client, u *url.URL) *httpConn {
 }
 
 // newHTTPClient makes the client of a connection, of the user's or else on a transport of its own.
-func newHTTPClient(c *Client) (client *http.Client, own *http.Transport) {
+func newHTTPClient(c *Client) (client *http.Client, own *http1.Transport) {
 	client = new(http.Client)
 	if c.cfg.httpClient != nil {
 		*client = *c.cfg.httpClient
 	} else {
-		own = http.DefaultTransport.(*http.Transport).Clone()
-		own.MaxIdleConnsPerHost = own.MaxIdleConns // all are to one host; a call that finds none has to dial
+		base := http.DefaultTransport.(*http.Transport).Clone()
+		base.MaxIdleConnsPerHost = base.MaxIdleConns // all are to one host; a call that finds none has to dial
+		own = http1.New(base)
 		client.Transport = own
 	}
 	theirs := client.CheckRedirect
@@ -115,6 +117,7 @@ func (h *httpConn) state() (version protocol.Version, session string) {
 
 // newRequest makes a request of version v, within the session if there is one.
 func (h *httpConn) newRequest(ctx context.Context, verb string, body []byte, v protocol.Version, session string) *http.Request {
+	req := plainRequest.WithContext(ctx) // as http.NewRequest makes it, without taking the URL apart each time
 	target := *h.target
 	header := make(http.Header, 8+len(h.c.cfg.header))
 	addHeader(header, h.c.cfg.header)
@@ -128,10 +131,7 @@ func (h *httpConn) newRequest(ctx context.Context, verb string, body []byte, v p
 	if session != "" && !v.Modern() {
 		header[headerSession] = []string{session}
 	}
-	// As http.NewRequest makes it, without taking the URL apart each time.
-	req := (&http.Request{
-		Method: verb, URL: &target, Host: strings.TrimSuffix(target.Host, ":"), Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}).WithContext(ctx)
+	req.Method, req.URL, req.Host, req.Header = verb, &target, strings.TrimSuffix(target.Host, ":"), header
 	if body != nil {
 		header["Content-Type"] = contentJSON
 		req.ContentLength = int64(len(body))
@@ -140,6 +140,8 @@ func (h *httpConn) newRequest(ctx context.Context, verb string, body []byte, v p
 	}
 	return req
 }
+
+var plainRequest = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 
 // What every request has. The slices are shared: whoever adds to one gets another.
 var (
@@ -197,8 +199,28 @@ func (h *httpConn) post(ctx context.Context, x *exchange) (resp *http.Response, 
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err = h.client.Do(req)
+	resp, err = h.do(req)
 	return resp, session, lost(err)
+}
+
+// do is the Do of the client, which for the client's own transport has little to do.
+func (h *httpConn) do(req *http.Request) (*http.Response, error) {
+	if h.own == nil {
+		return h.client.Do(req)
+	}
+	resp, err := h.own.RoundTrip(req)
+	if err != nil {
+		return nil, &url.Error{Op: "Post", URL: h.target.Redacted(), Err: err}
+	}
+	if resp.StatusCode/100 != 3 || resp.Header.Get("Location") == "" {
+		return resp, nil
+	}
+	// A redirect, which the client follows. Asking for it once more does no harm.
+	_ = resp.Body.Close()
+	if req.Body, err = req.GetBody(); err != nil {
+		return nil, err
+	}
+	return h.client.Do(req)
 }
 
 // lost marks an error after which nobody knows whether the server handled the request.
@@ -382,9 +404,11 @@ func (h *httpConn) asked(ctx context.Context, x *exchange, req *jsonrpc.Request)
 		reply(&jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d requests are being answered", maxServerCalls)})
 		return
 	}
+	asked, answered := h.c.questions.begin(ctx, req.ID)
 	h.c.background(func(context.Context) {
 		defer func() { <-h.asking }()
-		if resp := h.c.serve(ctx, req, x.flight); resp != nil {
+		defer answered()
+		if resp := h.c.serve(asked, req, x.flight); resp != nil && !errors.Is(context.Cause(asked), errTakenBack) {
 			reply(resp)
 		}
 	})

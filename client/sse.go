@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/http1"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
@@ -48,7 +49,7 @@ func newSSEConn(ctx context.Context, c *Client, u *url.URL) (*linkConn, error) {
 type sseWire struct {
 	c        *Client
 	client   *http.Client
-	own      *http.Transport // nil when the user's client is used
+	own      *http1.Transport // nil when the user's client is used
 	endpoint string
 	body     io.Closer
 

@@ -16,10 +16,7 @@ func Connect(ctx context.Context, t *calls.Target) (calls.Client, error) {
 	var target client.Target
 	opts := []client.DialOption{client.Version(protocol.Version(t.Version()))}
 	if t.URL != "" {
-		target = client.URL(t.URL)
-		if t.HTTP != nil {
-			opts = append(opts, client.HTTPClient(t.HTTP))
-		}
+		target = client.URL(t.URL) // with the HTTP client that it has by itself, which keeps connections enough
 	} else {
 		target = client.Command(t.Server[0], t.Server[1:]...)
 	}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package http1
+
+// canPeek says whether a connection can be asked whether it is alive. Where it cannot, net/http does all.
+const canPeek = false
+
+func (c *conn) alive() bool { return false }
