@@ -269,7 +269,9 @@ func Handlers(h any) DialOption {
 	})
 }
 
-// OnProgress hears how far the call has come. It must be quick: the reading waits for it.
+// OnProgress hears how far the call has come: in order, one report at a time, and all that came before the answer before the call
+// returns, none after it. It may call the server. Where it is slow, the call waits for it, and of what does not wait any more than 1024
+// reports are dropped.
 func OnProgress(f func(*protocol.ProgressParams)) CallOption {
 	return callOption(func(c *callConfig) { c.progress = f })
 }

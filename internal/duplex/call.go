@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -159,6 +160,10 @@ func (l *Link) serve(c *call, ctx context.Context, more bool) {
 	resp = c.run(ctx)
 }
 
+// maxListens is how many subscriptions a peer may have open. They end with the connection, so that they would use up what there is for
+// calls.
+const maxListens = 128
+
 // admit enters req into the table, unless it is too much or its ID is taken.
 func (l *Link) admit(req *jsonrpc.Request, size int, from Origin) (*call, context.Context, *jsonrpc.Error) {
 	l.mu.Lock()
@@ -166,8 +171,10 @@ func (l *Link) admit(req *jsonrpc.Request, size int, from Origin) (*call, contex
 	switch {
 	case l.calls[req.ID] != nil:
 		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", req.ID)
-	case len(l.calls) >= l.opts.MaxInFlight:
-		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d requests are in flight", len(l.calls))
+	case req.Method == protocol.MethodSubscriptionsListen && l.listens >= maxListens:
+		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d subscriptions are open; end one, or ask for more in one", l.listens)
+	case len(l.calls)-l.listens >= l.opts.MaxInFlight:
+		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d requests are in flight", len(l.calls)-l.listens)
 	case l.bytes > 0 && l.bytes+int64(size) > l.opts.MaxInFlightBytes:
 		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: requests of %d bytes are in flight", l.bytes)
 	}
@@ -176,6 +183,9 @@ func (l *Link) admit(req *jsonrpc.Request, size int, from Origin) (*call, contex
 	c.cancel = cancel
 	l.calls[req.ID] = c
 	l.bytes += int64(size)
+	if req.Method == protocol.MethodSubscriptionsListen {
+		l.listens++
+	}
 	return c, ctx, nil
 }
 
@@ -205,6 +215,9 @@ func (l *Link) release(c *call) bool {
 	l.mu.Lock()
 	delete(l.calls, c.req.ID)
 	l.bytes -= int64(c.size)
+	if c.req.Method == protocol.MethodSubscriptionsListen {
+		l.listens--
+	}
 	wanted := !c.gone.Load()
 	l.mu.Unlock()
 	c.cancel(nil)

@@ -221,7 +221,7 @@ func TestWhatIsNoMessageIsAnsweredAndForgotten(t *testing.T) {
 func TestSlowCallsDoNotHoldUpOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{}, nil)
-		for i := range 200 {
+		for i := range 100 {
 			p.send(request(i, "subscriptions/listen"))
 		}
 		p.send(request("call", "tools/call"))
@@ -229,7 +229,7 @@ func TestSlowCallsDoNotHoldUpOthers(t *testing.T) {
 		p.silent()
 		p.stop()
 		require.NoError(t, <-p.over)
-		for range 200 {
+		for range 100 {
 			require.Contains(t, p.receive(), `"result":"ended"`)
 		}
 	})
@@ -346,6 +346,35 @@ func TestTooManyCallsAreRefusedAndCanBeCancelled(t *testing.T) {
 		p.send(request(4, "ping"))
 		require.Equal(t, answer(4, `"ping"`), p.receive())
 		p.send(cancelOf(2))
+		p.hangUp()
+	})
+}
+
+// Subscriptions end with the connection: they must not use up what there is for calls, nor be without a bound.
+func TestSubscriptionsHaveTheirOwnBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
+			"subscriptions/listen": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+				<-ctx.Done()
+				return &jsonrpc.Response{Result: []byte(`"over"`)}
+			},
+		}}
+		p := serve(t, h, &duplex.Options{MaxInFlight: 1})
+		for i := range 128 {
+			p.send(request(1000+i, "subscriptions/listen"))
+		}
+		p.send(request(1, "ping"))
+		require.Equal(t, answer(1, `"ping"`), p.receive())
+		p.send(request(2, "subscriptions/listen"))
+		require.Equal(t, failure(2, -32603, "busy: 128 subscriptions are open; end one, or ask for more in one"), p.receive())
+		p.send(cancelOf(1000))
+		p.silent()
+		p.send(request(3, "subscriptions/listen"), request(4, "block"), request(5, "ping"))
+		require.Equal(t, failure(5, -32603, "busy: 1 requests are in flight"), p.receive())
+		for i := range 128 {
+			p.send(cancelOf(1000 + i))
+		}
+		p.send(cancelOf(3), cancelOf(4))
 		p.hangUp()
 	})
 }

@@ -41,6 +41,7 @@ type Link struct {
 	mu      sync.Mutex
 	calls   map[jsonrpc.ID]*call                    // of the peer, in flight; guarded by mu
 	bytes   int64                                   // of these calls; guarded by mu
+	listens int                                     // of these calls, those that end with the connection; guarded by mu
 	active  int                                     // messages being handled; guarded by mu
 	stopped bool                                    // nothing is handled any more; guarded by mu
 	idle    chan struct{}                           // closed when stopped and active is 0; guarded by mu
