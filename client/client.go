@@ -41,11 +41,12 @@ type Client struct {
 	cancel context.CancelCauseFunc
 	tasks  tasks
 
-	flights flights
-	visits  visits
-	changes changes
-	tools   toolIndex
-	cache   cache
+	flights   flights
+	questions questions
+	visits    visits
+	changes   changes
+	tools     toolIndex
+	cache     cache
 
 	warnings  warnings
 	renewing  sync.Mutex // held while a legacy session is begun anew

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -372,6 +374,80 @@ func TestALegacyServerMayAskOnAnyStream(t *testing.T) {
 	_, err := c.CallTool(t.Context(), "x", nil)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":"call","result":{"action":"accept","content":{"confirm":true,"n":7}}}`, <-answered)
+}
+
+// slow answers no question before it is taken back.
+type slow struct {
+	asked chan struct{}
+	ended chan error
+}
+
+func (s slow) Elicit(ctx context.Context, _ *protocol.ElicitParams) (*protocol.ElicitResult, error) {
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	s.ended <- context.Cause(ctx)
+	return nil, context.Cause(ctx)
+}
+
+func TestALegacyServerMayTakeAQuestionBackOnAnyStream(t *testing.T) {
+	const (
+		ask      = `{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`
+		takeBack = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"too late"}}`
+		other    = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}`
+	)
+	for _, test := range []struct {
+		name                     string
+		askOnCall, takeBackThere bool
+	}{
+		{"both on that of the call", true, true},
+		{"both on that of the session", false, false},
+		{"asked on that of the call", true, false},
+		{"asked on that of the session", false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			user := slow{asked: make(chan struct{}), ended: make(chan error)}
+			session := make(chan string) // what is sent on the stream of the session
+			f := newLegacyFake(t, map[string]answer{
+				"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
+					stream()(w, r, nil)
+					w.(http.Flusher).Flush()
+					for {
+						select {
+						case message := <-session:
+							_, _ = io.WriteString(w, event(message))
+							w.(http.Flusher).Flush()
+						case <-r.Context().Done():
+							return
+						}
+					}
+				},
+				"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
+					tell := func(here bool, message string) {
+						if !here {
+							session <- message
+							return
+						}
+						_, _ = io.WriteString(w, event(message))
+						w.(http.Flusher).Flush()
+					}
+					stream()(w, r, req)
+					tell(test.askOnCall, ask)
+					<-user.asked
+					tell(test.takeBackThere, other)
+					tell(test.takeBackThere, takeBack)
+					assert.EqualError(t, <-user.ended, "client: the server does not wait for the answer any more")
+					tell(true, withID(done("x"), req))
+				},
+			})
+			c, err := client.Dial(t.Context(), f.URL, client.Logger(slog.New(slog.DiscardHandler)), client.Handlers(user))
+			require.NoError(t, err)
+			text, err := client.Call[string](t.Context(), c, "x", nil)
+			require.NoError(t, err)
+			require.Equal(t, "x", text)
+			require.NoError(t, c.Close())
+			require.Zero(t, f.count("response"), "nobody waits for it")
+		})
+	}
 }
 
 func TestWhatLegacyServersAreToldWhenThereIsNoAnswer(t *testing.T) {

@@ -404,9 +404,11 @@ func (h *httpConn) asked(ctx context.Context, x *exchange, req *jsonrpc.Request)
 		reply(&jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d requests are being answered", maxServerCalls)})
 		return
 	}
+	asked, answered := h.c.questions.begin(ctx, req.ID)
 	h.c.background(func(context.Context) {
 		defer func() { <-h.asking }()
-		if resp := h.c.serve(ctx, req, x.flight); resp != nil {
+		defer answered()
+		if resp := h.c.serve(asked, req, x.flight); resp != nil {
 			reply(resp)
 		}
 	})
