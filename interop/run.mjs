@@ -74,8 +74,10 @@ const inns = [
     name: 'mcpkit at go-sdk', revisions: [...legacy, modern], bindings: ['stdio', 'http'], sse: true,
     // Over HTTP a server of the SDK is either one that is stateless or one that is legacy.
     auto: [['stdio', modern], ['http', modern], ['http', legacy.at(-1)], ['sse', legacy.at(-1)]],
-    serve: (row, addr) => [join(bin, 'goclient'), JSON.stringify({ Inn: row.binding, Addr: addr, Stateless: row.stateless || row.era === 'modern' })],
+    serve: (row, addr) => [join(bin, 'goclient'), JSON.stringify({ Inn: row.binding, Addr: addr, Stateless: row.stateless || row.era === 'modern', JSON: row.json })],
+    json: true,
     cannot: (row) => ({
+      ...(row.json && { progress: 'it comes on another stream than the result, and may come after it', 'a stream that ends and is picked up again': 'no call has one' }),
       ...(!row.stateless && row.era === 'legacy' && row.revision >= '2025-06-18' && { 'a resource that asks': 'the SDK takes the question of a resource for no contents where the client is a legacy one' }),
     }),
   },
@@ -222,10 +224,11 @@ async function run(row) {
 
 const rowsOf = (client, bindings) =>
   bindings.flatMap((binding) => client.revisions.map((revision) => ({ ...client, binding, revision, era: revision === modern ? 'modern' : 'legacy' })));
-const visits = inns.map((inn) => ({ ...inn, command: visitor, said: new Set() })).flatMap((inn) => [
+const visits = inns.map((inn) => ({ ...inn, command: visitor, said: new Set() })).flatMap(({ json, ...inn }) => [
   ...rowsOf(inn, inn.bindings),
   ...(inn.sse ? rowsOf({ ...inn, revisions: [legacy.at(-1)] }, ['sse']) : []),
   ...rowsOf({ ...inn, name: `${inn.name}, stateless`, stateless: true, revisions: [legacy.at(-1)] }, ['http']),
+  ...(json ? rowsOf({ ...inn, name: `${inn.name}, JSON`, json: true, revisions: [legacy.at(-1)] }, ['http']) : []),
   ...inn.auto.flatMap(([binding, revision]) => rowsOf({ ...inn, name: `${inn.name}, auto`, negotiation: 'auto', revisions: [revision] }, [binding])),
 ]);
 const sse = clients.filter((client) => client.sse).map((client) => ({ ...client, revisions: [legacy.at(-1)] }));

@@ -51,8 +51,9 @@ func newInn() *inn {
 }
 
 // open lets visitors in, by a binding, until there are none any more or a signal comes. Over HTTP the SDK serves 2026-07-28 to nobody unless
-// it is stateless, and then it asks legacy clients nothing.
-func (i *inn) open(binding, addr string, stateless bool) error {
+// it is stateless, and then it asks legacy clients nothing. With json the answer to a call is no stream: what its handler has to say comes on
+// that of the session.
+func (i *inn) open(binding, addr string, stateless, json bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	if binding == "stdio" {
@@ -61,7 +62,7 @@ func (i *inn) open(binding, addr string, stateless bool) error {
 	pick := func(*http.Request) *mcp.Server { return i.server }
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
-		Stateless: stateless, EventStore: mcp.NewMemoryEventStore(nil), PropagateRequestCancellation: true,
+		Stateless: stateless, JSONResponse: json, EventStore: mcp.NewMemoryEventStore(nil), PropagateRequestCancellation: true,
 	}))
 	mux.Handle("/sse", mcp.NewSSEHandler(pick, nil))
 	web := &http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: patience}

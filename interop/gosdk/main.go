@@ -44,7 +44,7 @@ type task struct {
 	Serve             string // where to be a server that guards itself
 	Guard             guard  // of that server
 	Inn, Addr         string // by which binding to be an inn, and where
-	Stateless         bool   // that inn has no sessions
+	Stateless, JSON   bool   // that inn has no sessions; answers calls in JSON
 }
 
 func (t task) modern() bool               { return t.Revision >= "2026-07-28" }
@@ -164,7 +164,7 @@ func main() {
 		return
 	}
 	if t.Inn != "" {
-		if err := newInn().open(t.Inn, t.Addr, t.Stateless); err != nil {
+		if err := newInn().open(t.Inn, t.Addr, t.Stateless, t.JSON); err != nil {
 			log.Fatal(err)
 		}
 		return
