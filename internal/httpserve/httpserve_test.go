@@ -1,0 +1,256 @@
+package httpserve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// binding is a handler whose requests wait until they are let go, or cancelled by Close.
+type binding struct {
+	begun chan struct{}
+	let   chan struct{}
+
+	mu     sync.Mutex
+	open   int           // guarded by mu
+	closed chan struct{} // by Close
+	once   sync.Once
+}
+
+func newBinding() *binding {
+	return &binding{begun: make(chan struct{}, 10), let: make(chan struct{}), closed: make(chan struct{})}
+}
+
+func (b *binding) add(n int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open += n
+	return b.open
+}
+
+func (b *binding) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	b.add(1)
+	defer b.add(-1)
+	b.begun <- struct{}{}
+	select {
+	case <-b.let:
+		_, _ = io.WriteString(w, "done")
+	case <-b.closed:
+		http.Error(w, "cancelled", http.StatusServiceUnavailable)
+	}
+}
+
+// Shutdown waits as those of the bindings do.
+func (b *binding) Shutdown(ctx context.Context) error {
+	for b.add(0) > 0 {
+		select {
+		case <-ctx.Done():
+			b.Close()
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func (b *binding) Close() { b.once.Do(func() { close(b.closed) }) }
+
+// serving runs a server on b.
+type serving struct {
+	url  string
+	stop func()
+	over chan error
+	log  bytes.Buffer // to be read when it is over
+	http *http.Client
+}
+
+func serve(t *testing.T, b *binding, timeout time.Duration) *serving {
+	t.Helper()
+	s := &serving{over: make(chan error, 1), http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	addrs := make(chan net.Addr, 1)
+	server := &Server{
+		Name: "test", Addr: "127.0.0.1:0", Path: "/mcp", ShutdownTimeout: timeout,
+		Logger: slog.New(slog.NewTextHandler(&s.log, nil)), OnListen: func(a net.Addr) { addrs <- a },
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	s.stop = stop
+	go func() { s.over <- server.Serve(ctx, func() Handler { return b }) }()
+	s.url = "http://" + (<-addrs).String()
+	return s
+}
+
+// get asks in the background.
+func (s *serving) get(path string) <-chan string {
+	got := make(chan string, 1)
+	go func() {
+		resp, err := s.http.Get(s.url + path)
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		got <- resp.Status + " " + string(body)
+	}()
+	return got
+}
+
+func TestRequestsInFlightFinish(t *testing.T) {
+	b := newBinding()
+	s := serve(t, b, time.Minute)
+	got := s.get("/mcp")
+	<-b.begun
+	s.stop()
+	select {
+	case err := <-s.over:
+		require.Fail(t, "it did not wait", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(b.let)
+	require.Equal(t, "200 OK done", <-got)
+	require.NoError(t, <-s.over)
+	require.Empty(t, s.log.String())
+	_, err := s.http.Get(s.url + "/mcp")
+	require.Error(t, err, "nobody listens any more")
+}
+
+func TestRequestsThatDoNotFinishAreCancelledAndAnswered(t *testing.T) {
+	b := newBinding()
+	s := serve(t, b, 20*time.Millisecond)
+	got := s.get("/mcp")
+	<-b.begun
+	s.stop()
+	require.Equal(t, "503 Service Unavailable cancelled\n", <-got)
+	require.NoError(t, <-s.over)
+	require.Contains(t, s.log.String(), `level=WARN msg="test: requests were cancelled at the end of the shutdown timeout" timeout=20ms`)
+}
+
+func TestOnePathIsServed(t *testing.T) {
+	b := newBinding()
+	close(b.let)
+	s := serve(t, b, time.Second)
+	require.Equal(t, "200 OK done", <-s.get("/mcp"))
+	require.Equal(t, "200 OK done", <-s.get("/mcp?x=1"))
+	for _, path := range []string{"/", "/mcp/", "/mcp/x", "/MCP"} {
+		require.Equal(t, "404 Not Found 404 page not found\n", <-s.get(path), path)
+	}
+	s.stop()
+	require.NoError(t, <-s.over)
+}
+
+func TestWhatCannotBeServed(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	serve := func(ctx context.Context, addr, path string) error {
+		s := &Server{Name: "test", Addr: addr, Path: path, Logger: slog.New(slog.DiscardHandler)}
+		return s.Serve(ctx, func() Handler {
+			require.Error(t, ctx.Err(), "a handler was made")
+			return newBinding()
+		})
+	}
+	require.EqualError(t, serve(t.Context(), "127.0.0.1:0", "mcp"), `test: path "mcp" must begin with a slash`)
+	require.ErrorContains(t, serve(t.Context(), taken.Addr().String(), "/mcp"), "address already in use")
+	require.Error(t, serve(t.Context(), "127.0.0.1:http-nonsense", "/mcp"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, serve(ctx, "127.0.0.1:0", "/mcp"), "it was to end anyway")
+}
+
+// wrapper hides what is below, as middleware does.
+type wrapper struct {
+	http.ResponseWriter
+	below http.ResponseWriter
+}
+
+func (w wrapper) Unwrap() http.ResponseWriter { return w.below }
+
+// flushing counts, and may fail.
+type flushing struct {
+	http.ResponseWriter
+	times *int
+	err   error
+}
+
+func (f flushing) FlushError() error { *f.times++; return f.err }
+
+// panicking is like the Response of echo on a writer that cannot flush.
+type panicking struct{ wrapper }
+
+func (panicking) Flush() { panic("the writer below cannot flush") }
+
+func TestFlushersAreFoundThroughWrappers(t *testing.T) {
+	var mute struct{ http.ResponseWriter } // has no Flush
+	n := 0
+	inner := flushing{httptest.NewRecorder(), &n, nil}
+	broken := flushing{httptest.NewRecorder(), &n, errors.New("broken pipe")}
+	for _, test := range []struct {
+		name string
+		w    http.ResponseWriter
+		can  bool
+		err  string
+	}{
+		{"itself", inner, true, ""},
+		{"through one", wrapper{mute, inner}, true, ""},
+		{"through two", wrapper{mute, wrapper{mute, inner}}, true, ""},
+		{"one that fails", wrapper{mute, broken}, true, "broken pipe"},
+		{"none", mute, false, ""},
+		{"none below", wrapper{mute, mute}, false, ""},
+		{"nothing below", wrapper{mute, nil}, false, ""},
+		{"one that would panic", panicking{wrapper{mute, mute}}, false, ""},
+		{"as of old", httptest.NewRecorder(), true, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n = 0
+			flush := Flusher(test.w)
+			require.Equal(t, test.can, flush != nil)
+			if flush == nil {
+				return
+			}
+			err := flush()
+			if test.err != "" {
+				require.EqualError(t, err, test.err)
+				return
+			}
+			require.NoError(t, err)
+			if test.name != "as of old" {
+				require.Equal(t, 1, n)
+			}
+		})
+	}
+}
+
+// What is in between, such as a compressor, has to let go of its bytes first.
+func TestEveryBufferInBetweenIsFlushed(t *testing.T) {
+	var order []string
+	outer := hook{wrapper{nil, nil}, func() { order = append(order, "outer") }}
+	inner := hook{wrapper{nil, nil}, func() { order = append(order, "inner") }}
+	outer.below = struct {
+		http.ResponseWriter
+		http.Flusher
+	}{nil, inner}
+	flush := Flusher(outer)
+	require.NotNil(t, flush)
+	require.NoError(t, flush())
+	require.Equal(t, []string{"outer", "inner"}, order)
+}
+
+type hook struct {
+	wrapper
+	f func()
+}
+
+func (h hook) Flush() { h.f() }

@@ -1,0 +1,209 @@
+package sse_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/sse"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// serveHTTP serves h with the options, and returns where and what ends it.
+func serveHTTP(t *testing.T, h transport.Handler, opts *sse.Options) (base string, client *http.Client) {
+	t.Helper()
+	opts.Logger = quiet
+	handler := sse.NewHandler(h, opts)
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		handler.Close()
+		server.Close()
+	})
+	return server.URL, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+}
+
+func TestRequestsThatAreRefused(t *testing.T) {
+	base, httpClient := serveHTTP(t, pong{}, &sse.Options{MaxBodyBytes: 100, MaxSessions: 1})
+	c := open(t, base, nil)
+	post := func(url, contentType, body string) *http.Request {
+		r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+		require.NoError(t, err)
+		if contentType != "" {
+			r.Header.Set("Content-Type", contentType)
+		}
+		return r
+	}
+	get := func(accept string) *http.Request {
+		r, err := http.NewRequest(http.MethodGet, base+"/sse", nil)
+		require.NoError(t, err)
+		if accept != "" {
+			r.Header.Set("Accept", accept)
+		}
+		return r
+	}
+	const isJSON = "application/json"
+	for _, test := range []struct {
+		name   string
+		r      *http.Request
+		status int
+		want   string
+	}{
+		{"a form", post(c.url, "application/x-www-form-urlencoded", ping), 415, "Content-Type must be application/json"},
+		{"text", post(c.url, "text/plain", ping), 415, "Content-Type must be application/json"},
+		{"no type", post(c.url, "", ping), 415, "Content-Type must be application/json"},
+		{"no session", post(base+"/sse", isJSON, ping), 400, "send messages to the URL that the endpoint event of the stream names"},
+		{"two sessions", post(c.url+"&sessionId=x", isJSON, ping), 400, "send messages to the URL that the endpoint event of the stream names"},
+		{"an unknown session", post(base+"/sse?sessionId=AAAAAAAAAAAAAAAAAAAAAAAAAA", isJSON, ping), 404, "session is unknown or over; open a new stream"},
+		{"an empty session", post(base+"/sse?sessionId=", isJSON, ping), 404, "session is unknown or over; open a new stream"},
+		{"a long body", post(c.url, isJSON, strings.Repeat("x", 101)), 413, "Request Entity Too Large"},
+		{"no stream wanted", get("application/json"), 406, "Accept must list text/event-stream"},
+		{"one session too many", get(""), 503, "too many sessions, or shutting down; try again later"},
+		{"another verb", func() *http.Request { r := get(""); r.Method = http.MethodPut; return r }(), 405, "use GET for the stream and POST for messages"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			resp, err := httpClient.Do(test.r)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.Equal(t, test.want, strings.TrimSpace(string(body)))
+			require.Equal(t, test.status, resp.StatusCode)
+			switch test.status {
+			case 405:
+				require.Equal(t, "GET, POST", resp.Header.Get("Allow"))
+			case 503:
+				require.Equal(t, "10", resp.Header.Get("Retry-After"))
+			}
+		})
+	}
+	require.NoError(t, c.Send([]byte(ping)), "the session goes on")
+	_, err := c.Receive()
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+}
+
+// A name that leads to this machine, but is not of it, is how foreign pages get at servers on loopback addresses.
+func TestHostsThatLookAlike(t *testing.T) {
+	base, httpClient := serveHTTP(t, pong{}, &sse.Options{AllowedHosts: []string{"notes.test"}})
+	for _, host := range []string{
+		"evil.example.com", "localhost.evil.example.com", "localhost-evil.com", "127.0.0.1.nip.io", "127.0.0.1.evil.com:80", "user@evil.com",
+		"notes.test.evil.com", "xnotes.test", "[::1].evil.com", "2130706433",
+	} {
+		for _, verb := range []string{http.MethodGet, http.MethodPost} {
+			r, err := http.NewRequest(verb, base+"/sse", nil)
+			require.NoError(t, err)
+			r.Host = host
+			resp, err := httpClient.Do(r)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Contains(t, []int{400, 403}, resp.StatusCode, "%s %s", verb, host) // net/http itself refuses names that are none
+		}
+	}
+	for _, host := range []string{"localhost", "127.0.0.1:1", "[::1]:80", "notes.test", "notes.test:99"} {
+		r, err := http.NewRequest(http.MethodPost, base+"/sse", nil)
+		require.NoError(t, err)
+		r.Host = host
+		resp, err := httpClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, 415, resp.StatusCode, host)
+	}
+}
+
+func TestAnIdleSessionEnds(t *testing.T) {
+	base, _ := serveHTTP(t, pong{}, &sse.Options{SessionIdle: 40 * time.Millisecond})
+	c := open(t, base, nil)
+	_, err := c.Receive()
+	require.ErrorIs(t, err, io.EOF)
+	require.ErrorContains(t, c.Send([]byte(ping)), "status 404")
+	require.NoError(t, c.Close())
+}
+
+func TestASessionWithACallInFlightIsNotIdle(t *testing.T) {
+	h := make(holding)
+	base, _ := serveHTTP(t, h, &sse.Options{SessionIdle: 20 * time.Millisecond})
+	c := open(t, base, nil)
+	require.NoError(t, c.Send([]byte(ping)))
+	<-h // begun
+	for range 3 { // others that came later end
+		idle := open(t, base, nil)
+		_, err := idle.Receive()
+		require.ErrorIs(t, err, io.EOF)
+		require.NoError(t, idle.Close())
+	}
+	h <- struct{}{}
+	got, err := c.Receive()
+	require.NoError(t, err)
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, string(got))
+	require.NoError(t, c.Close())
+}
+
+// holding is a method that says when it begins, and waits.
+type holding chan struct{}
+
+func (h holding) ServeRPC(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+	h <- struct{}{}
+	select {
+	case <-h:
+	case <-ctx.Done():
+	}
+	return &jsonrpc.Response{Result: []byte(`{}`)}
+}
+
+func TestASilentStreamIsKeptAlive(t *testing.T) {
+	base, httpClient := serveHTTP(t, pong{}, &sse.Options{KeepAlive: 10 * time.Millisecond})
+	resp, err := httpClient.Get(base + "/sse")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	comments := 0
+	for comments < 3 && lines.Scan() {
+		if strings.HasPrefix(lines.Text(), ":") {
+			comments++
+		}
+	}
+	require.NoError(t, lines.Err())
+	require.Equal(t, 3, comments)
+}
+
+// flooding says more than any buffer holds, and how that ended.
+type flooding chan error
+
+func (f flooding) ServeRPC(ctx context.Context, _ *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	n := &jsonrpc.Request{Method: "note", Params: append(append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 64<<10)...), `"}`...)}
+	for ctx.Err() == nil {
+		if err := peer.Notify(ctx, n); err != nil {
+			break
+		}
+	}
+	f <- context.Cause(ctx)
+	return nil
+}
+
+func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+	over := make(flooding, 1)
+	base, _ := serveHTTP(t, over, &sse.Options{WriteTimeout: 50 * time.Millisecond, KeepAlive: -1})
+	c := open(t, base, nil)
+	require.NoError(t, c.Send([]byte(ping)))
+	require.Error(t, <-over)
+	for {
+		if _, err := c.Receive(); err != nil {
+			require.False(t, errors.Is(err, context.DeadlineExceeded))
+			break
+		}
+	}
+	_ = c.Close()
+}

@@ -1,0 +1,198 @@
+package websocket_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	ws "github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
+)
+
+// methods answer by name; those that are none answer {}.
+type methods map[string]func(ctx context.Context, peer transport.Peer)
+
+func (m methods) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	if f := m[req.Method]; f != nil {
+		f(ctx, peer)
+	}
+	return &jsonrpc.Response{Result: []byte(`{}`)}
+}
+
+// serveRaw serves h, and returns the URL. who, if not nil, is who asks.
+func serveRaw(t *testing.T, h transport.Handler, opts *websocket.Options, who func() *oauth.Principal) string {
+	t.Helper()
+	opts.Logger = slog.New(slog.DiscardHandler)
+	opts.ShutdownTimeout = time.Second
+	handler := websocket.NewHandler(h, opts)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if who != nil {
+			r = r.WithContext(oauth.NewContext(r.Context(), who()))
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		require.NoError(t, handler.Shutdown(context.Background()))
+		handler.Close()
+		server.Close()
+	})
+	return server.URL
+}
+
+// dialRaw connects as a client that obeys no rules.
+func dialRaw(t *testing.T, url string) *ws.Conn {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	conn, _, err := ws.Dial(t.Context(), url, &ws.DialOptions{HTTPClient: client, Subprotocols: []string{"mcp"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	return conn
+}
+
+const (
+	ping = `{"jsonrpc":"2.0","id":1,"method":"initialize"}`
+	pong = `{"jsonrpc":"2.0","id":1,"result":{}}`
+)
+
+func exchange(t *testing.T, conn *ws.Conn, message string) string {
+	t.Helper()
+	require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(message)))
+	_, got, err := conn.Read(t.Context())
+	require.NoError(t, err)
+	return string(got)
+}
+
+func TestWhatEndsAConnection(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		kind    ws.MessageType
+		message string
+		status  ws.StatusCode
+	}{
+		{"a binary message", ws.MessageBinary, ping, ws.StatusUnsupportedData},
+		{"a message that is too large", ws.MessageText, strings.Repeat("x", 2000), ws.StatusMessageTooBig},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			conn := dialRaw(t, serveRaw(t, methods{}, &websocket.Options{MaxMessageBytes: 1000}, nil))
+			require.Equal(t, pong, exchange(t, conn, ping))
+			require.NoError(t, conn.Write(t.Context(), test.kind, []byte(test.message)))
+			_, _, err := conn.Read(t.Context())
+			require.Equal(t, test.status, ws.CloseStatus(err), "%v", err)
+		})
+	}
+}
+
+func TestWhatDoesNotEndAConnection(t *testing.T) {
+	conn := dialRaw(t, serveRaw(t, methods{}, &websocket.Options{}, nil))
+	require.Equal(t, pong, exchange(t, conn, ping))
+	require.Contains(t, exchange(t, conn, "\xff\xfe{"), `"code":-32700`, "no UTF-8")
+	require.Contains(t, exchange(t, conn, ""), `"code":-32700`, "nothing")
+	require.Contains(t, exchange(t, conn, "[]"), `"code":-32600`)
+	require.Contains(t, exchange(t, conn, strings.Repeat("[", 50_000)), `"code":-32`, "deep nesting")
+
+	w, err := conn.Writer(t.Context(), ws.MessageText)
+	require.NoError(t, err)
+	for i := range ping { // a frame for each byte
+		_, err = w.Write([]byte{ping[i]})
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	_, got, err := conn.Read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, pong, string(got))
+	require.NoError(t, conn.Ping(conn.CloseRead(t.Context())))
+}
+
+func TestOneConnectionTooMany(t *testing.T) {
+	url := serveRaw(t, methods{}, &websocket.Options{MaxConnections: 1}, nil)
+	conn := dialRaw(t, url)
+	require.Equal(t, pong, exchange(t, conn, ping))
+	_, resp, err := ws.Dial(t.Context(), url, &ws.DialOptions{HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, Subprotocols: []string{"mcp"}})
+	require.Error(t, err)
+	require.Equal(t, 503, resp.StatusCode)
+	require.Equal(t, "10", resp.Header.Get("Retry-After"))
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "too many connections, or shutting down; try again later\n", string(body))
+	require.Equal(t, pong, exchange(t, conn, ping))
+}
+
+func TestAConnectionEndsWithItsCredential(t *testing.T) {
+	over := make(chan error, 1)
+	h := methods{"block": func(ctx context.Context, _ transport.Peer) {
+		<-ctx.Done()
+		over <- context.Cause(ctx)
+	}}
+	url := serveRaw(t, h, &websocket.Options{}, func() *oauth.Principal {
+		return &oauth.Principal{Subject: "ann", Expires: time.Now().Add(50 * time.Millisecond)}
+	})
+	conn := dialRaw(t, url)
+	require.Equal(t, pong, exchange(t, conn, ping))
+	require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
+	require.Error(t, <-over, "the call ends, too, after a while")
+	for {
+		if _, _, err := conn.Read(t.Context()); err != nil {
+			require.NoError(t, t.Context().Err())
+			return
+		}
+	}
+}
+
+// A client of which nothing is left, not even an answer to pings, does not keep its calls going.
+func TestAClientThatIsSilentIsGone(t *testing.T) {
+	over := make(chan struct{})
+	h := methods{"block": func(ctx context.Context, _ transport.Peer) {
+		<-ctx.Done()
+		close(over)
+	}}
+	conn := dialRaw(t, serveRaw(t, h, &websocket.Options{KeepAlive: 20 * time.Millisecond}, nil))
+	// Only who reads answers pings.
+	require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(ping)))
+	require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
+	<-over
+}
+
+func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+	over := make(chan error, 1)
+	h := methods{"flood": func(ctx context.Context, peer transport.Peer) {
+		n := &jsonrpc.Request{Method: "note", Params: append(append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 64<<10)...), `"}`...)}
+		for ctx.Err() == nil {
+			if peer.Notify(ctx, n) != nil {
+				break
+			}
+		}
+		over <- context.Cause(ctx)
+	}}
+	conn := dialRaw(t, serveRaw(t, h, &websocket.Options{WriteTimeout: 50 * time.Millisecond, KeepAlive: -1}, nil))
+	require.Equal(t, pong, exchange(t, conn, ping))
+	require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"flood"}`)))
+	require.Error(t, <-over)
+}
+
+func TestHostsThatLookAlike(t *testing.T) {
+	url := serveRaw(t, methods{}, &websocket.Options{AllowedHosts: []string{"notes.test"}}, nil)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for host, status := range map[string]int{
+		"evil.example.com": 403, "localhost.evil.example.com": 403, "localhost-evil.com": 403, "127.0.0.1.nip.io": 403, "127.0.0.1.evil.com:80": 403,
+		"notes.test.evil.com": 403, "xnotes.test": 403, "2130706433": 403, "localhost": 426, "[::1]:9": 426, "notes.test:99": 426,
+	} {
+		r, err := http.NewRequest(http.MethodGet, url, nil)
+		require.NoError(t, err)
+		r.Host = host
+		resp, err := client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, status, resp.StatusCode, host)
+	}
+}
