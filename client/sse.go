@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/http1"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // HTTPSSE is a server at an http or https URL that speaks HTTP+SSE of 2024-11-05, the transport with two endpoints that
@@ -70,7 +72,7 @@ type sseWire struct {
 }
 
 const (
-	// maxPosts is how many messages may wait for being posted, one after the other.
+	// maxPosts is how many messages may be on their way at once, and how many may wait behind them.
 	maxPosts = 64
 	// postPatience is how long those that wait may take once the connection is being closed.
 	postPatience = time.Second
@@ -120,7 +122,7 @@ func (w *sseWire) open(u *url.URL) error {
 		return &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(text)}
 	}
 	events := sse.NewReader(resp.Body, w.c.cfg.maxMessage)
-	if w.endpoint, err = firstEndpoint(events, u); err != nil {
+	if w.endpoint, err = firstEndpoint(events, u, resp.Request.URL); err != nil {
 		_ = resp.Body.Close()
 		return err
 	}
@@ -131,8 +133,9 @@ func (w *sseWire) open(u *url.URL) error {
 	return nil
 }
 
-// firstEndpoint reads where to post. An endpoint elsewhere would have messages and credentials sent to whom the user did not name.
-func firstEndpoint(events *sse.Reader, stream *url.URL) (string, error) {
+// firstEndpoint reads where to post: a URL, or one relative to where the stream was found in the end, behind all redirects. An endpoint
+// elsewhere than at the origin that was dialed would have messages and credentials sent to whom the user did not name.
+func firstEndpoint(events *sse.Reader, dialed, found *url.URL) (string, error) {
 	first, err := events.Next()
 	if err != nil {
 		return "", fmt.Errorf("the stream ended before it named the endpoint: %w", err)
@@ -140,14 +143,29 @@ func firstEndpoint(events *sse.Reader, stream *url.URL) (string, error) {
 	if first.Type != "endpoint" {
 		return "", fmt.Errorf("the stream begins with the event %.100q, not with \"endpoint\"", first.Type)
 	}
-	endpoint, err := stream.Parse(string(bytes.TrimSpace(first.Data)))
+	endpoint, err := found.Parse(string(bytes.TrimSpace(first.Data)))
 	if err != nil {
 		return "", fmt.Errorf("the endpoint that the stream names: %w", err)
 	}
-	if endpoint.Scheme != stream.Scheme || endpoint.Host != stream.Host || endpoint.User != nil {
+	if !sameOrigin(endpoint, dialed) || endpoint.User != nil {
 		return "", fmt.Errorf("the stream names an endpoint of another origin, %.200q", endpoint.Redacted())
 	}
 	return endpoint.String(), nil
+}
+
+// sameOrigin compares scheme, host and port (RFC 6454, section 5), however they are written.
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	switch port := u.Port(); {
+	case port != "":
+		return port
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
 }
 
 // read hands the messages of the stream on until it ends.
@@ -215,7 +233,7 @@ func (w *sseWire) Read() ([]byte, error) {
 
 func (w *sseWire) Buffered() bool { return false }
 
-// Write has each line posted, in their order. It waits only when too many wait already.
+// Write has each line posted. It waits only when too many wait already.
 func (w *sseWire) Write(lines []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,54 +259,92 @@ func (w *sseWire) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// postAll posts what is written.
+// postAll posts what is written. Requests and answers do not wait for each other: a server may take its time for each POST. What
+// their order means something for keeps it: a notification is taken before what comes behind it is sent, and a request before it is cancelled.
 func (w *sseWire) postAll() {
 	defer close(w.posted)
+	var (
+		open   sync.WaitGroup
+		places = make(chan struct{}, maxPosts)
+		mu     sync.Mutex
+		taken  = map[jsonrpc.ID]chan struct{}{} // closed when the POST of the request is over; guarded by mu
+	)
+	defer open.Wait()
 	for message := range w.out {
-		select {
-		case <-w.ended:
-			continue // nobody is there to take it
-		default:
+		m, _ := jsonrpc.Decode(message)
+		if m.Request != nil && m.Request.IsNotification() && m.Request.Method != protocol.NotificationCancelled {
+			w.post(message, jsonrpc.ID{})
+			continue
 		}
-		if err := w.post(message); err != nil {
-			w.end(err)
+		var (
+			id           jsonrpc.ID // of the request that the message is
+			after, while chan struct{}
+		)
+		if m.Request != nil {
+			mu.Lock()
+			if id = m.Request.ID; id.IsValid() {
+				while = make(chan struct{})
+				taken[id] = while
+			} else if cancelled, ok := jsonrpc.ParseID(m.Request.Param("requestId")); ok {
+				after = taken[cancelled]
+			}
+			mu.Unlock()
 		}
+		places <- struct{}{} // which no POST keeps for longer than writeTimeout
+		// Ends with its POST, and with ctx.
+		open.Go(func() {
+			defer func() { <-places }()
+			if after != nil {
+				<-after
+			}
+			w.post(message, id)
+			if while != nil {
+				mu.Lock()
+				delete(taken, id)
+				mu.Unlock()
+				close(while)
+			}
+		})
 	}
 }
 
-// post sends one message. What the server refuses fails the request that it was; the connection goes on.
-func (w *sseWire) post(message []byte) error {
+// post sends one message, unless nobody is there to take it. What the server refuses fails the request that it was, which has this id; the
+// connection goes on.
+func (w *sseWire) post(message []byte, id jsonrpc.ID) {
+	select {
+	case <-w.ended:
+		return
+	default:
+	}
 	ctx, cancel := context.WithTimeout(w.ctx, writeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.endpoint, bytes.NewReader(message))
 	if err != nil {
-		return err
+		w.end(err)
+		return
 	}
 	addHeader(req.Header, w.c.cfg.header)
 	req.Header.Set("Content-Type", contentTypeJSON)
 	resp, err := w.client.Do(req)
 	switch {
 	case err != nil && w.ctx.Err() != nil:
-		return io.ErrClosedPipe
+		w.end(io.ErrClosedPipe)
+		return
 	case err != nil:
-		return &duplex.GoneError{Err: err}
+		w.end(&duplex.GoneError{Err: err})
+		return
 	}
 	defer resp.Body.Close()
 	text, _ := readBounded(resp.Body, maxErrorBody)
 	switch {
 	case resp.StatusCode/100 == 2:
-		return nil
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
-		return &duplex.GoneError{Err: errNoSession}
+		w.end(&duplex.GoneError{Err: errNoSession})
+	case id.IsValid():
+		status := &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(text)}
+		refusal := &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", status.Error())}
+		w.hand(jsonrpc.AppendResponse(nil, refusal))
 	}
-	m, bad := jsonrpc.Decode(message)
-	if bad != nil || m.Request == nil || m.Request.IsNotification() {
-		return nil
-	}
-	status := &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(text)}
-	refusal := &jsonrpc.Response{ID: m.Request.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", status.Error())}
-	w.hand(jsonrpc.AppendResponse(nil, refusal))
-	return nil
 }
 
 func (w *sseWire) CloseRead() error {

@@ -1,0 +1,123 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+)
+
+func TestPostsDoNotWaitForEachOther(t *testing.T) {
+	held, release := make(chan struct{}, 40), make(chan struct{})
+	o := &oldServer{}
+	o.handle = func(w http.ResponseWriter, method string) {
+		if method == "x/slow" {
+			held <- struct{}{}
+			<-release
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+		o.stream <- `{"jsonrpc":"2.0","id":42,"result":{}}`
+	}
+	c := dial(t, startOld(t, o))
+	errs := make(chan error, 40)
+	for range 40 {
+		go func() { errs <- c.Request(t.Context(), "x/slow", nil, nil) }()
+	}
+	for range 40 {
+		<-held
+	}
+	require.NoError(t, c.Ping(t.Context()), "forty posts are not answered yet")
+	close(release)
+	for range 40 {
+		require.ErrorContains(t, <-errs, "HTTP status 500")
+	}
+}
+
+// A server that hears of the cancellation first would know nothing of the request yet, and serve it in vain.
+func TestARequestIsTakenBeforeItIsCancelled(t *testing.T) {
+	held, release, heard := make(chan struct{}, 1), make(chan struct{}), make(chan string, 10)
+	o := &oldServer{stream: make(chan string, 10)}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			o.ServeHTTP(w, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		var m struct {
+			ID     int    `json:"id"`
+			Method string `json:"method"`
+		}
+		_ = json.Unmarshal(body, &m)
+		switch m.Method {
+		case "x/slow":
+			held <- struct{}{}
+			<-release
+			heard <- "taken"
+		case "notifications/cancelled":
+			heard <- m.Method
+		default:
+			r.Body = io.NopCloser(strings.NewReader(string(body)))
+			o.ServeHTTP(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(s.Close)
+	o.handle = func(w http.ResponseWriter, _ string) {
+		w.WriteHeader(http.StatusAccepted)
+		o.stream <- `{"jsonrpc":"2.0","id":3,"result":{}}`
+	}
+	c := dial(t, client.HTTPSSE(s.URL))
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- c.Request(ctx, "x/slow", nil, nil) }()
+	<-held
+	cancel()
+	require.ErrorIs(t, <-over, context.Canceled, "which waits for no server")
+	require.NoError(t, c.Ping(t.Context()), "nor do others")
+	require.Empty(t, heard)
+	close(release)
+	require.Equal(t, "taken", <-heard)
+	require.Equal(t, "notifications/cancelled", <-heard)
+}
+
+func TestWhereToPostIsReadWhereTheStreamWasFound(t *testing.T) {
+	o := &oldServer{begin: "event: endpoint\ndata: post?session=1\n\n", stream: make(chan string, 10)}
+	o.handle = func(w http.ResponseWriter, _ string) {
+		w.WriteHeader(http.StatusAccepted)
+		o.stream <- `{"jsonrpc":"2.0","id":2,"result":{}}`
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /sse", http.RedirectHandler("/v1/mcp/sse", http.StatusTemporaryRedirect))
+	mux.Handle("GET /v1/mcp/sse", o)
+	mux.Handle("POST /v1/mcp/post", o)
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	c := dial(t, client.HTTPSSE(s.URL+"/sse"))
+	require.NoError(t, c.Ping(t.Context()))
+}
+
+// Names of hosts are the same in any case, and servers write them as they are configured.
+func TestAnEndpointMayNameItsHostInAnyCase(t *testing.T) {
+	o := &oldServer{stream: make(chan string, 10)}
+	o.handle = func(w http.ResponseWriter, _ string) {
+		w.WriteHeader(http.StatusAccepted)
+		o.stream <- `{"jsonrpc":"2.0","id":2,"result":{}}`
+	}
+	s := httptest.NewServer(o)
+	t.Cleanup(s.Close)
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
+	o.begin = "event: endpoint\ndata: http://LOCALHOST:" + port + "/post\n\n"
+	c := dial(t, client.HTTPSSE("http://localhost:"+port), client.Timeout(20*time.Second))
+	require.NoError(t, c.Ping(t.Context()))
+}
