@@ -137,7 +137,7 @@ func TestASessionWithACallInFlightIsNotIdle(t *testing.T) {
 	base, _ := serveHTTP(t, h, &sse.Options{SessionIdle: 20 * time.Millisecond})
 	c := open(t, base, nil)
 	require.NoError(t, c.Send([]byte(ping)))
-	<-h // begun
+	<-h           // begun
 	for range 3 { // others that came later end
 		idle := open(t, base, nil)
 		_, err := idle.Receive()
