@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -271,53 +272,69 @@ func count(value []byte) (int, bool) {
 
 // accepts reports whether content, JSON without duplicate members, is known to be what the schema says.
 func (a *acceptor) accepts(content []byte) bool {
-	c := acceptance{steps: maxAcceptedSteps}
-	content = content[jsonx.SkipSpace(content, 0):]
-	return c.value(a, content[:jsonx.Skip(content, 0)], 0)
+	c := acceptance{b: content, steps: maxAcceptedSteps}
+	end := c.value(a, jsonx.SkipSpace(content, 0), 0)
+	return end >= 0 && jsonx.SkipSpace(content, end) == len(content)
 }
 
-// An acceptance is one output being looked at.
-type acceptance struct{ steps int }
+// An acceptance is one output being looked at, once over. Its methods take the index where a value begins and return the index after
+// it, or -1 where it is not accepted.
+type acceptance struct {
+	b     []byte
+	steps int
+}
 
-func (c *acceptance) value(a *acceptor, raw []byte, depth int) bool {
-	if c.steps--; c.steps < 0 || depth > maxAcceptedDepth || a.nothing {
-		return false
-	}
-	if a.anything {
-		return plain(raw)
+func (c *acceptance) value(a *acceptor, i, depth int) (end int) {
+	if c.steps--; c.steps < 0 || depth > maxAcceptedDepth || a.nothing || i >= len(c.b) {
+		return -1
 	}
 	for _, sub := range a.all {
-		if !c.value(sub, raw, depth+1) {
-			return false
+		if c.value(sub, i, depth+1) < 0 {
+			return -1
 		}
 	}
-	if a.any != nil && !c.oneOf(a.any, raw, depth) {
-		return false
+	if a.any != nil && !c.oneOf(a.any, i, depth) {
+		return -1
 	}
-	kind := jsonx.Kind(raw)
-	if a.enum != nil && !a.lists(raw) {
-		return false
+	if a.anything {
+		return c.plain(i)
+	}
+	kind := jsonx.Kind(c.b[i:])
+	if a.enum != nil && kind != '"' {
+		return -1 // strings alone are listed
 	}
 	switch kind {
 	case '{':
-		return a.allows(typeObject) && c.object(a, raw, depth)
+		if a.allows(typeObject) {
+			return c.object(a, i, depth)
+		}
 	case '[':
-		return a.allows(typeArray) && c.array(a, raw, depth)
+		if a.allows(typeArray) {
+			return c.array(a, i, depth)
+		}
 	case '"':
-		return a.allows(typeString) && a.text(raw)
+		if end = jsonx.Skip(c.b, i); a.allows(typeString) && a.text(c.b[i:end]) {
+			return end
+		}
 	case '0':
-		return a.number(raw)
+		if end = jsonx.Skip(c.b, i); a.number(c.b[i:end]) {
+			return end
+		}
 	case 't', 'f':
-		return a.allows(typeBoolean)
+		if a.allows(typeBoolean) {
+			return jsonx.Skip(c.b, i)
+		}
 	case 'n':
-		return a.allows(typeNull)
+		if a.allows(typeNull) {
+			return jsonx.Skip(c.b, i)
+		}
 	}
-	return false
+	return -1
 }
 
-func (c *acceptance) oneOf(any []*acceptor, raw []byte, depth int) bool {
+func (c *acceptance) oneOf(any []*acceptor, i, depth int) bool {
 	for _, sub := range any {
-		if c.value(sub, raw, depth+1) {
+		if c.value(sub, i, depth+1) >= 0 {
 			return true
 		}
 	}
@@ -326,22 +343,24 @@ func (c *acceptance) oneOf(any []*acceptor, raw []byte, depth int) bool {
 
 func (a *acceptor) allows(t typeSet) bool { return a.types == 0 || a.types&t != 0 }
 
-func (a *acceptor) lists(raw []byte) bool {
-	for _, value := range a.enum {
-		if bytes.Equal(value, raw) {
-			return true
-		}
+// more returns the index of what comes after a member or an element that ends at i: the next one, or the bracket.
+func (c *acceptance) more(i int) int {
+	if i = jsonx.SkipSpace(c.b, i); i < len(c.b) && c.b[i] == ',' {
+		return jsonx.SkipSpace(c.b, i+1)
 	}
-	return false
+	return i
 }
 
-func (c *acceptance) object(a *acceptor, raw []byte, depth int) bool {
+func (c *acceptance) object(a *acceptor, i, depth int) int {
 	missing := a.required
 	next := 0 // members mostly come in the order of the properties
-	for name, value := range jsonx.Members(raw) {
+	for i = jsonx.SkipSpace(c.b, i+1); i < len(c.b) && c.b[i] != '}'; {
+		nameEnd := jsonx.Skip(c.b, i)
+		name := c.b[i:nameEnd]
+		i = jsonx.SkipSpace(c.b, jsonx.SkipSpace(c.b, nameEnd)+1) // behind the colon
 		var p *acceptedProperty
-		if p, next = a.find(name, next); p == nil && bytes.IndexByte(name, '\\') >= 0 {
-			return false
+		if p, next = a.find(name, next); p == nil && (bytes.IndexByte(name, '\\') >= 0 || len(name) == 0) {
+			return -1
 		}
 		held := a.other
 		if p != nil {
@@ -353,14 +372,19 @@ func (c *acceptance) object(a *acceptor, raw []byte, depth int) bool {
 			}
 		}
 		if held == nil {
-			if !plain(value) {
-				return false
-			}
-		} else if !c.value(held, value, depth+1) {
-			return false
+			i = c.plain(i)
+		} else {
+			i = c.value(held, i, depth+1)
 		}
+		if i < 0 {
+			return -1
+		}
+		i = c.more(i)
 	}
-	return missing == 0
+	if missing != 0 || i >= len(c.b) {
+		return -1
+	}
+	return i + 1
 }
 
 // find returns the property name, nil for none, and where to look for the next one first.
@@ -378,22 +402,30 @@ func (a *acceptor) find(name []byte, from int) (*acceptedProperty, int) {
 	return nil, from
 }
 
-func (c *acceptance) array(a *acceptor, raw []byte, depth int) bool {
+func (c *acceptance) array(a *acceptor, i, depth int) int {
 	n := 0
-	for element := range jsonx.Elements(raw) {
-		n++
+	for i = jsonx.SkipSpace(c.b, i+1); i < len(c.b) && c.b[i] != ']'; n++ {
+		var end int
 		if a.items == nil {
-			if !plain(element) {
-				return false
-			}
-		} else if !c.value(a.items, element, depth+1) {
-			return false
+			end = c.plain(i)
+		} else {
+			end = c.value(a.items, i, depth+1)
 		}
+		if end <= i {
+			return -1
+		}
+		i = c.more(end)
 	}
-	return n >= a.minItems && (a.maxItems < 0 || n <= a.maxItems)
+	if n < a.minItems || a.maxItems >= 0 && n > a.maxItems || i >= len(c.b) {
+		return -1
+	}
+	return i + 1
 }
 
 func (a *acceptor) text(raw []byte) bool {
+	if a.enum != nil && !slices.ContainsFunc(a.enum, func(value []byte) bool { return bytes.Equal(value, raw) }) {
+		return false
+	}
 	if a.minLength == 0 && a.maxLength < 0 {
 		return true
 	}
@@ -422,6 +454,18 @@ func (a *acceptor) number(raw []byte) bool {
 	// Rounding keeps the order: what is strictly within bounds that are exact is so before rounding too.
 	f, err := strconv.ParseFloat(string(raw), 64)
 	return err == nil && (a.low == nil || f > float64(*a.low)) && (a.high == nil || f < float64(*a.high))
+}
+
+// plain goes over a value that may be anything, but neither is nor holds a number that the validator refuses to compute with, or might.
+func (c *acceptance) plain(i int) int {
+	if i >= len(c.b) {
+		return -1
+	}
+	end := jsonx.Skip(c.b, i)
+	if !plain(c.b[i:end]) {
+		return -1
+	}
+	return end
 }
 
 // plain reports whether raw neither is nor holds a number that the validator refuses to compute with, or might.

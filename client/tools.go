@@ -163,9 +163,17 @@ func (c *Client) unwrap(name string, value []byte, out reflect.Type) []byte {
 
 // onlyResult returns the member result of an object that has no other.
 func onlyResult(obj []byte) (value []byte) {
+	i := jsonx.SkipSpace(obj, 0)
+	if i >= len(obj) || obj[i] != '{' {
+		return nil
+	}
+	// Most have another first, and that is looked for before the rest of them.
+	if i = jsonx.SkipSpace(obj, i+1); !jsonx.IsString(obj[i:jsonx.Skip(obj, i)], "result") {
+		return nil
+	}
 	n := 0
-	for name, v := range jsonx.Members(obj) {
-		if n++; n == 1 && jsonx.IsString(name, "result") {
+	for _, v := range jsonx.Members(obj) {
+		if n++; n == 1 {
 			value = v
 		}
 	}

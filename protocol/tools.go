@@ -147,11 +147,9 @@ func (r CallToolResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil)
 
 // UnmarshalJSON reads a result.
 func (r *CallToolResult) UnmarshalJSON(data []byte) error {
-	if jsonx.Distinct(data) {
-		if read, ok := readToolResult(data); ok {
-			*r = read
-			return nil
-		}
+	if read, ok := readToolResult(data); ok {
+		*r = read
+		return nil
 	}
 	return r.decode(data)
 }
@@ -182,72 +180,122 @@ func (r *CallToolResult) decode(data []byte) error {
 	return nil
 }
 
-// readToolResult reads a result without anything unusual in it, from JSON without duplicate members. It reports false for what is to
-// be read with more care, or is wrong.
+// readToolResult reads a result without anything unusual in it, once over. It reports false for what is to be read with more care, or
+// is wrong.
 func readToolResult(data []byte) (r CallToolResult, ok bool) {
-	if data = data[jsonx.SkipSpace(data, 0):]; jsonx.Kind(data) != '{' {
+	i := jsonx.SkipSpace(data, 0)
+	if i >= len(data) || data[i] != '{' {
 		return r, false
 	}
-	for name, value := range jsonx.Members(data) {
-		kind := jsonx.Kind(value)
-		switch string(name) {
-		case `"content"`:
-			if r.Content, ok = readTexts(value); !ok {
-				return r, false
-			}
-		case `"structuredContent"`:
-			r.StructuredContent = bytes.Clone(value)
-		case `"isError"`:
-			if kind != 't' && kind != 'f' {
-				return r, false
-			}
-			r.IsError, r.saidFalse = kind == 't', kind == 'f'
-		case `"resultType"`:
-			if kind != '"' {
-				return r, false
-			}
-			r.ResultType = jsonx.String(value)
-		case `"_meta"`:
-			if kind != '{' {
-				return r, false
-			}
-			r.Meta = Meta{}
-			for key, v := range jsonx.Members(value) {
-				r.Meta[jsonx.String(key)] = bytes.Clone(v)
-			}
-		default:
+	var seen [5]bool
+	for i = jsonx.SkipSpace(data, i+1); i < len(data) && data[i] != '}'; i = more(data, i) {
+		name, at := memberAt(data, i)
+		if at >= len(data) {
 			return r, false
 		}
+		which := -1
+		if which, i = r.readMember(data, name, at); which < 0 || i < 0 || seen[which] {
+			return r, false
+		}
+		seen[which] = true
 	}
-	return r, true
+	return r, i < len(data) && jsonx.SkipSpace(data, i+1) == len(data)
+}
+
+// memberAt returns the name of the member at data[i], with its quotes, and where its value is.
+func memberAt(data []byte, i int) (name []byte, value int) {
+	end := jsonx.Skip(data, i)
+	return data[i:end], jsonx.SkipSpace(data, jsonx.SkipSpace(data, end)+1)
+}
+
+// more returns the index of what comes after a member or an element that ends at i: the next one, or the bracket.
+func more(data []byte, i int) int {
+	if i = jsonx.SkipSpace(data, i); i < len(data) && data[i] == ',' {
+		return jsonx.SkipSpace(data, i+1)
+	}
+	return i
+}
+
+// readMember reads a member whose value is at data[at]. It says which one it was and where it ends, -1 where it is unusual.
+func (r *CallToolResult) readMember(data, name []byte, at int) (which, end int) {
+	switch string(name) {
+	case `"content"`:
+		r.Content, end = readTexts(data, at)
+		return 0, end
+	case `"structuredContent"`:
+		if end = jsonx.SkipDistinct(data, at); end > at {
+			r.StructuredContent = bytes.Clone(data[at:end])
+		}
+		return 1, end
+	case `"isError"`:
+		if end = jsonx.Skip(data, at); data[at] != 't' && data[at] != 'f' {
+			return -1, -1
+		}
+		r.IsError, r.saidFalse = data[at] == 't', data[at] == 'f'
+		return 2, end
+	case `"resultType"`:
+		if end = jsonx.Skip(data, at); data[at] != '"' {
+			return -1, -1
+		}
+		r.ResultType = jsonx.String(data[at:end])
+		return 3, end
+	case `"_meta"`:
+		if end = jsonx.SkipDistinct(data, at); end < 0 || data[at] != '{' {
+			return -1, -1
+		}
+		r.Meta = Meta{}
+		for key, v := range jsonx.Members(data[at:end]) {
+			r.Meta[jsonx.String(key)] = bytes.Clone(v)
+		}
+		return 4, end
+	}
+	return -1, -1
 }
 
 // readTexts reads an array of blocks that are nothing but text.
-func readTexts(data []byte) ([]Content, bool) {
-	if jsonx.Kind(data) != '[' {
-		return nil, false
+func readTexts(data []byte, i int) (out []Content, end int) {
+	if data[i] != '[' {
+		return nil, -1
 	}
-	out := []Content{}
-	for raw := range jsonx.Elements(data) {
-		if jsonx.Kind(raw) != '{' {
-			return nil, false
+	out = []Content{}
+	for i = jsonx.SkipSpace(data, i+1); i < len(data) && data[i] != ']'; i = more(data, i) {
+		var text string
+		if text, i = readText(data, i); i < 0 {
+			return nil, -1
 		}
-		typed := false
-		var text []byte
-		for name, value := range jsonx.Members(raw) {
-			switch string(name) {
-			case `"type"`:
-				typed = string(value) == `"text"`
-			case `"text"`:
-				text = value
-			default:
-				return nil, false
-			}
-		}
-		if !typed || jsonx.Kind(text) != '"' {
-			return nil, false
-		}
-		out = append(out, &TextContent{Text: jsonx.String(text)})
+		out = append(out, &TextContent{Text: text})
 	}
-	return out, true
+	if i >= len(data) {
+		return nil, -1
+	}
+	return out, i + 1
+}
+
+// readText reads a block that is nothing but text.
+func readText(data []byte, i int) (text string, end int) {
+	if data[i] != '{' {
+		return "", -1
+	}
+	var body []byte
+	typed := false
+	for i = jsonx.SkipSpace(data, i+1); i < len(data) && data[i] != '}'; i = more(data, i) {
+		name, at := memberAt(data, i)
+		if at >= len(data) {
+			return "", -1
+		}
+		i = jsonx.Skip(data, at)
+		value := data[at:i]
+		switch {
+		case string(name) == `"type"` && !typed && string(value) == `"text"`:
+			typed = true
+		case string(name) == `"text"` && body == nil && value[0] == '"':
+			body = value
+		default:
+			return "", -1
+		}
+	}
+	if !typed || body == nil || i >= len(data) {
+		return "", -1
+	}
+	return jsonx.String(body), i + 1
 }

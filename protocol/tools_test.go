@@ -1,7 +1,10 @@
 package protocol
 
 import (
+	"bytes"
+	"encoding/json"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,12 +18,15 @@ func FuzzToolResult(f *testing.F) {
 		`{"content":[{"type":"text","text":"x","_meta":{}}],"isError":false}`, `{"content":[{"type":"text","text":null}]}`,
 		`{"structuredContent":{"a":[1,2]},"isError":true,"resultType":"complete","_meta":{"k":{"a":1}}}`, `{"isError":null,"_meta":null,"resultType":null}`,
 		`{"structuredContent":null}`, `{"x":1}`, `{"content":[{"type":"image","data":"","mimeType":""}]}`, `{"_meta":{"a\u0062":1}}`, `null`, `[]`,
-		`{"content":[{"text":"x","type":"text"},{"type":"text","text":"y"}]}`,
+		`{"content":[{"text":"x","type":"text"},{"type":"text","text":"y"}]}`, `{"content":[],"content":[]}`, `{"structuredContent":{"a":1,"a":2}}`,
+		`{"content":[{"type":"text","type":"text","text":""}]}`, `{"content":[{"type":"text","text":""`, `{"content":[}`, `{"isError"`, `{"_meta":{"a":{"b":1,"b":1}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if !jsonx.Valid(data) || !jsonx.Distinct(data) {
+		// Members that are there twice, the careful reader refuses.
+		if !jsonx.Valid(data) && !(json.Valid(data) && utf8.Valid(data) && !bytes.Contains(data, []byte(`\u`))) {
+			_, _ = readToolResult(data) // which ends
 			return
 		}
 		fast, ok := readToolResult(data)
@@ -39,12 +45,16 @@ func TestUsualToolResultsAreReadFast(t *testing.T) {
 		`{"content":[],"isError":false,"resultType":"complete","_meta":{"a":{"name":"x"}}}`:  true,
 		`{"content":[{"type":"text","text":"x","annotations":{}}]}`:                          false,
 		`{"content":[{"type":"image","data":"","mimeType":"image/png"}]}`:                    false,
-		`{"content":[],"other":1}`: false,
-		`{"isError":"no"}`:         false,
-		`{"resultType":1}`:         false,
-		`{"_meta":[]}`:             false,
-		`{"content":{}}`:           false,
-		`[]`:                       false,
+		`{"content":[],"other":1}`:    false,
+		`{"isError":"no"}`:            false,
+		`{"resultType":1}`:            false,
+		`{"_meta":[]}`:                false,
+		`{"content":{}}`:              false,
+		`[]`:                          false,
+		`{"content":[],"content":[]}`: false,
+		`{"content":[{"type":"text","text":"","text":""}]}`: false,
+		`{"structuredContent":{"a":1,"a":2}}`:               false,
+		`{"content":[]} 1`:                                  false,
 	} {
 		_, ok := readToolResult([]byte(raw))
 		require.Equal(t, want, ok, raw)

@@ -273,6 +273,9 @@ func Distinct(raw []byte) bool {
 	return i >= 0 && SkipSpace(raw, i) == len(raw)
 }
 
+// SkipDistinct is Skip for a value of which Distinct reports true; it returns -1 for others.
+func SkipDistinct(b []byte, i int) int { return distinct(b, i, 0) }
+
 // distinct looks at the value at b[i] and returns the index after it; -1 where it is not known to be distinct.
 func distinct(b []byte, i, depth int) int {
 	if i >= len(b) || depth > maxDistinctDepth {
