@@ -168,7 +168,12 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		if err != nil {
 			return nil, err
 		}
-		return outputs.tool(call, values)
+		result, err := outputs.tool(call, values)
+		if err != nil {
+			return nil, err
+		}
+		call.vouch(result.StructuredContent)
+		return result, nil
 	})
 	return s.addTool(d, t)
 }

@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -18,6 +19,9 @@ func (s *Server) encode(call *Call, result any) (json.RawMessage, error) {
 	case emptyObject, nil:
 		return s.seal(call, []byte{'{'}, nil)
 	case *protocol.CallToolResult:
+		if !call.vouchedFor(r.StructuredContent) && !jsonx.Valid(r.StructuredContent) {
+			return nil, errNoJSON
+		}
 		b := append(make([]byte, 0, toolResultSize(r)+len(s.serverInfo)), '{')
 		b, err := appendToolResult(b, r, call.version)
 		if err != nil {
@@ -29,10 +33,27 @@ func (s *Server) encode(call *Call, result any) (json.RawMessage, error) {
 	case *protocol.GetPromptResult:
 		return s.encodeMessages(call, r)
 	case json.RawMessage:
+		if !jsonx.Valid(r) {
+			return nil, errNoJSON
+		}
 		return s.sealObject(call, r)
 	default:
 		return s.encodeAny(call, r)
 	}
+}
+
+// errNoJSON keeps what middleware made from making the whole answer unreadable.
+var errNoJSON = errors.New("it is no valid JSON")
+
+// vouch says of the JSON of a result that it is valid: what middleware puts in its place is looked at again.
+func (c *Call) vouch(value json.RawMessage) {
+	if len(value) > 0 {
+		c.root().vouched.Store(&value[0])
+	}
+}
+
+func (c *Call) vouchedFor(value json.RawMessage) bool {
+	return value == nil || len(value) > 0 && c.vouched.Load() == &value[0]
 }
 
 // encodeAny makes the JSON of a result that is met seldom: the library reads again what the types of package protocol

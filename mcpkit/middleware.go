@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -18,21 +19,44 @@ type Middleware func(next Handler) Handler
 
 // Use puts middleware around every method, also of what is registered later. The first is the outermost; what an earlier
 // Use gave stays outside of what a later one gives. Requests that are being handled keep the chain they began with.
+//
+// A middleware that is nil, and perhaps was to be a guard, is a mistake of the program that must not pass: Use panics, and puts
+// nothing on.
 func (s *Server) Use(mw ...Middleware) {
+	if err := checkMiddleware("Use", mw); err != nil {
+		panic(err.Error())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.use = append(s.use, mw...)
+	use := append(slices.Clip(s.use), mw...)
+	chain := chainOf(use)
+	s.use = use
 	s.hasMiddleware.Store(len(s.use) > 0)
-	s.buildChain()
+	s.chain.Store(&chain)
 }
 
-// buildChain makes the chain anew. s.mu is held, or s is not yet shared.
-func (s *Server) buildChain() {
-	h := Handler(dispatch)
-	for i := len(s.use) - 1; i >= 0; i-- {
-		h = s.use[i](h)
+func checkMiddleware(where string, mw []Middleware) error {
+	for i, m := range mw {
+		if m == nil {
+			return fmt.Errorf("mcpkit: %s: middleware %d of %d is nil", where, i+1, len(mw))
+		}
 	}
-	s.chain.Store(&h)
+	return nil
+}
+
+// chainOf puts middleware around the methods.
+func chainOf(use []Middleware) Handler {
+	h := Handler(dispatch)
+	for i := len(use) - 1; i >= 0; i-- {
+		if h = use[i](h); h == nil {
+			h = refuseAll(fmt.Errorf("mcpkit: middleware %d of %d returned no handler", i+1, len(use)))
+		}
+	}
+	return h
+}
+
+func refuseAll(err error) Handler {
+	return func(context.Context, *Call) (any, error) { return nil, err }
 }
 
 // dispatch is the innermost handler: the method itself. A panic ends here as an error, so that every middleware sees it.

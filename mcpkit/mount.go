@@ -108,6 +108,9 @@ func (m *mount) check(opts []Option) error {
 	}
 	r, err := newRegistration(m.child, opts)
 	m.around = r.around
+	if err == nil {
+		err = checkMiddleware("Around", m.around)
+	}
 	return err
 }
 

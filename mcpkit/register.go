@@ -65,8 +65,12 @@ func (s *Server) registerAll(regs []registration) error {
 		} else {
 			r.addAll()
 		}
+		if err := checkMiddleware("Around", reg.around); err != nil {
+			r.keep("", err)
+		} else {
+			r.draft.wrap(reg.around)
+		}
 		faults = append(faults, r.faults...)
-		r.draft.wrap(reg.around)
 		all.take(&r.draft)
 	}
 	if err := s.addUnless(faults, &all); err != nil {

@@ -60,7 +60,8 @@ func New(service any, opts ...Option) (*Server, error) {
 	}
 	s := &Server{config: c, words: serverWords(c), state: newSealer(c.stateKeys)}
 	s.catalog.Store(&catalog{})
-	s.buildChain()
+	chain := chainOf(nil)
+	s.chain.Store(&chain)
 	if err := s.registerAll(c.services); err != nil {
 		return nil, err
 	}

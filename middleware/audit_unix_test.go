@@ -77,9 +77,9 @@ func TestNoAcknowledgedRecordIsLostInACrash(t *testing.T) {
 		answer int // how many answers to wait for, at least, before the end
 		rounds int
 	}{
-		{"short lines", 10, "no", 150, 6},
-		{"short lines, synced", 10, "sync", 5, 3},
-		{"lines of many pages, which a kill breaks", 300_000, "no", 3, 12},
+		{"short lines", 10, "no", 150, 3},
+		{"short lines, synced", 10, "sync", 5, 2},
+		{"lines of many pages, which a kill breaks", 300_000, "no", 3, 7},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "audit.jsonl")

@@ -2,14 +2,21 @@ package middleware
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// When puts middleware around the calls for which cond is true; the first is the outermost. The others pass it by.
+// When puts middleware around the calls for which cond is true; the first is the outermost. The others pass it by. Like Server.Use it
+// panics when one is nil.
 func When(cond func(*mcpkit.Call) bool, mw ...mcpkit.Middleware) mcpkit.Middleware {
+	for i, m := range mw {
+		if m == nil {
+			panic(fmt.Sprintf("middleware: When: middleware %d of %d is nil", i+1, len(mw)))
+		}
+	}
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		inner := next
 		for _, m := range slices.Backward(mw) {

@@ -1,0 +1,203 @@
+package middleware_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+type echoInput struct {
+	Text string `json:"text"`
+}
+
+// wrap is a middleware of a function of its three parts.
+func wrap(f func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error)) mcpkit.Middleware {
+	return func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (any, error) { return f(ctx, call, next) }
+	}
+}
+
+type panicky struct{ begin, end bool }
+
+func (p panicky) CallBegan(context.Context, *mcpkit.Call) {
+	if p.begin {
+		panic("oops")
+	}
+}
+
+func (p panicky) CallEnded(context.Context, *mcpkit.Call, middleware.Measurement) {
+	if p.end {
+		panic("oops")
+	}
+}
+
+// Whatever a middleware does is answered, once, and the next request is served as if nothing had been.
+func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
+	boom := func(*mcpkit.Call) int { panic("oops") }
+	for _, test := range []struct {
+		name string
+		mw   mcpkit.Middleware
+		want string // in the answer
+	}{
+		{"panics before", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { panic("oops") }), "internal error (ref "},
+		{"panics after", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+			_, _ = next(ctx, call)
+			panic(errors.New("oops"))
+		}), "internal error (ref "},
+		{"panics with nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { panic(nil) }), "internal error (ref "},
+		{"has no handler", func(mcpkit.Handler) mcpkit.Handler { return nil }, "internal error (ref "},
+		{"a condition panics", middleware.When(func(*mcpkit.Call) bool { panic("oops") }), "internal error (ref "},
+		{"a key of a rate panics", middleware.RateLimitBy(1, 1, boom), "internal error (ref "},
+		{"a key of turns panics", middleware.ConcurrencyBy(1, 0, boom), "internal error (ref "},
+		{"a recorder panics at first", middleware.Metrics(panicky{begin: true}), "internal error (ref "},
+		{"a recorder panics in the end", middleware.Metrics(panicky{end: true}), "internal error (ref "},
+		{"a guard panics", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) { panic("oops") }), "internal error (ref "},
+		{"a guard of arguments returns none", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) { return nil, nil }), "internal error (ref "},
+		{"a guard of arguments returns no JSON", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(`{"text":`), nil
+		}), "internal error (ref "},
+		{"a guard of results returns none", middleware.GuardResult(func(context.Context, *mcpkit.Call, any) (any, error) { return nil, nil }), `"result":{`},
+		{"calls next twice", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+			_, _ = next(ctx, call)
+			return next(ctx, call)
+		}), `"text":"hello"`},
+		{"calls next many times at once", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() { _, _ = next(ctx, call) })
+			}
+			wg.Wait()
+			return next(ctx, call)
+		}), `"text":"hello"`},
+		{"returns nothing", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { return nil, nil }), `"result":{`},
+		{"returns a typed nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) {
+			return (*protocol.CallToolResult)(nil), nil
+		}), `"id":1`},
+		{"returns a result and an error", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+			result, _ := next(ctx, call)
+			return result, mcpkit.Errorf("not this time")
+		}), "not this time"},
+		{"returns what does not encode", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { return make(chan int), nil }), "the result does not encode (ref "},
+		{"returns no object", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { return 5, nil }), `"id":1`},
+		{"returns JSON that is none", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { return json.RawMessage(`{"a":`), nil }), "the result does not encode (ref "},
+		{"returns content that is no JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) {
+			return &protocol.CallToolResult{StructuredContent: json.RawMessage(`{"a":`)}, nil
+		}), "the result does not encode (ref "},
+		{"returns a list with a nil in it", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) {
+			return &protocol.CallToolResult{Content: []protocol.Content{nil}}, nil
+		}), `"id":1`},
+		{"returns _meta that is no JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) {
+			return &protocol.CallToolResult{Meta: protocol.Meta{"x": json.RawMessage(`{`)}, Extra: protocol.Meta{"y": json.RawMessage(`]`)}}, nil
+		}), `"id":1`},
+		{"passes no call on", wrap(func(ctx context.Context, _ *mcpkit.Call, next mcpkit.Handler) (any, error) { return next(ctx, nil) }), "internal error (ref "},
+		{"passes a context of its own on", wrap(func(_ context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+			return next(context.Background(), call)
+		}), `"id":1`},
+		{"passes no context on", wrap(func(_ context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+			return next(nil, call) //nolint:staticcheck // what a careless one does
+		}), `"id":1`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			hostile := true
+			srv := newServer(t, mcpkit.NewTool("echo", func(call *mcpkit.Call, in echoInput) string { _ = call.Method(); return in.Text }))
+			srv.Use(middleware.When(func(call *mcpkit.Call) bool { return hostile && call.Method() == "tools/call" }, test.mw))
+			for era, p := range eras(t, srv) {
+				hostile = true
+				reply := said(t, p.call(t.Context(), "tools/call", `{"name":"echo","arguments":{"text":"hello"}}`))
+				require.Contains(t, reply, test.want, era)
+				require.True(t, json.Valid([]byte(reply)), "%s: %s", era, reply)
+				hostile = false
+				require.Equal(t, "hello", p.toolText(t.Context(), "echo", `{"text":"hello"}`), era)
+			}
+		})
+	}
+}
+
+// Arguments are not to be changed where they lie. Who does so all the same breaks that call and no other.
+func TestArgumentsThatAreOverwrittenBreakTheirOwnCallAlone(t *testing.T) {
+	for _, junk := range []string{`{`, `}`, `"`, `[`, `\`, `:`, `,`, `0`, "\x00", "\xff", ` `, `{"text":`, `"text`, `[[`, `{"":{`, `"\`} {
+		srv := newServer(t, mcpkit.NewTool("echo", func(in echoInput) string { return in.Text }))
+		overwrite := true
+		srv.Use(wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+			if overwrite && call.Method() == "tools/call" {
+				for i := range call.Params() {
+					call.Params()[i] = junk[i%len(junk)]
+				}
+			}
+			return next(ctx, call)
+		}), middleware.LoggingWith(middleware.LoggingOptions{Arguments: true, Logger: slog.New(slog.NewJSONHandler(io.Discard, nil))}), middleware.Cache(time.Hour, middleware.CacheOptions{}))
+		for era, p := range eras(t, srv) {
+			overwrite = true
+			reply := said(t, p.call(t.Context(), "tools/call", `{"name":"echo","arguments":{"text":"hello"}}`))
+			require.Contains(t, reply, `"id":1`, "%q, %s", junk, era)
+			require.True(t, json.Valid([]byte(reply)), "%q, %s: %s", junk, era, reply)
+			overwrite = false
+			require.Equal(t, "hello", p.toolText(t.Context(), "echo", `{"text":"hello"}`), "%q, %s", junk, era)
+		}
+	}
+}
+
+func TestMiddlewareThatIsNilIsRefusedAtOnce(t *testing.T) {
+	srv := newServer(t, mcpkit.NewTool("x", ok))
+	require.PanicsWithValue(t, "mcpkit: Use: middleware 2 of 2 is nil", func() { srv.Use(middleware.Recover(nil), nil) })
+	require.Equal(t, "ok", modern(t, srv).toolText(t.Context(), "x"), "and nothing was put on")
+	_, err := mcpkit.New(&Kiosk{}, quiet, mcpkit.Around(nil))
+	require.EqualError(t, err, "mcpkit: Around: middleware 1 of 1 is nil")
+	require.PanicsWithValue(t, "middleware: When: middleware 1 of 1 is nil", func() { middleware.ForTag("x", nil) })
+}
+
+// lazy answers before the handler is done, as timeouts that are written in a hurry do. It tells when it is.
+func lazy(late *sync.WaitGroup) mcpkit.Middleware {
+	return wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+		if call.Method() != "tools/call" {
+			return next(ctx, call)
+		}
+		began := make(chan struct{})
+		call.Set("began", began)
+		late.Go(func() { _, _ = next(ctx, call) })
+		<-began
+		return nil, mcpkit.Errorf("I cannot wait")
+	})
+}
+
+// A handler that goes on after its call was answered does no harm: what it still says is dropped.
+func TestAHandlerThatOutlivesItsCallDoesNoHarm(t *testing.T) {
+	overEach(t, func(t *testing.T, b binding, v protocol.Version) {
+		var late sync.WaitGroup
+		hold := make(chan struct{})
+		srv := newServer(t, mcpkit.NewTool("slow", func(ctx context.Context, call *mcpkit.Call, in echoInput) (string, error) {
+			close(call.Get("began").(chan struct{}))
+			<-hold
+			call.Progress(1, 2, "half")
+			call.Logger().Warn("late")
+			_, _ = mcpkit.Confirm(ctx, "Still there?")
+			_ = call.SetArguments(json.RawMessage(`{"text":"x"}`))
+			return fmt.Sprint(in.Text, call.Arguments(), call.Ref(), call.SessionID(), call.Header("X")), ctx.Err()
+		}), mcpkit.NewTool("x", ok))
+		srv.Use(middleware.Logging(slog.New(slog.NewJSONHandler(io.Discard, nil))), lazy(&late))
+		c, err := client.Dial(t.Context(), b.target(t, srv, nil), client.Version(v), client.LogLevel(protocol.LevelDebug))
+		require.NoError(t, err)
+		defer c.Close()
+		for range 3 {
+			_, err := c.CallTool(t.Context(), "slow", echoInput{"hello"}, client.OnProgress(func(*protocol.ProgressParams) {}))
+			require.ErrorContains(t, err, "I cannot wait")
+			hold <- struct{}{}
+			late.Wait()
+			_, err = c.Tool(t.Context(), "x", client.Fresh())
+			require.NoError(t, err)
+		}
+	})
+}
