@@ -402,8 +402,9 @@ func (l *Link) Do(ctx context.Context, out *jsonrpc.Request) (*jsonrpc.Response,
 		return nil, transport.ErrClosed
 	}
 	l.asked[out.ID] = answer
+	alone := len(l.asked) == 1
 	l.mu.Unlock()
-	if err := l.out.request(ctx, out); err != nil {
+	if err := l.out.ask(ctx, out, alone); err != nil {
 		l.forget(out.ID)
 		return nil, err
 	}

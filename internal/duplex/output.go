@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -179,6 +180,19 @@ func (o *output) response(ctx context.Context, later bool, id jsonrpc.ID, r *jso
 // request sends a request or a notification.
 func (o *output) request(ctx context.Context, r *jsonrpc.Request) error {
 	return o.add(ctx, false, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, r) })
+}
+
+// ask sends a request. Where others are under way as well, those about to be sent may join it: one write then carries them all.
+func (o *output) ask(ctx context.Context, r *jsonrpc.Request, alone bool) error {
+	if alone {
+		return o.request(ctx, r)
+	}
+	if err := o.add(ctx, true, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, r) }); err != nil {
+		return err
+	}
+	runtime.Gosched()
+	o.flush()
+	return nil
 }
 
 // offer queues n and never waits: where there is no room, the error says that n was dropped.
