@@ -42,10 +42,10 @@ func (qs *questions) begin(ctx context.Context, id jsonrpc.ID) (asked context.Co
 
 // takenBack ends the answering of the question that n names. It may be answered already: the two crossed then.
 func (qs *questions) takenBack(n *jsonrpc.Request) {
-	id := string(n.Param("requestId"))
+	id := n.Param("requestId")
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if q := qs.open[id]; q != nil {
+	if q := qs.open[string(id)]; q != nil {
 		q.takeBack(errTakenBack)
 	}
 }
