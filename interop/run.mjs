@@ -173,7 +173,7 @@ async function httpServer(log, command, how) {
   const ended = once(child, 'exit');
   const url = `http://${addr}/mcp`;
   for (let tries = 0; ; tries++) {
-    if (child.exitCode !== null || tries === 250) throw new Error(`${file} does not serve: ${stderr}`);
+    if (child.exitCode !== null || tries === 1500) throw new Error(`${file} does not serve: ${stderr}`);
     try {
       await (await fetch(url, { method: 'OPTIONS' })).text();
       break;
@@ -184,7 +184,7 @@ async function httpServer(log, command, how) {
   const end = async () => {
     if (child.exitCode !== null) return [`the server ended on its own with ${child.exitCode}: ${stderr}`];
     child.kill(stop);
-    const late = setTimeout(() => child.kill('SIGKILL'), 5000);
+    const late = setTimeout(() => child.kill('SIGKILL'), 30_000);
     const [code, signal] = await ended;
     clearTimeout(late);
     writeFileSync(`${log}.stderr`, stderr);
@@ -212,7 +212,7 @@ async function run(row) {
   let stderr = '';
   child.stdout.on('data', (data) => (stdout += data));
   child.stderr.on('data', (data) => (stderr += data));
-  const late = setTimeout(() => child.kill('SIGKILL'), 30_000);
+  const late = setTimeout(() => child.kill('SIGKILL'), 300_000);
   const [code, signal] = await once(child, 'close');
   clearTimeout(late);
   const checks = stdout.split('\n').filter(Boolean).map((l) => l.split('\t'));

@@ -51,7 +51,7 @@ func (t task) modern() bool               { return t.Revision >= "2026-07-28" }
 func (t task) since(revision string) bool { return t.Revision >= revision }
 
 // patience is how long a check may take.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // A story is a session with one server.
 type story struct {

@@ -54,8 +54,8 @@ func (t task) since(v protocol.Version) bool { return t.Revision.AtLeast(v) }
 
 func (t task) http() bool { return t.Binding == "http" }
 
-// patience is how long a check may take.
-const patience = 10 * time.Second
+// patience is how long a check may take, and a server to start or to end, on a machine that is busy.
+const patience = 30 * time.Second
 
 // A story is a stay at one inn.
 type story struct {
@@ -118,7 +118,8 @@ func (s *story) target() any {
 // arrive dials.
 func (s *story) arrive(ctx context.Context) error {
 	s.road = newRoad()
-	opts := []client.DialOption{client.Handlers(s.guest), client.Info("visitor", "1.0.0"), client.HTTPClient(s.road.client())}
+	opts := []client.DialOption{client.Handlers(s.guest), client.Info("visitor", "1.0.0"), client.HTTPClient(s.road.client()),
+		client.ProbeTimeout(patience), client.ShutdownTimeout(patience)}
 	if s.Negotiation != "auto" {
 		opts = append(opts, client.Version(s.Revision))
 	}
