@@ -144,11 +144,12 @@ func explain(r *request, err error) error {
 
 // once sends one request and waits for its response.
 func (c *Client) once(ctx context.Context, a *agreement, r *request, params []byte, in protocol.Inputs, cc *callConfig) (*jsonrpc.Response, error) {
-	f := &flight{progress: cc.progress, log: cc.log}
+	t := &attempt{late: timeoutError{r.method, r.name, cc.timeout}}
+	f := &t.flight
+	f.progress, f.log, f.deadline = cc.progress, cc.log, &t.deadline
 	id := c.nextID()
-	ctx, d := withDeadline(ctx, cc.timeout, func() error { return &timeoutError{r.method, r.name, cc.timeout} })
-	defer d.stop()
-	f.deadline = d
+	ctx = t.deadline.start(ctx, cc.timeout, &t.late)
+	defer t.deadline.stop()
 	if f.progress != nil || c.cfg.handlers.progress != nil {
 		f.token = id.String()
 	}
@@ -160,7 +161,8 @@ func (c *Client) once(ctx context.Context, a *agreement, r *request, params []by
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{req: req, version: a.version, name: r.name, flight: f}
+	x := &t.exchange
+	x.req, x.version, x.name, x.flight = req, a.version, r.name, f
 	if r.method == protocol.MethodToolsCall && a.version.Modern() && c.conn.mirrors() {
 		if x.mirror, err = c.tools.mirror(r.name, r.arguments); err != nil {
 			return nil, err
@@ -172,6 +174,14 @@ func (c *Client) once(ctx context.Context, a *agreement, r *request, params []by
 		return nil, context.Cause(ctx)
 	}
 	return resp, err
+}
+
+// An attempt is what sending a request once takes, all in one piece.
+type attempt struct {
+	flight   flight
+	deadline deadline
+	exchange exchange
+	late     timeoutError
 }
 
 // newRequest makes the request that is sent for r.

@@ -284,9 +284,7 @@ func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter)
 		defer s.cancel(nil)
 		c.keepListening(base, s)
 	})
-	limited, d := withDeadline(ctx, c.cfg.timeout, func() error {
-		return &timeoutError{protocol.MethodSubscriptionsListen, "", c.cfg.timeout}
-	})
+	limited, d := withDeadline(ctx, c.cfg.timeout, &timeoutError{protocol.MethodSubscriptionsListen, "", c.cfg.timeout})
 	defer d.stop()
 	select {
 	case err := <-s.ready:

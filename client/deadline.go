@@ -47,17 +47,24 @@ type deadline struct {
 	closed bool          // guarded by mu
 }
 
-func withDeadline(ctx context.Context, after time.Duration, cause func() error) (context.Context, *deadline) {
+// withDeadline returns a context that ends after that time, because of cause. Zero is no limit.
+func withDeadline(ctx context.Context, after time.Duration, cause error) (context.Context, *deadline) {
+	d := new(deadline)
+	return d.start(ctx, after, cause), d
+}
+
+// start begins the time of d, and returns the context that it ends.
+func (d *deadline) start(ctx context.Context, after time.Duration, cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
-	d := &deadline{cancel: cancel, after: after}
+	d.cancel, d.after = cancel, after
 	if after > 0 {
 		now := time.Now()
-		d.until, d.last = now.Add(after), now.Add(extensions*after)
 		d.mu.Lock()
-		d.timer = time.AfterFunc(after, func() { cancel(cause()) })
+		d.until, d.last = now.Add(after), now.Add(extensions*after)
+		d.timer = time.AfterFunc(after, func() { cancel(cause) })
 		d.mu.Unlock()
 	}
-	return ctx, d
+	return ctx
 }
 
 // extend begins the time anew.

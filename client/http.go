@@ -430,7 +430,7 @@ func (h *httpConn) send(ctx context.Context, body []byte) error {
 }
 
 func (h *httpConn) notify(ctx context.Context, n *jsonrpc.Request) error {
-	ctx, d := withDeadline(ctx, h.c.cfg.timeout, func() error { return &timeoutError{n.Method, "", h.c.cfg.timeout} })
+	ctx, d := withDeadline(ctx, h.c.cfg.timeout, &timeoutError{n.Method, "", h.c.cfg.timeout})
 	defer d.stop()
 	err := h.send(ctx, jsonrpc.AppendRequest(nil, n))
 	if err != nil && ctx.Err() != nil {

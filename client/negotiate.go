@@ -103,7 +103,7 @@ func (c *Client) probe(ctx context.Context, v protocol.Version) probed {
 	if err != nil {
 		return probed{outcome: failed, err: err}
 	}
-	limited, d := withDeadline(ctx, c.cfg.probeTimeout, func() error { return errProbe })
+	limited, d := withDeadline(ctx, c.cfg.probeTimeout, errProbe)
 	resp, err := c.conn.roundTrip(limited, &exchange{req: req, version: v})
 	if err != nil && limited.Err() != nil {
 		err = context.Cause(limited)
@@ -309,7 +309,7 @@ func (c *Client) askInitialize(ctx context.Context, v protocol.Version) ([]byte,
 	if timeout <= 0 {
 		timeout = time.Hour
 	}
-	limited, d := withDeadline(ctx, timeout, func() error { return &timeoutError{protocol.MethodInitialize, "", timeout} })
+	limited, d := withDeadline(ctx, timeout, &timeoutError{protocol.MethodInitialize, "", timeout})
 	defer d.stop()
 	resp, err := c.conn.roundTrip(limited, &exchange{req: req})
 	switch {

@@ -86,7 +86,7 @@ func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseWire, error) {
 	}
 	w.client, w.own = newHTTPClient(c)
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(c.base))
-	limited, d := withDeadline(ctx, c.cfg.probeTimeout, func() error { return errors.New("the stream named no endpoint in time") })
+	limited, d := withDeadline(ctx, c.cfg.probeTimeout, errors.New("the stream named no endpoint in time"))
 	defer d.stop()
 	stop := context.AfterFunc(limited, w.cancel)
 	err := w.open(u)

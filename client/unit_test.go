@@ -151,7 +151,7 @@ func TestDeadlines(t *testing.T) {
 	errOver := errors.New("over")
 	begin := func() (context.Context, *deadline, func() time.Duration) {
 		begun := time.Now()
-		ctx, d := withDeadline(context.Background(), time.Second, func() error { return errOver })
+		ctx, d := withDeadline(context.Background(), time.Second, errOver)
 		return ctx, d, func() time.Duration {
 			<-ctx.Done()
 			require.Equal(t, errOver, context.Cause(ctx))
