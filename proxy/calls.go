@@ -32,9 +32,10 @@ type running struct {
 	open *question // asked, and not answered; of whoever attends
 
 	mu    sync.Mutex
-	asked int             // guarded by mu
-	to    context.Context // of the request that attends; nil while nobody does; guarded by mu
-	timer *time.Timer     // ends the call if nobody comes back; guarded by remote.mu
+	asked int                     // guarded by mu
+	to    context.Context         // of the request that attends; nil while nobody does; guarded by mu
+	late  []func(context.Context) // what came while nobody attended; guarded by mu
+	timer *time.Timer             // ends the call if nobody comes back; guarded by remote.mu
 }
 
 // A question is one that the remote server asks in a call.
@@ -62,6 +63,11 @@ func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running
 	}
 	if level := logLevel(call); level != "" {
 		opts = append(opts, client.LogLevel(level), client.OnLog(func(p *protocol.LoggingMessageParams) { r.log(run, p) }))
+	}
+	if r.config.meta != nil {
+		for key, value := range r.config.meta(ctx) {
+			opts = append(opts, client.Meta(key, value))
+		}
 	}
 	method, params := call.Method(), params(call)
 	r.mu.Lock()
@@ -140,7 +146,26 @@ func (r *remote) put(ctx context.Context, run *running) error {
 func (run *running) attach(ctx context.Context) {
 	run.mu.Lock()
 	run.to = ctx
+	for _, tell := range run.late {
+		tell(ctx)
+	}
+	run.late = nil
 	run.mu.Unlock()
+}
+
+// maxLate bounds what is kept for a caller that has to come back.
+const maxLate = 64
+
+// tell says something to the caller: at once, or when it is back.
+func (run *running) tell(f func(ctx context.Context)) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	switch {
+	case run.to != nil:
+		f(run.to)
+	case len(run.late) < maxLate:
+		run.late = append(run.late, f)
+	}
 }
 
 // detach is called when that request is over: nothing must be sent on it then.
@@ -151,16 +176,11 @@ func (run *running) detach() {
 }
 
 func (run *running) progress(p *protocol.ProgressParams) {
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	if run.to == nil {
-		return
-	}
 	var total float64
 	if p.Total != nil {
 		total = *p.Total
 	}
-	mcpkit.CallFrom(run.to).Progress(p.Progress, total, p.Message)
+	run.tell(func(ctx context.Context) { mcpkit.CallFrom(ctx).Progress(p.Progress, total, p.Message) })
 }
 
 // log passes a message on, if it is known to belong to this call.
@@ -172,11 +192,7 @@ func (r *remote) log(run *running, p *protocol.LoggingMessageParams) {
 	if err != nil {
 		return
 	}
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	if run.to != nil {
-		relay.Log(run.to, raw)
-	}
+	run.tell(func(ctx context.Context) { relay.Log(ctx, raw) })
 }
 
 // parkedKey names a parked call in the sealed state that its caller has.

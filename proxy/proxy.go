@@ -46,6 +46,7 @@ type config struct {
 	scopes    []string
 	optional  bool
 	questions bool
+	meta      func(context.Context) protocol.Meta // nil: none
 	logger    *slog.Logger
 }
 
@@ -70,6 +71,14 @@ func Optional() Option { return func(c *config) { c.optional = true } }
 
 // NoQuestions lets the remote server ask callers nothing: it is told that they cannot be asked.
 func NoQuestions() Option { return func(c *config) { c.questions = false } }
+
+// Meta adds members to the _meta of each call that is passed on, in the place of those that the caller gave, such as the trace
+// context of the call here, so that this server is part of the trace:
+//
+//	proxy.Meta(func(ctx context.Context) protocol.Meta { return otelmcp.Inject(ctx, nil) })
+//
+// ctx is that of the call here. Without it the remote server is told what the caller says, its trace context included.
+func Meta(f func(ctx context.Context) protocol.Meta) Option { return func(c *config) { c.meta = f } }
 
 // Logger hears what becomes of the connection. The default is slog.Default.
 func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,7 +23,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/proxy"
+	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
 var silent = slog.New(slog.DiscardHandler)
@@ -158,7 +161,19 @@ var targets = map[string]func(t *testing.T, h *mcpkit.Server) any{
 		})
 		return s.URL
 	},
+	"WebSocket": func(t *testing.T, h *mcpkit.Server) any {
+		handler := websocket.NewHandler(h, nil)
+		s := httptest.NewServer(handler)
+		t.Cleanup(func() {
+			handler.Close()
+			s.Close()
+		})
+		return strings.Replace(s.URL, "http", "ws", 1)
+	},
 }
+
+// fronts are ways to reach the server in which it is mounted, by the binding behind it.
+var fronts = map[string]func(t *testing.T, h *mcpkit.Server) any{"memory": targets["memory"], "HTTP": targets["memory"], "WebSocket": targets["WebSocket"]}
 
 // mounted makes a server in which the one at target is mounted as "far", over a revision.
 func mounted(t *testing.T, target any, v protocol.Version, opts ...proxy.Option) *mcpkit.Server {
@@ -179,14 +194,14 @@ func dial(t *testing.T, target any, v protocol.Version, opts ...client.DialOptio
 }
 
 // inEveryWay runs f for both eras on both sides, and each binding on the far side.
-func inEveryWay(t *testing.T, f func(t *testing.T, d *desk, far, near *mcpkit.Server, caller, spoken protocol.Version)) {
+func inEveryWay(t *testing.T, f func(t *testing.T, d *desk, far *mcpkit.Server, near any, caller, spoken protocol.Version)) {
 	for binding, target := range targets {
 		for _, inner := range []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728} {
 			for _, outer := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
 				t.Run(fmt.Sprintf("%s %s for %s", binding, inner, outer), func(t *testing.T) {
 					d := &desk{waiting: make(chan struct{}, 1), ended: make(chan error, 1)}
 					far := mcpkit.MustNew(d, mcpkit.Logger(silent))
-					f(t, d, far, mounted(t, target(t, far), inner), outer, inner)
+					f(t, d, far, fronts[binding](t, mounted(t, target(t, far), inner)), outer, inner)
 				})
 			}
 		}
@@ -194,7 +209,7 @@ func inEveryWay(t *testing.T, f func(t *testing.T, d *desk, far, near *mcpkit.Se
 }
 
 func TestQuestionsProgressAndLogsComeThrough(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, d *desk, _, near *mcpkit.Server, caller, _ protocol.Version) {
+	inEveryWay(t, func(t *testing.T, d *desk, _ *mcpkit.Server, near any, caller, _ protocol.Version) {
 		u := &user{}
 		c := dial(t, near, caller, client.Handlers(u))
 		var progress []string
@@ -213,7 +228,7 @@ func TestQuestionsProgressAndLogsComeThrough(t *testing.T) {
 }
 
 func TestResultsAndErrorsStayAsTheyAre(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, _ *desk, far, near *mcpkit.Server, caller, spoken protocol.Version) {
+	inEveryWay(t, func(t *testing.T, _ *desk, far *mcpkit.Server, near any, caller, spoken protocol.Version) {
 		c := dial(t, near, caller)
 		direct := dial(t, far, min(caller, spoken)) // what the older revision cannot say is not there
 		for _, call := range []struct{ method, params, far string }{
@@ -255,7 +270,7 @@ func TestResultsAndErrorsStayAsTheyAre(t *testing.T) {
 }
 
 func TestCancellationReachesTheFarSide(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, d *desk, _, near *mcpkit.Server, caller, _ protocol.Version) {
+	inEveryWay(t, func(t *testing.T, d *desk, _ *mcpkit.Server, near any, caller, _ protocol.Version) {
 		c := dial(t, near, caller)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -268,7 +283,7 @@ func TestCancellationReachesTheFarSide(t *testing.T) {
 }
 
 func TestChangesComeThrough(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, _ *desk, far, near *mcpkit.Server, caller, _ protocol.Version) {
+	inEveryWay(t, func(t *testing.T, _ *desk, far *mcpkit.Server, near any, caller, _ protocol.Version) {
 		c := dial(t, near, caller)
 		changes, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
 		require.NoError(t, err)
@@ -288,7 +303,7 @@ func TestChangesComeThrough(t *testing.T) {
 }
 
 func TestUpdatesComeThrough(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, _ *desk, far, near *mcpkit.Server, caller, _ protocol.Version) {
+	inEveryWay(t, func(t *testing.T, _ *desk, far *mcpkit.Server, near any, caller, _ protocol.Version) {
 		c := dial(t, near, caller)
 		sub, err := c.Subscribe(t.Context(), "desk://index", "desk://note/1")
 		require.NoError(t, err)
@@ -365,7 +380,7 @@ func TestNothingOfTheCallerIsPassedOn(t *testing.T) {
 }
 
 func TestDecliningAndNotBeingAbleAreToldApart(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, _ *desk, _, near *mcpkit.Server, caller, _ protocol.Version) {
+	inEveryWay(t, func(t *testing.T, _ *desk, _ *mcpkit.Server, near any, caller, _ protocol.Version) {
 		decliner := dial(t, near, caller, client.Handlers(&user{action: protocol.ElicitDecline}))
 		_, err := decliner.CallTool(t.Context(), "far_book", order{"Rome"})
 		require.ErrorContains(t, err, "the user declined")
@@ -385,4 +400,33 @@ func TestScopesHideWhatIsFar(t *testing.T) {
 	c := dial(t, near, protocol.V20260728)
 	_, err := c.CallTool(t.Context(), "far_count", nil)
 	require.ErrorContains(t, err, `unknown tool "far_count"`)
+}
+
+// TestAServerOfTheFirstRevisionIsMounted reaches one over HTTP+SSE, for callers of every revision.
+func TestAServerOfTheFirstRevisionIsMounted(t *testing.T) {
+	handler := sse.NewHandler(mcpkit.MustNew(&desk{}, mcpkit.Logger(silent)), nil)
+	s := httptest.NewServer(handler)
+	defer s.Close()
+	defer handler.Close()
+	near := mounted(t, s.URL+"/sse", protocol.V20241105)
+	for _, v := range protocol.Supported {
+		got, err := dial(t, near, v).CallTool(t.Context(), "far_count", nil)
+		require.NoError(t, err, v)
+		require.Equal(t, "[1,2]", got.Content[0].(*protocol.TextContent).Text, v)
+	}
+}
+
+func TestCallsThatArePassedOnHaveTheMetaOfTheProxy(t *testing.T) {
+	for _, v := range protocol.Supported {
+		far := mcpkit.MustNew(nil, mcpkit.Logger(silent))
+		require.NoError(t, far.Add(mcpkit.NewTool("parent", func(call *mcpkit.Call) string {
+			return string(call.Meta("traceparent")) + string(call.Meta("own"))
+		})))
+		near := mounted(t, client.InMemory(far), v, proxy.Meta(func(ctx context.Context) protocol.Meta {
+			return protocol.Meta{"traceparent": json.RawMessage(`"of ` + mcpkit.CallFrom(ctx).Target() + `"`)}
+		}))
+		got, err := dial(t, near, protocol.V20260728).CallTool(t.Context(), "far_parent", nil, client.Meta("traceparent", "of the caller"), client.Meta("own", 1))
+		require.NoError(t, err)
+		require.Equal(t, `"of parent"1`, got.Content[0].(*protocol.TextContent).Text, v)
+	}
 }
