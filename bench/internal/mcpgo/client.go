@@ -31,6 +31,7 @@ func Connect(ctx context.Context, t *calls.Target) (calls.Client, error) {
 	}
 	only := client.WithProtocolVersion(t.Version())
 	if !t.Modern {
+		//lint:ignore SA1019 the revision that is measured has the handshake
 		only = client.WithLegacyProtocolOnly()
 	}
 	c := client.NewClient(tr, only)
