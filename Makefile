@@ -28,7 +28,7 @@ check: lint test fresh conformance interop ## everything that has to hold before
 # A program with the race detector sleeps a second before it ends, unless told otherwise; many tests run programs.
 test: ## tests with the race detector, examples included; what calls allocate, without it
 	GORACE=atexit_sleep_ms=0 go test -race ./...
-	go test -run Allocate ./mcpkit
+	go test -run Allocate ./mcpkit ./client
 	cd interop/echojwt && go test ./...
 
 .PHONY: lint
