@@ -52,7 +52,7 @@ func main() {
 	var b bench
 	flag.IntVar(&b.rounds, "rounds", 3, "how often everything is measured")
 	flag.DurationVar(&b.slice, "slice", 400*time.Millisecond, "how long one measurement takes")
-	only := flag.String("only", "floor,mcpkit,gosdk,mcpgo", "clients, with commas between; NAME=PATH is a program that was built before")
+	only := flag.String("only", "wire,floor,mcpkit,gosdk,mcpgo", "clients, with commas between; NAME=PATH is a program that was built before")
 	flag.StringVar(&b.jobs, "jobs", "", "jobs, with commas between: add, search, ...")
 	flag.StringVar(&b.bind, "setting", "", "settings whose name contains this")
 	flag.StringVar(&b.profiles, "profiles", "", "a directory for CPU profiles of the clients: NAME.prof, of the last setting")
@@ -189,6 +189,11 @@ func (b *bench) measure(s setting) error {
 			return err
 		}
 		clients[name] = p
+	}
+	names := b.names
+	if s.path == "" { // where it is no other than the floor
+		b.names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "wire" })
+		defer func() { b.names = names }()
 	}
 	cells := b.plan()
 	for round := range b.rounds {

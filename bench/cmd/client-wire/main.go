@@ -1,0 +1,9 @@
+// Command client-wire calls the floor server's tools by hand, over HTTP without net/http.
+package main
+
+import (
+	"github.com/mcpkit/mcpkit-go/bench/internal/calls"
+	"github.com/mcpkit/mcpkit-go/bench/internal/floor"
+)
+
+func main() { calls.Main(floor.ConnectWire) }
