@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/mcpkit/mcpkit-go/echomcp"
@@ -22,11 +24,13 @@ import (
 
 // config is what the environment decides.
 type config struct {
-	key    []byte                // of the tokens
-	audit  string                // file
-	logger *slog.Logger          // hears of everything
-	spans  sdktrace.SpanExporter // where traces go
-	drain  time.Duration         // from when the program is no longer ready to when it takes no more requests
+	key     []byte                // of the tokens
+	audit   string                // file
+	rotated <-chan os.Signal      // says that the file was renamed; nil where it never is
+	logger  *slog.Logger          // hears of everything
+	spans   sdktrace.SpanExporter // where traces go
+	figures sdkmetric.Exporter    // where metrics go
+	drain   time.Duration         // from when the program is no longer ready to when it takes no more requests
 }
 
 // app is the program, made and not yet running.
@@ -52,7 +56,7 @@ func newApp(c config) (*app, error) {
 		return nil, err
 	}
 	a.traces = sdktrace.NewTracerProvider(sdktrace.WithBatcher(c.spans))
-	a.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	a.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(c.figures)))
 	if a.server, err = mcpkit.New(a.service, mcpkit.Logger(c.logger), mcpkit.Authenticated()); err != nil {
 		return nil, errors.Join(err, a.audit.Close())
 	}
@@ -106,10 +110,16 @@ func (a *app) serve(ctx context.Context, ln net.Listener) error {
 	failed := make(chan error, 1)
 	// Ends when the server is shut down.
 	go func() { failed <- server.Serve(ln) }()
-	select {
-	case err := <-failed:
-		return errors.Join(err, a.close(context.WithoutCancel(ctx)))
-	case <-ctx.Done():
+	for ctx.Err() == nil {
+		select {
+		case <-a.rotated:
+			if err := a.audit.Reopen(); err != nil {
+				a.logger.Error("the audit file stays what it was", "error", err)
+			}
+		case err := <-failed:
+			return errors.Join(err, a.close(context.WithoutCancel(ctx)))
+		case <-ctx.Done():
+		}
 	}
 	a.ready.Drain()
 	time.Sleep(a.drain) // the load balancer looks at /readyz now and then, and sends requests until it has
@@ -126,9 +136,38 @@ func (a *app) close(ctx context.Context) error {
 
 // docs:end serve
 
-// A collector stands in for one of OpenTelemetry: it writes spans to the log. A program of your own has an exporter
+// A collector stands in for one of OpenTelemetry: it writes spans and metrics to the log. A program of your own has exporters
 // for OTLP in its place.
 type collector struct{ logger *slog.Logger }
+
+// A meter is the part of a collector that takes metrics.
+type meter struct{ logger *slog.Logger }
+
+// Export writes each histogram as a line.
+func (m meter) Export(ctx context.Context, data *metricdata.ResourceMetrics) error {
+	for _, scope := range data.ScopeMetrics {
+		for _, metric := range scope.Metrics {
+			m.logger.InfoContext(ctx, "metric", "name", metric.Name, "unit", metric.Unit)
+		}
+	}
+	return nil
+}
+
+// Temporality is the usual one.
+func (meter) Temporality(kind sdkmetric.InstrumentKind) metricdata.Temporality {
+	return sdkmetric.DefaultTemporalitySelector(kind)
+}
+
+// Aggregation is the usual one.
+func (meter) Aggregation(kind sdkmetric.InstrumentKind) sdkmetric.Aggregation {
+	return sdkmetric.DefaultAggregationSelector(kind)
+}
+
+// ForceFlush has nothing to do: lines are written at once.
+func (meter) ForceFlush(context.Context) error { return nil }
+
+// Shutdown has nothing to do.
+func (meter) Shutdown(context.Context) error { return nil }
 
 // ExportSpans writes each span as a line.
 func (c collector) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {

@@ -24,7 +24,12 @@ func main() {
 	defer stop()
 
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	a, err := newApp(config{key: []byte(os.Getenv("OPS_KEY")), audit: *audit, logger: logger, spans: collector{logger}, drain: 5 * time.Second})
+	rotated := make(chan os.Signal, 1)
+	signal.Notify(rotated, syscall.SIGHUP)
+	a, err := newApp(config{
+		key: []byte(os.Getenv("OPS_KEY")), audit: *audit, rotated: rotated, logger: logger,
+		spans: collector{logger}, figures: meter{logger}, drain: 5 * time.Second,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

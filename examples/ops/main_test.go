@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -12,10 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.uber.org/goleak"
 )
@@ -31,6 +34,9 @@ type running struct {
 	url     string
 	file    string
 	spans   *kept
+	figures *measured
+	rotated chan os.Signal
+	log     *bytes.Buffer // of the program; to be read when it has ended
 	http    *http.Client
 	stop    context.CancelFunc
 	stopped chan error
@@ -41,12 +47,32 @@ type kept struct{ *tracetest.InMemoryExporter }
 
 func (kept) Shutdown(context.Context) error { return nil }
 
+// measured keeps how often each metric was measured, by its name.
+type measured struct {
+	meter
+	counts map[string]uint64
+}
+
+func (m *measured) Export(_ context.Context, data *metricdata.ResourceMetrics) error {
+	m.counts = map[string]uint64{}
+	for _, scope := range data.ScopeMetrics {
+		for _, metric := range scope.Metrics {
+			for _, point := range metric.Data.(metricdata.Histogram[float64]).DataPoints {
+				m.counts[metric.Name] += point.Count
+			}
+		}
+	}
+	return nil
+}
+
 func run(t *testing.T, change func(*Orders)) *running {
 	r := &running{
 		t: t, file: filepath.Join(t.TempDir(), "audit.jsonl"), spans: &kept{tracetest.NewInMemoryExporter()},
 		http: &http.Client{Transport: &http.Transport{}}, stopped: make(chan error, 1),
+		figures: &measured{}, rotated: make(chan os.Signal), log: &bytes.Buffer{},
 	}
-	a, err := newApp(config{key: key, audit: r.file, logger: slog.New(slog.DiscardHandler), spans: r.spans})
+	logger := slog.New(slog.NewJSONHandler(r.log, nil))
+	a, err := newApp(config{key: key, audit: r.file, rotated: r.rotated, logger: logger, spans: r.spans, figures: r.figures})
 	require.NoError(t, err)
 	r.app = a
 	change(a.service)
@@ -73,6 +99,12 @@ func token(subject, scope string) string {
 // call calls a tool and returns the status and all that was answered.
 func (r *running) call(token, tool, args string) (int, string) {
 	r.t.Helper()
+	resp, text := r.send(token, tool, args)
+	return resp.StatusCode, text
+}
+
+func (r *running) send(token, tool, args string) (*http.Response, string) {
+	r.t.Helper()
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `,"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},` +
 		`"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}}}`
@@ -89,17 +121,18 @@ func (r *running) get(path string) (int, string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+path, nil)
 	require.NoError(r.t, err)
-	return r.do(req)
+	resp, text := r.do(req)
+	return resp.StatusCode, text
 }
 
-func (r *running) do(req *http.Request) (int, string) {
+func (r *running) do(req *http.Request) (*http.Response, string) {
 	r.t.Helper()
 	resp, err := r.http.Do(req)
 	require.NoError(r.t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(r.t, err)
-	return resp.StatusCode, string(text)
+	return resp, string(text)
 }
 
 func TestTokensDecideWhoMayDoWhat(t *testing.T) {
@@ -142,11 +175,14 @@ func TestCallsAreLimitedCachedAuditedAndTraced(t *testing.T) {
 	}
 	require.Equal(t, 1, finds, "kept for a while")
 	var last string
+	var resp *http.Response
 	for range 3 {
-		_, last = r.call(bob, "refund", `{"id":"A2","card":"4111222233334444"}`)
+		resp, last = r.send(bob, "refund", `{"id":"A2","card":"4111222233334444"}`)
 	}
 	require.Contains(t, last, "too many calls; try again in")
 	require.Contains(t, last, "retryAfterMs")
+	require.Equal(t, 200, resp.StatusCode)
+	require.Equal(t, "1", resp.Header.Get("Retry-After"))
 	r.end()
 
 	text, err := os.ReadFile(r.file)
@@ -170,6 +206,36 @@ func TestCallsAreLimitedCachedAuditedAndTraced(t *testing.T) {
 	require.Len(t, spans, 6, "none is lost at the end")
 	require.Equal(t, "tools/call find", spans[0].Name)
 	require.Equal(t, "4bf92f3577b34da6a3ce929d0e0e4736", spans[0].SpanContext.TraceID().String())
+	require.Equal(t, map[string]uint64{"mcp.server.operation.duration": 6}, r.figures.counts)
+
+	var logged []string
+	for line := range strings.Lines(r.log.String()) {
+		var record struct{ Msg, Name, Outcome, Principal, Trace string }
+		require.NoError(t, json.Unmarshal([]byte(line), &record))
+		if record.Msg == "mcp call" {
+			require.Equal(t, "4bf92f3577b34da6a3ce929d0e0e4736", record.Trace)
+			logged = append(logged, record.Principal+" "+record.Name+" "+record.Outcome)
+		}
+	}
+	require.Equal(t, outcomes, logged)
+	require.NotContains(t, r.log.String(), "4111222233334444")
+}
+
+func TestTheAuditFileIsRotated(t *testing.T) {
+	r := run(t, func(*Orders) {})
+	ann := token("ann", "")
+	r.call(ann, "find", `{"id":"A1"}`)
+	old := r.file + ".1"
+	require.NoError(t, os.Rename(r.file, old))
+	r.rotated <- syscall.SIGHUP
+	r.rotated <- syscall.SIGHUP // taken when the first is done with
+	r.call(ann, "find", `{"id":"A1"}`)
+	r.end()
+	for _, file := range []string{old, r.file} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, 2, strings.Count(string(text), "\n"), "a call has a beginning and an end")
+	}
 }
 
 func TestHealthChecksNeedNoToken(t *testing.T) {
@@ -193,7 +259,11 @@ func TestACallInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
 	began, wait := make(chan struct{}), make(chan struct{})
 	r := run(t, func(o *Orders) {
 		o.wait = wait
-		o.seen = func(string) { close(began) }
+		o.seen = func(what string) {
+			if what == "refund" {
+				close(began)
+			}
+		}
 	})
 	replied := make(chan string, 1)
 	go func() { // ends with the answer
@@ -202,12 +272,15 @@ func TestACallInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
 	}()
 	<-began
 	r.stop()
+	for status := 200; status != http.StatusServiceUnavailable; { // until the end has begun
+		status, _ = r.call(token("ann", ""), "find", `{"id":"A1"}`)
+	}
 	select {
 	case err := <-r.stopped:
 		require.Fail(t, "the program ended before the call", "%v", err)
 	case reply := <-replied:
 		require.Fail(t, "the call was given up", reply)
-	case <-time.After(50 * time.Millisecond):
+	default:
 	}
 	close(wait)
 	require.Contains(t, <-replied, "refunded A1")
