@@ -2,7 +2,7 @@
 //
 // usage: node run.mjs BIN [WORD...]
 //
-// BIN is the folder with the programs server, notes, diary, goclient, login and visitor. With words, only the rows run that have all of them.
+// BIN is the folder with the programs server, notes, diary, goclient, login, visitor and mcpgo. With words, only the rows run that have all of them.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,12 +10,11 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { innsOf, legacy, modern } from './inns.mjs';
+
 const here = dirname(fileURLToPath(import.meta.url));
 const [bin, ...words] = process.argv.slice(2);
 const logs = join(bin, 'logs');
-
-const legacy = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
-const modern = '2026-07-28';
 
 // The commands of the clients take their task as JSON.
 const ts = (sdk) => (task) => [process.execPath, [join(here, 'ts/main.mjs'), JSON.stringify({ ...task, sdk })]];
@@ -50,58 +49,7 @@ const logins = [
   },
 ];
 
-// The inns: servers of others, which our client visits. interop/visitor says what they offer; cannot says what one does not, and why.
-function cannotMcpGo({ binding, revision, era, stateless }) {
-  const twoLoops = 'two loops of the SDK send what a handler says, in any order';
-  if (stateless) return { progress: twoLoops };
-  const modernHTTP = era === 'modern' && binding === 'http';
-  const forms = ['elicitation: accepted', 'elicitation: declined, cancelled', 'elicitation: one question after the other', 'three questions at once', 'a prompt that asks', 'cancellation takes back the question', 'elicitation: a URL'];
-  const asks = [...(revision >= '2025-06-18' ? forms : []), 'sampling', 'roots'];
-  return {
-    ...(revision >= '2025-06-18' && { 'a resource that asks': 'a handler of the SDK returns contents or an error, and no questions' }),
-    ...(revision >= '2025-06-18' && era === 'legacy' && binding === 'stdio' && { 'cancellation takes back the question': 'the SDK does not say that it waits no longer' }),
-    ...(era === 'legacy' && binding === 'http' && { progress: twoLoops }),
-    ...(revision === '2025-11-25' && binding === 'http' && { 'a stream that ends and is picked up again': 'the SDK has no way to end a stream early' }),
-    ...(era === 'modern' && { 'an unknown resource is told from other mistakes': 'the SDK says -32602 and no more, as it does of bad arguments' }),
-    ...(modernHTTP && { 'an updated resource': 'the SDK sends updates to no session of this revision' }),
-    ...(binding === 'sse' && Object.fromEntries(asks.map((check) => [check, 'the SDK asks nothing over HTTP+SSE']))),
-  };
-}
-
-const tsInn = (sdk) => ({ binding, stateless }, addr) => [process.execPath, join(here, 'ts/host.mjs'), JSON.stringify({ sdk, binding, addr, stateless })];
-const inns = [
-  {
-    name: 'mcpkit at go-sdk', revisions: [...legacy, modern], bindings: ['stdio', 'http'], sse: true,
-    // Over HTTP a server of the SDK is either one that is stateless or one that is legacy.
-    auto: [['stdio', modern], ['http', modern], ['http', legacy.at(-1)], ['sse', legacy.at(-1)]],
-    serve: (row, addr) => [join(bin, 'goclient'), JSON.stringify({ Inn: row.binding, Addr: addr, Stateless: row.stateless || row.era === 'modern', JSON: row.json })],
-    json: true,
-    cannot: (row) => ({
-      ...(row.json && { progress: 'it comes on another stream than the result, and may come after it', 'a stream that ends and is picked up again': 'no call has one' }),
-      ...(!row.stateless && row.era === 'legacy' && row.revision >= '2025-06-18' && { 'a resource that asks': 'the SDK takes the question of a resource for no contents where the client is a legacy one' }),
-    }),
-  },
-  {
-    name: 'mcpkit at mcp-go', revisions: [...legacy, modern], bindings: ['stdio', 'http'], sse: true,
-    auto: [['stdio', modern], ['http', modern], ['sse', legacy.at(-1)]],
-    serve: ({ binding, stateless }, addr) => [join(bin, 'mcpgo'), ...(binding === 'stdio' ? ['stdio'] : [binding, addr]), ...(stateless ? ['stateless'] : [])],
-    cannot: cannotMcpGo,
-  },
-  {
-    name: 'mcpkit at @modelcontextprotocol/sdk', revisions: legacy, bindings: ['stdio', 'http'], sse: true, serve: tsInn('sdk'),
-    auto: [['stdio', legacy.at(-1)], ['http', legacy.at(-1)], ['sse', legacy.at(-1)]],
-    cannot: ({ stateless }) => ({
-      ...(stateless && { progress: 'each answer is one piece of JSON, and nothing comes before it' }),
-      'pages of tools': 'McpServer has none',
-      'an unknown resource is told from other mistakes': 'the SDK says -32602 and no more, as it does of bad arguments',
-    }),
-  },
-  {
-    name: 'mcpkit at @modelcontextprotocol/server', revisions: [...legacy, modern], bindings: ['stdio', 'http'], serve: tsInn('server'),
-    auto: [['stdio', modern], ['http', modern]],
-    cannot: () => ({ 'pages of tools': 'McpServer has none' }),
-  },
-];
+// The visits: our client at servers of others.
 const visitor = (task) => [join(bin, 'visitor'), [JSON.stringify(task)]];
 
 const programs = {
@@ -224,7 +172,7 @@ async function run(row) {
 
 const rowsOf = (client, bindings) =>
   bindings.flatMap((binding) => client.revisions.map((revision) => ({ ...client, binding, revision, era: revision === modern ? 'modern' : 'legacy' })));
-const visits = inns.map((inn) => ({ ...inn, command: visitor, said: new Set() })).flatMap(({ json, ...inn }) => [
+const visits = innsOf(bin).map((inn) => ({ ...inn, command: visitor, said: new Set() })).flatMap(({ json, ...inn }) => [
   ...rowsOf(inn, inn.bindings),
   ...(inn.sse ? rowsOf({ ...inn, revisions: [legacy.at(-1)] }, ['sse']) : []),
   ...rowsOf({ ...inn, name: `${inn.name}, stateless`, stateless: true, revisions: [legacy.at(-1)] }, ['http']),

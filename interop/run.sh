@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Calls mcpkit's servers with the clients that others wrote, over stdio and HTTP, in every revision that each speaks; has them log in, and
-# logs in to a server that others wrote.
+# logs in to a server that others wrote. Calls the servers that others wrote with mcpkit's client.
 #
-# usage: interop/run.sh [WORD...]    only the rows of the table that have all the words, such as `go-sdk http modern`
+# usage: interop/run.sh [WORD...]    only the rows of the table that have all the words, such as `go-sdk http modern` or `visit stdio`
 #   CI=true                          a host without npm fails; elsewhere the clients are left out, loudly
 #
 # What the servers had to say is left in .cache/interop/bin/logs. docs/howto/run-interop.md tells more.
@@ -43,7 +43,7 @@ install() {
 		cp "$cache/package-lock.json" "$cache/installed-lock.json"
 	fi
 	rm -rf "$cache/ts"
-	cp -r "$here/ts" "$here/run.mjs" "$here/watch.sh" "$cache/"
+	cp -r "$here/ts" "$here/run.mjs" "$here/inns.mjs" "$here/watch.sh" "$cache/"
 	PATH=$cache/node_modules/.bin:$PATH # on linux-x64 this brings the pinned Node.js, too
 	local version
 	version=$(node -p 'process.versions.node') || die "node does not run"
