@@ -109,7 +109,8 @@ func (c *Client) GetPrompt(ctx context.Context, name string, args map[string]str
 	return r, decodeResult(protocol.MethodPromptsGet, raw, r)
 }
 
-// ReadResource returns the contents of a resource. That there is none is an error of which [protocol.IsResourceNotFound] is true.
+// ReadResource returns the contents of a resource. That there is none is an error of which [protocol.IsResourceNotFound] is true,
+// if the server words it as the specification does.
 func (c *Client) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*protocol.ReadResourceResult, error) {
 	raw, err := c.do(ctx, request{
 		method: protocol.MethodResourcesRead, name: uri, params: &protocol.ReadResourceParams{URI: uri}, asks: true, reads: true,

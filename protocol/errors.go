@@ -62,7 +62,8 @@ func ResourceNotFound(v Version, uri string) *jsonrpc.Error {
 	return withData(code, ResourceNotFoundData{uri}, "resource %q not found", uri)
 }
 
-// IsResourceNotFound reports whether e says so, in either era.
+// IsResourceNotFound reports whether e says so, in either era. That of a server which answers -32602 and names no URI in the data does
+// not: anything else may be wrong with the params.
 func IsResourceNotFound(e *jsonrpc.Error) bool {
 	return e != nil && (e.Code == CodeResourceNotFound ||
 		e.Code == jsonrpc.CodeInvalidParams && jsonx.Member(e.Data, "uri") != nil)
