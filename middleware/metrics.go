@@ -28,6 +28,8 @@ type Measurement struct {
 	Duration time.Duration
 	// ParamsBytes is the size of the params, and ResultBytes that of the content; -1 when not known (see [SizeOf]).
 	ParamsBytes, ResultBytes int
+	// Repairs is how many values of the arguments were repaired: see mcpkit.Repair.
+	Repairs int
 }
 
 // Metrics tells a [Recorder] of every call. It should be the outermost, so that it sees what the others refuse.
@@ -58,6 +60,6 @@ func measure(call *mcpkit.Call, result any, err error, d time.Duration) Measurem
 	}
 	return Measurement{
 		Method: call.Method(), Target: call.Target(), Version: call.Version(), Outcome: OutcomeOf(result, err),
-		Duration: d, ParamsBytes: len(call.Params()), ResultBytes: size,
+		Duration: d, ParamsBytes: len(call.Params()), ResultBytes: size, Repairs: call.Repairs(),
 	}
 }

@@ -97,9 +97,27 @@ func TestExpvar(t *testing.T) {
 			"calls":        map[string]any{"tools/call x ok": 3.0, "tools/call fails error": 1.0, "tools/call protocol_error": 1.0},
 			"duration_ms":  map[string]any{"tools/call x": 60.0, "tools/call fails": 0.0, "tools/call": 0.0},
 			"duration_le":  map[string]any{"0.001": 2.0, "0.005": 2.0, "0.025": 5.0, "0.1": 5.0, "0.5": 5.0, "2.5": 5.0, "10": 5.0, "30": 5.0, "+Inf": 5.0},
-			"result_bytes": 15.0,
+			"result_bytes": 15.0, "repairs": 0.0,
 		}, got)
 	})
+}
+
+func TestMetricsCountRepairs(t *testing.T) {
+	metrics := expvarmcp.New("")
+	srv := mcpkit.MustNew(nil, quiet, mcpkit.Repair())
+	require.NoError(t, srv.Add(mcpkit.NewTool("add", func(in struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}) int {
+		return in.A + in.B
+	})))
+	srv.Use(middleware.Metrics(metrics))
+	for _, p := range eras(t, srv) {
+		require.Equal(t, "3", p.toolText(t.Context(), "add", `{"a":"1","b":"2"}`))
+		require.Equal(t, "3", p.toolText(t.Context(), "add", `{"a":1,"b":"2"}`))
+		require.Equal(t, "3", p.toolText(t.Context(), "add", `{"a":1,"b":2}`))
+	}
+	require.Equal(t, "6", metrics.Map().Get("repairs").String())
 }
 
 func TestRecoverReportsPanics(t *testing.T) {

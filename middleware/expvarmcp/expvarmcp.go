@@ -10,7 +10,6 @@ import (
 	"context"
 	"expvar"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
@@ -28,14 +27,16 @@ var buckets = [...]time.Duration{
 //	in_flight             calls that have begun and not ended
 //	calls                 {"<method> <target> <outcome>": how many}
 //	duration_ms           {"<method> <target>": the sum}
-//	duration_le           {"<bound>": how many took at most that, of all methods; "+Inf" has all}
+//	duration_le           {"<bound in seconds>": how many took at most that, of all methods; "+Inf" has all}
 //	params_bytes          the sum
 //	result_bytes          the sum, where known
+//	repairs               how many values of arguments were repaired (see mcpkit.Repair)
 //
 // Make one with New.
 type Recorder struct {
-	inFlight, params, results expvar.Int
-	calls, durations, le      expvar.Map
+	inFlight, params, results, repairs expvar.Int
+	calls, durations, le               expvar.Map
+	within                             [len(buckets) + 1]expvar.Int // what le has, in the order of the bounds
 }
 
 var _ middleware.Recorder = (*Recorder)(nil)
@@ -44,6 +45,10 @@ var _ middleware.Recorder = (*Recorder)(nil)
 // publishes nothing: see [Recorder.Map].
 func New(name string) *Recorder {
 	r := &Recorder{}
+	for i, bound := range buckets {
+		r.le.Set(strconv.FormatFloat(bound.Seconds(), 'g', -1, 64), &r.within[i])
+	}
+	r.le.Set("+Inf", &r.within[len(buckets)])
 	if name != "" {
 		expvar.Publish(name, r.Map())
 	}
@@ -59,6 +64,7 @@ func (r *Recorder) Map() *expvar.Map {
 	m.Set("duration_le", &r.le)
 	m.Set("params_bytes", &r.params)
 	m.Set("result_bytes", &r.results)
+	m.Set("repairs", &r.repairs)
 	return m
 }
 
@@ -70,16 +76,14 @@ func (r *Recorder) CallEnded(_ context.Context, _ *mcpkit.Call, m middleware.Mea
 	r.inFlight.Add(-1)
 	name := m.Method
 	if m.Target != "" {
-		name = strings.Join([]string{m.Method, m.Target}, " ")
+		name = m.Method + " " + m.Target
 	}
 	r.calls.Add(name+" "+string(m.Outcome), 1)
 	r.durations.AddFloat(name, float64(m.Duration.Microseconds())/1000)
-	for _, bound := range buckets {
-		if m.Duration <= bound {
-			r.le.Add(strconv.FormatFloat(bound.Seconds(), 'g', -1, 64), 1)
-		}
+	for i := len(buckets); i >= 0 && (i == len(buckets) || m.Duration <= buckets[i]); i-- {
+		r.within[i].Add(1)
 	}
-	r.le.Add("+Inf", 1)
+	r.repairs.Add(int64(m.Repairs))
 	r.params.Add(int64(m.ParamsBytes))
 	if m.ResultBytes > 0 {
 		r.results.Add(int64(m.ResultBytes))

@@ -51,7 +51,8 @@ type Options struct {
 }
 
 // Middleware makes a span for each call, and records how long it took as mcp.server.operation.duration; for each question to a
-// legacy client another span and mcp.client.operation.duration; and for each session that is over mcp.server.session.duration.
+// legacy client another span and mcp.client.operation.duration; for each session that is over mcp.server.session.duration; and counts
+// what mcpkit.Repair repaired as mcpkit.repairs.
 // It should be the outermost, so that it sees what other middleware refuses.
 //
 // The attribute error.type of a call that failed is the JSON-RPC code, where the client is sent one; of results that say they are
@@ -70,6 +71,7 @@ func Middleware(o Options) mcpkit.Middleware {
 	meter := o.MeterProvider.Meter(scope)
 	t.durations = histogram(meter, "mcp.server.operation.duration", "How long the server took to answer requests.")
 	t.questions = histogram(meter, "mcp.client.operation.duration", "How long clients took to answer what the server asked them.")
+	t.repairs = counter(meter, "mcpkit.repairs", "How many values of arguments were repaired.")
 	t.sessions = histogram(meter, "mcp.server.session.duration", "How long sessions lasted.")
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (any, error) { return t.call(ctx, call, next) }
@@ -85,11 +87,20 @@ func histogram(meter metric.Meter, name, description string) metric.Float64Histo
 	return h
 }
 
+func counter(meter metric.Meter, name, description string) metric.Int64Counter {
+	c, err := meter.Int64Counter(name, metric.WithUnit("{value}"), metric.WithDescription(description))
+	if err != nil {
+		otel.Handle(err)
+	}
+	return c
+}
+
 // telemetry is what is made once for all calls.
 type telemetry struct {
 	Options
 	tracer                         trace.Tracer
 	durations, questions, sessions metric.Float64Histogram
+	repairs                        metric.Int64Counter
 	labels                         labelTable
 }
 
@@ -103,7 +114,12 @@ func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Han
 			outcome = middleware.OutcomeOf(result, err)
 		}
 		l := labelsOf(call, outcome, err)
-		t.durations.Record(ctx, time.Since(start).Seconds(), t.labels.option(l))
+		option := t.labels.option(l)
+		t.durations.Record(ctx, time.Since(start).Seconds(), option)
+		if n := call.Repairs(); n > 0 {
+			t.repairs.Add(ctx, int64(n), option)
+			span.SetAttributes(attribute.Int("mcpkit.repairs", n))
+		}
 		if span.IsRecording() {
 			end(span, l, outcome, err)
 		}

@@ -260,6 +260,38 @@ func TestDurationsAreMeasuredByFewAttributes(t *testing.T) {
 	})
 }
 
+func TestRepairsAreCounted(t *testing.T) {
+	b := newBench(t, otelmcp.Options{})
+	b.reader = sdkmetric.NewManualReader()
+	srv := mcpkit.MustNew(nil, mcpkit.Logger(slog.New(slog.DiscardHandler)), mcpkit.Repair())
+	require.NoError(t, srv.Add(mcpkit.NewTool("double", func(in struct {
+		N int `json:"n"`
+	}) int {
+		return 2 * in.N
+	})))
+	srv.Use(otelmcp.Middleware(otelmcp.Options{TracerProvider: b.traces, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(b.reader))}))
+	b.srv = srv
+	for _, n := range []string{`"1"`, `2`, `"3"`} {
+		b.call(t.Context(), peer{}, "tools/call", `"name":"double","arguments":{"n":`+n+`}`, "")
+	}
+	spans := b.spans.GetSpans()
+	require.Len(t, spans, 3)
+	require.Equal(t, "1", text(spans[0].Attributes)["mcpkit.repairs"])
+	require.NotContains(t, text(spans[1].Attributes), "mcpkit.repairs")
+	var data metricdata.ResourceMetrics
+	require.NoError(t, b.reader.Collect(t.Context(), &data))
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if m.Name == "mcpkit.repairs" {
+			points := m.Data.(metricdata.Sum[int64]).DataPoints
+			require.Len(t, points, 1)
+			require.EqualValues(t, 2, points[0].Value)
+			require.Equal(t, "double", text(points[0].Attributes.ToSlice())["gen_ai.tool.name"])
+			return
+		}
+	}
+	require.Fail(t, "the counter is not there")
+}
+
 func BenchmarkMiddleware(b *testing.B) {
 	ok := mcpkit.NewTool("bench", func() string { return "ok" })
 	for _, test := range []struct {
