@@ -392,6 +392,12 @@ func (l *Link) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 	return l.Do(ctx, &out)
 }
 
+// asked is a request of ours that was not answered yet. Its answer shows that the peer read what had been sent before.
+type asked struct {
+	answer chan<- *jsonrpc.Response
+	before int64 // bytes
+}
+
 // Do is Call for a request that has an ID, which no other request of this side in flight may have. So a Link's user
 // calls either Do or Call.
 func (l *Link) Do(ctx context.Context, out *jsonrpc.Request) (*jsonrpc.Response, error) {
@@ -401,7 +407,7 @@ func (l *Link) Do(ctx context.Context, out *jsonrpc.Request) (*jsonrpc.Response,
 		l.mu.Unlock()
 		return nil, transport.ErrClosed
 	}
-	l.asked[out.ID] = answer
+	l.asked[out.ID] = asked{answer, l.out.sent.Load()}
 	alone := len(l.asked) == 1
 	l.mu.Unlock()
 	if err := l.out.ask(ctx, out, alone); err != nil {
@@ -449,11 +455,14 @@ type cancelledParams struct {
 // answered hands r to who waits for it. An answer that nobody waits for came too late, and is no mistake.
 func (l *Link) answered(r *jsonrpc.Response) {
 	l.mu.Lock()
-	answer := l.asked[r.ID]
+	a := l.asked[r.ID]
 	delete(l.asked, r.ID)
+	if a.before > l.out.read.Load() {
+		l.out.read.Store(a.before)
+	}
 	l.mu.Unlock()
-	if answer != nil {
-		answer <- r
+	if a.answer != nil {
+		a.answer <- r
 	}
 }
 

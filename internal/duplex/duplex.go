@@ -16,8 +16,8 @@
 //
 // Limits. A peer has at most Options.MaxInFlight requests of at most Options.MaxInFlightBytes in flight. What is
 // beyond is refused at once, with CodeInternalError and "busy": making it wait would
-// hold up the cancellations behind it, and long calls (subscriptions/listen) could starve all
-// others. Output waits: a peer that does not read blocks its calls, and at last the reading. One that
+// hold up the cancellations behind it, and long calls could starve all
+// others. Subscriptions (subscriptions/listen), which end with the connection, have a limit of their own. Output waits: a peer that does not read blocks its calls, and at last the reading. One that
 // reads nothing for Options.WriteTimeout is cut off.
 package duplex
 
@@ -59,6 +59,15 @@ type OriginWire interface {
 
 	// Origin says where the message came from that Read returned last. It is called before the next Read.
 	Origin() Origin
+}
+
+// A RoomyWire is a [Wire] that takes some bytes even while the peer does not read, as what the operating system has for talking does.
+type RoomyWire interface {
+	Wire
+
+	// Room is how many bytes Write takes at once when the peer has read all that was written before; it does not change. A client's
+	// callers write themselves as long as there is room: their contexts, which Write does not know, have to end their waiting.
+	Room() int64
 }
 
 // An Origin is what came with a message.

@@ -39,16 +39,16 @@ type Link struct {
 	average atomic.Int64 // how long handlers take, in nanoseconds; a moving average
 
 	mu      sync.Mutex
-	calls   map[jsonrpc.ID]*call                    // of the peer, in flight; guarded by mu
-	bytes   int64                                   // of these calls; guarded by mu
-	listens int                                     // of these calls, those that end with the connection; guarded by mu
-	active  int                                     // messages being handled; guarded by mu
-	stopped bool                                    // nothing is handled any more; guarded by mu
-	idle    chan struct{}                           // closed when stopped and active is 0; guarded by mu
-	asked   map[jsonrpc.ID]chan<- *jsonrpc.Response // of ours, unanswered; nil after the end of input; guarded by mu
-	lastID  int64                                   // guarded by mu
-	notes   []note                                  // to be handled in their order; guarded by mu
-	noting  bool                                    // somebody handles them; guarded by mu
+	calls   map[jsonrpc.ID]*call // of the peer, in flight; guarded by mu
+	bytes   int64                // of these calls; guarded by mu
+	listens int                  // of these calls, those that end with the connection; guarded by mu
+	active  int                  // messages being handled; guarded by mu
+	stopped bool                 // nothing is handled any more; guarded by mu
+	idle    chan struct{}        // closed when stopped and active is 0; guarded by mu
+	asked   map[jsonrpc.ID]asked // of ours, unanswered; nil after the end of input; guarded by mu
+	lastID  int64                // guarded by mu
+	notes   []note               // to be handled in their order; guarded by mu
+	noting  bool                 // somebody handles them; guarded by mu
 }
 
 // New returns a Link whose requests and notifications go to h.
@@ -62,7 +62,7 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 		wake:     make(chan struct{}, 1),
 		baton:    make(chan struct{}),
 		calls:    make(map[jsonrpc.ID]*call),
-		asked:    make(map[jsonrpc.ID]chan<- *jsonrpc.Response),
+		asked:    make(map[jsonrpc.ID]asked),
 		idle:     make(chan struct{}),
 	}
 	if opts != nil {
@@ -71,7 +71,14 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 	l.opts.fill()
 	l.session = transport.NewSession("", sessionLink{l})
 	l.origins, _ = w.(OriginWire)
-	l.out.start(w, l.opts.WriteTimeout)
+	room := int64(everything)
+	if l.opts.Client {
+		room = 0
+		if w, ok := w.(RoomyWire); ok {
+			room = w.Room()
+		}
+	}
+	l.out.start(w, l.opts.WriteTimeout, room)
 	l.asleep.Store(true)
 	return l
 }
@@ -231,8 +238,8 @@ func (l *Link) stop() {
 	asked := l.asked
 	l.asked = nil
 	l.mu.Unlock()
-	for _, answer := range asked {
-		close(answer)
+	for _, a := range asked {
+		close(a.answer)
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,6 +32,9 @@ type output struct {
 	wire   Wire
 	failed chan struct{} // closed when the wire failed, or by close
 	stall  stall
+	room   int64        // see fits
+	sent   atomic.Int64 // bytes that were added so far; written with mu held
+	read   atomic.Int64 // how many of them the peer is known to have read
 
 	mu      sync.Mutex
 	buf     []byte        // whole lines that wait; guarded by mu
@@ -39,8 +44,11 @@ type output struct {
 	changed chan struct{} // closed when room was made or the writer is done; nil when nobody waits; guarded by mu
 }
 
-func (o *output) start(w Wire, timeout time.Duration) {
-	o.wire = w
+// everything is room for whatever there is to write.
+const everything = math.MaxInt64
+
+func (o *output) start(w Wire, timeout time.Duration, room int64) {
+	o.wire, o.room = w, room
 	o.stall.start(timeout, o.stalled)
 	o.failed = make(chan struct{})
 }
@@ -70,7 +78,7 @@ func (o *output) add(ctx context.Context, later bool, write func([]byte) []byte)
 		o.mu.Unlock()
 		return nil
 	}
-	o.send()
+	o.sendOwn()
 	o.mu.Unlock()
 	return nil
 }
@@ -81,6 +89,7 @@ func (o *output) line(write func([]byte) []byte) {
 	o.buf = write(o.buf)
 	oneLine(o.buf[start:])
 	o.buf = append(o.buf, '\n')
+	o.sent.Add(int64(len(o.buf) - start))
 }
 
 // oneLine replaces line breaks, which in JSON can only be white space, by spaces. Results of handlers may hold
@@ -131,9 +140,31 @@ func (o *output) send() {
 	o.signal()
 }
 
+// sendOwn is send for who has a context, whose end has to count: what may have to wait for the peer is written by another goroutine. The
+// caller holds mu.
+func (o *output) sendOwn() {
+	if o.writing {
+		return
+	}
+	o.writing = true
+	o.writeWhile(o.fits)
+	o.writing = false
+	o.signal()
+	if len(o.buf) > 0 {
+		// Ends when all that waits is written or the wire failed.
+		go o.flush()
+	}
+}
+
+// fits reports whether the wire takes what waits even if the peer reads nothing of it. The caller holds mu.
+func (o *output) fits() bool { return o.sent.Load()-o.read.Load() <= o.room }
+
 // writeAll writes until nothing waits. The caller holds mu and has set writing.
-func (o *output) writeAll() {
-	for len(o.buf) > 0 && o.err == nil {
+func (o *output) writeAll() { o.writeWhile(func() bool { return true }) }
+
+// writeWhile writes as long as something waits and may be written. The caller holds mu and has set writing.
+func (o *output) writeWhile(may func() bool) {
+	for len(o.buf) > 0 && o.err == nil && may() {
 		lines := o.buf
 		o.buf, o.spare = o.spare[:0], nil
 		o.mu.Unlock()
@@ -191,7 +222,9 @@ func (o *output) ask(ctx context.Context, r *jsonrpc.Request, alone bool) error 
 		return err
 	}
 	runtime.Gosched()
-	o.flush()
+	o.mu.Lock()
+	o.sendOwn()
+	o.mu.Unlock()
 	return nil
 }
 
@@ -286,8 +319,8 @@ func (o *output) drainUntil(ctx context.Context) {
 	defer o.mu.Unlock()
 	for o.err == nil && (o.writing || len(o.buf) > 0) {
 		if !o.writing {
-			o.send()
-			continue
+			// Ends when all that waits is written or the wire failed.
+			go o.flush()
 		}
 		if o.wait(ctx) != nil {
 			return

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
@@ -49,6 +50,17 @@ type Wire struct {
 	out    io.Writer
 	o      Options
 	frames frames
+}
+
+// room is how much what an operating system has for talking takes at least: a pipe that is short of memory has a page.
+const room = 4 << 10
+
+// Room implements [duplex.RoomyWire].
+func (w *Wire) Room() int64 {
+	if _, ok := w.out.(syscall.Conn); ok {
+		return room
+	}
+	return 0 // it may be a net.Pipe
 }
 
 // CloseRead makes a Read that waits return. Where it is the only way to, it closes the input.

@@ -53,6 +53,9 @@ func (w *wire) Origin() duplex.Origin { return w.origin }
 // Buffered reports false, since what was read already is not known.
 func (w *wire) Buffered() bool { return false }
 
+// Room implements [duplex.RoomyWire]: sockets take that much.
+func (w *wire) Room() int64 { return 4 << 10 }
+
 // Read returns the next message.
 func (w *wire) Read() ([]byte, error) {
 	kind, r, err := w.conn.Reader(w.ctx)
