@@ -242,6 +242,9 @@ func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	if err != nil {
 		return err
 	}
+	if c.base.Err() != nil {
+		return explain(&request{method: method}, transport.ErrClosed)
+	}
 	if err := c.conn.notify(ctx, n); err != nil {
 		return explain(&request{method: method}, err)
 	}
