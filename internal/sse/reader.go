@@ -10,6 +10,12 @@ import (
 // DefaultMaxEvent is how many bytes an event may have when [NewReader] is told nothing.
 const DefaultMaxEvent = 4 << 20
 
+// firstBuffer is how much a reader has room for at first: most streams of a call are one short event.
+const firstBuffer = 1 << 10
+
+// lentAt is how long a data line is that is handed on with the buffer that it was read into, and not copied.
+const lentAt = 16 << 10
+
 // An Event is one event of a stream.
 type Event struct {
 	// ID is the last event id that the stream named, in this event or before; it stays until another is named.
@@ -39,6 +45,7 @@ type Reader struct {
 
 	buf        []byte
 	start, end int  // what is read and not used yet
+	lent       bool // a part of buf before start is an event's, and buf must not be written to
 	begun      bool // the byte order mark is behind us
 	afterCR    bool // a line feed that comes next belongs to the line before
 
@@ -92,6 +99,10 @@ func (r *Reader) field(ev *Event, line []byte) bool {
 	switch string(name) {
 	case "data":
 		if ev.Data == nil {
+			if len(value) >= lentAt {
+				ev.Data, r.lent = value[:len(value):len(value)], true
+				return true
+			}
 			ev.Data = append(make([]byte, 0, len(value)), value...)
 			return true
 		}
@@ -180,6 +191,11 @@ const byteOrderMark = "\ufeff"
 
 // fill reads more behind what is not used yet.
 func (r *Reader) fill() error {
+	if r.lent {
+		rest := r.buf[r.start:r.end]
+		r.buf = make([]byte, max(firstBuffer, len(rest)))
+		r.start, r.end, r.lent = 0, copy(r.buf, rest), false
+	}
 	if r.start == r.end {
 		r.start, r.end = 0, 0
 	}
@@ -188,7 +204,7 @@ func (r *Reader) fill() error {
 			r.end = copy(r.buf, r.buf[r.start:r.end])
 			r.start = 0
 		} else {
-			r.buf = append(r.buf, make([]byte, max(4096, len(r.buf)))...)
+			r.buf = append(r.buf, make([]byte, max(firstBuffer, len(r.buf)))...)
 		}
 	}
 	for range 100 {
