@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -162,14 +163,14 @@ func (t *telemetry) start(ctx context.Context, call *mcpkit.Call) (context.Conte
 func (t *telemetry) describe(span trace.Span, call *mcpkit.Call) {
 	span.SetAttributes(
 		attribute.String("mcp.protocol.version", string(call.Version())),
-		attribute.String("jsonrpc.request.id", idText(call.RequestID())),
+		attribute.String("jsonrpc.request.id", clip(idText(call.RequestID()))),
 	)
 	span.SetAttributes(networkOf(call).append(nil)...)
 	if id := call.SessionID(); id != "" {
 		span.SetAttributes(attribute.String("mcp.session.id", sessionID(id)))
 	}
 	if !t.NoResourceURIs && isResource(call) {
-		span.SetAttributes(attribute.String("mcp.resource.uri", call.Name()))
+		span.SetAttributes(attribute.String("mcp.resource.uri", clip(call.Name())))
 	}
 	if t.Arguments && call.Method() == protocol.MethodToolsCall {
 		if args := call.RedactedArguments(); args != nil {
@@ -193,13 +194,21 @@ func end(span trace.Span, l labels, outcome middleware.Outcome, err error) {
 // description is what the client is told, where that is known here, or how the call ended.
 func description(outcome middleware.Outcome, err error) string {
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok && rpc != nil {
-		return rpc.Message[:min(len(rpc.Message), maxDescription)]
+		return clip(rpc.Message)
 	}
 	return string(outcome)
 }
 
-// maxDescription bounds what may quote a peer.
-const maxDescription = 256
+// maxText bounds what a peer may have chosen.
+const maxText = 1024
+
+// clip is the beginning of a text that is too long.
+func clip(s string) string {
+	if len(s) > maxText {
+		return strings.ToValidUTF8(s[:maxText], "") + "…"
+	}
+	return s
+}
 
 var w3c = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -176,6 +178,20 @@ func TestSpansFollowTheConventions(t *testing.T) {
 			require.Equal(t, test.status, span.Status.Code, test.name)
 		}
 	})
+}
+
+func TestWhatAClientChoosesIsBounded(t *testing.T) {
+	b := newBench(t, otelmcp.Options{})
+	long := strings.Repeat("é", 5000)
+	b.call(t.Context(), peer{}, "resources/read", `"uri":"note://`+long+`"`, "")
+	uri := text(b.span().Attributes)["mcp.resource.uri"]
+	require.Less(t, len(uri), 1100)
+	require.True(t, utf8.ValidString(uri))
+	b.call(t.Context(), peer{}, "tools/call", `"name":"`+long+`"`, "")
+	said := b.span().Status.Description
+	require.Contains(t, said, "unknown tool")
+	require.Less(t, len(said), 1100)
+	require.True(t, utf8.ValidString(said))
 }
 
 const (
