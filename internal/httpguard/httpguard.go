@@ -101,7 +101,10 @@ func withPort(host, scheme string) string {
 
 // hostname returns the host of a Host header field without its port and brackets, and "" where it is malformed.
 func hostname(hostport string) string {
-	if host, _, err := net.SplitHostPort(hostport); err == nil {
+	if host, port, err := net.SplitHostPort(hostport); err == nil {
+		if strings.Trim(port, "0123456789") != "" || strings.ContainsAny(host, "@/") {
+			return ""
+		}
 		return host
 	}
 	if h, ok := strings.CutPrefix(hostport, "["); ok {
