@@ -1,0 +1,155 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// told is how a call of the puppet ended.
+type told struct {
+	text string
+	err  error
+}
+
+// ask begins a call in the background.
+func ask(ctx context.Context, c *client.Client) <-chan told {
+	over := make(chan told, 1)
+	go func() {
+		var result struct {
+			Text string `json:"text"`
+		}
+		err := c.Request(ctx, "x/ask", nil, &result)
+		over <- told{result.Text, err}
+	}()
+	return over
+}
+
+func TestStrangeAnswersAreNobodys(t *testing.T) {
+	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
+		first := ask(t.Context(), c)
+		r1 := <-p.heard
+		p.say(`{"jsonrpc":"2.0","id":4711,"result":{"resultType":"complete","text":"of no request"}}`)
+		p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s","result":{"resultType":"complete","text":"of a string"}}`, r1.ID))
+		p.say(`{"jsonrpc":"2.0","id":4712,"error":{"code":-32603,"message":"of no request"}}`)
+		p.answer(r1, "first")
+		require.Equal(t, told{"first", nil}, <-first)
+
+		second := ask(t.Context(), c)
+		r2 := <-p.heard
+		require.NotEqual(t, r1.ID, r2.ID)
+		p.answer(r1, "first, once more")
+		p.answer(r2, "second")
+		require.Equal(t, told{"second", nil}, <-second)
+		p.answer(r2, "second, once more")
+
+		third := ask(t.Context(), c)
+		p.answer(<-p.heard, "third")
+		require.Equal(t, told{"third", nil}, <-third)
+	})
+}
+
+func TestAServerHearsThatNobodyWaits(t *testing.T) {
+	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
+		stays := ask(t.Context(), c)
+		r0 := <-p.heard
+		ctx, cancel := context.WithCancel(t.Context())
+		goes := ask(ctx, c)
+		r1 := <-p.heard
+		cancel()
+		require.ErrorIs(t, (<-goes).err, context.Canceled)
+		n := <-p.heard
+		require.Equal(t, "notifications/cancelled", n.Method)
+		require.Equal(t, r1.ID.String(), string(n.Param("requestId")))
+		p.answer(r1, "too late")
+		p.answer(r0, "in time")
+		require.Equal(t, told{"in time", nil}, <-stays)
+		require.Empty(t, p.heard, "once")
+	})
+}
+
+// What waits for being sent is more than any buffer takes: all calls wait to be written, and that must not keep them from ending.
+func TestCallsEndThoughTheServerDoesNotRead(t *testing.T) {
+	large := map[string]string{"x": strings.Repeat("x", 512<<10)}
+	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
+		t.Parallel()
+		close(p.frozen)
+		const n = 32
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		errs := make(chan error, n)
+		for range n {
+			go func() { errs <- c.Request(ctx, "x/large", large, nil) }()
+		}
+		for range n {
+			require.ErrorIs(t, <-errs, context.DeadlineExceeded)
+		}
+	})
+}
+
+func TestClosingEndsEachCallOnce(t *testing.T) {
+	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
+		const n = 20
+		var calls []<-chan told
+		for range n {
+			calls = append(calls, ask(t.Context(), c))
+		}
+		first := <-p.heard
+		for range n - 1 {
+			<-p.heard
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close() }()
+		for _, call := range calls {
+			require.ErrorIs(t, (<-call).err, transport.ErrClosed)
+		}
+		require.NoError(t, <-closed)
+		go p.answer(first, "to nobody")
+		require.ErrorIs(t, (<-ask(t.Context(), c)).err, transport.ErrClosed)
+		require.ErrorIs(t, c.Notify(t.Context(), "notifications/x", nil), transport.ErrClosed)
+		require.NoError(t, c.Close(), "once more")
+	})
+}
+
+// diary writes down what the server logs.
+type diary chan string
+
+func (d diary) Log(_ context.Context, p *protocol.LoggingMessageParams) {
+	d <- string(mustJSON(p.Data))
+}
+
+func mustJSON(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func TestNotificationsAreHeardInOrder(t *testing.T) {
+	heard := make(diary, 1000)
+	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
+		if s.deaf {
+			return
+		}
+		call := ask(t.Context(), c)
+		r := <-p.heard
+		for i := range 200 {
+			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%d}}`, i))
+		}
+		p.answer(r, "done")
+		require.Equal(t, told{"done", nil}, <-call)
+		for i := range 200 {
+			require.Equal(t, fmt.Sprint(i), <-heard)
+		}
+	}, client.Handlers(heard))
+}
