@@ -79,7 +79,7 @@ func TestNoAcknowledgedRecordIsLostInACrash(t *testing.T) {
 	}{
 		{"short lines", 10, "no", 150, 3},
 		{"short lines, synced", 10, "sync", 5, 2},
-		{"lines of many pages, which a kill breaks", 300_000, "no", 3, 7},
+		{"lines of many pages, which a kill breaks", 150_000, "no", 2, 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "audit.jsonl")
