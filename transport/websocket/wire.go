@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coder/websocket"
 
@@ -79,6 +80,10 @@ func (w *wire) Read() ([]byte, error) {
 		if err != nil {
 			return nil, w.ended(err)
 		}
+	}
+	if !utf8.Valid(buf) { // RFC 6455, section 8.1
+		_ = w.conn.Close(websocket.StatusInvalidFramePayloadData, "messages are UTF-8")
+		return nil, &duplex.GoneError{Err: errors.New("the peer sent a message that is not UTF-8")}
 	}
 	if len(buf) >= bigMessage {
 		w.scratch = nil
