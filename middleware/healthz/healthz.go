@@ -34,7 +34,8 @@ type Check struct {
 	// not into the answer. ctx ends after the time of the check.
 	Run func(ctx context.Context) error
 
-	// Timeout is how long Run may take. Zero means one second.
+	// Timeout is how long Run may take. Zero means one second. One that does not look at its context is not waited for any
+	// longer either; until it returns it is not run again, and fails.
 	Timeout time.Duration
 
 	// OnFailure is told of errors, for the log. Nil tells nobody.
@@ -44,12 +45,32 @@ type Check struct {
 // Ready is a handler that answers 200 while the program may be sent requests, and 503 when a check fails or after Drain.
 // The body is a JSON object that says which checks fail. Make one with New; safe for concurrent use.
 type Ready struct {
-	checks   []Check
+	checks   []*check
 	draining atomic.Bool
 }
 
-// New returns a Ready that runs the checks, all at once, for each request.
-func New(checks ...Check) *Ready { return &Ready{checks: checks} }
+// New returns a Ready that runs the checks, all at once, for each request. Requests that come while a check runs share it.
+func New(checks ...Check) *Ready {
+	r := &Ready{checks: make([]*check, len(checks))}
+	for i, c := range checks {
+		r.checks[i] = &check{Check: c}
+	}
+	return r
+}
+
+// A check is a Check and its run that is under way.
+type check struct {
+	Check
+
+	mu  sync.Mutex
+	now *run // guarded by mu; nil: none
+}
+
+// A run is one call of a check.
+type run struct {
+	done chan struct{} // closed when ok is there
+	ok   bool
+}
 
 // Drain lets every later request be answered with 503, so that no new requests are sent here while the last ones end.
 // It cannot be taken back.
@@ -74,7 +95,7 @@ func (r *Ready) failing(ctx context.Context) []string {
 	failed := make([]bool, len(r.checks))
 	var wg sync.WaitGroup
 	for i := range r.checks {
-		// Ends when the check returns; it is told to after its time.
+		// Ends after the time of the check at the latest.
 		wg.Go(func() { failed[i] = !r.checks[i].passes(ctx) })
 	}
 	wg.Wait()
@@ -87,13 +108,54 @@ func (r *Ready) failing(ctx context.Context) []string {
 	return names
 }
 
-func (c *Check) passes(ctx context.Context) (ok bool) {
+// passes reports whether the check passes in its time.
+func (c *check) passes(ctx context.Context) bool {
 	timeout := c.Timeout
 	if timeout <= 0 {
 		timeout = time.Second
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	now := c.join(ctx, timeout)
+	select {
+	case <-now.done:
+		return now.ok
+	case <-timer.C:
+	}
+	select {
+	case <-now.done: // it ended with its context
+		return now.ok
+	default:
+		return false
+	}
+}
+
+// join returns the run that is under way, or a new one.
+func (c *check) join(ctx context.Context, timeout time.Duration) *run {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now != nil {
+		return c.now
+	}
+	now := &run{done: make(chan struct{})}
+	c.now = now
+	// Ends when the check returns; it is told to after its time.
+	go func() {
+		defer func() {
+			c.mu.Lock()
+			c.now = nil
+			c.mu.Unlock()
+			close(now.done)
+		}()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+		defer cancel()
+		now.ok = c.run(ctx)
+	}()
+	return now
+}
+
+// run calls the check. One that panics, or ends its goroutine, fails.
+func (c *check) run(ctx context.Context) (ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			c.tell(fmt.Errorf("healthz: check %q panicked: %v", c.Name, v))
@@ -107,8 +169,9 @@ func (c *Check) passes(ctx context.Context) (ok bool) {
 	return true
 }
 
-func (c *Check) tell(err error) {
+func (c *check) tell(err error) {
 	if c.OnFailure != nil {
+		defer func() { _ = recover() }() // a log that breaks must not end the program
 		c.OnFailure(err)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +31,8 @@ func TestReadySaysWhichChecksFail(t *testing.T) {
 		var failures []string
 		tell := func(err error) { failures = append(failures, err.Error()) }
 		fine := healthz.Check{Name: "fine", Run: func(context.Context) error { return nil }}
+		ends := healthz.Check{Name: "ends", Run: func(context.Context) error { runtime.Goexit(); return nil }}
+		mute := healthz.Check{Name: "mute", Run: func(context.Context) error { return errors.New("x") }, OnFailure: func(error) { panic("oops") }}
 		broken := healthz.Check{Name: "broken", Run: func(context.Context) error { return errors.New("dial 10.0.0.7: refused") }, OnFailure: tell}
 		slow := healthz.Check{Name: "slow", Run: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, Timeout: 3 * time.Second}
 		panics := healthz.Check{Name: "panics", Run: func(context.Context) error { panic("oops") }, OnFailure: tell}
@@ -43,6 +48,7 @@ func TestReadySaysWhichChecksFail(t *testing.T) {
 			{"all is well", []healthz.Check{fine, fine}, 200, `{"status":"ok"}`, nil, 0},
 			{"one fails", []healthz.Check{fine, broken}, 503, `{"status":"not ready","failing":["broken"]}`, []string{`healthz: check "broken": dial 10.0.0.7: refused`}, 0},
 			{"one panics", []healthz.Check{panics, fine}, 503, `{"status":"not ready","failing":["panics"]}`, []string{`healthz: check "panics" panicked: oops`}, 0},
+			{"one ends its goroutine, and one has no log", []healthz.Check{ends, fine, mute}, 503, `{"status":"not ready","failing":["ends","mute"]}`, nil, 0},
 			{"two hang, at once", []healthz.Check{slow, fine, slow}, 503, `{"status":"not ready","failing":["slow","slow"]}`, nil, 3 * time.Second},
 		} {
 			failures = nil
@@ -53,6 +59,49 @@ func TestReadySaysWhichChecksFail(t *testing.T) {
 			require.Equal(t, test.failures, failures, test.name)
 			require.Equal(t, test.took, time.Since(start), test.name)
 		}
+	})
+}
+
+func TestAHangingCheckIsRunOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan struct{})
+		var runs atomic.Int64
+		ready := healthz.New(healthz.Check{Name: "deaf", Run: func(context.Context) error { runs.Add(1); <-let; return nil }, Timeout: time.Second})
+		start := time.Now()
+		for range 3 {
+			status, _ := ask(ready)
+			require.Equal(t, 503, status)
+		}
+		require.Equal(t, 3*time.Second, time.Since(start))
+		require.EqualValues(t, 1, runs.Load(), "what hangs does not pile up")
+		close(let)
+		synctest.Wait()
+		status, _ := ask(ready)
+		require.Equal(t, 200, status)
+		require.EqualValues(t, 2, runs.Load())
+	})
+}
+
+func TestACallerThatGoesDoesNotSpoilACheckForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := healthz.New(healthz.Check{Name: "slow", Run: func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(100 * time.Millisecond):
+				return nil
+			}
+		}})
+		gone, leave := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			ready.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil).WithContext(gone))
+		})
+		synctest.Wait()
+		leave()
+		status, _ := ask(ready)
+		require.Equal(t, 200, status)
+		wg.Wait()
 	})
 }
 
