@@ -1,0 +1,118 @@
+package websocket_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ws "github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
+)
+
+// A wired server has connections in memory, which have the clock of the test's bubble and no buffers.
+type wired struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (w *wired) Accept() (net.Conn, error) {
+	select {
+	case c := <-w.conns:
+		return c, nil
+	case <-w.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (w *wired) Close() error   { w.once.Do(func() { close(w.closed) }); return nil }
+func (w *wired) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+// dialWired serves h in a bubble, for who asks, and connects. A deaf client answers no pings.
+func dialWired(t *testing.T, h transport.Handler, opts *websocket.Options, who *oauth.Principal, deaf bool) *ws.Conn {
+	opts.Logger = slog.New(slog.DiscardHandler)
+	w := &wired{conns: make(chan net.Conn), closed: make(chan struct{})}
+	handler := websocket.NewHandler(h, opts)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r.WithContext(oauth.NewContext(r.Context(), who)))
+	})}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = server.Serve(w)
+	}()
+	t.Cleanup(func() {
+		handler.Close()
+		require.NoError(t, server.Close())
+		<-over
+	})
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		w.conns <- theirs
+		return ours, nil
+	}}}
+	conn, _, err := ws.Dial(t.Context(), "ws://mcp.test", &ws.DialOptions{
+		HTTPClient: client, Subprotocols: []string{"mcp"}, OnPingReceived: func(context.Context, []byte) bool { return !deaf },
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	return conn
+}
+
+func TestAConnectionLastsAsLongAsItsCredential(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		conn := dialWired(t, methods{}, &websocket.Options{}, &oauth.Principal{Subject: "ann", Expires: begun.Add(time.Hour)}, false)
+		require.Equal(t, pong, exchange(t, conn, ping))
+		// Reading answers the pings of all that time.
+		_, _, err := conn.Read(t.Context())
+		require.Equal(t, ws.StatusNormalClosure, ws.CloseStatus(err), "%v", err)
+		require.Equal(t, time.Hour, time.Since(begun))
+	})
+}
+
+func TestASilentClientIsGoneAtTheNextPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan time.Time, 1)
+		h := methods{"block": func(ctx context.Context, _ transport.Peer) {
+			<-ctx.Done()
+			over <- time.Now()
+		}}
+		conn := dialWired(t, h, &websocket.Options{KeepAlive: 20 * time.Second}, nil, true)
+		begun := time.Now()
+		require.Equal(t, pong, exchange(t, conn, ping))
+		require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
+		_, _, err := conn.Read(t.Context())
+		require.Error(t, err)
+		require.Equal(t, 40*time.Second, (<-over).Sub(begun), "a ping, and as long again")
+	})
+}
+
+func TestAConnectionThatIsNotReadEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan time.Time, 1)
+		h := methods{"flood": func(ctx context.Context, peer transport.Peer) {
+			n := &jsonrpc.Request{Method: "note", Params: []byte(`{"x":"` + strings.Repeat("x", 64<<10) + `"}`)}
+			for ctx.Err() == nil && peer.Notify(ctx, n) == nil {
+			}
+			<-ctx.Done()
+			over <- time.Now()
+		}}
+		conn := dialWired(t, h, &websocket.Options{WriteTimeout: 30 * time.Second, KeepAlive: -1}, nil, false)
+		require.Equal(t, pong, exchange(t, conn, ping))
+		begun := time.Now()
+		require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"flood"}`)))
+		require.Equal(t, 30*time.Second, (<-over).Sub(begun))
+	})
+}
