@@ -92,7 +92,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) > maxRedirects:
 		return fmt.Errorf("more than %d redirects", maxRedirects)
-	case req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host:
+	case !sameOrigin(req.URL, first.URL):
 		return fmt.Errorf("the server redirects to another origin, %q; dial that if you trust it", req.URL.Scheme+"://"+req.URL.Host)
 	case req.Method != first.Method:
 		return fmt.Errorf("the server redirects a %s to a %s", first.Method, req.Method)
