@@ -84,6 +84,7 @@ func (h *httpConn) stream(ctx context.Context, x *exchange, body io.ReadCloser) 
 // events reads one stream to the response, or to its end, which is errLost.
 func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *resumption) (*jsonrpc.Response, error) {
 	reader := sse.NewReader(body, h.c.cfg.maxMessage)
+	defer reader.Free()
 	for {
 		ev, err := reader.Next()
 		switch {

@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 )
 
 // DefaultMaxEvent is how many bytes an event may have when [NewReader] is told nothing.
 const DefaultMaxEvent = 4 << 20
 
-// firstBuffer is how much a reader has room for at first: most streams of a call are one short event.
-const firstBuffer = 1 << 10
+// firstBuffer is how much a reader has room for at first.
+const firstBuffer = 4 << 10
+
+// firstBuffers are buffers of that size.
+var firstBuffers = sync.Pool{New: func() any { return new([firstBuffer]byte) }}
 
 // lentAt is how long a data line is that is handed on with the buffer that it was read into, and not copied.
 const lentAt = 16 << 10
@@ -59,6 +63,15 @@ func NewReader(src io.Reader, max int) *Reader {
 		max = DefaultMaxEvent
 	}
 	return &Reader{src: src, max: max}
+}
+
+// Free gives up what the reader holds, which must not be used any more. The events stay. Nobody needs to call it, but most streams of a
+// call are one short event, and those that are to come begin with the same memory.
+func (r *Reader) Free() {
+	if len(r.buf) == firstBuffer && !r.lent {
+		firstBuffers.Put((*[firstBuffer]byte)(r.buf))
+	}
+	r.buf, r.start, r.end = nil, 0, 0
 }
 
 // Next returns the next event that has data, an id or a retry time. Comments and unknown fields are passed
@@ -203,8 +216,10 @@ func (r *Reader) fill() error {
 		if r.start > 0 {
 			r.end = copy(r.buf, r.buf[r.start:r.end])
 			r.start = 0
+		} else if r.buf == nil {
+			r.buf = firstBuffers.Get().(*[firstBuffer]byte)[:]
 		} else {
-			r.buf = append(r.buf, make([]byte, max(firstBuffer, len(r.buf)))...)
+			r.buf = append(r.buf, make([]byte, len(r.buf))...)
 		}
 	}
 	for range 100 {

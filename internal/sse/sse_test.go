@@ -36,6 +36,7 @@ func TestAppend(t *testing.T) {
 
 func readAll(src io.Reader, max int) ([]Event, error) {
 	r := NewReader(src, max)
+	defer r.Free() // what was read stays, whoever reads next
 	var all []Event
 	for {
 		ev, err := r.Next()
