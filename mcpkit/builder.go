@@ -25,7 +25,11 @@ type Item interface {
 func (s *Server) Add(items ...Item) error {
 	var d draft
 	var errs []error
-	for _, it := range items {
+	for i, it := range items {
+		if v := reflect.ValueOf(it); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			errs = append(errs, &reflectx.Error{Msg: fmt.Sprintf("mcpkit: Add: item %d is nil; make one with NewTool, NewPrompt or NewResource", i+1)})
+			continue
+		}
 		errs = append(errs, it.build(s, &d))
 	}
 	if err := joinFaults(errs...); err != nil {
@@ -246,6 +250,9 @@ func checkOutput(schema *reflectx.RawSchema, r *protocol.CallToolResult) error {
 // Arguments are validated by the input schema before h runs; h reads them from the call.
 func (s *Server) AddTool(def protocol.Tool, h Handler) error {
 	t := &tool{entry: entry{key: def.Name, site: callerSite("tool", def.Name), logs: true}, def: def}
+	if h == nil {
+		return noHandler(t.site)
+	}
 	var d draft
 	if err := s.addRaw(&d, t, h); err != nil {
 		return err
@@ -253,10 +260,17 @@ func (s *Server) AddTool(def protocol.Tool, h Handler) error {
 	return s.add(&d)
 }
 
+func noHandler(site string) error {
+	return &reflectx.Error{Site: site, Msg: "there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)"}
+}
+
 // AddPrompt registers a prompt whose definition is at hand. h reads the arguments with [Call.Var] and returns what a
 // prompt method may.
 func (s *Server) AddPrompt(def protocol.Prompt, h Handler) error {
 	p := &prompt{entry: entry{key: def.Name, site: callerSite("prompt", def.Name), logs: true}, def: def}
+	if h == nil {
+		return noHandler(p.site)
+	}
 	if err := checkName(def.Name); err != nil {
 		return &reflectx.Error{Site: p.site, Msg: err.Error()}
 	}
@@ -284,6 +298,9 @@ func (s *Server) AddPrompt(def protocol.Prompt, h Handler) error {
 // AddResource registers a resource whose definition is at hand. h returns what a resource method may.
 func (s *Server) AddResource(def protocol.Resource, h Handler) error {
 	r := &resource{entry: entry{key: def.URI, site: callerSite("resource", def.URI), logs: true}, def: def, mime: def.MIMEType, private: true}
+	if h == nil {
+		return noHandler(r.site)
+	}
 	if !strings.Contains(def.URI, ":") {
 		return &reflectx.Error{Site: r.site, Msg: fmt.Sprintf("%q is no absolute URI", def.URI)}
 	}
@@ -296,6 +313,9 @@ func (s *Server) AddResource(def protocol.Resource, h Handler) error {
 // returns what a resource method may.
 func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h Handler) error {
 	r := &resource{entry: entry{key: def.URITemplate, site: callerSite("resource template", def.URITemplate), logs: true}, templateDef: def, mime: def.MIMEType, private: true}
+	if h == nil {
+		return noHandler(r.site)
+	}
 	tmpl, err := parseTemplate(r.site, def.URITemplate)
 	if err != nil {
 		return err

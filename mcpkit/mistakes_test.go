@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -223,6 +224,9 @@ func TestMistakesOfSignatures(t *testing.T) {
 		{&funcResult{}, `funcResult.Now (here): a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq`},
 		{&ifaceResult{}, `ifaceResult.Now (here): a result of the interface type sync.Locker says too little; return any, or a concrete type`},
 		{&aboveWhole{}, `aboveWhole.Now (here): *protocol.CallToolResult is the whole result; return nothing beside it but an error`},
+		{&whoByValue{}, `whoByValue.Pay (here): parameter 1 is a oauth.Principal, which is given as a pointer; write *oauth.Principal`},
+		{&deafStart{}, `deafStart.Start (here): it is func() error, and would not be called, since the server calls a Start that is func(context.Context) error; write that, or Start mcpkit.Skip in the annotation block`},
+		{&deafClose{}, `deafClose.Close (here): it is func(), and would not be called, since the server calls a Close that is func() error; write that, or Close mcpkit.Skip in the annotation block`},
 		{&ifaceParam{}, `ifaceParam.Copy (here): parameter 1 is the interface io.Writer, which neither an argument nor a provider can give; given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&funcParam{}, `funcParam.Each (here): parameter 1 (func(int)): a function cannot come from JSON; given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&opaqueParam{}, `opaqueParam.Use (here): parameter 1 is a *mcpkit_test.opaque, a struct without exported fields, which neither an argument nor a provider can give; given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
@@ -271,6 +275,58 @@ func requireMistake(t *testing.T, want string, err error) {
 	require.Error(t, err, want)
 	got := genericName.ReplaceAllString(err.Error(), "taking.")
 	require.Equal(t, want, mistakePlace.ReplaceAllString(got, "(here)"))
+}
+
+// Callers would say who they are.
+type whoByValue struct{}
+
+func (whoByValue) Pay(p oauth.Principal) string { return p.Subject }
+
+type (
+	deafStart struct{}
+	deafClose struct{}
+	// quietStart is started by somebody else, and says so.
+	quietStart struct {
+		_ struct {
+			Start mcpkit.Skip
+		}
+		closer
+	}
+	closer struct{}
+)
+
+func (deafStart) Start() error { return nil }
+func (deafClose) Close()       {}
+func (quietStart) Start(int)   {}
+func (closer) Close()          {} // of what is embedded
+
+func TestMethodsOfAnotherLifeMayStay(t *testing.T) {
+	_, err := mcpkit.New(&quietStart{})
+	require.NoError(t, err)
+}
+
+func TestNothingIsNoItem(t *testing.T) {
+	srv := newServer(t, nil)
+	handler := func(context.Context, *mcpkit.Call) (any, error) { return nil, nil }
+	for want, err := range map[string]error{
+		"mcpkit: Add: item 2 is nil; make one with NewTool, NewPrompt or NewResource":                                                    srv.Add(mcpkit.NewTool("x", handler), nil),
+		"mcpkit: Add: item 1 is nil; make one with NewTool, NewPrompt or NewResource":                                                    srv.Add((*mcpkit.ToolBuilder)(nil)),
+		`mcpkit: tool "x" (here): there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)`:                  srv.AddTool(protocol.Tool{Name: "x"}, nil),
+		`mcpkit: prompt "x" (here): there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)`:                srv.AddPrompt(protocol.Prompt{Name: "x"}, nil),
+		`mcpkit: resource "x:y" (here): there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)`:            srv.AddResource(protocol.Resource{URI: "x:y"}, nil),
+		`mcpkit: resource template "x:{y}" (here): there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)`: srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "x:{y}"}, nil),
+		"mcpkit: Serve: transport 1 is nil; give for example stdio.New(nil)":                                                             srv.Serve(t.Context(), nil),
+	} {
+		requireMistake(t, want, err)
+	}
+	for want, opt := range map[string]mcpkit.Option{
+		"mcpkit: Over: transport 1 is nil; give for example stdio.New(nil)":                mcpkit.Over(nil),
+		"mcpkit: Docs: there is no source; embed the package's files with //go:embed *.go": mcpkit.Docs(nil, "main"),
+		"mcpkit: Provide[int]: there is no function to call":                               mcpkit.Provide[int](nil),
+	} {
+		_, err := mcpkit.New(nil, opt)
+		requireMistake(t, want, err)
+	}
 }
 
 type (

@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -148,6 +149,9 @@ func Validator(v *validator.Validate) Option {
 //	mcpkit.New(&Notes{}, mcpkit.Docs(source, "example.com/notes"))
 func Docs(source fs.FS, pkgPath string) Option {
 	return serverOption("Docs", func(c *config) error {
+		if source == nil {
+			return errors.New("mcpkit: Docs: there is no source; embed the package's files with //go:embed *.go")
+		}
 		c.docs = append(c.docs, reflectx.EmbeddedWords(source, pkgPath))
 		return nil
 	})
@@ -158,6 +162,9 @@ func Docs(source fs.FS, pkgPath string) Option {
 func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) Option {
 	return serverOption("Provide", func(c *config) error {
 		t := reflect.TypeFor[T]()
+		if f == nil {
+			return fmt.Errorf("mcpkit: Provide[%s]: there is no function to call", t)
+		}
 		if _, ok := c.providers[t]; ok {
 			return fmt.Errorf("mcpkit: Provide[%s] is given twice", t)
 		}
@@ -194,7 +201,10 @@ func StateKeys(current []byte, previous ...[]byte) Option {
 
 // Over says what carries the messages, for [Serve]; stdio when nothing is said. Several transports serve at once.
 func Over(transports ...transport.Transport) Option {
-	return serverOption("Over", func(c *config) error { c.transports = append(c.transports, transports...); return nil })
+	return serverOption("Over", func(c *config) error {
+		c.transports = append(c.transports, transports...)
+		return checkTransports("Over", transports)
+	})
 }
 
 // With registers one more service. The options are those that [Server.Register] takes.

@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -102,6 +103,7 @@ func (r *registrar) inspect() error {
 
 // addAll makes entries of the methods that are for clients.
 func (r *registrar) addAll() {
+	r.checkLife()
 	completers := r.completers()
 	for _, name := range r.names() {
 		if !slices.Contains(completers, name) {
@@ -230,6 +232,18 @@ func completeTags(t reflect.Type) []string {
 	return methods
 }
 
+// checkLife refuses methods that have the name of one of the server's life and would not be called.
+func (r *registrar) checkLife() {
+	for name, want := range map[string]reflect.Type{"Start": reflect.TypeFor[func(context.Context) error](), "Close": reflect.TypeFor[func() error]()} {
+		m, ok := r.methods[name]
+		if _, mentioned := r.block[name]; !ok || mentioned || m.Promoted || m.Func.Type() == want {
+			continue
+		}
+		r.fault(r.site(m), fmt.Sprintf("it is %s, and would not be called, since the server calls a %s that is %s; write that, or %[2]s mcpkit.Skip in the annotation block",
+			m.Func.Type(), name, want))
+	}
+}
+
 // names are the methods to register, sorted.
 func (r *registrar) names() []string {
 	var names []string
@@ -332,10 +346,12 @@ func paramNames(a *annotation) []string {
 	return tmpl.Vars()
 }
 
-// describe makes a description of a doc comment: Go's begin with the method's name, which clients do not know.
+// describe makes a description of a doc comment: Go's begin with the method's name, which clients do not know, and a verb. What goes on in
+// another way, as "Area of a shape" does, is left whole.
 func describe(method, doc string) string {
 	rest, ok := strings.CutPrefix(doc, method+" ")
-	if !ok || rest == "" {
+	verb := strings.TrimRight(rest[:len(rest)-len(strings.TrimLeftFunc(rest, func(r rune) bool { return !unicode.IsSpace(r) }))], ".,;:!?")
+	if !ok || !strings.HasSuffix(verb, "s") || slices.Contains([]string{"is", "was", "has", "as", "its", "this", "does"}, verb) {
 		return doc
 	}
 	r, size := utf8.DecodeRuneInString(rest)

@@ -3,7 +3,9 @@ package mcpkit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/signal"
+	"reflect"
 	"syscall"
 
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -26,6 +28,9 @@ func Serve(service any, opts ...Option) error {
 // those in flight have a bounded time to finish. All of these are nil; a second signal ends the program at once. An error
 // is one of starting, of a transport, or of closing.
 func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) error {
+	if err := checkTransports("Serve", transports); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	// The next signal is the program's end again: whoever sends two does not want to wait.
@@ -51,4 +56,13 @@ func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) e
 		cancel() // one that ends takes the others with it
 	}
 	return errors.Join(append(errs, s.Close())...)
+}
+
+func checkTransports(where string, transports []transport.Transport) error {
+	for i, t := range transports {
+		if v := reflect.ValueOf(t); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("mcpkit: %s: transport %d is nil; give for example stdio.New(nil)", where, i+1)
+		}
+	}
+	return nil
 }

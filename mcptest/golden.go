@@ -31,7 +31,7 @@ func Golden(t testing.TB, s *Server, file string) {
 	if updating() {
 		raw, err := json.MarshalIndent(now, "", "  ")
 		if err == nil {
-			err = os.WriteFile(file, append(raw, '\n'), 0o644)
+			err = writeFile(file, append(raw, '\n'))
 		}
 		if err != nil {
 			t.Fatalf("mcptest: %v", err)

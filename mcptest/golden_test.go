@@ -48,11 +48,15 @@ func TestGoldenWritesWhatItThenAccepts(t *testing.T) {
 		require.Contains(t, string(raw), name)
 	}
 
+	fresh := filepath.Join(t.TempDir(), "testdata", "surfaces", "desk.json")
+	update(t, func() { mcptest.Golden(t, mcptest.New(t, &Desk{}), fresh) })
+	mcptest.Golden(t, mcptest.New(t, &Desk{}), fresh)
+
 	said := failures(t, func(tb testing.TB) {
 		update(t, func() { mcptest.Golden(tb, mcptest.New(tb, &Desk{}), filepath.Join(file, "not a folder")) })
 	})
 	require.Len(t, said, 1)
-	require.Contains(t, said[0], "mcptest: open ")
+	require.Contains(t, said[0], "mcptest: mkdir ")
 }
 
 func TestGoldenSaysWhatBreaks(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -93,7 +94,7 @@ func writeTranscript(file string, comment []byte, lines []line) error {
 		f := &archive.Files[len(archive.Files)-1]
 		f.Data = append(f.Data, l.text+"\n"...)
 	}
-	return os.WriteFile(file, txtar.Format(archive), 0o644)
+	return writeFile(file, txtar.Format(archive))
 }
 
 // settle compares the conversation with the file, or writes it.
@@ -187,4 +188,12 @@ func (p recordedPeer) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.
 type closingPeer struct {
 	recordedPeer
 	transport.StreamCloser
+}
+
+// writeFile writes a file, and the folders that lead to it: that of a new package has no testdata yet.
+func writeFile(file string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o644)
 }

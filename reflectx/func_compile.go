@@ -104,6 +104,11 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 			c.f.injected = append(c.f.injected, injectedParam{index: i, typ: t, inject: inject})
 			return
 		}
+		// Without the star it would be an argument, which callers choose: who they are, for example.
+		if _, ok := c.Inject(reflect.PointerTo(t)); ok {
+			c.errorf("parameter %d is a %s, which is given as a pointer; write *%[2]s", i+1, t)
+			return
+		}
 	}
 	switch what := unusable(t, map[reflect.Type]bool{}); {
 	case t.Kind() == reflect.Interface && t.NumMethod() > 0 && c.Input.Unions[t] == nil:

@@ -155,6 +155,7 @@ type compiler struct {
 	unions   map[reflect.Type]*union
 	errs     Errors
 	asksAll  bool       // a rule needs the whole struct
+	before   string     // the rule before the one that is being compiled
 	place    wordsPlace // of the type that is being compiled
 	scratch  []*jsonschema.Schema
 	arena    *arena // of results

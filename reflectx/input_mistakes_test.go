@@ -202,6 +202,9 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 				}
 			}
 		}](), `T, field In.List.A: unknown rule "mim"; did you mean "min"?`},
+		{"commas in oneof", reflect.TypeFor[struct {
+			A string `validate:"required,oneof=a,b"`
+		}](), `T, field A: unknown rule "b"; the values of oneof have blanks between them, so write oneof=a b`},
 		{"all at once", reflect.TypeFor[struct {
 			A int    `validate:"mim=1"`
 			B string `validate:"oneof="`

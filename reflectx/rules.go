@@ -64,6 +64,10 @@ func (c *compiler) rules(f *field) {
 				c.requiredElem(n)
 			}
 		default:
+			c.before = ""
+			if i > 0 {
+				c.before = parts[i-1]
+			}
 			c.rule(f, n, part, top)
 		}
 	}
@@ -195,6 +199,10 @@ func (c *compiler) probe(n *node, r rule) (ok bool) {
 		text := fmt.Sprint(p)
 		switch custom := !slices.Contains(validateTags(), r.tag); {
 		case strings.Contains(text, "Undefined validation function"):
+			if strings.HasPrefix(c.before, "oneof") {
+				c.errorf("unknown rule %q; the values of oneof have blanks between them, so write %s %[1]s", r.text, c.before)
+				return
+			}
 			c.errorf("unknown rule %q%s", r.tag, hintOr(r.tag, validateTags(), "write one that github.com/go-playground/validator/v10 knows, or register it"))
 			ok = false
 		case custom:
