@@ -80,6 +80,16 @@ func (q *Queue) Steps(call *mcpkit.Call, in struct {
 	return "done"
 }
 
+// Say logs as often as asked.
+func (q *Queue) Say(ctx context.Context, log *slog.Logger, in struct {
+	N int `json:"n"`
+}) string {
+	for i := range in.N {
+		log.InfoContext(ctx, "said", "i", i)
+	}
+	return "done"
+}
+
 // Large answers with so many bytes.
 func (q *Queue) Large(in struct {
 	N int `json:"n"`

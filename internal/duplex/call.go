@@ -268,6 +268,9 @@ type note struct {
 	from Origin
 }
 
+// minNotes is how many notifications may wait at least. They are small, and come in bursts.
+const minNotes = 1024
+
 // note queues the notification n and reports whether the caller is to handle what is queued. A cancellation is
 // done here and now.
 func (l *Link) note(n *jsonrpc.Request, from Origin) bool {
@@ -279,7 +282,7 @@ func (l *Link) note(n *jsonrpc.Request, from Origin) bool {
 		return false
 	}
 	l.mu.Lock()
-	full := len(l.notes) >= l.opts.MaxInFlight
+	full := len(l.notes) >= max(l.opts.MaxInFlight, minNotes)
 	if !full {
 		l.notes = append(l.notes, note{n, from})
 	}
