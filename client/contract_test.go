@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -277,9 +276,16 @@ func TestAnAnswerThatIsTooLargeIsItsCallsFailure(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, got, 8<<10)
 		_, err = client.Call[string](t.Context(), c, "large", map[string]int{"n": 64 << 10})
+		require.ErrorContains(t, err, "larger than 32768 bytes")
+	}, client.MaxMessageBytes(32<<10))
+}
+
+func TestARequestThatIsTooLargeIsItsCallsFailure(t *testing.T) {
+	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
+		_, err := client.Call[string](t.Context(), c, "large", map[string]any{"n": 1, "padding": strings.Repeat("x", 5<<20)})
 		require.Error(t, err)
-		require.False(t, errors.Is(err, context.Canceled))
-	}, client.MaxMessageBytes(32<<10), client.Timeout(300*time.Millisecond))
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "the server says why")
+	})
 }
 
 func TestHandlersOfProgressMayCallTheServer(t *testing.T) {

@@ -46,7 +46,7 @@ func (l *Link) prepare(data []byte, err error) (k task, ok bool) {
 			close(l.inputEnd)
 			return task{}, false
 		}
-		return task{refusal: &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}}, true
+		return l.unread(bad), true
 	}
 	var from Origin
 	if l.origins != nil {

@@ -80,7 +80,10 @@ type Origin struct {
 }
 
 // A BadMessageError says that one message could not be read, and the text to answer.
-type BadMessageError struct{ Text string }
+type BadMessageError struct {
+	Text string
+	Head []byte // how the message begins, so that whoever waits for it can be told; nil where that is not known
+}
 
 // Error returns the text.
 func (e *BadMessageError) Error() string { return e.Text }

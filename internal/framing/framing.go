@@ -225,19 +225,20 @@ func (r *reader) nextFrame() ([]byte, error) {
 
 // body reads a message of n bytes.
 func (r *reader) body(n int) ([]byte, error) {
-	tooLong := n > r.most
+	keep := n
+	if n > r.most {
+		keep = headSize
+	}
 	var message []byte
 	for left := n; ; {
 		part := min(left, r.end-r.start)
-		if !tooLong {
-			message = append(message, r.buf[r.start:r.start+part]...)
-		}
+		message = append(message, r.buf[r.start:r.start+min(part, keep-len(message))]...)
 		left -= part
 		r.start += part
 		r.seen = r.start
 		switch {
-		case left == 0 && tooLong:
-			return nil, r.tooLong()
+		case left == 0 && n > r.most:
+			return nil, tooLong(r.most, r.raise, message)
 		case left == 0:
 			return message, nil
 		case errors.Is(r.err, io.EOF):

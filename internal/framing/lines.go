@@ -26,6 +26,7 @@ type reader struct {
 	start, end int
 	seen       int  // no line ends in buf[start:seen]
 	skipping   bool // a line that is too long is being skipped
+	head       []byte // of that line
 	err        error
 }
 
@@ -34,6 +35,7 @@ func (r *reader) next() ([]byte, error) {
 	for {
 		if from, to, ok := r.find(); ok {
 			if r.skipping || r.isLong(from, to) {
+				r.skip(r.buf[from:to])
 				r.skipping = false
 				r.start, r.seen = to+1, to+1
 				return nil, r.tooLong()
@@ -44,7 +46,7 @@ func (r *reader) next() ([]byte, error) {
 			return r.last()
 		}
 		if r.end-r.start > r.most+1 {
-			r.skipping = true
+			r.skip(r.buf[r.start:r.end])
 		}
 		if r.skipping {
 			r.start, r.seen = r.end, r.end
@@ -61,8 +63,24 @@ func (r *reader) isLong(from, to int) bool {
 	return to-from > r.most
 }
 
+// headSize is how much of a message that is too long is kept, to find out whose it is.
+const headSize = 1 << 10
+
+// skip begins to skip the line that begins with what was read of it.
+func (r *reader) skip(line []byte) {
+	if !r.skipping {
+		r.skipping, r.head = true, bytes.Clone(line[:min(len(line), headSize)])
+	}
+}
+
 func (r *reader) tooLong() error {
-	return &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; raise %s", r.most, r.raise)}
+	head := r.head
+	r.head = nil
+	return tooLong(r.most, r.raise, head)
+}
+
+func tooLong(most int, raise string, head []byte) error {
+	return &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; raise %s", most, raise), Head: head}
 }
 
 // last returns what stands after the last line break, once, and then why there is no more.

@@ -2,7 +2,6 @@ package framing
 
 import (
 	"bytes"
-	"fmt"
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
@@ -30,7 +29,7 @@ type messages struct {
 func (m *messages) Read() ([]byte, error) {
 	message, err := m.conn.ReadMessage()
 	if err == nil && len(message) > m.o.MaxMessageBytes {
-		return nil, &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; raise %s", m.o.MaxMessageBytes, m.o.Raise)}
+		return nil, tooLong(m.o.MaxMessageBytes, m.o.Raise, message[:min(len(message), headSize)])
 	}
 	return message, err
 }

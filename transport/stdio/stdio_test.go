@@ -79,7 +79,7 @@ func TestLines(t *testing.T) {
 		{"as large as may be", padded(100) + "\n" + ping(2) + "\n", pong(1) + pong(2)},
 		{"as large as may be, carriage return", padded(100) + "\r\n" + ping(2) + "\n", pong(1) + pong(2)},
 		{"as large as may be, the last", padded(100), pong(1)},
-		{"too large", padded(101) + "\n" + ping(2) + "\n", tooLarge + pong(2)},
+		{"too large", padded(101) + "\n" + ping(2) + "\n", strings.Replace(tooLarge, "null", "1", 1) + pong(2)},
 		{"much too large", strings.Repeat("x", 70_000) + "\n" + ping(2) + "\n", tooLarge + pong(2)},
 		{"too large, the last", ping(1) + "\n" + strings.Repeat("x", 70_000), pong(1) + tooLarge},
 		{"too large, but blank", strings.Repeat(" ", 70_000) + "\n" + ping(2) + "\n" + strings.Repeat("\t", 70_000), pong(2)},
