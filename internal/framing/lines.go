@@ -24,8 +24,8 @@ type reader struct {
 
 	buf        []byte // what was read is buf[start:end]
 	start, end int
-	seen       int  // no line ends in buf[start:seen]
-	skipping   bool // a line that is too long is being skipped
+	seen       int    // no line ends in buf[start:seen]
+	skipping   bool   // a line that is too long is being skipped
 	head       []byte // of that line
 	err        error
 }
