@@ -100,7 +100,7 @@ func withTimeout(d time.Duration, h Handler) Handler {
 		limit.Begin(ctx, d, ErrTimeout)
 		result, err := h(limit, call)
 		if contents, ok := result.(*streamed); ok {
-			contents.keep(limit.End) // it is read later, perhaps under this context
+			contents.keep(limit, d) // it is read later, perhaps under this context
 			return result, err
 		}
 		defer limit.End()

@@ -401,9 +401,7 @@ func newResourceOutputs(site string, types []reflect.Type) (*resourceOutputs, er
 func (o *resourceOutputs) read(ctx context.Context, call *Call, res *resource, values []reflect.Value) (any, error) {
 	if len(values) == 1 {
 		if r, ok := readerIn(values[0]); ok {
-			s := newStreamed(ctx, call, res.mime, r)
-			s.cache = cacheHint(res.ttl, res.private)
-			return s, nil
+			return newStreamed(ctx, call, res, r)
 		}
 	}
 	r := &protocol.ReadResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values))}

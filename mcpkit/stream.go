@@ -1,17 +1,19 @@
 package mcpkit
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"io"
-	"sync"
+	"log/slog"
+	"time"
 	"unicode/utf8"
 
 	"github.com/gabriel-vasile/mimetype"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -19,44 +21,97 @@ import (
 // streamed is the result of a resource whose contents are read while they are sent, so that their size does not matter.
 type streamed struct {
 	uri, mime string
-	from      *bufio.Reader
+	from      *source
+	first     []byte // what was read before the response began
 	cache     protocol.Cache
 	release   func() // closes the reader and lets go of what it needs; may be called often
 }
 
-// sniffed is how many bytes are looked at to find a media type.
-const sniffed = 3072
+const (
+	// sniffed is how many bytes are looked at to find a media type.
+	sniffed = 3072
+	// firstBlock is how many bytes are read before a response begins. What fails until then is an ordinary error, and what ends until
+	// then an ordinary result.
+	firstBlock = 64 << 10
+)
 
-// newStreamed prepares the contents of r for sending. The reader may use the context of the call until it is closed.
-func newStreamed(ctx context.Context, call *Call, mime string, r io.Reader) *streamed {
-	s := &streamed{uri: call.name, mime: mime, from: bufio.NewReaderSize(r, 32<<10)}
-	closer, _ := r.(io.Closer)
-	s.release = sync.OnceFunc(func() {
-		if closer != nil {
-			closer.Close()
-		}
-	})
-	// A response that is never sent is never read: the end of the request closes the reader then.
-	context.AfterFunc(call.ctx, s.release)
-	if s.mime == "" {
-		head, _ := s.from.Peek(sniffed) // an error comes again when the rest is read
-		s.mime = mimetype.Detect(head).String()
+// newStreamed prepares the contents of r for sending: as a plain result where the first block is all there is. The reader may use
+// the context of the call until it is closed.
+func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (any, error) {
+	s := &streamed{uri: call.name, mime: res.mime, from: newSource(call, r), cache: cacheHint(res.ttl, res.private)}
+	s.release = s.from.close
+	var whole bool
+	var err error
+	s.first, whole, err = s.from.begin(ctx)
+	if err != nil {
+		s.release()
+		return nil, err
 	}
-	return s
+	if s.mime == "" {
+		s.mime = mimetype.Detect(s.first[:min(len(s.first), sniffed)]).String()
+	}
+	if !whole {
+		return s, nil
+	}
+	s.release()
+	contents := protocol.ResourceContents{URI: s.uri, MIMEType: s.mime, Blob: s.first}
+	if isText(s.mime) {
+		text := validText(s.first)
+		contents.Text, contents.Blob = &text, nil
+	}
+	result := &protocol.ReadResourceResult{Contents: []protocol.ResourceContents{contents}}
+	if call.version.Modern() {
+		result.Cache = s.cache
+	}
+	return result, nil
 }
 
-// keep runs f, too, when the contents were sent.
-func (s *streamed) keep(f func()) {
+// validText is b with U+FFFD for each byte that is no UTF-8, as longer contents have it.
+func validText(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return string([]rune(string(b)))
+}
+
+// keep holds on to the limit of the call's time until the contents were sent, which it bounds as well.
+func (s *streamed) keep(limit *limits.Deadline, after time.Duration) {
+	s.from.limit, s.from.after = limit, after
 	release := s.release
-	s.release = func() { release(); f() }
+	s.release = func() { release(); limit.End() }
 }
 
 // response answers the call with the contents.
 func (s *streamed) response(srv *Server, call *Call) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: call.req.ID, Stream: func(w io.Writer) error {
 		defer s.release()
-		return s.writeTo(w, srv, call.version)
+		err := s.writeTo(w, srv, call.version)
+		if failed, ok := errors.AsType[*readError](err); ok {
+			return srv.brokeOff(call, failed.err)
+		}
+		return err
 	}}
+}
+
+// brokeOff is what can still be said of contents that could not be read to their end. Where the caller is gone nobody hears of it, and over
+// HTTP the caller sees no more than that the connection breaks: so the log has it in any case.
+func (s *Server) brokeOff(call *Call, err error) *jsonrpc.Error {
+	if errors.Is(err, context.Canceled) && call.ctx.Err() != nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the call was cancelled")
+	}
+	ref := call.Ref()
+	attrs := []any{"ref", ref, "method", call.row.method, "uri", call.name, "error", err.Error()}
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		attrs = append(attrs, slog.String("stack", string(p.Stack)))
+	}
+	s.config.logger.ErrorContext(call.ctx, "mcpkit: a result broke off, since reading failed", attrs...)
+	text := "internal error (ref " + ref + ")"
+	if user, ok := errors.AsType[UserMessenger](err); ok {
+		text = user.UserMessage() + " (ref " + ref + ")"
+	} else if s.config.exposeErrors {
+		text = err.Error() + " (ref " + ref + ")"
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
 }
 
 func (s *streamed) writeTo(w io.Writer, srv *Server, v protocol.Version) error {
@@ -73,11 +128,11 @@ func (s *streamed) writeTo(w io.Writer, srv *Server, v protocol.Version) error {
 	if _, err := w.Write(head); err != nil {
 		return err
 	}
-	send := s.sendBlob
+	keep, put := partOfBlob, base64.StdEncoding.AppendEncode
 	if text {
-		send = s.sendText
+		keep, put = incomplete, appendText
 	}
-	if err := send(w); err != nil {
+	if err := s.send(w, keep, put); err != nil {
 		return err
 	}
 	tail := []byte(`"}]`)
@@ -94,39 +149,39 @@ func (s *streamed) writeTo(w io.Writer, srv *Server, v protocol.Version) error {
 	return err
 }
 
-func (s *streamed) sendBlob(w io.Writer) error {
-	enc := base64.NewEncoder(base64.StdEncoding, w)
-	if _, err := io.Copy(enc, s.from); err != nil {
-		return err
-	}
-	return enc.Close()
-}
-
-// sendText sends text as the inside of a JSON string. A character that a read cuts in two waits for its rest; bytes that
-// are no UTF-8 become U+FFFD, since what came before them is on its way already.
-func (s *streamed) sendText(w io.Writer) error {
-	buf := make([]byte, 32<<10)
+// send writes the contents as put makes them the inside of a JSON string. As many bytes as keep says wait at the end of a block for
+// the next one.
+func (s *streamed) send(w io.Writer, keep func([]byte) int, put func(dst, b []byte) []byte) error {
 	var out []byte
-	rest := 0
+	b, last := s.first, false
 	for {
-		n, err := s.from.Read(buf[rest:])
-		n += rest
-		end := n
-		if err == nil {
-			end = n - incomplete(buf[:n])
+		end := len(b)
+		if !last {
+			end -= keep(b)
 		}
-		out = jsonx.AppendString(out[:0], buf[:end])
-		if _, err := w.Write(out[1 : len(out)-1]); err != nil {
+		out = put(out[:0], b[:end])
+		if _, err := w.Write(out); err != nil {
 			return err
 		}
-		rest = copy(buf, buf[end:n])
-		if err == io.EOF {
+		if last {
 			return nil
 		}
-		if err != nil {
+		var err error
+		if b, last, err = s.from.next(b[end:]); err != nil {
 			return err
 		}
 	}
+}
+
+// partOfBlob is how many bytes at the end of b do not make four digits of base 64 yet.
+func partOfBlob(b []byte) int { return len(b) % 3 }
+
+// appendText appends the inside of a JSON string. A character that a read cuts in two waits for its rest; bytes that
+// are no UTF-8 become U+FFFD, since what came before them is on its way already.
+func appendText(dst, b []byte) []byte {
+	start := len(dst)
+	dst = jsonx.AppendString(dst, b)
+	return append(dst[:start], dst[start+1:len(dst)-1]...)
 }
 
 // incomplete is how many bytes at the end of b are the beginning of a character.

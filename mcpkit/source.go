@@ -1,0 +1,207 @@
+package mcpkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/limits"
+)
+
+// source reads what a method returned, on a goroutine of its own: a Read that blocks, whatever its context says, holds up neither the
+// end of its call nor the connection that others share. One goroutine at a time asks it for blocks.
+type source struct {
+	call  *Call
+	buf   []byte
+	limit *limits.Deadline // of the call's time; nil for none
+	after time.Duration    // how long that is
+
+	ask   chan []byte // to be filled
+	got   chan block
+	over  chan struct{} // closed by close
+	close func()        // closes the reader; may be called often
+}
+
+// A block is what was read: a part, or all until the end if last.
+type block struct {
+	n    int
+	last bool
+	err  error
+}
+
+// readError is an error of the reader, or of the waiting for it, as opposed to one of the wire.
+type readError struct{ err error }
+
+func (e *readError) Error() string { return e.err.Error() }
+func (e *readError) Unwrap() error { return e.err }
+
+const (
+	// gathering is how long small reads are gathered into one block.
+	gathering = 100 * time.Millisecond
+	// lastRead is how long a read may take when the time of its call is over. What comes at once goes on being sent: it is the caller
+	// who takes its time.
+	lastRead = time.Second
+	// emptyReads is how often in a row a reader may return nothing, without an error.
+	emptyReads = 100
+)
+
+func newSource(call *Call, r io.Reader) *source {
+	s := &source{call: call, ask: make(chan []byte), got: make(chan block, 1), over: make(chan struct{})}
+	closer, _ := r.(io.Closer)
+	s.close = sync.OnceFunc(func() {
+		close(s.over)
+		if closer != nil {
+			s.closeReader(closer)
+		}
+	})
+	// A response that is never sent is never read: the end of the request closes the reader then.
+	context.AfterFunc(call.ctx, s.close)
+	// Ends with close, or when the Read returns that is at work then.
+	go s.serve(r)
+	return s
+}
+
+// closeReader closes the reader. Its error means nothing for what was read, and a panic no more.
+func (s *source) closeReader(c io.Closer) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.call.server.config.logger.ErrorContext(s.call.ctx, "mcpkit: closing a reader panicked",
+				"ref", s.call.Ref(), "method", s.call.row.method, "uri", s.call.name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		}
+	}()
+	_ = c.Close()
+}
+
+// serve reads until the reader ends.
+func (s *source) serve(r io.Reader) {
+	reading := false
+	defer func() {
+		if reading {
+			s.got <- block{err: errEndedGoroutine}
+		}
+	}()
+	for {
+		select {
+		case b := <-s.ask:
+			reading = true
+			got := fill(r, b)
+			reading = false
+			s.got <- got
+			if got.last || got.err != nil {
+				return
+			}
+		case <-s.over:
+			return
+		}
+	}
+}
+
+// errEndedGoroutine is what a Read is answered with that called runtime.Goexit, as testing.T.FailNow does.
+var errEndedGoroutine = errors.New("the reader ended its goroutine")
+
+// fill reads into b until it is full, the reader ends, or what there is has waited for long enough.
+func fill(r io.Reader, b []byte) (got block) {
+	defer recoverAs(&got.err)
+	begun, empty := time.Now(), 0
+	for got.n < len(b) {
+		n, err := r.Read(b[got.n:])
+		if n < 0 || n > len(b)-got.n {
+			return block{err: fmt.Errorf("%T.Read returned the count %d for a buffer of %d bytes", r, n, len(b)-got.n)}
+		}
+		got.n += n
+		switch {
+		case err == io.EOF:
+			got.last = true
+			return got
+		case err != nil:
+			got.err = err
+			return got
+		case n > 0:
+			empty = 0
+		default:
+			if empty++; empty == emptyReads {
+				got.err = io.ErrNoProgress
+				return got
+			}
+		}
+		if got.n > 0 && time.Since(begun) >= gathering {
+			return got
+		}
+	}
+	return got
+}
+
+// begin reads the first block, and reports whether it is all there is. The error is that of the reader, or of ctx.
+func (s *source) begin(ctx context.Context) (first []byte, whole bool, err error) {
+	size := 4 << 10 // most are small
+	s.buf = make([]byte, size)
+	n := 0
+	for n < firstBlock {
+		if n == len(s.buf) {
+			grown := make([]byte, min(4*len(s.buf), firstBlock))
+			copy(grown, s.buf)
+			s.buf = grown
+		}
+		select {
+		case s.ask <- s.buf[n:]:
+		case <-s.over:
+			return nil, false, context.Cause(s.call.ctx)
+		}
+		select {
+		case got := <-s.got:
+			n += got.n
+			if got.err != nil || got.last {
+				return s.buf[:n], got.last, got.err
+			}
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+	}
+	return s.buf[:n], false, nil
+}
+
+// next reads another block, behind what is kept of the last one. The error is a *readError.
+func (s *source) next(kept []byte) (b []byte, last bool, err error) {
+	n := copy(s.buf, kept)
+	select {
+	case s.ask <- s.buf[n:]:
+	case <-s.over:
+		return nil, false, &readError{s.ended()}
+	}
+	var late <-chan struct{}
+	if s.limit != nil {
+		late = s.limit.Done()
+	}
+	var enough <-chan time.Time
+	for {
+		select {
+		case got := <-s.got:
+			if got.err != nil {
+				return nil, false, &readError{got.err}
+			}
+			return s.buf[:n+got.n], got.last, nil
+		case <-s.call.ctx.Done():
+			return nil, false, &readError{s.ended()}
+		case <-late:
+			late = nil
+			// A middleware may have ended the context in which the method ran when that returned, which is no matter here.
+			if context.Cause(s.limit) == ErrTimeout {
+				enough = time.After(lastRead)
+			}
+		case <-enough:
+			return nil, false, &readError{&TimeoutError{After: s.after}}
+		}
+	}
+}
+
+// ended is why the call's context ended.
+func (s *source) ended() error {
+	if cause := context.Cause(s.call.ctx); errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return context.Canceled
+}
