@@ -7,6 +7,7 @@ package jsonrpc
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"time"
 )
@@ -32,7 +33,8 @@ type Response struct {
 	Result json.RawMessage
 	Error  *Error
 	// Stream writes the result instead of Result, for one too large to hold.
-	// It is called at most once. An error ends the message where it is, unfinished.
+	// It is called at most once, and comes back soon after the context of the request ended. An error ends the message where it is,
+	// unfinished; what the caller may still be told of it, where there is a way, says [Response.Broken].
 	Stream func(w io.Writer) error
 	// HTTPStatus is the status with which a binding over HTTP answers, when nothing was sent
 	// before. Zero means 200. It is not part of the message.
@@ -40,6 +42,15 @@ type Response struct {
 	// RetryAfter is how long the caller should wait before it tries again. A binding over HTTP says so in the header
 	// Retry-After, when nothing was sent before. Zero means nothing. It is not part of the message.
 	RetryAfter time.Duration
+}
+
+// Broken is the error that a binding answers in the place of r when its Stream came back with err: err itself where it is or wraps an
+// [*Error], which is for the caller. Any other's text is not, and becomes "internal error".
+func (*Response) Broken(err error) *Error {
+	if rpc, ok := errors.AsType[*Error](err); ok && rpc != nil {
+		return rpc
+	}
+	return Errorf(CodeInternalError, "internal error")
 }
 
 // A Message is one decoded message: exactly one field is set.

@@ -82,23 +82,23 @@ func (c *Conn) cancelled(n *jsonrpc.Request) {
 }
 
 // collect returns resp as the client gets it: whole, and under the ID of its request.
-func collect(req *jsonrpc.Request, resp *jsonrpc.Response) (*jsonrpc.Response, error) {
+func collect(req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
 	if resp == nil {
-		return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error")}, nil
+		return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error")}
 	}
 	if resp.ID == req.ID && resp.Stream == nil {
-		return resp, nil
+		return resp
 	}
 	out := *resp // which may be one that the handler uses again
 	out.ID = req.ID
 	if out.Stream != nil && out.Error == nil {
 		var text bytes.Buffer
 		if err := out.Stream(&text); err != nil {
-			return nil, err
+			return &jsonrpc.Response{ID: req.ID, Error: out.Broken(err)}
 		}
 		out.Result, out.Stream = text.Bytes(), nil
 	}
-	return &out, nil
+	return &out
 }
 
 // Notify hands n to the client.
@@ -128,7 +128,7 @@ func (k *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return collect(&out, resp)
+	return collect(&out, resp), nil
 }
 
 // Session returns the connection's session.

@@ -88,7 +88,11 @@ func (c *Conn) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response,
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return collect(req, resp)
+	resp = collect(req, resp)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx) // a result that was still being read
+	}
+	return resp, nil
 }
 
 // Notify sends a notification, with params as for [jsonrpc.NewRequest], and returns when the handler is done with it.

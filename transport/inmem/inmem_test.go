@@ -89,8 +89,9 @@ func TestCallsHaveParamsAndResults(t *testing.T) {
 	_, err = conn.Call(t.Context(), "echo", []int{1})
 	require.EqualError(t, err, `jsonrpc: params of "echo" must be a JSON object; []int encodes as something else`)
 	require.EqualError(t, conn.Notify(t.Context(), "echo", []int{1}), `jsonrpc: params of "echo" must be a JSON object; []int encodes as something else`)
-	_, err = conn.Call(t.Context(), "broken stream", nil)
-	require.EqualError(t, err, "no more")
+	resp, err = conn.Call(t.Context(), "broken stream", nil)
+	require.NoError(t, err)
+	require.Equal(t, jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"), resp.Error)
 }
 
 func TestTheServerReachesTheClient(t *testing.T) {

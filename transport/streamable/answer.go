@@ -40,6 +40,7 @@ func (e *exchange) finish(ctx context.Context, req *jsonrpc.Request, resp *jsonr
 	}
 	e.sendAnswer(ctx, resp)
 	e.end()
+	e.breakOff()
 }
 
 // wanted is what the client gets of the answer: nothing when it cancelled, whatever the handler still had to say, and
@@ -80,17 +81,17 @@ func (e *exchange) sendAnswer(ctx context.Context, resp *jsonrpc.Response) {
 // store cannot keep is written all the same; a client that is not there to read it gets an error instead.
 func (e *exchange) sendAnswerStored(ctx context.Context, resp *jsonrpc.Response) {
 	if resp.Stream != nil && e.state == replyStream {
-		if e.streamAnswer(resp); e.state == replyStream {
-			return
+		broken := e.streamAnswer(resp)
+		switch {
+		case e.state == replyStream:
+		case broken != nil:
+			e.storeError(ctx, resp.ID, broken)
+		default:
+			e.storeLoss(ctx, resp.ID)
 		}
-		e.storeLoss(ctx, resp.ID)
 		return
 	}
-	data, err := encode(resp)
-	if err != nil {
-		e.storeLoss(ctx, resp.ID)
-		return
-	}
+	data := encode(resp)
 	if err := e.sendStored(ctx, data, e.batch == nil); err != nil {
 		e.storeLoss(ctx, resp.ID)
 	}
@@ -98,15 +99,19 @@ func (e *exchange) sendAnswerStored(ctx context.Context, resp *jsonrpc.Response)
 
 // storeLoss keeps an error in the place of an answer that was lost.
 func (e *exchange) storeLoss(ctx context.Context, id jsonrpc.ID) {
-	lost := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id,
-		Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the answer was lost with the connection and is too large to be kept")})
-	_ = e.sendStored(ctx, lost, e.batch == nil) // the session is over, or the store is broken and said so
+	e.storeError(ctx, id, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the answer was lost with the connection and is too large to be kept"))
 }
 
-// streamAnswer writes an answer that is too large to hold. When it breaks off so does the connection.
-func (e *exchange) streamAnswer(resp *jsonrpc.Response) {
+func (e *exchange) storeError(ctx context.Context, id jsonrpc.ID, rpc *jsonrpc.Error) {
+	answer := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: rpc})
+	_ = e.sendStored(ctx, answer, e.batch == nil) // the session is over, or the store is broken and said so
+}
+
+// streamAnswer writes an answer that is too large to hold. When it breaks off so does the connection. The error is what the caller is told
+// who comes back; nil where it was the connection that broke.
+func (e *exchange) streamAnswer(resp *jsonrpc.Response) *jsonrpc.Error {
 	if e.state != replyStream || e.gone() {
-		return
+		return nil
 	}
 	if e.alive != nil {
 		e.alive.Stop()
@@ -122,8 +127,21 @@ func (e *exchange) streamAnswer(resp *jsonrpc.Response) {
 	if err == nil {
 		err = e.flush()
 	}
-	if err != nil {
-		e.lose()
+	if err == nil {
+		return nil
+	}
+	e.lose()
+	e.broken = true
+	if out.err != nil {
+		return nil
+	}
+	return resp.Broken(err)
+}
+
+// breakOff ends the connection where the reply broke off: an end in order would make it look complete. The caller holds mu.
+func (e *exchange) breakOff() {
+	if e.broken && e.s == nil {
+		panic(http.ErrAbortHandler)
 	}
 }
 
@@ -175,11 +193,13 @@ func (e *exchange) end() {
 }
 
 // encode returns resp as JSON of its own.
-func encode(resp *jsonrpc.Response) ([]byte, error) {
+func encode(resp *jsonrpc.Response) []byte {
 	if resp.Stream == nil {
-		return jsonrpc.AppendResponse(nil, resp), nil
+		return jsonrpc.AppendResponse(nil, resp)
 	}
 	var buf bytes.Buffer
-	err := jsonrpc.WriteResponse(&buf, resp)
-	return buf.Bytes(), err
+	if err := jsonrpc.WriteResponse(&buf, resp); err != nil {
+		return jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err)})
+	}
+	return buf.Bytes()
 }

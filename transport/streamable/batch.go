@@ -168,6 +168,7 @@ func (e *exchange) finishBatch(nothingAsked bool) {
 			e.sendAnswer(e.r.Context(), resp)
 		}
 		e.end()
+		e.breakOff()
 		return
 	}
 	e.state = replyDone
@@ -186,11 +187,7 @@ func (e *exchange) finishBatch(nothingAsked bool) {
 		if i > 0 {
 			*buf = append(*buf, ',')
 		}
-		one, err := encode(resp)
-		if err != nil {
-			one = jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: resp.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error")})
-		}
-		*buf = append(*buf, one...)
+		*buf = append(*buf, encode(resp)...)
 	}
 	*buf = append(*buf, ']')
 	writeTimed(e.w, e.r, status, *buf)

@@ -42,6 +42,7 @@ type exchange struct {
 	alive   *time.Timer // nil without keep-alive
 	unwatch func() bool // ends watching the connection; nil outside sessions
 	batch   *batch      // what the reply of a batch has so far; nil where it is none
+	broken  bool        // an answer broke off
 }
 
 // Session is the session of the request; nil outside sessions. It implements [transport.Peer].

@@ -139,7 +139,7 @@ func writeStreamed(w http.ResponseWriter, r *http.Request, status int, resp *jso
 	out := &timedWriter{w: w, rc: rc, status: status}
 	if err := jsonrpc.WriteResponse(out, resp); err != nil {
 		if !out.begun {
-			refuse(http.StatusInternalServerError, jsonrpc.CodeInternalError, "internal error").writeTo(w, resp.ID)
+			writeBad(w, &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err), HTTPStatus: http.StatusInternalServerError})
 			return
 		}
 		panic(http.ErrAbortHandler)
@@ -162,6 +162,7 @@ type timedWriter struct {
 	rc     *http.ResponseController
 	status int
 	begun  bool
+	err    error // of the connection
 }
 
 func (t *timedWriter) Write(p []byte) (int, error) {
@@ -172,7 +173,11 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 		}
 	}
 	_ = t.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	return t.w.Write(p)
+	n, err := t.w.Write(p)
+	if err != nil {
+		t.err = err
+	}
+	return n, err
 }
 
 // flusher returns what sends on the bytes written to w so far, and nil where they cannot be.
