@@ -202,6 +202,15 @@ func (r *Reader) skipMarks() (skipped bool) {
 
 const byteOrderMark = "\ufeff"
 
+// growth is by how much the buffer is to grow. What is long already is often much longer, and each step copies it.
+func (r *Reader) growth() int {
+	n := len(r.buf)
+	if n >= 16<<10 {
+		n *= 3
+	}
+	return max(min(n, r.max-len(r.buf)+firstBuffer), firstBuffer)
+}
+
 // fill reads more behind what is not used yet.
 func (r *Reader) fill() error {
 	if r.lent {
@@ -219,7 +228,7 @@ func (r *Reader) fill() error {
 		} else if r.buf == nil {
 			r.buf = firstBuffers.Get().(*[firstBuffer]byte)[:]
 		} else {
-			r.buf = append(r.buf, make([]byte, len(r.buf))...)
+			r.buf = append(r.buf, make([]byte, r.growth())...)
 		}
 	}
 	for range 100 {
