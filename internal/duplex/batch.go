@@ -58,7 +58,13 @@ func (l *Link) handleBatch(b *batch, t uint64) {
 		all.Go(func() {
 			resp := &jsonrpc.Response{Error: internalError} // if run does not return
 			defer func() {
-				if l.release(m.call) && resp != nil {
+				if streams(resp) {
+					m.call.finish()
+					defer l.release(m.call)
+					if !m.call.gone.Load() {
+						b.add(m.call.req.ID, resp)
+					}
+				} else if l.release(m.call) && resp != nil {
 					b.add(m.call.req.ID, resp)
 				}
 			}()
@@ -96,7 +102,7 @@ func (b *batch) add(id jsonrpc.ID, r *jsonrpc.Response) {
 	var one bytes.Buffer
 	if err := writeStream(&one, &out); err != nil {
 		one.Reset()
-		_ = jsonrpc.WriteResponse(&one, &jsonrpc.Response{ID: id, Error: internalError})
+		_ = jsonrpc.WriteResponse(&one, &jsonrpc.Response{ID: id, Error: out.Broken(err)})
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -150,7 +150,9 @@ func (l *Link) serve(c *call, ctx context.Context, more bool) {
 	}
 	resp := &jsonrpc.Response{Error: internalError} // if run does not return
 	defer func() {
-		if l.release(c) && resp != nil {
+		if streams(resp) {
+			c.stream(ctx, resp)
+		} else if l.release(c) && resp != nil {
 			c.send(resp, more && l.turn.Load() == c.turn)
 		}
 		if c.handshake != nil {
@@ -221,10 +223,15 @@ func (l *Link) release(c *call) bool {
 	wanted := !c.gone.Load()
 	l.mu.Unlock()
 	c.cancel(nil)
+	c.finish()
+	return wanted
+}
+
+// finish refuses further notifications of c.
+func (c *call) finish() {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
-	return wanted
 }
 
 // send sends the answer of c.

@@ -70,6 +70,14 @@ type RoomyWire interface {
 	Room() int64
 }
 
+// A DroppingWire is a [Wire] that may hold a message until its end was written.
+type DroppingWire interface {
+	Wire
+
+	// Drop forgets the message whose end was not written yet. It reports false where a part of it is on its way. It is called like Write.
+	Drop() bool
+}
+
 // An Origin is what came with a message.
 type Origin struct {
 	// Context has the values that the handler's context gets besides those of Serve's; its end means nothing. Nil for none.

@@ -202,9 +202,6 @@ func (o *output) flush() {
 func (o *output) response(ctx context.Context, later bool, id jsonrpc.ID, r *jsonrpc.Response) error {
 	out := *r
 	out.ID = id
-	if out.Stream != nil && out.Error == nil {
-		return o.stream(ctx, &out)
-	}
 	return o.add(ctx, later, func(dst []byte) []byte { return jsonrpc.AppendResponse(dst, &out) })
 }
 
@@ -246,8 +243,9 @@ func (o *output) offer(n *jsonrpc.Request) error {
 	return nil
 }
 
-// stream writes a response part by part. Meanwhile other messages wait.
-func (o *output) stream(ctx context.Context, r *jsonrpc.Response) error {
+// stream writes a response part by part. Meanwhile other messages wait: so quiet is called when the response gives nothing for as long as
+// the peer may read nothing, and has to end it. Done is called when all but the end of the line was written.
+func (o *output) stream(ctx context.Context, r *jsonrpc.Response, quiet func(time.Duration), done func()) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.writing && o.err == nil {
@@ -260,16 +258,26 @@ func (o *output) stream(ctx context.Context, r *jsonrpc.Response) error {
 	if o.err == nil {
 		o.mu.Unlock()
 		w := streamWriter{out: o}
+		w.watch(quiet)
 		err := writeStream(&w, r)
+		w.unwatch()
+		done()
 		o.mu.Lock()
-		o.buf = append([]byte{'\n'}, o.buf...) // the end of the line that was streamed
+		waiting := o.buf
+		o.buf = []byte{'\n'} // the end of the line that was streamed
 		if w.err != nil {
 			o.fail(w.err)
 		} else if err != nil {
+			if d, ok := o.wire.(DroppingWire); ok && d.Drop() {
+				o.buf = o.buf[:0]
+			}
 			// The line is broken: the peer skips it, and hears in another that there is no result.
 			o.line(func(dst []byte) []byte {
-				return jsonrpc.AppendResponse(dst, &jsonrpc.Response{ID: r.ID, Error: internalError})
+				return jsonrpc.AppendResponse(dst, &jsonrpc.Response{ID: r.ID, Error: r.Broken(err)})
 			})
+		}
+		if o.err == nil {
+			o.buf = append(o.buf, waiting...)
 		}
 		o.writeAll()
 	}
@@ -280,14 +288,32 @@ func (o *output) stream(ctx context.Context, r *jsonrpc.Response) error {
 
 // streamWriter passes the parts of one line on. It remembers the wire's error, which is not the stream's.
 type streamWriter struct {
-	out *output
-	buf []byte
-	err error
+	out   *output
+	buf   []byte
+	err   error
+	timer *time.Timer // runs while nothing is written; nil for none
+}
+
+func (w *streamWriter) watch(quiet func(time.Duration)) {
+	if timeout := w.out.stall.timeout; timeout > 0 {
+		// Runs once at most; unwatch stops it.
+		w.timer = time.AfterFunc(timeout, func() { quiet(timeout) })
+	}
+}
+
+func (w *streamWriter) unwatch() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
 }
 
 func (w *streamWriter) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
+	}
+	if w.timer != nil {
+		w.timer.Stop()
+		defer w.timer.Reset(w.out.stall.timeout)
 	}
 	w.buf = append(w.buf[:0], p...)
 	oneLine(w.buf)

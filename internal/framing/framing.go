@@ -144,7 +144,7 @@ func (w *Wire) Write(lines []byte) (int, error) {
 	if d, ok := w.out.(interface{ SetWriteDeadline(time.Time) error }); ok && w.o.WriteTimeout > 0 {
 		_ = d.SetWriteDeadline(time.Now().Add(w.o.WriteTimeout)) // where a stream has none, a write may wait
 	}
-	if w.o.Framing == Lines || w.o.Framing == Any && !w.frames.on.Load() {
+	if w.lines() {
 		return w.out.Write(lines)
 	}
 	f := &w.frames
@@ -179,6 +179,20 @@ func (w *Wire) Write(lines []byte) (int, error) {
 		f.part = nil
 	}
 	return len(lines), nil
+}
+
+// lines reports whether lines are written as they are.
+func (w *Wire) lines() bool {
+	return w.o.Framing == Lines || w.o.Framing == Any && !w.frames.on.Load()
+}
+
+// Drop forgets the message whose end was not written yet, unless it is a line, which was begun.
+func (w *Wire) Drop() bool {
+	if w.lines() {
+		return false
+	}
+	w.frames.part = nil
+	return true
 }
 
 // peek returns the first byte that is no white space, and leaves it to be read.
@@ -307,4 +321,4 @@ func parseLength(text []byte) (int, bool) {
 	return n, true
 }
 
-var _ duplex.Wire = (*Wire)(nil)
+var _ duplex.DroppingWire = (*Wire)(nil)

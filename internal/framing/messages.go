@@ -56,6 +56,12 @@ func (m *messages) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
+// Drop forgets the message whose end was not written yet.
+func (m *messages) Drop() bool {
+	m.part = nil
+	return true
+}
+
 // CloseRead does nothing: what carries messages need not be able to end one direction alone.
 func (m *messages) CloseRead() error { return nil }
 

@@ -1,0 +1,51 @@
+package duplex
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+)
+
+// A QuietError is the cause of the end of a call's context whose response was begun, and gave nothing more for so long that others could
+// not be made to wait for it any longer.
+type QuietError struct{ Timeout time.Duration }
+
+// Error says for how long.
+func (e *QuietError) Error() string {
+	return fmt.Sprintf("given up, since the rest of the result did not come within %v", e.Timeout)
+}
+
+// Unwrap returns context.DeadlineExceeded: it was not the peer who ended the call.
+func (e *QuietError) Unwrap() error { return context.DeadlineExceeded }
+
+// streams reports whether resp is written part by part.
+func streams(resp *jsonrpc.Response) bool {
+	return resp != nil && resp.Stream != nil && resp.Error == nil
+}
+
+// stream sends the answer of c, which comes into being under ctx, the context of the call: until it is written, the call is in flight and
+// can be cancelled.
+func (c *call) stream(ctx context.Context, resp *jsonrpc.Response) {
+	c.finish()
+	released := false
+	release := func() {
+		if !released {
+			released = true
+			c.l.release(c)
+		}
+	}
+	defer release()
+	if c.gone.Load() {
+		return
+	}
+	out := *resp
+	out.ID = c.req.ID
+	quiet := func(timeout time.Duration) { c.cancel(&QuietError{timeout}) }
+	// The peer may use the ID again as soon as it has the whole line.
+	err := c.l.out.stream(ctx, &out, quiet, release)
+	if err != nil && !gone(err) && !c.gone.Load() && c.l.base.Err() == nil {
+		c.l.opts.Logger.Error("duplex: a response was not sent", "method", c.req.Method, "error", err)
+	}
+}
