@@ -149,9 +149,10 @@ func (r recorded) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer trans
 	if resp.Stream != nil {
 		var whole bytes.Buffer
 		if err := resp.Stream(&whole); err != nil {
-			return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "mcptest: the stream of the result: %v", err)}
+			said = jsonrpc.Response{ID: req.ID, Error: resp.Broken(err)}
+		} else {
+			said.Stream, said.Result = nil, whole.Bytes()
 		}
-		said.Stream, said.Result = nil, whole.Bytes()
 		resp = &said
 	}
 	r.tape.server(jsonrpc.AppendResponse(nil, &said))

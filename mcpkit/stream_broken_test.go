@@ -1,0 +1,428 @@
+package mcpkit_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/transport/inmem"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+const (
+	secretDSN = "dsn=postgres://root:hunter2@db"
+	sentSoFar = 200 << 10 // more than is read before a response begins
+)
+
+// breaking has resources whose readers fail.
+type breaking struct {
+	_ struct {
+		Text    mcpkit.Resource `uri:"b://{what}" params:"what" mime:"text/plain" timeout:"0"`
+		Limited mcpkit.Resource `uri:"limited://{what}" params:"what" mime:"text/plain" timeout:"1s"`
+	}
+	stuck chan struct{} // whose end lets go of readers that ignore everything else
+}
+
+func (b *breaking) Limited(what string) (io.Reader, error) { return b.Text(what) }
+
+func (b *breaking) Text(what string) (io.Reader, error) {
+	kind, late := strings.CutPrefix(what, "late-")
+	var fails io.Reader
+	switch kind {
+	case "error":
+		fails = iotest.ErrReader(errors.New(secretDSN))
+	case "told":
+		fails = iotest.ErrReader(mcpkit.Errorf("the file is gone"))
+	case "panic":
+		fails = readerFunc(func([]byte) (int, error) { panic(secretDSN) })
+	case "goexit":
+		fails = readerFunc(func([]byte) (int, error) { runtime.Goexit(); return 0, nil })
+	case "nothing":
+		fails = readerFunc(func([]byte) (int, error) { return 0, nil })
+	case "count":
+		fails = readerFunc(func(p []byte) (int, error) { return len(p) + 1, nil })
+	case "stuck":
+		fails = readerFunc(func([]byte) (int, error) { <-b.stuck; return 0, io.EOF })
+	case "small":
+		fails = strings.NewReader("a few words")
+	default:
+		return nil, mcpkit.ErrNotFound
+	}
+	if late {
+		fails = io.MultiReader(strings.NewReader(strings.Repeat("x", sentSoFar)), fails)
+	}
+	return fails, nil
+}
+
+// journal keeps what is logged.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(p)
+}
+
+type entry struct {
+	Level, Msg, Ref, Method, Name, URI, Error, Stack string
+}
+
+// take returns what was logged since the last take.
+func (j *journal) take(t *testing.T) (entries []entry) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for line := range bytes.Lines(j.buf.Bytes()) {
+		var e entry
+		require.NoError(t, json.Unmarshal(line, &e), "%s", line)
+		entries = append(entries, e)
+	}
+	j.buf.Reset()
+	return entries
+}
+
+func serveBreaking(t *testing.T) (*mcpkit.Server, *breaking, *journal) {
+	b, j := &breaking{stuck: make(chan struct{})}, &journal{}
+	srv := newServer(t, b, mcpkit.Logger(slog.New(slog.NewJSONHandler(j, nil))))
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			call.Progress(1, 2, "") // which makes a reply over HTTP an event stream, where the caller wants it
+			return next(ctx, call)
+		}
+	})
+	return srv, b, j
+}
+
+// readOf is a request that reads a resource, and hears of progress if it is to be an event stream.
+func readOf(uri string, progress bool) string {
+	params := `{"uri":"` + uri + `",` + modernMeta + `}`
+	if progress {
+		params = strings.Replace(params, `"_meta":{`, `"_meta":{"progressToken":"p",`, 1)
+	}
+	return `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":` + params + `}`
+}
+
+// A way sends a request for a resource and returns the answer, as far as it came, and what went wrong with the connection.
+type way struct {
+	name string
+	read func(t *testing.T, srv *mcpkit.Server, uri string) (string, error)
+}
+
+var ways = []way{
+	{"in memory", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
+		conn := inmem.Connect(t.Context(), srv)
+		defer conn.Close()
+		return string(conn.Raw(t.Context(), []byte(readOf(uri, false)))), nil
+	}},
+	{"JSON over HTTP", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
+		return postRead(t, srv, uri, false)
+	}},
+	{"events over HTTP", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
+		text, err := postRead(t, srv, uri, true)
+		first, last, _ := strings.Cut(text, "\n\n")
+		require.Contains(t, first, "notifications/progress")
+		return strings.TrimSuffix(strings.TrimPrefix(last, "event: message\ndata: "), "\n\n"), err
+	}},
+	{"lines", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
+		c := serveLines(t, srv, stdio.Lines)
+		c.send(readOf(uri, false))
+		line := c.receive()
+		if !json.Valid([]byte(line)) {
+			line = c.receive()
+		}
+		c.works()
+		return line, nil
+	}},
+	{"frames", func(t *testing.T, srv *mcpkit.Server, uri string) (string, error) {
+		ours := serveStdio(t, srv, stdio.ContentLength)
+		message := readOf(uri, false)
+		_, err := fmt.Fprintf(ours, "Content-Length: %d\r\n\r\n%s", len(message), message)
+		require.NoError(t, err)
+		var size int
+		in := bufio.NewReader(ours)
+		_, err = fmt.Fscanf(in, "Content-Length: %d\r\n\r\n", &size)
+		require.NoError(t, err)
+		answer := make([]byte, size)
+		_, err = io.ReadFull(in, answer)
+		require.NoError(t, err)
+		return string(answer), nil
+	}},
+}
+
+// postRead posts to a server whose replies are event streams if there is progress. net/http has nothing to complain of.
+func postRead(t *testing.T, srv *mcpkit.Server, uri string, progress bool) (string, error) {
+	handler := streamable.NewHandler(srv, nil)
+	defer handler.Close()
+	server := httptest.NewUnstartedServer(handler)
+	complaints := &journal{}
+	server.Config.ErrorLog = log.New(complaints, "", 0)
+	server.Start()
+	defer func() {
+		server.Close()
+		complaints.mu.Lock()
+		defer complaints.mu.Unlock()
+		require.Empty(t, complaints.buf.String())
+	}()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(readOf(uri, progress)))
+	require.NoError(t, err)
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "resources/read", "Mcp-Name": uri,
+	} {
+		req.Header.Set(name, value)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
+
+// serveStdio serves on a pipe and returns the other end of it.
+func serveStdio(t *testing.T, srv *mcpkit.Server, framing stdio.Framing) net.Conn {
+	ours, theirs := net.Pipe()
+	over := make(chan error, 1)
+	opts := &stdio.Options{Framing: framing, Logger: slog.New(slog.DiscardHandler)}
+	go func() { over <- stdio.NewIO(theirs, theirs, opts).Serve(context.Background(), srv) }()
+	t.Cleanup(func() {
+		ours.Close()
+		assert.NoError(t, <-over)
+	})
+	return ours
+}
+
+// linesConn is the client's end of a pipe.
+type linesConn struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func serveLines(t *testing.T, srv *mcpkit.Server, framing stdio.Framing) *linesConn {
+	ours := serveStdio(t, srv, framing)
+	return &linesConn{t, ours, bufio.NewReader(ours)}
+}
+
+func (c *linesConn) send(message string) {
+	c.t.Helper()
+	_, err := io.WriteString(c.conn, message+"\n")
+	require.NoError(c.t, err)
+}
+
+func (c *linesConn) receive() string {
+	c.t.Helper()
+	line, err := c.in.ReadString('\n')
+	require.NoError(c.t, err)
+	return strings.TrimSuffix(line, "\n")
+}
+
+const listRequest = `{"jsonrpc":"2.0","id":8,"method":"resources/list","params":{` + modernMeta + `}}`
+
+// works shows that others are answered.
+func (c *linesConn) works() {
+	c.t.Helper()
+	c.send(listRequest)
+	c.listed()
+}
+
+func (c *linesConn) listed() {
+	c.t.Helper()
+	require.Regexp(c.t, `^\{"jsonrpc":"2.0","id":8,"result":\{.*"resources":\[`, c.receive())
+}
+
+func failureOf(text string) string {
+	return `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"` + text + `"}}`
+}
+
+var refInText = regexp.MustCompile(`\(ref ([A-Z2-7]{10})\)`)
+
+// withoutRef replaces the reference in text, and returns it.
+func withoutRef(text string) (string, string) {
+	ref := refInText.FindStringSubmatch(text)
+	if ref == nil {
+		return text, ""
+	}
+	return strings.Replace(text, ref[1], "REF", 1), ref[1]
+}
+
+func TestReadersThatFailAtOnceAreAnsweredWithErrors(t *testing.T) {
+	for _, w := range ways {
+		for _, test := range []struct{ what, want, logged string }{
+			{"error", "internal error (ref REF)", secretDSN},
+			{"panic", "internal error (ref REF)", "panic: " + secretDSN},
+			{"goexit", "internal error (ref REF)", "the reader ended its goroutine"},
+			{"nothing", "internal error (ref REF)", "multiple Read calls return no data or error"},
+			{"count", "internal error (ref REF)", "mcpkit_test.readerFunc.Read returned the count 4097 for a buffer of 4096 bytes"},
+			{"told", "the file is gone", ""},
+		} {
+			t.Run(w.name+"/"+test.what, func(t *testing.T) {
+				srv, _, j := serveBreaking(t)
+				answer, err := w.read(t, srv, "b://"+test.what)
+				require.NoError(t, err)
+				answer, ref := withoutRef(answer)
+				require.Equal(t, failureOf(test.want), answer)
+				entries := j.take(t)
+				if test.logged == "" {
+					require.Empty(t, entries)
+					return
+				}
+				require.Len(t, entries, 1)
+				require.Equal(t, test.what == "panic", entries[0].Stack != "")
+				entries[0].Stack = ""
+				require.Equal(t, entry{
+					Level: "ERROR", Msg: "mcpkit: a call ended with an error that the caller is not shown",
+					Ref: ref, Method: "resources/read", Name: "b://" + test.what, Error: test.logged,
+				}, entries[0])
+			})
+		}
+	}
+}
+
+func TestSmallReadersArePlainResults(t *testing.T) {
+	srv, _, j := serveBreaking(t)
+	resp := modern(t, srv).rpc(t.Context(), readOf("b://small", false))
+	require.Nil(t, resp.Stream)
+	require.Equal(t, `[{"uri":"b://small","mimeType":"text/plain","text":"a few words"}]`, member(t, string(resp.Result), "contents"))
+	require.Empty(t, j.take(t))
+}
+
+func TestReadersThatFailLateBreakTheirMessageAlone(t *testing.T) {
+	for _, w := range ways {
+		for _, test := range []struct{ what, want, logged string }{
+			{"late-error", "internal error (ref REF)", secretDSN},
+			{"late-panic", "internal error (ref REF)", "panic: " + secretDSN},
+			{"late-goexit", "internal error (ref REF)", "the reader ended its goroutine"},
+			{"late-told", "the file is gone (ref REF)", "the file is gone"},
+		} {
+			t.Run(w.name+"/"+test.what, func(t *testing.T) {
+				srv, _, j := serveBreaking(t)
+				answer, err := w.read(t, srv, "b://"+test.what)
+				entries := j.take(t)
+				require.Len(t, entries, 1)
+				ref := entries[0].Ref
+				require.Regexp(t, `^[A-Z2-7]{10}$`, ref)
+				require.Equal(t, test.what == "late-panic", entries[0].Stack != "")
+				entries[0].Stack = ""
+				require.Equal(t, entry{
+					Level: "ERROR", Msg: "mcpkit: a result broke off, since reading failed",
+					Ref: ref, Method: "resources/read", URI: "b://" + test.what, Error: test.logged,
+				}, entries[0])
+				if strings.HasSuffix(w.name, "HTTP") {
+					require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+					require.NotContains(t, answer, "hunter2")
+					return
+				}
+				require.NoError(t, err)
+				answer, told := withoutRef(answer)
+				require.Equal(t, failureOf(test.want), answer)
+				require.Equal(t, ref, told)
+			})
+		}
+	}
+}
+
+// A line that was begun cannot be taken back: it is ended where it is, and the error is a line of its own.
+func TestTheErrorFollowsTheBrokenLine(t *testing.T) {
+	srv, _, _ := serveBreaking(t)
+	c := serveLines(t, srv, stdio.Lines)
+	c.send(readOf("b://late-error", false))
+	require.Regexp(t, `^\{"jsonrpc":"2\.0","id":7,"result":\{"contents":\[\{"uri":"b://late-error","mimeType":"text/plain","text":"x+$`, c.receive())
+	m, bad := jsonrpc.Decode([]byte(c.receive()))
+	require.Nil(t, bad)
+	require.Regexp(t, `^internal error \(ref [A-Z2-7]{10}\)$`, m.Response.Error.Message)
+	c.works()
+}
+
+func TestReadersThatBlockHoldUpTheirOwnCallAlone(t *testing.T) {
+	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
+	t.Run("others are answered before the first block", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv, b, j := serveBreaking(t)
+			defer close(b.stuck)
+			c := serveLines(t, srv, stdio.Lines)
+			c.send(readOf("limited://stuck", false))
+			synctest.Wait()
+			c.works()
+			require.Equal(t, failureOf("timed out after 1s"), c.receive())
+			require.Empty(t, j.take(t))
+		})
+	})
+	t.Run("and after a cancellation", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv, b, j := serveBreaking(t)
+			defer close(b.stuck)
+			c := serveLines(t, srv, stdio.Lines)
+			c.send(readOf("b://stuck", false))
+			synctest.Wait()
+			c.send(cancel)
+			c.works()
+			require.Empty(t, j.take(t))
+		})
+	})
+	for _, test := range []struct {
+		name, uri, want, logged string
+		cancelled               bool
+	}{
+		{name: "a message that was begun ends with the time of its call", uri: "limited://late-stuck", want: "timed out after 1s (ref REF)", logged: "timed out after 1s"},
+		{name: "with its cancellation", uri: "b://late-stuck", want: "the call was cancelled", cancelled: true},
+		{name: "and when others waited for it long enough", uri: "b://late-stuck", want: "internal error (ref REF)",
+			logged: "given up, since the rest of the result did not come within 30s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, b, j := serveBreaking(t)
+				defer close(b.stuck)
+				c := serveLines(t, srv, stdio.Lines)
+				c.send(readOf(test.uri, false))
+				begun := make([]byte, 100<<10)
+				_, err := io.ReadFull(c.in, begun)
+				require.NoError(t, err)
+				c.send(listRequest)
+				if test.cancelled {
+					c.send(cancel)
+				}
+				require.Regexp(t, `^x+$`, c.receive())
+				answer, ref := withoutRef(c.receive())
+				require.Equal(t, failureOf(test.want), answer)
+				c.listed()
+				entries := j.take(t)
+				if test.logged == "" {
+					require.Empty(t, entries)
+					return
+				}
+				require.Equal(t, []entry{{
+					Level: "ERROR", Msg: "mcpkit: a result broke off, since reading failed",
+					Ref: ref, Method: "resources/read", URI: test.uri, Error: test.logged,
+				}}, entries)
+			})
+		})
+	}
+}
