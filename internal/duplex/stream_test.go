@@ -1,0 +1,143 @@
+package duplex_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// dripping begins a result and waits for its context to end, whose cause it sends on.
+func dripping(causes chan<- error) methods {
+	return methods{"drip": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+		return &jsonrpc.Response{Stream: func(w io.Writer) error {
+			if ctx.Err() != nil {
+				return errors.New("the call was over before its answer was there")
+			}
+			if _, err := io.WriteString(w, `"drop`); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return jsonrpc.Errorf(-32000, "for the caller")
+		}}
+	}}
+}
+
+const dripped = `{"jsonrpc":"2.0","id":1,"result":"drop`
+
+func TestStreamedResultsAreInFlightUntilTheyEnd(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts duplex.Options
+		end  func(p *peer)
+		want string
+	}{
+		{"the peer cancels", duplex.Options{WriteTimeout: -1}, func(p *peer) { time.Sleep(time.Hour); p.send(cancelOf(1)) }, "duplex: cancelled by the peer"},
+		{"it gives nothing", duplex.Options{}, func(*peer) {}, "given up, since the rest of the result did not come within 30s"},
+		{"it gives nothing for a time that is set", duplex.Options{WriteTimeout: time.Second}, func(*peer) {}, "given up, since the rest of the result did not come within 1s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				causes := make(chan error, 1)
+				p := serve(t, &handler{methods: dripping(causes)}, &test.opts)
+				for range 2 { // the ID is free again
+					p.send(request(1, "drip"))
+					synctest.Wait()
+					p.send(request(2, "ping"))
+					test.end(p)
+					require.Equal(t, dripped, p.receive())
+					require.Equal(t, failure(1, -32000, "for the caller"), p.receive())
+					require.Equal(t, answer(2, `"ping"`), p.receive())
+					require.EqualError(t, <-causes, test.want)
+				}
+				p.hangUp()
+			})
+		})
+	}
+}
+
+func TestAStreamThatGivesSomethingInTimeGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{methods: methods{"slow": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(w io.Writer) error {
+				for _, part := range []string{`[1`, `,2`, `,3`, `]`} {
+					time.Sleep(29 * time.Second)
+					if _, err := io.WriteString(w, part); err != nil || ctx.Err() != nil {
+						return errors.Join(err, ctx.Err())
+					}
+				}
+				return nil
+			}}
+		}}}, nil)
+		p.send(request(1, "slow"))
+		require.Equal(t, answer(1, `[1,2,3]`), p.receive())
+		p.hangUp()
+	})
+}
+
+// droppingWire holds a message until its end was written.
+type droppingWire struct {
+	wire
+	part []byte
+}
+
+func (w *droppingWire) Write(p []byte) (int, error) {
+	w.part = append(w.part, p...)
+	if p[len(p)-1] == '\n' {
+		whole := w.part
+		w.part = nil
+		if _, err := w.wire.Write(whole); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+func (w *droppingWire) Drop() bool { w.part = nil; return true }
+
+func TestWiresThatHoldMessagesNeedNotSendBrokenOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &droppingWire{}
+		w.in, w.errs, w.out, w.closed = make(chan []byte, 1), make(chan error), make(chan string, 100), make(chan struct{})
+		over := make(chan error, 1)
+		go func() {
+			over <- duplex.Serve(t.Context(), w, &handler{methods: methods{"broken": streamed("[1,", errors.New("no more"))}}, nil)
+		}()
+		p := &peer{t: t, wire: &w.wire}
+		p.send(request(1, "broken"))
+		require.Equal(t, failure(1, -32603, "internal error"), p.receive())
+		p.send(request(2, "ping"))
+		require.Equal(t, answer(2, `"ping"`), p.receive())
+		close(w.in)
+		require.NoError(t, <-over)
+	})
+}
+
+func TestStreamedResultsInBatchesHaveTheContextOfTheirCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &handler{methods: methods{"living": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(w io.Writer) error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				_, err := io.WriteString(w, `"alive"`)
+				return err
+			}}
+		}, "broken": streamed("[1,", jsonrpc.Errorf(-32000, "for the caller"))}}, nil)
+		p.link.Session().SetVersion("2025-03-26")
+		p.send(`[` + request(1, "living") + `]`)
+		require.Equal(t, `[`+answer(1, `"alive"`)+`]`, p.receive())
+		p.send(`[` + request(1, "broken") + `]`)
+		require.Equal(t, `[`+failure(1, -32000, "for the caller")+`]`, p.receive())
+		p.hangUp()
+	})
+}
