@@ -312,3 +312,36 @@ func TestHTTP2(t *testing.T) {
 	require.ErrorIs(t, <-closed, errors.ErrUnsupported)
 	require.Equal(t, answer7, read(t, resp))
 }
+
+// A result that is streamed is in flight until it ends: its client may cancel it, and use the id again afterwards.
+func TestStreamedResultsCanBeCancelled(t *testing.T) {
+	begun, causes := make(chan struct{}, 2), make(chan error, 2)
+	s := serve(t, script{"drip": func(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+		return &jsonrpc.Response{ID: req.ID, Stream: func(w io.Writer) error {
+			if _, err := io.WriteString(w, `"drop`); err != nil {
+				return err
+			}
+			begun <- struct{}{}
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return context.Cause(ctx)
+		}}
+	}}, nil)
+	c := s.legacy("2025-11-25")
+	for range 2 {
+		over := make(chan error, 1)
+		go func() {
+			resp, err := c.do(t.Context(), http.MethodPost, call1(7, "drip"))
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+			}
+			over <- err
+		}()
+		<-begun
+		require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`).StatusCode)
+		require.EqualError(t, <-causes, "streamable: cancelled by the client")
+		require.Error(t, <-over)
+	}
+	c.works()
+}

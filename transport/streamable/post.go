@@ -227,9 +227,7 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 	defer s.finish(req.ID, &e.call)
 	defer e.abandon()
 	resp := p.h.rpc.ServeRPC(ctx, req, e)
-	// The client may use the id again as soon as it has the answer.
-	s.finish(req.ID, &e.call)
-	e.finish(ctx, req, resp)
+	e.finish(ctx, req, s.finishWith(req.ID, &e.call, resp))
 }
 
 // serveMalformed refuses what is no message. Where it was meant as an answer, whoever waits for it learns of it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -88,6 +89,21 @@ func (s *session) finish(id jsonrpc.ID, c *call) {
 	if s.calls[id] == c {
 		delete(s.calls, id)
 	}
+}
+
+// finishWith is finish for a request with that answer: one that is streamed can be cancelled until it is written. The client may use the id
+// again as soon as it has the answer.
+func (s *session) finishWith(id jsonrpc.ID, c *call, resp *jsonrpc.Response) *jsonrpc.Response {
+	if resp == nil || resp.Stream == nil || resp.Error != nil {
+		s.finish(id, c)
+		return resp
+	}
+	last := *resp
+	last.Stream = func(w io.Writer) error {
+		defer s.finish(id, c)
+		return resp.Stream(w)
+	}
+	return &last
 }
 
 var errCancelled = errors.New("streamable: cancelled by the client")
