@@ -30,6 +30,11 @@ func (c *Client) Tool(ctx context.Context, name string, opts ...CallOption) (*pr
 // a [*ToolError], and the result is returned too; so it is with an [*OutputError], when the structured content is not what the output
 // schema says that the tool was last listed with.
 func (c *Client) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*protocol.CallToolResult, error) {
+	return c.callTool(ctx, name, args, opts, true)
+}
+
+// callTool is CallTool. Unless the whole result is wanted, the content is left out where there is structured content.
+func (c *Client) callTool(ctx context.Context, name string, args any, opts []CallOption, whole bool) (*protocol.CallToolResult, error) {
 	r := request{method: protocol.MethodToolsCall, name: name, asks: true}
 	var err error
 	if r.encoded, r.arguments, err = encodeCall(name, args); err != nil {
@@ -39,6 +44,11 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, opts ...Ca
 	raw, err := c.doAs(ctx, &r, &cc)
 	if err != nil {
 		return nil, err
+	}
+	if !whole && !c.inMemory {
+		if out, ok := protocol.ReadToolOutput(raw); ok && (cc.uncheckedOutput || c.checkOutput(ctx, name, out) == nil) {
+			return out, nil
+		}
 	}
 	result, err := c.decodeToolResult(raw)
 	if err != nil {
@@ -95,14 +105,20 @@ func encodeCall(name string, args any) (params []byte, arguments json.RawMessage
 // is unwrapped. [*protocol.CallToolResult] is the whole result. When the tool itself failed the error is a [*ToolError].
 func Call[Out any](ctx context.Context, c *Client, name string, in any, opts ...CallOption) (Out, error) {
 	var out Out
-	r, err := c.CallTool(ctx, name, in, opts...)
+	v := reflect.ValueOf(&out).Elem()
+	r, err := c.callTool(ctx, name, in, opts, needsContent(v.Type()))
 	if err != nil {
 		return out, err
 	}
-	if err := c.output(name, r, reflect.ValueOf(&out).Elem()); err != nil {
+	if err := c.output(name, r, v); err != nil {
 		return out, err
 	}
 	return out, nil
+}
+
+// needsContent reports whether an output of type t may be made of the content.
+func needsContent(t reflect.Type) bool {
+	return t.Kind() == reflect.String || t == reflect.TypeFor[*protocol.CallToolResult]()
 }
 
 // output decodes the output of a tool into out.

@@ -147,7 +147,7 @@ func (r CallToolResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil)
 
 // UnmarshalJSON reads a result.
 func (r *CallToolResult) UnmarshalJSON(data []byte) error {
-	if read, ok := readToolResult(data); ok {
+	if read, ok := readToolResult(data, true); ok {
 		*r = read
 		return nil
 	}
@@ -182,7 +182,7 @@ func (r *CallToolResult) decode(data []byte) error {
 
 // readToolResult reads a result without anything unusual in it, once over. It reports false for what is to be read with more care, or
 // is wrong.
-func readToolResult(data []byte) (r CallToolResult, ok bool) {
+func readToolResult(data []byte, whole bool) (r CallToolResult, ok bool) {
 	i := jsonx.SkipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
 		return r, false
@@ -194,12 +194,20 @@ func readToolResult(data []byte) (r CallToolResult, ok bool) {
 			return r, false
 		}
 		which := -1
-		if which, i = r.readMember(data, name, at); which < 0 || i < 0 || seen[which] {
+		if which, i = r.readMember(data, name, at, whole); which < 0 || i < 0 || seen[which] {
 			return r, false
 		}
 		seen[which] = true
 	}
 	return r, i < len(data) && jsonx.SkipSpace(data, i+1) == len(data)
+}
+
+// ReadToolOutput reads of a valid result what programs read that know its output schema: all but the content, which for models says
+// the same again. It reports false for a result without structured content, for one that is an error, and for one with anything
+// unusual in it: they are to be decoded whole. The structured content is part of data.
+func ReadToolOutput(data []byte) (*CallToolResult, bool) {
+	r, ok := readToolResult(data, false)
+	return &r, ok && r.StructuredContent != nil && !r.IsError
 }
 
 // memberAt returns the name of the member at data[i], with its quotes, and where its value is.
@@ -217,14 +225,23 @@ func more(data []byte, i int) int {
 }
 
 // readMember reads a member whose value is at data[at]. It says which one it was and where it ends, -1 where it is unusual.
-func (r *CallToolResult) readMember(data, name []byte, at int) (which, end int) {
+func (r *CallToolResult) readMember(data, name []byte, at int, whole bool) (which, end int) {
 	switch string(name) {
 	case `"content"`:
+		if !whole {
+			if data[at] != '[' {
+				return -1, -1
+			}
+			return 0, jsonx.Skip(data, at)
+		}
 		r.Content, end = readTexts(data, at)
 		return 0, end
 	case `"structuredContent"`:
 		if end = jsonx.SkipDistinct(data, at); end > at {
-			r.StructuredContent = bytes.Clone(data[at:end])
+			r.StructuredContent = data[at:end:end]
+			if whole {
+				r.StructuredContent = bytes.Clone(r.StructuredContent)
+			}
 		}
 		return 1, end
 	case `"isError"`:
@@ -288,7 +305,7 @@ func readText(data []byte, i int) (text string, end int) {
 		switch {
 		case string(name) == `"type"` && !typed && string(value) == `"text"`:
 			typed = true
-		case string(name) == `"text"` && body == nil && value[0] == '"':
+		case string(name) == `"text"` && body == nil && data[at] == '"':
 			body = value
 		default:
 			return "", -1

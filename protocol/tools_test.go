@@ -26,17 +26,36 @@ func FuzzToolResult(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// Members that are there twice, the careful reader refuses.
 		if !jsonx.Valid(data) && !(json.Valid(data) && utf8.Valid(data) && !bytes.Contains(data, []byte(`\u`))) {
-			_, _ = readToolResult(data) // which ends
+			_, _ = readToolResult(data, true) // which ends
 			return
 		}
-		fast, ok := readToolResult(data)
+		fast, ok := readToolResult(data, true)
 		if !ok {
 			return
 		}
 		var slow CallToolResult
 		require.NoError(t, slow.decode(data))
 		require.Equal(t, slow, fast)
+		out, ok := ReadToolOutput(data)
+		require.Equal(t, fast.StructuredContent != nil && !fast.IsError, ok)
+		if ok {
+			fast.Content = nil
+			require.Equal(t, &fast, out)
+		}
 	})
+}
+
+func TestOutputsAreReadWithoutTheContent(t *testing.T) {
+	out, ok := ReadToolOutput([]byte(`{"content":[{"type":"text","text":"{}"},{"type":"image"}],"structuredContent":{"a":[1]},"resultType":"complete"}`))
+	require.True(t, ok)
+	require.Equal(t, &CallToolResult{StructuredContent: []byte(`{"a":[1]}`), ResultType: "complete"}, out)
+	for _, raw := range []string{
+		`{"content":[]}`, `{"content":[],"structuredContent":{},"isError":true}`, `{"content":{},"structuredContent":{}}`,
+		`{"structuredContent":{"a":1,"a":2}}`, `{"structuredContent":{},"structuredContent":{}}`, `{"structuredContent":{},"other":1}`, `{}`, `[]`,
+	} {
+		_, ok := ReadToolOutput([]byte(raw))
+		require.False(t, ok, raw)
+	}
 }
 
 func TestUsualToolResultsAreReadFast(t *testing.T) {
@@ -56,7 +75,7 @@ func TestUsualToolResultsAreReadFast(t *testing.T) {
 		`{"structuredContent":{"a":1,"a":2}}`:               false,
 		`{"content":[]} 1`:                                  false,
 	} {
-		_, ok := readToolResult([]byte(raw))
+		_, ok := readToolResult([]byte(raw), true)
 		require.Equal(t, want, ok, raw)
 	}
 }
