@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"time"
 	"unicode/utf8"
 
@@ -95,7 +96,14 @@ func (s *streamed) response(srv *Server, call *Call) *jsonrpc.Response {
 
 // brokeOff is what can still be said of contents that could not be read to their end. Where the caller is gone nobody hears of it, and over
 // HTTP the caller sees no more than that the connection breaks: so the log has it in any case.
-func (s *Server) brokeOff(call *Call, err error) *jsonrpc.Error {
+func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
+	defer func() {
+		if v := recover(); v != nil { // of the methods of the error
+			s.config.logger.ErrorContext(call.ctx, "mcpkit: a result or an error panicked",
+				"ref", call.Ref(), "method", call.row.method, "uri", call.name, "panic", v, "stack", string(debug.Stack()))
+			told = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref())
+		}
+	}()
 	if errors.Is(err, context.Canceled) && call.ctx.Err() != nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the call was cancelled")
 	}

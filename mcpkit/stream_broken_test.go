@@ -349,6 +349,24 @@ func TestReadersThatFailLateBreakTheirMessageAlone(t *testing.T) {
 	}
 }
 
+// spoiled is an error that cannot even be told.
+type spoiled struct{}
+
+func (spoiled) Error() string { panic("no text") }
+
+func TestErrorsOfReadersThatPanicAreAnsweredToo(t *testing.T) {
+	j := &journal{}
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewJSONHandler(j, nil))))
+	require.NoError(t, srv.Add(mcpkit.NewResource("b://spoiled", "spoiled", func() io.Reader {
+		return io.MultiReader(strings.NewReader(strings.Repeat("x", sentSoFar)), iotest.ErrReader(spoiled{}))
+	}).MIME("text/plain")))
+	err := modern(t, srv).rpc(t.Context(), readOf("b://spoiled", false)).Stream(io.Discard)
+	entries := j.take(t)
+	require.Len(t, entries, 1)
+	require.Equal(t, "mcpkit: a result or an error panicked", entries[0].Msg)
+	require.EqualError(t, err, jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", entries[0].Ref).Error())
+}
+
 // A line that was begun cannot be taken back: it is ended where it is, and the error is a line of its own.
 func TestTheErrorFollowsTheBrokenLine(t *testing.T) {
 	srv, _, _ := serveBreaking(t)
