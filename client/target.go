@@ -125,6 +125,9 @@ func (t *CommandTarget) dial(_ context.Context, c *Client) (conn, error) {
 	return newStdioConn(c, t)
 }
 
+// ParseTarget makes the target that [Dial] makes of a string, without connecting to it. The error says what is wrong with the string.
+func ParseTarget(s string) (Target, error) { return asTarget(s) }
+
 // asTarget makes the target of what Dial takes.
 func asTarget(target any) (Target, error) {
 	switch t := target.(type) {
@@ -145,6 +148,9 @@ func asTarget(target any) (Target, error) {
 			return Unix(path), nil
 		}
 		if scheme, _, ok := strings.Cut(t, "://"); ok && !strings.ContainsAny(scheme, " \t'\"/\\") {
+			if _, err := parseURL(t); err != nil {
+				return nil, fmt.Errorf("client: %w", err)
+			}
 			return URL(t), nil
 		}
 		args, err := splitCommand(t, runtime.GOOS != "windows")

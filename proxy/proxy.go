@@ -99,6 +99,11 @@ func New(target any, opts ...Option) (*mcpkit.Server, error) {
 	for _, o := range opts {
 		o(&c)
 	}
+	if s, ok := target.(string); ok {
+		if _, err := client.ParseTarget(s); err != nil {
+			return nil, fmt.Errorf("proxy: %s", strings.TrimPrefix(err.Error(), "client: "))
+		}
+	}
 	r := &remote{config: c, target: target, streams: overHTTP(target), watched: map[string]*watch{}, parked: map[string]*running{}, running: map[*running]struct{}{}}
 	srv, err := mcpkit.New(nil, mcpkit.With(r, mcpkit.OptIn()), mcpkit.Logger(c.logger), mcpkit.Name(r.title(), "0.0.0"),
 		mcpkit.ToolTimeout(0), mcpkit.Authenticated())

@@ -430,3 +430,15 @@ func TestCallsThatArePassedOnHaveTheMetaOfTheProxy(t *testing.T) {
 		require.Equal(t, `"of parent"1`, got.Content[0].(*protocol.TextContent).Text, v)
 	}
 }
+
+func TestTargetsThatAreNone(t *testing.T) {
+	for target, want := range map[string]string{
+		"":             "proxy: the command line is empty",
+		"htp://x":      `proxy: "htp://x": the scheme is none of http, https, ws and wss`,
+		"http:///mcp":  `proxy: "http:///mcp" has no host`,
+		`run "half of`: `proxy: the command line "run \"half of" ends inside of a quotation`,
+	} {
+		_, err := proxy.New(target, proxy.Optional())
+		require.EqualError(t, err, want)
+	}
+}

@@ -40,7 +40,7 @@ func listAll(ctx context.Context, c *client.Client) (l listing, err error) {
 }
 
 func collect[T any](pages iter.Seq2[T, error]) ([]T, error) {
-	var all []T
+	all := []T{}
 	for v, err := range pages {
 		if err != nil {
 			return nil, err

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +48,7 @@ type remote struct {
 	arguments string // --json of call
 	target    string
 	rest      []string
+	headers   bool // there are some to be sent
 }
 
 // newRemote parses the flags. When the answer is false, the command is over, with the code.
@@ -57,10 +60,11 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 			return errors.New(`write "name: value"`)
 		}
 		r.login.fixed = r.login.fixed || strings.EqualFold(strings.TrimSpace(field), "Authorization")
+		r.headers = true
 		r.opts = append(r.opts, client.Header(strings.TrimSpace(field), strings.TrimSpace(value)))
 		return nil
 	})
-	r.flags.DurationVar(&r.timeout, "timeout", client.DefaultTimeout, "how long a request may take; 0 for ever")
+	r.flags.DurationVar(&r.timeout, "timeout", client.DefaultTimeout, "how long dialing, and each request, may take; 0 for ever")
 	r.flags.StringVar(&r.revision, "revision", "", "`revision` of the protocol to speak; the newest that both know when none is given")
 	r.asJSON = !isTerminal(std.out)
 	r.flags.Func("output", "`text` or json; text on a terminal and json elsewhere when none is given", func(s string) error {
@@ -88,10 +92,33 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 	if len(r.rest) > 0 && r.rest[0] == "--" {
 		r.rest = r.rest[1:]
 	}
+	if _, err := client.ParseTarget(r.target); err != nil {
+		return nil, r.usage("%s", strings.TrimPrefix(err.Error(), "client: ")), false
+	}
+	if r.headers && !overHTTP(r.target) {
+		return nil, r.usage("-header is for servers at a URL; %q is none", r.target), false
+	}
+	if v := protocol.Version(r.revision); r.revision != "" && !v.Known() {
+		return nil, r.usage("-revision %s: unknown revision; known are %s", v, known()), false
+	}
 	if r.revision != "" {
 		r.opts = append(r.opts, client.Version(protocol.Version(r.revision)))
 	}
 	return r, exitOK, true
+}
+
+// overHTTP reports whether a target is reached by requests that have header fields.
+func overHTTP(target string) bool {
+	scheme, _, ok := strings.Cut(target, "://")
+	return ok && slices.Contains([]string{"http", "https", "ws", "wss"}, strings.ToLower(scheme))
+}
+
+func known() string {
+	var all []string
+	for _, v := range protocol.Supported {
+		all = append(all, string(v))
+	}
+	return strings.Join(all, ", ")
 }
 
 // usage says what is wrong with the arguments.
@@ -110,7 +137,7 @@ func (r *remote) say(format string, args ...any) {
 func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	defer r.err.done()
 	open := r.login.opener(r.err, r.browse)
-	r.opts = append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.err), client.Timeout(r.timeout), client.Info("mcpkit", "1"))
+	r.opts = append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.err), client.Timeout(r.timeout), client.ShutdownTimeout(shutdownTimeout), client.Info("mcpkit", "1"))
 	if isTerminal(r.stdin) {
 		r.opts = append(r.opts, client.Handlers(&asker{in: r.stdin, screen: r.err, open: open}))
 	}
@@ -142,9 +169,20 @@ func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	return exitOf(ctx, err)
 }
 
+// shutdownTimeout is how long a program has to end of itself, and again after it was told to.
+const shutdownTimeout = time.Second
+
+// hostPort is what somebody writes who means a URL.
+var hostPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]+(/\S*)?$`)
+
 // attempt dials and runs f.
 func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) (dialed bool, err error) {
-	c, err := client.Dial(ctx, r.target, r.opts...)
+	dialing, cancel := ctx, context.CancelFunc(func() {})
+	if r.timeout > 0 {
+		dialing, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no server answered within %s; see -timeout", r.timeout))
+	}
+	c, err := client.Dial(dialing, r.target, r.opts...)
+	cancel()
 	if err != nil {
 		return false, err
 	}
@@ -170,6 +208,8 @@ func (r *remote) failed(ctx context.Context, err error) int {
 func (r *remote) explain(err error) {
 	r.say("%s", r.err.paint(red, clean(err.Error())))
 	switch {
+	case hostPort.MatchString(r.target):
+		r.say("for a server over HTTP write http://%s", clean(r.target))
 	case strings.Contains(err.Error(), "AuthorizationCode.Known"): // which is for programmers
 		r.say("-client-id and -issuer say who this program is there")
 	case !wantsLogin(err):
