@@ -76,7 +76,8 @@ func TestGuardTextSeesEveryText(t *testing.T) {
 		mcpkit.NewTool("image", func() protocol.Content { return &protocol.ImageContent{Data: []byte{1}, MIMEType: "image/png"} }),
 		mcpkit.NewPrompt("prompt", func() string { return "card " + secret }),
 		mcpkit.NewResource("x://text", "x", func() string { return "card " + secret }).MIME("text/plain"),
-		mcpkit.NewResource("x://stream", "s", func() io.Reader { return strings.NewReader("card " + secret) }).MIME("text/plain"),
+		mcpkit.NewResource("x://reader", "r", func() io.Reader { return strings.NewReader("card " + secret) }).MIME("text/plain"),
+		mcpkit.NewResource("x://stream", "s", func() io.Reader { return strings.NewReader(strings.Repeat(" ", 100<<10) + secret) }).MIME("text/plain"),
 	)
 	srv.Use(middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) {
 		return strings.ReplaceAll(text, secret, "****"), nil
@@ -88,6 +89,7 @@ func TestGuardTextSeesEveryText(t *testing.T) {
 			{method: "tools/call", params: `{"name":"embedded"}`},
 			{method: "prompts/get", params: `{"name":"prompt"}`},
 			{method: "resources/read", params: `{"uri":"x://text"}`},
+			{method: "resources/read", params: `{"uri":"x://reader"}`}, // short enough to be held
 		} {
 			reply := said(t, p.call(t.Context(), r.method, r.params))
 			require.NotContains(t, reply, secret, "%s %s %s", era, r.method, r.params)

@@ -36,7 +36,8 @@ func TestMetricsMeasureEveryCall(t *testing.T) {
 		srv := newServer(t,
 			mcpkit.NewTool("x", func() string { time.Sleep(time.Second); return "12345" }),
 			mcpkit.NewResource("x://{id}", "t", func(id string) string { return id }).MIME("text/plain"),
-			mcpkit.NewResource("s://s", "s", func() io.Reader { return strings.NewReader("x") }).MIME("text/plain"),
+			mcpkit.NewResource("s://s", "s", func() io.Reader { return strings.NewReader(strings.Repeat("x", 100<<10)) }).MIME("text/plain"),
+			mcpkit.NewResource("r://r", "r", func() io.Reader { return strings.NewReader("x") }).MIME("text/plain"),
 		)
 		srv.Use(middleware.Recover(nil), middleware.Metrics(n), middleware.ForTool("breaks", func(mcpkit.Handler) mcpkit.Handler {
 			return func(context.Context, *mcpkit.Call) (any, error) { panic("in between") }
@@ -54,6 +55,7 @@ func TestMetricsMeasureEveryCall(t *testing.T) {
 			{"tools/call", `{"name":"breaks"}`, "breaks", middleware.Panicked, 0, -1},
 			{"resources/read", `{"uri":"x://123"}`, "x://{id}", middleware.OK, 0, 3},
 			{"resources/read", `{"uri":"s://s"}`, "s://s", middleware.OK, 0, -1},
+			{"resources/read", `{"uri":"r://r"}`, "r://r", middleware.OK, 0, 1},
 		} {
 			*n = notes{}
 			said(t, p.call(t.Context(), test.method, test.params))
