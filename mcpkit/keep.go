@@ -3,8 +3,6 @@ package mcpkit
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/memo"
@@ -51,7 +49,7 @@ func withKept(rule keepRule, h Handler) Handler {
 		if !rule.shared {
 			key.caller = callerOf(call)
 			if p := call.Principal(); p != nil {
-				key.scopes = strings.Join(slices.Sorted(slices.Values(p.Scopes)), "\x00")
+				key.scopes = memo.Scopes(p.Scopes)
 			}
 		}
 		return kept.Do(ctx, key, len(key.arguments), func() (any, error) { return h(ctx, call) }, call.Asked)

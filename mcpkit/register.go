@@ -24,7 +24,7 @@ func (s *Server) Register(service any, opts ...Option) error {
 	if err != nil {
 		return err
 	}
-	return s.register(r)
+	return s.registerAll([]registration{r})
 }
 
 // MustRegister is Register that panics with the error.
@@ -49,10 +49,6 @@ type registrar struct {
 
 func newRegistrar(s *Server, reg registration) *registrar {
 	return &registrar{server: s, reg: reg, methods: map[string]reflectx.Method{}, block: map[string]*annotation{}}
-}
-
-func (s *Server) register(reg registration) error {
-	return s.registerAll([]registration{reg})
 }
 
 // registerAll puts the entries of all services into the server, or tells all that is wrong with any of them.

@@ -2,8 +2,6 @@ package middleware
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -76,8 +74,7 @@ func (c *resultCache) key(call *mcpkit.Call) cacheKey {
 	if !c.options.Shared {
 		k.caller = CallerOf(call)
 		if p := call.Principal(); p != nil {
-			scopes := slices.Sorted(slices.Values(p.Scopes))
-			k.scopes = strings.Join(scopes, "\x00")
+			k.scopes = memo.Scopes(p.Scopes)
 		}
 	}
 	if c.options.Vary != nil {

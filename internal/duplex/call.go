@@ -20,7 +20,6 @@ const (
 	methodInitialize = "initialize"
 	methodPing       = "ping"
 	methodCancelled  = "notifications/cancelled"
-	methodListen     = "subscriptions/listen"
 )
 
 // batchVersion is the one revision that has batches.

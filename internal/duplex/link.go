@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -231,7 +232,7 @@ func (l *Link) stop() {
 		close(l.idle)
 	}
 	for _, c := range l.calls {
-		if c.req.Method == methodListen {
+		if c.req.Method == protocol.MethodSubscriptionsListen {
 			c.cancel(transport.ErrClosed)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -153,6 +154,11 @@ func Arguments(args json.RawMessage) string {
 		return string(args)
 	}
 	return string(compact)
+}
+
+// Scopes are what a caller may do, in any order, as a part of a key.
+func Scopes(scopes []string) string {
+	return strings.Join(slices.Sorted(slices.Values(scopes)), "\x00")
 }
 
 // Size is how many bytes of content a result has, before it is encoded: texts, data and structured content.

@@ -144,6 +144,9 @@ func (s *story) tools() {
 			return same(got, []int{10, 11})
 		})
 	}
+}
+
+func (s *story) results() {
 	s.check("content: text, image, audio, link, resource", func(ctx context.Context) error {
 		result, err := s.c.CallTool(ctx, "content", nil)
 		if err != nil {

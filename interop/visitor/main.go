@@ -136,9 +136,9 @@ func (s *story) tell() {
 	if s.c == nil {
 		return
 	}
-	chapters := []func(){s.greeting, s.tools, s.tasks, s.mistakes, s.questions, s.notifications, s.resources, s.prompts, s.changes, s.endings}
+	chapters := []func(){s.greeting, s.tools, s.results, s.tasks, s.mistakes, s.questions, s.notifications, s.resources, s.prompts, s.changes, s.endings}
 	if s.Stateless {
-		chapters = []func(){s.greeting, s.tools, s.mistakes, s.progress, s.resources, s.prompts}
+		chapters = []func(){s.greeting, s.tools, s.results, s.mistakes, s.progress, s.resources, s.prompts}
 		none("questions, log levels, changes, cancellation, sessions", "the server keeps nothing of a client from one request to the next")
 	}
 	for _, chapter := range chapters {
