@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -88,6 +91,83 @@ func TestGitKeepsToItsDirectory(t *testing.T) {
 	var s Status
 	overHTTP(t, rawclient.Modern, root).CallInto(&s, "git_status", `{}`)
 	require.Equal(t, "main", s.Branch)
+}
+
+// Git compares two files without a repository when it takes the revision for one of them.
+func TestDiffReadsOnlyWhatTheRepositoryHas(t *testing.T) {
+	root := workplace(t)
+	secret := filepath.Join(filepath.Dir(root), "secret")
+	write(t, root, "--", "a file that git takes for the second one\n")
+	write(t, root, "secret", "a file of the same name\n")
+	bare := filepath.Join(filepath.Dir(root), "no-repository")
+	write(t, bare, "--", "a file that git takes for the second one\n")
+	write(t, bare, "secret", "a file of the same name\n")
+	for _, dir := range []string{root, bare} {
+		c := overHTTP(t, rawclient.Modern, dir)
+		for _, rest := range []string{``, `,"staged":true`, `,"path":"--"`, `,"path":"secret"`, `,"path":"."`} {
+			text := refusal(t, c, "git_diff", fmt.Sprintf(`{"revision":%q%s}`, secret, rest))
+			require.NotContains(t, text, "not for you", "%s in %s", rest, dir)
+			require.NotContains(t, text, "usage:", "%s in %s", rest, dir)
+		}
+	}
+	require.Equal(t, "git ended with exit code 128: fatal: not a git repository (or any of the parent directories): .git",
+		refusal(t, overHTTP(t, rawclient.Modern, bare), "git_diff", `{}`))
+}
+
+// A repository names programs in its configuration. Nobody who writes files can give it one.
+func TestNoFileMakesGitRunAProgram(t *testing.T) {
+	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
+		require.NoError(t, os.Symlink(".git", filepath.Join(root, "g")))
+		require.NoError(t, os.Symlink("../g", filepath.Join(root, "doc", "up")))
+		require.NoError(t, os.Symlink(".git/config", filepath.Join(root, "settings")))
+		require.NoError(t, os.Symlink(".git/new", filepath.Join(root, "dangling")))
+		require.NoError(t, os.Symlink("round", filepath.Join(root, "round")))
+		require.NoError(t, os.Symlink("../doc", filepath.Join(root, "doc", "same")))
+		ran := filepath.Join(root, "ran")
+		config := fmt.Sprintf("[core]\n\trepositoryformatversion = 0\n[filter \"x\"]\n\tclean = \"touch %s; cat\"\n", ran)
+		require.Equal(t, "wrote .gitattributes", c.CallTool("files_write", `{"path":".gitattributes","content":"* filter=x\n"}`).Text())
+		for _, path := range []string{"g/config", "doc/up/config", "settings", "dangling", "doc/../g/config", "doc/same/up/config"} {
+			text := refusal(t, c, "files_write", fmt.Sprintf(`{"path":%q,"content":%q}`, path, config))
+			require.Equal(t, fmt.Sprintf(`%q belongs to git and is not written here`, path), text)
+		}
+		require.Equal(t, `"round": too many symbolic links`, refusal(t, c, "files_write", `{"path":"round","content":""}`))
+		require.False(t, c.CallTool("git_status", `{}`).IsError)
+		require.NoFileExists(t, ran)
+	})
+}
+
+// A .git that is a file names the directory with the configuration.
+func TestGitDirectoriesOfOtherNamesAreNotWritten(t *testing.T) {
+	root := workplace(t)
+	git(t, root, "init", "-q", "--separate-git-dir="+filepath.Join(root, "apart"))
+	c := overHTTP(t, rawclient.Modern, root)
+	for _, path := range []string{"apart/config", "apart/hooks/new"} {
+		require.Equal(t, fmt.Sprintf(`%q belongs to git and is not written here`, path), refusal(t, c, "files_write", fmt.Sprintf(`{"path":%q,"content":""}`, path)))
+	}
+	require.False(t, c.CallTool("git_status", `{}`).IsError)
+}
+
+// A directory whose own files look like those of a repository is none.
+func TestFilesDoNotMakeTheRootARepository(t *testing.T) {
+	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
+		require.NoError(t, os.RemoveAll(filepath.Join(root, ".git")))
+		ran := filepath.Join(root, "ran")
+		for name, content := range map[string]string{
+			"HEAD":              "ref: refs/heads/main\n",
+			"commondir":         "x\n",
+			"x/objects/x":       "nothing",
+			"x/refs/heads/main": strings.Repeat("1", 40) + "\n",
+			// Git fetches the commit that is missing, by a program.
+			"x/config": fmt.Sprintf("[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = origin\n"+
+				"[remote \"origin\"]\n\tpromisor = true\n\turl = %s\n\tuploadpack = touch %s;false\n", root, ran),
+		} {
+			require.Equal(t, "wrote "+name, c.CallTool("files_write", fmt.Sprintf(`{"path":%q,"content":%q}`, name, content)).Text())
+		}
+		for _, tool := range []string{"git_status", "git_log", "git_diff", "git_show"} {
+			require.Contains(t, refusal(t, c, tool, `{}`), "git ended with exit code 128: fatal: ")
+			require.NoFileExists(t, ran, tool)
+		}
+	})
 }
 
 func TestLongOutputIsCut(t *testing.T) {
