@@ -25,6 +25,7 @@ const (
 	maxEntries     = 1000
 	maxLineBytes   = 400 // what is shown of a line that search found
 	maxSearchBytes = 4 << 20
+	maxLinks       = 40 // symbolic links that a path may go through
 )
 
 // Files reads, writes, lists and searches the files below one directory.
@@ -204,29 +205,78 @@ func (f *Files) Write(ctx context.Context, in WriteInput) (string, error) {
 	if len(in.Content) > maxFileBytes {
 		return "", mcpkit.Errorf("the content has %d bytes; files of up to %d are written", len(in.Content), maxFileBytes)
 	}
-	if err := ofGit(in.Path); err != nil {
+	name, err := f.resolve(in.Path)
+	if err != nil {
 		return "", err
 	}
-	if info, err := f.root.Stat(in.Path); err == nil && !info.Mode().IsRegular() {
+	if f.ofGit(name) {
+		return "", mcpkit.Errorf("%q belongs to git and is not written here", in.Path)
+	}
+	if info, err := f.root.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return "", mcpkit.Errorf("%q is no file but a %s", in.Path, kindOf(info.Mode()))
 	}
-	if err := f.root.MkdirAll(filepath.Dir(in.Path), 0o777); err != nil {
+	if err := f.root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return "", explain(in.Path, err)
 	}
-	if err := f.root.WriteFile(in.Path, []byte(in.Content), 0o666); err != nil {
+	if err := f.root.WriteFile(name, []byte(in.Content), 0o666); err != nil {
 		return "", explain(in.Path, err)
 	}
 	return "wrote " + in.Path, nil
 }
 
-// ofGit refuses what belongs to git: its configuration names programs that git runs.
-func ofGit(name string) error {
-	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
-		if strings.EqualFold(part, ".git") {
-			return mcpkit.Errorf("%q belongs to git and is not written here", name)
+// resolve returns where a path leads once the symbolic links in it are followed. The end of the path may not exist yet.
+func (f *Files) resolve(name string) (string, error) {
+	resolved, rest := ".", strings.Split(filepath.ToSlash(name), "/")
+	for links := 0; len(rest) > 0; {
+		next := path.Join(resolved, rest[0])
+		rest = rest[1:]
+		if !filepath.IsLocal(next) {
+			return "", outside(name)
 		}
+		target, err := f.root.Readlink(next)
+		if err != nil { // not a link, or nothing yet
+			resolved = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", mcpkit.Errorf("%q: too many symbolic links", name)
+		}
+		if filepath.IsAbs(target) {
+			return "", outside(name)
+		}
+		rest = append(strings.Split(filepath.ToSlash(target), "/"), rest...)
 	}
-	return nil
+	return resolved, nil
+}
+
+// ofGit reports whether a path without symbolic links leads into a directory of git, whose configuration names programs that
+// git runs. Such a directory is called .git, in any spelling that the file system takes for it, or looks like one: a file
+// called .git may name it.
+func (f *Files) ofGit(name string) bool {
+	parent := "."
+	for part := range strings.SplitSeq(name, "/") {
+		here := path.Join(parent, part)
+		if strings.EqualFold(strings.TrimRight(part, " ."), ".git") || f.same(here, path.Join(parent, ".git")) ||
+			f.exists(path.Join(here, "HEAD")) && (f.exists(path.Join(here, "objects")) || f.exists(path.Join(here, "commondir"))) {
+			return true
+		}
+		parent = here
+	}
+	return false
+}
+
+func (f *Files) exists(name string) bool {
+	_, err := f.root.Lstat(name)
+	return err == nil
+}
+
+func (f *Files) same(a, b string) bool {
+	one, err := f.root.Lstat(a)
+	if err != nil {
+		return false
+	}
+	other, err := f.root.Lstat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // inside refuses paths that leave the root by what they say. What leaves it through a symbolic link, os.Root refuses.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"strconv"
@@ -21,12 +22,15 @@ type Git struct {
 	dir string
 }
 
-// command is git with arguments that keep it from running other programs, asking questions and looking above the root.
+// command is git with arguments that keep it from running other programs, fetching, asking questions and looking above the
+// root. The root is a repository only if it has a .git: its own files do not make it one (git 2.38 or newer).
 func (g *Git) command(args ...string) command {
-	fixed := []string{"--no-pager", "--no-optional-locks", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "color.ui=false"}
+	fixed := []string{"--no-pager", "--no-optional-locks", "--literal-pathspecs", "-c", "safe.bareRepository=explicit",
+		"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "color.ui=false"}
 	return command{
-		dir:  g.dir,
-		env:  []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(g.dir), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"},
+		dir: g.dir,
+		env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(g.dir), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
+			"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1"},
 		name: "git",
 		args: append(fixed, args...),
 	}
@@ -153,7 +157,8 @@ var noPrograms = []string{"--no-ext-diff", "--no-textconv"}
 
 // Diff shows differences as a patch; nothing when there are none.
 func (g *Git) Diff(ctx context.Context, in DiffInput) (string, error) {
-	paths, err := optionalPath(in.Path)
+	// Never without a path: before an empty list, git takes a revision for the name of a file and "--" for another.
+	paths, err := optionalPath(cmp.Or(in.Path, "."))
 	if err != nil {
 		return "", err
 	}
@@ -161,11 +166,17 @@ func (g *Git) Diff(ctx context.Context, in DiffInput) (string, error) {
 	if in.Staged {
 		args = append(args, "--cached")
 	}
+	check := []string{"rev-parse"}
 	if in.Revision != "" {
 		if err := revision(in.Revision); err != nil {
 			return "", err
 		}
 		args = append(args, "--end-of-options", in.Revision)
+		check = append(check, "--end-of-options", in.Revision)
+	}
+	// Git compares files where there is no repository, too. So look first whether there is one, and whether it has the revision.
+	if _, err := g.command(append(check, "--")...).text(ctx); err != nil {
+		return "", err
 	}
 	return g.command(append(args, paths...)...).text(ctx)
 }
@@ -190,6 +201,6 @@ func (g *Git) Show(ctx context.Context, in ShowInput) (string, error) {
 		}
 		object += ":" + filepath.ToSlash(filepath.Clean(in.Path))
 	}
-	args := append([]string{"show"}, noPrograms...)
+	args := append([]string{"show", "--no-show-signature"}, noPrograms...)
 	return g.command(append(args, "--end-of-options", object, "--")...).text(ctx)
 }
