@@ -43,7 +43,8 @@ var mayImport = map[string][]string{
 	"oauth":                {}, // who is asking; what speaks HTTP lies in the packages below it
 	"transport":            {"jsonrpc"},
 	"protocol":             {"jsonrpc", "internal/jsonx"},
-	"internal/duplex":      {"transport", "jsonrpc", "protocol", "internal/jsonx"},
+	"internal/ledger":      {"transport", "jsonrpc", "protocol"},
+	"internal/duplex":      {"transport", "jsonrpc", "protocol", "internal/jsonx", "internal/ledger"},
 	"internal/framing":     {"internal/duplex"},
 	"reflectx": {"internal/jsonx", "internal/nearest", "internal/uritemplate",
 		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10", "github.com/santhosh-tekuri/jsonschema/v6",
@@ -51,10 +52,10 @@ var mayImport = map[string][]string{
 	"reflectx/internal/fixture/...": {"reflectx/internal/fixture/base"}, // what its tests read
 
 	// Bindings.
-	"transport/inmem":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
+	"transport/inmem":         {"internal/ledger", "transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
 	"transport/stdio":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/jsonx"},
 	"transport/message":       {"transport", "oauth", "internal/duplex", "internal/framing"},
-	"transport/streamable":    {"transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
+	"transport/streamable":    {"internal/ledger", "transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
 	"transport/sse":           {"transport", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"transport", "jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/socket":        {"transport", "transport/stdio", "jsonrpc", "oauth"},
@@ -75,7 +76,7 @@ var mayImport = map[string][]string{
 		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/rehearsal", "internal/relay", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
-	"client": {"transport", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/http1", "internal/jsonx",
+	"client": {"transport", "internal/ledger", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/http1", "internal/jsonx",
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.

@@ -1,0 +1,334 @@
+// Package ledger keeps the requests in flight between two peers, in both directions: which
+// requests of the peer are unanswered, which of ours are, and how much memory they hold.
+//
+// Every transport and the client share it, so that limits, duplicate IDs, cancellations, late
+// responses and the end of a connection mean the same everywhere. The two directions are separate
+// tables: the IDs that the peer chose never meet the IDs that we chose.
+//
+// A Ledger runs no code of its users and starts no goroutine.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// ErrCancelled is the cause of the end of a call's context when the peer cancelled the call.
+var ErrCancelled = errors.New("cancelled by the peer")
+
+// Limits bound what a peer may have in flight. Zero means no limit.
+type Limits struct {
+	// MaxCalls is how many requests may be unanswered. Subscriptions do not count.
+	MaxCalls int
+
+	// MaxSubscriptions is how many requests with the method subscriptions/listen may be unanswered.
+	// They last as long as the connection, so they would use up MaxCalls.
+	MaxSubscriptions int
+
+	// MaxNotifications is how many notifications may be unhandled.
+	MaxNotifications int
+
+	// MaxBytes is how many bytes all of these may have together. A single message may have more.
+	MaxBytes int64
+}
+
+// A Tally counts what is in flight.
+type Tally struct {
+	Calls         int   // requests of the peer, without subscriptions
+	Subscriptions int   // requests of the peer with the method subscriptions/listen
+	Notifications int   // notifications of the peer
+	Questions     int   // requests of ours
+	Bytes         int64 // of all messages of the peer
+}
+
+// A Ledger records the requests in flight. The zero value is ready to use. It is safe for
+// concurrent use and must not be copied.
+type Ledger struct {
+	// Limits must not be changed once the Ledger is in use.
+	Limits Limits
+
+	mu        sync.Mutex
+	calls     map[jsonrpc.ID]*Call     // guarded by mu
+	questions map[jsonrpc.ID]*Question // guarded by mu
+	tally     Tally                    // guarded by mu
+	lastID    int64                    // of Ask; guarded by mu
+	closed    bool                     // guarded by mu
+	idle      chan struct{}            // closed when the ledger is closed and no message of the peer is in flight; guarded by mu
+}
+
+// A Call is a request or notification of the peer while it is handled.
+type Call struct {
+	Request *jsonrpc.Request
+
+	ledger *Ledger
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	bytes  int64
+	open   bool // guarded by ledger.mu
+	gone   bool // cancelled by the peer; guarded by ledger.mu
+}
+
+// A Question is a request of ours while it is unanswered.
+type Question struct {
+	// ID is what the request is sent with.
+	ID jsonrpc.ID
+
+	ledger *Ledger
+	answer chan *jsonrpc.Response
+	open   bool // guarded by ledger.mu
+}
+
+// change is the only function that adds entries to a Ledger or removes them. Exactly one of c and
+// q is not nil. It reports false when the entry is in the wanted state already. The caller holds mu.
+func (l *Ledger) change(c *Call, q *Question, open bool) bool {
+	by := -1
+	if open {
+		by = 1
+	}
+	switch {
+	case c != nil && c.open != open:
+		c.open = open
+		l.tally.Bytes += int64(by) * c.bytes
+		switch {
+		case c.Request.IsNotification():
+			l.tally.Notifications += by
+		case c.Request.Method == protocol.MethodSubscriptionsListen:
+			l.tally.Subscriptions += by
+			set(&l.calls, c.Request.ID, c, open)
+		default:
+			l.tally.Calls += by
+			set(&l.calls, c.Request.ID, c, open)
+		}
+	case q != nil && q.open != open:
+		q.open = open
+		l.tally.Questions += by
+		set(&l.questions, q.ID, q, open)
+	default:
+		return false
+	}
+	l.settle()
+	return true
+}
+
+// set adds an entry to a table, which it makes when there is none, or removes it.
+func set[V any](table *map[jsonrpc.ID]V, id jsonrpc.ID, v V, open bool) {
+	switch {
+	case !open:
+		delete(*table, id)
+	case *table == nil:
+		*table = map[jsonrpc.ID]V{id: v}
+	default:
+		(*table)[id] = v
+	}
+}
+
+// settle closes idle when it is time. The caller holds mu.
+func (l *Ledger) settle() {
+	if !l.closed || l.tally.Calls+l.tally.Subscriptions+l.tally.Notifications > 0 {
+		return
+	}
+	if l.idle == nil {
+		l.idle = make(chan struct{})
+	}
+	select {
+	case <-l.idle:
+	default:
+		close(l.idle)
+	}
+}
+
+// Begin records req, a request or notification of the peer whose message has so many bytes. The
+// call's context derives from ctx, and ends with the call. The error is what to answer instead:
+// the ID is in use, a limit is reached, or the ledger is closed.
+func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*Call, *jsonrpc.Error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refusal(req, int64(bytes)); err != nil {
+		return nil, err
+	}
+	c := &Call{ledger: l, Request: req, bytes: int64(bytes)}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	l.change(c, nil, true)
+	return c, nil
+}
+
+// refusal is why req must not begin; nil when it may. The caller holds mu.
+func (l *Ledger) refusal(req *jsonrpc.Request, bytes int64) *jsonrpc.Error {
+	most, now := &l.Limits, &l.tally
+	switch notification := req.IsNotification(); {
+	case l.closed:
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the connection is shutting down")
+	case notification:
+		if most.MaxNotifications > 0 && now.Notifications >= most.MaxNotifications {
+			return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d notifications are unhandled", now.Notifications)
+		}
+	case l.calls[req.ID] != nil:
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", req.ID)
+	case req.Method == protocol.MethodSubscriptionsListen:
+		if most.MaxSubscriptions > 0 && now.Subscriptions >= most.MaxSubscriptions {
+			return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d subscriptions are open; end one, or ask for more in one", now.Subscriptions)
+		}
+	case most.MaxCalls > 0 && now.Calls >= most.MaxCalls:
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d requests are in flight", now.Calls)
+	}
+	if most.MaxBytes > 0 && now.Bytes > 0 && now.Bytes+bytes > most.MaxBytes {
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: requests of %d bytes are in flight", now.Bytes)
+	}
+	return nil
+}
+
+// Context ends when the peer cancels the call (the cause is [ErrCancelled]), when [Ledger.Stop] or
+// [Ledger.Close] ends it, when the context given to Begin ends, and when the call ends.
+func (c *Call) Context() context.Context { return c.ctx }
+
+// Cancel ends the context of the call with that cause. The call stays in flight until [Call.End].
+func (c *Call) Cancel(cause error) { c.cancel(cause) }
+
+// Wanted reports whether the peer still waits for the response: it has not cancelled the call.
+func (c *Call) Wanted() bool {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	return !c.gone
+}
+
+// End removes the call; from then on the peer may use its ID again. It reports whether the peer
+// still waits for the response. A second End changes nothing and reports false.
+func (c *Call) End() (wanted bool) {
+	c.ledger.mu.Lock()
+	wanted = c.ledger.change(c, nil, false) && !c.gone
+	c.ledger.mu.Unlock()
+	c.cancel(nil)
+	return wanted
+}
+
+// Cancel carries out n, a notifications/cancelled of the peer: the context of the call that n names
+// ends. A request that is not in flight is not a mistake, since its response and the cancellation
+// may have crossed. The handshake cannot be cancelled (2025-11-25, basic/utilities/cancellation).
+func (l *Ledger) Cancel(n *jsonrpc.Request) {
+	id, ok := jsonrpc.ParseID(n.Param("requestId"))
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	c := l.calls[id]
+	if c != nil && c.Request.Method == protocol.MethodInitialize {
+		c = nil
+	}
+	if c != nil {
+		c.gone = true
+	}
+	l.mu.Unlock()
+	if c != nil {
+		c.cancel(ErrCancelled)
+	}
+}
+
+// Ask records a request of ours. An absent id makes the ledger choose one: 1, 2, 3 and so on.
+// Otherwise no other question in flight may have it. The error is [transport.ErrClosed] when the
+// ledger is closed.
+func (l *Ledger) Ask(id jsonrpc.ID) (*Question, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, transport.ErrClosed
+	}
+	if !id.IsValid() {
+		l.lastID++
+		id = jsonrpc.NumberID(l.lastID)
+	}
+	if l.questions[id] != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", id)
+	}
+	q := &Question{ID: id, ledger: l, answer: make(chan *jsonrpc.Response, 1)}
+	l.change(nil, q, true)
+	return q, nil
+}
+
+// Answered delivers the response, once. It is closed without one when the ledger was closed first.
+func (q *Question) Answered() <-chan *jsonrpc.Response { return q.answer }
+
+// End removes the question: a response that comes later is dropped. It reports whether the question
+// was still unanswered, so that the peer should be told that its response is not wanted.
+func (q *Question) End() (unanswered bool) {
+	q.ledger.mu.Lock()
+	defer q.ledger.mu.Unlock()
+	return q.ledger.change(nil, q, false)
+}
+
+// Answer delivers a response to the question with its ID. It reports false when there is none: the
+// response is late, or nobody asked.
+func (l *Ledger) Answer(r *jsonrpc.Response) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.questions[r.ID]
+	if q == nil {
+		return false
+	}
+	l.change(nil, q, false)
+	q.answer <- r // it has room for one
+	return true
+}
+
+// OnlyQuestion returns the ID of the question that is unanswered when there is exactly one, else
+// an absent ID: a response whose ID cannot be read can only be meant for it.
+func (l *Ledger) OnlyQuestion() (id jsonrpc.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.questions) == 1 {
+		for id = range l.questions {
+		}
+	}
+	return id
+}
+
+// Tally counts what is in flight.
+func (l *Ledger) Tally() Tally {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tally
+}
+
+// Stop refuses further messages of the peer and further questions, ends the wait for all responses,
+// and ends the contexts of the subscriptions with that cause, since they have no end of their own.
+// Other calls go on. It may be called more than once.
+func (l *Ledger) Stop(cause error) {
+	l.stop(cause, func(c *Call) bool { return c.Request.Method == protocol.MethodSubscriptionsListen })
+}
+
+// Close is Stop, but ends the contexts of all calls. They stay in flight until [Call.End].
+func (l *Ledger) Close(cause error) { l.stop(cause, func(*Call) bool { return true }) }
+
+func (l *Ledger) stop(cause error, ends func(*Call) bool) {
+	l.mu.Lock()
+	var ended []*Call
+	for _, c := range l.calls {
+		if ends(c) {
+			ended = append(ended, c)
+		}
+	}
+	for _, q := range l.questions {
+		l.change(nil, q, false)
+		close(q.answer)
+	}
+	l.closed = true
+	l.settle()
+	l.mu.Unlock()
+	for _, c := range ended {
+		c.cancel(cause)
+	}
+}
+
+// Idle is closed when the ledger was stopped or closed and no message of the peer is in flight.
+func (l *Ledger) Idle() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.idle == nil {
+		l.idle = make(chan struct{})
+	}
+	return l.idle
+}
