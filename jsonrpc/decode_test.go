@@ -13,6 +13,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
+func TestNotificationsWhoseParamsAreNoObjectHaveNone(t *testing.T) {
+	for _, params := range []string{`[]`, `[1]`, `7`, `"x"`, `true`} {
+		m, bad := jsonrpc.Decode([]byte(`{"jsonrpc":"2.0","method":"m","params":` + params + `}`))
+		require.Nil(t, bad, params)
+		require.True(t, m.Request.IsNotification())
+		require.Equal(t, "m", m.Request.Method)
+		require.Nil(t, m.Request.Params)
+	}
+}
+
 func TestDecodeReadsRequests(t *testing.T) {
 	for _, test := range []struct {
 		name, data string
@@ -134,7 +144,6 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":-9223372036854775809,"method":"m"}`, none, request, `invalid message: id must be a string or an integer of 64 bits`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}`, one, request, `invalid message: params must be an object`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","params":"x"}`, one, request, `invalid message: params must be an object`},
-		{`{"jsonrpc":"2.0","method":"m","params":7}`, none, request, `invalid message: params must be an object`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","method":"n"}`, one, request, `invalid message: member "method" is there twice`},
 		{`{"jsonrpc":"2.0","id":1,"id":2,"method":"n"}`, none, request, `invalid message: member "id" is there twice`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","x":1,"\u0078":2}`, one, request, `invalid message: member "x" is there twice`},

@@ -44,7 +44,15 @@ func TestShare(t *testing.T) {
 			}},
 		{name: "OPTIONS that is no preflight", method: "OPTIONS", request: http.Header{"Origin": {page}}, want: shared},
 		{name: "behind a CORS middleware", method: "POST", request: http.Header{"Origin": {page}},
-			before: http.Header{"Access-Control-Allow-Origin": {"*"}}, want: http.Header{"Access-Control-Allow-Origin": {"*"}}},
+			before: http.Header{"Access-Control-Allow-Origin": {"*"}}, want: http.Header{
+				"Access-Control-Allow-Origin":   {"*"},
+				"Access-Control-Expose-Headers": {"Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"}}},
+		{name: "behind a CORS middleware that exposes others", method: "POST", request: http.Header{"Origin": {page}},
+			before: http.Header{"Access-Control-Allow-Origin": {"*"}, "Access-Control-Expose-Headers": {"X-Request-Id"}}, want: http.Header{
+				"Access-Control-Allow-Origin":   {"*"},
+				"Access-Control-Expose-Headers": {"X-Request-Id", "Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"}}},
+		{name: "preflight answered in front", method: "OPTIONS", before: http.Header{"Access-Control-Allow-Origin": {"*"}},
+			request: http.Header{"Origin": {page}, "Access-Control-Request-Method": {"POST"}}, want: http.Header{"Access-Control-Allow-Origin": {"*"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := httptest.NewRequest(test.method, "/", nil)

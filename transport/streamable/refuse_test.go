@@ -1,7 +1,10 @@
 package streamable
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -47,7 +50,7 @@ func TestBadRequestsAreRefusedAndTheNextGoodOneIsAnswered(t *testing.T) {
 		{name: "origin of a file", fields: []string{"Origin", "file://localhost"}, status: 403, want: "is not allowed"},
 		{name: "origin with a path", fields: []string{"Origin", "http://localhost/x"}, status: 403, want: "is not allowed"},
 		{name: "rebound host", fields: []string{"Host", "evil.example.com", "Origin", "http://evil.example.com"}, status: 403,
-			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"host \"evil.example.com\" is not served on a loopback address; name it in AllowedHosts"}}`},
+			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"host \"evil.example.com\" is not allowed; name it in AllowedHosts"}}`},
 		{name: "rebound host without origin", fields: []string{"Host", "evil.example.com:80"}, status: 403, want: "AllowedHosts"},
 		{name: "host that looks like loopback", fields: []string{"Host", "127.0.0.1.evil.com"}, status: 403, want: "AllowedHosts"},
 		{name: "host that starts like localhost", fields: []string{"Host", "localhost.evil.com"}, status: 403, want: "AllowedHosts"},
@@ -183,6 +186,7 @@ func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
 
 func TestHostsAreFreeWhereTheAddressIsNotLoopback(t *testing.T) {
 	h := NewHandler(&scripted{}, nil)
+	defer h.Close()
 	r := httptest.NewRequest(http.MethodPost, "http://mcp.example.com/mcp", strings.NewReader(call1(1, "echo")))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
@@ -194,6 +198,76 @@ func TestHostsAreFreeWhereTheAddressIsNotLoopback(t *testing.T) {
 	w = httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	require.Equal(t, http.StatusForbidden, w.Code, "a page of the user's own machine is foreign to a public host")
+}
+
+func TestAllowedHostsHoldOffLoopback(t *testing.T) {
+	h := NewHandler(&scripted{}, &Options{AllowedHosts: []string{"mcp.example.com"}})
+	defer h.Close()
+	post := func(host string, fields ...string) int {
+		r := newPost(call1(1, "echo"), append(fields, "Mcp-Protocol-Version", "2026-07-28")...)
+		r.Host = host
+		w := newRecorder()
+		h.ServeHTTP(w, r)
+		return w.status
+	}
+	require.Equal(t, http.StatusOK, post("mcp.example.com"))
+	require.Equal(t, http.StatusOK, post("localhost:8080"), "names of this machine cannot be rebound")
+	require.Equal(t, http.StatusForbidden, post("evil.example.com"))
+	require.Equal(t, http.StatusForbidden, post("evil.example.com", "X-Forwarded-Host", "mcp.example.com"), "anyone can send that")
+}
+
+func TestNotificationsAreNotAnsweredWhateverTheirParams(t *testing.T) {
+	s := serve(t, nil, nil)
+	for _, params := range []string{`[]`, `[1]`, `7`, `"x"`} {
+		body := `{"jsonrpc":"2.0","method":"notifications/x","params":` + params + `}`
+		for _, c := range []*client{s.modern(), s.legacy("2025-06-18")} {
+			resp := c.post(body)
+			require.Equal(t, http.StatusAccepted, resp.StatusCode, params)
+			require.Empty(t, read(t, resp))
+		}
+		batch := s.legacy("2025-03-26").post(`[` + body + `]`)
+		require.Equal(t, http.StatusAccepted, batch.StatusCode, params)
+	}
+}
+
+// A client that writes its whole body before it reads must get the answer, not a broken connection.
+func TestRefusedBodiesAreReadToTheirEnd(t *testing.T) {
+	s := serve(t, nil, nil)
+	const size = 12 << 20
+	for _, test := range []struct {
+		name   string
+		fields string
+		status string
+	}{
+		{"too large", "Content-Type: application/json\r\n", "413 Request Entity Too Large"},
+		{"not JSON", "Content-Type: text/plain\r\n", "415 Unsupported Media Type"},
+		{"foreign page", "Content-Type: application/json\r\nOrigin: https://evil.example.com\r\n", "403 Forbidden"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			require.NoError(t, err)
+			defer conn.Close()
+			head := fmt.Sprintf("POST / HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\n\r\n", test.fields, size)
+			_, err = io.WriteString(conn, head)
+			require.NoError(t, err)
+			_, err = io.Copy(conn, io.LimitReader(endless(' '), size))
+			require.NoError(t, err, "the server closed the connection before the body was written")
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			require.Equal(t, test.status, resp.Status)
+			_ = resp.Body.Close()
+		})
+	}
+}
+
+// endless is as many bytes as are read.
+type endless byte
+
+func (e endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(e)
+	}
+	return len(p), nil
 }
 
 func TestAccept(t *testing.T) {

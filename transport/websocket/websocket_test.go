@@ -78,7 +78,7 @@ func TestUpgradesAreGuarded(t *testing.T) {
 		{"foreign origin", "Origin", "http://evil.example.com", 403, `origin "http://evil.example.com" is not allowed; name it in AllowedOrigins`},
 		{"look-alike origin", "Origin", "http://127.0.0.1.evil.com", 403, `origin "http://127.0.0.1.evil.com" is not allowed; name it in AllowedOrigins`},
 		{"null origin", "Origin", "null", 403, `origin "null" is not allowed; name it in AllowedOrigins`},
-		{"rebound host", "Host", "evil.example.com", 403, `host "evil.example.com" is not served on a loopback address; name it in AllowedHosts`},
+		{"rebound host", "Host", "evil.example.com", 403, `host "evil.example.com" is not allowed; name it in AllowedHosts`},
 		{"other subprotocol", "Sec-Websocket-Protocol", "chat", 400, `the WebSocket subprotocol "mcp" has to be offered`},
 		{"own origin", "Origin", "http://" + addr, 101, ""},
 	} {

@@ -1,0 +1,50 @@
+package mcpkit_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/slogtest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// TestClientLogKeepsTheRulesOfSlog runs slog's own tests of handlers on the one whose records go to clients.
+func TestClientLogKeepsTheRulesOfSlog(t *testing.T) {
+	var client *peer
+	slogtest.Run(t, func(t *testing.T) slog.Handler {
+		srv := newServer(t, &Library{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+		var handler slog.Handler
+		require.NoError(t, srv.Add(mcpkit.NewTool("log", func(call *mcpkit.Call) string {
+			handler = call.Logger().Handler()
+			return ""
+		})))
+		client = legacy(t, srv, protocol.V20250618)
+		client.result("tools/call", `{"name":"log"}`)
+		return handler
+	}, func(t *testing.T) map[string]any {
+		sent := client.take()
+		require.Len(t, sent, 1)
+		m, bad := jsonrpc.Decode([]byte(sent[0]))
+		require.Nil(t, bad)
+		var p protocol.LoggingMessageParams
+		require.NoError(t, json.Unmarshal(m.Request.Params, &p))
+		record := map[string]any{}
+		if json.Unmarshal(p.Data, &record) != nil {
+			var text string
+			require.NoError(t, json.Unmarshal(p.Data, &text))
+			record = map[string]any{"msg": text}
+		}
+		record["level"] = string(p.Level)
+		// Messages of the protocol have no time, so that none is ever wrong.
+		if !strings.HasSuffix(t.Name(), "/zero-time") {
+			record["time"] = "none"
+		}
+		return record
+	})
+}
