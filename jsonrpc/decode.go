@@ -20,6 +20,7 @@ const statusBadRequest = 400
 //
 // The JSON is checked whole: grammar, UTF-8, no half surrogate pairs, at most [MaxDepth] levels, no member
 // twice in the message or in its params. (Duplicates further down are found by whoever decodes the values there.)
+// Notifications are never answered, so one whose params are not an object is read as one without params.
 // Unknown members of the envelope are ignored, but not those that differ from a known one only by case.
 //
 // The second result is not nil when data is no proper message; it is the error to answer with
@@ -136,7 +137,7 @@ func (e *envelope) message() (Message, *Response) {
 		fault = "method must be a string that is not empty"
 	case e.id != nil && !isID(e.id):
 		fault = "id must be a string or an integer of 64 bits"
-	case e.param != nil && e.param[0] != '{' && e.param[0] != 'n':
+	case e.id != nil && e.param != nil && e.param[0] != '{' && e.param[0] != 'n':
 		fault = "params must be an object"
 	default:
 		if e.param == nil || e.param[0] != '{' {

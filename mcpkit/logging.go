@@ -105,13 +105,11 @@ func (h *clientLog) data(r slog.Record) any {
 	if r.NumAttrs() == 0 && len(h.scope) == 0 {
 		return r.Message
 	}
-	root := map[string]any{"msg": r.Message}
+	root := map[string]any{slog.MessageKey: r.Message}
 	at := root
 	for _, s := range h.scope {
 		if s.group != "" {
-			inner := map[string]any{}
-			at[s.group] = inner
-			at = inner
+			at = inGroup(at, s.group)
 		}
 		putAttrs(at, s.attrs)
 	}
@@ -119,9 +117,21 @@ func (h *clientLog) data(r slog.Record) any {
 		putAttrs(at, []slog.Attr{a})
 		return true
 	})
+	dropEmpty(root)
 	return root
 }
 
+// inGroup returns the group of m with that name, which is made where there is none.
+func inGroup(m map[string]any, name string) map[string]any {
+	inner, ok := m[name].(map[string]any)
+	if !ok {
+		inner = map[string]any{}
+		m[name] = inner
+	}
+	return inner
+}
+
+// putAttrs adds attributes by the rules of [slog.Handler]: zero attributes are left out, and groups without a name are inlined.
 func putAttrs(m map[string]any, attrs []slog.Attr) {
 	for _, a := range attrs {
 		v := a.Value.Resolve()
@@ -129,11 +139,20 @@ func putAttrs(m map[string]any, attrs []slog.Attr) {
 		case v.Kind() == slog.KindGroup && a.Key == "":
 			putAttrs(m, v.Group())
 		case v.Kind() == slog.KindGroup:
-			inner := map[string]any{}
-			putAttrs(inner, v.Group())
-			m[a.Key] = inner
-		case a.Key != "":
+			putAttrs(inGroup(m, a.Key), v.Group())
+		case !a.Equal(slog.Attr{}):
 			m[a.Key] = attrValue(v)
+		}
+	}
+}
+
+// dropEmpty removes the groups without attributes.
+func dropEmpty(m map[string]any) {
+	for name, v := range m {
+		if inner, ok := v.(map[string]any); ok {
+			if dropEmpty(inner); len(inner) == 0 {
+				delete(m, name)
+			}
 		}
 	}
 }

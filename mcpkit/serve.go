@@ -288,8 +288,11 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 		err = call.takeState()
 	}
 	header := call.mirror()
-	if header == nil || call.name == "" {
+	if header == nil {
 		return err
+	}
+	if call.name == "" {
+		return call.checkNameless(header, err)
 	}
 	if mismatch := checkMirror(header, "Mcp-Name", call.name); mismatch != nil {
 		return mismatch
@@ -300,6 +303,15 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 		}
 	}
 	return err
+}
+
+// checkNameless returns the error of a request whose body names nothing: a mismatch where the header names something.
+func (call *Call) checkNameless(header transport.Header, err *jsonrpc.Error) *jsonrpc.Error {
+	param := call.row.nameParam
+	if param == "" || len(header["Mcp-Name"]) == 0 || jsonx.Kind(call.req.Param(param)) == '"' {
+		return err
+	}
+	return protocol.HeaderMismatch("the header Mcp-Name says %q but params.%s of the body is not a string", header.Get("Mcp-Name"), param)
 }
 
 // runTarget runs the tool, prompt or resource that prepare found.

@@ -13,12 +13,18 @@ const preflightSeconds = "600"
 
 // Share lets the page that sent r read the answer, where a browser would keep it from the page (Fetch standard, "CORS
 // protocol"). It is for requests that Refuse let pass. It answers preflights itself, for these methods, and then reports
-// true. Where a CORS middleware in front has spoken already, it says nothing.
+// true. Where a CORS middleware in front has let the page in already, it only adds the header fields that clients read.
 func Share(w http.ResponseWriter, r *http.Request, methods ...string) (answered bool) {
 	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 	origin := r.Header.Get("Origin")
 	header := w.Header()
-	if origin == "" || header.Get("Access-Control-Allow-Origin") != "" {
+	if origin == "" {
+		return false
+	}
+	if header.Get("Access-Control-Allow-Origin") != "" {
+		if !preflight {
+			header.Add("Access-Control-Expose-Headers", exposed)
+		}
 		return false
 	}
 	header.Set("Access-Control-Allow-Origin", origin)

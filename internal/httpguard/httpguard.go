@@ -21,7 +21,7 @@ type Rules struct {
 }
 
 // New returns rules that let pages of these origins in besides the server's own, and requests to these hosts besides
-// loopback ones; "*" stands for all.
+// loopback ones; "*" stands for all. Without hosts, requests that did not come to a loopback address may name any.
 func New(origins, hosts []string) Rules {
 	rules := Rules{anyOrigin: slices.Contains(origins, "*"), anyHost: slices.Contains(hosts, "*")}
 	for _, o := range origins {
@@ -36,7 +36,7 @@ func New(origins, hosts []string) Rules {
 // Refuse says why r is not served, and "" when it is.
 func (rules *Rules) Refuse(r *http.Request) string {
 	if !rules.hostAllowed(r) {
-		return "host " + Quote(r.Host) + " is not served on a loopback address; name it in AllowedHosts"
+		return "host " + Quote(r.Host) + " is not allowed; name it in AllowedHosts"
 	}
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
@@ -51,10 +51,11 @@ func (rules *Rules) Refuse(r *http.Request) string {
 	return ""
 }
 
-// hostAllowed guards servers that are reached by a loopback address from names that were made to resolve to it.
+// hostAllowed guards servers from names that were made to resolve to their addresses (DNS rebinding). Once hosts are set they hold for
+// every request. Otherwise any host may be named off loopback addresses, where nothing is known of the names of the server. Loopback
+// hosts are always allowed: their addresses cannot be rebound. Only the Host field counts, since anyone can send X-Forwarded-Host.
 func (rules *Rules) hostAllowed(r *http.Request) bool {
-	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	if !ok || !addr.IP.IsLoopback() || rules.anyHost {
+	if rules.anyHost || len(rules.hosts) == 0 && !onLoopback(r) {
 		return true
 	}
 	host := hostname(r.Host)
@@ -63,6 +64,12 @@ func (rules *Rules) hostAllowed(r *http.Request) bool {
 	}
 	return host != "" && (slices.Contains(rules.hosts, strings.ToLower(host)) ||
 		slices.Contains(rules.hosts, strings.ToLower(r.Host)))
+}
+
+// onLoopback reports whether r came to a loopback address of this machine.
+func onLoopback(r *http.Request) bool {
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && addr.IP.IsLoopback()
 }
 
 func (rules *Rules) originAllowed(origin, host string) bool {

@@ -31,6 +31,7 @@ type Server struct {
 	Addr            string // "127.0.0.1:8080"
 	Path            string // what other paths there are is not found
 	ShutdownTimeout time.Duration
+	AllowedHosts    []string // for the warning of servers that listen beyond this machine
 	Logger          *slog.Logger
 	OnListen        func(net.Addr) // hears the address as soon as requests are taken
 }
@@ -74,6 +75,7 @@ func (s *Server) Serve(ctx context.Context, makeHandler func() Handler) error {
 	failed := make(chan error, 1)
 	// Ends when the server is shut down or its listener fails.
 	go func() { failed <- httpServer.Serve(listener) }()
+	s.warnIfOpen(listener.Addr())
 	if s.OnListen != nil {
 		s.OnListen(listener.Addr())
 	}
@@ -84,6 +86,14 @@ func (s *Server) Serve(ctx context.Context, makeHandler func() Handler) error {
 	case <-ctx.Done():
 	}
 	return s.stop(httpServer, handler, failed)
+}
+
+// warnIfOpen tells the operator that everyone who reaches addr may call the server: Listen asks nobody who they are.
+func (s *Server) warnIfOpen(addr net.Addr) {
+	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+		s.Logger.Warn(s.Name+": this server listens beyond this machine and authenticates nobody; mount its handler behind authentication, or listen on 127.0.0.1",
+			"addr", addr.String(), "allowedHosts", s.AllowedHosts)
+	}
 }
 
 // at serves h at the path and nothing else.

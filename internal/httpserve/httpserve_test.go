@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -168,6 +169,21 @@ func TestWhatCannotBeServed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, serve(ctx, "127.0.0.1:0", "/mcp"), "it was to end anyway")
+}
+
+func TestServersBeyondThisMachineWarnOnce(t *testing.T) {
+	for addr, warns := range map[string]int{"127.0.0.1:0": 0, "[::1]:0": 0, "0.0.0.0:0": 1, ":0": 1} {
+		var log bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &Server{Name: "test", Addr: addr, Path: "/mcp", Logger: slog.New(slog.NewTextHandler(&log, nil)), OnListen: func(net.Addr) { cancel() }}
+		err := s.Serve(ctx, func() Handler { return newBinding() })
+		if addr == "[::1]:0" && err != nil {
+			continue // no IPv6 here
+		}
+		require.NoError(t, err, addr)
+		require.Equal(t, warns, strings.Count(log.String(), "level=WARN"), addr)
+		require.Equal(t, warns, strings.Count(log.String(), "authenticates nobody"), addr)
+	}
 }
 
 // wrapper hides what is below, as middleware does.

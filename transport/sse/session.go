@@ -148,23 +148,23 @@ func (s *session) watch(ctx context.Context, opts *Options) {
 // servePost takes one message to its session.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	if !isJSON(r.Header) {
-		http.Error(w, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
+		refuse(w, r, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
 		return
 	}
 	query := r.URL.Query()
 	ids := query[sessionParam]
 	if len(ids) != 1 {
-		http.Error(w, "send messages to the URL that the endpoint event of the stream names", http.StatusBadRequest)
+		refuse(w, r, "send messages to the URL that the endpoint event of the stream names", http.StatusBadRequest)
 		return
 	}
 	s := h.session(ids[0], oauth.FromContext(r.Context()).Key())
 	if s == nil {
-		http.Error(w, "session is unknown or over; open a new stream", http.StatusNotFound)
+		refuse(w, r, "session is unknown or over; open a new stream", http.StatusNotFound)
 		return
 	}
 	body, status := h.readBody(w, r)
 	if status != 0 {
-		http.Error(w, http.StatusText(status), status)
+		refuse(w, r, http.StatusText(status), status)
 		return
 	}
 	m := posted{body, duplex.Origin{Context: r.Context(), Header: transport.Header(r.Header)}}
@@ -180,6 +180,12 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "the session takes no messages, since its stream is not read", http.StatusServiceUnavailable)
 	}
+}
+
+// refuse answers an error to a request whose body may not have been read yet.
+func refuse(w http.ResponseWriter, r *http.Request, text string, status int) {
+	httpserve.Discard(w, r)
+	http.Error(w, text, status)
 }
 
 // isJSON reports whether the body of a request is declared to be JSON. Anything else could be sent by a form of a foreign page.

@@ -56,7 +56,7 @@ type Options struct {
 	MaxInFlightBytes int64
 
 	// AllowedOrigins and AllowedHosts are those of streamable.Options: the origins whose pages may send requests, besides the
-	// server's own, and the hosts that requests to a loopback address may name.
+	// server's own, and the hosts that requests may name.
 	AllowedOrigins []string
 	AllowedHosts   []string
 
@@ -139,7 +139,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 // ServeHTTP answers one HTTP request. A GET lasts as long as its session.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := h.guard.Refuse(r); why != "" {
-		http.Error(w, why, http.StatusForbidden)
+		refuse(w, r, why, http.StatusForbidden)
 		return
 	}
 	if httpguard.Share(w, r, http.MethodGet, http.MethodPost) {
@@ -252,6 +252,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 		Addr:            s.addr,
 		Path:            s.opts.Path,
 		ShutdownTimeout: s.opts.ShutdownTimeout + 2*time.Second, // after which calls that were cancelled have come back
+		AllowedHosts:    s.opts.AllowedHosts,
 		Logger:          s.opts.Logger,
 		OnListen:        s.opts.OnListen,
 	}

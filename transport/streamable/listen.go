@@ -29,6 +29,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 		Addr:            s.addr,
 		Path:            s.opts.Path,
 		ShutdownTimeout: s.opts.ShutdownTimeout,
+		AllowedHosts:    s.opts.AllowedHosts,
 		Logger:          s.opts.Logger,
 		OnListen:        s.opts.OnListen,
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -17,18 +18,21 @@ import (
 // servePost takes one message, or a batch of them.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	if !isJSON(r.Header) {
+		httpserve.Discard(w, r)
 		refuse(http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest,
 			"Content-Type must be application/json").write(w)
 		return
 	}
 	acceptJSON, acceptStream := accepts(r.Header)
 	if !acceptJSON {
+		httpserve.Discard(w, r)
 		refuse(http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest,
 			"Accept must list application/json and text/event-stream").write(w)
 		return
 	}
 	body, refusal := h.readBody(w, r)
 	if refusal != nil {
+		httpserve.Discard(w, r)
 		refusal.write(w)
 		return
 	}

@@ -70,9 +70,11 @@ type Options struct {
 	// Their preflights are answered, unless a CORS middleware in front does.
 	AllowedOrigins []string
 
-	// AllowedHosts are the hosts ("mcp.example.com", or with a port "localhost.test:8080") that requests to a
-	// loopback address may name, besides loopback hosts. A server behind a proxy of the same machine that
-	// passes the Host field on needs its public name here. "*" allows every host.
+	// AllowedHosts are the hosts ("mcp.example.com", or with a port "localhost.test:8080") that requests may name in
+	// their Host field, besides loopback hosts; others are answered 403. If it is empty, requests to a loopback
+	// address may name loopback hosts only, and requests to other addresses any host. Set it wherever browsers can
+	// reach the server: behind a proxy that passes the Host field on, and in a container, where requests to a
+	// published port never come to a loopback address. "*" allows every host.
 	AllowedHosts []string
 
 	// EventStore keeps the messages of streams so that legacy clients can come back for those they missed.
@@ -170,6 +172,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 // ServeHTTP answers one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := h.guard.Refuse(r); why != "" {
+		httpserve.Discard(w, r)
 		writeError(w, http.StatusForbidden, invalidRequest("%s", why))
 		return
 	}

@@ -53,7 +53,7 @@ type Options struct {
 	MaxInFlightBytes int64
 
 	// AllowedOrigins and AllowedHosts are those of streamable.Options: the origins whose pages may connect, besides the
-	// server's own, and the hosts that requests to a loopback address may name. No browser asks before it lets a page
+	// server's own, and the hosts that requests may name. No browser asks before it lets a page
 	// connect to a WebSocket of any server, so this is all that keeps foreign pages out.
 	AllowedOrigins []string
 	AllowedHosts   []string
@@ -295,6 +295,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 		Addr:            s.addr,
 		Path:            s.opts.Path,
 		ShutdownTimeout: s.opts.ShutdownTimeout + 2*time.Second, // after which calls that were cancelled have come back
+		AllowedHosts:    s.opts.AllowedHosts,
 		Logger:          s.opts.Logger,
 		OnListen:        s.opts.OnListen,
 	}
