@@ -26,9 +26,9 @@ async function follow(page) {
 // visit returns what went wrong. The suite may print the page before it listens.
 async function visit(page) {
   let fault;
-  for (let tries = 0; tries < 50; tries++) {
+  for (let tries = 0; tries < 3000; tries++) {
     try {
-      const response = await fetch(page, { signal: AbortSignal.timeout(10_000) });
+      const response = await fetch(page, { signal: AbortSignal.timeout(300_000) });
       const text = await response.text();
       return response.ok ? undefined : `${response.status} ${text.slice(0, 200)}`;
     } catch (error) {

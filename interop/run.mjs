@@ -14,6 +14,10 @@ import { innsOf, legacy, modern } from './inns.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [bin, ...words] = process.argv.slice(2);
+// How long a server may take to start and to end, in milliseconds, and how long a row may take. They end what hangs and do not
+// measure speed: machines are busy.
+const patience = 300_000;
+const rowPatience = 6 * patience;
 const logs = join(bin, 'logs');
 
 // The commands of the clients take their task as JSON.
@@ -120,8 +124,8 @@ async function httpServer(log, command, how) {
   child.stderr.on('data', (data) => (stderr += data));
   const ended = once(child, 'exit');
   const url = `http://${addr}/mcp`;
-  for (let tries = 0; ; tries++) {
-    if (child.exitCode !== null || tries === 1500) throw new Error(`${file} does not serve: ${stderr}`);
+  for (const begun = Date.now(); ; ) {
+    if (child.exitCode !== null || Date.now() - begun > patience) throw new Error(`${file} does not serve: ${stderr}`);
     try {
       await (await fetch(url, { method: 'OPTIONS' })).text();
       break;
@@ -132,7 +136,7 @@ async function httpServer(log, command, how) {
   const end = async () => {
     if (child.exitCode !== null) return [`the server ended on its own with ${child.exitCode}: ${stderr}`];
     child.kill(stop);
-    const late = setTimeout(() => child.kill('SIGKILL'), 30_000);
+    const late = setTimeout(() => child.kill('SIGKILL'), patience);
     const [code, signal] = await ended;
     clearTimeout(late);
     writeFileSync(`${log}.stderr`, stderr);
@@ -160,7 +164,7 @@ async function run(row) {
   let stderr = '';
   child.stdout.on('data', (data) => (stdout += data));
   child.stderr.on('data', (data) => (stderr += data));
-  const late = setTimeout(() => child.kill('SIGKILL'), 300_000);
+  const late = setTimeout(() => child.kill('SIGKILL'), rowPatience);
   const [code, signal] = await once(child, 'close');
   clearTimeout(late);
   const checks = stdout.split('\n').filter(Boolean).map((l) => l.split('\t'));

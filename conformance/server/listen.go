@@ -27,7 +27,7 @@ type binding interface {
 }
 
 // patience is how long requests may take to finish at the end.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // Serve implements [transport.Transport].
 func (b bindings) Serve(ctx context.Context, h transport.Handler) error {

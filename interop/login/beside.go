@@ -33,7 +33,7 @@ func beside(addr, program string) error {
 	cmd := exec.CommandContext(ctx, program, string(task))
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 30 * time.Second
+	cmd.WaitDelay = 5 * time.Minute
 	if err := cmd.Run(); err != nil && (ctx.Err() == nil || cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 0) {
 		return fmt.Errorf("%s: %w", program, err)
 	}

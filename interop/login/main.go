@@ -37,7 +37,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, `usage: login '{"url": "http://..."}'`)
 		os.Exit(2)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if !story(ctx, t.URL) {
 		os.Exit(1)

@@ -5,13 +5,25 @@ export const info = { name: 'interop', version: '1.0.0' };
 
 export const capabilities = { elicitation: { form: {} }, sampling: {}, roots: { listChanged: true } };
 
-/** Keeps every message that comes over a transport, and what the client could not make sense of. */
+/** Keeps every message that comes over a transport, what the client could not make sense of, and whether what it sends has arrived. */
 export function record(transport, client) {
   const received = [];
   const errors = [];
+  const sending = new Set();
+  const send = transport.send.bind(transport);
+  transport.send = (...args) => {
+    const arrived = send(...args);
+    const done = () => sending.delete(arrived);
+    sending.add(arrived);
+    arrived.then(done, done);
+    return arrived;
+  };
+  const sent = async () => {
+    while (sending.size) await Promise.allSettled(sending);
+  };
   transport.onmessage = (message) => received.push(message); // the client calls it, too
   client.onerror = (e) => errors.push(e.message);
-  return { received, errors };
+  return { received, errors, sent };
 }
 
 /** A fetch, and the promise that the server has begun to answer a GET with a stream. */

@@ -54,8 +54,9 @@ func (t task) since(v protocol.Version) bool { return t.Revision.AtLeast(v) }
 
 func (t task) http() bool { return t.Binding == "http" }
 
-// patience is how long a check may take, and a server to start or to end, on a machine that is busy.
-const patience = 30 * time.Second
+// patience is how long a check may take, and a server to start or to end. It ends what hangs and does not measure speed: the
+// machine may be busy.
+const patience = 5 * time.Minute
 
 // A story is a stay at one inn.
 type story struct {
