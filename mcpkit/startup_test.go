@@ -1,0 +1,156 @@
+package mcpkit_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+)
+
+// growing registers, mounts and uses middleware while it starts.
+type growing struct {
+	srv  *mcpkit.Server
+	late *starter
+}
+
+func (g *growing) Start(context.Context) error {
+	if err := g.srv.Register(g.late, mcpkit.Prefix("late")); err != nil {
+		return err
+	}
+	mounted, err := mcpkit.New(&starter{})
+	if err != nil {
+		return err
+	}
+	g.srv.Use(func(next mcpkit.Handler) mcpkit.Handler { return next })
+	return g.srv.Mount("mounted", mounted)
+}
+
+func (g *growing) Own() string { return "own" }
+
+func TestServicesMayRegisterAndMountWhileTheyStart(t *testing.T) {
+	g := &growing{late: &starter{}}
+	g.srv = newServer(t, g)
+	within(t, func() {
+		require.Equal(t, []string{"late_ping", "mounted_ping", "own"}, names(t, modern(t, g.srv), "tools/list", "tools", "name"))
+		require.Contains(t, modern(t, g.srv).result("tools/call", `{"name":"mounted_ping"}`), "pong")
+		require.Equal(t, 1, g.late.started, "what is registered by a Start is started, too")
+		require.Error(t, g.srv.Close(), "starter says that it is stuck")
+		require.Equal(t, 1, g.late.closed)
+	})
+}
+
+// within fails the test, rather than the whole run, when f hangs.
+func within(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	// Ends with f.
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it hangs")
+	}
+}
+
+type withReader struct{}
+
+func (withReader) Read(path string) string       { return path }
+func (withReader) Len() int                      { return 0 }
+func (withReader) String() string                { return "" }
+func (withReader) Write(p []byte) (int, error)   { return len(p), nil }
+func (withReader) Format(ctx context.Context)    {}
+func (withReader) Shutdown(reason string) string { return reason }
+func (withReader) Plain() string                 { return "" }
+
+type readsByBlock struct {
+	withReader
+	_ struct {
+		Read     mcpkit.Tool
+		Format   mcpkit.Skip
+		Shutdown mcpkit.Tool
+	}
+}
+
+func (readsByBlock) Read(path string) string       { return path }
+func (readsByBlock) Format(ctx context.Context)    {}
+func (readsByBlock) Shutdown(reason string) string { return reason }
+
+func TestMethodsWithTheNamesOfGoInterfaces(t *testing.T) {
+	_, err := mcpkit.New(&withReader{})
+	require.Error(t, err)
+	lines := strings.Split(err.Error(), "\n")
+	require.Len(t, lines, 3, "those with the signature that Go knows are left out: %s", err)
+	for i, want := range []string{
+		`withReader.Format (startup_test.go:67): Format is a method of Go's fmt.Formatter: func(fmt.State, rune); this one is func(context.Context). Add it to the annotation block: Format mcpkit.Tool makes it a tool, Format mcpkit.Skip leaves it out`,
+		`withReader.Read (startup_test.go:63): Read is a method of Go's io.Reader: func([]byte) (int, error); this one is func(string) string. Add it to the annotation block: Read mcpkit.Tool makes it a tool, Read mcpkit.Skip leaves it out`,
+		`withReader.Shutdown (startup_test.go:68): Shutdown is a method that ends Go servers: func(context.Context) error; this one is func(string) string. Add it to the annotation block: Shutdown mcpkit.Tool makes it a tool, Shutdown mcpkit.Skip leaves it out`,
+	} {
+		require.Equal(t, want, strings.TrimPrefix(lines[i], "mcpkit: "))
+	}
+	require.Equal(t, []string{"read", "shutdown"}, names(t, modern(t, newServer(t, &readsByBlock{})), "tools/list", "tools", "name"))
+}
+
+type silent struct{ _ mcpkit.Info }
+
+func (silent) search() {}
+
+type skipsAll struct {
+	_ struct{ Search mcpkit.Skip }
+}
+
+func (skipsAll) Search() {}
+
+type hiddenTag struct {
+	Query string `json:"query"`
+	limit int    `json:"limit" validate:"max=10"` //nolint:govet // the mistake that is tested
+}
+
+func TestMistakesThatWereSilentAreFaults(t *testing.T) {
+	_ = silent.search
+	for name, test := range map[string]struct {
+		service any
+		opts    []mcpkit.Option
+		want    string
+	}{
+		"a service without methods": {&silent{}, nil,
+			`silent has no method to register: export the methods that are to be tools (Search, not search), or tag the embedded field that has them mcpkit:"include"; for a server without services, pass nil`},
+		"a service whose methods are all skipped": {&skipsAll{}, nil, `skipsAll has no method to register`},
+		"opt-in without a block":                  {&growsNothing{}, []mcpkit.Option{mcpkit.OptIn()}, `growsNothing has no method to register: OptIn registers only what the annotation block mentions`},
+		"an empty name":                           {nil, []mcpkit.Option{mcpkit.Name("", "")}, `mcpkit: Name("", ""): both are empty; leave the option out to name the server by its service`},
+		"a negative result limit":                 {nil, []mcpkit.Option{mcpkit.MaxResultBytes(-1)}, `mcpkit: MaxResultBytes(-1): a result needs at least 1 byte`},
+		"no result at all":                        {nil, []mcpkit.Option{mcpkit.MaxResultBytes(0)}, `mcpkit: MaxResultBytes(0): a result needs at least 1 byte`},
+		"a negative list TTL":                     {nil, []mcpkit.Option{mcpkit.ListTTL(-time.Second)}, `mcpkit: ListTTL(-1s): the time is negative; 0 means that lists are not kept`},
+		"a negative timeout":                      {nil, []mcpkit.Option{mcpkit.ToolTimeout(-time.Second)}, `mcpkit: ToolTimeout(-1s): the time is negative; 0 means no limit`},
+		"a nil logger":                            {nil, []mcpkit.Option{mcpkit.Logger(nil)}, `mcpkit: Logger(nil): leave the option out for slog.Default, or give slog.New(slog.DiscardHandler) for none`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := mcpkit.New(test.service, test.opts...)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+	srv := newServer(t, nil)
+	err := srv.Add(mcpkit.NewTool("find", func(in hiddenTag) string { return fmt.Sprint(in.limit) }))
+	require.ErrorContains(t, err, `limit has tags but is not exported, so nothing fills it or checks it; export it, or drop the tags`)
+	var none *mcpkit.Server
+	require.ErrorContains(t, none.Mount("a", srv), `the server to mount it in is nil`)
+	require.ErrorContains(t, srv.Mount("a", none), `there is no server to mount; it is nil`)
+}
+
+type growsNothing struct{}
+
+func (growsNothing) Search() {}
+
+func TestPagesHoldAThousandItemsByDefault(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	for i := range 1001 {
+		require.NoError(t, srv.Add(mcpkit.NewTool(fmt.Sprintf("t%04d", i), func() {})))
+	}
+	require.Len(t, names(t, modern(t, srv), "tools/list", "tools", "name"), 1000)
+	require.Contains(t, modern(t, srv).result("tools/list", "{}"), `"nextCursor":`)
+}
