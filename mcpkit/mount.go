@@ -68,7 +68,7 @@ func (s *Server) mount(m *mount, opts []Option) error {
 	if err != nil {
 		return err
 	}
-	s.addService(other)
+	s.life.add(other)
 	p.announce()
 	return nil
 }
@@ -93,6 +93,9 @@ func (m *mount) fault(format string, args ...any) error {
 }
 
 func (m *mount) check(opts []Option) error {
+	if m.parent == nil {
+		return m.fault("the server to mount it in is nil")
+	}
 	if m.child == nil {
 		return m.fault("there is no server to mount; it is nil")
 	}

@@ -23,7 +23,7 @@ const noTimeout time.Duration = -1
 // Defaults of options.
 const (
 	DefaultToolTimeout     = 30 * time.Second
-	DefaultPageSize        = 100
+	DefaultPageSize        = 1000
 	DefaultShutdownTimeout = 10 * time.Second
 	DefaultMaxResultBytes  = 16 << 20
 )
@@ -72,6 +72,9 @@ func serverOption(name string, f func(*config) error) Option { return Option{nam
 // its type name and the main module.
 func Name(name, version string) Option {
 	return serverOption("Name", func(c *config) error {
+		if name == "" && version == "" {
+			return errors.New(`mcpkit: Name("", ""): both are empty; leave the option out to name the server by its service`)
+		}
 		c.info.Name, c.info.Version = name, version
 		return nil
 	})
@@ -85,7 +88,13 @@ func Instructions(text string) Option {
 // Logger hears what the server has to say of itself and the full text of errors that clients are not shown.
 // The default is slog.Default.
 func Logger(l *slog.Logger) Option {
-	return serverOption("Logger", func(c *config) error { c.logger = l; return nil })
+	return serverOption("Logger", func(c *config) error {
+		if l == nil {
+			return errors.New("mcpkit: Logger(nil): leave the option out for slog.Default, or give slog.New(slog.DiscardHandler) for none")
+		}
+		c.logger = l
+		return nil
+	})
 }
 
 // ToolTimeout is how long a tool call may take unless its timeout tag says otherwise; 0 means no limit.
@@ -93,7 +102,10 @@ func Logger(l *slog.Logger) Option {
 // The default is [DefaultToolTimeout].
 func ToolTimeout(d time.Duration) Option {
 	return serverOption("ToolTimeout", func(c *config) error {
-		if d <= 0 {
+		if d < 0 {
+			return fmt.Errorf("mcpkit: ToolTimeout(%s): the time is negative; 0 means no limit", d)
+		}
+		if d == 0 {
 			d = noTimeout
 		}
 		c.toolTimeout = d
@@ -114,13 +126,25 @@ func PageSize(n int) Option {
 
 // ListTTL is how long clients of 2026-07-28 may keep lists without asking again; the default, 0, is not at all.
 func ListTTL(d time.Duration) Option {
-	return serverOption("ListTTL", func(c *config) error { c.listTTL = max(d, 0); return nil })
+	return serverOption("ListTTL", func(c *config) error {
+		if d < 0 {
+			return fmt.Errorf("mcpkit: ListTTL(%s): the time is negative; 0 means that lists are not kept", d)
+		}
+		c.listTTL = d
+		return nil
+	})
 }
 
 // MaxResultBytes bounds what is collected from an io.Reader or an iterator that a method returns.
 // The default is [DefaultMaxResultBytes].
 func MaxResultBytes(n int) Option {
-	return serverOption("MaxResultBytes", func(c *config) error { c.maxResultBytes = n; return nil })
+	return serverOption("MaxResultBytes", func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("mcpkit: MaxResultBytes(%d): a result needs at least 1 byte", n)
+		}
+		c.maxResultBytes = n
+		return nil
+	})
 }
 
 // ExposeErrors shows clients the text of every error. Without it they see only errors meant for them (see [Errorf]) and,
@@ -265,7 +289,7 @@ func newConfig(service any, opts []Option) (*config, error) {
 			}
 		}
 	}
-	if c.logger == nil {
+	if c.logger == nil { // no option gave one
 		c.logger = slog.Default()
 	}
 	return c, nil

@@ -1,7 +1,6 @@
 package mcpkit
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -74,7 +73,7 @@ func (s *Server) registerAll(regs []registration) error {
 		return err
 	}
 	for _, reg := range regs {
-		s.addService(reg.service)
+		s.life.add(reg.service)
 	}
 	return nil
 }
@@ -99,12 +98,12 @@ func (r *registrar) inspect() error {
 
 // addAll makes entries of the methods that are for clients.
 func (r *registrar) addAll() {
-	r.checkLife()
 	completers := r.completers()
-	for _, name := range r.names() {
-		if !slices.Contains(completers, name) {
-			r.add(r.methods[name])
-		}
+	r.checkWellKnown(completers)
+	names := slices.DeleteFunc(r.names(), func(name string) bool { return slices.Contains(completers, name) })
+	r.checkEmpty(names)
+	for _, name := range names {
+		r.add(r.methods[name])
 	}
 }
 
@@ -228,16 +227,42 @@ func completeTags(t reflect.Type) []string {
 	return methods
 }
 
-// checkLife refuses methods that have the name of one of the server's life and would not be called.
-func (r *registrar) checkLife() {
-	for name, want := range map[string]reflect.Type{"Start": reflect.TypeFor[func(context.Context) error](), "Close": reflect.TypeFor[func() error]()} {
+// checkWellKnown refuses methods that have the name of a well-known one but not its signature: they would be left out silently.
+func (r *registrar) checkWellKnown(completers []string) {
+	for _, name := range rehearsal.WellKnown {
 		m, ok := r.methods[name]
-		if _, mentioned := r.block[name]; !ok || mentioned || m.Promoted || m.Func.Type() == want {
+		if _, mentioned := r.block[name]; !ok || mentioned || m.Promoted && !r.included(m) || slices.Contains(completers, name) {
 			continue
 		}
-		r.fault(r.site(m), fmt.Sprintf("it is %s, and would not be called, since the server calls a %s that is %s; write that, or %[2]s mcpkit.Skip in the annotation block",
-			m.Func.Type(), name, want))
+		life := name == "Start" || name == "Close"
+		known, got := rehearsal.Signatures[name], m.Func.Type().String()
+		switch {
+		case slices.Contains(known.Forms, got), r.reg.optIn && !life:
+		case life:
+			r.fault(r.site(m), fmt.Sprintf("it is %s, and would not be called, since the server calls a %s that is %s; write that, or %[2]s mcpkit.Skip in the annotation block",
+				got, name, known.Forms[0]))
+		default:
+			r.fault(r.site(m), fmt.Sprintf("%s is %s: %s; this one is %s. Add it to the annotation block: %[1]s mcpkit.Tool makes it a tool, %[1]s mcpkit.Skip leaves it out",
+				name, known.What, goTypes.Replace(known.Forms[0]), goTypes.Replace(got)))
+		}
 	}
+}
+
+// goTypes writes the types of signatures as people do.
+var goTypes = strings.NewReplacer("[]uint8", "[]byte", "interface {}", "any", "fmt.State, int32", "fmt.State, rune")
+
+// checkEmpty refuses a service of which nothing is registered, unless it does something when the server starts or closes.
+func (r *registrar) checkEmpty(names []string) {
+	_, starts := r.methods["Start"]
+	_, closes := r.methods["Close"]
+	if len(names) > 0 || len(r.faults) > 0 || starts || closes {
+		return
+	}
+	how := `export the methods that are to be tools (Search, not search), or tag the embedded field that has them mcpkit:"include"; for a server without services, pass nil`
+	if r.reg.optIn {
+		how = "OptIn registers only what the annotation block mentions"
+	}
+	r.fault("", fmt.Sprintf("mcpkit: %s has no method to register: %s", r.name, how))
 }
 
 // names are the methods to register, sorted.

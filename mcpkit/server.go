@@ -141,32 +141,76 @@ func mainVersion() string {
 
 // lifecycle starts services before the first call and closes them after the last.
 type lifecycle struct {
+	// turn is held while services start or close, one after another. Their methods run under it, so they must not take it;
+	// mu is never held while one of them runs.
+	turn sync.Mutex
+
 	mu       sync.Mutex
-	services []any // in order of registration
-	started  int   // how many of services were started
-	failed   error
-	ready    atomic.Bool // every service was started
+	services []any       // guarded by mu: in order of registration
+	started  int         // guarded by mu: how many of services were started
+	failed   error       // guarded by mu
+	ready    atomic.Bool // every service was started; set under mu
 }
 
 // Start calls Start(context.Context) error on each service that has it and was not started yet, in order of
 // registration. [Serve] and the first request call it; a program that mounts a Server elsewhere may call it to learn of
 // errors early. After an error the Server answers no calls.
+//
+// A service may register more services, mount servers and use middleware while it starts; what it registers is started
+// after it. It must not call Start or Close of its own server.
 func (s *Server) Start(ctx context.Context) error {
 	l := &s.life
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.failed == nil && l.started < len(l.services) {
-		service := l.services[l.started]
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	for {
+		service, ok, err := l.next()
+		if !ok {
+			return err
+		}
 		if starter, ok := service.(interface{ Start(context.Context) error }); ok {
-			if err := starter.Start(ctx); err != nil {
-				l.failed = fmt.Errorf("mcpkit: %T does not start: %w", service, err)
-				break
+			if err = starter.Start(ctx); err != nil {
+				err = fmt.Errorf("mcpkit: %T does not start: %w", service, err)
 			}
 		}
-		l.started++
+		l.done(err)
+	}
+}
+
+// next returns the service to start. There is none when all are started, or when one failed, with its error.
+func (l *lifecycle) next() (service any, ok bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed == nil && l.started < len(l.services) {
+		return l.services[l.started], true, nil
 	}
 	l.ready.Store(l.failed == nil)
-	return l.failed
+	return nil, false, l.failed
+}
+
+// done notes that the service of next was started, or was not.
+func (l *lifecycle) done(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed = err; err == nil {
+		l.started++
+	}
+}
+
+// add registers a service to be started.
+func (l *lifecycle) add(service any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.services = append(l.services, service)
+	l.ready.Store(false)
+}
+
+// takeAll returns the services that were started, in order, and forgets all of them.
+func (l *lifecycle) takeAll() []any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	started := l.services[:l.started]
+	l.services, l.started = nil, 0
+	return started
 }
 
 // awaitStart starts what was not started, for a call that may be given up before a slow service is ready. The services go
@@ -215,24 +259,15 @@ func (s *Server) warnOfMissingWords() {
 // Close calls Close() error on each service that has it and was started, last first, and joins the errors.
 // Transports must have stopped before.
 func (s *Server) Close() error {
-	l := &s.life
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	s.life.turn.Lock()
+	defer s.life.turn.Unlock()
 	var errs []error
-	for ; l.started > 0; l.started-- {
-		if closer, ok := l.services[l.started-1].(interface{ Close() error }); ok {
+	for _, service := range slices.Backward(s.life.takeAll()) {
+		if closer, ok := service.(interface{ Close() error }); ok {
 			if err := closer.Close(); err != nil {
 				errs = append(errs, fmt.Errorf("mcpkit: close %T: %w", closer, err))
 			}
 		}
 	}
-	l.services = nil
 	return errors.Join(errs...)
-}
-
-func (s *Server) addService(service any) {
-	s.life.mu.Lock()
-	defer s.life.mu.Unlock()
-	s.life.services = append(s.life.services, service)
-	s.life.ready.Store(false)
 }

@@ -71,9 +71,9 @@ func (withReader) Plain() string                 { return "" }
 type readsByBlock struct {
 	withReader
 	_ struct {
-		Read     mcpkit.Tool
+		Read     mcpkit.Tool `params:"path"`
 		Format   mcpkit.Skip
-		Shutdown mcpkit.Tool
+		Shutdown mcpkit.Tool `params:"reason"`
 	}
 }
 

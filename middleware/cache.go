@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -33,10 +34,13 @@ type CacheOptions struct {
 // Without a principal it belongs to the session, and where there is none to everybody. Errors and
 // what came of asking the client are never kept, nor is anything of a tool that was removed or registered anew.
 func Cache(ttl time.Duration, o CacheOptions) mcpkit.Middleware {
+	if ttl < 0 || o.Entries < 0 || o.MaxBytes < 0 {
+		panic(fmt.Sprintf("middleware: Cache(%s, CacheOptions{Entries: %d, MaxBytes: %d}): a value is negative", ttl, o.Entries, o.MaxBytes))
+	}
 	c := &resultCache{options: o, kept: memo.New[cacheKey](ttl, o.Entries, o.MaxBytes)}
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
-			if ttl <= 0 || !cacheable(call) {
+			if ttl == 0 || !cacheable(call) {
 				return next(ctx, call)
 			}
 			key := c.key(call)

@@ -3,6 +3,7 @@ package middleware
 import (
 	"container/list"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 // Concurrency lets limit calls of tools, prompts, resources and completions run at a time, and queue more wait for their turn,
 // first come, first served. Who finds the queue full gets a [BusyError]; who waits and is cancelled, or out of time, leaves
-// it. Contents that a resource sends from a reader are sent after its turn is over.
+// it. Contents that a resource sends from a reader are sent after its turn is over. It panics when limit is less than 1, or queue is negative.
 func Concurrency(limit, queue int) mcpkit.Middleware {
 	return ConcurrencyBy(limit, queue, func(*mcpkit.Call) struct{} { return struct{}{} })
 }
@@ -19,7 +20,10 @@ func Concurrency(limit, queue int) mcpkit.Middleware {
 // ConcurrencyBy is [Concurrency] with a limit and a queue for each key: [CallerOf], [TargetOf] or a function of the
 // program's own. Only keys that have calls take memory.
 func ConcurrencyBy[K comparable](limit, queue int, key func(*mcpkit.Call) K) mcpkit.Middleware {
-	turns := turnTable[K]{limit: max(limit, 1), queue: max(queue, 0), byKey: map[K]*turns{}}
+	if limit < 1 || queue < 0 {
+		panic(fmt.Sprintf("middleware: Concurrency(%d, %d): at least 1 call has to run, and at least 0 wait", limit, queue))
+	}
+	turns := turnTable[K]{limit: limit, queue: queue, byKey: map[K]*turns{}}
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
 			if !works(call) {

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
@@ -10,7 +11,7 @@ import (
 
 // RateLimit lets each caller begin perSecond calls of tools, prompts, resources and completions a second, and burst at once.
 // A caller is a principal, or a session where nobody is authenticated, or everybody together where there is neither.
-// Who is over the limit gets a [RateLimitError].
+// Who is over the limit gets a [RateLimitError]. It panics on negative values, and when both are 0.
 func RateLimit(perSecond float64, burst int) mcpkit.Middleware {
 	return RateLimitBy(perSecond, burst, CallerOf)
 }
@@ -19,6 +20,9 @@ func RateLimit(perSecond float64, burst int) mcpkit.Middleware {
 // program's own. Up to 10,000 keys are remembered; whose calls are longest ago is forgotten first, and so has a full burst
 // again.
 func RateLimitBy[K comparable](perSecond float64, burst int, key func(*mcpkit.Call) K) mcpkit.Middleware {
+	if !(perSecond >= 0) || burst < 0 || perSecond == 0 && burst == 0 {
+		panic(fmt.Sprintf("middleware: RateLimit(%v, %d): no caller could ever call anything; write for example RateLimit(10, 20)", perSecond, burst))
+	}
 	table := limits.NewTable[K](perSecond, burst)
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (any, error) {

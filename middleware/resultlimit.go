@@ -12,13 +12,16 @@ import (
 // ResultLimit bounds what a tool may return, in bytes of content (see [SizeOf]), since a model pays for every one. A result
 // of texts alone is cut at the end of a character, with a note that says how much is missing. A result that is too large
 // otherwise, by structured content or an image, becomes a tool error that tells the model to ask for less: part of it would be
-// wrong.
+// wrong. It panics when max is less than 1.
 func ResultLimit(max int) mcpkit.Middleware { return resultLimit(max, true) }
 
 // ResultLimitStrict is [ResultLimit] that cuts nothing: all that is too large becomes a tool error.
 func ResultLimitStrict(max int) mcpkit.Middleware { return resultLimit(max, false) }
 
 func resultLimit(limit int, cut bool) mcpkit.Middleware {
+	if limit < 1 {
+		panic(fmt.Sprintf("middleware: ResultLimit(%d): a result needs at least 1 byte", limit))
+	}
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
 			result, err := next(ctx, call)

@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -29,10 +30,13 @@ type RetryOptions struct {
 // any other twice could do something twice. Each attempt is a call of the method within the same time limit: there is none
 // when the time would be over before it, and none after the caller has gone. Results with isError are not errors.
 func Retry(o RetryOptions) mcpkit.Middleware {
-	if o.Attempts <= 0 {
+	if o.Attempts < 0 || o.Backoff < 0 {
+		panic(fmt.Sprintf("middleware: Retry(RetryOptions{Attempts: %d, Backoff: %s}): a value is negative", o.Attempts, o.Backoff))
+	}
+	if o.Attempts == 0 {
 		o.Attempts = 3
 	}
-	if o.Backoff <= 0 {
+	if o.Backoff == 0 {
 		o.Backoff = 100 * time.Millisecond
 	}
 	if o.If == nil {

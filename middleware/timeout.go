@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/limits"
@@ -13,10 +14,13 @@ import (
 // Timeout bounds every call in time, whatever its method, but for subscriptions/listen, which lasts as long as the client
 // wants. When d is over the context of the call ends with a [mcpkit.TimeoutError] for its cause, and the caller gets it as soon as the method returns an error that says its context ended: a method that does not look at
 // its context is not stopped, and what it returns in the end counts. A timeout tag of a method can only be shorter.
-// No d, or a negative one, bounds nothing.
+// 0 bounds nothing. It panics when d is negative.
 func Timeout(d time.Duration) mcpkit.Middleware {
+	if d < 0 {
+		panic(fmt.Sprintf("middleware: Timeout(%s): the time is negative", d))
+	}
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		if d <= 0 {
+		if d == 0 {
 			return next
 		}
 		over := &mcpkit.TimeoutError{After: d} // a cause of its own, not to be mistaken for that of a limit further in

@@ -206,6 +206,7 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 			}
 		}
 		if !sf.IsExported() {
+			c.refuseTags(sf)
 			continue
 		}
 		m := member{name: cmp.Or(name, sf.Name), tagged: name != "", index: below(index, i), sf: sf, owner: t}
@@ -215,6 +216,16 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 		out = append(out, m)
 	}
 	return out
+}
+
+// refuseTags refuses rules of a field that is not exported: they would be left out silently.
+func (c *compiler) refuseTags(sf reflect.StructField) {
+	for _, key := range []string{"json", "validate", "default"} {
+		if sf.Tag.Get(key) != "" {
+			c.errorf("%s has tags but is not exported, so nothing fills it or checks it; export it, or drop the tags", sf.Name)
+			return
+		}
+	}
 }
 
 // below is the index of the field i of the struct that index leads to.
