@@ -1,0 +1,32 @@
+package resourceserver_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+)
+
+// The thief of a bound token can sign as many proofs as he likes, by a key of his own.
+func TestProofsByAnotherKeyAreNotRemembered(t *testing.T) {
+	m := newMatrix(t)
+	proofs, err := dpop.NewVerifier(dpop.Options{Replays: dpop.NewMemoryReplays(4)})
+	require.NoError(t, err)
+	guard := m.guard(func(o *resourceserver.Options) { o.DPoP = proofs })
+	send := func(p *dpop.Prover) (status int, body string) {
+		w := httptest.NewRecorder()
+		guard.ServeHTTP(w, m.dpopAsk(m.proof(p, "POST", resource, m.boundToken, "")))
+		return w.Code, w.Body.String()
+	}
+	for range 8 {
+		status, body := send(m.stranger)
+		require.Equal(t, http.StatusUnauthorized, status, body)
+		require.Contains(t, body, "the token is bound to another key")
+	}
+	status, body := send(m.prover)
+	require.Equal(t, http.StatusOK, status, body)
+}
