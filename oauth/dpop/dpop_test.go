@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,6 +64,41 @@ func newVerifier(t testing.TB, opts Options) (*Verifier, *time.Time) {
 	return v, &now
 }
 
+// verify checks a proof for the request of all tests, by a token that is bound to whatever key signed the proof.
+func verify(t testing.TB, v *Verifier, text, token string) (string, error) {
+	t.Helper()
+	r := Request{Verb: verb, URL: uri, Token: token}
+	if token != "" {
+		r.Thumbprint = thumbprintOf(text)
+	}
+	return v.Verify(t.Context(), text, r)
+}
+
+// thumbprintOf reads who seems to have signed a proof.
+func thumbprintOf(text string) string {
+	header, _, _ := strings.Cut(text, ".")
+	raw, _ := base64.RawURLEncoding.DecodeString(header)
+	var h struct {
+		JWK rawJSON `json:"jwk"`
+	}
+	var key jose.JSONWebKey
+	if jsonx.Unmarshal(raw, &h) != nil || key.UnmarshalJSON(h.JWK) != nil {
+		return "none"
+	}
+	sum, err := key.Thumbprint(crypto.SHA256)
+	if err != nil {
+		return "none"
+	}
+	return base64.RawURLEncoding.EncodeToString(sum)
+}
+
+type rawJSON []byte
+
+func (j *rawJSON) UnmarshalJSON(b []byte) error {
+	*j = slices.Clone(b)
+	return nil
+}
+
 // forge signs whatever it is given.
 func forge(t testing.TB, alg jose.SignatureAlgorithm, key any, header object, claims string) string {
 	t.Helper()
@@ -112,7 +148,7 @@ func TestProofsOfEveryKindOfKey(t *testing.T) {
 			*now = time.Now() // provers go by the clock
 			text, err := p.Proof(verb, uri+"?q=1#f", token, "")
 			require.NoError(t, err)
-			thumbprint, err := v.Verify(t.Context(), text, verb, uri, token)
+			thumbprint, err := verify(t, v, text, token)
 			require.NoError(t, err)
 			require.Equal(t, p.Thumbprint(), thumbprint)
 
@@ -122,7 +158,7 @@ func TestProofsOfEveryKindOfKey(t *testing.T) {
 			if alg != "" && alg != "ES256" {
 				only, now := newVerifier(t, Options{Algorithms: []string{"ES256"}})
 				*now = time.Now()
-				_, err = only.Verify(t.Context(), other, verb, uri, token)
+				_, err = verify(t, only, other, token)
 				require.EqualError(t, err, "dpop: the algorithm of the proof is not allowed")
 			}
 		})
@@ -236,15 +272,15 @@ func TestProofsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v, _ := newVerifier(t, Options{})
-			_, err := v.Verify(t.Context(), test.proof, verb, uri, token)
+			_, err := verify(t, v, test.proof, token)
 			require.Equal(t, &ProofError{Reason: test.reason}, err)
 			require.EqualError(t, err, "dpop: "+test.reason)
 		})
 	}
 	v, _ := newVerifier(t, Options{})
-	_, err := v.Verify(t.Context(), good(nil), verb, uri, token)
+	_, err := verify(t, v, good(nil), token)
 	require.NoError(t, err)
-	_, err = v.Verify(t.Context(), good(object{"ath": nil}), verb, uri, "")
+	_, err = verify(t, v, good(object{"ath": nil}), "")
 	require.NoError(t, err, "at a token endpoint there is no token yet")
 }
 
@@ -253,14 +289,14 @@ func TestRSAKeysOfProofsHaveASensibleSize(t *testing.T) {
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
 	require.NoError(t, err)
 	v, _ := newVerifier(t, Options{})
-	_, err = v.Verify(t.Context(), forge(t, jose.RS256, short, object{"typ": Type, "jwk": jose.JSONWebKey{Key: short.Public()}}, claims(t, nil)), verb, uri, token)
+	_, err = verify(t, v, forge(t, jose.RS256, short, object{"typ": Type, "jwk": jose.JSONWebKey{Key: short.Public()}}, claims(t, nil)), token)
 	require.EqualError(t, err, "dpop: the RSA key of the proof has less than 2048 bits")
 	// A long one need not even be one: nobody gets as far as its signature.
 	modulus := make([]byte, 1100)
 	modulus[0], modulus[len(modulus)-1] = 0x80, 1
 	enc := base64.RawURLEncoding.EncodeToString
 	long := enc([]byte(fmt.Sprintf(`{"typ":"dpop+jwt","alg":"RS256","jwk":{"kty":"RSA","e":"AQAB","n":%q}}`, enc(modulus)))) + "." + enc([]byte(claims(t, nil))) + "." + enc(modulus)
-	_, err = v.Verify(t.Context(), long, verb, uri, token)
+	_, err = verify(t, v, long, token)
 	require.EqualError(t, err, "dpop: the proof is no signed JWT")
 }
 
@@ -271,25 +307,25 @@ func TestAProofIsTakenOnceForAsLongAsItIsGood(t *testing.T) {
 		return forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, object{"jti": id, "iat": made.Unix()}))
 	}
 	ahead := by(key, "1", start.Add(DefaultMaxAge)) // the longest lived that there is
-	_, err := v.Verify(t.Context(), ahead, verb, uri, token)
+	_, err := verify(t, v, ahead, token)
 	require.NoError(t, err)
 	for _, passed := range []time.Duration{0, time.Minute, DefaultMaxAge, 2*DefaultMaxAge - time.Second, 2 * DefaultMaxAge} {
 		*now = start.Add(passed)
-		_, err = v.Verify(t.Context(), ahead, verb, uri, token)
+		_, err = verify(t, v, ahead, token)
 		require.EqualError(t, err, "dpop: the proof was used before", "%s", passed)
 	}
 	*now = start.Add(2*DefaultMaxAge + time.Second)
-	_, err = v.Verify(t.Context(), ahead, verb, uri, token)
+	_, err = verify(t, v, ahead, token)
 	require.EqualError(t, err, "dpop: the proof is too old, or was made by a clock that is wrong")
 
 	*now = start
-	_, err = v.Verify(t.Context(), by(other, "1", start), verb, uri, token)
+	_, err = verify(t, v, by(other, "1", start), token)
 	require.NoError(t, err, "ids are each key's own")
-	_, err = v.Verify(t.Context(), by(key, "1", start), verb, uri, token)
+	_, err = verify(t, v, by(key, "1", start), token)
 	require.EqualError(t, err, "dpop: the proof was used before", "another proof by the same id")
-	_, err = v.Verify(t.Context(), forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, object{"jti": "9", "htm": "GET"})), verb, uri, token)
+	_, err = verify(t, v, forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, object{"jti": "9", "htm": "GET"})), token)
 	require.Error(t, err)
-	_, err = v.Verify(t.Context(), by(key, "9", start), verb, uri, token)
+	_, err = verify(t, v, by(key, "9", start), token)
 	require.NoError(t, err, "what was refused used nothing up")
 }
 
@@ -302,7 +338,7 @@ func TestOneProofAtManyPlacesAtOnceIsTakenOnce(t *testing.T) {
 	for range cap(errs) {
 		// Ends with its one try.
 		wg.Go(func() {
-			_, err := v.Verify(t.Context(), text, verb, uri, token)
+			_, err := verify(t, v, text, token)
 			errs <- err
 		})
 	}
@@ -317,23 +353,23 @@ func TestOneProofAtManyPlacesAtOnceIsTakenOnce(t *testing.T) {
 }
 
 func TestAFullStoreRefusesRatherThanForgets(t *testing.T) {
-	m := NewMemoryReplays(2).(*memoryReplays)
+	m := NewMemoryReplays(2, 0).(*memoryReplays)
 	now := start
 	m.now = func() time.Time { return now }
 	until := start.Add(5 * time.Minute)
 	for i := range byte(2) {
-		seen, err := m.Seen(t.Context(), [32]byte{i}, until)
+		seen, err := m.Seen(t.Context(), "key", [32]byte{i}, until)
 		require.NoError(t, err)
 		require.False(t, seen)
 	}
-	_, err := m.Seen(t.Context(), [32]byte{9}, until)
-	require.EqualError(t, err, "more proofs than can be remembered; raise the limit of NewMemoryReplays")
-	seen, err := m.Seen(t.Context(), [32]byte{1}, until)
+	_, err := m.Seen(t.Context(), "key", [32]byte{9}, until)
+	require.EqualError(t, err, "the store is full; raise the limits of NewMemoryReplays")
+	seen, err := m.Seen(t.Context(), "key", [32]byte{1}, until)
 	require.NoError(t, err)
 	require.True(t, seen, "what it has seen it still knows")
 
 	now = until.Add(time.Minute)
-	seen, err = m.Seen(t.Context(), [32]byte{9}, now.Add(5*time.Minute))
+	seen, err = m.Seen(t.Context(), "key", [32]byte{9}, now.Add(5*time.Minute))
 	require.NoError(t, err)
 	require.False(t, seen)
 	require.Equal(t, 1, m.count, "the old ones are gone")
@@ -341,14 +377,29 @@ func TestAFullStoreRefusesRatherThanForgets(t *testing.T) {
 
 	v, _ := newVerifier(t, Options{Replays: brokenStore{}})
 	key := newEC(t, elliptic.P256())
-	_, err = v.Verify(t.Context(), forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, nil)), verb, uri, token)
-	require.EqualError(t, err, "dpop: the store of proofs: out of reach")
+	_, err = verify(t, v, forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, nil)), token)
+	require.EqualError(t, err, "dpop: the replay store: out of reach")
 	require.False(t, errors.As(err, new(*ProofError)), "the client did nothing wrong")
+}
+
+func TestATokenIsProvedByItsOwnKey(t *testing.T) {
+	v, _ := newVerifier(t, Options{Replays: NewMemoryReplays(1, 1)})
+	key := newEC(t, elliptic.P256())
+	text := forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, nil))
+	_, err := v.Verify(t.Context(), text, Request{Verb: verb, URL: uri, Token: token, Thumbprint: "another"})
+	require.Equal(t, &ProofError{Reason: "the token is bound to another key", WrongKey: true}, err)
+	_, err = v.Verify(t.Context(), text, Request{Verb: verb, URL: uri, Token: token})
+	require.EqualError(t, err, "dpop: the Request has a Token and no Thumbprint; a token that is not bound to a key needs no proof")
+	_, err = verify(t, v, text, token)
+	require.NoError(t, err, "what was refused used nothing up")
+	text = forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, nil))
+	_, err = verify(t, v, text, token)
+	require.ErrorIs(t, err, ErrTooManyProofs)
 }
 
 type brokenStore struct{}
 
-func (brokenStore) Seen(context.Context, [32]byte, time.Time) (bool, error) {
+func (brokenStore) Seen(context.Context, string, [32]byte, time.Time) (bool, error) {
 	return false, errors.New("out of reach")
 }
 
@@ -361,7 +412,7 @@ func TestNonces(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	ask := func(nonce any) error {
 		text := forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, object{"nonce": nonce}))
-		_, err := v.Verify(t.Context(), text, verb, uri, token)
+		_, err := verify(t, v, text, token)
 		return err
 	}
 	fresh := &ProofError{Reason: "the proof needs a fresh nonce of this server", NeedsNonce: true}
@@ -464,13 +515,13 @@ func FuzzVerify(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		v, _ := newVerifier(t, Options{})
-		_, err := v.Verify(t.Context(), text, verb, uri, token)
+		_, err := verify(t, v, text, token)
 		if err != nil {
 			var bad *ProofError
 			require.ErrorAs(t, err, &bad)
 			return
 		}
-		_, err = v.Verify(t.Context(), text, verb, uri, token)
+		_, err = verify(t, v, text, token)
 		require.EqualError(t, err, "dpop: the proof was used before")
 	})
 }

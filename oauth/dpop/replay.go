@@ -13,54 +13,79 @@ import (
 	"time"
 )
 
-// A ReplayStore remembers proofs.
+// A ReplayStore remembers which proofs were used. Implementations are safe for concurrent use.
 type ReplayStore interface {
-	// Seen reports whether key was given to it before, and remembers it until a time, both in one step. A proof whose
-	// key cannot be remembered must not be taken: that is an error.
-	Seen(ctx context.Context, key [sha256.Size]byte, until time.Time) (bool, error)
+	// Seen reports whether the proof with this ID was used before, and remembers it until the given time, in one step.
+	// Key is the RFC 7638 thumbprint of the key that signed the proof. IDs are unique across keys, so a store without
+	// limits per key needs only the ID.
+	//
+	// An error means that the proof is not remembered, and therefore refused. A key that has used up its share of the
+	// store gets [ErrTooManyProofs].
+	Seen(ctx context.Context, key string, id [sha256.Size]byte, until time.Time) (bool, error)
 }
 
-var errFull = errors.New("more proofs than can be remembered; raise the limit of NewMemoryReplays")
+// ErrTooManyProofs is returned by a [ReplayStore] when one key has used up its share: the client must slow down.
+var ErrTooManyProofs = errors.New("too many proofs by this key")
 
-// NewMemoryReplays remembers proofs in memory, at most so many at a time; 0 means [DefaultMaxReplays]. Beyond them new
-// proofs are refused until old ones expire, since to forget one would be to take it twice.
-func NewMemoryReplays(most int) ReplayStore {
-	if most <= 0 {
-		most = DefaultMaxReplays
+var errFull = errors.New("the store is full; raise the limits of NewMemoryReplays")
+
+// NewMemoryReplays returns a store in memory. It holds up to total proofs, and up to perKey proofs signed by one key; 0
+// means [DefaultMaxReplays] and [DefaultMaxReplaysPerKey]. A proof is held until it has expired. A proof beyond a limit
+// is refused: forgetting another one would allow that one to be used twice.
+func NewMemoryReplays(total, perKey int) ReplayStore {
+	if total <= 0 {
+		total = DefaultMaxReplays
 	}
-	return &memoryReplays{most: most, minutes: make(map[int64]map[[sha256.Size]byte]struct{}), now: time.Now}
+	if perKey <= 0 {
+		perKey = DefaultMaxReplaysPerKey
+	}
+	return &memoryReplays{total: total, perKey: perKey, minutes: make(map[int64]*replayMinute), now: time.Now}
 }
 
-// memoryReplays keeps keys by the minute in which they end, so that a whole minute is forgotten at once.
+// memoryReplays groups proofs by the minute in which they expire, so that a whole minute is dropped at once.
 type memoryReplays struct {
-	most int
-	now  func() time.Time
+	total, perKey int
+	now           func() time.Time
 
 	mu      sync.Mutex
-	minutes map[int64]map[[sha256.Size]byte]struct{} // guarded by mu
-	count   int                                      // of all keys; guarded by mu
+	minutes map[int64]*replayMinute // guarded by mu
+	count   int                     // of all proofs; guarded by mu
 }
 
-func (m *memoryReplays) Seen(_ context.Context, key [sha256.Size]byte, until time.Time) (bool, error) {
+type replayMinute struct {
+	ids   map[[sha256.Size]byte]struct{}
+	byKey map[string]int // how many of ids are by which key
+}
+
+func (m *memoryReplays) Seen(_ context.Context, key string, id [sha256.Size]byte, until time.Time) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	current := m.now().Unix() / 60
-	for minute, keys := range m.minutes {
-		if minute < current {
-			m.count -= len(keys)
-			delete(m.minutes, minute)
-		} else if _, ok := keys[key]; ok {
+	current, ofKey := m.now().Unix()/60, 0
+	for start, minute := range m.minutes {
+		if start < current {
+			m.count -= len(minute.ids)
+			delete(m.minutes, start)
+			continue
+		}
+		if _, ok := minute.ids[id]; ok {
 			return true, nil
 		}
+		ofKey += minute.byKey[key]
 	}
-	if m.count >= m.most {
+	switch {
+	case ofKey >= m.perKey:
+		return false, ErrTooManyProofs
+	case m.count >= m.total:
 		return false, errFull
 	}
-	minute := until.Unix() / 60
-	if m.minutes[minute] == nil {
-		m.minutes[minute] = make(map[[sha256.Size]byte]struct{})
+	start := until.Unix() / 60
+	minute := m.minutes[start]
+	if minute == nil {
+		minute = &replayMinute{ids: make(map[[sha256.Size]byte]struct{}), byKey: make(map[string]int)}
+		m.minutes[start] = minute
 	}
-	m.minutes[minute][key] = struct{}{}
+	minute.ids[id] = struct{}{}
+	minute.byKey[key]++
 	m.count++
 	return false, nil
 }

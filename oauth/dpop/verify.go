@@ -18,10 +18,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// What Options says where it says nothing.
+// Defaults of [Options] and [NewMemoryReplays].
 const (
-	DefaultMaxAge     = 5 * time.Minute
-	DefaultMaxReplays = 1 << 18
+	DefaultMaxAge           = 5 * time.Minute
+	DefaultMaxReplays       = 1 << 18
+	DefaultMaxReplaysPerKey = DefaultMaxReplays / 8 // about 100 requests a second
 )
 
 // maxProof bounds what is parsed of a proof, maxID what its jti may be.
@@ -42,8 +43,8 @@ type Options struct {
 	// MaxAge is how far the iat of a proof may lie in the past, and in the future, since clocks differ. Zero means
 	// [DefaultMaxAge].
 	MaxAge time.Duration
-	// Replays remembers proofs so that each is taken once. Nil means memory for [DefaultMaxReplays] of them, which
-	// serves one process: several behind one name need a store that they share.
+	// Replays remembers proofs so that each is accepted once. Nil means NewMemoryReplays(0, 0), which serves one
+	// process: several processes behind one name need a store that they share.
 	Replays ReplayStore
 	// Nonces, when set, demands that proofs hold a nonce of this server's.
 	Nonces *Nonces
@@ -52,8 +53,10 @@ type Options struct {
 // A ProofError says why a proof is refused. Its text holds nothing secret and is meant for the client.
 type ProofError struct {
 	Reason string
-	// NeedsNonce says that the proof would be good with a fresh nonce: the client is to be given one.
+	// NeedsNonce says that the proof would be accepted with a fresh nonce, which the client should be given.
 	NeedsNonce bool
+	// WrongKey says that the proof is good, but signed by another key than the one that the token is bound to.
+	WrongKey bool
 }
 
 // Error returns the reason.
@@ -89,7 +92,7 @@ func NewVerifier(opts Options) (*Verifier, error) {
 		v.maxAge = DefaultMaxAge
 	}
 	if v.replays == nil {
-		v.replays = NewMemoryReplays(0)
+		v.replays = NewMemoryReplays(0, 0)
 	}
 	return v, nil
 }
@@ -105,48 +108,72 @@ func (v *Verifier) Nonce() string {
 	return v.nonces.issue(v.now())
 }
 
-// Verify checks the proof of one request (RFC 9449, section 4.3): uri is the URL by which the client knows what it asks,
-// token the access token that came along, "" at a token endpoint. It returns the thumbprint of the proof's key, which
-// the caller has to compare with what the token is bound to. A refusal is a [*ProofError]; any other error is one of
-// the replay store.
-func (v *Verifier) Verify(ctx context.Context, text, verb, uri, token string) (thumbprint string, err error) {
+// A Request is what a proof must have been made for.
+type Request struct {
+	// Verb is the HTTP method of the request, and URL the one by which the client knows what it asks.
+	Verb, URL string
+	// Token is the access token that the request carries, and Thumbprint the one of the key that this token is bound to:
+	// its cnf.jkt. Both are empty at a token endpoint, where a proof by any key is accepted.
+	Token, Thumbprint string
+}
+
+// Verify checks the proof of a request (RFC 9449, section 4.3) and returns the thumbprint of the key that signed it. A
+// proof that is refused is a [*ProofError]. Any other error means that the replay store failed, or, if it wraps
+// [ErrTooManyProofs], that the key has used up its share of the store.
+//
+// Only a proof that passes every check is remembered. Whoever steals a token can sign any number of proofs by a key of
+// their own, and fills no store with them.
+func (v *Verifier) Verify(ctx context.Context, text string, r Request) (thumbprint string, err error) {
+	if r.Token != "" && r.Thumbprint == "" {
+		return "", errors.New("dpop: the Request has a Token and no Thumbprint; a token that is not bound to a key needs no proof")
+	}
 	key, claims, err := v.parse(text)
 	if err != nil {
 		return "", err
 	}
-	if claims.Verb != verb {
-		return "", refuse("the proof is for the verb %.20q", claims.Verb)
-	}
-	if !sameURI(claims.URI, uri) {
-		return "", refuse("the proof is for another URL")
-	}
-	if token != "" && subtle.ConstantTimeCompare([]byte(claims.Token), []byte(tokenHash(token))) != 1 {
-		return "", refuse("the proof is for another token")
-	}
-	if v.nonces != nil && !v.nonces.valid(claims.Nonce, v.now()) {
-		return "", &ProofError{Reason: "the proof needs a fresh nonce of this server", NeedsNonce: true}
-	}
-	if !(math.Abs(claims.IssuedAt) < 1<<40) {
-		return "", refuse("the proof does not say when it was made")
-	}
-	issued := time.Unix(int64(claims.IssuedAt), 0)
-	if age := v.now().Sub(issued); age > v.maxAge || age < -v.maxAge {
-		return "", refuse("the proof is too old, or was made by a clock that is wrong")
+	issued, err := v.check(claims, r)
+	if err != nil {
+		return "", err
 	}
 	raw, err := key.Thumbprint(crypto.SHA256)
 	if err != nil {
 		return "", refuse("the key of the proof has no thumbprint")
 	}
 	thumbprint = base64.RawURLEncoding.EncodeToString(raw)
-	// A proof is known by its key, too: one client cannot use up the ids of another.
-	seen, err := v.replays.Seen(ctx, sha256.Sum256([]byte(thumbprint+"\x00"+claims.ID)), issued.Add(v.maxAge+time.Second))
+	if r.Thumbprint != "" && subtle.ConstantTimeCompare([]byte(thumbprint), []byte(r.Thumbprint)) != 1 {
+		return "", &ProofError{Reason: "the token is bound to another key", WrongKey: true}
+	}
+	// The key is part of the ID: one client cannot use up the IDs of another.
+	id := sha256.Sum256([]byte(thumbprint + "\x00" + claims.ID))
+	seen, err := v.replays.Seen(ctx, thumbprint, id, issued.Add(v.maxAge+time.Second))
 	if err != nil {
-		return "", fmt.Errorf("dpop: the store of proofs: %w", err)
+		return "", fmt.Errorf("dpop: the replay store: %w", err)
 	}
 	if seen {
 		return "", refuse("the proof was used before")
 	}
 	return thumbprint, nil
+}
+
+// check compares the claims of a proof with the request, and returns when the proof was made.
+func (v *Verifier) check(claims *proof, r Request) (issued time.Time, err error) {
+	switch {
+	case claims.Verb != r.Verb:
+		return issued, refuse("the proof is for the verb %.20q", claims.Verb)
+	case !sameURI(claims.URI, r.URL):
+		return issued, refuse("the proof is for another URL")
+	case r.Token != "" && subtle.ConstantTimeCompare([]byte(claims.Token), []byte(tokenHash(r.Token))) != 1:
+		return issued, refuse("the proof is for another token")
+	case v.nonces != nil && !v.nonces.valid(claims.Nonce, v.now()):
+		return issued, &ProofError{Reason: "the proof needs a fresh nonce of this server", NeedsNonce: true}
+	case !(math.Abs(claims.IssuedAt) < 1<<40):
+		return issued, refuse("the proof does not say when it was made")
+	}
+	issued = time.Unix(int64(claims.IssuedAt), 0)
+	if age := v.now().Sub(issued); age > v.maxAge || age < -v.maxAge {
+		return issued, refuse("the proof is too old, or was made by a clock that is wrong")
+	}
+	return issued, nil
 }
 
 // parse checks what a proof says of itself: type, algorithm, key and signature.

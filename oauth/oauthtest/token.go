@@ -117,7 +117,7 @@ func (s *Server) proof(r *http.Request, h http.Header) (string, error) {
 	case len(proofs) > 1:
 		return "", refuse("invalid_dpop_proof", "there is more than one proof")
 	}
-	jkt, err := s.dpop.Verify(r.Context(), proofs[0], r.Method, s.Endpoint("token"), "")
+	jkt, err := s.dpop.Verify(r.Context(), proofs[0], dpop.Request{Verb: r.Method, URL: s.Endpoint("token")})
 	if e, ok := errors.AsType[*dpop.ProofError](err); ok {
 		if e.NeedsNonce {
 			return "", refuse("use_dpop_nonce", "%s", e.Reason)

@@ -145,21 +145,25 @@ func (g *Guard) checkBinding(r *http.Request, p *oauth.Principal, scheme, token 
 	if len(proofs) != 1 {
 		return badProof("there has to be one DPoP field with a proof")
 	}
-	key, err := g.opts.DPoP.Verify(r.Context(), proofs[0], r.Method, g.opts.RequestURL(r), token)
-	if bad, ok := errors.AsType[*dpop.ProofError](err); ok {
-		refused := badProof(bad.Reason)
-		if bad.NeedsNonce {
-			refused.code = codeUseNonce
-		}
-		return refused
-	}
-	if err != nil {
+	_, err := g.opts.DPoP.Verify(r.Context(), proofs[0], dpop.Request{
+		Verb: r.Method, URL: g.opts.RequestURL(r), Token: token, Thumbprint: thumbprint,
+	})
+	bad, isBad := errors.AsType[*dpop.ProofError](err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, dpop.ErrTooManyProofs):
+		return tooMany(err)
+	case !isBad:
 		return unavailable(err)
+	case bad.WrongKey:
+		return badToken(bad.Reason)
 	}
-	if key != thumbprint {
-		return badToken("the token is bound to another key")
+	refused := badProof(bad.Reason)
+	if bad.NeedsNonce {
+		refused.code = codeUseNonce
 	}
-	return nil
+	return refused
 }
 
 // withIncluded adds the scopes that those of p stand for, in a copy: p may be shared.

@@ -210,7 +210,7 @@ func (m *matrix) forgedProof(header, change claims) string {
 // fullStore has no room for another proof.
 type fullStore struct{}
 
-func (fullStore) Seen(context.Context, [32]byte, time.Time) (bool, error) {
+func (fullStore) Seen(context.Context, string, [32]byte, time.Time) (bool, error) {
 	return false, errors.New("more proofs than can be remembered")
 }
 

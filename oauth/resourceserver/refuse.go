@@ -54,6 +54,11 @@ func unavailable(cause error) *refusal {
 	return &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, reason: "it could not be found out who asks", cause: cause}
 }
 
+// tooMany: the client sends more requests than their proofs can be remembered.
+func tooMany(cause error) *refusal {
+	return &refusal{status: http.StatusTooManyRequests, code: codeUnavailable, reason: "too many requests by this key; try again later", cause: cause}
+}
+
 // refuse answers a request that may not enter.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 	g.log(r, f)
@@ -61,6 +66,8 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 	switch {
 	case f.status == http.StatusServiceUnavailable:
 		header.Set("Retry-After", "5")
+	case f.status == http.StatusTooManyRequests:
+		header.Set("Retry-After", "60") // the replay store forgets proofs by the minute
 	case f.code != codeAccessDenied: // no token would help
 		g.challenge(header, f)
 	}

@@ -14,7 +14,7 @@ import (
 // The thief of a bound token can sign as many proofs as he likes, by a key of his own.
 func TestProofsByAnotherKeyAreNotRemembered(t *testing.T) {
 	m := newMatrix(t)
-	proofs, err := dpop.NewVerifier(dpop.Options{Replays: dpop.NewMemoryReplays(4)})
+	proofs, err := dpop.NewVerifier(dpop.Options{Replays: dpop.NewMemoryReplays(4, 4)})
 	require.NoError(t, err)
 	guard := m.guard(func(o *resourceserver.Options) { o.DPoP = proofs })
 	send := func(p *dpop.Prover) (status int, body string) {
@@ -29,4 +29,31 @@ func TestProofsByAnotherKeyAreNotRemembered(t *testing.T) {
 	}
 	status, body := send(m.prover)
 	require.Equal(t, http.StatusOK, status, body)
+}
+
+// One client that asks too often does not keep the others out.
+func TestEachKeyHasAShareOfTheReplayStore(t *testing.T) {
+	m := newMatrix(t)
+	proofs, err := dpop.NewVerifier(dpop.Options{Replays: dpop.NewMemoryReplays(8, 4)})
+	require.NoError(t, err)
+	guard := m.guard(func(o *resourceserver.Options) { o.DPoP = proofs })
+	token := map[*dpop.Prover]string{m.prover: m.boundToken, m.stranger: m.token(claims{"cnf": claims{"jkt": m.stranger.Thumbprint()}})}
+	send := func(p *dpop.Prover) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		guard.ServeHTTP(w, m.boundAsk(token[p], m.proof(p, "POST", resource, token[p], "")))
+		return w
+	}
+	for range 4 {
+		require.Equal(t, http.StatusOK, send(m.stranger).Code)
+	}
+	for range 8 {
+		w := send(m.stranger)
+		require.Equal(t, http.StatusTooManyRequests, w.Code)
+		require.Equal(t, "60", w.Header().Get("Retry-After"))
+		require.JSONEq(t, `{"error":"temporarily_unavailable","error_description":"too many requests by this key; try again later"}`, w.Body.String())
+		require.Empty(t, w.Header()["Www-Authenticate"], "another token would not help")
+	}
+	for range 4 {
+		require.Equal(t, http.StatusOK, send(m.prover).Code)
+	}
 }
