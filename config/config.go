@@ -112,7 +112,7 @@ type Auth struct {
 	Audience         []string       `key:"audience" doc:"What else the authorization server calls the resource."`
 	JWKSURI          string         `key:"jwksURI" doc:"Where its keys are, unless its metadata says so."`
 	Algorithms       []string       `key:"algorithms" doc:"What tokens may be signed by; every asymmetric algorithm when nothing is said."`
-	RequireType      *bool          `key:"requireType" doc:"Take only tokens of the type at+jwt."`
+	AllowUntyped     *bool          `key:"allowUntyped" doc:"Also accept tokens whose typ is missing or JWT; by default it must be at+jwt (RFC 9068). Many authorization servers need it."`
 	Introspection    *Introspection `key:"introspection" doc:"Ask the authorization server about every token, where tokens are no JWTs or have to end when they are revoked (RFC 7662)."`
 	DPoP             *DPoP          `key:"dpop" doc:"Take tokens that are bound to a key of the client (RFC 9449), which without it are refused. Each replica remembers the proofs that it saw, and no others."`
 	Leeway           *time.Duration `key:"leeway" doc:"How much clocks may differ; 0 for not at all."`

@@ -87,7 +87,7 @@ auth:
   audience: [notes]
   jwksURI: https://id.example/keys
   algorithms: [ES256]
-  requireType: true
+  allowUntyped: true
   dpop: {required: true, algorithms: [ES256], maxAge: 1m, nonceKey: env:STATE}
   name: Notes
   documentation: https://mcp.example/docs
@@ -116,7 +116,7 @@ var keys = config.Environ([]string{"STATE=" + strings.Repeat("s", 32), "OLD=" + 
 func TestEverythingCanBeSaidInEachForm(t *testing.T) {
 	fromYAML, err := config.Parse("all.yaml", []byte(everything), keys)
 	require.NoError(t, err)
-	const checked, asked = "  jwksURI: https://id.example/keys\n  algorithms: [ES256]\n  requireType: true\n",
+	const checked, asked = "  jwksURI: https://id.example/keys\n  algorithms: [ES256]\n  allowUntyped: true\n",
 		"  introspection: {endpoint: \"https://id.example/about\", clientID: notes, clientSecret: env:STATE, cacheTime: 0s}\n"
 	asking, err := config.Parse("all.yaml", []byte(strings.Replace(everything, checked, asked, 1)), keys)
 	require.NoError(t, err)
@@ -220,7 +220,7 @@ func TestErrorsSayWhere(t *testing.T) {
 		"no path":              {"transport:\n  http: {addr: \":0\", path: mcp, sse: \"/{all}\"}\n", nil, "config: c.yaml: transport.http.path: \"mcp\" is no path; write for example \"/v1\"\nconfig: c.yaml: transport.http.sse: \"/{all}\" is no path; write for example \"/v1\""},
 		"half of TLS":          {"transport:\n  http:\n    addr: :0\n    tls: {certificate: c.pem}\n", nil, `config: c.yaml:4: transport.http.tls.key: it is missing; want the path of a file`},
 		"framing":              {"transport:\n  unix: {path: s, framing: frames}\n", nil, `config: c.yaml:2: transport.unix.framing: "frames" is not what is wanted: one of lines, headers, any`},
-		"two ways to check":    {auth + "  requireType: false\n  introspection: {endpoint: \"https://i.example/i\"}\n", nil, `config: c.yaml: auth.requireType: it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out`},
+		"two ways to check":    {auth + "  allowUntyped: false\n  introspection: {endpoint: \"https://i.example/i\"}\n", nil, `config: c.yaml: auth.allowUntyped: it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out`},
 		"half a client":        {auth + "  introspection: {endpoint: \"https://i.example/i\", clientID: c}\n", nil, `config: c.yaml: auth.introspection: clientID and clientSecret go together; say both`},
 		"a short nonce key":    {auth + "  dpop: {nonceKey: env:SHORT}\n", []string{"SHORT=hunter2"}, `config: c.yaml: auth.dpop.nonceKey: the key has 7 bytes; at least 32 random ones are wanted`},
 		"no base64":            {"server:\n  stateKeys: [base64:env:SHORT]\n", []string{"SHORT=hunter2!"}, `config: c.yaml:2: server.stateKeys[0]: what the reference names is not base64`},

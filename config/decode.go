@@ -522,7 +522,7 @@ func (l *loader) consistentAuth(a *Auth) {
 	for _, k := range []struct {
 		key  string
 		said bool
-	}{{"jwksURI", a.JWKSURI != ""}, {"algorithms", a.Algorithms != nil}, {"requireType", a.RequireType != nil}} {
+	}{{"jwksURI", a.JWKSURI != ""}, {"algorithms", a.Algorithms != nil}, {"allowUntyped", a.AllowUntyped != nil}} {
 		if k.said {
 			l.fault(0, "auth."+k.key, "it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out")
 		}

@@ -125,7 +125,7 @@ func (a *Auth) verifier(logger *slog.Logger) (v oauth.Verifier, err error) {
 	} else {
 		v, err = jwtverify.New(jwtverify.Options{
 			Issuer: a.Issuer, Audience: audience, JWKSURI: a.JWKSURI, Algorithms: a.Algorithms,
-			RequireType: or(a.RequireType, false), Leeway: never(a.Leeway), Fetch: fetch, Logger: logger,
+			AllowUntyped: or(a.AllowUntyped, false), Leeway: never(a.Leeway), Fetch: fetch, Logger: logger,
 		})
 	}
 	if err != nil {

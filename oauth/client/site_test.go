@@ -103,7 +103,7 @@ func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Opt
 
 func verifier(t *testing.T, as *oauthtest.Server, resource string) oauth.Verifier {
 	v, err := jwtverify.New(jwtverify.Options{
-		Issuer: as.Issuer, Audience: []string{resource}, RequireType: true, CacheTime: -1,
+		Issuer: as.Issuer, Audience: []string{resource}, CacheTime: -1,
 		Fetch: jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
 	})
 	require.NoError(t, err)

@@ -60,12 +60,14 @@ func newEd(t testing.TB) ed25519.PrivateKey {
 	return key
 }
 
-// sign makes a token.
+// sign makes a token of the type at+jwt, unless header says otherwise; a nil takes a member out.
 func sign(t testing.TB, alg jose.SignatureAlgorithm, key any, header object, payload string) string {
 	t.Helper()
-	opts := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{}}
+	opts := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{jose.HeaderType: "at+jwt"}}
 	for name, v := range header {
-		opts.ExtraHeaders[jose.HeaderKey(name)] = v
+		if opts.ExtraHeaders[jose.HeaderKey(name)] = v; v == nil {
+			delete(opts.ExtraHeaders, jose.HeaderKey(name))
+		}
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, opts)
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/claims"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/expiring"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 )
 
@@ -32,11 +33,17 @@ type IntrospectorOptions struct {
 
 	// Leeway is how much clocks may differ. Zero means [DefaultLeeway], less than zero none.
 	Leeway time.Duration
-	// CacheTime is for how long at most an active token is not asked about again; so long it may outlive its
-	// revocation. Requests that come at once with one token ask once, whatever it says. Zero means [DefaultCacheTime], less than zero asks every time. CacheSize is how many are remembered;
-	// zero means [DefaultCacheSize].
+	// CacheTime is how long an active token is not asked about again, at most; a token that is revoked is accepted for so
+	// long. Zero means [DefaultCacheTime], less than zero asks for every request. CacheSize is how many tokens are
+	// remembered; zero means [DefaultCacheSize].
 	CacheTime time.Duration
 	CacheSize int
+	// RefusalTime is how long a refused token is not asked about again. Zero means [DefaultRefusalTime], less than zero
+	// asks for every request. Up to CacheSize refusals are remembered, in addition to the active tokens.
+	RefusalTime time.Duration
+	// MaxRequests is how many requests the endpoint gets at once; tokens beyond it wait. Zero means
+	// [DefaultMaxRequests]. Several calls of Verify with one token are one request.
+	MaxRequests int
 
 	// Fetch says how the endpoint is asked.
 	Fetch Fetch
@@ -50,6 +57,9 @@ type Introspector struct {
 	check      claims.Check
 	client     *http.Client
 	cache      *tokenCache
+	refusals   *expiring.Map[[sha256.Size]byte, *oauth.TokenError]
+	remember   time.Duration // refusals
+	slots      chan struct{} // has one for each request under way
 	now        func() time.Time
 
 	mu      sync.Mutex
@@ -80,6 +90,10 @@ func NewIntrospector(opts IntrospectorOptions) (*Introspector, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
+	remember, refusals := cacheLimits(opts.RefusalTime, DefaultRefusalTime, opts.CacheSize)
+	if opts.MaxRequests <= 0 {
+		opts.MaxRequests = DefaultMaxRequests
+	}
 	client := *opts.Fetch.client()
 	// A redirect would take the token along.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -87,7 +101,8 @@ func NewIntrospector(opts IntrospectorOptions) (*Introspector, error) {
 		endpoint: opts.Endpoint, id: opts.ClientID, secret: opts.ClientSecret,
 		check:  claims.Check{Issuer: opts.Issuer, Audience: opts.Audience, Leeway: leeway(opts.Leeway)},
 		client: &client, cache: newTokenCache(opts.CacheTime, opts.CacheSize), now: time.Now,
-		flights: make(map[[sha256.Size]byte]*question),
+		refusals: expiring.New[[sha256.Size]byte, *oauth.TokenError](refusals), remember: remember,
+		slots: make(chan struct{}, opts.MaxRequests), flights: make(map[[sha256.Size]byte]*question),
 	}, nil
 }
 
@@ -101,14 +116,17 @@ func (v *Introspector) Verify(ctx context.Context, token string) (*oauth.Princip
 	if p, ok := v.cache.get(sum, now); ok {
 		return p, nil
 	}
+	if bad, ok := v.refusals.Get(sum, now); ok {
+		return nil, bad
+	}
 	answer, err := v.askOnce(ctx, sum, token)
 	if err != nil {
 		return nil, fmt.Errorf("jwtverify: introspection: %w", err)
 	}
-	if answer["active"] != true {
-		return nil, refuse("it is not active")
+	p, err := v.judge(answer, now)
+	if bad, ok := errors.AsType[*oauth.TokenError](err); ok {
+		v.refusals.Put(sum, bad, now.Add(v.remember))
 	}
-	p, err := v.check.Verify(answer, now)
 	if err != nil {
 		return nil, err
 	}
@@ -116,18 +134,53 @@ func (v *Introspector) Verify(ctx context.Context, token string) (*oauth.Princip
 	return p, nil
 }
 
-// askOnce asks, unless somebody does already. A client has as many requests under way as it likes, all with one token.
+// judge reads an answer of the endpoint. Its errors are [*oauth.TokenError].
+func (v *Introspector) judge(answer map[string]any, now time.Time) (*oauth.Principal, error) {
+	if answer["active"] != true {
+		return nil, refuse("it is not active")
+	}
+	// Refresh tokens and ID tokens are active, too. What the answer does not say is not asked for: both members are
+	// optional. Some servers write access_token where RFC 7662 has the type of RFC 6749.
+	for _, allowed := range []struct {
+		member string
+		words  []string
+	}{{"token_type", []string{"bearer", "dpop", "access_token"}}, {"token_use", []string{"access_token", "access"}}} {
+		if value, said := answer[allowed.member]; said {
+			if word, _ := value.(string); !slices.Contains(allowed.words, strings.ToLower(word)) {
+				return nil, refuse("it is not an access token")
+			}
+		}
+	}
+	if kind, _ := answer["token_type"].(string); strings.EqualFold(kind, "DPoP") {
+		confirmation, _ := answer["cnf"].(map[string]any)
+		if thumbprint, _ := confirmation["jkt"].(string); thumbprint == "" {
+			return nil, refuse("it is bound to a key that the authorization server does not name")
+		}
+	}
+	return v.check.Verify(answer, now)
+}
+
+// maxQuestions is how many tokens are asked about at once, those included that wait for a slot.
+const maxQuestions = 1024
+
+var errBusy = errors.New("too many tokens at once; try again later")
+
+// askOnce asks about a token, unless that is under way already.
 func (v *Introspector) askOnce(ctx context.Context, sum [sha256.Size]byte, token string) (map[string]any, error) {
 	v.mu.Lock()
 	q := v.flights[sum]
+	if q == nil && len(v.flights) >= maxQuestions {
+		v.mu.Unlock()
+		return nil, errBusy
+	}
 	if q == nil {
 		q = &question{done: make(chan struct{})}
 		v.flights[sum] = q
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
-		// Ends with the answer, after fetchTimeout at the latest: who asked first may be gone before the others.
+		// Ends with the answer, after fetchTimeout at the latest. Whoever asked first may leave before the others.
 		go func() {
 			defer cancel()
-			q.answer, q.err = v.ask(ctx, token)
+			q.answer, q.err = v.askInTurn(ctx, token)
 			v.mu.Lock()
 			delete(v.flights, sum)
 			v.mu.Unlock()
@@ -138,6 +191,17 @@ func (v *Introspector) askOnce(ctx context.Context, sum [sha256.Size]byte, token
 	select {
 	case <-q.done:
 		return q.answer, q.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// askInTurn waits until fewer than MaxRequests are under way.
+func (v *Introspector) askInTurn(ctx context.Context, token string) (map[string]any, error) {
+	select {
+	case v.slots <- struct{}{}:
+		defer func() { <-v.slots }()
+		return v.ask(ctx, token)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

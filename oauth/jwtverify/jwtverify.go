@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -26,13 +27,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 )
 
-// What Options says where it says nothing.
+// Defaults of [Options] and [IntrospectorOptions].
 const (
-	DefaultLeeway     = 30 * time.Second
-	DefaultCacheTime  = 60 * time.Second
-	DefaultCacheSize  = 4096
-	DefaultMinRefresh = 30 * time.Second
-	DefaultMaxKeyAge  = time.Hour
+	DefaultLeeway      = 30 * time.Second
+	DefaultCacheTime   = 60 * time.Second
+	DefaultCacheSize   = 4096
+	DefaultMinRefresh  = 10 * time.Second
+	DefaultMaxKeyAge   = time.Hour
+	DefaultRefusalTime = 5 * time.Second
+	DefaultMaxRequests = 16
 )
 
 // maxToken bounds what is parsed of a token.
@@ -58,9 +61,10 @@ type Options struct {
 	// Algorithms are the JWS algorithms that tokens may be signed by. Nil means RS256, RS384, RS512, PS256, PS384,
 	// PS512, ES256, ES384, ES512 and EdDSA. Symmetric ones and "none" are refused.
 	Algorithms []string
-	// RequireType takes only tokens whose typ is "at+jwt" (RFC 9068), so that an ID token, or any other JWT of the
-	// issuer, never passes for an access token. Without it a missing typ and "JWT" are taken as well.
-	RequireType bool
+	// AllowUntyped also accepts tokens whose typ is missing or "JWT", which many authorization servers issue, among them
+	// Entra ID, Auth0 and Keycloak in their default settings. An ID token of the same issuer for one of Audience then
+	// passes for an access token, so give ID tokens another audience. By default the typ must be "at+jwt" (RFC 9068).
+	AllowUntyped bool
 	// Leeway is how much clocks may differ. Zero means [DefaultLeeway], less than zero none.
 	Leeway time.Duration
 
@@ -70,13 +74,16 @@ type Options struct {
 	CacheTime time.Duration
 	CacheSize int
 
-	// MinRefresh is how long keys are not asked for again, whatever tokens come in; zero means [DefaultMinRefresh].
-	// MaxKeyAge is when they are; zero means [DefaultMaxKeyAge]. Keys that cannot be fetched again are used up to a day.
+	// MinRefresh is how long keys are not fetched again, whatever tokens arrive; zero means [DefaultMinRefresh]. A token
+	// by a key that may be new is not refused meanwhile: Verify returns an error that is no [oauth.TokenError].
+	// MaxKeyAge is the age at which keys are fetched again anyway; zero means [DefaultMaxKeyAge]. If that fails, they
+	// are used for up to 24 hours.
 	MinRefresh, MaxKeyAge time.Duration
 
 	// Fetch says how keys and metadata are fetched.
 	Fetch Fetch
-	// Logger hears when keys cannot be fetched. Nil means slog.Default.
+	// Logger receives a warning when keys cannot be fetched, and one when the issuer's tokens need AllowUntyped. Nil
+	// means slog.Default.
 	Logger *slog.Logger
 }
 
@@ -105,12 +112,14 @@ func (f Fetch) client() *http.Client {
 
 // A Verifier checks access tokens that are JWTs. It is an [oauth.Verifier]. Make one with [New].
 type Verifier struct {
-	check       claims.Check
-	algorithms  []jose.SignatureAlgorithm
-	requireType bool
-	keys        *keySet
-	cache       *tokenCache
-	now         func() time.Time
+	check      claims.Check
+	algorithms []jose.SignatureAlgorithm
+	anyType    bool
+	keys       *keySet
+	cache      *tokenCache
+	now        func() time.Time
+	logger     *slog.Logger
+	hintOnce   sync.Once // about tokens of another type
 }
 
 var _ oauth.Verifier = (*Verifier)(nil)
@@ -125,6 +134,9 @@ func New(opts Options) (*Verifier, error) {
 	if len(opts.Audience) == 0 || slices.Contains(opts.Audience, "") {
 		fault("Audience is empty; name this resource, for example %q", "https://mcp.example.com/mcp")
 	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
 	names := opts.Algorithms
 	if names == nil {
 		names = algorithms
@@ -137,11 +149,12 @@ func New(opts Options) (*Verifier, error) {
 		algs = append(algs, jose.SignatureAlgorithm(name))
 	}
 	v := &Verifier{
-		check:       claims.Check{Issuer: opts.Issuer, NeedIssuer: true, Audience: opts.Audience, NeedExpiry: true, Leeway: leeway(opts.Leeway)},
-		algorithms:  algs,
-		requireType: opts.RequireType,
-		cache:       newTokenCache(opts.CacheTime, opts.CacheSize),
-		now:         time.Now,
+		check:      claims.Check{Issuer: opts.Issuer, NeedIssuer: true, Audience: opts.Audience, NeedExpiry: true, Leeway: leeway(opts.Leeway)},
+		algorithms: algs,
+		anyType:    opts.AllowUntyped,
+		cache:      newTokenCache(opts.CacheTime, opts.CacheSize),
+		now:        time.Now,
+		logger:     opts.Logger,
 	}
 	keys, err := newKeySet(&opts)
 	if err != nil {
@@ -194,12 +207,13 @@ func (v *Verifier) open(ctx context.Context, token string) (map[string]any, erro
 		}
 		return nil, refuse("it is no signed JWT")
 	}
-	// Keys that the token itself brings or points to (jwk, jku, x5c, x5u) are nobody's.
+	// Keys that the token itself brings or points to (jwk, jku, x5c, x5u) are never used.
 	header := jws.Signatures[0].Protected
-	if !v.typeAllowed(header.ExtraHeaders[jose.HeaderType]) {
-		return nil, refuse("its typ is not that of an access token")
+	kind := kindOf(header.ExtraHeaders[jose.HeaderType])
+	if kind == otherJWT {
+		return nil, refuse(reasonType)
 	}
-	candidates, err := v.keys.find(ctx, header.KeyID, header.Algorithm)
+	candidates, err := v.keys.find(ctx, header.KeyID, header.Algorithm, issuedAt(jws.UnsafePayloadWithoutVerification()))
 	if err != nil {
 		return nil, err
 	}
@@ -207,6 +221,13 @@ func (v *Verifier) open(ctx context.Context, token string) (map[string]any, erro
 		payload, err := jws.Verify(key)
 		if err != nil {
 			continue
+		}
+		if kind == untyped && !v.anyType {
+			v.hintOnce.Do(func() {
+				v.logger.WarnContext(ctx, `jwtverify: a token of the issuer is refused since its typ is not "at+jwt" (RFC 9068); `+
+					`if its access tokens have no such typ, set Options.AllowUntyped`, "issuer", v.check.Issuer)
+			})
+			return nil, refuse(reasonType)
 		}
 		var all map[string]any
 		if jsonx.Unmarshal(payload, &all) != nil || all == nil {
@@ -217,20 +238,41 @@ func (v *Verifier) open(ctx context.Context, token string) (map[string]any, erro
 	return nil, refuse("its signature is wrong")
 }
 
-// typeAllowed reads typ as a media type, which may leave out "application/" (RFC 7515, section 4.1.9). Types of other
-// JWTs, such as proofs and assertions, never pass.
-func (v *Verifier) typeAllowed(typ any) bool {
+const reasonType = "its typ is not that of an access token"
+
+// issuedAt reads iat of claims that nobody has verified; zero if there is none.
+func issuedAt(payload []byte) time.Time {
+	var c struct {
+		IssuedAt any `json:"iat"`
+	}
+	if jsonx.Unmarshal(payload, &c) != nil {
+		return time.Time{}
+	}
+	t, _ := claims.Date(c.IssuedAt)
+	return t
+}
+
+type tokenKind int
+
+const (
+	accessToken tokenKind = iota // "at+jwt"
+	untyped                      // none, or "JWT"
+	otherJWT                     // a proof, an assertion, a logout token
+)
+
+// kindOf reads typ as a media type, which may leave out "application/" (RFC 7515, section 4.1.9).
+func kindOf(typ any) tokenKind {
 	name, isText := typ.(string)
 	if typ != nil && !isText {
-		return false
+		return otherJWT
 	}
 	switch strings.TrimPrefix(strings.ToLower(name), "application/") {
 	case "at+jwt":
-		return true
+		return accessToken
 	case "", "jwt":
-		return !v.requireType
+		return untyped
 	}
-	return false
+	return otherJWT
 }
 
 // A tokenCache remembers who tokens stood for.
@@ -240,8 +282,14 @@ type tokenCache struct {
 }
 
 func newTokenCache(most time.Duration, size int) *tokenCache {
+	most, size = cacheLimits(most, DefaultCacheTime, size)
+	return &tokenCache{most, expiring.New[[sha256.Size]byte, *oauth.Principal](size)}
+}
+
+// cacheLimits applies defaults: a time less than zero means a cache that keeps nothing.
+func cacheLimits(most, standard time.Duration, size int) (time.Duration, int) {
 	if most == 0 {
-		most = DefaultCacheTime
+		most = standard
 	}
 	if size == 0 {
 		size = DefaultCacheSize
@@ -249,7 +297,7 @@ func newTokenCache(most time.Duration, size int) *tokenCache {
 	if most < 0 {
 		size = 0
 	}
-	return &tokenCache{most, expiring.New[[sha256.Size]byte, *oauth.Principal](size)}
+	return most, size
 }
 
 func (c *tokenCache) get(sum [sha256.Size]byte, now time.Time) (*oauth.Principal, bool) {

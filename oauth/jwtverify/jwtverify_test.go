@@ -172,26 +172,6 @@ func TestTokensThatAreNone(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestTheTypeCanBeDemanded(t *testing.T) {
-	key := newEC(t, elliptic.P256())
-	for require1, want := range map[bool]map[any]bool{
-		false: {nil: true, "JWT": true, "jwt": true, "at+jwt": true, "application/at+jwt": true, "AT+JWT": true, "id+jwt": false},
-		true:  {nil: false, "JWT": false, "at+jwt": true, "application/at+jwt": true, "AT+JWT": true, "application/jwt": false},
-	} {
-		v, err := New(Options{Issuer: "https://as", Audience: []string{resource}, JWKS: jwks(t, jwk(key, "1")), RequireType: require1})
-		require.NoError(t, err)
-		v.now = func() time.Time { return start }
-		for typ, ok := range want {
-			header := object{"kid": "1"}
-			if typ != nil {
-				header["typ"] = typ
-			}
-			_, err := v.Verify(t.Context(), sign(t, jose.ES256, key, header, payload(t, "https://as", nil)))
-			require.Equal(t, ok, err == nil, "%v %v: %v", require1, typ, err)
-		}
-	}
-}
-
 func TestGoodTokensAreRememberedUntilTheyEnd(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	v, err := New(Options{Issuer: "https://as", Audience: []string{resource}, JWKS: jwks(t, jwk(key, "1")), Leeway: 10 * time.Second, CacheSize: 3})

@@ -15,7 +15,6 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/expiring"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
@@ -25,8 +24,7 @@ const (
 	maxStale     = 24 * time.Hour // how long keys serve that cannot be fetched again
 	maxKeys      = 100            // of a set
 	maxTried     = 8              // keys that a token without a kid is tried with
-	unknownTime  = time.Minute    // not long: whoever guesses the name of the next key keeps it out for so long
-	maxUnknown   = 1024
+	recheckTime  = time.Minute    // after which keys are fetched again for a token whose key they should have
 )
 
 func issuerOf(payload string) string {
@@ -52,15 +50,14 @@ type keySet struct {
 	client     *http.Client
 	minRefresh time.Duration
 	maxAge     time.Duration
+	leeway     time.Duration // how much the issuer's clock may be ahead
 	fixed      bool
 	logger     *slog.Logger
 	now        func() time.Time
 
-	unknown *expiring.Map[string, struct{}] // kids that a fresh set did not have
-
 	mu      sync.Mutex
 	keys    []jose.JSONWebKey // guarded by mu
-	fetched time.Time         // when keys came; guarded by mu
+	fetched time.Time         // when the fetch of keys began; guarded by mu
 	tried   time.Time         // when they were last asked for; guarded by mu
 	last    error             // of the last fetch; guarded by mu
 	flight  chan struct{}     // closed when the fetch under way ends; nil when there is none; guarded by mu
@@ -69,8 +66,7 @@ type keySet struct {
 func newKeySet(opts *Options) (*keySet, error) {
 	s := &keySet{
 		issuer: opts.Issuer, uri: opts.JWKSURI, policy: opts.Fetch.policy(), client: opts.Fetch.client(),
-		minRefresh: opts.MinRefresh, maxAge: opts.MaxKeyAge, logger: opts.Logger, now: time.Now,
-		unknown: expiring.New[string, struct{}](maxUnknown),
+		minRefresh: opts.MinRefresh, maxAge: opts.MaxKeyAge, leeway: leeway(opts.Leeway), logger: opts.Logger, now: time.Now,
 	}
 	if s.minRefresh <= 0 {
 		s.minRefresh = DefaultMinRefresh
@@ -138,10 +134,21 @@ func (d *document) keys() []jose.JSONWebKey {
 	return keys
 }
 
-// find returns the keys that may have signed a token: by kid when it names one, and that go with its algorithm.
-func (s *keySet) find(ctx context.Context, kid, alg string) ([]jose.JSONWebKey, error) {
+// find returns the keys that may have signed a token: by kid when it names one, and that go with its algorithm. Issued is
+// when the token says that it was issued; zero if it does not.
+//
+// A token whose key is not there is refused only if the keys are newer than the token. Anybody can send tokens with a
+// made-up kid and so use up the fetches that minRefresh allows; a good token by a new key is then put off by an error
+// that is no [oauth.TokenError], and not refused.
+func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([]jose.JSONWebKey, error) {
 	if len(kid) > 512 {
 		return nil, refuse("its kid is too long")
+	}
+	s.mu.Lock()
+	newer := s.now() // keys from then on are newer than the token
+	s.mu.Unlock()
+	if settled := issued.Add(s.leeway); !issued.IsZero() && settled.Before(newer) {
+		newer = settled
 	}
 	asked := false // the issuer, for this token
 	for {
@@ -150,9 +157,9 @@ func (s *keySet) find(ctx context.Context, kid, alg string) ([]jose.JSONWebKey, 
 		keys := match(s.keys, kid, alg)
 		age := now.Sub(s.fetched)
 		have := s.fixed || !s.fetched.IsZero() && age < maxStale
-		stale := !s.fixed && (!have || age >= s.maxAge)
-		_, missing := s.unknown.Get(kid, now)
-		wanted := stale || len(keys) == 0 && !s.fixed && !missing
+		decided := s.fixed || have && (s.fetched.After(newer) || asked && s.last == nil)
+		// A key that the issuer published late is found, too: hence recheckTime.
+		wanted := !s.fixed && (!have || age >= s.maxAge || len(keys) == 0 && (!decided || age >= recheckTime))
 		mayAsk := s.tried.IsZero() || now.Sub(s.tried) >= s.minRefresh
 		flight := s.flight
 		switch {
@@ -174,16 +181,12 @@ func (s *keySet) find(ctx context.Context, kid, alg string) ([]jose.JSONWebKey, 
 			case <-ctx.Done():
 				return nil, fmt.Errorf("jwtverify: the keys of %s: %w", s.issuer, context.Cause(ctx))
 			}
-		case err != nil && !missing:
-			// It may be a new one: that it is unknown here says nothing as long as the issuer cannot be asked.
+		case err != nil && wanted:
 			return nil, fmt.Errorf("jwtverify: the keys of %s: %w", s.issuer, err)
+		case decided:
+			return nil, refuse("its key is not known")
 		}
-		if asked {
-			// The issuer was asked when the token was there already. A fetch that others began may have been too early
-			// for a key that is new.
-			s.unknown.Put(kid, struct{}{}, now.Add(unknownTime))
-		}
-		return nil, refuse("its key is not known")
+		return nil, fmt.Errorf("jwtverify: the keys of %s: the key of the token is not among them, and they are not fetched again within %v", s.issuer, s.minRefresh)
 	}
 }
 
@@ -205,7 +208,8 @@ func match(keys []jose.JSONWebKey, kid, alg string) []jose.JSONWebKey {
 func (s *keySet) begin(ctx context.Context) chan struct{} {
 	flight := make(chan struct{})
 	s.flight = flight
-	s.tried = s.now()
+	began := s.now()
+	s.tried = began
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 	// Ends with the fetch, after fetchTimeout at the latest.
 	go func() {
@@ -214,7 +218,7 @@ func (s *keySet) begin(ctx context.Context) chan struct{} {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.last = err; err == nil {
-			s.keys, s.fetched = keys, s.now()
+			s.keys, s.fetched = keys, began
 		} else {
 			s.logger.Warn("jwtverify: keys could not be fetched", "issuer", s.issuer, "error", err.Error())
 		}

@@ -173,8 +173,23 @@ func TestTokensOfOtherTypesAreRefusedByDefault(t *testing.T) {
 		_, err := v.Verify(t.Context(), tokenBy(t, key, "key", typ, nil))
 		require.EqualError(t, err, "oauth: the token is refused: its typ is not that of an access token", "%q", typ)
 	}
+	require.Equal(t, 1, strings.Count(log.String(), "\n"), "once is enough")
+	require.Contains(t, log.String(), `set Options.AllowUntyped" issuer=`+issuer)
 	for _, typ := range []string{"at+jwt", "AT+JWT", "application/at+jwt"} {
 		_, err := v.Verify(t.Context(), tokenBy(t, key, "key", typ, nil))
 		require.NoError(t, err, "%q", typ)
 	}
+	log.Reset()
+	v = as.verifier(t, &log, nil)
+	_, err := v.Verify(t.Context(), tokenBy(t, newKey(t), "key", "JWT", nil))
+	require.EqualError(t, err, "oauth: the token is refused: its signature is wrong")
+	require.Empty(t, log.String(), "strangers do not write to the log")
+
+	v = as.verifier(t, &log, func(o *jwtverify.Options) { o.AllowUntyped = true })
+	for _, typ := range []string{"JWT", "", "jwt", "application/jwt", "at+jwt"} {
+		_, err := v.Verify(t.Context(), tokenBy(t, key, "key", typ, nil))
+		require.NoError(t, err, "%q", typ)
+	}
+	_, err = v.Verify(t.Context(), tokenBy(t, key, "key", "id+jwt", nil))
+	require.EqualError(t, err, "oauth: the token is refused: its typ is not that of an access token")
 }

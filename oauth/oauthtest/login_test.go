@@ -31,7 +31,7 @@ func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Opt
 	t.Cleanup(server.Close)
 	resource := server.URL + "/mcp"
 	verifier, err := jwtverify.New(jwtverify.Options{
-		Issuer: as.Issuer, Audience: []string{resource}, RequireType: true,
+		Issuer: as.Issuer, Audience: []string{resource},
 		Fetch: jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
 	})
 	require.NoError(t, err)

@@ -62,8 +62,9 @@ func newForge(t testing.TB) *forge {
 	return f
 }
 
+// sign makes a JWT of the type at+jwt, unless header says otherwise.
 func (f *forge) sign(alg jose.SignatureAlgorithm, key any, header claims, payload string) string {
-	opts := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{}}
+	opts := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{jose.HeaderType: "at+jwt"}}
 	for name, v := range header {
 		opts.ExtraHeaders[jose.HeaderKey(name)] = v
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
@@ -88,11 +89,18 @@ func (g *Guard) log(r *http.Request, f *refusal) {
 	if f.cause != nil {
 		attrs = append(attrs, "cause", f.cause.Error())
 	}
-	if f.status == http.StatusServiceUnavailable {
+	if f.status == http.StatusServiceUnavailable && g.mayComplain(time.Now()) {
 		g.opts.Logger.ErrorContext(r.Context(), "resourceserver: it could not be found out who asks", attrs...)
 		return
 	}
 	g.opts.Logger.DebugContext(r.Context(), "resourceserver: a request was refused", attrs...)
+}
+
+// mayComplain reports whether an error may be logged at level Error: one each second, since anybody can cause them with
+// made-up tokens.
+func (g *Guard) mayComplain(now time.Time) bool {
+	before := g.complained.Load()
+	return (before == 0 || now.UnixNano()-before >= int64(time.Second)) && g.complained.CompareAndSwap(before, now.UnixNano())
 }
 
 // challenge adds the fields that say how to get in: one for each scheme that is taken, with what was wrong in that of

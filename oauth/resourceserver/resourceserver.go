@@ -26,6 +26,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -73,8 +74,8 @@ type Options struct {
 	// Name, Documentation, Policy and Terms are published for people: a name and URLs. Empty ones are left out.
 	Name, Documentation, Policy, Terms string
 
-	// Logger hears, at level Debug, which requests were refused and why, and at level Error when it could not be found
-	// out who asks. Nil means slog.Default.
+	// Logger receives which requests were refused and why, at level Debug. That it could not be found out who asks is
+	// logged at level Error, at most once a second, and beyond that at level Debug. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
@@ -92,6 +93,7 @@ type Guard struct {
 	paths       []string
 	document    []byte
 	rules       httpguard.Rules
+	complained  atomic.Int64 // when the last error was logged, in Unix nanoseconds; 0 for never
 }
 
 // New makes a guard. The error says every mistake in opts.

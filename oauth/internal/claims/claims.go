@@ -73,7 +73,7 @@ func (c *Check) times(claims map[string]any, now time.Time) (expires time.Time, 
 			}
 			continue
 		}
-		t, ok := date(v)
+		t, ok := Date(v)
 		switch {
 		case !ok:
 			return expires, refuse(name + " is no time")
@@ -88,8 +88,8 @@ func (c *Check) times(claims map[string]any, now time.Time) (expires time.Time, 
 	return expires, nil
 }
 
-// date reads a NumericDate (RFC 7519, section 2), which may have a fraction.
-func date(v any) (time.Time, bool) {
+// Date reads a NumericDate (RFC 7519, section 2), which may have a fraction. It reports false for anything else.
+func Date(v any) (time.Time, bool) {
 	f, ok := v.(float64)
 	if !ok || !(math.Abs(f) < 1<<40) {
 		return time.Time{}, false
