@@ -212,7 +212,7 @@ func readStruct(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.mend(n, i, v)
 	}
 	o, start := n.obj, i
-	var seen presence
+	var seen, nulls presence
 	next := 0
 	for i++; ; {
 		i = jsonx.SkipSpace(d.b, i)
@@ -233,6 +233,11 @@ func readStruct(d *decoder, n *node, i int, v reflect.Value) int {
 		default:
 			seen.add(at)
 			f := o.fields[at]
+			if f.skipNull && d.b[i] == 'n' {
+				nulls.add(at)
+				i = jsonx.Skip(d.b, i)
+				break
+			}
 			d.push(f.jsonName)
 			i = d.field(f, i, v)
 			d.pop()
@@ -242,6 +247,7 @@ func readStruct(d *decoder, n *node, i int, v reflect.Value) int {
 			i++
 		}
 	}
+	seen.remove(&nulls)
 	if o.absent || d.missing != nil {
 		d.absent(o, &seen, v)
 	}
@@ -255,7 +261,7 @@ func (d *decoder) field(f *field, i int, v reflect.Value) int {
 		d.secret++
 	}
 	n := f.node
-	if f.Required && n.nullOK && d.b[i] == 'n' {
+	if f.notNull && d.b[i] == 'n' {
 		i = d.wrong(n, i)
 	} else {
 		i = n.read(d, n, i, f.of(v))
@@ -533,6 +539,13 @@ func (p *presence) add(i int) {
 		p.high = append(p.high, 0)
 	}
 	p.high[word] |= 1 << (i % 64)
+}
+
+func (p *presence) remove(other *presence) {
+	p.low &^= other.low
+	for i, bits := range other.high {
+		p.high[i] &^= bits
+	}
 }
 
 // find returns the index of the field that the raw member name is for, -1 where there is none. next is the

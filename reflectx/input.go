@@ -35,7 +35,8 @@ type InputOptions struct {
 	Repaired func(ctx context.Context)
 
 	// Form says that people fill in what the schema describes. A member that is required may then have a default, with
-	// which the form begins; elsewhere nothing would ever use it, which is a mistake.
+	// which the form begins; elsewhere nothing would ever use it, which is a mistake. A bool without a default begins with
+	// false.
 	Form bool
 
 	// Unions are the interface types whose implementations are known, by interface type. See [NewUnion].
@@ -64,7 +65,7 @@ type Field struct {
 	GoName string
 	Index  []int
 	Type   reflect.Type
-	// Required says that the member must be there. Null does not count.
+	// Required says that the member must be there. Null for one that need not be counts as absent.
 	Required    bool
 	Description string
 	Title       string
@@ -83,7 +84,10 @@ type Field struct {
 	Fields []Field
 }
 
-// NewInput compiles the struct type t. The error is an [Errors] with every mistake found; site, such as
+// NewInput compiles the struct type t. A field is required unless it has the json option omitempty or omitzero, a pointer
+// type, a default, or a validate tag with omitempty or with a rule about when it has to be there, such as required_if; the
+// rule required makes any field required. Null for a field that is not required counts as absent, though the schema does
+// not say so: models write it. The error is an [Errors] with every mistake found; site, such as
 // "Notes.Search", begins each.
 func NewInput(site string, t reflect.Type, o InputOptions) (*Input, error) {
 	for t.Kind() == reflect.Pointer {
@@ -98,15 +102,16 @@ func NewInput(site string, t reflect.Type, o InputOptions) (*Input, error) {
 
 // A Param is one plain parameter of a function.
 type Param struct {
-	Name     string
-	Type     reflect.Type
+	Name string
+	Type reflect.Type
+	// Optional says that the parameter may be absent, as one whose type is a pointer always may.
 	Optional bool
 	// Desc describes the parameter. "" says nothing.
 	Desc string
 }
 
-// NewParams compiles plain parameters into an Input whose struct type has the fields P0, P1 and so on. Params
-// that are not Optional are required. The error is an [Errors].
+// NewParams compiles plain parameters into an Input whose struct type has the fields P0, P1 and so on. The error is an
+// [Errors].
 func NewParams(site string, params []Param, o InputOptions) (*Input, error) {
 	fields := make([]reflect.StructField, len(params))
 	seen := map[string]bool{}
@@ -119,10 +124,11 @@ func NewParams(site string, params []Param, o InputOptions) (*Input, error) {
 			errs = append(errs, &Error{Site: site, Msg: fmt.Sprintf("parameter %q is named twice; give each its own name", p.Name)})
 		}
 		seen[p.Name] = true
-		tag := "json:" + strconv.Quote(p.Name)
-		if !p.Optional {
-			tag += ` validate:"required"`
+		name := p.Name
+		if p.Optional {
+			name += ",omitempty"
 		}
+		tag := "json:" + strconv.Quote(name)
 		if p.Desc != "" {
 			tag += " desc:" + strconv.Quote(p.Desc)
 		}

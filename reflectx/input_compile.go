@@ -134,6 +134,9 @@ type field struct {
 	mayOmit  bool                 // the encoder may leave it out
 	faulty   bool                 // what its tags or its type say is wrong, so its values show nothing
 	inner    bool                 // a struct by value with defaults in it
+	optional bool                 // the validate tag says that it may be absent
+	notNull  bool                 // required in so many words, so that null does not count where the type takes it
+	skipNull bool                 // null counts as absent
 }
 
 type direction bool
@@ -613,10 +616,24 @@ func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 	}
 	c.header(f)
 	c.defaultTag(f)
+	if c.dir == forInput {
+		c.presence(f)
+	}
 	if n.shape == shapeStruct && n.ptrs == 0 {
 		f.inner = slices.ContainsFunc(n.obj.fields, func(f *field) bool { return f.Default != nil || f.inner })
 	}
 	o.absent = o.absent || f.Required || f.Default != nil || f.inner
+}
+
+// presence settles whether the member must be there: unless something says that it need not be.
+func (c *compiler) presence(f *field) {
+	n := f.node
+	if c.o.Form && n.shape == shapeBool && n.ptrs == 0 && f.Default == nil && n.accepts(json.RawMessage("false")) {
+		f.Default = json.RawMessage("false") // a box that nobody ticked
+	}
+	optional := f.mayOmit || f.optional || n.ptrs > 0 || f.Default != nil || len(f.rules) > 0
+	f.Required = f.Required || !optional
+	f.skipNull = !f.Required && !n.nullOK
 }
 
 // placeOf is where the words of the field f of o are.

@@ -25,8 +25,8 @@ type FieldTag struct {
 func FieldTags() []FieldTag { return slices.Clone(fieldTags) }
 
 var fieldTags = []FieldTag{
-	{"json", `json:"query"`, "The name in JSON, as for encoding/json; `-` leaves the field out. `omitempty` and `omitzero` are taken, and matter for outputs only."},
-	{"validate", `validate:"required,min=2"`, "Rules of [validator/v10](https://pkg.go.dev/github.com/go-playground/validator/v10). They are enforced, and become keywords of the JSON Schema where it has one; the others are said in the description. Only a field with `required` has to be there."},
+	{"json", `json:"query"`, "The name in JSON, as for encoding/json; `-` leaves the field out. With `omitempty` or `omitzero` a field of an input need not be there, and one of an output may be missing."},
+	{"validate", `validate:"required,min=2"`, "Rules of [validator/v10](https://pkg.go.dev/github.com/go-playground/validator/v10). They are enforced, and become keywords of the JSON Schema where it has one; the others are said in the description. A field of an input has to be there unless it has `omitempty` or `omitzero` in either tag, a pointer type, a `default`, or a rule such as `required_if` or `excluded_with` that says when; null for a field that need not be there counts as absent. `required` makes any field required."},
 	{"default", `default:"10"`, "The value of a field that is not there: text as it is, everything else as JSON. It has to satisfy the rules."},
 	{"desc", `desc:"Words to look for."`, "The description, instead of the field's doc comment."},
 	{"title", `title:"Query"`, "The name shown to people."},

@@ -56,7 +56,9 @@ func (c *compiler) rules(f *field) {
 		case "keys", "endkeys":
 			c.errorf("rule %q stands alone; write dive,keys,...,endkeys", part)
 			return
-		case "omitempty", "omitnil", "omitzero", "structonly", "nostructlevel":
+		case "omitempty", "omitnil", "omitzero":
+			f.optional = f.optional || top
+		case "structonly", "nostructlevel":
 		case "required":
 			if top {
 				c.require(f)
@@ -73,14 +75,17 @@ func (c *compiler) rules(f *field) {
 	}
 }
 
-// require makes the member required. Null does not count, which needs saying where the type takes null.
+// require makes the member required in so many words. Then null does not count, which needs saying where the type takes
+// null.
 func (c *compiler) require(f *field) {
 	if f.Required {
 		return
 	}
 	f.Required = true
 	if f.node.nullOK {
+		f.notNull = true
 		refuse(f.node.kw, &jsonschema.Schema{Type: "null"})
+		f.node.phrases = append(f.node.phrases, "other than null")
 	}
 }
 
@@ -162,6 +167,7 @@ var crossTags = []string{
 // cross notes a rule that compares with another field.
 func (c *compiler) cross(f *field, n *node, r rule) {
 	c.asksAll = true
+	f.optional = f.optional || r.tag == "skip_unless"
 	if r.tag == "validateFn" {
 		return
 	}

@@ -370,8 +370,6 @@ func noun(n *node) string {
 			words[i] = quoteJSON(one.Name)
 		}
 		return "an object whose " + quoteJSON(n.union.Discriminator) + " is " + joinWords(words, "or")
-	case shapeRaw, shapeAny:
-		return "a value other than null"
 	}
 	return "a value"
 }
