@@ -62,7 +62,7 @@ type Tree struct {
 // Listed is one page of things.
 type Listed[T any] struct {
 	// The things of this page.
-	Items []T `json:"items" validate:"max=3"`
+	Items []T `json:"items" validate:"omitempty,max=3"`
 	// Where the next page begins.
 	Next *string `json:"next"`
 }
@@ -70,7 +70,7 @@ type Listed[T any] struct {
 // Audit is embedded in others.
 type Audit struct {
 	// Who it was.
-	By string `json:"by" example:"ann"`
+	By string `json:"by" validate:"omitempty" example:"ann"`
 }
 
 // Place is where something is.
@@ -85,42 +85,42 @@ type Everything struct {
 	// Whether it counts.
 	Flag bool `json:"flag" validate:"required"`
 	// A small number.
-	Small int8    `json:"small"`
-	Large int64   `json:"large" example:"9007199254740993"`
-	Count uint64  `json:"count"`
+	Small int8    `json:"small" validate:"omitempty"`
+	Large int64   `json:"large" validate:"omitempty" example:"9007199254740993"`
+	Count uint64  `json:"count" validate:"omitempty"`
 	Ratio float32 `json:"ratio" default:"0.5"`
 	// Some text.
 	Text     string                     `json:"text" validate:"required,min=2,max=40" example:"some text"`
 	Mail     string                     `json:"mail" validate:"omitempty,email"`
-	Bytes    []byte                     `json:"bytes"`
-	When     time.Time                  `json:"when"`
+	Bytes    []byte                     `json:"bytes" validate:"omitempty"`
+	When     time.Time                  `json:"when" validate:"omitempty"`
 	HowLong  time.Duration              `json:"howLong" default:"90s"`
 	Link     *url.URL                   `json:"link"`
-	Address  netip.Addr                 `json:"address"`
+	Address  netip.Addr                 `json:"address" validate:"omitempty"`
 	Net      *netip.Prefix              `json:"net"`
 	Big      *big.Int                   `json:"big"`
-	Number   json.Number                `json:"number"`
-	Raw      json.RawMessage            `json:"raw"`
-	Any      any                        `json:"any"`
+	Number   json.Number                `json:"number" validate:"omitempty"`
+	Raw      json.RawMessage            `json:"raw" validate:"omitempty"`
+	Any      any                        `json:"any" validate:"omitempty"`
 	Priority Priority                   `json:"priority" validate:"omitempty,oneof=low high"`
-	Day      Weekday                    `json:"day"`
-	Days     []Weekday                  `json:"days" validate:"unique"`
-	Grid     [][]int                    `json:"grid"`
-	Pair     [2]string                  `json:"pair"`
+	Day      Weekday                    `json:"day" validate:"omitempty"`
+	Days     []Weekday                  `json:"days" validate:"omitempty,unique"`
+	Grid     [][]int                    `json:"grid" validate:"omitempty"`
+	Pair     [2]string                  `json:"pair" validate:"omitempty"`
 	Place    *Place                     `json:"place"`
-	Places   []Place                    `json:"places"`
-	Named    map[string]Place           `json:"named"`
-	ByNumber map[int][]string           `json:"byNumber"`
-	Page     Listed[Place]              `json:"page"`
-	Tree     Tree                       `json:"tree"`
-	Nested   struct{ Deep **string }    `json:"nested"`
-	Deep     map[string]map[string]bool `json:"deep"`
+	Places   []Place                    `json:"places" validate:"omitempty"`
+	Named    map[string]Place           `json:"named" validate:"omitempty"`
+	ByNumber map[int][]string           `json:"byNumber" validate:"omitempty"`
+	Page     Listed[Place]              `json:"page" validate:"omitempty"`
+	Tree     Tree                       `json:"tree" validate:"omitempty"`
+	Nested   struct{ Deep **string }    `json:"nested" validate:"omitempty"`
+	Deep     map[string]map[string]bool `json:"deep" validate:"omitempty"`
 	// Old is no longer looked at.
 	//
 	// Deprecated: use text.
-	Old    string `json:"old"`
-	Hidden string `json:"-"`
-	Secret string `json:"secret" secret:"true"`
+	Old    string `json:"old" validate:"omitempty"`
+	Hidden string `json:"-" validate:"omitempty"`
+	Secret string `json:"secret" validate:"omitempty" secret:"true"`
 }
 
 // Everything takes one of each, and gives it back.

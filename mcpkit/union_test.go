@@ -19,15 +19,15 @@ type step interface{ isStep() }
 
 type (
 	walk struct {
-		Metres int `json:"metres" validate:"required,min=1"`
+		Metres int `json:"metres" validate:"min=1"`
 	}
 	grasp struct {
-		Thing string `json:"thing" validate:"required"`
+		Thing string `json:"thing"`
 	}
 	// repeat has steps in it.
 	repeat struct {
-		Times int    `json:"times" validate:"min=1"`
-		Steps []step `json:"steps" validate:"required"`
+		Times int    `json:"times,omitempty" validate:"min=1"`
+		Steps []step `json:"steps"`
 	}
 )
 

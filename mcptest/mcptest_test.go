@@ -74,7 +74,9 @@ func (d *Desk) Note(id string) string { return "note " + id }
 func (d *Desk) Rules() string { return "Be tidy." }
 
 // Stamp returns what is new each time.
-func (d *Desk) Stamp(in struct{ From string }) (string, error) {
+func (d *Desk) Stamp(in struct {
+	From string `json:",omitempty"`
+}) (string, error) {
 	n := d.stamps.Add(1)
 	return fmt.Sprintf("%s: ticket %d at %s, batch 6ba7b810-9dad-11d1-80b4-%012x", in.From, n, time.Unix(n, 0).UTC().Format(time.RFC3339), n), nil
 }

@@ -56,12 +56,11 @@ func TestASearchInput(t *testing.T) {
 	require.Equal(t, searchInput{Query: "go", Limit: 10, Tags: []string{"a", "b"}, Near: &place{Lat: 1.5}}, got)
 
 	_, err = decode[searchInput](t, in, `{"qurey":"go","limit":500,"tags":["a","-"],"limit":1,"exact":null,"near":{"lat":91}}`)
-	require.EqualError(t, err, `8 problems with the arguments:
+	require.EqualError(t, err, `7 problems with the arguments:
 /qurey: unknown; did you mean "query"?
 /limit: got 500, want an integer between 1 and 50
 /tags/1: got "-", want a string of letters a-z and digits only
 /limit: got 1 a second time, want the name only once
-/exact: got null, want true or false
 /near/lat: got 91, want a number between -90 and 90
 /near/lon: missing, want a number between -180 and 180
 /query: missing, want a string of at least 2 characters

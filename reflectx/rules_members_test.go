@@ -23,11 +23,11 @@ func TestPresenceRulesAgreeWithTheSchema(t *testing.T) {
 	} {
 		t.Run(tag, func(t *testing.T) {
 			typ := reflect.StructOf([]reflect.StructField{
-				{Name: "A", Type: reflect.TypeFor[string](), Tag: `json:"a"`},
-				{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"b"`},
+				{Name: "A", Type: reflect.TypeFor[string](), Tag: `json:"a,omitempty"`},
+				{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"b,omitempty"`},
 				{Name: "C", Type: reflect.TypeFor[string](), Tag: reflect.StructTag(`json:"c" validate:"` + tag + `"`)},
 				{Name: "D", Type: reflect.TypeFor[string](), Tag: `json:"d" default:"on"`},
-				{Name: "E", Type: reflect.TypeFor[bool](), Tag: `json:"e"`},
+				{Name: "E", Type: reflect.TypeFor[bool](), Tag: `json:"e,omitempty"`},
 				{Name: "F", Type: reflect.TypeFor[*uint](), Tag: `json:"f"`},
 			})
 			in, err := reflectx.NewInput("T", typ, reflectx.InputOptions{})
@@ -73,10 +73,10 @@ func combinations(members string, lists [][]string) []string {
 
 func TestWhatPresenceRulesSay(t *testing.T) {
 	type input struct {
-		Kind string `json:"kind" validate:"oneof=file url"`
+		Kind string `json:"kind,omitempty" validate:"oneof=file url"`
 		Path string `json:"path" validate:"required_if=Kind file"`
 		URL  string `json:"url" validate:"required_unless=Kind file,excluded_with=Path"`
-		User string `json:"user"`
+		User string `json:"user,omitempty"`
 		Pass string `json:"pass" validate:"required_with=User"`
 		Seed int    `json:"seed" validate:"required_without_all=User Path"`
 	}

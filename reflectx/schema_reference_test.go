@@ -96,10 +96,15 @@ func schemaReference() string {
 
 The schema of a tool's arguments and the checks of the server come from the same tags, and a property test holds them to
 each other: for each type and rule below and ` + fmt.Sprint(exactAgreements()) + ` others it draws arguments, asks the published schema by an independent
-JSON Schema validator, and asks the server. The schema never refuses what the server accepts. The other way round they
-agree exactly, except for what this page lists. With ` + "`mcpkit.Repair()`" + ` the server accepts more: ` + "`\"5\"` for `5`" + `, and JSON in a string.
+JSON Schema validator, and asks the server. They agree except for what this page lists. With ` + "`mcpkit.Repair()`" + ` the server accepts more: ` + "`\"5\"` for `5`" + `, and JSON in a string.
 
 Schemas of results are not enforced and say less: types, formats of types, and which members there always are.
+
+## What the server accepts and the schema refuses
+
+Null for a field that is not required. Models send it for what they leave out, so it counts as absent: the default stands in for
+it, and rules about which members are there see none. A schema that allowed it would need two types in one place, which many
+clients do not read. Where the type takes null itself (` + "`any`, `json.RawMessage`" + ` or an ` + "`UnmarshalJSON`" + ` of your own), null is a value as any other.
 
 ## Everywhere
 
@@ -137,7 +142,8 @@ Schemas of results are not enforced and say less: types, formats of types, and w
 	}
 	b.WriteString(`
 Two more things are read differently than the validator alone would: ` + "`required`" + ` asks whether a member is there, so a
-present ` + "`0`, `false` or `\"\"`" + ` satisfies it, and ` + "`omitempty`" + ` says nothing, since rules hold for what is there.
+present ` + "`0`, `false` or `\"\"`" + ` satisfies it, and ` + "`omitempty`" + ` says that a member need not be there; rules hold for each
+value that is.
 
 ## Interfaces
 

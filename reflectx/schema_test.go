@@ -79,7 +79,7 @@ type wide struct {
 	IP       net.IP            `json:"ip"`
 	Addr     netip.Addr        `json:"addr"`
 	Hex      hex               `json:"hex"`
-	Point    point             `json:"point"`
+	Point    point             `json:"point" validate:"omitempty"`
 	Big      *big.Int          `json:"big"`
 	Number   json.Number       `json:"number"`
 	Array    [2]int            `json:"array"`
@@ -95,7 +95,7 @@ type wide struct {
 		A int `json:"a" header:"A" complete:"CompleteA"`
 	} `json:"nested"`
 	Old     string `json:"old"`
-	Pattern string `json:"pattern" jsonschema:"pattern=^a\\,b$,minLength=3,title=Pat"`
+	Pattern string `json:"pattern" validate:"omitempty" jsonschema:"pattern=^a\\,b$,minLength=3,title=Pat"`
 	Step    int    `json:"step" jsonschema:"minimum=0,maximum=10,multipleOf=5,enum=0,enum=5"`
 	Untagged
 	base
@@ -351,10 +351,10 @@ func (broken) JSONSchemaExtend(*jsonschema.Schema) { panic("no schema") }
 
 func TestAMethodMayExtendTheSchema(t *testing.T) {
 	in := newInput[struct {
-		E extended `json:"e"`
+		E extended `json:"e,omitzero"`
 	}](t)
 	require.Equal(t, `{"type":"object","properties":{"e":{"type":"object","title":"Extended","properties":{"a":{"type":"integer","title":"Changed"},"b":{"type":"integer"}},`+
-		`"additionalProperties":false}},"additionalProperties":false}`, string(in.Schema()), "what is enforced stays")
+		`"required":["a","b"],"additionalProperties":false}},"additionalProperties":false}`, string(in.Schema()), "what is enforced stays")
 	_, err := reflectx.NewInput("T", reflect.TypeFor[broken](), reflectx.InputOptions{})
 	require.EqualError(t, err, "T: the method JSONSchemaExtend of reflectx_test.broken panics: no schema")
 }
@@ -368,7 +368,7 @@ func TestPromotedFields(t *testing.T) {
 	got, err := decode[input](t, in, `{"MaxHits":3,"id":"123e4567-e89b-12d3-a456-426614174000","name":"n"}`)
 	require.NoError(t, err)
 	require.Equal(t, input{Untagged: &Untagged{MaxHits: 3}, base: base{ID: "123e4567-e89b-12d3-a456-426614174000", Name: "n"}}, got)
-	got, err = decode[input](t, in, `{"id":"123e4567-e89b-12d3-a456-426614174000"}`)
+	got, err = decode[input](t, in, `{"id":"123e4567-e89b-12d3-a456-426614174000","name":""}`)
 	require.NoError(t, err)
 	require.Nil(t, got.Untagged, "nothing of it came")
 

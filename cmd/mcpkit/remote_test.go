@@ -42,9 +42,9 @@ type Desk struct {
 }
 
 type order struct {
-	Seat   string   `json:"seat" validate:"oneof=aisle window" desc:"Where to sit."`
+	Seat   string   `json:"seat" validate:"omitempty,oneof=aisle window" desc:"Where to sit."`
 	People int      `json:"people" validate:"min=1,max=4" default:"2"`
-	Meals  []string `json:"meals" validate:"dive,oneof=fish rice"`
+	Meals  []string `json:"meals" validate:"omitempty,dive,oneof=fish rice"`
 	Name   string   `json:"name" validate:"required,min=3"`
 	Agreed bool     `json:"agreed" validate:"required"`
 }
@@ -135,8 +135,8 @@ people [integer, 2 when empty]: `+`meals
   1  fish
   2  rice
   [numbers with commas between, empty for none]: `+`name: `+`  minLength: got 2, want 3
-name: agreed [yes or no]:   write yes or no
-agreed [yes or no]: Send this to the server? [Y/n] `, screen.String())
+name: agreed [yes or no, false when empty]:   write yes or no
+agreed [yes or no, false when empty]: Send this to the server? [Y/n] `, screen.String())
 		})
 	}
 }

@@ -123,7 +123,7 @@ func (f *Fixture) Reconnection(ctx context.Context, call *mcpkit.Call) (string, 
 // RegionInput has an argument that a header mirrors.
 type RegionInput struct {
 	// Where to run.
-	Region string `json:"region" header:"Region" validate:"required"`
+	Region string `json:"region" header:"Region"`
 }
 
 // MirroredHeader has an argument that a header mirrors.
@@ -165,9 +165,9 @@ func (f *Fixture) SimplePrompt() string { return "This is a simple prompt for te
 // PromptInput has two arguments.
 type PromptInput struct {
 	// First test argument.
-	Arg1 string `json:"arg1" validate:"required" complete:"CompleteArg1"`
+	Arg1 string `json:"arg1" complete:"CompleteArg1"`
 	// Second test argument.
-	Arg2 string `json:"arg2" validate:"required"`
+	Arg2 string `json:"arg2"`
 }
 
 // PromptWithArguments uses both of its arguments.
@@ -189,7 +189,7 @@ func (f *Fixture) CompleteArg1(prefix string) []string {
 // ResourceInput names a resource.
 type ResourceInput struct {
 	// URI of the resource to embed.
-	ResourceURI string `json:"resourceUri" validate:"required"`
+	ResourceURI string `json:"resourceUri"`
 }
 
 // PromptWithResource embeds a resource.

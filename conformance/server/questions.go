@@ -34,7 +34,7 @@ type Questions struct {
 // PromptText is what to ask the model.
 type PromptText struct {
 	// The prompt to send to the model.
-	Prompt string `json:"prompt" validate:"required"`
+	Prompt string `json:"prompt"`
 }
 
 // Sampling asks the client's model.
@@ -60,15 +60,15 @@ func sample(ctx context.Context, prompt string, opts ...mcpkit.AskOption) (strin
 // MessageText is what to ask the user.
 type MessageText struct {
 	// The message to show to the user.
-	Message string `json:"message" validate:"required"`
+	Message string `json:"message"`
 }
 
 // Account is who somebody is.
 type Account struct {
 	// User's response.
-	Username string `json:"username" validate:"required"`
+	Username string `json:"username"`
 	// User's email address.
-	Email string `json:"email" validate:"required"`
+	Email string `json:"email"`
 }
 
 // Elicitation asks the user for a name and an address.
@@ -141,7 +141,7 @@ func (q *Questions) StreamingElicitation(ctx context.Context, call *mcpkit.Call)
 // PersonName is somebody's name.
 type PersonName struct {
 	// What is your name?
-	Name string `json:"name" validate:"required"`
+	Name string `json:"name"`
 }
 
 func askName(ctx context.Context) (string, error) {
@@ -200,7 +200,7 @@ func (q *Questions) AskTwice(ctx context.Context) (string, error) {
 	}
 	color, err := mcpkit.Elicit[struct {
 		// Favourite colour.
-		Color string `json:"color" validate:"required"`
+		Color string `json:"color"`
 	}](ctx, "Hello, "+name.Name+". What is your favourite colour?", mcpkit.Key("step2"))
 	return name.Name + " likes " + color.Color, err
 }
@@ -229,7 +229,7 @@ func (q *Questions) AskWhatIsPossible(ctx context.Context, call *mcpkit.Call) (s
 func (q *Questions) AskForPrompt(ctx context.Context) (string, error) {
 	c, err := mcpkit.Elicit[struct {
 		// What the prompt is about.
-		Context string `json:"context" validate:"required"`
+		Context string `json:"context"`
 	}](ctx, "What context should the prompt use?", mcpkit.Key("user_context"))
 	return "Use this context: " + c.Context, err
 }

@@ -87,7 +87,7 @@ type Billing struct {
 
 // ChargeInput says what is to be paid.
 type ChargeInput struct {
-	Account string `json:"account" validate:"required" desc:"Who pays."`
+	Account string `json:"account" desc:"Who pays."`
 	Cents   int    `json:"cents" validate:"min=1" desc:"How much."`
 }
 

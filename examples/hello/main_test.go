@@ -55,6 +55,15 @@ func TestGreet(t *testing.T) {
 	require.Equal(t, "Hello, Ada!", c.CallTool("greet", `{"Name":"Ada"}`).Text())
 }
 
+func TestNobodyIsNotGreeted(t *testing.T) {
+	c := serve(t, &Greeter{}, rawclient.Modern)
+	for _, args := range []string{`{}`, `{"Name":null}`} {
+		r := c.CallTool("greet", args)
+		require.True(t, r.IsError, args)
+		require.Contains(t, r.Text(), "/Name: ")
+	}
+}
+
 // One program serves clients of all revisions, and no option says which.
 func TestEveryRevision(t *testing.T) {
 	self, err := os.Executable()

@@ -39,7 +39,7 @@ func NewNotes() *Notes {
 // SearchInput says what to look for.
 type SearchInput struct {
 	// Words that every hit contains.
-	Query string `json:"query" validate:"required,min=2" example:"welcome"`
+	Query string `json:"query" validate:"min=2" example:"welcome"`
 	// How many hits to return.
 	Limit int `json:"limit,omitempty" default:"10" validate:"min=1,max=50"`
 }
@@ -78,9 +78,9 @@ func containsAll(text string, words []string) bool {
 // AddInput is a new note.
 type AddInput struct {
 	// A short name, unique among the notes.
-	ID string `json:"id" validate:"required,min=1,max=40"`
+	ID string `json:"id" validate:"min=1,max=40"`
 	// The note itself, as Markdown.
-	Text string `json:"text" validate:"required"`
+	Text string `json:"text"`
 }
 
 // docs:begin add

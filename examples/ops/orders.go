@@ -39,7 +39,7 @@ func (o *Orders) Ping(context.Context) error {
 // Order says which order is meant.
 type Order struct {
 	// The order's number.
-	ID string `json:"id" validate:"required"`
+	ID string `json:"id"`
 }
 
 // Find returns what is left to pay of an order, in cents.
@@ -57,9 +57,9 @@ func (o *Orders) Find(in Order) (int, error) {
 // Refund says which order to pay back, and to which card.
 type Refund struct {
 	// The order's number.
-	ID string `json:"id" validate:"required"`
+	ID string `json:"id"`
 	// The number of the card.
-	Card string `json:"card" validate:"required" secret:"true"`
+	Card string `json:"card" secret:"true"`
 }
 
 // Refund pays an order back.

@@ -32,7 +32,7 @@ type Trips struct {
 // Dates is when to travel.
 type Dates struct {
 	// The first day, as 2026-12-31.
-	From string `json:"from" validate:"required,datetime=2006-01-02"`
+	From string `json:"from" validate:"datetime=2006-01-02"`
 	// How many nights to stay.
 	Nights int `json:"nights" default:"3" validate:"min=1,max=30"`
 }

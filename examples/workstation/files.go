@@ -134,7 +134,7 @@ func kindOf(m fs.FileMode) Kind {
 // ReadInput says which file.
 type ReadInput struct {
 	// The file, relative to the root.
-	Path string `json:"path" validate:"required" example:"README.md"`
+	Path string `json:"path" example:"README.md"`
 }
 
 // Read returns a file: text as text, anything else as a blob.
@@ -192,7 +192,7 @@ func isText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data,
 // WriteInput is a file and what is to be in it.
 type WriteInput struct {
 	// The file, relative to the root. Directories that are missing are made.
-	Path string `json:"path" validate:"required" example:"notes/todo.txt"`
+	Path string `json:"path" example:"notes/todo.txt"`
 	// The whole new content.
 	Content string `json:"content" validate:"max=1048576"`
 }
@@ -315,7 +315,7 @@ func explain(name string, err error) error {
 // SearchInput says what to look for, and where.
 type SearchInput struct {
 	// A regular expression in Go's syntax (RE2), matched line by line.
-	Pattern string `json:"pattern" validate:"required,max=1000" example:"func Test\\w+"`
+	Pattern string `json:"pattern" validate:"max=1000" example:"func Test\\w+"`
 	// The directory to search, relative to the root.
 	Path string `json:"path,omitempty" default:"."`
 	// Only files whose name fits this glob pattern.

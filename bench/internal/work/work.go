@@ -5,8 +5,8 @@ import "strings"
 
 // AddInput are the arguments of add.
 type AddInput struct {
-	A int `json:"a" validate:"required"`
-	B int `json:"b" validate:"required"`
+	A int `json:"a"`
+	B int `json:"b"`
 }
 
 // AddOutput is the result of add.
@@ -19,19 +19,19 @@ func Add(in AddInput) AddOutput { return AddOutput{in.A + in.B} }
 
 // EchoInput are the arguments of echo.
 type EchoInput struct {
-	Text string `json:"text" validate:"required"`
+	Text string `json:"text"`
 }
 
 // Filter is a condition on one field.
 type Filter struct {
-	Field string `json:"field" validate:"required"`
-	Op    string `json:"op" validate:"required,oneof=eq ne lt gt"`
-	Value string `json:"value" validate:"required"`
+	Field string `json:"field"`
+	Op    string `json:"op" validate:"oneof=eq ne lt gt"`
+	Value string `json:"value"`
 }
 
 // SearchInput are the arguments of search.
 type SearchInput struct {
-	Query  string   `json:"query" validate:"required,min=1"`
+	Query  string   `json:"query" validate:"min=1"`
 	Limit  int      `json:"limit,omitempty" default:"10" validate:"min=1,max=100"`
 	Tags   []string `json:"tags,omitempty"`
 	Filter *Filter  `json:"filter,omitempty"`
@@ -71,7 +71,7 @@ func Search(in SearchInput) SearchOutput { return SearchOutput{hits[:in.Limit]} 
 
 // BlobInput are the arguments of blob.
 type BlobInput struct {
-	N int `json:"n" validate:"required,min=0,max=4194304"`
+	N int `json:"n" validate:"min=0,max=4194304"`
 }
 
 var blob = strings.Repeat("All work and no play makes a benchmark dull. ", 4<<20/45+1)
