@@ -20,9 +20,18 @@ BENCHTIME ?= 1s
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
+# The parts of check, in order.
+PARTS := lint test fresh conformance interop
+
 .PHONY: check
-check: lint test fresh conformance interop ## everything that has to hold before a change goes in
-	@echo "check: all is well"
+check: ## everything that has to hold before a change goes in, and how long each part took
+	@report=; \
+	for part in $(PARTS); do \
+		begun=$$SECONDS; \
+		$(MAKE) --no-print-directory $$part || { echo "check: $$part failed after $$((SECONDS - begun)) s" >&2; exit 1; }; \
+		report+=$$(printf '  %-12s %4d s' $$part $$((SECONDS - begun)))$$'\n'; \
+	done; \
+	printf 'check: all is well\n%s  %-12s %4d s\n' "$$report" total $$SECONDS
 
 .PHONY: test
 # A program with the race detector sleeps a second before it ends, unless told otherwise; many tests run programs.
@@ -63,6 +72,10 @@ bench: ## benchmarks of every module
 .PHONY: compare
 compare: ## CPU time a request costs this project's server, its peers' and a floor (two minutes, Linux)
 	cd bench && go run ./cmd/compare
+
+.PHONY: lines
+lines: ## how large the library is: lines of code, files, exported names, the largest structs
+	@scripts/lines.sh
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s)
