@@ -99,6 +99,7 @@ var mayImport = map[string][]string{
 	"conformance/...": anything,
 	"examples/...":    anything,
 	"interop/...":     anything,
+	"scripts/...":     {},
 }
 
 // A goPackage is what `go list -json` says of a package.
