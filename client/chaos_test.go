@@ -293,7 +293,7 @@ func init() {
 		srv := mcpkit.MustNew(ledger, mcpkit.Logger(slog.New(slog.DiscardHandler)))
 		srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
 			var calls atomic.Int64
-			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 				if calls.Add(1) == 200 {
 					os.Exit(7)
 				}

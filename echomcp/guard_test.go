@@ -375,7 +375,7 @@ func TestThePrincipalReachesMethodsAndMiddlewareAndNoTokenDoes(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
 	h := newHouse(t, settings{middleware: []mcpkit.Middleware{func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, call.Method()+" "+call.Principal().Subject+" "+call.Principal().ClientID+" "+call.Header("Authorization"))

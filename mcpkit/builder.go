@@ -180,8 +180,11 @@ func (b *ToolBuilder) build(s *Server, d *draft) error {
 	return s.addRaw(d, t, fn)
 }
 
+// A rawFunc reads its arguments from the call, and returns what a method may.
+type rawFunc func(ctx context.Context, call *Call) (any, error)
+
 // addRaw adds a tool whose schemas were written by hand.
-func (s *Server) addRaw(d *draft, t *tool, h Handler) error {
+func (s *Server) addRaw(d *draft, t *tool, h rawFunc) error {
 	var faults reflectx.Errors
 	fault := func(err error) {
 		if err != nil {
@@ -207,7 +210,7 @@ func (s *Server) addRaw(d *draft, t *tool, h Handler) error {
 	}
 	t.secrets = secrecyOfSchema(t.def.InputSchema)
 	outputs := &toolOutputs{shapes: []shape{shapeDynamic}}
-	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (any, error) {
+	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {
 		args := call.Arguments()
 		if args == nil {
 			args = json.RawMessage("{}")
@@ -219,11 +222,11 @@ func (s *Server) addRaw(d *draft, t *tool, h Handler) error {
 		if err != nil {
 			return nil, err
 		}
-		r, err := outputs.tool(call, []reflect.Value{reflect.ValueOf(&v).Elem()})
-		if err == nil && output != nil && !r.IsError {
+		result, err := outputs.tool(call, []reflect.Value{reflect.ValueOf(&v).Elem()})
+		if r, ok := result.(*ToolResult); ok && err == nil && output != nil && !r.IsError {
 			err = checkOutput(output, r)
 		}
-		return r, err
+		return result, err
 	})
 	return s.addTool(d, t)
 }
@@ -236,11 +239,11 @@ func prefixed(prefix string, err error) error {
 }
 
 // checkOutput holds a result to the output schema: clients rely on it (server/tools, "Output Schema").
-func checkOutput(schema *reflectx.RawSchema, r *protocol.CallToolResult) error {
-	if r.StructuredContent == nil {
+func checkOutput(schema *reflectx.RawSchema, r *ToolResult) error {
+	if r.StructuredContent.IsZero() {
 		return fmt.Errorf("the tool has an output schema but returned no structured content")
 	}
-	if err := schema.Validate(r.StructuredContent); err != nil {
+	if err := schema.Validate(r.StructuredContent.text); err != nil {
 		return fmt.Errorf("the structured content does not fit the output schema: %v", err)
 	}
 	return nil
@@ -248,7 +251,7 @@ func checkOutput(schema *reflectx.RawSchema, r *protocol.CallToolResult) error {
 
 // AddTool registers a tool whose definition, schemas included, is at hand, such as one that another program described.
 // Arguments are validated by the input schema before h runs; h reads them from the call.
-func (s *Server) AddTool(def protocol.Tool, h Handler) error {
+func (s *Server) AddTool(def protocol.Tool, h func(ctx context.Context, call *Call) (any, error)) error {
 	t := &tool{entry: entry{key: def.Name, site: callerSite("tool", def.Name), logs: true}, def: def}
 	if h == nil {
 		return noHandler(t.site)
@@ -266,7 +269,7 @@ func noHandler(site string) error {
 
 // AddPrompt registers a prompt whose definition is at hand. h reads the arguments with [Call.Var] and returns what a
 // prompt method may.
-func (s *Server) AddPrompt(def protocol.Prompt, h Handler) error {
+func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call *Call) (any, error)) error {
 	p := &prompt{entry: entry{key: def.Name, site: callerSite("prompt", def.Name), logs: true}, def: def}
 	if h == nil {
 		return noHandler(p.site)
@@ -275,7 +278,7 @@ func (s *Server) AddPrompt(def protocol.Prompt, h Handler) error {
 		return &reflectx.Error{Site: p.site, Msg: err.Error()}
 	}
 	outputs := &promptOutputs{shapes: []shape{shapeDynamic}}
-	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (any, error) {
+	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (Result, error) {
 		if err := knownArguments(call, def.Arguments); err != nil {
 			return nil, err
 		}
@@ -296,7 +299,7 @@ func (s *Server) AddPrompt(def protocol.Prompt, h Handler) error {
 }
 
 // AddResource registers a resource whose definition is at hand. h returns what a resource method may.
-func (s *Server) AddResource(def protocol.Resource, h Handler) error {
+func (s *Server) AddResource(def protocol.Resource, h func(ctx context.Context, call *Call) (any, error)) error {
 	r := &resource{entry: entry{key: def.URI, site: callerSite("resource", def.URI), logs: true}, def: def, mime: def.MIMEType, private: true}
 	if h == nil {
 		return noHandler(r.site)
@@ -311,7 +314,7 @@ func (s *Server) AddResource(def protocol.Resource, h Handler) error {
 
 // AddResourceTemplate registers a resource template whose definition is at hand. h reads the variables with [Call.Var] and
 // returns what a resource method may.
-func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h Handler) error {
+func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h func(ctx context.Context, call *Call) (any, error)) error {
 	r := &resource{entry: entry{key: def.URITemplate, site: callerSite("resource template", def.URITemplate), logs: true}, templateDef: def, mime: def.MIMEType, private: true}
 	if h == nil {
 		return noHandler(r.site)
@@ -329,9 +332,9 @@ func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h Handler) e
 	return s.add(&draft{templates: []*resource{r}})
 }
 
-func (s *Server) guardResource(r *resource, h Handler) {
+func (s *Server) guardResource(r *resource, h rawFunc) {
 	outputs := &resourceOutputs{shapes: []shape{shapeDynamic}}
-	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (any, error) {
+	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (Result, error) {
 		v, err := h(ctx, call)
 		if err != nil {
 			return nil, err

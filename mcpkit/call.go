@@ -44,14 +44,14 @@ type Call struct {
 	texts     []textArgument     // of prompts/get
 	arguments json.RawMessage    // what SetArguments gave; nil: as they came
 	principal *oauth.Principal
-	needs     []string             // scopes that the caller lacks some of; nil: it does not
-	ctx       context.Context      // of the request
-	own       callContext          // what ctx is
-	limit     limits.Deadline      // what newLimit returns first
-	limited   atomic.Bool          // limit is taken
-	consulted atomic.Bool          // the client was asked something
-	repairs   atomic.Int32         // see Repairs
-	vouched   atomic.Pointer[byte] // see vouch
+	needs     []string        // scopes that the caller lacks some of; nil: it does not
+	ctx       context.Context // of the request
+	own       callContext     // what ctx is
+	limit     limits.Deadline // what newLimit returns first
+	limited   atomic.Bool     // limit is taken
+	consulted atomic.Bool     // the client was asked something
+	repairs   atomic.Int32    // see Repairs
+	malformed bool            // the request lacks a part of its envelope
 
 	mu       sync.Mutex
 	ref      string

@@ -88,7 +88,7 @@ type view[T item] struct {
 	once   sync.Once
 	byKey  map[string]T
 	sorted []T
-	pages  sync.Map // pageKey -> rawResult
+	pages  sync.Map // pageKey -> *listPage
 }
 
 // read returns what calls read, nil of an empty registry.

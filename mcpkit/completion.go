@@ -88,7 +88,7 @@ func methodCompleter(fn reflect.Value) (completer, error) {
 }
 
 // complete answers completion/complete.
-func complete(ctx context.Context, call *Call) (any, error) {
+func complete(ctx context.Context, call *Call) (Result, error) {
 	var p protocol.CompleteParams
 	if err := decodeParams(call.req, &p); err != nil {
 		return nil, err
@@ -97,15 +97,15 @@ func complete(ctx context.Context, call *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return call.through(ctx, func(ctx context.Context, _ *Call) (any, error) {
+	return call.through(ctx, func(ctx context.Context, _ *Call) (Result, error) {
 		return runCompleter(ctx, &p, completers[p.Argument.Name])
 	})
 }
 
 // runCompleter asks c for the values; nil has none.
-func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) (any, error) {
+func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) (Result, error) {
 	if c == nil {
-		return &protocol.CompleteResult{Completion: protocol.Completion{Values: []string{}}}, nil
+		return NewObjectResult(&protocol.CompleteResult{Completion: protocol.Completion{Values: []string{}}})
 	}
 	others := map[string]string{}
 	if p.Context != nil && p.Context.Arguments != nil {
@@ -119,7 +119,7 @@ func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) 
 	if total := int64(len(values)); total > protocol.MaxCompletionValues {
 		result.Values, result.Total, result.HasMore = values[:protocol.MaxCompletionValues], &total, new(true)
 	}
-	return &protocol.CompleteResult{Completion: result}, nil
+	return NewObjectResult(&protocol.CompleteResult{Completion: result})
 }
 
 // completersOf finds what the reference names, as far as the caller may see it.

@@ -157,7 +157,7 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		t.secrets = secrecyOf(fields)
 	}
 	none := fn.Input() == nil
-	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (any, error) {
+	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {
 		args := call.Arguments()
 		if none {
 			if err := refuseArguments(ctx, args); err != nil {
@@ -168,12 +168,7 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		if err != nil {
 			return nil, err
 		}
-		result, err := outputs.tool(call, values)
-		if err != nil {
-			return nil, err
-		}
-		call.vouch(result.StructuredContent)
-		return result, nil
+		return outputs.tool(call, values)
 	})
 	return s.addTool(d, t)
 }
@@ -234,7 +229,7 @@ func (s *Server) definePrompt(d *draft, def *definition) error {
 	if p.complete, err = s.completers(def, fields); err != nil {
 		return err
 	}
-	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (any, error) {
+	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (Result, error) {
 		if err := knownArguments(call, p.def.Arguments); err != nil {
 			return nil, err
 		}
@@ -301,7 +296,7 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 	if r.complete, err = s.completers(def, fields); err != nil {
 		return err
 	}
-	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (any, error) {
+	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (Result, error) {
 		values, err := fn.CallText(ctx, call.text)
 		if err != nil {
 			return nil, err

@@ -86,7 +86,7 @@ func detailsOf(err error) json.RawMessage {
 
 // fail turns the error of a call into what the peer sees: for tools a result with isError, so that the model can try
 // again; a protocol error for everything else.
-func (s *Server) fail(ctx context.Context, call *Call, err error) (any, *jsonrpc.Error) {
+func (s *Server) fail(ctx context.Context, call *Call, err error) (Result, *jsonrpc.Error) {
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return nil, s.protocolError(ctx, call, rpc)
 	}
@@ -101,7 +101,7 @@ func (s *Server) fail(ctx context.Context, call *Call, err error) (any, *jsonrpc
 		return nil, &jsonrpc.Error{Code: coded.ErrorCode(), Message: text, Data: details}
 	}
 	if call.row.method == protocol.MethodToolsCall {
-		result := &protocol.CallToolResult{
+		result := &ToolResult{
 			Content: []protocol.Content{&protocol.TextContent{Text: text}},
 			IsError: true,
 		}

@@ -20,12 +20,19 @@ func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context
 		return fmt.Errorf("mcpkit: Handle(%q): not a name for a method; write for example \"example.com/reindex\"", method)
 	}
 	row := &methodRow{method: method, from: protocol.V20241105, until: protocol.V20260728,
-		handle: func(ctx context.Context, call *Call) (any, error) {
+		handle: func(ctx context.Context, call *Call) (Result, error) {
 			var req Req
 			if err := decodeParams(call.req, &req); err != nil {
 				return nil, err
 			}
-			return fn(ctx, req)
+			resp, err := fn(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			if result, ok := any(resp).(Result); ok {
+				return result, nil
+			}
+			return NewObjectResult(resp)
 		},
 	}
 	return s.change(func(c *catalog) error {

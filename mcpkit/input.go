@@ -226,7 +226,7 @@ func (c *Call) questions() *asked {
 }
 
 // settle replaces what a method returned by input_required when questions of it are open, whatever it made of the error.
-func (c *Call) settle(result any, err error) (any, error) {
+func (c *Call) settle(result Result, err error) (Result, error) {
 	c = c.root() // whose name and keys the client's retry has
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +246,7 @@ func (c *Call) settle(result any, err error) (any, error) {
 		return nil, err
 	}
 	c.server.warnOfRandomKey(c)
-	return &protocol.InputRequiredResult{InputRequests: a.pending, RequestState: &sealed}, nil
+	return &InputRequiredResult{Requests: a.pending, state: sealed}, nil
 }
 
 // warnOfRandomKey says once that only this process can go on with what it began.

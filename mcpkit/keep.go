@@ -35,13 +35,24 @@ type keptKey struct {
 	arguments string
 }
 
+func cloneKept(r Result) Result { return r.(*ToolResult).Clone() }
+
+// shareable reports whether a result is for other callers, too, and how many bytes it has.
+func (c *Call) shareable(r Result) (size int, ok bool) {
+	t, ok := r.(*ToolResult)
+	if !ok || t.IsError || c.Asked() {
+		return 0, false
+	}
+	return t.Size()
+}
+
 // withKept gives callers what h returned to the same arguments before, as far as rule says.
 func withKept(rule keepRule, h Handler) Handler {
 	if rule == (keepRule{}) {
 		return h
 	}
-	kept := memo.New[keptKey](rule.ttl, 0, 0)
-	return func(ctx context.Context, call *Call) (any, error) {
+	kept := memo.New[keptKey](rule.ttl, 0, 0, cloneKept)
+	return func(ctx context.Context, call *Call) (Result, error) {
 		if call.req.Param("requestState") != nil || call.req.Param("inputResponses") != nil {
 			return h(ctx, call) // the caller is in the middle of a call of its own
 		}
@@ -52,6 +63,7 @@ func withKept(rule keepRule, h Handler) Handler {
 				key.scopes = memo.Scopes(p.Scopes)
 			}
 		}
-		return kept.Do(ctx, key, len(key.arguments), func() (any, error) { return h(ctx, call) }, call.Asked)
+		run := func() (Result, error) { return h(ctx, call) }
+		return kept.Do(ctx, key, len(key.arguments), run, call.shareable)
 	}
 }

@@ -74,7 +74,7 @@ func (s *Server) SessionEnded(ts *transport.Session) {
 }
 
 // initialize opens a legacy session (basic/lifecycle).
-func initialize(_ context.Context, call *Call) (any, error) {
+func initialize(_ context.Context, call *Call) (Result, error) {
 	s := call.server
 	var p protocol.InitializeParams
 	if err := decodeParams(call.req, &p); err != nil {
@@ -98,26 +98,26 @@ func initialize(_ context.Context, call *Call) (any, error) {
 		ts.SetState(state)
 		s.sessions.add(state)
 	}
-	return &protocol.InitializeResult{
+	return NewObjectResult(&protocol.InitializeResult{
 		ProtocolVersion: version,
 		Capabilities:    call.catalog.capabilities(s.config, version),
 		ServerInfo:      s.info,
 		Instructions:    s.instructions,
-	}, nil
+	})
 }
 
 // ping answers at once.
-func ping(context.Context, *Call) (any, error) { return emptyResult, nil }
+func ping(context.Context, *Call) (Result, error) { return emptyResult, nil }
 
 // discover tells a modern client what there is (server/discover).
-func discover(_ context.Context, call *Call) (any, error) {
+func discover(_ context.Context, call *Call) (Result, error) {
 	s := call.server
-	return &protocol.DiscoverResult{
+	return NewObjectResult(&protocol.DiscoverResult{
 		SupportedVersions: protocol.Supported,
 		Capabilities:      call.catalog.capabilities(s.config, call.version),
 		Instructions:      s.instructions,
 		Cache:             cacheHint(s.config.listTTL, false),
-	}, nil
+	})
 }
 
 // cacheHint says how long and for whom a result stays true.

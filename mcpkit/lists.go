@@ -12,28 +12,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// rawResult is a result that is encoded already, complete for its revision.
-type rawResult []byte
-
-var emptyResult = emptyObject{}
-
-// emptyObject encodes as {} and whatever a revision adds.
-type emptyObject struct{}
-
-func listTools(ctx context.Context, call *Call) (any, error) {
-	return listPage(ctx, call, "tools", call.catalog.tools)
+func listTools(ctx context.Context, call *Call) (Result, error) {
+	return listOf(ctx, call, "tools", call.catalog.tools)
 }
 
-func listPrompts(ctx context.Context, call *Call) (any, error) {
-	return listPage(ctx, call, "prompts", call.catalog.prompts)
+func listPrompts(ctx context.Context, call *Call) (Result, error) {
+	return listOf(ctx, call, "prompts", call.catalog.prompts)
 }
 
-func listResources(ctx context.Context, call *Call) (any, error) {
-	return listPage(ctx, call, "resources", call.catalog.resources)
+func listResources(ctx context.Context, call *Call) (Result, error) {
+	return listOf(ctx, call, "resources", call.catalog.resources)
 }
 
-func listTemplates(ctx context.Context, call *Call) (any, error) {
-	return listPage(ctx, call, "resourceTemplates", call.catalog.templates)
+func listTemplates(ctx context.Context, call *Call) (Result, error) {
+	return listOf(ctx, call, "resourceTemplates", call.catalog.templates)
 }
 
 // pageKey names an encoded page among those of its registry.
@@ -42,8 +34,8 @@ type pageKey struct {
 	after    string
 }
 
-// listPage answers a list request: from bytes made once per change and revision, where everybody sees the same.
-func listPage[T item](ctx context.Context, call *Call, member string, r registry[T]) (any, error) {
+// listOf answers a list request: from bytes made once per change and revision, where everybody sees the same.
+func listOf[T item](ctx context.Context, call *Call, member string, r registry[T]) (Result, error) {
 	after, err := cursor(call)
 	if err != nil {
 		return nil, err
@@ -54,7 +46,7 @@ func listPage[T item](ctx context.Context, call *Call, member string, r registry
 	view := r.read()
 	if shared && view != nil {
 		if page, ok := view.pages.Load(key); ok {
-			return page, nil
+			return page.(*listPage), nil
 		}
 	}
 	page := encodePage(call, member, r, after, refused, shared)
@@ -65,7 +57,7 @@ func listPage[T item](ctx context.Context, call *Call, member string, r registry
 	return page, nil
 }
 
-func encodePage[T item](call *Call, member string, r registry[T], after string, refused map[*mount]bool, shared bool) rawResult {
+func encodePage[T item](call *Call, member string, r registry[T], after string, refused map[*mount]bool, shared bool) *listPage {
 	s := call.server
 	revision := revisionIndex(call.version)
 	page, next := r.page(call.principal, after, s.config.pageSize, refused)
@@ -91,9 +83,9 @@ func encodePage[T item](call *Call, member string, r registry[T], after string, 
 		b = append(b, `,"ttlMs":`...)
 		b = strconv.AppendInt(b, s.config.listTTL.Milliseconds(), 10)
 		b = append(b, `,"cacheScope":"`+scope+`","resultType":"complete","_meta":`...)
-		b = s.appendServerMeta(b)
+		b = call.wire().appendMeta(b, nil)
 	}
-	return append(b, '}')
+	return &listPage{append(b, '}')}
 }
 
 // page returns up to size entries that p may see whose keys come after a key, and the last of their keys when there are more.

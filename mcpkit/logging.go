@@ -184,7 +184,7 @@ func (h *clientLog) WithGroup(name string) slog.Handler {
 }
 
 // setLogLevel sets the session's level (server/utilities/logging, until 2025-11-25).
-func setLogLevel(_ context.Context, call *Call) (any, error) {
+func setLogLevel(_ context.Context, call *Call) (Result, error) {
 	var p protocol.SetLevelParams
 	if err := decodeParams(call.req, &p); err != nil {
 		return nil, err

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A Handler answers one call: a request of any method of any revision. The result is a value of package protocol, or
-// whatever else encodes to a JSON object. Errors become tool errors or protocol errors after the whole chain.
-type Handler func(ctx context.Context, call *Call) (any, error)
+// A Handler answers one call: a request of any method of any protocol version. Errors become tool errors or protocol errors
+// after the whole chain.
+type Handler func(ctx context.Context, call *Call) (Result, error)
 
 // A Middleware wraps a Handler.
 type Middleware func(next Handler) Handler
@@ -56,11 +56,11 @@ func chainOf(use []Middleware) Handler {
 }
 
 func refuseAll(err error) Handler {
-	return func(context.Context, *Call) (any, error) { return nil, err }
+	return func(context.Context, *Call) (Result, error) { return nil, err }
 }
 
 // dispatch is the innermost handler: the method itself. A panic ends here as an error, so that every middleware sees it.
-func dispatch(ctx context.Context, call *Call) (result any, err error) {
+func dispatch(ctx context.Context, call *Call) (result Result, err error) {
 	defer recoverAs(&err)
 	if call.refusal != nil {
 		return nil, call.refusal
@@ -95,7 +95,7 @@ func withTimeout(d time.Duration, h Handler) Handler {
 	if d <= 0 {
 		return h
 	}
-	return func(ctx context.Context, call *Call) (any, error) {
+	return func(ctx context.Context, call *Call) (Result, error) {
 		limit := call.newLimit()
 		limit.Begin(ctx, d, ErrTimeout)
 		result, err := h(limit, call)

@@ -15,7 +15,7 @@ import (
 // tracing notes in trace when it is entered.
 func tracing(trace *[]string, name string) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			*trace = append(*trace, name)
 			return next(ctx, call)
 		}
@@ -64,7 +64,7 @@ func TestRedactedArgumentsHaveNoSecrets(t *testing.T) {
 	var got string
 	srv := newServer(t, nil)
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			got = string(call.RedactedArguments())
 			return next(ctx, call)
 		}
@@ -106,7 +106,7 @@ func TestSetArgumentsReplacesWhatIsDecoded(t *testing.T) {
 	var setErr error
 	srv := newServer(t, nil)
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			setErr = call.SetArguments(json.RawMessage(set))
 			return next(ctx, call)
 		}
@@ -173,7 +173,7 @@ func TestMiddlewareKnowsWhatACallIsAbout(t *testing.T) {
 	var target string
 	srv := newServer(t, &guarded{}, mcpkit.Authenticated())
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			target = call.Target()
 			return next(ctx, call)
 		}

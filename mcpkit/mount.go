@@ -213,7 +213,7 @@ func (m *mount) entry(inner item) entry {
 		key: e.key, site: fmt.Sprintf("%s, %s", e.site, m.site), scopes: e.scopes, tags: e.tags, hidden: e.hidden,
 		timeout: e.timeout, logs: e.logs, secrets: e.secrets, wires: e.wires, from: m, inner: inner, stepUp: m.parent.config.stepUp,
 	}
-	outer.run = func(ctx context.Context, call *Call) (any, error) { return m.enter(ctx, call, inner, nil) }
+	outer.run = func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, inner, nil) }
 	for _, mw := range slices.Backward(m.around) {
 		outer.run = mw(outer.run)
 	}
@@ -289,7 +289,7 @@ func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
 		}
 		outer := *row
 		outer.mounted = m
-		outer.handle = func(ctx context.Context, call *Call) (any, error) { return m.enter(ctx, call, nil, row.handle) }
+		outer.handle = func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, nil, row.handle) }
 		custom[name] = &outer
 	}
 	c.custom = custom
@@ -298,7 +298,7 @@ func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
 
 // enter runs the middleware of the child around h, or around the method itself when h is nil. Target is what the call is
 // about, as the child has it; nil when it is about nothing in particular.
-func (m *mount) enter(ctx context.Context, outer *Call, target item, h Handler) (any, error) {
+func (m *mount) enter(ctx context.Context, outer *Call, target item, h Handler) (Result, error) {
 	if !m.child.life.ready.Load() {
 		if err := m.child.awaitStart(ctx); err != nil {
 			return nil, fmt.Errorf("mcpkit: %s did not start: %w", m.site, err)
@@ -337,11 +337,11 @@ func (c *Call) root() *Call {
 }
 
 // through runs the middleware of the servers that the target of the call is mounted from, the outermost first, around h.
-func (c *Call) through(ctx context.Context, h Handler) (any, error) {
+func (c *Call) through(ctx context.Context, h Handler) (Result, error) {
 	if c.entry == nil || c.entry.from == nil {
 		return h(ctx, c)
 	}
-	return c.entry.from.enter(ctx, c, c.entry.inner, func(ctx context.Context, inner *Call) (any, error) {
+	return c.entry.from.enter(ctx, c, c.entry.inner, func(ctx context.Context, inner *Call) (Result, error) {
 		return inner.through(ctx, h)
 	})
 }
@@ -373,7 +373,7 @@ func (c *Call) refusedMounts(ctx context.Context) map[*mount]bool {
 // askToList runs the middleware of the child, and of what is mounted in it, around nothing.
 func (m *mount) askToList(ctx context.Context, c *Call, refused map[*mount]bool) {
 	reached := false
-	_, err := m.enter(ctx, c, nil, func(ctx context.Context, inner *Call) (any, error) {
+	_, err := m.enter(ctx, c, nil, func(ctx context.Context, inner *Call) (Result, error) {
 		reached = true
 		maps.Copy(refused, inner.refusedMounts(ctx))
 		return emptyResult, nil
@@ -397,23 +397,23 @@ func (e *entry) refusedBy(mounts map[*mount]bool) bool {
 
 // listenThrough runs the middleware of the servers that are mounted in the call's around h, which holds the request open.
 // Where it refuses, the listener hears nothing of that server's resources.
-func (c *Call) listenThrough(ctx context.Context, l *listener, h Handler) (any, error) {
+func (c *Call) listenThrough(ctx context.Context, l *listener, h Handler) (Result, error) {
 	return c.listenThroughAll(ctx, c.server.children(), l, h)
 }
 
-func (c *Call) listenThroughAll(ctx context.Context, mounts []*mount, l *listener, h Handler) (any, error) {
+func (c *Call) listenThroughAll(ctx context.Context, mounts []*mount, l *listener, h Handler) (Result, error) {
 	if len(mounts) == 0 {
 		return h(ctx, c)
 	}
 	m := mounts[0]
-	rest := func(ctx context.Context) (any, error) { return c.listenThroughAll(ctx, mounts[1:], l, h) }
+	rest := func(ctx context.Context) (Result, error) { return c.listenThroughAll(ctx, mounts[1:], l, h) }
 	if !m.child.guarded() {
 		return rest(ctx)
 	}
 	reached := false
-	result, err := m.enter(ctx, c, nil, func(ctx context.Context, inner *Call) (any, error) {
+	result, err := m.enter(ctx, c, nil, func(ctx context.Context, inner *Call) (Result, error) {
 		reached = true
-		return inner.listenThrough(ctx, l, func(ctx context.Context, _ *Call) (any, error) { return rest(ctx) })
+		return inner.listenThrough(ctx, l, func(ctx context.Context, _ *Call) (Result, error) { return rest(ctx) })
 	})
 	if reached {
 		return result, err

@@ -196,7 +196,7 @@ func TestEachChainRunsOnceForEveryMethod(t *testing.T) {
 	var trace []string
 	note := func(server string) mcpkit.Middleware {
 		return func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 				trace = append(trace, server+" "+call.Method()+" "+call.Name())
 				require.Same(t, call, mcpkit.CallFrom(ctx))
 				return next(ctx, call)
@@ -255,7 +255,7 @@ func TestAGuardOfAMountedServerHoldsInTheOther(t *testing.T) {
 	middle.MustMount("b", other)
 	require.NoError(t, srv.Add(mcpkit.NewTool("own", func() {}), mcpkit.NewResource("own://x", "own", func() string { return "" })))
 	other.Use(func(mcpkit.Handler) mcpkit.Handler {
-		return func(context.Context, *mcpkit.Call) (any, error) { return nil, mcpkit.Errorf("not you") }
+		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { return nil, mcpkit.Errorf("not you") }
 	})
 	require.NoError(t, other.Add(mcpkit.NewTool("late", func() {})))
 	for version, p := range eraPeers(t, srv) {
@@ -286,7 +286,7 @@ func TestAGuardOfAMountedServerHoldsInTheOther(t *testing.T) {
 func TestAGuardOfTheOuterServerCoversWhatIsMountedLater(t *testing.T) {
 	srv, other := newServer(t, nil), newServer(t, &library{})
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if slices.Contains([]string{"initialize", "notifications/initialized"}, call.Method()) {
 				return next(ctx, call)
 			}
@@ -454,7 +454,7 @@ func TestMiddlewareOfAMountedServerSeesWhatTheOuterOneKept(t *testing.T) {
 	srv, other := newServer(t, nil, mcpkit.Authenticated()), newServer(t, &library{}, mcpkit.Authenticated())
 	srv.MustMount("o", other)
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			call.Set(outer{}, call.Name()+" "+call.Target())
 			result, err := next(ctx, call)
 			require.Equal(t, "o_take o_take", call.Get(outer{}), "what is kept further in stays there")
@@ -463,7 +463,7 @@ func TestMiddlewareOfAMountedServerSeesWhatTheOuterOneKept(t *testing.T) {
 	})
 	var ref, principal string
 	other.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			require.Equal(t, "o_take o_take", call.Get(outer{}))
 			require.Equal(t, "Takes a book.", call.Tool().Description)
 			call.Set(outer{}, "mine")

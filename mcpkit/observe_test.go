@@ -16,7 +16,7 @@ import (
 // each puts what f does before each call.
 func each(f func(call *mcpkit.Call)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			f(call)
 			return next(ctx, call)
 		}
@@ -101,7 +101,7 @@ func TestTheEndOfASessionIsTold(t *testing.T) {
 		srv := newServer(t, nil)
 		var told []bool
 		srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 				result, err := next(ctx, call)
 				told = append(told, call.OnSessionEnd(func() { panic("oops") }), call.OnSessionEnd(func() { ended++ }))
 				return result, err

@@ -100,7 +100,7 @@ func withRate(limit rateLimit, h Handler) Handler {
 		return h
 	}
 	table := limits.NewTable[caller](limit.perSecond, limit.burst)
-	return func(ctx context.Context, call *Call) (any, error) {
+	return func(ctx context.Context, call *Call) (Result, error) {
 		if wait := table.Take(callerOf(call), time.Now()); wait > 0 {
 			return nil, &RateLimitError{After: wait}
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -28,9 +29,17 @@ func init() {
 	}
 }
 
+// relayedResult is what the other server answered, as a Result.
+func relayedResult(result any, err error) (Result, error) {
+	if err != nil {
+		return nil, err
+	}
+	return wholeResult(reflect.ValueOf(result))
+}
+
 // relayed replaces all that the server has of another one.
 func (s *Server) relayed(d relay.Definitions, h relay.Handler) (skipped []error, err error) {
-	r := &relayer{server: s, from: d, handler: func(ctx context.Context, _ *Call) (any, error) { return h(ctx) }}
+	r := &relayer{server: s, from: d, handler: func(ctx context.Context, _ *Call) (Result, error) { return relayedResult(h(ctx)) }}
 	add(r, d.Tools, r.tool)
 	add(r, d.Prompts, r.prompt)
 	add(r, d.Resources, r.resource)

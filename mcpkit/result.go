@@ -1,595 +1,498 @@
 package mcpkit
 
 import (
-	"bytes"
-	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image"
-	"image/png"
 	"io"
-	"reflect"
 	"slices"
-	"sync"
-	"time"
+	"strconv"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
-	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A shape is what becomes of one Go type as a result.
-type shape uint8
+// A Result is what a call returns. It writes itself as the JSON object that the protocol version of the request wants, so
+// nothing needs to know all kinds of results. Methods return plain Go values, and the server makes Results of them;
+// middleware sees the Results:
+//
+//   - [*ToolResult], [*PromptResult] and [*ResourceResult] are those of tools, prompts and resources. Their fields may be
+//     read. To change one, return a copy: a result may be kept in a cache.
+//   - [*InputRequiredResult] asks the client something (2026-07-28).
+//   - [*ObjectResult] is that of any other method.
+//
+// Pages of lists, and resources whose contents are read while they are sent, are of types that are not exported. A nil Result
+// stands for an empty object.
+type Result interface {
+	// Size is how many bytes of content the result has, before it is encoded: texts, data and structured content. It is
+	// not known for contents that are read while they are sent.
+	Size() (bytes int, known bool)
 
-const (
-	shapeStructured shape = iota // structs, maps, slices, numbers, bools: output with a schema
-	shapeText                    // string
-	shapeContent                 // content of the protocol, one or several
-	shapeBlob                    // Blob, []byte
-	shapeImage                   // image.Image
-	shapeReader                  // io.Reader: read to its end
-	shapeSeq                     // iter.Seq[T]: collected
-	shapeSeqErr                  // iter.Seq2[T, error]: collected
-	shapeWhole                   // *protocol.CallToolResult and its like for prompts and resources: as it is
-	shapeDynamic                 // any: decided by the value
-)
-
-var (
-	typeContent = reflect.TypeFor[protocol.Content]()
-	typeBlob    = reflect.TypeFor[Blob]()
-	typeBytes   = reflect.TypeFor[[]byte]()
-	typeImage   = reflect.TypeFor[image.Image]()
-	typeReader  = reflect.TypeFor[io.Reader]()
-	typeError   = reflect.TypeFor[error]()
-	typeAny     = reflect.TypeFor[any]()
-	typeRaw     = reflect.TypeFor[json.RawMessage]()
-)
-
-// shapeOf classifies the type of a result; whole is the kind's own result type.
-func shapeOf(t, whole reflect.Type) (shape, error) {
-	switch {
-	case t == whole || t == reflect.PointerTo(whole):
-		return shapeWhole, nil
-	case t == typeAny:
-		return shapeDynamic, nil
-	case t.Kind() == reflect.String && t.PkgPath() == "":
-		return shapeText, nil
-	case t == typeRaw:
-		return shapeStructured, nil
-	case t == typeBytes, t == typeBlob, t == reflect.PointerTo(typeBlob):
-		return shapeBlob, nil
-	case t.Implements(typeContent), reflect.PointerTo(t).Implements(typeContent),
-		t.Kind() == reflect.Slice && (t.Elem().Implements(typeContent) || reflect.PointerTo(t.Elem()).Implements(typeContent)):
-		return shapeContent, nil
-	case t.Implements(typeImage):
-		return shapeImage, nil
-	case t.Implements(typeReader):
-		return shapeReader, nil
-	case t.Kind() == reflect.Func && t.CanSeq2() && t.In(0).In(1) == typeError:
-		return shapeSeqErr, nil
-	case t.Kind() == reflect.Func && t.CanSeq():
-		return shapeSeq, nil
-	}
-	switch t.Kind() {
-	case reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
-		return 0, fmt.Errorf("a result of type %s cannot be sent; return data, an io.Reader or an iter.Seq", t)
-	case reflect.Interface:
-		return 0, fmt.Errorf("a result of the interface type %s says too little; return any, or a concrete type", t)
-	}
-	return shapeStructured, nil
+	// appendTo appends the result as a JSON object.
+	appendTo(b []byte, w wire) ([]byte, error)
 }
 
-// toolOutputs is what a tool's Go results become.
-type toolOutputs struct {
-	shapes []shape
-	schema json.RawMessage // of the structured result; nil when there is none
+// A streamer is a Result that may be too large to hold: it is written instead of appended.
+type streamer interface {
+	Result
+	writeTo(out io.Writer, w wire) error
+	// broken says what the caller is told when writeTo fails.
+	broken(call *Call, err error) error
 }
 
-var typeToolResult = reflect.TypeFor[protocol.CallToolResult]()
-
-func newToolOutputs(site string, types []reflect.Type, o reflectx.InputOptions) (*toolOutputs, error) {
-	out := &toolOutputs{}
-	structured := 0
-	for _, t := range types {
-		sh, err := shapeOf(t, typeToolResult)
-		if o.Unions[t] != nil {
-			sh, err = shapeStructured, nil
-		}
-		if err != nil {
-			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
-		}
-		out.shapes = append(out.shapes, sh)
-		switch sh {
-		case shapeWhole:
-			if len(types) > 1 {
-				return nil, &reflectx.Error{Site: site, Msg: fmt.Sprintf("%s is the whole result; return nothing beside it but an error", t)}
-			}
-		case shapeStructured, shapeSeq, shapeSeqErr:
-			if structured++; structured > 1 {
-				return nil, &reflectx.Error{Site: site, Msg: "several results want to be the structured output; put them into one struct"}
-			}
-			if out.schema, err = outputSchema(site, t, sh, o); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
+// AppendResult appends r as the client of call receives it. The error says that it does not encode, or that it is read while it
+// is sent and cannot be held.
+func AppendResult(b []byte, call *Call, r Result) ([]byte, error) {
+	return appendResult(b, r, call.wire())
 }
 
-func outputSchema(site string, t reflect.Type, sh shape, o reflectx.InputOptions) (json.RawMessage, error) {
-	if sh != shapeStructured {
-		t = reflect.SliceOf(t.In(0).In(0)) // func(yield func(T) bool)
-	}
-	if t == typeRaw {
-		return nil, nil
-	}
-	return reflectx.OutputSchema(site, t, o)
-}
-
-// tool makes the result of a tool call from what the method returned.
-func (o *toolOutputs) tool(call *Call, values []reflect.Value) (*protocol.CallToolResult, error) {
-	r := newToolResult()
-	for i, v := range values {
-		if o.shapes[i] == shapeWhole {
-			return wholeResult(v)
-		}
-		if err := addToolOutput(call, r, o.shapes[i], v); err != nil {
-			return nil, err
-		}
-	}
-	return &r.CallToolResult, nil
-}
-
-// A toolResult is a result in the making. What is met most, one text, lies in the same piece of memory.
-type toolResult struct {
-	protocol.CallToolResult
-	first [1]protocol.Content
-	text  protocol.TextContent
-}
-
-func newToolResult() *toolResult {
-	r := new(toolResult)
-	r.Content = r.first[:0] // never nil: content is [] where there is none
-	return r
-}
-
-func (r *toolResult) addText(s string) {
-	c := &r.text
-	if len(r.Content) > 0 {
-		c = new(protocol.TextContent)
-	}
-	c.Text = s
-	r.Content = append(r.Content, c)
-}
-
-// wholeResult takes the result as the method made it. Its JSON goes out as it is, so that it is checked here: one that is
-// invalid would make the whole answer unreadable.
-func wholeResult(v reflect.Value) (*protocol.CallToolResult, error) {
-	var r *protocol.CallToolResult
-	if v.Kind() == reflect.Pointer {
-		r = v.Interface().(*protocol.CallToolResult)
-	} else {
-		value := v.Interface().(protocol.CallToolResult)
-		r = &value
-	}
+func appendResult(b []byte, r Result, w wire) ([]byte, error) {
 	if r == nil {
-		return nil, errors.New("the method returned a nil *CallToolResult without an error")
+		r = emptyResult
 	}
-	if r.StructuredContent != nil && !jsonx.Valid(r.StructuredContent) {
-		return nil, errors.New("the StructuredContent that the method returned is no valid JSON")
-	}
-	return r, nil
+	return r.appendTo(b, w)
 }
 
-func addToolOutput(call *Call, r *toolResult, sh shape, v reflect.Value) error {
-	switch sh {
-	case shapeText:
-		r.addText(v.String())
-	case shapeStructured:
-		return setStructured(call, r, v)
-	case shapeDynamic:
-		return addDynamic(call, r, v)
-	case shapeContent:
-		r.Content = appendContents(r.Content, v)
-	case shapeSeq, shapeSeqErr:
-		collected, err := collect(call, v, sh)
-		if err != nil {
-			return err
-		}
-		return setStructured(call, r, reflect.ValueOf(collected))
-	default:
-		b, ok, err := blobOf(call, sh, v)
-		if ok {
-			r.Content = append(r.Content, b.content())
-		}
-		return err
+// JSON is a JSON value that is known to be valid: it can only be made by [ParseJSON] and [EncodeJSON]. The zero value is no
+// value at all.
+type JSON struct{ text json.RawMessage }
+
+// ParseJSON returns text as JSON. It belongs to the JSON from then on and must not be changed. Nil is no value.
+func ParseJSON(text []byte) (JSON, error) {
+	if text == nil {
+		return JSON{}, nil
+	}
+	if !jsonx.Valid(text) {
+		return JSON{}, errors.New("mcpkit: the text is not valid JSON")
+	}
+	return JSON{text}, nil
+}
+
+// EncodeJSON returns the JSON of a Go value.
+func EncodeJSON(v any) (JSON, error) {
+	switch v := v.(type) {
+	case JSON:
+		return v, nil
+	case json.RawMessage:
+		return ParseJSON(v)
+	}
+	text, err := jsonx.Marshal(v)
+	if err != nil {
+		return JSON{}, fmt.Errorf("mcpkit: a value of type %T does not encode: %w", v, err)
+	}
+	return JSON{text}, nil
+}
+
+// Raw is the text; nil for the zero value. It must not be changed.
+func (j JSON) Raw() json.RawMessage { return j.text }
+
+// IsZero reports whether there is no value.
+func (j JSON) IsZero() bool { return j.text == nil }
+
+// MarshalJSON returns the text; null for the zero value.
+func (j JSON) MarshalJSON() ([]byte, error) {
+	if j.text == nil {
+		return []byte("null"), nil
+	}
+	return j.text, nil
+}
+
+var errNilResult = errors.New("the result is a nil pointer")
+
+// A ToolResult is the result of tools/call.
+type ToolResult struct {
+	Content           []protocol.Content
+	StructuredContent JSON // the zero value where there is none
+	IsError           bool // the tool failed, and Content says how
+	Meta              protocol.Meta
+	// Extra are further members. Those that the protocol has are left out.
+	Extra map[string]json.RawMessage
+}
+
+// NewToolResult returns the result r, whose parts must not be changed from then on. The error says that its structured content
+// is not valid JSON, or that it is of another result type than "complete" (see [Extension]).
+func NewToolResult(r *protocol.CallToolResult) (*ToolResult, error) {
+	if r == nil {
+		return nil, errors.New("mcpkit: the *CallToolResult is nil")
+	}
+	if err := checkComplete(r.ResultType); err != nil {
+		return nil, err
+	}
+	structured, err := ParseJSON(r.StructuredContent)
+	if err != nil {
+		return nil, errors.New("mcpkit: the StructuredContent is not valid JSON")
+	}
+	return &ToolResult{Content: r.Content, StructuredContent: structured, IsError: r.IsError, Meta: r.Meta, Extra: r.Extra}, nil
+}
+
+// checkComplete refuses result types that only an extension may give.
+func checkComplete(resultType string) error {
+	if resultType != "" && resultType != protocol.ResultComplete {
+		return fmt.Errorf("mcpkit: a result of type %q is made with mcpkit.Extension", resultType)
 	}
 	return nil
 }
 
-// setStructured makes v the structured output, and its JSON the text for clients that know no other.
-func setStructured(call *Call, r *toolResult, v reflect.Value) error {
-	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
-		return Errorf("there is no result")
-	}
-	raw, err := call.server.marshalValue(v)
-	if err != nil {
-		return fmt.Errorf("the result does not encode: %w", err)
-	}
-	r.StructuredContent = raw
-	r.addText(string(raw))
-	return nil
+// Clone returns a copy with a Content of its own, so that contents may be added or replaced. What the contents point to is
+// shared.
+func (r *ToolResult) Clone() *ToolResult {
+	own := *r
+	own.Content = slices.Clone(r.Content)
+	return &own
 }
 
-var dynamicShapes sync.Map // reflect.Type -> shape
-
-func addDynamic(call *Call, r *toolResult, v reflect.Value) error {
-	if v.Kind() == reflect.Interface {
-		v = v.Elem()
+// Size is how many bytes of content the result has.
+func (r *ToolResult) Size() (int, bool) {
+	if r == nil {
+		return 0, true
 	}
-	if !v.IsValid() {
-		return nil // nil: a result without content
+	n := len(r.StructuredContent.text)
+	for _, c := range r.Content {
+		n += contentSize(c)
 	}
-	sh, err := dynamicShape(v.Type(), typeToolResult)
-	if err != nil {
-		return err
-	}
-	if sh == shapeWhole {
-		whole, err := wholeResult(v)
-		if err == nil {
-			r.CallToolResult = *whole
-		}
-		return err
-	}
-	return addToolOutput(call, r, sh, v)
+	return n, true
 }
 
-type dynamicKey struct{ t, whole reflect.Type }
-
-func dynamicShape(t, whole reflect.Type) (shape, error) {
-	key := dynamicKey{t, whole}
-	if sh, ok := dynamicShapes.Load(key); ok {
-		return sh.(shape), nil
+func (r *ToolResult) appendTo(b []byte, w wire) ([]byte, error) {
+	if r == nil {
+		return nil, errNilResult
 	}
-	sh, err := shapeOf(t, whole)
-	if err == nil {
-		dynamicShapes.Store(key, sh)
-	}
-	return sh, err
-}
-
-// appendContents appends the content, or the slice of contents, v. Nil ones are left out.
-func appendContents(list []protocol.Content, v reflect.Value) []protocol.Content {
-	if v.Kind() == reflect.Slice {
-		for i := range v.Len() {
-			list = appendContents(list, v.Index(i))
-		}
-		return list
-	}
-	if (v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer) && v.IsNil() {
-		return list
-	}
-	if c, ok := v.Interface().(protocol.Content); ok {
-		return append(list, c)
-	}
-	p := reflect.New(v.Type())
-	p.Elem().Set(v)
-	return append(list, p.Interface().(protocol.Content))
-}
-
-// blobOf makes bytes of a Blob, bytes, an image or a reader; ok is false where there is none.
-func blobOf(call *Call, sh shape, v reflect.Value) (b Blob, ok bool, err error) {
-	switch v.Kind() {
-	case reflect.Interface, reflect.Pointer, reflect.Func:
-		if v.IsNil() {
-			return Blob{}, false, nil
-		}
-	}
-	switch sh {
-	case shapeBlob:
-		switch b := v.Interface().(type) {
-		case Blob:
-			return b, true, nil
-		case *Blob:
-			return *b, true, nil
-		case []byte:
-			return Blob{Data: b}, true, nil
-		}
-	case shapeImage:
-		var buf bytes.Buffer
-		if err := png.Encode(&buf, v.Interface().(image.Image)); err != nil {
-			return Blob{}, false, fmt.Errorf("the image does not encode: %w", err)
-		}
-		return Blob{Data: buf.Bytes(), MIMEType: "image/png"}, true, nil
-	case shapeReader:
-		data, err := readAll(v.Interface().(io.Reader), call.server.config.maxResultBytes)
-		return Blob{Data: data}, err == nil, err
-	}
-	return Blob{}, false, fmt.Errorf("a result of type %s makes no bytes", v.Type())
-}
-
-// readAll reads up to limit bytes and closes what can be closed.
-func readAll(r io.Reader, limit int) ([]byte, error) {
-	if c, ok := r.(io.Closer); ok {
-		defer c.Close()
-	}
-	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
-	if err == nil && len(data) > limit {
-		err = Errorf("the result is larger than %d bytes", limit)
-	}
-	return data, err
-}
-
-// progressEvery is how often a collected iterator reports its progress.
-const progressEvery = 100 * time.Millisecond
-
-// collect gathers what an iterator yields, up to MaxResultBytes of JSON.
-func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
-	b := []byte{'['}
-	if seq.IsNil() {
-		return append(b, ']'), nil
-	}
-	limit, n := call.server.config.maxResultBytes, 0
-	var failed error
-	last := time.Now()
-	add := func(v reflect.Value) bool {
-		if failed = call.ctx.Err(); failed != nil {
-			return false
-		}
-		if n++; n > 1 {
+	b = slices.Grow(b, r.encodedSize()+len(w.server))
+	b = append(b, `{"content":[`...)
+	for i, c := range r.Content {
+		if i > 0 {
 			b = append(b, ',')
 		}
-		if b, failed = call.server.appendValue(b, v); failed == nil && len(b) > limit {
-			failed = Errorf("the result is larger than %d bytes after %d items", limit, n)
-		}
-		if now := time.Now(); now.Sub(last) >= progressEvery {
-			last = now
-			call.Progress(float64(n), 0, "")
-		}
-		return failed == nil
-	}
-	if sh == shapeSeq {
-		seq.Seq()(add)
-	} else {
-		seq.Seq2()(func(v, e reflect.Value) bool {
-			if err, _ := e.Interface().(error); err != nil {
-				failed = err
-				return false
-			}
-			return add(v)
-		})
-	}
-	if failed != nil {
-		return nil, failed
-	}
-	return append(b, ']'), nil
-}
-
-// resourceOutputs is what a resource method's Go results become.
-type resourceOutputs struct{ shapes []shape }
-
-var (
-	typeReadResult       = reflect.TypeFor[protocol.ReadResourceResult]()
-	typeResourceContents = reflect.TypeFor[protocol.ResourceContents]()
-	typePromptResult     = reflect.TypeFor[protocol.GetPromptResult]()
-	typePromptMessage    = reflect.TypeFor[protocol.PromptMessage]()
-)
-
-func newResourceOutputs(site string, types []reflect.Type) (*resourceOutputs, error) {
-	if len(types) == 0 {
-		return nil, &reflectx.Error{Site: site, Msg: "a resource returns its contents: string, []byte, mcpkit.Blob, io.Reader, any data, or *protocol.ReadResourceResult"}
-	}
-	out := &resourceOutputs{}
-	for _, t := range types {
-		sh, err := shapeOf(t, typeReadResult)
-		if err == nil && sh == shapeContent {
-			err = fmt.Errorf("%s is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data", t)
-		}
-		if err != nil {
-			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
-		}
-		if sh == shapeWhole && len(types) > 1 {
-			return nil, &reflectx.Error{Site: site, Msg: fmt.Sprintf("%s is the whole result; return nothing beside it but an error", t)}
-		}
-		out.shapes = append(out.shapes, sh)
-	}
-	return out, nil
-}
-
-// read makes the result of resources/read: contents, or streamed where the method returned a reader and nothing else.
-func (o *resourceOutputs) read(ctx context.Context, call *Call, res *resource, values []reflect.Value) (any, error) {
-	if len(values) == 1 {
-		if r, ok := readerIn(values[0]); ok {
-			return newStreamed(ctx, call, res, r)
-		}
-	}
-	r := &protocol.ReadResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values))}
-	for i, v := range values {
-		whole, err := addResourceOutput(call, r, res.mime, o.shapes[i], v)
-		if err != nil {
-			return nil, err
-		}
-		if whole != nil {
-			r = whole
-		}
-	}
-	if call.version.Modern() && r.TTLMs == nil {
-		r.Cache = cacheHint(res.ttl, res.private)
-	}
-	return r, nil
-}
-
-// readerIn returns the reader that a method returned.
-func readerIn(v reflect.Value) (io.Reader, bool) {
-	if v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
-	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || !v.Type().Implements(typeReader) {
-		return nil, false
-	}
-	return v.Interface().(io.Reader), true
-}
-
-func addResourceOutput(call *Call, r *protocol.ReadResourceResult, mime string, sh shape, v reflect.Value) (*protocol.ReadResourceResult, error) {
-	if sh == shapeDynamic {
-		if v = v.Elem(); !v.IsValid() {
-			return nil, ErrNotFound
+		if c == nil {
+			return nil, errors.New("a content is nil")
 		}
 		var err error
-		if sh, err = dynamicShape(v.Type(), typeReadResult); err != nil {
+		if b, err = contentFor(w.version, c).AppendJSON(b); err != nil {
 			return nil, err
 		}
 	}
-	add := func(c protocol.ResourceContents) { r.Contents = append(r.Contents, c) }
-	switch sh {
-	case shapeWhole:
-		if v.Kind() == reflect.Pointer && v.IsNil() {
-			return nil, ErrNotFound
-		}
-		whole := reflect.Indirect(v).Interface().(protocol.ReadResourceResult)
-		return &whole, nil
-	case shapeText:
-		text := v.String()
-		add(protocol.ResourceContents{URI: call.name, MIMEType: or(mime, "text/plain"), Text: &text})
-	case shapeSeq, shapeSeqErr:
-		raw, err := collect(call, v, sh)
-		if err != nil {
-			return nil, err
-		}
-		add(contentsOf(call.name, or(mime, "application/json"), raw))
-	case shapeStructured:
-		return nil, addStructuredContents(call, mime, v, add)
-	case shapeContent:
-		return nil, errors.New("content is for tools and prompts; a resource returns its contents")
-	default:
-		b, ok, err := blobOf(call, sh, v)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return nil, ErrNotFound
-		}
-		add(contentsOf(call.name, or(b.MIMEType, mime, Blob{Data: b.Data}.mime()), b.Data))
+	b = append(b, ']')
+	// A failure has no output to hold to the output schema.
+	if !r.StructuredContent.IsZero() && !r.IsError {
+		b = appendStructured(b, r.StructuredContent.text, w.version)
 	}
-	return nil, nil
+	if r.IsError {
+		b = append(b, `,"isError":true`...)
+	}
+	if r.Extra != nil {
+		var err error
+		if b, err = (&protocol.CallToolResult{Extra: r.Extra}).AppendExtra(b); err != nil {
+			return nil, err
+		}
+	}
+	return w.end(b, r.Meta)
 }
 
-func addStructuredContents(call *Call, mime string, v reflect.Value, add func(protocol.ResourceContents)) error {
-	switch t := v.Type(); {
-	case v.Kind() == reflect.Pointer && v.IsNil():
-		return ErrNotFound
-	case t == typeResourceContents:
-		add(v.Interface().(protocol.ResourceContents))
-		return nil
-	case t == reflect.SliceOf(typeResourceContents):
-		for _, c := range v.Interface().([]protocol.ResourceContents) {
-			add(c)
+// encodedSize guesses how many bytes the result takes, so that its buffer need not grow.
+func (r *ToolResult) encodedSize() int {
+	structured := len(r.StructuredContent.text)
+	// The text of structured content is JSON itself, whose quotes are escaped.
+	n := 160 + structured + structured/8 + 64*len(r.Content)
+	for _, c := range r.Content {
+		switch c := c.(type) {
+		case *protocol.TextContent:
+			n += len(c.Text) + len(c.Text)/16
+		case *protocol.ImageContent:
+			n += len(c.Data) + len(c.Data)/2
+		case *protocol.AudioContent:
+			n += len(c.Data) + len(c.Data)/2
 		}
-		return nil
 	}
-	raw, err := call.server.marshalValue(v)
-	if err != nil {
-		return fmt.Errorf("the result does not encode: %w", err)
+	return n
+}
+
+func appendStructured(b []byte, value json.RawMessage, v protocol.Version) []byte {
+	switch {
+	case v < protocol.V20250618:
+		return b
+	case v.Modern() || jsonx.Kind(value) == '{':
+		return append(append(b, `,"structuredContent":`...), value...)
+	default: // an object is demanded; the output schema was wrapped in the same way
+		b = append(append(b, `,"structuredContent":{"result":`...), value...)
+		return append(b, '}')
 	}
-	add(contentsOf(call.name, or(mime, "application/json"), raw))
+}
+
+// contentFor replaces content that the version does not know by text that says what is missing.
+func contentFor(v protocol.Version, c protocol.Content) protocol.Content {
+	switch c := c.(type) {
+	case *protocol.AudioContent:
+		if v < protocol.V20250326 {
+			return &protocol.TextContent{Text: fmt.Sprintf("[audio, %s, %d bytes: needs a newer client]", c.MIMEType, len(c.Data))}
+		}
+	case *protocol.ResourceLink:
+		if v < protocol.V20250618 {
+			return &protocol.TextContent{Text: c.URI}
+		}
+	}
+	return c
+}
+
+// contentSize is how many bytes of text or data c has.
+func contentSize(c protocol.Content) int {
+	switch c := c.(type) {
+	case *protocol.TextContent:
+		return len(c.Text)
+	case *protocol.ImageContent:
+		return len(c.Data)
+	case *protocol.AudioContent:
+		return len(c.Data)
+	case *protocol.EmbeddedResource:
+		return contentsSize(&c.Resource)
+	case *protocol.ResourceLink:
+		return len(c.URI)
+	case *protocol.UnknownContent:
+		return len(c.Raw)
+	}
+	return 0
+}
+
+func contentsSize(c *protocol.ResourceContents) int {
+	n := len(c.Blob)
+	if c.Text != nil {
+		n += len(*c.Text)
+	}
+	return n
+}
+
+// A PromptResult is the result of prompts/get.
+type PromptResult struct {
+	Description string
+	Messages    []protocol.PromptMessage
+	Meta        protocol.Meta
+}
+
+// NewPromptResult returns the result r, whose parts must not be changed from then on. The error says that a message has no
+// content, or that r is of another result type than "complete" (see [Extension]).
+func NewPromptResult(r *protocol.GetPromptResult) (*PromptResult, error) {
+	if r == nil {
+		return nil, errors.New("mcpkit: the *GetPromptResult is nil")
+	}
+	if err := checkComplete(r.ResultType); err != nil {
+		return nil, err
+	}
+	p := &PromptResult{Description: r.Description, Messages: r.Messages, Meta: r.Meta}
+	return p, p.check()
+}
+
+func (r *PromptResult) check() error {
+	for i := range r.Messages {
+		if r.Messages[i].Content == nil {
+			return errors.New("a message of the prompt has no content")
+		}
+	}
 	return nil
 }
 
-// or returns the first value that is not zero.
-func or[T comparable](values ...T) T {
-	var zero T
-	i := slices.IndexFunc(values, func(v T) bool { return v != zero })
-	if i < 0 {
-		return zero
+// Size is how many bytes of content the messages have.
+func (r *PromptResult) Size() (int, bool) {
+	if r == nil {
+		return 0, true
 	}
-	return values[i]
+	n := 0
+	for _, m := range r.Messages {
+		n += contentSize(m.Content)
+	}
+	return n, true
 }
 
-// promptOutputs is what a prompt method's Go results become.
-type promptOutputs struct{ shapes []shape }
-
-func newPromptOutputs(site string, types []reflect.Type) (*promptOutputs, error) {
-	if len(types) == 0 {
-		return nil, &reflectx.Error{Site: site, Msg: "a prompt returns its messages: string, protocol.PromptMessage (mcpkit.User, mcpkit.Assistant), several, content, or *protocol.GetPromptResult"}
+func (r *PromptResult) appendTo(b []byte, w wire) ([]byte, error) {
+	if r == nil {
+		return nil, errNilResult
 	}
-	out := &promptOutputs{}
-	for _, t := range types {
-		sh, err := shapeOf(t, typePromptResult)
-		if err == nil && sh == shapeStructured && t != typePromptMessage && t != reflect.SliceOf(typePromptMessage) {
-			err = fmt.Errorf("a prompt cannot return %s; return a string, mcpkit.User(…), messages or content", t)
-		}
-		if err == nil && sh == shapeWhole && len(types) > 1 {
-			err = fmt.Errorf("%s is the whole result; return nothing beside it but an error", t)
-		}
-		if err != nil {
-			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
-		}
-		out.shapes = append(out.shapes, sh)
+	if err := r.check(); err != nil {
+		return nil, err
 	}
-	return out, nil
-}
-
-// get makes the result of prompts/get.
-func (o *promptOutputs) get(call *Call, description string, values []reflect.Value) (*protocol.GetPromptResult, error) {
-	r := &protocol.GetPromptResult{Description: description, Messages: []protocol.PromptMessage{}}
-	for i, v := range values {
-		whole, err := addPromptOutput(call, r, o.shapes[i], v)
+	b = append(slices.Grow(b, 512+len(w.server)), '{')
+	if r.Description != "" {
+		b = append(jsonx.AppendString(append(b, `"description":`...), r.Description), ',')
+	}
+	b = append(b, `"messages":[`...)
+	for i, m := range r.Messages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		m.Content = contentFor(w.version, m.Content)
+		message, err := m.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
-		if whole != nil {
-			r = whole
+		b = append(b, message...)
+	}
+	return w.end(append(b, ']'), r.Meta)
+}
+
+// A ResourceResult is the result of resources/read, where its contents are at hand.
+type ResourceResult struct {
+	Contents []protocol.ResourceContents
+	// Cache says how long and for whom the contents stay true. Legacy clients are not told.
+	protocol.Cache
+	Meta protocol.Meta
+}
+
+// NewResourceResult returns the result r, whose parts must not be changed from then on. The error says that r is of another result
+// type than "complete" (see [Extension]).
+func NewResourceResult(r *protocol.ReadResourceResult) (*ResourceResult, error) {
+	if r == nil {
+		return nil, errors.New("mcpkit: the *ReadResourceResult is nil")
+	}
+	if err := checkComplete(r.ResultType); err != nil {
+		return nil, err
+	}
+	return &ResourceResult{Contents: r.Contents, Cache: r.Cache, Meta: r.Meta}, nil
+}
+
+// Size is how many bytes the contents have.
+func (r *ResourceResult) Size() (int, bool) {
+	if r == nil {
+		return 0, true
+	}
+	n := 0
+	for i := range r.Contents {
+		n += contentsSize(&r.Contents[i])
+	}
+	return n, true
+}
+
+func (r *ResourceResult) appendTo(b []byte, w wire) ([]byte, error) {
+	if r == nil {
+		return nil, errNilResult
+	}
+	size := 192 + len(w.server)
+	for i := range r.Contents {
+		c := &r.Contents[i]
+		size += 96 + len(c.URI) + base64.StdEncoding.EncodedLen(len(c.Blob))
+		if c.Text != nil {
+			size += len(*c.Text) + len(*c.Text)/16
 		}
 	}
-	for i := range r.Messages {
-		m := &r.Messages[i]
-		if m.Content == nil {
-			return nil, errors.New("a message of the prompt has no content")
+	b = append(slices.Grow(b, size), `{"contents":[`...)
+	var err error
+	for i := range r.Contents {
+		if i > 0 {
+			b = append(b, ',')
 		}
-		m.Content = contentFor(call.version, m.Content)
+		if b, err = r.Contents[i].AppendJSON(b); err != nil {
+			return nil, err
+		}
 	}
+	return w.end(w.appendCache(append(b, ']'), r.Cache), r.Meta)
+}
+
+// appendCache appends what modern clients are told of how long a result stays true.
+func (w wire) appendCache(b []byte, c protocol.Cache) []byte {
+	if !w.version.Modern() {
+		return b
+	}
+	if c.TTLMs != nil {
+		b = strconv.AppendInt(append(b, `,"ttlMs":`...), *c.TTLMs, 10)
+	}
+	if c.CacheScope != "" {
+		b = jsonx.AppendString(append(b, `,"cacheScope":`...), c.CacheScope)
+	}
+	return b
+}
+
+// An InputRequiredResult asks the client something before the call can go on (2026-07-28): see [Elicit]. It is made by the
+// server alone.
+type InputRequiredResult struct {
+	// Requests are the questions by key. They must not be changed.
+	Requests protocol.InputRequests
+	state    string
+}
+
+// Size is 0: questions are not content.
+func (*InputRequiredResult) Size() (int, bool) { return 0, true }
+
+func (r *InputRequiredResult) appendTo(b []byte, w wire) ([]byte, error) {
+	if r == nil {
+		return nil, errNilResult
+	}
+	object, err := jsonx.Marshal(&protocol.InputRequiredResult{InputRequests: r.Requests, RequestState: &r.state})
+	if err != nil {
+		return nil, err
+	}
+	return w.appendObject(b, object, protocol.ResultInputRequired)
+}
+
+// An ObjectResult is a JSON object: the result of a method that has no type of its own here.
+type ObjectResult struct {
+	object     JSON
+	resultType string
+}
+
+// NewObjectResult returns a result that is the JSON of object: a JSON, a json.RawMessage or any value that encodes to a JSON
+// object. Modern clients receive the members that every result has besides: resultType, unless object says it, and the
+// server's name in _meta. The error says that object does not encode to a JSON object.
+func NewObjectResult(object any) (*ObjectResult, error) {
+	text, err := EncodeJSON(object)
+	if err != nil {
+		return nil, err
+	}
+	if jsonx.Kind(text.text) != '{' {
+		return nil, fmt.Errorf("mcpkit: a result is a JSON object, not %.20s", text.text)
+	}
+	return &ObjectResult{object: text, resultType: protocol.ResultComplete}, nil
+}
+
+// Extension returns a result of an extension: one whose resultType is not "complete", as modern clients receive it. Legacy
+// clients receive the object alone. The error says that the value does not encode to a JSON object, or that the type is one of the
+// protocol itself.
+func Extension(resultType string, value any) (*ObjectResult, error) {
+	switch resultType {
+	case "", protocol.ResultComplete, protocol.ResultInputRequired:
+		return nil, fmt.Errorf("mcpkit: Extension(%q): not a result type of an extension", resultType)
+	}
+	r, err := NewObjectResult(value)
+	if err != nil {
+		return nil, err
+	}
+	if jsonx.Member(r.object.text, "resultType") != nil {
+		return nil, fmt.Errorf("mcpkit: Extension(%q): the value has a resultType of its own; leave it out", resultType)
+	}
+	r.resultType = resultType
 	return r, nil
 }
 
-func addPromptOutput(call *Call, r *protocol.GetPromptResult, sh shape, v reflect.Value) (*protocol.GetPromptResult, error) {
-	if sh == shapeDynamic {
-		if v = v.Elem(); !v.IsValid() {
-			return nil, nil
-		}
-		var err error
-		if sh, err = dynamicShape(v.Type(), typePromptResult); err != nil {
-			return nil, err
-		}
+// JSON is the object as it was given.
+func (r *ObjectResult) JSON() JSON { return r.object }
+
+// Type is "complete", or the result type of an extension.
+func (r *ObjectResult) Type() string { return r.resultType }
+
+// Size is how many bytes the object has.
+func (r *ObjectResult) Size() (int, bool) {
+	if r == nil {
+		return 0, true
 	}
-	switch sh {
-	case shapeWhole:
-		if v.Kind() == reflect.Pointer && v.IsNil() {
-			return nil, errors.New("the method returned a nil *GetPromptResult without an error")
-		}
-		whole := reflect.Indirect(v).Interface().(protocol.GetPromptResult)
-		return &whole, nil
-	case shapeText:
-		r.Messages = append(r.Messages, User(v.String()))
-	case shapeContent:
-		for _, c := range appendContents(nil, v) {
-			r.Messages = append(r.Messages, User(c))
-		}
-	case shapeStructured:
-		switch m := v.Interface().(type) {
-		case protocol.PromptMessage:
-			r.Messages = append(r.Messages, m)
-		case []protocol.PromptMessage:
-			r.Messages = append(r.Messages, m...)
-		default:
-			return nil, fmt.Errorf("a prompt cannot return %s", v.Type())
-		}
-	default:
-		b, ok, err := blobOf(call, sh, v)
-		if err != nil || !ok {
-			return nil, err
-		}
-		r.Messages = append(r.Messages, User(b.content()))
+	return len(r.object.text), true
+}
+
+func (r *ObjectResult) appendTo(b []byte, w wire) ([]byte, error) {
+	if r == nil {
+		return nil, errNilResult
 	}
-	return nil, nil
+	return w.appendObject(b, r.object.text, r.resultType)
+}
+
+// emptyResult is {} with whatever a version adds.
+var emptyResult = &ObjectResult{object: JSON{json.RawMessage("{}")}, resultType: protocol.ResultComplete}
+
+// A listPage is the result of a list request, which is encoded once for each change and version.
+type listPage struct{ object []byte }
+
+// Size is how many bytes the page has.
+func (p *listPage) Size() (int, bool) { return len(p.object), true }
+
+func (p *listPage) appendTo(b []byte, _ wire) ([]byte, error) {
+	if b == nil {
+		return p.object[:len(p.object):len(p.object)], nil
+	}
+	return append(b, p.object...), nil
 }

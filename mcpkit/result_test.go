@@ -315,7 +315,7 @@ func TestInvalidJSONFromAMethodNeverReachesTheClient(t *testing.T) {
 		mcpkit.NewTool("nil", func() error { return none }),
 	))
 	for _, test := range []struct{ name, want, log string }{
-		{"whole", `"isError":true`, "the StructuredContent that the method returned is no valid JSON"},
+		{"whole", `"isError":true`, "mcpkit: the StructuredContent is not valid JSON"},
 		{"data", `"error":{"code":-7,"message":"seven"}`, "mcpkit: the data of an error is no valid JSON and is left out"},
 		{"nil", `"error":{"code":-32603,"message":"internal error (ref `, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil itself where there is none"},
 	} {

@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -89,11 +90,11 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 		call.catalog = s.catalog.Load() // services may register more when they start
 	}
 	if err := s.identify(call); err != nil {
-		return s.refuse(req, err, call.version)
+		return call.refuse(err)
 	}
 	if unready != nil {
 		s.config.logger.ErrorContext(ctx, "mcpkit: a service did not start", "error", unready)
-		return s.refuse(req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start"), call.version)
+		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server did not start"))
 	}
 	ctx = s.trust(ctx, peer)
 	call.principal = oauth.FromContext(ctx)
@@ -104,7 +105,7 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	call.ctx = &call.own
 	if err := s.prepare(call); err != nil {
 		if err.Code == protocol.CodeHeaderMismatch {
-			return s.refuse(req, err, call.version)
+			return call.refuse(err)
 		}
 		call.refusal = err // the chain sees refused calls too
 	}
@@ -119,13 +120,13 @@ func (s *Server) lastResort(ctx context.Context, call *Call, resp **jsonrpc.Resp
 		s.config.logger.ErrorContext(ctx, "mcpkit: a result or an error panicked", "ref", call.Ref(), "method", call.req.Method, "panic", v, "stack", string(debug.Stack()))
 		*resp = nil
 		if !call.req.IsNotification() {
-			*resp = s.refuse(call.req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref()), call.version)
+			*resp = call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref()))
 		}
 	}
 }
 
 // run walks the middleware chain. A panic in it ends here.
-func (s *Server) run(call *Call) (result any, err error) {
+func (s *Server) run(call *Call) (result Result, err error) {
 	defer recoverAs(&err)
 	return (*s.chain.Load())(call.ctx, call)
 }
@@ -167,13 +168,13 @@ func (call *Call) identifyModern(header transport.Header, declared string) *json
 	call.version = protocol.V20260728 // errors before the version is known take this revision's form
 	version, capabilities, level, twice := call.envelope()
 	if twice != "" {
-		return badEnvelope("params._meta has %q twice", twice)
+		return call.badEnvelope("params._meta has %q twice", twice)
 	}
 	if jsonx.Kind(version) != '"' {
-		return badEnvelope("params._meta needs the string %q", protocol.MetaProtocolVersion)
+		return call.badEnvelope("params._meta needs the string %q", protocol.MetaProtocolVersion)
 	}
 	if jsonx.Kind(capabilities) != '{' {
-		return badEnvelope("params._meta needs the object %q; {} when there are none", protocol.MetaClientCapabilities)
+		return call.badEnvelope("params._meta needs the object %q; {} when there are none", protocol.MetaClientCapabilities)
 	}
 	if level != nil && !protocol.LoggingLevel(jsonx.String(level)).Valid() {
 		return invalidParams("params._meta has the unknown log level %s; known are %s", level, knownLevels)
@@ -219,15 +220,11 @@ func (call *Call) envelope() (version, capabilities, level []byte, twice string)
 	return version, capabilities, level, twice
 }
 
-// badEnvelope is an invalid-params error that a binding over HTTP answers with 400: required _meta is missing.
-func badEnvelope(format string, args ...any) *jsonrpc.Error {
-	err := invalidParams(format, args...)
-	err.Data = envelopeFault
-	return err
+// badEnvelope is an invalid-params error that a transport over HTTP answers with 400: required _meta is missing.
+func (call *Call) badEnvelope(format string, args ...any) *jsonrpc.Error {
+	call.malformed = true
+	return invalidParams(format, args...)
 }
-
-// envelopeFault marks, by identity, the errors of badEnvelope; it is not sent.
-var envelopeFault = json.RawMessage(`{}`)
 
 func metaString(meta json.RawMessage, key string) (string, bool) {
 	raw := jsonx.Member(meta, key)
@@ -315,19 +312,19 @@ func (call *Call) checkNameless(header transport.Header, err *jsonrpc.Error) *js
 }
 
 // runTarget runs the tool, prompt or resource that prepare found.
-func runTarget(ctx context.Context, call *Call) (any, error) {
+func runTarget(ctx context.Context, call *Call) (Result, error) {
 	result, err := call.entry.run(ctx, call)
 	return call.settle(result, err)
 }
 
 // respond makes the response of what the chain returned.
-func (s *Server) respond(call *Call, result any, err error) *jsonrpc.Response {
+func (s *Server) respond(call *Call, result Result, err error) *jsonrpc.Response {
 	var later time.Duration
 	if err != nil {
 		var rpc *jsonrpc.Error
 		later = retryAfter(err)
 		if result, rpc = s.fail(call.ctx, call, err); rpc != nil {
-			resp := s.refuse(call.req, rpc, call.version)
+			resp := call.refuse(rpc)
 			if call.needs != nil && oauth.DemandScopes(call.ctx, call.needs...) {
 				resp.HTTPStatus = 403
 			}
@@ -335,13 +332,18 @@ func (s *Server) respond(call *Call, result any, err error) *jsonrpc.Response {
 			return resp
 		}
 	}
-	if contents, ok := result.(*streamed); ok {
-		return contents.response(s, call)
+	if large, ok := result.(streamer); ok {
+		return &jsonrpc.Response{ID: call.req.ID, RetryAfter: later, Stream: func(out io.Writer) error {
+			if err := large.writeTo(out, call.wire()); err != nil {
+				return large.broken(call, err)
+			}
+			return nil
+		}}
 	}
-	encoded, err := s.encode(call, result)
+	encoded, err := appendResult(nil, result, call.wire())
 	if err != nil {
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
-		return s.refuse(call.req, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref()), call.version)
+		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref()))
 	}
 	return &jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
 }
@@ -350,16 +352,12 @@ func (s *Server) respond(call *Call, result any, err error) *jsonrpc.Response {
 const maxErrorMessage = 8 << 10
 
 // refuse makes an error response, with the HTTP status that the revision wants for it (PROTOCOL 2.4).
-func (s *Server) refuse(req *jsonrpc.Request, err *jsonrpc.Error, v protocol.Version) *jsonrpc.Response {
+func (call *Call) refuse(err *jsonrpc.Error) *jsonrpc.Response {
 	if len(err.Message) > maxErrorMessage {
 		err = &jsonrpc.Error{Code: err.Code, Message: strings.ToValidUTF8(err.Message[:maxErrorMessage], "") + "…", Data: err.Data}
 	}
-	resp := &jsonrpc.Response{ID: req.ID, Error: err}
-	isEnvelope := len(err.Data) > 0 && &err.Data[0] == &envelopeFault[0]
-	if isEnvelope {
-		resp.Error = &jsonrpc.Error{Code: err.Code, Message: err.Message}
-	}
-	if !v.Modern() {
+	resp := &jsonrpc.Response{ID: call.req.ID, Error: err}
+	if !call.version.Modern() {
 		return resp
 	}
 	switch err.Code {
@@ -368,7 +366,7 @@ func (s *Server) refuse(req *jsonrpc.Request, err *jsonrpc.Error, v protocol.Ver
 	case protocol.CodeHeaderMismatch, protocol.CodeMissingClientCapability, protocol.CodeUnsupportedProtocolVersion:
 		resp.HTTPStatus = 400
 	case jsonrpc.CodeInvalidParams:
-		if isEnvelope {
+		if call.malformed {
 			resp.HTTPStatus = 400
 		}
 	}

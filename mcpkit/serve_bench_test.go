@@ -207,7 +207,7 @@ func BenchmarkMiddleware(b *testing.B) {
 			s := newBenchServer(b)
 			for range n {
 				s.Use(func(next mcpkit.Handler) mcpkit.Handler {
-					return func(ctx context.Context, call *mcpkit.Call) (any, error) { return next(ctx, call) }
+					return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) { return next(ctx, call) }
 				})
 			}
 			benchRPC(b, s, "tools/call", `"name":"add","arguments":{"a":19,"b":23}`)

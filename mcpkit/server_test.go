@@ -202,7 +202,7 @@ func TestMiddlewareRunsOnceForEveryMethodOfBothEras(t *testing.T) {
 	var seen []string
 	trace := func(name string) mcpkit.Middleware {
 		return func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 				seen = append(seen, name+" "+call.Method())
 				return next(ctx, call)
 			}
@@ -236,7 +236,7 @@ func TestMiddlewareRunsOnceForEveryMethodOfBothEras(t *testing.T) {
 func TestAPanicOfMiddlewareEndsTheCallOnly(t *testing.T) {
 	srv := newServer(t, &Library{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if call.Name() == "count" {
 				panic("boom")
 			}

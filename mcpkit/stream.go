@@ -1,7 +1,6 @@
 package mcpkit
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -38,7 +37,7 @@ const (
 
 // newStreamed prepares the contents of r for sending: as a plain result where the first block is all there is. The reader may use
 // the context of the call until it is closed.
-func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (any, error) {
+func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (Result, error) {
 	s := &streamed{uri: call.name, mime: res.mime, from: newSource(call, r), cache: cacheHint(res.ttl, res.private)}
 	s.release = s.from.close
 	var whole bool
@@ -60,11 +59,7 @@ func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (a
 		text := validText(s.first)
 		contents.Text, contents.Blob = &text, nil
 	}
-	result := &protocol.ReadResourceResult{Contents: []protocol.ResourceContents{contents}}
-	if call.version.Modern() {
-		result.Cache = s.cache
-	}
-	return result, nil
+	return &ResourceResult{Contents: []protocol.ResourceContents{contents}, Cache: s.cache}, nil
 }
 
 // validText is b with U+FFFD for each byte that is no UTF-8, as longer contents have it.
@@ -82,16 +77,18 @@ func (s *streamed) keep(limit *limits.Deadline, after time.Duration) {
 	s.release = func() { release(); limit.End() }
 }
 
-// response answers the call with the contents.
-func (s *streamed) response(srv *Server, call *Call) *jsonrpc.Response {
-	return &jsonrpc.Response{ID: call.req.ID, Stream: func(w io.Writer) error {
-		defer s.release()
-		err := s.writeTo(w, srv, call.version)
-		if failed, ok := errors.AsType[*readError](err); ok {
-			return srv.brokeOff(call, failed.err)
-		}
-		return err
-	}}
+// Size is not known.
+func (s *streamed) Size() (int, bool) { return 0, false }
+
+func (s *streamed) appendTo([]byte, wire) ([]byte, error) {
+	return nil, errors.New("the contents are read while they are sent")
+}
+
+func (s *streamed) broken(call *Call, err error) error {
+	if failed, ok := errors.AsType[*readError](err); ok {
+		return call.server.brokeOff(call, failed.err)
+	}
+	return err
 }
 
 // brokeOff is what can still be said of contents that could not be read to their end. Where the caller is gone nobody hears of it, and over
@@ -122,7 +119,8 @@ func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
 }
 
-func (s *streamed) writeTo(w io.Writer, srv *Server, v protocol.Version) error {
+func (s *streamed) writeTo(w io.Writer, form wire) error {
+	defer s.release()
 	head := append([]byte(nil), `{"contents":[{"uri":`...)
 	head = jsonx.AppendString(head, s.uri)
 	head = append(head, `,"mimeType":`...)
@@ -143,17 +141,10 @@ func (s *streamed) writeTo(w io.Writer, srv *Server, v protocol.Version) error {
 	if err := s.send(w, keep, put); err != nil {
 		return err
 	}
-	tail := []byte(`"}]`)
-	if v.Modern() {
-		cache, err := jsonx.Marshal(s.cache)
-		if err != nil {
-			return err
-		}
-		tail = append(append(tail, ','), bytes.TrimSuffix(bytes.TrimPrefix(cache, []byte{'{'}), []byte{'}'})...)
-		tail = append(tail, `,"resultType":"complete","_meta":`...)
-		tail = srv.appendServerMeta(tail)
+	tail, err := form.end(form.appendCache([]byte(`"}]`), s.cache), nil)
+	if err == nil {
+		_, err = w.Write(tail)
 	}
-	_, err := w.Write(append(tail, '}'))
 	return err
 }
 

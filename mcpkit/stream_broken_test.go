@@ -110,7 +110,7 @@ func serveBreaking(t *testing.T) (*mcpkit.Server, *breaking, *journal) {
 	b, j := &breaking{stuck: make(chan struct{})}, &journal{}
 	srv := newServer(t, b, mcpkit.Logger(slog.New(slog.NewJSONHandler(j, nil))))
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			call.Progress(1, 2, "") // which makes a reply over HTTP an event stream, where the caller wants it
 			return next(ctx, call)
 		}

@@ -66,16 +66,16 @@ func (l *listener) owe(note func()) {
 
 // listen answers subscriptions/listen: it holds the request open and notifies until the client goes, what it was
 // authenticated by ends, or the server stops.
-func listen(ctx context.Context, call *Call) (any, error) {
+func listen(ctx context.Context, call *Call) (Result, error) {
 	l, err := newListener(call)
 	if err != nil {
 		return nil, err
 	}
-	return call.listenThrough(ctx, l, func(ctx context.Context, _ *Call) (any, error) { return l.run(ctx, call) })
+	return call.listenThrough(ctx, l, func(ctx context.Context, _ *Call) (Result, error) { return l.run(ctx, call) })
 }
 
 // run holds the request open.
-func (l *listener) run(ctx context.Context, call *Call) (any, error) {
+func (l *listener) run(ctx context.Context, call *Call) (Result, error) {
 	// Who listens for longer than it is known to be who it is, has to ask again.
 	ctx, cancel := oauth.WithExpiry(ctx)
 	defer cancel()
@@ -86,7 +86,7 @@ func (l *listener) run(ctx context.Context, call *Call) (any, error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return &protocol.SubscriptionsListenResult{Meta: meta}, nil
+			return NewObjectResult(&protocol.SubscriptionsListenResult{Meta: meta})
 		case <-l.wake:
 			l.deliver(call, meta)
 		}
@@ -237,7 +237,7 @@ func (s *Server) tellSession(state *session, method string, params any) {
 }
 
 // subscribe answers resources/subscribe (until 2025-11-25).
-func subscribe(ctx context.Context, call *Call) (any, error) {
+func subscribe(ctx context.Context, call *Call) (Result, error) {
 	uri, err := subscriptionURI(call)
 	if err != nil {
 		return nil, err
@@ -245,11 +245,11 @@ func subscribe(ctx context.Context, call *Call) (any, error) {
 	if _, ok := call.catalog.findResource(call.principal, uri); !ok {
 		return nil, protocol.ResourceNotFound(call.version, uri)
 	}
-	return call.through(ctx, func(context.Context, *Call) (any, error) { return call.session.subscribe(uri) })
+	return call.through(ctx, func(context.Context, *Call) (Result, error) { return call.session.subscribe(uri) })
 }
 
 // subscribe notes that the client of the session is to hear of the resource.
-func (state *session) subscribe(uri string) (any, error) {
+func (state *session) subscribe(uri string) (Result, error) {
 	if state == nil {
 		return emptyResult, nil // without a session there is no way to notify; reading is still possible
 	}
@@ -266,12 +266,12 @@ func (state *session) subscribe(uri string) (any, error) {
 }
 
 // unsubscribe answers resources/unsubscribe (until 2025-11-25).
-func unsubscribe(ctx context.Context, call *Call) (any, error) {
+func unsubscribe(ctx context.Context, call *Call) (Result, error) {
 	uri, err := subscriptionURI(call)
 	if err != nil {
 		return nil, err
 	}
-	return call.through(ctx, func(context.Context, *Call) (any, error) {
+	return call.through(ctx, func(context.Context, *Call) (Result, error) {
 		if state := call.session; state != nil {
 			state.mu.Lock()
 			defer state.mu.Unlock()

@@ -56,7 +56,7 @@ type AuditOptions struct {
 // though the method has run, and with Begin the method does not run.
 func Audit(log *AuditLog, o AuditOptions) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (result any, err error) {
+		return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
 			start := time.Now()
 			record := newAuditRecord(call, o)
 			if o.Begin {

@@ -13,7 +13,7 @@ import (
 // [ForTool] it guards a part of the server; what the scopes tag guards is hidden from lists as well.
 func Scopes(scopes ...string) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if !call.Principal().Has(scopes...) {
 				return nil, &DeniedError{Scopes: scopes}
 			}
@@ -27,7 +27,7 @@ func Scopes(scopes ...string) mcpkit.Middleware {
 // that the call is not allowed. An error that panics or a nil allow denies, too.
 func Authorize(allow func(ctx context.Context, call *mcpkit.Call) error) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if allow == nil {
 				return nil, &DeniedError{}
 			}

@@ -107,7 +107,7 @@ func TestDenials(t *testing.T) {
 			var outcome middleware.Outcome
 			srv := newServer(t, mcpkit.NewTool("x", func() string { return "x" }))
 			srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-				return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+				return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 					result, err := next(ctx, call)
 					logged, outcome = err, middleware.OutcomeOf(result, err)
 					return result, err

@@ -45,7 +45,9 @@ func BenchmarkCall(b *testing.B) {
 		{"GuardArguments", []mcpkit.Middleware{middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
 			return args, nil
 		})}},
-		{"GuardResult", []mcpkit.Middleware{middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result any) (any, error) { return result, nil })}},
+		{"GuardResult", []mcpkit.Middleware{middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
+			return result, nil
+		})}},
 		{"GuardText", []mcpkit.Middleware{middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil })}},
 		{"Logging, JSON", []mcpkit.Middleware{logging}},
 		{"LoggingWith arguments, JSON", []mcpkit.Middleware{middleware.LoggingWith(middleware.LoggingOptions{Logger: discard, Arguments: true})}},

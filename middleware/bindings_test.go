@@ -142,7 +142,7 @@ type passes struct {
 
 func (p *passes) note(where string) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			p.mu.Lock()
 			p.list = append(p.list, where+" "+call.Method()+" "+call.Name())
 			p.mu.Unlock()

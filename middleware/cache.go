@@ -37,17 +37,27 @@ func Cache(ttl time.Duration, o CacheOptions) mcpkit.Middleware {
 	if ttl < 0 || o.Entries < 0 || o.MaxBytes < 0 {
 		panic(fmt.Sprintf("middleware: Cache(%s, CacheOptions{Entries: %d, MaxBytes: %d}): a value is negative", ttl, o.Entries, o.MaxBytes))
 	}
-	c := &resultCache{options: o, kept: memo.New[cacheKey](ttl, o.Entries, o.MaxBytes)}
+	c := &resultCache{options: o, kept: memo.New[cacheKey](ttl, o.Entries, o.MaxBytes, cloneKept)}
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if ttl == 0 || !cacheable(call) {
 				return next(ctx, call)
 			}
 			key := c.key(call)
-			return c.kept.Do(ctx, key, len(key.arguments), func() (any, error) { return next(ctx, call) }, call.Asked)
+			run := func() (mcpkit.Result, error) { return next(ctx, call) }
+			share := func(r mcpkit.Result) (int, bool) {
+				t, ok := r.(*mcpkit.ToolResult)
+				if !ok || t.IsError || call.Asked() {
+					return 0, false
+				}
+				return t.Size()
+			}
+			return c.kept.Do(ctx, key, len(key.arguments), run, share)
 		}
 	}
 }
+
+func cloneKept(r mcpkit.Result) mcpkit.Result { return r.(*mcpkit.ToolResult).Clone() }
 
 func cacheable(call *mcpkit.Call) bool {
 	t := call.Tool()
@@ -61,7 +71,7 @@ func cacheable(call *mcpkit.Call) bool {
 // resultCache is what one [Cache] keeps.
 type resultCache struct {
 	options CacheOptions
-	kept    *memo.Results[cacheKey]
+	kept    *memo.Results[cacheKey, mcpkit.Result]
 }
 
 // A cacheKey says what a result depends on.

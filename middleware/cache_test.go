@@ -246,8 +246,8 @@ func TestAFirstCallThatIsCancelledIsNobodyElsesFailure(t *testing.T) {
 // What one caller's middleware does to a result does not show in another's.
 func TestCachedResultsAreNotShared(t *testing.T) {
 	srv := newServer(t, mcpkit.NewTool("x", ok).Hints("readonly"))
-	srv.Use(middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result any) (any, error) {
-		if r, ok := result.(*protocol.CallToolResult); ok {
+	srv.Use(middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
+		if r, ok := result.(*mcpkit.ToolResult); ok {
 			r.Content = append(r.Content, &protocol.TextContent{Text: "more"})
 			r.Content[0] = &protocol.TextContent{Text: "changed"}
 		}

@@ -39,7 +39,9 @@ func all() map[string]mcpkit.Middleware {
 		"GuardArguments": middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
 			return args, nil
 		}),
-		"GuardResult": middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result any) (any, error) { return result, nil }),
+		"GuardResult": middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
+			return result, nil
+		}),
 		"GuardText":   middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil }),
 		"Logging":     middleware.LoggingWith(middleware.LoggingOptions{Logger: discard, Arguments: true}),
 		"Metrics":     middleware.Metrics(noRecorder{}),
@@ -80,7 +82,7 @@ func TestEachMiddlewareRunsOnceForEveryMethodOfEveryRevisionInOrder(t *testing.T
 	probe := func(name string) mcpkit.Middleware {
 		want = append(want, name)
 		return func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 				entered = append(entered, name)
 				defer func() { left = append(left, name) }()
 				return next(ctx, call)

@@ -25,7 +25,7 @@ func ConcurrencyBy[K comparable](limit, queue int, key func(*mcpkit.Call) K) mcp
 	}
 	turns := turnTable[K]{limit: limit, queue: queue, byKey: map[K]*turns{}}
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if !works(call) {
 				return next(ctx, call)
 			}

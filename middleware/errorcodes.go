@@ -25,12 +25,12 @@ const CodeToolTimeout = -32000
 // it. Errors that have a code of their own keep it.
 func ErrorCodes() mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			result, err := next(ctx, call)
 			if call.Method() != protocol.MethodToolsCall {
 				return result, err
 			}
-			if r, ok := result.(*protocol.CallToolResult); ok && err == nil && r.IsError {
+			if r, ok := result.(*mcpkit.ToolResult); ok && err == nil && r.IsError {
 				return nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", firstText(r))
 			}
 			if err != nil {
@@ -61,7 +61,7 @@ func withCode(call *mcpkit.Call, err error) error {
 	return &codedError{err, jsonrpc.CodeInternalError}
 }
 
-func firstText(r *protocol.CallToolResult) string {
+func firstText(r *mcpkit.ToolResult) string {
 	for _, c := range r.Content {
 		if text, ok := c.(*protocol.TextContent); ok {
 			return text.Text

@@ -16,7 +16,7 @@ import (
 // changed. With [ForTag] and [ForTool] it guards a part of the server.
 func GuardArguments(f func(ctx context.Context, call *mcpkit.Call, args json.RawMessage) (json.RawMessage, error)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if m := call.Method(); m != protocol.MethodToolsCall && m != protocol.MethodPromptsGet || call.Target() == "" {
 				return next(ctx, call)
 			}
@@ -39,10 +39,10 @@ func GuardArguments(f func(ctx context.Context, call *mcpkit.Call, args json.Raw
 }
 
 // GuardResult inspects what every method returned without an error: f returns it, or another in its place, or an error instead
-// of it. A result must not be changed: it may be cached, or someone else's. Lists come as JSON, in a type of mcpkit's own.
-func GuardResult(f func(ctx context.Context, call *mcpkit.Call, result any) (any, error)) mcpkit.Middleware {
+// of it. A result must not be changed: it may be cached, or someone else's. See mcpkit.Result for its types.
+func GuardResult(f func(ctx context.Context, call *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			result, err := next(ctx, call)
 			if err != nil {
 				return nil, err
@@ -57,7 +57,7 @@ func GuardResult(f func(ctx context.Context, call *mcpkit.Call, result any) (any
 // of the whole result. Images, audio and blobs pass; a result that cannot be looked into, such as contents that are sent
 // while they are read, is refused, so that nothing slips past.
 func GuardText(f func(ctx context.Context, call *mcpkit.Call, text string) (string, error)) mcpkit.Middleware {
-	return GuardResult(func(ctx context.Context, call *mcpkit.Call, result any) (any, error) {
+	return GuardResult(func(ctx context.Context, call *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
 		switch call.Method() {
 		case protocol.MethodToolsCall, protocol.MethodPromptsGet, protocol.MethodResourcesRead:
 			g := textGuard{func(text string) (string, error) { return f(ctx, call, text) }}
@@ -72,19 +72,23 @@ type textGuard struct {
 	f func(text string) (string, error)
 }
 
-func (g textGuard) result(result any) (any, error) {
+func (g textGuard) result(result mcpkit.Result) (mcpkit.Result, error) {
 	switch r := result.(type) {
-	case *protocol.CallToolResult:
+	case *mcpkit.ToolResult:
 		guarded := *r
 		var err error
 		if guarded.Content, err = mapSlice(r.Content, g.content); err != nil {
 			return nil, err
 		}
-		if guarded.StructuredContent, err = g.appendJSON(nil, r.StructuredContent); err != nil {
+		structured, err := g.appendJSON(nil, r.StructuredContent.Raw())
+		if err == nil {
+			guarded.StructuredContent, err = mcpkit.ParseJSON(structured)
+		}
+		if err != nil {
 			return nil, err
 		}
 		return &guarded, nil
-	case *protocol.GetPromptResult:
+	case *mcpkit.PromptResult:
 		guarded := *r
 		var err error
 		guarded.Messages, err = mapSlice(r.Messages, func(m protocol.PromptMessage) (protocol.PromptMessage, error) {
@@ -92,12 +96,12 @@ func (g textGuard) result(result any) (any, error) {
 			return protocol.PromptMessage{Role: m.Role, Content: content}, err
 		})
 		return &guarded, err
-	case *protocol.ReadResourceResult:
+	case *mcpkit.ResourceResult:
 		guarded := *r
 		var err error
 		guarded.Contents, err = mapSlice(r.Contents, g.contents)
 		return &guarded, err
-	case *protocol.InputRequiredResult:
+	case *mcpkit.InputRequiredResult:
 		return r, nil // questions to the client, and sealed state
 	}
 	return nil, fmt.Errorf("middleware: a result of type %T cannot be looked into", result)

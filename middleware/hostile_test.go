@@ -24,9 +24,9 @@ type echoInput struct {
 }
 
 // wrap is a middleware of a function of its three parts.
-func wrap(f func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error)) mcpkit.Middleware {
+func wrap(f func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) { return f(ctx, call, next) }
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) { return f(ctx, call, next) }
 	}
 }
 
@@ -52,12 +52,12 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 		mw   mcpkit.Middleware
 		want string // in the answer
 	}{
-		{"panics before", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { panic("oops") }), "internal error (ref "},
-		{"panics after", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+		{"panics before", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { panic("oops") }), "internal error (ref "},
+		{"panics after", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			_, _ = next(ctx, call)
 			panic(errors.New("oops"))
 		}), "internal error (ref "},
-		{"panics with nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { panic(nil) }), "internal error (ref "},
+		{"panics with nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { panic(nil) }), "internal error (ref "},
 		{"has no handler", func(mcpkit.Handler) mcpkit.Handler { return nil }, "internal error (ref "},
 		{"a condition panics", middleware.When(func(*mcpkit.Call) bool { panic("oops") }), "internal error (ref "},
 		{"a key of a rate panics", middleware.RateLimitBy(1, 1, boom), "internal error (ref "},
@@ -69,12 +69,12 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 		{"a guard of arguments returns no JSON", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) {
 			return json.RawMessage(`{"text":`), nil
 		}), "internal error (ref "},
-		{"a guard of results returns none", middleware.GuardResult(func(context.Context, *mcpkit.Call, any) (any, error) { return nil, nil }), `"result":{`},
-		{"calls next twice", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+		{"a guard of results returns none", middleware.GuardResult(func(context.Context, *mcpkit.Call, mcpkit.Result) (mcpkit.Result, error) { return nil, nil }), `"result":{`},
+		{"calls next twice", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			_, _ = next(ctx, call)
 			return next(ctx, call)
 		}), `"text":"hello"`},
-		{"calls next many times at once", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+		{"calls next many times at once", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() { _, _ = next(ctx, call) })
@@ -82,31 +82,42 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 			wg.Wait()
 			return next(ctx, call)
 		}), `"text":"hello"`},
-		{"returns nothing", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { return nil, nil }), `"result":{`},
-		{"returns a typed nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) {
-			return (*protocol.CallToolResult)(nil), nil
+		{"returns nothing", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { return nil, nil }), `"result":{`},
+		{"returns a typed nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+			return (*mcpkit.ToolResult)(nil), nil
 		}), `"id":1`},
-		{"returns a result and an error", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+		{"returns a result and an error", wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			result, _ := next(ctx, call)
 			return result, mcpkit.Errorf("not this time")
 		}), "not this time"},
-		{"returns what does not encode", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { return make(chan int), nil }), "the result does not encode (ref "},
-		{"returns no object", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { return 5, nil }), `"id":1`},
-		{"returns JSON that is none", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) { return json.RawMessage(`{"a":`), nil }), "the result does not encode (ref "},
-		{"returns content that is no JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) {
-			return &protocol.CallToolResult{StructuredContent: json.RawMessage(`{"a":`)}, nil
-		}), "the result does not encode (ref "},
-		{"returns a list with a nil in it", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) {
-			return &protocol.CallToolResult{Content: []protocol.Content{nil}}, nil
+		{"returns what does not encode", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+			return mcpkit.NewObjectResult(make(chan int))
+		}), "internal error (ref "},
+		{"returns no object", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+			return mcpkit.NewObjectResult(5)
+		}), "internal error (ref "},
+		{"returns a result of its own that panics", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+			return struct{ mcpkit.Result }{}, nil
+		}), "internal error (ref "},
+		{"returns JSON that is not valid", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+			return mcpkit.NewObjectResult(json.RawMessage(`{"a":`))
+		}), "internal error (ref "},
+		{"returns content that is no JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+			return mcpkit.NewToolResult(&protocol.CallToolResult{StructuredContent: json.RawMessage(`{"a":`)})
+		}), "internal error (ref "},
+		{"returns a list with a nil in it", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+			return &mcpkit.ToolResult{Content: []protocol.Content{nil}}, nil
 		}), `"id":1`},
-		{"returns _meta that is no JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (any, error) {
-			return &protocol.CallToolResult{Meta: protocol.Meta{"x": json.RawMessage(`{`)}, Extra: protocol.Meta{"y": json.RawMessage(`]`)}}, nil
+		{"returns _meta that is no JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+			return &mcpkit.ToolResult{Meta: protocol.Meta{"x": json.RawMessage(`{`)}, Extra: protocol.Meta{"y": json.RawMessage(`]`)}}, nil
 		}), `"id":1`},
-		{"passes no call on", wrap(func(ctx context.Context, _ *mcpkit.Call, next mcpkit.Handler) (any, error) { return next(ctx, nil) }), "internal error (ref "},
-		{"passes a context of its own on", wrap(func(_ context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+		{"passes no call on", wrap(func(ctx context.Context, _ *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
+			return next(ctx, nil)
+		}), "internal error (ref "},
+		{"passes a context of its own on", wrap(func(_ context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			return next(context.Background(), call)
 		}), `"id":1`},
-		{"passes no context on", wrap(func(_ context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+		{"passes no context on", wrap(func(_ context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			return next(nil, call) //nolint:staticcheck // what a careless one does
 		}), `"id":1`},
 	} {
@@ -131,7 +142,7 @@ func TestArgumentsThatAreOverwrittenBreakTheirOwnCallAlone(t *testing.T) {
 	for _, junk := range []string{`{`, `}`, `"`, `[`, `\`, `:`, `,`, `0`, "\x00", "\xff", ` `, `{"text":`, `"text`, `[[`, `{"":{`, `"\`} {
 		srv := newServer(t, mcpkit.NewTool("echo", func(in echoInput) string { return in.Text }))
 		overwrite := true
-		srv.Use(wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+		srv.Use(wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 			if overwrite && call.Method() == "tools/call" {
 				for i := range call.Params() {
 					call.Params()[i] = junk[i%len(junk)]
@@ -161,7 +172,7 @@ func TestMiddlewareThatIsNilIsRefusedAtOnce(t *testing.T) {
 
 // lazy answers before the handler is done, as timeouts that are written in a hurry do. It tells when it is.
 func lazy(late *sync.WaitGroup) mcpkit.Middleware {
-	return wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (any, error) {
+	return wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 		if call.Method() != "tools/call" {
 			return next(ctx, call)
 		}

@@ -46,7 +46,7 @@ func logging(options LoggingOptions) mcpkit.Middleware {
 	runtime.Callers(3, pcs[:]) // who called Logging or LoggingWith
 	o.source = pcs[0]
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (result any, err error) {
+		return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
 			start := time.Now()
 			finished := false
 			defer func() {
@@ -70,7 +70,7 @@ type logLine struct {
 	heads  headTable
 }
 
-func (o *logLine) write(ctx context.Context, call *mcpkit.Call, start time.Time, outcome Outcome, result any, err error) {
+func (o *logLine) write(ctx context.Context, call *mcpkit.Call, start time.Time, outcome Outcome, result mcpkit.Result, err error) {
 	logger := o.Logger
 	if logger == nil {
 		logger = slog.Default()

@@ -198,7 +198,7 @@ func TestLoggingSaysHowCallsEnd(t *testing.T) {
 		middleware.ForTool("limited", middleware.RateLimit(1, 0)),
 		middleware.ForTool("closed", middleware.Scopes("s")),
 		middleware.ForTool("breaks", func(mcpkit.Handler) mcpkit.Handler {
-			return func(context.Context, *mcpkit.Call) (any, error) { panic("in between") }
+			return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
 		}),
 	)
 	gone, cancel := context.WithCancel(t.Context())

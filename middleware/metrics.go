@@ -35,7 +35,7 @@ type Measurement struct {
 // Metrics tells a [Recorder] of every call. It should be the outermost, so that it sees what the others refuse.
 func Metrics(r Recorder) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (result any, err error) {
+		return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
 			start := time.Now()
 			r.CallBegan(ctx, call)
 			finished := false
@@ -53,7 +53,7 @@ func Metrics(r Recorder) mcpkit.Middleware {
 	}
 }
 
-func measure(call *mcpkit.Call, result any, err error, d time.Duration) Measurement {
+func measure(call *mcpkit.Call, result mcpkit.Result, err error, d time.Duration) Measurement {
 	size, known := SizeOf(result)
 	if !known {
 		size = -1

@@ -40,7 +40,7 @@ func TestMetricsMeasureEveryCall(t *testing.T) {
 			mcpkit.NewResource("r://r", "r", func() io.Reader { return strings.NewReader("x") }).MIME("text/plain"),
 		)
 		srv.Use(middleware.Recover(nil), middleware.Metrics(n), middleware.ForTool("breaks", func(mcpkit.Handler) mcpkit.Handler {
-			return func(context.Context, *mcpkit.Call) (any, error) { panic("in between") }
+			return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
 		}))
 		require.NoError(t, srv.Add(mcpkit.NewTool("breaks", ok)))
 		p := modern(t, srv)
@@ -129,7 +129,7 @@ func TestRecoverReportsPanics(t *testing.T) {
 		require.NotEmpty(t, p.Stack)
 		reported = append(reported, call.Name(), p.Value)
 	}), middleware.ForTool("breaks", func(mcpkit.Handler) mcpkit.Handler {
-		return func(context.Context, *mcpkit.Call) (any, error) { panic("in between") }
+		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
 	}))
 	for _, name := range []string{"panics", "breaks", "fails"} {
 		require.Contains(t, modern(t, srv).toolText(t.Context(), name), "internal error (ref ")

@@ -22,7 +22,7 @@ func When(cond func(*mcpkit.Call) bool, mw ...mcpkit.Middleware) mcpkit.Middlewa
 		for _, m := range slices.Backward(mw) {
 			inner = m(inner)
 		}
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if cond(call) {
 				return inner(ctx, call)
 			}

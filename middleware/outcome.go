@@ -27,14 +27,14 @@ const (
 )
 
 // OutcomeOf says how a call ended, of what the next handler returned.
-func OutcomeOf(result any, err error) Outcome {
+func OutcomeOf(result mcpkit.Result, err error) Outcome {
 	if err == nil {
 		switch r := result.(type) {
-		case *protocol.CallToolResult:
+		case *mcpkit.ToolResult:
 			if r.IsError {
 				return ToolError
 			}
-		case *protocol.InputRequiredResult:
+		case *mcpkit.InputRequiredResult:
 			return InputRequired
 		}
 		return OK

@@ -25,7 +25,7 @@ func RateLimitBy[K comparable](perSecond float64, burst int, key func(*mcpkit.Ca
 	}
 	table := limits.NewTable[K](perSecond, burst)
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if works(call) {
 				if wait := table.Take(key(call), time.Now()); wait > 0 {
 					return nil, &RateLimitError{After: wait}

@@ -11,7 +11,7 @@ import (
 // methods, which the server recovers from itself. Nil reports nothing.
 func Recover(report func(ctx context.Context, call *mcpkit.Call, p *mcpkit.PanicError)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (result any, err error) {
+		return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
 			defer func() {
 				if v := recover(); v != nil {
 					result, err = nil, &mcpkit.PanicError{Value: v, Stack: debug.Stack()}

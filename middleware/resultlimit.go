@@ -23,9 +23,9 @@ func resultLimit(limit int, cut bool) mcpkit.Middleware {
 		panic(fmt.Sprintf("middleware: ResultLimit(%d): a result needs at least 1 byte", limit))
 	}
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			result, err := next(ctx, call)
-			r, ok := result.(*protocol.CallToolResult)
+			r, ok := result.(*mcpkit.ToolResult)
 			if !ok || err != nil {
 				return result, err
 			}
@@ -33,7 +33,7 @@ func resultLimit(limit int, cut bool) mcpkit.Middleware {
 			if size <= limit {
 				return result, nil
 			}
-			if cut && r.StructuredContent == nil {
+			if cut && r.StructuredContent.IsZero() {
 				if shorter, ok := cutTexts(r, limit, size); ok {
 					return shorter, nil
 				}
@@ -44,7 +44,7 @@ func resultLimit(limit int, cut bool) mcpkit.Middleware {
 }
 
 // cutTexts keeps the first limit bytes of texts; false when not everything is text.
-func cutTexts(r *protocol.CallToolResult, limit, size int) (*protocol.CallToolResult, bool) {
+func cutTexts(r *mcpkit.ToolResult, limit, size int) (*mcpkit.ToolResult, bool) {
 	shorter := *r
 	shorter.Content = nil
 	left := limit

@@ -43,7 +43,7 @@ func Retry(o RetryOptions) mcpkit.Middleware {
 		o.If = mayPass
 	}
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			result, err := next(ctx, call)
 			if err == nil || !repeatable(call.Tool()) {
 				return result, err

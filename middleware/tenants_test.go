@@ -16,7 +16,7 @@ import (
 // Tenants lets only some tenants call tools.
 func Tenants(allowed func(tenant string) bool) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if call.Method() == protocol.MethodToolsCall && !allowed(call.Header("X-Tenant")) {
 				return nil, mcpkit.Errorf("this tenant may call no tools")
 			}

@@ -24,7 +24,7 @@ func Timeout(d time.Duration) mcpkit.Middleware {
 			return next
 		}
 		over := &mcpkit.TimeoutError{After: d} // a cause of its own, not to be mistaken for that of a limit further in
-		return func(ctx context.Context, call *mcpkit.Call) (result any, err error) {
+		return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
 			if call.Method() == protocol.MethodSubscriptionsListen {
 				return next(ctx, call)
 			}
@@ -47,7 +47,7 @@ func Timeout(d time.Duration) mcpkit.Middleware {
 }
 
 // isRead reports whether the result is the contents of a resource that are read while they are sent.
-func isRead(call *mcpkit.Call, result any) bool {
+func isRead(call *mcpkit.Call, result mcpkit.Result) bool {
 	if result == nil || call.Method() != protocol.MethodResourcesRead {
 		return false
 	}

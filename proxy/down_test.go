@@ -211,7 +211,7 @@ func TestACallWhoseCallerDoesNotComeBackIsGivenUp(t *testing.T) {
 		far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent), mcpkit.ToolTimeout(0))
 		ended := make(chan error, 1)
 		far.Use(func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 				result, err := next(ctx, call)
 				if call.Method() == protocol.MethodToolsCall {
 					ended <- err

@@ -171,7 +171,7 @@ func decode(call *mcpkit.Call, raw json.RawMessage) (any, error) {
 	default:
 		r := new(protocol.ReadResourceResult)
 		err = jsonx.Unmarshal(raw, r)
-		r.ResultType, result, r.Cache = "", r, cacheFor(call, r.Cache)
+		r.ResultType, result, r.Cache = "", r, cacheFor(r.Cache)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("proxy: what the remote server answered to %q is no result of %s: %w", call.Name(), call.Method(), err)
@@ -181,10 +181,7 @@ func decode(call *mcpkit.Call, raw json.RawMessage) (any, error) {
 
 // cacheFor says how long a resource stays true: as long as the remote server says, but for this caller alone, since that server
 // cannot know who else may read it here.
-func cacheFor(call *mcpkit.Call, c protocol.Cache) protocol.Cache {
-	if !call.Version().Modern() {
-		return protocol.Cache{}
-	}
+func cacheFor(c protocol.Cache) protocol.Cache {
 	if c.TTLMs == nil {
 		c.TTLMs = new(int64)
 	}
@@ -194,7 +191,7 @@ func cacheFor(call *mcpkit.Call, c protocol.Cache) protocol.Cache {
 
 // middleware passes on what is not a call: completions, and that a resource is watched.
 func (r *remote) middleware(next mcpkit.Handler) mcpkit.Handler {
-	return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 		switch call.Method() {
 		case protocol.MethodCompletionComplete:
 			if call.Target() != "" {
@@ -221,7 +218,7 @@ func (r *remote) middleware(next mcpkit.Handler) mcpkit.Handler {
 }
 
 // complete asks the remote server how an argument may go on.
-func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (any, error) {
+func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 	l, err := r.connect(ctx)
 	if err != nil {
 		return nil, r.unreachable(ctx, err)
@@ -241,7 +238,7 @@ func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (any, error) {
 	if err != nil {
 		return nil, r.explain(ctx, l, err)
 	}
-	return &protocol.CompleteResult{Completion: *c}, nil
+	return mcpkit.NewObjectResult(&protocol.CompleteResult{Completion: *c})
 }
 
 // A watch is the subscription of a resource at the remote server.

@@ -350,7 +350,7 @@ func TestTimeoutsAndInterrupts(t *testing.T) {
 		ended := make(chan struct{})
 		srv := mcpkit.MustNew(d, mcpkit.Logger(slog.New(slog.DiscardHandler)))
 		srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
-			return func(ctx context.Context, call *mcpkit.Call) (any, error) {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 				res, err := next(ctx, call)
 				if call.Name() == "wait" && ctx.Err() != nil {
 					close(ended)

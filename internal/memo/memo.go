@@ -1,4 +1,4 @@
-// Package memo keeps the results of tools for a while: what the middleware and the tags of methods share.
+// Package memo keeps results for a while: what the middleware and the tags of methods share.
 package memo
 
 import (
@@ -11,20 +11,20 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // Results keeps results under keys, each for TTL, and knows which are being made: calls of one key that come meanwhile wait
 // for the first. It is safe for concurrent use. Make one with [New].
-type Results[K comparable] struct {
+type Results[K comparable, R any] struct {
+	clone    func(R) R
 	ttl      time.Duration
 	entries  int
 	maxBytes int
 
 	mu      sync.Mutex
-	recent  *list.List // of *entry[K], the latest used in front
+	recent  *list.List // of *entry[K, R], the latest used in front
 	byKey   map[K]*list.Element
-	flights map[K]*flight
+	flights map[K]*flight[R]
 }
 
 // What is kept by default.
@@ -35,55 +35,63 @@ const (
 
 // New keeps up to so many results, none of more than maxBytes of content; the one that was not used for longest goes first.
 // Zero means [Entries] and [MaxBytes].
-func New[K comparable](ttl time.Duration, entries, maxBytes int) *Results[K] {
+//
+// What is kept and what callers are given are clones, so that a caller may change its own.
+func New[K comparable, R any](ttl time.Duration, entries, maxBytes int, clone func(R) R) *Results[K, R] {
 	if entries <= 0 {
 		entries = Entries
 	}
 	if maxBytes <= 0 {
 		maxBytes = MaxBytes
 	}
-	return &Results[K]{ttl: ttl, entries: entries, maxBytes: maxBytes, recent: list.New(), byKey: map[K]*list.Element{}, flights: map[K]*flight{}}
+	return &Results[K, R]{
+		clone: clone, ttl: ttl, entries: entries, maxBytes: maxBytes,
+		recent: list.New(), byKey: map[K]*list.Element{}, flights: map[K]*flight[R]{},
+	}
 }
 
-type entry[K comparable] struct {
+type entry[K comparable, R any] struct {
 	key     K
-	result  *protocol.CallToolResult
+	result  R
 	expires time.Time
 }
 
 // A flight is a call whose result others wait for.
-type flight struct {
-	done   chan struct{}
-	result *protocol.CallToolResult // set before done is closed; nil when there is none to share
-	given  bool                     // set likewise: the call was given up by its caller
+type flight[R any] struct {
+	done chan struct{}
+	// What follows is set before done is closed.
+	result R
+	size   int
+	shared bool // there is a result for others
+	given  bool // the call was given up by its caller
 }
 
-// Do returns the result that is kept under key, or what run returns. That is kept in its turn unless it is an error or of
-// another type than *protocol.CallToolResult, or mine says that it is for this caller alone. keySize counts as bytes of
-// the result.
-func (r *Results[K]) Do(ctx context.Context, key K, keySize int, run func() (any, error), mine func() bool) (any, error) {
+// Do returns the result that is kept under key, or what run returns. That is kept in its turn unless it is an error: share says how
+// many bytes it has, and false where it is for this caller alone. keySize counts as bytes of the result.
+func (r *Results[K, R]) Do(ctx context.Context, key K, keySize int, run func() (R, error), share func(R) (size int, ok bool)) (R, error) {
+	var none R
 	for {
 		r.mu.Lock()
-		if result := r.lookup(key, time.Now()); result != nil {
+		if result, ok := r.lookup(key, time.Now()); ok {
 			r.mu.Unlock()
 			return result, nil
 		}
 		f := r.flights[key]
 		if f == nil {
-			f = &flight{done: make(chan struct{})}
+			f = &flight[R]{done: make(chan struct{})}
 			r.flights[key] = f
 			r.mu.Unlock()
-			return r.lead(ctx, key, keySize, f, run, mine)
+			return r.lead(ctx, key, keySize, f, run, share)
 		}
 		r.mu.Unlock()
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return none, ctx.Err()
 		}
 		switch {
-		case f.result != nil:
-			return clone(f.result), nil
+		case f.shared:
+			return r.clone(f.result), nil
 		case !f.given:
 			return run() // what failed once is tried by each for itself
 		}
@@ -92,56 +100,51 @@ func (r *Results[K]) Do(ctx context.Context, key K, keySize int, run func() (any
 }
 
 // lead makes the call for which others wait.
-func (r *Results[K]) lead(ctx context.Context, key K, keySize int, f *flight, run func() (any, error), mine func() bool) (any, error) {
+func (r *Results[K, R]) lead(ctx context.Context, key K, keySize int, f *flight[R], run func() (R, error), share func(R) (int, bool)) (R, error) {
 	defer r.land(key, keySize, f) // also when the method panics
 	result, err := run()
-	if made, ok := result.(*protocol.CallToolResult); ok && err == nil && !made.IsError && !mine() {
-		f.result = clone(made)
+	if err == nil {
+		if f.size, f.shared = share(result); f.shared {
+			f.result = r.clone(result)
+		}
 	}
 	f.given = ctx.Err() != nil
 	return result, err
 }
 
 // land keeps what a flight brought, and lets go who waits.
-func (r *Results[K]) land(key K, keySize int, f *flight) {
+func (r *Results[K, R]) land(key K, keySize int, f *flight[R]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.flights, key)
 	close(f.done)
-	if f.result == nil || Size(f.result)+keySize > r.maxBytes {
+	if !f.shared || f.size+keySize > r.maxBytes {
 		return
 	}
-	r.byKey[key] = r.recent.PushFront(&entry[K]{key, f.result, time.Now().Add(r.ttl)})
+	r.byKey[key] = r.recent.PushFront(&entry[K, R]{key, f.result, time.Now().Add(r.ttl)})
 	if r.recent.Len() > r.entries {
 		r.remove(r.recent.Back())
 	}
 }
 
 // lookup finds a result that is fresh. r.mu is held.
-func (r *Results[K]) lookup(key K, now time.Time) *protocol.CallToolResult {
+func (r *Results[K, R]) lookup(key K, now time.Time) (result R, ok bool) {
 	at, ok := r.byKey[key]
 	if !ok {
-		return nil
+		return result, false
 	}
-	e := at.Value.(*entry[K])
+	e := at.Value.(*entry[K, R])
 	if !now.Before(e.expires) {
 		r.remove(at)
-		return nil
+		return result, false
 	}
 	r.recent.MoveToFront(at)
-	return clone(e.result)
+	return r.clone(e.result), true
 }
 
-func (r *Results[K]) remove(at *list.Element) {
-	delete(r.byKey, at.Value.(*entry[K]).key)
+func (r *Results[K, R]) remove(at *list.Element) {
+	delete(r.byKey, at.Value.(*entry[K, R]).key)
 	r.recent.Remove(at)
-}
-
-// clone makes a result that its owner may add to. What the contents point to is shared, and must not be changed.
-func clone(r *protocol.CallToolResult) *protocol.CallToolResult {
-	own := *r
-	own.Content = slices.Clone(r.Content)
-	return &own
 }
 
 // Arguments are the arguments of a call without white space, as a part of a key.
@@ -159,41 +162,4 @@ func Arguments(args json.RawMessage) string {
 // Scopes are what a caller may do, in any order, as a part of a key.
 func Scopes(scopes []string) string {
 	return strings.Join(slices.Sorted(slices.Values(scopes)), "\x00")
-}
-
-// Size is how many bytes of content a result has, before it is encoded: texts, data and structured content.
-func Size(r *protocol.CallToolResult) int {
-	n := len(r.StructuredContent)
-	for _, c := range r.Content {
-		n += ContentSize(c)
-	}
-	return n
-}
-
-// ContentSize is how many bytes of text or data c has.
-func ContentSize(c protocol.Content) int {
-	switch c := c.(type) {
-	case *protocol.TextContent:
-		return len(c.Text)
-	case *protocol.ImageContent:
-		return len(c.Data)
-	case *protocol.AudioContent:
-		return len(c.Data)
-	case *protocol.EmbeddedResource:
-		return ContentsSize(&c.Resource)
-	case *protocol.ResourceLink:
-		return len(c.URI)
-	case *protocol.UnknownContent:
-		return len(c.Raw)
-	}
-	return 0
-}
-
-// ContentsSize is how many bytes of text or data c has.
-func ContentsSize(c *protocol.ResourceContents) int {
-	n := len(c.Blob)
-	if c.Text != nil {
-		n += len(*c.Text)
-	}
-	return n
 }

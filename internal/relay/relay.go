@@ -17,6 +17,8 @@ type Definitions struct {
 }
 
 // A Handler answers the calls of everything that was registered, found by the call of its context.
+//
+// It returns a result of package protocol.
 type Handler func(ctx context.Context) (any, error)
 
 var (

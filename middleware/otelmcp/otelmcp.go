@@ -75,7 +75,7 @@ func Middleware(o Options) mcpkit.Middleware {
 	t.repairs = counter(meter, "mcpkit.repairs", "How many values of arguments were repaired.")
 	t.sessions = histogram(meter, "mcp.server.session.duration", "How long sessions lasted.")
 	return func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (any, error) { return t.call(ctx, call, next) }
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) { return t.call(ctx, call, next) }
 	}
 }
 
@@ -105,7 +105,7 @@ type telemetry struct {
 	labels                         labelTable
 }
 
-func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (result any, err error) {
+func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (result mcpkit.Result, err error) {
 	start := time.Now()
 	ctx, span := t.start(ctx, call)
 	finished := false

@@ -1,0 +1,596 @@
+package mcpkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// A shape is what becomes of one Go type as a result.
+type shape uint8
+
+const (
+	shapeStructured shape = iota // structs, maps, slices, numbers, bools: output with a schema
+	shapeText                    // string
+	shapeContent                 // content of the protocol, one or several
+	shapeBlob                    // Blob, []byte
+	shapeImage                   // image.Image
+	shapeReader                  // io.Reader: read to its end
+	shapeSeq                     // iter.Seq[T]: collected
+	shapeSeqErr                  // iter.Seq2[T, error]: collected
+	shapeWhole                   // a Result, or *protocol.CallToolResult and its like for prompts and resources: as it is
+	shapeDynamic                 // any: decided by the value
+)
+
+var (
+	typeContent = reflect.TypeFor[protocol.Content]()
+	typeBlob    = reflect.TypeFor[Blob]()
+	typeBytes   = reflect.TypeFor[[]byte]()
+	typeImage   = reflect.TypeFor[image.Image]()
+	typeReader  = reflect.TypeFor[io.Reader]()
+	typeError   = reflect.TypeFor[error]()
+	typeAny     = reflect.TypeFor[any]()
+	typeRaw     = reflect.TypeFor[json.RawMessage]()
+	typeResult  = reflect.TypeFor[Result]()
+
+	typeObjectResult = reflect.TypeFor[ObjectResult]()
+)
+
+// wholeTypes are a kind's own result types: that of package protocol, and the Result.
+type wholeTypes [2]reflect.Type
+
+var (
+	toolTypes     = wholeTypes{reflect.TypeFor[protocol.CallToolResult](), reflect.TypeFor[ToolResult]()}
+	promptTypes   = wholeTypes{reflect.TypeFor[protocol.GetPromptResult](), reflect.TypeFor[PromptResult]()}
+	resourceTypes = wholeTypes{reflect.TypeFor[protocol.ReadResourceResult](), reflect.TypeFor[ResourceResult]()}
+)
+
+// has reports whether t is the whole result of the kind, or may be.
+func (w wholeTypes) has(t reflect.Type) bool {
+	if t == typeResult {
+		return true
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t == w[0] || t == w[1] || t == typeObjectResult
+}
+
+// shapeOf classifies the type of a result of a kind.
+func shapeOf(t reflect.Type, whole wholeTypes) (shape, error) {
+	switch {
+	case whole.has(t):
+		return shapeWhole, nil
+	case t == typeAny:
+		return shapeDynamic, nil
+	case t.Kind() == reflect.String && t.PkgPath() == "":
+		return shapeText, nil
+	case t == typeRaw:
+		return shapeStructured, nil
+	case t == typeBytes, t == typeBlob, t == reflect.PointerTo(typeBlob):
+		return shapeBlob, nil
+	case t.Implements(typeContent), reflect.PointerTo(t).Implements(typeContent),
+		t.Kind() == reflect.Slice && (t.Elem().Implements(typeContent) || reflect.PointerTo(t.Elem()).Implements(typeContent)):
+		return shapeContent, nil
+	case t.Implements(typeImage):
+		return shapeImage, nil
+	case t.Implements(typeReader):
+		return shapeReader, nil
+	case t.Kind() == reflect.Func && t.CanSeq2() && t.In(0).In(1) == typeError:
+		return shapeSeqErr, nil
+	case t.Kind() == reflect.Func && t.CanSeq():
+		return shapeSeq, nil
+	}
+	switch t.Kind() {
+	case reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
+		return 0, fmt.Errorf("a result of type %s cannot be sent; return data, an io.Reader or an iter.Seq", t)
+	case reflect.Interface:
+		return 0, fmt.Errorf("a result of the interface type %s says too little; return any, or a concrete type", t)
+	}
+	return shapeStructured, nil
+}
+
+// toolOutputs is what a tool's Go results become.
+type toolOutputs struct {
+	shapes []shape
+	schema json.RawMessage // of the structured result; nil when there is none
+}
+
+func newToolOutputs(site string, types []reflect.Type, o reflectx.InputOptions) (*toolOutputs, error) {
+	out := &toolOutputs{}
+	structured := 0
+	for _, t := range types {
+		sh, err := shapeOf(t, toolTypes)
+		if o.Unions[t] != nil {
+			sh, err = shapeStructured, nil
+		}
+		if err != nil {
+			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
+		}
+		out.shapes = append(out.shapes, sh)
+		switch sh {
+		case shapeWhole:
+			if len(types) > 1 {
+				return nil, &reflectx.Error{Site: site, Msg: fmt.Sprintf("%s is the whole result; return nothing beside it but an error", t)}
+			}
+		case shapeStructured, shapeSeq, shapeSeqErr:
+			if structured++; structured > 1 {
+				return nil, &reflectx.Error{Site: site, Msg: "several results want to be the structured output; put them into one struct"}
+			}
+			if out.schema, err = outputSchema(site, t, sh, o); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func outputSchema(site string, t reflect.Type, sh shape, o reflectx.InputOptions) (json.RawMessage, error) {
+	if sh != shapeStructured {
+		t = reflect.SliceOf(t.In(0).In(0)) // func(yield func(T) bool)
+	}
+	if t == typeRaw {
+		return nil, nil
+	}
+	return reflectx.OutputSchema(site, t, o)
+}
+
+// tool makes the result of a tool call from what the method returned.
+func (o *toolOutputs) tool(call *Call, values []reflect.Value) (Result, error) {
+	r := newMadeToolResult()
+	for i, v := range values {
+		whole, err := addToolOutput(call, r, o.shapes[i], v)
+		if whole != nil || err != nil {
+			return whole, err
+		}
+	}
+	return &r.ToolResult, nil
+}
+
+// A madeToolResult is a result in the making. What is met most, one text, lies in the same piece of memory.
+type madeToolResult struct {
+	ToolResult
+	first [1]protocol.Content
+	text  protocol.TextContent
+}
+
+func newMadeToolResult() *madeToolResult {
+	r := new(madeToolResult)
+	r.Content = r.first[:0] // never nil: content is [] where there is none
+	return r
+}
+
+func (r *madeToolResult) addText(s string) {
+	c := &r.text
+	if len(r.Content) > 0 {
+		c = new(protocol.TextContent)
+	}
+	c.Text = s
+	r.Content = append(r.Content, c)
+}
+
+// wholeResult takes the result as the method made it.
+func wholeResult(v reflect.Value) (Result, error) {
+	if v.Kind() != reflect.Pointer && v.Kind() != reflect.Interface {
+		p := reflect.New(v.Type())
+		p.Elem().Set(v)
+		v = p
+	}
+	if v.IsNil() {
+		return nil, fmt.Errorf("the method returned a nil %s without an error", v.Type())
+	}
+	switch r := v.Interface().(type) {
+	case Result:
+		return r, nil
+	case *protocol.CallToolResult:
+		return NewToolResult(r)
+	case *protocol.GetPromptResult:
+		return NewPromptResult(r)
+	case *protocol.ReadResourceResult:
+		return NewResourceResult(r)
+	}
+	return nil, fmt.Errorf("%s is not a result", v.Type())
+}
+
+// addToolOutput adds to r what v says, or returns the whole result that v is.
+func addToolOutput(call *Call, r *madeToolResult, sh shape, v reflect.Value) (whole Result, err error) {
+	if sh == shapeDynamic {
+		if v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		if !v.IsValid() {
+			return nil, nil // nil: a result without content
+		}
+		if sh, err = dynamicShape(v.Type(), toolTypes); err != nil {
+			return nil, err
+		}
+	}
+	switch sh {
+	case shapeWhole:
+		return wholeResult(v)
+	case shapeText:
+		r.addText(v.String())
+	case shapeStructured:
+		return nil, setStructured(call, r, v)
+	case shapeContent:
+		r.Content = appendContents(r.Content, v)
+	case shapeSeq, shapeSeqErr:
+		collected, err := collect(call, v, sh)
+		if err != nil {
+			return nil, err
+		}
+		return nil, setStructured(call, r, reflect.ValueOf(collected))
+	default:
+		b, ok, err := blobOf(call, sh, v)
+		if ok {
+			r.Content = append(r.Content, b.content())
+		}
+		return nil, err
+	}
+	return nil, nil
+}
+
+// setStructured makes v the structured output, and its JSON the text for clients that know no other.
+func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
+	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
+		return Errorf("there is no result")
+	}
+	raw, err := call.server.marshalValue(v)
+	if err != nil {
+		return fmt.Errorf("the result does not encode: %w", err)
+	}
+	r.StructuredContent = JSON{raw}
+	r.addText(string(raw))
+	return nil
+}
+
+var dynamicShapes sync.Map // reflect.Type -> shape
+
+type dynamicKey struct {
+	t     reflect.Type
+	whole wholeTypes
+}
+
+func dynamicShape(t reflect.Type, whole wholeTypes) (shape, error) {
+	key := dynamicKey{t, whole}
+	if sh, ok := dynamicShapes.Load(key); ok {
+		return sh.(shape), nil
+	}
+	sh, err := shapeOf(t, whole)
+	if err == nil {
+		dynamicShapes.Store(key, sh)
+	}
+	return sh, err
+}
+
+// appendContents appends the content, or the slice of contents, v. Nil ones are left out.
+func appendContents(list []protocol.Content, v reflect.Value) []protocol.Content {
+	if v.Kind() == reflect.Slice {
+		for i := range v.Len() {
+			list = appendContents(list, v.Index(i))
+		}
+		return list
+	}
+	if (v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer) && v.IsNil() {
+		return list
+	}
+	if c, ok := v.Interface().(protocol.Content); ok {
+		return append(list, c)
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return append(list, p.Interface().(protocol.Content))
+}
+
+// blobOf makes bytes of a Blob, bytes, an image or a reader; ok is false where there is none.
+func blobOf(call *Call, sh shape, v reflect.Value) (b Blob, ok bool, err error) {
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer, reflect.Func:
+		if v.IsNil() {
+			return Blob{}, false, nil
+		}
+	}
+	switch sh {
+	case shapeBlob:
+		switch b := v.Interface().(type) {
+		case Blob:
+			return b, true, nil
+		case *Blob:
+			return *b, true, nil
+		case []byte:
+			return Blob{Data: b}, true, nil
+		}
+	case shapeImage:
+		var buf bytes.Buffer
+		if err := png.Encode(&buf, v.Interface().(image.Image)); err != nil {
+			return Blob{}, false, fmt.Errorf("the image does not encode: %w", err)
+		}
+		return Blob{Data: buf.Bytes(), MIMEType: "image/png"}, true, nil
+	case shapeReader:
+		data, err := readAll(v.Interface().(io.Reader), call.server.config.maxResultBytes)
+		return Blob{Data: data}, err == nil, err
+	}
+	return Blob{}, false, fmt.Errorf("a result of type %s makes no bytes", v.Type())
+}
+
+// readAll reads up to limit bytes and closes what can be closed.
+func readAll(r io.Reader, limit int) ([]byte, error) {
+	if c, ok := r.(io.Closer); ok {
+		defer c.Close()
+	}
+	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err == nil && len(data) > limit {
+		err = Errorf("the result is larger than %d bytes", limit)
+	}
+	return data, err
+}
+
+// progressEvery is how often a collected iterator reports its progress.
+const progressEvery = 100 * time.Millisecond
+
+// collect gathers what an iterator yields, up to MaxResultBytes of JSON.
+func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
+	b := []byte{'['}
+	if seq.IsNil() {
+		return append(b, ']'), nil
+	}
+	limit, n := call.server.config.maxResultBytes, 0
+	var failed error
+	last := time.Now()
+	add := func(v reflect.Value) bool {
+		if failed = call.ctx.Err(); failed != nil {
+			return false
+		}
+		if n++; n > 1 {
+			b = append(b, ',')
+		}
+		if b, failed = call.server.appendValue(b, v); failed == nil && len(b) > limit {
+			failed = Errorf("the result is larger than %d bytes after %d items", limit, n)
+		}
+		if now := time.Now(); now.Sub(last) >= progressEvery {
+			last = now
+			call.Progress(float64(n), 0, "")
+		}
+		return failed == nil
+	}
+	if sh == shapeSeq {
+		seq.Seq()(add)
+	} else {
+		seq.Seq2()(func(v, e reflect.Value) bool {
+			if err, _ := e.Interface().(error); err != nil {
+				failed = err
+				return false
+			}
+			return add(v)
+		})
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return append(b, ']'), nil
+}
+
+// resourceOutputs is what a resource method's Go results become.
+type resourceOutputs struct{ shapes []shape }
+
+var (
+	typeResourceContents = reflect.TypeFor[protocol.ResourceContents]()
+	typePromptMessage    = reflect.TypeFor[protocol.PromptMessage]()
+)
+
+func newResourceOutputs(site string, types []reflect.Type) (*resourceOutputs, error) {
+	if len(types) == 0 {
+		return nil, &reflectx.Error{Site: site, Msg: "a resource returns its contents: string, []byte, mcpkit.Blob, io.Reader, any data, or *protocol.ReadResourceResult"}
+	}
+	out := &resourceOutputs{}
+	for _, t := range types {
+		sh, err := shapeOf(t, resourceTypes)
+		if err == nil && sh == shapeContent {
+			err = fmt.Errorf("%s is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data", t)
+		}
+		if err != nil {
+			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
+		}
+		if sh == shapeWhole && len(types) > 1 {
+			return nil, &reflectx.Error{Site: site, Msg: fmt.Sprintf("%s is the whole result; return nothing beside it but an error", t)}
+		}
+		out.shapes = append(out.shapes, sh)
+	}
+	return out, nil
+}
+
+// read makes the result of resources/read: contents, or streamed where the method returned a reader and nothing else.
+func (o *resourceOutputs) read(ctx context.Context, call *Call, res *resource, values []reflect.Value) (Result, error) {
+	if len(values) == 1 {
+		if r, ok := readerIn(values[0]); ok {
+			return newStreamed(ctx, call, res, r)
+		}
+	}
+	r := &ResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values)), Cache: cacheHint(res.ttl, res.private)}
+	for i, v := range values {
+		whole, err := addResourceOutput(call, r, res.mime, o.shapes[i], v)
+		if err != nil {
+			return nil, err
+		}
+		if own, ok := whole.(*ResourceResult); ok && own.TTLMs == nil {
+			cached := *own
+			cached.Cache = r.Cache
+			return &cached, nil
+		}
+		if whole != nil {
+			return whole, nil
+		}
+	}
+	return r, nil
+}
+
+// readerIn returns the reader that a method returned.
+func readerIn(v reflect.Value) (io.Reader, bool) {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || !v.Type().Implements(typeReader) {
+		return nil, false
+	}
+	return v.Interface().(io.Reader), true
+}
+
+// addResourceOutput adds to r what v says, or returns the whole result that v is.
+func addResourceOutput(call *Call, r *ResourceResult, mime string, sh shape, v reflect.Value) (whole Result, err error) {
+	if sh == shapeDynamic {
+		if v = v.Elem(); !v.IsValid() {
+			return nil, ErrNotFound
+		}
+		if sh, err = dynamicShape(v.Type(), resourceTypes); err != nil {
+			return nil, err
+		}
+	}
+	add := func(c protocol.ResourceContents) { r.Contents = append(r.Contents, c) }
+	switch sh {
+	case shapeWhole:
+		if v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil, ErrNotFound
+		}
+		return wholeResult(v)
+	case shapeText:
+		text := v.String()
+		add(protocol.ResourceContents{URI: call.name, MIMEType: or(mime, "text/plain"), Text: &text})
+	case shapeSeq, shapeSeqErr:
+		raw, err := collect(call, v, sh)
+		if err != nil {
+			return nil, err
+		}
+		add(contentsOf(call.name, or(mime, "application/json"), raw))
+	case shapeStructured:
+		return nil, addStructuredContents(call, mime, v, add)
+	case shapeContent:
+		return nil, errors.New("content is for tools and prompts; a resource returns its contents")
+	default:
+		b, ok, err := blobOf(call, sh, v)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, ErrNotFound
+		}
+		add(contentsOf(call.name, or(b.MIMEType, mime, Blob{Data: b.Data}.mime()), b.Data))
+	}
+	return nil, nil
+}
+
+func addStructuredContents(call *Call, mime string, v reflect.Value, add func(protocol.ResourceContents)) error {
+	switch t := v.Type(); {
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		return ErrNotFound
+	case t == typeResourceContents:
+		add(v.Interface().(protocol.ResourceContents))
+		return nil
+	case t == reflect.SliceOf(typeResourceContents):
+		for _, c := range v.Interface().([]protocol.ResourceContents) {
+			add(c)
+		}
+		return nil
+	}
+	raw, err := call.server.marshalValue(v)
+	if err != nil {
+		return fmt.Errorf("the result does not encode: %w", err)
+	}
+	add(contentsOf(call.name, or(mime, "application/json"), raw))
+	return nil
+}
+
+// or returns the first value that is not zero.
+func or[T comparable](values ...T) T {
+	var zero T
+	i := slices.IndexFunc(values, func(v T) bool { return v != zero })
+	if i < 0 {
+		return zero
+	}
+	return values[i]
+}
+
+// promptOutputs is what a prompt method's Go results become.
+type promptOutputs struct{ shapes []shape }
+
+func newPromptOutputs(site string, types []reflect.Type) (*promptOutputs, error) {
+	if len(types) == 0 {
+		return nil, &reflectx.Error{Site: site, Msg: "a prompt returns its messages: string, protocol.PromptMessage (mcpkit.User, mcpkit.Assistant), several, content, or *protocol.GetPromptResult"}
+	}
+	out := &promptOutputs{}
+	for _, t := range types {
+		sh, err := shapeOf(t, promptTypes)
+		if err == nil && sh == shapeStructured && t != typePromptMessage && t != reflect.SliceOf(typePromptMessage) {
+			err = fmt.Errorf("a prompt cannot return %s; return a string, mcpkit.User(…), messages or content", t)
+		}
+		if err == nil && sh == shapeWhole && len(types) > 1 {
+			err = fmt.Errorf("%s is the whole result; return nothing beside it but an error", t)
+		}
+		if err != nil {
+			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
+		}
+		out.shapes = append(out.shapes, sh)
+	}
+	return out, nil
+}
+
+// get makes the result of prompts/get.
+func (o *promptOutputs) get(call *Call, description string, values []reflect.Value) (Result, error) {
+	r := &PromptResult{Description: description, Messages: []protocol.PromptMessage{}}
+	for i, v := range values {
+		whole, err := addPromptOutput(call, r, o.shapes[i], v)
+		if whole != nil || err != nil {
+			return whole, err
+		}
+	}
+	return r, r.check()
+}
+
+// addPromptOutput adds to r what v says, or returns the whole result that v is.
+func addPromptOutput(call *Call, r *PromptResult, sh shape, v reflect.Value) (whole Result, err error) {
+	if sh == shapeDynamic {
+		if v = v.Elem(); !v.IsValid() {
+			return nil, nil
+		}
+		if sh, err = dynamicShape(v.Type(), promptTypes); err != nil {
+			return nil, err
+		}
+	}
+	switch sh {
+	case shapeWhole:
+		return wholeResult(v)
+	case shapeText:
+		r.Messages = append(r.Messages, User(v.String()))
+	case shapeContent:
+		for _, c := range appendContents(nil, v) {
+			r.Messages = append(r.Messages, User(c))
+		}
+	case shapeStructured:
+		switch m := v.Interface().(type) {
+		case protocol.PromptMessage:
+			r.Messages = append(r.Messages, m)
+		case []protocol.PromptMessage:
+			r.Messages = append(r.Messages, m...)
+		default:
+			return nil, fmt.Errorf("a prompt cannot return %s", v.Type())
+		}
+	default:
+		b, ok, err := blobOf(call, sh, v)
+		if err != nil || !ok {
+			return nil, err
+		}
+		r.Messages = append(r.Messages, User(b.content()))
+	}
+	return nil, nil
+}
