@@ -131,6 +131,8 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
+func textLogger(b *lockedBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+
 // A client sends requests with the header fields it is made with.
 type client struct {
 	t      *testing.T

@@ -1,0 +1,286 @@
+package streamable
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+func TestNoSessionOutlivesTheHandler(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	s := serve(t, script{"initialize": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+		close(started)
+		<-release
+		return result(req, `{"ok":true}`)
+	}}, nil)
+	reply := s.client().background(t.Context(), call1(1, "initialize"))
+	<-started
+	s.handler.Close()
+	close(release)
+	resp := <-reply
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	require.Empty(t, resp.Header.Get("Mcp-Session-Id"))
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"server is shutting down"}}`, read(t, resp))
+	require.Len(t, s.rpc.endedSessions(), 1)
+}
+
+func TestSessionOfAnInitializeThatPanicsEnds(t *testing.T) {
+	s := serve(t, script{"initialize": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+		panic("at the door")
+	}}, nil)
+	_, err := s.client().do(t.Context(), http.MethodPost, call1(1, "initialize"))
+	require.Error(t, err)
+	require.Eventually(t, func() bool { return len(s.rpc.endedSessions()) == 1 }, 10*time.Second, time.Millisecond)
+}
+
+// A storeOf is a memory store whose Append does something first.
+type storeOf struct {
+	EventStore
+	before func(ctx context.Context, session string)
+}
+
+func newStoreOf(before func(ctx context.Context, session string)) storeOf {
+	return storeOf{NewMemoryStore(MemoryLimits{}), before}
+}
+
+func (s storeOf) Append(ctx context.Context, session, stream string, seq uint64, data []byte) error {
+	s.before(ctx, session)
+	return s.EventStore.Append(ctx, session, stream, seq, data)
+}
+
+// open opens a session of h without a network.
+func open(t *testing.T, h http.Handler) (id string) {
+	t.Helper()
+	w := newRecorder()
+	h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`))
+	require.Equal(t, http.StatusOK, w.status)
+	return w.Header().Get("Mcp-Session-Id")
+}
+
+func TestCallsDoNotQueueForASlowEventStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStoreOf(func(context.Context, string) { time.Sleep(200 * time.Millisecond) })
+		h := NewHandler(&scripted{methods: script{"talk": talkative}}, &Options{EventStore: store})
+		defer h.Close()
+		id := open(t, h)
+		start := time.Now()
+		var calls sync.WaitGroup
+		for i := range 10 {
+			calls.Go(func() {
+				w := newRecorder()
+				h.ServeHTTP(w, newPost(call1(i, "talk"), "Mcp-Session-Id", id))
+				assertContains(t, w.body.String(), `"done":true`)
+			})
+		}
+		calls.Wait()
+		require.Equal(t, 600*time.Millisecond, time.Since(start), "three messages a call, all calls at once")
+	})
+}
+
+func assertContains(t *testing.T, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%q does not contain %q", text, part)
+	}
+}
+
+func TestEventStoreThatHangsHoldsUpOneSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung, release := "", make(chan struct{})
+		store := newStoreOf(func(_ context.Context, session string) {
+			if session == hung {
+				<-release
+			}
+		})
+		rpc := &scripted{}
+		h := NewHandler(rpc, &Options{EventStore: store})
+		defer h.Close()
+		defer close(release)
+		hung = open(t, h)
+		good := open(t, h)
+		ctx, cancel := context.WithCancel(t.Context())
+		listening := newRecorder()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			h.ServeHTTP(listening, newGet(ctx, good))
+		}()
+		synctest.Wait()
+		told := make(chan struct{})
+		go func() { // what a server does when its lists change; ends when all sessions were told
+			defer close(told)
+			for _, s := range rpc.sessions {
+				for n := range 3 {
+					_ = s.Notify(t.Context(), notification("changed", fmt.Sprintf(`{"n":%d}`, n)))
+				}
+			}
+		}()
+		select {
+		case <-told:
+		case <-time.After(time.Minute):
+			require.Fail(t, "the notifications wait for the store of one session")
+		}
+		synctest.Wait()
+		require.Equal(t, 3, strings.Count(listening.body.String(), `"method":"changed"`))
+		// The session with the broken store can be ended, too.
+		w := newRecorder()
+		del := newPost("", "Mcp-Session-Id", hung)
+		del.Method = http.MethodDelete
+		h.ServeHTTP(w, del)
+		require.Equal(t, http.StatusNoContent, w.status)
+		cancel()
+		<-ended
+	})
+}
+
+func TestNotificationsAreDroppedWhenTheStoreIsTooSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		rpc := &scripted{}
+		var log lockedBuffer
+		h := NewHandler(rpc, &Options{EventStore: newStoreOf(func(context.Context, string) { <-release }), Logger: textLogger(&log)})
+		defer h.Close()
+		open(t, h)
+		var errs int
+		for range 1024 + 10 {
+			if rpc.sessions[0].Notify(t.Context(), notification("n", "")) != nil {
+				errs++
+			}
+		}
+		require.InDelta(t, 10, errs, 1)
+		close(release)
+		synctest.Wait()
+		require.NoError(t, rpc.sessions[0].Notify(t.Context(), notification("n", "")))
+		synctest.Wait()
+	})
+}
+
+func TestKeepAliveSurvivesASlowEventStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := false
+		store := newStoreOf(func(context.Context, string) {
+			if slow {
+				time.Sleep(time.Minute)
+			}
+		})
+		rpc := &scripted{methods: script{"slow": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+			_ = notify(ctx, peer, 1)
+			slow = true
+			_ = notify(ctx, peer, 2) // a minute
+			slow = false
+			time.Sleep(time.Minute)
+			return result(req, `{"done":true}`)
+		}}}
+		h := NewHandler(rpc, &Options{EventStore: store, KeepAlive: 25 * time.Second})
+		defer h.Close()
+		w := newRecorder()
+		h.ServeHTTP(w, newPost(call1(7, "slow"), "Mcp-Session-Id", open(t, h)))
+		require.Equal(t, 4, strings.Count(w.body.String(), ": keep-alive"), w.body.String())
+	})
+}
+
+// A countingListener knows how many of its connections are open.
+type countingListener struct {
+	net.Listener
+	mu   sync.Mutex
+	open int // guarded by mu
+}
+
+type countedConn struct {
+	net.Conn
+	once   sync.Once
+	closed func()
+}
+
+func (c *countedConn) Close() error { c.once.Do(c.closed); return c.Conn.Close() }
+
+func (l *countingListener) add(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open += n
+}
+
+func (l *countingListener) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open
+}
+
+func (l *countingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.add(1)
+	return &countedConn{Conn: c, closed: func() { l.add(-1) }}, nil
+}
+
+func TestCallOfAClientThatLeftHoldsNoConnection(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts Options
+		talk bool
+	}{
+		"session": {}, "session, stream": {talk: true}, "stateless": {opts: Options{Stateless: true}}, "stateless, stream": {opts: Options{Stateless: true}, talk: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate()
+			s := serve(t, script{"wait": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+				if test.talk {
+					_ = notify(ctx, peer, 1)
+				}
+				resp := g.serve(ctx, req, peer)
+				_ = notify(ctx, peer, 2)
+				return resp
+			}}, &test.opts)
+			c := s.client()
+			if !test.opts.Stateless {
+				c = s.legacy("2025-06-18")
+			}
+			inner, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			l := &countingListener{Listener: inner}
+			server := &http.Server{Handler: s.handler}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = server.Serve(l)
+			}()
+			defer func() { _ = server.Close(); <-done }()
+			c.url = "http://" + inner.Addr().String()
+			const n = 20
+			var left []context.CancelFunc
+			for i := range n {
+				ctx, cancel := context.WithCancel(t.Context())
+				left = append(left, cancel)
+				reply := c.background(ctx, call1(i+1, "wait"))
+				defer func() {
+					if resp := <-reply; resp != nil {
+						_ = resp.Body.Close()
+					}
+				}()
+				<-g.started
+			}
+			require.Equal(t, n, l.count())
+			for _, leave := range left {
+				leave()
+			}
+			require.Eventually(t, func() bool { return l.count() == 0 }, 10*time.Second, time.Millisecond, "while the calls go on")
+			close(g.release)
+			for range n {
+				require.NoError(t, <-g.cause)
+			}
+			require.NoError(t, s.handler.Shutdown(t.Context()))
+		})
+	}
+}
