@@ -3,9 +3,10 @@ package streamable
 import (
 	"bytes"
 	"context"
-	"errors"
+	"io"
 	"net/http"
 
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
@@ -14,6 +15,10 @@ import (
 func (e *exchange) acknowledge(resp *jsonrpc.Response) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.stopWatching()
+	if e.state == replyLost {
+		return
+	}
 	e.state = replyDone
 	if resp != nil && resp.Error != nil {
 		writeBad(e.w, resp)
@@ -22,33 +27,43 @@ func (e *exchange) acknowledge(resp *jsonrpc.Response) {
 	e.w.WriteHeader(http.StatusAccepted)
 }
 
-// finish sends the answer to req and ends the exchange.
-func (e *exchange) finish(ctx context.Context, req *jsonrpc.Request, resp *jsonrpc.Response) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	resp = e.wanted(ctx, req, resp)
-	if e.state == replyOpen {
-		e.state = replyDone
-		switch {
-		case e.gone():
-		case resp == nil:
-			e.w.WriteHeader(http.StatusAccepted)
-		default:
-			writeReply(e.w, e.r, resp)
-		}
+// finish sends the answer and ends the exchange. A nil answer is none: the client cancelled the request.
+func (e *exchange) finish(ctx context.Context, resp *jsonrpc.Response) {
+	// Ends when the store does what it is at, within storeTimeout.
+	_ = e.takeTurn(context.Background())
+	defer e.giveTurn()
+	if e.finishUnsent(resp) {
 		return
 	}
 	e.sendAnswer(ctx, resp)
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.end()
 	e.breakOff()
 }
 
-// wanted is what the client gets of the answer: nothing when it cancelled, whatever the handler still had to say, and
-// an error in the place of one that the handler did not give.
-func (e *exchange) wanted(ctx context.Context, req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
+// finishUnsent is finish where nothing was sent yet: the reply is JSON. Otherwise it reports false.
+func (e *exchange) finishUnsent(resp *jsonrpc.Response) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state != replyOpen {
+		return false
+	}
+	e.stopWatching()
+	e.state = replyDone
 	switch {
-	case errors.Is(context.Cause(ctx), errCancelled):
-		return nil
+	case e.gone():
+	case resp == nil:
+		e.w.WriteHeader(http.StatusAccepted)
+	default:
+		writeReply(e.w, e.r, resp)
+	}
+	return true
+}
+
+// settled is what the client gets of an answer: an error in the place of one that the handler did not give.
+func settled(req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
+	switch {
 	case resp == nil:
 		return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"), HTTPStatus: http.StatusInternalServerError}
 	case !resp.ID.IsValid():
@@ -59,19 +74,43 @@ func (e *exchange) wanted(ctx context.Context, req *jsonrpc.Request, resp *jsonr
 	return resp
 }
 
-// sendAnswer puts the answer on the stream. The caller holds mu.
+// settle is settled for a call of a session: it is nil when the client cancelled the call. The client may use the id again as soon as it
+// has the answer, and can cancel an answer that is streamed until it is written.
+func settle(c *ledger.Call, resp *jsonrpc.Response) *jsonrpc.Response {
+	if resp == nil || resp.Stream == nil || resp.Error != nil {
+		if !c.End() {
+			return nil
+		}
+		return settled(c.Request, resp)
+	}
+	if !c.Wanted() {
+		return nil
+	}
+	last := *settled(c.Request, resp)
+	last.Stream = func(w io.Writer) error {
+		defer c.End()
+		return resp.Stream(w)
+	}
+	return &last
+}
+
+// sendAnswer puts the answer on the stream. The caller has the turn.
 func (e *exchange) sendAnswer(ctx context.Context, resp *jsonrpc.Response) {
 	switch {
 	case resp == nil:
 	case e.st != nil:
 		e.sendAnswerStored(ctx, resp)
 	case resp.Stream != nil:
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		e.streamAnswer(resp)
 	default:
 		buf, body := getBuffer(), getBuffer()
 		*body = jsonrpc.AppendResponse(*body, resp)
 		*buf = sse.AppendEvent(*buf, "", *body)
+		e.mu.Lock()
 		e.write(*buf)
+		e.mu.Unlock()
 		putBuffer(buf)
 		putBuffer(body)
 	}
@@ -80,16 +119,24 @@ func (e *exchange) sendAnswer(ctx context.Context, resp *jsonrpc.Response) {
 // sendAnswerStored keeps the answer for a client that comes back, then writes it. An answer that the
 // store cannot keep is written all the same; a client that is not there to read it gets an error instead.
 func (e *exchange) sendAnswerStored(ctx context.Context, resp *jsonrpc.Response) {
-	if resp.Stream != nil && e.state == replyStream {
-		broken := e.streamAnswer(resp)
+	if resp.Stream != nil {
+		e.mu.Lock()
+		live := e.state == replyStream
+		var broken *jsonrpc.Error
+		if live {
+			broken = e.streamAnswer(resp)
+		}
+		lost := e.state != replyStream
+		e.mu.Unlock()
 		switch {
-		case e.state == replyStream:
-		case broken != nil:
+		case live && broken != nil:
 			e.storeError(ctx, resp.ID, broken)
-		default:
+		case live && lost:
 			e.storeLoss(ctx, resp.ID)
 		}
-		return
+		if live {
+			return
+		}
 	}
 	data := encode(resp)
 	if err := e.sendStored(ctx, data, e.batch == nil); err != nil {
@@ -108,7 +155,7 @@ func (e *exchange) storeError(ctx context.Context, id jsonrpc.ID, rpc *jsonrpc.E
 }
 
 // streamAnswer writes an answer that is too large to hold. When it breaks off so does the connection. The error is what the caller is told
-// who comes back; nil where it was the connection that broke.
+// who comes back; nil where it was the connection that broke. The caller holds mu.
 func (e *exchange) streamAnswer(resp *jsonrpc.Response) *jsonrpc.Error {
 	if e.state != replyStream || e.gone() {
 		return nil
@@ -166,20 +213,18 @@ func (d *dataWriter) Write(p []byte) (int, error) {
 func (e *exchange) abandon() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.state == replyStream || e.state == replyLost {
-		e.end()
-	}
-	e.state = replyDone
+	e.end()
 }
 
-// end closes the stream after its answer. The caller holds mu.
+// end closes the stream after its answer. It may be called more than once. The caller holds mu.
 func (e *exchange) end() {
+	if e.state == replyDone {
+		return
+	}
 	if e.alive != nil {
 		e.alive.Stop()
 	}
-	if e.unwatch != nil {
-		e.unwatch()
-	}
+	e.stopWatching()
 	if e.st != nil {
 		e.s.out.finish(e.st)
 	}
@@ -190,6 +235,13 @@ func (e *exchange) end() {
 		}
 	}
 	e.state = replyDone
+}
+
+// stopWatching lets go of the connection, which net/http is about to have back. The caller holds mu.
+func (e *exchange) stopWatching() {
+	if e.unwatch != nil {
+		e.unwatch()
+	}
 }
 
 // encode returns resp as JSON of its own.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -46,7 +47,7 @@ func TestBatches(t *testing.T) {
 		{"only elements that are no messages", `[1]`, 400,
 			`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid message: a message is a JSON object"}}]`},
 		{"one id twice", `[` + echo1 + `,` + echo1 + `]`, 200,
-			`[{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"id \"1\" is in use by a request that is not answered yet"}},{"jsonrpc":"2.0","id":1,"result":{"a":1}}]`},
+			`[{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"a request with the id 1 is in flight"}},{"jsonrpc":"2.0","id":1,"result":{"a":1}}]`},
 		{"initialize", `[` + init + `]`, 200, `[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"initialize must not be in a batch"}}]`},
 		{"too many", `[` + strings.Repeat(notice+",", jsonrpc.MaxBatch) + notice + `]`, 400, `-32600`},
 		{"stream", `[` + echo1 + `,` + talk + `,` + echo2 + `]`, 200,
@@ -89,7 +90,7 @@ func TestRequestOfABatchIsCancelledBeforeItsTurn(t *testing.T) {
 	c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`)
 	close(g.release)
 	require.NoError(t, <-g.cause)
-	require.Equal(t, errCancelled, <-g.cause)
+	require.Equal(t, ledger.ErrCancelled, <-g.cause)
 	require.Equal(t, `[`+answer7+`]`, read(t, <-reply))
 }
 
@@ -340,7 +341,7 @@ func TestStreamedResultsCanBeCancelled(t *testing.T) {
 		}()
 		<-begun
 		require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`).StatusCode)
-		require.EqualError(t, <-causes, "streamable: cancelled by the client")
+		require.EqualError(t, <-causes, "cancelled by the peer")
 		require.Error(t, <-over)
 	}
 	c.works()

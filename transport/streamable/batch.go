@@ -1,8 +1,10 @@
 package streamable
 
 import (
+	"context"
 	"net/http"
 
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -16,8 +18,9 @@ type batch struct {
 // A batched request is in flight from the beginning, so that it can be cancelled before its turn.
 type batched struct {
 	call
-	req *jsonrpc.Request
-	run func()
+	ctx   context.Context
+	req   *jsonrpc.Request
+	noted *ledger.Call // nil outside sessions
 }
 
 // serveBatch takes several messages at once.
@@ -49,8 +52,9 @@ func (p *post) serveBatch(body []byte) {
 		writeBad(p.w, bad)
 		return
 	}
-	e := &exchange{post: *p, s: s, batch: &batch{}}
-	e.cancel = func(error) {}
+	e := newExchange(p, s)
+	e.batch = &batch{}
+	e.watch()
 	defer e.abandon()
 	var requests []*jsonrpc.Request
 	for _, element := range elements {
@@ -77,7 +81,7 @@ func (e *exchange) takeBatched(element []byte) *jsonrpc.Request {
 	switch {
 	case msg.Response != nil:
 		if e.s != nil {
-			e.s.answer(msg.Response)
+			e.s.ledger.Answer(msg.Response)
 		}
 		if bad != nil {
 			e.batch.answers = append(e.batch.answers, bad)
@@ -87,13 +91,15 @@ func (e *exchange) takeBatched(element []byte) *jsonrpc.Request {
 	case !msg.Request.IsNotification():
 		return msg.Request
 	case msg.Request.Method == protocol.NotificationCancelled && e.s != nil:
-		e.s.cancel(msg.Request)
+		e.s.ledger.Cancel(msg.Request)
 	default:
-		ctx, cancel := lasting(e.r.Context())
+		lasts, stop := lasting(e.r.Context())
+		defer stop()
+		ctx, cancel := context.WithCancelCause(lasts)
 		defer cancel(nil)
 		c := &call{cancel: cancel}
-		if e.h.begin(c) {
-			defer e.h.finish(c)
+		if e.h.life.Begin(c) {
+			defer e.h.life.End(c)
 			e.h.rpc.ServeRPC(ctx, msg.Request, e.silent())
 		}
 	}
@@ -102,79 +108,107 @@ func (e *exchange) takeBatched(element []byte) *jsonrpc.Request {
 
 // serveBatched runs the requests of a batch.
 func (e *exchange) serveBatched(requests []*jsonrpc.Request) {
+	lasts, stop := lasting(e.r.Context())
+	defer stop()
 	var all []*batched
 	for _, req := range requests {
-		ctx, cancel := lasting(e.r.Context())
-		defer cancel(nil)
-		b := &batched{call: call{cancel: cancel}, req: req}
-		if refusal := e.beginBatched(b); refusal != nil {
+		b := &batched{req: req}
+		if refusal := e.beginBatched(lasts, b); refusal != nil {
 			e.batch.answers = append(e.batch.answers, &jsonrpc.Response{ID: req.ID, Error: refusal})
 			continue
 		}
-		defer e.h.finish(&b.call)
-		if e.s != nil {
-			defer e.s.finish(req.ID, &b.call)
-		}
-		b.run = func() {
-			resp := e.h.rpc.ServeRPC(ctx, req, e)
-			if e.s != nil {
-				e.s.finish(req.ID, &b.call)
-			}
-			e.answerBatched(e.wanted(ctx, req, resp))
-		}
+		defer e.endBatched(b)
 		all = append(all, b)
 	}
 	for _, b := range all {
-		b.run()
+		resp := e.h.rpc.ServeRPC(b.ctx, b.req, e)
+		if b.noted != nil {
+			resp = settle(b.noted, resp)
+		} else {
+			resp = settled(b.req, resp)
+		}
+		e.answerBatched(resp)
 	}
 }
 
 // beginBatched puts b in flight, or says why not.
-func (e *exchange) beginBatched(b *batched) *jsonrpc.Error {
+func (e *exchange) beginBatched(ctx context.Context, b *batched) *jsonrpc.Error {
 	if b.req.Method == protocol.MethodInitialize {
 		return invalidRequest("initialize must not be in a batch")
 	}
-	if !e.h.begin(&b.call) {
+	if e.s == nil {
+		b.ctx, b.cancel = context.WithCancelCause(ctx)
+	} else {
+		noted, refusal := e.s.begin(ctx, b.req)
+		if refusal != nil {
+			return refusal.err
+		}
+		b.noted, b.ctx, b.cancel = noted, noted.Context(), noted.Cancel
+	}
+	if !e.h.life.Begin(&b.call) {
+		e.endBatched(b)
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "server is shutting down")
 	}
-	if e.s != nil && !e.s.start(b.req.ID, &b.call) {
-		e.h.finish(&b.call)
-		return invalidRequest("id %s is in use by a request that is not answered yet", quote(b.req.ID.String()))
-	}
 	return nil
+}
+
+// endBatched takes back what beginBatched did.
+func (e *exchange) endBatched(b *batched) {
+	e.h.life.End(&b.call)
+	if b.noted != nil {
+		b.noted.End()
+	}
+	b.cancel(nil)
 }
 
 // answerBatched puts one answer on the stream, or keeps it for the reply. A request that its client cancelled
 // has none.
 func (e *exchange) answerBatched(resp *jsonrpc.Response) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case resp == nil:
-	case e.state == replyOpen:
-		e.batch.answers = append(e.batch.answers, resp)
-	default:
-		e.sendAnswer(e.r.Context(), resp)
+	if resp == nil {
+		return
 	}
+	// Ends when the store does what it is at, within storeTimeout.
+	_ = e.takeTurn(context.Background())
+	defer e.giveTurn()
+	e.mu.Lock()
+	unsent := e.state == replyOpen
+	e.mu.Unlock()
+	if unsent {
+		e.batch.answers = append(e.batch.answers, resp)
+		return
+	}
+	e.sendAnswer(e.r.Context(), resp)
 }
 
 // finishBatch ends the reply: 202 where nothing was asked.
 func (e *exchange) finishBatch(nothingAsked bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	answers := e.batch.answers
-	if e.state != replyOpen {
-		for _, resp := range answers {
-			e.sendAnswer(e.r.Context(), resp)
-		}
-		e.end()
-		e.breakOff()
+	_ = e.takeTurn(context.Background())
+	defer e.giveTurn()
+	if e.finishBatchUnsent(nothingAsked) {
 		return
 	}
+	for _, resp := range e.batch.answers {
+		e.sendAnswer(e.r.Context(), resp)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.end()
+	e.breakOff()
+}
+
+// finishBatchUnsent is finishBatch where nothing was sent yet: the reply is one JSON array. Otherwise it reports false.
+func (e *exchange) finishBatchUnsent(nothingAsked bool) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state != replyOpen {
+		return false
+	}
+	e.stopWatching()
 	e.state = replyDone
+	answers := e.batch.answers
 	if len(answers) == 0 {
 		e.w.WriteHeader(http.StatusAccepted)
-		return
+		return true
 	}
 	status := http.StatusOK
 	if nothingAsked {
@@ -191,4 +225,5 @@ func (e *exchange) finishBatch(nothingAsked bool) {
 	}
 	*buf = append(*buf, ']')
 	writeTimed(e.w, e.r, status, *buf)
+	return true
 }

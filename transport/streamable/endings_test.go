@@ -153,7 +153,7 @@ func TestNotificationsAreDroppedWhenTheStoreIsTooSlow(t *testing.T) {
 		defer h.Close()
 		open(t, h)
 		var errs int
-		for range 1024 + 10 {
+		for range maxPending + 10 {
 			if rpc.sessions[0].Notify(t.Context(), notification("n", "")) != nil {
 				errs++
 			}
@@ -171,22 +171,21 @@ func TestKeepAliveSurvivesASlowEventStore(t *testing.T) {
 		slow := false
 		store := newStoreOf(func(context.Context, string) {
 			if slow {
-				time.Sleep(time.Minute)
+				time.Sleep(9 * time.Second)
 			}
 		})
 		rpc := &scripted{methods: script{"slow": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 			_ = notify(ctx, peer, 1)
 			slow = true
-			_ = notify(ctx, peer, 2) // a minute
-			slow = false
-			time.Sleep(time.Minute)
+			_ = notify(ctx, peer, 2) // 9 seconds
+			time.Sleep(10 * time.Second)
 			return result(req, `{"done":true}`)
 		}}}
-		h := NewHandler(rpc, &Options{EventStore: store, KeepAlive: 25 * time.Second})
+		h := NewHandler(rpc, &Options{EventStore: store, KeepAlive: 4 * time.Second})
 		defer h.Close()
 		w := newRecorder()
 		h.ServeHTTP(w, newPost(call1(7, "slow"), "Mcp-Session-Id", open(t, h)))
-		require.Equal(t, 4, strings.Count(w.body.String(), ": keep-alive"), w.body.String())
+		require.Equal(t, 6, strings.Count(w.body.String(), ": keep-alive"), "two in the first 9 s, two in the 10 s after, two in the last 9 s: %s", w.body.String())
 	})
 }
 

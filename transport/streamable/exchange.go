@@ -16,13 +16,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// How far the reply of an exchange is.
+// keepAliveRetry is when a stream that was busy at the time of its comment is looked at again.
+const keepAliveRetry = time.Second
+
+// State of an exchange's HTTP response.
 type replyState int
 
 const (
 	replyOpen   replyState = iota // nothing was sent
 	replyStream                   // it is an event stream
-	replyLost                     // it was one; the client is gone, or was sent away
+	replyLost                     // the client is gone, or was sent away to come back
 	replyDone                     // the answer was sent; the writer must not be touched any more
 )
 
@@ -34,15 +37,56 @@ type exchange struct {
 	s      *session // nil outside sessions
 	modern bool
 
-	mu      sync.Mutex
+	// turn holds one token, which belongs to whoever stores and sends a message: so messages are sent in the order in which
+	// they are stored, while nobody waits for mu until the store is done. It is nil outside sessions, where nothing is stored.
+	turn chan struct{}
+
+	mu      sync.Mutex // not held while the event store works
 	state   replyState
 	flush   func() error
 	rc      *http.ResponseController
 	st      *stream     // where a client can come back to; nil outside sessions
 	alive   *time.Timer // nil without keep-alive
-	unwatch func() bool // ends watching the connection; nil outside sessions
+	wrote   time.Time   // when the stream was written last; only with keep-alive
+	unwatch func() bool // ends watching the connection; nil for modern requests
 	batch   *batch      // what the reply of a batch has so far; nil where it is none
 	broken  bool        // an answer broke off
+}
+
+// newExchange returns the exchange of a POST whose request belongs to s, or to no session.
+func newExchange(p *post, s *session) *exchange {
+	e := &exchange{post: *p, s: s}
+	if s != nil {
+		e.turn = make(chan struct{}, 1)
+		e.turn <- struct{}{}
+	}
+	return e
+}
+
+// watch makes a legacy request, which goes on when its client disconnects, give its connection back then.
+func (e *exchange) watch() {
+	e.rc = http.NewResponseController(e.w)
+	// Runs at most once, when the connection ends; end stops it.
+	e.unwatch = context.AfterFunc(e.r.Context(), e.disconnected)
+}
+
+// takeTurn waits until nobody stores or sends a message. The caller gives the turn back.
+func (e *exchange) takeTurn(ctx context.Context) error {
+	if e.turn == nil {
+		return nil
+	}
+	select {
+	case <-e.turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *exchange) giveTurn() {
+	if e.turn != nil {
+		e.turn <- struct{}{}
+	}
 }
 
 // Session is the session of the request; nil outside sessions. It implements [transport.Peer].
@@ -58,12 +102,17 @@ func (e *exchange) Header() transport.Header { return transport.Header(e.r.Heade
 
 // Notify sends n on the reply, which becomes an event stream by it.
 func (e *exchange) Notify(ctx context.Context, n *jsonrpc.Request) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.state == replyDone {
-		return transport.ErrClosed
+	if err := e.takeTurn(ctx); err != nil {
+		return err
 	}
-	if !e.become() {
+	defer e.giveTurn()
+	e.mu.Lock()
+	state, streams := e.state, e.state != replyDone && e.become()
+	e.mu.Unlock()
+	switch {
+	case state == replyDone:
+		return transport.ErrClosed
+	case !streams:
 		return e.elsewhere(ctx, n)
 	}
 	return unlessGone(e.send(ctx, n))
@@ -93,32 +142,45 @@ func (e *exchange) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Res
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	id, answer := e.s.ask()
-	defer e.s.forget(id)
+	q, err := e.s.ledger.Ask(jsonrpc.ID{})
+	if err != nil {
+		return nil, err
+	}
+	defer q.End()
 	named := *req
-	named.ID = id
+	named.ID = q.ID
 	if err := e.ask(ctx, &named); err != nil {
 		return nil, err
 	}
 	select {
-	case resp := <-answer:
+	case resp, ok := <-q.Answered():
+		if !ok {
+			return nil, transport.ErrClosed
+		}
 		return resp, nil
-	case <-e.s.done:
-		return nil, transport.ErrClosed
 	case <-ctx.Done():
-		e.withdraw(id)
+		if q.End() {
+			e.withdraw(q.ID)
+		}
 		return nil, ctx.Err()
 	}
 }
 
 // ask sends a request of the server, on the reply or where the client listens.
 func (e *exchange) ask(ctx context.Context, req *jsonrpc.Request) error {
+	if err := e.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer e.giveTurn()
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	state, streams := e.state, e.state != replyDone && e.become()
+	// Nobody can come back to a reply that was lost before it became a stream.
+	nowhere := !streams || e.st == nil
+	e.mu.Unlock()
 	switch {
-	case e.state == replyDone:
+	case state == replyDone:
 		return transport.ErrClosed
-	case e.become():
+	case !nowhere:
 		return e.send(ctx, req)
 	case e.s.out.listening():
 		return e.s.Notify(ctx, req)
@@ -158,7 +220,9 @@ func (e *exchange) become() bool {
 			return false
 		}
 	}
-	e.rc = http.NewResponseController(e.w)
+	if e.rc == nil {
+		e.rc = http.NewResponseController(e.w)
+	}
 	e.state = replyStream
 	header := e.w.Header()
 	header["Content-Type"] = contentTypeStream
@@ -167,38 +231,44 @@ func (e *exchange) become() bool {
 	e.w.WriteHeader(http.StatusOK)
 	if e.s != nil {
 		e.st = e.s.out.create()
-		// Runs at most once, when the connection ends; finish stops it.
-		e.unwatch = context.AfterFunc(e.r.Context(), e.disconnected)
 		if e.s.canPoll() {
 			id := appendEventID(nil, e.st, 0)
 			e.write(sse.AppendPriming(nil, string(id), e.h.opts.Retry))
 		}
 	}
 	if e.h.opts.KeepAlive > 0 && e.state == replyStream {
-		// Runs each time the stream was silent; finish and lose stop it.
+		e.wrote = time.Now()
+		// Runs each time the stream was silent; end and detach stop it.
 		e.alive = time.AfterFunc(e.h.opts.KeepAlive, e.keepAlive)
 	}
 	return true
 }
 
-// send puts a notification or a request on the stream. The caller holds mu.
+// send puts a notification or a request on the stream. The caller has the turn.
 func (e *exchange) send(ctx context.Context, req *jsonrpc.Request) error {
-	if e.st == nil {
-		buf := getBuffer()
-		defer putBuffer(buf)
-		body := getBuffer()
-		defer putBuffer(body)
-		*body = jsonrpc.AppendRequest(*body, req)
-		*buf = sse.AppendEvent(*buf, "", *body)
-		e.write(*buf)
-		return nil
+	e.mu.Lock()
+	stored := e.st != nil
+	e.mu.Unlock()
+	if stored {
+		return e.sendStored(ctx, jsonrpc.AppendRequest(nil, req), false)
 	}
-	return e.sendStored(ctx, jsonrpc.AppendRequest(nil, req), false)
+	buf := getBuffer()
+	defer putBuffer(buf)
+	body := getBuffer()
+	defer putBuffer(body)
+	*body = jsonrpc.AppendRequest(*body, req)
+	*buf = sse.AppendEvent(*buf, "", *body)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.write(*buf)
+	return nil
 }
 
-// sendStored keeps data for a client that comes back, then writes it. The caller holds mu.
+// sendStored keeps data for a client that comes back, then writes it. The caller has the turn.
 func (e *exchange) sendStored(ctx context.Context, data []byte, answer bool) error {
 	seq, err := e.s.out.append(ctx, e.st, data, answer)
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if err != nil && e.state != replyStream {
 		return err
 	}
@@ -228,6 +298,7 @@ func (e *exchange) write(frame []byte) {
 		return
 	}
 	if e.alive != nil {
+		e.wrote = time.Now()
 		e.alive.Reset(e.h.opts.KeepAlive)
 	}
 }
@@ -244,6 +315,11 @@ func (e *exchange) lose() {
 	if e.s == nil {
 		return // the request ends with its connection, and the connection with the request
 	}
+	e.closeConn()
+}
+
+// closeConn closes the connection where it can be taken from net/http. The caller holds mu.
+func (e *exchange) closeConn() {
 	if conn, err := e.hijack(); err == nil {
 		_ = conn.Close()
 	}
@@ -274,24 +350,34 @@ func (e *exchange) hijack() (net.Conn, error) {
 	return conn, nil
 }
 
-// disconnected runs when the connection of a session's request ended.
+// disconnected runs when the connection of a legacy request ended. The method goes on, without the connection.
 func (e *exchange) disconnected() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	// A deadline is the program's own; the client is still there.
-	if e.state == replyStream && errors.Is(e.r.Context().Err(), context.Canceled) {
-		e.detach()
+	if !errors.Is(e.r.Context().Err(), context.Canceled) {
+		return
 	}
+	switch e.state {
+	case replyOpen:
+		e.state = replyLost
+	case replyStream:
+		e.detach()
+	default:
+		return
+	}
+	e.closeConn()
 }
 
 // keepAlive runs when the stream was silent for a while.
 func (e *exchange) keepAlive() {
-	// Whoever holds the lock is writing: the stream is not silent, and the write sets the timer anew.
+	// Whoever has the lock may be writing, for as long as the client takes, or may not: so look again soon.
 	if !e.mu.TryLock() {
+		time.AfterFunc(keepAliveRetry, e.keepAlive)
 		return
 	}
 	defer e.mu.Unlock()
-	if e.state == replyStream {
+	if e.state == replyStream && time.Since(e.wrote) >= e.h.opts.KeepAlive {
 		e.write([]byte(sse.KeepAlive))
 	}
 }

@@ -46,8 +46,8 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	if l.st != s.out.standalone {
 		// It ends with its stream or its session, so there is nothing to cancel.
 		c := &call{cancel: func(error) {}}
-		h.hold(c)
-		defer h.finish(c)
+		h.life.Hold(c)
+		defer h.life.End(c)
 	}
 	l.begin()
 	l.run()
@@ -150,7 +150,7 @@ func (l *listener) run() {
 		idle.Stop()
 	}
 	defer idle.Stop()
-	closing := l.h.closing
+	closing := l.h.life.Draining()
 	if l.st != l.s.out.standalone {
 		closing = nil // a call in flight may finish, and its client hear of it
 	}

@@ -164,7 +164,7 @@ func TestCancelledNotification(t *testing.T) {
 	}
 
 	require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`).StatusCode)
-	require.EqualError(t, <-g.cause, "streamable: cancelled by the client")
+	require.EqualError(t, <-g.cause, "cancelled by the peer")
 	resp := <-reply
 	require.Equal(t, http.StatusAccepted, resp.StatusCode)
 	require.Empty(t, read(t, resp))
@@ -212,7 +212,7 @@ func TestOutstandingIDIsNotUsedTwice(t *testing.T) {
 	<-g.started
 	resp := c.call(7, "echo")
 	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
-	require.Equal(t, `{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"id \"7\" is in use by a request that is not answered yet"}}`, read(t, resp))
+	require.Equal(t, `{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"a request with the id 7 is in flight"}}`, read(t, resp))
 	// The string "7" is another name, and other sessions have names of their own.
 	require.Equal(t, http.StatusOK, c.post(`{"jsonrpc":"2.0","id":"7","method":"echo"}`).StatusCode)
 	require.Equal(t, http.StatusOK, s.legacy("2025-06-18").call(7, "echo").StatusCode)
@@ -458,7 +458,7 @@ func TestShutdownLetsAClientComeBackForItsAnswer(t *testing.T) {
 	require.NoError(t, <-closed)
 	ended := make(chan error, 1)
 	go func() { ended <- s.handler.Shutdown(t.Context()) }() // ends when the call did
-	<-s.handler.closing
+	<-s.handler.life.Draining()
 	require.Equal(t, http.StatusServiceUnavailable, c.get().StatusCode, "nothing new to listen to")
 	ev := eventsOf(t, c.with("Last-Event-ID", "1-0").get())
 	close(goOn)

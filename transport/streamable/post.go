@@ -141,31 +141,37 @@ func (p *post) serveRequest(req *jsonrpc.Request) {
 
 // serveModern serves a request of 2026-07-28 and later: it ends when the client disconnects.
 func (p *post) serveModern(req *jsonrpc.Request) {
-	ctx, cancel := context.WithCancelCause(p.r.Context())
-	e := &exchange{post: *p, call: call{cancel: cancel, listens: req.Method == protocol.MethodSubscriptionsListen}, modern: true}
-	p.serve(ctx, e, req)
+	e := newExchange(p, nil)
+	e.modern, e.listens = true, req.Method == protocol.MethodSubscriptionsListen
+	p.serve(p.r.Context(), e, req)
 }
 
 // serveStateless serves a legacy request that belongs to no session.
 func (p *post) serveStateless(req *jsonrpc.Request) {
-	ctx, cancel := lasting(p.r.Context())
-	p.serve(ctx, &exchange{post: *p, call: call{cancel: cancel}}, req)
+	ctx, stop := lasting(p.r.Context())
+	defer stop()
+	e := newExchange(p, nil)
+	p.serve(ctx, e, req)
 }
 
-// serve runs one request, or notification, outside a session.
+// serve runs one request outside a session, or a notification.
 func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
+	ctx, e.cancel = context.WithCancelCause(ctx)
 	defer e.cancel(nil)
-	if !p.h.begin(&e.call) {
+	defer e.abandon()
+	if !p.h.life.Begin(&e.call) {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.finish(&e.call)
+	defer p.h.life.End(&e.call)
+	if !e.modern {
+		e.watch()
+	}
 	if req.IsNotification() {
 		e.acknowledge(p.h.rpc.ServeRPC(ctx, req, e.silent()))
 		return
 	}
-	defer e.abandon()
-	e.finish(ctx, req, p.h.rpc.ServeRPC(ctx, req, e))
+	e.finish(ctx, settled(req, p.h.rpc.ServeRPC(ctx, req, e)))
 }
 
 // serveInitialize opens a session, which exists for its client only when initialize succeeded.
@@ -173,28 +179,42 @@ func (p *post) serveInitialize(req *jsonrpc.Request) {
 	ctx, cancel := context.WithCancelCause(p.r.Context())
 	defer cancel(nil)
 	s := p.h.newSession(ctx)
-	e := &exchange{post: *p, call: call{cancel: cancel}, s: s}
-	if !p.h.begin(&e.call) {
+	e := newExchange(p, s)
+	e.cancel = cancel
+	if !p.h.life.Begin(&e.call) {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.finish(&e.call)
+	defer p.h.life.End(&e.call)
+	listed := false
+	defer func() {
+		if !listed {
+			p.h.sessions.end(s) // also where the handler panics: it has seen the session
+		}
+	}()
 	// Whether the session goes into the header is known only by the answer, so that nothing may go before it.
-	resp := p.h.rpc.ServeRPC(ctx, req, e.silent())
-	if resp == nil || resp.Error != nil || p.r.Context().Err() != nil {
-		p.h.sessions.end(s)
-		e.finish(ctx, req, resp)
+	resp := settled(req, p.h.rpc.ServeRPC(ctx, req, e.silent()))
+	if resp.Error != nil || p.r.Context().Err() != nil {
+		e.finish(ctx, resp)
 		return
 	}
-	if !p.h.sessions.add(s) {
-		p.h.sessions.end(s)
-		p.w.Header().Set("Retry-After", "60")
-		refuse(http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "too many sessions; try again later").writeTo(p.w, req.ID)
+	if listed = p.h.sessions.add(s); !listed {
+		p.refuseSession(req.ID)
 		return
 	}
 	defer p.h.sessions.release(s)
 	p.w.Header().Set(headerSession, s.ID())
-	e.finish(ctx, req, resp)
+	e.finish(ctx, resp)
+}
+
+// refuseSession answers an initialize whose session cannot be kept.
+func (p *post) refuseSession(id jsonrpc.ID) {
+	if p.h.isDraining() {
+		shuttingDown(p.w, id)
+		return
+	}
+	p.w.Header().Set("Retry-After", "60")
+	refuse(http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "too many sessions; try again later").writeTo(p.w, id)
 }
 
 // serveInSession serves a legacy request that names its session. It goes on when the client disconnects,
@@ -207,38 +227,40 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 	}
 	defer p.h.sessions.release(s)
 	if req.IsNotification() && req.Method == protocol.NotificationCancelled {
-		s.cancel(req)
+		s.ledger.Cancel(req)
 		p.w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	ctx, cancel := lasting(p.r.Context())
-	e := &exchange{post: *p, call: call{cancel: cancel}, s: s}
+	ctx, stop := lasting(p.r.Context())
+	defer stop()
+	e := newExchange(p, s)
 	if req.IsNotification() {
 		p.serve(ctx, e, req)
 		return
 	}
-	defer cancel(nil)
-	if !p.h.begin(&e.call) {
+	defer e.abandon()
+	c, refusal := s.begin(ctx, req)
+	if refusal != nil {
+		refusal.writeTo(p.w, req.ID)
+		return
+	}
+	defer c.End()
+	e.cancel = c.Cancel
+	if !p.h.life.Begin(&e.call) {
 		shuttingDown(p.w, req.ID)
 		return
 	}
-	defer p.h.finish(&e.call)
-	if !s.start(req.ID, &e.call) {
-		refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "id %s is in use by a request that is not answered yet", quote(req.ID.String())).
-			writeTo(p.w, req.ID)
-		return
-	}
-	defer s.finish(req.ID, &e.call)
-	defer e.abandon()
-	resp := p.h.rpc.ServeRPC(ctx, req, e)
-	e.finish(ctx, req, s.finishWith(req.ID, &e.call, resp))
+	defer p.h.life.End(&e.call)
+	e.watch()
+	resp := p.h.rpc.ServeRPC(c.Context(), req, e)
+	e.finish(c.Context(), settle(c, resp))
 }
 
 // serveMalformed refuses what is no message. Where it was meant as an answer, whoever waits for it learns of it.
 func (p *post) serveMalformed(msg jsonrpc.Message, bad *jsonrpc.Response) {
 	if msg.Response != nil && !p.h.opts.Stateless && !modernHeader(p.r.Header) {
 		if s, refusal := p.h.session(p.r); refusal == nil {
-			s.answer(msg.Response)
+			s.ledger.Answer(msg.Response)
 			p.h.sessions.release(s)
 		}
 	}
@@ -256,24 +278,19 @@ func (p *post) serveAnswer(resp *jsonrpc.Response) {
 		refusal.write(p.w)
 		return
 	}
-	s.answer(resp)
+	s.ledger.Answer(resp)
 	p.h.sessions.release(s)
 	p.w.WriteHeader(http.StatusAccepted)
 }
 
 // lasting returns a context that carries what ctx does but does not end with it, save for a deadline: nobody
 // but the program itself can have set one.
-func lasting(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	deadline, ok := ctx.Deadline()
-	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	if !ok {
-		return lasting, cancel
+func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasts := context.WithoutCancel(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(lasts, deadline)
 	}
-	timed, stop := context.WithDeadline(lasting, deadline)
-	return timed, func(cause error) {
-		cancel(cause)
-		stop()
-	}
+	return lasts, func() {}
 }
 
 func shuttingDown(w http.ResponseWriter, id jsonrpc.ID) {

@@ -4,12 +4,11 @@ import (
 	"container/list"
 	"context"
 	"crypto/rand"
-	"errors"
-	"io"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -24,10 +23,7 @@ type session struct {
 	owner string        // key of the principal that opened it
 	done  chan struct{} // closed when the session is over
 
-	mu      sync.Mutex
-	calls   map[jsonrpc.ID]*call                  // of the client, in flight; guarded by mu
-	asked   map[jsonrpc.ID]chan *jsonrpc.Response // of the server, unanswered; guarded by mu
-	lastAsk int64                                 // guarded by mu
+	ledger ledger.Ledger // of the requests in flight, in both directions
 
 	out streams // what goes to the client
 
@@ -53,14 +49,13 @@ func (h *Handler) newSession(ctx context.Context) *session {
 	return s
 }
 
-// Notify sends n on the stream that the client opened by GET, or keeps it until it does. It never waits for
-// the client. It implements [transport.SessionLink].
-func (s *session) Notify(ctx context.Context, n *jsonrpc.Request) error {
+// Notify sends n on the stream that the client opened by GET, or keeps it until it does. It waits neither for
+// the client nor for the event store. It implements [transport.SessionLink].
+func (s *session) Notify(_ context.Context, n *jsonrpc.Request) error {
 	if s.h.opts.JSONOnly {
 		return nil // no client can ever listen
 	}
-	_, err := s.out.append(ctx, s.out.standalone, jsonrpc.AppendRequest(nil, n), false)
-	return err
+	return s.out.notify(jsonrpc.AppendRequest(nil, n))
 }
 
 // canPoll reports whether the client knows events without data, and comes back when a stream ends early.
@@ -68,102 +63,30 @@ func (s *session) canPoll() bool {
 	return protocol.Version(s.Version()).AtLeast(protocol.V20251125)
 }
 
-// start notes c as the call of the client named id. It reports false when another one has that name.
-func (s *session) start(id jsonrpc.ID, c *call) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, taken := s.calls[id]; taken {
-		return false
+// begin records a request of the client as in flight, or says why it must not begin. The caller ends it.
+func (s *session) begin(ctx context.Context, req *jsonrpc.Request) (*ledger.Call, *refusal) {
+	c, err := s.ledger.Begin(ctx, req, 0)
+	if err == nil {
+		return c, nil
 	}
-	if s.calls == nil {
-		s.calls = make(map[jsonrpc.ID]*call)
-	}
-	s.calls[id] = c
-	return true
-}
-
-// finish takes back what start noted; it may be called again after the client used the id anew.
-func (s *session) finish(id jsonrpc.ID, c *call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.calls[id] == c {
-		delete(s.calls, id)
+	select {
+	case <-s.done:
+		return nil, sessionOver()
+	default:
+		return nil, &refusal{http.StatusBadRequest, err}
 	}
 }
 
-// finishWith is finish for a request with that answer: one that is streamed can be cancelled until it is written. The client may use the id
-// again as soon as it has the answer.
-func (s *session) finishWith(id jsonrpc.ID, c *call, resp *jsonrpc.Response) *jsonrpc.Response {
-	if resp == nil || resp.Stream == nil || resp.Error != nil {
-		s.finish(id, c)
-		return resp
-	}
-	last := *resp
-	last.Stream = func(w io.Writer) error {
-		defer s.finish(id, c)
-		return resp.Stream(w)
-	}
-	return &last
-}
-
-var errCancelled = errors.New("streamable: cancelled by the client")
-
-// cancel ends the call that a notification names. One that is not known is ignored: it may have
-// crossed its answer on the way (basic/utilities/cancellation).
-func (s *session) cancel(n *jsonrpc.Request) {
-	id, ok := jsonrpc.ParseID(n.Param("requestId"))
-	if !ok {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.calls[id]; c != nil {
-		c.cancel(errCancelled)
-	}
-}
-
-// ask gives a request of the server its name and a place where the answer arrives.
-func (s *session) ask() (jsonrpc.ID, chan *jsonrpc.Response) {
-	answer := make(chan *jsonrpc.Response, 1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lastAsk++
-	id := jsonrpc.NumberID(s.lastAsk)
-	if s.asked == nil {
-		s.asked = make(map[jsonrpc.ID]chan *jsonrpc.Response)
-	}
-	s.asked[id] = answer
-	return id, answer
-}
-
-func (s *session) forget(id jsonrpc.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.asked, id)
-}
-
-// answer hands over what the client answers; the second answer, and one that nobody asked for, are dropped.
-func (s *session) answer(resp *jsonrpc.Response) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.asked[resp.ID]; c != nil {
-		delete(s.asked, resp.ID)
-		c <- resp
-	}
-}
-
-// close does what is to be done once when the session is over.
-func (s *session) close() {
+// close does what is to be done once when the session is over. The channel is closed when the event store has forgotten
+// the session; it is nil when there was nothing to forget.
+func (s *session) close() (forgotten <-chan struct{}) {
 	close(s.done)
-	s.mu.Lock()
-	for _, c := range s.calls {
-		c.cancel(transport.ErrClosed)
-	}
-	s.mu.Unlock()
-	s.out.close()
+	s.ledger.Close(transport.ErrClosed)
+	forgotten = s.out.close()
 	if sh, ok := s.h.rpc.(transport.SessionHandler); ok {
 		sh.SessionEnded(s.Session)
 	}
+	return forgotten
 }
 
 // A sessionTable finds sessions by name, and those that nobody used for long. One timer serves them all.
@@ -176,6 +99,7 @@ type sessionTable struct {
 	newest *session
 	timer  *time.Timer // set while the table is not empty
 	unused list.List   // of *session: those whose clients have said nothing since initialize, the oldest first
+	closed bool        // there are to be no more sessions
 }
 
 func (t *sessionTable) init(h *Handler) {
@@ -186,6 +110,10 @@ func (t *sessionTable) init(h *Handler) {
 // add makes s known, and busy until it is released. It reports whether there was room.
 func (t *sessionTable) add(s *session) bool {
 	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return false
+	}
 	var evicted *session
 	if len(t.byID) >= t.h.opts.MaxSessions {
 		if evicted = t.idleFor(time.Minute); evicted == nil {
@@ -263,8 +191,10 @@ func (t *sessionTable) end(s *session) {
 	}
 }
 
-func (t *sessionTable) endAll() {
+// endAll ends all sessions and lets no more in. It returns what tells when the event store has forgotten them.
+func (t *sessionTable) endAll() (forgotten []<-chan struct{}) {
 	t.mu.Lock()
+	t.closed = true
 	all := make([]*session, 0, len(t.byID))
 	for _, s := range t.byID {
 		t.remove(s)
@@ -272,8 +202,11 @@ func (t *sessionTable) endAll() {
 	}
 	t.mu.Unlock()
 	for _, s := range all {
-		s.close()
+		if done := s.close(); done != nil {
+			forgotten = append(forgotten, done)
+		}
 	}
+	return forgotten
 }
 
 // expire ends the sessions that were idle too long; the timer calls it.
@@ -377,8 +310,11 @@ func (h *Handler) session(r *http.Request) (*session, *refusal) {
 	}
 	s := h.sessions.use(id, oauth.FromContext(r.Context()).Key())
 	if s == nil {
-		return nil, refuse(http.StatusNotFound, jsonrpc.CodeInvalidRequest,
-			"session is unknown or over; send initialize without a session id")
+		return nil, sessionOver()
 	}
 	return s, nil
+}
+
+func sessionOver() *refusal {
+	return refuse(http.StatusNotFound, jsonrpc.CodeInvalidRequest, "session is unknown or over; send initialize without a session id")
 }

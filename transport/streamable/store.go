@@ -10,8 +10,9 @@ import (
 // can come back for those it missed.
 //
 // The messages of one stream are appended one after the other, with numbers that grow by one. A store may
-// forget old messages whenever it likes: the client then misses them. It must be safe for concurrent use and
-// should answer fast, since methods wait while what they send is appended.
+// forget old messages whenever it likes: the client then misses them. It must be safe for concurrent use. Methods wait while
+// what they send during a request is appended, for 10 seconds at most; a message that is not kept by then is sent all the same.
+// Nothing else waits for a store: no lock is held while it works, and ctx ends after those 10 seconds.
 type EventStore interface {
 	// Append keeps message number seq of a stream. It may keep data itself, which is not changed any more.
 	// The error is [ErrTooLarge] when the store could never keep a message of that size.

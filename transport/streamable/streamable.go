@@ -140,18 +140,13 @@ type Handler struct {
 	rpc      transport.Handler
 	opts     Options
 	guard    httpguard.Rules
+	life     *httpserve.Lifecycle
 	sessions sessionTable
 
 	plainOnce sync.Once // says once that replies cannot be streams
 
 	// How long a client that comes back waits for its old connection to end, which the server may learn late.
 	resumeWait time.Duration
-
-	mu       sync.Mutex
-	calls    map[*call]struct{} // in flight; guarded by mu
-	draining bool               // guarded by mu
-	drained  chan struct{}      // closed when draining and no call is in flight
-	closing  chan struct{}      // closed when draining begins: ends the streams that only listen
 }
 
 // NewHandler returns a handler that passes the messages it receives to h.
@@ -160,9 +155,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 		rpc:        h,
 		resumeWait: 2 * time.Second,
 		opts:       opts.withDefaults(),
-		calls:      make(map[*call]struct{}),
-		drained:    make(chan struct{}),
-		closing:    make(chan struct{}),
+		life:       httpserve.NewLifecycle(),
 	}
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.sessions.init(x)
@@ -220,89 +213,55 @@ func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// A call is one ServeRPC in flight.
+// A call is one ServeRPC in flight. It is a [httpserve.Task].
 type call struct {
 	cancel context.CancelCauseFunc
 	// listens marks a call that by its nature ends only when the client or the server goes away.
 	listens bool
 }
 
-// begin counts c as in flight. It reports whether the handler still takes requests.
-func (h *Handler) begin(c *call) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.draining {
-		return false
-	}
-	h.calls[c] = struct{}{}
-	return true
-}
-
-// hold counts c as in flight even while draining: it carries the answer of another call that is.
-func (h *Handler) hold(c *call) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.calls[c] = struct{}{}
-}
-
-func (h *Handler) finish(c *call) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.calls, c)
-	if h.draining && len(h.calls) == 0 {
-		closeOnce(h.drained)
+// Drain ends what would not end by itself.
+func (c *call) Drain() {
+	if c.listens {
+		c.Cancel()
 	}
 }
 
-// drain stops taking requests and ends what would never end by itself.
-func (h *Handler) drain() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.draining {
-		return
-	}
-	h.draining = true
-	close(h.closing)
-	for c := range h.calls {
-		if c.listens {
-			c.cancel(transport.ErrClosed)
+// Cancel ends the context of the call.
+func (c *call) Cancel() { c.cancel(transport.ErrClosed) }
+
+// Cut does nothing: there is nothing more to take from a call that ignores its context.
+func (c *call) Cut() {}
+
+// Shutdown refuses new requests with 503, ends the streams that only listen and lets the calls in flight finish; their
+// clients can still answer what they are asked, and come back for answers. Calls that have not finished when ctx ends are
+// cancelled and have another second to be answered. Then all sessions end. The error is the cause of ctx's end when
+// calls had to be cancelled.
+func (h *Handler) Shutdown(ctx context.Context) error {
+	err := h.life.Shutdown(ctx)
+	forgotten := h.sessions.endAll()
+	limit := time.NewTimer(httpserve.CancelGrace)
+	defer limit.Stop()
+	for _, done := range forgotten {
+		select {
+		case <-done:
+		case <-limit.C:
+			return err // the event store hangs
 		}
 	}
-	if len(h.calls) == 0 {
-		closeOnce(h.drained)
-	}
-}
-
-// Shutdown refuses new requests with 503, ends the streams that only listen and lets the calls in flight
-// finish; their clients can still answer what they are asked, and come back for answers. Then, or when ctx ends, it does what [Handler.Close] does. The error is that of ctx when calls had
-// to be cancelled.
-func (h *Handler) Shutdown(ctx context.Context) error {
-	h.drain()
-	var err error
-	select {
-	case <-h.drained:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	h.Close()
 	return err
 }
 
 // Close refuses new requests, cancels the calls in flight without waiting for them, and ends all streams and
 // sessions. It may be called more than once.
 func (h *Handler) Close() {
-	h.drain()
-	h.mu.Lock()
-	for c := range h.calls {
-		c.cancel(transport.ErrClosed)
-	}
-	h.mu.Unlock()
+	h.life.Close()
 	h.sessions.endAll()
 }
 
 func (h *Handler) isDraining() bool {
 	select {
-	case <-h.closing:
+	case <-h.life.Draining():
 		return true
 	default:
 		return false
@@ -315,13 +274,4 @@ func (h *Handler) sayPlain(r *http.Request, why string) {
 		h.opts.Logger.WarnContext(r.Context(), "streamable: a reply could not become an event stream; what methods send before their answer is lost",
 			"why", why, "path", r.URL.Path)
 	})
-}
-
-// closeOnce closes c unless it is closed; the caller holds the lock that guards c.
-func closeOnce(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
-	}
 }

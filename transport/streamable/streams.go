@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -18,13 +19,31 @@ import (
 type streams struct {
 	s *session
 
-	mu         sync.Mutex
+	mu         sync.Mutex // not held while the event store works
 	standalone *stream
 	open       map[uint64]*stream // those whose answer is not there yet, but for the standalone one
 	count      uint64
 	closed     bool
-	stored     bool // something of the session is in the store
+	stored     bool          // something of the session is in the store
+	storing    int           // calls of the store that have not returned
+	forgotten  chan struct{} // closed when the store has forgotten the session; nil until closed
+
+	pending      [][]byte // notifications for the standalone stream that wait for the store
+	pendingBytes int
+	draining     bool // a goroutine stores them
 }
+
+// Limits of what waits for an event store that is slow.
+const (
+	maxPending      = 1024             // notifications of a session outside requests; one more is dropped
+	maxPendingBytes = 1 << 20          // of these notifications
+	storeTimeout    = 10 * time.Second // of one call of the store; the message is then sent without being kept
+)
+
+var (
+	errPending   = errors.New("streamable: dropped, since the event store is too slow")
+	errStoreLate = fmt.Errorf("the event store took longer than %v", storeTimeout)
+)
 
 // A stream is one of the streams of a session. streams.mu guards all of it.
 type stream struct {
@@ -34,6 +53,7 @@ type stream struct {
 	sent uint64 // of the one written last by a GET
 	done bool   // the answer was appended: nothing follows
 
+	stuck bool          // the store has not returned from the last append
 	taken bool          // a connection writes the stream
 	freed chan struct{} // closed when that one is gone; nil while nobody waits for it
 	wake  chan struct{} // tells the GET that writes the stream of new messages; nil where a POST does
@@ -60,17 +80,123 @@ func (o *streams) create() *stream {
 	return st
 }
 
+// notify keeps data for the standalone stream. A store of the user is called on a goroutine of the session, since a
+// notification may go to many sessions, and must not wait for the store of one.
+func (o *streams) notify(data []byte) error {
+	if o.instant() {
+		_, err := o.append(context.Background(), o.standalone, data, false)
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.closed:
+		return transport.ErrClosed
+	case len(o.pending) >= maxPending || len(o.pending) > 0 && o.pendingBytes+len(data) > maxPendingBytes:
+		return errPending
+	}
+	o.pending = append(o.pending, data)
+	o.pendingBytes += len(data)
+	if !o.draining {
+		o.draining = true
+		// Ends when nothing is pending, and each message after storeTimeout at the latest.
+		go o.storePending()
+	}
+	return nil
+}
+
+// storePending stores what is pending, in order.
+func (o *streams) storePending() {
+	for {
+		o.mu.Lock()
+		if len(o.pending) == 0 || o.closed {
+			o.pending, o.pendingBytes, o.draining = nil, 0, false
+			o.mu.Unlock()
+			return
+		}
+		data := o.pending[0]
+		o.pending = o.pending[1:]
+		o.pendingBytes -= len(data)
+		o.mu.Unlock()
+		_, _ = o.append(context.Background(), o.standalone, data, false) // which logs what is wrong
+	}
+}
+
+// instant reports whether the store is this package's own, which never waits, so that it can be called at once.
+func (o *streams) instant() bool {
+	_, own := o.s.h.opts.EventStore.(*memoryStore)
+	return own
+}
+
 // append keeps data as the next message of st, and as its last one when it is the answer. It wakes the GET that
-// writes st.
+// writes st. No two appends to one stream run at once.
 func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bool) (seq uint64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed {
+	switch {
+	case o.closed:
 		return 0, transport.ErrClosed
+	case st.stuck:
+		return 0, errStoreLate
 	}
 	o.stored = true
 	// A client that went away is no reason not to keep what it can come back for.
-	err = o.s.h.opts.EventStore.Append(context.WithoutCancel(ctx), o.s.ID(), st.name, st.last+1, data)
+	ctx = context.WithoutCancel(ctx)
+	if o.instant() {
+		return o.appended(ctx, st, answer, o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, st.last+1, data))
+	}
+	o.storing++
+	st.stuck = true
+	o.mu.Unlock()
+	defer o.mu.Lock()
+	return o.appendWithin(ctx, st, data, answer)
+}
+
+// appendWithin calls the store, and waits for it until storeTimeout.
+func (o *streams) appendWithin(ctx context.Context, st *stream, data []byte, answer bool) (uint64, error) {
+	type outcome struct {
+		seq uint64
+		err error
+	}
+	done := make(chan outcome, 1)
+	// Ends when the store returns.
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		err := guarded(func() error {
+			return o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, st.last+1, data)
+		})
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		st.stuck = false
+		o.storing--
+		seq, err := o.appended(ctx, st, answer, err)
+		o.forgetLocked()
+		done <- outcome{seq, err}
+	}()
+	late := time.NewTimer(storeTimeout + time.Second)
+	defer late.Stop()
+	select {
+	case d := <-done:
+		return d.seq, d.err
+	case <-late.C:
+		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", errStoreLate)
+		return 0, errStoreLate
+	}
+}
+
+// guarded calls a store of the user, whose panics must not end the program.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the event store panicked: %v", v)
+		}
+	}()
+	return call()
+}
+
+// appended notes the end of an append with err. The caller holds mu.
+func (o *streams) appended(ctx context.Context, st *stream, answer bool, err error) (uint64, error) {
 	if err == nil {
 		st.last++
 	}
@@ -184,15 +310,38 @@ func (o *streams) find(eventID string) (st *stream, seq uint64, err error) {
 	return st, seq, nil
 }
 
-// close ends all streams; what is appended later is dropped.
-func (o *streams) close() {
+// close ends all streams; what is appended later is dropped. The channel is closed when the store has forgotten the
+// session; it is nil where nothing was stored.
+func (o *streams) close() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
 	if !o.stored {
+		return nil
+	}
+	o.forgotten = make(chan struct{})
+	o.forgetLocked()
+	return o.forgotten
+}
+
+// forgetLocked lets the store forget the session once it is over and the store has nothing more to keep of it.
+func (o *streams) forgetLocked() {
+	if o.forgotten == nil || o.storing > 0 {
 		return
 	}
-	if err := o.s.h.opts.EventStore.Forget(context.Background(), o.s.ID()); err != nil {
+	if o.instant() {
+		o.forget()
+		return
+	}
+	// Ends when the store returns.
+	go o.forget()
+}
+
+func (o *streams) forget() {
+	defer close(o.forgotten)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	if err := guarded(func() error { return o.s.h.opts.EventStore.Forget(ctx, o.s.ID()) }); err != nil {
 		o.s.h.opts.Logger.Warn("streamable: event store did not forget a session", "err", err)
 	}
 }
