@@ -1,0 +1,207 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A legacyResource is a puppet in 2025-11-25 that has one resource. It subscribes a client when settle is called, unless the client has
+// cancelled the request by then.
+type legacyResource struct {
+	p          *puppet
+	subscribed bool
+}
+
+// settle answers all requests that came in, as a server does that takes its time.
+func (r *legacyResource) settle() {
+	synctest.Wait()
+	var open []*jsonrpc.Request
+	cancelled := map[string]bool{}
+	for len(r.p.heard) > 0 {
+		m := <-r.p.heard
+		if m.Method == protocol.NotificationCancelled {
+			cancelled[string(m.Param("requestId"))] = true
+		} else {
+			open = append(open, m)
+		}
+	}
+	for _, m := range open {
+		if !cancelled[m.ID.String()] {
+			r.subscribed = m.Method == protocol.MethodResourcesSubscribe
+			r.p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID))
+		}
+	}
+	synctest.Wait()
+}
+
+// onLegacyResource runs test with a client of a legacyResource, in a bubble.
+func onLegacyResource(t *testing.T, test func(t *testing.T, r *legacyResource, c *client.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{heard: make(chan *jsonrpc.Request, 1000), frozen: make(chan struct{}), over: make(chan struct{})}
+		target := onStream(t, p, protocol.LatestLegacy)
+		t.Cleanup(func() { close(p.over) })
+		test(t, &legacyResource{p: p}, dial(t, target, client.Version(protocol.LatestLegacy)))
+	})
+}
+
+// subscription is what became of a Subscribe.
+type subscription struct {
+	s   *client.Subscription
+	err error
+}
+
+// subscribe subscribes in the background.
+func subscribe(ctx context.Context, c *client.Client, uri string) <-chan subscription {
+	over := make(chan subscription, 1)
+	go func() {
+		s, err := c.Subscribe(ctx, uri)
+		over <- subscription{s, err}
+	}()
+	return over
+}
+
+const updatedX = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://x"}}`
+
+func TestASubscriptionOutlivesTheCancelledOneBeforeIt(t *testing.T) {
+	onLegacyResource(t, func(t *testing.T, r *legacyResource, c *client.Client) {
+		ctx, cancel := context.WithCancel(t.Context())
+		first := subscribe(ctx, c, "test://x")
+		synctest.Wait()
+		second := subscribe(t.Context(), c, "test://x")
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, (<-first).err, context.Canceled)
+		r.settle()
+		got := <-second
+		require.NoError(t, got.err)
+		require.True(t, r.subscribed, "the server knows of the second subscription")
+		r.p.say(updatedX)
+		change, err := got.s.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, client.Change{Kind: client.ResourceUpdated, URI: "test://x"}, change)
+	})
+}
+
+func TestEachSubscriptionOfAResourceReceivesItsChanges(t *testing.T) {
+	onLegacyResource(t, func(t *testing.T, r *legacyResource, c *client.Client) {
+		first, second := subscribe(t.Context(), c, "test://x"), subscribe(t.Context(), c, "test://x")
+		r.settle()
+		one, two := <-first, <-second
+		require.NoError(t, one.err)
+		require.NoError(t, two.err)
+		receive := func(s *client.Subscription) {
+			t.Helper()
+			r.p.say(updatedX)
+			change, err := s.Next(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "test://x", change.URI)
+		}
+		receive(one.s)
+		receive(two.s)
+		require.NoError(t, one.s.Close())
+		r.settle()
+		require.True(t, r.subscribed, "the other one is open")
+		receive(two.s)
+		require.NoError(t, two.s.Close())
+		r.settle()
+		require.False(t, r.subscribed, "nobody listens")
+		third := subscribe(t.Context(), c, "test://x")
+		r.settle()
+		got := <-third
+		require.NoError(t, got.err)
+		require.True(t, r.subscribed)
+		receive(got.s)
+	})
+}
+
+func TestARefusedSubscriptionFailsAllThatWaitForIt(t *testing.T) {
+	onLegacyResource(t, func(t *testing.T, r *legacyResource, c *client.Client) {
+		first, second := subscribe(t.Context(), c, "test://x"), subscribe(t.Context(), c, "test://x")
+		synctest.Wait()
+		r.p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no such resource"}}`, (<-r.p.heard).ID))
+		for _, over := range []<-chan subscription{first, second} {
+			require.EqualError(t, (<-over).err, `client: resources/subscribe "test://x": no such resource (code -32002)`)
+		}
+		require.Empty(t, r.p.heard)
+		again := subscribe(t.Context(), c, "test://x")
+		r.settle()
+		require.NoError(t, (<-again).err, "it is asked anew")
+	})
+}
+
+// A slowWatcher takes each change when the test lets it.
+type slowWatcher struct{ tools, updated chan struct{} }
+
+func (w slowWatcher) ToolsChanged(ctx context.Context) { take(ctx, w.tools) }
+
+func (w slowWatcher) ResourceUpdated(ctx context.Context, _ string) { take(ctx, w.updated) }
+
+func take(ctx context.Context, c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	case <-ctx.Done():
+	}
+}
+
+// once takes one report of a handler, and says that no other is waiting.
+func once(t *testing.T, reports chan struct{}) {
+	t.Helper()
+	synctest.Wait()
+	<-reports
+	synctest.Wait()
+	select {
+	case <-reports:
+		require.Fail(t, "the handler was told twice")
+	default:
+	}
+}
+
+// Each listen request has the notifications that it asks for, also where another asks for the same.
+func TestHandlersAreToldOfEachChangeOnce(t *testing.T) {
+	for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
+		for _, binding := range []string{"memory", "stream"} {
+			t.Run(binding+"/"+string(v), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := shop(t)
+					var target any = srv
+					if binding == "stream" {
+						target = serveStream(t, srv, nil)
+					}
+					w := slowWatcher{make(chan struct{}), make(chan struct{})}
+					c := dial(t, target, client.Handlers(w), client.Version(v))
+					filter := protocol.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{"shop://hours"}}
+					var subs []*client.Subscription
+					for range 2 {
+						s, err := c.Listen(t.Context(), filter)
+						require.NoError(t, err)
+						subs = append(subs, s)
+					}
+					change := func(n int) {
+						require.NoError(t, srv.Add(mcpkit.NewTool(fmt.Sprintf("more%d", n), func() string { return "" })))
+						once(t, w.tools)
+						srv.ResourceUpdated("shop://hours")
+						once(t, w.updated)
+					}
+					for n := range 10 {
+						change(n)
+					}
+					require.NoError(t, subs[0].Close())
+					change(10)
+					require.NoError(t, subs[1].Close())
+					synctest.Wait()
+					require.NoError(t, srv.Add(mcpkit.NewTool("last", func() string { return "" })))
+					once(t, w.tools)
+				})
+			})
+		}
+	}
+}
