@@ -393,8 +393,8 @@ func (fs *flights) hold(f *flight) (release func()) {
 	}
 }
 
-// closeAll ends all flights; no more can begin. It waits, but not for ever, until those that wait for them have told the server.
-func (fs *flights) closeAll() {
+// closeAll ends all flights; no more can begin. It waits, until ctx ends, for those that wait for them to have told the server.
+func (fs *flights) closeAll(ctx context.Context) {
 	fs.mu.Lock()
 	fs.closed, fs.idle = true, make(chan struct{})
 	if len(fs.all) == 0 {
@@ -404,13 +404,8 @@ func (fs *flights) closeAll() {
 		f.deadline.cancel(transport.ErrClosed)
 	}
 	fs.mu.Unlock()
-	t := time.NewTimer(closePatience)
-	defer t.Stop()
 	select {
 	case <-fs.idle:
-	case <-t.C:
+	case <-ctx.Done():
 	}
 }
-
-// closePatience is how long Close waits for the calls in flight to come back.
-const closePatience = time.Second

@@ -3,12 +3,11 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
-	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -27,94 +26,258 @@ const (
 	ResourceUpdated
 )
 
+// changeKinds has the kind of change of each notification.
+var changeKinds = map[string]ChangeKind{
+	protocol.NotificationToolsListChanged:     ToolsChanged,
+	protocol.NotificationPromptsListChanged:   PromptsChanged,
+	protocol.NotificationResourcesListChanged: ResourcesChanged,
+	protocol.NotificationResourcesUpdated:     ResourceUpdated,
+}
+
+// outdated has the beginning of the keys of the cache that a change makes outdated. An updated resource may have been read by the
+// URI of the one above it, so that all that was read goes.
+var outdated = map[ChangeKind]string{
+	ToolsChanged:     protocol.MethodToolsList,
+	PromptsChanged:   protocol.MethodPromptsList,
+	ResourcesChanged: "resources/",
+	ResourceUpdated:  protocol.MethodResourcesRead,
+}
+
 // A Change is something that changed at the server.
 type Change struct {
 	Kind ChangeKind
 	URI  string // of the resource that was updated, or of one below it
 }
 
-// maxChanges bounds the URIs that one subscription holds for its user.
-const maxChanges = 1000
+// Bounds of the changes that wait for a reader.
+const (
+	maxChanges   = 1000    // resources
+	maxChangeURI = 8 << 10 // bytes of the URI of one
+)
 
-// A Subscription hears of changes. What happens often before it is asked is told once, so that a server cannot fill the memory with
-// notifications. It is safe for concurrent use.
-type Subscription struct {
-	c      *Client
-	filter protocol.SubscriptionFilter // what the server tells of
-	cancel context.CancelCauseFunc
-	done   <-chan struct{}
-	ready  chan error    // what became of the first attempt; holds one
-	wake   chan struct{} // holds one token while something is owed
+// pending holds the changes that one reader has yet to take, each once however often it happened. Make one with newPending.
+type pending struct {
+	wake chan struct{} // holds one token while a change waits
 
 	mu      sync.Mutex
-	id      string              // of the listen request, as JSON; guarded by mu
-	acked   bool                // the server agreed to that request; guarded by mu
-	again   bool                // it is not the first request; guarded by mu
 	lists   [3]bool             // guarded by mu
-	updated map[string]struct{} // guarded by mu
-	err     error               // why it ended; guarded by mu
+	updated map[string]struct{} // URIs; guarded by mu
+}
+
+func newPending() pending {
+	return pending{wake: make(chan struct{}, 1), updated: map[string]struct{}{}}
+}
+
+// add reports false where the change is dropped, because too many wait or its URI is too long.
+func (p *pending) add(change Change) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if change.Kind != ResourceUpdated {
+		p.lists[change.Kind-1] = true
+	} else if _, waits := p.updated[change.URI]; !waits {
+		if len(p.updated) == maxChanges || len(change.URI) > maxChangeURI {
+			return false
+		}
+		p.updated[change.URI] = struct{}{}
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// take returns a change that waits.
+func (p *pending) take() (Change, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, changed := range p.lists {
+		if changed {
+			p.lists[i] = false
+			return Change{Kind: ChangeKind(i + 1)}, true
+		}
+	}
+	for uri := range p.updated {
+		delete(p.updated, uri)
+		return Change{ResourceUpdated, uri}, true
+	}
+	return Change{}, false
+}
+
+// next waits for a change, until ctx ends or over is closed: then the answer is false.
+func (p *pending) next(ctx context.Context, over <-chan struct{}) (Change, bool) {
+	for {
+		if change, ok := p.take(); ok {
+			return change, true
+		}
+		select {
+		case <-p.wake:
+		case <-ctx.Done():
+			return Change{}, false
+		case <-over:
+			return p.take()
+		}
+	}
+}
+
+// A Subscription receives the changes that it asked for. What happens often before the program takes it is received once, so that
+// a server cannot fill the memory with notifications; of more than 1000 updated resources, and of URIs that are longer
+// than 8 KiB, the rest is dropped and logged. It is safe for concurrent use.
+type Subscription struct {
+	c       *Client
+	pending pending
+	cancel  context.CancelCauseFunc
+	done    <-chan struct{} // closed when it is over
+	ready   chan error      // receives what became of the first listen request; holds one
+
+	// Guarded by the mu of changes.
+	filter protocol.SubscriptionFilter // what the server agreed to
+	id     string                      // of the listen request, as JSON; "" on legacy versions
+	acked  bool                        // the server agreed to that request; always on legacy versions
+	again  bool                        // that request is not the first
+	err    error                       // why it ended
+}
+
+// Next waits for the next change. The error is that of ctx, [transport.ErrClosed] after Close, or says why the server ended the subscription.
+func (s *Subscription) Next(ctx context.Context) (Change, error) {
+	if change, ok := s.pending.next(ctx, s.done); ok {
+		return change, nil
+	}
+	if ctx.Err() != nil {
+		return Change{}, context.Cause(ctx)
+	}
+	s.c.changes.mu.Lock()
+	defer s.c.changes.mu.Unlock()
+	return Change{}, s.err
+}
+
+// All yields changes until ctx or the subscription ends; the last error says why.
+func (s *Subscription) All(ctx context.Context) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for {
+			change, err := s.Next(ctx)
+			if !yield(change, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Filter returns what the server agreed to send: all that was asked for, or less.
+func (s *Subscription) Filter() protocol.SubscriptionFilter {
+	s.c.changes.mu.Lock()
+	defer s.c.changes.mu.Unlock()
+	return s.filter
+}
+
+// Close ends the subscription. It returns nil, also when the subscription has ended already.
+func (s *Subscription) Close() error {
+	s.cancel(transport.ErrClosed)
+	<-s.done
+	return nil
+}
+
+// covers reports whether the server agreed to send such a change to s. The caller holds the mu of changes.
+func (s *Subscription) covers(change Change) bool {
+	switch f := s.filter; {
+	case !s.acked:
+		return false
+	case change.Kind == ToolsChanged:
+		return f.ToolsListChanged
+	case change.Kind == PromptsChanged:
+		return f.PromptsListChanged
+	case change.Kind == ResourcesChanged:
+		return f.ResourcesListChanged
+	default:
+		return slices.ContainsFunc(f.ResourceSubscriptions, func(uri string) bool {
+			rest, below := strings.CutPrefix(change.URI, strings.TrimSuffix(uri, "/"))
+			return change.URI == uri || below && strings.HasPrefix(rest, "/")
+		})
+	}
 }
 
 // changes hands what changed to the subscriptions and to the handlers.
 type changes struct {
-	c *Client
+	c       *Client
+	pending pending // what the handlers have yet to be told of
+	telling sync.Once
 
-	mu   sync.Mutex
-	subs map[*Subscription]struct{} // guarded by mu
-	uris map[string]int             // legacy subscriptions, and how many want them; guarded by mu
-
-	told    *Subscription // what the handlers are owed
-	running sync.Once
+	mu      sync.Mutex
+	subs    []*Subscription     // in the order in which they began; guarded by mu
+	watched map[string]*watched // resources of a legacy session by URI; guarded by mu
 }
 
 func (ch *changes) init(c *Client) {
-	ch.c = c
-	ch.subs, ch.uris = map[*Subscription]struct{}{}, map[string]int{}
-	ch.told = &Subscription{c: c, wake: make(chan struct{}, 1), updated: map[string]struct{}{}}
+	ch.c, ch.pending, ch.watched = c, newPending(), map[string]*watched{}
 }
 
-// heard takes a notification.
-func (ch *changes) heard(n *jsonrpc.Request) {
-	c := ch.c
-	var change Change
-	switch n.Method {
-	case protocol.NotificationToolsListChanged:
-		change.Kind = ToolsChanged
-		c.cache.drop(protocol.MethodToolsList)
-	case protocol.NotificationPromptsListChanged:
-		change.Kind = PromptsChanged
-		c.cache.drop(protocol.MethodPromptsList)
-	case protocol.NotificationResourcesListChanged:
-		change.Kind = ResourcesChanged
-		c.cache.drop(protocol.MethodResourcesList)
-		c.cache.drop(protocol.MethodResourcesTemplatesList)
-	case protocol.NotificationResourcesUpdated:
-		change = Change{ResourceUpdated, jsonx.String(n.Param("uri"))}
-		// What was read may be the resource above the one that is named.
-		c.cache.drop(protocol.MethodResourcesRead)
-	case protocol.NotificationSubscriptionsAcknowledged:
-		ch.acknowledged(n)
-		return
-	case protocol.NotificationElicitationComplete:
-		c.visits.complete(jsonx.String(n.Param("elicitationId")))
-		if h := c.cfg.handlers.elicitationComplete; h != nil {
-			h(c.base, jsonx.String(n.Param("elicitationId")))
-		}
-		return
-	default:
-		return // the protocol wants what is unknown to be ignored
-	}
-	id := string(jsonx.Member(n.Param("_meta"), protocol.MetaSubscriptionID))
+func (ch *changes) add(s *Subscription) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	for s := range ch.subs {
-		if s.wants(change, id) {
-			s.owe(change)
+	ch.subs = append(ch.subs, s)
+}
+
+func (ch *changes) remove(s *Subscription) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.subs = slices.DeleteFunc(ch.subs, func(other *Subscription) bool { return other == s })
+}
+
+// heard takes a notification. The protocol wants unknown ones to be ignored.
+func (ch *changes) heard(n *jsonrpc.Request) {
+	kind, known := changeKinds[n.Method]
+	switch {
+	case known:
+		change := Change{Kind: kind}
+		if kind == ResourceUpdated {
+			change.URI = jsonx.String(n.Param("uri"))
+		}
+		ch.mu.Lock()
+		defer ch.mu.Unlock()
+		ch.deliver(change, subscriptionID(n))
+	case n.Method == protocol.NotificationSubscriptionsAcknowledged:
+		ch.acknowledged(n)
+	case n.Method == protocol.NotificationElicitationComplete:
+		id := jsonx.String(n.Param("elicitationId"))
+		ch.c.visits.complete(id)
+		if h := ch.c.cfg.handlers.elicitationComplete; h != nil {
+			h(ch.c.base, id)
 		}
 	}
-	if ch.handled(change) {
-		ch.told.owe(change)
-		ch.running.Do(func() { c.background(ch.tell) })
+}
+
+// subscriptionID returns the id of the listen request that a notification belongs to, as JSON; "" where it names none.
+func subscriptionID(n *jsonrpc.Request) string {
+	return string(jsonx.Member(n.Param("_meta"), protocol.MetaSubscriptionID))
+}
+
+// deliver hands out a change that the server sent to the listen request id. The id is "" on legacy versions, and with some modern servers
+// on stdio, although it has to be there (2026-07-28, subscriptions/listen): then the change is for all who asked for it.
+//
+// The server sends a change once to each listen request that covers it. The handlers are told when it comes to the first of these.
+// The caller holds mu.
+func (ch *changes) deliver(change Change, id string) {
+	ch.c.cache.drop(outdated[change.Kind])
+	var first *Subscription
+	for _, s := range ch.subs {
+		covered := s.covers(change)
+		if covered && first == nil {
+			first = s
+		}
+		// A server may name an updated resource by another URI than the client subscribed to.
+		if id == "" && covered || id != "" && id == s.id && (covered || change.Kind == ResourceUpdated) {
+			ch.report(s.pending.add(change), change)
+		}
+	}
+	if ch.handled(change) && (id == "" || first == nil || first.id == id) {
+		ch.report(ch.pending.add(change), change)
+		ch.telling.Do(func() { ch.c.background(ch.tell) })
+	}
+}
+
+func (ch *changes) report(taken bool, change Change) {
+	if !taken {
+		ch.c.warn("client: an update was dropped, since the program has not taken those before it or its URI is too long", "uri", clip(change.URI))
 	}
 }
 
@@ -133,385 +296,216 @@ func (ch *changes) handled(change Change) bool {
 	}
 }
 
-// tell runs the handlers, one after the other.
+// tell runs the handlers, one after the other, until ctx ends.
 func (ch *changes) tell(ctx context.Context) {
 	h := ch.c.cfg.handlers
-	for {
-		change, err := ch.told.next(ctx)
-		if err != nil {
+	for ctx.Err() == nil {
+		change, ok := ch.pending.next(ctx, nil)
+		if !ok {
 			return
 		}
-		switch change.Kind {
-		case ToolsChanged:
-			h.toolsChanged(ctx)
-		case PromptsChanged:
-			h.promptsChanged(ctx)
-		case ResourcesChanged:
-			h.resourcesChanged(ctx)
-		default:
-			h.resourceUpdated(ctx, change.URI)
-		}
-	}
-}
-
-// wants reports whether s asked for change, which came under a subscription id, "" on legacy revisions. Some modern servers leave the ID
-// out on stdio, where it has to be (2026-07-28, subscriptions/listen): then it is for all who asked for such a change.
-func (s *Subscription) wants(change Change, id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if id != s.id && (id != "" || !s.acked) {
-		return false
-	}
-	switch change.Kind {
-	case ToolsChanged:
-		return s.filter.ToolsListChanged
-	case PromptsChanged:
-		return s.filter.PromptsListChanged
-	case ResourcesChanged:
-		return s.filter.ResourcesListChanged
-	default:
-		return id != "" || slices.Contains(s.filter.ResourceSubscriptions, change.URI)
-	}
-}
-
-// owe notes a change.
-func (s *Subscription) owe(change Change) {
-	s.mu.Lock()
-	if change.Kind == ResourceUpdated {
-		if len(s.updated) < maxChanges {
-			s.updated[change.URI] = struct{}{}
-		} else if _, ok := s.updated[change.URI]; !ok {
-			s.c.warn("client: an update was dropped, since nobody takes those before it", "uri", clip(change.URI))
-		}
-	} else {
-		s.lists[change.Kind-1] = true
-	}
-	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns something that is owed.
-func (s *Subscription) take() (Change, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, changed := range s.lists {
-		if changed {
-			s.lists[i] = false
-			return Change{Kind: ChangeKind(i + 1)}, true
-		}
-	}
-	for uri := range s.updated {
-		delete(s.updated, uri)
-		return Change{ResourceUpdated, uri}, true
-	}
-	return Change{}, false
-}
-
-func (s *Subscription) next(ctx context.Context) (Change, error) {
-	for {
-		if change, ok := s.take(); ok {
-			return change, nil
-		}
-		select {
-		case <-s.wake:
-		case <-ctx.Done():
-			return Change{}, context.Cause(ctx)
-		case <-s.done:
-			if change, ok := s.take(); ok {
-				return change, nil
+		perform(ch.c.log, func() {
+			switch change.Kind {
+			case ToolsChanged:
+				h.toolsChanged(ctx)
+			case PromptsChanged:
+				h.promptsChanged(ctx)
+			case ResourcesChanged:
+				h.resourcesChanged(ctx)
+			default:
+				h.resourceUpdated(ctx, change.URI)
 			}
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return Change{}, s.err
-		}
+		})
 	}
 }
 
-// Next waits for the next change. The error is that of ctx, [transport.ErrClosed] after Close, or says why the server ended the subscription.
-func (s *Subscription) Next(ctx context.Context) (Change, error) { return s.next(ctx) }
-
-// All yields changes until ctx or the subscription ends; the last error is why.
-func (s *Subscription) All(ctx context.Context) iter.Seq2[Change, error] {
-	return func(yield func(Change, error) bool) {
-		for {
-			change, err := s.next(ctx)
-			if !yield(change, err) || err != nil {
-				return
-			}
+// missed delivers everything that s covers: any of it may have changed while s was not open. The caller holds mu.
+func (ch *changes) missed(s *Subscription) {
+	for i, wanted := range [3]bool{s.filter.ToolsListChanged, s.filter.PromptsListChanged, s.filter.ResourcesListChanged} {
+		if wanted {
+			ch.deliver(Change{Kind: ChangeKind(i + 1)}, s.id)
 		}
+	}
+	for _, uri := range s.filter.ResourceSubscriptions {
+		ch.deliver(Change{ResourceUpdated, uri}, s.id)
 	}
 }
 
-// Filter is what the server agreed to tell of: all that was asked for, or less.
-func (s *Subscription) Filter() protocol.SubscriptionFilter {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.filter
-}
-
-// Close ends the subscription.
-func (s *Subscription) Close() error {
-	s.cancel(transport.ErrClosed)
-	<-s.done
-	return nil
-}
-
-// Subscribe hears of updates of the resources.
+// Subscribe receives the updates of resources. It is Listen with their URIs alone.
 func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, error) {
 	return c.Listen(ctx, protocol.SubscriptionFilter{ResourceSubscriptions: uris})
 }
 
-// Listen hears of changes, by subscriptions/listen or, of a legacy server, by resources/subscribe and what it sends of itself. It returns when the
-// server has agreed; ctx is for that alone, Close ends the subscription. A stream that breaks is opened again; since changes may have been
-// missed then, everything that was subscribed to counts as changed.
+// Listen receives changes: from a modern server by subscriptions/listen, from a legacy one by resources/subscribe and by what that sends
+// to every session. It returns when the server has agreed. ctx is for that alone; Close ends the subscription.
+//
+// A stream that breaks is opened again. Since changes may have been missed meanwhile, everything that was subscribed to then
+// counts as changed.
 func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter) (*Subscription, error) {
 	if isEmptyFilter(filter) {
-		return nil, errors.New("client: Listen: the filter names nothing to listen to")
+		return nil, errors.New("client: Listen: the filter is empty; set what to listen to")
 	}
-	s := &Subscription{c: c, filter: filter, wake: make(chan struct{}, 1), ready: make(chan error, 1), updated: map[string]struct{}{}}
-	var base context.Context
-	base, s.cancel = context.WithCancelCause(c.base)
-	if !c.modern() {
-		return s, c.listenLegacy(ctx, base, s)
+	s, base := c.newSubscription(filter)
+	if c.modern() {
+		return c.listenModern(ctx, base, s)
 	}
-	done := make(chan struct{})
-	s.done = done
-	c.background(func(context.Context) {
-		defer close(done)
-		defer s.cancel(nil)
-		c.keepListening(base, s)
-	})
-	limited, d := withDeadline(ctx, c.cfg.timeout, &timeoutError{protocol.MethodSubscriptionsListen, "", c.cfg.timeout})
-	defer d.stop()
-	select {
-	case err := <-s.ready:
-		if err != nil {
-			<-done
-			return nil, fmt.Errorf("client: %s: %w", protocol.MethodSubscriptionsListen, err)
-		}
-		return s, nil
-	case <-limited.Done():
-		_ = s.Close()
-		return nil, explain(&request{method: protocol.MethodSubscriptionsListen}, context.Cause(limited))
-	}
+	return c.listenLegacy(ctx, base, s)
+}
+
+// newSubscription returns a subscription that is not open yet, and the context that its Close ends.
+func (c *Client) newSubscription(filter protocol.SubscriptionFilter) (*Subscription, context.Context) {
+	base, cancel := context.WithCancelCause(c.base)
+	return &Subscription{c: c, filter: filter, pending: newPending(), cancel: cancel, done: base.Done(), ready: make(chan error, 1), err: transport.ErrClosed}, base
 }
 
 func isEmptyFilter(f protocol.SubscriptionFilter) bool {
 	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged && len(f.ResourceSubscriptions) == 0
 }
 
-// follow listens on behalf of the handlers.
-func (c *Client) follow(ctx context.Context, f protocol.SubscriptionFilter) {
-	s := &Subscription{c: c, filter: f, wake: make(chan struct{}, 1), ready: make(chan error, 1), updated: map[string]struct{}{}}
-	ctx, s.cancel = context.WithCancelCause(ctx)
-	defer s.cancel(nil)
-	c.keepListening(ctx, s)
-	if err := <-s.ready; err != nil && ctx.Err() == nil {
-		c.log.Warn("client: changes of the server are not heard of", "error", err)
-	}
-}
-
-// maxListenFailures is how often in a row a stream may fail to open before it is given up.
-const maxListenFailures = 10
-
-// keepListening holds a listen request open, and opens it again when it breaks.
-func (c *Client) keepListening(ctx context.Context, s *Subscription) {
-	c.changes.mu.Lock()
-	c.changes.subs[s] = struct{}{}
-	c.changes.mu.Unlock()
-	defer func() {
-		c.changes.mu.Lock()
-		delete(c.changes.subs, s)
-		c.changes.mu.Unlock()
-	}()
-	opened := false
-	for failures := 0; ; failures++ {
-		begun := time.Now()
-		acknowledged, retry, err := c.listenOnce(ctx, s, opened)
-		opened = opened || acknowledged
-		if acknowledged && time.Since(begun) > 10*time.Second {
-			failures = 0
-		}
-		if ctx.Err() != nil {
-			err, retry = context.Cause(ctx), false
-		}
-		if !retry || failures == maxListenFailures || !opened {
-			s.end(err)
-			return
-		}
-		_ = sleep(ctx, max(backoff(failures), 100*time.Millisecond))
-	}
-}
-
-// end says why the subscription is over.
-func (s *Subscription) end(err error) {
-	if err == nil {
-		err = transport.ErrClosed
-	}
-	s.mu.Lock()
-	s.err = err
-	s.mu.Unlock()
-	select {
-	case s.ready <- err:
-	default:
-	}
-}
-
-// listenOnce sends one listen request, again or for the first time, and waits for its end. Retry says that it may be worth another try.
-func (c *Client) listenOnce(ctx context.Context, s *Subscription, again bool) (acknowledged, retry bool, err error) {
-	a := c.agreed.Load()
-	id := c.nextID()
-	r := &request{method: protocol.MethodSubscriptionsListen, params: &protocol.SubscriptionsListenParams{Notifications: s.Filter()}}
-	params, err := encodeParams(r)
-	if err != nil {
-		return false, false, err
-	}
-	req, err := c.newRequest(id, r, c.compose(a, r, params, protocol.Inputs{}, &callConfig{}, ""))
-	if err != nil {
-		return false, false, err
-	}
-	s.mu.Lock()
-	s.id, s.acked, s.again = id.String(), false, again
-	s.mu.Unlock()
-	resp, err := c.conn.roundTrip(ctx, &exchange{req: req, version: a.version})
-	s.mu.Lock()
-	acknowledged = s.acked
-	s.mu.Unlock()
-	switch {
-	case err != nil:
-		return acknowledged, !errors.Is(err, transport.ErrClosed), err
-	case resp.Error != nil:
-		return acknowledged, false, resp.Error
-	}
-	return acknowledged, true, errors.New("the server ended the subscription")
-}
-
-// missed counts everything as changed: something may have, while nobody listened.
-func (s *Subscription) missed() {
-	f := s.Filter()
-	for i, wanted := range [3]bool{f.ToolsListChanged, f.PromptsListChanged, f.ResourcesListChanged} {
-		if wanted {
-			s.c.changes.recall(Change{Kind: ChangeKind(i + 1)}, s)
-		}
-	}
-	for _, uri := range f.ResourceSubscriptions {
-		s.c.changes.recall(Change{ResourceUpdated, uri}, s)
-	}
-}
-
-// recall lets s and the handlers know of a change that may have happened.
-func (ch *changes) recall(change Change, s *Subscription) {
-	prefix := map[ChangeKind]string{ToolsChanged: protocol.MethodToolsList, PromptsChanged: protocol.MethodPromptsList,
-		ResourcesChanged: "resources/", ResourceUpdated: protocol.MethodResourcesRead}[change.Kind]
-	ch.c.cache.drop(prefix)
-	s.owe(change)
-	if ch.handled(change) {
-		ch.told.owe(change)
-		ch.running.Do(func() { ch.c.background(ch.tell) })
-	}
-}
-
-// acknowledged takes what the server agreed to.
-func (ch *changes) acknowledged(n *jsonrpc.Request) {
-	id := string(jsonx.Member(n.Param("_meta"), protocol.MetaSubscriptionID))
-	var p protocol.SubscriptionsAcknowledgedParams
-	if jsonx.Unmarshal(orEmpty(n.Params), &p) != nil {
-		return
-	}
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	for s := range ch.subs {
-		s.mu.Lock()
-		agreed := s.id == id && !s.acked
-		if agreed {
-			s.filter, s.acked = p.Notifications, true
-			select {
-			case s.ready <- nil:
-			default:
-			}
-		}
-		missed := agreed && s.again
-		s.mu.Unlock()
-		if missed {
-			s.missed()
-		}
-	}
+// A watched is a resource of a legacy session, in which all subscriptions to it share that of the server. While the server has not
+// agreed, whoever wants it waits.
+type watched struct {
+	wanted  int          // by how many subscriptions
+	on      bool         // the server has agreed
+	busy    bool         // the server is being asked
+	waiting []chan error // of those that want it
 }
 
 // listenLegacy subscribes to what the filter names.
-func (c *Client) listenLegacy(ctx, base context.Context, s *Subscription) error {
-	s.done = base.Done()
-	s.err = transport.ErrClosed
+func (c *Client) listenLegacy(ctx, base context.Context, s *Subscription) (*Subscription, error) {
 	ch := &c.changes
-	ch.mu.Lock()
-	ch.subs[s] = struct{}{}
-	ch.mu.Unlock()
+	s.acked = true
+	ch.add(s)
 	c.listen(ctx)
 	for i, uri := range s.filter.ResourceSubscriptions {
-		if err := ch.acquire(ctx, uri); err != nil {
-			ch.release(s, s.filter.ResourceSubscriptions[:i])
+		if err := ch.watch(ctx, uri); err != nil {
 			s.cancel(transport.ErrClosed)
-			return err
+			ch.remove(s)
+			ch.unwatch(s.filter.ResourceSubscriptions[:i])
+			return nil, err
 		}
 	}
-	// Ends the subscription at the server, in the background, when it ends here.
 	context.AfterFunc(base, func() {
-		c.background(func(context.Context) { ch.release(s, s.filter.ResourceSubscriptions) })
+		ch.remove(s)
+		ch.unwatch(s.filter.ResourceSubscriptions)
 	})
-	return nil
+	return s, nil
 }
 
-// acquire subscribes to uri at the server, unless that is done already.
-func (ch *changes) acquire(ctx context.Context, uri string) error {
+// watch subscribes to uri, and waits until the server has agreed or ctx ends.
+func (ch *changes) watch(ctx context.Context, uri string) error {
+	ready := make(chan error, 1)
 	ch.mu.Lock()
-	ch.uris[uri]++
-	n := ch.uris[uri]
+	w := ch.watched[uri]
+	if w == nil {
+		w = &watched{}
+		ch.watched[uri] = w
+	}
+	w.wanted++
+	w.waiting = append(w.waiting, ready)
+	ch.settle(uri, w)
 	ch.mu.Unlock()
-	if n > 1 {
-		return nil
+	var err error
+	select {
+	case err := <-ready:
+		return err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-ch.c.base.Done():
+		err = transport.ErrClosed
 	}
-	err := ch.c.askSubscribe(ctx, protocol.MethodResourcesSubscribe, uri)
-	if err != nil {
-		ch.mu.Lock()
-		delete(ch.uris, uri)
-		ch.mu.Unlock()
-	}
-	return err
-}
-
-// release forgets s and ends what nobody else wants.
-func (ch *changes) release(s *Subscription, uris []string) {
-	var unwanted []string
-	ch.mu.Lock()
-	delete(ch.subs, s)
-	for _, uri := range uris {
-		if ch.uris[uri]--; ch.uris[uri] <= 0 {
-			delete(ch.uris, uri)
-			unwanted = append(unwanted, uri)
-		}
-	}
-	ch.mu.Unlock()
-	for _, uri := range unwanted {
-		if ch.c.base.Err() != nil {
-			return // the session ends anyway
-		}
-		if err := ch.c.askSubscribe(ch.c.base, protocol.MethodResourcesUnsubscribe, uri); err != nil {
-			ch.c.log.Debug("client: a subscription was not ended", "uri", uri, "error", err)
-		}
-	}
-}
-
-// subscribed returns the URIs that are subscribed to at a legacy server.
-func (ch *changes) subscribed() []string {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	return slices.Sorted(maps.Keys(ch.uris))
+	n := len(w.waiting)
+	if w.waiting = slices.DeleteFunc(w.waiting, func(other chan error) bool { return other == ready }); len(w.waiting) == n {
+		if refused := <-ready; refused != nil { // at this very moment
+			return refused
+		}
+	}
+	w.wanted--
+	ch.settle(uri, w)
+	return explain(&request{method: protocol.MethodResourcesSubscribe, name: uri}, err)
+}
+
+// unwatch ends what watch began.
+func (ch *changes) unwatch(uris []string) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	for _, uri := range uris {
+		w := ch.watched[uri]
+		w.wanted--
+		ch.settle(uri, w)
+	}
+}
+
+// settle makes the server know whether uri is wanted, in the background, unless it does. The caller holds mu.
+func (ch *changes) settle(uri string, w *watched) {
+	wanted := w.wanted > 0
+	switch {
+	case w.busy:
+	case wanted != w.on:
+		w.busy = true
+		ch.c.background(func(ctx context.Context) {
+			method := protocol.MethodResourcesUnsubscribe
+			if wanted {
+				method = protocol.MethodResourcesSubscribe
+			}
+			err := ch.c.askSubscribe(ctx, method, uri)
+			ch.mu.Lock()
+			defer ch.mu.Unlock()
+			w.busy, w.on = false, wanted && err == nil
+			if wanted && err != nil {
+				w.wanted -= len(w.waiting)
+				w.answer(err)
+			} else if err != nil {
+				ch.c.log.Debug("client: a subscription was not ended at the server", "uri", uri, "error", err)
+			}
+			ch.settle(uri, w)
+		})
+	case wanted:
+		w.answer(nil)
+	default:
+		delete(ch.watched, uri)
+	}
+}
+
+func (w *watched) answer(err error) {
+	for _, ready := range w.waiting {
+		ready <- err
+	}
+	w.waiting = nil
 }
 
 func (c *Client) askSubscribe(ctx context.Context, method, uri string) error {
 	_, err := c.do(ctx, request{method: method, name: uri, params: &protocol.SubscribeParams{URI: uri}, reads: true}, nil)
 	return err
+}
+
+// restore tells a new legacy session of the subscriptions that the one before had. What they cover may have changed meanwhile.
+func (ch *changes) restore(ctx context.Context) {
+	ch.mu.Lock()
+	var uris []string
+	for _, uri := range slices.Sorted(maps.Keys(ch.watched)) {
+		if ch.watched[uri].on {
+			uris = append(uris, uri)
+		}
+	}
+	ch.mu.Unlock()
+	for _, uri := range uris {
+		if err := ch.c.askSubscribe(ctx, protocol.MethodResourcesSubscribe, uri); err != nil {
+			ch.c.log.Warn("client: a subscription was not renewed in the new session", "uri", uri, "error", err)
+		}
+	}
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	for _, s := range ch.subs {
+		ch.missed(s)
+	}
+}
+
+// listening reports whether there are subscriptions.
+func (ch *changes) listening() bool {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	return len(ch.subs) > 0
 }

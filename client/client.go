@@ -124,7 +124,7 @@ func (c *Client) begun(ctx context.Context) {
 	h := c.cfg.handlers
 	if c.modern() {
 		if f := h.filter(c.Capabilities()); !isEmptyFilter(f) {
-			c.background(func(ctx context.Context) { c.follow(ctx, f) })
+			c.background(func(context.Context) { c.follow(f) })
 		}
 		return
 	}
@@ -151,9 +151,10 @@ func (c *Client) listen(ctx context.Context) {
 
 const listenPatience = 500 * time.Millisecond
 
-// background runs f until it returns; its context ends with Close. After Close it does nothing.
-func (c *Client) background(f func(ctx context.Context)) {
-	c.tasks.start(func() { f(c.base) })
+// background runs f on a goroutine of its own. The context of f ends with Close, which waits for f. After Close it does nothing, and
+// reports false.
+func (c *Client) background(f func(ctx context.Context)) bool {
+	return c.tasks.start(func() { f(c.base) })
 }
 
 // tasks are what runs in the background.
@@ -164,30 +165,47 @@ type tasks struct {
 	closed bool // guarded by mu
 }
 
-func (t *tasks) start(f func()) {
+func (t *tasks) start(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed {
 		// Ends when f does; wait waits for it.
 		t.running.Go(f)
 	}
+	return !t.closed
 }
 
-// wait refuses more tasks and waits for those that run.
-func (t *tasks) wait() {
+// wait refuses more tasks and waits for those that run, until ctx ends.
+func (t *tasks) wait(ctx context.Context) {
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()
-	t.running.Wait()
+	over := make(chan struct{})
+	// Ends with the last task.
+	go func() {
+		t.running.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
 }
 
-// Close ends the session and what belongs to it: calls in flight fail with [transport.ErrClosed], a child process is asked to end and
-// in the end killed (see [Command]). It returns when all of that is done. The error is one of ending; closing again returns it again.
+// closePatience is how long Close waits for calls in flight and for handlers to return.
+const closePatience = time.Second
+
+// Close ends the session and what belongs to it: calls in flight fail with [transport.ErrClosed], and a child process is asked to end and
+// in the end killed (see [Command]). It returns when that is done, and waits up to 1 second for methods of [Handlers] that are running:
+// their context has ended. So it may be called inside of these too. The error says what went wrong at the end of a
+// child process; calling Close again returns it again.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+		defer cancel()
 		c.cancel(transport.ErrClosed)
-		c.flights.closeAll()
-		c.tasks.wait()
+		c.flights.closeAll(ctx)
+		c.tasks.wait(ctx)
 		c.closeErr = c.conn.close()
 	})
 	return c.closeErr

@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,40 +54,36 @@ func TestCloseReturnsInsideAHandler(t *testing.T) {
 		name    string
 		tool    string // whose call makes the server use the handler
 		handler func(k *closer) any
-		since   protocol.Version
 	}{
-		{"tools changed", "change", func(k *closer) any { return closesOnTools{k} }, ""},
-		{"resource updated", "change", func(k *closer) any { return closesOnUpdate{k} }, ""},
-		{"log message", "count", func(k *closer) any { return closesOnLog{k} }, ""},
-		{"progress", "count", func(k *closer) any { return closesOnProgress{k} }, ""},
-		{"question", "order", func(k *closer) any { return closesOnQuestion{k} }, protocol.V20250618},
+		{"tools changed", "change", func(k *closer) any { return closesOnTools{k} }},
+		{"resource updated", "change", func(k *closer) any { return closesOnUpdate{k} }},
+		{"log message", "count", func(k *closer) any { return closesOnLog{k} }},
+		{"progress", "count", func(k *closer) any { return closesOnProgress{k} }},
+		{"question", "order", func(k *closer) any { return closesOnQuestion{k} }},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
-				if v < test.since {
-					t.Skip("this version has no elicitation")
+		for _, b := range bindings {
+			for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
+				if b.name == "sse" && v.Modern() {
+					continue // which it does not carry
 				}
-				k := newCloser()
-				c := dial(t, client.Handlers(test.handler(k)), client.LogLevel(protocol.LevelDebug), client.ShutdownTimeout(5*time.Second))
-				_, err := c.Subscribe(t.Context(), "shop://hours")
-				require.NoError(t, err)
-				k.c <- c
-				over := make(chan struct{})
-				go func() {
-					defer close(over)
-					_, _ = c.CallTool(t.Context(), test.tool, nil) // which may come back before or after
-				}()
-				select {
-				case err := <-k.closed:
+				t.Run(test.name+"/"+b.name+"/"+string(v), func(t *testing.T) {
+					t.Parallel()
+					k := newCloser()
+					c := dial(t, b.target(t), client.Version(v), client.Handlers(test.handler(k)), client.LogLevel(protocol.LevelDebug))
+					_, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{"shop://hours"}})
 					require.NoError(t, err)
-				case <-time.After(30 * time.Second):
-					require.Fail(t, "Close did not return")
-				}
-				<-over
-				_, err = c.CallTool(t.Context(), "add", nil)
-				require.EqualError(t, err, `client: tools/call "add": transport: closed`)
-			})
-		})
+					k.c <- c
+					over := make(chan struct{})
+					go func() {
+						defer close(over)
+						_, _ = c.CallTool(t.Context(), test.tool, nil) // which may come back before or after
+					}()
+					require.NoError(t, <-k.closed)
+					<-over
+					_, err = c.CallTool(t.Context(), "add", nil)
+					require.EqualError(t, err, `client: tools/call "add": transport: closed`)
+				})
+			}
+		}
 	}
 }
-

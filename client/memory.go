@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"time"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -37,4 +38,18 @@ func (m *memoryConn) renew(context.Context, error) error { return nil }
 func (m *memoryConn) settled(protocol.Version)           {}
 func (m *memoryConn) listen() <-chan struct{}            { return nil }
 func (m *memoryConn) mirrors() bool                      { return false }
-func (m *memoryConn) close() error                       { return m.conn.Close() }
+
+// close waits for the calls in flight, but not for ever: the server may be at a handler of the client, and this in Close.
+func (m *memoryConn) close() error {
+	over := make(chan error, 1)
+	// Ends with the last call.
+	go func() { over <- m.conn.Close() }()
+	t := time.NewTimer(closePatience)
+	defer t.Stop()
+	select {
+	case err := <-over:
+		return err
+	case <-t.C:
+		return nil
+	}
+}

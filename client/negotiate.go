@@ -330,11 +330,7 @@ func (c *Client) restore(ctx context.Context) error {
 			c.log.Warn("client: the log level was not set", "error", err)
 		}
 	}
-	for _, uri := range c.changes.subscribed() {
-		if err := c.askSubscribe(ctx, protocol.MethodResourcesSubscribe, uri); err != nil {
-			c.log.Warn("client: a subscription was not renewed", "uri", uri, "error", err)
-		}
-	}
+	c.changes.restore(ctx)
 	return nil
 }
 
@@ -349,7 +345,7 @@ func (c *Client) renewSession(ctx context.Context, old *agreement) error {
 	if err := c.initialize(ctx, old.version, nil); err != nil {
 		return err
 	}
-	if c.cfg.handlers.unasked() {
+	if c.cfg.handlers.unasked() || c.changes.listening() {
 		c.listen(ctx)
 	}
 	return nil

@@ -308,7 +308,7 @@ func TestAFloodOfNotificationsIsHeldInBounds(t *testing.T) {
 		s, err := c.Subscribe(context.Background(), "x")
 		require.NoError(t, err)
 		synctest.Wait()
-		require.Len(t, s.updated, maxChanges)
+		require.Len(t, s.pending.updated, maxChanges)
 		require.Equal(t, maxWarnings, strings.Count(log.String(), "an update was dropped"))
 		require.NoError(t, s.Close())
 		count := 0

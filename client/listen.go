@@ -1,0 +1,141 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
+)
+
+// When a listen request is given up.
+const (
+	maxListenFailures = 10               // in a row
+	steadyListen      = 10 * time.Second // what lasted as long as this was no failure
+)
+
+// listenModern opens s by subscriptions/listen, and returns when the server has agreed.
+func (c *Client) listenModern(ctx, base context.Context, s *Subscription) (*Subscription, error) {
+	done := make(chan struct{})
+	s.done = done
+	if !c.background(func(context.Context) {
+		defer close(done)
+		c.keepListening(base, s)
+	}) {
+		return nil, explain(&request{method: protocol.MethodSubscriptionsListen}, transport.ErrClosed)
+	}
+	limited, d := withDeadline(ctx, c.cfg.timeout, &timeoutError{protocol.MethodSubscriptionsListen, "", c.cfg.timeout})
+	defer d.stop()
+	var err error
+	select {
+	case err = <-s.ready:
+	case <-limited.Done():
+		err = context.Cause(limited)
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, explain(&request{method: protocol.MethodSubscriptionsListen}, err)
+	}
+	return s, nil
+}
+
+// follow listens on behalf of the handlers.
+func (c *Client) follow(f protocol.SubscriptionFilter) {
+	s, base := c.newSubscription(f)
+	c.keepListening(base, s)
+	if err := <-s.ready; err != nil && c.base.Err() == nil {
+		c.log.Warn("client: the server refuses to send changes; the handlers for them are not called", "error", err)
+	}
+}
+
+// keepListening holds a listen request open, and sends it again when its stream breaks.
+func (c *Client) keepListening(ctx context.Context, s *Subscription) {
+	defer s.cancel(nil)
+	c.changes.add(s)
+	defer c.changes.remove(s)
+	opened := false
+	for failures := 0; ; failures++ {
+		begun := time.Now()
+		acknowledged, retry, err := c.listenOnce(ctx, s, opened)
+		opened = opened || acknowledged
+		if acknowledged && time.Since(begun) > steadyListen {
+			failures = 0
+		}
+		if ctx.Err() != nil {
+			err, retry = context.Cause(ctx), false
+		}
+		if !retry || failures == maxListenFailures || !opened {
+			s.end(err)
+			return
+		}
+		_ = sleep(ctx, backoff(failures))
+	}
+}
+
+// end says why the subscription is over.
+func (s *Subscription) end(err error) {
+	s.c.changes.mu.Lock()
+	s.err = err
+	s.c.changes.mu.Unlock()
+	select {
+	case s.ready <- err:
+	default:
+	}
+}
+
+// listenOnce sends one listen request, again or for the first time, and waits for its end. Retry says that another may do better.
+func (c *Client) listenOnce(ctx context.Context, s *Subscription, again bool) (acknowledged, retry bool, err error) {
+	a, ch, id := c.agreed.Load(), &c.changes, c.nextID()
+	r := &request{method: protocol.MethodSubscriptionsListen, params: &protocol.SubscriptionsListenParams{Notifications: s.Filter()}}
+	params, err := encodeParams(r)
+	if err != nil {
+		return false, false, err
+	}
+	req, err := c.newRequest(id, r, c.compose(a, r, params, protocol.Inputs{}, &callConfig{}, ""))
+	if err != nil {
+		return false, false, err
+	}
+	ch.mu.Lock()
+	s.id, s.acked, s.again = id.String(), false, again
+	ch.mu.Unlock()
+	resp, err := c.conn.roundTrip(ctx, &exchange{req: req, version: a.version})
+	ch.mu.Lock()
+	acknowledged, s.acked = s.acked, false
+	ch.mu.Unlock()
+	switch {
+	case err != nil:
+		return acknowledged, !errors.Is(err, transport.ErrClosed), err
+	case resp.Error != nil:
+		return acknowledged, false, resp.Error
+	}
+	return acknowledged, true, errors.New("the server ended the subscription")
+}
+
+// acknowledged takes what the server agreed to.
+func (ch *changes) acknowledged(n *jsonrpc.Request) {
+	id := subscriptionID(n)
+	var p protocol.SubscriptionsAcknowledgedParams
+	if err := jsonx.Unmarshal(orEmpty(n.Params), &p); err != nil {
+		ch.c.warn("client: the server agreed to a subscription in words that are none of the protocol", "error", fmt.Sprintf("%.200s", err))
+		return
+	}
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	for _, s := range ch.subs {
+		if s.id != id || s.acked {
+			continue
+		}
+		s.filter, s.acked = p.Notifications, true
+		select {
+		case s.ready <- nil:
+		default:
+		}
+		if s.again {
+			ch.missed(s)
+		}
+	}
+}
