@@ -41,12 +41,11 @@ type Client struct {
 	cancel context.CancelCauseFunc
 	tasks  tasks
 
-	flights   flights
-	questions questions
-	visits    visits
-	changes   changes
-	tools     toolIndex
-	cache     cache
+	flights flights
+	visits  visits
+	changes changes
+	tools   toolIndex
+	cache   cache
 
 	warnings  warnings
 	renewing  sync.Mutex // held while a legacy session is begun anew

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mcpkit/mcpkit-go/internal/http1"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -27,7 +27,8 @@ const (
 	maxRedirects    = 5
 	maxErrorBody    = 64 << 10
 	maxSessionID    = 1024
-	maxServerCalls  = 16 // requests of a legacy server that are answered at a time
+	maxServerCalls  = 16      // requests of a legacy server that are answered at a time
+	maxServerBytes  = 8 << 20 // of these together
 	cancelPatience  = 5 * time.Second
 	drainPatience   = 50 * time.Millisecond // for the end of a stream whose response is there
 	maxDrained      = 4 << 10
@@ -40,8 +41,7 @@ type httpConn struct {
 	c      *Client
 	target *url.URL
 	client *http.Client
-	own    *http1.Transport // nil when the user's client is used
-	asking chan struct{}    // holds a token for each request of the server that is being answered
+	asked  ledger.Ledger // requests of a legacy server, which may cancel one on another stream than it came on
 
 	undrained atomic.Int32 // streams that did not end with the response
 
@@ -53,20 +53,20 @@ type httpConn struct {
 }
 
 func newHTTPConn(c *Client, u *url.URL) *httpConn {
-	h := &httpConn{c: c, target: u, asking: make(chan struct{}, maxServerCalls)}
-	h.client, h.own = newHTTPClient(c)
-	return h
+	return &httpConn{
+		c: c, target: u, client: newHTTPClient(c),
+		asked: ledger.Ledger{Limits: ledger.Limits{MaxCalls: maxServerCalls, MaxBytes: maxServerBytes}},
+	}
 }
 
-// newHTTPClient makes the client of a connection, of the user's or else on a transport of its own.
-func newHTTPClient(c *Client) (client *http.Client, own *http1.Transport) {
-	client = new(http.Client)
+// newHTTPClient makes the client of a connection: that of the user, or one with connections of its own.
+func newHTTPClient(c *Client) *http.Client {
+	client := new(http.Client)
 	if c.cfg.httpClient != nil {
 		*client = *c.cfg.httpClient
 	} else {
-		base := http.DefaultTransport.(*http.Transport).Clone()
-		base.MaxIdleConnsPerHost = base.MaxIdleConns // all are to one host; a call that finds none has to dial
-		own = http1.New(base)
+		own := http.DefaultTransport.(*http.Transport).Clone()
+		own.MaxIdleConnsPerHost = own.MaxIdleConns // all are to one host; a call that finds none has to dial
 		client.Transport = own
 	}
 	theirs := client.CheckRedirect
@@ -76,7 +76,14 @@ func newHTTPClient(c *Client) (client *http.Client, own *http1.Transport) {
 		}
 		return theirs(req, via)
 	}
-	return client, own
+	return client
+}
+
+// releaseHTTPClient closes the connections of a client that newHTTPClient made, unless they are the user's.
+func releaseHTTPClient(c *Client, client *http.Client) {
+	if c.cfg.httpClient == nil {
+		client.CloseIdleConnections()
+	}
 }
 
 // addHeader adds the fields that the user wants in every request.
@@ -199,28 +206,8 @@ func (h *httpConn) post(ctx context.Context, x *exchange) (resp *http.Response, 
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err = h.do(req)
+	resp, err = h.client.Do(req)
 	return resp, session, lost(err)
-}
-
-// do is the Do of the client, which for the client's own transport has little to do.
-func (h *httpConn) do(req *http.Request) (*http.Response, error) {
-	if h.own == nil {
-		return h.client.Do(req)
-	}
-	resp, err := h.own.RoundTrip(req)
-	if err != nil {
-		return nil, &url.Error{Op: "Post", URL: h.target.Redacted(), Err: err}
-	}
-	if resp.StatusCode/100 != 3 || resp.Header.Get("Location") == "" {
-		return resp, nil
-	}
-	// A redirect, which the client follows. Asking for it once more does no harm.
-	_ = resp.Body.Close()
-	if req.Body, err = req.GetBody(); err != nil {
-		return nil, err
-	}
-	return h.client.Do(req)
 }
 
 // lost marks an error after which nobody knows whether the server handled the request.
@@ -339,7 +326,7 @@ func (h *httpConn) only(x *exchange, data []byte) (*jsonrpc.Response, error) {
 func (h *httpConn) message(ctx context.Context, x *exchange, data []byte) (*jsonrpc.Response, error) {
 	m, bad := jsonrpc.Decode(data)
 	if bad == nil {
-		return h.one(ctx, x, m)
+		return h.one(ctx, x, m, len(data))
 	}
 	elements, isBatch, badBatch := jsonrpc.Batch(data)
 	if !isBatch || badBatch != nil || x.version != protocol.V20250326 {
@@ -351,7 +338,7 @@ func (h *httpConn) message(ctx context.Context, x *exchange, data []byte) (*json
 		if bad != nil {
 			return nil, invalid(x.method(), "%s", bad.Error.Message)
 		}
-		resp, err := h.one(ctx, x, m)
+		resp, err := h.one(ctx, x, m, len(element))
 		if err != nil {
 			return nil, err
 		}
@@ -362,18 +349,20 @@ func (h *httpConn) message(ctx context.Context, x *exchange, data []byte) (*json
 	return found, nil
 }
 
-// one handles one message.
-func (h *httpConn) one(ctx context.Context, x *exchange, m jsonrpc.Message) (*jsonrpc.Response, error) {
+// one handles one message, which has size bytes.
+func (h *httpConn) one(ctx context.Context, x *exchange, m jsonrpc.Message, size int) (*jsonrpc.Response, error) {
 	switch {
 	case m.Response != nil:
 		if x.req != nil && (m.Response.ID == x.req.ID || !m.Response.ID.IsValid() && m.Response.Error != nil) {
 			return m.Response, nil
 		}
 		h.c.warn("client: the server answered a request that this stream is not for", "id", clip(m.Response.ID.String()))
+	case m.Request.Method == protocol.NotificationCancelled:
+		h.asked.Cancel(m.Request)
 	case m.Request.IsNotification():
 		h.c.hear(m.Request, x.flight)
 	default:
-		h.asked(ctx, x, m.Request)
+		h.answerServer(ctx, x, m.Request, size)
 	}
 	return nil, nil
 }
@@ -386,32 +375,35 @@ func (x *exchange) method() string {
 	return x.req.Method
 }
 
-// asked answers a request of a legacy server, in the background: the stream has to be read on.
-func (h *httpConn) asked(ctx context.Context, x *exchange, req *jsonrpc.Request) {
-	if v := x.version; v.Modern() {
+// answerServer answers a request of a legacy server, in the background: the stream has to be read on.
+func (h *httpConn) answerServer(ctx context.Context, x *exchange, req *jsonrpc.Request, size int) {
+	if x.version.Modern() {
 		h.c.serve(ctx, req, x.flight) // which refuses it
 		return
 	}
-	reply := func(resp *jsonrpc.Response) {
-		resp.ID = req.ID
-		if err := h.send(ctx, jsonrpc.AppendResponse(nil, resp)); err != nil && ctx.Err() == nil {
-			h.c.warn("client: an answer did not reach the server", "method", clip(req.Method), "error", err)
-		}
-	}
-	select {
-	case h.asking <- struct{}{}:
-	default:
-		reply(&jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d requests are being answered", maxServerCalls)})
+	call, refused := h.asked.Begin(ctx, req, size)
+	if refused != nil {
+		h.reply(ctx, req, &jsonrpc.Response{Error: refused})
 		return
 	}
-	asked, answered := h.c.questions.begin(ctx, req.ID)
-	h.c.background(func(context.Context) {
-		defer func() { <-h.asking }()
-		defer answered()
-		if resp := h.c.serve(asked, req, x.flight); resp != nil {
-			reply(resp)
+	if !h.c.background(func(context.Context) {
+		defer call.End()
+		if resp := h.c.serve(call.Context(), req, x.flight); resp != nil && call.Wanted() {
+			h.reply(ctx, req, resp)
 		}
-	})
+	}) {
+		call.End()
+	}
+}
+
+// reply posts the response to a request of the server.
+func (h *httpConn) reply(ctx context.Context, req *jsonrpc.Request, resp *jsonrpc.Response) {
+	resp.ID = req.ID
+	limited, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := h.send(limited, jsonrpc.AppendResponse(nil, resp)); err != nil && ctx.Err() == nil {
+		h.c.warn("client: a response did not reach the server", "method", clip(req.Method), "error", err)
+	}
 }
 
 // send posts a message that has no response.
@@ -464,9 +456,7 @@ func (h *httpConn) close() error {
 		}
 		// A server need not let clients end sessions, and one that is gone has none.
 	}
-	if h.own != nil {
-		h.own.CloseIdleConnections()
-	}
+	releaseHTTPClient(h.c, h.client)
 	return nil
 }
 

@@ -165,9 +165,8 @@ func withDefaults(schema, content []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// serve answers a request of the server; nil leaves it unanswered, as modern revisions want it: there servers have no requests. Nor is one
-// answered that was taken back.
-// x is the call that it came with, nil where that is not known.
+// serve answers a request of the server, which came on the stream of the call f; f is nil where that is not known. The response is nil
+// on modern versions, in which servers have no requests.
 func (c *Client) serve(ctx context.Context, req *jsonrpc.Request, f *flight) *jsonrpc.Response {
 	a := c.agreed.Load()
 	if a != nil && a.version.Modern() {
@@ -181,9 +180,6 @@ func (c *Client) serve(ctx context.Context, req *jsonrpc.Request, f *flight) *js
 	release := c.flights.hold(f)
 	defer release()
 	v, err := c.respond(ctx, req.Method, req.Params)
-	if errors.Is(context.Cause(ctx), errTakenBack) {
-		return nil
-	}
 	if err == nil {
 		resp.Result, err = jsonx.Marshal(v)
 	}
@@ -224,8 +220,6 @@ func (c *Client) hear(n *jsonrpc.Request, f *flight) {
 		if h := c.cfg.handlers.log; h != nil {
 			c.handOn(n, h)
 		}
-	case protocol.NotificationCancelled:
-		c.questions.takenBack(n)
 	default:
 		c.changes.heard(n)
 	}

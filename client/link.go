@@ -183,14 +183,10 @@ func streamTarget(connect func(ctx context.Context) (io.ReadWriteCloser, error),
 
 // dialWebSocket connects to a ws or wss URL.
 func dialWebSocket(ctx context.Context, c *Client, u *url.URL) (conn, error) {
-	client, own := newHTTPClient(c)
+	client := newHTTPClient(c)
 	l, err := newLinkConn(ctx, c, false, func(ctx context.Context) (duplex.Wire, error) {
 		// The connection is all that the transport is for.
-		defer func() {
-			if own != nil {
-				own.CloseIdleConnections()
-			}
-		}()
+		defer releaseHTTPClient(c, client)
 		w, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{
 			Client: client, Header: c.cfg.header, MaxMessageBytes: int64(c.cfg.maxMessage),
 		})

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
-	"github.com/mcpkit/mcpkit-go/internal/http1"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -51,7 +50,6 @@ func newSSEConn(ctx context.Context, c *Client, u *url.URL) (*linkConn, error) {
 type sseWire struct {
 	c        *Client
 	client   *http.Client
-	own      *http1.Transport // nil when the user's client is used
 	endpoint string
 	body     io.Closer
 
@@ -84,7 +82,7 @@ func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseWire, error) {
 		c: c, in: make(chan []byte), out: make(chan []byte, maxPosts), posted: make(chan struct{}),
 		ended: make(chan struct{}), unread: make(chan struct{}),
 	}
-	w.client, w.own = newHTTPClient(c)
+	w.client = newHTTPClient(c)
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(c.base))
 	limited, d := withDeadline(ctx, c.cfg.probeTimeout, errors.New("the stream named no endpoint in time"))
 	defer d.stop()
@@ -95,7 +93,7 @@ func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseWire, error) {
 	}
 	if err != nil {
 		w.cancel()
-		w.release()
+		releaseHTTPClient(w.c, w.client)
 		return nil, err
 	}
 	return w, nil
@@ -365,13 +363,7 @@ func (w *sseWire) Close() error {
 		w.cancel()
 		_ = w.body.Close()
 		<-w.ended
-		w.release()
+		releaseHTTPClient(w.c, w.client)
 	})
 	return nil
-}
-
-func (w *sseWire) release() {
-	if w.own != nil {
-		w.own.CloseIdleConnections()
-	}
 }
