@@ -435,7 +435,7 @@ func TestALegacyServerMayTakeAQuestionBackOnAnyStream(t *testing.T) {
 					<-user.asked
 					tell(test.takeBackThere, other)
 					tell(test.takeBackThere, takeBack)
-					assert.EqualError(t, <-user.ended, "client: the server does not wait for the answer any more")
+					assert.EqualError(t, <-user.ended, "cancelled by the peer")
 					tell(true, withID(done("x"), req))
 				},
 			})

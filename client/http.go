@@ -225,17 +225,20 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 	switch {
 	case resp.StatusCode == http.StatusNotFound && session != "" && !x.version.Modern():
 		return nil, errNoSession
-	case resp.StatusCode/100 == 2 && media == sse.ContentType:
-		if err := h.begin(x, resp); err != nil {
-			return nil, err
-		}
+	case resp.StatusCode/100 != 2:
+		return refused(x, resp)
+	case media != sse.ContentType && media != contentTypeJSON:
+		return nil, invalid(x.req.Method, "HTTP status %d with the content type %.100q; want application/json or text/event-stream", resp.StatusCode, media)
+	}
+	if err := h.begin(x, resp); err != nil {
+		return nil, err
+	}
+	if media == sse.ContentType {
 		answer, err := h.stream(ctx, x, resp.Body)
 		if err == nil {
 			h.drain(x, resp.Body)
 		}
 		return answer, err
-	case resp.StatusCode/100 == 2 && media != contentTypeJSON:
-		return nil, invalid(x.req.Method, "HTTP status %d with the content type %.100q", resp.StatusCode, media)
 	}
 	data, err := readReply(resp, h.c.cfg.maxMessage)
 	switch {
@@ -246,18 +249,17 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 	case err != nil:
 		return nil, err
 	}
-	if resp.StatusCode/100 == 2 {
-		if err := h.begin(x, resp); err != nil {
-			return nil, err
-		}
-		return h.only(x, data)
+	return h.only(x, data)
+}
+
+// refused returns what a status other than a success means: the error response that it came with, whatever its content type says, or
+// the status.
+func refused(x *exchange, resp *http.Response) (*jsonrpc.Response, error) {
+	status := statusError(resp)
+	if status.RPC == nil || status.aboutCaller() {
+		return nil, status
 	}
-	// Whatever the content type says: what decodes as an error response is one.
-	if m, bad := jsonrpc.Decode(data); bad == nil && m.Response != nil && m.Response.Error != nil &&
-		(m.Response.ID == x.req.ID || !m.Response.ID.IsValid()) {
-		return m.Response, nil
-	}
-	return nil, &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(data[:min(len(data), maxErrorBody)])}
+	return &jsonrpc.Response{ID: x.req.ID, Error: status.RPC}, nil
 }
 
 // drain reads the end of a stream whose response is there, so that its connection can be used again. Servers end a stream with the
@@ -413,12 +415,12 @@ func (h *httpConn) send(ctx context.Context, body []byte) error {
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
-	data, _ := readBounded(resp.Body, maxErrorBody)
-	if resp.StatusCode/100 == 2 {
-		return nil
+	if resp.StatusCode/100 != 2 {
+		return statusError(resp)
 	}
-	return &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(data)}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody) // so that the connection can be used again
+	return nil
 }
 
 func (h *httpConn) notify(ctx context.Context, n *jsonrpc.Request) error {
@@ -451,8 +453,7 @@ func (h *httpConn) close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), h.c.cfg.shutdownTimeout)
 		defer cancel()
 		if resp, err := h.client.Do(h.newRequest(ctx, http.MethodDelete, nil, v, session)); err == nil {
-			_, _ = readBounded(resp.Body, maxErrorBody)
-			_ = resp.Body.Close()
+			_ = statusError(resp) // whatever it is
 		}
 		// A server need not let clients end sessions, and one that is gone has none.
 	}

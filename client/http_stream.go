@@ -128,15 +128,14 @@ func (h *httpConn) get(ctx context.Context, id string) (io.ReadCloser, error) {
 	if resp.StatusCode == http.StatusOK && mediaType(resp.Header) == sse.ContentType {
 		return resp.Body, nil
 	}
-	data, _ := readBounded(resp.Body, maxErrorBody)
-	_ = resp.Body.Close()
+	status := statusError(resp)
 	switch {
-	case resp.StatusCode == http.StatusNotFound && session != "":
+	case status.Code == http.StatusNotFound && session != "":
 		return nil, errNoSession
-	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusConflict:
+	case status.Code >= 500 || status.Code == http.StatusTooManyRequests || status.Code == http.StatusConflict:
 		return nil, nil
 	}
-	return nil, &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(data)}
+	return nil, status
 }
 
 // listen opens the stream outside of calls, in the background, once for each session. A server need not have one.

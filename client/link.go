@@ -18,6 +18,7 @@ import (
 
 // A live is a connection that carries messages both ways, and is served.
 type live struct {
+	wire   duplex.Wire
 	link   *duplex.Link
 	served chan struct{} // closed when the connection is over
 	err    error         // why; nil when an end ended it; set before
@@ -25,7 +26,7 @@ type live struct {
 
 // serveWire serves a connection until it is over.
 func serveWire(c *Client, w duplex.Wire) *live {
-	l := &live{served: make(chan struct{})}
+	l := &live{wire: w, served: make(chan struct{})}
 	l.link = duplex.New(w, linkHandler{c}, &duplex.Options{Client: true, First: c.hearFirst, Logger: c.log, MaxInFlight: 64, DrainTimeout: time.Second})
 	ready := make(chan struct{})
 	// Ends when the server or Close ends the connection.
@@ -90,9 +91,17 @@ func (l *linkConn) current() *live {
 	return l.live
 }
 
-func (l *linkConn) roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error) {
+func (l *linkConn) roundTrip(ctx context.Context, x *exchange) (resp *jsonrpc.Response, err error) {
 	now := l.current()
-	resp, err := now.link.Do(ctx, x.req)
+	if w, ok := now.wire.(*sseWire); ok {
+		refused := w.expect(x.req.ID)
+		defer func() {
+			if status := refused(); status != nil {
+				resp, err = nil, status
+			}
+		}()
+	}
+	resp, err = now.link.Do(ctx, x.req)
 	if errors.Is(err, transport.ErrClosed) && ctx.Err() == nil {
 		return nil, now.gone()
 	}
@@ -190,6 +199,9 @@ func dialWebSocket(ctx context.Context, c *Client, u *url.URL) (conn, error) {
 		w, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{
 			Client: client, Header: c.cfg.header, MaxMessageBytes: int64(c.cfg.maxMessage),
 		})
+		if refused, ok := errors.AsType[*websocket.HandshakeError](err); ok && ctx.Err() == nil {
+			return nil, statusError(refused.Response)
+		}
 		if err != nil && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}

@@ -127,9 +127,7 @@ func judgeFailure(ctx context.Context, err error) probed {
 	}
 	legacy := probed{outcome: isLegacy, version: protocol.LatestLegacy, err: err}
 	if status, ok := errors.AsType[*StatusError](err); ok {
-		switch status.Code {
-		case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadGateway,
-			http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		if status.aboutCaller() {
 			return probed{outcome: failed, err: err}
 		}
 		return legacy

@@ -226,7 +226,7 @@ func LogLevel(level protocol.LoggingLevel) Option {
 
 // HTTPClient makes the HTTP requests; its Transport is the place for proxies and certificates. A Timeout in it would end
 // streams too. Redirects to another origin are refused whatever it says. The default is a client with connections of its own, set up as
-// [http.DefaultTransport] is; small requests over plain http, without a proxy, it sends on the goroutine of the call, and asks for no compression.
+// [http.DefaultTransport] is.
 func HTTPClient(h *http.Client) DialOption {
 	return dialOption(func(c *config) error { c.httpClient = h; return nil })
 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// An acceptor knows most outputs that a schema allows, straight from their JSON. What it accepts is valid; what it does not accept may
-// be valid as well, and is for the validator to judge, which says what is wrong. It is made of schemas without anything unusual.
+// An acceptor recognises most outputs that a schema allows, straight from their JSON. What it accepts is valid. What it does not accept may
+// be valid as well: the validator judges that, and says what is wrong. Schemas with unusual keywords have no acceptor. It is there
+// because the validator alone costs several times as much as the rest of a call (docs/adr/0029); the build tag mcpkit_plain leaves it out.
 type acceptor struct {
 	anything bool // the schema true, or one that says nothing
 	nothing  bool // the schema false
@@ -19,15 +19,12 @@ type acceptor struct {
 	types      typeSet // 0 for any
 	enum       [][]byte
 	low, high  *int64 // of numbers
-	minLength  int    // of strings, in characters
-	maxLength  int    // -1 for any
-	minItems   int
-	maxItems   int // -1 for any
 	items      *acceptor
 	properties []acceptedProperty
-	required   int       // how many of the properties are
-	other      *acceptor // of members that are no properties; nil for any
-	all, any   []*acceptor
+	required   int         // how many of the properties are
+	other      *acceptor   // of members that are no properties; nil for any
+	ref        *acceptor   // which accepts as well
+	any        []*acceptor // of which one accepts
 }
 
 type acceptedProperty struct {
@@ -64,8 +61,11 @@ const (
 	maxProperties    = 64      // of one object
 )
 
-// newAcceptor makes the acceptor of a schema that was compiled; nil where it has something unusual.
+// newAcceptor makes the acceptor of a schema that was compiled; nil where the schema has an unusual keyword.
 func newAcceptor(schema []byte) *acceptor {
+	if plainOutputs {
+		return nil
+	}
 	m := acceptorMaker{root: schema, refs: map[string]*acceptor{}}
 	return m.make(schema, 0)
 }
@@ -76,7 +76,7 @@ type acceptorMaker struct {
 }
 
 func (m *acceptorMaker) make(schema []byte, depth int) *acceptor {
-	a := &acceptor{maxLength: -1, maxItems: -1}
+	a := new(acceptor)
 	switch jsonx.Kind(schema) {
 	case 't':
 		a.anything = true
@@ -114,14 +114,6 @@ func (m *acceptorMaker) fill(a *acceptor, schema []byte, depth int) bool {
 			a.low, ok = smallInteger(value)
 		case "maximum":
 			a.high, ok = smallInteger(value)
-		case "minLength":
-			a.minLength, ok = count(value)
-		case "maxLength":
-			a.maxLength, ok = count(value)
-		case "minItems":
-			a.minItems, ok = count(value)
-		case "maxItems":
-			a.maxItems, ok = count(value)
 		case "items":
 			a.items = m.make(value, depth+1)
 			ok = a.items != nil
@@ -133,14 +125,10 @@ func (m *acceptorMaker) fill(a *acceptor, schema []byte, depth int) bool {
 		case "required":
 			ok = a.setRequired(value)
 		case "$ref":
-			ref := m.ref(jsonx.String(value), depth)
-			a.all = append(a.all, ref)
-			ok = ref != nil
-		case "allOf":
-			a.all, ok = m.list(a.all, value, depth)
+			a.ref = m.ref(jsonx.String(value), depth)
+			ok = a.ref != nil
 		case "anyOf":
-			a.any, ok = m.list(nil, value, depth)
-			ok = ok && len(a.any) > 0
+			ok = m.setAny(a, value, depth)
 		default:
 			ok = strings.HasPrefix(keyword, "x-")
 		}
@@ -217,15 +205,15 @@ func (a *acceptor) property(name []byte) *acceptedProperty {
 	return &a.properties[len(a.properties)-1]
 }
 
-func (m *acceptorMaker) list(to []*acceptor, value []byte, depth int) ([]*acceptor, bool) {
+func (m *acceptorMaker) setAny(a *acceptor, value []byte, depth int) bool {
 	for schema := range jsonx.Elements(value) {
-		a := m.make(schema, depth+1)
-		if a == nil {
-			return nil, false
+		one := m.make(schema, depth+1)
+		if one == nil {
+			return false
 		}
-		to = append(to, a)
+		a.any = append(a.any, one)
 	}
-	return to, true
+	return a.any != nil
 }
 
 // ref returns the acceptor of a definition of the root.
@@ -242,7 +230,7 @@ func (m *acceptorMaker) ref(ref string, depth int) *acceptor {
 	if jsonx.Kind(schema) != '{' {
 		return nil
 	}
-	a := &acceptor{maxLength: -1, maxItems: -1}
+	a := new(acceptor)
 	m.refs[ref] = a
 	if depth > maxAcceptorDepth || !m.fill(a, schema, depth+1) {
 		a.nothing = true // whoever refers to it is not made, or never accepts it
@@ -265,11 +253,6 @@ func integer(value []byte) (int64, bool) {
 	return n, err == nil
 }
 
-func count(value []byte) (int, bool) {
-	n, ok := integer(value)
-	return int(n), ok && n >= 0 && n < 1<<31
-}
-
 // accepts reports whether content, JSON without duplicate members, is known to be what the schema says.
 func (a *acceptor) accepts(content []byte) bool {
 	c := acceptance{b: content, steps: maxAcceptedSteps}
@@ -288,10 +271,8 @@ func (c *acceptance) value(a *acceptor, i, depth int) (end int) {
 	if c.steps--; c.steps < 0 || depth > maxAcceptedDepth || a.nothing || i >= len(c.b) {
 		return -1
 	}
-	for _, sub := range a.all {
-		if c.value(sub, i, depth+1) < 0 {
-			return -1
-		}
+	if a.ref != nil && c.value(a.ref, i, depth+1) < 0 {
+		return -1
 	}
 	if a.any != nil && !c.oneOf(a.any, i, depth) {
 		return -1
@@ -403,8 +384,7 @@ func (a *acceptor) find(name []byte, from int) (*acceptedProperty, int) {
 }
 
 func (c *acceptance) array(a *acceptor, i, depth int) int {
-	n := 0
-	for i = jsonx.SkipSpace(c.b, i+1); i < len(c.b) && c.b[i] != ']'; n++ {
+	for i = jsonx.SkipSpace(c.b, i+1); i < len(c.b) && c.b[i] != ']'; {
 		var end int
 		if a.items == nil {
 			end = c.plain(i)
@@ -416,24 +396,14 @@ func (c *acceptance) array(a *acceptor, i, depth int) int {
 		}
 		i = c.more(end)
 	}
-	if n < a.minItems || a.maxItems >= 0 && n > a.maxItems || i >= len(c.b) {
+	if i >= len(c.b) {
 		return -1
 	}
 	return i + 1
 }
 
 func (a *acceptor) text(raw []byte) bool {
-	if a.enum != nil && !slices.ContainsFunc(a.enum, func(value []byte) bool { return bytes.Equal(value, raw) }) {
-		return false
-	}
-	if a.minLength == 0 && a.maxLength < 0 {
-		return true
-	}
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		return false
-	}
-	n := utf8.RuneCount(raw) - len(`""`)
-	return n >= a.minLength && (a.maxLength < 0 || n <= a.maxLength)
+	return a.enum == nil || slices.ContainsFunc(a.enum, func(value []byte) bool { return bytes.Equal(value, raw) })
 }
 
 // number accepts what is plainly of the type and within the bounds.

@@ -1,3 +1,5 @@
+//go:build !mcpkit_plain
+
 package client
 
 import (
@@ -10,12 +12,12 @@ import (
 
 var acceptedSchemas = []string{
 	`{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"],"additionalProperties":false}`,
-	`{"type":"object","properties":{"hits":{"type":"array","items":{"$ref":"#/$defs/Hit"},"minItems":1,"maxItems":2}},` +
-		`"$defs":{"Hit":{"type":"object","properties":{"id":{"type":"integer","minimum":1,"maximum":9},"title":{"type":"string","minLength":1,"maxLength":3},` +
+	`{"type":"object","properties":{"hits":{"type":"array","items":{"$ref":"#/$defs/Hit"},"x-n":2}},` +
+		`"$defs":{"Hit":{"type":"object","properties":{"id":{"type":"integer","minimum":1,"maximum":9},"title":{"type":"string"},` +
 		`"more":{"$ref":"#/$defs/Hit"}},"required":["id"]}}}`,
 	`{"anyOf":[{"type":"null"},{"type":["string","number"]}],"title":"t","description":"d","x-own":1}`,
 	`{"type":"string","enum":["a","b"],"format":"date"}`,
-	`{"allOf":[{"type":"object"},{"required":["a"]}],"additionalProperties":{"type":"boolean"},"properties":{"n":{"type":"number","minimum":-1,"maximum":1}}}`,
+	`{"type":"object","required":["a"],"additionalProperties":{"type":"boolean"},"properties":{"n":{"type":"number","minimum":-1,"maximum":1}}}`,
 	`{"type":"object","required":["a"],"additionalProperties":false,"properties":{"b":true,"c":false}}`,
 	`{"items":{"type":"boolean"}}`,
 	`{}`, `true`, `false`,
@@ -62,7 +64,7 @@ func TestUsualOutputsAreAcceptedAtOnce(t *testing.T) {
 		no     []string // wrong, or for the validator to look at
 	}{
 		{"an object", acceptedSchemas[0], []string{`{"sum":42}`, ` { "sum" : -1 } `}, []string{`{}`, `{"sum":1.0}`, `{"sum":1e2}`, `{"sum":1,"x":1}`, `[]`, `{"\u0073um":1}`}},
-		{"definitions", acceptedSchemas[1], []string{`{"hits":[{"id":1,"title":"abc","more":{"id":9}}]}`}, []string{`{"hits":[]}`, `{"hits":[{"id":0}]}`, `{"hits":[{"id":1,"title":""}]}`}},
+		{"definitions", acceptedSchemas[1], []string{`{"hits":[{"id":1,"title":"abc","more":{"id":9}}]}`}, []string{`{"hits":[{"title":"a"}]}`, `{"hits":[{"id":0}]}`, `{"hits":[{"id":1,"title":2}]}`}},
 		{"one of several", acceptedSchemas[2], []string{`null`, `"x"`, `1.5`, `7`}, []string{`true`, `{}`}},
 		{"listed strings", acceptedSchemas[3], []string{`"a"`}, []string{`"c"`, `1`}},
 		{"bounds", acceptedSchemas[4], []string{`{"a":true,"n":0.5}`, `{"a":false,"n":1}`}, []string{`{"a":true,"n":1.5}`, `{"n":1}`, `{"a":1}`}},
@@ -88,7 +90,7 @@ func TestUnusualSchemasAreForTheValidator(t *testing.T) {
 		`{"oneOf":[{"type":"null"}]}`, `{"pattern":"a"}`, `{"$schema":"http://json-schema.org/draft-07/schema#","format":"date"}`, `{"$ref":"https://example.com/x"}`,
 		`{"$ref":"#"}`, `{"$ref":"#/$defs/none"}`, `{"$ref":"#/$defs/a~1b"}`, `{"enum":[1]}`, `{"const":"a"}`, `{"minimum":0.5}`, `{"maximum":1e3}`,
 		`{"type":"text"}`, `{"type":[]}`, `{"properties":{"a":{"uniqueItems":true}}}`, `{"$defs":{"a":{"not":{}}},"items":{"$ref":"#/$defs/a"}}`, `{"$id":"x"}`,
-		`{"items":[{"type":"null"}]}`, `7`,
+		`{"items":[{"type":"null"}]}`, `{"minLength":1}`, `{"maxItems":2}`, `{"allOf":[{}]}`, `7`,
 	} {
 		require.Nil(t, newAcceptor([]byte(schema)), schema)
 	}

@@ -67,6 +67,9 @@ type sseWire struct {
 	mu     sync.Mutex // held while out is written to
 	closed bool       // out is; guarded by mu
 	line   []byte     // what was written of a message that is not complete; for Write alone
+
+	refusing sync.Mutex
+	refused  map[jsonrpc.ID]*StatusError // requests whose POSTs are watched; nil while not refused; guarded by refusing
 }
 
 const (
@@ -112,12 +115,11 @@ func (w *sseWire) open(u *url.URL) error {
 	}
 	w.body = resp.Body
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || media != sse.ContentType {
-		text, _ := readBounded(resp.Body, maxErrorBody)
-		_ = resp.Body.Close()
+		status := statusError(resp)
 		if resp.StatusCode/100 == 2 {
 			return fmt.Errorf("GET answers with the content type %.100q, not with a stream", media)
 		}
-		return &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(text)}
+		return status
 	}
 	events := sse.NewReader(resp.Body, w.c.cfg.maxMessage)
 	if w.endpoint, err = firstEndpoint(events, u, resp.Request.URL); err != nil {
@@ -332,16 +334,40 @@ func (w *sseWire) post(message []byte, id jsonrpc.ID) {
 		w.end(&duplex.GoneError{Err: err})
 		return
 	}
-	defer resp.Body.Close()
-	text, _ := readBounded(resp.Body, maxErrorBody)
+	status := statusError(resp) // or a success
 	switch {
-	case resp.StatusCode/100 == 2:
-	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
+	case status.Code/100 == 2:
+	case status.Code == http.StatusNotFound || status.Code == http.StatusGone:
 		w.end(&duplex.GoneError{Err: errNoSession})
 	case id.IsValid():
-		status := &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(text)}
-		refusal := &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", status.Error())}
-		w.hand(jsonrpc.AppendResponse(nil, refusal))
+		w.refuse(id, status)
+	}
+}
+
+// refuse ends the request id by the status that its POST came back with.
+func (w *sseWire) refuse(id jsonrpc.ID, status *StatusError) {
+	w.refusing.Lock()
+	if _, waits := w.refused[id]; waits {
+		w.refused[id] = status
+	}
+	w.refusing.Unlock()
+	w.hand(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", status)}))
+}
+
+// expect begins to note how the POST of the request id is refused, until the function that it returns is called, which returns that.
+func (w *sseWire) expect(id jsonrpc.ID) func() *StatusError {
+	w.refusing.Lock()
+	defer w.refusing.Unlock()
+	if w.refused == nil {
+		w.refused = map[jsonrpc.ID]*StatusError{}
+	}
+	w.refused[id] = nil
+	return func() *StatusError {
+		w.refusing.Lock()
+		defer w.refusing.Unlock()
+		status := w.refused[id]
+		delete(w.refused, id)
+		return status
 	}
 }
 

@@ -176,7 +176,7 @@ func TestWebSocketsThatAreNone(t *testing.T) {
 		handle http.HandlerFunc
 		want   string
 	}{
-		{"no upgrade", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "expected handshake response status code 101 but got 403"},
+		{"no upgrade", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "the server answered with HTTP status 403 Forbidden"},
 		{"redirect elsewhere", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://evil.example.com/", http.StatusTemporaryRedirect)
 		}, "the server redirects to another origin"},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -21,22 +22,22 @@ type listing struct {
 	Templates []*protocol.ResourceTemplate `json:"resourceTemplates"`
 }
 
-// listAll asks for all lists that the server says it has.
+// listAll asks for all lists that the server says it has. A list that fails is nil, and does not keep the others away; the error
+// is that of all lists that failed.
 func listAll(ctx context.Context, c *client.Client) (l listing, err error) {
+	var errs [4]error
 	has := c.Capabilities()
 	if has.Tools != nil {
-		l.Tools, err = collect(c.Tools(ctx))
+		l.Tools, errs[0] = collect(c.Tools(ctx))
 	}
-	if err == nil && has.Prompts != nil {
-		l.Prompts, err = collect(c.Prompts(ctx))
+	if has.Prompts != nil {
+		l.Prompts, errs[1] = collect(c.Prompts(ctx))
 	}
-	if err == nil && has.Resources != nil {
-		l.Resources, err = collect(c.Resources(ctx))
+	if has.Resources != nil {
+		l.Resources, errs[2] = collect(c.Resources(ctx))
+		l.Templates, errs[3] = collect(c.Templates(ctx))
 	}
-	if err == nil && has.Resources != nil {
-		l.Templates, err = collect(c.Templates(ctx))
-	}
-	return l, err
+	return l, errors.Join(errs[:]...)
 }
 
 func collect[T any](pages iter.Seq2[T, error]) ([]T, error) {
@@ -61,10 +62,10 @@ func runList(ctx context.Context, args []string, std streams) int {
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
-		if err != nil {
+		if wantsLogin(err) {
 			return err
 		}
-		return r.write(l, func() {
+		return errors.Join(err, r.write(l, func() {
 			line := func(kind, name, text string) {
 				first, _, _ := strings.Cut(text, "\n")
 				r.out.line(r.out.paint(faint, fmt.Sprintf("%-9s", kind)), r.out.paint(bold, fmt.Sprintf("%-24s", cleanLine(name))), clean(first))
@@ -81,7 +82,7 @@ func runList(ctx context.Context, args []string, std streams) int {
 			for _, v := range l.Templates {
 				line("template", v.URITemplate, v.Description)
 			}
-		})
+		}))
 	})
 }
 
@@ -106,11 +107,11 @@ func runInspect(ctx context.Context, args []string, std streams) int {
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
-		if err != nil {
+		if wantsLogin(err) {
 			return err
 		}
 		o := overview{c.Server(), c.Version(), revisions(ctx, c), c.Capabilities(), c.Instructions(), l}
-		return r.write(o, func() { r.writeOverview(&o) })
+		return errors.Join(err, r.write(o, func() { r.writeOverview(&o) }))
 	})
 }
 

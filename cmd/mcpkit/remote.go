@@ -31,7 +31,7 @@ const remoteUsage = `
 SERVER is an http, https, ws or wss URL, unix: and the path of a socket, or a command line in one argument; no shell sees it. Results go
 to standard output, as text on a terminal and as JSON elsewhere. Progress, log messages and questions of the server go to standard error; it may ask when standard
 input is a terminal. The program returns 0 when all went well, 1 for an error of the tool, 2 for wrong usage, 3 when there is no
-connection, 4 for an error of the protocol, and 130 when it was interrupted: the call is cancelled first.`
+connection, 4 for an error of the protocol or an HTTP status that answers in its place, and 130 when it was interrupted: the call is cancelled first.`
 
 // A remote is what a command that speaks to a server was told.
 type remote struct {
@@ -196,13 +196,10 @@ func wantsLogin(err error) bool {
 	return ok && status.Code == http.StatusUnauthorized
 }
 
-// failed says why there is no connection.
+// failed says why nothing could be asked of the server.
 func (r *remote) failed(ctx context.Context, err error) int {
 	r.explain(err)
-	if ctx.Err() != nil {
-		return exitInterrupted
-	}
-	return exitConnection
+	return exitOf(ctx, err)
 }
 
 func (r *remote) explain(err error) {
@@ -229,6 +226,9 @@ func exitOf(ctx context.Context, err error) int {
 		return exitFault
 	}
 	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return exitProtocol
+	}
+	if _, ok := errors.AsType[*client.StatusError](err); ok {
 		return exitProtocol
 	}
 	if _, ok := errors.AsType[*client.InvalidResponseError](err); ok {

@@ -391,7 +391,7 @@ func TestLogin(t *testing.T) {
 	}
 
 	code, _, errs := call("call", url, "count", "to:=1")
-	require.Equal(t, exitConnection, code)
+	require.Equal(t, exitProtocol, code)
 	require.Contains(t, errs, "-login asks it how, and logs you in")
 
 	for range 2 { // the second run has the token of the first
@@ -529,10 +529,19 @@ func guarded(t *testing.T, as *oauthtest.Server) string {
 
 // guardedIf is the desk, which is for those with tokens where that is wanted.
 func guardedIf(t *testing.T, as *oauthtest.Server, wanted func(*http.Request) bool) string {
+	return guardedBehind(t, as, wanted, bare)
+}
+
+// guardedBy is guarded, behind what wraps it.
+func guardedBy(t *testing.T, as *oauthtest.Server, wrap func(http.Handler) http.Handler) string {
+	return guardedBehind(t, as, func(*http.Request) bool { return true }, wrap)
+}
+
+func guardedBehind(t *testing.T, as *oauthtest.Server, wanted func(*http.Request) bool, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
 	var guard atomic.Pointer[resourceserver.Guard]
 	url := desk(t, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		return wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			g := guard.Load()
 			if strings.HasPrefix(r.URL.Path, "/.well-known/") {
 				g.Metadata().ServeHTTP(w, r)
@@ -543,7 +552,7 @@ func guardedIf(t *testing.T, as *oauthtest.Server, wanted func(*http.Request) bo
 				return
 			}
 			g.Wrap(h).ServeHTTP(w, r)
-		})
+		}))
 	}) + "/mcp"
 	verifier, err := jwtverify.New(jwtverify.Options{Issuer: as.Issuer, Audience: []string{url}, Fetch: jwtverify.Fetch{InsecureLoopback: true}})
 	require.NoError(t, err)

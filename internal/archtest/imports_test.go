@@ -30,7 +30,6 @@ var mayImport = map[string][]string{
 	"internal/docsnippets": {},
 	"internal/httpguard":   {},
 	"internal/httpserve":   {},
-	"internal/http1":       {},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/rehearsal":   {"reflectx"}, // what it rehearses
@@ -76,7 +75,7 @@ var mayImport = map[string][]string{
 		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/rehearsal", "internal/relay", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
-	"client": {"transport", "internal/ledger", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/http1", "internal/jsonx",
+	"client": {"transport", "internal/ledger", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx",
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.

@@ -314,17 +314,31 @@ type DialOptions struct {
 	MaxMessageBytes int64
 }
 
-// Dial connects to a server at a ws, wss, http or https URL, until ctx ends. The wire that it returns is for the client package
+// A HandshakeError says that a server answered the handshake by another status than 101.
+type HandshakeError struct {
+	// Response is the answer of the server. Its body holds the first 1024 bytes at most.
+	Response *http.Response
+
+	err error
+}
+
+// Error says what is wrong with the answer.
+func (e *HandshakeError) Error() string { return e.err.Error() }
+
+// Dial connects to a server at a ws, wss, http or https URL, until ctx ends. The error is a [*HandshakeError] where the server refuses. The wire that it returns is for the client package
 // of this module, which runs a duplex.Link on it; closing that closes the wire.
 func Dial(ctx context.Context, url string, opts *DialOptions) (duplex.Wire, error) {
 	if opts == nil {
 		opts = &DialOptions{}
 	}
-	conn, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
 		HTTPClient:   opts.Client,
 		HTTPHeader:   opts.Header.Clone(),
 		Subprotocols: []string{Subprotocol},
 	})
+	if err != nil && resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+		return nil, &HandshakeError{resp, err}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,6 @@
+//go:build !mcpkit_plain
+
+package client
+
+// plainOutputs leaves every output to the validator.
+const plainOutputs = false
