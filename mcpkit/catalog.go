@@ -45,7 +45,7 @@ type entry struct {
 	wires   [len(revisions)]func() []byte // the definition as JSON, per revision, made once
 	from    *mount                        // what it was mounted with; nil for the server's own
 	inner   item                          // what it is there
-	relayed json.RawMessage               // the definition as another server gave it; nil for those made here
+	given   json.RawMessage               // the definition as SetDefinitions was given it; nil for others
 }
 
 func (e *entry) base() *entry { return e }

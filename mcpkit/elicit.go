@@ -29,6 +29,10 @@ func asking(ctx context.Context, has func(protocol.ClientCapabilities) bool, nee
 	if c == nil {
 		return nil, fmt.Errorf("mcpkit: %s needs the context that the method was called with", what)
 	}
+	return c.canAsk(has, needed, what)
+}
+
+func (c *Call) canAsk(has func(protocol.ClientCapabilities) bool, needed protocol.ClientCapabilities, what string) (*Call, error) {
 	switch {
 	case has(c.ClientCapabilities()):
 		return c, nil
@@ -181,6 +185,41 @@ func Roots(ctx context.Context, opts ...AskOption) ([]protocol.Root, error) {
 		return nil, invalidParams("the response to roots/list does not fit: %s", describeJSON(err))
 	}
 	return result.Roots, nil
+}
+
+// Ask puts a question to the client as it stands: method is elicitation/create, sampling/createMessage or roots/list, params are an
+// object that fits it, and the result is that of the client. See [Elicit] for how it waits and for its errors; the result of an
+// elicitation is returned whatever its action is.
+func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, opts ...AskOption) (json.RawMessage, error) {
+	has, needed := demands(method, params)
+	if _, err := c.canAsk(has, needed, shortName(method)); err != nil {
+		return nil, err
+	}
+	return c.ask(ctx, method, params, opts)
+}
+
+// demands are the capabilities that a client needs to be asked a question.
+func demands(method string, params json.RawMessage) (has func(protocol.ClientCapabilities) bool, needed protocol.ClientCapabilities) {
+	switch {
+	case method == protocol.MethodSamplingCreateMessage:
+		tools := jsonx.Member(params, "tools") != nil || jsonx.Member(params, "toolChoice") != nil
+		needed.Sampling = &protocol.SamplingCapability{}
+		if tools {
+			needed.Sampling.Tools = protocol.Object{}
+		}
+		return func(c protocol.ClientCapabilities) bool {
+			return c.Sampling != nil && (!tools || c.Sampling.Tools != nil)
+		}, needed
+	case method == protocol.MethodRootsList:
+		needed.Roots = &protocol.RootsCapability{}
+		return func(c protocol.ClientCapabilities) bool { return c.Roots != nil }, needed
+	case jsonx.IsString(jsonx.Member(params, "mode"), protocol.ElicitURL):
+		needed.Elicitation = &protocol.ElicitationCapability{URL: protocol.Object{}}
+		return func(c protocol.ClientCapabilities) bool { return c.Elicitation.SupportsURL() }, needed
+	default:
+		needed.Elicitation = &protocol.ElicitationCapability{}
+		return func(c protocol.ClientCapabilities) bool { return c.Elicitation.SupportsForm() }, needed
+	}
 }
 
 // A form is a Go type as the schema of an elicitation.

@@ -35,9 +35,10 @@ var (
 	ErrNoWayBack error = &askError{"this connection cannot carry a question to the client"}
 )
 
-// errAsked unwinds a method whose question was just put to the client: the client will repeat the call with the answer.
-// The questions are kept with the call, so it does not matter what the method makes of this error.
-var errAsked error = &askError{"mcpkit: the question goes to the client; return this error"}
+// ErrAsked says that a question was just put to a client of 2026-07-28, which will repeat the call with the answer: the method
+// returns, and is run again from its beginning then. The questions are kept with the call, so it does not matter what the method
+// makes of this error.
+var ErrAsked error = &askError{"mcpkit: the question goes to the client; return this error"}
 
 // asked is what a call knows of its questions.
 type asked struct {
@@ -134,7 +135,7 @@ func digest(parts ...[]byte) []byte {
 }
 
 // ask puts a question to the client and returns the result as JSON. On legacy revisions it waits for it; on modern ones
-// it returns what the client sent with this round, or errAsked.
+// it returns what the client sent with this round, or ErrAsked.
 func (c *Call) ask(ctx context.Context, method string, params any, opts []AskOption) (json.RawMessage, error) {
 	raw, err := jsonx.Marshal(params)
 	if err != nil {
@@ -199,7 +200,7 @@ func (c *Call) askModern(method string, params json.RawMessage, opts []AskOption
 	}
 	a.pending[o.key] = protocol.InputRequest{Method: method, Params: params}
 	a.digests[o.key] = question
-	return nil, errAsked
+	return nil, ErrAsked
 }
 
 func shortName(method string) string {

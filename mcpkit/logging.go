@@ -183,6 +183,13 @@ func (h *clientLog) WithGroup(name string) slog.Handler {
 	return &clientLog{h.call, append(slices.Clip(h.scope), logScope{group: name}), h.server().WithGroup(name)}
 }
 
+// SendLog sends a log message to the client as it stands, if the client wants that level.
+func (c *Call) SendLog(p *protocol.LoggingMessageParams) {
+	if p.Level.Valid() && c.wants(p.Level) {
+		c.notify(protocol.NotificationMessage, p)
+	}
+}
+
 // setLogLevel sets the session's level (server/utilities/logging, until 2025-11-25).
 func setLogLevel(_ context.Context, call *Call) (Result, error) {
 	var p protocol.SetLevelParams

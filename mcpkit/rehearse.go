@@ -10,10 +10,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-func init() { rehearsal.Run = rehearse }
-
-// rehearse registers a service of which there are only the types: what "mcpkit vet" rebuilt from source.
-func rehearse(in rehearsal.Service) rehearsal.Result {
+// Rehearse registers a service of which there are only the types, as "mcpkit vet" makes them from source. Its parameter is of an
+// internal package: it is not for programs.
+func Rehearse(in rehearsal.Service) rehearsal.Result {
 	s, err := New(nil, Logger(slog.New(slog.DiscardHandler)), Authenticated())
 	if err != nil {
 		return rehearsal.Result{Faults: reflectx.Errors{{Msg: err.Error()}}}

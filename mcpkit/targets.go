@@ -161,6 +161,12 @@ func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, b
 	return resourceMatch{}, false
 }
 
+// CanRead reports whether there is a resource with the URI, as far as the caller may see it.
+func (c *Call) CanRead(uri string) bool {
+	_, ok := c.catalog.findResource(c.principal, uri)
+	return ok
+}
+
 // hint guesses which name was meant, among those that the caller may know of.
 func (r registry[T]) hint(call *Call) string {
 	var known []string

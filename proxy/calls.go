@@ -11,7 +11,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/relay"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -132,8 +131,8 @@ func (r *remote) put(ctx context.Context, run *running) error {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(run.ctx, cancel)() // the remote server may not want to know any more
-	raw, err := relay.Ask(asking, q.method, q.params, q.key)
-	if relay.Pending(err) {
+	raw, err := mcpkit.CallFrom(ctx).Ask(asking, q.method, q.params, mcpkit.Key(q.key))
+	if errors.Is(err, mcpkit.ErrAsked) {
 		r.park(ctx, run)
 		return err
 	}
@@ -188,11 +187,7 @@ func (r *remote) log(run *running, p *protocol.LoggingMessageParams) {
 	if !r.streams && r.only(run.link) != run {
 		return
 	}
-	raw, err := jsonx.Marshal(p)
-	if err != nil {
-		return
-	}
-	run.tell(func(ctx context.Context) { relay.Log(ctx, raw) })
+	run.tell(func(ctx context.Context) { mcpkit.CallFrom(ctx).SendLog(p) })
 }
 
 // parkedKey names a parked call in the sealed state that its caller has.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/relay"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -18,7 +18,7 @@ const (
 )
 
 // definitions reads all that a server has.
-func definitions(ctx context.Context, c *client.Client) (d relay.Definitions, err error) {
+func definitions(ctx context.Context, c *client.Client) (d mcpkit.Definitions, err error) {
 	caps := c.Capabilities()
 	d.Completes = caps.Completions != nil || !c.Version().Modern() && c.Version() < protocol.V20250326
 	if caps.Tools != nil {

@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	"github.com/mcpkit/mcpkit-go/internal/relay"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -375,7 +374,7 @@ func (r *remote) refresh(ctx context.Context, l *link) error {
 	}
 	d.Site = "proxy of " + r.title()
 	d.Scopes = r.config.scopes
-	skipped, err := relay.Replace(r.server, d, r.answer)
+	skipped, err := r.server.SetDefinitions(d, r.answer)
 	for _, fault := range skipped {
 		r.config.logger.WarnContext(ctx, "proxy: something of the remote server is left out", "reason", fault)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/relay"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -48,8 +47,7 @@ type remote struct {
 func asRPC(err error) (*jsonrpc.Error, bool) { return errors.AsType[*jsonrpc.Error](err) }
 
 // answer answers a call of a tool, a prompt or a resource.
-func (r *remote) answer(ctx context.Context) (any, error) {
-	call := mcpkit.CallFrom(ctx)
+func (r *remote) answer(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 	run := r.resume(ctx)
 	for again := repeatable(call); ; again = false {
 		if run == nil {
@@ -94,7 +92,7 @@ func (r *remote) unreachable(ctx context.Context, err error) error {
 
 // explain says what became of a call that did not get an answer. Errors of the remote server stay as they are.
 func (r *remote) explain(ctx context.Context, l *link, err error) error {
-	if relay.Pending(err) {
+	if errors.Is(err, mcpkit.ErrAsked) {
 		return err
 	}
 	if rpc, ok := asRPC(err); ok {
@@ -156,25 +154,29 @@ func params(call *mcpkit.Call) json.RawMessage {
 }
 
 // decode makes of a result what middleware knows, so that it sees everything that the caller will.
-func decode(call *mcpkit.Call, raw json.RawMessage) (any, error) {
-	var result any
-	var err error
+func decode(call *mcpkit.Call, raw json.RawMessage) (result mcpkit.Result, err error) {
 	switch call.Method() {
 	case protocol.MethodToolsCall:
 		r := new(protocol.CallToolResult)
-		err = jsonx.Unmarshal(raw, r)
-		r.ResultType, result = "", r
+		if err = jsonx.Unmarshal(raw, r); err == nil {
+			r.ResultType = ""
+			result, err = mcpkit.NewToolResult(r)
+		}
 	case protocol.MethodPromptsGet:
 		r := new(protocol.GetPromptResult)
-		err = jsonx.Unmarshal(raw, r)
-		r.ResultType, result = "", r
+		if err = jsonx.Unmarshal(raw, r); err == nil {
+			r.ResultType = ""
+			result, err = mcpkit.NewPromptResult(r)
+		}
 	default:
 		r := new(protocol.ReadResourceResult)
-		err = jsonx.Unmarshal(raw, r)
-		r.ResultType, result, r.Cache = "", r, cacheFor(r.Cache)
+		if err = jsonx.Unmarshal(raw, r); err == nil {
+			r.ResultType, r.Cache = "", cacheFor(r.Cache)
+			result, err = mcpkit.NewResourceResult(r)
+		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("proxy: what the remote server answered to %q is no result of %s: %w", call.Name(), call.Method(), err)
+		return nil, fmt.Errorf("proxy: what the remote server answered to %q is not a result of %s: %w", call.Name(), call.Method(), err)
 	}
 	return result, nil
 }
@@ -208,7 +210,7 @@ func (r *remote) middleware(next mcpkit.Handler) mcpkit.Handler {
 				if n++; n > maxWatched {
 					break
 				}
-				if r.has(call, jsonx.String(uri)) {
+				if call.CanRead(jsonx.String(uri)) {
 					r.subscribe(ctx, jsonx.String(uri))
 				}
 			}
@@ -320,6 +322,3 @@ func (r *remote) forget(uri string, w *watch, l *link) {
 		delete(r.watched, uri)
 	}
 }
-
-// has reports whether a resource of the remote server has the URI, for this caller.
-func (r *remote) has(call *mcpkit.Call, uri string) bool { return relay.Has(call, uri) }

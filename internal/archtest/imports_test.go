@@ -33,7 +33,6 @@ var mayImport = map[string][]string{
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/rehearsal":   {"reflectx"}, // what it rehearses
-	"internal/relay":       {},
 	"internal/limits":      {"golang.org/x/time/rate"},
 	"internal/memo":        {"protocol", "internal/jsonx"},
 	"internal/sse":         {},
@@ -72,7 +71,7 @@ var mayImport = map[string][]string{
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
 	"mcpkit": {"transport", "transport/stdio", "oauth", "reflectx", "protocol", "jsonrpc",
-		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/rehearsal", "internal/relay", "internal/uritemplate",
+		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/rehearsal", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
 	"client": {"transport", "internal/ledger", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx",
@@ -89,7 +88,7 @@ var mayImport = map[string][]string{
 	"config": {"mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/nearest",
 		"transport", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
-	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx", "internal/relay"}, // the one place where both sides meet
+	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx"}, // the one place where both sides meet
 	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "transport/stdio", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx",
 		"golang.org/x/tools/txtar"}, // in which transcripts are kept
 

@@ -71,6 +71,3 @@ type Result struct {
 	// Tools are the tools' definitions as the newest revision has them: a JSON array.
 	Tools json.RawMessage
 }
-
-// Run registers a service with a server that nobody serves. Package mcpkit sets it.
-var Run func(Service) Result

@@ -20,7 +20,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/internal/rehearsal"
-	_ "github.com/mcpkit/mcpkit-go/mcpkit" // sets rehearsal.Run
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -110,7 +110,7 @@ func (v *checker) service(s *services.Service) {
 	for _, m := range s.Methods {
 		in.Methods = append(in.Methods, c.method(m))
 	}
-	result := rehearsal.Run(in)
+	result := mcpkit.Rehearse(in)
 	for _, fault := range result.Faults {
 		if v.pkg.OwnRules && strings.Contains(fault.Msg, "unknown rule") {
 			continue // one that the program teaches its validator
