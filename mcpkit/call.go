@@ -24,18 +24,12 @@ import (
 //
 // Its methods may be called concurrently, but not after the method that was given it has returned.
 type Call struct {
+	*request
+
 	server  *Server
 	catalog *catalog
-	req     *jsonrpc.Request
-	peer    transport.Peer
 	row     *methodRow
-	version protocol.Version
-	session *session // legacy only; nil where there is none
-	meta    json.RawMessage
 	refusal *jsonrpc.Error // what prepare found wrong with the request
-
-	outer     *Call   // the same call in the server that this one is mounted in; nil in the outermost
-	innermost Handler // runs in place of the method, in a mounted server; nil for the method
 
 	name      string             // tool or prompt name, or resource URI
 	entry     *entry             // what name names; nil for methods that name nothing
@@ -43,24 +37,53 @@ type Call struct {
 	vars      uritemplate.Values // of the resource template that matched
 	texts     []textArgument     // of prompts/get
 	arguments json.RawMessage    // what SetArguments gave; nil: as they came
+	ctx       context.Context    // of the call
+	own       callContext        // what ctx is
+	limit     limits.Deadline    // what newLimit returns first
+	limited   atomic.Bool        // limit is taken
+	values    atomic.Pointer[kept]
+}
+
+// A request is what a client sent, and what belongs to it in whichever server answers: a request to a tool of a mounted server is one
+// request and two Calls, one in each server.
+type request struct {
+	req       *jsonrpc.Request
+	peer      transport.Peer
+	to        *Server // that the client sent it to
+	version   protocol.Version
+	session   *session // legacy only; nil where there is none
+	meta      json.RawMessage
 	principal *oauth.Principal
+	sent      string          // the name or URI that it is about, as the client has it
+	until     context.Context // ends when the client does not wait any more
 	needs     []string        // scopes that the caller lacks some of; nil: it does not
-	ctx       context.Context // of the request
-	own       callContext     // what ctx is
-	limit     limits.Deadline // what newLimit returns first
-	limited   atomic.Bool     // limit is taken
+	malformed bool            // it lacks a part of its envelope
 	consulted atomic.Bool     // the client was asked something
 	repairs   atomic.Int32    // see Repairs
-	malformed bool            // the request lacks a part of its envelope
 
-	mu       sync.Mutex
-	ref      string
-	finished bool
-	progress float64
-	asked    *asked // the questions of this call; see input.go
-	values   map[any]any
+	mu         sync.Mutex
+	ref        string                                         // guarded by mu
+	finished   bool                                           // guarded by mu
+	progress   float64                                        // guarded by mu
+	asked      *asked                                         // guarded by mu: the questions; see input.go
+	onQuestion []func(context.Context, *Question) func(error) // guarded by mu
+}
 
-	onQuestion []func(context.Context, *Question) func(error) // guarded by mu, of the outermost call
+// newCall makes the call of a request that a client sent to s.
+func newCall(s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
+	c := &struct {
+		Call
+		request
+	}{request: request{req: req, peer: peer, to: s, progress: -1}}
+	c.Call.request = &c.request
+	c.server, c.catalog = s, s.catalog.Load()
+	return &c.Call
+}
+
+// begin settles the context in which the call runs.
+func (c *Call) begin(ctx context.Context) {
+	c.own = callContext{ctx, c}
+	c.ctx = &c.own
 }
 
 type callKey struct{}
@@ -253,15 +276,14 @@ func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
 }
 
 // Asked reports whether the method has asked the client something, with [Elicit] and its like: what comes of it is for this call alone.
-func (c *Call) Asked() bool { return c.root().consulted.Load() }
+func (c *Call) Asked() bool { return c.consulted.Load() }
 
 // Repairs is how many values of the arguments were repaired so far (see [Repair]): none before the method was called, and none without
 // that option.
-func (c *Call) Repairs() int { return int(c.root().repairs.Load()) }
+func (c *Call) Repairs() int { return int(c.repairs.Load()) }
 
 // Ref is a short random name for this call, the same in the log and in what a caller is told of an internal error.
 func (c *Call) Ref() string {
-	c = c.root()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ref == "" {
@@ -270,25 +292,28 @@ func (c *Call) Ref() string {
 	return c.ref
 }
 
+// A kept value is what Set kept, and what was kept before it.
+type kept struct {
+	key, value any
+	before     *kept
+}
+
 // Set keeps a value with the call, for middleware and methods further in, those of mounted servers too; keys as for
 // context.WithValue.
 func (c *Call) Set(key, value any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.values == nil {
-		c.values = map[any]any{}
+	for {
+		before := c.values.Load()
+		if c.values.CompareAndSwap(before, &kept{key, value, before}) {
+			return
+		}
 	}
-	c.values[key] = value
 }
 
 // Get returns what Set kept; nil when nothing.
 func (c *Call) Get(key any) any {
-	for ; c != nil; c = c.outer {
-		c.mu.Lock()
-		value, ok := c.values[key]
-		c.mu.Unlock()
-		if ok {
-			return value
+	for k := c.values.Load(); k != nil; k = k.before {
+		if k.key == key {
+			return k.value
 		}
 	}
 	return nil
@@ -309,7 +334,6 @@ func (c *Call) Progress(done, total float64, message string) {
 	if c.version < protocol.V20250326 {
 		p.Message = ""
 	}
-	c = c.root()
 	c.mu.Lock()
 	stale := c.finished || c.progress >= 0 && done <= c.progress
 	if !stale {
@@ -337,7 +361,7 @@ func (c *Call) CloseStream(retry time.Duration) error {
 func (c *Call) notify(method string, params any) {
 	n, err := jsonrpc.NewNotification(method, params)
 	if err == nil {
-		err = c.peer.Notify(c.ctx, n)
+		err = c.peer.Notify(c.until, n)
 	}
 	if err != nil {
 		c.server.config.logger.DebugContext(c.ctx, "mcpkit: a notification was not sent", "method", method, "error", err)

@@ -99,7 +99,7 @@ func (s *Server) inputOptions() reflectx.InputOptions {
 // noteRepair counts a value that was repaired.
 func noteRepair(ctx context.Context) {
 	if call := CallFrom(ctx); call != nil {
-		call.root().repairs.Add(1)
+		call.repairs.Add(1)
 	}
 }
 

@@ -141,7 +141,7 @@ func (c *Call) ask(ctx context.Context, method string, params any, opts []AskOpt
 	if err != nil {
 		return nil, err
 	}
-	c.root().consulted.Store(true)
+	c.consulted.Store(true)
 	if !c.version.Modern() {
 		return c.askLegacy(ctx, method, raw)
 	}
@@ -172,7 +172,6 @@ func (c *Call) askModern(method string, params json.RawMessage, opts []AskOption
 		opt(&o)
 	}
 	question := digest([]byte(method), params)
-	c = c.root()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.questions()
@@ -228,7 +227,6 @@ func (c *Call) questions() *asked {
 
 // settle replaces what a method returned by input_required when questions of it are open, whatever it made of the error.
 func (c *Call) settle(result Result, err error) (Result, error) {
-	c = c.root() // whose name and keys the client's retry has
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked == nil || len(c.asked.pending) == 0 {
@@ -238,15 +236,15 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 	if a.state.Round >= maxRounds {
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", maxRounds)
 	}
-	sealed, err := c.server.state.seal(&roundState{
-		Method: c.row.method, Name: c.name, Arguments: c.argumentsDigest(), Principal: c.principalDigest(),
+	sealed, err := c.to.state.seal(&roundState{
+		Method: c.req.Method, Name: c.sent, Arguments: c.argumentsDigest(), Principal: c.principalDigest(),
 		Expires: time.Now().Add(stateLifetime).Unix(), Round: a.state.Round + 1,
 		Answers: a.state.Answers, Once: a.state.Once, Waiting: a.digests,
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.server.warnOfRandomKey(c)
+	c.to.warnOfRandomKey(c)
 	return &InputRequiredResult{Requests: a.pending, state: sealed}, nil
 }
 
@@ -267,7 +265,6 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	if c == nil || !c.version.Modern() {
 		return f()
 	}
-	c = c.root()
 	c.mu.Lock()
 	raw, ok := c.questions().state.Once[key]
 	c.mu.Unlock()

@@ -92,7 +92,7 @@ func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
 		if err != nil {
 			data = jsonx.AppendString(nil, r.Message) // an attribute that does not encode must not cost the message
 		}
-		h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.root().name, Data: data})
+		h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.sent, Data: data})
 	}
 	if own := h.server(); own.Enabled(ctx, r.Level) {
 		return own.Handle(ctx, r)

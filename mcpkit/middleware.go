@@ -65,9 +65,6 @@ func dispatch(ctx context.Context, call *Call) (result Result, err error) {
 	if call.refusal != nil {
 		return nil, call.refusal
 	}
-	if call.innermost != nil {
-		return call.innermost(ctx, call)
-	}
 	return call.row.handle(ctx, call)
 }
 

@@ -213,7 +213,7 @@ func (m *mount) entry(inner item) entry {
 		key: e.key, site: fmt.Sprintf("%s, %s", e.site, m.site), scopes: e.scopes, tags: e.tags, hidden: e.hidden,
 		timeout: e.timeout, logs: e.logs, secrets: e.secrets, wires: e.wires, from: m, inner: inner, stepUp: m.parent.config.stepUp,
 	}
-	outer.run = func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, inner, nil) }
+	outer.run = func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, inner, call.row) }
 	for _, mw := range slices.Backward(m.around) {
 		outer.run = mw(outer.run)
 	}
@@ -289,51 +289,44 @@ func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
 		}
 		outer := *row
 		outer.mounted = m
-		outer.handle = func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, nil, row.handle) }
+		outer.handle = func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, nil, row) }
 		custom[name] = &outer
 	}
 	c.custom = custom
 	return nil
 }
 
-// enter runs the middleware of the child around h, or around the method itself when h is nil. Target is what the call is
-// about, as the child has it; nil when it is about nothing in particular.
-func (m *mount) enter(ctx context.Context, outer *Call, target item, h Handler) (Result, error) {
+// enter hands a call of the parent to the child, whose middleware runs around the method: row says what that is there. Target is what
+// the call is about, as the child has it; nil when it is about nothing in particular.
+func (m *mount) enter(ctx context.Context, outer *Call, target item, row *methodRow) (Result, error) {
 	if !m.child.life.ready.Load() {
 		if err := m.child.awaitStart(ctx); err != nil {
 			return nil, fmt.Errorf("mcpkit: %s did not start: %w", m.site, err)
 		}
 	}
-	return m.child.run(outer.within(m.child, ctx, target, h))
-}
-
-// within returns the call as the server s sees it, which is mounted in the one whose call it is.
-func (c *Call) within(s *Server, ctx context.Context, target item, h Handler) *Call {
 	inner := &Call{
-		server: s, catalog: s.catalog.Load(), req: c.req, peer: c.peer, row: c.row, version: c.version, session: c.session, meta: c.meta,
-		name: c.name, vars: c.vars, texts: c.texts, arguments: c.arguments, principal: c.principal,
-		outer: c, innermost: h, progress: -1,
+		request: outer.request, server: m.child, catalog: m.child.catalog.Load(), row: row,
+		name: outer.name, vars: outer.vars, texts: outer.texts, arguments: outer.arguments,
 	}
+	inner.values.Store(outer.values.Load())
 	if target != nil {
 		inner.entry, inner.target = target.base(), target
-		if _, isResource := target.(*resource); !isResource && c.name != "" {
+		if _, isResource := target.(*resource); !isResource && outer.name != "" {
 			inner.name = inner.entry.key
 		}
 	}
-	if c.row.method == protocol.MethodSubscriptionsListen {
+	if row.method == protocol.MethodSubscriptionsListen {
 		_ = findListened(inner) // finds no faults
 	}
-	inner.own = callContext{ctx, inner}
-	inner.ctx = &inner.own
-	return inner
+	inner.begin(ctx)
+	return m.child.run(inner)
 }
 
-// root is the call as the outermost server has it: what belongs to the request, and not to a server, is kept with it.
-func (c *Call) root() *Call {
-	for c.outer != nil {
-		c = c.outer
-	}
-	return c
+// with returns the method with another handler, for a call that does not end in the server that it is in.
+func (row *methodRow) with(h Handler) *methodRow {
+	other := *row
+	other.handle = h
+	return &other
 }
 
 // through runs the middleware of the servers that the target of the call is mounted from, the outermost first, around h.
@@ -341,9 +334,9 @@ func (c *Call) through(ctx context.Context, h Handler) (Result, error) {
 	if c.entry == nil || c.entry.from == nil {
 		return h(ctx, c)
 	}
-	return c.entry.from.enter(ctx, c, c.entry.inner, func(ctx context.Context, inner *Call) (Result, error) {
+	return c.entry.from.enter(ctx, c, c.entry.inner, c.row.with(func(ctx context.Context, inner *Call) (Result, error) {
 		return inner.through(ctx, h)
-	})
+	}))
 }
 
 // guarded reports whether s, or a server that is mounted in it, has middleware.
@@ -373,11 +366,11 @@ func (c *Call) refusedMounts(ctx context.Context) map[*mount]bool {
 // askToList runs the middleware of the child, and of what is mounted in it, around nothing.
 func (m *mount) askToList(ctx context.Context, c *Call, refused map[*mount]bool) {
 	reached := false
-	_, err := m.enter(ctx, c, nil, func(ctx context.Context, inner *Call) (Result, error) {
+	_, err := m.enter(ctx, c, nil, c.row.with(func(ctx context.Context, inner *Call) (Result, error) {
 		reached = true
 		maps.Copy(refused, inner.refusedMounts(ctx))
 		return emptyResult, nil
-	})
+	}))
 	// Middleware that answers by itself did not let the list through either.
 	if err != nil || !reached {
 		refused[m] = true
@@ -411,10 +404,10 @@ func (c *Call) listenThroughAll(ctx context.Context, mounts []*mount, l *listene
 		return rest(ctx)
 	}
 	reached := false
-	result, err := m.enter(ctx, c, nil, func(ctx context.Context, inner *Call) (Result, error) {
+	result, err := m.enter(ctx, c, nil, c.row.with(func(ctx context.Context, inner *Call) (Result, error) {
 		reached = true
 		return inner.listenThrough(ctx, l, func(ctx context.Context, _ *Call) (Result, error) { return rest(ctx) })
-	})
+	}))
 	if reached {
 		return result, err
 	}

@@ -30,7 +30,6 @@ type Question struct {
 // the answer is there, or why there is none: the client's own error is a [*jsonrpc.Error]. Either func may be called
 // concurrently, and end may be nil. Middleware that traces calls needs it.
 func (c *Call) OnQuestion(begin func(ctx context.Context, q *Question) (end func(err error))) {
-	c = c.root()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.onQuestion = append(slices.Clip(c.onQuestion), begin)
@@ -39,7 +38,7 @@ func (c *Call) OnQuestion(begin func(ctx context.Context, q *Question) (end func
 // OnSessionEnd lets f run when the session of this call is over, after what is running then. It is false, and f never runs, where
 // there is no session, or none any more. Calls of initialize have theirs once the next handler has returned.
 func (c *Call) OnSessionEnd(f func()) bool {
-	ts := c.root().peer.Session()
+	ts := c.peer.Session()
 	if ts == nil {
 		return false
 	}
@@ -76,10 +75,9 @@ func (s *Server) endSession(state *session) {
 
 // question sends a question to the client, past those who watch.
 func (c *Call) question(ctx context.Context, method string, params json.RawMessage) (*jsonrpc.Response, error) {
-	root := c.root()
-	root.mu.Lock()
-	watchers := root.onQuestion
-	root.mu.Unlock()
+	c.mu.Lock()
+	watchers := c.onQuestion
+	c.mu.Unlock()
 	q := &Question{Method: method, Meta: protocol.Meta{}}
 	if len(watchers) > 0 {
 		for name, value := range jsonx.Members(jsonx.Member(params, "_meta")) {

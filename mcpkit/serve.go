@@ -78,7 +78,7 @@ func init() {
 
 // ServeRPC answers one request, or takes one notification and returns nil. See [transport.Handler].
 func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (resp *jsonrpc.Response) {
-	call := &Call{server: s, catalog: s.catalog.Load(), req: req, peer: peer, progress: -1}
+	call := newCall(s, req, peer)
 	defer s.lastResort(ctx, call, &resp)
 	if req.IsNotification() {
 		s.notified(call)
@@ -101,8 +101,8 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	if call.session != nil {
 		call.session.principal.Store(call.principal)
 	}
-	call.own = callContext{ctx, call}
-	call.ctx = &call.own
+	call.begin(ctx)
+	call.until = call.ctx
 	if err := s.prepare(call); err != nil {
 		if err.Code == protocol.CodeHeaderMismatch {
 			return call.refuse(err)
@@ -275,6 +275,7 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 		return nil
 	}
 	err := call.row.prepare(call)
+	call.sent = call.name
 	if err == nil {
 		err = call.demandScopes()
 	}
