@@ -22,8 +22,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("STDIO_TEST_SERVER") != "" {
+	switch os.Getenv("STDIO_TEST_SERVER") {
+	case "echo":
 		server()
+		return
+	case "guard":
+		guardServer()
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -198,11 +202,11 @@ func server() {
 	}
 }
 
-func start(t *testing.T) (*exec.Cmd, io.WriteCloser, io.ReadCloser, *strings.Builder) {
+func start(t *testing.T, program string) (*exec.Cmd, io.WriteCloser, io.ReadCloser, *strings.Builder) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), "STDIO_TEST_SERVER=1")
+	cmd.Env = append(os.Environ(), "STDIO_TEST_SERVER="+program)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
@@ -214,7 +218,7 @@ func start(t *testing.T) (*exec.Cmd, io.WriteCloser, io.ReadCloser, *strings.Bui
 }
 
 func TestAProgramOnItsStandardStreams(t *testing.T) {
-	cmd, in, out, stderr := start(t)
+	cmd, in, out, stderr := start(t, "echo")
 	_, err := io.WriteString(in, ping(1)+"\n"+`{"jsonrpc":"2.0","id":2,"method":"print"}`+"\n")
 	require.NoError(t, err)
 	require.NoError(t, in.Close())
@@ -226,7 +230,7 @@ func TestAProgramOnItsStandardStreams(t *testing.T) {
 }
 
 func TestAProgramWhoseClientIsGoneEndsWell(t *testing.T) {
-	cmd, in, out, stderr := start(t)
+	cmd, in, out, stderr := start(t, "echo")
 	require.NoError(t, out.Close())
 	_, err := io.WriteString(in, ping(1)+"\n")
 	require.NoError(t, err)

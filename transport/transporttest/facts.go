@@ -23,7 +23,11 @@ func answersHaveIDs(_ *testing.T, x *exam) {
 func notificationsAreInOrder(_ *testing.T, x *exam) {
 	want := make([]string, 0, 20)
 	for i := range 20 {
-		x.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"said","params":{"n":%d}}`, i))
+		method := "said"
+		if i == 0 || i == 19 {
+			method = "said slowly"
+		}
+		x.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"n":%d}}`, method, i))
 		want = append(want, fmt.Sprintf(`{\"n\":%d}`, i))
 	}
 	x.send(request(1, "heard", "{}"))

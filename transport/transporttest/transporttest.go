@@ -244,10 +244,16 @@ func (h *handler) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer trans
 	if req.Method == "echo" {
 		h.peer = peer
 	}
-	if req.IsNotification() {
-		h.heard = append(h.heard, string(req.Params))
-	}
 	h.mu.Unlock()
+	if req.Method == "said slowly" {
+		// Long enough for a request that does not wait to overtake it.
+		time.Sleep(50 * time.Millisecond)
+	}
+	if req.IsNotification() {
+		h.mu.Lock()
+		h.heard = append(h.heard, string(req.Params))
+		h.mu.Unlock()
+	}
 	if req.IsNotification() {
 		return nil
 	}
