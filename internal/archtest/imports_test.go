@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 
 	// Bindings.
 	"transport/inmem":         {"internal/ledger", "transport", "protocol", "jsonrpc", "internal/duplex", "internal/jsonx"},
-	"transport/stdio":         {"transport", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/jsonx"},
+	"transport/stdio":         {"golang.org/x/sys/unix", "transport", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/jsonx"},
 	"transport/message":       {"transport", "oauth", "internal/duplex", "internal/framing"},
 	"transport/streamable":    {"internal/ledger", "transport", "protocol", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/jsonx", "internal/httpguard", "internal/httpserve"},
 	"transport/sse":           {"transport", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},

@@ -86,8 +86,14 @@ const (
 
 // New returns the transport on this process's standard input and output.
 //
-// While it serves, os.Stdout is os.Stderr, so that what the program prints does not end up between messages;
-// only what writes to file descriptor 1 itself still does. A client that goes away ends Serve without an error, and
+// While Serve runs, nothing but the protocol reaches standard output. On Unix, Serve moves the streams to descriptors
+// that child processes do not inherit. Until it returns, descriptor 1 is standard error, so whatever the program, its
+// loggers, its C libraries or its children print goes there, and descriptor 0 is empty. On Windows, Serve only sets the
+// variable os.Stdout to os.Stderr: a logger that was made with os.Stdout before Serve, or a write to the console handle
+// itself, still ends up between the messages. So does, on every system, a file that the program opened for standard
+// output itself, such as /dev/stdout opened before Serve.
+//
+// A client that goes away ends Serve without an error, and
 // not the process with SIGPIPE. A process has one standard input: a second Serve at the same time is an error.
 //
 // When ctx ends while standard input is a terminal or a blocking pipe, the goroutine that reads it is
@@ -145,11 +151,10 @@ func (s std) Serve(ctx context.Context, h transport.Handler) error {
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 
-	out := os.Stdout
-	os.Stdout = os.Stderr
-	defer func() { os.Stdout = out }()
+	in, out, restore := guard()
+	defer restore()
 
-	if err := duplex.Serve(ctx, s.opts.wire(os.Stdin, out, true), h, s.opts.duplex()); err != nil {
+	if err := duplex.Serve(ctx, s.opts.wire(in, out, true), h, s.opts.duplex()); err != nil {
 		return fmt.Errorf("transport/stdio: %w", err)
 	}
 	return nil

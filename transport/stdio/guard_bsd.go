@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package stdio
+
+import "golang.org/x/sys/unix"
+
+// duplicate makes the descriptor to refer to the file of from.
+func duplicate(from, to int) error { return unix.Dup2(from, to) }
