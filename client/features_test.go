@@ -124,6 +124,12 @@ func TestProgressAndLogsReachTheCallAndTheHandlers(t *testing.T) {
 			client.OnLog(func(p *protocol.LoggingMessageParams) { logged = append(logged, p.Level) }))
 		require.NoError(t, err)
 		require.Equal(t, "done", text)
+		// The handler for messages of all calls runs beside the calls on some transports.
+		require.Eventually(t, func() bool {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			return len(u.logged) == 3
+		}, time.Minute, time.Millisecond)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		require.Equal(t, []float64{1, 2, 3}, progress)

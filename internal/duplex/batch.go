@@ -2,100 +2,79 @@ package duplex
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"sync"
 
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// prepareBatch enters the messages of a JSON array into the tables, as prepare does with one. Only one revision
-// has batches.
-func (l *Link) prepareBatch(elements []json.RawMessage, bad *jsonrpc.Response, from Origin) task {
+// receiveBatch records the messages of a JSON array, as receive does with one. Only one version has batches.
+func (l *Link) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, from Origin) {
 	l.awaitHandshake()
 	if l.session.Version() != batchVersion {
 		bad = &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
 			"batches are for sessions of revision %s; send each message alone", batchVersion)}
 	}
 	if bad != nil {
-		return task{refusal: bad}
+		if l.opts.Client {
+			l.opts.Logger.Warn("duplex: the peer sent a batch that is not accepted", "fault", bad.Error.Message)
+		} else {
+			l.refuse(bad)
+		}
+		return
 	}
-	b := new(batch)
+	b := &batch{out: &l.out, open: 1}
 	for _, element := range elements {
 		m, bad := jsonrpc.Decode(element)
 		switch {
 		case m.Response != nil:
-			l.answered(m.Response)
+			l.requests.Answer(m.Response)
 		case bad != nil:
-			b.add(bad.ID, bad)
+			if refusal := l.faulty(element, bad); refusal != nil {
+				b.add(refusal.ID, refusal)
+			}
 		case m.Request.IsNotification():
-			b.notes = l.note(m.Request, from) || b.notes
-		case m.Request.Method == methodInitialize:
+			l.receiveNotification(m.Request, len(element), from)
+		case m.Request.Method == protocol.MethodInitialize:
 			b.add(m.Request.ID, &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be part of a batch")})
 		default:
-			l.prepareMember(b, m.Request, len(element), from)
+			c, refused := l.begin(m.Request, len(element), from)
+			if refused != nil {
+				b.add(m.Request.ID, &jsonrpc.Response{Error: refused})
+				continue
+			}
+			c.batch = b
+			b.mu.Lock()
+			b.open++
+			b.mu.Unlock()
+			l.start(c)
 		}
 	}
-	return task{batch: b}
+	b.close(nil)
 }
 
-func (l *Link) prepareMember(b *batch, req *jsonrpc.Request, size int, from Origin) {
-	c, ctx, refused := l.admit(req, size, from)
-	if refused != nil {
-		b.add(req.ID, &jsonrpc.Response{Error: refused})
-		return
-	}
-	b.members = append(b.members, member{c, ctx})
-}
-
-// handleBatch runs the requests of b at the same time. Their answers go out as one array when all are there, or not at
-// all when there are none.
-func (l *Link) handleBatch(b *batch, t uint64) {
-	var all sync.WaitGroup
-	for _, m := range b.members {
-		m.call.turn = t
-		// Ends with the call, which is waited for below.
-		all.Go(func() {
-			resp := &jsonrpc.Response{Error: internalError} // if run does not return
-			defer func() {
-				if streams(resp) {
-					m.call.finish()
-					defer l.release(m.call)
-					if !m.call.gone.Load() {
-						b.add(m.call.req.ID, resp)
-					}
-				} else if l.release(m.call) && resp != nil {
-					b.add(m.call.req.ID, resp)
-				}
-			}()
-			resp = m.call.run(m.ctx)
-		})
-	}
-	if b.notes {
-		l.handleNotes(t)
-	}
-	all.Wait()
-	if text := b.close(); text != nil {
-		_ = l.out.add(l.base, false, func(dst []byte) []byte { return append(dst, text...) })
-	}
-}
-
-// batch is a batch being handled, and the answer to it.
+// A batch is the response to a JSON array of messages while it comes into being. Its requests stay
+// in flight until it is sent.
 type batch struct {
-	members []member // requests that were admitted
-	notes   bool     // notifications are to be handled
+	out *output
 
-	mu   sync.Mutex
-	text []byte // the answer as far as it is there; guarded by mu
+	mu       sync.Mutex
+	open     int     // requests that are not answered, and one while the array is read; guarded by mu
+	answered []*call // guarded by mu
+	text     []byte  // the array as far as it is there; guarded by mu
+	unsent   int64   // bytes of it that out counts; guarded by mu
 }
 
-// A member is one request of a batch.
-type member struct {
-	call *call
-	ctx  context.Context
+// end ends the request c of b, to which resp is the response.
+func (b *batch) end(c *call, resp *jsonrpc.Response) {
+	if resp != nil && c.entry.Wanted() {
+		b.add(c.req.ID, resp)
+	}
+	b.close(c)
 }
 
-// add adds the answer r to the request id.
+// add adds the response r to the request id.
 func (b *batch) add(id jsonrpc.ID, r *jsonrpc.Response) {
 	out := *r
 	out.ID = id
@@ -104,8 +83,15 @@ func (b *batch) add(id jsonrpc.ID, r *jsonrpc.Response) {
 		one.Reset()
 		_ = jsonrpc.WriteResponse(&one, &jsonrpc.Response{ID: id, Error: out.Broken(err)})
 	}
+	size := int64(one.Len())
+	if refused := b.out.reserve(size); refused != nil {
+		one.Reset()
+		_ = jsonrpc.WriteResponse(&one, &jsonrpc.Response{ID: id, Error: refused})
+		size = 0
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.unsent += size
 	if b.text == nil {
 		b.text = append(b.text, '[')
 	} else {
@@ -114,10 +100,23 @@ func (b *batch) add(id jsonrpc.ID, r *jsonrpc.Response) {
 	b.text = append(b.text, one.Bytes()...)
 }
 
-// close returns the array, nil when it is empty.
-func (b *batch) close() []byte {
-	if b.text == nil {
-		return nil
+// close counts one request less, c if it is not nil, and sends the array after the last one. An
+// array of nothing is not sent.
+func (b *batch) close(c *call) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c != nil {
+		b.answered = append(b.answered, c)
 	}
-	return append(b.text, ']')
+	if b.open--; b.open > 0 {
+		return
+	}
+	if b.text != nil {
+		b.text = append(b.text, ']')
+	}
+	b.out.array(b.text, b.unsent, func() {
+		for _, c := range b.answered {
+			c.entry.End()
+		}
+	})
 }

@@ -1,24 +1,22 @@
 // Package duplex runs one connection that carries messages both ways: what stdio, sockets and WebSockets share,
 // on either side of the connection.
 //
-// It owns the table of the requests in flight, matches answers and cancellations, and keeps the order that
+// It records the requests in flight, matches responses and cancellations, and keeps the order that
 // peers rely on. How messages are framed is the [Wire]'s affair, what they mean the Handler's.
 //
-// Reading. One goroutine at a time is the leader: it reads a message and handles it where it stands, since most
-// are done in less time than waking another goroutine takes. When a message takes longer than
-// a millisecond, or its handler asks the peer something, another goroutine becomes the leader and reads on. So what arrives
-// behind a slow call (cancellations, answers, ping, other calls) never waits for it.
+// Reading. One goroutine reads. It decodes and records each message, delivers responses and
+// cancellations, and runs no code of the handler, so a slow call never holds up what arrives behind
+// it.
 //
-// Order. Notifications are handled one after the other, in the order they came, and before the messages
-// behind them, as long as each takes less than that millisecond. What arrives behind initialize, except ping, waits
-// until that is answered, however long it takes: a client that sends all at once gets the answers of one that waits. What a handler sends with Peer.Notify
-// goes out before its response.
+// Order. Notifications are handled one after the other on a goroutine of their own. On a server, a
+// request starts when the notifications before it have returned, however long they take, or wait for
+// the peer themselves; a ping starts at once. Each request has its own goroutine. What arrives behind
+// initialize, except ping, waits until that is answered: a client that sends all at once gets the
+// answers of one that waits. What a handler sends with Peer.Notify goes out before its response.
 //
-// Limits. A peer has at most Options.MaxInFlight requests of at most Options.MaxInFlightBytes in flight. What is
-// beyond is refused at once, with CodeInternalError and "busy": making it wait would
-// hold up the cancellations behind it, and long calls could starve all
-// others. Subscriptions (subscriptions/listen), which end with the connection, have a limit of their own. Output waits: a peer that does not read blocks its calls, and at last the reading. One that
-// reads nothing for Options.WriteTimeout is cut off.
+// Limits. They are listed in limits.go. Requests over the limits in flight are refused at once:
+// making them wait would hold up the cancellations behind them. A peer that does not read its
+// responses is not read from, and one that reads nothing for Options.WriteTimeout is cut off.
 package duplex
 
 import (
@@ -37,9 +35,6 @@ type Wire interface {
 	// Read returns the next message, which must never be written to again. [io.EOF] says that there are no more.
 	// A [*BadMessageError] concerns one message: it is answered, and reading goes on. Any other error ends the connection.
 	Read() ([]byte, error)
-
-	// Buffered reports whether the next Read returns at once.
-	Buffered() bool
 
 	// Write sends messages, each ended by '\n', with no other '\n' or '\r' in it. There may be several, and a long one may
 	// come in parts. The bytes must not be kept. [io.ErrClosedPipe] and its likes say that the peer is gone.
@@ -107,18 +102,23 @@ func (e *GoneError) Unwrap() error { return e.Err }
 
 // Options configures a Link. The zero value serves.
 type Options struct {
-	// MaxInFlight is how many requests of the peer may be unanswered. Zero means 1024.
+	// MaxInFlight is how many requests of the peer may be unanswered. Zero means [DefaultMaxInFlight].
 	MaxInFlight int
 
-	// MaxInFlightBytes is how many bytes these requests may have together. A single one may have more.
-	// Zero means 64 MiB.
+	// MaxInFlightBytes is how many bytes these requests, and the notifications that wait, may have together. A single one
+	// may have more. Zero means [DefaultMaxInFlightBytes].
 	MaxInFlightBytes int64
 
-	// DrainTimeout is how long calls may go on after the peer ended its side or ctx ended. Zero means 5 s.
+	// MaxUnsentBytes is how many bytes of responses may wait for the peer to read. A single one may have more. Zero means
+	// [DefaultMaxUnsentBytes].
+	MaxUnsentBytes int64
+
+	// DrainTimeout is how long calls may go on after the peer ended its side or ctx ended, and their responses may take to
+	// be read. Zero means [DefaultDrainTimeout].
 	DrainTimeout time.Duration
 
 	// WriteTimeout is how long the peer may read nothing of what is being written to it. Then the connection is closed,
-	// and Serve returns a [StalledError]. Zero means 30 s, less than zero for ever.
+	// and Serve returns a [StalledError]. Zero means [DefaultWriteTimeout], less than zero for ever.
 	WriteTimeout time.Duration
 
 	// Logger hears of panics and of messages that cannot be sent. Nil means slog.Default.
@@ -135,34 +135,27 @@ type Options struct {
 
 func (o *Options) fill() {
 	if o.MaxInFlight <= 0 {
-		o.MaxInFlight = 1024
+		o.MaxInFlight = DefaultMaxInFlight
 	}
 	if o.MaxInFlightBytes <= 0 {
-		o.MaxInFlightBytes = 64 << 20
+		o.MaxInFlightBytes = DefaultMaxInFlightBytes
+	}
+	if o.MaxUnsentBytes <= 0 {
+		o.MaxUnsentBytes = DefaultMaxUnsentBytes
 	}
 	if o.DrainTimeout <= 0 {
-		o.DrainTimeout = 5 * time.Second
+		o.DrainTimeout = DefaultDrainTimeout
 	}
 	if o.WriteTimeout == 0 {
-		o.WriteTimeout = 30 * time.Second
+		o.WriteTimeout = DefaultWriteTimeout
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
 }
 
-const (
-	// grace is how long calls have to come back once their context is cancelled.
-	grace = time.Second
-	// patience is how long a message may keep the leader from reading.
-	patience = time.Millisecond
-	// quick is how long handlers may take on average for being run by the leader. Above it,
-	// waking another goroutine costs less than the second processor gains.
-	quick = 20 * time.Microsecond
-)
-
-// errCancelled is the cause of the context's end when the peer cancelled the request.
-var errCancelled = errors.New("duplex: cancelled by the peer")
+// grace is how long calls have to come back once their context is cancelled.
+const grace = time.Second
 
 // Serve runs a connection as its only user; see [Link.Serve].
 func Serve(ctx context.Context, w Wire, h transport.Handler, opts *Options) error {
@@ -179,11 +172,10 @@ func Serve(ctx context.Context, w Wire, h transport.Handler, opts *Options) erro
 // Serve is called once. It leaves no goroutine behind, except one in a Read that CloseRead could not end, and
 // those of handlers that ignore their context.
 func (l *Link) Serve(ctx context.Context) error {
-	l.start(ctx)
-	// Ends when the input does, or with l.done.
-	go l.work()
-	// Ends with l.done.
-	go l.watch()
+	// The end of ctx ends reading; the calls end when they had their time.
+	l.base, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	// Ends when the input does, or when nothing can be written any more.
+	go l.read()
 
 	err := l.await(ctx)
 	l.drain()
@@ -215,14 +207,17 @@ func (l *Link) await(ctx context.Context) error {
 	return nil
 }
 
-// drain lets the calls in flight come to their end.
+// drain lets the calls in flight come to their end, and the peer read their responses.
 func (l *Link) drain() {
-	l.stop()
+	l.draining.Store(true)
+	// Nothing of ours can be answered any more, and what has no end of its own is ended.
+	l.requests.Stop(transport.ErrClosed)
 	_ = l.wire.CloseRead()
 	limit := time.NewTimer(l.opts.DrainTimeout)
 	defer limit.Stop()
 	select {
-	case <-l.idle:
+	case <-l.requests.Idle():
+		l.out.drain(limit.C)
 	case <-limit.C:
 	case <-l.out.failed:
 	}
@@ -231,10 +226,11 @@ func (l *Link) drain() {
 	last := time.NewTimer(grace)
 	defer last.Stop()
 	select {
-	case <-l.idle:
+	case <-l.requests.Idle():
 		l.out.drain(last.C)
 	case <-last.C:
-		l.opts.Logger.Warn("duplex: calls go on after their context ended", "calls", l.inFlight())
+		t := l.requests.Tally()
+		l.opts.Logger.Warn("duplex: calls go on after their context ended", "calls", t.Calls+t.Subscriptions+t.Notifications)
 	}
 }
 
@@ -242,7 +238,6 @@ func (l *Link) drain() {
 func (l *Link) finish() {
 	l.out.close()
 	_ = l.wire.Close()
-	close(l.done)
 	if sh, ok := l.handler.(transport.SessionHandler); ok && l.served.Load() {
 		sh.SessionEnded(l.session)
 	}
@@ -253,9 +248,8 @@ func (l *Link) Close() { l.stopOnce.Do(func() { close(l.stopping) }) }
 
 // Idle reports whether nothing is being handled or awaited, in either direction.
 func (l *Link) Idle() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.active == 0 && len(l.calls) == 0 && len(l.asked) == 0
+	t := l.requests.Tally()
+	return t.Calls+t.Subscriptions+t.Notifications+t.Questions == 0
 }
 
 // Session is the connection's session; never nil.

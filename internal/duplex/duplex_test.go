@@ -195,8 +195,7 @@ func TestRequestsAreAnswered(t *testing.T) {
 		p.send(request(1, "ping"))
 		require.Equal(t, answer(1, `"ping"`), p.receive())
 		p.send(request("a", "m"), `{"jsonrpc":"2.0","method":"n"}`, request(2, "o"))
-		require.Equal(t, answer("a", `"m"`), p.receive())
-		require.Equal(t, answer(2, `"o"`), p.receive())
+		require.ElementsMatch(t, []string{answer("a", `"m"`), answer(2, `"o"`)}, []string{p.receive(), p.receive()})
 		p.hangUp()
 	})
 }
@@ -518,7 +517,7 @@ func TestThePeerIsAsked(t *testing.T) {
 			p.send(request(5, "ask"))
 			require.Equal(t, question, p.receive())
 			p.send(cancelOf(5))
-			require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"duplex: cancelled by the peer"}}`, p.receive())
+			require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"cancelled by the peer"}}`, p.receive())
 			p.hangUp()
 			require.ErrorIs(t, failed, context.Canceled)
 		})
@@ -633,10 +632,12 @@ func TestResponsesAreOneLine(t *testing.T) {
 		t.Run(test.method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := serve(t, &handler{methods: methods}, nil)
-				p.send(request(1, test.method), request(2, "ping"))
-				for _, want := range append(test.want, answer(2, `"ping"`)) {
+				p.send(request(1, test.method))
+				for _, want := range test.want {
 					require.Equal(t, want, p.receive())
 				}
+				p.send(request(2, "ping"))
+				require.Equal(t, answer(2, `"ping"`), p.receive())
 				p.hangUp()
 			})
 		})

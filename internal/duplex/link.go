@@ -2,10 +2,11 @@ package duplex
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -13,43 +14,26 @@ import (
 
 // A Link is one end of a connection. Its methods may be called concurrently; Call and Notify work while Serve runs.
 type Link struct {
-	wire    Wire
-	origins OriginWire // the wire, where it knows origins
-	handler transport.Handler
-	opts    Options
-	session *transport.Session
-	out     output
+	wire     Wire
+	origins  OriginWire // the wire, where it knows origins
+	handler  transport.Handler
+	opts     Options
+	session  *transport.Session
+	out      output
+	requests ledger.Ledger
+	order    order
 
 	base   context.Context // of all calls; ends with the drain
 	cancel context.CancelCauseFunc
 
-	done     chan struct{} // closed when Serve is over
 	stopping chan struct{} // closed by Close
 	stopOnce sync.Once
-	inputEnd chan struct{} // closed when the leader could read no more
+	inputEnd chan struct{} // closed when the reader could read no more
 	inputErr error         // why; set before
+	draining atomic.Bool   // nothing that is read is handled any more
 	served   atomic.Bool   // the handler has seen the session
 
-	handshake <-chan struct{} // closed when the initialize that was read was answered; nil for none; the leader's alone
-
-	turn    atomic.Uint64 // odd while the leader handles a message; see lead
-	asleep  atomic.Bool   // the watchdog waits for wake
-	wake    chan struct{}
-	baton   chan struct{} // makes a parked worker the leader
-	parked  atomic.Int32
-	average atomic.Int64 // how long handlers take, in nanoseconds; a moving average
-
-	mu      sync.Mutex
-	calls   map[jsonrpc.ID]*call // of the peer, in flight; guarded by mu
-	bytes   int64                // of these calls; guarded by mu
-	listens int                  // of these calls, those that end with the connection; guarded by mu
-	active  int                  // messages being handled; guarded by mu
-	stopped bool                 // nothing is handled any more; guarded by mu
-	idle    chan struct{}        // closed when stopped and active is 0; guarded by mu
-	asked   map[jsonrpc.ID]asked // of ours, unanswered; nil after the end of input; guarded by mu
-	lastID  int64                // guarded by mu
-	notes   []note               // to be handled in their order; guarded by mu
-	noting  bool                 // somebody handles them; guarded by mu
+	handshake <-chan struct{} // closed when the initialize that was read was answered; nil for none; the reader's alone
 }
 
 // New returns a Link whose requests and notifications go to h.
@@ -57,19 +41,20 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 	l := &Link{
 		wire:     w,
 		handler:  h,
-		done:     make(chan struct{}),
 		stopping: make(chan struct{}),
 		inputEnd: make(chan struct{}),
-		wake:     make(chan struct{}, 1),
-		baton:    make(chan struct{}),
-		calls:    make(map[jsonrpc.ID]*call),
-		asked:    make(map[jsonrpc.ID]asked),
-		idle:     make(chan struct{}),
 	}
 	if opts != nil {
 		l.opts = *opts
 	}
 	l.opts.fill()
+	l.requests.Limits = ledger.Limits{
+		MaxCalls:         l.opts.MaxInFlight,
+		MaxSubscriptions: MaxSubscriptions,
+		MaxNotifications: max(l.opts.MaxInFlight, MaxNotifications),
+		MaxBytes:         l.opts.MaxInFlightBytes,
+	}
+	l.order.link = l
 	l.session = transport.NewSession("", sessionLink{l})
 	l.origins, _ = w.(OriginWire)
 	room := int64(everything)
@@ -79,173 +64,172 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 			room = w.Room()
 		}
 	}
-	l.out.start(w, l.opts.WriteTimeout, room)
-	l.asleep.Store(true)
+	l.out.start(w, &l.opts, room)
 	return l
 }
 
-func (l *Link) start(ctx context.Context) {
-	// The end of ctx ends reading; the calls end when they had their time.
-	l.base, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-}
-
-// maxParked is how many goroutines are kept for becoming the leader, so that their stacks stay warm.
-const maxParked = 4
-
-// work leads, and waits to lead again.
-func (l *Link) work() {
-	for l.lead() {
-		if l.parked.Add(1) > maxParked {
-			l.parked.Add(-1)
-			return
-		}
-		select {
-		case <-l.baton:
-			l.parked.Add(-1)
-		case <-l.done:
-			return
-		}
-	}
-}
-
-// lead reads and handles messages until another goroutine took over, or until the input ends: then it returns false.
-//
-// turn says who leads. While it is even, the leader reads, and enters what it read into the tables; nobody else
-// does, so that a cancellation finds the call that came before it. The leader makes turn odd when it is about to
-// do what may take long: run a handler, write. It becomes even again by a compare-and-swap from that very
-// number: either of the leader, which then reads on, or of who takes the lead from it.
-func (l *Link) lead() bool {
-	// What an earlier leader put off sending must not wait for the next message.
-	t := l.handling()
-	l.out.flush()
-	if !l.turn.CompareAndSwap(t, t+1) {
-		return true
-	}
-	for {
+// read reads messages until the input ends or nothing can be written any more. It runs no code of
+// the handler, and waits only for the handshake, for the peer to read, and for the peer to write.
+func (l *Link) read() {
+	for l.out.awaitReader() {
 		data, err := l.wire.Read()
-		if !l.begin() {
-			return false
-		}
-		k, ok := l.prepare(data, err)
-		if !ok {
-			l.end()
-			return false
-		}
-		more := l.wire.Buffered()
-		t := l.handling()
-		l.perform(&k, t, more)
-		if !more {
-			l.out.flush()
-		}
-		if !l.turn.CompareAndSwap(t, t+1) {
-			l.out.flush()
-			return true
+		bad, isBad := errors.AsType[*BadMessageError](err)
+		switch {
+		case l.draining.Load():
+			return
+		case isBad:
+			l.refuse(l.faulty(bad.Head, &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}))
+		case err != nil:
+			l.inputErr = err
+			close(l.inputEnd)
+			return
+		default:
+			l.receive(data)
 		}
 	}
 }
 
-// handling begins a turn, and returns its number.
-func (l *Link) handling() uint64 {
-	t := l.turn.Add(1)
-	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
-		select {
-		case l.wake <- struct{}{}:
-		default: // the watchdog has not yet taken the last one
-		}
+// receive records one message, and has it handled.
+func (l *Link) receive(data []byte) {
+	var from Origin
+	if l.origins != nil {
+		from = l.origins.Origin()
 	}
-	return t
+	m, bad := jsonrpc.Decode(data)
+	switch {
+	case m.Response != nil:
+		// A malformed one is not answered: the peer waits for no answer to an answer. One that
+		// nobody waits for came too late, and is not a mistake.
+		l.requests.Answer(m.Response)
+	case bad != nil:
+		if elements, isBatch, badBatch := jsonrpc.Batch(data); isBatch {
+			l.receiveBatch(elements, badBatch, from)
+		} else {
+			l.refuse(l.faulty(data, bad))
+		}
+	case m.Request.IsNotification():
+		l.receiveNotification(m.Request, len(data), from)
+	default:
+		l.receiveRequest(m.Request, len(data), from)
+	}
 }
 
-// yield makes another goroutine the leader if the lead is still of turn t.
-func (l *Link) yield(t uint64) {
-	if t&1 == 0 || !l.turn.CompareAndSwap(t, t+1) {
+// receiveNotification queues n. A cancellation is carried out here and now.
+func (l *Link) receiveNotification(n *jsonrpc.Request, size int, from Origin) {
+	if n.Method == protocol.NotificationCancelled {
+		l.requests.Cancel(n)
 		return
 	}
-	select {
-	case l.baton <- struct{}{}:
-	default:
-		// Ends when it no longer leads and enough others are parked, at the end of the input, or with l.done.
-		go l.work()
+	l.awaitHandshake()
+	if l.opts.First != nil && l.opts.First(n) {
+		return
+	}
+	c, refused := l.begin(n, size, from)
+	if refused != nil {
+		l.opts.Logger.Warn("duplex: a notification was dropped, since too many wait", "method", n.Method, "reason", refused.Message)
+		return
+	}
+	l.order.add(c)
+}
+
+// receiveRequest starts the request req in its turn, or refuses it.
+func (l *Link) receiveRequest(req *jsonrpc.Request, size int, from Origin) {
+	if req.Method != protocol.MethodPing {
+		l.awaitHandshake()
+	}
+	c, refused := l.begin(req, size, from)
+	if refused != nil {
+		l.refuse(&jsonrpc.Response{ID: req.ID, Error: refused})
+		return
+	}
+	if req.Method == protocol.MethodInitialize {
+		c.handshake = make(chan struct{})
+		l.handshake = c.handshake
+	}
+	l.start(c)
+}
+
+// start runs the request c in its turn. What a client is asked does not wait for notifications:
+// their handlers may call the server, which may have to ask first.
+func (l *Link) start(c *call) {
+	if c.req.Method == protocol.MethodPing || l.opts.Client {
+		// Ends with the call.
+		go c.serve()
+		return
+	}
+	l.order.add(c)
+}
+
+// awaitHandshake waits until the initialize that came before has been answered: what comes behind it depends on it.
+func (l *Link) awaitHandshake() {
+	if l.handshake != nil {
+		<-l.handshake
+		l.handshake = nil
 	}
 }
 
-// watch takes the lead from a leader whose message takes longer than patience. It sleeps while nothing
-// happens, so that an idle connection costs nothing.
-func (l *Link) watch() {
-	tick := time.NewTimer(patience)
-	defer tick.Stop()
-	for {
-		select {
-		case <-l.wake:
-		case <-l.done:
-			return
+// begin records a request or a notification.
+func (l *Link) begin(req *jsonrpc.Request, size int, from Origin) (*call, *jsonrpc.Error) {
+	entry, refused := l.requests.Begin(l.contextFor(from), req, size)
+	if refused != nil {
+		return nil, refused
+	}
+	return &call{l: l, req: req, entry: entry, header: from.Header}, nil
+}
+
+// contextFor returns the context of calls that come from there.
+func (l *Link) contextFor(from Origin) context.Context {
+	if from.Context == nil {
+		return l.base
+	}
+	return valued{l.base, context.WithoutCancel(from.Context)}
+}
+
+// valued is a context with the values of another besides.
+type valued struct {
+	context.Context
+	values context.Context
+}
+
+func (c valued) Value(key any) any {
+	if v := c.values.Value(key); v != nil {
+		return v
+	}
+	return c.Context.Value(key)
+}
+
+// refuse answers what is not a proper message, or is one too many. Nil answers nothing.
+func (l *Link) refuse(refusal *jsonrpc.Response) {
+	if refusal != nil {
+		l.out.refuse(refusal)
+	}
+}
+
+// faulty deals with a message that could not be decoded, of which that much was read, and returns
+// what to answer: for a request the refusal. A response is not answered, since the peer would take
+// that for the answer to a request of its own with that ID. It ends the call that it is for, which
+// would wait in vain.
+func (l *Link) faulty(data []byte, refusal *jsonrpc.Response) *jsonrpc.Response {
+	b := jsonrpc.ReadBeginning(data)
+	if b.Request {
+		if !refusal.ID.IsValid() {
+			refusal.ID = b.ID
 		}
-		last := l.turn.Load()
-		for !l.asleep.Load() {
-			tick.Reset(patience)
-			select {
-			case <-tick.C:
-			case <-l.done:
-				return
-			}
-			t := l.turn.Load()
-			if t == last {
-				l.yield(t)
-				l.asleep.Store(true)
-				// A leader may have found us awake just before.
-				if l.turn.Load() != t && l.asleep.CompareAndSwap(true, false) {
-					t = l.turn.Load()
-				}
-			}
-			last = t
-		}
+		return refusal
 	}
-}
-
-// begin counts a message that is being handled, unless all is over.
-func (l *Link) begin() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stopped {
-		return false
+	id := b.ID
+	if !id.IsValid() && b.Response {
+		id = l.requests.OnlyQuestion()
 	}
-	l.active++
-	return true
-}
-
-// end is the counterpart of begin.
-func (l *Link) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.active--
-	if l.stopped && l.active == 0 {
-		close(l.idle)
+	malformed := &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(refusal.Error.Code, "malformed response: %s", refusal.Error.Message)}
+	switch {
+	case id.IsValid() && l.requests.Answer(malformed):
+		return nil
+	case b.Response || l.opts.Client:
+		// What a server's program printed between the messages is not a request, and in the modern
+		// versions clients send no responses at all.
+		l.opts.Logger.Warn("duplex: the peer sent what is not a message", "fault", refusal.Error.Message)
+		return nil
 	}
-}
-
-// stop refuses further messages. Nothing of ours can be answered any more, and what has no end of its
-// own is ended.
-func (l *Link) stop() {
-	l.mu.Lock()
-	l.stopped = true
-	if l.active == 0 {
-		close(l.idle)
-	}
-	for _, c := range l.calls {
-		if c.req.Method == protocol.MethodSubscriptionsListen {
-			c.cancel(transport.ErrClosed)
-		}
-	}
-	asked := l.asked
-	l.asked = nil
-	l.mu.Unlock()
-	for _, a := range asked {
-		close(a.answer)
-	}
-}
-
-func (l *Link) inFlight() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.active
+	return refusal
 }

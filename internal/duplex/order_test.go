@@ -2,6 +2,7 @@ package duplex_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,18 +18,26 @@ const slowNote, quickNote = `{"jsonrpc":"2.0","method":"slow"}`, `{"jsonrpc":"2.
 
 // recorded answers "order" with the methods of the notifications that were handled before it.
 func recorded(slow func(ctx context.Context, peer transport.Peer)) *handler {
+	var mu sync.Mutex
 	var heard string
+	hear := func(name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard += name
+	}
 	return &handler{methods: methods{
 		"slow": func(ctx context.Context, _ *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 			slow(ctx, peer)
-			heard += "slow "
+			hear("slow ")
 			return nil
 		},
 		"quick": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
-			heard += "quick "
+			hear("quick ")
 			return nil
 		},
 		"order": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			mu.Lock()
+			defer mu.Unlock()
 			return result(req, `"`+heard+`"`)
 		},
 	}}

@@ -18,38 +18,47 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-const (
-	// fullAt is how many bytes may wait for the wire before who adds more has to wait.
-	fullAt = 1 << 20
-	// keptAt is how large a buffer may be for being kept.
-	keptAt = 64 << 10
-)
+// chunkSize is how much is written at a time, so that a peer that reads slowly is told from one that
+// does not read. Messages are gathered in chunks of about that size.
+const chunkSize = 64 << 10
 
 // output gathers messages for the wire. Whoever adds one to an output that nobody writes, writes it, and whatever others
 // add meanwhile; so a single message costs one write and no other goroutine, and many cost
 // few writes. No lock is held while the wire writes.
+//
+// Responses never wait for room, so that a finished call holds nothing but its place in the queue.
+// They are owed until they are written; while too much is owed, nothing more is read.
 type output struct {
-	wire   Wire
-	failed chan struct{} // closed when the wire failed, or by close
-	stall  stall
-	room   int64        // see fits
-	sent   atomic.Int64 // bytes that were added so far; written with mu held
-	read   atomic.Int64 // how many of them the peer is known to have read
+	wire      Wire
+	failed    chan struct{} // closed when the wire failed, or by close
+	stall     stall
+	room      int64        // see fits
+	maxUnsent int64        // of owed
+	sent      atomic.Int64 // bytes that were added so far; written with mu held
+	read      atomic.Int64 // how many of them the peer is known to have read
 
 	mu      sync.Mutex
-	buf     []byte        // whole lines that wait; guarded by mu
-	spare   []byte        // the buffer for the next lines; guarded by mu
+	queue   []chunk       // whole lines that wait, the oldest first; guarded by mu
+	waiting int           // bytes of the queue; guarded by mu
+	owed    int64         // bytes of responses that are not written; guarded by mu
+	spare   []byte        // for the next chunk; guarded by mu
 	writing bool          // one goroutine writes; guarded by mu
 	err     error         // why nothing can be written any more; guarded by mu
 	changed chan struct{} // closed when room was made or the writer is done; nil when nobody waits; guarded by mu
 }
 
+// A chunk is some lines.
+type chunk struct {
+	lines []byte
+	owed  int64 // bytes of them that are responses
+}
+
 // everything is room for whatever there is to write.
 const everything = math.MaxInt64
 
-func (o *output) start(w Wire, timeout time.Duration, room int64) {
-	o.wire, o.room = w, room
-	o.stall.start(timeout, o.stalled)
+func (o *output) start(w Wire, opts *Options, room int64) {
+	o.wire, o.room, o.maxUnsent = w, room, opts.MaxUnsentBytes
+	o.stall.start(opts.WriteTimeout, o.stalled)
 	o.failed = make(chan struct{})
 }
 
@@ -59,37 +68,50 @@ func gone(err error) bool {
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, transport.ErrClosed)
 }
 
-// add appends a line with the message that write appends, and sends it unless it may wait for the flush that
+// add appends a line with the message that write appends, and sends it unless it may wait for another that
 // is sure to come. It waits for room until ctx ends.
-func (o *output) add(ctx context.Context, later bool, write func([]byte) []byte) error {
+func (o *output) add(ctx context.Context, size int, later bool, write func([]byte) []byte) error {
 	o.mu.Lock()
-	for len(o.buf) > fullAt && o.err == nil {
+	defer o.mu.Unlock()
+	for o.waiting > StopReadingAt && o.err == nil {
 		if err := o.wait(ctx); err != nil {
-			o.mu.Unlock()
 			return err
 		}
 	}
 	if o.err != nil {
-		o.mu.Unlock()
 		return transport.ErrClosed
 	}
-	o.line(write)
-	if later && len(o.buf) < keptAt/2 {
-		o.mu.Unlock()
-		return nil
+	o.line(size, false, write)
+	if !later || o.waiting >= chunkSize/2 {
+		o.sendOwn()
 	}
-	o.sendOwn()
-	o.mu.Unlock()
 	return nil
 }
 
-// line appends one line. The caller holds mu.
-func (o *output) line(write func([]byte) []byte) {
-	start := len(o.buf)
-	o.buf = write(o.buf)
-	oneLine(o.buf[start:])
-	o.buf = append(o.buf, '\n')
-	o.sent.Add(int64(len(o.buf) - start))
+// line appends one line of about so many bytes. The caller holds mu.
+func (o *output) line(size int, owed bool, write func([]byte) []byte) {
+	last := len(o.queue) - 1
+	if last < 0 || len(o.queue[last].lines)+size > chunkSize {
+		lines := o.spare
+		o.spare = nil
+		if cap(lines) < size {
+			lines = make([]byte, 0, size)
+		}
+		o.queue = append(o.queue, chunk{lines: lines})
+		last++
+	}
+	c := &o.queue[last]
+	start := len(c.lines)
+	c.lines = write(c.lines)
+	oneLine(c.lines[start:])
+	c.lines = append(c.lines, '\n')
+	added := len(c.lines) - start
+	o.waiting += added
+	o.sent.Add(int64(added))
+	if owed {
+		c.owed += int64(added)
+		o.owed += int64(added)
+	}
 }
 
 // oneLine replaces line breaks, which in JSON can only be white space, by spaces. Results of handlers may hold
@@ -150,9 +172,8 @@ func (o *output) sendOwn() {
 	o.writeWhile(o.fits)
 	o.writing = false
 	o.signal()
-	if len(o.buf) > 0 {
-		// Ends when all that waits is written or the wire failed.
-		go o.flush()
+	if len(o.queue) > 0 {
+		o.flushSoon()
 	}
 }
 
@@ -164,14 +185,19 @@ func (o *output) writeAll() { o.writeWhile(func() bool { return true }) }
 
 // writeWhile writes as long as something waits and may be written. The caller holds mu and has set writing.
 func (o *output) writeWhile(may func() bool) {
-	for len(o.buf) > 0 && o.err == nil && may() {
-		lines := o.buf
-		o.buf, o.spare = o.spare[:0], nil
+	for len(o.queue) > 0 && o.err == nil && may() {
+		c := o.queue[0]
+		o.queue[0] = chunk{}
+		if o.queue = o.queue[1:]; len(o.queue) == 0 {
+			o.queue = nil
+		}
+		o.waiting -= len(c.lines)
 		o.mu.Unlock()
-		err := o.write(lines)
+		err := o.write(c.lines)
 		o.mu.Lock()
-		if cap(lines) <= keptAt {
-			o.spare = lines[:0]
+		o.owed -= c.owed
+		if cap(c.lines) <= 2*chunkSize {
+			o.spare = c.lines[:0]
 		}
 		if err != nil {
 			o.fail(err)
@@ -185,29 +211,125 @@ func (o *output) fail(err error) {
 	if o.err != nil {
 		return
 	}
-	o.err, o.buf, o.spare = err, nil, nil
+	o.err, o.queue, o.waiting, o.spare = err, nil, 0, nil
 	close(o.failed)
 	o.stall.stop()
 	o.signal()
 }
 
-// flush sends what add kept for later.
+// flush sends what waits.
 func (o *output) flush() {
 	o.mu.Lock()
 	o.send()
 	o.mu.Unlock()
 }
 
-// response sends r to the request id.
-func (o *output) response(ctx context.Context, later bool, id jsonrpc.ID, r *jsonrpc.Response) error {
-	out := *r
-	out.ID = id
-	return o.add(ctx, later, func(dst []byte) []byte { return jsonrpc.AppendResponse(dst, &out) })
+// flushSoon has another goroutine send what waits. The caller holds mu.
+func (o *output) flushSoon() {
+	if !o.writing {
+		// Ends when all that waits is written or the wire failed.
+		go o.flush()
+	}
+}
+
+// respond sends r, unless end, which ends the call, says that it is not wanted. It does not wait for
+// room: where too much waits already, an error takes the place of r.
+func (o *output) respond(r *jsonrpc.Response, end func() (wanted bool)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// The peer may use the ID again as soon as it has the response, and whoever waits for the last
+	// call to end must find its response here.
+	if !end() || o.err != nil {
+		return
+	}
+	if err := o.tooMuch(int64(size(r))); err != nil {
+		r = &jsonrpc.Response{ID: r.ID, Error: err}
+	}
+	o.line(size(r), true, func(dst []byte) []byte { return jsonrpc.AppendResponse(dst, r) })
+	o.send()
+}
+
+// refuse sends r from another goroutine: the caller reads.
+func (o *output) refuse(r *jsonrpc.Response) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.line(size(r), true, func(dst []byte) []byte { return jsonrpc.AppendResponse(dst, r) })
+		o.flushSoon()
+	}
+}
+
+// array sends the responses of a batch, for which so many bytes are reserved, and calls end.
+func (o *output) array(text []byte, reserved int64, end func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.owed -= reserved
+	end()
+	if text != nil && o.err == nil {
+		oneLine(text)
+		text = append(text, '\n')
+		o.queue = append(o.queue, chunk{lines: text, owed: int64(len(text))})
+		o.waiting += len(text)
+		o.owed += int64(len(text))
+		o.sent.Add(int64(len(text)))
+		o.flushSoon()
+	}
+}
+
+// reserve counts bytes of a response that is to be sent with others, unless there are too many: then it returns an error for its
+// place.
+func (o *output) reserve(bytes int64) *jsonrpc.Error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.tooMuch(bytes); err != nil {
+		return err
+	}
+	o.owed += bytes
+	return nil
+}
+
+// tooMuch is the error that takes the place of a response that would make too much wait. The caller holds mu.
+func (o *output) tooMuch(bytes int64) *jsonrpc.Error {
+	if o.owed == 0 || o.owed+bytes <= o.maxUnsent || bytes < 1<<10 {
+		return nil
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: responses of %d bytes wait to be read", o.owed)
+}
+
+// size is about how many bytes r has on the wire.
+func size(r *jsonrpc.Response) int {
+	const envelope = 64
+	n := envelope + len(r.ID.String()) + len(r.Result)
+	if r.Error != nil {
+		n += len(r.Error.Message) + len(r.Error.Data)
+	}
+	return n
+}
+
+// awaitReader waits until so little is owed to the peer that more may be read from it. It reports
+// false when nothing can be written any more.
+func (o *output) awaitReader() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.owed > StopReadingAt && o.err == nil {
+		_ = o.wait(context.Background())
+	}
+	return o.err == nil
+}
+
+// wasRead notes that the peer has read what had been sent when sent was so much.
+func (o *output) wasRead(sent int64) {
+	for {
+		read := o.read.Load()
+		if read >= sent || o.read.CompareAndSwap(read, sent) {
+			return
+		}
+	}
 }
 
 // request sends a request or a notification.
 func (o *output) request(ctx context.Context, r *jsonrpc.Request) error {
-	return o.add(ctx, false, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, r) })
+	return o.add(ctx, len(r.Params), false, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, r) })
 }
 
 // ask sends a request. Where others are under way as well, those about to be sent may join it: one write then carries them all.
@@ -215,7 +337,7 @@ func (o *output) ask(ctx context.Context, r *jsonrpc.Request, alone bool) error 
 	if alone {
 		return o.request(ctx, r)
 	}
-	if err := o.add(ctx, true, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, r) }); err != nil {
+	if err := o.add(ctx, len(r.Params), true, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, r) }); err != nil {
 		return err
 	}
 	runtime.Gosched()
@@ -232,14 +354,11 @@ func (o *output) offer(n *jsonrpc.Request) error {
 	switch {
 	case o.err != nil:
 		return transport.ErrClosed
-	case len(o.buf) > fullAt:
+	case o.waiting > StopReadingAt:
 		return errors.New("duplex: dropped, since the peer does not read what waits for it")
 	}
-	o.line(func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, n) })
-	if !o.writing {
-		// Ends when all that waits is written or the wire failed.
-		go o.flush()
-	}
+	o.line(len(n.Params), false, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, n) })
+	o.flushSoon()
 	return nil
 }
 
@@ -263,21 +382,20 @@ func (o *output) stream(ctx context.Context, r *jsonrpc.Response, quiet func(tim
 		w.unwatch()
 		done()
 		o.mu.Lock()
-		waiting := o.buf
-		o.buf = []byte{'\n'} // the end of the line that was streamed
+		end := []byte{'\n'} // of the line that was streamed
 		if w.err != nil {
 			o.fail(w.err)
 		} else if err != nil {
 			if d, ok := o.wire.(DroppingWire); ok && d.Drop() {
-				o.buf = o.buf[:0]
+				end = nil
 			}
 			// The line is broken: the peer skips it, and hears in another that there is no result.
-			o.line(func(dst []byte) []byte {
-				return jsonrpc.AppendResponse(dst, &jsonrpc.Response{ID: r.ID, Error: r.Broken(err)})
-			})
+			end = jsonrpc.AppendResponse(end, &jsonrpc.Response{ID: r.ID, Error: r.Broken(err)})
+			end = append(end, '\n')
 		}
 		if o.err == nil {
-			o.buf = append(o.buf, waiting...)
+			o.queue = append([]chunk{{lines: end}}, o.queue...)
+			o.waiting += len(end)
 		}
 		o.writeAll()
 	}
@@ -343,11 +461,8 @@ func (o *output) drain(limit <-chan time.Time) {
 func (o *output) drainUntil(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.err == nil && (o.writing || len(o.buf) > 0) {
-		if !o.writing {
-			// Ends when all that waits is written or the wire failed.
-			go o.flush()
-		}
+	for o.err == nil && (o.writing || len(o.queue) > 0) {
+		o.flushSoon()
 		if o.wait(ctx) != nil {
 			return
 		}

@@ -14,16 +14,13 @@ func (e *StalledError) Error() string {
 	return fmt.Sprintf("closed, since the peer read nothing for %v", e.Timeout)
 }
 
-// writePart is how much is written at a time, so that a peer that reads slowly is told from one that does not read.
-const writePart = 64 << 10
-
 // write writes lines, or a part of one. The caller has set writing and does not hold mu.
 func (o *output) write(lines []byte) error {
-	for len(lines) > writePart {
-		if err := o.writePart(lines[:writePart]); err != nil {
+	for len(lines) > chunkSize {
+		if err := o.writePart(lines[:chunkSize]); err != nil {
 			return err
 		}
-		lines = lines[writePart:]
+		lines = lines[chunkSize:]
 	}
 	return o.writePart(lines)
 }

@@ -25,27 +25,19 @@ func streams(resp *jsonrpc.Response) bool {
 	return resp != nil && resp.Stream != nil && resp.Error == nil
 }
 
-// stream sends the answer of c, which comes into being under ctx, the context of the call: until it is written, the call is in flight and
-// can be cancelled.
-func (c *call) stream(ctx context.Context, resp *jsonrpc.Response) {
-	c.finish()
-	released := false
-	release := func() {
-		if !released {
-			released = true
-			c.l.release(c)
-		}
-	}
-	defer release()
-	if c.gone.Load() {
+// stream sends the response of c part by part: until it is written, the call is in flight and can be cancelled.
+func (c *call) stream(resp *jsonrpc.Response) {
+	defer c.entry.End()
+	if !c.entry.Wanted() {
 		return
 	}
 	out := *resp
 	out.ID = c.req.ID
-	quiet := func(timeout time.Duration) { c.cancel(&QuietError{timeout}) }
+	ctx := c.entry.Context()
+	quiet := func(timeout time.Duration) { c.entry.Cancel(&QuietError{timeout}) }
 	// The peer may use the ID again as soon as it has the whole line.
-	err := c.l.out.stream(ctx, &out, quiet, release)
-	if err != nil && !gone(err) && !c.gone.Load() && c.l.base.Err() == nil {
+	err := c.l.out.stream(ctx, &out, quiet, func() { c.entry.End() })
+	if err != nil && !gone(err) && c.entry.Wanted() && c.l.base.Err() == nil {
 		c.l.opts.Logger.Error("duplex: a response was not sent", "method", c.req.Method, "error", err)
 	}
 }

@@ -41,7 +41,7 @@ func TestStreamedResultsAreInFlightUntilTheyEnd(t *testing.T) {
 		cancels bool
 		want    string
 	}{
-		{"the peer cancels", duplex.Options{WriteTimeout: -1}, true, "duplex: cancelled by the peer"},
+		{"the peer cancels", duplex.Options{WriteTimeout: -1}, true, "cancelled by the peer"},
 		{"it gives nothing", duplex.Options{}, false, "given up, since the rest of the result did not come within 30s"},
 		{"it gives nothing for a time that is set", duplex.Options{WriteTimeout: time.Second}, false, "given up, since the rest of the result did not come within 1s"},
 	} {
