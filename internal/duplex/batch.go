@@ -31,7 +31,7 @@ func (l *Link) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, f
 		case m.Response != nil:
 			l.requests.Answer(m.Response)
 		case bad != nil:
-			if refusal := l.faulty(element, bad); refusal != nil {
+			if refusal := l.faulty(element, malformed, bad); refusal != nil {
 				b.add(refusal.ID, refusal)
 			}
 		case m.Request.IsNotification():

@@ -623,8 +623,8 @@ func TestResponsesAreOneLine(t *testing.T) {
 	}{
 		{"raw", []string{answer(1, `{  "a": "\n"} `)}},
 		{"stream", []string{answer(1, `[1, 2]`)}},
-		{"broken stream", []string{`{"jsonrpc":"2.0","id":1,"result":[1,`, failure(1, -32603, "internal error")}},
-		{"panicking stream", []string{`{"jsonrpc":"2.0","id":1,"result":`, failure(1, -32603, "internal error")}},
+		{"broken stream", []string{`{"jsonrpc":"2.0","id":1,"result":[1,` + "\x18", failure(1, -32603, "internal error")}},
+		{"panicking stream", []string{`{"jsonrpc":"2.0","id":1,"result":` + "\x18", failure(1, -32603, "internal error")}},
 		{"panic", []string{failure(1, -32603, "internal error")}},
 		{"no one", []string{failure(1, -32603, "internal error")}},
 		{"other id", []string{answer(1, `{}`)}},

@@ -1,8 +1,10 @@
 package duplex
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -78,7 +80,7 @@ func (l *Link) read() {
 		case l.draining.Load():
 			return
 		case isBad:
-			l.refuse(l.faulty(bad.Head, &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}))
+			l.refuse(l.faulty(bad.Head, "", &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", bad.Text)}))
 		case err != nil:
 			l.inputErr = err
 			close(l.inputEnd)
@@ -105,7 +107,7 @@ func (l *Link) receive(data []byte) {
 		if elements, isBatch, badBatch := jsonrpc.Batch(data); isBatch {
 			l.receiveBatch(elements, badBatch, from)
 		} else {
-			l.refuse(l.faulty(data, bad))
+			l.refuse(l.faulty(data, malformed, bad))
 		}
 	case m.Request.IsNotification():
 		l.receiveNotification(m.Request, len(data), from)
@@ -205,11 +207,19 @@ func (l *Link) refuse(refusal *jsonrpc.Response) {
 	}
 }
 
+const (
+	malformed = "malformed response: "
+
+	// givenUp ends a line of which the rest will not come. (ASCII calls the character CANCEL: what is
+	// before it is in error.) No JSON can end so, and another line says what became of the call.
+	givenUp = "\x18"
+)
+
 // faulty deals with a message that could not be decoded, of which that much was read, and returns
 // what to answer: for a request the refusal. A response is not answered, since the peer would take
 // that for the answer to a request of its own with that ID. It ends the call that it is for, which
-// would wait in vain.
-func (l *Link) faulty(data []byte, refusal *jsonrpc.Response) *jsonrpc.Response {
+// would wait in vain, with the text of the refusal behind prefix.
+func (l *Link) faulty(data []byte, prefix string, refusal *jsonrpc.Response) *jsonrpc.Response {
 	b := jsonrpc.ReadBeginning(data)
 	if b.Request {
 		if !refusal.ID.IsValid() {
@@ -217,18 +227,25 @@ func (l *Link) faulty(data []byte, refusal *jsonrpc.Response) *jsonrpc.Response 
 		}
 		return refusal
 	}
+	if b.Response && bytes.HasSuffix(data, []byte(givenUp)) {
+		return nil
+	}
 	id := b.ID
 	if !id.IsValid() && b.Response {
 		id = l.requests.OnlyQuestion()
 	}
-	malformed := &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(refusal.Error.Code, "malformed response: %s", refusal.Error.Message)}
+	text := strings.TrimPrefix(refusal.Error.Message, "invalid message: ")
+	if id.IsValid() && !b.Response {
+		text = "it has neither a result nor an error"
+	}
+	ending := &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(refusal.Error.Code, "%s%s", prefix, text)}
 	switch {
-	case id.IsValid() && l.requests.Answer(malformed):
+	case id.IsValid() && l.requests.Answer(ending):
 		return nil
 	case b.Response || l.opts.Client:
 		// What a server's program printed between the messages is not a request, and in the modern
 		// versions clients send no responses at all.
-		l.opts.Logger.Warn("duplex: the peer sent what is not a message", "fault", refusal.Error.Message)
+		l.opts.Logger.Warn("duplex: the peer sent what is not a message", "fault", text)
 		return nil
 	}
 	return refusal

@@ -386,10 +386,10 @@ func (o *output) stream(ctx context.Context, r *jsonrpc.Response, quiet func(tim
 		if w.err != nil {
 			o.fail(w.err)
 		} else if err != nil {
+			end = []byte(givenUp + "\n") // the peer skips that line, and hears in another that there is no result
 			if d, ok := o.wire.(DroppingWire); ok && d.Drop() {
 				end = nil
 			}
-			// The line is broken: the peer skips it, and hears in another that there is no result.
 			end = jsonrpc.AppendResponse(end, &jsonrpc.Response{ID: r.ID, Error: r.Broken(err)})
 			end = append(end, '\n')
 		}

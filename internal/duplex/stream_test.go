@@ -32,7 +32,7 @@ func dripping(causes chan<- error) methods {
 	}}
 }
 
-const dripped = `{"jsonrpc":"2.0","id":1,"result":"drop`
+const dripped = `{"jsonrpc":"2.0","id":1,"result":"drop` + "\x18"
 
 func TestStreamedResultsAreInFlightUntilTheyEnd(t *testing.T) {
 	for _, test := range []struct {
