@@ -1,0 +1,229 @@
+package oauthclient_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
+	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
+)
+
+// A secret that is for no issuer in particular would go to whichever one an MCP server names.
+func TestSecretsNeedAnIssuer(t *testing.T) {
+	assertion := func(context.Context, oauthclient.Audience) (string, error) { return leaked, nil }
+	subject := func(context.Context) (string, string, error) { return leaked, oauthclient.TokenTypeID, nil }
+	const hint = "; without it, any MCP server could name an authorization server of its own and be sent the secret"
+	for name, test := range map[string]struct {
+		grant oauthclient.Grant
+		err   string
+	}{
+		"ClientCredentials": {
+			&oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "me", ClientSecret: leaked}},
+			"oauthclient: ClientCredentials needs Credentials.Issuer" + hint,
+		},
+		"EnterpriseManaged": {
+			&oauthclient.EnterpriseManaged{
+				Credentials: oauthclient.Credentials{ClientID: "me", ClientSecret: leaked},
+				Provider:    oauthclient.Credentials{ClientID: "me"}, ProviderTokenEndpoint: "https://idp.example/token", Subject: subject,
+			},
+			"oauthclient: EnterpriseManaged needs Credentials.Issuer" + hint,
+		},
+		"WorkloadIdentity": {
+			&oauthclient.WorkloadIdentity{Assertion: assertion},
+			"oauthclient: WorkloadIdentity needs an Issuer" + hint,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := oauthclient.New("https://mcp.example/mcp", test.grant, nil)
+			require.EqualError(t, err, test.err)
+		})
+	}
+}
+
+// Authorization servers that follow OpenID Connect ignore offline_access without prompt=consent.
+func TestOfflineAccessAsksForConsent(t *testing.T) {
+	for name, test := range map[string]struct {
+		scopes []string
+		want   string
+	}{"offered": {[]string{"read", "offline_access"}, "consent"}, "not offered": {[]string{"read"}, ""}} {
+		t.Run(name, func(t *testing.T) {
+			var b book
+			as := oauthtest.New(t, &oauthtest.Options{Scopes: test.scopes, Wrap: b.wrap})
+			s := protect(t, as, nil)
+			says(t, connect(t, s.url, new(user).grant(), oauthclient.Options{}), s.url)
+			require.Len(t, b.at("/authorize"), 1)
+			require.Equal(t, test.want, b.at("/authorize")[0].query.Get("prompt"))
+		})
+	}
+}
+
+// Any page can send the browser to the callback. That neither ends the login nor answers it.
+func TestLoopbackIgnoresAnswersToOtherLogins(t *testing.T) {
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	get := func(target string) int {
+		resp, err := c.Get(target)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode
+	}
+	var visit *oauthclient.Visit
+	front := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error {
+		for _, stray := range []string{"?state=wrong&code=evil", "?state=&code=evil", "?code=evil", "?state=wrong&error=access_denied", "?state=right&state=wrong&code=evil"} {
+			require.Equal(t, http.StatusBadRequest, get(visit.RedirectURI+stray), stray)
+		}
+		require.Equal(t, http.StatusOK, get(visit.RedirectURI+"?state=right&code=good"))
+		return nil
+	}})
+	var err error
+	visit, err = front(t.Context())
+	require.NoError(t, err)
+	defer visit.Close()
+	require.Equal(t, http.StatusBadRequest, get(visit.RedirectURI+"?state=right&code=early"), "nobody has logged in yet")
+	q, err := visit.Go(t.Context(), "https://as.example/authorize?state=right")
+	require.NoError(t, err)
+	require.Equal(t, url.Values{"state": {"right"}, "code": {"good"}}, q)
+}
+
+// A silent authorization server does not promise to say in its answers who it is.
+func silent(t *testing.T, b *book) *oauthtest.Server {
+	return oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Metadata: func(m *metadata.AuthorizationServer) { m.ISSParameterSupported = false }})
+}
+
+// Where answers do not name their issuer, the address at which they arrive has to tell issuers apart (RFC 9700, section
+// 4.4.2.2).
+func TestIssuersThatDoNotNameThemselvesHaveRedirectURIsOfTheirOwn(t *testing.T) {
+	paths := make(map[string]bool)
+	store := oauthclient.NewMemoryStore()
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
+	for range 2 {
+		var b book
+		as := silent(t, &b)
+		s := protect(t, as, nil)
+		for range 2 {
+			tr := connect(t, s.url, g, oauthclient.Options{Store: store})
+			require.Equal(t, "user may read", says(t, tr, s.url))
+			require.NoError(t, tr.Logout(t.Context()))
+		}
+		asked := b.at("/authorize")
+		require.Len(t, asked, 2)
+		for _, r := range asked {
+			u, err := url.Parse(r.query.Get("redirect_uri"))
+			require.NoError(t, err)
+			paths[u.Path] = true
+		}
+	}
+	require.Len(t, paths, 2, "one for each issuer: %v", paths)
+}
+
+func TestARedirectURIServesOneIssuerThatDoesNotNameItself(t *testing.T) {
+	store, u := oauthclient.NewMemoryStore(), new(user)
+	var first, second book
+	honest, other := silent(t, &first), silent(t, &second)
+	s := protect(t, honest, nil)
+	require.Equal(t, "user may read", says(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url))
+	s = protect(t, other, nil)
+	_, _, err := post(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url)
+	require.EqualError(t, err, fmt.Sprintf("oauthclient: the redirect URI %q serves the authorization server %q already, and the answers of %q "+
+		"do not say whose they are (RFC 9207); use another redirect URI for it", "http://127.0.0.1/callback", honest.Issuer, other.Issuer))
+	require.Empty(t, second.at("/authorize"))
+
+	named := oauthtest.New(t, nil)
+	s = protect(t, named, nil)
+	require.Equal(t, "user may read", says(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url), "one that names itself may share it")
+}
+
+// A flakyStore fails to save while it is told to.
+type flakyStore struct {
+	oauthclient.Store
+	broken atomic.Bool
+}
+
+func (s *flakyStore) Save(ctx context.Context, key oauthclient.Key, r *oauthclient.Record) error {
+	if s.broken.Load() {
+		return errors.New("the disk is full")
+	}
+	return s.Store.Save(ctx, key, r)
+}
+
+// What was given is used, whether or not the store keeps it.
+func TestAStoreThatDoesNotSaveCostsNoToken(t *testing.T) {
+	var b book
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: b.wrap})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	u, store := new(user), &flakyStore{Store: oauthclient.NewMemoryStore()}
+	refreshes := func() (n int) {
+		for _, r := range b.at("/token") {
+			if r.form.Get("grant_type") == "refresh_token" {
+				n++
+			}
+		}
+		return n
+	}
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
+	store.broken.Store(true)
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	spoil(t, as, tr)
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	require.Equal(t, 1, refreshes())
+
+	store.broken.Store(false)
+	spoil(t, as, tr)
+	require.Equal(t, "user may read", says(t, tr, s.url))
+	require.Equal(t, 2, refreshes())
+
+	store.broken.Store(true)
+	for i := range 3 { // the store still has the refresh token that the first of these uses up
+		spoil(t, as, tr)
+		require.Equal(t, "user may read", says(t, tr, s.url))
+		require.Equal(t, 3+i, refreshes())
+	}
+	require.Len(t, u.logins(), 1)
+	require.Len(t, b.at("/register"), 1)
+	require.NoError(t, tr.Logout(t.Context()))
+	require.Equal(t, "user may read", says(t, tr, s.url), "and whoever logs in later is let in")
+	require.Len(t, b.at("/register"), 1, "as the client that registered")
+}
+
+// Programs that share a folder share one refresh: a refresh token that is used twice was stolen, to the authorization server.
+func TestProgramsThatShareAFolderRefreshOnce(t *testing.T) {
+	var b book
+	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: b.wrap})
+	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
+	u, dir := new(user), t.TempDir()
+	var all []*oauthclient.Transport
+	for range 8 {
+		store, err := oauthclient.NewFileStore(dir)
+		require.NoError(t, err)
+		tr := connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
+		require.Equal(t, "user may read", says(t, tr, s.url))
+		all = append(all, tr)
+	}
+	require.Len(t, u.logins(), 1)
+	for round := range 4 {
+		spoil(t, as, all[0])
+		var wg sync.WaitGroup
+		for _, tr := range all {
+			wg.Go(func() {
+				if status, body, err := post(t, tr, s.url); err != nil || status != http.StatusOK {
+					t.Errorf("got %d %q, %v", status, body, err)
+				}
+			})
+		}
+		wg.Wait()
+		require.Len(t, b.at("/token"), 2+round, "the code, and one refresh a round")
+	}
+	require.Len(t, u.logins(), 1)
+}
