@@ -16,6 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	wellknown "github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
 // given is what the suite says of a scenario of authorization.
@@ -56,8 +57,44 @@ func (g *given) credentials() (oauthclient.Credentials, error) {
 	return c, nil
 }
 
+// trustIssuer takes the issuer that the server's metadata names for the one that the credentials are for. Grants that hold
+// secrets need to know it beforehand, and the suite does not say.
+func (g *given) trustIssuer(ctx context.Context, server string) error {
+	if g.Issuer != "" {
+		return nil
+	}
+	urls, err := wellknown.ProtectedResourceURLs(server)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, urls[0], nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var prm wellknown.ProtectedResource
+	if err := json.NewDecoder(resp.Body).Decode(&prm); err != nil {
+		return fmt.Errorf("%s: %w", urls[0], err)
+	}
+	if len(prm.AuthorizationServers) == 0 {
+		return fmt.Errorf("%s names no authorization server", urls[0])
+	}
+	g.Issuer = prm.AuthorizationServers[0]
+	return nil
+}
+
 // grant is the one of a scenario.
-func (g *given) grant(scenario string) (oauthclient.Grant, error) {
+func (g *given) grant(ctx context.Context, scenario, server string) (oauthclient.Grant, error) {
+	switch scenario {
+	case "auth/client-credentials-jwt", "auth/client-credentials-basic", "auth/wif-jwt-bearer", "auth/enterprise-managed-authorization":
+		if err := g.trustIssuer(ctx, server); err != nil {
+			return nil, err
+		}
+	}
 	c, err := g.credentials()
 	if err != nil {
 		return nil, err
@@ -67,6 +104,7 @@ func (g *given) grant(scenario string) (oauthclient.Grant, error) {
 		return &oauthclient.ClientCredentials{Credentials: c}, nil
 	case "auth/wif-jwt-bearer":
 		return &oauthclient.WorkloadIdentity{
+			Issuer:    g.Issuer,
 			ClientID:  g.ClientID,
 			Assertion: func(context.Context, oauthclient.Audience) (string, error) { return g.ValidJWT, nil },
 		}, nil
@@ -91,9 +129,13 @@ func (g *given) grant(scenario string) (oauthclient.Grant, error) {
 }
 
 // front is a user who agrees to everything: the suite's page redirects at once, to where nobody listens.
-func front(context.Context) (*oauthclient.Visit, error) {
+func front(_ context.Context, login oauthclient.Login) (*oauthclient.Visit, error) {
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return &oauthclient.Visit{RedirectURI: "http://localhost:3000/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
+	redirect := "http://localhost:3000/callback"
+	if login.Distinct {
+		redirect += "/" + url.PathEscape(login.Issuer)
+	}
+	return &oauthclient.Visit{RedirectURI: redirect, Go: func(ctx context.Context, page string) (url.Values, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 		if err != nil {
 			return nil, err
@@ -113,7 +155,7 @@ func front(context.Context) (*oauthclient.Visit, error) {
 
 // mustRefuse are the scenarios in which the client has to end without a token, by the words that say why.
 var mustRefuse = map[string]string{
-	"auth/resource-mismatch":        "does not cover",
+	"auth/resource-mismatch":        "the resource metadata is for",
 	"auth/iss-supported-missing":    "the answer does not say that it is from",
 	"auth/iss-wrong-issuer":         "the answer is from another authorization server",
 	"auth/iss-unexpected":           "the answer is from another authorization server",
@@ -131,7 +173,7 @@ func authorized(ctx context.Context, server string) error {
 			return fmt.Errorf("MCP_CONFORMANCE_CONTEXT: %w", err)
 		}
 	}
-	grant, err := g.grant(name)
+	grant, err := g.grant(ctx, name, server)
 	if err != nil {
 		return err
 	}

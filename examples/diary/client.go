@@ -29,7 +29,8 @@ func connect(ctx context.Context, url, dir string, opts oauthclient.Options, ope
 		return err
 	}
 	defer t.Close()
-	if err := t.Login(ctx); err != nil { // the user takes longer than a request may
+	// The user takes longer than a request may. A token that the store did not keep serves for this run.
+	if err := t.Login(ctx); err != nil && !errors.Is(err, oauthclient.ErrNotSaved) {
 		return err
 	}
 	c, err := client.Dial(ctx, url, client.HTTPClient(&http.Client{Transport: t}))

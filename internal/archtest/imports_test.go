@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"internal/docsnippets": {},
 	"internal/httpguard":   {},
 	"internal/httpserve":   {},
+	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/rehearsal":   {"reflectx"}, // what it rehearses
@@ -65,7 +66,7 @@ var mayImport = map[string][]string{
 	"oauth/dpop":              {"internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/jwtverify":         {"oauth", "oauth/metadata", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/expiring", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "internal/httpguard", "internal/jsonx"},
-	"oauth/client":            {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/client":            {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/oauthtest":         {"oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when

@@ -93,7 +93,7 @@ func reply(w http.ResponseWriter, format string, args ...any) {
 }
 
 // front agrees to everything.
-func (w *world) front(context.Context) (*oauthclient.Visit, error) {
+func (w *world) front(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
 	return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(_ context.Context, page string) (url.Values, error) {
 		w.logins.Add(1)
 		u, err := url.Parse(page)
@@ -272,7 +272,7 @@ func TestLoopbackTakesTheAnswer(t *testing.T) {
 		b, err := io.ReadAll(resp.Body)
 		require.Equal(t, "<!doctype html><title>Login</title><p>You can close this page and go back to the program.", string(b))
 		return err
-	}})(t.Context())
+	}})(t.Context(), oauthclient.Login{})
 	require.NoError(t, err)
 	defer visit.Close()
 	q, err := visit.Go(t.Context(), visit.RedirectURI+"?state=s&code=c")

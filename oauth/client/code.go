@@ -33,8 +33,20 @@ type AuthorizationCode struct {
 	Front Front
 }
 
-// A Front readies one login.
-type Front func(ctx context.Context) (*Visit, error)
+// A Front prepares one login. It is called before the client registers, so that the redirect URI can be registered.
+type Front func(ctx context.Context, l Login) (*Visit, error)
+
+// A Login is what a [Front] may want to know to choose where the user comes back to.
+type Login struct {
+	// Issuer is the authorization server at which the user logs in.
+	Issuer string
+	// RedirectURI is what the client is registered with at Issuer. Empty when it is not registered yet, or when the
+	// registration does not say.
+	RedirectURI string
+	// Distinct says that the redirect URI has to be one that no other issuer has: the answers of Issuer do not name it
+	// (RFC 9207), so the address at which they arrive is all that tells whose they are.
+	Distinct bool
+}
 
 // A Visit is one login: the way to the authorization server, and back.
 type Visit struct {
@@ -77,24 +89,39 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 	if p.as.AuthorizationEndpoint == "" {
 		return nil, nil, fmt.Errorf("the authorization server %q has no authorization endpoint", p.as.Issuer)
 	}
-	r, err := t.store.Load(ctx, Key{Issuer: p.as.Issuer})
+	c, err := g.given(p.as)
 	if err != nil {
 		return nil, nil, err
 	}
-	front := ctx
-	if r != nil && r.Client != nil {
-		front = context.WithValue(ctx, registered{}, r.Client.RedirectURI)
+	login := Login{Issuer: p.as.Issuer, Distinct: c == nil && !p.as.ISSParameterSupported}
+	registered := c
+	if c == nil {
+		if registered, err = t.registration(ctx, p.as.Issuer); err != nil {
+			return nil, nil, err
+		}
 	}
-	visit, err := g.Front(front)
+	if registered != nil {
+		login.RedirectURI = registered.RedirectURI
+	}
+	visit, err := g.Front(ctx, login)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the way back from the browser: %w", err)
 	}
 	if visit.Close != nil {
 		defer visit.Close()
 	}
-	c, err := g.client(ctx, t, p.as, visit.RedirectURI)
-	if err != nil {
+	if err := t.claimRedirect(ctx, p.as, visit.RedirectURI); err != nil {
 		return nil, nil, err
+	}
+	switch {
+	case c != nil:
+	case registered != nil && registered.serves(visit.RedirectURI):
+		c = registered
+	default:
+		if c, err = t.register(ctx, p.as, g.Name, visit.RedirectURI); err != nil {
+			return nil, nil, err
+		}
+		t.keepRegistration(ctx, c)
 	}
 	if len(scopes) > 0 && slices.Contains(p.as.ScopesSupported, "offline_access") {
 		scopes = union(scopes, []string{"offline_access"})
@@ -147,6 +174,9 @@ func (t *Transport) visit(ctx context.Context, p *place, c *Credentials, v *Visi
 	if len(scopes) > 0 {
 		q.Set("scope", strings.Join(scopes, " "))
 	}
+	if slices.Contains(scopes, "offline_access") {
+		q.Set("prompt", "consent") // else servers must ignore that scope (OpenID Connect Core 1.0, section 11)
+	}
 	if t.prover != nil {
 		q.Set("dpop_jkt", t.prover.Thumbprint())
 	}
@@ -184,8 +214,8 @@ func takeCode(back url.Values, as *metadata.AuthorizationServer, state string) (
 	return back.Get("code"), nil
 }
 
-// client finds who the client is to a server: known, by its document, registered before, or registered now.
-func (g *AuthorizationCode) client(ctx context.Context, t *Transport, as *metadata.AuthorizationServer, redirect string) (*Credentials, error) {
+// given is who the client is to a server that knows it, or can read its document; nil when it has to register.
+func (g *AuthorizationCode) given(as *metadata.AuthorizationServer) (*Credentials, error) {
 	for i := range g.Known {
 		if g.Known[i].Issuer == as.Issuer {
 			return &g.Known[i], nil
@@ -198,21 +228,64 @@ func (g *AuthorizationCode) client(ctx context.Context, t *Transport, as *metada
 		return nil, fmt.Errorf("the authorization server %q does not know the client and lets none register; "+
 			"register it there by hand and put it into AuthorizationCode.Known", as.Issuer)
 	}
-	key := Key{Issuer: as.Issuer}
-	r, err := t.store.Load(ctx, key)
-	if err != nil {
+	return nil, nil
+}
+
+// serves reports whether a registration is good for a redirect URI. Servers compare those as they stand.
+func (c *Credentials) serves(redirect string) bool {
+	return c.RedirectURI == redirect && (c.SecretExpires.IsZero() || time.Now().Before(c.SecretExpires))
+}
+
+// registration is who the client registered as at an issuer, nil if it did not.
+func (t *Transport) registration(ctx context.Context, issuer string) (*Credentials, error) {
+	t.mu.Lock()
+	c := t.registered
+	t.mu.Unlock()
+	if c != nil && c.Issuer == issuer {
+		return c, nil
+	}
+	r, err := t.load(ctx, Key{Issuer: issuer})
+	if r == nil || err != nil || r.Client == nil || r.Client.Issuer != issuer {
 		return nil, err
 	}
-	// Servers compare redirect URIs as they stand, so that a registration serves for its own alone.
-	if r != nil && r.Client != nil && r.Client.Issuer == as.Issuer && r.Client.RedirectURI == redirect &&
-		(r.Client.SecretExpires.IsZero() || time.Now().Before(r.Client.SecretExpires)) {
-		return r.Client, nil
+	return r.Client, nil
+}
+
+// keepRegistration keeps a registration for later logins, also if the store does not.
+func (t *Transport) keepRegistration(ctx context.Context, c *Credentials) {
+	t.mu.Lock()
+	t.registered = c
+	t.mu.Unlock()
+	if err := t.store.Save(ctx, Key{Issuer: c.Issuer}, &Record{Client: c}); err != nil {
+		t.logger.WarnContext(ctx, "oauthclient: the store did not keep the registration; the next run registers again", "issuer", c.Issuer, "error", err.Error())
 	}
-	c, err := t.register(ctx, as, g.Name, redirect)
-	if err != nil {
-		return nil, err
+}
+
+// claimRedirect refuses a redirect URI that another issuer has, where the answers of this one do not say whose they are
+// (RFC 9700, section 4.4.2.2): an attacker's server could have the user log in at an honest one, and be sent the code.
+func (t *Transport) claimRedirect(ctx context.Context, as *metadata.AuthorizationServer, redirect string) error {
+	if as.ISSParameterSupported {
+		return nil
 	}
-	return c, t.store.Save(ctx, key, &Record{Client: c})
+	if u, err := url.Parse(redirect); err == nil && u.Scheme == "http" && fetch.IsLoopback(u.Hostname()) {
+		u.Host = strings.TrimSuffix(u.Host, ":"+u.Port()) // which is another one each time
+		redirect = u.String()
+	}
+	key := Key{Resource: redirect}
+	r, err := t.load(ctx, key)
+	switch {
+	case err != nil:
+		return err
+	case r != nil && r.Client != nil && r.Client.Issuer != as.Issuer:
+		return fmt.Errorf("the redirect URI %q serves the authorization server %q already, and the answers of %q do not say whose they are (RFC 9207); "+
+			"use another redirect URI for it", redirect, r.Client.Issuer, as.Issuer)
+	case r != nil:
+		return nil
+	}
+	if err := t.store.Save(ctx, key, &Record{Client: &Credentials{Issuer: as.Issuer, RedirectURI: redirect}}); err != nil {
+		t.logger.WarnContext(ctx, "oauthclient: the store did not keep which authorization server a redirect URI serves", "issuer", as.Issuer, "error", err.Error())
+	}
+	return nil
 }
 
 // register introduces the client (RFC 7591).

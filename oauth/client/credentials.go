@@ -31,8 +31,7 @@ const assertionLife = time.Minute
 
 // Credentials are what an authorization server knows a client by. They print without their secrets.
 type Credentials struct {
-	// Issuer is the authorization server that they are for; they are shown to no other. It is compared byte by byte.
-	// Empty means whichever server a resource names, which is safe only where the client has no secret.
+	// Issuer is the authorization server that they are for; they are sent to no other. It is compared byte by byte.
 	Issuer string `json:"issuer,omitempty"`
 	// ClientID names the client.
 	ClientID string `json:"client_id"`
@@ -43,7 +42,7 @@ type Credentials struct {
 	// AuthMethod is one of [AuthNone], [AuthBasic], [AuthPost] and [AuthPrivateKeyJWT]. Empty lets the metadata of the
 	// authorization server decide.
 	AuthMethod string `json:"auth_method,omitempty"`
-	// RedirectURI is where the registration of this client says that users come back to.
+	// RedirectURI is where users come back to, as the client is registered with. Empty means that the [Front] decides.
 	RedirectURI string `json:"redirect_uri,omitempty"`
 	// Key signs assertions for [AuthPrivateKeyJWT]: *ecdsa.PrivateKey, ed25519.PrivateKey or *rsa.PrivateKey.
 	Key crypto.Signer `json:"-"`

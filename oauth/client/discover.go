@@ -1,6 +1,7 @@
 package oauthclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,6 @@ func (t *Transport) discover(ctx context.Context, c *metadata.Challenge) (*place
 	if prm == nil {
 		return t.discoverLegacy(ctx)
 	}
-	if !covers(prm.Resource, t.server) {
-		return nil, fmt.Errorf("the resource metadata is of %q, which does not cover %q", prm.Resource, t.server.String())
-	}
 	issuer, err := t.chooseIssuer(prm.AuthorizationServers)
 	if err != nil {
 		return nil, err
@@ -50,11 +48,11 @@ func (t *Transport) discover(ctx context.Context, c *metadata.Challenge) (*place
 func (t *Transport) protectedResource(ctx context.Context, c *metadata.Challenge) (*metadata.ProtectedResource, error) {
 	if c != nil {
 		if named := c.Param("resource_metadata"); named != "" {
-			prm := new(metadata.ProtectedResource)
-			if err := t.policy.Get(ctx, t.http, named, prm); err != nil {
+			prm, err := t.resourceMetadata(ctx, named)
+			if err != nil {
 				return nil, fmt.Errorf("resource metadata: %w", err)
 			}
-			return prm, nil
+			return prm, t.checkResource(prm, named)
 		}
 	}
 	urls, err := metadata.ProtectedResourceURLs(t.server.String())
@@ -62,10 +60,9 @@ func (t *Transport) protectedResource(ctx context.Context, c *metadata.Challenge
 		return nil, err
 	}
 	for _, u := range urls {
-		prm := new(metadata.ProtectedResource)
-		err := t.policy.Get(ctx, t.http, u, prm)
+		prm, err := t.resourceMetadata(ctx, u)
 		if err == nil {
-			return prm, nil
+			return prm, t.checkResource(prm, u)
 		}
 		if !isMissing(err) {
 			return nil, fmt.Errorf("resource metadata: %w", err)
@@ -74,21 +71,40 @@ func (t *Transport) protectedResource(ctx context.Context, c *metadata.Challenge
 	return nil, nil
 }
 
+func (t *Transport) resourceMetadata(ctx context.Context, from string) (*metadata.ProtectedResource, error) {
+	prm := new(metadata.ProtectedResource)
+	return prm, t.policy.Get(ctx, t.http, from, prm)
+}
+
+// checkResource refuses metadata of another resource (RFC 9728, section 3.3): a token for it could be used there. The
+// document at the root of the well-known path is the one of the origin, and serves for all that is there.
+func (t *Transport) checkResource(prm *metadata.ProtectedResource, from string) error {
+	if isResource(prm.Resource, t.server) {
+		return nil
+	}
+	origin := &url.URL{Scheme: t.server.Scheme, Host: t.server.Host}
+	atRoot := &url.URL{Scheme: origin.Scheme, Host: origin.Host, Path: metadata.PathProtectedResource}
+	if isResource(from, atRoot) && isResource(prm.Resource, origin) {
+		return nil
+	}
+	return fmt.Errorf("the resource metadata is for %q, not for %q", prm.Resource, t.server.String())
+}
+
 // isMissing reports whether a server said that there is no such document. One that fails may have it.
 func isMissing(err error) bool {
 	status, ok := errors.AsType[*fetch.StatusError](err)
 	return ok && status.Status/100 == 4 && status.Status != http.StatusTooManyRequests
 }
 
-// covers reports whether a resource is server or one that holds it: of the same origin, at a path above.
-func covers(resource string, server *url.URL) bool {
+// isResource reports whether a resource is the one at a URL. Only what the user may have typed otherwise is normalized: the
+// case of the host, the scheme's own port, and the slash of an empty path.
+func isResource(resource string, at *url.URL) bool {
 	u, err := url.Parse(resource)
-	if err != nil || u.Scheme != server.Scheme || !sameHost(u, server) || u.User != nil || u.Fragment != "" ||
-		u.RawQuery != "" && u.RawQuery != server.RawQuery || u.Opaque != "" {
+	if err != nil || u.Opaque != "" || u.User != nil || strings.Contains(resource, "#") {
 		return false
 	}
-	above, path := strings.TrimSuffix(u.EscapedPath(), "/"), server.EscapedPath()
-	return strings.TrimSuffix(path, "/") == above || strings.HasPrefix(path, above+"/")
+	return u.Scheme == at.Scheme && sameHost(u, at) && cmp.Or(u.EscapedPath(), "/") == cmp.Or(at.EscapedPath(), "/") &&
+		u.RawQuery == at.RawQuery && u.ForceQuery == at.ForceQuery
 }
 
 // sameHost compares hosts and ports; a port may be left out where it is the scheme's own.

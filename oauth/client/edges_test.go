@@ -203,7 +203,7 @@ func TestGrantsSayWhatIsMissing(t *testing.T) {
 		{&oauthclient.AuthorizationCode{Front: front, Known: []oauthclient.Credentials{{ClientID: "x"}}}, "each of AuthorizationCode.Known needs an Issuer and a ClientID"},
 		{&oauthclient.AuthorizationCode{Front: front, MetadataURL: "http://app.example/client.json"}, `the MetadataURL "http://app.example/client.json" must be https and have a path`},
 		{&oauthclient.AuthorizationCode{Front: front, MetadataURL: "https://app.example/"}, `the MetadataURL "https://app.example/" must be https and have a path`},
-		{&oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "x"}}, "ClientCredentials need a ClientID, and a Key or a ClientSecret"},
+		{&oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: "https://as.example", ClientID: "x"}}, "ClientCredentials need a ClientID, and a Key or a ClientSecret"},
 		{&oauthclient.EnterpriseManaged{}, "EnterpriseManaged needs a ClientID at both servers, a ProviderTokenEndpoint and a Subject"},
 	} {
 		_, err := oauthclient.New("https://mcp.example/mcp", test.grant, nil)
@@ -284,17 +284,50 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	require.Contains(t, b.String(), `client \"me\" of \"https://as.example\"`)
 }
 
-// A store that fails costs the login, not the secret.
 type brokenStore struct{ oauthclient.Store }
 
 func (brokenStore) Save(context.Context, oauthclient.Key, *oauthclient.Record) error {
 	return fmt.Errorf("the disk is full")
 }
 
-func TestAStoreThatFails(t *testing.T) {
+// Whoever logs in to have a token later is told that there will be none.
+func TestLoginSaysThatTheTokenIsNotKept(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
-	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{Store: brokenStore{oauthclient.NewMemoryStore()}})
-	_, _, err := post(t, tr, s.url)
-	require.EqualError(t, err, "oauthclient: the disk is full")
+	var log strings.Builder
+	u := new(user)
+	tr := connect(t, s.url, u.grant(), oauthclient.Options{Store: brokenStore{oauthclient.NewMemoryStore()}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	err := tr.Login(t.Context())
+	require.ErrorIs(t, err, oauthclient.ErrNotSaved)
+	require.EqualError(t, err, "oauthclient: logged in, but the store did not keep the token: the disk is full")
+	require.Equal(t, "user may read", says(t, tr, s.url), "it is in use all the same")
+	require.Len(t, u.logins(), 1)
+	require.Contains(t, log.String(), `msg="oauthclient: the store did not keep the token" issuer=`+as.Issuer+` error="the disk is full"`)
+	require.Contains(t, log.String(), `msg="oauthclient: the store did not keep the registration; the next run registers again"`)
+}
+
+// A store that cannot be read says nothing of the user's login: once it can be, there is nothing to be refused for.
+type unreadableStore struct {
+	oauthclient.Store
+	broken bool
+}
+
+func (s *unreadableStore) Load(ctx context.Context, key oauthclient.Key) (*oauthclient.Record, error) {
+	if s.broken {
+		return nil, fmt.Errorf("the disk is gone")
+	}
+	return s.Store.Load(ctx, key)
+}
+
+func TestAStoreThatCannotBeReadIsAskedAgain(t *testing.T) {
+	as := oauthtest.New(t, nil)
+	s := protect(t, as, nil)
+	store := &unreadableStore{oauthclient.NewMemoryStore(), true}
+	tr := connect(t, s.url, new(user).grant(), oauthclient.Options{Store: store})
+	for range 2 {
+		_, _, err := post(t, tr, s.url)
+		require.EqualError(t, err, "oauthclient: the disk is gone")
+	}
+	store.broken = false
+	require.Equal(t, "user may read", says(t, tr, s.url))
 }

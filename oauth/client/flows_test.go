@@ -149,7 +149,7 @@ func TestAServerThatTakesNoAssertionsIsNotAsked(t *testing.T) {
 	}})
 	s := protect(t, as, nil)
 	_, err := connect(t, s.url, &oauthclient.EnterpriseManaged{
-		Credentials: oauthclient.Credentials{ClientID: "app"}, Provider: oauthclient.Credentials{ClientID: "app"}, ProviderTokenEndpoint: as.Endpoint("token"),
+		Credentials: oauthclient.Credentials{Issuer: as.Issuer, ClientID: "app"}, Provider: oauthclient.Credentials{ClientID: "app"}, ProviderTokenEndpoint: as.Endpoint("token"),
 		Subject: func(context.Context) (string, string, error) { return "", "", errors.New("nobody is asked") },
 	}, oauthclient.Options{}).Token(t.Context())
 	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q takes no assertions of identity providers; it takes ["urn:example:other"]`, as.Issuer))
@@ -390,7 +390,7 @@ func TestALoginOutlivesTheRequestThatBeganIt(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	asked, agree := make(chan struct{}), make(chan struct{})
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
 		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
 			close(asked)
 			<-agree
@@ -413,7 +413,7 @@ func TestCloseEndsALogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	asked := make(chan struct{}, 1)
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
 		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, _ string) (url.Values, error) {
 			asked <- struct{}{}
 			<-ctx.Done()
@@ -481,7 +481,7 @@ func TestRedirectsTakeNoTokens(t *testing.T) {
 func TestRegistrationsThatAreRefused(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
 		return &oauthclient.Visit{RedirectURI: "http://app.example/callback", Go: oauthtest.Visit}, nil
 	}}
 	_, _, err := post(t, connect(t, s.url, g, oauthclient.Options{}), s.url)
@@ -509,7 +509,7 @@ func TestRegistrationsSayWhatTheyAre(t *testing.T) {
 			})
 		}})
 		s := protect(t, as, nil)
-		g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+		g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
 			return &oauthclient.Visit{RedirectURI: redirect, Go: oauthtest.Visit}, nil
 		}}
 		require.Equal(t, "user may read", says(t, connect(t, s.url, g, oauthclient.Options{}), s.url))
@@ -545,7 +545,7 @@ func TestAnswersThatAreNoTokens(t *testing.T) {
 				w.WriteHeader(test.status)
 				_, _ = io.WriteString(w, test.body)
 			})
-			_, _, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{})
+			_, _, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: a.URL, ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{})
 			require.EqualError(t, err, "oauthclient: "+strings.ReplaceAll(test.err, "{}", a.URL))
 		})
 	}

@@ -37,13 +37,16 @@ type Grant interface {
 }
 
 // ClientCredentials is the grant of a program that acts for itself (extension io.modelcontextprotocol/oauth-client-credentials):
-// it authenticates by a key or a secret, and nobody logs in.
+// it authenticates by a key or a secret, and nobody logs in. The credentials need an Issuer.
 type ClientCredentials struct{ Credentials Credentials }
 
 func (g *ClientCredentials) issuers() []string { return issuersOf(g.Credentials) }
-func (g *ClientCredentials) introduces() bool  { return g.Credentials.Issuer == "" }
+func (g *ClientCredentials) introduces() bool  { return false }
 
 func (g *ClientCredentials) check() error {
+	if g.Credentials.Issuer == "" {
+		return errors.New("oauthclient: ClientCredentials needs Credentials.Issuer" + issuerHint)
+	}
 	if g.Credentials.ClientID == "" || g.Credentials.ClientSecret == "" && g.Credentials.Key == nil {
 		return errors.New("oauthclient: ClientCredentials need a ClientID, and a Key or a ClientSecret")
 	}
@@ -68,6 +71,9 @@ func (t *Transport) askFor(ctx context.Context, p *place, c *Credentials, grant,
 	return tok, c, err
 }
 
+// issuerHint says why grants that hold a secret need an issuer.
+const issuerHint = "; without it, any MCP server could name an authorization server of its own and be sent the secret"
+
 func issuersOf(list ...Credentials) []string {
 	var issuers []string
 	for _, c := range list {
@@ -81,8 +87,7 @@ func issuersOf(list ...Credentials) []string {
 // WorkloadIdentity is the grant of a workload that its platform vouches for by a JWT (RFC 7523, section 2.1; SEP-1933).
 // It is asked for once: what was refused is not asked again, nor in another way.
 type WorkloadIdentity struct {
-	// Issuer is the authorization server that the workload is known to. Empty means whichever the resource names; then
-	// Assertion should look at the audience before it vouches for anything.
+	// Issuer is the authorization server that the workload is known to. It is needed: assertions go to no other.
 	Issuer string
 	// ClientID names the client where the authorization server wants that; it may be empty.
 	ClientID string
@@ -94,11 +99,14 @@ type WorkloadIdentity struct {
 type Audience struct{ Issuer, TokenEndpoint string }
 
 func (g *WorkloadIdentity) issuers() []string { return issuersOf(Credentials{Issuer: g.Issuer}) }
-func (g *WorkloadIdentity) introduces() bool  { return g.Issuer == "" }
+func (g *WorkloadIdentity) introduces() bool  { return false }
 
 func (g *WorkloadIdentity) check() error {
 	if g.Assertion == nil {
 		return errors.New("oauthclient: WorkloadIdentity needs an Assertion")
+	}
+	if g.Issuer == "" {
+		return errors.New("oauthclient: WorkloadIdentity needs an Issuer" + issuerHint)
 	}
 	return nil
 }
@@ -115,7 +123,7 @@ func (g *WorkloadIdentity) get(ctx context.Context, t *Transport, p *place, scop
 // io.modelcontextprotocol/enterprise-managed-authorization): the provider exchanges what proves that for an assertion
 // for the authorization server (RFC 8693, ID-JAG), which gives the token for it (RFC 7523).
 type EnterpriseManaged struct {
-	// Credentials are those of the client at the authorization server.
+	// Credentials are those of the client at the authorization server. Their Issuer is needed.
 	Credentials Credentials
 	// Provider are those of the client at the identity provider, and ProviderTokenEndpoint is where that exchanges tokens.
 	Provider              Credentials
@@ -125,11 +133,14 @@ type EnterpriseManaged struct {
 }
 
 func (g *EnterpriseManaged) issuers() []string { return issuersOf(g.Credentials) }
-func (g *EnterpriseManaged) introduces() bool  { return g.Credentials.Issuer == "" }
+func (g *EnterpriseManaged) introduces() bool  { return false }
 
 func (g *EnterpriseManaged) check() error {
 	if g.Credentials.ClientID == "" || g.Provider.ClientID == "" || g.ProviderTokenEndpoint == "" || g.Subject == nil {
 		return errors.New("oauthclient: EnterpriseManaged needs a ClientID at both servers, a ProviderTokenEndpoint and a Subject")
+	}
+	if g.Credentials.Issuer == "" {
+		return errors.New("oauthclient: EnterpriseManaged needs Credentials.Issuer" + issuerHint)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func bearer(w http.ResponseWriter, _ *http.Request) {
 
 func TestClientCredentialsByBasic(t *testing.T) {
 	a := newAuthority(t, bearer)
-	_, tok, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "a b", ClientSecret: "c:d"}}, oauthclient.Options{})
+	_, tok, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: a.URL, ClientID: "a b", ClientSecret: "c:d"}}, oauthclient.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "t", tok.AccessToken)
 	require.Equal(t, "a+b:c%3Ad", a.basic, "both are encoded as forms are")
@@ -74,7 +74,7 @@ func TestClientCredentialsByKeyNameTheIssuer(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	a := newAuthority(t, bearer)
-	_, _, err = a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "me", Key: key}}, oauthclient.Options{})
+	_, _, err = a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: a.URL, ClientID: "me", Key: key}}, oauthclient.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", a.forms[0].Get("client_assertion_type"))
 	require.NotContains(t, a.forms[0], "client_id")
@@ -93,7 +93,7 @@ func TestARefusedWorkloadAsksOnce(t *testing.T) {
 		reply(w, `{"error":"invalid_grant","error_description":"no\u001b[2J"}`)
 	})
 	var audience oauthclient.Audience
-	tr, _, err := a.token(t, &oauthclient.WorkloadIdentity{Assertion: func(_ context.Context, to oauthclient.Audience) (string, error) {
+	tr, _, err := a.token(t, &oauthclient.WorkloadIdentity{Issuer: a.URL, Assertion: func(_ context.Context, to oauthclient.Audience) (string, error) {
 		audience = to
 		return leaked, nil
 	}}, oauthclient.Options{})
@@ -107,7 +107,7 @@ func TestARefusedWorkloadAsksOnce(t *testing.T) {
 
 func TestServersThatFailAreAskedAgain(t *testing.T) {
 	a := newAuthority(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
-	tr, _, err := a.token(t, &oauthclient.WorkloadIdentity{Assertion: func(context.Context, oauthclient.Audience) (string, error) { return "x", nil }}, oauthclient.Options{})
+	tr, _, err := a.token(t, &oauthclient.WorkloadIdentity{Issuer: a.URL, Assertion: func(context.Context, oauthclient.Audience) (string, error) { return "x", nil }}, oauthclient.Options{})
 	require.Error(t, err)
 	a.answer = bearer
 	_, err = tr.Token(t.Context())
@@ -118,7 +118,7 @@ func TestBearerTokensAreNotTakenForBoundOnes(t *testing.T) {
 	prover, err := dpop.NewProver(nil)
 	require.NoError(t, err)
 	a := newAuthority(t, bearer)
-	_, _, err = a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{DPoP: prover})
+	_, _, err = a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: a.URL, ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{DPoP: prover})
 	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q gave a token of type "Bearer" instead of DPoP`, a.URL))
 }
 
@@ -127,7 +127,7 @@ func TestTokenRequestsAreNotRedirected(t *testing.T) {
 	a = newAuthority(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, a.URL+"/token", http.StatusTemporaryRedirect)
 	})
-	_, _, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{})
+	_, _, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: a.URL, ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{})
 	refusal, ok := errors.AsType[*oauthclient.GrantError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, http.StatusTemporaryRedirect, refusal.Status)

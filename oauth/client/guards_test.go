@@ -91,7 +91,7 @@ func TestEverythingBehindTLS(t *testing.T) {
 	s := protect(t, as, nil)
 	trust := authority.Client().Transport.(*http.Transport).TLSClientConfig
 	// The user's browser trusts the server, too.
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
 		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
 			return visitOver(ctx, trust, page)
 		}}, nil
@@ -264,8 +264,9 @@ func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
 			{"GET", strings.Replace(redirect, "/callback", "/other", 1) + "?state=evil", "", 404, "There is nothing here.\n"},
 			{"POST", redirect + "?state=evil&code=evil", "", 405, "Only GET.\n"},
 			{"GET", redirect, "", 400, "This is no answer to a login.\n"},
+			{"GET", redirect + "?state=evil&code=evil", "", 400, "This is no answer to a login.\n"},
 			{"GET", redirect + "?state=<script>&code=1", "", 200, "<!doctype html><title>Login</title><p>You can close this page and go back to the program."},
-			{"GET", redirect + "?state=second&code=2", "", 200, "<!doctype html><title>Login</title><p>You can close this page and go back to the program."},
+			{"GET", redirect + "?state=<script>&code=2", "", 200, "<!doctype html><title>Login</title><p>You can close this page and go back to the program."},
 		} {
 			status, body, header := ask(test.method, test.target, test.host)
 			require.Equal(t, test.status, status)
@@ -275,11 +276,11 @@ func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
 			require.Equal(t, "default-src 'none'; frame-ancestors 'none'", header.Get("Content-Security-Policy"))
 		}
 		return nil
-	}})(t.Context())
+	}})(t.Context(), oauthclient.Login{})
 	require.NoError(t, err)
 	redirect = visit.RedirectURI
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/callback$`, redirect)
-	q, err := visit.Go(t.Context(), "https://as.example/authorize")
+	q, err := visit.Go(t.Context(), "https://as.example/authorize?state=%3Cscript%3E")
 	require.NoError(t, err)
 	require.Equal(t, url.Values{"state": {"<script>"}, "code": {"1"}}, q)
 	visit.Close()
@@ -294,7 +295,7 @@ func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
 func TestLoopbackStaysWhereItWas(t *testing.T) {
 	front := oauthclient.Loopback(nil)
 	visit := func() *oauthclient.Visit {
-		v, err := front(t.Context())
+		v, err := front(t.Context(), oauthclient.Login{})
 		require.NoError(t, err)
 		return v
 	}
@@ -320,12 +321,14 @@ func TestLoopbackSaysWhatIsInTheWay(t *testing.T) {
 	require.NoError(t, err)
 	defer ln.Close()
 	port := ln.Addr().(*net.TCPAddr).Port
-	_, err = oauthclient.Loopback(&oauthclient.LoopbackOptions{Port: port})(t.Context())
+	_, err = oauthclient.Loopback(&oauthclient.LoopbackOptions{Port: port})(t.Context(), oauthclient.Login{})
 	require.ErrorContains(t, err, fmt.Sprintf("listen tcp 127.0.0.1:%d: bind", port))
 
-	visit, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error { return fmt.Errorf("no screen") }})(t.Context())
+	visit, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error { return fmt.Errorf("no screen") }})(t.Context(), oauthclient.Login{})
 	require.NoError(t, err)
 	defer visit.Close()
-	_, err = visit.Go(t.Context(), "https://as.example/authorize")
+	_, err = visit.Go(t.Context(), "https://as.example/authorize?state=s")
 	require.EqualError(t, err, "the browser: no screen")
+	_, err = visit.Go(t.Context(), "https://as.example/authorize")
+	require.EqualError(t, err, "the page of the authorization server has no state")
 }

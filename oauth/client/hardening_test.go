@@ -88,7 +88,7 @@ func TestLoopbackIgnoresAnswersToOtherLogins(t *testing.T) {
 		return nil
 	}})
 	var err error
-	visit, err = front(t.Context())
+	visit, err = front(t.Context(), oauthclient.Login{})
 	require.NoError(t, err)
 	defer visit.Close()
 	require.Equal(t, http.StatusBadRequest, get(visit.RedirectURI+"?state=right&code=early"), "nobody has logged in yet")

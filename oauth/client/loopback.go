@@ -3,6 +3,9 @@ package oauthclient
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -24,8 +27,8 @@ const (
 // LoopbackOptions are those of [Loopback]. The zero value serves.
 type LoopbackOptions struct {
 	// Port to listen at. Zero means any that is free, which authorization servers should allow (RFC 8252, section 7.3);
-	// those that do not need one that stays the same. Later logins are at the port of the one before, also of one that a
-	// run before registered, where it is still free: to a server that registers clients, one at another port is another
+	// those that do not need one that stays the same. Later logins use the port of the one before, also of one that a
+	// run before registered, if it is still free: to a server that registers clients, one at another port is another
 	// client.
 	Port int
 	// Open shows a page to the user. Nil means the browser of the system.
@@ -43,8 +46,9 @@ func Loopback(opts *LoopbackOptions) Front {
 		open = OpenBrowser
 	}
 	var before atomic.Int32 // port of the login before; 0 for none
-	return func(ctx context.Context) (*Visit, error) {
-		l, err := listen(ctx, cmp.Or(opts.Port, int(before.Load()), registeredPort(ctx)))
+	return func(ctx context.Context, login Login) (*Visit, error) {
+		path, registered := callbackAt(login)
+		l, err := listen(ctx, cmp.Or(opts.Port, int(before.Load()), registered))
 		if err != nil && opts.Port == 0 {
 			l, err = listen(ctx, 0)
 		}
@@ -54,10 +58,9 @@ func Loopback(opts *LoopbackOptions) Front {
 		if addr, ok := l.Addr().(*net.TCPAddr); ok {
 			before.Store(int32(addr.Port))
 		}
-		host := l.Addr().String()
-		back := make(chan url.Values, 1)
+		cb := &callback{host: l.Addr().String(), path: path, back: make(chan url.Values, 1)}
 		server := &http.Server{
-			Handler:           callback(host, back),
+			Handler:           cb,
 			ReadHeaderTimeout: callbackTimeout, ReadTimeout: callbackTimeout, WriteTimeout: callbackTimeout,
 			MaxHeaderBytes: maxCallbackBytes,
 		}
@@ -68,13 +71,16 @@ func Loopback(opts *LoopbackOptions) Front {
 			_ = server.Serve(l)
 		}()
 		return &Visit{
-			RedirectURI: "http://" + host + callbackPath,
+			RedirectURI: "http://" + cb.host + path,
 			Go: func(ctx context.Context, page string) (url.Values, error) {
+				if err := cb.expect(page); err != nil {
+					return nil, err
+				}
 				if err := open(ctx, page); err != nil {
 					return nil, fmt.Errorf("the browser: %w", err)
 				}
 				select {
-				case q := <-back:
+				case q := <-cb.back:
 					return q, nil
 				case <-ctx.Done():
 					return nil, context.Cause(ctx)
@@ -93,53 +99,76 @@ func Loopback(opts *LoopbackOptions) Front {
 	}
 }
 
-// registered is the key of the redirect URI that the client registered with, in the context of a [Front].
-type registered struct{}
-
-// registeredPort is the port that the client registered with; 0 for none.
-func registeredPort(ctx context.Context) int {
-	raw, _ := ctx.Value(registered{}).(string)
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.Path != callbackPath {
-		return 0
+// callbackAt is where users come back to: the path, and the port if the client is registered with one.
+func callbackAt(login Login) (path string, port int) {
+	path = callbackPath
+	if login.Distinct {
+		sum := sha256.Sum256([]byte(login.Issuer))
+		path += "/" + hex.EncodeToString(sum[:8])
 	}
-	port, _ := strconv.Atoi(u.Port()) // 0 for none
-	return port
+	u, err := url.Parse(login.RedirectURI)
+	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.Path == "" || login.Distinct && u.Path != path {
+		return path, 0
+	}
+	port, _ = strconv.Atoi(u.Port()) // 0 for none
+	return u.Path, port
 }
 
 func listen(ctx context.Context, port int) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
-// callback takes the first answer there is. It repeats nothing of it in its page.
-func callback(host string, back chan<- url.Values) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		h.Set("Cache-Control", "no-store")
-		h.Set("Referrer-Policy", "no-referrer") // the URL has the code
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Connection", "close")
-		q := r.URL.Query()
-		switch {
-		// Another name for this address may be a stranger's.
-		case r.Host != host || r.URL.Path != callbackPath:
-			http.Error(w, "There is nothing here.", http.StatusNotFound)
-			return
-		case r.Method != http.MethodGet:
-			http.Error(w, "Only GET.", http.StatusMethodNotAllowed)
-			return
-		case !q.Has("state"):
-			http.Error(w, "This is no answer to a login.", http.StatusBadRequest)
-			return
-		}
-		select {
-		case back <- q:
-		default: // there was one
-		}
-		_, _ = w.Write([]byte("<!doctype html><title>Login</title><p>You can close this page and go back to the program."))
-	})
+// A callback takes the answer to one login. What else comes by, from another page of the browser for example, is sent away
+// without an effect on the login.
+type callback struct {
+	host, path string
+	state      atomic.Pointer[string] // of the login; nil before it began
+	back       chan url.Values
+}
+
+// expect begins a login: its answer has the state of the page.
+func (c *callback) expect(page string) error {
+	u, err := url.Parse(page)
+	if err != nil || u.Query().Get("state") == "" {
+		return errors.New("the page of the authorization server has no state")
+	}
+	state := u.Query().Get("state")
+	c.state.Store(&state)
+	return nil
+}
+
+func (c *callback) isAnswer(q url.Values) bool {
+	want := c.state.Load()
+	return want != nil && len(q["state"]) == 1 && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(*want)) == 1
+}
+
+// ServeHTTP takes the first answer. It repeats nothing of it in its page.
+func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer") // the URL has the code
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Connection", "close")
+	q := r.URL.Query()
+	switch {
+	// Another name for this address may be a stranger's.
+	case r.Host != c.host || r.URL.Path != c.path:
+		http.Error(w, "There is nothing here.", http.StatusNotFound)
+		return
+	case r.Method != http.MethodGet:
+		http.Error(w, "Only GET.", http.StatusMethodNotAllowed)
+		return
+	case !c.isAnswer(q):
+		http.Error(w, "This is no answer to a login.", http.StatusBadRequest)
+		return
+	}
+	select {
+	case c.back <- q:
+	default: // there was one
+	}
+	_, _ = w.Write([]byte("<!doctype html><title>Login</title><p>You can close this page and go back to the program."))
 }
 
 // OpenBrowser shows a page in the user's browser. It takes http and https URLs alone, and no shell sees them.

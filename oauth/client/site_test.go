@@ -116,7 +116,7 @@ type user struct {
 	scopes []string // asked for, a login each
 }
 
-func (u *user) front(context.Context) (*oauthclient.Visit, error) {
+func (u *user) front(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
 	return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
 		where, err := url.Parse(page)
 		if err != nil {

@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/filelock"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
@@ -55,8 +57,9 @@ func (t *Token) expired(now time.Time) bool {
 // A Key names a record of a [Store]. Nothing is ever looked up without the issuer, so that what one authorization server
 // gave is not shown to another.
 type Key struct {
+	// Issuer is empty for the record of a redirect URI, which says whom it serves.
 	Issuer string
-	// Resource is empty for the record of the registration.
+	// Resource is empty for the record of the registration, and the redirect URI where Issuer is empty.
 	Resource string
 }
 
@@ -78,12 +81,40 @@ type Store interface {
 	Delete(ctx context.Context, key Key) error
 }
 
-// NewMemoryStore returns a store that ends with the program.
-func NewMemoryStore() Store { return &memoryStore{records: make(map[Key]Record)} }
+// A Locker is a [Store] that several transports or programs share. A transport locks the record of a token while it
+// refreshes the token and saves the new one: an authorization server takes a refresh token that is used twice for stolen,
+// and ends the grant. The stores of this package are Lockers.
+type Locker interface {
+	// Lock waits until nobody else holds the lock of key, and returns what ends it. Load, Save and Delete do not wait for
+	// the lock.
+	Lock(ctx context.Context, key Key) (unlock func(), err error)
+}
+
+// NewMemoryStore returns a store that ends with the program. It is a [Locker].
+func NewMemoryStore() Store {
+	return &memoryStore{records: make(map[Key]Record), locks: make(map[Key]chan struct{})}
+}
 
 type memoryStore struct {
 	mu      sync.Mutex
-	records map[Key]Record // guarded by mu
+	records map[Key]Record        // guarded by mu
+	locks   map[Key]chan struct{} // each has room for one who holds it; guarded by mu
+}
+
+func (m *memoryStore) Lock(ctx context.Context, key Key) (unlock func(), err error) {
+	m.mu.Lock()
+	lock := m.locks[key]
+	if lock == nil {
+		lock = make(chan struct{}, 1)
+		m.locks[key] = lock
+	}
+	m.mu.Unlock()
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func (m *memoryStore) Load(_ context.Context, key Key) (*Record, error) {
@@ -112,8 +143,10 @@ func (m *memoryStore) Delete(_ context.Context, key Key) error {
 
 // NewFileStore returns a store of a file for each record in a folder, which is made when it is not there. Only the user
 // may read them (mode 0600; on Windows, what the folder's list says); a file that others may read is refused. They are not
-// encrypted. A file is replaced in one step, so that a crash leaves the old one or the new one; several programs may
-// share a folder, and the last who writes wins.
+// encrypted. A file is replaced in one step, so that a crash leaves the old one or the new one.
+//
+// Programs may share a folder: the store is a [Locker], by locks of files that end with the program that holds them, on
+// Unix and Windows. File systems and other systems without such locks grant every lock.
 func NewFileStore(dir string) (Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("oauthclient: %w", err)
@@ -128,6 +161,34 @@ func (s fileStore) file(key Key) string {
 	sum := sha256.Sum256([]byte(key.Issuer + "\x00" + key.Resource))
 	return filepath.Join(string(s), hex.EncodeToString(sum[:])+".json")
 }
+
+// Lock locks a file beside that of the record, which is there before the first record is and when records are replaced.
+func (s fileStore) Lock(ctx context.Context, key Key) (unlock func(), err error) {
+	f, err := os.OpenFile(strings.TrimSuffix(s.file(key), ".json")+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("oauthclient: %w", err)
+	}
+	for wait := minLockWait; ; wait = min(2*wait, maxLockWait) {
+		locked, err := filelock.TryLock(f)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("oauthclient: %w", err), f.Close())
+		}
+		if locked {
+			return func() { _ = errors.Join(filelock.Unlock(f), f.Close()) }, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), f.Close())
+		case <-time.After(wait):
+		}
+	}
+}
+
+// How long to wait before a lock that another program holds is tried again.
+const (
+	minLockWait = 2 * time.Millisecond
+	maxLockWait = 100 * time.Millisecond
+)
 
 // A kept record says what it is of, to be compared when it is read.
 type kept struct {

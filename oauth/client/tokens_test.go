@@ -131,7 +131,7 @@ func TestLogoutEndsALogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	asked := make(chan struct{})
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context) (*oauthclient.Visit, error) {
+	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
 		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, _ string) (url.Values, error) {
 			close(asked)
 			<-ctx.Done()

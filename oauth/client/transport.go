@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -23,11 +24,15 @@ const (
 	maxAuthorizations   = 3 // without a request that was let through between them, and for one request
 	defaultLoginTimeout = 5 * time.Minute
 	probeTimeout        = 10 * time.Second
+	saveTimeout         = 10 * time.Second
 	maxDrained          = 64 << 10
 )
 
 // ErrClosed says that the transport was closed.
 var ErrClosed = errors.New("oauthclient: closed")
+
+// ErrNotSaved says that a token is in use which the store did not keep: a later run of the program has to log in again.
+var ErrNotSaved = errors.New("oauthclient: logged in, but the store did not keep the token")
 
 // Options are those of a [Transport]. The zero value serves.
 type Options struct {
@@ -50,6 +55,8 @@ type Options struct {
 	// by a proxy. What addresses it connects to, and whom it trusts, is its own affair; URLs and redirects are held to the
 	// rules all the same. Nil is the guarded one, which uses no proxy, since that would dial in its place.
 	Fetch http.RoundTripper
+	// Logger receives a warning when the store does not keep what it should. Nil means slog.Default.
+	Logger *slog.Logger
 }
 
 // A Transport is an [http.RoundTripper] that puts tokens on the requests to one MCP server. Requests to other origins, and
@@ -68,20 +75,31 @@ type Transport struct {
 	http   *http.Client // for documents and endpoints
 	idle   func()       // ends the connections of http that nobody uses
 	limit  time.Duration
+	logger *slog.Logger
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
 	logins sync.WaitGroup
 
-	mu       sync.Mutex
-	token    *Token            // guarded by mu
-	client   *Credentials      // who asked for token; guarded by mu
-	at       *place            // where; guarded by mu
-	accepted bool              // whether a request with token was let through; guarded by mu
-	attempts int               // authorizations since a request was; guarded by mu
-	refused  error             // why there is no sense in trying again; guarded by mu
-	login    *login            // that goes on; guarded by mu
-	nonces   map[string]string // by origin; guarded by mu
+	mu         sync.Mutex
+	token      *Token            // guarded by mu
+	client     *Credentials      // who asked for token; guarded by mu
+	at         *place            // where; guarded by mu
+	accepted   bool              // whether a request with token was let through; guarded by mu
+	unsaved    error             // why the store did not keep token; nil if it did; guarded by mu
+	outdated   string            // the access token that the store has in place of token; guarded by mu
+	registered *Credentials      // by this transport; guarded by mu
+	attempts   int               // authorizations since a request was let through; guarded by mu
+	refused    error             // why there is no sense in trying again; guarded by mu
+	login      *login            // that goes on; guarded by mu
+	nonces     map[string]string // by origin; guarded by mu
+}
+
+// A holding is a token, who asked for it, and where.
+type holding struct {
+	token  *Token
+	client *Credentials
+	at     *place
 }
 
 // A login is one that requests wait for.
@@ -112,7 +130,7 @@ func New(server string, grant Grant, opts *Options) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		server: u, grant: grant, base: opts.Base, store: opts.Store, prover: opts.DPoP, limit: opts.LoginTimeout,
+		server: u, grant: grant, base: opts.Base, store: opts.Store, prover: opts.DPoP, limit: opts.LoginTimeout, logger: opts.Logger,
 		policy: fetch.Policy{InsecureLoopback: opts.InsecureLoopback, PrivateNetworks: opts.PrivateNetworks, TLS: opts.TLS},
 		nonces: make(map[string]string),
 	}
@@ -121,6 +139,9 @@ func New(server string, grant Grant, opts *Options) (*Transport, error) {
 	}
 	if t.store == nil {
 		t.store = NewMemoryStore()
+	}
+	if t.logger == nil {
+		t.logger = slog.Default()
 	}
 	if t.limit <= 0 {
 		t.limit = defaultLoginTimeout
@@ -143,13 +164,21 @@ func (t *Transport) Close() error {
 }
 
 // Login gets a token before any request needs it, also after one was refused. It asks for what a request without a token would have
-// been challenged for.
+// been challenged for. An error that wraps [ErrNotSaved] says that the token is in use, and that the store did not keep it.
 func (t *Transport) Login(ctx context.Context) error {
 	t.mu.Lock()
 	t.refused, t.attempts = nil, 0
 	used := t.token
 	t.mu.Unlock()
-	return t.authorize(ctx, used, nil)
+	if err := t.authorize(ctx, used, nil); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.unsaved != nil {
+		return fmt.Errorf("%w: %w", ErrNotSaved, t.unsaved)
+	}
+	return nil
 }
 
 // Logout forgets the token, also in the store, and asks the authorization server to revoke it (RFC 7009), where it does that. A login
@@ -164,7 +193,7 @@ func (t *Transport) Logout(ctx context.Context) error {
 		t.mu.Lock()
 	}
 	tok, client, at := t.token, t.client, t.at
-	t.token, t.client, t.accepted = nil, nil, false
+	t.token, t.client, t.accepted, t.unsaved, t.outdated = nil, nil, false, nil, ""
 	t.mu.Unlock()
 	if tok == nil {
 		var err error
@@ -192,18 +221,36 @@ func (t *Transport) stored(ctx context.Context) (*Token, *Credentials, *place, e
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r, err := t.load(ctx, at)
+	r, err := t.loadToken(ctx, at)
 	if r == nil || err != nil {
 		return nil, nil, nil, err
 	}
 	return r.Token, r.Client, at, nil
 }
 
-// load returns the record of a place, nil when there is none that is whole.
-func (t *Transport) load(ctx context.Context, at *place) (*Record, error) {
-	r, err := t.store.Load(ctx, Key{at.as.Issuer, at.resource})
+// load reads a record. A store that fails is no refusal of the authorization server.
+func (t *Transport) load(ctx context.Context, key Key) (*Record, error) {
+	r, err := t.store.Load(ctx, key)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+	return r, nil
+}
+
+type storeError struct{ error }
+
+func (e *storeError) Unwrap() error { return e.error }
+
+// loadToken returns the record of a place, nil when there is none that is whole and as new as what the transport has.
+func (t *Transport) loadToken(ctx context.Context, at *place) (*Record, error) {
+	r, err := t.load(ctx, Key{at.as.Issuer, at.resource})
 	if err != nil || r == nil || r.Token == nil || r.Client == nil || r.Token.Issuer != at.as.Issuer || r.Token.Resource != at.resource {
 		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.outdated != "" && r.Token.AccessToken == t.outdated {
+		return nil, nil
 	}
 	return r, nil
 }
@@ -378,10 +425,7 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 
 // run is one login.
 func (t *Transport) run(ctx context.Context, l *login, used *Token, d *demand) {
-	tok, client, at, err := t.obtain(ctx, used, d)
-	if err == nil {
-		err = t.store.Save(ctx, Key{tok.Issuer, tok.Resource}, &Record{Client: client, Token: tok})
-	}
+	got, err := t.obtain(ctx, used, d)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
@@ -390,13 +434,32 @@ func (t *Transport) run(ctx context.Context, l *login, used *Token, d *demand) {
 			t.refused = l.err
 		}
 	} else {
-		t.token, t.client, t.at, t.accepted = tok, client, at, false
+		t.token, t.client, t.at, t.accepted = got.token, got.client, got.at, false
 	}
 	t.login = nil
 	close(l.done)
 }
 
-// isTemporary reports whether an error is one of the way to a document or an endpoint, not of what it said.
+// save has the store keep a token. One that is not kept is used all the same, and what the store has in its place is not
+// taken for newer: its refresh token may be used up. Saving does not end with the login, since the token is there.
+func (t *Transport) save(ctx context.Context, h *holding) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	key := Key{h.token.Issuer, h.token.Resource}
+	err := t.store.Save(ctx, key, &Record{Client: h.client, Token: h.token})
+	outdated := ""
+	if err != nil {
+		t.logger.WarnContext(ctx, "oauthclient: the store did not keep the token", "issuer", h.token.Issuer, "error", err.Error())
+		if r, e := t.store.Load(ctx, key); e == nil && r != nil && r.Token != nil {
+			outdated = r.Token.AccessToken
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unsaved, t.outdated = err, outdated
+}
+
+// isTemporary reports whether an error is one of the store, or of the way to a document or an endpoint, not of what it said.
 func isTemporary(err error) bool {
 	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
 		return status.Status/100 == 5 || status.Status == http.StatusTooManyRequests
@@ -404,12 +467,15 @@ func isTemporary(err error) bool {
 	if g, ok := errors.AsType[*GrantError](err); ok {
 		return g.Status/100 == 5 || g.Status == http.StatusTooManyRequests
 	}
+	if _, ok := errors.AsType[*storeError](err); ok {
+		return true
+	}
 	_, network := errors.AsType[net.Error](err)
 	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // obtain gets a token: by refreshing the one before, from the store, or by the grant.
-func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*Token, *Credentials, *place, error) {
+func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holding, error) {
 	t.mu.Lock()
 	client, at, accepted := t.client, t.at, t.accepted
 	t.mu.Unlock()
@@ -419,47 +485,99 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*Token,
 		c = d.challenge
 	} else if at == nil {
 		if c, err = t.probe(ctx); err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 	}
 	if d != nil || at == nil {
 		if at, err = t.discover(ctx, c); err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 	}
 	if used != nil && (used.Issuer != at.as.Issuer || used.Resource != at.resource) {
 		used = nil // what another server gave is not shown to this one, and says nothing here
 	}
-	stepUp := d != nil && d.stepUp
-	if !stepUp {
-		r, err := t.load(ctx, at)
-		if err != nil {
-			return nil, nil, nil, err
+	if d == nil || !d.stepUp {
+		// A token that was never good for anything will not get better.
+		before := &holding{used, client, at}
+		if used == nil || !accepted && !used.expired(time.Now()) {
+			before.client = nil
 		}
-		// Another program may have been faster: a refresh token that it has used already is one that was stolen, to the
-		// authorization server.
-		if r != nil && (used == nil || r.Token.AccessToken != used.AccessToken) {
-			if t.usable(r.Token) {
-				return r.Token, r.Client, at, nil
-			}
-			used, client, accepted = r.Token, r.Client, true
+		got, err := t.renew(ctx, before)
+		if got != nil || err != nil {
+			return got, err
 		}
-		// One that was never good for anything will not get better.
-		if used != nil && used.RefreshToken != "" && client != nil && (accepted || used.expired(time.Now())) {
-			tok, err := t.refresh(ctx, used, client, at)
-			if err == nil {
-				return tok, client, at, nil
-			}
-			if _, ok := errors.AsType[*GrantError](err); !ok || isTemporary(err) {
-				return nil, nil, nil, err
-			}
-		}
+		used = before.token
 	}
 	t.mu.Lock()
 	t.attempts++
 	t.mu.Unlock()
 	tok, client, err := t.grant.get(ctx, t, at, scopesFor(used, c, at))
-	return tok, client, at, err
+	if err != nil {
+		return nil, err
+	}
+	got := &holding{tok, client, at}
+	t.save(ctx, got)
+	return got, nil
+}
+
+// renew takes the token that another program has put into the store, or else refreshes the one before; without a client it
+// is not refreshed. It returns nil where a login is needed, and then leaves in h the token that is known last.
+func (t *Transport) renew(ctx context.Context, h *holding) (*holding, error) {
+	got, err := t.fromStore(ctx, h)
+	if got != nil || err != nil || !h.refreshable() {
+		return got, err
+	}
+	defer t.lock(ctx, Key{h.at.as.Issuer, h.at.resource})()
+	got, err = t.fromStore(ctx, h) // which another program may have refreshed meanwhile
+	if got != nil || err != nil || !h.refreshable() {
+		return got, err
+	}
+	tok, err := t.refresh(ctx, h.token, h.client, h.at)
+	if err != nil {
+		if _, ok := errors.AsType[*GrantError](err); ok && !isTemporary(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	got = &holding{tok, h.client, h.at}
+	t.save(ctx, got)
+	return got, nil
+}
+
+func (h *holding) refreshable() bool {
+	return h.client != nil && h.token != nil && h.token.RefreshToken != ""
+}
+
+// fromStore returns what the store has, if that is newer than h and may be sent; if it is only newer, h becomes it.
+func (t *Transport) fromStore(ctx context.Context, h *holding) (*holding, error) {
+	r, err := t.loadToken(ctx, h.at)
+	if r == nil || err != nil || h.token != nil && r.Token.AccessToken == h.token.AccessToken {
+		return nil, err
+	}
+	h.token, h.client = r.Token, r.Client
+	if !t.usable(r.Token) {
+		return nil, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unsaved = nil
+	return &holding{r.Token, r.Client, h.at}, nil
+}
+
+// lock keeps other users of the store from refreshing a token meanwhile. A store that cannot lock is used without.
+func (t *Transport) lock(ctx context.Context, key Key) (unlock func()) {
+	l, ok := t.store.(Locker)
+	if !ok {
+		return func() {}
+	}
+	unlock, err := l.Lock(ctx, key)
+	if err != nil {
+		if ctx.Err() == nil {
+			t.logger.WarnContext(ctx, "oauthclient: the store cannot be locked; programs that share it may refresh at once", "error", err.Error())
+		}
+		return func() {}
+	}
+	return unlock
 }
 
 // probe asks the server without a token, for the challenge that a request would have met: where the metadata is may be said there

@@ -103,7 +103,7 @@ func TestAUserDecides(t *testing.T) {
 			return nil
 		}}
 	})
-	front := func(context.Context) (*oauthclient.Visit, error) {
+	front := func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
 		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: oauthtest.Visit}, nil
 	}
 	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "My Program", Front: front}, nil)

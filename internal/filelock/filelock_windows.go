@@ -1,0 +1,29 @@
+package filelock
+
+import (
+	"errors"
+	"math"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+func tryLock(f *os.File) (bool, error) {
+	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, math.MaxUint32, math.MaxUint32, new(windows.Overlapped))
+	switch {
+	case err == nil, errors.Is(err, windows.ERROR_NOT_SUPPORTED), errors.Is(err, windows.ERROR_CALL_NOT_IMPLEMENTED): // the last two: no locks here
+		return true, nil
+	case errors.Is(err, windows.ERROR_LOCK_VIOLATION), errors.Is(err, windows.ERROR_IO_PENDING):
+		return false, nil
+	}
+	return false, &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+}
+
+func unlock(f *os.File) error {
+	err := windows.UnlockFileEx(windows.Handle(f.Fd()), 0, math.MaxUint32, math.MaxUint32, new(windows.Overlapped))
+	if err != nil && !errors.Is(err, windows.ERROR_NOT_LOCKED) && !errors.Is(err, windows.ERROR_NOT_SUPPORTED) {
+		return &os.PathError{Op: "unlock", Path: f.Name(), Err: err}
+	}
+	return nil
+}
