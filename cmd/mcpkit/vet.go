@@ -19,14 +19,16 @@ import (
 const vetUsage = `vet [flags] [packages]
 
 Reports, for the services of the packages (the current one when none is given), what a start of the server would: unknown tags
-and words, entries of methods that do not exist, signatures and input fields that do not fit. And what it would not: methods and
-fields of which nothing is said, a ` + services.GeneratedFile + ` that is stale, tools that sound as if they did harm and have no hints.
-It runs none of the program's code. In the end it prints what tools/list costs a model, in tokens, for each service.
+and words, entries of methods that do not exist, signatures and input fields that do not fit. For this it builds each package with
+a small file more, which registers the services and ends the program: the packages that it imports are initialized, but neither its
+own variables nor main or Start run. In the end it prints what tools/list costs a model, in tokens, for each service.
 
-All but the last two of these checks also run as: go vet -vettool=$(which mcpkit) [packages]`
+It also reports what a start does not: methods and fields without a description, a ` + services.GeneratedFile + ` that is stale,
+tools that sound as if they did harm and have no hints, methods that change something before they ask without mcpkit.Once (told by names:
+not all are found), errors of Serve and Register that nobody looks at. These checks, which read the source alone, also run as:
+go vet -vettool=$(which mcpkit) [packages]`
 
-// analyzer is vet for go vet, which gives it one package at a time. Comments of other packages, and so the generated
-// file, are out of its sight.
+// analyzer is vet for go vet, which gives it one package at a time, and the types alone of those that it imports.
 var analyzer = &analysis.Analyzer{
 	Name: "mcpkit",
 	Doc:  "check services of mcpkit: annotations, signatures, input fields, doc comments",
@@ -41,9 +43,16 @@ var analyzer = &analysis.Analyzer{
 		if err := p.Find(nil); err != nil {
 			return nil, err
 		}
-		found, _ := vet.Check(p)
-		for _, d := range found {
+		for _, d := range vet.Sort(p, vet.Check(p)) {
 			pass.Report(analysis.Diagnostic{Pos: d.Pos, Message: d.Message})
+		}
+		for _, file := range pass.Files {
+			if filepath.Base(pass.Fset.Position(file.Package).Filename) != services.GeneratedFile || !p.FindDirs() {
+				continue
+			}
+			if err := vet.Fresh(p); err != nil {
+				pass.Report(analysis.Diagnostic{Pos: file.Package, Message: err.Error()})
+			}
 		}
 		return nil, nil
 	},
@@ -58,7 +67,7 @@ func calledByGoVet(args []string) bool {
 }
 
 // runVet is the command vet.
-func runVet(_ context.Context, args []string, std streams) int {
+func runVet(ctx context.Context, args []string, std streams) int {
 	flags := flag.NewFlagSet("vet", flag.ContinueOnError)
 	names := flags.String("type", "", "`names` of further structs that are services, with commas between; they are looked for in each package")
 	if code, ok := parse(flags, vetUsage, args, std.err); !ok {
@@ -72,7 +81,7 @@ func runVet(_ context.Context, args []string, std streams) int {
 	if *names != "" {
 		c.names = strings.Split(*names, ",")
 	}
-	if err := c.run(patterns); err != nil {
+	if err := c.run(ctx, patterns); err != nil {
 		fmt.Fprintf(std.err, "mcpkit vet: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nmcpkit vet: "))
 		return exitFault
 	}
@@ -90,7 +99,7 @@ type checker struct {
 	found          int // faults
 }
 
-func (c *checker) run(patterns []string) error {
+func (c *checker) run(ctx context.Context, patterns []string) error {
 	pkgs, err := services.Load(c.dir, patterns)
 	faults := []error{err}
 	var costs []vet.Cost
@@ -99,8 +108,10 @@ func (c *checker) run(patterns []string) error {
 			faults = append(faults, err)
 			continue
 		}
-		found, cost := vet.Check(p)
+		found, cost, err := vet.Start(ctx, c.dir, p)
+		faults = append(faults, err)
 		costs = append(costs, cost...)
+		found = vet.Sort(p, append(found, vet.Check(p)...))
 		for _, d := range found {
 			fmt.Fprintf(c.stderr, "%s: %s\n", c.short(p.Fset.Position(d.Pos).String()), d.Message)
 		}
@@ -118,11 +129,7 @@ func (c *checker) run(patterns []string) error {
 
 // costLine says what the definitions of a service's tools cost. A quarter of the bytes is about right for JSON in English.
 func costLine(c vet.Cost) string {
-	least := ""
-	if c.AtLeast {
-		least = "at least "
-	}
-	return fmt.Sprintf("%s: %d tools; tools/list is %s%d bytes, about %d tokens (bytes/4)", c.Service, c.Tools, least, c.Bytes, (c.Bytes+3)/4)
+	return fmt.Sprintf("%s: %d tools; tools/list is %d bytes, about %d tokens (bytes/4)", c.Service, c.Tools, c.Bytes, (c.Bytes+3)/4)
 }
 
 // short names a place from the current directory, where that is shorter.

@@ -22,7 +22,7 @@ func vetted(t *testing.T, dir string, patterns ...string) (faults, costs []strin
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	c := checker{dir: dir, stdout: &stdout, stderr: &stderr}
-	err = c.run(patterns)
+	err = c.run(t.Context(), patterns)
 	lines := func(b *bytes.Buffer) []string {
 		return strings.FieldsFunc(b.String(), func(r rune) bool { return r == '\n' })
 	}
@@ -134,7 +134,44 @@ type (
 )
 
 func Serve(service any) error { return nil }
+
+func RegisterWords(pkgPath string, words map[string]string) {}
 `,
+}
+
+// Methods run again from the top when an answer comes. Nothing of the package runs when it is vetted.
+func TestVetReportsChangesBeforeQuestions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	dir := program(t, "rounds")
+	found, costs, err := vetted(t, dir, "./...")
+	require.NoError(t, err)
+	const end = " comes before a question, and runs again when the answer comes; put it into mcpkit.Once, or ask first"
+	file := filepath.Join("trips", "trips.go")
+	require.Equal(t, []string{
+		file + `:61:2: agency.Early: the assignment to a.count` + end,
+		file + `:62:2: agency.Early: the assignment to a.seats["1A"]` + end,
+		file + `:63:12: agency.Early: a.api.SaveSeat(…)` + end,
+		file + `:66:12: agency.Early: os.Remove(…)` + end,
+		file + `:75:2: agency.Helped: a.api.SaveSeat(…)` + end,
+		file + `:92:3: agency.Loop: a.api.SaveSeat(…)` + end,
+	}, found)
+	require.Len(t, costs, 1)
+	require.Regexp(t, `^example\.com/prog/trips\.agency: 5 tools; tools/list is \d+ bytes`, costs[0], "those that demand scopes count, too")
+}
+
+// What keeps the package from being built or begun is said.
+func TestVetSaysWhyServicesAreNotRegistered(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	dir := program(t, "rounds")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "noisy"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "noisy", "noisy.go"), []byte("// Package noisy ends programs.\npackage noisy\n\nfunc init() { panic(\"not today\") }\n"), 0o644))
+	replace(t, filepath.Join(dir, "trips", "trips.go"), `import (`, "import (\n\t_ \"example.com/prog/noisy\"\n")
+	_, _, err := vetted(t, dir, "./...")
+	require.ErrorContains(t, err, "example.com/prog/trips: registering its services failed: exit status 2\npanic: not today")
 }
 
 // go vet runs the same checks, a package at a time. The tool is the test program, which is one when it is called as one.
@@ -152,15 +189,33 @@ func TestVetTool(t *testing.T) {
 		"require github.com/mcpkit/mcpkit-go v0.0.0\n\nreplace github.com/mcpkit/mcpkit-go => ./library\n"), 0o644))
 	tool, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+tool, "./...")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GORACE=atexit_sleep_ms=0")
-	out, err := cmd.CombinedOutput()
-	require.Error(t, err)
+	goVet := func() string {
+		cmd := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+tool, "./...")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		return string(out)
+	}
+	out := goVet()
 	for _, want := range []string{
 		`main.go:25:14: Shop.SendAll: nothing says what it is for; write a doc comment, or a desc tag in the annotation block`,
 		`main.go:37:2: Shop.Remove, field Name of Input: nothing says what it is for; write a comment, or a desc tag`,
 	} {
-		require.Contains(t, string(out), want)
+		require.Contains(t, out, want)
 	}
-	require.NotContains(t, string(out), "other.go", "comments of other packages are out of sight")
+	require.NotContains(t, out, "other.go", "fields of other packages are for the vet of those")
+	require.NotContains(t, out, "stale")
+
+	_, err = generator{}.in(t, dir, ".")
+	require.NoError(t, err)
+	require.NotContains(t, goVet(), "stale")
+	const stale = `zz_mcpkit_docs.go:3:1: example.com/prog: zz_mcpkit_docs.go is stale; run go generate, or mcpkit gen example.com/prog`
+	replace(t, filepath.Join(dir, "main.go"), "// Remove takes something", "// Remove takes anything")
+	require.Contains(t, goVet(), stale)
+	replace(t, filepath.Join(dir, "main.go"), "// Remove takes anything", "// Remove takes something")
+	require.NotContains(t, goVet(), "stale")
+	// Comments of another package are noticed when go vet looks at this one again, for which they alone are no reason.
+	replace(t, filepath.Join(dir, "other", "other.go"), "// Kind says of which", "// Kind tells of which")
+	replace(t, filepath.Join(dir, "main.go"), "func main() {", "func main() {\n\t// Another comment.")
+	require.Contains(t, goVet(), stale)
 }

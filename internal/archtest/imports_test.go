@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
-	"internal/rehearsal":   {"reflectx"}, // what it rehearses
+	"internal/rehearsal":   {},
 	"internal/limits":      {"golang.org/x/time/rate"},
 	"internal/memo":        {"protocol", "internal/jsonx"},
 	"internal/sse":         {},

@@ -1,14 +1,10 @@
-// Package rehearsal is what package mcpkit and the tool that checks services from their source share, so that the tool says
-// what a start of the server would.
+// Package rehearsal holds which methods of services are not for clients: package mcpkit tells them by reflection, and the tools that
+// read services from their source do the same.
 package rehearsal
 
 import (
-	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
-
-	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
 // WellKnown are methods that mean something to Go programs; they are not for clients unless the annotation block says so.
@@ -51,23 +47,4 @@ var Signatures = map[string]Signature{
 type Signature struct {
 	What  string
 	Forms []string
-}
-
-// A Service is all that mcpkit looks at when it registers one. Nothing of it is called.
-type Service struct {
-	Name    string       // of its type
-	Type    reflect.Type // a struct with its blank and its embedded fields
-	Methods []reflectx.Method
-	Prefix  string
-	OptIn   bool
-
-	Words    reflectx.Words
-	Provided []reflect.Type
-}
-
-// A Result is what came of registering a service.
-type Result struct {
-	Faults reflectx.Errors
-	// Tools are the tools' definitions as the newest revision has them: a JSON array.
-	Tools json.RawMessage
 }

@@ -208,6 +208,9 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 	case "Union":
 		if args := instance(p.Info, call.Fun); args != nil && args.Len() == 1 {
 			u := Union{Interface: args.At(0)}
+			if len(call.Args) > 0 {
+				u.Discriminator = constantString(p.Info, call.Args[0])
+			}
 			for _, one := range call.Args[min(1, len(call.Args)):] {
 				if t := p.Info.Types[one].Type; t != nil {
 					u.Cases = append(u.Cases, t)
@@ -231,12 +234,18 @@ func (p *Package) options(args []ast.Expr) *Service {
 		case fn.Name() == "OptIn":
 			s.OptIn = true
 		case fn.Name() == "Prefix" && len(call.Args) == 1:
-			if v := p.Info.Types[call.Args[0]].Value; v != nil && v.Kind() == constant.String {
-				s.Prefix = constant.StringVal(v)
-			}
+			s.Prefix = constantString(p.Info, call.Args[0])
 		}
 	}
 	return s
+}
+
+// constantString is the value of e if it is a constant, and "" if not.
+func constantString(info *types.Info, e ast.Expr) string {
+	if v := info.Types[e].Value; v != nil && v.Kind() == constant.String {
+		return constant.StringVal(v)
+	}
+	return ""
 }
 
 // instance are the type arguments, also inferred ones, of the generic function that fun names.
@@ -251,6 +260,9 @@ func instance(info *types.Info, fun ast.Expr) *types.TypeList {
 	}
 	return nil
 }
+
+// IsLibrary reports whether the package is package mcpkit itself.
+func IsLibrary(p *types.Package) bool { return p != nil && p.Path() == module+"/mcpkit" }
 
 // isMcpkit reports whether the functions of the package take services.
 func isMcpkit(p *types.Package) bool {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -52,8 +53,10 @@ type Package struct {
 
 // A Union is an interface and the types that its values have.
 type Union struct {
-	Interface types.Type
-	Cases     []types.Type
+	// Discriminator is "" where it is not a constant.
+	Discriminator string
+	Interface     types.Type
+	Cases         []types.Type
 }
 
 // Load reads the packages that match the patterns of the go command, as seen from dir ("" for the current one), without
@@ -169,4 +172,37 @@ func dirs(p *packages.Package) map[string]string {
 		found[p.PkgPath] = filepath.Dir(p.GoFiles[0])
 	}
 	return found
+}
+
+// FindDirs fills Dirs for a package of which only the types of its imports are known, from the places of their declarations. It reports
+// whether these are known: -trimpath hides them.
+func (p *Package) FindDirs() bool {
+	p.Dirs = map[string]string{p.Path: p.Dir}
+	all := true
+	seen := map[*types.Package]bool{p.Types: true}
+	var visit func(list []*types.Package)
+	visit = func(list []*types.Package) {
+		for _, imported := range list {
+			if seen[imported] {
+				continue
+			}
+			seen[imported] = true
+			visit(imported.Imports())
+			for _, name := range imported.Scope().Names() {
+				file := p.Fset.Position(imported.Scope().Lookup(name).Pos()).Filename
+				if file == "" {
+					continue
+				}
+				if !filepath.IsAbs(file) && !strings.HasPrefix(file, "$GOROOT") {
+					all = false
+				} else if !strings.HasPrefix(file, "$GOROOT") && !strings.HasPrefix(file, filepath.Join(build.Default.GOROOT, "src")) {
+					p.Dirs[imported.Path()] = filepath.Dir(file)
+				}
+				break
+			}
+		}
+	}
+	visit(p.Types.Imports())
+	p.OneOnly = false
+	return all
 }

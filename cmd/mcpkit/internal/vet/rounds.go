@@ -1,0 +1,208 @@
+package vet
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/cfg"
+	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+)
+
+// questions are the functions of package mcpkit that ask the client.
+var questions = []string{"Elicit", "ElicitForm", "ElicitURL", "Confirm", "Choose", "Sample", "Roots", "Ask"}
+
+// Words at the beginning of the name of a function that changes something, by that name.
+var changing = []string{
+	"add", "append", "book", "buy", "cancel", "charge", "commit", "create", "debit", "delete", "deploy", "drop", "enqueue", "exec", "hold", "insert",
+	"move", "notify", "order", "pay", "post", "publish", "purge", "push", "put", "refund", "register", "release", "remove", "rename", "reserve", "revoke",
+	"save", "send", "store", "submit", "transfer", "update", "upsert", "write",
+}
+
+// rounds reports what a method changes before it asks. The method runs again from the top when the answer comes, since version
+// 2026-07-28 of the protocol, and only mcpkit.Once keeps it from doing so twice. What changes something is told by its name, so this
+// finds neither all nor nothing else.
+func (v *checker) rounds() {
+	r := &rounds{checker: v, asking: map[*types.Func]bool{}}
+	bodies := map[*types.Func]*ast.FuncDecl{}
+	for _, file := range v.pkg.Files {
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
+				if fn, ok := v.pkg.Info.Defs[f.Name].(*types.Func); ok {
+					bodies[fn] = f
+				}
+			}
+		}
+	}
+	// Functions that ask by others that do.
+	for grown := true; grown; {
+		grown = false
+		for fn, decl := range bodies {
+			if !r.asking[fn] && slices.ContainsFunc(r.calls(decl.Body), r.asks) {
+				r.asking[fn], grown = true, true
+			}
+		}
+	}
+	for _, s := range v.pkg.Services {
+		for _, m := range s.Methods {
+			if decl := bodies[m.Func]; decl != nil && r.asking[m.Func] && !v.inTest(decl.Pos()) {
+				r.method(s, decl)
+			}
+		}
+	}
+}
+
+type rounds struct {
+	*checker
+	asking map[*types.Func]bool // of this package
+}
+
+// method reports the changes from which a question is reached.
+func (r *rounds) method(s *services.Service, decl *ast.FuncDecl) {
+	var receiver types.Object
+	if names := decl.Recv.List[0].Names; len(names) > 0 {
+		receiver = r.pkg.Info.Defs[names[0]]
+	}
+	graph := cfg.New(decl.Body, func(*ast.CallExpr) bool { return true })
+	reached := map[*cfg.Block]bool{} // whether a question is, from the beginning of the block
+	asksIn := func(b *cfg.Block) bool {
+		return slices.ContainsFunc(b.Nodes, func(n ast.Node) bool { return slices.ContainsFunc(r.calls(n), r.asks) })
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, b := range graph.Blocks {
+			if !reached[b] && (asksIn(b) || slices.ContainsFunc(b.Succs, func(next *cfg.Block) bool { return reached[next] })) {
+				reached[b], grown = true, true
+			}
+		}
+	}
+	for _, b := range graph.Blocks {
+		later := slices.ContainsFunc(b.Succs, func(next *cfg.Block) bool { return reached[next] })
+		for _, n := range slices.Backward(b.Nodes) {
+			for _, call := range slices.Backward(r.calls(n)) {
+				switch {
+				case r.asks(call):
+					later = true
+				case later && r.changes(call):
+					r.reportChange(s, decl, call.Pos(), types.ExprString(call.Fun)+"(…)")
+				}
+			}
+			if pos, text := r.assigns(n, receiver); later && text != "" {
+				r.reportChange(s, decl, pos, text)
+			}
+		}
+	}
+}
+
+func (r *rounds) reportChange(s *services.Service, decl *ast.FuncDecl, pos token.Pos, what string) {
+	r.report(pos, "%s.%s: %s comes before a question, and runs again when the answer comes; put it into mcpkit.Once, or ask first",
+		s.Type.Obj().Name(), decl.Name.Name, what)
+}
+
+// calls are the calls in n, in the order in which they are made, as far as that is known. Function literals run when somebody calls
+// them, deferred calls at the end.
+func (r *rounds) calls(n ast.Node) []*ast.CallExpr {
+	var found, open []*ast.CallExpr
+	var walk []ast.Node
+	ast.Inspect(n, func(n ast.Node) bool {
+		if n == nil {
+			if call, ok := walk[len(walk)-1].(*ast.CallExpr); ok {
+				open = open[:len(open)-1]
+				found = append(found, call)
+			}
+			walk = walk[:len(walk)-1]
+			return true
+		}
+		switch n := n.(type) {
+		case *ast.DeferStmt:
+			return false
+		case *ast.FuncLit:
+			// Ask calls the functions that it is given.
+			if len(open) == 0 || !r.asks(open[len(open)-1]) {
+				return false
+			}
+		case *ast.CallExpr:
+			open = append(open, n)
+		}
+		walk = append(walk, n)
+		return true
+	})
+	return found
+}
+
+func (r *rounds) asks(call *ast.CallExpr) bool {
+	fn, ok := typeutil.Callee(r.pkg.Info, call).(*types.Func)
+	if !ok {
+		return false
+	}
+	if services.IsLibrary(fn.Pkg()) {
+		return fn.Signature().Recv() == nil && slices.Contains(questions, fn.Name())
+	}
+	return r.asking[fn.Origin()]
+}
+
+// changes reports whether the function sounds as if it changed something that outlives the call. Those of package mcpkit do not, nor
+// do built-in functions and the standard library's buffers, formatters and containers.
+func (r *rounds) changes(call *ast.CallExpr) bool {
+	fn, ok := typeutil.Callee(r.pkg.Info, call).(*types.Func)
+	if !ok || fn.Pkg() == nil || services.IsLibrary(fn.Pkg()) {
+		return false
+	}
+	switch path := fn.Pkg().Path(); path {
+	case "os", "net/http", "net/smtp", "database/sql":
+	default:
+		if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") && fn.Pkg() != r.pkg.Types && isStandard(r.pkg, path) {
+			return false
+		}
+	}
+	return slices.Contains(changing, firstWord(fn.Name()))
+}
+
+// isStandard reports whether the package is of the standard library, as far as that is known: only others have directories.
+func isStandard(p *services.Package, path string) bool {
+	_, known := p.Dirs[path]
+	return !known
+}
+
+// firstWord is "send" of "SendAll".
+func firstWord(name string) string {
+	word := []byte{name[0] | 0x20}
+	for i := 1; i < len(name) && name[i] >= 'a' && name[i] <= 'z'; i++ {
+		word = append(word, name[i])
+	}
+	return string(word)
+}
+
+// assigns is an assignment to what the receiver points to.
+func (r *rounds) assigns(n ast.Node, receiver types.Object) (token.Pos, string) {
+	var left []ast.Expr
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		left = n.Lhs
+	case *ast.IncDecStmt:
+		left = []ast.Expr{n.X}
+	}
+	for _, e := range left {
+		root, steps := e, 0
+		for done := false; !done; {
+			switch x := ast.Unparen(root).(type) {
+			case *ast.SelectorExpr:
+				root, steps = x.X, steps+1
+			case *ast.IndexExpr:
+				root, steps = x.X, steps+1
+			case *ast.StarExpr:
+				root, steps = x.X, steps+1
+			default:
+				done = true
+			}
+		}
+		if id, ok := ast.Unparen(root).(*ast.Ident); ok && steps > 0 && receiver != nil && r.pkg.Info.Uses[id] == receiver {
+			return n.Pos(), "the assignment to " + types.ExprString(e)
+		}
+	}
+	return token.NoPos, ""
+}
