@@ -149,6 +149,7 @@ type lifecycle struct {
 	services []any       // guarded by mu: in order of registration
 	started  int         // guarded by mu: how many of services were started
 	failed   error       // guarded by mu
+	expected []Selector  // guarded by mu: of UseFor
 	ready    atomic.Bool // every service was started; set under mu
 }
 
@@ -165,6 +166,12 @@ func (s *Server) Start(ctx context.Context) error {
 	for {
 		service, ok, err := l.next()
 		if !ok {
+			if err == nil {
+				err = s.settle()
+			}
+			if err == nil && !l.ready.Load() {
+				continue // something was registered meanwhile
+			}
 			return err
 		}
 		if starter, ok := service.(interface{ Start(context.Context) error }); ok {
@@ -183,8 +190,31 @@ func (l *lifecycle) next() (service any, ok bool, err error) {
 	if l.failed == nil && l.started < len(l.services) {
 		return l.services[l.started], true, nil
 	}
-	l.ready.Store(l.failed == nil)
 	return nil, false, l.failed
+}
+
+// settle checks what can be checked when every service was started, and makes the server ready. A mistake is no reason not to try
+// again: what is missing may be registered before the next request.
+func (s *Server) settle() error {
+	l := &s.life
+	l.mu.Lock()
+	expected := slices.Clip(l.expected)
+	l.mu.Unlock()
+	err := s.checkSelectors(expected)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && l.started == len(l.services) && len(l.expected) == len(expected) {
+		l.ready.Store(true)
+	}
+	return err
+}
+
+// expect notes a selector, whose names are checked before the next request is answered.
+func (l *lifecycle) expect(sel Selector) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expected = append(l.expected, sel)
+	l.ready.Store(false)
 }
 
 // done notes that the service of next was started, or was not.

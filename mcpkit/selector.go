@@ -1,0 +1,126 @@
+package mcpkit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
+)
+
+// A Selector says by name which calls middleware is for; see [Server.UseFor]. Make one with [OnTool], [OnTag] or [OnMethod].
+type Selector struct {
+	what  string // "tool", "tag", "method"
+	names []string
+	later bool
+}
+
+// OnTool selects the calls of tools by name, as clients know them: "billing_charge" of a mounted server.
+func OnTool(names ...string) Selector { return Selector{what: "tool", names: names} }
+
+// OnTag selects the calls, completions and subscriptions of what has one of the words in its tags tag, that of mounted servers
+// included.
+func OnTag(words ...string) Selector { return Selector{what: "tag", names: words} }
+
+// OnMethod selects the calls of methods of the protocol, such as protocol.MethodToolsCall, and of the program's own; see [Handle].
+func OnMethod(methods ...string) Selector { return Selector{what: "method", names: methods} }
+
+// Later lets the names be of what is registered after the start, or comes and goes, as behind an optional proxy. A name that is
+// misspelt is not found then.
+func (sel Selector) Later() Selector {
+	sel.later = true
+	return sel
+}
+
+// UseFor puts middleware around the calls that sel selects, in the place among those of [Server.Use] that the order of calls
+// gives it. What is registered later is selected, too.
+//
+// A name that nothing has when the server starts is a mistake that would leave something unguarded: starting the server fails, and
+// the error has the nearest name. See [Selector.Later] for names that come later.
+//
+// Like Use, UseFor panics when a middleware is nil; and when there is none, or no name.
+func (s *Server) UseFor(sel Selector, mw ...Middleware) {
+	switch err := checkMiddleware("UseFor", mw); {
+	case err != nil:
+		panic(err.Error())
+	case len(mw) == 0:
+		panic("mcpkit: UseFor: there is no middleware to use")
+	case len(sel.names) == 0 || slices.Contains(sel.names, ""):
+		panic(fmt.Sprintf("mcpkit: UseFor: a name of a %s is missing; write for example mcpkit.OnTool(\"charge\")", or(sel.what, "tool")))
+	}
+	s.life.expect(sel)
+	s.Use(sel.around(mw))
+}
+
+// around is middleware that puts mw around what is selected.
+func (sel Selector) around(mw []Middleware) Middleware {
+	return func(next Handler) Handler {
+		inner := next
+		for i, m := range slices.Backward(mw) {
+			if inner = m(inner); inner == nil {
+				inner = refuseAll(fmt.Errorf("mcpkit: UseFor: middleware %d of %d returned no handler", i+1, len(mw)))
+			}
+		}
+		return func(ctx context.Context, call *Call) (Result, error) {
+			if sel.selects(call) {
+				return inner(ctx, call)
+			}
+			return next(ctx, call)
+		}
+	}
+}
+
+func (sel *Selector) selects(call *Call) bool {
+	switch sel.what {
+	case "tool":
+		return call.row.method == protocol.MethodToolsCall && slices.Contains(sel.names, call.Target())
+	case "tag":
+		return slices.ContainsFunc(call.Tags(), func(tag string) bool { return slices.Contains(sel.names, tag) })
+	}
+	return slices.Contains(sel.names, call.row.method)
+}
+
+// checkSelectors returns the names of selectors that nothing in the server has.
+func (s *Server) checkSelectors(selectors []Selector) error {
+	var faults reflectx.Errors
+	known := map[string][]string{}
+	for _, sel := range selectors {
+		if sel.later {
+			continue
+		}
+		if known[sel.what] == nil {
+			known[sel.what] = s.catalog.Load().known(sel.what)
+		}
+		for _, name := range sel.names {
+			if !slices.Contains(known[sel.what], name) {
+				faults = append(faults, &reflectx.Error{Msg: fmt.Sprintf(
+					"mcpkit: UseFor: no %s %q%s; add Later() to the selector if it comes after the start",
+					map[string]string{"tool": "tool is named", "tag": "tool, prompt or resource has the tag", "method": "method is named"}[sel.what],
+					name, nearest.Hint(name, known[sel.what]))})
+			}
+		}
+	}
+	if faults != nil {
+		return faults
+	}
+	return nil
+}
+
+// known are the names that a selector may have.
+func (c *catalog) known(what string) (names []string) {
+	switch what {
+	case "tool":
+		for _, t := range c.tools.all() {
+			names = append(names, t.key)
+		}
+	case "tag":
+		for _, e := range (&draft{c.tools.all(), c.prompts.all(), c.resources.all(), c.templates.all()}).entries() {
+			names = append(names, e.tags...)
+		}
+	default:
+		names = append(sortedKeys(methods), sortedKeys(c.custom)...)
+	}
+	return names
+}
