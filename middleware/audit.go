@@ -50,7 +50,7 @@ type AuditOptions struct {
 }
 
 // Audit writes to log who called what, and how it ended. It should be the outermost, so that it sees what others refuse;
-// with [ForMethod] or [ForTag] it keeps to a part.
+// with mcpkit.Server.UseFor it keeps to a part.
 //
 // No answer leaves before its record is written: where it cannot be, the caller gets an error in place of the result, also
 // though the method has run, and with Begin the method does not run.

@@ -23,7 +23,8 @@ func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		srv := newServer(t, mcpkit.NewTool("login", func(in login) error { time.Sleep(time.Second); return errors.New("secret text") }))
-		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditOptions{Begin: true, Arguments: true}), middleware.ForTool("closed", middleware.Scopes("s")))
+		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditOptions{Begin: true, Arguments: true}))
+		srv.UseFor(mcpkit.OnTool("closed"), middleware.Scopes("s"))
 		require.NoError(t, srv.Add(mcpkit.NewTool("closed", ok)))
 		p := legacy(t, srv, "0123456789abcdef")
 		b.Reset() // of the beginning of the session

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// Scopes demands that the caller holds every one of the scopes, for each method that it is around. With [ForTag] or
-// [ForTool] it guards a part of the server; what the scopes tag guards is hidden from lists as well.
+// Scopes demands that the caller holds every one of the scopes, for each method that it is around. With
+// mcpkit.Server.UseFor it guards a part of the server; what the scopes tag guards is hidden from lists as well.
 func Scopes(scopes ...string) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {

@@ -57,7 +57,7 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 		"scopes tag": func() *mcpkit.Server { return mcpkit.MustNew(&everything{ran: run}, quiet, mcpkit.Authenticated()) },
 		"scopes of a tag": func() *mcpkit.Server {
 			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
-			srv.Use(middleware.ForTag("closed", middleware.Scopes("secret")))
+			srv.UseFor(mcpkit.OnTag("closed"), middleware.Scopes("secret"))
 			return srv
 		},
 		"authorization of everything": func() *mcpkit.Server {
@@ -67,7 +67,9 @@ func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 		},
 		"behind a cache": func() *mcpkit.Server {
 			srv := mcpkit.MustNew(&untagged{ran: run}, quiet)
-			srv.Use(middleware.Recover(nil), middleware.ForTag("closed", middleware.Scopes("secret")), middleware.Cache(1e9, middleware.CacheOptions{}))
+			srv.Use(middleware.Recover(nil))
+			srv.UseFor(mcpkit.OnTag("closed"), middleware.Scopes("secret"))
+			srv.Use(middleware.Cache(1e9, middleware.CacheOptions{}))
 			return srv
 		},
 	}
@@ -135,24 +137,17 @@ func TestAuthorizeThatPanicsDenies(t *testing.T) {
 	require.False(t, ran)
 }
 
-func TestForToolAndForMethodGuardThatAlone(t *testing.T) {
-	for name, mw := range map[string]mcpkit.Middleware{
-		"ForTool":   middleware.ForTool("a", middleware.Scopes("s")),
-		"ForMethod": middleware.ForMethod("tools/call", middleware.ForTool("a", middleware.Scopes("s"))),
-	} {
-		t.Run(name, func(t *testing.T) {
-			srv := newServer(t)
-			srv.Use(mw)
-			// Also for what comes later.
-			require.NoError(t, srv.Add(mcpkit.NewTool("a", func() string { return "a" }), mcpkit.NewTool("b", func() string { return "b" }),
-				mcpkit.NewPrompt("a", func() string { return "prompt a" })))
-			for _, p := range eras(t, srv) {
-				require.Equal(t, middleware.CodeDenied, p.call(t.Context(), "tools/call", `{"name":"a"}`).Error.Code)
-				require.Equal(t, "a", p.toolText(as(t.Context(), "ann", "s"), "a"))
-				require.Equal(t, "b", p.toolText(t.Context(), "b"))
-				require.Contains(t, said(t, p.call(t.Context(), "prompts/get", `{"name":"a"}`)), "prompt a")
-			}
-		})
+func TestGuardsByNameGuardThatAlone(t *testing.T) {
+	srv := newServer(t)
+	srv.UseFor(mcpkit.OnTool("a"), middleware.Scopes("s"))
+	// Also for what comes later.
+	require.NoError(t, srv.Add(mcpkit.NewTool("a", func() string { return "a" }), mcpkit.NewTool("b", func() string { return "b" }),
+		mcpkit.NewPrompt("a", func() string { return "prompt a" })))
+	for _, p := range eras(t, srv) {
+		require.Equal(t, middleware.CodeDenied, p.call(t.Context(), "tools/call", `{"name":"a"}`).Error.Code)
+		require.Equal(t, "a", p.toolText(as(t.Context(), "ann", "s"), "a"))
+		require.Equal(t, "b", p.toolText(t.Context(), "b"))
+		require.Contains(t, said(t, p.call(t.Context(), "prompts/get", `{"name":"a"}`)), "prompt a")
 	}
 }
 

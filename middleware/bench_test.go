@@ -38,10 +38,7 @@ func BenchmarkCall(b *testing.B) {
 		{"Concurrency", []mcpkit.Middleware{middleware.Concurrency(10, 10)}},
 		{"ConcurrencyBy caller", []mcpkit.Middleware{middleware.ConcurrencyBy(10, 10, middleware.CallerOf)}},
 		{"ErrorCodes", []mcpkit.Middleware{middleware.ErrorCodes()}},
-		{"ForMethod", []mcpkit.Middleware{middleware.ForMethod("x", rate)}},
-		{"ForTool", []mcpkit.Middleware{middleware.ForTool("y", rate)}},
 		{"When", []mcpkit.Middleware{middleware.When(func(*mcpkit.Call) bool { return false }, rate)}},
-		{"ForTag", []mcpkit.Middleware{middleware.ForTag("x", rate)}},
 		{"GuardArguments", []mcpkit.Middleware{middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
 			return args, nil
 		})}},

@@ -33,9 +33,6 @@ func all() map[string]mcpkit.Middleware {
 		"Cache":       middleware.Cache(time.Hour, middleware.CacheOptions{}),
 		"Concurrency": middleware.Concurrency(10, 10),
 		"ErrorCodes":  middleware.ErrorCodes(),
-		"ForMethod":   middleware.ForMethod("tools/call", middleware.Recover(nil)),
-		"ForTag":      middleware.ForTag("open", middleware.Recover(nil)),
-		"ForTool":     middleware.ForTool("open", middleware.Recover(nil)),
 		"GuardArguments": middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
 			return args, nil
 		}),

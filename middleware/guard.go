@@ -13,7 +13,7 @@ import (
 // GuardArguments inspects the arguments of every tool call and prompt, also of what is registered later, before they are
 // checked and decoded: f returns them, or others in their place (which are held to the schema all the same), or an error,
 // which refuses the call and is shown like an error of the method. args is {} where the client sent none, and must not be
-// changed. With [ForTag] and [ForTool] it guards a part of the server.
+// changed. With mcpkit.Server.UseFor it guards a part of the server.
 func GuardArguments(f func(ctx context.Context, call *mcpkit.Call, args json.RawMessage) (json.RawMessage, error)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {

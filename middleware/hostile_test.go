@@ -167,7 +167,7 @@ func TestMiddlewareThatIsNilIsRefusedAtOnce(t *testing.T) {
 	require.Equal(t, "ok", modern(t, srv).toolText(t.Context(), "x"), "and nothing was put on")
 	_, err := mcpkit.New(&Kiosk{}, quiet, mcpkit.Around(nil))
 	require.EqualError(t, err, "mcpkit: Around: middleware 1 of 1 is nil")
-	require.PanicsWithValue(t, "middleware: When: middleware 1 of 1 is nil", func() { middleware.ForTag("x", nil) })
+	require.PanicsWithValue(t, "middleware: When: middleware 1 of 1 is nil", func() { middleware.When(func(*mcpkit.Call) bool { return true }, nil) })
 }
 
 // lazy answers before the handler is done, as timeouts that are written in a hurry do. It tells when it is.

@@ -194,13 +194,11 @@ func TestLoggingSaysHowCallsEnd(t *testing.T) {
 		mcpkit.NewTool("limited", ok), mcpkit.NewTool("closed", ok),
 		mcpkit.NewTool("breaks", ok),
 	)
-	srv.Use(
-		middleware.ForTool("limited", middleware.RateLimit(1, 0)),
-		middleware.ForTool("closed", middleware.Scopes("s")),
-		middleware.ForTool("breaks", func(mcpkit.Handler) mcpkit.Handler {
-			return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
-		}),
-	)
+	srv.UseFor(mcpkit.OnTool("limited"), middleware.RateLimit(1, 0))
+	srv.UseFor(mcpkit.OnTool("closed"), middleware.Scopes("s"))
+	srv.UseFor(mcpkit.OnTool("breaks"), func(mcpkit.Handler) mcpkit.Handler {
+		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
+	})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, test := range []struct {

@@ -39,9 +39,10 @@ func TestMetricsMeasureEveryCall(t *testing.T) {
 			mcpkit.NewResource("s://s", "s", func() io.Reader { return strings.NewReader(strings.Repeat("x", 100<<10)) }).MIME("text/plain"),
 			mcpkit.NewResource("r://r", "r", func() io.Reader { return strings.NewReader("x") }).MIME("text/plain"),
 		)
-		srv.Use(middleware.Recover(nil), middleware.Metrics(n), middleware.ForTool("breaks", func(mcpkit.Handler) mcpkit.Handler {
+		srv.Use(middleware.Recover(nil), middleware.Metrics(n))
+		srv.UseFor(mcpkit.OnTool("breaks"), func(mcpkit.Handler) mcpkit.Handler {
 			return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
-		}))
+		})
 		require.NoError(t, srv.Add(mcpkit.NewTool("breaks", ok)))
 		p := modern(t, srv)
 		for _, test := range []struct {
@@ -128,9 +129,10 @@ func TestRecoverReportsPanics(t *testing.T) {
 	srv.Use(middleware.Recover(func(_ context.Context, call *mcpkit.Call, p *mcpkit.PanicError) {
 		require.NotEmpty(t, p.Stack)
 		reported = append(reported, call.Name(), p.Value)
-	}), middleware.ForTool("breaks", func(mcpkit.Handler) mcpkit.Handler {
-		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
 	}))
+	srv.UseFor(mcpkit.OnTool("breaks"), func(mcpkit.Handler) mcpkit.Handler {
+		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { panic("in between") }
+	})
 	for _, name := range []string{"panics", "breaks", "fails"} {
 		require.Contains(t, modern(t, srv).toolText(t.Context(), name), "internal error (ref ")
 	}

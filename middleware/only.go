@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// When puts middleware around the calls for which cond is true; the first is the outermost. The others pass it by. Like Server.Use it
+// When puts middleware around the calls for which cond is true; the first is the outermost. The others pass it by. For calls that
+// a name tells apart there is mcpkit.Server.UseFor, which refuses to start when a name is misspelt. Like Server.Use it
 // panics when one is nil.
 func When(cond func(*mcpkit.Call) bool, mw ...mcpkit.Middleware) mcpkit.Middleware {
 	for i, m := range mw {
@@ -29,22 +29,4 @@ func When(cond func(*mcpkit.Call) bool, mw ...mcpkit.Middleware) mcpkit.Middlewa
 			return next(ctx, call)
 		}
 	}
-}
-
-// ForTag puts middleware around the calls, completions and subscriptions of what has the word in its tags tag, also of what
-// is registered later.
-func ForTag(tag string, mw ...mcpkit.Middleware) mcpkit.Middleware {
-	return When(func(call *mcpkit.Call) bool { return slices.Contains(call.Tags(), tag) }, mw...)
-}
-
-// ForTool puts middleware around the calls of one tool.
-func ForTool(name string, mw ...mcpkit.Middleware) mcpkit.Middleware {
-	return When(func(call *mcpkit.Call) bool {
-		return call.Method() == protocol.MethodToolsCall && call.Target() == name
-	}, mw...)
-}
-
-// ForMethod puts middleware around the calls of one method of the protocol, such as protocol.MethodToolsCall.
-func ForMethod(method string, mw ...mcpkit.Middleware) mcpkit.Middleware {
-	return When(func(call *mcpkit.Call) bool { return call.Method() == method }, mw...)
 }

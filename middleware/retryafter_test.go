@@ -63,7 +63,7 @@ func (l later) RetryAfter() time.Duration { return l.after }
 
 // refusing answers each tool call with an error.
 func refusing(err error) mcpkit.Middleware {
-	return middleware.ForMethod("tools/call", func(mcpkit.Handler) mcpkit.Handler {
+	return middleware.When(func(call *mcpkit.Call) bool { return call.Method() == "tools/call" }, func(mcpkit.Handler) mcpkit.Handler {
 		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { return nil, err }
 	})
 }

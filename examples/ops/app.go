@@ -72,10 +72,14 @@ func (a *app) use() {
 	a.server.Use(
 		otelmcp.Middleware(otelmcp.Options{TracerProvider: a.traces, MeterProvider: a.metrics}),
 		middleware.Logging(a.logger),
-		middleware.ForMethod("tools/call", middleware.Audit(a.audit, middleware.AuditOptions{Begin: true, Arguments: true})),
+	)
+	a.server.UseFor(mcpkit.OnMethod("tools/call"), middleware.Audit(a.audit, middleware.AuditOptions{Begin: true, Arguments: true}))
+	a.server.Use(
 		middleware.RateLimit(5, 10),
 		middleware.Concurrency(64, 128),
-		middleware.ForTag("money", middleware.RateLimitBy(1, 2, middleware.CallerAndTargetOf)),
+	)
+	a.server.UseFor(mcpkit.OnTag("money"), middleware.RateLimitBy(1, 2, middleware.CallerAndTargetOf))
+	a.server.Use(
 		middleware.ResultLimit(64<<10),
 		middleware.Cache(10*time.Second, middleware.CacheOptions{}),
 		middleware.Retry(middleware.RetryOptions{}),

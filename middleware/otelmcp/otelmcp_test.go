@@ -66,7 +66,9 @@ func newBench(t testing.TB, o otelmcp.Options) *bench {
 	b.traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(b.spans))
 	o.TracerProvider, o.MeterProvider = b.traces, sdkmetric.NewMeterProvider(sdkmetric.WithReader(b.reader))
 	b.srv = newServer(t)
-	b.srv.Use(otelmcp.Middleware(o), middleware.ForTool("limited", middleware.RateLimit(1, 0)), middleware.ForTool("closed", middleware.Scopes("s")))
+	b.srv.Use(otelmcp.Middleware(o))
+	b.srv.UseFor(mcpkit.OnTool("limited").Later(), middleware.RateLimit(1, 0))
+	b.srv.UseFor(mcpkit.OnTool("closed").Later(), middleware.Scopes("s"))
 	return b
 }
 
