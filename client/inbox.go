@@ -8,27 +8,38 @@ import (
 	"sync"
 )
 
-// maxInbox is how many notifications of one call may wait for its handlers.
-const maxInbox = 1024
+// Bounds of the notifications of one call that wait for its handlers.
+const (
+	maxInbox      = 1024
+	maxInboxBytes = 4 << 20 // together, but for the first
+)
 
 // An inbox hands what the server says in the middle of one call to the handlers of that call: in order, one at a time, and not after
 // the call. The zero inbox is open.
 type inbox struct {
 	mu     sync.Mutex
-	queue  []func()      // guarded by mu
+	queue  []heard       // guarded by mu
+	bytes  int           // of the queue; guarded by mu
 	busy   chan struct{} // closed when all is done; nil when nothing is being done; guarded by mu
 	closed bool          // guarded by mu
 }
 
+// A heard is what is to be done about a notification of size bytes.
+type heard struct {
+	do   func()
+	size int
+}
+
 // push has f done: at once on this goroutine where inline says so and nothing else is being done, else on another. It reports false
 // where too much is waiting.
-func (b *inbox) push(log *slog.Logger, f func(), inline bool) bool {
+func (b *inbox) push(log *slog.Logger, f func(), size int, inline bool) bool {
 	b.mu.Lock()
-	if b.closed || len(b.queue) >= maxInbox {
+	if b.closed || len(b.queue) >= maxInbox || b.bytes > 0 && b.bytes+size > maxInboxBytes {
 		defer b.mu.Unlock()
 		return b.closed
 	}
-	b.queue = append(b.queue, f)
+	b.queue = append(b.queue, heard{f, size})
+	b.bytes += size
 	idle := b.busy == nil
 	if idle {
 		b.busy = make(chan struct{})
@@ -67,9 +78,10 @@ func (b *inbox) next() func() {
 		b.busy, b.queue = nil, nil
 		return nil
 	}
-	f := b.queue[0]
+	first := b.queue[0]
 	b.queue = b.queue[1:]
-	return f
+	b.bytes -= first.size
+	return first.do
 }
 
 // perform keeps a panic of f from ending the program: what came from the server had a part in it.
@@ -88,7 +100,7 @@ func (b *inbox) close(ctx context.Context) {
 		b.mu.Lock()
 		busy := b.busy
 		if busy == nil || ctx.Err() != nil {
-			b.closed, b.queue = true, nil
+			b.closed, b.queue, b.bytes = true, nil, 0
 			b.mu.Unlock()
 			return
 		}

@@ -20,7 +20,7 @@ func TestAnInboxKeepsTheOrderWhateverItsHandlersDo(t *testing.T) {
 				log := slog.New(slog.NewTextHandler(&out, nil))
 				var got []int
 				first := make(chan struct{})
-				go b.push(log, func() { <-first; got = append(got, 0) }, inline)
+				go b.push(log, func() { <-first; got = append(got, 0) }, 1, inline)
 				synctest.Wait()
 				for i := 1; i < 5; i++ {
 					require.True(t, b.push(log, func() {
@@ -31,14 +31,14 @@ func TestAnInboxKeepsTheOrderWhateverItsHandlersDo(t *testing.T) {
 						case 3:
 							runtime.Goexit()
 						}
-					}, inline))
+					}, 1, inline))
 				}
 				require.Empty(t, got)
 				close(first)
 				b.close(t.Context())
 				require.Equal(t, []int{0, 1, 2, 3, 4}, got)
 				require.Contains(t, out.String(), `msg="client: a handler panicked" panic=oops`)
-				require.True(t, b.push(log, func() { t.Error("nothing is begun after the call") }, inline))
+				require.True(t, b.push(log, func() { t.Error("nothing is begun after the call") }, 1, inline))
 				synctest.Wait()
 			})
 		})
@@ -49,12 +49,12 @@ func TestAnInboxIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b inbox
 		gate := make(chan struct{})
-		require.True(t, b.push(slog.Default(), func() { <-gate }, false))
+		require.True(t, b.push(slog.Default(), func() { <-gate }, 1, false))
 		synctest.Wait()
 		for range maxInbox {
-			require.True(t, b.push(slog.Default(), func() {}, false))
+			require.True(t, b.push(slog.Default(), func() {}, 1, false))
 		}
-		require.False(t, b.push(slog.Default(), func() {}, false))
+		require.False(t, b.push(slog.Default(), func() {}, 1, false))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		b.close(ctx) // does not wait for a handler that hangs

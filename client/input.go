@@ -259,7 +259,7 @@ func (c *Client) heardProgress(n *jsonrpc.Request, inline bool) {
 		return
 	}
 	f.deadline.extend()
-	f.hand(c, inline, func() {
+	f.hand(c, n, inline, func() {
 		if f.progress != nil {
 			f.progress(p)
 		}
@@ -277,7 +277,7 @@ func (c *Client) heardLog(n *jsonrpc.Request, f *flight, inline bool) {
 	}
 	for _, f := range flights {
 		if f.log != nil {
-			f.hand(c, inline, func() { c.handOn(n, func(_ context.Context, p *protocol.LoggingMessageParams) { f.log(p) }) })
+			f.hand(c, n, inline, func() { c.handOn(n, func(_ context.Context, p *protocol.LoggingMessageParams) { f.log(p) }) })
 		}
 	}
 }
@@ -290,8 +290,9 @@ func (c *Client) handOn(n *jsonrpc.Request, h func(context.Context, *protocol.Lo
 	}
 }
 
-func (f *flight) hand(c *Client, inline bool, hear func()) {
-	if !f.inbox.push(c.log, hear, inline) {
+// hand has hear done, which hears n on behalf of the call.
+func (f *flight) hand(c *Client, n *jsonrpc.Request, inline bool, hear func()) {
+	if !f.inbox.push(c.log, hear, len(n.Params), inline) {
 		c.warn("client: a notification was dropped, since too many wait for the handlers of a call")
 	}
 }
