@@ -22,8 +22,8 @@ import (
 
 const (
 	floodBytes  = 96 << 20 // that a server tries to send
-	floodUnit   = 1 << 20   // of one message
-	maxLiveHeap = 64 << 20  // that a peer may cost
+	floodUnit   = 1 << 20  // of one message
+	maxLiveHeap = 64 << 20 // that a peer may cost
 )
 
 // A flooder is a legacy server that initializes a session, and sends what a test says without end where the test says: into the stream of
@@ -122,8 +122,8 @@ func (busy) Elicit(ctx context.Context, _ *protocol.ElicitParams) (*protocol.Eli
 }
 
 func (busy) Log(ctx context.Context, _ *protocol.LoggingMessageParams) { <-ctx.Done() }
-func (busy) ToolsChanged(ctx context.Context)                         { <-ctx.Done() }
-func (busy) ResourceUpdated(ctx context.Context, _ string)            { <-ctx.Done() }
+func (busy) ToolsChanged(ctx context.Context)                          { <-ctx.Done() }
+func (busy) ResourceUpdated(ctx context.Context, _ string)             { <-ctx.Done() }
 
 func TestAFloodCostsABoundedAmountOfMemory(t *testing.T) {
 	for name, message := range map[string]func(n int, id jsonrpc.ID, filler string) string{
