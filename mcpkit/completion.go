@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -32,7 +33,7 @@ func (s *Server) completers(def *definition, fields []reflectx.Field) (map[strin
 		case method != "":
 			fn, ok := def.completer(method)
 			if !ok {
-				fault("parameter %q is completed by method %q, which does not exist", f.Name, method)
+				fault("parameter %q is completed by method %q, which does not exist%s", f.Name, method, nearest.Hint(method, def.completers))
 				continue
 			}
 			c, err := methodCompleter(fn)
@@ -46,7 +47,7 @@ func (s *Server) completers(def *definition, fields []reflectx.Field) (map[strin
 		}
 	}
 	for param := range def.complete {
-		if _, ok := found[param]; !ok && faults == nil {
+		if !slices.Contains(names, param) {
 			fault("complete names %q, which is no parameter%s", param, nearest.Hint(param, names))
 		}
 	}

@@ -31,6 +31,7 @@ type definition struct {
 	owner             reflect.Type      // whose method it is; nil for functions
 	method            string
 	completer         func(method string) (reflect.Value, bool)
+	completers        []string // the methods that could complete, for suggestions
 }
 
 // define compiles the function and adds the entry to the draft.
@@ -93,7 +94,15 @@ func isHeader(t reflect.Type) bool {
 }
 
 func (s *Server) inputOptions() reflectx.InputOptions {
-	return reflectx.InputOptions{Words: s.words, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Unions: s.config.unions}
+	return reflectx.InputOptions{Words: s.words, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Unions: s.config.unions, Give: howToGive}
+}
+
+// howToGive says what an interface needs to be part of arguments.
+func howToGive(t reflect.Type) string {
+	if t.Kind() == reflect.Interface && t.NumMethod() > 0 {
+		return "register its types with mcpkit.Union"
+	}
+	return ""
 }
 
 // noteRepair counts a value that was repaired.
@@ -106,7 +115,11 @@ func noteRepair(ctx context.Context) {
 // compile makes the call plan of the definition's function.
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
 	e := def.entry()
-	o := reflectx.FuncOptions{Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Words: def.paramWords, Input: s.inputOptions()}
+	o := reflectx.FuncOptions{Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Words: def.paramWords, Input: s.inputOptions(),
+		Provide: "give it with mcpkit.Provide"}
+	if def.kind == kindResource {
+		o.Input.What = "variables of the URI"
+	}
 	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
 	fn, err := reflectx.Compile(def.fn, o)

@@ -2,15 +2,26 @@ package mcpkit
 
 import (
 	"context"
+	"encoding"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"strings"
 
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// Handle gives a Server a method of the program's own, which clients of every revision may call: the params are decoded
-// into Req, and Resp is the result, an object. Errors become protocol errors. The name needs a prefix of its own, such as
+// Handle gives a Server a method of the program's own, which clients of every version may call: the params are decoded
+// into Req, and Resp is the result, an object. Errors become protocol errors.
+//
+// A Req that is a struct is read by the rules of tool arguments: its tags say what is required and what values may be, and
+// unknown members are refused; _meta is not one of them. A Req of another type, or with a method UnmarshalJSON, reads all
+// of the params itself. The error of Handle has every fault of Req's tags. The name needs a prefix of its own, such as
 // "example.com/reindex": names without a dot before the slash belong to the protocol.
 func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context, req Req) (Resp, error)) error {
 	if methods[method] != nil {
@@ -19,10 +30,14 @@ func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context
 	if method == "" || strings.HasPrefix(method, "rpc.") || strings.HasPrefix(method, "notifications/") {
 		return fmt.Errorf("mcpkit: Handle(%q): not a name for a method; write for example \"example.com/reindex\"", method)
 	}
+	decode, err := paramsDecoder[Req](s, method)
+	if err != nil {
+		return err
+	}
 	row := &methodRow{method: method, from: protocol.V20241105, until: protocol.V20260728,
 		handle: func(ctx context.Context, call *Call) (Result, error) {
 			var req Req
-			if err := decodeParams(call.req, &req); err != nil {
+			if err := decode(ctx, call.req, &req); err != nil {
 				return nil, err
 			}
 			resp, err := fn(ctx, req)
@@ -46,4 +61,35 @@ func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context
 		c.custom[method] = row
 		return nil
 	})
+}
+
+// paramsDecoder returns what decodes the params of the method.
+func paramsDecoder[Req any](s *Server, method string) (func(context.Context, *jsonrpc.Request, *Req) error, error) {
+	t := reflect.TypeFor[Req]()
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	p := reflect.PointerTo(t)
+	if t.Kind() != reflect.Struct || p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return func(_ context.Context, req *jsonrpc.Request, v *Req) error { return decodeParams(req, v) }, nil
+	}
+	o := s.inputOptions()
+	o.What = "params"
+	in, err := reflectx.NewInput(fmt.Sprintf("mcpkit: Handle(%q)", method), t, o)
+	if err != nil {
+		return nil, err
+	}
+	meta := slices.ContainsFunc(in.Fields(), func(f reflectx.Field) bool { return f.Name == "_meta" })
+	return func(ctx context.Context, req *jsonrpc.Request, v *Req) error {
+		params := req.Params
+		if !meta && jsonx.Member(params, "_meta") != nil {
+			params = appendWithout(nil, params, "_meta")
+		}
+		to := reflect.ValueOf(v).Elem()
+		for to.Kind() == reflect.Pointer {
+			to.Set(reflect.New(to.Type().Elem()))
+			to = to.Elem()
+		}
+		return in.Decode(ctx, params, to)
+	}, nil
 }

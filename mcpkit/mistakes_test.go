@@ -216,7 +216,7 @@ func TestMistakesOfSignatures(t *testing.T) {
 		want    string
 	}{
 		{&variadic{}, `variadic.Add (here): parameter 1 is variadic (...int); take a slice, []int`},
-		{&twoInputs{}, `twoInputs.Find (here): parameters 1 (mcpkit_test.query) and 2 (struct { Page int }) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments: given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
+		{&twoInputs{}, `twoInputs.Find (here): parameters 1 (mcpkit_test.query) and 2 (struct{...}) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&mixedInputs{}, `mixedInputs.Find (here): parameter 1 (mcpkit_test.query) is a struct of arguments, parameter 2 (int) a plain argument; write the one or the other: put int into the struct as a field`},
 		{&errorFirst{}, `errorFirst.Now (here): result 1 of 2 is the error; it must be the last`},
 		{&twoErrors{}, `twoErrors.Now (here): results 1 and 2 are both errors; return one, the last (errors.Join makes one of several)`},
@@ -227,9 +227,9 @@ func TestMistakesOfSignatures(t *testing.T) {
 		{&whoByValue{}, `whoByValue.Pay (here): parameter 1 is a oauth.Principal, which is given as a pointer; write *oauth.Principal`},
 		{&deafStart{}, `deafStart.Start (here): it is func() error, and would not be called, since the server calls a Start that is func(context.Context) error; write that, or Start mcpkit.Skip in the annotation block`},
 		{&deafClose{}, `deafClose.Close (here): it is func(), and would not be called, since the server calls a Close that is func() error; write that, or Close mcpkit.Skip in the annotation block`},
-		{&ifaceParam{}, `ifaceParam.Copy (here): parameter 1 is the interface io.Writer, which neither an argument nor a provider can give; given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
-		{&funcParam{}, `funcParam.Each (here): parameter 1 (func(int)): a function cannot come from JSON; given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
-		{&opaqueParam{}, `opaqueParam.Use (here): parameter 1 is a *mcpkit_test.opaque, a struct without exported fields, which neither an argument nor a provider can give; given without arguments are context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
+		{&ifaceParam{}, `ifaceParam.Copy (here): parameter 1 is the interface io.Writer, which neither an argument nor a provider can give; register its types with mcpkit.Union, give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
+		{&funcParam{}, `funcParam.Each (here): parameter 1 (func(int)): a function cannot come from JSON; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
+		{&opaqueParam{}, `opaqueParam.Use (here): parameter 1 is a *mcpkit_test.opaque, a struct without exported fields, which neither an argument nor a provider can give; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header`},
 		{&plainParams{}, "plainParams.Add (here): the plain parameters (float64, float64) have no name, since Go does not keep it; write the tag `params:\"name1,name2\"` with your names in the annotation block, or take one struct"},
 		{&fewParams{}, `fewParams.Add (here): there is 1 name ("a") for the parameters (float64, float64); name each one, in order`},
 		{&manyParams{}, `manyParams.Add (here): there are 3 names ("a", "b", "c") for the parameters (float64, float64); name each one, in order`},
@@ -419,13 +419,13 @@ func TestMistakesOfInputs(t *testing.T) {
 		}]{}, `taking.Do (here), field Each: the type func() has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
 		{&taking[struct {
 			From io.Reader `json:"from"`
-		}]{}, `taking.Do (here), field From: the interface io.Reader has no JSON; register its types as a union, take any, or hide the field with json:"-"`},
+		}]{}, `taking.Do (here), field From: the interface io.Reader has no JSON; register its types with mcpkit.Union, take any, or hide the field with json:"-"`},
 		{&taking[struct {
 			Z complex128 `json:"z"`
 		}]{}, `taking.Do (here), field Z: the type complex128 has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:"-"`},
 		{&taking[struct {
 			By map[struct{ X int }]string `json:"by"`
-		}]{}, `taking.Do (here), field By: the type map[struct { X int }]string has keys that JSON has not; write a map with string or integer keys`},
+		}]{}, `taking.Do (here), field By: the type map[struct{...}]string has keys that JSON has not; write a map with string or integer keys`},
 		{&taking[struct {
 			N int `json:"n,string"`
 		}]{}, `taking.Do (here), field N: the json option "string" is not known here; leave it out, since integers are exact without it`},

@@ -245,7 +245,7 @@ func addToolOutput(call *Call, r *madeToolResult, sh shape, v reflect.Value) (wh
 // setStructured makes v the structured output, and its JSON the text for clients that know no other.
 func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
 	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
-		return Errorf("there is no result")
+		return Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
 	}
 	raw, err := call.server.marshalValue(v)
 	if err != nil {

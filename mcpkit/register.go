@@ -178,7 +178,11 @@ func (r *registrar) readBlock(block reflect.Type) {
 // completers are the methods that complete parameters: no tools, unless the block says so.
 func (r *registrar) completers() []string {
 	var names []string
+	able := r.ableToComplete()
 	add := func(method string) {
+		if _, ok := r.methods[method]; !ok { // the mistake is the name, not the method that was meant
+			method = nearest.Of(method, able)
+		}
 		if r.block[method] == nil {
 			names = append(names, method)
 		}
@@ -196,6 +200,14 @@ func (r *registrar) completers() []string {
 		}
 	}
 	return names
+}
+
+// ableToComplete are the methods with the signature of one that completes.
+func (r *registrar) ableToComplete() []string {
+	return slices.DeleteFunc(sortedKeys(r.methods), func(name string) bool {
+		_, err := methodCompleter(r.methods[name].Func)
+		return err != nil
+	})
 }
 
 // completeTags are the completion methods that the fields of an input struct name.
@@ -339,6 +351,7 @@ func (r *registrar) add(m reflectx.Method) {
 		owner:      m.Owner,
 		method:     m.Name,
 		completer:  func(method string) (reflect.Value, bool) { c, ok := r.methods[method]; return c.Func, ok },
+		completers: r.ableToComplete(),
 	}
 	if r.reg.prefix != "" && a.kind != kindResource {
 		d.name = r.reg.prefix + "_" + d.name

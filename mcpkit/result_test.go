@@ -85,7 +85,7 @@ func TestResultsOfEveryKind(t *testing.T) {
 		{"text", `"content":[{"type":"text","text":"a \"text\"\n"}]`},
 		{"struct", `"content":[{"type":"text","text":"{\"x\":7}"}],"structuredContent":{"x":7}`},
 		{"pointer", `"content":[{"type":"text","text":"{\"x\":8}"}],"structuredContent":{"x":8}`},
-		{"nil_pointer", `"content":[{"type":"text","text":"there is no result"}],"isError":true`},
+		{"nil_pointer", `"content":[{"type":"text","text":"the tool returned no result and no error: it is a nil *mcpkit_test.point"}],"isError":true`},
 		{"nil_slice", `"content":[{"type":"text","text":"[]"}],"structuredContent":[]`},
 		{"nil_map", `"content":[{"type":"text","text":"{}"}],"structuredContent":{}`},
 		{"number", `"content":[{"type":"text","text":"9007199254740993"}],"structuredContent":9007199254740993`},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -148,10 +149,24 @@ func (s *Server) identify(call *Call) *jsonrpc.Error {
 		row = call.catalog.custom[call.req.Method]
 	}
 	if row == nil || call.version < row.from || call.version > row.until || row.offered != nil && !row.offered(call.catalog) {
-		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method %q is not offered", call.req.Method)
+		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method %q is not offered%s", call.req.Method, call.nearMethod())
 	}
 	call.row = row
 	return nil
+}
+
+// nearMethod guesses which method was meant, among those that are offered.
+func (call *Call) nearMethod() string {
+	var known []string
+	for _, rows := range []map[string]*methodRow{methods, call.catalog.custom} {
+		for name, row := range rows {
+			if call.version >= row.from && call.version <= row.until && (row.offered == nil || row.offered(call.catalog)) {
+				known = append(known, name)
+			}
+		}
+	}
+	slices.Sort(known)
+	return nearest.Hint(call.req.Method, known)
 }
 
 // mirror returns the header fields that mirror the request: those that came with it alone. What came with a connection that is the

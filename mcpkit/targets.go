@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
@@ -35,7 +36,7 @@ func findTool(call *Call) *jsonrpc.Error {
 		return err
 	}
 	t, ok := call.catalog.tools.get(call.name)
-	if !ok || !t.visible(call.principal) {
+	if !ok || !call.mayKnow(&t.entry) {
 		return invalidParams("unknown tool %q%s", call.name, call.catalog.tools.hint(call))
 	}
 	call.entry, call.target = &t.entry, t
@@ -45,13 +46,28 @@ func findTool(call *Call) *jsonrpc.Error {
 	return nil
 }
 
+// mayKnow reports whether the caller may know of the entry. If not, the caller gets the response for a name that is not
+// registered; the operator, who set the scopes, is told what is missing.
+func (call *Call) mayKnow(e *entry) bool {
+	if e.visible(call.principal) {
+		return true
+	}
+	who := ""
+	if call.principal != nil {
+		who = call.principal.Subject
+	}
+	call.server.config.logger.WarnContext(call.ctx, "mcpkit: a call was refused for lack of scopes; the caller was told that there is nothing of this name",
+		"ref", call.Ref(), "method", call.row.method, "name", call.name, "scopes", strings.Join(e.scopes, " "), "principal", who)
+	return false
+}
+
 // findPrompt finds the prompt of prompts/get and its arguments.
 func findPrompt(call *Call) *jsonrpc.Error {
 	if err := nameOf(call, call.catalog.prompts.key); err != nil {
 		return err
 	}
 	p, ok := call.catalog.prompts.get(call.name)
-	if !ok || !p.visible(call.principal) {
+	if !ok || !call.mayKnow(&p.entry) {
 		return invalidParams("unknown prompt %q%s", call.name, call.catalog.prompts.hint(call))
 	}
 	call.entry, call.target = &p.entry, p
@@ -85,7 +101,7 @@ func findResource(call *Call) *jsonrpc.Error {
 		return invalidParams("the uri has %d bytes; at most %d are allowed", len(call.name), uritemplate.MaxURI)
 	}
 	m, ok := call.catalog.findResource(call.principal, call.name)
-	if !ok {
+	if !ok && (m.resource == nil || !call.mayKnow(&m.resource.entry)) {
 		return protocol.ResourceNotFound(call.version, call.name)
 	}
 	call.entry, call.target, call.vars = &m.resource.entry, m.resource, m.vars

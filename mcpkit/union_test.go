@@ -82,7 +82,7 @@ func TestUnionsInToolsOfEveryRevision(t *testing.T) {
 		require.JSONEq(t, `{"steps":[{"do":"grasp","thing":"cup"}]}`, member(t, p.result("tools/call", `{"name":"anything"}`), "structuredContent"))
 		require.Contains(t, p.result("tools/call", `{"name":"run","arguments":{"steps":[{"do":"jump"}]}}`),
 			`/steps/0/do: got \"jump\", want one of \"go\", \"grasp\" or \"repeat\"`)
-		require.Contains(t, p.result("tools/call", `{"name":"nothing"}`), `there is no result`)
+		require.Contains(t, p.result("tools/call", `{"name":"nothing"}`), `the tool returned no result and no error: it is a nil mcpkit_test.step`)
 		require.Contains(t, p.result("tools/call", `{"name":"odd"}`),
 			`a mcpkit_test.stray is no case of the union mcpkit_test.step; its cases are mcpkit_test.walk, mcpkit_test.grasp and *mcpkit_test.repeat`)
 	}
@@ -92,7 +92,7 @@ func TestUnionFaults(t *testing.T) {
 	_, err := mcpkit.New(&robot{})
 	require.Error(t, err)
 	require.Contains(t, err.Error(), `result of the interface type mcpkit_test.step says too little`)
-	require.Contains(t, err.Error(), `field Steps: the interface mcpkit_test.step has no JSON; register its types as a union, take any, or hide the field with json:"-"`)
+	require.Contains(t, err.Error(), `field Steps: the interface mcpkit_test.step has no JSON; register its types with mcpkit.Union, take any, or hide the field with json:"-"`)
 
 	_, err = mcpkit.New(nil, mcpkit.Union[step](""))
 	require.Equal(t, "mcpkit: Union[mcpkit_test.step] (union_test.go:0): the discriminator is \"\"; write the name of a member, such as \"kind\"\n"+

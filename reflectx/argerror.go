@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -18,7 +19,8 @@ type ArgumentError struct {
 	// Example is one arguments object that would have been accepted, nil where none is known.
 	Example json.RawMessage
 
-	more int // violations beyond those that are kept
+	more int    // violations beyond those that are kept
+	what string // are wrong; "" means arguments
 }
 
 // A Violation is one thing wrong with the arguments.
@@ -34,10 +36,13 @@ type Violation struct {
 }
 
 // String returns the violation as one line: "/limit: got 500, want an integer between 1 and 50".
-func (v Violation) String() string {
+func (v Violation) String() string { return v.text("arguments") }
+
+// text is String with what the whole is called.
+func (v Violation) text(whole string) string {
 	var b strings.Builder
 	if v.Pointer == "" {
-		b.WriteString("arguments")
+		b.WriteString(whole)
 	} else {
 		b.WriteString(v.Pointer)
 	}
@@ -58,14 +63,15 @@ func (v Violation) String() string {
 // Error returns a head line, one line a violation, and the example where there is one.
 func (e *ArgumentError) Error() string {
 	var b strings.Builder
+	what := cmp.Or(e.what, "arguments")
 	if n := len(e.Violations) + e.more; n == 1 {
-		b.WriteString("1 problem with the arguments:")
+		b.WriteString("1 problem with the " + what + ":")
 	} else {
-		b.WriteString(strconv.Itoa(n) + " problems with the arguments:")
+		b.WriteString(strconv.Itoa(n) + " problems with the " + what + ":")
 	}
 	for _, v := range e.Violations {
 		b.WriteByte('\n')
-		b.WriteString(v.String())
+		b.WriteString(v.text(what))
 	}
 	if e.more > 0 {
 		b.WriteString("\nand " + strconv.Itoa(e.more) + " more")

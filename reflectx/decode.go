@@ -46,13 +46,13 @@ func (d *decoder) begin(ctx context.Context, in *Input, b []byte) {
 
 // end returns what was found and lets go of everything that belongs to the call.
 func (d *decoder) end() error {
-	violations, more, example := d.violations, d.more, d.in.example
+	violations, more, example, what := d.violations, d.more, d.in.example, d.in.what
 	clear(d.path[:cap(d.path)])
 	d.ctx, d.in, d.b, d.violations, d.missing = nil, nil, nil, nil, nil
 	if len(violations) == 0 {
 		return nil
 	}
-	return &ArgumentError{Violations: violations, Example: example, more: more}
+	return &ArgumentError{Violations: violations, Example: example, more: more, what: what}
 }
 
 func (d *decoder) push(name []byte) { d.path = append(d.path, step{name: name}) }

@@ -28,6 +28,8 @@ type FuncOptions struct {
 	HasParams bool
 	// Inject finds the injector for parameters of type t. Nil means there are none. context.Context is always given.
 	Inject func(t reflect.Type) (Injector, bool)
+	// Provide says how a type becomes one that Inject knows: "give it with Provide". "" says nothing.
+	Provide string
 	// Injectable names the types that Inject knows, for the errors that list what is possible.
 	Injectable []string
 	// Names are the names of the plain parameters in order where there is no params tag (the variables of a

@@ -72,12 +72,12 @@ func (c *planner) params(t reflect.Type) {
 	switch {
 	case len(c.structs) > 1:
 		a, b := c.structs[0], c.structs[1]
-		c.errorf("parameters %d (%s) and %d (%s) are both structs of arguments; there can be one, so put the fields of both into it%s",
-			a+1, t.In(a), b+1, t.In(b), c.given("; if one of them should not come from the arguments: "))
+		c.errorf("parameters %d (%s) and %d (%s) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, %s",
+			a+1, typeText(t.In(a)), b+1, typeText(t.In(b)), c.given(t.In(b)))
 	case len(c.structs) == 1 && len(c.plain) > 0:
 		a, b := c.structs[0], c.plain[0]
 		c.errorf("parameter %d (%s) is a struct of arguments, parameter %d (%s) a plain argument; write the one or the other: put %s into the struct as a field",
-			a+1, t.In(a), b+1, t.In(b), t.In(b))
+			a+1, typeText(t.In(a)), b+1, typeText(t.In(b)), typeText(t.In(b)))
 	case len(c.structs) == 1:
 		c.structInput(t, c.structs[0])
 	case len(c.plain) > 0:
@@ -112,21 +112,25 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 	}
 	switch what := unusable(t, map[reflect.Type]bool{}); {
 	case t.Kind() == reflect.Interface && t.NumMethod() > 0 && c.Input.Unions[t] == nil:
-		c.errorf("parameter %d is the interface %s, which neither an argument nor a provider can give; %s", i+1, t, c.given(""))
+		c.errorf("parameter %d is the interface %s, which neither an argument nor a provider can give; %s", i+1, t, c.given(t))
 	case what != "":
-		c.errorf("parameter %d (%s): %s cannot come from JSON; %s", i+1, t, what, c.given(""))
+		c.errorf("parameter %d (%s): %s cannot come from JSON; %s", i+1, typeText(t), what, c.given(t))
 	case !isInputStruct(t), c.HasParams && reflect.PointerTo(indirectType(t)).Implements(unmarshalJSON):
 		c.plain = append(c.plain, i)
 	case isOpaque(t):
-		c.errorf("parameter %d is a %s, a struct without exported fields, which neither an argument nor a provider can give; %s", i+1, t, c.given(""))
+		c.errorf("parameter %d is a %s, a struct without exported fields, which neither an argument nor a provider can give; %s", i+1, typeText(t), c.given(t))
 	default:
 		c.structs = append(c.structs, i)
 	}
 }
 
-// given lists what can be injected.
-func (c *planner) given(prefix string) string {
-	return prefix + "given without arguments are " + strings.Join(append([]string{"context.Context"}, c.Injectable...), ", ")
+// given says how a parameter of type t could be given without arguments.
+func (c *planner) given(t reflect.Type) string {
+	provide := ""
+	if c.Provide != "" {
+		provide = c.Provide + ", or "
+	}
+	return c.Input.give(t) + provide + "take one of " + strings.Join(append([]string{"context.Context"}, c.Injectable...), ", ")
 }
 
 // structInput plans a function whose arguments are the fields of a struct.
@@ -185,7 +189,14 @@ func (c *planner) names(t reflect.Type) ([]Param, bool) {
 	default:
 		names = c.Names
 	}
-	if len(names) != len(c.plain) {
+	switch {
+	case len(names) != len(c.plain) && !c.HasParams && len(names) == 0:
+		c.errorf("the URI has no variable for the %s %s", parameters(len(c.plain)), c.types(t))
+		return nil, false
+	case len(names) != len(c.plain) && !c.HasParams:
+		c.errorf("the URI has %d %s (%s) for the %s %s; take each one, in order", len(names), variables(len(names)), quoteAll(names), parameters(len(c.plain)), c.types(t))
+		return nil, false
+	case len(names) != len(c.plain):
 		c.errorf("there %s for the %s %s; name each one, in order", isAre(len(names), quoteAll(names)), parameters(len(c.plain)), c.types(t))
 		return nil, false
 	}

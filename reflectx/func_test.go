@@ -152,7 +152,7 @@ func (h *handle) hello(name string) string { return h.name + name }
 
 func TestCompileErrors(t *testing.T) {
 	const site = "Notes.Search (notes.go:12): "
-	const given = "given without arguments are context.Context, *mcpkit.Call, *slog.Logger"
+	const given = "take one of context.Context, *mcpkit.Call, *slog.Logger"
 	type other struct{ X int }
 	type closed struct{ x int }
 	type custom interface{ Custom() }
@@ -167,7 +167,7 @@ func TestCompileErrors(t *testing.T) {
 		{name: "nil function", fn: (func())(nil), err: []string{"there is no function to call"}},
 		{name: "variadic", fn: func(ctx context.Context, tags ...string) {}, err: []string{"parameter 2 is variadic (...string); take a slice, []string"}},
 		{name: "two structs", fn: func(addInput, *other) {}, err: []string{
-			"parameters 1 (reflectx.addInput) and 2 (*reflectx.other) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments: " + given}},
+			"parameters 1 (reflectx.addInput) and 2 (*reflectx.other) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, " + given}},
 		{name: "struct and plain", fn: func(ctx context.Context, limit int, in addInput) {}, params: "limit,in", err: []string{
 			"parameter 3 (reflectx.addInput) is a struct of arguments, parameter 2 (int) a plain argument; write the one or the other: put int into the struct as a field"}},
 		{name: "struct and tag", fn: func(in addInput) {}, params: "in", err: []string{
@@ -179,8 +179,8 @@ func TestCompileErrors(t *testing.T) {
 		{name: "empty tag", fn: func(a, b int) {}, params: " ", err: []string{"the params tag is empty; name the parameters there: (int, int)"}},
 		{name: "too few names", fn: func(a, b int) {}, params: "a", err: []string{`there is 1 name ("a") for the parameters (int, int); name each one, in order`}},
 		{name: "too many names", fn: func(a int) {}, params: "a,b?", err: []string{`there are 2 names ("a", "b?") for the parameter (int); name each one, in order`}},
-		{name: "no names in the template", fn: func(a int) {}, names: []string{}, err: []string{`there is no name for the parameter (int); name each one, in order`}},
-		{name: "too many variables", fn: func(a int) {}, names: []string{"a", "b"}, err: []string{`there are 2 names ("a", "b") for the parameter (int); name each one, in order`}},
+		{name: "no names in the template", fn: func(a int) {}, names: []string{}, err: []string{`the URI has no variable for the parameter (int)`}},
+		{name: "too many variables", fn: func(a int) {}, names: []string{"a", "b"}, err: []string{`the URI has 2 variables ("a", "b") for the parameter (int); take each one, in order`}},
 		{name: "variables for nobody", fn: func(ctx context.Context) {}, names: []string{"a", "b"}, err: []string{`no parameter takes the variables "a", "b"; add parameters`}},
 		{name: "tag for nobody", fn: func(ctx context.Context) {}, params: "a", err: []string{`the params tag names "a", but no parameter takes an argument; remove the tag`}},
 		{name: "name twice", fn: func(a, b int) {}, params: "a,a?", err: []string{`the name "a" is listed twice for the parameters; give each its own`}},
@@ -231,7 +231,7 @@ func TestCompileErrors(t *testing.T) {
 	require.ErrorContains(t, err, "parameter 1 (chan int)")
 	require.Equal(t, []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[[]int]()}, f.Outputs(), "so that the caller can look for more mistakes")
 	_, err = Compile(reflect.ValueOf(func(http.Handler) {}), FuncOptions{})
-	require.EqualError(t, err, "parameter 1 is the interface http.Handler, which neither an argument nor a provider can give; given without arguments are context.Context")
+	require.EqualError(t, err, "parameter 1 is the interface http.Handler, which neither an argument nor a provider can give; take one of context.Context")
 }
 
 // What the input's own check finds stands beside the rest, with its own site.

@@ -39,8 +39,22 @@ type InputOptions struct {
 	// false.
 	Form bool
 
+	// What names the values in messages about those that do not fit: "variables of the URI". "" means arguments.
+	What string
+
+	// Give says how an interface type gets values from JSON: "register its types with Union". Nil and "" say nothing.
+	Give func(t reflect.Type) string
+
 	// Unions are the interface types whose implementations are known, by interface type. See [NewUnion].
 	Unions map[reflect.Type]*Union
+}
+
+// give says what to write so that values of t can be had, with a comma behind.
+func (o *InputOptions) give(t reflect.Type) string {
+	if o.Give == nil || o.Give(t) == "" {
+		return ""
+	}
+	return o.Give(t) + ", "
 }
 
 // An Input is what is known about the arguments of one function: the schema to publish, and the decoder that
@@ -51,6 +65,7 @@ type Input struct {
 	root     *node
 	schema   json.RawMessage
 	example  json.RawMessage
+	what     string // are decoded; "" means arguments
 	repair   bool
 	repaired func(context.Context) // not nil
 	asks     bool                  // rules that need the whole struct are asked in the end

@@ -195,10 +195,10 @@ func (c *compiler) errorf(format string, args ...any) {
 func (c *compiler) input(t reflect.Type) (*Input, error) {
 	defer c.recycle()
 	if m := ownJSON(t, forInput); m != "" {
-		c.errorf("%s has the method %s, so its fields do not say what it takes; write a plain struct", t, m)
+		c.errorf("%s has the method %s, so its fields do not say what it takes; write a plain struct", typeText(t), m)
 		return nil, c.errs
 	}
-	in := &Input{repair: c.o.Repair, repaired: c.o.Repaired, validate: c.validate}
+	in := &Input{what: c.o.What, repair: c.o.Repair, repaired: c.o.Repaired, validate: c.validate}
 	if in.repaired == nil {
 		in.repaired = func(context.Context) {}
 	}
@@ -382,11 +382,11 @@ func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
 		return n
 	}
 	if n.shape, ok = c.shapeOf(t); !ok && t.Kind() == reflect.Interface {
-		c.errorf("the interface %s has no JSON; register its types as a union, take any, or hide the field with json:\"-\"", t)
+		c.errorf("the interface %s has no JSON; %stake any, or hide the field with json:\"-\"", typeText(t), c.o.give(t))
 		n.kw = &jsonschema.Schema{}
 		return n
 	} else if !ok {
-		c.errorf("the type %s has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:\"-\"", t)
+		c.errorf("the type %s has no JSON; write a struct, a map, a slice, a string, a number, a bool or any, or hide the field with json:\"-\"", typeText(t))
 		n.kw = &jsonschema.Schema{}
 		return n
 	}
@@ -507,7 +507,7 @@ func (c *compiler) keyNode(t reflect.Type) *node {
 			n.kw.Pattern = "^(0|-?[1-9][0-9]*)$"
 		}
 	default:
-		c.errorf("the type %s has keys that JSON has not; write a map with string or integer keys", t)
+		c.errorf("the type %s has keys that JSON has not; write a map with string or integer keys", typeText(t))
 		n.kw = &jsonschema.Schema{}
 	}
 	n.readValue = n.read
@@ -554,7 +554,7 @@ func (c *compiler) objectOf(key objectKey) *object {
 		o.fields = append(o.fields, f)
 		o.names = append(o.names, f.Name)
 		if f.Name == key.discriminator {
-			c.errorf("%s has a member %q, which as a case of a union it gets anyway; leave the field %s out", key.t, f.Name, f.GoName)
+			c.errorf("%s has a member %q, which as a case of a union it gets anyway; leave the field %s out", typeText(key.t), f.Name, f.GoName)
 		}
 	}
 	if len(o.fields) > fewFields {

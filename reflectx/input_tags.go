@@ -111,6 +111,14 @@ type member struct {
 	mayOmit bool
 }
 
+// String names the field, with its type where that has a name.
+func (m member) String() string {
+	if m.owner.Name() == "" {
+		return m.sf.Name
+	}
+	return m.owner.String() + "." + m.sf.Name
+}
+
 // members returns the fields of t that JSON has, in order, by the rules of encoding/json: what is less deep
 // wins, then what has its name from a tag.
 func (c *compiler) members(t reflect.Type) []member {
@@ -136,8 +144,7 @@ func (c *compiler) members(t reflect.Type) []member {
 			return cmp.Compare(boolInt(b.tagged), boolInt(a.tagged))
 		})
 		if len(same) > 1 && len(same[0].index) == len(same[1].index) && same[0].tagged == same[1].tagged {
-			c.errorf("the fields %s.%s and %s.%s are both %q in JSON; give one another name",
-				same[0].owner, same[0].sf.Name, same[1].owner, same[1].sf.Name, m.name)
+			c.errorf("the fields %s and %s are both %q in JSON; give one another name", same[0], same[1], m.name)
 		}
 		out = append(out, same[0])
 	}
@@ -194,7 +201,7 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 		if sf.Anonymous && name == "" {
 			if s, _ := c.shapeOf(inner); s == shapeStruct {
 				if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer {
-					c.errorf("%s embeds the unexported %s by pointer, which nobody can fill; embed it by value", t, sf.Type)
+					c.errorf("%s embeds the unexported %s by pointer, which nobody can fill; embed it by value", typeText(t), typeText(sf.Type))
 					continue
 				}
 				outside := len(out)
@@ -275,7 +282,7 @@ func (c *compiler) header(f *field) {
 	switch f.node.shape {
 	case shapeString, shapeInt, shapeUint, shapeBool, shapeText, shapeTime, shapeDuration, shapeURL, shapeBytes:
 	default:
-		c.errorf("a header cannot mirror a %s; put it on a string, an integer or a bool", f.Type)
+		c.errorf("a header cannot mirror a %s; put it on a string, an integer or a bool", typeText(f.Type))
 		return
 	}
 	if f.Secret {

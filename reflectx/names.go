@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,6 +25,22 @@ func wordSet(list string) map[string]bool {
 		set[w] = true
 	}
 	return set
+}
+
+// typeText is how messages name a type: a struct without a name is not written out.
+func typeText(t reflect.Type) string {
+	switch {
+	case t.Name() != "":
+	case t.Kind() == reflect.Struct && t.NumField() > 0:
+		return "struct{...}"
+	case t.Kind() == reflect.Pointer:
+		return "*" + typeText(t.Elem())
+	case t.Kind() == reflect.Slice:
+		return "[]" + typeText(t.Elem())
+	case t.Kind() == reflect.Map:
+		return "map[" + typeText(t.Key()) + "]" + typeText(t.Elem())
+	}
+	return t.String()
 }
 
 // SnakeCase turns a Go name into the snake case that clients see: GetURLByID is get_url_by_id. Digits stay with the

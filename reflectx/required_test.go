@@ -102,3 +102,11 @@ func TestABoolInAFormBeginsWithFalse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, form{Name: "x", Yes: true}, got)
 }
+
+func TestStructsWithoutANameAreNotWrittenOut(t *testing.T) {
+	_, err := reflectx.NewInput("T", reflect.TypeFor[struct {
+		A int `json:"same"`
+		B int `json:"same" validate:"gtfield=C"` //nolint:govet // the mistake
+	}](), reflectx.InputOptions{})
+	require.EqualError(t, err, `T: the fields A and B are both "same" in JSON; give one another name`)
+}

@@ -44,7 +44,7 @@ func (c *compiler) rules(f *field) {
 		switch part := parts[i]; part {
 		case "dive":
 			if n.elem == nil {
-				c.errorf("rule %q does not fit %s; it is for arrays, slices and maps", part, f.Type)
+				c.errorf("rule %q does not fit %s; it is for arrays, slices and maps", part, typeText(f.Type))
 				return
 			}
 			if i+1 < len(parts) && parts[i+1] == "keys" {
@@ -92,7 +92,7 @@ func (c *compiler) require(f *field) {
 // keyRules compiles the rules between keys and endkeys for the names of the map n, and returns the index of endkeys.
 func (c *compiler) keyRules(f *field, n *node, parts []string, i int) int {
 	if n.key == nil {
-		c.errorf("rule \"keys\" does not fit %s; it is for maps", f.Type)
+		c.errorf("rule \"keys\" does not fit %s; it is for maps", typeText(f.Type))
 		return -1
 	}
 	for ; i < len(parts); i++ {
@@ -177,7 +177,7 @@ func (c *compiler) cross(f *field, n *node, r rule) {
 		return // its path begins at the root, which is not known here
 	}
 	if !ok {
-		c.errorf("rule %q names the field %q, which %s has not; write the name of the Go field", r.text, name, f.owner)
+		c.errorf("rule %q names the field %q, which %s has not; write the name of the Go field", r.text, name, typeText(f.owner))
 		return
 	}
 	if says := crossNotes[r.tag]; says != "" {
@@ -214,7 +214,7 @@ func (c *compiler) probe(n *node, r rule) (ok bool) {
 		case custom:
 			ok = true // it may miss the struct around the value, which it has at run time
 		case strings.Contains(text, "Bad field type"):
-			c.errorf("rule %q does not fit %s", r.tag, n.t)
+			c.errorf("rule %q does not fit %s", r.tag, typeText(n.t))
 			ok = false
 		default:
 			c.badParam(n, r, strconv.ErrSyntax)
@@ -262,7 +262,7 @@ func (c *compiler) probeAll(t reflect.Type) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			c.errorf("the validator does not take %s: %v", t, p)
+			c.errorf("the validator does not take %s: %v", typeText(t), p)
 		}
 	}()
 	_ = c.validate.StructCtx(context.Background(), reflect.New(t).Interface())
@@ -292,7 +292,7 @@ func (c *compiler) compile(n *node, r rule) {
 	} else if c.numeric(n, r) {
 		return
 	} else if stringsOnly(r.tag) && n.shape != shapeAny {
-		c.errorf("rule %q does not fit %s; it is for strings", r.tag, n.t)
+		c.errorf("rule %q does not fit %s; it is for strings", r.tag, typeText(n.t))
 		return
 	}
 	c.residual(n, r)
@@ -479,13 +479,13 @@ func (c *compiler) badParam(n *node, r rule, err error) {
 	case shapeDuration:
 		write, example = "a duration", "1h30m"
 	case shapeTime, shapeAny, shapeStruct, shapeText, shapeURL, shapeBytes, shapeBig, shapeNumber, shapeRaw, shapeCustom:
-		c.errorf("rule %q: the parameter %q does not fit %s", r.tag, r.param, n.t)
+		c.errorf("rule %q: the parameter %q does not fit %s", r.tag, r.param, typeText(n.t))
 		return
 	}
 	if _, number := err.(*strconv.NumError); number && errors.Is(err, strconv.ErrRange) {
 		write += " that fits"
 	}
-	c.errorf("rule %q: the parameter %q does not fit %s; write %s, such as %s=%s", r.tag, r.param, n.t, write, r.tag, example)
+	c.errorf("rule %q: the parameter %q does not fit %s; write %s, such as %s=%s", r.tag, r.param, typeText(n.t), write, r.tag, example)
 }
 
 func compare[T int | int64 | uint64 | float64](tag string, p T) func(T) bool {
@@ -656,7 +656,7 @@ func (c *compiler) oneof(n *node, r rule) bool {
 		default:
 			return false
 		}
-		c.errorf("rule %q: %q is no %s; write whole numbers that it can hold", r.text, w, n.t)
+		c.errorf("rule %q: %q is no %s; write whole numbers that it can hold", r.text, w, typeText(n.t))
 		return true
 	}
 	if r.tag == "oneof" {
@@ -723,13 +723,13 @@ func (c *compiler) unique(n *node, r rule) {
 	elem := n.elem
 	switch {
 	case elem == nil:
-		c.errorf("rule %q does not fit %s; it is for arrays, slices and maps", r.tag, n.t)
+		c.errorf("rule %q does not fit %s; it is for arrays, slices and maps", r.tag, typeText(n.t))
 		return
 	case r.param != "" && (elem.shape != shapeStruct || !elem.has(r.param)):
-		c.errorf("rule %q names a field that the elements of %s have not", r.text, n.t)
+		c.errorf("rule %q names a field that the elements of %s have not", r.text, typeText(n.t))
 		return
 	case r.param == "" && (!elem.t.Comparable() || elem.shape == shapeUnion):
-		c.errorf("rule %q does not fit %s, whose elements cannot be compared", r.tag, n.t)
+		c.errorf("rule %q does not fit %s, whose elements cannot be compared", r.tag, typeText(n.t))
 		return
 	case r.param != "":
 		n.notes = append(n.notes, "No two elements have the same "+r.param+".")

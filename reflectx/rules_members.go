@@ -63,7 +63,7 @@ func (c *compiler) sibling(o *object, f *field, r rule, name string) (int, bool)
 		for _, other := range o.fields {
 			known = append(known, other.GoName)
 		}
-		c.errorf("rule %q names the field %q, which %s has not%s", r.text, name, o.t, hintOr(name, known, "write the name of the Go field"))
+		c.errorf("rule %q names the field %q, which %s has not%s", r.text, name, typeText(o.t), hintOr(name, known, "write the name of the Go field"))
 	}
 	return found, found >= 0
 }
@@ -258,11 +258,11 @@ func (c *compiler) equality(o *object, at int, r rule, text string) (equality, b
 		e.value = x
 		compare = func(v reflect.Value) bool { return v.Bool() == x }
 	default:
-		c.errorf("rule %q compares with %s, which is no string, integer or bool; compare with a field that is one", r.text, n.t)
+		c.errorf("rule %q compares with %s, which is no string, integer or bool; compare with a field that is one", r.text, typeText(n.t))
 		return e, false
 	}
 	if err != nil {
-		c.errorf("rule %q: %q is no %s; write a value that the field can have", r.text, text, n.t)
+		c.errorf("rule %q: %q is no %s; write a value that the field can have", r.text, text, typeText(n.t))
 		return e, false
 	}
 	e.ok = func(v reflect.Value) bool {

@@ -66,7 +66,7 @@ func (c *compiler) schemaTag(f *field) {
 		case !known:
 			c.errorf("jsonschema: %q is not enforced here%s", key, hintOr(key, schemaWordList(), "write one of "+strings.Join(schemaWordList(), ", ")))
 		case fits != "*" && !strings.ContainsAny(fits, letters):
-			c.errorf("jsonschema: %q does not fit %s", key, f.Type)
+			c.errorf("jsonschema: %q does not fit %s", key, typeText(f.Type))
 		case key == "required":
 			c.require(f)
 		case key == "default":

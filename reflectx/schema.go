@@ -120,7 +120,7 @@ func (c *compiler) reflectTagged(o *object, tagged []*field, props map[string]*j
 	// It panics where a tag makes no sense to it; the place is what the author needs.
 	defer func() {
 		if p := recover(); p != nil {
-			c.errorf("the tags of %s cannot be read: %v", o.t, p)
+			c.errorf("the tags of %s cannot be read: %v", typeText(o.t), p)
 		}
 	}()
 	s := r.ReflectFromType(hullType)

@@ -156,7 +156,7 @@ func (w *schemaWriter) extended(n *node, kw *jsonschema.Schema) (out *jsonschema
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			w.c.errorf("the method JSONSchemaExtend of %s panics: %v", n.t, p)
+			w.c.errorf("the method JSONSchemaExtend of %s panics: %v", typeText(n.t), p)
 		}
 	}()
 	e.JSONSchemaExtend(out)

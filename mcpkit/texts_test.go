@@ -1,0 +1,116 @@
+package mcpkit_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/oauth"
+)
+
+// poems has a completer and a place where its name is misspelt.
+type poems struct {
+	_ struct {
+		Poem mcpkit.Prompt   `params:"style" complete:"style=Stlyes"`
+		Line mcpkit.Resource `uri:"poem://{number}" params:"number" complete:"numbr=Numbers"`
+	}
+}
+
+func (*poems) Poem(string) string                                      { return "" }
+func (*poems) Line(int) string                                         { return "" }
+func (*poems) Styles(context.Context, string) ([]string, error)        { return nil, nil }
+func (*poems) Numbers(context.Context, string) ([]string, error)       { return nil, nil }
+func (*poems) Count(context.Context) (*struct{ Lines int }, error)     { return nil, nil }
+func (*poems) secret(context.Context, string) (func(), io.Reader, int) { return nil, nil, 0 }
+
+func TestAMisspeltCompleterIsTheOnlyMistake(t *testing.T) {
+	_, err := mcpkit.New(&poems{})
+	require.ErrorContains(t, err, `parameter "style" is completed by method "Stlyes", which does not exist; did you mean "Styles"?`)
+	require.ErrorContains(t, err, `complete names "numbr", which is no parameter; did you mean "number"?`)
+	require.NotContains(t, err.Error(), "has no name", "the completer itself is not a tool that is wrong")
+	_, _, _ = new(poems).secret(t.Context(), "")
+}
+
+func TestVariablesOfAURIAreCalledSo(t *testing.T) {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewResource("poem://{number}", "poem", func(number int) string { return "x" })))
+	p := modern(t, srv)
+	require.Contains(t, p.fails("resources/read", `{"uri":"poem://ten"}`).Message, "1 problem with the variables of the URI:\n/number: got \"ten\", want an integer")
+
+	err := srv.Add(mcpkit.NewResource("shelf://{row}/{place}", "shelf", func(row int) string { return "x" }))
+	require.ErrorContains(t, err, `the URI has 2 variables ("row", "place") for the parameter (int)`)
+}
+
+type dependent struct{}
+
+func (dependent) Query(_ *sql.DB) string                     { return "" }
+func (dependent) Draw(_ interface{ Area() float64 }) string  { return "" }
+func (dependent) Show(_ struct{ A io.Reader }) (string, int) { return "", 0 }
+
+func TestWhatNothingGivesIsToldHowToGive(t *testing.T) {
+	_, err := mcpkit.New(&dependent{})
+	require.ErrorContains(t, err, "mcpkit.Provide")
+	require.ErrorContains(t, err, "parameter 1 is a *sql.DB, a struct without exported fields, which neither an argument nor a provider can give; give it with mcpkit.Provide, or take one of context.Context, ")
+	require.ErrorContains(t, err, "parameter 1 is the interface interface { Area() float64 }, which neither an argument nor a provider can give; register its types with mcpkit.Union, give it with mcpkit.Provide, or take one of ")
+	require.ErrorContains(t, err, "the interface io.Reader has no JSON; register its types with mcpkit.Union, take any, or hide the field")
+}
+
+func TestANilResultSaysWhatIsMissing(t *testing.T) {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("count", (*poems)(nil).Count)))
+	p := modern(t, srv)
+	require.Contains(t, p.result("tools/call", `{"name":"count"}`), `the tool returned no result and no error`)
+}
+
+func TestAMisspeltMethodIsToldTheNearOne(t *testing.T) {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("nothing", func() string { return "" })))
+	require.NoError(t, mcpkit.Handle(srv, "example.com/reindex", func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }))
+	p := modern(t, srv)
+	require.Contains(t, p.fails("tool/list", `{}`).Message, `method "tool/list" is not offered; did you mean "tools/list"?`)
+	require.Contains(t, p.fails("example.com/reidnex", `{}`).Message, `did you mean "example.com/reindex"?`)
+	require.NotContains(t, p.fails("prompt/list", `{}`).Message, `did you mean`, "what is not offered is not suggested")
+}
+
+func TestAMissingScopeIsLoggedForTheOperatorAlone(t *testing.T) {
+	var log bytes.Buffer
+	srv := newServer(t, nil, mcpkit.Authenticated(), mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, srv.Add(mcpkit.NewTool("wipe", func() string { return "" }).Scopes("disk:write")))
+	ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann", Scopes: []string{"disk:read"}})
+	p := modern(t, srv)
+	call := func(name string) string {
+		return p.raw(ctx, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+withMeta(`{"name":"`+name+`"}`)+`}`)
+	}
+	unknown := call("rinse")
+	require.Empty(t, log.String())
+	require.Equal(t, strings.ReplaceAll(unknown, "rinse", "wipe"), call("wipe"), "the caller learns no more than of a tool that is not there")
+	require.Contains(t, log.String(), `name=wipe scopes=disk:write principal=ann`)
+}
+
+func TestMethodsOfTheProgramHoldParamsToTheirTags(t *testing.T) {
+	type params struct {
+		Index string `json:"index" validate:"oneof=notes tags"`
+		Limit int    `json:"limit" default:"10" validate:"max=50"`
+	}
+	srv := newServer(t, nil)
+	require.NoError(t, mcpkit.Handle(srv, "example.com/reindex", func(_ context.Context, p *params) (map[string]int, error) {
+		return map[string]int{p.Index: p.Limit}, nil
+	}))
+	p := modern(t, srv)
+	require.Contains(t, p.result("example.com/reindex", `{"index":"notes"}`), `"notes":10`)
+	require.Equal(t, "3 problems with the params:\n/limit: got 99, want an integer of at most 50\n/colour: unknown; known: \"index\", \"limit\"\n"+
+		"/index: missing, want one of \"notes\" or \"tags\"\nExample: {\"index\":\"notes\",\"limit\":10}",
+		p.fails("example.com/reindex", `{"limit":99,"colour":1}`).Message)
+	require.ErrorContains(t, mcpkit.Handle(srv, "example.com/other", func(context.Context, struct {
+		A int `validate:"mni=1"`
+	}) (struct{}, error) {
+		return struct{}{}, nil
+	}), `mcpkit: Handle("example.com/other"), field A: unknown rule "mni"; did you mean "min"?`)
+}
