@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"cmp"
 	"context"
 	"encoding"
 	"encoding/json"
@@ -382,7 +383,7 @@ func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
 		return n
 	}
 	if n.shape, ok = c.shapeOf(t); !ok && t.Kind() == reflect.Interface {
-		c.errorf("the interface %s has no JSON; %stake any, or hide the field with json:\"-\"", typeText(t), c.o.give(t))
+		c.errorf("the interface %s has no JSON; %stake any, or hide the field with json:\"-\"", typeText(t), cmp.Or(c.o.give(t), "register its types as a union, "))
 		n.kw = &jsonschema.Schema{}
 		return n
 	} else if !ok {

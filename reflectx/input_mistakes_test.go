@@ -27,7 +27,7 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 		err  string
 	}{
 		{"no struct", reflect.TypeFor[[]int](), `T: the input is a []int; write a struct with a field for each argument`},
-		{"own UnmarshalJSON", reflect.TypeFor[struct{ time.Time }](), `T: struct { time.Time } has the method UnmarshalJSON, so its fields do not say what it takes; write a plain struct`},
+		{"own UnmarshalJSON", reflect.TypeFor[struct{ time.Time }](), `T: struct{...} has the method UnmarshalJSON, so its fields do not say what it takes; write a plain struct`},
 		{"unknown rule", reflect.TypeFor[struct {
 			A string `validate:"requird"`
 		}](), `T, field A: unknown rule "requird"; did you mean "required"?`},
@@ -82,10 +82,10 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 		{"unknown sibling", reflect.TypeFor[struct {
 			A string `validate:"required_with=Bb"`
 			B string
-		}](), `T, field A: rule "required_with=Bb" names the field "Bb", which struct { A string "validate:\"required_with=Bb\""; B string } has not; did you mean "B"?`},
+		}](), `T, field A: rule "required_with=Bb" names the field "Bb", which struct{...} has not; did you mean "B"?`},
 		{"sibling of a comparison", reflect.TypeFor[struct {
 			A string `validate:"eqfield=X"`
-		}](), `T, field A: rule "eqfield=X" names the field "X", which struct { A string "validate:\"eqfield=X\"" } has not; write the name of the Go field`},
+		}](), `T, field A: rule "eqfield=X" names the field "X", which struct{...} has not; write the name of the Go field`},
 		{"half a pair", reflect.TypeFor[struct {
 			A string `validate:"required_if=B"`
 			B string
@@ -194,7 +194,7 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 			{Name: "Right", Type: reflect.TypeFor[Right](), Anonymous: true},
 		}), `T: the fields reflectx_test.Left.ID and reflectx_test.Right.ID are both "id" in JSON; give one another name`},
 		{"embedded unexported pointer", reflect.TypeFor[struct{ *left }](),
-			`T: struct { *reflectx_test.left } embeds the unexported *reflectx_test.left by pointer, which nobody can fill; embed it by value`},
+			`T: struct{...} embeds the unexported *reflectx_test.left by pointer, which nobody can fill; embed it by value`},
 		{"in a nested struct", reflect.TypeFor[struct {
 			In struct {
 				List []struct {
