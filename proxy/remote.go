@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,8 +87,17 @@ func (r *remote) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if status, ok := errors.AsType[*client.StatusError](err); ok {
+		return r.refused(ctx, status)
+	}
 	r.config.logger.WarnContext(ctx, "proxy: the remote server cannot be reached", "server", r.title(), "error", err)
 	return mcpkit.Errorf("the server %q behind this cannot be reached at the moment; try again later", r.title())
+}
+
+// refused tells the caller that the remote server, or what stands in front of it, answered by an HTTP status.
+func (r *remote) refused(ctx context.Context, status *client.StatusError) error {
+	r.config.logger.WarnContext(ctx, "proxy: the remote server refuses", "server", r.title(), "error", status)
+	return mcpkit.Errorf("the server %q behind this answered with HTTP status %d %s", r.title(), status.Code, http.StatusText(status.Code))
 }
 
 // explain says what became of a call that did not get an answer. Errors of the remote server stay as they are.
@@ -106,6 +116,9 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 	}
 	if errors.Is(err, client.ErrRejected) {
 		return mcpkit.ErrDeclined
+	}
+	if status, ok := errors.AsType[*client.StatusError](err); ok {
+		return r.refused(ctx, status)
 	}
 	if dialing(err) {
 		return r.unreachable(ctx, err)
