@@ -80,7 +80,7 @@ func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.Raw
 			return nil, fmt.Errorf("%s: the server asked %d times for input and still wants more; see MaxRounds", title(r.method, r.name), round)
 		}
 		if in, err = c.answer(ctx, r, raw, round); err != nil {
-			return nil, explain(r, err)
+			return nil, explain(r, c.orClosed(err))
 		}
 	}
 }
@@ -123,12 +123,21 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 			if err = v.goOn(ctx, c, a, resp.Error); err == nil {
 				continue
 			}
+			err = c.orClosed(err)
 		}
 		if err == nil {
 			err = resp.Error
 		}
 		return nil, false, explain(r, err)
 	}
+}
+
+// orClosed returns err, or that the client was closed, if it was.
+func (c *Client) orClosed(err error) error {
+	if c.base.Err() != nil {
+		return transport.ErrClosed
+	}
+	return err
 }
 
 // explain says what was asked for when err happened.

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // maxQuestions bounds the input requests of one result.
@@ -25,6 +26,8 @@ func (c *Client) answer(ctx context.Context, r *request, raw []byte, round int) 
 	if err := jsonx.Unmarshal(raw, &result); err != nil {
 		return protocol.Inputs{}, invalid(r.method, "%v", err)
 	}
+	ctx, stop := c.untilClose(ctx)
+	defer stop()
 	in := protocol.Inputs{RequestState: result.RequestState}
 	switch {
 	case len(result.InputRequests) == 0 && result.RequestState == nil:
@@ -47,6 +50,16 @@ func (c *Client) answer(ctx context.Context, r *request, raw []byte, round int) 
 		}
 	}
 	return in, nil
+}
+
+// untilClose returns a context that ends with ctx, and with Close.
+func (c *Client) untilClose(ctx context.Context) (limited context.Context, stop func()) {
+	limited, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(c.base, func() { cancel(transport.ErrClosed) })
+	return limited, func() {
+		unhook()
+		cancel(nil)
+	}
 }
 
 // backoff is how long to wait before attempt n+1: from 100 ms to 5 s.

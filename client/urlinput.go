@@ -30,6 +30,8 @@ func (v *visit) goOn(ctx context.Context, c *Client, a *agreement, bad *jsonrpc.
 	if v.rounds == c.cfg.maxRounds {
 		return fmt.Errorf("the server wanted the user to go to a URL %d times and still does; see MaxRounds: %w", v.rounds, bad)
 	}
+	ctx, stop := c.untilClose(ctx)
+	defer stop()
 	if v.asked == nil {
 		v.asked = map[string]struct{}{}
 	}
