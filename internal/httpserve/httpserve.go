@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // A Handler is what a binding serves.
@@ -36,9 +38,6 @@ type Server struct {
 	OnListen        func(net.Addr) // hears the address as soon as requests are taken
 }
 
-// BodyTimeout is how long the body of a request may take.
-const BodyTimeout = 30 * time.Second
-
 // Limits of the server. Requests and replies have deadlines of their own.
 const (
 	readHeaderTimeout = 10 * time.Second
@@ -46,6 +45,29 @@ const (
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
 )
+
+// Positive returns v, or otherwise where v is not positive: the rule of most options.
+func Positive[N int | int64 | time.Duration](v, otherwise N) N {
+	if v > 0 {
+		return v
+	}
+	return otherwise
+}
+
+// Listen returns a transport that serves what newHandler makes of a handler of messages, as [Server.Serve] does.
+func Listen(s Server, newHandler func(transport.Handler) Handler) transport.Transport {
+	return &listener{s, newHandler}
+}
+
+type listener struct {
+	server     Server
+	newHandler func(transport.Handler) Handler
+}
+
+// Serve implements [transport.Transport].
+func (l *listener) Serve(ctx context.Context, h transport.Handler) error {
+	return l.server.Serve(ctx, func() Handler { return l.newHandler(h) })
+}
 
 // Serve listens and serves the handler that makeHandler makes, once it listens, until ctx ends. It returns nil then,
 // after the requests in flight finished or were cancelled at the end of ShutdownTimeout.

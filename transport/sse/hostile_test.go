@@ -70,7 +70,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"an empty session", post(base+"/sse?sessionId=", isJSON, ping), 404, "session is unknown or over; open a new stream"},
 		{"a long body", post(c.url, isJSON, strings.Repeat("x", 101)), 413, "Request Entity Too Large"},
 		{"no stream wanted", get("application/json"), 406, "Accept must list text/event-stream"},
-		{"one session too many", get(""), 503, "too many sessions, or shutting down; try again later"},
+		{"one session too many", get(""), 503, "too many connections, or shutting down; try again later"},
 		{"another verb", func() *http.Request { r := get(""); r.Method = http.MethodPut; return r }(), 405, "use GET for the stream and POST for messages"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

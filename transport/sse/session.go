@@ -3,14 +3,12 @@ package sse
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
@@ -27,7 +25,6 @@ type session struct {
 	owner string // key of the principal that opened it
 	wire  *wire
 	link  *duplex.Link
-	cut   context.CancelFunc // ends the session without further ado
 }
 
 // serveStream opens a session, which lasts as long as the stream.
@@ -42,23 +39,25 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this server cannot stream", http.StatusInternalServerError)
 		return
 	}
+	conn := h.conns.Open(w, r)
+	if conn == nil {
+		return
+	}
+	defer conn.Close()
 	alive, cut := context.WithCancel(r.Context())
 	defer cut()
 	// More than 128 random bits, in characters that may stand in a URL.
-	s := &session{id: rand.Text(), owner: oauth.FromContext(r.Context()).Key(), cut: cut}
+	s := &session{id: rand.Text(), owner: oauth.FromContext(r.Context()).Key()}
 	s.wire = newWire(w, flush, h.opts.WriteTimeout)
-	s.link = duplex.New(s.wire, h.rpc, &duplex.Options{
+	s.link = duplex.New(s.wire, conn.Handler(h.rpc), &duplex.Options{
 		MaxInFlight:      h.opts.MaxInFlight,
 		MaxInFlightBytes: h.opts.MaxInFlightBytes,
 		DrainTimeout:     h.opts.ShutdownTimeout,
 		WriteTimeout:     h.opts.WriteTimeout,
 		Logger:           h.opts.Logger,
 	})
-	if !h.add(s) {
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, "too many sessions, or shutting down; try again later", http.StatusServiceUnavailable)
-		return
-	}
+	defer conn.Attach(s.link.Close, cut)()
+	h.add(s)
 	defer h.remove(s)
 	if err := s.wire.open(h.endpoint(r, s.id)); err != nil {
 		return
@@ -162,9 +161,9 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, "session is unknown or over; open a new stream", http.StatusNotFound)
 		return
 	}
-	body, status := h.readBody(w, r)
-	if status != 0 {
-		refuse(w, r, http.StatusText(status), status)
+	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &admission.Account{})
+	if bad != nil {
+		refuse(w, r, http.StatusText(bad.Status), bad.Status)
 		return
 	}
 	m := posted{body, duplex.Origin{Context: r.Context(), Header: transport.Header(r.Header)}}
@@ -196,23 +195,4 @@ func isJSON(h http.Header) bool {
 	}
 	mediaType, _, _ := strings.Cut(values[0], ";")
 	return strings.EqualFold(strings.TrimSpace(mediaType), "application/json")
-}
-
-// readBody reads the body, or says by which status it is refused.
-func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
-	rc := http.NewResponseController(w)
-	if rc.SetReadDeadline(time.Now().Add(httpserve.BodyTimeout)) == nil {
-		defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.opts.MaxBodyBytes))
-	var large *http.MaxBytesError
-	switch {
-	case err == nil:
-		return body, 0
-	case errors.As(err, &large):
-		return nil, http.StatusRequestEntityTooLarge
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, http.StatusRequestTimeout
-	}
-	return nil, http.StatusBadRequest
 }

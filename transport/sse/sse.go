@@ -8,10 +8,12 @@
 package sse
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -26,6 +28,7 @@ const (
 	DefaultMaxSessions     = 1000
 	DefaultSessionIdle     = 30 * time.Minute
 	DefaultKeepAlive       = 25 * time.Second
+	DefaultWriteTimeout    = 30 * time.Second
 	DefaultShutdownTimeout = 10 * time.Second
 	DefaultPath            = "/sse"
 )
@@ -42,8 +45,14 @@ type Options struct {
 	// MaxBodyBytes limits the body of a POST. Zero means [DefaultMaxBodyBytes]. A larger one is answered by 413.
 	MaxBodyBytes int64
 
-	// MaxSessions limits the open streams. Zero means [DefaultMaxSessions]. One more is answered 503.
+	// MaxSessions limits the open streams. Zero means [DefaultMaxSessions]. When there are so many, a new one takes the place of a
+	// stream of the caller that has the most, idle ones first; if none has more than the new one's caller, of the stream that
+	// was idle longest, for a minute at least. Otherwise it is answered 503. A caller is a principal, or else an address.
 	MaxSessions int
+
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For says from which address a request came. Behind a
+	// proxy that is not named here, all callers without a principal are one.
+	TrustedProxies []netip.Prefix
 
 	// SessionIdle is how long a session may be without a message in either direction and without a call in flight before its
 	// stream is ended. Zero means [DefaultSessionIdle], less than zero for ever.
@@ -65,7 +74,7 @@ type Options struct {
 	KeepAlive time.Duration
 
 	// WriteTimeout is how long a client may read nothing of what is being written to it before its stream is cut. Zero
-	// means 30 s.
+	// means [DefaultWriteTimeout].
 	WriteTimeout time.Duration
 
 	// ShutdownTimeout is how long calls may go on when the server ends. Zero means [DefaultShutdownTimeout].
@@ -86,30 +95,14 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	if c.MaxBodyBytes <= 0 {
-		c.MaxBodyBytes = DefaultMaxBodyBytes
-	}
-	if c.MaxSessions <= 0 {
-		c.MaxSessions = DefaultMaxSessions
-	}
-	if c.SessionIdle == 0 {
-		c.SessionIdle = DefaultSessionIdle
-	}
-	if c.KeepAlive == 0 {
-		c.KeepAlive = DefaultKeepAlive
-	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = 30 * time.Second
-	}
-	if c.ShutdownTimeout <= 0 {
-		c.ShutdownTimeout = DefaultShutdownTimeout
-	}
-	if c.Path == "" {
-		c.Path = DefaultPath
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.MaxBodyBytes = httpserve.Positive(c.MaxBodyBytes, DefaultMaxBodyBytes)
+	c.MaxSessions = httpserve.Positive(c.MaxSessions, DefaultMaxSessions)
+	c.SessionIdle = cmp.Or(c.SessionIdle, DefaultSessionIdle)
+	c.KeepAlive = cmp.Or(c.KeepAlive, DefaultKeepAlive)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
+	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, DefaultShutdownTimeout)
+	c.Path = cmp.Or(c.Path, DefaultPath)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
 
@@ -122,17 +115,17 @@ type Handler struct {
 	rpc   transport.Handler
 	opts  Options
 	guard httpguard.Rules
+	conns *httpserve.Connections
 
 	mu       sync.Mutex
 	sessions map[string]*session // guarded by mu
-	draining bool                // guarded by mu
-	drained  chan struct{}       // closed when draining and there are no sessions
 }
 
 // NewHandler returns a handler that passes the messages it receives to h.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
-	x := &Handler{rpc: h, opts: opts.withDefaults(), sessions: make(map[string]*session), drained: make(chan struct{})}
+	x := &Handler{rpc: h, opts: opts.withDefaults(), sessions: make(map[string]*session)}
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
+	x.conns = httpserve.NewConnections(x.opts.MaxSessions, x.opts.TrustedProxies)
 	return x
 }
 
@@ -156,22 +149,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// add makes s known, if there is room for it.
-func (h *Handler) add(s *session) bool {
+// add makes s known.
+func (h *Handler) add(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.draining || len(h.sessions) >= h.opts.MaxSessions {
-		return false
-	}
 	h.sessions[s.id] = s
-	return true
 }
 
 func (h *Handler) remove(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.sessions, s.id)
-	h.signal()
 }
 
 // session returns the session named id of the principal owner. Another principal's is unknown: its name alone gives no right
@@ -185,76 +173,26 @@ func (h *Handler) session(id, owner string) *session {
 	return nil
 }
 
-// signal says that all sessions are over, when they are. The caller holds mu.
-func (h *Handler) signal() {
-	if !h.draining || len(h.sessions) > 0 {
-		return
-	}
-	select {
-	case <-h.drained:
-	default:
-		close(h.drained)
-	}
-}
-
 // Shutdown refuses new sessions with 503 and ends those that there are: calls in flight may finish within
-// Options.ShutdownTimeout, and be answered. It waits for them until ctx ends; then it does what [Handler.Close] does and
-// returns ctx's error.
-func (h *Handler) Shutdown(ctx context.Context) error {
-	for _, s := range h.drain() {
-		s.link.Close()
-	}
-	select {
-	case <-h.drained:
-		return nil
-	case <-ctx.Done():
-		h.Close()
-		return context.Cause(ctx)
-	}
-}
+// Options.ShutdownTimeout, and be answered. Those that have not finished when ctx ends are cancelled, and have another second to be
+// answered. The error is the cause of ctx's end when calls had to be cancelled.
+func (h *Handler) Shutdown(ctx context.Context) error { return h.conns.Shutdown(ctx) }
 
 // Close refuses new sessions and cuts those that there are. It does not wait for them, and may be called more than once.
-func (h *Handler) Close() {
-	for _, s := range h.drain() {
-		s.cut()
-	}
-}
-
-// drain refuses sessions and returns those that there are.
-func (h *Handler) drain() []*session {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.draining = true
-	h.signal()
-	all := make([]*session, 0, len(h.sessions))
-	for _, s := range h.sessions {
-		all = append(all, s)
-	}
-	return all
-}
+func (h *Handler) Close() { h.conns.Lifecycle.Close() }
 
 // Listen returns a transport that serves HTTP+SSE on addr ("127.0.0.1:8080"; ":0" for a free port) at the path of
 // opts, with an HTTP server of its own. Its Serve returns nil when ctx ended, after the calls in flight finished or
 // were cancelled at the end of Options.ShutdownTimeout.
 func Listen(addr string, opts *Options) transport.Transport {
-	return &server{addr: addr, opts: opts.withDefaults()}
-}
-
-type server struct {
-	addr string
-	opts Options
-}
-
-// Serve implements [transport.Transport].
-func (s *server) Serve(ctx context.Context, h transport.Handler) error {
-	listener := httpserve.Server{
+	o := opts.withDefaults()
+	return httpserve.Listen(httpserve.Server{
 		Name:            "sse",
-		Addr:            s.addr,
-		Path:            s.opts.Path,
-		ShutdownTimeout: s.opts.ShutdownTimeout + 2*time.Second, // after which calls that were cancelled have come back
-		AllowedHosts:    s.opts.AllowedHosts,
-		Logger:          s.opts.Logger,
-		OnListen:        s.opts.OnListen,
-	}
-	return listener.Serve(ctx, func() httpserve.Handler { return NewHandler(h, &s.opts) })
+		Addr:            addr,
+		Path:            o.Path,
+		ShutdownTimeout: o.ShutdownTimeout,
+		AllowedHosts:    o.AllowedHosts,
+		Logger:          o.Logger,
+		OnListen:        o.OnListen,
+	}, func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) })
 }

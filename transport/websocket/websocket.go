@@ -8,12 +8,13 @@
 package websocket
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -43,8 +44,15 @@ type Options struct {
 	// big. Zero means [DefaultMaxMessageBytes].
 	MaxMessageBytes int64
 
-	// MaxConnections is how many connections there may be; one more is answered 503. Zero means [DefaultMaxConnections].
+	// MaxConnections is how many connections there may be. Zero means [DefaultMaxConnections]. When there are so many, a new one
+	// takes the place of a connection of the caller that has the most, idle ones first; if none has more than the new one's
+	// caller, of the connection that was idle longest, for a minute at least. Otherwise it is answered 503. A caller is
+	// a principal, or else an address.
 	MaxConnections int
+
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For says from which address a request came. Behind a
+	// proxy that is not named here, all callers without a principal are one.
+	TrustedProxies []netip.Prefix
 
 	// MaxInFlight is how many requests of a client may be unanswered at once; one more is refused. Zero means 1024.
 	MaxInFlight int
@@ -84,24 +92,12 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	if c.MaxMessageBytes <= 0 {
-		c.MaxMessageBytes = DefaultMaxMessageBytes
-	}
-	if c.MaxConnections <= 0 {
-		c.MaxConnections = DefaultMaxConnections
-	}
-	if c.KeepAlive == 0 {
-		c.KeepAlive = DefaultKeepAlive
-	}
-	if c.ShutdownTimeout <= 0 {
-		c.ShutdownTimeout = DefaultShutdownTimeout
-	}
-	if c.Path == "" {
-		c.Path = DefaultPath
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.MaxMessageBytes = httpserve.Positive(c.MaxMessageBytes, DefaultMaxMessageBytes)
+	c.MaxConnections = httpserve.Positive(c.MaxConnections, DefaultMaxConnections)
+	c.KeepAlive = cmp.Or(c.KeepAlive, DefaultKeepAlive)
+	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, DefaultShutdownTimeout)
+	c.Path = cmp.Or(c.Path, DefaultPath)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
 
@@ -110,22 +106,14 @@ type Handler struct {
 	rpc   transport.Handler
 	opts  Options
 	guard httpguard.Rules
-
-	mu       sync.Mutex
-	links    map[*duplex.Link]struct{} // being served; guarded by mu
-	open     int                       // links and those that are not there yet; guarded by mu
-	draining bool                      // guarded by mu
-	drained  chan struct{}             // closed when draining and none is open
-
-	ctx  context.Context // of all connections; ends with Close
-	stop context.CancelFunc
+	conns *httpserve.Connections
 }
 
 // NewHandler returns a handler that passes the messages it receives to h.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
-	x := &Handler{rpc: h, opts: opts.withDefaults(), links: make(map[*duplex.Link]struct{}), drained: make(chan struct{})}
+	x := &Handler{rpc: h, opts: opts.withDefaults()}
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
-	x.ctx, x.stop = context.WithCancel(context.Background())
+	x.conns = httpserve.NewConnections(x.opts.MaxConnections, x.opts.TrustedProxies)
 	return x
 }
 
@@ -139,18 +127,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `the WebSocket subprotocol "mcp" has to be offered`, http.StatusBadRequest)
 		return
 	}
-	if !h.begin() {
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, "too many connections, or shutting down; try again later", http.StatusServiceUnavailable)
+	place := h.conns.Open(w, r)
+	if place == nil {
 		return
 	}
-	defer h.end()
+	defer place.Close()
 	// Who asks, and from where, was looked at by the guard, which knows loopback addresses and allowed origins.
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, InsecureSkipVerify: true})
 	if err != nil {
 		return // which Accept answered
 	}
-	h.serve(r, conn)
+	h.serve(r, place, conn)
 }
 
 func isUpgrade(r *http.Request) bool { return r.Header.Get("Sec-WebSocket-Key") != "" }
@@ -170,26 +157,19 @@ func offers(h http.Header, protocol string) bool {
 // serve runs a connection as the request that it began with: its context's values and header fields are those of
 // all calls. It ends when the credential does that it was opened with, since there is no request in which a
 // client could bring another.
-func (h *Handler) serve(r *http.Request, conn *websocket.Conn) {
+func (h *Handler) serve(r *http.Request, place *httpserve.Connection, conn *websocket.Conn) {
 	wire := newWire(conn, h.opts.MaxMessageBytes)
 	wire.origin.Header = transport.Header(r.Header)
-	link := duplex.New(wire, h.rpc, &duplex.Options{
+	link := duplex.New(wire, place.Handler(h.rpc), &duplex.Options{
 		MaxInFlight:      h.opts.MaxInFlight,
 		MaxInFlightBytes: h.opts.MaxInFlightBytes,
 		DrainTimeout:     h.opts.ShutdownTimeout,
 		WriteTimeout:     h.opts.WriteTimeout,
 		Logger:           h.opts.Logger,
 	})
-	if !h.add(link) {
-		_ = wire.Close()
-		return
-	}
-	defer h.remove(link)
-
+	defer place.Attach(link.Close, wire.closeNow)()
 	ctx, cancel := oauth.WithExpiry(context.WithoutCancel(r.Context()))
 	defer cancel()
-	closing := context.AfterFunc(h.ctx, wire.closeNow)
-	defer closing()
 	if h.opts.KeepAlive > 0 {
 		// Ends with ctx.
 		go wire.keepAlive(ctx, h.opts.KeepAlive)
@@ -199,107 +179,28 @@ func (h *Handler) serve(r *http.Request, conn *websocket.Conn) {
 	}
 }
 
-// begin takes a place for a connection, if there is one.
-func (h *Handler) begin() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.draining || h.open >= h.opts.MaxConnections {
-		return false
-	}
-	h.open++
-	return true
-}
-
-func (h *Handler) end() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.open--
-	h.signal()
-}
-
-// signal says that all connections are over, when they are. The caller holds mu.
-func (h *Handler) signal() {
-	if !h.draining || h.open > 0 {
-		return
-	}
-	select {
-	case <-h.drained:
-	default:
-		close(h.drained)
-	}
-}
-
-func (h *Handler) add(l *duplex.Link) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.draining {
-		return false
-	}
-	h.links[l] = struct{}{}
-	return true
-}
-
-func (h *Handler) remove(l *duplex.Link) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.links, l)
-}
-
 // Shutdown refuses new connections with 503 and ends those that there are: calls in flight may finish within
-// Options.ShutdownTimeout. It waits for them until ctx ends; then it does what [Handler.Close] does and returns ctx's error.
-func (h *Handler) Shutdown(ctx context.Context) error {
-	h.drain()
-	select {
-	case <-h.drained:
-		h.stop()
-		return nil
-	case <-ctx.Done():
-		h.Close()
-		return context.Cause(ctx)
-	}
-}
-
-// drain ends all connections in good order.
-func (h *Handler) drain() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.draining = true
-	for l := range h.links {
-		l.Close()
-	}
-	h.signal()
-}
+// Options.ShutdownTimeout, and be answered. Those that have not finished when ctx ends are cancelled, and have another second to be
+// answered. The error is the cause of ctx's end when calls had to be cancelled.
+func (h *Handler) Shutdown(ctx context.Context) error { return h.conns.Shutdown(ctx) }
 
 // Close refuses new connections and cuts those that there are. It does not wait for them, and may be called more than once.
-func (h *Handler) Close() {
-	h.drain()
-	h.stop()
-}
+func (h *Handler) Close() { h.conns.Lifecycle.Close() }
 
 // Listen returns a transport that serves WebSockets on addr ("127.0.0.1:8080"; ":0" for a free port) at the path of
 // opts, with an HTTP server of its own. Its Serve returns nil when ctx ended, after the calls in flight finished or
 // were cancelled at the end of Options.ShutdownTimeout.
 func Listen(addr string, opts *Options) transport.Transport {
-	return &server{addr: addr, opts: opts.withDefaults()}
-}
-
-type server struct {
-	addr string
-	opts Options
-}
-
-// Serve implements [transport.Transport].
-func (s *server) Serve(ctx context.Context, h transport.Handler) error {
-	listener := httpserve.Server{
+	o := opts.withDefaults()
+	return httpserve.Listen(httpserve.Server{
 		Name:            "websocket",
-		Addr:            s.addr,
-		Path:            s.opts.Path,
-		ShutdownTimeout: s.opts.ShutdownTimeout + 2*time.Second, // after which calls that were cancelled have come back
-		AllowedHosts:    s.opts.AllowedHosts,
-		Logger:          s.opts.Logger,
-		OnListen:        s.opts.OnListen,
-	}
-	return listener.Serve(ctx, func() httpserve.Handler { return NewHandler(h, &s.opts) })
+		Addr:            addr,
+		Path:            o.Path,
+		ShutdownTimeout: o.ShutdownTimeout,
+		AllowedHosts:    o.AllowedHosts,
+		Logger:          o.Logger,
+		OnListen:        o.OnListen,
+	}, func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) })
 }
 
 // DialOptions configures [Dial]. The zero value serves, and so does nil.

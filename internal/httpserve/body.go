@@ -1,0 +1,150 @@
+package httpserve
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/mcpkit/mcpkit-go/internal/admission"
+)
+
+// Limits of the bodies of requests.
+const (
+	// BodyTimeout is how long the body of a request may take. Then it is answered 408.
+	BodyTimeout = 30 * time.Second
+
+	// FreeBodyBytes is how much of each body is not counted against what a caller may hold in memory: the connection
+	// costs as much, and a caller at its limit must still be able to cancel and to answer.
+	FreeBodyBytes = 16 << 10
+
+	// blockBytes is in what blocks a body is read whose length is not known or not trusted.
+	blockBytes = 64 << 10
+)
+
+// A BodyError says why a body was not read, and how to answer.
+type BodyError struct {
+	Status int
+	Text   string
+}
+
+// Error returns the text.
+func (e *BodyError) Error() string { return e.Text }
+
+var blocks = sync.Pool{New: func() any { return new([blockBytes]byte) }}
+
+// ReadBody reads the whole body of r, of at most limit bytes. What it holds counts against account, as it arrives. A body costs no more memory
+// than it is long, and for a moment twice that: it is read in blocks and then put together. The result belongs to the caller.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, account *admission.Account) ([]byte, *BodyError) {
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	// Without a deadline a client could hold the connection by sending nothing. Where the writer knows none
+	// it is for the server around it to have one.
+	rc := http.NewResponseController(w)
+	timed := rc.SetReadDeadline(time.Now().Add(BodyTimeout)) == nil
+	body, err := readBody(r, limit, account)
+	if timed && err == nil {
+		_ = rc.SetReadDeadline(time.Time{})
+	}
+	return body, err
+}
+
+// readBody reads a body whose declared length is within limit. The length is only a hint: a middleware may have decompressed the body, and
+// what is declared has not been sent yet.
+func readBody(r *http.Request, limit int64, account *admission.Account) ([]byte, *BodyError) {
+	hint := int64(512)
+	if r.ContentLength >= 0 {
+		hint = min(r.ContentLength, blockBytes) + 1 // where the end is met
+	}
+	first := make([]byte, hint)
+	n, ended, err := fill(r.Body, first)
+	if err != nil {
+		return nil, err
+	}
+	first = first[:n]
+	if ended {
+		if int64(n) > limit {
+			return nil, tooLarge(limit)
+		}
+		if !account.Spend(int64(n) - FreeBodyBytes) {
+			return nil, busyBytes()
+		}
+		return first, nil
+	}
+	return readBlocks(r.Body, first, limit, account)
+}
+
+// readBlocks reads what follows first.
+func readBlocks(body io.Reader, first []byte, limit int64, account *admission.Account) ([]byte, *BodyError) {
+	var held []*[blockBytes]byte
+	defer func() {
+		for _, b := range held {
+			blocks.Put(b)
+		}
+	}()
+	total := int64(len(first))
+	for ended := false; !ended; {
+		if total > limit {
+			return nil, tooLarge(limit)
+		}
+		if !account.Spend(blockBytes) {
+			return nil, busyBytes()
+		}
+		b := blocks.Get().(*[blockBytes]byte)
+		held = append(held, b)
+		var n int
+		var err *BodyError
+		if n, ended, err = fill(body, b[:]); err != nil {
+			return nil, err
+		}
+		total += int64(n)
+	}
+	if total > limit {
+		return nil, tooLarge(limit)
+	}
+	whole := append(make([]byte, 0, total), first...)
+	for _, b := range held {
+		whole = append(whole, b[:min(int64(blockBytes), total-int64(len(whole)))]...)
+	}
+	return whole, nil
+}
+
+// fill reads until buf is full or the body ended.
+func fill(body io.Reader, buf []byte) (n int, ended bool, _ *BodyError) {
+	for n < len(buf) {
+		m, err := body.Read(buf[n:])
+		n += m
+		if err == io.EOF {
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, unreadable(err)
+		}
+	}
+	return n, false, nil
+}
+
+func tooLarge(limit int64) *BodyError {
+	return &BodyError{http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", limit)}
+}
+
+func busyBytes() *BodyError {
+	return &BodyError{http.StatusServiceUnavailable, BusyBytes}
+}
+
+// BusyBytes is what a caller is told whose requests and unread responses hold too much memory.
+const BusyBytes = "busy: too many bytes of requests and unread responses are in memory; try again later"
+
+func unreadable(err error) *BodyError {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &BodyError{http.StatusRequestEntityTooLarge, "body is larger than this server takes"}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &BodyError{http.StatusRequestTimeout, fmt.Sprintf("body took longer than %v", BodyTimeout)}
+	}
+	return &BodyError{http.StatusBadRequest, "body could not be read"}
+}
