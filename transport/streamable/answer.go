@@ -56,7 +56,7 @@ func (e *exchange) finishUnsent(resp *jsonrpc.Response) bool {
 	case resp == nil:
 		e.w.WriteHeader(http.StatusAccepted)
 	default:
-		writeReply(e.w, e.r, resp)
+		e.writeReply(resp)
 	}
 	return true
 }
@@ -105,14 +105,10 @@ func (e *exchange) sendAnswer(ctx context.Context, resp *jsonrpc.Response) {
 		defer e.mu.Unlock()
 		e.streamAnswer(resp)
 	default:
-		buf, body := getBuffer(), getBuffer()
-		*body = jsonrpc.AppendResponse(*body, resp)
-		*buf = sse.AppendEvent(*buf, "", *body)
-		e.mu.Lock()
-		e.write(*buf)
-		e.mu.Unlock()
-		putBuffer(buf)
-		putBuffer(body)
+		body := getBuffer()
+		defer putBuffer(body)
+		*body = jsonrpc.AppendResponse(*body, e.afford(resp))
+		e.writeEvent("", *body)
 	}
 }
 
@@ -138,7 +134,7 @@ func (e *exchange) sendAnswerStored(ctx context.Context, resp *jsonrpc.Response)
 			return
 		}
 	}
-	data := encode(resp)
+	data := encode(e.afford(resp))
 	if err := e.sendStored(ctx, data, e.batch == nil); err != nil {
 		e.storeLoss(ctx, resp.ID)
 	}

@@ -174,7 +174,7 @@ func (e *exchange) answerBatched(resp *jsonrpc.Response) {
 	unsent := e.state == replyOpen
 	e.mu.Unlock()
 	if unsent {
-		e.batch.answers = append(e.batch.answers, resp)
+		e.batch.answers = append(e.batch.answers, e.afford(resp))
 		return
 	}
 	e.sendAnswer(e.r.Context(), resp)

@@ -252,16 +252,29 @@ func (e *exchange) send(ctx context.Context, req *jsonrpc.Request) error {
 	if stored {
 		return e.sendStored(ctx, jsonrpc.AppendRequest(nil, req), false)
 	}
-	buf := getBuffer()
-	defer putBuffer(buf)
+	sent, ok := e.fits(req)
+	if !ok {
+		return errUnread
+	}
+	defer sent()
 	body := getBuffer()
 	defer putBuffer(body)
 	*body = jsonrpc.AppendRequest(*body, req)
-	*buf = sse.AppendEvent(*buf, "", *body)
+	e.writeEvent("", *body)
+	return nil
+}
+
+// errUnread says that a notification or a request was not sent.
+var errUnread = errors.New("streamable: dropped, since the client has too much to read")
+
+// writeEvent sends data as an event.
+func (e *exchange) writeEvent(id string, data []byte) {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	*buf = sse.AppendEvent(*buf, id, data)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.write(*buf)
-	return nil
 }
 
 // sendStored keeps data for a client that comes back, then writes it. The caller has the turn.
@@ -288,7 +301,7 @@ func (e *exchange) write(frame []byte) {
 	if e.state != replyStream || e.gone() {
 		return
 	}
-	_ = e.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = e.rc.SetWriteDeadline(time.Now().Add(WriteTimeout))
 	_, err := e.w.Write(frame)
 	if err == nil {
 		err = e.flush()
@@ -406,7 +419,7 @@ func (e *exchange) CloseStream(retry time.Duration) error {
 		return err
 	}
 	e.detach()
-	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = conn.SetWriteDeadline(time.Now().Add(WriteTimeout))
 	if e.r.ProtoMinor > 0 {
 		// The last chunk (RFC 9112, section 7.1): the reply is complete, not broken.
 		_, _ = io.WriteString(conn, "0\r\n\r\n")

@@ -37,6 +37,13 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		h.methodNotAllowed(w, r)
 		return
 	}
+	if site := h.site(r); h.listening.Spend(site, 1) {
+		defer h.listening.Return(site, 1)
+	} else {
+		w.Header().Set("Retry-After", "1")
+		busy(busyListens).write(w)
+		return
+	}
 	l := &listener{h: h, w: w, r: r, s: s, flush: flush, rc: http.NewResponseController(w)}
 	if refusal := l.open(); refusal != nil {
 		refusal.write(w)
@@ -219,7 +226,7 @@ func (l *listener) after() ([]Event, error) {
 
 // write sends frame at once. It reports whether the client is still there.
 func (l *listener) write(frame []byte) bool {
-	_ = l.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = l.rc.SetWriteDeadline(time.Now().Add(WriteTimeout))
 	_, err := l.w.Write(frame)
 	if err == nil {
 		err = l.flush()

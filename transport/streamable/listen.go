@@ -1,8 +1,6 @@
 package streamable
 
 import (
-	"context"
-
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -14,24 +12,14 @@ import (
 // Its Serve returns nil when ctx ended, after the requests in flight finished or were cancelled at the end of
 // Options.ShutdownTimeout.
 func Listen(addr string, opts *Options) transport.Transport {
-	return &server{addr: addr, opts: opts.withDefaults()}
-}
-
-type server struct {
-	addr string
-	opts Options
-}
-
-// Serve implements [transport.Transport].
-func (s *server) Serve(ctx context.Context, h transport.Handler) error {
-	listener := httpserve.Server{
+	o := opts.withDefaults()
+	return httpserve.Listen(httpserve.Server{
 		Name:            "streamable",
-		Addr:            s.addr,
-		Path:            s.opts.Path,
-		ShutdownTimeout: s.opts.ShutdownTimeout,
-		AllowedHosts:    s.opts.AllowedHosts,
-		Logger:          s.opts.Logger,
-		OnListen:        s.opts.OnListen,
-	}
-	return listener.Serve(ctx, func() httpserve.Handler { return NewHandler(h, &s.opts) })
+		Addr:            addr,
+		Path:            o.Path,
+		ShutdownTimeout: o.ShutdownTimeout,
+		AllowedHosts:    o.AllowedHosts,
+		Logger:          o.Logger,
+		OnListen:        o.OnListen,
+	}, func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) })
 }

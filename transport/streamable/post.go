@@ -3,11 +3,10 @@ package streamable
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
-	"os"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -30,15 +29,35 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 			"Accept must list application/json and text/event-stream").write(w)
 		return
 	}
-	body, refusal := h.readBody(w, r)
-	if refusal != nil {
+	p := post{h: h, w: w, r: r, acceptStream: acceptStream, account: &admission.Account{Budget: h.bytes, Key: h.caller(r)}}
+	defer p.account.Close()
+	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, p.account)
+	if bad != nil {
 		httpserve.Discard(w, r)
-		refusal.write(w)
+		if bad.Status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "1")
+		}
+		refuse(bad.Status, bodyCode(bad), "%s", bad.Text).write(w)
 		return
 	}
-	p := post{h: h, w: w, r: r, acceptStream: acceptStream}
+	p.serveMessage(body)
+}
+
+// bodyCode is the code of the error for a body that was not read.
+func bodyCode(bad *httpserve.BodyError) int {
+	if bad.Status == http.StatusServiceUnavailable {
+		return jsonrpc.CodeInternalError
+	}
+	return jsonrpc.CodeInvalidRequest
+}
+
+// serveMessage serves what a POST carries.
+func (p *post) serveMessage(body []byte) {
 	if i := jsonx.SkipSpace(body, 0); i < len(body) && body[i] == '[' {
-		p.serveBatch(body)
+		if done, ok := p.admit(nil, false); ok {
+			defer done()
+			p.serveBatch(body)
+		}
 		return
 	}
 	msg, bad := jsonrpc.Decode(body)
@@ -47,65 +66,16 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		p.serveMalformed(msg, bad)
 	case msg.Response != nil:
 		p.serveAnswer(msg.Response)
-	case msg.Request.Method == protocol.MethodSubscriptionsListen && len(body) > maxListenBytes:
-		tooLarge(maxListenBytes).writeTo(w, msg.Request.ID)
+	case msg.Request.Method == protocol.MethodSubscriptionsListen && len(body) > MaxListenBytes:
+		refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "body is larger than %d bytes", MaxListenBytes).writeTo(p.w, msg.Request.ID)
+	case msg.Request.Method == protocol.NotificationCancelled:
+		p.serveRequest(msg.Request) // which ends a call and begins none
 	default:
-		p.serveRequest(msg.Request)
-	}
-}
-
-// readBody reads the whole body, which is not kept in any pool: the message shares its memory.
-func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
-	limit := h.opts.MaxBodyBytes
-	if r.ContentLength > limit {
-		return nil, tooLarge(limit)
-	}
-	// Without a deadline a client could hold the connection by sending nothing. Where the writer knows none
-	// it is for the server around it to have one.
-	rc := http.NewResponseController(w)
-	timed := rc.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil
-	// The declared length is only a hint: a middleware may have decompressed the body, and what is
-	// declared has not been sent yet. The byte beyond it is where the end is met.
-	const trusted = 64 << 10
-	hint := int64(512)
-	if r.ContentLength >= 0 {
-		hint = min(r.ContentLength, trusted) + 1
-	}
-	body := make([]byte, 0, hint)
-	for {
-		n, err := r.Body.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if int64(len(body)) > limit {
-			return nil, tooLarge(limit)
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, unreadable(err)
-		}
-		if len(body) == cap(body) {
-			body = append(body, 0)[:len(body)]
+		if done, ok := p.admit(msg.Request, msg.Request.Method == protocol.MethodSubscriptionsListen); ok {
+			defer done()
+			p.serveRequest(msg.Request)
 		}
 	}
-	if timed {
-		_ = rc.SetReadDeadline(time.Time{})
-	}
-	return body, nil
-}
-
-func tooLarge(limit int64) *refusal {
-	return refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "body is larger than %d bytes", limit)
-}
-
-func unreadable(err error) *refusal {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "body is larger than this server takes")
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return refuse(http.StatusRequestTimeout, jsonrpc.CodeInvalidRequest, "body took longer than %v", bodyTimeout)
-	}
-	return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "body could not be read")
 }
 
 // A post is one POST whose body was read.
@@ -113,6 +83,7 @@ type post struct {
 	h            *Handler
 	w            http.ResponseWriter
 	r            *http.Request
+	account      *admission.Account // what the caller holds for it in memory
 	acceptStream bool
 }
 
@@ -198,11 +169,10 @@ func (p *post) serveInitialize(req *jsonrpc.Request) {
 		e.finish(ctx, resp)
 		return
 	}
-	if listed = p.h.sessions.add(s); !listed {
+	if listed = p.h.sessions.add(s, p.h.site(p.r)); !listed {
 		p.refuseSession(req.ID)
 		return
 	}
-	defer p.h.sessions.release(s)
 	p.w.Header().Set(headerSession, s.ID())
 	e.finish(ctx, resp)
 }

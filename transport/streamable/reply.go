@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"strconv"
@@ -22,6 +23,9 @@ var (
 // largeReply is the size from which a reply may not fit into the buffers of the connection, so that
 // writing it may wait for the client.
 const largeReply = 32 << 10
+
+// retryBusy is when a client is told to come back for what the server had no room for.
+const retryBusy = time.Second
 
 // maxPooled is the largest buffer that is kept for later replies.
 const maxPooled = 1 << 20
@@ -83,23 +87,26 @@ func writeBody(w http.ResponseWriter, status int, body []byte) error {
 	return err
 }
 
-// writeReply writes resp as the JSON reply to r.
-func writeReply(w http.ResponseWriter, r *http.Request, resp *jsonrpc.Response) {
-	status := resp.HTTPStatus
-	if status == 0 {
-		status = http.StatusOK
-	}
-	if resp.RetryAfter > 0 {
-		w.Header().Set("Retry-After", wholeSeconds(resp.RetryAfter))
-	}
+// writeReply writes resp as the JSON reply.
+func (p *post) writeReply(resp *jsonrpc.Response) {
 	if resp.Stream != nil {
-		writeStreamed(w, r, status, resp)
+		p.head(resp)
+		writeStreamed(p.w, p.r, cmp.Or(resp.HTTPStatus, http.StatusOK), resp)
 		return
 	}
+	resp = p.afford(resp)
+	p.head(resp)
 	buf := getBuffer()
+	defer putBuffer(buf)
 	*buf = jsonrpc.AppendResponse(*buf, resp)
-	writeTimed(w, r, status, *buf)
-	putBuffer(buf)
+	writeTimed(p.w, p.r, cmp.Or(resp.HTTPStatus, http.StatusOK), *buf)
+}
+
+// head adds the header fields that resp asks for.
+func (p *post) head(resp *jsonrpc.Response) {
+	if resp.RetryAfter > 0 {
+		p.w.Header().Set("Retry-After", wholeSeconds(resp.RetryAfter))
+	}
 }
 
 // wholeSeconds is a time as headers have it, never too short.
@@ -121,7 +128,7 @@ func writeTimed(w http.ResponseWriter, r *http.Request, status int, body []byte)
 		return
 	}
 	rc := http.NewResponseController(w)
-	set := rc.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil
+	set := rc.SetWriteDeadline(time.Now().Add(WriteTimeout)) == nil
 	_ = writeBody(w, status, body)
 	if flush := flusher(w); set && flush != nil && !timeout {
 		// The connection may carry other requests, of handlers that know nothing of deadlines.
@@ -172,7 +179,7 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 			w.WriteHeader(t.status)
 		}
 	}
-	_ = t.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = t.rc.SetWriteDeadline(time.Now().Add(WriteTimeout))
 	n, err := t.w.Write(p)
 	if err != nil {
 		t.err = err

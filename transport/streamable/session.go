@@ -1,13 +1,13 @@
 package streamable
 
 import (
-	"container/list"
 	"context"
 	"crypto/rand"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -27,13 +27,8 @@ type session struct {
 
 	out streams // what goes to the client
 
-	// Guarded by sessionTable.mu, as its place in the table.
-	busy         int // requests and streams that use the session
-	used         time.Time
-	unused       *list.Element // in the table's list of that name; nil once the client came back
-	older, newer *session
-	listed       bool
-	ended        bool
+	place admission.Place
+	ended bool // guarded by sessionTable.mu
 }
 
 // newSession returns a session that nobody can name yet: initialize has to succeed first.
@@ -44,6 +39,7 @@ func (h *Handler) newSession(ctx context.Context) *session {
 		done:  make(chan struct{}),
 	}
 	// More than 128 random bits, in characters that may stand in a header field.
+	s.place.Value = s
 	s.Session = transport.NewSession(rand.Text(), s)
 	s.out.init(s)
 	return s
@@ -89,52 +85,59 @@ func (s *session) close() (forgotten <-chan struct{}) {
 	return forgotten
 }
 
-// A sessionTable finds sessions by name, and those that nobody used for long. One timer serves them all.
+// A sessionTable finds sessions by name, shares their places among callers, and ends those that nobody used for long. One timer serves
+// them all.
 type sessionTable struct {
-	h *Handler
+	h      *Handler
+	places *admission.Places
 
 	mu     sync.Mutex
-	byID   map[string]*session
-	oldest *session // the one used longest ago
-	newest *session
-	timer  *time.Timer // set while the table is not empty
-	unused list.List   // of *session: those whose clients have said nothing since initialize, the oldest first
-	closed bool        // there are to be no more sessions
+	byID   map[string]*session // guarded by mu
+	timer  *time.Timer         // set while the table is not empty and sessions expire; guarded by mu
+	closed bool                // there are to be no more sessions; guarded by mu
 }
 
 func (t *sessionTable) init(h *Handler) {
 	t.h = h
 	t.byID = make(map[string]*session)
+	t.places = admission.NewPlaces(h.opts.MaxSessions, 0)
 }
 
-// add makes s known, and busy until it is released. It reports whether there was room.
-func (t *sessionTable) add(s *session) bool {
+// add makes s known as a session of the caller site. It reports whether there was a place.
+func (t *sessionTable) add(s *session, site string) bool {
 	t.mu.Lock()
 	if t.closed {
 		t.mu.Unlock()
 		return false
 	}
-	var evicted *session
-	if len(t.byID) >= t.h.opts.MaxSessions {
-		if evicted = t.idleFor(time.Minute); evicted == nil {
-			evicted = t.neverUsed()
-		}
-		if evicted == nil {
-			t.mu.Unlock()
-			return false
-		}
-		t.remove(evicted)
+	evicted, ok := t.places.Take(&s.place, site)
+	if !ok {
+		t.mu.Unlock()
+		return false
 	}
-	s.listed, s.busy = true, 1
-	s.unused = t.unused.PushBack(s)
-	t.byID[s.ID()] = s
-	t.link(s)
-	t.arm()
-	t.mu.Unlock()
+	var old *session
 	if evicted != nil {
-		evicted.close()
+		old = evicted.Value.(*session)
+		t.remove(old)
+	}
+	t.byID[s.ID()] = s
+	if t.timer == nil && t.h.opts.SessionIdle > 0 {
+		// Runs when a session may have expired; remove stops it.
+		t.timer = time.AfterFunc(t.h.opts.SessionIdle, t.expire)
+	}
+	t.mu.Unlock()
+	if old != nil {
+		old.close()
 	}
 	return true
+}
+
+// has reports whether the session named id is one of the principal of r.
+func (t *sessionTable) has(id string, r *http.Request) bool {
+	t.mu.Lock()
+	s := t.byID[id]
+	t.mu.Unlock()
+	return s != nil && s.owner == oauth.FromContext(r.Context()).Key()
 }
 
 // use returns the session named id of the principal owner, busy until it is released. Another
@@ -143,50 +146,35 @@ func (t *sessionTable) use(id, owner string) *session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.byID[id]
-	if s == nil || s.owner != owner {
+	if s == nil || s.owner != owner || !t.places.Use(&s.place) {
 		return nil
 	}
-	s.busy++
-	t.touch(s)
-	t.seen(s)
 	return s
 }
 
-// seen notes that the client of s came back after initialize. The caller holds mu.
-func (t *sessionTable) seen(s *session) {
-	if s.unused != nil {
-		t.unused.Remove(s.unused)
-		s.unused = nil
+func (t *sessionTable) release(s *session) { t.places.Release(&s.place) }
+
+// remove makes s unknown. It reports whether it was not over yet, so that the caller has to close it. The caller holds mu.
+func (t *sessionTable) remove(s *session) bool {
+	if s.ended {
+		return false
 	}
+	s.ended = true
+	t.places.Leave(&s.place)
+	delete(t.byID, s.ID())
+	if len(t.byID) == 0 && t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
+	return true
 }
 
-// neverUsed returns the oldest session whose client never came back after initialize, so that whoever opens sessions only
-// to fill the table crowds out nobody but his like. The caller holds mu.
-func (t *sessionTable) neverUsed() *session {
-	for e := t.unused.Front(); e != nil; e = e.Next() {
-		if s := e.Value.(*session); s.busy == 0 {
-			return s
-		}
-	}
-	return nil
-}
-
-func (t *sessionTable) release(s *session) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.busy--
-	if s.listed {
-		t.touch(s)
-	}
-}
-
-// end ends s once, whether it was ever listed or not.
+// end ends s once, whether it was ever known or not.
 func (t *sessionTable) end(s *session) {
 	t.mu.Lock()
-	over := s.ended
-	t.remove(s)
+	last := t.remove(s)
 	t.mu.Unlock()
-	if !over {
+	if last {
 		s.close()
 	}
 }
@@ -213,85 +201,20 @@ func (t *sessionTable) endAll() (forgotten []<-chan struct{}) {
 func (t *sessionTable) expire() {
 	var all []*session
 	t.mu.Lock()
-	for {
-		s := t.idleFor(t.h.opts.SessionIdle)
-		if s == nil {
-			break
+	idle, next := t.places.IdleFor(t.h.opts.SessionIdle)
+	for _, p := range idle {
+		s := p.Value.(*session)
+		if t.remove(s) {
+			all = append(all, s)
 		}
-		t.remove(s)
-		all = append(all, s)
 	}
-	t.timer = nil
-	t.arm()
+	if t.timer != nil {
+		t.timer.Reset(next)
+	}
 	t.mu.Unlock()
 	for _, s := range all {
 		s.close()
 	}
-}
-
-// idleFor returns a session that nobody used for d at least. The caller holds mu.
-func (t *sessionTable) idleFor(d time.Duration) *session {
-	now := time.Now()
-	for s := t.oldest; s != nil && now.Sub(s.used) >= d; s = t.oldest {
-		if s.busy == 0 {
-			return s
-		}
-		t.touch(s)
-	}
-	return nil
-}
-
-// arm sets the timer for the session that is the next to become idle too long. The caller holds mu.
-func (t *sessionTable) arm() {
-	if t.timer != nil || t.oldest == nil || t.h.opts.SessionIdle < 0 {
-		return
-	}
-	t.timer = time.AfterFunc(time.Until(t.oldest.used.Add(t.h.opts.SessionIdle)), t.expire)
-}
-
-func (t *sessionTable) remove(s *session) {
-	t.seen(s)
-	s.ended = true
-	if !s.listed {
-		return
-	}
-	s.listed = false
-	delete(t.byID, s.ID())
-	t.unlink(s)
-	if t.oldest == nil && t.timer != nil {
-		t.timer.Stop()
-		t.timer = nil
-	}
-}
-
-func (t *sessionTable) touch(s *session) {
-	t.unlink(s)
-	t.link(s)
-}
-
-func (t *sessionTable) link(s *session) {
-	s.used = time.Now()
-	s.older, s.newer = t.newest, nil
-	if t.newest != nil {
-		t.newest.newer = s
-	} else {
-		t.oldest = s
-	}
-	t.newest = s
-}
-
-func (t *sessionTable) unlink(s *session) {
-	if s.older != nil {
-		s.older.newer = s.newer
-	} else {
-		t.oldest = s.newer
-	}
-	if s.newer != nil {
-		s.newer.older = s.older
-	} else {
-		t.newest = s.older
-	}
-	s.older, s.newer = nil, nil
 }
 
 // session returns the session that r names, busy until it is released, or what to answer instead.

@@ -10,35 +10,45 @@
 package streamable
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// What Options says where it says nothing.
+// Limits and times where [Options] sets no others.
 const (
-	DefaultMaxBodyBytes    = 4 << 20
-	DefaultMaxSessions     = 10000
-	DefaultSessionIdle     = 30 * time.Minute
-	DefaultKeepAlive       = 25 * time.Second
-	DefaultShutdownTimeout = 10 * time.Second
-	DefaultPath            = "/mcp"
+	DefaultMaxBodyBytes          = 4 << 20
+	DefaultMaxSessions           = 10000
+	DefaultMaxInFlight           = 1024
+	DefaultMaxInFlightTotal      = 4096
+	DefaultMaxInFlightBytes      = 32 << 20
+	DefaultMaxInFlightBytesTotal = 256 << 20
+	DefaultMaxSubscriptions      = 1024
+	DefaultMaxSubscriptionsTotal = 10000
+	DefaultSessionIdle           = 30 * time.Minute
+	DefaultKeepAlive             = 25 * time.Second
+	DefaultShutdownTimeout       = 10 * time.Second
+	DefaultPath                  = "/mcp"
 )
 
 const (
-	bodyTimeout  = httpserve.BodyTimeout // how long the body of a request may take
-	writeTimeout = 30 * time.Second      // how long one write to a client may take
+	// WriteTimeout is how long one write to a client may take. Then its connection is closed.
+	WriteTimeout = 30 * time.Second
 
-	// How long the body of subscriptions/listen may be. It stays in memory for as long as the client listens, so that
-	// the limit of requests that are answered soon would let a few hundred idle connections hold gigabytes.
-	maxListenBytes = 256 << 10
+	// MaxListenBytes is how long the body of subscriptions/listen may be. It stays in memory for as long as the client listens,
+	// so that the limit of requests that are answered soon would let a few hundred idle connections hold gigabytes. A
+	// larger one is answered 413.
+	MaxListenBytes = 256 << 10
 )
 
 // Options configures a [Handler]. The zero value, and nil, serve.
@@ -55,10 +65,31 @@ type Options struct {
 	// answered by 413.
 	MaxBodyBytes int64
 
-	// MaxSessions limits the legacy sessions. Zero means [DefaultMaxSessions]. Beyond it the session that
-	// was idle longest, for a minute at least, makes room, or else the oldest one whose client never came back
-	// after initialize; where there is none the client is answered 503.
+	// MaxSessions limits the legacy sessions. Zero means [DefaultMaxSessions]. When there are so many, a new one takes the place of
+	// a session of the caller that has the most, idle ones first; if none has more than the new one's caller, of the session
+	// that was idle longest. Sessions whose clients said nothing after initialize go first. Where all are busy the client is answered 503.
+	// The caller of a session is its principal, or else its address.
 	MaxSessions int
+
+	// MaxInFlight is how many requests of one caller may be unanswered at once, and MaxInFlightTotal how many of all. Zero
+	// means [DefaultMaxInFlight] and [DefaultMaxInFlightTotal]. One more is answered 503, "busy". A caller may never have more than
+	// are left for all others. The caller of a request is its principal, or else its session, or else its address.
+	MaxInFlight, MaxInFlightTotal int
+
+	// MaxInFlightBytes is how many bytes the bodies of requests that are unanswered, and the responses that are being read, may
+	// have together for one caller, and MaxInFlightBytesTotal for all; only large ones count. Zero means
+	// [DefaultMaxInFlightBytes] and [DefaultMaxInFlightBytesTotal]. What is beyond is answered 503, "busy". A single body or response may
+	// have more.
+	MaxInFlightBytes, MaxInFlightBytesTotal int64
+
+	// MaxSubscriptions is how many streams that only listen, which are subscriptions/listen and the GET of a session, one
+	// caller may have open, and MaxSubscriptionsTotal all. Zero means [DefaultMaxSubscriptions] and
+	// [DefaultMaxSubscriptionsTotal]. One more is answered 503, "busy". The caller is the principal, or else the address.
+	MaxSubscriptions, MaxSubscriptionsTotal int
+
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For says from which address a request came. Behind a
+	// proxy that is not named here, all callers without a principal or a session are one. IPv6 addresses count by their first 64 bits.
+	TrustedProxies []netip.Prefix
 
 	// SessionIdle is how long a session lives without a request or an open stream. Zero means
 	// [DefaultSessionIdle], less than zero for ever.
@@ -108,27 +139,19 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	if c.MaxBodyBytes <= 0 {
-		c.MaxBodyBytes = DefaultMaxBodyBytes
-	}
-	if c.MaxSessions <= 0 {
-		c.MaxSessions = DefaultMaxSessions
-	}
-	if c.SessionIdle == 0 {
-		c.SessionIdle = DefaultSessionIdle
-	}
-	if c.KeepAlive == 0 {
-		c.KeepAlive = DefaultKeepAlive
-	}
-	if c.ShutdownTimeout <= 0 {
-		c.ShutdownTimeout = DefaultShutdownTimeout
-	}
-	if c.Path == "" {
-		c.Path = DefaultPath
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.MaxBodyBytes = httpserve.Positive(c.MaxBodyBytes, DefaultMaxBodyBytes)
+	c.MaxSessions = httpserve.Positive(c.MaxSessions, DefaultMaxSessions)
+	c.MaxInFlight = httpserve.Positive(c.MaxInFlight, DefaultMaxInFlight)
+	c.MaxInFlightTotal = httpserve.Positive(c.MaxInFlightTotal, DefaultMaxInFlightTotal)
+	c.MaxInFlightBytes = httpserve.Positive(c.MaxInFlightBytes, DefaultMaxInFlightBytes)
+	c.MaxInFlightBytesTotal = httpserve.Positive(c.MaxInFlightBytesTotal, DefaultMaxInFlightBytesTotal)
+	c.MaxSubscriptions = httpserve.Positive(c.MaxSubscriptions, DefaultMaxSubscriptions)
+	c.MaxSubscriptionsTotal = httpserve.Positive(c.MaxSubscriptionsTotal, DefaultMaxSubscriptionsTotal)
+	c.SessionIdle = cmp.Or(c.SessionIdle, DefaultSessionIdle)
+	c.KeepAlive = cmp.Or(c.KeepAlive, DefaultKeepAlive)
+	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, DefaultShutdownTimeout)
+	c.Path = cmp.Or(c.Path, DefaultPath)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.EventStore == nil {
 		c.EventStore = NewMemoryStore(MemoryLimits{})
 	}
@@ -142,6 +165,10 @@ type Handler struct {
 	guard    httpguard.Rules
 	life     *httpserve.Lifecycle
 	sessions sessionTable
+
+	calls     *admission.Budget // requests in flight
+	listening *admission.Budget // streams that only listen
+	bytes     *admission.Budget // of bodies and responses
 
 	plainOnce sync.Once // says once that replies cannot be streams
 
@@ -157,6 +184,9 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 		opts:       opts.withDefaults(),
 		life:       httpserve.NewLifecycle(),
 	}
+	x.calls = admission.NewBudget(int64(x.opts.MaxInFlight), int64(x.opts.MaxInFlightTotal))
+	x.listening = admission.NewBudget(int64(x.opts.MaxSubscriptions), int64(x.opts.MaxSubscriptionsTotal))
+	x.bytes = admission.NewBudget(x.opts.MaxInFlightBytes, x.opts.MaxInFlightBytesTotal)
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.sessions.init(x)
 	return x

@@ -1,0 +1,78 @@
+package streamable
+
+import (
+	"net/http"
+
+	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+)
+
+// What a client is told whose request is one too many.
+const (
+	busyCalls   = "busy: too many requests are in flight; try again later"
+	busyListens = "busy: too many streams listen; try again later"
+)
+
+// caller returns whose share a request counts against. A session counts only if it is there and the principal's, or else
+// everyone could make up as many as they like.
+func (h *Handler) caller(r *http.Request) string {
+	id := field(r.Header, headerSession)
+	if id != "" && !h.sessions.has(id, r) {
+		id = ""
+	}
+	return admission.Caller(r, id, h.opts.TrustedProxies)
+}
+
+// site returns whose share a session or a stream that listens counts against: a caller may have as many sessions as it likes.
+func (h *Handler) site(r *http.Request) string { return admission.Caller(r, "", h.opts.TrustedProxies) }
+
+// busy refuses a request that is one too many.
+func busy(text string) *refusal {
+	return refuse(http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "%s", text)
+}
+
+// admit counts a request as in flight, or refuses it. Whoever is admitted calls done at the end.
+func (p *post) admit(req *jsonrpc.Request, listens bool) (done func(), ok bool) {
+	budget, key, text := p.h.calls, p.account.Key, busyCalls
+	if listens {
+		budget, key, text = p.h.listening, p.h.site(p.r), busyListens
+	}
+	if budget.Spend(key, 1) {
+		return func() { budget.Return(key, 1) }, true
+	}
+	var id jsonrpc.ID
+	if req != nil {
+		id = req.ID
+	}
+	p.w.Header().Set("Retry-After", "1")
+	busy(text).writeTo(p.w, id)
+	return nil, false
+}
+
+// fits counts a notification or a request of ours that is about to be written, if it is large enough to wait for the client. It
+// reports false when the caller has too much unread; otherwise sent takes the count back.
+func (p *post) fits(req *jsonrpc.Request) (sent func(), ok bool) {
+	n := int64(len(req.Params))
+	if n < largeReply {
+		return func() {}, true
+	}
+	if !p.h.bytes.Spend(p.account.Key, n) {
+		return nil, false
+	}
+	return func() { p.h.bytes.Return(p.account.Key, n) }, true
+}
+
+// afford counts a response that is about to be written, if it is large enough to wait for the client, until the POST is over. When the
+// caller has too much unread it returns the error that takes the place of the response.
+func (p *post) afford(resp *jsonrpc.Response) *jsonrpc.Response {
+	if n := int64(len(resp.Result)); n >= largeReply && !p.account.Spend(n) {
+		return tooMuchUnread(resp.ID)
+	}
+	return resp
+}
+
+// tooMuchUnread takes the place of a response that does not fit.
+func tooMuchUnread(id jsonrpc.ID) *jsonrpc.Response {
+	return &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", httpserve.BusyBytes), HTTPStatus: http.StatusServiceUnavailable, RetryAfter: retryBusy}
+}
