@@ -71,7 +71,7 @@ type Unix struct {
 
 // TCP is a server on a port.
 type TCP struct {
-	Addr            string         `key:"addr" required:"" doc:"Address to listen on: 127.0.0.1:7000."`
+	Addr            string         `key:"addr" required:"" address:"" doc:"Address to listen on: 127.0.0.1:7000."`
 	MaxConnections  *int           `key:"maxConnections" min:"1" doc:"Bound of clients at a time."`
 	MaxMessage      *Size          `key:"maxMessage" min:"1" doc:"Bound of a message."`
 	Framing         string         `key:"framing" enum:"lines headers any" doc:"How messages are told apart: one a line, by header fields as in the Language Server Protocol, or as the client begins."`
@@ -80,7 +80,7 @@ type TCP struct {
 
 // HTTP is a server of the bindings over HTTP, on one address.
 type HTTP struct {
-	Addr            string         `key:"addr" required:"" doc:"Address to listen on: 127.0.0.1:8080, or :8080 for all of this machine."`
+	Addr            string         `key:"addr" required:"" address:"" doc:"Address to listen on: 127.0.0.1:8080, or :8080 for all of this machine."`
 	Path            string         `key:"path" doc:"Path of the MCP endpoint."`
 	SSE             string         `key:"sse" doc:"Path at which clients of 2024-11-05 are served, by HTTP+SSE: /sse. Nobody is when nothing is said."`
 	WebSocket       string         `key:"websocket" doc:"Path at which WebSockets are served: /ws. None are when nothing is said."`

@@ -185,50 +185,61 @@ func TestErrorsSayWhere(t *testing.T) {
 		want string
 	}{
 		"several at once": {"server:\n  nmae: x\n  pageSize: many\ntransport:\n  http:\n    addr: [1]\nmiddelware: 1\n", nil,
-			"config: c.yaml:2: server.nmae: unknown key; did you mean \"name\"?\n" +
-				"config: c.yaml:3: server.pageSize: \"many\" is not what is wanted: a whole number\n" +
-				"config: c.yaml:6: transport.http.addr: here is a list; want a text\n" +
-				"config: c.yaml:7: middelware: unknown key; did you mean \"middleware\"?"},
+			"config: c.yaml:2:3: server.nmae: unknown key; did you mean \"name\"?\n" +
+				"config: c.yaml:3:13: server.pageSize: \"many\" is not valid; want a whole number\n" +
+				"config: c.yaml:6:11: transport.http.addr: here is a list; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
+				"config: c.yaml:7:1: middelware: unknown key; did you mean \"middleware\"?"},
 		"what is missing": {"transport:\n  http:\n    path: /x\nmiddleware:\n  rateLimit:\n    burst: 2\n", nil,
-			"config: c.yaml:2: transport.http.addr: it is missing; want a text\n" +
-				"config: c.yaml:5: middleware.rateLimit.perSecond: it is missing; want a number"},
+			"config: c.yaml:2:3: transport.http.addr: it is missing; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
+				"config: c.yaml:5:3: middleware.rateLimit.perSecond: it is missing; want a number"},
 		"variables": {"", []string{"MCPKIT_SERVER_PAGESIZE=3", "MCPKIT_SERVER_STEP_UP=yes", "MCPKIT_TRANSPORT_HTTP_MAX_BODY=4MB"},
-			"config: environment: MCPKIT_SERVER_STEP_UP: \"yes\" is not what is wanted: true or false\n" +
-				"config: environment: MCPKIT_TRANSPORT_HTTP_MAX_BODY: \"4MB\" is not what is wanted: a number of bytes such as 4096 or \"4MiB\"\n" +
-				"config: environment: MCPKIT_SERVER_PAGESIZE: unknown variable; did you mean \"MCPKIT_SERVER_PAGE_SIZE\"?"},
-		"durations":            {"server:\n  toolTimeout: 30\n", nil, `config: c.yaml:2: server.toolTimeout: "30" is not what is wanted: a duration such as "30s" or "1h30m"`},
-		"negative durations":   {"server:\n  toolTimeout: -1s\n", nil, `config: c.yaml:2: server.toolTimeout: "-1s" is not what is wanted: a duration such as "30s" or "1h30m"`},
-		"levels":               {"log:\n  level: loud\n", nil, `config: c.yaml:2: log.level: "loud" is not what is wanted: one of debug, info, warn, error`},
-		"words":                {"log:\n  format: xml\n", nil, `config: c.yaml:2: log.format: "xml" is not what is wanted: one of text, json`},
-		"texts for numbers":    {"server:\n  pageSize: \"7\"\n", nil, `config: c.yaml:2: server.pageSize: "7" is not what is wanted: a whole number`},
-		"texts for bools":      {"server:\n  stepUp: yes\n", nil, `config: c.yaml:2: server.stepUp: "yes" is not what is wanted: true or false`},
-		"no number":            {"middleware:\n  rateLimit: {perSecond: .inf, burst: 1}\n", nil, `config: c.yaml:2: middleware.rateLimit.perSecond: ".inf" is not what is wanted: a number`},
-		"too little":           {"server:\n  pageSize: 0\n", nil, `config: c.yaml:2: server.pageSize: 0 is too little; at least 1 is wanted`},
-		"no time":              {"middleware:\n  timeout: 0s\n", nil, `config: c.yaml:2: middleware.timeout: it has to be more than 0`},
-		"nothing":              {"server:\n  name:\n", nil, `config: c.yaml:2: server.name: here is nothing; want a text`},
-		"a value for a map":    {"server: x\n", nil, `config: c.yaml:1: server: here is a single value; a map is wanted`},
-		"a list for all":       {"- a\n", nil, `config: c.yaml:1: here is a list; a map is wanted`},
-		"items":                {"server:\n  trustLocal: [a, [b]]\n", nil, `config: c.yaml:2: server.trustLocal[1]: here is a list; want a text`},
-		"half a name":          {"server: {name: x}\n", nil, `config: c.yaml: server.name: name and version go together; say both`},
-		"tokens without HTTP":  {"auth: {issuer: \"https://i.example\", resource: \"https://r.example\"}\n", nil, `config: c.yaml: auth: tokens come over HTTP; say transport.http.addr, too`},
-		"a secret in the file": {"server:\n  stateKeys: [hunter2hunter2]\n", nil, `config: c.yaml:2: server.stateKeys[0]: here is a text; want a reference, env:NAME or file:PATH, since secrets do not belong here`},
-		"a secret not there":   {"server:\n  stateKeys: [env:UNSET]\n", nil, `config: c.yaml:2: server.stateKeys[0]: the variable UNSET, where the secret should be, is not set`},
-		"a short secret":       {"server:\n  stateKeys: [env:SHORT]\n", []string{"SHORT=hunter2"}, `config: c.yaml: server.stateKeys[0]: the key has 7 bytes; at least 32 random ones are wanted`},
-		"a path twice":         {"transport:\n  http: {addr: \":0\", path: /x, sse: /x}\n", nil, `config: c.yaml: transport.http.sse: "/x" is served by transport.http.path already`},
-		"the usual path":       {"transport:\n  http: {addr: \":0\", websocket: /mcp}\n", nil, `config: c.yaml: transport.http.websocket: "/mcp" is served by transport.http.path already`},
-		"a path of health":     {"transport:\n  http: {addr: \":0\", websocket: /readyz, health: true}\n", nil, `config: c.yaml: transport.http.websocket: "/readyz" is served by transport.http.health already`},
-		"no path":              {"transport:\n  http: {addr: \":0\", path: mcp, sse: \"/{all}\"}\n", nil, "config: c.yaml: transport.http.path: \"mcp\" is no path; write for example \"/v1\"\nconfig: c.yaml: transport.http.sse: \"/{all}\" is no path; write for example \"/v1\""},
-		"half of TLS":          {"transport:\n  http:\n    addr: :0\n    tls: {certificate: c.pem}\n", nil, `config: c.yaml:4: transport.http.tls.key: it is missing; want the path of a file`},
-		"framing":              {"transport:\n  unix: {path: s, framing: frames}\n", nil, `config: c.yaml:2: transport.unix.framing: "frames" is not what is wanted: one of lines, headers, any`},
-		"two ways to check":    {auth + "  allowUntyped: false\n  introspection: {endpoint: \"https://i.example/i\"}\n", nil, `config: c.yaml: auth.allowUntyped: it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out`},
-		"half a client":        {auth + "  introspection: {endpoint: \"https://i.example/i\", clientID: c}\n", nil, `config: c.yaml: auth.introspection: clientID and clientSecret go together; say both`},
-		"a short nonce key":    {auth + "  dpop: {nonceKey: env:SHORT}\n", []string{"SHORT=hunter2"}, `config: c.yaml: auth.dpop.nonceKey: the key has 7 bytes; at least 32 random ones are wanted`},
-		"no base64":            {"server:\n  stateKeys: [base64:env:SHORT]\n", []string{"SHORT=hunter2!"}, `config: c.yaml:2: server.stateKeys[0]: what the reference names is not base64`},
-		"a key twice":          {"server: {name: a, name: b}\n", nil, `config: c.yaml:1: mapping key "name" already defined at [1:10]`},
-		"two documents":        {"server: {}\n---\nserver: {}\n", nil, `config: c.yaml:3: there are several documents; one is read`},
-		"aliases":              {"server: &a {}\n", nil, `config: c.yaml:1: anchors and aliases are not taken; write the value itself`},
-		"tags":                 {"server: !x {}\n", nil, `config: c.yaml:1: tags of YAML are not taken; write the value alone`},
-		"no YAML":              {"server: [\n", nil, `config: c.yaml:1: sequence end token ']' not found`},
+			"config: environment: MCPKIT_SERVER_STEP_UP: \"yes\" is not valid; want true or false\n" +
+				"config: environment: MCPKIT_TRANSPORT_HTTP_MAX_BODY: \"4MB\" is not valid; want a number of bytes such as 4096 or \"4MiB\"\n" +
+				"config: environment: MCPKIT_SERVER_PAGESIZE: unknown variable; did you mean \"MCPKIT_SERVER_PAGE_SIZE\"?\n" +
+				"config: c.yaml: transport.http.addr: it is missing; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine"},
+		"no address": {"transport:\n  http: {addr: 8080}\n  tcp: {addr: localhost}\n", []string{"MCPKIT_TRANSPORT_HTTP_PATH=/x"},
+			"config: c.yaml:2:16: transport.http.addr: \"8080\" is not valid; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
+				"config: c.yaml:3:15: transport.tcp.addr: \"localhost\" is not valid; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine"},
+		"bad and missing": {"transport:\n  http:\n    adr: \":1\"\nmiddleware:\n  rateLimit: {burst: many}\n", nil,
+			"config: c.yaml:3:5: transport.http.adr: unknown key; did you mean \"addr\"?\n" +
+				"config: c.yaml:5:22: middleware.rateLimit.burst: \"many\" is not valid; want a whole number\n" +
+				"config: c.yaml:2:3: transport.http.addr: it is missing; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
+				"config: c.yaml:5:3: middleware.rateLimit.perSecond: it is missing; want a number"},
+		"values of variables": {"server:\n  stateKeys: [env:LONG]\n", []string{"LONG=" + strings.Repeat("x", 32), "MCPKIT_SERVER_STATE_KEYS=env:LONG,env:SHORT", "SHORT=hunter2"},
+			"config: environment: MCPKIT_SERVER_STATE_KEYS: the key has 7 bytes; at least 32 random ones are wanted"},
+		"durations":            {"server:\n  toolTimeout: 30\n", nil, `config: c.yaml:2:16: server.toolTimeout: "30" is not valid; want a duration such as "30s" or "1h30m"`},
+		"negative durations":   {"server:\n  toolTimeout: -1s\n", nil, `config: c.yaml:2:16: server.toolTimeout: "-1s" is not valid; want a duration such as "30s" or "1h30m"`},
+		"levels":               {"log:\n  level: loud\n", nil, `config: c.yaml:2:10: log.level: "loud" is not valid; want one of debug, info, warn, error`},
+		"words":                {"log:\n  format: xml\n", nil, `config: c.yaml:2:11: log.format: "xml" is not valid; want one of text, json`},
+		"texts for numbers":    {"server:\n  pageSize: \"7\"\n", nil, `config: c.yaml:2:13: server.pageSize: "7" is not valid; want a whole number`},
+		"texts for bools":      {"server:\n  stepUp: yes\n", nil, `config: c.yaml:2:11: server.stepUp: "yes" is not valid; want true or false`},
+		"no number":            {"middleware:\n  rateLimit: {perSecond: .inf, burst: 1}\n", nil, `config: c.yaml:2:26: middleware.rateLimit.perSecond: ".inf" is not valid; want a number`},
+		"too little":           {"server:\n  pageSize: 0\n", nil, `config: c.yaml:2:13: server.pageSize: 0 is too little; at least 1 is wanted`},
+		"no time":              {"middleware:\n  timeout: 0s\n", nil, `config: c.yaml:2:12: middleware.timeout: it has to be more than 0`},
+		"nothing":              {"server:\n  name:\n", nil, `config: c.yaml:2:3: server.name: here is nothing; want a text`},
+		"a value for a map":    {"server: x\n", nil, `config: c.yaml:1:1: server: here is a single value; want a map`},
+		"a list for all":       {"- a\n", nil, `config: c.yaml:1:1: here is a list; want a map`},
+		"items":                {"server:\n  trustLocal: [a, [b]]\n", nil, `config: c.yaml:2:19: server.trustLocal[1]: here is a list; want a text`},
+		"half a name":          {"server: {name: x}\n", nil, `config: c.yaml:1:16: server.name: name and version go together; say both`},
+		"tokens without HTTP":  {"auth: {issuer: \"https://i.example\", resource: \"https://r.example\"}\n", nil, `config: c.yaml:1:1: auth: tokens come over HTTP; say transport.http.addr, too`},
+		"a secret in the file": {"server:\n  stateKeys: [hunter2hunter2]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: here is a text; want a reference, env:NAME or file:PATH, since secrets do not belong here`},
+		"a secret not there":   {"server:\n  stateKeys: [env:UNSET]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: the variable UNSET, where the secret should be, is not set`},
+		"a short secret":       {"server:\n  stateKeys: [env:SHORT]\n", []string{"SHORT=hunter2"}, `config: c.yaml:2:15: server.stateKeys[0]: the key has 7 bytes; at least 32 random ones are wanted`},
+		"a path twice":         {"transport:\n  http: {addr: \":0\", path: /x, sse: /x}\n", nil, `config: c.yaml:2:37: transport.http.sse: "/x" is served by transport.http.path already`},
+		"the usual path":       {"transport:\n  http: {addr: \":0\", websocket: /mcp}\n", nil, `config: c.yaml:2:33: transport.http.websocket: "/mcp" is served by transport.http.path already`},
+		"a path of health":     {"transport:\n  http: {addr: \":0\", websocket: /readyz, health: true}\n", nil, `config: c.yaml:2:33: transport.http.websocket: "/readyz" is served by transport.http.health already`},
+		"no path":              {"transport:\n  http: {addr: \":0\", path: mcp, sse: \"/{all}\"}\n", nil, "config: c.yaml:2:28: transport.http.path: \"mcp\" is no path; write for example \"/v1\"\nconfig: c.yaml:2:38: transport.http.sse: \"/{all}\" is no path; write for example \"/v1\""},
+		"half of TLS":          {"transport:\n  http:\n    addr: :0\n    tls: {certificate: c.pem}\n", nil, `config: c.yaml:4:5: transport.http.tls.key: it is missing; want the path of a file`},
+		"framing":              {"transport:\n  unix: {path: s, framing: frames}\n", nil, `config: c.yaml:2:28: transport.unix.framing: "frames" is not valid; want one of lines, headers, any`},
+		"two ways to check":    {auth + "  allowUntyped: false\n  introspection: {endpoint: \"https://i.example/i\"}\n", nil, `config: c.yaml:5:17: auth.allowUntyped: it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out`},
+		"half a client":        {auth + "  introspection: {endpoint: \"https://i.example/i\", clientID: c}\n", nil, `config: c.yaml:5:3: auth.introspection: clientID and clientSecret go together; say both`},
+		"a short nonce key":    {auth + "  dpop: {nonceKey: env:SHORT}\n", []string{"SHORT=hunter2"}, `config: c.yaml:5:20: auth.dpop.nonceKey: the key has 7 bytes; at least 32 random ones are wanted`},
+		"no base64":            {"server:\n  stateKeys: [base64:env:SHORT]\n", []string{"SHORT=hunter2!"}, `config: c.yaml:2:15: server.stateKeys[0]: what the reference names is not base64`},
+		"a key twice":          {"server: {name: a, name: b}\n", nil, `config: c.yaml:1:19: mapping key "name" already defined at [1:10]`},
+		"two documents":        {"server: {}\n---\nserver: {}\n", nil, `config: c.yaml:3:7: there are several documents; one is read`},
+		"aliases":              {"server: &a {}\n", nil, `config: c.yaml:1:9: anchors and aliases are not taken; write the value itself`},
+		"tags":                 {"server: !x {}\n", nil, `config: c.yaml:1:9: tags of YAML are not taken; write the value alone`},
+		"no YAML":              {"server: [\n", nil, `config: c.yaml:1:9: sequence end token ']' not found`},
 		"too deep":             {strings.Repeat("[", 1000), nil, `config: c.yaml:1: values are nested too deep`},
 		"too large":            {strings.Repeat(" ", 300_000), nil, `config: c.yaml: it has 300000 bytes; at most 262144 are read`},
 	} {

@@ -1,15 +1,12 @@
 package config
 
 import (
-	"bytes"
-	"encoding/base64"
+	"encoding"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
-	"os"
-	"path/filepath"
+	"net"
 	"reflect"
 	"slices"
 	"strconv"
@@ -17,16 +14,10 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
-)
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 
-var (
-	typeDuration = reflect.TypeFor[time.Duration]()
-	typeSize     = reflect.TypeFor[Size]()
-	typeLevel    = reflect.TypeFor[slog.Level]()
-	typeSecret   = reflect.TypeFor[Secret]()
-	typePath     = reflect.TypeFor[Path]()
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
 // A field is a key: a field of a struct by its tags.
@@ -36,6 +27,7 @@ type field struct {
 	path     string // from the root
 	typ      reflect.Type
 	required bool
+	address  bool
 	min      float64
 	hasMin   bool
 	enum     []string
@@ -43,24 +35,32 @@ type field struct {
 }
 
 // isStruct reports whether the value of the field is a map with keys of its own.
-func (f *field) isStruct() bool { return f.typ.Kind() == reflect.Struct && f.typ != typeSecret }
+func (f *field) isStruct() bool {
+	return f.typ.Kind() == reflect.Struct && f.typ != reflect.TypeFor[Secret]()
+}
 
-// variable is the name that the field has in the environment, less the prefix.
-func (f *field) variable() string { return variableOf(f.path) }
+// element is the field as one item of the list that it is.
+func (f *field) element() *field {
+	e := *f
+	e.typ = f.typ.Elem()
+	return &e
+}
 
-// variableOf makes "transport.http.maxBody" TRANSPORT_HTTP_MAX_BODY.
-func variableOf(path string) string {
+// variable is the name that the field has in the environment, less the prefix: TRANSPORT_HTTP_MAX_BODY for transport.http.maxBody.
+func (f *field) variable() string {
 	var b strings.Builder
-	runes := []rune(path)
-	for i, r := range runes {
+	var last rune
+	for _, r := range f.path {
 		switch {
 		case r == '.':
 			b.WriteByte('_')
-			continue
-		case unicode.IsUpper(r) && i > 0 && unicode.IsLower(runes[i-1]):
+		case unicode.IsUpper(r) && unicode.IsLower(last):
 			b.WriteByte('_')
+			b.WriteRune(r)
+		default:
+			b.WriteRune(unicode.ToUpper(r))
 		}
-		b.WriteRune(unicode.ToUpper(r))
+		last = r
 	}
 	return b.String()
 }
@@ -73,79 +73,71 @@ func fieldsOf(t reflect.Type, at string) []field {
 		if !sf.IsExported() {
 			continue
 		}
-		f := field{index: i, key: sf.Tag.Get("key"), typ: sf.Type, doc: sf.Tag.Get("doc")}
-		f.path = f.key
-		if at != "" {
-			f.path = at + "." + f.key
-		}
+		f := field{index: i, key: sf.Tag.Get("key"), typ: sf.Type, doc: sf.Tag.Get("doc"), enum: strings.Fields(sf.Tag.Get("enum"))}
+		f.path = below(at, f.key)
 		if f.typ.Kind() == reflect.Pointer {
 			f.typ = f.typ.Elem()
 		}
 		_, f.required = sf.Tag.Lookup("required")
+		_, f.address = sf.Tag.Lookup("address")
 		if text, ok := sf.Tag.Lookup("min"); ok {
 			f.min, _ = strconv.ParseFloat(text, 64) // the tags are this package's own, and tested
 			f.hasMin = true
-		}
-		if text, ok := sf.Tag.Lookup("enum"); ok {
-			f.enum = strings.Fields(text)
 		}
 		fields = append(fields, f)
 	}
 	return fields
 }
 
-// decodeRoot fills c from the file and then from the environment.
-func (l *loader) decodeRoot(c *Config, root *node) {
+func below(at, key string) string {
+	if at == "" {
+		return key
+	}
+	return at + "." + key
+}
+
+// decode fills c from the file and then from the environment, and finds all that is wrong.
+func (l *loader) decode(c *Config, root ast.Node) {
 	v := reflect.ValueOf(c).Elem()
 	if root != nil {
+		l.places[""] = placeOf(root)
 		l.object(v, "", root)
 	}
-	known := map[string]bool{}
-	l.fromEnv(v, "", known)
-	for _, name := range l.variables() {
-		if !known[name] && !l.used[name] {
-			names := make([]string, 0, len(known))
-			for k := range known {
-				names = append(names, k)
-			}
-			slices.Sort(names)
-			l.envFault(name, "unknown variable%s", nearest.Hint(name, names))
-		}
+	if l.prefix != "" {
+		known := map[string]bool{}
+		l.fromEnv(v, "", known)
+		l.unknownVariables(known)
 	}
-	if l.faults == nil {
-		l.complete(v, "", root)
-	}
+	l.complete(v, "")
 	if l.faults == nil {
 		l.consistent(c)
 	}
 }
 
 // object fills a struct from a map.
-func (l *loader) object(v reflect.Value, at string, n *node) {
-	if n.kind != object {
-		l.fault(n.line, at, "here is %s; a map is wanted", n.kind)
+func (l *loader) object(v reflect.Value, at string, n ast.Node) {
+	list, ok := members(n)
+	if !ok {
+		l.fault(at, "here is %s; want a map", kindOf(n))
 		return
 	}
 	fields := fieldsOf(v.Type(), at)
-	for _, m := range n.fields {
-		i := slices.IndexFunc(fields, func(f field) bool { return f.key == m.key })
-		if i < 0 {
+	for _, m := range list {
+		key := m.Key.GetToken().Value
+		path := below(at, key)
+		l.places[path] = placeOf(m.Key)
+		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+		switch {
+		case i < 0:
 			keys := make([]string, len(fields))
 			for i, f := range fields {
 				keys[i] = f.key
 			}
-			path := m.key
-			if at != "" {
-				path = at + "." + m.key
-			}
-			l.fault(m.line, path, "unknown key%s", nearest.Hint(m.key, keys))
-			continue
-		}
-		f := &fields[i]
-		if f.isStruct() {
-			l.object(allocated(v.Field(f.index)), f.path, m.value)
-		} else {
-			l.value(v.Field(f.index), f, m.value, m.line)
+			l.fault(path, "unknown key%s", nearest.Hint(key, keys))
+		case fields[i].isStruct():
+			l.object(allocated(v.Field(fields[i].index)), path, m.Value)
+		default:
+			l.value(v.Field(fields[i].index), &fields[i], path, m.Value)
 		}
 	}
 }
@@ -161,114 +153,111 @@ func allocated(v reflect.Value) reflect.Value {
 	return v.Elem()
 }
 
-// value fills a field from a value of a file.
-func (l *loader) value(v reflect.Value, f *field, n *node, line int) {
-	if n.line > 0 {
-		line = n.line
+// value fills a field, or an item of a list, from a value of the file.
+func (l *loader) value(v reflect.Value, f *field, path string, n ast.Node) {
+	if _, null := n.(*ast.NullNode); !null {
+		l.places[path] = placeOf(n)
 	}
-	if f.typ.Kind() != reflect.Slice {
-		if n.kind != scalar {
-			l.fault(line, f.path, "here is %s; want %s", n.kind, wanted(f))
+	if f.typ.Kind() == reflect.Slice {
+		items, ok := n.(*ast.SequenceNode)
+		if !ok {
+			l.fault(path, "here is %s; want %s", kindOf(n), wanted(f))
 			return
 		}
-		if err := l.set(allocated(v), f, n.text, n.quoted); err != nil {
-			l.fault(line, f.path, "%v", err)
+		v.Set(reflect.MakeSlice(f.typ, len(items.Values), len(items.Values)))
+		for i, item := range items.Values {
+			l.value(v.Index(i), f.element(), fmt.Sprintf("%s[%d]", path, i), item)
 		}
 		return
 	}
-	if n.kind != list {
-		l.fault(line, f.path, "here is %s; want %s", n.kind, wanted(f))
-		return
+	text, quoted, ok := scalar(n)
+	if !ok {
+		l.fault(path, "here is %s; want %s", kindOf(n), wanted(f))
+	} else if err := l.set(allocated(v), f, text, quoted); err != nil {
+		l.fault(path, "%v", err)
 	}
-	all := reflect.MakeSlice(f.typ, 0, len(n.items))
-	for i, it := range n.items {
-		item := reflect.New(f.typ.Elem()).Elem()
-		element := *f
-		element.typ = f.typ.Elem()
-		path := fmt.Sprintf("%s[%d]", f.path, i)
-		if it.kind != scalar {
-			l.fault(it.line, path, "here is %s; want %s", it.kind, wanted(&element))
-		} else if err := l.set(item, &element, it.text, it.quoted); err != nil {
-			l.fault(it.line, path, "%v", err)
-		}
-		all = reflect.Append(all, item)
-	}
-	v.Set(all)
 }
 
-// fromEnv fills a struct from the environment.
-func (l *loader) fromEnv(v reflect.Value, at string, known map[string]bool) {
-	if l.prefix == "" {
-		return
-	}
+// fromEnv fills a struct from the environment, and notes the names that it has there.
+func (l *loader) fromEnv(v reflect.Value, at string, known map[string]bool) (any bool) {
 	for _, f := range fieldsOf(v.Type(), at) {
 		if f.isStruct() {
 			inner := v.Field(f.index)
-			if inner.Kind() == reflect.Pointer && inner.IsNil() && !l.anyBelow(f.path, f.typ) {
-				l.note(f.typ, f.path, known)
-				continue
+			if inner.Kind() != reflect.Pointer || !inner.IsNil() {
+				any = l.fromEnv(reflect.Indirect(inner), f.path, known) || any
+			} else if made := reflect.New(f.typ); l.fromEnv(made.Elem(), f.path, known) {
+				inner.Set(made)
+				any = true
 			}
-			l.fromEnv(allocated(inner), f.path, known)
 			continue
 		}
 		name := l.prefix + f.variable()
 		known[name] = true
 		if text := l.env[name]; text != "" {
+			any = true
 			l.variable(v.Field(f.index), &f, name, text)
 		}
 	}
-}
-
-// note makes the names below a struct known that nothing is said of.
-func (l *loader) note(t reflect.Type, at string, known map[string]bool) {
-	l.fromEnv(reflect.New(t).Elem(), at, known)
-}
-
-// anyBelow reports whether a variable says something of a struct.
-func (l *loader) anyBelow(at string, t reflect.Type) bool {
-	return slices.ContainsFunc(fieldsOf(t, at), func(f field) bool {
-		if f.isStruct() {
-			return l.anyBelow(f.path, f.typ)
-		}
-		return l.env[l.prefix+f.variable()] != ""
-	})
+	return any
 }
 
 // variable fills a field from a variable; the items of a list stand between commas.
 func (l *loader) variable(v reflect.Value, f *field, name, text string) {
+	l.places[f.path] = place{variable: name}
 	if f.typ.Kind() != reflect.Slice {
 		if err := l.set(allocated(v), f, text, false); err != nil {
-			l.envFault(name, "%v", err)
+			l.fault(f.path, "%v", err)
 		}
 		return
 	}
-	all := reflect.MakeSlice(f.typ, 0, 4)
-	element := *f
-	element.typ = f.typ.Elem()
-	for part := range strings.SplitSeq(text, ",") {
-		item := reflect.New(f.typ.Elem()).Elem()
-		if err := l.set(item, &element, strings.TrimSpace(part), false); err != nil {
-			l.envFault(name, "%v", err)
+	parts := strings.Split(text, ",")
+	v.Set(reflect.MakeSlice(f.typ, len(parts), len(parts)))
+	for i, part := range parts {
+		path := fmt.Sprintf("%s[%d]", f.path, i)
+		l.places[path] = l.places[f.path]
+		if err := l.set(v.Index(i), f.element(), strings.TrimSpace(part), false); err != nil {
+			l.fault(path, "%v", err)
 		}
-		all = reflect.Append(all, item)
 	}
-	v.Set(all)
+}
+
+// unknownVariables finds the variables that begin with the prefix and say nothing. One that is empty is not set.
+func (l *loader) unknownVariables(known map[string]bool) {
+	var names, unknown []string
+	for name := range known {
+		names = append(names, name)
+	}
+	for name, value := range l.env {
+		if strings.HasPrefix(name, l.prefix) && value != "" && !known[name] && !l.used[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		l.places[name] = place{variable: name}
+		l.fault(name, "unknown variable%s", nearest.Hint(name, names))
+	}
 }
 
 // wanted says what a value has to look like.
 func wanted(f *field) string {
 	switch {
-	case f.enum != nil:
+	case len(f.enum) > 0:
 		return "one of " + strings.Join(f.enum, ", ")
-	case f.typ == typeDuration:
+	case f.address:
+		return `an address such as "127.0.0.1:8080", or ":8080" for all of this machine`
+	}
+	switch f.typ {
+	case reflect.TypeFor[time.Duration]():
 		return `a duration such as "30s" or "1h30m"`
-	case f.typ == typeSize:
+	case reflect.TypeFor[Size]():
 		return `a number of bytes such as 4096 or "4MiB"`
-	case f.typ == typeLevel:
+	case reflect.TypeFor[slog.Level]():
 		return "one of debug, info, warn, error"
-	case f.typ == typeSecret:
+	case reflect.TypeFor[Secret]():
 		return "a reference, env:NAME or file:PATH, since secrets do not belong here"
-	case f.typ == typePath:
+	case reflect.TypeFor[Path]():
 		return "the path of a file"
 	}
 	switch f.typ.Kind() {
@@ -284,75 +273,50 @@ func wanted(f *field) string {
 	return "a text"
 }
 
-// set parses one value.
+// set parses one value. Texts are taken as they are, whatever YAML would make of them; numbers and bools as YAML does, but not from
+// quotes.
 func (l *loader) set(v reflect.Value, f *field, text string, quoted bool) error {
-	bad := func() error { return fmt.Errorf("%q is not what is wanted: %s", clip(text), wanted(f)) }
-	var number float64
-	switch f.typ {
-	case typeSecret:
-		s, err := l.secret(text)
-		v.Set(reflect.ValueOf(s))
+	ok := text != ""
+	switch p := v.Addr().Interface().(type) {
+	case *Secret:
+		var err error
+		*p, err = l.secret(text)
 		return err
-	case typeLevel:
-		if !slices.Contains([]string{"debug", "info", "warn", "error"}, strings.ToLower(text)) {
-			return bad()
+	case *Path:
+		*p = Path(l.path(text))
+	case *string:
+		*p = text
+		if f.address {
+			_, _, err := net.SplitHostPort(text)
+			ok = err == nil
 		}
-		var level slog.Level
-		_ = level.UnmarshalText([]byte(text)) // one of four
-		v.Set(reflect.ValueOf(level))
-		return nil
-	case typePath:
-		if text == "" {
-			return bad()
-		}
-		v.SetString(l.path(text))
-		return nil
-	case typeDuration:
+		ok = ok && (len(f.enum) == 0 || slices.Contains(f.enum, text))
+	case *slog.Level:
+		ok = slices.Contains([]string{"debug", "info", "warn", "error"}, strings.ToLower(text)) && p.UnmarshalText([]byte(text)) == nil
+	case encoding.TextUnmarshaler:
+		ok = p.UnmarshalText([]byte(text)) == nil
+	case *time.Duration:
 		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 {
-			return bad()
-		}
-		v.SetInt(int64(d))
-		number = float64(d)
-	case typeSize:
-		n, ok := parseSize(text)
-		if !ok {
-			return bad()
-		}
-		v.SetInt(n)
-		number = float64(n)
+		*p, ok = d, err == nil && d >= 0
 	default:
-		ok := false
-		if number, ok = setPlain(v, f, text, quoted); !ok {
-			return bad()
-		}
+		ok = ok && !quoted && yaml.UnmarshalWithOptions([]byte(text), p, yaml.Strict()) == nil
 	}
-	if f.hasMin && number < f.min {
-		if f.typ == typeDuration {
-			return errors.New("it has to be more than 0")
-		}
+	var number float64
+	switch {
+	case v.CanInt():
+		number = float64(v.Int())
+	case v.CanFloat():
+		number = v.Float()
+	}
+	switch {
+	case !ok || math.IsNaN(number) || math.IsInf(number, 0):
+		return fmt.Errorf("%q is not valid; want %s", clip(text), wanted(f))
+	case f.hasMin && number < f.min && f.typ == reflect.TypeFor[time.Duration]():
+		return errors.New("it has to be more than 0")
+	case f.hasMin && number < f.min:
 		return fmt.Errorf("%s is too little; at least %v is wanted", text, f.min)
 	}
 	return nil
-}
-
-// setPlain parses a value of one of Go's own types.
-func setPlain(v reflect.Value, f *field, text string, quoted bool) (number float64, ok bool) {
-	switch f.typ.Kind() {
-	case reflect.Bool:
-		v.SetBool(text == "true")
-		return 0, !quoted && (text == "true" || text == "false")
-	case reflect.Int:
-		n, err := strconv.Atoi(text)
-		v.SetInt(int64(n))
-		return float64(n), err == nil && !quoted
-	case reflect.Float64:
-		x, err := strconv.ParseFloat(text, 64)
-		v.SetFloat(x)
-		return x, err == nil && !quoted && !math.IsNaN(x) && !math.IsInf(x, 0)
-	}
-	v.SetString(text)
-	return 0, text != "" && (f.enum == nil || slices.Contains(f.enum, text))
 }
 
 // clip shortens what a message quotes.
@@ -363,171 +327,27 @@ func clip(text string) string {
 	return text
 }
 
-// parseSize reads a number of bytes.
-func parseSize(text string) (int64, bool) {
-	digits := strings.TrimRight(text, "KMGTiB")
-	factor, ok := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[text[len(digits):]]
+// UnmarshalText reads 4096, 64KiB, 4MiB or 1GiB.
+func (s *Size) UnmarshalText(text []byte) error {
+	digits := strings.TrimRight(string(text), "KMGTiB")
+	factor, ok := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[string(text[len(digits):])]
 	n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
 	if !ok || err != nil || n < 0 || n > math.MaxInt64/factor {
-		return 0, false
+		return fmt.Errorf("config: %q is not a number of bytes", clip(string(text)))
 	}
-	return n * factor, true
-}
-
-// maxSecret bounds a file with a secret, in bytes.
-const maxSecret = 64 << 10
-
-// path is that of a file that was named.
-func (l *loader) path(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(l.dir, name)
-}
-
-// secret reads what a reference names. No error says what was read.
-func (l *loader) secret(ref string) (Secret, error) {
-	s := Secret{from: ref}
-	rest, coded := strings.CutPrefix(ref, "base64:")
-	scheme, name, ok := strings.Cut(rest, ":")
-	switch {
-	case ok && scheme == "env" && name != "":
-		l.used[name] = true
-		s.value = []byte(l.env[name])
-		if len(s.value) == 0 {
-			return s, fmt.Errorf("the variable %s, where the secret should be, is not set", name)
-		}
-	case ok && scheme == "file" && name != "":
-		name = l.path(name)
-		f, err := os.Open(name)
-		if err != nil {
-			return s, fmt.Errorf("the secret cannot be read: %w", err)
-		}
-		defer f.Close()
-		if s.value, err = io.ReadAll(io.LimitReader(f, maxSecret)); err != nil {
-			return s, fmt.Errorf("the secret cannot be read: %w", err)
-		}
-		s.value = bytes.TrimRight(s.value, " \t\r\n")
-		if len(s.value) == 0 {
-			return s, fmt.Errorf("the file %s, where the secret should be, is empty", name)
-		}
-	default:
-		return Secret{}, errors.New("here is a text; want a reference, env:NAME or file:PATH, since secrets do not belong here")
-	}
-	if coded {
-		decoded, err := base64.StdEncoding.DecodeString(string(s.value))
-		if err != nil {
-			return s, errors.New("what the reference names is not base64")
-		}
-		s.value = decoded
-	}
-	return s, nil
-}
-
-// complete finds keys that are missing.
-func (l *loader) complete(v reflect.Value, at string, n *node) {
-	for _, f := range fieldsOf(v.Type(), at) {
-		field := v.Field(f.index)
-		if f.required && field.IsZero() {
-			line := 0
-			if n != nil {
-				line = n.line
-			}
-			l.fault(line, f.path, "it is missing; want %s", wanted(&f))
-		}
-		if !f.isStruct() || field.Kind() == reflect.Pointer && field.IsNil() {
-			continue
-		}
-		l.complete(reflect.Indirect(field), f.path, n.child(f.key))
-	}
-}
-
-// child is the value of a key; nil where there is none.
-func (n *node) child(key string) *node {
-	if n == nil {
-		return nil
-	}
-	for _, m := range n.fields {
-		if m.key == key {
-			if m.value.line == 0 || m.line < m.value.line {
-				m.value.line = m.line
-			}
-			return m.value
-		}
-	}
+	*s = Size(n * factor)
 	return nil
 }
 
-// consistent finds what does not go together.
-func (l *loader) consistent(c *Config) {
-	if (c.Server.Name == "") != (c.Server.Version == "") {
-		l.fault(0, "server.name", "name and version go together; say both")
-	}
-	if c.Auth != nil && c.Transport.HTTP == nil {
-		l.fault(0, "auth", "tokens come over HTTP; say transport.http.addr, too")
-	}
-	for i, key := range c.Server.StateKeys {
-		l.longEnough(fmt.Sprintf("server.stateKeys[%d]", i), key)
-	}
-	if c.Transport.HTTP != nil {
-		l.distinct(c.Transport.HTTP)
-	}
-	if c.Auth != nil {
-		l.consistentAuth(c.Auth)
-	}
-}
-
-// longEnough finds keys that could be guessed.
-func (l *loader) longEnough(at string, key Secret) {
-	if n := len(key.value); n < 32 {
-		l.fault(0, at, "the key has %d bytes; at least 32 random ones are wanted", n)
-	}
-}
-
-// distinct finds paths that cannot be served, and those that are said twice.
-func (l *loader) distinct(h *HTTP) {
-	taken := map[string]string{}
-	if or(h.Health, false) {
-		taken[livePath], taken[readyPath] = "transport.http.health", "transport.http.health"
-	}
-	endpoint := h.Path
-	if endpoint == "" {
-		endpoint = streamable.DefaultPath
-	}
-	for _, p := range [][2]string{{"path", endpoint}, {"sse", h.SSE}, {"websocket", h.WebSocket}} {
-		at, path := "transport.http."+p[0], p[1]
-		if path == "" {
-			continue
+// complete finds keys that are missing. One whose value is wrong is there.
+func (l *loader) complete(v reflect.Value, at string) {
+	for _, f := range fieldsOf(v.Type(), at) {
+		field := v.Field(f.index)
+		if _, there := l.places[f.path]; f.required && field.IsZero() && !there {
+			l.fault(f.path, "it is missing; want %s", wanted(&f))
 		}
-		if by := taken[path]; by != "" {
-			l.fault(0, at, "%q is served by %s already", path, by)
-			continue
+		if f.isStruct() && (field.Kind() != reflect.Pointer || !field.IsNil()) {
+			l.complete(reflect.Indirect(field), f.path)
 		}
-		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{} ?#") {
-			l.fault(0, at, "%q is no path; write for example %q", clip(path), "/v1")
-		}
-		taken[path] = at
-	}
-}
-
-// consistentAuth finds what does not go together of auth.
-func (l *loader) consistentAuth(a *Auth) {
-	if a.DPoP != nil && a.DPoP.NonceKey != nil {
-		l.longEnough("auth.dpop.nonceKey", *a.DPoP.NonceKey)
-	}
-	in := a.Introspection
-	if in == nil {
-		return
-	}
-	for _, k := range []struct {
-		key  string
-		said bool
-	}{{"jwksURI", a.JWKSURI != ""}, {"algorithms", a.Algorithms != nil}, {"allowUntyped", a.AllowUntyped != nil}} {
-		if k.said {
-			l.fault(0, "auth."+k.key, "it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out")
-		}
-	}
-	if (in.ClientID == "") != (in.ClientSecret == nil) {
-		l.fault(0, "auth.introspection", "clientID and clientSecret go together; say both")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -18,16 +17,20 @@ const maxFile = 256 << 10
 // An Error is something wrong with what was said.
 type Error struct {
 	File string // or "environment"
-	Line int    // 0 for the environment, and for what is missing altogether
-	Key  string // "transport.http.addr", or the name of a variable
-	Msg  string
+	// Line and Column count from 1, columns in characters. They are 0 for the environment, and where no place of the file is meant.
+	Line, Column int
+	Key          string // "transport.http.addr", or the name of a variable
+	Msg          string
 }
 
 // Error says where, and what is wrong.
 func (e *Error) Error() string {
 	at := e.File
 	if e.Line > 0 {
-		at = fmt.Sprintf("%s:%d", e.File, e.Line)
+		at += fmt.Sprintf(":%d", e.Line)
+	}
+	if e.Column > 0 {
+		at += fmt.Sprintf(":%d", e.Column)
 	}
 	if e.Key == "" {
 		return fmt.Sprintf("config: %s: %s", at, e.Msg)
@@ -52,7 +55,8 @@ type loader struct {
 	environ []string
 
 	env    map[string]string
-	used   map[string]bool // variables that secrets refer to
+	used   map[string]bool  // variables that secrets refer to
+	places map[string]place // of keys, values and items, by their paths
 	faults []error
 }
 
@@ -83,7 +87,8 @@ func Load(path string, opts ...Option) (*Config, error) {
 // Parse is Load of a file whose contents are at hand; name is what it is called in errors, and the folder of it is what files
 // are relative to.
 func Parse(name string, data []byte, opts ...Option) (*Config, error) {
-	l := &loader{file: name, dir: filepath.Dir(name), prefix: DefaultPrefix, environ: os.Environ(), env: map[string]string{}, used: map[string]bool{}}
+	l := &loader{file: name, dir: filepath.Dir(name), prefix: DefaultPrefix, environ: os.Environ(), env: map[string]string{}, used: map[string]bool{},
+		places: map[string]place{}}
 	for _, o := range opts {
 		o(l)
 	}
@@ -100,32 +105,27 @@ func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 		return nil, err
 	}
 	c := new(Config)
-	l.decodeRoot(c, root)
+	l.decode(c, root)
 	if err := errors.Join(l.faults...); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (l *loader) fault(line int, key, format string, args ...any) {
-	l.faults = append(l.faults, &Error{File: l.file, Line: line, Key: key, Msg: fmt.Sprintf(format, args...)})
-}
-
-func (l *loader) envFault(name, format string, args ...any) {
-	l.faults = append(l.faults, &Error{File: "environment", Key: name, Msg: fmt.Sprintf(format, args...)})
-}
-
-// variables are the names in the environment that begin with the prefix, sorted. A variable that is empty is none.
-func (l *loader) variables() []string {
-	if l.prefix == "" {
-		return nil
+// fault keeps what is wrong with the value at path, or with the key itself. What is not there is wrong where the map is that it should be in.
+func (l *loader) fault(path, format string, args ...any) {
+	e := &Error{File: l.file, Key: path, Msg: fmt.Sprintf(format, args...)}
+	if path == "" {
+		e.Line, e.Column = l.places[""].line, l.places[""].column
 	}
-	var names []string
-	for name, value := range l.env {
-		if strings.HasPrefix(name, l.prefix) && value != "" {
-			names = append(names, name)
+	for at := path; at != ""; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
+		if p, ok := l.places[at]; ok {
+			e.Line, e.Column = p.line, p.column
+			if p.variable != "" {
+				e.File, e.Key = "environment", p.variable
+			}
+			break
 		}
 	}
-	slices.Sort(names)
-	return names
+	l.faults = append(l.faults, e)
 }

@@ -10,46 +10,17 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A node is a value of a file.
-type node struct {
-	line   int
-	kind   kind
-	text   string // of a scalar
-	quoted bool
-	items  []*node  // of a list
-	fields []member // of a map, in order
-}
+// maxDepth bounds how deep brackets and dashes lie in each other.
+const maxDepth = 64
 
-type member struct {
-	key   string
-	line  int
-	value *node
-}
-
-type kind int
-
-const (
-	scalar kind = iota
-	null
-	list
-	object
-)
-
-func (k kind) String() string {
-	return [...]string{"a single value", "nothing", "a list", "a map"}[k]
-}
-
-// maxDepth bounds how deep values lie in each other.
-const maxDepth = 32
-
-// parse reads YAML, of which JSON is a part. The node of an empty file is nil.
-func parse(name string, data []byte) (root *node, err error) {
+// parse reads YAML, of which JSON is a part, and returns its value; nil for an empty file.
+func parse(name string, data []byte) (root ast.Node, err error) {
 	if err := checkDepth(name, data); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if v := recover(); v != nil { // of the parser, which has bugs like any other
-			root, err = nil, &Error{File: name, Msg: "it is no YAML that can be read"}
+			root, err = nil, &Error{File: name, Msg: "it is not valid YAML"}
 		}
 	}()
 	file, err := parser.ParseBytes(data, 0)
@@ -60,13 +31,14 @@ func parse(name string, data []byte) (root *node, err error) {
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
 		return nil, nil
 	case len(file.Docs) > 1:
-		return nil, &Error{File: name, Line: lineOf(file.Docs[1]), Msg: "there are several documents; one is read"}
+		return nil, errorAt(name, file.Docs[1], "there are several documents; one is read")
 	}
 	if _, comments := file.Docs[0].Body.(*ast.CommentGroupNode); comments {
 		return nil, nil
 	}
-	b := builder{name: name}
-	return b.build(file.Docs[0].Body, 0)
+	v := visitor{file: name}
+	ast.Walk(&v, file.Docs[0].Body)
+	return file.Docs[0].Body, v.err
 }
 
 // checkDepth refuses what would have the parser recurse too deep: brackets and dashes on one line.
@@ -83,11 +55,31 @@ func checkDepth(name string, data []byte) error {
 		case '\n':
 			line, dashes = line+1, 0
 		}
-		if depth > 2*maxDepth || dashes > 512 {
+		if depth > maxDepth || dashes > 512 {
 			return &Error{File: name, Line: line, Msg: "values are nested too deep"}
 		}
 	}
 	return nil
+}
+
+// A visitor finds the first thing of YAML that is not taken here.
+type visitor struct {
+	file string
+	err  error
+}
+
+// Visit implements [ast.Visitor].
+func (v *visitor) Visit(n ast.Node) ast.Visitor {
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode:
+		v.err = errorAt(v.file, n, "anchors and aliases are not taken; write the value itself")
+	case *ast.TagNode:
+		v.err = errorAt(v.file, n, "tags of YAML are not taken; write the value alone")
+	}
+	if v.err != nil {
+		return nil
+	}
+	return v
 }
 
 // syntaxError takes what the parser says without the lines that it shows: they may hold what nobody is to see.
@@ -96,91 +88,67 @@ func syntaxError(name string, err error) error {
 		GetMessage() string
 		GetToken() *token.Token
 	}
-	e := &Error{File: name, Msg: "it is no YAML that can be read"}
+	e := &Error{File: name, Msg: "it is not valid YAML"}
 	if errors.As(err, &at) {
 		e.Msg, _, _ = strings.Cut(at.GetMessage(), "\n")
 		if t := at.GetToken(); t != nil && t.Position != nil {
-			e.Line = t.Position.Line
+			e.Line, e.Column = t.Position.Line, t.Position.Column
 		}
 	}
 	return e
 }
 
-func lineOf(n ast.Node) int {
+func errorAt(name string, n ast.Node, format string, args ...any) error {
+	p := placeOf(n)
+	return &Error{File: name, Line: p.line, Column: p.column, Msg: fmt.Sprintf(format, args...)}
+}
+
+// A place is where a value comes from: a line and a column of the file, both from 1, or a variable.
+type place struct {
+	line, column int
+	variable     string
+}
+
+func placeOf(n ast.Node) place {
 	if t := n.GetToken(); t != nil && t.Position != nil {
-		return t.Position.Line
+		return place{line: t.Position.Line, column: t.Position.Column}
 	}
-	return 0
+	return place{}
 }
 
-type builder struct{ name string }
-
-func (b *builder) fail(n ast.Node, format string, args ...any) error {
-	return &Error{File: b.name, Line: lineOf(n), Msg: fmt.Sprintf(format, args...)}
-}
-
-func (b *builder) build(n ast.Node, depth int) (*node, error) {
-	if depth > maxDepth {
-		return nil, b.fail(n, "values are nested too deep")
-	}
-	out := &node{line: lineOf(n)}
+// members are the keys of a map with their values, in order; ok says that n is a map.
+func members(n ast.Node) (list []*ast.MappingValueNode, ok bool) {
 	switch n := n.(type) {
-	case *ast.NullNode:
-		out.kind = null
-	case *ast.StringNode:
-		out.text, out.quoted = n.Value, n.Token.Type != token.StringType
-	case *ast.LiteralNode:
-		out.text, out.quoted = n.Value.Value, true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		out.text = n.GetToken().Value
-	case *ast.SequenceNode:
-		out.kind = list
-		for _, v := range n.Values {
-			item, err := b.build(v, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			out.items = append(out.items, item)
-		}
 	case *ast.MappingNode:
-		out.kind = object
-		for _, v := range n.Values {
-			if err := b.member(out, v, depth); err != nil {
-				return nil, err
-			}
-		}
+		return n.Values, true
 	case *ast.MappingValueNode:
-		out.kind = object
-		return out, b.member(out, n, depth)
-	case *ast.AnchorNode, *ast.AliasNode:
-		return nil, b.fail(n, "anchors and aliases are not taken; write the value itself")
-	case *ast.TagNode:
-		return nil, b.fail(n, "tags of YAML are not taken; write the value alone")
-	default:
-		return nil, b.fail(n, "this is not taken; write keys with values, lists and maps")
+		return []*ast.MappingValueNode{n}, true
 	}
-	return out, nil
+	return nil, false
 }
 
-func (b *builder) member(out *node, v *ast.MappingValueNode, depth int) error {
-	var key string
-	switch k := ast.Node(v.Key).(type) {
+// scalar is the text of a single value, and whether it stands in quotes; ok says that n is one.
+func scalar(n ast.Node) (text string, quoted, ok bool) {
+	switch n := n.(type) {
 	case *ast.StringNode:
-		key = k.Value
-	case *ast.IntegerNode, *ast.BoolNode, *ast.NullNode, *ast.FloatNode:
-		key = k.GetToken().Value
-	default:
-		return b.fail(v.Key, "this is no key")
+		return n.Value, n.Token.Type != token.StringType, true
+	case *ast.LiteralNode:
+		return n.Value.Value, true, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, false, true
 	}
-	for _, m := range out.fields {
-		if m.key == key {
-			return b.fail(v.Key, "the key %q is there twice, on line %d too", key, m.line)
-		}
+	return "", false, false
+}
+
+// kindOf names what n is, for errors.
+func kindOf(n ast.Node) string {
+	switch n.(type) {
+	case *ast.NullNode:
+		return "nothing"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "a map"
 	}
-	value, err := b.build(v.Value, depth+1)
-	if err != nil {
-		return err
-	}
-	out.fields = append(out.fields, member{key, lineOf(v.Key), value})
-	return nil
+	return "a single value"
 }

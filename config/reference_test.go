@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -56,14 +57,12 @@ func section(b *strings.Builder, t reflect.Type, at, doc string) {
 		for _, f := range plain {
 			value := wanted(&f)
 			if f.typ.Kind() == reflect.Slice {
-				element := f
-				element.typ = f.typ.Elem()
-				value = "a list: each " + wanted(&element)
+				value = "a list: each " + wanted(f.element())
 			}
 			if f.required {
 				value += "; needed"
 			}
-			if f.hasMin && f.typ != typeDuration {
+			if f.hasMin && f.typ != reflect.TypeFor[time.Duration]() {
 				value += ", at least " + strconv.FormatFloat(f.min, 'g', -1, 64)
 			}
 			fmt.Fprintf(b, "| `%s` | %s | `%s` | %s |\n", f.key, value, DefaultPrefix+f.variable(), f.doc)

@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 	"echomcp": {"mcpkit", "transport", "transport/sse", "transport/streamable", "transport/websocket", "oauth", "jsonrpc", "internal/jsonx", "github.com/labstack/echo/v4"},
 	"config": {"mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/nearest",
 		"transport", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
-		"github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
+		"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
 	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx"}, // the one place where both sides meet
 	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "transport/stdio", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx",
 		"golang.org/x/tools/txtar"}, // in which transcripts are kept

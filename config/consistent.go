@@ -1,0 +1,82 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// consistent finds what does not go together.
+func (l *loader) consistent(c *Config) {
+	if (c.Server.Name == "") != (c.Server.Version == "") {
+		l.fault("server.name", "name and version go together; say both")
+	}
+	if c.Auth != nil && c.Transport.HTTP == nil {
+		l.fault("auth", "tokens come over HTTP; say transport.http.addr, too")
+	}
+	for i, key := range c.Server.StateKeys {
+		l.longEnough(fmt.Sprintf("server.stateKeys[%d]", i), key)
+	}
+	if c.Transport.HTTP != nil {
+		l.distinct(c.Transport.HTTP)
+	}
+	if c.Auth != nil {
+		l.consistentAuth(c.Auth)
+	}
+}
+
+// longEnough finds keys that could be guessed.
+func (l *loader) longEnough(at string, key Secret) {
+	if n := len(key.value); n < 32 {
+		l.fault(at, "the key has %d bytes; at least 32 random ones are wanted", n)
+	}
+}
+
+// distinct finds paths that cannot be served, and those that are said twice.
+func (l *loader) distinct(h *HTTP) {
+	taken := map[string]string{}
+	if or(h.Health, false) {
+		taken[livePath], taken[readyPath] = "transport.http.health", "transport.http.health"
+	}
+	endpoint := h.Path
+	if endpoint == "" {
+		endpoint = streamable.DefaultPath
+	}
+	for _, p := range [][2]string{{"path", endpoint}, {"sse", h.SSE}, {"websocket", h.WebSocket}} {
+		at, path := "transport.http."+p[0], p[1]
+		if path == "" {
+			continue
+		}
+		if by := taken[path]; by != "" {
+			l.fault(at, "%q is served by %s already", path, by)
+			continue
+		}
+		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{} ?#") {
+			l.fault(at, "%q is no path; write for example %q", clip(path), "/v1")
+		}
+		taken[path] = at
+	}
+}
+
+// consistentAuth finds what does not go together of auth.
+func (l *loader) consistentAuth(a *Auth) {
+	if a.DPoP != nil && a.DPoP.NonceKey != nil {
+		l.longEnough("auth.dpop.nonceKey", *a.DPoP.NonceKey)
+	}
+	in := a.Introspection
+	if in == nil {
+		return
+	}
+	for _, k := range []struct {
+		key  string
+		said bool
+	}{{"jwksURI", a.JWKSURI != ""}, {"algorithms", a.Algorithms != nil}, {"allowUntyped", a.AllowUntyped != nil}} {
+		if k.said {
+			l.fault("auth."+k.key, "it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out")
+		}
+	}
+	if (in.ClientID == "") != (in.ClientSecret == nil) {
+		l.fault("auth.introspection", "clientID and clientSecret go together; say both")
+	}
+}
