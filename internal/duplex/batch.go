@@ -60,10 +60,10 @@ type batch struct {
 	out *output
 
 	mu       sync.Mutex
-	open     int     // requests that are not answered, and one while the array is read; guarded by mu
-	answered []*call // guarded by mu
-	text     []byte  // the array as far as it is there; guarded by mu
-	unsent   int64   // bytes of it that out counts; guarded by mu
+	open     int      // requests that are not answered, and one while the array is read; guarded by mu
+	answered []*call  // guarded by mu
+	parts    [][]byte // responses; guarded by mu
+	reserved int64    // bytes of them; guarded by mu
 }
 
 // end ends the request c of b, to which resp is the response.
@@ -78,26 +78,28 @@ func (b *batch) end(c *call, resp *jsonrpc.Response) {
 func (b *batch) add(id jsonrpc.ID, r *jsonrpc.Response) {
 	out := *r
 	out.ID = id
-	var one bytes.Buffer
-	if err := writeStream(&one, &out); err != nil {
-		one.Reset()
-		_ = jsonrpc.WriteResponse(&one, &jsonrpc.Response{ID: id, Error: out.Broken(err)})
-	}
-	size := int64(one.Len())
-	if refused := b.out.reserve(size); refused != nil {
-		one.Reset()
-		_ = jsonrpc.WriteResponse(&one, &jsonrpc.Response{ID: id, Error: refused})
-		size = 0
+	part := encode(&out)
+	reserved := int64(len(part))
+	if refused := b.out.reserve(reserved); refused != nil {
+		part = encode(&jsonrpc.Response{ID: id, Error: refused})
+		reserved = 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.unsent += size
-	if b.text == nil {
-		b.text = append(b.text, '[')
-	} else {
-		b.text = append(b.text, ',')
+	b.parts = append(b.parts, part)
+	b.reserved += reserved
+}
+
+// encode returns r as JSON, and an error in its place where its Stream fails.
+func encode(r *jsonrpc.Response) []byte {
+	if !streams(r) {
+		return jsonrpc.AppendResponse(make([]byte, 0, size(r)), r)
 	}
-	b.text = append(b.text, one.Bytes()...)
+	var text bytes.Buffer
+	if err := writeStream(&text, r); err != nil {
+		return encode(&jsonrpc.Response{ID: r.ID, Error: r.Broken(err)})
+	}
+	return text.Bytes()
 }
 
 // close counts one request less, c if it is not nil, and sends the array after the last one. An
@@ -111,12 +113,10 @@ func (b *batch) close(c *call) {
 	if b.open--; b.open > 0 {
 		return
 	}
-	if b.text != nil {
-		b.text = append(b.text, ']')
-	}
-	b.out.array(b.text, b.unsent, func() {
+	b.out.array(b.parts, b.reserved, func() {
 		for _, c := range b.answered {
 			c.entry.End()
 		}
 	})
+	b.parts = nil
 }

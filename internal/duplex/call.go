@@ -45,14 +45,11 @@ func (c *call) serve() {
 		case streams(resp):
 			c.stream(resp)
 		case resp == nil:
-			c.entry.End()
+			c.end()
 		default:
 			out := *resp
 			out.ID = c.req.ID
-			c.l.out.respond(&out, c.entry.End)
-		}
-		if c.handshake != nil {
-			close(c.handshake)
+			c.l.out.respond(&out, c.end)
 		}
 	}()
 	if !c.entry.Wanted() {
@@ -60,6 +57,14 @@ func (c *call) serve() {
 		return
 	}
 	resp = c.run()
+}
+
+// end ends the request, of which the response is next to be queued; see [ledger.Call.End].
+func (c *call) end() (wanted bool) {
+	if c.handshake != nil {
+		close(c.handshake)
+	}
+	return c.entry.End()
 }
 
 // handle runs a notification.

@@ -105,13 +105,7 @@ func (o *output) line(size int, owed bool, write func([]byte) []byte) {
 	c.lines = write(c.lines)
 	oneLine(c.lines[start:])
 	c.lines = append(c.lines, '\n')
-	added := len(c.lines) - start
-	o.waiting += added
-	o.sent.Add(int64(added))
-	if owed {
-		c.owed += int64(added)
-		o.owed += int64(added)
-	}
+	o.count(c, len(c.lines)-start, owed)
 }
 
 // oneLine replaces line breaks, which in JSON can only be white space, by spaces. Results of handlers may hold
@@ -260,19 +254,46 @@ func (o *output) refuse(r *jsonrpc.Response) {
 }
 
 // array sends the responses of a batch, for which so many bytes are reserved, and calls end.
-func (o *output) array(text []byte, reserved int64, end func()) {
+func (o *output) array(parts [][]byte, reserved int64, end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.owed -= reserved
 	end()
-	if text != nil && o.err == nil {
-		oneLine(text)
-		text = append(text, '\n')
-		o.queue = append(o.queue, chunk{lines: text, owed: int64(len(text))})
-		o.waiting += len(text)
-		o.owed += int64(len(text))
-		o.sent.Add(int64(len(text)))
-		o.flushSoon()
+	if len(parts) == 0 || o.err != nil {
+		return
+	}
+	for i, part := range parts {
+		between := ","
+		if i == 0 {
+			between = "["
+		}
+		o.put([]byte(between), true)
+		oneLine(part)
+		o.put(part, true)
+	}
+	o.put([]byte("]\n"), true)
+	o.flushSoon()
+}
+
+// put queues text, which it may keep. The caller holds mu.
+func (o *output) put(text []byte, owed bool) {
+	last := len(o.queue) - 1
+	if last >= 0 && len(o.queue[last].lines)+len(text) <= chunkSize {
+		o.queue[last].lines = append(o.queue[last].lines, text...)
+	} else {
+		o.queue = append(o.queue, chunk{lines: text})
+		last++
+	}
+	o.count(&o.queue[last], len(text), owed)
+}
+
+// count counts bytes that were added to c. The caller holds mu.
+func (o *output) count(c *chunk, added int, owed bool) {
+	o.waiting += added
+	o.sent.Add(int64(added))
+	if owed {
+		c.owed += int64(added)
+		o.owed += int64(added)
 	}
 }
 

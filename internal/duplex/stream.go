@@ -27,6 +27,9 @@ func streams(resp *jsonrpc.Response) bool {
 
 // stream sends the response of c part by part: until it is written, the call is in flight and can be cancelled.
 func (c *call) stream(resp *jsonrpc.Response) {
+	if c.handshake != nil {
+		close(c.handshake)
+	}
 	defer c.entry.End()
 	if !c.entry.Wanted() {
 		return

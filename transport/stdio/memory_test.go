@@ -1,0 +1,180 @@
+package stdio_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
+)
+
+const (
+	maxPeerHeap = 64 << 20  // what a peer may cost, of live heap
+	maxPeerRSS  = 150 << 20 // of a process that serves one peer, at any time
+)
+
+// hoard answers with results that are large, now or all together when they are released.
+type hoard struct{ release chan struct{} }
+
+func (h *hoard) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	size := 2
+	switch req.Method {
+	case "initialize":
+		peer.Session().SetVersion("2025-03-26")
+	case "large":
+		size = 64 << 10
+	case "large together":
+		size = 64 << 10
+		select {
+		case <-h.release:
+		case <-ctx.Done():
+		}
+	case "release":
+		close(h.release)
+	case "hold":
+		<-ctx.Done()
+	}
+	result := bytes.Repeat([]byte{'x'}, size)
+	result[0], result[size-1] = '"', '"'
+	return &jsonrpc.Response{Result: result}
+}
+
+// A flood is what a peer sends that reads nothing.
+type flood struct {
+	name    string
+	message func(i int) string
+	count   int // of messages, unless the server stops reading first
+}
+
+func call(i int, method string, padding int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"x":"%s"}}`, i, method, strings.Repeat("x", padding))
+}
+
+var floods = []flood{
+	{"calls with large results", func(i int) string { return call(i, "large", 200) }, 31_000},
+	{"calls whose large results are ready at the same time", func(i int) string {
+		if i == 1000 {
+			return call(i, "release", 0)
+		}
+		return call(i, "large together", 200)
+	}, 1001},
+	{"what is not a message", func(int) string { return "x" }, 1_000_000},
+	{"calls with one id", func(i int) string {
+		if i == 0 {
+			return call(1, "hold", 0)
+		}
+		return call(1, "large", 200)
+	}, 100_000},
+	{"calls over the limit", func(i int) string { return call(i, "hold", 200) }, 100_000},
+	{"large calls", func(i int) string { return call(i, "hold", 4<<20-100) }, 100},
+	{"calls that are too large", func(i int) string { return call(i, "hold", 4<<20) }, 100},
+	{"large notifications", func(i int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"hold","params":{"x":"%s"}}`, strings.Repeat("x", 4<<20-100))
+	}, 100},
+	{"batches with large results", func(i int) string {
+		calls := make([]string, 100)
+		for k := range calls {
+			calls[k] = call(100*i+k, "large", 0)
+		}
+		return "[" + strings.Join(calls, ",") + "]"
+	}, 1000},
+	{"batches of what is not a message", func(int) string { return "[" + strings.Repeat("1,", 99) + "1]" }, 10_000},
+	{"large answers that nobody waits for", func(i int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":"%s"}`, i, strings.Repeat("x", 4<<20-100))
+	}, 50},
+}
+
+// pour writes the flood until it ends, or the server has read nothing of it for a while.
+func (f flood) pour(t *testing.T, w io.Writer) {
+	var sent atomic.Int64
+	over := make(chan struct{})
+	// Ends with the flood, or when the test closes w.
+	go func() {
+		defer close(over)
+		_, err := io.WriteString(w, call(-1, "initialize", 0)+"\n")
+		for i := 0; i < f.count && err == nil; i++ {
+			_, err = io.WriteString(w, f.message(i)+"\n")
+			sent.Add(1)
+		}
+	}()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	last, same := int64(0), 0
+	for same < 50 {
+		select {
+		case <-over:
+			same++
+			<-tick.C // the server may still be at it
+		case <-tick.C:
+			if now := sent.Load(); now > last {
+				last, same = now, 0
+			} else {
+				same++
+			}
+		}
+	}
+	t.Logf("%d of %d messages were read", sent.Load(), f.count)
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func TestAPeerThatDoesNotReadCostsBoundedHeap(t *testing.T) {
+	for _, f := range floods {
+		t.Run(f.name, func(t *testing.T) {
+			before := heap()
+			ours, theirs := net.Pipe()
+			var all sync.WaitGroup
+			all.Go(func() {
+				opts := &stdio.Options{DrainTimeout: time.Millisecond, WriteTimeout: -1, Logger: slog.New(slog.DiscardHandler)}
+				_ = stdio.NewIO(theirs, theirs, opts).Serve(t.Context(), &hoard{release: make(chan struct{})})
+			})
+			f.pour(t, ours)
+			cost := heap() - before
+			require.NoError(t, ours.Close())
+			all.Wait()
+			t.Logf("%d MiB", cost>>20)
+			require.Less(t, cost, int64(maxPeerHeap))
+		})
+	}
+}
+
+func TestAPeerThatDoesNotReadCostsBoundedMemoryOfTheProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	for _, f := range floods {
+		t.Run(f.name, func(t *testing.T) {
+			cmd, in, _, _ := start(t, "hoard")
+			f.pour(t, in)
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+			require.NoError(t, err)
+			require.NoError(t, cmd.Process.Kill())
+			_ = cmd.Wait() // it was killed
+			var peak int64
+			_, rest, _ := strings.Cut(string(status), "VmHWM:")
+			_, err = fmt.Sscan(rest, &peak)
+			require.NoError(t, err)
+			t.Logf("%d MiB", peak>>10)
+			require.Less(t, peak<<10, int64(maxPeerRSS))
+		})
+	}
+}
