@@ -305,20 +305,16 @@ func parseHead(buf []byte) (head, length int, err error) {
 	}
 }
 
-// parseLength reads decimal digits and nothing else.
+// parseLength reads decimal digits and nothing else, as much as an int of 32 bits can hold: a longer
+// message would not be accepted by anybody.
 func parseLength(text []byte) (int, bool) {
-	const most = 1 << 40
-	if len(text) == 0 {
-		return 0, false
-	}
-	n := 0
 	for _, c := range text {
-		if c < '0' || c > '9' || n > most {
+		if c < '0' || c > '9' {
 			return 0, false
 		}
-		n = n*10 + int(c-'0')
 	}
-	return n, true
+	n, err := strconv.ParseInt(string(text), 10, 32)
+	return int(n), err == nil
 }
 
 var _ duplex.DroppingWire = (*Wire)(nil)

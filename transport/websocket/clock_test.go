@@ -2,6 +2,7 @@ package websocket_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -73,7 +74,7 @@ func dialWired(t *testing.T, h transport.Handler, opts *websocket.Options, who *
 func TestAConnectionLastsAsLongAsItsCredential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		conn := dialWired(t, methods{}, &websocket.Options{}, &oauth.Principal{Subject: "ann", Expires: begun.Add(time.Hour)}, false)
+		conn := dialWired(t, methods{}, &websocket.Options{SessionIdle: -1}, &oauth.Principal{Subject: "ann", Expires: begun.Add(time.Hour)}, false)
 		require.Equal(t, pong, exchange(t, conn, ping))
 		// Reading answers the pings of all that time.
 		_, _, err := conn.Read(t.Context())
@@ -115,4 +116,69 @@ func TestAConnectionThatIsNotReadEndsInTime(t *testing.T) {
 		require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"flood"}`)))
 		require.Equal(t, 30*time.Second, (<-over).Sub(begun))
 	})
+}
+
+// trickle sends the beginning of a message, and then nothing.
+func trickle(t *testing.T, conn *ws.Conn) {
+	t.Helper()
+	w, err := conn.Writer(t.Context(), ws.MessageText)
+	require.NoError(t, err)
+	_, err = io.WriteString(w, `{"jsonrpc":`+strings.Repeat(" ", 8<<10)) // more than the client keeps
+	require.NoError(t, err)
+}
+
+func TestAMessageThatDoesNotEndEndsTheConnection(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		timeout time.Duration
+		want    time.Duration
+	}{{"by default", 0, time.Minute}, {"sooner", time.Second, time.Second}} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := dialWired(t, methods{}, &websocket.Options{MessageTimeout: test.timeout}, nil, false)
+				require.Equal(t, pong, exchange(t, conn, ping))
+				begun := time.Now()
+				trickle(t, conn)
+				_, _, err := conn.Read(t.Context())
+				require.Equal(t, ws.StatusPolicyViolation, ws.CloseStatus(err), "%v", err)
+				require.Contains(t, err.Error(), "the message did not end within "+test.want.String())
+				require.Equal(t, test.want, time.Since(begun))
+			})
+		})
+	}
+}
+
+func TestAnIdleConnectionEnds(t *testing.T) {
+	block := methods{"block": func(ctx context.Context, _ transport.Peer) { <-ctx.Done() }}
+	for _, test := range []struct {
+		name string
+		idle time.Duration
+		busy bool
+		want time.Duration // 0 when it stays
+	}{
+		{"by default", 0, false, 30 * time.Minute},
+		{"sooner", time.Minute, false, time.Minute},
+		{"never", -1, false, 0},
+		{"with a call in flight", time.Minute, true, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := dialWired(t, block, &websocket.Options{SessionIdle: test.idle}, nil, false)
+				require.Equal(t, pong, exchange(t, conn, ping))
+				begun := time.Now()
+				if test.busy {
+					require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				defer cancel()
+				_, _, err := conn.Read(ctx)
+				if test.want == 0 {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					return
+				}
+				require.Equal(t, ws.StatusNormalClosure, ws.CloseStatus(err), "%v", err)
+				require.InDelta(t, test.want.Seconds(), time.Since(begun).Seconds(), test.want.Seconds()/4)
+			})
+		})
+	}
 }

@@ -75,7 +75,12 @@ func TestFramesThatEndAConnection(t *testing.T) {
 		frames string
 		status uint16
 	}{
-		{"without a mask", string([]byte{fin | text, 2}) + "{}", 1000}, // 1002 is a MAY (section 5.1)
+		{"without a mask", string([]byte{fin | text, 2}) + "{}", 1002},
+		{"without a mask, within a message", frame(text, "{") + string([]byte{fin | continuation, 1}) + "}", 1002},
+		{"a ping without a mask", string([]byte{fin | pinging, 0}), 1002},
+		{"a negative length", string([]byte{fin | text, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}), 1002},
+		{"a close with a status that must not be sent", frame(fin|closing, "\x03\xed"), 1002},
+		{"a close with a reason that is not UTF-8", frame(fin|closing, "\x03\xe8\xff"), 1000}, // 1007 in section 8.1; the library answers a close itself
 		{"reserved bits", frame(fin|0x40|text, "{}"), 1002},
 		{"an unknown kind", frame(fin|0x3, "{}"), 1002},
 		{"an unknown kind of control", frame(fin|0xB, ""), 1002},

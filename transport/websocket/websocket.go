@@ -34,6 +34,8 @@ const (
 	DefaultMaxMessageBytes = 4 << 20
 	DefaultMaxConnections  = 1000
 	DefaultKeepAlive       = 25 * time.Second
+	DefaultMessageTimeout  = time.Minute
+	DefaultSessionIdle     = 30 * time.Minute
 	DefaultShutdownTimeout = 10 * time.Second
 	DefaultPath            = "/ws"
 )
@@ -57,7 +59,7 @@ type Options struct {
 	// MaxInFlight is how many requests of a client may be unanswered at once; one more is refused. Zero means 1024.
 	MaxInFlight int
 
-	// MaxInFlightBytes is how many bytes the unanswered requests may have together. Zero means 64 MiB.
+	// MaxInFlightBytes is how many bytes the unanswered requests may have together. Zero means 16 MiB.
 	MaxInFlightBytes int64
 
 	// AllowedOrigins and AllowedHosts are those of streamable.Options: the origins whose pages may connect, besides the
@@ -69,6 +71,14 @@ type Options struct {
 	// KeepAlive is how often the client is pinged. One that has not answered when the next ping is due is gone. Zero
 	// means [DefaultKeepAlive], less than zero never.
 	KeepAlive time.Duration
+
+	// MessageTimeout is how long a message may take from its first frame to its end. A longer one ends the connection with
+	// the status 1008, policy violation. Zero means [DefaultMessageTimeout], less than zero no limit.
+	MessageTimeout time.Duration
+
+	// SessionIdle is how long a connection may be without a message in either direction and without a call in flight before
+	// it is closed with the status 1000. Pings do not count. Zero means [DefaultSessionIdle], less than zero no limit.
+	SessionIdle time.Duration
 
 	// WriteTimeout is how long a client may read nothing of what is being written to it before the connection is closed.
 	// Zero means 30 s.
@@ -95,6 +105,8 @@ func (o *Options) withDefaults() Options {
 	c.MaxMessageBytes = httpserve.Positive(c.MaxMessageBytes, DefaultMaxMessageBytes)
 	c.MaxConnections = httpserve.Positive(c.MaxConnections, DefaultMaxConnections)
 	c.KeepAlive = cmp.Or(c.KeepAlive, DefaultKeepAlive)
+	c.MessageTimeout = cmp.Or(c.MessageTimeout, DefaultMessageTimeout)
+	c.SessionIdle = cmp.Or(c.SessionIdle, DefaultSessionIdle)
 	c.ShutdownTimeout = httpserve.Positive(c.ShutdownTimeout, DefaultShutdownTimeout)
 	c.Path = cmp.Or(c.Path, DefaultPath)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
@@ -158,7 +170,7 @@ func offers(h http.Header, protocol string) bool {
 // all calls. It ends when the credential does that it was opened with, since there is no request in which a
 // client could bring another.
 func (h *Handler) serve(r *http.Request, place *httpserve.Connection, conn *websocket.Conn) {
-	wire := newWire(conn, h.opts.MaxMessageBytes)
+	wire := newWire(conn, h.opts.MaxMessageBytes, h.opts.MessageTimeout)
 	wire.origin.Header = transport.Header(r.Header)
 	link := duplex.New(wire, place.Handler(h.rpc), &duplex.Options{
 		MaxInFlight:      h.opts.MaxInFlight,
@@ -173,6 +185,10 @@ func (h *Handler) serve(r *http.Request, place *httpserve.Connection, conn *webs
 	if h.opts.KeepAlive > 0 {
 		// Ends with ctx.
 		go wire.keepAlive(ctx, h.opts.KeepAlive)
+	}
+	if h.opts.SessionIdle > 0 {
+		// Ends with ctx.
+		go wire.endIdle(ctx, link, h.opts.SessionIdle)
 	}
 	if err := link.Serve(ctx); err != nil {
 		h.opts.Logger.WarnContext(ctx, "websocket: a connection broke", "peer", r.RemoteAddr, "error", err)
@@ -251,5 +267,5 @@ func Dial(ctx context.Context, url string, opts *DialOptions) (duplex.Wire, erro
 	if most <= 0 {
 		most = DefaultMaxMessageBytes
 	}
-	return newWire(conn, most), nil
+	return newWire(conn, most, 0), nil
 }

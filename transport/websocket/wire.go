@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -32,6 +33,9 @@ type wire struct {
 	origin duplex.Origin
 	most   int64
 
+	timeout time.Duration // of a message that is read, from its first frame to its end; zero or less for none
+	used    atomic.Int64  // when a message went through, in nanoseconds since 1970
+
 	ctx  context.Context // of all reading and writing; its end cuts the connection
 	cut  context.CancelFunc
 	done atomic.Bool // Close was called
@@ -41,8 +45,9 @@ type wire struct {
 	writing atomic.Bool
 }
 
-func newWire(conn *websocket.Conn, most int64) *wire {
-	w := &wire{conn: conn, most: most}
+func newWire(conn *websocket.Conn, most int64, timeout time.Duration) *wire {
+	w := &wire{conn: conn, most: most, timeout: timeout}
+	w.touch()
 	w.ctx, w.cut = context.WithCancel(context.Background())
 	conn.SetReadLimit(most)
 	return w
@@ -51,8 +56,10 @@ func newWire(conn *websocket.Conn, most int64) *wire {
 // Origin is the same for all messages: the upgrade.
 func (w *wire) Origin() duplex.Origin { return w.origin }
 
-// Buffered reports false, since what was read already is not known.
-func (w *wire) Buffered() bool { return false }
+func (w *wire) touch() { w.used.Store(time.Now().UnixNano()) }
+
+// idleFor reports whether no message went through for d.
+func (w *wire) idleFor(d time.Duration) bool { return time.Since(time.Unix(0, w.used.Load())) >= d }
 
 // Room implements [duplex.RoomyWire]: sockets take that much.
 func (w *wire) Room() int64 { return 4 << 10 }
@@ -62,6 +69,13 @@ func (w *wire) Read() ([]byte, error) {
 	kind, r, err := w.conn.Reader(w.ctx)
 	if err != nil {
 		return nil, w.ended(err)
+	}
+	if w.timeout > 0 {
+		// Runs once at most.
+		limit := time.AfterFunc(w.timeout, func() {
+			_ = w.closeWith(websocket.StatusPolicyViolation, fmt.Sprintf("the message did not end within %v", w.timeout))
+		})
+		defer limit.Stop()
 	}
 	if kind != websocket.MessageText {
 		_ = w.conn.Close(websocket.StatusUnsupportedData, "messages are text")
@@ -81,6 +95,7 @@ func (w *wire) Read() ([]byte, error) {
 			return nil, w.ended(err)
 		}
 	}
+	w.touch()
 	if !utf8.Valid(buf) { // RFC 6455, section 8.1
 		_ = w.conn.Close(websocket.StatusInvalidFramePayloadData, "messages are UTF-8")
 		return nil, &duplex.GoneError{Err: errors.New("the peer sent a message that is not UTF-8")}
@@ -106,6 +121,10 @@ func (w *wire) ended(err error) error {
 	case errors.As(err, &closed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), w.ctx.Err() != nil, w.done.Load():
 		return io.ErrClosedPipe
 	}
+	if _, network := errors.AsType[net.Error](err); !network && !errors.Is(err, net.ErrClosed) {
+		// The frames are at fault. For most faults the library has sent this status already.
+		_ = w.closeWith(websocket.StatusProtocolError, "")
+	}
 	return &duplex.GoneError{Err: err}
 }
 
@@ -113,6 +132,7 @@ func (w *wire) ended(err error) error {
 func (w *wire) Write(lines []byte) (int, error) {
 	w.writing.Store(true)
 	defer w.writing.Store(false)
+	w.touch()
 	for rest := lines; len(rest) > 0; {
 		line, after, ended := bytes.Cut(rest, []byte{'\n'})
 		if err := w.write(line, ended); err != nil {
@@ -152,16 +172,20 @@ func (w *wire) CloseRead() error { return nil }
 
 // Close says goodbye and waits a moment for the peer to do so. A peer that does not even read is not waited for.
 func (w *wire) Close() error {
-	if w.done.Swap(true) {
-		return nil
-	}
-	if w.writing.Load() {
+	if w.writing.Load() && !w.done.Load() {
 		w.closeNow()
+	}
+	return w.closeWith(websocket.StatusNormalClosure, "")
+}
+
+// closeWith is Close with a status, for which it waits for what is being written.
+func (w *wire) closeWith(status websocket.StatusCode, reason string) error {
+	if w.done.Swap(true) {
 		return nil
 	}
 	timer := time.AfterFunc(closeTimeout, w.cut)
 	defer timer.Stop()
-	err := w.conn.Close(websocket.StatusNormalClosure, "")
+	err := w.conn.Close(status, reason)
 	w.cut()
 	return err
 }
@@ -171,6 +195,24 @@ func (w *wire) closeNow() {
 	w.done.Store(true)
 	w.cut()
 	_ = w.conn.CloseNow()
+}
+
+// endIdle ends link when it has been idle for so long, in which pings do not count. It returns when ctx ends.
+func (w *wire) endIdle(ctx context.Context, link *duplex.Link, after time.Duration) {
+	const parts = 8 // of the time, after each of which it looks
+	tick := time.NewTicker(max(after/parts, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if w.idleFor(after) && link.Idle() {
+			link.Close()
+			return
+		}
+	}
 }
 
 // keepAlive pings the peer until ctx ends or the connection does. One that does not answer is cut off.
