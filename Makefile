@@ -41,7 +41,7 @@ test: ## tests with the race detector, examples included; what calls allocate, w
 	cd interop/echojwt && go test ./...
 
 .PHONY: lint
-lint: fmt-check vet staticcheck ## formatting, vet and staticcheck
+lint: fmt-check vet staticcheck platforms ## formatting, vet, staticcheck, and the platforms the library compiles for
 
 .PHONY: fmt
 fmt: ## format all Go files
@@ -58,6 +58,14 @@ fmt-check:
 .PHONY: vet
 vet:
 	@for dir in $(MODULES); do (cd $$dir && echo "vet $$dir" && go vet -structtag=false ./...); done
+
+# Where the library has to compile besides this machine; vet compiles the tests as well.
+PLATFORMS := linux/386 linux/arm64 windows/amd64 darwin/arm64
+
+.PHONY: platforms
+platforms: ## vet for other platforms
+	@for platform in $(PLATFORMS); do echo "vet for $$platform" && \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 go vet -structtag=false ./...; done
 
 .PHONY: staticcheck
 staticcheck:

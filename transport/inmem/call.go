@@ -3,82 +3,45 @@ package inmem
 import (
 	"bytes"
 	"context"
-	"errors"
 	"sync/atomic"
 
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// errCancelled is what a call returns that the client cancelled by a notification.
-var errCancelled = errors.New("transport/inmem: the call was cancelled")
-
 // A call is one call of the handler, whose Peer it is.
 type call struct {
-	conn   *Conn
-	cancel context.CancelCauseFunc // nil for a notification
-	over   atomic.Bool
+	conn  *Conn
+	entry *ledger.Call
+	over  atomic.Bool
 }
 
-// begin enters a call, unless the connection is closed or the ID taken.
-func (c *Conn) begin(req *jsonrpc.Request, k *call) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return transport.ErrClosed
-	}
-	if !req.IsNotification() {
-		if c.calls[req.ID] != nil {
-			return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request with the id %.60s is in flight", req.ID)
+// begin records a call, unless the connection is closed or the ID taken.
+func (c *Conn) begin(ctx context.Context, req *jsonrpc.Request) (*call, error) {
+	entry, refused := c.requests.Begin(ctx, req, 0)
+	switch {
+	case c.closed.Load():
+		if refused == nil {
+			entry.End()
 		}
-		c.calls[req.ID] = k
+		return nil, transport.ErrClosed
+	case refused != nil:
+		return nil, refused
 	}
-	c.served = true
-	c.active++
-	return nil
+	c.served.Store(true)
+	return &call{conn: c, entry: entry}, nil
 }
 
-func (c *Conn) end(req *jsonrpc.Request, k *call) {
+func (k *call) end() {
 	k.over.Store(true)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !req.IsNotification() {
-		delete(c.calls, req.ID)
-	}
-	c.active--
-	if c.closed && c.active == 0 {
-		close(c.idle)
-	}
+	k.entry.End()
 }
 
 // shut refuses further calls and cancels those in flight.
 func (c *Conn) shut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return
-	}
-	c.closed = true
-	if c.active == 0 {
-		close(c.idle)
-	}
-	for _, k := range c.calls {
-		k.cancel(transport.ErrClosed)
-	}
-}
-
-// cancelled ends the call that n names. One that is not in flight is no mistake.
-func (c *Conn) cancelled(n *jsonrpc.Request) {
-	id, ok := jsonrpc.ParseID(n.Param("requestId"))
-	if !ok {
-		return
-	}
-	c.mu.Lock()
-	k := c.calls[id]
-	c.mu.Unlock()
-	if k != nil {
-		k.cancel(errCancelled)
-	}
+	c.closed.Store(true)
+	c.requests.Close(transport.ErrClosed)
 }
 
 // collect returns resp as the client gets it: whole, and under the ID of its request.
@@ -122,8 +85,13 @@ func (k *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 	if ask == nil {
 		return &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", req.Method)}, nil
 	}
+	question, err := c.requests.Ask(jsonrpc.ID{})
+	if err != nil {
+		return nil, err
+	}
+	defer question.End()
 	out := *req
-	out.ID = jsonrpc.NumberID(c.lastID.Add(1))
+	out.ID = question.ID
 	resp := ask(ctx, &out)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -140,9 +108,9 @@ func (k *call) Header() transport.Header { return nil }
 // tell hands n to who listens.
 func (c *Conn) tell(n *jsonrpc.Request) {
 	c.mu.Lock()
-	hear, closed := c.onNotification, c.closed
+	hear := c.onNotification
 	c.mu.Unlock()
-	if hear != nil && !closed {
+	if hear != nil && !c.closed.Load() {
 		hear(n)
 	}
 }

@@ -13,32 +13,32 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // Conn is the client's end of a connection. Its methods may be called concurrently.
 type Conn struct {
-	handler transport.Handler
-	session *transport.Session
-	lastID  atomic.Int64
-	unbind  func() bool // from the context of Connect
-	over    sync.Once   // the handler was told of the end
+	handler  transport.Handler
+	session  *transport.Session
+	requests ledger.Ledger
+	lastID   atomic.Int64 // of Call
+	unbind   func() bool  // from the context of Connect
+	over     sync.Once    // the handler was told of the end
+	served   atomic.Bool  // the handler has seen the session
+	closed   atomic.Bool
 
 	mu             sync.Mutex
 	onRequest      func(ctx context.Context, req *jsonrpc.Request) *jsonrpc.Response // guarded by mu
 	onNotification func(n *jsonrpc.Request)                                          // guarded by mu
-	calls          map[jsonrpc.ID]*call                                              // in flight; guarded by mu
-	active         int                                                               // calls of the handler; guarded by mu
-	served         bool                                                              // there was one; guarded by mu
-	closed         bool                                                              // guarded by mu
-	idle           chan struct{}                                                     // closed when closed and active is 0
 }
 
 // Connect returns a connection to h, which is one session. When ctx ends, the calls in flight do, and others
 // are refused; Close is still needed to end the session.
 func Connect(ctx context.Context, h transport.Handler) *Conn {
-	c := &Conn{handler: h, idle: make(chan struct{}), calls: make(map[jsonrpc.ID]*call)}
+	c := &Conn{handler: h}
 	c.session = transport.NewSession("", link{c})
 	c.unbind = context.AfterFunc(ctx, c.shut)
 	return c
@@ -77,13 +77,12 @@ func (c *Conn) Call(ctx context.Context, method string, params any) (*jsonrpc.Re
 // Do is Call with a request that is made already; its ID must not be that of another call in flight. The handler's context
 // has the values of ctx.
 func (c *Conn) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	k := &call{conn: c, cancel: cancel}
-	if err := c.begin(req, k); err != nil {
+	k, err := c.begin(ctx, req)
+	if err != nil {
 		return nil, err
 	}
-	defer c.end(req, k)
+	defer k.end()
+	ctx = k.entry.Context()
 	resp := c.handler.ServeRPC(ctx, req, k)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -106,16 +105,16 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 }
 
 func (c *Conn) notify(ctx context.Context, n *jsonrpc.Request) error {
-	if n.Method == "notifications/cancelled" {
-		c.cancelled(n)
+	if n.Method == protocol.NotificationCancelled {
+		c.requests.Cancel(n)
 		return nil
 	}
-	k := &call{conn: c}
-	if err := c.begin(n, k); err != nil {
+	k, err := c.begin(ctx, n)
+	if err != nil {
 		return err
 	}
-	defer c.end(n, k)
-	c.handler.ServeRPC(ctx, n, k)
+	defer k.end()
+	c.handler.ServeRPC(k.entry.Context(), n, k)
 	return nil
 }
 
@@ -144,9 +143,9 @@ func (c *Conn) Raw(ctx context.Context, message []byte) []byte {
 func (c *Conn) Close() error {
 	c.unbind()
 	c.shut()
-	<-c.idle
+	<-c.requests.Idle()
 	c.over.Do(func() {
-		if sh, ok := c.handler.(transport.SessionHandler); ok && c.served {
+		if sh, ok := c.handler.(transport.SessionHandler); ok && c.served.Load() {
 			sh.SessionEnded(c.session)
 		}
 	})

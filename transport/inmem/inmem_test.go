@@ -149,7 +149,7 @@ func TestCallsEnd(t *testing.T) {
 				synctest.Wait()
 				test.end(conn, stop, cancel)
 				if test.err == nil {
-					require.EqualError(t, <-ended, "transport/inmem: the call was cancelled")
+					require.EqualError(t, <-ended, "cancelled by the peer")
 				} else {
 					require.ErrorIs(t, <-ended, test.err)
 				}

@@ -61,7 +61,7 @@ type Options struct {
 	// MaxInFlight is how many requests of a session may be unanswered at once; one more is refused. Zero means 1024.
 	MaxInFlight int
 
-	// MaxInFlightBytes is how many bytes the unanswered requests of a session may have together. Zero means 64 MiB.
+	// MaxInFlightBytes is how many bytes the unanswered requests of a session may have together. Zero means 16 MiB.
 	MaxInFlightBytes int64
 
 	// AllowedOrigins and AllowedHosts are those of streamable.Options: the origins whose pages may send requests, besides the

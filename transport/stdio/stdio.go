@@ -23,18 +23,34 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
+// What Options means where it is zero.
+const (
+	DefaultMaxMessageBytes  = 4 << 20
+	DefaultMaxInFlight      = duplex.DefaultMaxInFlight
+	DefaultMaxInFlightBytes = duplex.DefaultMaxInFlightBytes
+	DefaultMaxUnsentBytes   = duplex.DefaultMaxUnsentBytes
+	DefaultDrainTimeout     = duplex.DefaultDrainTimeout
+	DefaultWriteTimeout     = duplex.DefaultWriteTimeout // not on standard output, where there is no limit
+)
+
 // Options configures a transport. The zero value serves, and so does nil.
 type Options struct {
-	// MaxMessageBytes is how long a line may be. A longer one is skipped and answered with an error. Zero means 4 MiB.
+	// MaxMessageBytes is how long a line may be. A longer one is skipped and answered with an error. Zero means [DefaultMaxMessageBytes].
 	MaxMessageBytes int
 
-	// MaxInFlight is how many requests may be unanswered at once; one more is refused. Zero means 1024.
+	// MaxInFlight is how many requests may be unanswered at once; one more is refused. Zero means [DefaultMaxInFlight].
 	MaxInFlight int
 
-	// MaxInFlightBytes is how many bytes the unanswered requests may have together. Zero means 64 MiB.
+	// MaxInFlightBytes is how many bytes the unanswered requests may have together, notifications that wait included; one
+	// request more is refused. A single one may be larger. Zero means [DefaultMaxInFlightBytes].
 	MaxInFlightBytes int64
 
-	// DrainTimeout is how long calls may go on after the end of the input or of ctx. Zero means 5 s.
+	// MaxUnsentBytes is how many bytes of responses may wait for a client that does not read. Above 1 MiB the transport reads
+	// nothing more from the client. This limit is for the calls in flight by then: a response over it is replaced with an error.
+	// A single one may be larger. Zero means [DefaultMaxUnsentBytes].
+	MaxUnsentBytes int64
+
+	// DrainTimeout is how long calls may go on after the end of the input or of ctx. Zero means [DefaultDrainTimeout].
 	DrainTimeout time.Duration
 
 	// WriteTimeout is how long the peer may read nothing of what is being written to it before the connection is closed.
@@ -53,6 +69,7 @@ func (o *Options) duplex() *duplex.Options {
 	return &duplex.Options{
 		MaxInFlight:      o.MaxInFlight,
 		MaxInFlightBytes: o.MaxInFlightBytes,
+		MaxUnsentBytes:   o.MaxUnsentBytes,
 		DrainTimeout:     o.DrainTimeout,
 		WriteTimeout:     o.WriteTimeout,
 		Logger:           o.Logger,
@@ -62,7 +79,7 @@ func (o *Options) duplex() *duplex.Options {
 func (o *Options) wire(r io.Reader, w io.Writer, borrowed bool) duplex.Wire {
 	most := o.MaxMessageBytes
 	if most <= 0 {
-		most = 4 << 20
+		most = DefaultMaxMessageBytes
 	}
 	return framing.New(r, w, framing.Options{
 		Framing: framing.Framing(o.Framing), MaxMessageBytes: most, Raise: "Options.MaxMessageBytes", Borrowed: borrowed,
