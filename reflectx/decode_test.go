@@ -413,11 +413,11 @@ func TestRulesThatOnlyTheValidatorKnows(t *testing.T) {
 	_, err = decode[payment](t, in, `{"amount":2,"from":"a","to":"b"}`)
 	require.NoError(t, err)
 	for args, want := range map[string][]string{
-		`{"amount":3,"from":"a","to":"a"}`:                                                  {"/amount: got 3, want an integer that satisfies even", `/to: got "a", want a string that must not equal from`},
+		`{"amount":3,"from":"a","to":"a"}`:                                                  {"/amount: got 3, want an integer that satisfies even", `/to: got "a", want a string that must not equal from, which is "a"`},
 		`{"amount":0,"from":"a","to":"b"}`:                                                  {"/amount: got 0, want an integer that satisfies even"},
 		`{"amount":102,"from":"a","to":"b"}`:                                                {"/checked: got false, want true or false that satisfies large"},
 		`{"amount":2,"from":"a","to":"b","note":"x"}`:                                       {`/note: got "x", want a string of at most 5 characters that satisfies even`},
-		`{"amount":2,"from":"a","to":"b","nested":[{"low":1,"high":2},{"low":2,"high":1}]}`: {"/nested/1/high: got 1, want an integer that must be greater than low"},
+		`{"amount":2,"from":"a","to":"b","nested":[{"low":1,"high":2},{"low":2,"high":1}]}`: {"/nested/1/high: got 1, want an integer that must be greater than low, which is 2"},
 	} {
 		require.Equal(t, want, violations[payment](t, in, args), args)
 	}

@@ -117,7 +117,7 @@ func agreements() []agreement {
 		with[float64](`multipleOf=0.1`), with[float64](`exclusiveMinimum=-1,maximum=1.5`), with[[]string](`minItems=1,maxItems=2,uniqueItems=true`), with[[]string](`pattern=^a`),
 		with[[]int](`minimum=0,enum=1,enum=-1`), with[string](`required`), with[any](`required`),
 		of[url.URL](`http_url`, coarseFormat), of[*url.URL](`startswith=https`, coarseFormat), of[netip.Addr](`ipv4`, ownText), of[netip.Addr](`required,ip`, ownText),
-		of[int](`port`, exact), of[uint16](`port`, exact), of[float64](`latitude`, exact), of[int](`longitude`, exact), of[int](`numeric`, exact),
+		of[int](`port`, exact), of[uint16](`port`, exact), of[float64](`latitude`, exact), of[int](`longitude`, exact), of[int](`numeric`, exact), of[int](`iso4217_numeric`, onlyInWords),
 	}
 	for _, tag := range []string{"min=2", "gte=2", "max=3", "lte=3", "gt=1", "lt=4", "len=2", "min=1,max=2", "gt=-1", "min=0x2"} {
 		list = append(list, of[string](tag, exact), of[int](tag, exact), of[[]int](tag, exact), of[map[string]bool](tag, exact), of[*int](tag, exact))
@@ -149,6 +149,11 @@ func agreements() []agreement {
 	for _, tag := range []string{
 		"ip", "cidr", "cidrv4", "cidrv6", "mac", "lowercase", "uppercase", "json", "timezone", "credit_card", "cron", "datauri", "html", "isbn", "iso3166_1_alpha2",
 		"iso4217", "bcp47_language_tag", "oneofci=a B", "datetime=15:04", "iscolor", "country_code", "dns_rfc1035_label", "multibyte", "luhn_checksum", "eq_ignore_case=ab", "boolean",
+		"bcp47_strict_language_tag", "bic_iso_9362_2014", "btc_addr", "btc_addr_bech32", "cmyk", "duration", "eth_addr_checksum", "eu_country_code", "hostname_label", "hostname_port",
+		"hsl", "hsla", "html_encoded", "ip4_addr", "ip6_addr", "ip_addr", "isbn10", "isbn13", "iso3166_1_alpha2_eu", "iso3166_1_alpha3", "iso3166_1_alpha3_eu",
+		"iso3166_1_alpha_numeric", "iso3166_1_alpha_numeric_eu", "iso3166_2", "issn", "mongodb_connection_string", "ne_ignore_case=ab", "noneofci=a B",
+		"origin", "postcode_iso3166_alpha2=DE", "rgb", "rgba", "ripemd128", "ripemd160", "spicedb", "tcp4_addr", "tcp6_addr", "tcp_addr", "tiger128", "tiger160", "tiger192",
+		"udp4_addr", "udp6_addr", "udp_addr", "unix_addr", "url_encoded", "urn_rfc2141", "urn_rfc8141",
 	} {
 		list = append(list, of[string](tag, onlyInWords))
 	}
@@ -383,6 +388,10 @@ func drawNumber(rt *rapid.T) string {
 
 // texts are strings that one rule or another accepts, and near misses.
 var texts = []string{
+	"DEUTDEFF", "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "cmyk(10%,20%,30%,40%)", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+	"example.com:80", ":80", "hsl(120,50%,50%)", "hsla(120,50%,50%,0.5)", "&lt;", "0-306-40615-2", "9783161484100", "0378-5955", "DEU", "DE-BE", "276", "978", "text/plain",
+	"mongodb://localhost:27017", "https://example.com", "10115", "rgb(1,2,3)", "rgba(1,2,3,0.5)", "document:1#reader", "1.2.3.4:80", "[::1]:80", "/tmp/x.sock", "a%20b",
+	"urn:isbn:0451450523", "de", "de-DE", "00000000000000000000000000000000", "0000000000000000000000000000000000000000", "000000000000000000000000000000000000000000000000",
 	"", "a", "ab", "abc", "abcd", "AB", "a b", "c", "b", "1", "2", "12", "-1", "1.5", "+1", "0x1f", "é", "日本", "äöü", "a1", "aXb", "ab.", "xb.", "a+b", "a,b", "xa+b", "ü", "\x7f", "a\nb",
 	"true", "false", "{}", "[1]", "{", "a@b.de", "user@example.com", "@", "a@b", "https://example.com/", "HTTP://x.y", "http://", "ftp://a/b", "mailto:a@b.de", "/path", "file:///a", "x:", "%zz",
 	"example.com", "www.example.com", "-a.b", "a_b", "localhost", "example.com.", "1.2.3.4", "256.1.1.1", "::1", "fe80::1%eth0", "::ffff:1.2.3.4", "10.0.0.0/8", "fd00::/8",

@@ -71,6 +71,7 @@ type node struct {
 	union *union // of a union
 
 	*checks
+	lasting *checks // those of calls, where others hold until the input is compiled; nil where all last
 
 	kw      *jsonschema.Schema // the keywords of this place, without children
 	phrases []string           // what want says beyond the keywords: `starting with "a"`
@@ -205,8 +206,9 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	}
 	in.root = c.node(t, nil)
 	c.finish(in.root)
-	in.asks = c.asksAll || c.o.Validate != nil
-	if c.asksAll {
+	in.own = c.o.Validate != nil
+	in.asks = c.asksAll || in.own
+	if in.asks {
 		c.needsDive(in.root, map[*object]bool{})
 	}
 	c.probeAll(t)
@@ -227,6 +229,9 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 // release lets go of what only compiling needs. Keywords are large and have been written.
 func release(n *node, done map[*object]bool) {
 	n.kw, n.phrases, n.notes = nil, nil, nil
+	if n.lasting != nil {
+		n.checks, n.lasting = n.lasting, nil
+	}
 	if n.checks.empty() {
 		n.checks = &noChecks
 	}
@@ -612,10 +617,10 @@ func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 	if tag.Get("jsonschema") != "" {
 		c.schemaTag(f)
 	}
+	c.header(f)
 	if c.dir == forInput { // nobody holds results to rules, and a schema that promised them would be a trap for clients
 		c.rules(f)
 	}
-	c.header(f)
 	c.defaultTag(f)
 	if c.dir == forInput {
 		c.presence(f)

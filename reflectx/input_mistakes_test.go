@@ -86,6 +86,10 @@ func TestMistakesOfTheAuthor(t *testing.T) {
 		{"sibling of a comparison", reflect.TypeFor[struct {
 			A string `validate:"eqfield=X"`
 		}](), `T, field A: rule "eqfield=X" names the field "X", which struct{...} has not; write the name of the Go field`},
+		{"a rule that switches others off", reflect.TypeFor[struct {
+			A string `validate:"skip_unless=B x,min=2"`
+			B string
+		}](), `T, field A: rule "skip_unless=B x" switches others off by the value of another field, which no schema says; check that in the method`},
 		{"half a pair", reflect.TypeFor[struct {
 			A string `validate:"required_if=B"`
 			B string

@@ -40,6 +40,7 @@ func (c *compiler) rules(f *field) {
 	}
 	parts := strings.Split(tag, ",")
 	n, top := f.node, true
+	c.lendChecks(f.node)
 	for i := 0; i < len(parts); i++ {
 		switch part := parts[i]; part {
 		case "dive":
@@ -73,6 +74,26 @@ func (c *compiler) rules(f *field) {
 			c.rule(f, n, part, top)
 		}
 	}
+}
+
+// lendChecks lets what rules of n compile to last until the input is compiled, for its example and its defaults, where the
+// program's own validator asks the rules of calls. Rules about the text of a type, which that validator sees as a struct,
+// and about values of any type, at which it panics, are asked one by one, and stay.
+func (c *compiler) lendChecks(n *node) {
+	for ; n != nil && c.o.Validate != nil; n = n.elem {
+		n.lendChecks()
+		if n.key != nil {
+			n.key.lendChecks()
+		}
+	}
+}
+
+func (n *node) lendChecks() {
+	if n.shape == shapeText || n.shape == shapeURL || n.shape == shapeAny {
+		return
+	}
+	n.lasting = n.checks
+	n.checks = &checks{slices.Clip(n.bools), slices.Clip(n.strs), slices.Clip(n.ints), slices.Clip(n.uints), slices.Clip(n.floats), slices.Clip(n.lens), slices.Clip(n.values)}
 }
 
 // require makes the member required in so many words. Then null does not count, which needs saying where the type takes
@@ -134,6 +155,8 @@ func (c *compiler) rule(f *field, n *node, text string, top bool) {
 		c.errorf("the validate tag has an empty rule; write the rules with one comma between")
 	case r.tag == "isdefault":
 		c.errorf("rule %q allows nothing to be given; hide the field with json:\"-\" instead", r.tag)
+	case r.tag == "skip_unless":
+		c.errorf("rule %q switches others off by the value of another field, which no schema says; check that in the method", r.text)
 	case slices.Contains(presenceTags, r.tag):
 		if !top {
 			c.errorf("rule %q is about whether a member is there, so it cannot stand after dive", r.text)
@@ -167,7 +190,6 @@ var crossTags = []string{
 // cross notes a rule that compares with another field.
 func (c *compiler) cross(f *field, n *node, r rule) {
 	c.asksAll = true
-	f.optional = f.optional || r.tag == "skip_unless"
 	if r.tag == "validateFn" {
 		return
 	}

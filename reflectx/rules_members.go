@@ -302,52 +302,127 @@ func (d *decoder) askMembers(o *object, seen presence, v reflect.Value) {
 	}
 }
 
-// ask lets the validator see the whole struct, for the rules that compare fields, those of the user, and those about
-// structs. It is asked when each value is right by itself, and what it says of rules that are compiled is ignored.
+// ask lets the validator see the whole struct, for the rules that compare fields, those of the user and those about
+// structs, and for all rules where the program gave the validator. What it says of rules that are compiled is ignored, and
+// so is what it says of values that are wrong by themselves: their zero value stands in for them.
 func (d *decoder) ask(v reflect.Value) {
+	bad := badPointers(d.violations)
+	defer func() {
+		if len(bad) > 0 {
+			_ = recover() // a rule that does not expect what stands in for a wrong value; enough is said without it
+		}
+	}()
 	err := d.in.validate.StructCtx(d.ctx, v.Addr().Interface())
 	var found validator.ValidationErrors
 	if !errors.As(err, &found) {
 		return
 	}
 	for _, e := range found {
-		d.judge(e, v)
+		d.judge(e, v, bad)
 	}
 }
 
+// structRuleNote stands in the description of an object that has a rule of RegisterStructValidation, whose words nobody knows.
+const structRuleNote = "The members must also fit one another."
+
+// hasStructRule reports whether a rule is registered for the struct type t. The validator does not tell, so that one of its
+// unexported fields is looked at; a test notices when it changes.
+func (c *compiler) hasStructRule(t reflect.Type) bool {
+	if c.o.Validate == nil {
+		return false
+	}
+	rules := reflect.ValueOf(c.o.Validate).Elem().FieldByName("structLevelFuncs")
+	return rules.IsValid() && rules.Type() == reflect.TypeFor[map[reflect.Type]validator.StructLevelFuncCtx]() && rules.MapIndex(reflect.ValueOf(t)).IsValid()
+}
+
+// badPointers are the pointers of the values that are wrong, or missing.
+func badPointers(violations []Violation) []string {
+	var bad []string
+	for _, v := range violations {
+		if v.Want != "" { // what is unknown stands for no value
+			bad = append(bad, v.Pointer)
+		}
+	}
+	return bad
+}
+
+// touches reports whether one of the bad values is at the pointer, above it or below.
+func touches(bad []string, pointer string) bool {
+	return slices.ContainsFunc(bad, func(b string) bool {
+		return b == pointer || strings.HasPrefix(b, pointer+"/") || strings.HasPrefix(pointer, b+"/")
+	})
+}
+
 // judge keeps of what the validator found in v what no compiled rule has decided already.
-func (d *decoder) judge(e validator.FieldError, v reflect.Value) {
-	pointer, n, f := d.in.locate(e.StructNamespace(), v)
-	text := ruleText(e.Tag(), e.Param())
+func (d *decoder) judge(e validator.FieldError, v reflect.Value, bad []string) {
+	at := d.in.locate(e.StructNamespace(), v)
+	f := at.field
+	tag, text := e.Tag(), ruleText(e.Tag(), e.Param())
+	compiled := f != nil && isBuiltin(tag) && !isCross(tag)
 	if f != nil {
 		own := ownRules(f)
 		switch {
-		case !own.has(e.Tag()): // a rule about the struct around it
-		case d.missing[pointer]:
+		case !own.has(tag): // a rule about the struct around it, which needs all of the struct
+			if touches(bad, at.pointer[:strings.LastIndexByte(at.pointer, '/')]) {
+				return
+			}
+			compiled = false
+		case d.missing[at.pointer]:
 			return
-		case e.Tag() == "required":
+		case tag == "required":
 			if text = d.rest(own, e); text == "" {
 				return
 			}
-		case isBuiltin(e.Tag()) && !isCross(e.Tag()):
+			compiled = isBuiltin(parseRule(text).tag)
+		case compiled && (!d.in.own || slices.Contains(presenceTags, tag)):
 			return
 		}
+	}
+	if touches(bad, at.pointer) || isCross(tag) && at.siblingIsBad(bad, e.Param()) {
+		return
 	}
 	if len(d.violations) >= violationLimit {
 		d.more++
 		return
 	}
 	want := "a value"
-	if n != nil && n.want != "" {
-		want = n.want
+	if at.node != nil && at.node.want != "" {
+		want = at.node.want
 	}
-	if says := crossNotes[e.Tag()]; says != "" && f != nil {
-		says = fmt.Sprintf(says, quoteParam(f, e.Param()))
+	switch says := crossNotes[tag]; {
+	case says != "" && f != nil:
+		says = fmt.Sprintf(says, at.sibling(e.Param()))
 		want += " that must" + strings.TrimSuffix(strings.TrimPrefix(says, "Must"), ".")
-	} else {
+	case !compiled:
 		want += " that satisfies " + text
 	}
-	d.violations = append(d.violations, Violation{Pointer: pointer, Got: gotOf(f, e.Value()), Want: want})
+	d.violations = append(d.violations, Violation{Pointer: at.pointer, Got: gotOf(f, e.Value()), Want: want})
+}
+
+// siblingIsBad reports whether the field that a rule compares with is wrong. A path that begins at the root is not followed:
+// if anything is wrong, it counts as wrong.
+func (at *location) siblingIsBad(bad []string, param string) bool {
+	name, _, _ := strings.Cut(param, ".")
+	sf, ok := at.field.owner.FieldByName(name)
+	if !ok {
+		return len(bad) > 0
+	}
+	above := at.pointer[:strings.LastIndexByte(at.pointer, '/')+1]
+	return touches(bad, above+string(appendPointer([]byte(nil), memberName(sf))))
+}
+
+// sibling names the field that a rule compares with, and its value.
+func (at *location) sibling(param string) string {
+	sf, ok := at.field.owner.FieldByName(param)
+	if !ok {
+		return param
+	}
+	name := memberName(sf)
+	value := fieldAt(at.parent, param)
+	if !value.IsValid() || !value.CanInterface() {
+		return name
+	}
+	return name + ", which is " + gotOf(&field{Field: Field{Secret: sf.Tag.Get("secret") == "true"}}, value.Interface())
 }
 
 // gotOf shows a decoded value.
@@ -360,13 +435,6 @@ func gotOf(f *field, value any) string {
 		return "a value"
 	}
 	return shorten(b)
-}
-
-func quoteParam(f *field, param string) string {
-	if sf, ok := f.owner.FieldByName(param); ok {
-		return memberName(sf)
-	}
-	return param
 }
 
 func ruleText(tag, param string) string {
@@ -396,15 +464,27 @@ func (t tagRules) has(tag string) bool {
 	return false
 }
 
-// rest asks the user's own rules that follow a `required`: the validator stops there at a zero value, which is
+// rest asks the rules that follow a `required` and are the validator's to ask: it stops there at a zero value, which is
 // a value like any other here. It returns the rule that is not satisfied, "" where all are.
 func (d *decoder) rest(own tagRules, e validator.FieldError) string {
 	for _, r := range own {
-		if !isBuiltin(r.tag) && !d.satisfies(e.Value(), r) {
+		if r.tag == "dive" {
+			break
+		}
+		if (!isBuiltin(r.tag) || d.in.own && isValueRule(r.tag)) && !d.satisfies(e.Value(), r) {
 			return r.text
 		}
 	}
 	return ""
+}
+
+// isValueRule reports whether the rule is about a value by itself: neither about whether it is there nor about others.
+func isValueRule(tag string) bool {
+	switch tag {
+	case "", "required", "omitempty", "omitnil", "omitzero", "structonly", "nostructlevel", "dive", "keys", "endkeys", "isdefault":
+		return false
+	}
+	return !slices.Contains(presenceTags, tag) && !isCross(tag)
 }
 
 // needsDive complains where the validator would not come to a rule that it alone knows: it looks into arrays, slices
@@ -423,21 +503,21 @@ func (c *compiler) needsDive(n *node, done map[*object]bool) {
 				levels--
 			}
 		}
-		if text := n.asks(map[*object]bool{}); text != "" && levels > 0 {
+		if text := n.asks(c.o.Validate != nil, map[*object]bool{}); text != "" && levels > 0 {
 			c.errorf("the elements have the rule %q, which is asked only where the validate tag says dive; write validate:\"dive\"", text)
 		}
 	})
 }
 
 // asks returns a rule within o that the validator alone knows, "" where there is none.
-func (o *object) asks(done map[*object]bool) string {
+func (o *object) asks(own bool, done map[*object]bool) string {
 	if done[o] {
 		return ""
 	}
 	done[o] = true
 	for _, f := range o.fields {
 		for _, r := range ownRules(f) {
-			if r.tag != "" && (isCross(r.tag) || !isBuiltin(r.tag) && !strings.Contains(r.text, "|")) {
+			if r.tag != "" && (isCross(r.tag) || !isBuiltin(r.tag) && !strings.Contains(r.text, "|")) || own && isValueRule(r.tag) {
 				return r.text
 			}
 		}
@@ -445,16 +525,16 @@ func (o *object) asks(done map[*object]bool) string {
 		for n.elem != nil {
 			n = n.elem
 		}
-		if text := n.asks(done); text != "" {
+		if text := n.asks(own, done); text != "" {
 			return text
 		}
 	}
 	return ""
 }
 
-func (n *node) asks(done map[*object]bool) string {
+func (n *node) asks(own bool, done map[*object]bool) string {
 	for _, o := range n.objects() {
-		if text := o.asks(done); text != "" {
+		if text := o.asks(own, done); text != "" {
 			return text
 		}
 	}
@@ -471,15 +551,22 @@ func (d *decoder) satisfies(value any, r rule) (ok bool) {
 	return d.in.validate.VarCtx(d.ctx, value, r.text) == nil
 }
 
-// locate follows a validator's namespace, "Input.Addr.Items[0].Name", to the JSON pointer and what stands there. The value
-// v of the input says which cases the unions on the way are.
-func (in *Input) locate(namespace string, v reflect.Value) (pointer string, n *node, f *field) {
+// A location is what a validator's namespace leads to.
+type location struct {
+	pointer string
+	node    *node         // nil for what is no value
+	field   *field        // nil for the root
+	parent  reflect.Value // the struct around it; invalid where it is not there
+}
+
+// locate follows a validator's namespace, "Input.Addr.Items[0].Name". The value v of the input says which cases the unions
+// on the way are.
+func (in *Input) locate(namespace string, v reflect.Value) *location {
 	path := namespace
 	if name := in.root.t.Name(); name != "" {
 		path = strings.TrimPrefix(path, name+".")
 	}
-	var b []byte
-	n = in.root
+	at := &location{node: in.root}
 	t := in.root.t // where embedded structs lead
 	var index []int
 	for path != "" {
@@ -491,39 +578,43 @@ func (in *Input) locate(namespace string, v reflect.Value) (pointer string, n *n
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
-		if n.union != nil {
-			one, inner, ok := n.union.caseOf(v)
+		if u := at.node.union; u != nil {
+			one, inner, ok := u.caseOf(v)
 			if !ok {
-				return string(b), n, f
+				return at
 			}
-			n, t, v = one, one.t, inner
+			at.node, t, v = one, one.t, inner
 		}
-		if t.Kind() != reflect.Struct || n.obj == nil {
-			return string(b), n, f
+		if t.Kind() != reflect.Struct || at.node.obj == nil {
+			return at
 		}
 		sf, ok := t.FieldByName(part)
 		if !ok {
-			return string(b), n, f
+			return at
 		}
-		index, t = append(index, sf.Index...), sf.Type
+		index, t, at.parent = append(index, sf.Index...), sf.Type, v
 		v = fieldAt(v, part)
-		if m := n.obj.at(index); m != nil {
-			f, n, index = m, m.node, nil
-			b = appendPointer(append(b, '/'), m.Name)
-			t = n.t
+		if m := at.node.obj.at(index); m != nil {
+			at.field, at.node, index = m, m.node, nil
+			at.push(m.Name)
+			t = m.node.t
 		}
-		for strings.HasPrefix(path, "[") && n.elem != nil {
+		for strings.HasPrefix(path, "[") && at.node.elem != nil {
 			key, after, found := strings.Cut(path[1:], "]")
 			if !found {
-				return string(b), n, f
+				return at
 			}
-			b = appendPointer(append(b, '/'), key)
-			n, path = n.elem, after
-			t, v = n.t, elemAt(v, key)
+			at.push(key)
+			at.node, path = at.node.elem, after
+			t, v = at.node.t, elemAt(v, key)
 		}
 		path = strings.TrimPrefix(path, ".")
 	}
-	return string(b), n, f
+	return at
+}
+
+func (at *location) push(name string) {
+	at.pointer = string(appendPointer(append([]byte(at.pointer), '/'), name))
 }
 
 // fieldAt returns the field of the struct that v is or points to, an invalid value where there is none.

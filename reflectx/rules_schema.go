@@ -343,6 +343,8 @@ var exampleTexts = []string{
 	"aGVsbG8=", "0 5 * * *", "example.com:80", "00:00:5e:00:53:01", "ff", "4242424242424242", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "1h30m",
 	"00000000-0000-3000-8000-000000000000", "00000000-0000-5000-8000-000000000000", "507f1f77bcf86cd799439011", "12-3456789", "123-45-6789", "DEUTDEFF",
 	"0xde0B295669a9FD93d5F28D9Ec85E40f4cb697BAe", "9783161484100", "data:text/plain;base64,aGVsbG8=", "<b>text</b>", "CVE-2024-12345", "a.b.c",
+	"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "cmyk(10%,20%,30%,40%)", "hsl(120,50%,50%)", "hsla(120,50%,50%,0.5)",
+	"rgb(1,2,3)", "rgba(1,2,3,0.5)", "&lt;", "0306406152", "0378-5955", "DE-BE", "mongodb://localhost:27017", "https://example.com", "document:1#reader", "urn:isbn:0451450523", "10115",
 	strings.Repeat("0", 32), strings.Repeat("0", 64), strings.Repeat("0", 96), strings.Repeat("0", 128),
 }
 

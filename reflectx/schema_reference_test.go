@@ -145,6 +145,10 @@ Two more things are read differently than the validator alone would: ` + "`requi
 present ` + "`0`, `false` or `\"\"`" + ` satisfies it, and ` + "`omitempty`" + ` says that a member need not be there; rules hold for each
 value that is.
 
+With a validator of the program's own (` + "`mcpkit.Validator`" + `) that validator asks every rule, and alone: what it means by a word holds,
+while the schema says what the word usually means. It skips the rules behind ` + "`omitempty`" + ` for a zero value, and it comes to the
+elements of slices and maps where the tag says ` + "`dive`" + `. What is required is still found in the JSON.
+
 ## Interfaces
 
 A field, element or parameter of an interface type is published as an object with the discriminator and an ` + "`anyOf`" + ` of the

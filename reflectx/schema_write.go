@@ -98,6 +98,10 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 		return append(dst, `,{"type":"null"}]}`...)
 	}
 	kw := n.kw
+	if n.obj != nil && w.c.dir == forInput && w.c.hasStructRule(n.obj.t) {
+		kw = w.c.clone(kw)
+		kw.Description = strings.TrimSpace(kw.Description + " " + structRuleNote)
+	}
 	if n.obj != nil && n.obj.recursive && !inline {
 		kw = clone(kw)
 		kw.Type, kw.Ref = "", "#/$defs/"+w.defName(n.obj)
