@@ -2,11 +2,14 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -241,4 +244,57 @@ type away struct{}
 
 func (away) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
 	return nil, errors.New("nobody is at home")
+}
+
+// TestAListThatFailsHidesNoOther: the remote server cannot list its prompts, at first and again later.
+func TestAListThatFailsHidesNoOther(t *testing.T) {
+	var fails sync.Map // method -> error
+	fails.Store("prompts/list", `{"code":-32603,"message":"the prompts are broken"}`)
+	on := map[string]string{
+		"server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{},"resources":{}},"ttlMs":0,"cacheScope":"public"}`,
+		"tools/list":      `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[{"name":"one","inputSchema":{"type":"object"}}]}`,
+		"prompts/list":    `{"resultType":"complete","ttlMs":0,"cacheScope":"public","prompts":[{"name":"two"}]}`,
+		"resources/list":  `{"resultType":"complete","ttlMs":0,"cacheScope":"public","resources":[{"uri":"x://three","name":"three"}]}`,
+		"resources/templates/list": `{"resultType":"complete","ttlMs":0,"cacheScope":"public","resourceTemplates":[` +
+			`{"uriTemplate":"x://four/{id}","name":"four"}]}`,
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m, _ := jsonrpc.Decode(body)
+		w.Header().Set("Content-Type", "application/json")
+		resp := &jsonrpc.Response{ID: m.Request.ID, Result: json.RawMessage(on[m.Request.Method])}
+		if fault, ok := fails.Load(m.Request.Method); ok {
+			resp = &jsonrpc.Response{ID: m.Request.ID, Error: new(jsonrpc.Error)}
+			_ = json.Unmarshal([]byte(fault.(string)), resp.Error)
+		}
+		_, _ = w.Write(jsonrpc.AppendResponse(nil, resp))
+	}))
+	defer s.Close()
+	var log strings.Builder
+	srv, err := proxy.New(s.URL, proxy.Logger(slog.New(slog.NewTextHandler(&log, nil))), proxy.Named("far"))
+	require.NoError(t, err)
+	require.NoError(t, srv.Start(t.Context()), "the rest works")
+	c := dial(t, srv, protocol.V20260728)
+	has := func(method string) string {
+		var list json.RawMessage
+		if err := c.Request(t.Context(), method, nil, &list); err != nil {
+			return err.Error()
+		}
+		return string(list)
+	}
+	require.Contains(t, has("tools/list"), `"one"`)
+	require.Contains(t, has("resources/list"), `"three"`)
+	require.Contains(t, has("resources/templates/list"), `"four"`)
+	require.NotContains(t, has("prompts/list"), `"two"`)
+	require.Contains(t, log.String(), `msg="proxy: a list of the remote server cannot be read" server=far method=prompts/list error="the prompts are broken (code -32603)"`)
+	require.NoError(t, srv.Close())
+
+	for method := range on {
+		fails.Store(method, `{"code":-32603,"message":"all is broken"}`)
+	}
+	fails.Delete("server/discover")
+	srv, err = proxy.New(s.URL, proxy.Logger(silent), proxy.Named("far"))
+	require.NoError(t, err)
+	require.ErrorContains(t, srv.Start(t.Context()), "all is broken", "nothing can be read")
+	require.NoError(t, srv.Close())
 }
