@@ -286,7 +286,7 @@ func TestAListThatFailsHidesNoOther(t *testing.T) {
 	require.Contains(t, has("resources/list"), `"three"`)
 	require.Contains(t, has("resources/templates/list"), `"four"`)
 	require.NotContains(t, has("prompts/list"), `"two"`)
-	require.Contains(t, log.String(), `msg="proxy: a list of the remote server cannot be read" server=far method=prompts/list error="the prompts are broken (code -32603)"`)
+	require.Contains(t, log.String(), `msg="proxy: a list of the remote server cannot be read" server=far method=prompts/list error="client: prompts/list: the prompts are broken (code -32603)"`)
 	require.NoError(t, srv.Close())
 
 	for method := range on {

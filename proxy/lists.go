@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -17,30 +18,55 @@ const (
 	maxItems = 10_000
 )
 
-// definitions reads all that a server has.
-func definitions(ctx context.Context, c *client.Client) (d mcpkit.Definitions, err error) {
+// definitions reads all that a server has. A list that cannot be read is as it was before, and is told to failed; the error is that of
+// a server of which nothing can be read.
+func definitions(ctx context.Context, c *client.Client, before mcpkit.Definitions, failed func(method string, err error)) (mcpkit.Definitions, error) {
 	caps := c.Capabilities()
-	d.Completes = caps.Completions != nil || !c.Version().Modern() && c.Version() < protocol.V20250326
-	if caps.Tools != nil {
-		if d.Tools, err = tools(ctx, c); err != nil {
-			return d, err
+	d := mcpkit.Definitions{Completes: caps.Completions != nil || !c.Version().Modern() && c.Version() < protocol.V20250326}
+	var faults []error
+	read := 0
+	for _, l := range []struct {
+		has     bool
+		method  string
+		to      *[]json.RawMessage
+		before  []json.RawMessage
+		request func() ([]json.RawMessage, error)
+	}{
+		{caps.Tools != nil, protocol.MethodToolsList, &d.Tools, before.Tools, func() ([]json.RawMessage, error) { return tools(ctx, c) }},
+		{caps.Prompts != nil, protocol.MethodPromptsList, &d.Prompts, before.Prompts, func() ([]json.RawMessage, error) {
+			return list(ctx, c, protocol.MethodPromptsList, "prompts")
+		}},
+		{caps.Resources != nil, protocol.MethodResourcesList, &d.Resources, before.Resources, func() ([]json.RawMessage, error) {
+			return list(ctx, c, protocol.MethodResourcesList, "resources")
+		}},
+		{caps.Resources != nil, protocol.MethodResourcesTemplatesList, &d.Templates, before.Templates, func() ([]json.RawMessage, error) {
+			all, err := list(ctx, c, protocol.MethodResourcesTemplatesList, "resourceTemplates")
+			if rpc, ok := asRPC(err); ok && rpc.Code == -32601 {
+				err = nil // many servers with resources have none
+			}
+			return all, err
+		}},
+	} {
+		if !l.has {
+			continue
 		}
+		all, err := l.request()
+		if ctx.Err() != nil {
+			return d, ctx.Err()
+		}
+		if err != nil {
+			faults = append(faults, err)
+			failed(l.method, err)
+			*l.to = l.before
+			continue
+		}
+		*l.to = all
+		read++
 	}
-	if caps.Prompts != nil {
-		if d.Prompts, err = list(ctx, c, protocol.MethodPromptsList, "prompts"); err != nil {
-			return d, err
-		}
+	if read == 0 && faults != nil {
+		return d, errors.Join(faults...)
 	}
-	if caps.Resources != nil {
-		if d.Resources, err = list(ctx, c, protocol.MethodResourcesList, "resources"); err != nil {
-			return d, err
-		}
-		d.Templates, err = list(ctx, c, protocol.MethodResourcesTemplatesList, "resourceTemplates")
-		if rpc, ok := asRPC(err); ok && rpc.Code == -32601 {
-			err = nil // many servers with resources have none
-		}
-	}
-	return d, err
+	return d, nil
 }
 
 // tools reads the tools. The client does so too: it has to know their headers and their hints, and leaves out those that must

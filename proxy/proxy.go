@@ -368,13 +368,23 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (r *remote) refresh(ctx context.Context, l *link) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
-	d, err := definitions(ctx, l.client)
+	r.mu.Lock()
+	before := r.definitions
+	r.mu.Unlock()
+	d, err := definitions(ctx, l.client, before, func(method string, err error) {
+		r.config.logger.WarnContext(ctx, "proxy: a list of the remote server cannot be read", "server", r.title(), "method", method, "error", err)
+	})
 	if err != nil {
 		return err
 	}
 	d.Site = "proxy of " + r.title()
 	d.Scopes = r.config.scopes
 	skipped, err := r.server.SetDefinitions(d, r.answer)
+	if err == nil {
+		r.mu.Lock()
+		r.definitions = d
+		r.mu.Unlock()
+	}
 	for _, fault := range skipped {
 		r.config.logger.WarnContext(ctx, "proxy: something of the remote server is left out", "reason", fault)
 	}

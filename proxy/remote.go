@@ -43,6 +43,8 @@ type remote struct {
 	watched map[string]*watch     // by URI; guarded by mu
 	parked  map[string]*running   // by a name that only the caller's sealed state has; guarded by mu
 	running map[*running]struct{} // calls that were sent; guarded by mu
+
+	definitions mcpkit.Definitions // what the remote server has, as far as it could be read; guarded by mu
 }
 
 func asRPC(err error) (*jsonrpc.Error, bool) { return errors.AsType[*jsonrpc.Error](err) }
