@@ -76,7 +76,7 @@ type item interface{ base() *entry }
 // make it once.
 type registry[T item] struct {
 	added     []T            // in the order in which they came; behind the end may be what later registries added
-	places    map[string]int // where in added a key is, if it is; for those who hold changing only. See find.
+	places    map[string]int // where in added a key is, if it is; for those who hold the family's lock only. See find.
 	personal  bool           // not everybody sees the same entries
 	logs      bool           // some method can send log messages
 	completes bool           // some entry has completions
@@ -136,7 +136,7 @@ func (r registry[T]) all() []T {
 
 func (r registry[T]) len() int { return len(r.added) }
 
-// find is get for those who hold changing: it needs nothing made. Places that a change which came to nothing has left
+// find is get for those who hold the family's lock: it needs nothing made. Places that a change which came to nothing has left
 // behind are known by the key that is not there.
 func (r registry[T]) find(key string) (it T, ok bool) {
 	if at, found := r.places[key]; found && at < len(r.added) && r.added[at].base().key == key {
@@ -145,7 +145,7 @@ func (r registry[T]) find(key string) (it T, ok bool) {
 	return it, false
 }
 
-// with returns r and also items. The error names both places of each key that is there already. The caller holds changing.
+// with returns r and also items. The error names both places of each key that is there already. The caller holds the family's lock.
 func (r registry[T]) with(what string, items []T) (registry[T], error) {
 	if len(items) == 0 {
 		return r, nil
@@ -187,7 +187,7 @@ func (r *registry[T]) note(it T) {
 	}
 }
 
-// without returns r less the keys, and whether any was there. The caller holds changing.
+// without returns r less the keys, and whether any was there. The caller holds the family's lock.
 func (r registry[T]) without(keys []string) (registry[T], bool) {
 	gone := make(map[string]bool, len(keys))
 	for _, key := range keys {
@@ -270,20 +270,16 @@ func (d *draft) wrap(mw []Middleware) {
 	}
 }
 
-// changing is held while catalogs change. It is one for all servers, since the change of one may be that of all that it is
-// mounted in, in no order that they could be locked in. No user code runs meanwhile.
-var changing sync.Mutex
-
 // change replaces the catalog by what f makes of it, there and where s is mounted, and tells the peers of the lists that
 // differ.
 func (s *Server) change(f func(c *catalog) error) error {
 	var p plan
-	changing.Lock()
+	unlock := s.family.lock()
 	err := p.apply(s, f)
 	if err == nil {
 		p.store()
 	}
-	changing.Unlock()
+	unlock()
 	if err == nil {
 		p.announce()
 	}

@@ -50,9 +50,9 @@ func (s *Server) mount(m *mount, opts []Option) error {
 	if err := m.check(opts); err != nil {
 		return err
 	}
-	changing.Lock()
+	unlock := lockBoth(s.family, other.family)
 	if other.contains(s) {
-		changing.Unlock()
+		unlock(false)
 		return m.fault("a server cannot be mounted within itself")
 	}
 	var p plan
@@ -64,7 +64,7 @@ func (s *Server) mount(m *mount, opts []Option) error {
 		s.mounts.Store(&children)
 		p.store()
 	}
-	changing.Unlock()
+	unlock(err == nil)
 	if err != nil {
 		return err
 	}

@@ -35,9 +35,10 @@ type Server struct {
 	use           []Middleware // guarded by mu
 	chain         atomic.Pointer[Handler]
 	hasMiddleware atomic.Bool
-	catalog       atomic.Pointer[catalog] // changes are serialised by changing
+	catalog       atomic.Pointer[catalog] // changed under the family's lock
 
-	mounts    atomic.Pointer[[]*mount] // what is mounted in the server; replaced, never changed; serialised by changing
+	family    *family
+	mounts    atomic.Pointer[[]*mount] // what is mounted in the server; replaced, never changed; under the family's lock
 	mountedIn atomic.Pointer[[]*mount] // where the server is mounted, likewise
 
 	life     lifecycle
@@ -58,7 +59,7 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, words: serverWords(c), state: newSealer(c.stateKeys)}
+	s := &Server{config: c, words: serverWords(c), state: newSealer(c.stateKeys), family: newFamily()}
 	s.catalog.Store(&catalog{})
 	chain := chainOf(nil)
 	s.chain.Store(&chain)
