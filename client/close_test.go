@@ -76,7 +76,11 @@ func TestCloseReturnsInsideAHandler(t *testing.T) {
 					over := make(chan struct{})
 					go func() {
 						defer close(over)
-						_, _ = c.CallTool(t.Context(), test.tool, nil) // which may come back before or after
+						in := map[string]any{}
+						if test.tool == "order" {
+							in = map[string]any{"id": 1, "title": "tea"}
+						}
+						_, _ = c.CallTool(t.Context(), test.tool, in) // which may come back before or after
 					}()
 					require.NoError(t, <-k.closed)
 					<-over
