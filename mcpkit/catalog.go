@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -270,7 +271,7 @@ func (d *draft) wrap(mw []Middleware) {
 	}
 }
 
-// change replaces the catalog by what f makes of it, there and where s is mounted, and tells the peers of the lists that
+// change replaces the catalog by what f makes of it, and has its followers follow, and tells the peers of the lists that
 // differ.
 func (s *Server) change(f func(c *catalog) error) error {
 	var p plan
@@ -295,19 +296,43 @@ type step struct {
 	old, next *catalog
 }
 
-// apply has f change the catalog of s, and what follows from that changed where s is mounted.
+// apply has f change the catalog of s, and its followers what follows from that.
 func (p *plan) apply(s *Server, f func(c *catalog) error) error {
 	st := p.step(s)
 	if err := f(st.next); err != nil {
 		return err
 	}
 	st.next.derive()
-	for _, m := range s.parents() {
-		if err := p.apply(m.parent, func(c *catalog) error { return m.mirror(c, st.old, st.next) }); err != nil {
+	for _, f := range s.followers.all() {
+		if err := f.follow(p, st.old, st.next); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// A follower shows what a server has somewhere else, and so changes with it.
+type follower interface {
+	// follow adds to p what follows from a change of the catalog, or refuses it.
+	follow(p *plan, old, next *catalog) error
+
+	// updated says that the contents of a resource changed, and reports whether anybody is told.
+	updated(uri string) bool
+}
+
+// A list is replaced and never changed, under the family's lock, so that it is read without one.
+type list[T any] struct{ items atomic.Pointer[[]T] }
+
+func (l *list[T]) all() []T {
+	if items := l.items.Load(); items != nil {
+		return *items
+	}
+	return nil
+}
+
+func (l *list[T]) add(item T) {
+	items := append(slices.Clone(l.all()), item)
+	l.items.Store(&items)
 }
 
 func (p *plan) step(s *Server) *step {

@@ -56,7 +56,7 @@ func TestServersMountedInOneAnotherAtTheSameTime(t *testing.T) {
 	wg.Wait()
 	for i, s := range all {
 		want := 4 // its own
-		for _, m := range s.children() {
+		for _, m := range s.mounts.all() {
 			want += m.child.catalog.Load().tools.len()
 		}
 		require.Equal(t, want, s.catalog.Load().tools.len(), "server %d", i)

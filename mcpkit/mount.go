@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -58,10 +57,8 @@ func (s *Server) mount(m *mount, opts []Option) error {
 	var p plan
 	err := p.apply(s, func(c *catalog) error { return m.mirror(c, &catalog{}, other.catalog.Load()) })
 	if err == nil {
-		parents := append(slices.Clone(other.parents()), m)
-		other.mountedIn.Store(&parents)
-		children := append(slices.Clone(s.children()), m)
-		s.mounts.Store(&children)
+		other.followers.add(m)
+		s.mounts.add(m)
 		p.store()
 	}
 	unlock(err == nil)
@@ -117,15 +114,9 @@ func (m *mount) check(opts []Option) error {
 	return err
 }
 
-// parents are where s is mounted.
-func (s *Server) parents() []*mount { return loadMounts(&s.mountedIn) }
-
-// children are what is mounted in s.
-func (s *Server) children() []*mount { return loadMounts(&s.mounts) }
-
 // contains reports whether other is s or is mounted in it, at any depth.
 func (s *Server) contains(other *Server) bool {
-	return s == other || slices.ContainsFunc(s.children(), func(m *mount) bool { return m.child.contains(other) })
+	return s == other || slices.ContainsFunc(s.mounts.all(), func(m *mount) bool { return m.child.contains(other) })
 }
 
 // mirror puts what the child has into c, the catalog of the parent, in place of what was there of it. Kinds that are the
@@ -341,14 +332,14 @@ func (c *Call) through(ctx context.Context, h Handler) (Result, error) {
 
 // guarded reports whether s, or a server that is mounted in it, has middleware.
 func (s *Server) guarded() bool {
-	return s.hasMiddleware.Load() || slices.ContainsFunc(s.children(), func(m *mount) bool { return m.child.guarded() })
+	return s.hasMiddleware.Load() || slices.ContainsFunc(s.mounts.all(), func(m *mount) bool { return m.child.guarded() })
 }
 
 // refusedMounts asks the middleware of the servers that are mounted in the call's whether they may be listed, and returns
 // those that may not.
 func (c *Call) refusedMounts(ctx context.Context) map[*mount]bool {
 	var refused map[*mount]bool
-	for _, m := range c.server.children() {
+	for _, m := range c.server.mounts.all() {
 		if !m.child.guarded() {
 			continue
 		}
@@ -391,7 +382,7 @@ func (e *entry) refusedBy(mounts map[*mount]bool) bool {
 // listenThrough runs the middleware of the servers that are mounted in the call's around h, which holds the request open.
 // Where it refuses, the listener hears nothing of that server's resources.
 func (c *Call) listenThrough(ctx context.Context, l *listener, h Handler) (Result, error) {
-	return c.listenThroughAll(ctx, c.server.children(), l, h)
+	return c.listenThroughAll(ctx, c.server.mounts.all(), l, h)
 }
 
 func (c *Call) listenThroughAll(ctx context.Context, mounts []*mount, l *listener, h Handler) (Result, error) {
@@ -418,15 +409,15 @@ func (c *Call) listenThroughAll(ctx context.Context, mounts []*mount, l *listene
 	return rest(ctx)
 }
 
-// updatedAbove tells the clients of the servers that s is mounted in that a resource of s changed.
-func (s *Server) updatedAbove(uri string) (heard bool) {
-	for _, m := range s.parents() {
-		match, _ := m.parent.catalog.Load().findResource(nil, uri)
-		if match.resource != nil && match.resource.from == m && m.parent.ResourceUpdated(uri) {
-			heard = true
-		}
-	}
-	return heard
+// follow makes a change of the child one of the parent.
+func (m *mount) follow(p *plan, old, next *catalog) error {
+	return p.apply(m.parent, func(c *catalog) error { return m.mirror(c, old, next) })
+}
+
+// updated tells the clients of the parent that a resource of the child changed.
+func (m *mount) updated(uri string) bool {
+	match, _ := m.parent.catalog.Load().findResource(nil, uri)
+	return match.resource != nil && match.resource.from == m && m.parent.ResourceUpdated(uri)
 }
 
 // setToolWire makes the JSON of a tool's definition: what each revision is shown of it.
@@ -485,11 +476,4 @@ func replaceMember(obj []byte, name, value string) json.RawMessage {
 		}
 	}
 	return append(b, '}')
-}
-
-func loadMounts(p *atomic.Pointer[[]*mount]) []*mount {
-	if list := p.Load(); list != nil {
-		return *list
-	}
-	return nil
 }

@@ -38,8 +38,8 @@ type Server struct {
 	catalog       atomic.Pointer[catalog] // changed under the family's lock
 
 	family    *family
-	mounts    atomic.Pointer[[]*mount] // what is mounted in the server; replaced, never changed; under the family's lock
-	mountedIn atomic.Pointer[[]*mount] // where the server is mounted, likewise
+	mounts    list[*mount]   // what is mounted in the server
+	followers list[follower] // what changes with the server: where it is mounted
 
 	life     lifecycle
 	encoders sync.Map // reflect.Type -> reflectx.Encoder, nil for types without unions

@@ -222,7 +222,10 @@ func (s *Server) ResourceUpdated(uri string) (heard bool) {
 			s.tellSession(state, protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
 		}
 	}
-	return s.updatedAbove(uri) || heard
+	for _, f := range s.followers.all() {
+		heard = f.updated(uri) || heard
+	}
+	return heard
 }
 
 // tellSession sends a notification outside any request.
