@@ -79,6 +79,7 @@ type registry[T item] struct {
 	added     []T            // in the order in which they came; behind the end may be what later registries added
 	places    map[string]int // where in added a key is, if it is; for those who hold the family's lock only. See find.
 	personal  bool           // not everybody sees the same entries
+	demands   [][]string     // the scopes that entries demand, each list once, up to 65
 	logs      bool           // some method can send log messages
 	completes bool           // some entry has completions
 	view      *view[T]       // another one with each change; nil for none
@@ -90,6 +91,8 @@ type view[T item] struct {
 	byKey  map[string]T
 	sorted []T
 	pages  sync.Map // pageKey -> *listPage
+
+	personal atomic.Int64 // bytes of pages that not everybody sees
 }
 
 // read returns what calls read, nil of an empty registry.
@@ -178,7 +181,12 @@ func (r registry[T]) with(what string, items []T) (registry[T], error) {
 // note keeps what follows from one more entry.
 func (r *registry[T]) note(it T) {
 	e := it.base()
-	r.personal = r.personal || len(e.scopes) > 0
+	if len(e.scopes) > 0 {
+		r.personal = true
+		if len(r.demands) < 65 && !slices.ContainsFunc(r.demands, func(known []string) bool { return slices.Equal(known, e.scopes) }) {
+			r.demands = append(slices.Clip(r.demands), e.scopes)
+		}
+	}
 	r.logs = r.logs || e.logs
 	switch it := any(it).(type) {
 	case *prompt:

@@ -32,29 +32,50 @@ func listTemplates(ctx context.Context, call *Call) (Result, error) {
 type pageKey struct {
 	revision int
 	after    string
+	sight    uint64
 }
 
-// listOf answers a list request: from bytes made once per change and revision, where everybody sees the same.
+// maxPersonalPages is how many bytes of pages that not everybody sees are kept for each kind of list.
+const maxPersonalPages = 16 << 20
+
+// listOf answers a list request from bytes made once per change, protocol version and sight: callers that see the same share them.
 func listOf[T item](ctx context.Context, call *Call, member string, r registry[T]) (Result, error) {
 	after, err := cursor(call)
 	if err != nil {
 		return nil, err
 	}
-	key := pageKey{revisionIndex(call.version), after}
 	refused := call.refusedMounts(ctx)
-	shared := !r.personal && refused == nil
+	sight, kept := r.sight(call.principal, call.server.config.stepUp)
 	view := r.read()
-	if shared && view != nil {
+	kept = kept && refused == nil && view != nil
+	key := pageKey{revisionIndex(call.version), after, sight}
+	if kept {
 		if page, ok := view.pages.Load(key); ok {
 			return page.(*listPage), nil
 		}
 	}
+	shared := !r.personal && refused == nil
 	page := encodePage(call, member, r, after, refused, shared)
 	// Only cursors that this server gave are kept, so that a client cannot grow the table.
-	if _, known := r.get(after); shared && view != nil && (after == "" || known) {
-		view.pages.Store(key, page)
+	if _, known := r.get(after); kept && (after == "" || known) {
+		if shared || view.personal.Add(int64(len(page.object))) <= maxPersonalPages {
+			view.pages.Store(key, page)
+		}
 	}
 	return page, nil
+}
+
+// sight is what p sees of the registry: a bit for each of its demands that p meets. It is not known of one with very many demands.
+func (r registry[T]) sight(p *oauth.Principal, stepUp bool) (sight uint64, known bool) {
+	if len(r.demands) > 64 {
+		return 0, false
+	}
+	for i, scopes := range r.demands {
+		if e := (entry{scopes: scopes, stepUp: stepUp}); e.visible(p) {
+			sight |= 1 << i
+		}
+	}
+	return sight, true
 }
 
 func encodePage[T item](call *Call, member string, r registry[T], after string, refused map[*mount]bool, shared bool) *listPage {
