@@ -49,7 +49,7 @@ func (c *call) serve() {
 		default:
 			out := *resp
 			out.ID = c.req.ID
-			c.l.out.respond(&out, c.end)
+			c.l.out.respond(&out, c.l.requests.Tally().Calls == 1, c.end)
 		}
 	}()
 	if !c.entry.Wanted() {

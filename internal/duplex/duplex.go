@@ -48,6 +48,14 @@ type Wire interface {
 	Close() error
 }
 
+// A BufferedWire is a [Wire] that knows whether the next Read returns at once.
+type BufferedWire interface {
+	Wire
+
+	// Buffered reports whether a whole message has been read already. It is called like Read.
+	Buffered() bool
+}
+
 // An OriginWire is a [Wire] whose messages come with something of their own, as those that are POSTed do.
 type OriginWire interface {
 	Wire
@@ -238,6 +246,7 @@ func (l *Link) drain() {
 func (l *Link) finish() {
 	l.out.close()
 	_ = l.wire.Close()
+	close(l.done)
 	if sh, ok := l.handler.(transport.SessionHandler); ok && l.served.Load() {
 		sh.SessionEnded(l.session)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,10 @@ type Link struct {
 	base   context.Context // of all calls; ends with the drain
 	cancel context.CancelCauseFunc
 
+	parked    chan *call    // takes calls for goroutines that are parked
+	parkedNow atomic.Int32  // how many are
+	done      chan struct{} // closed when Serve is over
+
 	stopping chan struct{} // closed by Close
 	stopOnce sync.Once
 	inputEnd chan struct{} // closed when the reader could read no more
@@ -43,6 +48,8 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 	l := &Link{
 		wire:     w,
 		handler:  h,
+		parked:   make(chan *call),
+		done:     make(chan struct{}),
 		stopping: make(chan struct{}),
 		inputEnd: make(chan struct{}),
 	}
@@ -73,7 +80,12 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 // read reads messages until the input ends or nothing can be written any more. It runs no code of
 // the handler, and waits only for the handshake, for the peer to read, and for the peer to write.
 func (l *Link) read() {
+	buffered, _ := l.wire.(BufferedWire)
 	for l.out.awaitReader() {
+		l.out.more.Store(buffered != nil && buffered.Buffered())
+		// The call that was started runs now, on this thread. Reading may put the thread to sleep, and
+		// then another one has to be woken for the call, which takes longer than most calls do.
+		runtime.Gosched()
 		data, err := l.wire.Read()
 		bad, isBad := errors.AsType[*BadMessageError](err)
 		switch {
@@ -155,11 +167,40 @@ func (l *Link) receiveRequest(req *jsonrpc.Request, size int, from Origin) {
 // their handlers may call the server, which may have to ask first.
 func (l *Link) start(c *call) {
 	if c.req.Method == protocol.MethodPing || l.opts.Client {
-		// Ends with the call.
-		go c.serve()
+		l.run(c)
 		return
 	}
 	l.order.add(c)
+}
+
+// maxParked is how many goroutines a connection keeps for its next calls, so that their stacks need not grow again.
+const maxParked = 16
+
+// run serves the request c on a goroutine of its own: one that is parked, or a new one.
+func (l *Link) run(c *call) {
+	select {
+	case l.parked <- c:
+	default:
+		// Ends when enough others are parked, or with l.done.
+		go l.work(c)
+	}
+}
+
+// work serves c, and then other calls.
+func (l *Link) work(c *call) {
+	for {
+		c.serve()
+		if l.parkedNow.Add(1) > maxParked {
+			l.parkedNow.Add(-1)
+			return
+		}
+		select {
+		case c = <-l.parked:
+			l.parkedNow.Add(-1)
+		case <-l.done:
+			return
+		}
+	}
 }
 
 // awaitHandshake waits until the initialize that came before has been answered: what comes behind it depends on it.

@@ -19,8 +19,7 @@ func (o *order) add(c *call) {
 	o.mu.Lock()
 	if !o.working && !c.req.IsNotification() {
 		o.mu.Unlock()
-		// Ends with the call.
-		go c.serve()
+		o.link.run(c)
 		return
 	}
 	o.queue = append(o.queue, c)
@@ -47,8 +46,7 @@ func (o *order) work() {
 			return
 		}
 		if !c.req.IsNotification() {
-			// Ends with the call.
-			go c.serve()
+			o.link.run(c)
 			continue
 		}
 		current = c

@@ -36,15 +36,17 @@ type output struct {
 	maxUnsent int64        // of owed
 	sent      atomic.Int64 // bytes that were added so far; written with mu held
 	read      atomic.Int64 // how many of them the peer is known to have read
+	more      atomic.Bool  // the next message of the peer is there already
 
-	mu      sync.Mutex
-	queue   []chunk       // whole lines that wait, the oldest first; guarded by mu
-	waiting int           // bytes of the queue; guarded by mu
-	owed    int64         // bytes of responses that are not written; guarded by mu
-	spare   []byte        // for the next chunk; guarded by mu
-	writing bool          // one goroutine writes; guarded by mu
-	err     error         // why nothing can be written any more; guarded by mu
-	changed chan struct{} // closed when room was made or the writer is done; nil when nobody waits; guarded by mu
+	mu        sync.Mutex
+	queue     []chunk       // whole lines that wait, the oldest first; guarded by mu
+	waiting   int           // bytes of the queue; guarded by mu
+	owed      int64         // bytes of responses that are not written; guarded by mu
+	spare     []byte        // for the next chunk; guarded by mu
+	writing   bool          // one goroutine writes; guarded by mu
+	gathering bool          // one goroutine is about to write; guarded by mu
+	err       error         // why nothing can be written any more; guarded by mu
+	changed   chan struct{} // closed when room was made or the writer is done; nil when nobody waits; guarded by mu
 }
 
 // A chunk is some lines.
@@ -228,7 +230,8 @@ func (o *output) flushSoon() {
 
 // respond sends r, unless end, which ends the call, says that it is not wanted. It does not wait for
 // room: where too much waits already, an error takes the place of r.
-func (o *output) respond(r *jsonrpc.Response, end func() (wanted bool)) {
+// Alone says that no other call is in flight.
+func (o *output) respond(r *jsonrpc.Response, alone bool, end func() (wanted bool)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	// The peer may use the ID again as soon as it has the response, and whoever waits for the last
@@ -240,6 +243,20 @@ func (o *output) respond(r *jsonrpc.Response, end func() (wanted bool)) {
 		r = &jsonrpc.Response{ID: r.ID, Error: err}
 	}
 	o.line(size(r), true, func(dst []byte) []byte { return jsonrpc.AppendResponse(dst, r) })
+	if o.gathering || o.writing {
+		return
+	}
+	if !alone || o.more.Load() {
+		// Calls that are about to be done may join: one write then carries all their responses.
+		o.gathering = true
+		for waiting := 0; waiting < o.waiting && waiting < chunkSize; {
+			waiting = o.waiting
+			o.mu.Unlock()
+			runtime.Gosched()
+			o.mu.Lock()
+		}
+		o.gathering = false
+	}
 	o.send()
 }
 
