@@ -372,7 +372,7 @@ func TestTheErrorFollowsTheBrokenLine(t *testing.T) {
 	srv, _, _ := serveBreaking(t)
 	c := serveLines(t, srv, stdio.Lines)
 	c.send(readOf("b://late-error", false))
-	require.Regexp(t, `^\{"jsonrpc":"2\.0","id":7,"result":\{"contents":\[\{"uri":"b://late-error","mimeType":"text/plain","text":"x+$`, c.receive())
+	require.Regexp(t, `^\{"jsonrpc":"2\.0","id":7,"result":\{"contents":\[\{"uri":"b://late-error","mimeType":"text/plain","text":"x+\x18$`, c.receive())
 	m, bad := jsonrpc.Decode([]byte(c.receive()))
 	require.Nil(t, bad)
 	require.Regexp(t, `^internal error \(ref [A-Z2-7]{10}\)$`, m.Response.Error.Message)
@@ -427,7 +427,7 @@ func TestReadersThatBlockHoldUpTheirOwnCallAlone(t *testing.T) {
 				if test.cancelled {
 					c.send(cancel)
 				}
-				require.Regexp(t, `^x+$`, c.receive())
+				require.Regexp(t, `^x+\x18$`, c.receive())
 				answer, ref := withoutRef(c.receive())
 				require.Equal(t, failureOf(test.want), answer)
 				c.listed()
