@@ -1,3 +1,5 @@
+//go:build !race
+
 package mcpkit_test
 
 import (
@@ -40,60 +42,103 @@ func (water) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestServeLake is the server, in a process of its own so that nobody else's memory counts. It prints its URL and ends with
-// its input.
+// TestServeLake is the server, in a process of its own so that nobody else's memory counts. It serves over HTTP and prints its URL, or on
+// its standard streams, and ends with its input.
 func TestServeLake(t *testing.T) {
-	if os.Getenv(streamMemory) != "serve" {
+	srv := newServer(t, &lake{})
+	switch os.Getenv(streamMemory) {
+	case "http":
+		handler := streamable.NewHandler(srv, nil)
+		server := httptest.NewServer(handler)
+		fmt.Printf("URL %s\n", server.URL)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		handler.Close()
+		server.Close()
+	case "stdio":
+		require.NoError(t, srv.Serve(t.Context()))
+	default:
 		t.Skip("the server of TestLargeResourcesNeedLittleMemory")
 	}
-	handler := streamable.NewHandler(newServer(t, &lake{}), nil)
-	server := httptest.NewServer(handler)
-	fmt.Printf("URL %s\n", server.URL)
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	handler.Close()
-	server.Close()
 }
 
 // A resource that is an io.Reader is sent as it is read: a GiB of it, 1.33 GiB as base64 on the wire, leaves the server's
-// peak below 64 MiB.
+// peak below 64 MiB, and so its heap.
 func TestLargeResourcesNeedLittleMemory(t *testing.T) {
-	if os.Getenv(streamMemory) == "" {
-		t.Skip("takes some seconds of two processors; set " + streamMemory + "=1")
+	if testing.Short() {
+		t.Skip("takes some seconds of two processors")
 	}
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("the peak is read from /proc")
 	}
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestServeLake$", "-test.v")
-	cmd.Env = append(os.Environ(), streamMemory+"=serve")
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	lines := bufio.NewScanner(stdout)
-	url := ""
-	for url == "" && lines.Scan() {
-		_, url, _ = strings.Cut(lines.Text(), "URL ")
+	const params = `{"uri":"lake://water","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`
+	const read = `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":` + params + "}\n"
+	for way, ask := range map[string]func(stdin io.Writer, stdout *bufio.Reader) io.ReadCloser{
+		"http": func(_ io.Writer, stdout *bufio.Reader) io.ReadCloser {
+			line, err := stdout.ReadString('\n')
+			require.NoError(t, err)
+			url, ok := strings.CutPrefix(strings.TrimSpace(line), "URL ")
+			require.True(t, ok, line)
+			return postLake(t, url, read)
+		},
+		"stdio": func(stdin io.Writer, stdout *bufio.Reader) io.ReadCloser {
+			_, err := io.WriteString(stdin, read)
+			require.NoError(t, err)
+			return io.NopCloser(&oneLine{r: stdout})
+		},
+	} {
+		t.Run(way, func(t *testing.T) {
+			self, err := os.Executable()
+			require.NoError(t, err)
+			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestServeLake$")
+			cmd.Env = append(os.Environ(), streamMemory+"="+way)
+			stdin, err := cmd.StdinPipe()
+			require.NoError(t, err)
+			pipe, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			stdout := bufio.NewReaderSize(pipe, 64<<10)
+
+			response := ask(stdin, stdout)
+			n := readLake(t, response)
+			require.NoError(t, response.Close())
+			require.Greater(t, n, int64(lakeBytes)/3*4)
+			peak := peakKiB(t, cmd.Process.Pid)
+			t.Logf("%d bytes on the wire; the server's peak was %d KiB", n, peak)
+			require.Less(t, peak, 64<<10)
+
+			require.NoError(t, stdin.Close())
+			_, _ = io.Copy(io.Discard, stdout)
+			require.NoError(t, cmd.Wait())
+		})
 	}
-	require.NotEmpty(t, url)
-
-	n := readLake(t, url)
-	require.Greater(t, n, int64(lakeBytes)/3*4)
-	peak := peakKiB(t, cmd.Process.Pid)
-	t.Logf("%d bytes on the wire; the server's peak was %d KiB", n, peak)
-	require.Less(t, peak, 64<<10)
-
-	require.NoError(t, stdin.Close())
-	_, _ = io.Copy(io.Discard, stdout)
-	require.NoError(t, cmd.Wait())
 }
 
-// readLake reads the resource to its end and returns how long the answer was.
-func readLake(t *testing.T, url string) int64 {
+// oneLine reads r to the end of a line.
+type oneLine struct {
+	r    *bufio.Reader
+	over bool
+}
+
+func (l *oneLine) Read(p []byte) (int, error) {
+	if l.over {
+		return 0, io.EOF
+	}
+	if _, err := l.r.Peek(1); err != nil {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(p), l.r.Buffered())
+	ahead, _ := l.r.Peek(n) // it is buffered
+	if i := bytes.IndexByte(ahead, '\n'); i >= 0 {
+		ahead, l.over = ahead[:i+1], true
+	}
+	n = copy(p, ahead)
+	_, _ = l.r.Discard(n)
+	return n, nil
+}
+
+// postLake asks for the resource over HTTP.
+func postLake(t *testing.T, url, read string) io.ReadCloser {
 	t.Helper()
-	const read = `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"lake://water","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(read))
 	require.NoError(t, err)
 	for name, value := range map[string]string{
@@ -104,13 +149,18 @@ func readLake(t *testing.T, url string) int64 {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
-	defer resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)
+	return resp.Body
+}
+
+// readLake reads the response to its end and returns how long it was.
+func readLake(t *testing.T, response io.Reader) int64 {
+	t.Helper()
 	var head, tail bytes.Buffer
-	first, err := io.CopyN(&head, resp.Body, 200)
+	first, err := io.CopyN(&head, response, 200)
 	require.NoError(t, err, head.String())
 	require.Contains(t, head.String(), `"blob":"AAAA`)
-	n, err := io.Copy(&lastBytes{&tail}, resp.Body)
+	n, err := io.Copy(&lastBytes{&tail}, response)
 	require.NoError(t, err)
 	require.Contains(t, tail.String(), `"resultType":"complete"`)
 	return first + n
