@@ -39,7 +39,7 @@ func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) e
 	if err := s.Start(ctx); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	s.warnOfMissingWords()
+	s.warnOfWords()
 	if len(transports) == 0 {
 		transports = []transport.Transport{stdio.New(nil)}
 	}

@@ -23,9 +23,10 @@ import (
 // A Server is safe for concurrent use: registering, Use and serving may overlap, and peers that asked for it hear of each
 // change. Make one with [New].
 type Server struct {
-	config *config
-	words  reflectx.Words
-	state  *sealer
+	config    *config
+	words     reflectx.Words
+	generated *generatedWords // part of words
+	state     *sealer
 
 	info         protocol.Implementation // never changed after New
 	instructions string                  // never changed after New
@@ -59,7 +60,10 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, words: serverWords(c), state: newSealer(c.stateKeys), family: newFamily()}
+	source := reflectx.SourceWords()
+	generated := newGeneratedWords(source)
+	words := reflectx.FirstWords(slices.Concat([]reflectx.Words{generated}, c.docs, []reflectx.Words{source})...)
+	s := &Server{config: c, words: words, generated: generated, state: newSealer(c.stateKeys), family: newFamily()}
 	s.catalog.Store(&catalog{})
 	chain := chainOf(nil)
 	s.chain.Store(&chain)
@@ -77,12 +81,6 @@ func MustNew(service any, opts ...Option) *Server {
 		panic(err)
 	}
 	return s
-}
-
-func serverWords(c *config) reflectx.Words {
-	sources := []reflectx.Words{reflectx.RegisteredWords()}
-	sources = append(sources, c.docs...)
-	return reflectx.FirstWords(append(sources, reflectx.SourceWords())...)
 }
 
 // introduce settles who the server says it is: options first, then the first service's Info field, then its type.
@@ -258,8 +256,12 @@ func (s *Server) awaitStart(ctx context.Context) error {
 	}
 }
 
-// warnOfMissingWords says how much models will know only by name: what was built without its sources, mostly.
-func (s *Server) warnOfMissingWords() {
+// warnOfWords says how much models will know only by name, which is mostly what was built without its sources, and what they will know
+// by descriptions that are not those of the source.
+func (s *Server) warnOfWords() {
+	if stale := s.generated.stalePackages(); len(stale) > 0 {
+		s.config.logger.Warn("mcpkit: generated descriptions are stale; run go generate, or mcpkit gen", "packages", stale)
+	}
 	c := s.catalog.Load()
 	missing := 0
 	for _, t := range c.tools.all() {
