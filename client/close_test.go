@@ -53,13 +53,14 @@ func TestCloseReturnsInsideAHandler(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		tool    string // whose call makes the server use the handler
+		args    any
 		handler func(k *closer) any
 	}{
-		{"tools changed", "change", func(k *closer) any { return closesOnTools{k} }},
-		{"resource updated", "change", func(k *closer) any { return closesOnUpdate{k} }},
-		{"log message", "count", func(k *closer) any { return closesOnLog{k} }},
-		{"progress", "count", func(k *closer) any { return closesOnProgress{k} }},
-		{"question", "order", func(k *closer) any { return closesOnQuestion{k} }},
+		{"tools changed", "change", nil, func(k *closer) any { return closesOnTools{k} }},
+		{"resource updated", "change", nil, func(k *closer) any { return closesOnUpdate{k} }},
+		{"log message", "count", nil, func(k *closer) any { return closesOnLog{k} }},
+		{"progress", "count", nil, func(k *closer) any { return closesOnProgress{k} }},
+		{"question", "order", Hit{ID: 1, Title: "tea"}, func(k *closer) any { return closesOnQuestion{k} }},
 	} {
 		for _, b := range bindings {
 			for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
@@ -76,11 +77,11 @@ func TestCloseReturnsInsideAHandler(t *testing.T) {
 					over := make(chan struct{})
 					go func() {
 						defer close(over)
-						in := map[string]any{}
-						if test.tool == "order" {
-							in = map[string]any{"id": 1, "title": "tea"}
+						r, err := c.CallTool(t.Context(), test.tool, test.args) // which may come back before or after Close does
+						if err != nil && r != nil {
+							t.Error(err)
+							k.closed <- c.Close()
 						}
-						_, _ = c.CallTool(t.Context(), test.tool, in) // which may come back before or after
 					}()
 					require.NoError(t, <-k.closed)
 					<-over
