@@ -21,12 +21,12 @@ func TestCallsAllocateNoMoreThanTheyNeed(t *testing.T) {
 		params string
 		most   float64
 	}{
-		{name: "two numbers", method: "tools/call", params: `"name":"add","arguments":{"a":19,"b":23}`, most: 11},
+		{name: "two numbers", method: "tools/call", params: `"name":"add","arguments":{"a":19,"b":23}`, most: 15},
 		{
-			name: "nested arguments, ten structs", method: "tools/call", most: 19,
+			name: "nested arguments, ten structs", method: "tools/call", most: 23,
 			params: `"name":"search","arguments":{"query":"fast servers","limit":10,"tags":["go","mcp"],"filter":{"field":"year","op":"gt","value":"2024"}}`,
 		},
-		{name: "64 kB of text", method: "tools/call", params: `"name":"blob"`, most: 9},
+		{name: "64 kB of text", method: "tools/call", params: `"name":"blob"`, most: 13},
 		{name: "list", method: "tools/list", params: `"_":1`, most: 4},
 	} {
 		for _, era := range benchEras {

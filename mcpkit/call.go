@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -37,10 +36,7 @@ type Call struct {
 	vars      uritemplate.Values // of the resource template that matched
 	texts     []textArgument     // of prompts/get
 	arguments json.RawMessage    // what SetArguments gave; nil: as they came
-	ctx       context.Context    // of the call
-	own       callContext        // what ctx is
-	limit     limits.Deadline    // what newLimit returns first
-	limited   atomic.Bool        // limit is taken
+	ctx       context.Context    // of the call: scope, or what stands for it in a mounted server
 	values    atomic.Pointer[kept]
 }
 
@@ -54,12 +50,12 @@ type request struct {
 	session   *session // legacy only; nil where there is none
 	meta      json.RawMessage
 	principal *oauth.Principal
-	sent      string          // the name or URI that it is about, as the client has it
-	until     context.Context // ends when the client does not wait any more
-	needs     []string        // scopes that the caller lacks some of; nil: it does not
-	malformed bool            // it lacks a part of its envelope
-	consulted atomic.Bool     // the client was asked something
-	repairs   atomic.Int32    // see Repairs
+	sent      string   // the name or URI that it is about, as the client has it
+	needs     []string // scopes that the caller lacks some of; nil: it does not
+	malformed bool     // it lacks a part of its envelope
+	scope     scope
+	consulted atomic.Bool  // the client was asked something
+	repairs   atomic.Int32 // see Repairs
 
 	mu         sync.Mutex
 	ref        string                                         // guarded by mu
@@ -80,23 +76,12 @@ func newCall(s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
 	return &c.Call
 }
 
-// begin settles the context in which the call runs.
-func (c *Call) begin(ctx context.Context) {
-	c.own = callContext{ctx, c}
-	c.ctx = &c.own
+// within lets a call of a mounted server run in a context of the call that it is part of.
+func (c *Call) within(ctx context.Context) {
+	c.ctx = &callContext{ctx, c}
 }
 
-type callKey struct{}
-
-// newLimit returns the memory for a limit of the call's time: the call's own, unless a middleware runs the method again.
-func (c *Call) newLimit() *limits.Deadline {
-	if c.limited.CompareAndSwap(false, true) {
-		return &c.limit
-	}
-	return new(limits.Deadline)
-}
-
-// callContext carries the Call in a context; it lies in the Call itself.
+// callContext carries the Call of a mounted server in a context.
 type callContext struct {
 	context.Context
 	call *Call
@@ -107,6 +92,16 @@ func (c *callContext) Value(key any) any {
 		return c.call
 	}
 	return c.Context.Value(key)
+}
+
+type callKey struct{}
+
+// overdue counts the methods that do not return, of what is called.
+func (c *Call) overdue() *overdueCount {
+	if c.entry != nil && c.entry.overdue != nil {
+		return c.entry.overdue
+	}
+	return c.row.overdue
 }
 
 // CallFrom returns the call that ctx belongs to, and nil when it belongs to none.
@@ -278,6 +273,30 @@ func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
 // Asked reports whether the method has asked the client something, with [Elicit] and its like: what comes of it is for this call alone.
 func (c *Call) Asked() bool { return c.consulted.Load() }
 
+// SetTimeout lets the time of the call be over after d, from now on, unless it is over sooner. The context of the call ends then, with a
+// [*TimeoutError] for its cause, and the caller gets that error whether the method returns or not. The time does not pass while a question
+// to the client is open. No d, or a negative one, changes nothing.
+func (c *Call) SetTimeout(d time.Duration) { c.scope.limit(d) }
+
+// OnReturn calls f as soon as no method of the call runs: at once, unless the caller was answered in place of a method that does not
+// return (see [Server.Overdue]). It reports whether f waits.
+func (c *Call) OnReturn(f func()) (waits bool) {
+	s := &c.scope
+	s.mu.Lock()
+	if waits = len(s.running) > 0; waits {
+		s.onReturn = append(s.onReturn, f)
+	}
+	s.mu.Unlock()
+	if !waits {
+		f()
+	}
+	return waits
+}
+
+// OnEnd lets f run when the call is over: after the last byte of its result was written, and after its method has returned. The latest f
+// runs first.
+func (c *Call) OnEnd(f func()) { c.scope.onEnd(f) }
+
 // Repairs is how many values of the arguments were repaired so far (see [Repair]): none before the method was called, and none without
 // that option.
 func (c *Call) Repairs() int { return int(c.repairs.Load()) }
@@ -360,12 +379,18 @@ func (c *Call) CloseStream(retry time.Duration) error {
 // notify sends a notification on the stream of this call. That a client is gone is not the method's business.
 func (c *Call) notify(method string, params any) {
 	n, err := jsonrpc.NewNotification(method, params)
-	if err == nil {
-		err = c.peer.Notify(c.until, n)
+	if err == nil && !c.isFinished() {
+		err = c.peer.Notify(c.scope.parent, n)
 	}
 	if err != nil {
 		c.server.config.logger.DebugContext(c.ctx, "mcpkit: a notification was not sent", "method", method, "error", err)
 	}
+}
+
+func (c *Call) isFinished() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finished
 }
 
 // finish makes late progress reports void: none may follow the result.

@@ -39,8 +39,9 @@ type entry struct {
 	hidden  bool
 	timeout time.Duration
 	rate    rateLimit
-	keep    keepRule // of a tool
-	run     Handler  // what the tags wrap around the method, and the method
+	overdue *overdueCount // set by guard
+	keep    keepRule      // of a tool
+	run     Handler       // what the tags wrap around the method, and the method
 	logs    bool
 	secrets *secrecy                      // which arguments are not to be shown; nil: all may
 	wires   [len(revisions)]func() []byte // the definition as JSON, per revision, made once

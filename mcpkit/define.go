@@ -77,8 +77,17 @@ func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
 				return reflect.ValueOf(CallFrom(ctx).peer.Header()).Convert(t), nil, nil
 			}, true
 		}
-		injector, ok := s.config.providers[t]
-		return injector, ok
+		provide, ok := s.config.providers[t]
+		if !ok {
+			return nil, false
+		}
+		return func(ctx context.Context) (reflect.Value, func(), error) {
+			v, clean, err := provide(ctx)
+			if clean != nil {
+				CallFrom(ctx).OnEnd(clean)
+			}
+			return v, nil, err
+		}, true
 	}
 	o.Injectable = []string{"*mcpkit.Call", "*slog.Logger", "*oauth.Principal", "http.Header"}
 	for t := range s.config.providers {
@@ -135,11 +144,11 @@ func (def *definition) entry() entry {
 
 // guard puts around h what the tags of an entry ask for.
 func (s *Server) guard(e *entry, k kind, h Handler) {
-	timeout := e.timeout
-	if timeout == 0 && k == kindTool {
-		timeout = s.config.toolTimeout
+	if e.timeout == 0 && k == kindTool {
+		e.timeout = s.config.toolTimeout
 	}
-	e.run = withRate(e.rate, withKept(e.keep, withTimeout(timeout, h)))
+	e.overdue = new(overdueCount)
+	e.run = withRate(e.rate, withKept(e.keep, h))
 }
 
 func (s *Server) defineTool(d *draft, def *definition) error {

@@ -101,7 +101,7 @@ func add(r *definer, definitions []json.RawMessage, make func(json.RawMessage) (
 
 func (r *definer) entry(key string, raw json.RawMessage) entry {
 	return entry{
-		key: key, site: fmt.Sprintf("%s (%s)", r.from.Site, key), scopes: r.from.Scopes, logs: true,
+		key: key, site: fmt.Sprintf("%s (%s)", r.from.Site, key), scopes: r.from.Scopes, logs: true, overdue: new(overdueCount),
 		given: raw, run: r.handler,
 	}
 }

@@ -34,7 +34,7 @@ func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context
 	if err != nil {
 		return err
 	}
-	row := &methodRow{method: method, from: protocol.V20241105, until: protocol.V20260728,
+	row := &methodRow{method: method, from: protocol.V20241105, until: protocol.V20260728, works: true, overdue: new(overdueCount),
 		handle: func(ctx context.Context, call *Call) (Result, error) {
 			var req Req
 			if err := decode(ctx, call.req, &req); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/slogtest"
 
@@ -19,14 +20,17 @@ func TestClientLogKeepsTheRulesOfSlog(t *testing.T) {
 	var client *peer
 	slogtest.Run(t, func(t *testing.T) slog.Handler {
 		srv := newServer(t, &Library{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
-		var handler slog.Handler
+		handler, done := make(chan slog.Handler), make(chan struct{})
 		require.NoError(t, srv.Add(mcpkit.NewTool("log", func(call *mcpkit.Call) string {
-			handler = call.Logger().Handler()
+			handler <- call.Logger().Handler()
+			<-done // messages after the call are not sent
 			return ""
 		})))
 		client = legacy(t, srv, protocol.V20250618)
-		client.result("tools/call", `{"name":"log"}`)
-		return handler
+		var call sync.WaitGroup
+		call.Go(func() { client.result("tools/call", `{"name":"log"}`) })
+		t.Cleanup(func() { close(done); call.Wait() })
+		return <-handler
 	}, func(t *testing.T) map[string]any {
 		sent := client.take()
 		require.Len(t, sent, 1)

@@ -65,6 +65,9 @@ func dispatch(ctx context.Context, call *Call) (result Result, err error) {
 	if call.refusal != nil {
 		return nil, call.refusal
 	}
+	if call.row.works {
+		return call.attend(ctx, call.row.handle)
+	}
 	return call.row.handle(ctx, call)
 }
 
@@ -83,30 +86,8 @@ func recoverAs(err *error) {
 	}
 }
 
-// ErrTimeout is the cause with which a method's context ends when its time is over.
+// ErrTimeout is what a [TimeoutError] is, the cause with which a method's context ends when its time is over.
 var ErrTimeout = errors.New("mcpkit: the call took too long")
-
-// withTimeout lets the context of h end after d. What h makes of it is its own affair, but the error that the caller
-// gets speaks of the timeout.
-func withTimeout(d time.Duration, h Handler) Handler {
-	if d <= 0 {
-		return h
-	}
-	return func(ctx context.Context, call *Call) (Result, error) {
-		limit := call.newLimit()
-		limit.Begin(ctx, d, ErrTimeout)
-		result, err := h(limit, call)
-		if contents, ok := result.(*streamed); ok {
-			contents.keep(limit, d) // it is read later, perhaps under this context
-			return result, err
-		}
-		defer limit.End()
-		if err != nil && errors.Is(err, context.DeadlineExceeded) && context.Cause(limit) == ErrTimeout {
-			return nil, &TimeoutError{After: d}
-		}
-		return result, err
-	}
-}
 
 // A TimeoutError says that a call was given up because it took too long. It is shown to the caller.
 type TimeoutError struct{ After time.Duration }

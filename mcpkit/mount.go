@@ -202,7 +202,7 @@ func (m *mount) entry(inner item) entry {
 	e := inner.base()
 	outer := entry{
 		key: e.key, site: fmt.Sprintf("%s, %s", e.site, m.site), scopes: e.scopes, tags: e.tags, hidden: e.hidden,
-		timeout: e.timeout, logs: e.logs, secrets: e.secrets, wires: e.wires, from: m, inner: inner, stepUp: m.parent.config.stepUp,
+		logs: e.logs, overdue: new(overdueCount), secrets: e.secrets, wires: e.wires, from: m, inner: inner, stepUp: m.parent.config.stepUp,
 	}
 	outer.run = func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, inner, call.row) }
 	for _, mw := range slices.Backward(m.around) {
@@ -309,7 +309,7 @@ func (m *mount) enter(ctx context.Context, outer *Call, target item, row *method
 	if row.method == protocol.MethodSubscriptionsListen {
 		_ = findListened(inner) // finds no faults
 	}
-	inner.begin(ctx)
+	inner.within(ctx)
 	return m.child.run(inner)
 }
 

@@ -113,7 +113,22 @@ func (c *Call) send(ctx context.Context, q *Question, params json.RawMessage) (*
 	if err != nil {
 		return nil, err
 	}
+	if c.isFinished() {
+		return nil, errors.New("mcpkit: the call is over; its client cannot be asked any more")
+	}
+	// A person answers: that time is not the method's.
+	s := &c.scope
+	s.pause()
+	defer s.resume()
+	if limit := c.server.config.questions; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &QuestionTimeoutError{After: limit})
+		defer cancel()
+	}
 	resp, err := c.peer.Call(ctx, req)
+	if late, ok := errors.AsType[*QuestionTimeoutError](context.Cause(ctx)); ok && err != nil && errors.Is(err, context.DeadlineExceeded) {
+		return nil, late
+	}
 	if err == nil && resp == nil {
 		err = errors.New("mcpkit: the transport has neither an answer nor an error")
 	}

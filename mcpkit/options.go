@@ -26,6 +26,8 @@ const (
 	DefaultPageSize        = 1000
 	DefaultShutdownTimeout = 10 * time.Second
 	DefaultMaxResultBytes  = 16 << 20
+	DefaultQuestionTimeout = 10 * time.Minute
+	DefaultMaxOverdue      = 32
 )
 
 // config is what the options of a Server add up to. It does not change after New.
@@ -34,6 +36,8 @@ type config struct {
 	instructions   string
 	logger         *slog.Logger
 	toolTimeout    time.Duration
+	questions      time.Duration // how long a question to a legacy client may be open; 0: for ever
+	maxOverdue     int           // 0: no limit
 	pageSize       int
 	listTTL        time.Duration
 	maxResultBytes int
@@ -97,8 +101,12 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// ToolTimeout is how long a tool call may take unless its timeout tag says otherwise; 0 means no limit.
-// When it is over the method's context ends, and the caller gets a tool error that says so as soon as the method returns.
+// ToolTimeout is how long a tool call may take unless its timeout tag says otherwise; 0 means no limit. When the time is over the
+// method's context ends and the caller gets a tool error that says so, whether the method returns or not. Iterators and readers that
+// the method returned are part of its time; the time in which a question to the client is open is not (see [QuestionTimeout]).
+//
+// A method that does not return is overdue: it goes on with its ended context, and the values that [Provide] gave it stay until it
+// returns. It is logged once, and counted by [Server.Overdue]; see [MaxOverdue].
 // The default is [DefaultToolTimeout].
 func ToolTimeout(d time.Duration) Option {
 	return serverOption("ToolTimeout", func(c *config) error {
@@ -109,6 +117,32 @@ func ToolTimeout(d time.Duration) Option {
 			d = noTimeout
 		}
 		c.toolTimeout = d
+		return nil
+	})
+}
+
+// MaxOverdue is how many methods of one tool may be overdue (see [ToolTimeout]) before further calls of the tool are refused with an
+// [*OverdueError]: each holds memory and a goroutine. The same holds for each prompt and resource. 0 means no limit. The default is
+// [DefaultMaxOverdue].
+func MaxOverdue(n int) Option {
+	return serverOption("MaxOverdue", func(c *config) error {
+		if n < 0 {
+			return fmt.Errorf("mcpkit: MaxOverdue(%d): the number is negative; 0 means no limit", n)
+		}
+		c.maxOverdue = n
+		return nil
+	})
+}
+
+// QuestionTimeout is how long a question to a legacy client, such as [Elicit], may be open: a person may have to answer. When it is over
+// the question fails with an error that is context.DeadlineExceeded. The time limit of the call does not count that time. 0 means
+// no limit. The default is [DefaultQuestionTimeout].
+func QuestionTimeout(d time.Duration) Option {
+	return serverOption("QuestionTimeout", func(c *config) error {
+		if d < 0 {
+			return fmt.Errorf("mcpkit: QuestionTimeout(%s): the time is negative; 0 means no limit", d)
+		}
+		c.questions = d
 		return nil
 	})
 }
@@ -270,6 +304,8 @@ func newRegistration(service any, opts []Option) (registration, error) {
 func newConfig(service any, opts []Option) (*config, error) {
 	c := &config{
 		toolTimeout:    DefaultToolTimeout,
+		questions:      DefaultQuestionTimeout,
+		maxOverdue:     DefaultMaxOverdue,
 		pageSize:       DefaultPageSize,
 		maxResultBytes: DefaultMaxResultBytes,
 		providers:      map[reflect.Type]reflectx.Injector{},

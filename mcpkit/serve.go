@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -38,7 +39,9 @@ type methodRow struct {
 	prepare func(*Call) *jsonrpc.Error
 	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
 	nameParam string
-	asks      bool // its answer may be input_required
+	asks      bool          // its answer may be input_required
+	works     bool          // it runs code of the program, which a time limit bounds
+	overdue   *overdueCount // set where works is
 	handle    Handler
 	mounted   *mount // what a method of the program's own was mounted with
 }
@@ -68,7 +71,7 @@ func init() {
 		{method: protocol.MethodResourcesSubscribe, from: first, until: lastLegacy, offered: hasResources, prepare: findSubscribed, handle: subscribe},
 		{method: protocol.MethodResourcesUnsubscribe, from: first, until: lastLegacy, offered: hasResources, prepare: findSubscribed, handle: unsubscribe},
 		{method: protocol.MethodSubscriptionsListen, from: last, until: last, prepare: findListened, handle: listen},
-		{method: protocol.MethodCompletionComplete, from: first, until: last, offered: canComplete, prepare: findCompleted, handle: complete},
+		{method: protocol.MethodCompletionComplete, from: first, until: last, offered: canComplete, prepare: findCompleted, works: true, overdue: new(overdueCount), handle: complete},
 		{method: protocol.MethodLoggingSetLevel, from: first, until: lastLegacy, offered: hasLogs, handle: setLogLevel},
 	}
 	methods = make(map[string]*methodRow, len(table))
@@ -102,8 +105,14 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	if call.session != nil {
 		call.session.principal.Store(call.principal)
 	}
-	call.begin(ctx)
-	call.until = call.ctx
+	call.scope.begin(ctx, call)
+	call.ctx = &call.scope
+	// What is streamed lets go of the scope itself, when it was written.
+	defer func() {
+		if resp == nil || resp.Stream == nil {
+			call.scope.release()
+		}
+	}()
 	if err := s.prepare(call); err != nil {
 		if err.Code == protocol.CodeHeaderMismatch {
 			return call.refuse(err)
@@ -329,7 +338,8 @@ func (call *Call) checkNameless(header transport.Header, err *jsonrpc.Error) *js
 
 // runTarget runs the tool, prompt or resource that prepare found.
 func runTarget(ctx context.Context, call *Call) (Result, error) {
-	result, err := call.entry.run(ctx, call)
+	call.SetTimeout(call.entry.timeout)
+	result, err := call.attend(ctx, call.entry.run)
 	return call.settle(result, err)
 }
 
@@ -349,12 +359,7 @@ func (s *Server) respond(call *Call, result Result, err error) *jsonrpc.Response
 		}
 	}
 	if large, ok := result.(streamer); ok {
-		return &jsonrpc.Response{ID: call.req.ID, RetryAfter: later, Stream: func(out io.Writer) error {
-			if err := large.writeTo(out, call.wire()); err != nil {
-				return large.broken(call, err)
-			}
-			return nil
-		}}
+		return &jsonrpc.Response{ID: call.req.ID, RetryAfter: later, Stream: call.stream(large)}
 	}
 	encoded, err := appendResult(nil, result, call.wire())
 	if err != nil {
@@ -362,6 +367,29 @@ func (s *Server) respond(call *Call, result Result, err error) *jsonrpc.Response
 		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref()))
 	}
 	return &jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
+}
+
+// stream returns the function that writes the result, and lets go of the scope then. A response that is never sent is never written: the
+// end of the request lets go of it.
+func (call *Call) stream(result streamer) func(out io.Writer) error {
+	s := &call.scope
+	var taken atomic.Bool
+	stop := context.AfterFunc(s.parent, func() {
+		if taken.CompareAndSwap(false, true) {
+			s.release()
+		}
+	})
+	return func(out io.Writer) error {
+		if !taken.CompareAndSwap(false, true) {
+			return result.broken(call, &readError{context.Canceled})
+		}
+		stop()
+		defer s.release()
+		if err := result.writeTo(out, call.wire()); err != nil {
+			return result.broken(call, err)
+		}
+		return nil
+	}
 }
 
 // maxErrorMessage bounds what an error says, in bytes: it may quote what a peer sent.

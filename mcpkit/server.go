@@ -43,6 +43,7 @@ type Server struct {
 	followers list[follower] // what changes with the server: where it is mounted
 
 	life     lifecycle
+	overdue  atomic.Int64
 	encoders sync.Map // reflect.Type -> reflectx.Encoder, nil for types without unions
 
 	sessions sessionSet

@@ -8,17 +8,14 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
-
-	"github.com/mcpkit/mcpkit-go/internal/limits"
 )
 
 // source reads what a method returned, on a goroutine of its own: a Read that blocks, whatever its context says, holds up neither the
 // end of its call nor the connection that others share. One goroutine at a time asks it for blocks.
 type source struct {
 	call  *Call
+	scope *scope
 	buf   []byte
-	limit *limits.Deadline // of the call's time; nil for none
-	after time.Duration    // how long that is
 
 	ask   chan []byte // to be filled
 	got   chan block
@@ -50,7 +47,7 @@ const (
 )
 
 func newSource(call *Call, r io.Reader) *source {
-	s := &source{call: call, ask: make(chan []byte), got: make(chan block, 1), over: make(chan struct{})}
+	s := &source{call: call, scope: &call.scope, ask: make(chan []byte), got: make(chan block, 1), over: make(chan struct{})}
 	closer, _ := r.(io.Closer)
 	s.close = sync.OnceFunc(func() {
 		close(s.over)
@@ -58,8 +55,9 @@ func newSource(call *Call, r io.Reader) *source {
 			s.closeReader(closer)
 		}
 	})
-	// A response that is never sent is never read: the end of the request closes the reader then.
-	context.AfterFunc(call.ctx, s.close)
+	// A Read that waits may end with that; and a response that is never sent is never read.
+	context.AfterFunc(s.scope.parent, s.close)
+	s.scope.onEnd(s.close)
 	// Ends with close, or when the Read returns that is at work then.
 	go s.serve(r)
 	return s
@@ -149,7 +147,7 @@ func (s *source) begin(ctx context.Context) (first []byte, whole bool, err error
 		select {
 		case s.ask <- s.buf[n:]:
 		case <-s.over:
-			return nil, false, context.Cause(s.call.ctx)
+			return nil, false, context.Cause(ctx)
 		}
 		select {
 		case got := <-s.got:
@@ -172,10 +170,7 @@ func (s *source) next(kept []byte) (b []byte, last bool, err error) {
 	case <-s.over:
 		return nil, false, &readError{s.ended()}
 	}
-	var late <-chan struct{}
-	if s.limit != nil {
-		late = s.limit.Done()
-	}
+	gone, late := s.scope.parent.Done(), s.scope.Done()
 	var enough <-chan time.Time
 	for {
 		select {
@@ -184,23 +179,20 @@ func (s *source) next(kept []byte) (b []byte, last bool, err error) {
 				return nil, false, &readError{got.err}
 			}
 			return s.buf[:n+got.n], got.last, nil
-		case <-s.call.ctx.Done():
+		case <-gone:
 			return nil, false, &readError{s.ended()}
 		case <-late:
 			late = nil
-			// A middleware may have ended the context in which the method ran when that returned, which is no matter here.
-			if context.Cause(s.limit) == ErrTimeout {
-				enough = time.After(lastRead)
-			}
+			enough = time.After(lastRead)
 		case <-enough:
-			return nil, false, &readError{&TimeoutError{After: s.after}}
+			return nil, false, &readError{s.scope.late()}
 		}
 	}
 }
 
 // ended is why the call's context ended.
 func (s *source) ended() error {
-	if cause := context.Cause(s.call.ctx); errors.Is(cause, context.DeadlineExceeded) {
+	if cause := context.Cause(s.scope.parent); errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
 	return context.Canceled

@@ -7,13 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
-	"time"
 	"unicode/utf8"
 
 	"github.com/gabriel-vasile/mimetype"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/limits"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -24,7 +22,6 @@ type streamed struct {
 	from      *source
 	first     []byte // what was read before the response began
 	cache     protocol.Cache
-	release   func() // closes the reader and lets go of what it needs; may be called often
 }
 
 const (
@@ -39,12 +36,11 @@ const (
 // the context of the call until it is closed.
 func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (Result, error) {
 	s := &streamed{uri: call.name, mime: res.mime, from: newSource(call, r), cache: cacheHint(res.ttl, res.private)}
-	s.release = s.from.close
 	var whole bool
 	var err error
 	s.first, whole, err = s.from.begin(ctx)
 	if err != nil {
-		s.release()
+		s.from.close()
 		return nil, err
 	}
 	if s.mime == "" {
@@ -53,7 +49,7 @@ func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (R
 	if !whole {
 		return s, nil
 	}
-	s.release()
+	s.from.close()
 	contents := protocol.ResourceContents{URI: s.uri, MIMEType: s.mime, Blob: s.first}
 	if isText(s.mime) {
 		text := validText(s.first)
@@ -68,13 +64,6 @@ func validText(b []byte) string {
 		return string(b)
 	}
 	return string([]rune(string(b)))
-}
-
-// keep holds on to the limit of the call's time until the contents were sent, which it bounds as well.
-func (s *streamed) keep(limit *limits.Deadline, after time.Duration) {
-	s.from.limit, s.from.after = limit, after
-	release := s.release
-	s.release = func() { release(); limit.End() }
 }
 
 // Size is not known.
@@ -120,7 +109,7 @@ func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
 }
 
 func (s *streamed) writeTo(w io.Writer, form wire) error {
-	defer s.release()
+	defer s.from.close()
 	head := append([]byte(nil), `{"contents":[{"uri":`...)
 	head = jsonx.AppendString(head, s.uri)
 	head = append(head, `,"mimeType":`...)

@@ -33,7 +33,8 @@ func ConcurrencyBy[K comparable](limit, queue int, key func(*mcpkit.Call) K) mcp
 			if err := turns.acquire(ctx, k); err != nil {
 				return nil, err
 			}
-			defer turns.release(k)
+			// A method that is overdue keeps its turn until it returns.
+			defer call.OnReturn(func() { turns.release(k) })
 			return next(ctx, call)
 		}
 	}

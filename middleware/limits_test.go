@@ -247,7 +247,11 @@ func TestTimeoutEndsTheContextAfterItsTime(t *testing.T) {
 		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "quick"), "the tool's own is shorter")
 		require.Equal(t, time.Second, ended)
 		require.Equal(t, "timed out after 5s", p.call(t.Context(), "prompts/get", `{"name":"p"}`).Error.Message)
-		require.Equal(t, "at last", p.toolText(t.Context(), "deaf"), "what does not look at its context is not stopped")
+		require.Equal(t, "timed out after 5s", p.toolText(t.Context(), "deaf"), "what does not look at its context is not waited for")
+		require.Equal(t, 1, srv.Overdue())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, srv.Overdue())
 	})
 }
 
@@ -323,7 +327,7 @@ func TestRetry(t *testing.T) {
 func TestRetryStopsWithItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &flaky{left: 100, err: temporary{errors.New("x")}}
-		srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly"))
+		srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly").Timeout(time.Hour)) // which bounds all attempts together
 		srv.Use(middleware.Retry(middleware.RetryOptions{Attempts: 50, Backoff: time.Minute}))
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -397,4 +401,18 @@ func TestRateTagsOfMountedServers(t *testing.T) {
 
 func TestRateTagsCountAsLimited(t *testing.T) {
 	require.Equal(t, middleware.Limited, middleware.OutcomeOf(nil, fmt.Errorf("x: %w", &mcpkit.RateLimitError{})))
+}
+
+func TestOverdueMethodsKeepTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "" }).Timeout(time.Second))
+		srv.Use(middleware.Concurrency(1, 0))
+		p := modern(t, srv)
+		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "deaf"))
+		require.Contains(t, p.toolText(t.Context(), "deaf"), "too many calls at a time")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "deaf"))
+		time.Sleep(time.Minute)
+	})
 }

@@ -1,0 +1,326 @@
+package mcpkit_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// families are a client of each family of versions.
+func families(t *testing.T, srv *mcpkit.Server) map[string]*peer {
+	return map[string]*peer{"legacy": legacy(t, srv, protocol.V20251125), "modern": modern(t, srv)}
+}
+
+func TestTimeoutEndsIteratorsAndReaders(t *testing.T) {
+	slow := func() (iter.Seq[int], error) {
+		return func(yield func(int) bool) {
+			for i := range 60 {
+				time.Sleep(50 * time.Millisecond)
+				if !yield(i) {
+					return
+				}
+			}
+		}, nil
+	}
+	for name, tool := range map[string]any{
+		"iterator": slow,
+		"reader":   func(ctx context.Context) io.Reader { return &slowReader{ctx: ctx} },
+		"reader that ignores its context": func() io.Reader {
+			return &slowReader{ctx: context.Background()}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := newServer(t, nil)
+			require.NoError(t, srv.Add(mcpkit.NewTool("slow", tool).Timeout(120*time.Millisecond)))
+			for family, p := range families(t, srv) {
+				start := time.Now()
+				require.Contains(t, p.result("tools/call", `{"name":"slow"}`), "timed out after 120ms", "%s, %s", name, family)
+				require.LessOrEqual(t, time.Since(start), 300*time.Millisecond, "%s, %s", name, family)
+			}
+			time.Sleep(time.Minute) // what goes on ends
+			synctest.Wait()
+		})
+	}
+}
+
+// slowReader gives a byte every 50 ms, for three seconds.
+type slowReader struct {
+	ctx context.Context
+	n   int
+}
+
+func (r *slowReader) Read(p []byte) (int, error) {
+	if r.n++; r.n > 60 {
+		return 0, io.EOF
+	}
+	select {
+	case <-r.ctx.Done():
+		return 0, r.ctx.Err()
+	case <-time.After(50 * time.Millisecond):
+	}
+	p[0] = 'x'
+	return 1, nil
+}
+
+func TestCallerIsAnsweredInTimeWhenAMethodIgnoresItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var ended, cleaned atomic.Int32
+		srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))),
+			mcpkit.Provide(func(context.Context) (*session, error) { return &session{}, nil }, func(*session) { cleaned.Add(1) }))
+		require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func(ctx context.Context, s *session) (string, error) {
+			time.Sleep(2 * time.Second)
+			if errors.Is(context.Cause(ctx), mcpkit.ErrTimeout) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				ended.Add(1)
+			}
+			return "at last", nil
+		}).Timeout(100*time.Millisecond)))
+		for family, p := range families(t, srv) {
+			ended.Store(0)
+			cleaned.Store(0)
+			log.Reset()
+			start := time.Now()
+			require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "timed out after 100ms", family)
+			require.LessOrEqual(t, time.Since(start), 250*time.Millisecond, family)
+			require.Equal(t, 1, srv.Overdue(), family)
+			require.Zero(t, cleaned.Load(), "the method still has what it was given")
+			require.Equal(t, 1, strings.Count(log.String(), "does not return"), log.String())
+
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			require.Zero(t, srv.Overdue(), family)
+			require.Equal(t, int32(1), ended.Load(), "its context has ended")
+			require.Equal(t, int32(1), cleaned.Load(), family)
+			require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
+		}
+	})
+}
+
+func TestToolIsRefusedWhileTooManyOfItsMethodsAreOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, nil, mcpkit.MaxOverdue(2), mcpkit.ToolTimeout(time.Second))
+		require.NoError(t, srv.Add(
+			mcpkit.NewTool("deaf", func() string { time.Sleep(time.Hour); return "" }),
+			mcpkit.NewTool("other", func() string { return "fine" })))
+		p := modern(t, srv)
+		for range 2 {
+			require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "timed out after 1s")
+		}
+		start := time.Now()
+		require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "2 earlier calls of this are still running")
+		require.Zero(t, time.Since(start), "it is refused at once")
+		require.Contains(t, p.result("tools/call", `{"name":"other"}`), "fine")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Zero(t, srv.Overdue())
+		require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "timed out after 1s", "it is called again")
+		time.Sleep(time.Hour)
+	})
+}
+
+func TestTimeOfACallPausesWhileAQuestionIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, nil)
+		require.NoError(t, srv.Add(
+			mcpkit.NewTool("ask", func(ctx context.Context) (string, error) {
+				time.Sleep(20 * time.Second)
+				if _, err := mcpkit.Confirm(ctx, "Sure?"); err != nil {
+					return "", err
+				}
+				time.Sleep(5 * time.Second)
+				return "done", ctx.Err()
+			}),
+			mcpkit.NewTool("ask_long", func(ctx context.Context) (string, error) {
+				if _, err := mcpkit.Confirm(ctx, "Sure?"); err != nil {
+					return "", err
+				}
+				<-ctx.Done()
+				return "", ctx.Err()
+			})))
+		p := legacy(t, srv, protocol.V20251125)
+		p.answer = func(*jsonrpc.Request) *jsonrpc.Response {
+			time.Sleep(5 * time.Minute)
+			return &jsonrpc.Response{Result: []byte(`{"action":"accept","content":{"confirm":true}}`)}
+		}
+		require.Contains(t, p.result("tools/call", `{"name":"ask"}`), `"done"`)
+		start := time.Now()
+		require.Contains(t, p.result("tools/call", `{"name":"ask_long"}`), "timed out after 30s")
+		require.Equal(t, 5*time.Minute+30*time.Second, time.Since(start), "the rest of its time is left")
+	})
+}
+
+func TestQuestionsHaveALimitOfTheirOwn(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts []mcpkit.Option
+		want time.Duration
+	}{
+		{"by default", nil, 10 * time.Minute},
+		{"by option", []mcpkit.Option{mcpkit.QuestionTimeout(time.Minute)}, time.Minute},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := newServer(t, nil, test.opts...)
+				require.NoError(t, srv.Add(mcpkit.NewTool("ask", func(ctx context.Context) (string, error) {
+					_, err := mcpkit.Confirm(ctx, "Sure?")
+					return "", err
+				})))
+				p := &silentPeer{peer: legacy(t, srv, protocol.V20251125)}
+				start := time.Now()
+				msg, bad := jsonrpc.Decode([]byte(p.request("tools/call", `{"name":"ask"}`)))
+				require.Nil(t, bad)
+				resp := srv.ServeRPC(t.Context(), msg.Request, p)
+				require.Contains(t, string(resp.Result), "the question was not answered within "+test.want.String())
+				require.Equal(t, test.want, time.Since(start))
+			})
+		})
+	}
+}
+
+// A silentPeer has a user who never answers.
+type silentPeer struct{ *peer }
+
+func (*silentPeer) Call(ctx context.Context, _ *jsonrpc.Request) (*jsonrpc.Response, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A session is what Provide gives; it is used after the method has returned.
+type session struct {
+	mu     sync.Mutex
+	closed bool
+}
+
+func (s *session) next() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return "", errors.New("connection is closed already")
+	}
+	return "row", nil
+}
+
+func TestProvidedValuesLastAsLongAsIteratorsAndReaders(t *testing.T) {
+	var cleaned atomic.Int32
+	srv := newServer(t, nil, mcpkit.ExposeErrors(),
+		mcpkit.Provide(func(context.Context) (*session, error) { return &session{}, nil }, func(s *session) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.closed = true
+			cleaned.Add(1)
+		}))
+	reader := func(s *session) io.Reader {
+		left := 100_000 // more than what is read before the response begins
+		return readFunc(func(p []byte) (int, error) {
+			if left == 0 {
+				return 0, io.EOF
+			}
+			row, err := s.next()
+			if err != nil {
+				return 0, err
+			}
+			left--
+			return copy(p, row), nil
+		})
+	}
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("rows", func(s *session) iter.Seq2[string, error] {
+			return func(yield func(string, error) bool) {
+				for range 3 {
+					if !yield(s.next()) {
+						return
+					}
+				}
+			}
+		}),
+		mcpkit.NewTool("text", reader),
+		mcpkit.NewResource("rows://all", "rows", reader)))
+	for family, p := range families(t, srv) {
+		cleaned.Store(0)
+		require.Contains(t, p.result("tools/call", `{"name":"rows"}`), `row`, family)
+		require.Equal(t, int32(1), cleaned.Load(), family)
+		require.NotContains(t, p.result("tools/call", `{"name":"text"}`), "closed already", family)
+		require.Equal(t, int32(2), cleaned.Load(), family)
+		require.Contains(t, p.result("resources/read", `{"uri":"rows://all"}`), "rowrow", family)
+		require.Equal(t, int32(3), cleaned.Load(), family)
+	}
+}
+
+type readFunc func(p []byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestContextOfACallBehavesAsOneOfPackageContext(t *testing.T) {
+	type key struct{}
+	for _, test := range []struct {
+		name  string
+		ends  func(cancel context.CancelCauseFunc)
+		err   error
+		cause string
+	}{
+		{"timeout", func(context.CancelCauseFunc) { time.Sleep(2 * time.Second) }, context.DeadlineExceeded, "timed out after 1s"},
+		{"request ends", func(cancel context.CancelCauseFunc) { cancel(errors.New("hung up")) }, context.Canceled, "hung up"},
+	} {
+		for _, looked := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				srv := newServer(t, nil)
+				request, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, "value"))
+				defer cancel(nil)
+				var kept context.Context
+				require.NoError(t, srv.Add(mcpkit.NewTool("look", func(ctx context.Context) {
+					kept = ctx
+					require.NoError(t, ctx.Err())
+					require.Equal(t, "value", ctx.Value(key{}))
+					deadline, ok := ctx.Deadline()
+					require.True(t, ok)
+					require.Equal(t, time.Now().Add(time.Second), deadline)
+					child, stop := context.WithCancel(ctx)
+					defer stop()
+					ran := make(chan struct{})
+					context.AfterFunc(ctx, func() { close(ran) })
+					if looked {
+						require.NotNil(t, ctx.Done())
+					}
+					test.ends(cancel)
+					synctest.Wait()
+					require.EqualError(t, context.Cause(ctx), test.cause)
+					require.Equal(t, test.err, ctx.Err())
+					<-ctx.Done()
+					<-child.Done()
+					<-ran
+					require.Equal(t, test.err, child.Err())
+					require.EqualError(t, context.Cause(child), test.cause)
+				}).Timeout(time.Second)))
+				p := modern(t, srv)
+				p.rpc(request, p.request("tools/call", `{"name":"look"}`))
+				time.Sleep(time.Minute) // until it has returned
+				synctest.Wait()
+				require.Equal(t, test.err, kept.Err(), test.name)
+			})
+		}
+	}
+	t.Run("the call is over", func(t *testing.T) {
+		srv := newServer(t, nil)
+		var kept context.Context
+		require.NoError(t, srv.Add(mcpkit.NewTool("keep", func(ctx context.Context) { kept = ctx })))
+		modern(t, srv).result("tools/call", `{"name":"keep"}`)
+		require.Equal(t, context.Canceled, kept.Err())
+		require.Equal(t, context.Canceled, context.Cause(kept))
+		<-kept.Done()
+	})
+}
