@@ -27,15 +27,14 @@ func families(t *testing.T, srv *mcpkit.Server) map[string]*peer {
 }
 
 func TestTimeoutEndsIteratorsAndReaders(t *testing.T) {
-	slow := func() (iter.Seq[int], error) {
+	slow := func() iter.Seq[int] {
 		return func(yield func(int) bool) {
 			for i := range 60 {
-				time.Sleep(50 * time.Millisecond)
-				if !yield(i) {
+				if <-time.After(50 * time.Millisecond); !yield(i) {
 					return
 				}
 			}
-		}, nil
+		}
 	}
 	for name, tool := range map[string]any{
 		"iterator": slow,
@@ -273,7 +272,7 @@ func TestContextOfACallBehavesAsOneOfPackageContext(t *testing.T) {
 		err   error
 		cause string
 	}{
-		{"timeout", func(context.CancelCauseFunc) { time.Sleep(2 * time.Second) }, context.DeadlineExceeded, "timed out after 1s"},
+		{"timeout", func(context.CancelCauseFunc) { <-time.After(2 * time.Second) }, context.DeadlineExceeded, "timed out after 1s"},
 		{"request ends", func(cancel context.CancelCauseFunc) { cancel(errors.New("hung up")) }, context.Canceled, "hung up"},
 	} {
 		for _, looked := range []bool{false, true} {
