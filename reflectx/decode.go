@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
@@ -114,7 +113,7 @@ func (d *decoder) mend(n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	end := jsonx.Skip(d.b, i)
-	inner := bytes.TrimSpace([]byte(unquote(d.b[i:end])))
+	inner := bytes.TrimSpace([]byte(jsonx.String(d.b[i:end])))
 	if len(inner) == 0 || inner[0] == '"' || inner[0] == 'n' || !jsonx.Valid(inner) {
 		return d.wrong(n, i)
 	}
@@ -126,75 +125,6 @@ func (d *decoder) mend(n *node, i int, v reflect.Value) int {
 		d.in.repaired(d.ctx)
 	}
 	return end
-}
-
-// unquote returns what the raw JSON string says. A lone surrogate becomes U+FFFD.
-func unquote(raw []byte) string {
-	body := raw[1 : len(raw)-1]
-	escape := bytes.IndexByte(body, '\\')
-	if escape < 0 {
-		return string(body)
-	}
-	out := make([]byte, 0, len(body))
-	for escape >= 0 && escape+1 < len(body) {
-		out = append(out, body[:escape]...)
-		body = body[escape:]
-		switch c := body[1]; c {
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'n':
-			out = append(out, '\n')
-		case 'r':
-			out = append(out, '\r')
-		case 't':
-			out = append(out, '\t')
-		case 'u':
-			r, n := unquoteRune(body)
-			out = utf8.AppendRune(out, r)
-			body = body[n:]
-			escape = bytes.IndexByte(body, '\\')
-			continue
-		default:
-			out = append(out, c)
-		}
-		body = body[2:]
-		escape = bytes.IndexByte(body, '\\')
-	}
-	return string(append(out, body...))
-}
-
-// unquoteRune reads the \uXXXX, or the pair of them, that b begins with.
-func unquoteRune(b []byte) (r rune, n int) {
-	r = hexRune(b)
-	if r < 0xD800 || r > 0xDFFF {
-		return r, min(6, len(b))
-	}
-	if r < 0xDC00 && len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
-		if low := hexRune(b[6:]); low >= 0xDC00 && low <= 0xDFFF {
-			return 0x10000 + (r-0xD800)<<10 + (low - 0xDC00), 12
-		}
-	}
-	return utf8.RuneError, min(6, len(b))
-}
-
-func hexRune(b []byte) rune {
-	if len(b) < 6 {
-		return utf8.RuneError
-	}
-	var r rune
-	for _, c := range b[2:6] {
-		switch {
-		case c >= '0' && c <= '9':
-			r = r<<4 | rune(c-'0')
-		case c >= 'a' && c <= 'f':
-			r = r<<4 | rune(c-'a'+10)
-		case c >= 'A' && c <= 'F':
-			r = r<<4 | rune(c-'A'+10)
-		}
-	}
-	return r
 }
 
 // readPointer makes the values that the pointers of n lead to.
@@ -274,7 +204,7 @@ func (d *decoder) field(f *field, i int, v reflect.Value) int {
 
 // unknown complains about a member that o does not have; i is where its value begins.
 func (d *decoder) unknown(o *object, raw []byte, i int) int {
-	name := unquote(raw)
+	name := jsonx.String(raw)
 	end := jsonx.Skip(d.b, i)
 	d.push([]byte(name))
 	d.violate(shorten(d.b[i:end]), "", unknownHint(name, o.names))
@@ -393,7 +323,7 @@ func (d *decoder) strings(n *node, i int, strs *[]string, v reflect.Value) int {
 		end := jsonx.Skip(d.b, i)
 		d.pushIndex(len(out))
 		if d.b[i] == '"' {
-			s := unquote(d.b[i:end])
+			s := jsonx.String(d.b[i:end])
 			out = append(out, s)
 			d.text(n.elem, i, end, s, reflect.Value{})
 		} else {
@@ -475,7 +405,7 @@ func readMap(d *decoder, n *node, i int, v reflect.Value) int {
 
 // entry reads one member of a map: its name stands at nameAt, its value at i.
 func (d *decoder) entry(n *node, m reflect.Value, nameAt int, raw []byte, i int) int {
-	d.push([]byte(unquote(raw)))
+	d.push([]byte(jsonx.String(raw)))
 	defer d.pop()
 	key := reflect.New(n.t.Key()).Elem()
 	known := len(d.violations) + d.more
@@ -552,12 +482,12 @@ func (p *presence) remove(other *presence) {
 // field that comes if the members stand in the order of the schema, as they mostly do.
 func (o *object) find(raw []byte, next *int) int {
 	name := raw[1 : len(raw)-1]
-	if *next < len(o.fields) && string(name) == o.fields[*next].Name {
+	if fast && *next < len(o.fields) && string(name) == o.fields[*next].Name {
 		*next++
 		return *next - 1
 	}
 	if bytes.IndexByte(name, '\\') >= 0 {
-		name = []byte(unquote(raw))
+		name = []byte(jsonx.String(raw))
 	}
 	at := -1
 	if o.index == nil {

@@ -37,7 +37,7 @@ func readString(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	end := jsonx.Skip(d.b, i)
-	s := unquote(d.b[i:end])
+	s := jsonx.String(d.b[i:end])
 	v.SetString(s)
 	d.text(n, i, end, s, v)
 	return end
@@ -288,7 +288,7 @@ func readBytes(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	end := jsonx.Skip(d.b, i)
-	s := unquote(d.b[i:end])
+	s := jsonx.String(d.b[i:end])
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
 	if err != nil || base64.StdEncoding.EncodedLen(len(b)) != len(s) { // it skips line breaks
 		return d.wrong(n, i)
@@ -304,7 +304,7 @@ func readTime(d *decoder, n *node, i int, v reflect.Value) int {
 	}
 	end := jsonx.Skip(d.b, i)
 	// RFC 3339 allows a small t and z, time.Parse does not; JSON Schema's date-time is the RFC's.
-	t, err := time.Parse(time.RFC3339Nano, upperTime(unquote(d.b[i:end])))
+	t, err := time.Parse(time.RFC3339Nano, upperTime(jsonx.String(d.b[i:end])))
 	if err != nil {
 		return d.wrong(n, i)
 	}
@@ -332,7 +332,7 @@ func readDuration(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	end := jsonx.Skip(d.b, i)
-	s := unquote(d.b[i:end])
+	s := jsonx.String(d.b[i:end])
 	x, err := time.ParseDuration(s)
 	if err != nil || !durationText.MatchString(s) {
 		return d.wrong(n, i)
@@ -347,7 +347,7 @@ func readURL(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	end := jsonx.Skip(d.b, i)
-	s := unquote(d.b[i:end])
+	s := jsonx.String(d.b[i:end])
 	u, err := url.Parse(s)
 	if err != nil || !u.IsAbs() {
 		return d.wrong(n, i)
@@ -368,7 +368,7 @@ func readText(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	end := jsonx.Skip(d.b, i)
-	s := unquote(d.b[i:end])
+	s := jsonx.String(d.b[i:end])
 	for _, ok := range n.strs {
 		if !ok(s) {
 			return d.wrong(n, i)
@@ -421,7 +421,7 @@ func readRaw(d *decoder, n *node, i int, v reflect.Value) int {
 // readIntKey reads a member name into an integer map key.
 func readIntKey(d *decoder, n *node, i int, v reflect.Value) int {
 	end := jsonx.Skip(d.b, i)
-	s := unquote(d.b[i:end])
+	s := jsonx.String(d.b[i:end])
 	if v.CanInt() {
 		x, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || strconv.FormatInt(x, 10) != s || v.OverflowInt(x) {

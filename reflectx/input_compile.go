@@ -102,7 +102,7 @@ type valueRule func(ctx context.Context, v reflect.Value) bool
 
 // stringSlice returns the []string that v holds, nil where v is something else.
 func (n *node) stringSlice(v reflect.Value) *[]string {
-	if n.t != stringsType || n.elem.shape != shapeString || n.elem.ptrs > 0 {
+	if !fast || n.t != stringsType || n.elem.shape != shapeString || n.elem.ptrs > 0 {
 		return nil
 	}
 	return v.Addr().Interface().(*[]string)

@@ -762,7 +762,7 @@ func (c *compiler) unique(n *node, r rule) {
 	default:
 		n.kw.UniqueItems = true
 	}
-	if n.shape == shapeSlice && r.param == "" && n.t == stringsType {
+	if fast && n.shape == shapeSlice && r.param == "" && n.t == stringsType {
 		n.values = append(n.values, func(_ context.Context, v reflect.Value) bool {
 			return distinct(*v.Addr().Interface().(*[]string))
 		})

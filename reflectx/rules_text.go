@@ -188,7 +188,7 @@ func (c *compiler) pattern(n *node, r rule) bool {
 		if t.format != "uuid" { // the format says the same
 			match(n.kw, t.pattern)
 		}
-		if class := charClasses[r.tag]; class != nil {
+		if class := charClasses[r.tag]; class != nil && fast {
 			n.strs = append(n.strs, func(s string) bool { return s != "" && only(s, class) })
 		} else {
 			n.strs = append(n.strs, re.MatchString)

@@ -64,7 +64,7 @@ var reflectedTags = []string{"jsonschema", "jsonschema_description", "jsonschema
 // several times as long: most fields are such ones, and a server may have thousands.
 func (c *compiler) plainField(o *object, f *field) (*jsonschema.Schema, bool) {
 	for _, key := range reflectedTags {
-		if _, ok := f.sf.Tag.Lookup(key); ok {
+		if _, ok := f.sf.Tag.Lookup(key); ok || !fast {
 			return nil, false
 		}
 	}

@@ -160,7 +160,7 @@ func readUnion(d *decoder, n *node, i int, v reflect.Value) int {
 	tag := jsonx.Member(d.b[i:end], u.Discriminator)
 	at := -1
 	if tag != nil && tag[0] == '"' {
-		name := unquote(tag)
+		name := jsonx.String(tag)
 		at = slices.IndexFunc(u.Cases, func(one UnionCase) bool { return one.Name == name })
 	}
 	if at < 0 {
@@ -194,7 +194,7 @@ func (d *decoder) noCase(u *union, tag []byte) {
 		return
 	}
 	if tag[0] == '"' {
-		if name := nearest.Of(unquote(tag), names); name != "" {
+		if name := nearest.Of(jsonx.String(tag), names); name != "" {
 			hint = "did you mean " + quoteJSON(name) + "?"
 		}
 	}

@@ -20,6 +20,9 @@ func AppendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	if !v.IsValid() {
 		return append(dst, "null"...), nil
 	}
+	if !fast {
+		return Append(dst, v.Interface())
+	}
 	t := v.Type()
 	w, ok := writers.Load(t)
 	if !ok {
@@ -34,6 +37,9 @@ func AppendValue(dst []byte, v reflect.Value) ([]byte, error) {
 
 // MarshalValue returns v as JSON, byte for byte as [Marshal] does, by the way of [AppendValue].
 func MarshalValue(v reflect.Value) ([]byte, error) {
+	if !fast {
+		return AppendValue(nil, v)
+	}
 	room := rooms.Get().(*[]byte)
 	b, err := AppendValue((*room)[:0], v)
 	if err != nil {

@@ -207,7 +207,7 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 // backslash, a control character or part of a longer character.
 func plain[S string | []byte](s S, i int) int {
 	const lows, highs = 0x0101010101010101, 0x8080808080808080
-	for ; i+8 <= len(s); i += 8 {
+	for ; fast && i+8 <= len(s); i += 8 {
 		b := s[i : i+8]
 		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56

@@ -77,7 +77,7 @@ func skipString(b []byte, i int) int {
 // have one every few bytes, and others none for long.
 func quoteOrSlash(b []byte, i int) int {
 	const lows, highs, words, window = 0x0101010101010101, 0x8080808080808080, 8, 1 << 10
-	for n := 0; i+8 <= len(b); i += 8 {
+	for n := 0; fast && i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := w^lows*'"', w^lows*'\\'
 		if m := ((quote-lows)&^quote | (slash-lows)&^slash) & highs; m != 0 {
@@ -172,7 +172,8 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 	}
 }
 
-// String returns what the raw JSON string says; "" where raw is no string.
+// String returns what the raw JSON string says; "" where raw is not a string. Half of a surrogate pair without the other
+// becomes U+FFFD.
 func String(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
@@ -181,28 +182,18 @@ func String(raw []byte) string {
 	if bytes.IndexByte(body, '\\') < 0 {
 		return string(body)
 	}
-	if s, ok := unescape(body); ok {
-		return s
-	}
-	var s string
-	if Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
+	return unescape(body)
 }
 
-// unescape returns what the body of a JSON string says; false where an escape is none.
-func unescape(body []byte) (string, bool) {
+// unescape returns what the body of a JSON string says.
+func unescape(body []byte) string {
 	var b strings.Builder
 	b.Grow(len(body))
 	for i := 0; i < len(body); {
 		at := quoteOrSlash(body, i)
 		b.Write(body[i:at])
-		if i = at + 1; at == len(body) {
+		if i = at + 1; i >= len(body) {
 			break
-		}
-		if i >= len(body) || body[at] != '\\' {
-			return "", false
 		}
 		c := unescaped[body[i]]
 		if i++; c != 0 {
@@ -210,13 +201,10 @@ func unescape(body []byte) (string, bool) {
 			continue
 		}
 		r, size := unescapeRune(body[i:])
-		if body[i-1] != 'u' || size == 0 {
-			return "", false
-		}
 		b.WriteRune(r)
 		i += size
 	}
-	return b.String(), true
+	return b.String()
 }
 
 // unescaped is what the letter after a backslash stands for.
@@ -227,15 +215,15 @@ func unescapeRune(b []byte) (r rune, size int) {
 	r, ok := hex4(b)
 	switch {
 	case !ok:
-		return 0, 0
+		return utf8.RuneError, min(4, len(b))
 	case !utf16.IsSurrogate(r):
 		return r, 4
 	case len(b) < 10 || b[4] != '\\' || b[5] != 'u':
-		return 0, 0
+		return utf8.RuneError, 4
 	}
-	low, ok := hex4(b[6:])
-	if r = utf16.DecodeRune(r, low); !ok || r == utf8.RuneError {
-		return 0, 0
+	low, _ := hex4(b[6:])
+	if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+		return r, 4
 	}
 	return r, 10
 }
