@@ -120,7 +120,10 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 	s.shutdown(bound, endpoints)
-	if err := srv.Shutdown(bound); err != nil {
+	// bound may be over by now, and what was answered last has to be sent.
+	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancelLast()
+	if err := srv.Shutdown(last); err != nil {
 		_ = srv.Close()
 	}
 	return nil

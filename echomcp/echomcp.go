@@ -70,8 +70,7 @@ func Use(middleware ...echo.MiddlewareFunc) Option {
 // Mount serves h at path of r by POST, GET and DELETE, and answers the preflights (OPTIONS) of pages of
 // streamable.Options.AllowedOrigins where echo's CORS middleware did not.
 //
-// The handler that it returns is for ending: call its Shutdown before that of the app, since open streams would
-// keep that one waiting.
+// The handler that it returns is for ending: give it to [Shutdown].
 func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamable.Handler {
 	conf := newConfig(opts)
 	handler := streamable.NewHandler(h, conf.streamable)

@@ -32,7 +32,7 @@ func WebSocket(opts *websocket.Options) Option {
 // sent to it.)
 // Middleware that buffers replies, such as echo's deprecated Timeout, has no streams: they are refused by 500, and the log says so.
 //
-// The handler that it returns is for ending, as that of Mount is.
+// The handler that it returns is for ending: give it to [Shutdown].
 func MountSSE(r Router, path string, h transport.Handler, opts ...Option) *sse.Handler {
 	conf := newConfig(opts)
 	handler := sse.NewHandler(h, conf.sse)
@@ -85,7 +85,7 @@ func (m *mount) serveMessage(c echo.Context) error {
 // Behind middleware that buffers replies, such as echo's deprecated Timeout, nothing can become a WebSocket: it is refused by 500, and the
 // log says so. Gzip leaves WebSockets alone.
 //
-// The handler that it returns is for ending, as that of [Mount] is: the end of the app does not end WebSockets.
+// The handler that it returns is for ending: give it to [Shutdown]. The end of the app does not end WebSockets.
 func MountWebSocket(r Router, path string, h transport.Handler, opts ...Option) *websocket.Handler {
 	conf := newConfig(opts)
 	handler := websocket.NewHandler(h, conf.websocket)

@@ -30,7 +30,7 @@ import (
 
 // docs:begin all
 
-// mountAll serves clients of every kind in one app. End it before the app, which waits for streams and knows nothing of WebSockets.
+// mountAll serves clients of every kind in one app. The function that it returns ends them and the app.
 func mountAll(app *echo.Echo, srv *mcpkit.Server, logger *slog.Logger) (shutdown func(context.Context) error) {
 	opts := []echomcp.Option{
 		echomcp.Streamable(&streamable.Options{Logger: logger}),
@@ -41,7 +41,7 @@ func mountAll(app *echo.Echo, srv *mcpkit.Server, logger *slog.Logger) (shutdown
 	old := echomcp.MountSSE(app, "/sse", srv, opts...)
 	ws := echomcp.MountWebSocket(app, "/ws", srv, opts...)
 	return func(ctx context.Context) error {
-		return errors.Join(now.Shutdown(ctx), old.Shutdown(ctx), ws.Shutdown(ctx))
+		return echomcp.Shutdown(ctx, app, now, old, ws)
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -98,5 +97,5 @@ func serve(ctx context.Context, c config, ln net.Listener) error {
 	}
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return errors.Join(handler.Shutdown(bound), server.Shutdown(bound))
+	return echomcp.Shutdown(bound, server, handler)
 }

@@ -130,11 +130,13 @@ func (a *app) serve(ctx context.Context, ln net.Listener) error {
 
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	return errors.Join(a.mcp.Shutdown(bound), server.Shutdown(bound), a.close(bound))
+	return errors.Join(echomcp.Shutdown(bound, server, a.mcp), a.close(context.WithoutCancel(ctx)))
 }
 
 // close lets go of what calls need: there are none any more.
 func (a *app) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // a bound of its own: that of the calls may be over
+	defer cancel()
 	return errors.Join(a.server.Close(), a.audit.Close(), a.traces.Shutdown(ctx), a.metrics.Shutdown(ctx))
 }
 

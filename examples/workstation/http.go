@@ -23,6 +23,7 @@ import (
 func newApp(srv *mcpkit.Server, logger *slog.Logger) (*echo.Echo, *streamable.Handler) {
 	app := echo.New()
 	app.HideBanner, app.HidePort = true, true
+	app.Server.ReadHeaderTimeout = 10 * time.Second // echo sets none
 	app.Use(middleware.Recover(), middleware.RequestID(), middleware.Gzip())
 	app.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok") })
 	handler := echomcp.Mount(app, "/mcp", srv, echomcp.Streamable(&streamable.Options{Logger: logger}))
@@ -61,7 +62,7 @@ func serveHTTP(ctx context.Context, srv *mcpkit.Server, addr string, logger *slo
 	}
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	err = errors.Join(handler.Shutdown(bound), app.Shutdown(bound))
+	err = echomcp.Shutdown(bound, app, handler)
 	<-failed
 	return errors.Join(err, srv.Close())
 }

@@ -242,9 +242,27 @@ type HandshakeError struct {
 // Error says what is wrong with the answer.
 func (e *HandshakeError) Error() string { return e.err.Error() }
 
-// Dial connects to a server at a ws, wss, http or https URL, until ctx ends. The error is a [*HandshakeError] where the server refuses. The wire that it returns is for the client package
-// of this module, which runs a duplex.Link on it; closing that closes the wire.
-func Dial(ctx context.Context, url string, opts *DialOptions) (duplex.Wire, error) {
+// A Conn is the client's end of a connection. It carries messages and does not know what they mean. Read is called by one goroutine at a
+// time, and so is Write; the rest may be called while they run.
+type Conn interface {
+	// Read returns the next message.
+	Read() ([]byte, error)
+
+	// Buffered reports whether the next Read returns at once.
+	Buffered() bool
+
+	// Write sends messages, each ended by a line feed and without another one in it.
+	Write(lines []byte) (int, error)
+
+	// CloseRead says that no more messages are wanted. It need not end a Read.
+	CloseRead() error
+
+	// Close ends the connection, and what is being read or written.
+	Close() error
+}
+
+// Dial connects to a server at a ws, wss, http or https URL, until ctx ends. The error is a [*HandshakeError] where the server refuses.
+func Dial(ctx context.Context, url string, opts *DialOptions) (Conn, error) {
 	if opts == nil {
 		opts = &DialOptions{}
 	}
