@@ -248,9 +248,6 @@ type Conn interface {
 	// Read returns the next message.
 	Read() ([]byte, error)
 
-	// Buffered reports whether the next Read returns at once.
-	Buffered() bool
-
 	// Write sends messages, each ended by a line feed and without another one in it.
 	Write(lines []byte) (int, error)
 
