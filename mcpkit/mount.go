@@ -299,7 +299,9 @@ func (m *mount) enter(ctx context.Context, outer *Call, target item, row *method
 		request: outer.request, server: m.child, catalog: m.child.catalog.Load(), row: row,
 		name: outer.name, vars: outer.vars, texts: outer.texts, arguments: outer.arguments,
 	}
-	inner.values.Store(outer.values.Load())
+	if kept := outer.values.Load(); kept != nil {
+		inner.values.Store(kept)
+	}
 	if target != nil {
 		inner.entry, inner.target = target.base(), target
 		if _, isResource := target.(*resource); !isResource && outer.name != "" {
