@@ -16,6 +16,7 @@ import (
 // enforces them. The error is an [Errors].
 func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
 	c := newCompiler(site, o, forOutput)
+	defer c.recycle()
 	n := c.node(t, nil)
 	c.finish(n)
 	if len(c.errs) > 0 {
@@ -220,7 +221,7 @@ func (c *compiler) keywords(t reflect.Type) *jsonschema.Schema {
 	if kw := ownSchema(t); kw != nil {
 		return kw
 	}
-	kw := &jsonschema.Schema{}
+	kw := c.schema()
 	s, _ := c.shapeOf(t)
 	switch s {
 	case shapeBool:

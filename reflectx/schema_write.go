@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/invopop/jsonschema"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -18,7 +19,7 @@ func (c *compiler) publish(n *node) json.RawMessage {
 	w := &schemaWriter{c: c, names: map[*object]string{}, defs: map[string]bool{}}
 	root := *n
 	if n.obj != nil {
-		root.kw = clone(n.kw)
+		root.kw = c.clone(n.kw)
 		if root.kw.Description == "" {
 			root.kw.Description = c.typeComment(n.t)
 		}
@@ -44,6 +45,37 @@ func clone(kw *jsonschema.Schema) *jsonschema.Schema {
 	return &c
 }
 
+// clone returns a copy of kw that lives as long as c.
+func (c *compiler) clone(kw *jsonschema.Schema) *jsonschema.Schema {
+	fresh := c.schema()
+	*fresh = *kw
+	return fresh
+}
+
+// schema returns an empty schema that lives as long as c. One is nearly a kilobyte, and every node has one until its
+// schema is written.
+func (c *compiler) schema() *jsonschema.Schema {
+	kw := schemas.Get().(*jsonschema.Schema)
+	c.scratch = append(c.scratch, kw)
+	return kw
+}
+
+// recycle gives back what schema and clone handed out. Nothing may point to it any more: nodes let go of their keywords
+// in release, and what was written are bytes.
+func (c *compiler) recycle() {
+	for _, kw := range c.scratch {
+		*kw = jsonschema.Schema{}
+		schemas.Put(kw)
+	}
+	c.scratch = nil
+	if c.arena != nil {
+		c.arena.release()
+		c.arena = nil
+	}
+}
+
+var schemas = sync.Pool{New: func() any { return new(jsonschema.Schema) }}
+
 // A schemaWriter writes schemas as compact JSON, members in the order in which people read them.
 type schemaWriter struct {
 	c       *compiler
@@ -57,7 +89,7 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 	if w.c.dir == forOutput && n.nilable() && !inline {
 		// A nil pointer encodes as null. No array of types: many clients take one type only.
 		notNil := *n
-		notNil.ptrs, notNil.there, notNil.kw = 0, true, clone(n.kw)
+		notNil.ptrs, notNil.there, notNil.kw = 0, true, w.c.clone(n.kw)
 		outer := memberWriter{b: append(dst, '{')}
 		outer.text("title", n.kw.Title)
 		outer.text("description", n.kw.Description)
@@ -67,7 +99,7 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 	}
 	kw := n.kw
 	if n.obj != nil && w.c.dir == forInput && w.c.hasStructRule(n.obj.t) {
-		kw = clone(kw)
+		kw = w.c.clone(kw)
 		kw.Description = strings.TrimSpace(kw.Description + " " + structRuleNote)
 	}
 	if n.obj != nil && n.obj.recursive && !inline {
@@ -182,7 +214,7 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 			n.ptrs, n.there = 0, true // a nil pointer is left out
 		}
 		if f.Default != nil || f.example != nil {
-			n.kw = clone(n.kw)
+			n.kw = w.c.clone(n.kw)
 			if f.Default != nil {
 				n.kw.Default = f.Default
 			}

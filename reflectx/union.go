@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/invopop/jsonschema"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
@@ -130,7 +129,7 @@ func (c *compiler) unionOf(t reflect.Type) *union {
 	c.unions[t] = u
 	for _, one := range u.Cases {
 		st := indirectType(one.Type)
-		n := &node{t: st, shape: shapeStruct, checks: &checks{}, kw: &jsonschema.Schema{}, read: readStruct, readValue: readStruct}
+		n := &node{t: st, shape: shapeStruct, checks: &checks{}, kw: c.schema(), read: readStruct, readValue: readStruct}
 		n.kw.Type, n.kw.Description = "object", c.typeComment(st)
 		n.obj = c.objectOf(objectKey{t: st, discriminator: u.Discriminator, name: one.Name})
 		u.cases = append(u.cases, n)
@@ -140,7 +139,7 @@ func (c *compiler) unionOf(t reflect.Type) *union {
 
 // discriminatorField is the member that says which case an object is. No Go field holds it.
 func (c *compiler) discriminatorField(key objectKey) *field {
-	n := &node{t: reflect.TypeFor[string](), shape: shapeString, checks: &checks{}, kw: &jsonschema.Schema{}, read: readDiscriminator, readValue: readDiscriminator}
+	n := &node{t: reflect.TypeFor[string](), shape: shapeString, checks: &checks{}, kw: c.schema(), read: readDiscriminator, readValue: readDiscriminator}
 	n.kw.Type, n.kw.Const = "string", key.name
 	f := &field{node: n, owner: key.t, jsonName: []byte(key.discriminator)}
 	f.Name, f.Type, f.Required = key.discriminator, n.t, true
