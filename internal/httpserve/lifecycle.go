@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// CancelGrace is how much longer than its context [Lifecycle.Shutdown] takes at most: calls that were cancelled at
-// the end of the context have this long to be answered.
+// CancelGrace is how long calls that were cancelled at the end of the context of [Lifecycle.Shutdown] have to be answered, and what was
+// cut then to end: Shutdown takes at most twice that longer than its context.
 const CancelGrace = time.Second
 
 // A Task is something that a handler has in flight: a call, a stream or a connection. Its methods may be called
@@ -126,6 +126,12 @@ func (l *Lifecycle) Shutdown(ctx context.Context) error {
 	case <-l.drained:
 	case <-grace.C:
 		l.each(Task.Cut)
+		// What was cut ends at once, unless its method ignores its context.
+		grace.Reset(CancelGrace)
+		select {
+		case <-l.drained:
+		case <-grace.C:
+		}
 	}
 	return context.Cause(ctx)
 }

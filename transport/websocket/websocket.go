@@ -212,7 +212,7 @@ func Listen(addr string, opts *Options) transport.Transport {
 		Name:            "websocket",
 		Addr:            addr,
 		Path:            o.Path,
-		ShutdownTimeout: o.ShutdownTimeout,
+		ShutdownTimeout: o.ShutdownTimeout + 2*time.Second, // by when connections have ended by themselves
 		AllowedHosts:    o.AllowedHosts,
 		Logger:          o.Logger,
 		OnListen:        o.OnListen,
