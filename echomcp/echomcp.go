@@ -19,6 +19,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"sync"
 
 	"github.com/labstack/echo/v4"
@@ -72,6 +73,7 @@ func Use(middleware ...echo.MiddlewareFunc) Option {
 //
 // The handler that it returns is for ending: give it to [Shutdown].
 func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamable.Handler {
+	refuseNil("Mount", h)
 	conf := newConfig(opts)
 	handler := streamable.NewHandler(h, conf.streamable)
 	var logger *slog.Logger
@@ -83,6 +85,13 @@ func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamab
 		r.Add(verb, path, m.serve, conf.middleware...)
 	}
 	return handler
+}
+
+// refuseNil panics when there is no server, rather than each request.
+func refuseNil(where string, h transport.Handler) {
+	if v := reflect.ValueOf(h); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		panic("echomcp: " + where + ": the server is nil; make one with mcpkit.New, and look at its error")
+	}
 }
 
 func newConfig(opts []Option) *config {

@@ -34,6 +34,7 @@ func WebSocket(opts *websocket.Options) Option {
 //
 // The handler that it returns is for ending: give it to [Shutdown].
 func MountSSE(r Router, path string, h transport.Handler, opts ...Option) *sse.Handler {
+	refuseNil("MountSSE", h)
 	conf := newConfig(opts)
 	handler := sse.NewHandler(h, conf.sse)
 	var logger *slog.Logger
@@ -87,6 +88,7 @@ func (m *mount) serveMessage(c echo.Context) error {
 //
 // The handler that it returns is for ending: give it to [Shutdown]. The end of the app does not end WebSockets.
 func MountWebSocket(r Router, path string, h transport.Handler, opts ...Option) *websocket.Handler {
+	refuseNil("MountWebSocket", h)
 	conf := newConfig(opts)
 	handler := websocket.NewHandler(h, conf.websocket)
 	var logger *slog.Logger
