@@ -10,6 +10,8 @@ import (
 )
 
 // MaxBatch is how many messages a batch may hold.
+//
+//limit:message messages of a batch (2025-03-26) | -32600: `a batch of `
 const MaxBatch = 100
 
 // statusBadRequest is what a binding over HTTP answers to something that is no message.

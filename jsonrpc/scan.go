@@ -8,6 +8,8 @@ import (
 
 // MaxDepth is how deep objects and arrays may be nested in a message; the message itself is level 1.
 // The bound keeps a message of brackets from growing the stack of whoever walks it.
+//
+//limit:message levels of objects and arrays | -32700 or -32600: `nested deeper than `
 const MaxDepth = 128
 
 // A scanner checks JSON text (RFC 8259) in one pass: the whole grammar, UTF-8, paired surrogates, depth.

@@ -29,6 +29,8 @@ type session struct {
 }
 
 // maxSubscriptions bounds what one session may subscribe to, and one listen request may name.
+//
+//limit:session resources that a session may subscribe to, and one subscriptions/listen may name | -32602: `resourceSubscriptions names `
 const maxSubscriptions = 1000
 
 // sessionSet holds the sessions that hear of changes.

@@ -22,12 +22,18 @@ const noTimeout time.Duration = -1
 
 // Defaults of options.
 const (
-	DefaultToolTimeout     = 30 * time.Second
-	DefaultPageSize        = 1000
+	//limit:call time of a tool call; a `timeout` tag overrides it | a tool error: `timed out after `
+	DefaultToolTimeout = 30 * time.Second
+	//limit:message items of a page of a list | nothing: the page has a `nextCursor`
+	DefaultPageSize = 1000
+	//limit:server time that calls in flight have to finish at shutdown | their connections are closed
 	DefaultShutdownTimeout = 10 * time.Second
-	DefaultMaxResultBytes  = 16 << 20
+	//limit:call bytes collected from readers and iterators | a tool error: `the result is larger than `
+	DefaultMaxResultBytes = 16 << 20
+	//limit:call time that a question to the user may take; the time of the call stands still meanwhile | the method gets an error
 	DefaultQuestionTimeout = 10 * time.Minute
-	DefaultMaxOverdue      = 32
+	//limit:server calls of one tool that are still running after their time was over | a tool error: `earlier calls of this are still running after their time was over; try again later`
+	DefaultMaxOverdue = 32
 )
 
 // config is what the options of a Server add up to. It does not change after New.

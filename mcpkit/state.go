@@ -18,8 +18,11 @@ import (
 
 // Bounds of a call that asks questions.
 const (
+	//limit:call time between two rounds of a call that asks (2026-07-28) | -32602; the call begins anew
 	stateLifetime = time.Hour // between two rounds
-	maxRounds     = 32
+	//limit:call rounds of a call that asks | an error: `the call asked questions in `
+	maxRounds = 32
+	//limit:call bytes of answers and values of Once that travel through the client | an error: `can travel through the client`
 	maxStateBytes = 32 << 10
 )
 

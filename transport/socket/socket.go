@@ -24,6 +24,8 @@ import (
 )
 
 // DefaultMaxConnections is how many connections there may be when Options says nothing.
+//
+//limit:server connections on a socket | -32603: `connections are open`, and the connection is closed
 const DefaultMaxConnections = 100
 
 // Options configures a transport. The zero value serves, and so does nil.

@@ -24,11 +24,17 @@ import (
 
 // What Options says where it says nothing.
 const (
-	DefaultMaxBodyBytes    = 4 << 20
-	DefaultMaxSessions     = 1000
-	DefaultSessionIdle     = 30 * time.Minute
-	DefaultKeepAlive       = 25 * time.Second
-	DefaultWriteTimeout    = 30 * time.Second
+	//limit:message bytes of the body of a POST | 413: `body is larger than `
+	DefaultMaxBodyBytes = 4 << 20
+	//limit:server streams that are open; an idle one makes room | 503: `too many connections, or shutting down; try again later`
+	DefaultMaxSessions = 1000
+	//limit:session time without a message | the stream ends
+	DefaultSessionIdle = 30 * time.Minute
+	//limit:connection time without anything sent | a comment is sent
+	DefaultKeepAlive = 25 * time.Second
+	//limit:connection time that a write may take | the stream is closed
+	DefaultWriteTimeout = 30 * time.Second
+	//limit:server time that calls in flight have to finish at shutdown | they are cancelled
 	DefaultShutdownTimeout = 10 * time.Second
 	DefaultPath            = "/sse"
 )

@@ -25,6 +25,7 @@ import (
 
 // What Options means where it is zero.
 const (
+	//limit:message bytes of a message | -32600: `message is larger than `
 	DefaultMaxMessageBytes  = 4 << 20
 	DefaultMaxInFlight      = duplex.DefaultMaxInFlight
 	DefaultMaxInFlightBytes = duplex.DefaultMaxInFlightBytes

@@ -35,9 +35,12 @@ type streams struct {
 
 // Limits of what waits for an event store that is slow.
 const (
-	maxPending      = 1024             // notifications of a session outside requests; one more is dropped
-	maxPendingBytes = 1 << 20          // of these notifications
-	storeTimeout    = 10 * time.Second // of one call of the store; the message is then sent without being kept
+	//limit:session notifications outside requests that wait for the event store | the notification is dropped
+	maxPending = 1024 // notifications of a session outside requests; one more is dropped
+	//limit:session bytes of notifications that wait for the event store | the notification is dropped
+	maxPendingBytes = 1 << 20 // of these notifications
+	//limit:call time that a call of the event store may take | the message is sent without being kept
+	storeTimeout = 10 * time.Second // of one call of the store; the message is then sent without being kept
 )
 
 var (

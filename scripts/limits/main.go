@@ -1,0 +1,319 @@
+// Command limits writes docs/reference/limits.md from the constants that the code enforces. A constant is on the page if its comment has a
+// line
+//
+//	//limit:SCOPE what it limits | what the peer sees beyond it
+//
+// SCOPE is what has the limit for itself: message, call, peer, session, caller, connection or server. Text between backquotes has to be in a string of the code.
+// The value and the option are read from the code. Every exported number of the packages in marked has to have such a line.
+//
+// usage: limits [DIR]    from the root DIR of the repository; "." by default
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// marked are the packages of which no limit may be left out.
+var marked = []string{"mcpkit", "jsonrpc", "internal/duplex", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket"}
+
+var scopes = []string{"message", "call", "peer", "session", "caller", "connection", "server"}
+
+func main() {
+	dir := "."
+	if len(os.Args) > 1 {
+		dir = os.Args[1]
+	}
+	page, err := write(dir)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "docs", "reference", "limits.md"), []byte(page), 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "limits:", err)
+		os.Exit(1)
+	}
+}
+
+// A limit is a constant.
+type limit struct {
+	pkg, name, place string
+	expr             ast.Expr
+	mark             string // the line of the comment, without the prefix
+}
+
+// source is what is read of the code.
+type source struct {
+	limits  map[string]*limit // all constants, by package and name
+	order   []string
+	options map[string]bool // fields of Options and functions, by package and name
+	texts   []string        // of strings
+}
+
+// write returns the page.
+func write(dir string) (string, error) {
+	s := &source{limits: map[string]*limit{}, options: map[string]bool{}}
+	for _, pkg := range marked {
+		if err := s.read(dir, pkg); err != nil {
+			return "", err
+		}
+	}
+	if err := s.readTexts(dir); err != nil {
+		return "", err
+	}
+	rows := map[string][]string{}
+	for _, key := range s.order {
+		l := s.limits[key]
+		if l.mark == "" {
+			if ast.IsExported(l.name) && slices.Contains(marked, l.pkg) && s.isOwnNumber(l) && (strings.HasPrefix(l.name, "Default") || strings.Contains(l.name, "Max") || strings.HasSuffix(l.name, "Timeout")) {
+				return "", fmt.Errorf("%s: %s.%s has no line //limit:SCOPE what | what the peer sees", l.place, l.pkg, l.name)
+			}
+			continue
+		}
+		row, scope, err := s.row(l)
+		if err != nil {
+			return "", fmt.Errorf("%s: %s.%s: %w", l.place, l.pkg, l.name, err)
+		}
+		rows[scope] = append(rows[scope], row)
+	}
+	var b strings.Builder
+	b.WriteString("# What is limited, and what happens beyond?\n\n<!-- Written by scripts/limits from the constants that are enforced; go generate ./scripts/limits -->\n\n" +
+		"The limits of servers. \"Option\" is what changes one. Where there is none, the limit is fixed.\n")
+	for _, scope := range scopes {
+		if len(rows[scope]) == 0 {
+			continue
+		}
+		title := "For each " + scope
+		if scope == "server" {
+			title = "In all, for each server"
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n| limit | default | option | beyond it | constant |\n|---|---|---|---|---|\n%s", title, strings.Join(rows[scope], ""))
+	}
+	return b.String(), nil
+}
+
+// read reads the constants and options of a package.
+func (s *source) read(dir, pkg string) error {
+	names, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pkg), "*.go"))
+	if err != nil {
+		return err
+	}
+	fset := token.NewFileSet()
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		tree, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range tree.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					s.options[pkg+"."+d.Name.Name] = true
+				}
+			case *ast.GenDecl:
+				s.readDecl(fset, pkg, d)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *source) readDecl(fset *token.FileSet, pkg string, d *ast.GenDecl) {
+	for _, spec := range d.Specs {
+		switch spec := spec.(type) {
+		case *ast.TypeSpec:
+			if st, ok := spec.Type.(*ast.StructType); ok && spec.Name.Name == "Options" {
+				for _, f := range st.Fields.List {
+					for _, name := range f.Names {
+						s.options[pkg+".Options."+name.Name] = true
+					}
+				}
+			}
+		case *ast.ValueSpec:
+			if d.Tok != token.CONST || len(spec.Values) != len(spec.Names) {
+				continue
+			}
+			doc := spec.Doc
+			if doc == nil && len(d.Specs) == 1 {
+				doc = d.Doc
+			}
+			for i, name := range spec.Names {
+				l := &limit{pkg: pkg, name: name.Name, place: fset.Position(name.Pos()).String(), expr: spec.Values[i]}
+				if doc != nil {
+					for _, c := range doc.List {
+						if mark, ok := strings.CutPrefix(c.Text, "//limit:"); ok {
+							l.mark = mark
+						}
+					}
+				}
+				s.limits[pkg+"."+name.Name] = l
+				s.order = append(s.order, pkg+"."+name.Name)
+			}
+		}
+	}
+}
+
+// readTexts reads the strings of all code but tests.
+func (s *source) readTexts(dir string) error {
+	return filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && name != dir && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" || e.Name() == "scripts"):
+			return fs.SkipDir
+		case e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		tree, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil {
+					s.texts = append(s.texts, text)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+}
+
+// isOwnNumber reports whether the constant is a number that is not another's.
+func (s *source) isOwnNumber(l *limit) bool {
+	switch e := l.expr.(type) {
+	case *ast.SelectorExpr:
+		id, ok := e.X.(*ast.Ident)
+		return ok && id.Name == "time"
+	case *ast.Ident:
+		return false
+	case *ast.BasicLit:
+		return e.Kind != token.STRING
+	}
+	return true
+}
+
+// row is the line of a limit.
+func (s *source) row(l *limit) (row, scope string, err error) {
+	scope, rest, _ := strings.Cut(l.mark, " ")
+	what, seen, ok := strings.Cut(rest, " | ")
+	if !ok || !slices.Contains(scopes, scope) {
+		return "", "", fmt.Errorf("write //limit:SCOPE what | what the peer sees, with one of the scopes %s", strings.Join(scopes, ", "))
+	}
+	parts := strings.Split(seen, "`")
+	for i, text := range parts {
+		if i%2 == 1 && !slices.ContainsFunc(s.texts, func(t string) bool { return strings.Contains(t, text) }) {
+			return "", "", fmt.Errorf("no string of the code has %q", text)
+		}
+		if beginning, ok := strings.CutSuffix(text, " "); ok && i%2 == 1 {
+			parts[i] = beginning + "…"
+		}
+	}
+	value, err := s.value(l.pkg, l.expr)
+	if err != nil {
+		return "", "", err
+	}
+	var options []string
+	field := strings.TrimPrefix(l.name, "Default")
+	for _, pkg := range marked {
+		short := pkg[strings.LastIndexByte(pkg, '/')+1:]
+		own := s.limits[pkg+"."+l.name]
+		switch {
+		case field == l.name && l.pkg == "internal/duplex": // fixed
+		case pkg != l.pkg && (l.pkg != "internal/duplex" || own != nil && s.isOwnNumber(own)), pkg == "internal/duplex":
+		case s.options[pkg+".Options."+field]:
+			options = append(options, "`"+short+".Options."+field+"`")
+		case field != l.name && s.options[pkg+"."+field]:
+			options = append(options, "`"+short+"."+field+"`")
+		}
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | `%s.%s` |\n", what, spell(l, value), cmp.Or(strings.Join(options, ", "), "none"), strings.Join(parts, "`"), l.pkg, l.name), scope, nil
+}
+
+// value computes the constant.
+func (s *source) value(pkg string, e ast.Expr) (constant.Value, error) {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return s.value(pkg, e.X)
+	case *ast.BasicLit:
+		return constant.MakeFromLiteral(e.Value, e.Kind, 0), nil
+	case *ast.Ident:
+		if l := s.limits[pkg+"."+e.Name]; l != nil {
+			return s.value(pkg, l.expr)
+		}
+	case *ast.SelectorExpr:
+		if x, ok := e.X.(*ast.Ident); ok && x.Name == "time" {
+			if d, ok := map[string]time.Duration{"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour, "Millisecond": time.Millisecond}[e.Sel.Name]; ok {
+				return constant.MakeInt64(int64(d)), nil
+			}
+		}
+	case *ast.BinaryExpr:
+		x, err := s.value(pkg, e.X)
+		if err != nil {
+			return nil, err
+		}
+		y, err := s.value(pkg, e.Y)
+		if err != nil {
+			return nil, err
+		}
+		if e.Op == token.SHL {
+			n, _ := constant.Uint64Val(y)
+			return constant.Shift(x, e.Op, uint(n)), nil
+		}
+		return constant.BinaryOp(x, e.Op, y), nil
+	}
+	return nil, fmt.Errorf("the value is not one that is computed here; write a number")
+}
+
+// spell writes a time, a number of bytes or a number.
+func spell(l *limit, v constant.Value) string {
+	n, _ := constant.Int64Val(constant.ToInt(v))
+	isTime := false
+	ast.Inspect(l.expr, func(node ast.Node) bool {
+		if id, ok := node.(*ast.Ident); ok && id.Name == "time" {
+			isTime = true
+		}
+		return true
+	})
+	switch {
+	case isTime:
+		d := time.Duration(n).String()
+		for _, zero := range []string{"m0s", "h0m"} {
+			if strings.HasSuffix(d, zero) {
+				d = strings.TrimSuffix(d, zero[1:])
+			}
+		}
+		return d
+	case strings.Contains(l.name, "Bytes") || strings.HasPrefix(l.name, "StopReading"):
+		for _, unit := range []struct {
+			size int64
+			name string
+		}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+			if n >= unit.size && n%unit.size == 0 {
+				return fmt.Sprintf("%d %s", n/unit.size, unit.name)
+			}
+		}
+		return fmt.Sprintf("%d bytes", n)
+	}
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+//go:generate go run . ../..
