@@ -1,14 +1,24 @@
-// Package client calls MCP servers of all five revisions.
+// Package client calls MCP servers. It speaks all versions of the protocol, 2024-11-05 to 2026-07-28, over stdio, Streamable HTTP,
+// HTTP+SSE, WebSocket, Unix sockets and in memory.
 //
-// [Dial] finds out what the server speaks and returns a [Client], whose methods are the calls of the protocol, typed:
+// [Dial] connects, agrees on a version with the server, and returns a [Client] with a typed method for each request of the protocol:
 //
 //	c, err := client.Dial(ctx, "https://shop.example.com/mcp")
 //	defer c.Close()
 //	hits, err := client.Call[[]Hit](ctx, c, "search", Query{Text: "tea"})
 //
-// A server is taken for hostile: what it sends is bounded in size, depth, number and time, nothing in it makes the client
-// reach out to anybody else, and the commands that are run come from the program alone, never from a peer.
-// Names, descriptions and hints are the server's words: show them as such, and do not trust them.
+// [Handlers] answers what servers ask of users and models, and [Client.Listen] receives changes.
+//
+// # Errors
+//
+// A [*ToolError] is a failure that the tool reports, for the model to read. A [*jsonrpc.Error] is a refusal by the server. A [*StatusError]
+// is an HTTP status in place of a response, for example 401. An [*InvalidResponseError] or [*OutputError] is a fault of the server.
+// [transport.ErrClosed] says that the client or the connection is closed; a timeout is [context.DeadlineExceeded].
+//
+// # Servers are not trusted
+//
+// What a server sends is bounded in size, depth, number and time. Nothing in it makes the client connect to another host, and
+// commands come from the program alone. Names, descriptions and hints are text of the server: show them as such.
 package client
 
 import (

@@ -1,0 +1,66 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+)
+
+// Sums is a server in this process. A program dials a URL or a command line in its place.
+type Sums struct {
+	_ mcpkit.Info `name:"sums" version:"1.0.0"`
+}
+
+type pair struct {
+	A int `json:"a"`
+	B int `json:"b"`
+}
+
+// Add adds two numbers.
+func (*Sums) Add(in pair) (int, error) {
+	if in.A < 0 || in.B < 0 {
+		return 0, mcpkit.Errorf("negative numbers are not for sale")
+	}
+	return in.A + in.B, nil
+}
+
+// Call calls a tool and decodes its output. A failure that the tool itself reports is a *ToolError.
+func ExampleCall() {
+	ctx := context.Background()
+	c, err := client.Dial(ctx, mcpkit.MustNew(&Sums{}))
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+
+	sum, err := client.Call[int](ctx, c, "add", pair{A: 19, B: 23})
+	fmt.Println(sum, err)
+
+	_, err = client.Call[int](ctx, c, "add", pair{A: -1, B: 1})
+	var failed *client.ToolError
+	fmt.Println(errors.As(err, &failed), err)
+	// Output:
+	// 42 <nil>
+	// true tool "add": negative numbers are not for sale
+}
+
+// Tools yields all tools of the server, whatever number of pages they take.
+func ExampleClient_Tools() {
+	ctx := context.Background()
+	c, err := client.Dial(ctx, mcpkit.MustNew(&Sums{}))
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+
+	for tool, err := range c.Tools(ctx) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(tool.Name, "-", tool.Description)
+	}
+	// Output: add - Adds two numbers.
+}
