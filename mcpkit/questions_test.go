@@ -1,0 +1,303 @@
+package mcpkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// late asks in goroutines that outlive its methods.
+type late struct {
+	mu   sync.Mutex
+	wg   sync.WaitGroup
+	errs []error
+}
+
+// Fork returns while its goroutines go on asking.
+func (l *late) Fork(ctx context.Context) (bool, error) {
+	started := make(chan struct{})
+	for i := range 4 {
+		l.wg.Go(func() {
+			for j := range 200 {
+				_, err := mcpkit.Confirm(ctx, fmt.Sprintf("Question %d of goroutine %d?", j, i))
+				if j == 0 && i == 0 {
+					close(started)
+				}
+				_, _ = mcpkit.Once(ctx, fmt.Sprint(i, j), func() (int, error) { return j, nil })
+				l.mu.Lock()
+				l.errs = append(l.errs, err)
+				l.mu.Unlock()
+			}
+		})
+	}
+	<-started
+	return mcpkit.Confirm(ctx, "Go on?")
+}
+
+func TestGoroutinesThatAskAfterTheirMethodReturnedDoNoHarm(t *testing.T) {
+	l := &late{}
+	srv := newServer(t, l)
+	for range 20 {
+		_ = modern(t, srv).result("tools/call", `{"name":"fork"}`)
+	}
+	l.wg.Wait()
+	require.Len(t, l.errs, 20*4*200)
+}
+
+func TestQuestionsOfACallThatIsOverAreErrors(t *testing.T) {
+	for _, v := range []protocol.Version{protocol.V20260728, protocol.V20251125} {
+		t.Run(string(v), func(t *testing.T) {
+			var kept context.Context
+			srv := newServer(t, nil)
+			require.NoError(t, srv.Add(mcpkit.NewTool("keep", func(ctx context.Context) string { kept = ctx; return "" })))
+			p := modern(t, srv)
+			if !v.Modern() {
+				p = legacy(t, srv, v)
+			}
+			p.answer = func(*jsonrpc.Request) *jsonrpc.Response {
+				t.Error("nobody is asked")
+				return &jsonrpc.Response{Result: json.RawMessage(`{"action":"cancel"}`)}
+			}
+			p.result("tools/call", `{"name":"keep"}`)
+			_, err := mcpkit.Confirm(kept, "Are you still there?")
+			require.EqualError(t, err, "mcpkit: the call is over; ask before its method returns")
+		})
+	}
+}
+
+// States of one server are of no use to another, whatever keys they share.
+func TestStatesAreForTheirServer(t *testing.T) {
+	named := func(name string) *mcpkit.Server {
+		return newServer(t, &trips{}, mcpkit.StateKeys(key), mcpkit.Name(name, "1.0.0"))
+	}
+	state, question := firstRound(t, modern(t, named("one")))
+	params := fmt.Sprintf(`{"name":"book","arguments":{"city":"Rome"},"requestState":%q,"inputResponses":{%q:{"action":"accept","content":{"from":"Monday"}}}}`, state, question)
+	require.EqualError(t, modern(t, named("two")).fails("tools/call", params), refusedState)
+	require.Contains(t, modern(t, named("one")).result("tools/call", params), "sampling/createMessage", "a replica takes it")
+	require.Contains(t, modern(t, newServer(t, &trips{}, mcpkit.StateKeys(key), mcpkit.Name("one", "2.0.0"))).result("tools/call", params),
+		"sampling/createMessage", "also one of another version, while a new one is rolled out")
+
+	for _, spoiled := range []string{state + "\n", state + "\r\n", state[:20] + "\r\n" + state[20:], "\n" + state} {
+		text, err := json.Marshal(spoiled)
+		require.NoError(t, err)
+		require.EqualError(t, modern(t, named("one")).fails("tools/call", fmt.Sprintf(`{"name":"book","arguments":{"city":"Rome"},"requestState":%s}`, text)), refusedState)
+	}
+}
+
+// Two servers of one name may have mounted different ones under one prefix. What a user answered one is no answer to the other.
+func TestAnswersAreForTheServerThatAsked(t *testing.T) {
+	gateway := func(child string) *mcpkit.Server {
+		inner := newServer(t, nil, mcpkit.Name(child, "1"))
+		require.NoError(t, inner.Add(mcpkit.NewTool("pay", func(ctx context.Context) (string, error) {
+			first, err := mcpkit.Once(ctx, "who", func() (string, error) { return child, nil })
+			if err != nil {
+				return "", err
+			}
+			ok, err := mcpkit.Confirm(ctx, "Pay?")
+			return fmt.Sprint(first, " ", ok), err
+		})))
+		outer := newServer(t, nil, mcpkit.StateKeys(key), mcpkit.Name("gateway", "1"))
+		require.NoError(t, outer.Mount("shop", inner))
+		return outer
+	}
+	asked := func(result string) protocol.InputRequiredResult {
+		var required protocol.InputRequiredResult
+		require.NoError(t, json.Unmarshal([]byte(result), &required))
+		require.Len(t, required.InputRequests, 1, result)
+		return required
+	}
+	first := asked(modern(t, gateway("books")).result("tools/call", `{"name":"shop_pay"}`))
+	answers := make([]string, 0, 1)
+	for name := range first.InputRequests {
+		answers = append(answers, fmt.Sprintf(`%q:{"action":"accept","content":{"confirm":true}}`, name))
+	}
+	params := fmt.Sprintf(`{"name":"shop_pay","requestState":%q,"inputResponses":{%s}}`, *first.RequestState, strings.Join(answers, ","))
+	require.Contains(t, modern(t, gateway("books")).result("tools/call", params), "books true")
+	asked(modern(t, gateway("arms")).result("tools/call", params))
+}
+
+// Whoever answers reads the questions in the order in which they stand in the code.
+func TestAskAsksInTheOrderOfTheCode(t *testing.T) {
+	const n = 12
+	var want []string
+	for i := range n {
+		want = append(want, fmt.Sprintf("Number %d?", i))
+	}
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("many", func(ctx context.Context) (string, error) {
+		answers := make([]bool, n)
+		var questions []func(context.Context) error
+		for i := range answers {
+			questions = append(questions, func(ctx context.Context) (err error) {
+				answers[i], err = mcpkit.Confirm(ctx, want[i])
+				return err
+			})
+		}
+		err := mcpkit.Ask(ctx, questions...)
+		return fmt.Sprint(answers), err
+	})))
+	message := func(params json.RawMessage) string {
+		var p protocol.ElicitParams
+		require.NoError(t, json.Unmarshal(params, &p))
+		return p.Message
+	}
+	t.Run("modern", func(t *testing.T) {
+		var required protocol.InputRequiredResult
+		require.NoError(t, json.Unmarshal([]byte(modern(t, srv).result("tools/call", `{"name":"many"}`)), &required))
+		var got []string
+		keys := make([]string, 0, n)
+		for key := range required.InputRequests {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys) // as clients in Go do, whose maps have no order
+		for _, key := range keys {
+			got = append(got, message(required.InputRequests[key].Params))
+		}
+		require.Equal(t, want, got)
+		result, rounds := drive(t, []*mcpkit.Server{srv}, "tools/call", `{"name":"many","arguments":{}}`)
+		require.Equal(t, 2, rounds)
+		require.NotContains(t, result, "false")
+	})
+	for _, v := range []protocol.Version{protocol.V20250618, protocol.V20251125} {
+		t.Run(string(v), func(t *testing.T) {
+			for range 20 {
+				p := legacy(t, srv, v)
+				var mu sync.Mutex
+				var got []string
+				all := make(chan struct{})
+				p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
+					mu.Lock()
+					got = append(got, message(req.Params))
+					if len(got) == n {
+						close(all)
+					}
+					mu.Unlock()
+					<-all // the user answers when all of them are there
+					return &jsonrpc.Response{Result: json.RawMessage(`{"action":"accept","content":{"confirm":true}}`)}
+				}
+				require.Contains(t, p.result("tools/call", `{"name":"many"}`), "true")
+				require.Equal(t, want, got)
+			}
+		})
+	}
+}
+
+// A question whose words change is never answered. The log shows how they changed.
+func TestQuestionsThatChangeTheirWordsAreLogged(t *testing.T) {
+	var log strings.Builder
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	n := 0
+	require.NoError(t, srv.Add(mcpkit.NewTool("endless", func(ctx context.Context) (bool, error) {
+		n++
+		return mcpkit.Confirm(ctx, fmt.Sprintf("It is %d o'clock. Go on?", n))
+	})))
+	params, result := `{"name":"endless"}`, ""
+	for range 40 {
+		result = modern(t, srv).result("tools/call", params)
+		if member(t, result, "isError") == "true" {
+			break
+		}
+		var required protocol.InputRequiredResult
+		require.NoError(t, json.Unmarshal([]byte(result), &required))
+		for key := range required.InputRequests {
+			params = fmt.Sprintf(`{"name":"endless","requestState":%q,"inputResponses":{%q:{"action":"accept","content":{"confirm":true}}}}`, *required.RequestState, key)
+		}
+	}
+	require.Contains(t, result, "the call asked questions in 32 rounds, which is the most it may")
+	require.Contains(t, log.String(), "a question changes its words from round to round, so that no answer fits it")
+	require.Contains(t, log.String(), `before="It is 32 o'clock. Go on?" now="It is 33 o'clock. Go on?"`)
+	require.Contains(t, log.String(), "name=endless")
+}
+
+type size string
+
+const (
+	small size = "s" // Small.
+	large size = "l" // Large.
+)
+
+// order is a form.
+type order struct {
+	// How large.
+	Size size `json:"size"`
+	// How many.
+	Count int `json:"count" validate:"gt=0,lt=100" default:"1"`
+	// Where to.
+	Zip string `json:"zip" validate:"len=5,numeric"`
+	// In steps of a half.
+	Weight float64 `json:"weight,omitempty" validate:"gte=0.5"`
+}
+
+type wishes struct {
+	Sizes []size `json:"sizes"`
+}
+
+func elicitServer(t *testing.T) *mcpkit.Server {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("order", func(ctx context.Context) (string, error) {
+			got, err := mcpkit.Elicit[order](ctx, "What?")
+			return fmt.Sprint(got), err
+		}),
+		mcpkit.NewTool("wish", func(ctx context.Context) (string, error) {
+			got, err := mcpkit.Elicit[wishes](ctx, "What?")
+			return fmt.Sprint(got), err
+		}),
+	))
+	return srv
+}
+
+// schemaOf is the form that a client of a legacy version is shown, "" where none is.
+func schemaOf(t *testing.T, srv *mcpkit.Server, v protocol.Version, tool string) (schema, result string) {
+	p := legacy(t, srv, v)
+	p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
+		schema = member(t, string(req.Params), "requestedSchema")
+		return &jsonrpc.Response{Result: json.RawMessage(`{"action":"accept","content":{"size":"s","count":1,"zip":"12345"}}`)}
+	}
+	return schema, p.result("tools/call", fmt.Sprintf(`{"name":%q}`, tool)) + schema
+}
+
+func TestFormsSayTheRulesThatTheyCannotCarry(t *testing.T) {
+	schema, _ := "", ""
+	_, result := schemaOf(t, elicitServer(t), protocol.V20251125, "order")
+	schema = result[strings.LastIndex(result, `{"type":"object"`):]
+	description := func(field string) string { return member(t, schema, "properties", field, "description") }
+	require.Equal(t, `"How many. More than 0. Less than 100."`, description("count"))
+	require.Contains(t, description("zip"), "Where to. Matches the pattern")
+	require.Equal(t, `"In steps of a half."`, description("weight"), "minimum is a rule that forms have")
+	require.NotContains(t, schema, "exclusiveMinimum")
+	require.Contains(t, schema, `"oneOf":[{"const":"s"`)
+}
+
+func TestFormsOf20250618(t *testing.T) {
+	_, result := schemaOf(t, elicitServer(t), protocol.V20250618, "order")
+	schema := result[strings.LastIndex(result, `{"type":"object"`):]
+	require.JSONEq(t, `["s","l"]`, member(t, schema, "properties", "size", "enum"))
+	require.JSONEq(t, `["Small.","Large."]`, member(t, schema, "properties", "size", "enumNames"))
+	require.NotContains(t, schema, "oneOf")
+	require.Equal(t, `"How many. More than 0. Less than 100. Default: 1."`, member(t, schema, "properties", "count", "description"))
+	require.Empty(t, member(t, schema, "properties", "count", "default"), "only bools have one in that version")
+
+	asked, result := schemaOf(t, elicitServer(t), protocol.V20250618, "wish")
+	require.Empty(t, asked)
+	require.Contains(t, result, "this client cannot be asked that: forms of 2025-06-18 have no lists, and the field sizes is one")
+}
+
+func TestNoFormsBefore20250618(t *testing.T) {
+	for _, v := range []protocol.Version{protocol.V20241105, protocol.V20250326} {
+		asked, result := schemaOf(t, elicitServer(t), v, "order")
+		require.Empty(t, asked, v)
+		require.Contains(t, result, "this client cannot be asked that", v)
+	}
+}
