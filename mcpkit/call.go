@@ -258,12 +258,21 @@ func (c *Call) ClientInfo() *protocol.Implementation {
 }
 
 // ClientCapabilities are what the client can be asked: declared on this request (2026-07-28) or when the session began.
+// What the version of the session does not have is left out.
 func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
 	if !c.version.Modern() {
-		if c.session != nil {
-			return c.session.capabilities
+		if c.session == nil {
+			return protocol.ClientCapabilities{}
 		}
-		return protocol.ClientCapabilities{}
+		caps := c.session.capabilities
+		switch {
+		case caps.Elicitation == nil:
+		case c.version < protocol.V20250618:
+			caps.Elicitation = nil
+		case c.version < protocol.V20251125:
+			caps.Elicitation = &protocol.ElicitationCapability{} // forms alone
+		}
+		return caps
 	}
 	var caps protocol.ClientCapabilities
 	_ = jsonx.Unmarshal(c.Meta(protocol.MetaClientCapabilities), &caps) // checked to be an object; a wrong member is one not declared

@@ -1,12 +1,14 @@
 package mcpkit
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -97,6 +99,13 @@ func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) erro
 func (c *Call) elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskOption) (*protocol.ElicitResult, error) {
 	if p.Mode == "" && c.version >= protocol.V20251125 {
 		p.Mode = protocol.ElicitForm
+	}
+	if c.version == protocol.V20250618 && p.RequestedSchema != nil {
+		older, err := olderForm(p.RequestedSchema)
+		if err != nil {
+			return nil, err
+		}
+		p.RequestedSchema = older
 	}
 	raw, err := c.ask(ctx, protocol.MethodElicitationCreate, p, opts)
 	if err != nil {
@@ -250,7 +259,133 @@ var formKeywords = []string{
 	"minLength", "maxLength", "minimum", "maximum", "items", "minItems", "maxItems",
 }
 
-// flatSchema leaves of an input schema what a form may say. Rules that it cannot say still hold for the answer.
+// formFormats are the formats that a form may name.
+var formFormats = []string{"email", "uri", "date", "date-time"}
+
+// lostRule says in words what a keyword demands that a form cannot carry; "" where it demands nothing.
+func lostRule(keyword string, value json.RawMessage) string {
+	switch text := string(value); keyword {
+	case "exclusiveMinimum":
+		return "More than " + text + "."
+	case "exclusiveMaximum":
+		return "Less than " + text + "."
+	case "multipleOf":
+		return "A multiple of " + text + "."
+	case "pattern":
+		return "Matches the pattern " + jsonx.String(value) + "."
+	case "format":
+		return "Format: " + jsonx.String(value) + "."
+	case "default":
+		return "Default: " + strings.Trim(text, `"`) + "."
+	case "uniqueItems":
+		return "No value twice."
+	case "enum":
+		var values []string
+		for v := range jsonx.Elements(value) {
+			values = append(values, string(v))
+		}
+		return "One of " + strings.Join(values, ", ") + "."
+	case "examples", "deprecated", "readOnly", "writeOnly", "$comment":
+		return ""
+	default:
+		return "Has to fit " + strconv.Quote(keyword) + ": " + text + "."
+	}
+}
+
+// formField leaves of a field's schema the members that keep says a form has, and puts the others into its description.
+func formField(property []byte, keep func(keyword string, value json.RawMessage) bool) []byte {
+	var words []string
+	if text := jsonx.String(jsonx.Member(property, "description")); text != "" {
+		if !strings.ContainsAny(text[len(text)-1:], ".!?") {
+			text += "."
+		}
+		words = append(words, text)
+	}
+	described, lost := len(words), []byte{'{'}
+	for name, value := range jsonx.Members(property) {
+		switch keyword := jsonx.String(name); {
+		case keyword == "description":
+		case keep(keyword, value):
+			lost = append(append(append(append(lost, name...), ':'), value...), ',')
+		default:
+			if rule := lostRule(keyword, value); rule != "" {
+				words = append(words, rule)
+			}
+		}
+	}
+	if len(words) == described {
+		return appendOnly(nil, property, formKeywords) // as it was said
+	}
+	lost = append(lost, `"description":`...)
+	return append(jsonx.AppendString(lost, strings.Join(words, " ")), '}')
+}
+
+// carried reports whether the form of a field of type kind can carry a keyword.
+func carried(kind, keyword string, value json.RawMessage) bool {
+	switch {
+	case !slices.Contains(formKeywords, keyword):
+		return false
+	case keyword == "format":
+		return slices.Contains(formFormats, jsonx.String(value))
+	case keyword == "enum":
+		return kind == "string"
+	}
+	return true
+}
+
+// olderForm writes a form as 2025-06-18 has it: enum and enumNames in place of oneOf, no lists, and defaults for bools alone.
+func olderForm(schema json.RawMessage) (json.RawMessage, error) {
+	b := []byte{'{'}
+	for name, value := range jsonx.Members(schema) {
+		if jsonx.IsString(name, "properties") {
+			properties, err := olderFields(value)
+			if err != nil {
+				return nil, err
+			}
+			value = properties
+		}
+		b = append(append(append(append(b, name...), ':'), value...), ',')
+	}
+	return closeObject(b), nil
+}
+
+func olderFields(properties json.RawMessage) (json.RawMessage, error) {
+	b := []byte{'{'}
+	for name, field := range jsonx.Members(properties) {
+		kind := jsonx.String(jsonx.Member(field, "type"))
+		if kind == "array" {
+			return nil, fmt.Errorf("%w: forms of 2025-06-18 have no lists, and the field %s is one", ErrUnsupported, jsonx.String(name))
+		}
+		older := formField(field, func(keyword string, _ json.RawMessage) bool { return keyword != "default" || kind == "boolean" })
+		b = append(append(append(append(b, name...), ':'), namedValues(older)...), ',')
+	}
+	return closeObject(b), nil
+}
+
+// namedValues replaces the oneOf of a field by enum and enumNames.
+func namedValues(field []byte) []byte {
+	b := []byte{'{'}
+	for name, value := range jsonx.Members(field) {
+		if !jsonx.IsString(name, "oneOf") {
+			b = append(append(append(append(b, name...), ':'), value...), ',')
+			continue
+		}
+		values, titles := []byte{'['}, []byte{'['}
+		for option := range jsonx.Elements(value) {
+			values = append(append(values, jsonx.Member(option, "const")...), ',')
+			titles = append(append(titles, jsonx.Member(option, "title")...), ',')
+		}
+		b = append(append(append(b, `"enum":`...), bytes.TrimSuffix(values, []byte{','})...), `],"enumNames":`...)
+		b = append(append(b, bytes.TrimSuffix(titles, []byte{','})...), `],`...)
+	}
+	return closeObject(b)
+}
+
+// closeObject ends an object each of whose members is followed by a comma.
+func closeObject(b []byte) []byte { return append(bytes.TrimSuffix(b, []byte{','}), '}') }
+
+// flatSchema leaves of an input schema what a form may say. Rules that it cannot say stand in descriptions, and hold for the
+// answer.
 func flatSchema(t reflect.Type, in *reflectx.Input, words reflectx.Words) (json.RawMessage, error) {
 	schema := in.Schema()
 	titles := map[string]map[string]string{} // by property, by value as JSON
@@ -270,6 +405,7 @@ func flatSchema(t reflect.Type, in *reflectx.Input, words reflectx.Words) (json.
 		}
 		comma = true
 		b = append(append(b, name...), ':')
+		property = formField(property, func(keyword string, value json.RawMessage) bool { return carried(kind, keyword, value) })
 		b = appendFormField(b, property, titles[jsonx.String(name)])
 	}
 	b = append(b, '}')

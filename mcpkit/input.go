@@ -7,7 +7,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -40,13 +43,23 @@ var (
 // makes of this error.
 var ErrAsked error = &askError{"mcpkit: the question goes to the client; return this error"}
 
-// asked is what a call knows of its questions.
+// errOver is what questions get whose call is over.
+var errOver = errors.New("mcpkit: the call is over; ask before its method returns")
+
+// asked is what a call knows of its questions. Goroutines may use it that its method has left behind, so nothing of it is
+// used without the call's lock.
 type asked struct {
-	state   *roundState            // of the rounds before; empty in the first
-	offered json.RawMessage        // responses that came without a state: answers to questions that the client foresaw
-	pending protocol.InputRequests // asked in this round
-	digests map[string][]byte      // of the pending questions, by key
-	counts  map[string]int         // how often a question without a key of its own was asked
+	state   *roundState     // of the rounds before; empty in the first
+	offered json.RawMessage // responses that came without a state: answers to questions that the client foresaw
+	pending []pending       // asked in this round, in this order
+	used    map[string]bool // keys of the answers that questions of this round got
+	counts  map[string]int  // how often a question without a key of its own was asked
+}
+
+// A pending question goes to the client when the method returns.
+type pending struct {
+	waiting
+	request protocol.InputRequest
 }
 
 // An AskOption says how a question is put.
@@ -54,8 +67,8 @@ type AskOption func(*askOptions)
 
 type askOptions struct{ key string }
 
-// Key names a question. By default its content does. A question that may change its words between two rounds of the
-// same call needs a key to be known again; the answer is still used only for the same words.
+// Key names a question for the client. By default its content does. The answer is used only for a question of the same words,
+// whatever its key. Where several questions are asked at once, their numbers stand before their keys: "1-size".
 func Key(key string) AskOption { return func(o *askOptions) { o.key = key } }
 
 // takeState reads requestState and inputResponses of a retry (basic/patterns, multi round-trip requests).
@@ -79,15 +92,15 @@ func (c *Call) takeState() *jsonrpc.Error {
 	if err != nil || !state.fits(c) {
 		return invalidParams("%v, or not for this call", errBadState)
 	}
-	for key, digest := range state.Waiting {
-		value := jsonx.Member(responses, key)
+	for name, question := range state.Waiting {
+		value := jsonx.Member(responses, name)
 		if value == nil {
 			continue // asked again if it is still wanted
 		}
 		if jsonx.Kind(value) != '{' {
-			return invalidParams("inputResponses: the response %q is no object", key)
+			return invalidParams("inputResponses: the response %q is no object", name)
 		}
-		state.answer(key, digest, value)
+		state.answer(question, value)
 	}
 	state.Waiting = nil
 	c.asked = &asked{state: state}
@@ -95,11 +108,11 @@ func (c *Call) takeState() *jsonrpc.Error {
 }
 
 // answer keeps the answer to a question.
-func (st *roundState) answer(key string, question []byte, value json.RawMessage) {
+func (st *roundState) answer(q waiting, value json.RawMessage) {
 	if st.Answers == nil {
 		st.Answers = map[string]answer{}
 	}
-	st.Answers[key] = answer{question, value}
+	st.Answers[q.Key] = answer{q.Question, q.Text, st.Round, value}
 }
 
 // fits reports whether the state was made for this call: who, what, with which arguments, not too long ago.
@@ -141,6 +154,12 @@ func (c *Call) ask(ctx context.Context, method string, params any, opts []AskOpt
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	over := c.finished
+	c.mu.Unlock()
+	if over {
+		return nil, errOver
+	}
 	c.consulted.Store(true)
 	if !c.version.Modern() {
 		return c.askLegacy(ctx, method, raw)
@@ -171,35 +190,60 @@ func (c *Call) askModern(method string, params json.RawMessage, opts []AskOption
 	for _, opt := range opts {
 		opt(&o)
 	}
-	question := digest([]byte(method), params)
+	q := waiting{Key: o.key, Question: digest(c.server.state.owner, []byte(method), params), Text: questionText(params)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.finished {
+		return nil, errOver
+	}
 	a := c.questions()
-	if o.key == "" {
+	if q.Key == "" {
 		// The content names the question, so that the order in which goroutines ask does not matter.
-		name := hex.EncodeToString(question[:4])
+		name := hex.EncodeToString(digest([]byte(method), params)[:4])
 		a.counts[name]++
-		o.key = shortName(method) + "-" + name
+		q.Key = shortName(method) + "-" + name
 		if n := a.counts[name]; n > 1 {
-			o.key += "-" + strconv.Itoa(n)
+			q.Key += "-" + strconv.Itoa(n)
 		}
 	}
-	if known, ok := a.state.Answers[o.key]; ok && bytes.Equal(known.Question, question) {
+	if known, ok := a.state.Answers[q.Key]; ok && bytes.Equal(known.Question, q.Question) {
+		a.used[q.Key] = true
 		return known.Value, nil
 	}
-	if value := jsonx.Member(a.offered, o.key); value != nil {
+	if value := jsonx.Member(a.offered, q.Key); value != nil {
 		if jsonx.Kind(value) != '{' {
-			return nil, invalidParams("inputResponses: the response %q is no object", o.key)
+			return nil, invalidParams("inputResponses: the response %q is no object", q.Key)
 		}
-		a.state.answer(o.key, question, value)
+		a.state.answer(q, value)
+		a.used[q.Key] = true
 		return value, nil
 	}
-	if _, ok := a.pending[o.key]; ok && !bytes.Equal(a.digests[o.key], question) {
-		return nil, Errorf("two questions of this call have the key %q", o.key)
+	for _, p := range a.pending {
+		switch {
+		case p.Key != q.Key:
+		case !bytes.Equal(p.Question, q.Question):
+			return nil, Errorf("two questions of this call have the key %q", q.Key)
+		default:
+			return nil, ErrAsked
+		}
 	}
-	a.pending[o.key] = protocol.InputRequest{Method: method, Params: params}
-	a.digests[o.key] = question
+	a.pending = append(a.pending, pending{q, protocol.InputRequest{Method: method, Params: params}})
 	return nil, ErrAsked
+}
+
+// maxQuestionText is how many bytes of a question's text are kept for the log.
+const maxQuestionText = 100
+
+// questionText is what a question says, shortened; "" for those without words.
+func questionText(params json.RawMessage) string {
+	text := jsonx.String(jsonx.Member(params, "message"))
+	if text == "" {
+		text = string(jsonx.Member(params, "messages")) // of sampling
+	}
+	if len(text) > maxQuestionText {
+		text = strings.ToValidUTF8(text[:maxQuestionText], "") + "..."
+	}
+	return text
 }
 
 func shortName(method string) string {
@@ -217,9 +261,8 @@ func (c *Call) questions() *asked {
 	if c.asked == nil {
 		c.asked = &asked{state: &roundState{}}
 	}
-	if c.asked.pending == nil {
-		c.asked.pending = protocol.InputRequests{}
-		c.asked.digests = map[string][]byte{}
+	if c.asked.counts == nil {
+		c.asked.used = map[string]bool{}
 		c.asked.counts = map[string]int{}
 	}
 	return c.asked
@@ -234,18 +277,64 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 	}
 	a := c.asked
 	if a.state.Round >= maxRounds {
+		c.logChangingQuestion()
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", maxRounds)
 	}
+	requests, waiting := a.number()
 	sealed, err := c.to.state.seal(&roundState{
 		Method: c.req.Method, Name: c.sent, Arguments: c.argumentsDigest(), Principal: c.principalDigest(),
 		Expires: time.Now().Add(stateLifetime).Unix(), Round: a.state.Round + 1,
-		Answers: a.state.Answers, Once: a.state.Once, Waiting: a.digests,
+		Answers: a.state.Answers, Once: a.state.Once, Waiting: waiting,
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.to.warnOfRandomKey(c)
-	return &InputRequiredResult{Requests: a.pending, state: sealed}, nil
+	return &InputRequiredResult{Requests: requests, state: sealed}, nil
+}
+
+// number gives the pending questions the keys that the client knows them by: their own, or, where there are several, with
+// their number in front. Members of JSON objects have no order, and clients that keep them in maps sort by key.
+func (a *asked) number() (protocol.InputRequests, map[string]waiting) {
+	requests, questions := protocol.InputRequests{}, map[string]waiting{}
+	width := len(strconv.Itoa(len(a.pending)))
+	for i, p := range a.pending {
+		name := p.Key
+		if len(a.pending) > 1 {
+			name = fmt.Sprintf("%0*d-%s", width, i+1, p.Key)
+		}
+		requests[name], questions[name] = p.request, p.waiting
+	}
+	return requests, questions
+}
+
+// logChangingQuestion tells the operator of a question that was answered in the round before, and asked again in other
+// words. c.mu is held.
+func (c *Call) logChangingQuestion() {
+	a := c.asked
+	for _, p := range a.pending {
+		before, ok := a.state.Answers[p.Key]
+		if !ok {
+			before, ok = a.lastUnused(p.Key)
+		}
+		if ok {
+			c.to.config.logger.WarnContext(c.ctx, "mcpkit: a question changes its words from round to round, so that no answer fits it; keep what changes out of it, or fix it with mcpkit.Once",
+				"method", c.req.Method, "name", c.sent, "before", before.Text, "now", p.Text)
+			return
+		}
+	}
+}
+
+// lastUnused returns an answer that no question of this round got, of those to questions of the same kind as key the one that
+// was given last.
+func (a *asked) lastUnused(key string) (last answer, ok bool) {
+	kind, _, _ := strings.Cut(key, "-")
+	for other, answer := range a.state.Answers {
+		if !a.used[other] && strings.HasPrefix(other, kind+"-") && (!ok || answer.Round > last.Round) {
+			last, ok = answer, true
+		}
+	}
+	return last, ok
 }
 
 // warnOfRandomKey says once that only this process can go on with what it began.
@@ -265,6 +354,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	if c == nil || !c.version.Modern() {
 		return f()
 	}
+	key = hex.EncodeToString(c.server.state.owner[:4]) + ":" + key // each server has keys of its own
 	c.mu.Lock()
 	raw, ok := c.questions().state.Once[key]
 	c.mu.Unlock()
@@ -290,21 +380,35 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	return v, nil
 }
 
-// Ask runs several functions that each ask a question, so that all the questions reach the client at once, and joins
-// their errors.
+// Ask runs several functions that each ask a question, so that all the questions reach the client at once, in the order of
+// the functions, and joins their errors. A function may ask further questions when it has the answer to its first.
+//
+// On 2026-07-28 the functions run one after the other, since none of them waits. On legacy revisions each runs on a goroutine
+// of its own, begun when the function before it has sent its first question or returned.
 func Ask(ctx context.Context, questions ...func(ctx context.Context) error) error {
 	errs := make([]error, len(questions))
-	done := make(chan struct{})
-	for i, q := range questions {
-		// Ends when its question is answered; Ask waits for all.
-		go func() {
-			defer func() { done <- struct{}{} }()
-			defer recoverAs(&errs[i])
-			errs[i] = q(ctx)
-		}()
+	run := func(ctx context.Context, i int) {
+		defer recoverAs(&errs[i])
+		errs[i] = questions[i](ctx)
 	}
-	for range questions {
-		<-done
+	c := CallFrom(ctx)
+	if c == nil || c.version.Modern() {
+		for i := range questions {
+			run(ctx, i)
+		}
+		return errors.Join(errs...)
 	}
+	var all sync.WaitGroup
+	for i := range questions {
+		sent := make(chan struct{})
+		next := sync.OnceFunc(func() { close(sent) })
+		// Ends when its questions are answered; Ask waits for all.
+		all.Go(func() {
+			defer next()
+			run(transport.OnSent(ctx, next), i)
+		})
+		<-sent
+	}
+	all.Wait()
 	return errors.Join(errs...)
 }

@@ -250,6 +250,10 @@ func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) 
 // StateKeys seals what travels through clients between the rounds of a call that asks questions (2026-07-28): new state
 // is sealed with current, and state sealed with one of previous is still accepted. Every replica of a server needs the
 // same keys. Each is at least 32 random bytes. Without this option a random key per process is used.
+//
+// State is bound to the name of the server (see [Name] and [Info]), and answers in it to the name of the server that asked,
+// where that is a mounted one. So servers that share keys need different names, and replicas need the same; their versions
+// may differ.
 func StateKeys(current []byte, previous ...[]byte) Option {
 	return serverOption("StateKeys", func(c *config) error {
 		keys := append([][]byte{current}, previous...)

@@ -20,8 +20,9 @@ import (
 type peer struct {
 	t       testing.TB
 	srv     *mcpkit.Server
-	session *transport.Session // nil: there is none
-	header  transport.Header   // nil: not HTTP
+	session *transport.Session         // nil: there is none
+	header  transport.Header           // nil: not HTTP
+	written func(req *jsonrpc.Request) // is told of each request of the server before the next one is sent; may be nil
 	answer  func(req *jsonrpc.Request) *jsonrpc.Response
 
 	mu   sync.Mutex
@@ -35,10 +36,14 @@ func (p *peer) Notify(_ context.Context, n *jsonrpc.Request) error {
 	return nil
 }
 
-func (p *peer) Call(_ context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
+func (p *peer) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
 	if p.answer == nil {
 		return nil, transport.ErrNoServerRequests
 	}
+	if p.written != nil {
+		p.written(req)
+	}
+	transport.Sent(ctx)
 	return p.answer(req), nil
 }
 

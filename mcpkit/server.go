@@ -64,7 +64,7 @@ func New(service any, opts ...Option) (*Server, error) {
 	source := reflectx.SourceWords()
 	generated := newGeneratedWords(source)
 	words := reflectx.FirstWords(slices.Concat([]reflectx.Words{generated}, c.docs, []reflectx.Words{source})...)
-	s := &Server{config: c, words: words, generated: generated, state: newSealer(c.stateKeys), family: newFamily()}
+	s := &Server{config: c, words: words, generated: generated, family: newFamily()}
 	s.catalog.Store(&catalog{})
 	chain := chainOf(nil)
 	s.chain.Store(&chain)
@@ -72,6 +72,7 @@ func New(service any, opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s.introduce()
+	s.state = newSealer(c.stateKeys, s.info.Name)
 	return s, nil
 }
 

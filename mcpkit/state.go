@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -36,27 +37,42 @@ type roundState struct {
 	Round     int                        `json:"r"`
 	Answers   map[string]answer          `json:"a,omitempty"`
 	Once      map[string]json.RawMessage `json:"o,omitempty"`
-	Waiting   map[string][]byte          `json:"w,omitempty"` // digests of the questions of this round, by key
+	Waiting   map[string]waiting         `json:"w,omitempty"` // the questions of this round, by the key that the client knows
 }
 
 // An answer is bound to the question that it answers, so that another question never gets it.
 type answer struct {
 	Question []byte          `json:"q"`
+	Text     string          `json:"t,omitempty"` // of the question, shortened; for the log
+	Round    int             `json:"r,omitempty"` // in which it was asked
 	Value    json.RawMessage `json:"v"`
+}
+
+// A waiting question is one that was asked in the round before.
+type waiting struct {
+	Key      string `json:"k"`
+	Question []byte `json:"q"`
+	Text     string `json:"t,omitempty"`
 }
 
 // A sealer keeps round states secret and whole while clients hold them.
 type sealer struct {
 	keys   []cipher.AEAD // the first seals; each opens
+	bound  []byte        // what states are bound to beside the key: their purpose and their server
+	owner  []byte        // whom the answers and values are for, within a state
 	random bool          // no key was given
 	warned atomic.Bool
 }
 
 // sealPurpose separates these keys from any other use of the same secret, and versions the form.
-const sealPurpose = "mcpkit request state v1"
+const sealPurpose = "mcpkit request state v2"
 
-func newSealer(secrets [][]byte) *sealer {
-	s := &sealer{random: len(secrets) == 0}
+// newSealer makes the sealer of a server. States are for all replicas of it, in whatever version, and for no other server:
+// what a server is called is what it is.
+func newSealer(secrets [][]byte, server string) *sealer {
+	s := &sealer{
+		random: len(secrets) == 0, bound: []byte(sealPurpose + "\x00" + server), owner: digest([]byte(server)),
+	}
 	if s.random {
 		secret := make([]byte, 32)
 		rand.Read(secret) // never fails
@@ -93,7 +109,7 @@ func (s *sealer) seal(state *roundState) (string, error) {
 	if len(plain) > maxStateBytes {
 		return "", fmt.Errorf("the answers and values of this call take %d bytes; at most %d can travel through the client", len(plain), maxStateBytes)
 	}
-	sealed := s.keys[0].Seal(nil, nil, plain, []byte(sealPurpose))
+	sealed := s.keys[0].Seal(nil, nil, plain, s.bound)
 	return base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
@@ -101,7 +117,7 @@ var errBadState = errors.New("requestState is not one that this server gave")
 
 // open is the inverse of seal. It says nothing of why it refuses.
 func (s *sealer) open(text string) (*roundState, error) {
-	if len(text) > 2*maxStateBytes {
+	if len(text) > 2*maxStateBytes || strings.ContainsAny(text, "\r\n") { // which decoders skip
 		return nil, errBadState
 	}
 	// Strict: else several texts, differing in unused bits, would be the same state.
@@ -110,7 +126,7 @@ func (s *sealer) open(text string) (*roundState, error) {
 		return nil, errBadState
 	}
 	for _, key := range s.keys {
-		plain, err := key.Open(nil, nil, sealed, []byte(sealPurpose))
+		plain, err := key.Open(nil, nil, sealed, s.bound)
 		if err != nil {
 			continue
 		}

@@ -39,7 +39,7 @@ type Peer interface {
 
 	// Call asks the peer and waits for its answer; the ID of req is chosen by the transport.
 	// Only legacy revisions allow it; elsewhere, and where there is no way back, the error is
-	// [ErrNoServerRequests].
+	// [ErrNoServerRequests]. It calls [Sent] with ctx when req is on its way.
 	Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error)
 
 	// Session is the legacy session that the request belongs to. It is nil where there is none:

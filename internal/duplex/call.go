@@ -165,6 +165,7 @@ func (l *Link) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response,
 	if err := l.out.ask(ctx, &out, alone); err != nil {
 		return nil, err
 	}
+	transport.Sent(ctx)
 	select {
 	case resp, ok := <-question.Answered():
 		if !ok {
