@@ -37,7 +37,7 @@ check: ## everything that has to hold before a change goes in, and how long each
 # A program with the race detector sleeps a second before it ends, unless told otherwise; many tests run programs.
 test: ## tests with the race detector, examples included; what calls allocate and large resources need, without it
 	GORACE=atexit_sleep_ms=0 go test -race ./...
-	go test -run 'Allocate|LargeResources' ./mcpkit ./client
+	go test -run 'Allocate|LargeResources|CostsBounded' ./mcpkit ./client ./transport/stdio
 	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./client
 	cd interop/echojwt && go test ./...
 

@@ -81,7 +81,7 @@ var floods = []flood{
 	}, 100_000},
 	{"calls over the limit", func(i int) string { return call(i, "hold", 200) }, 100_000},
 	{"large calls", func(i int) string { return call(i, "hold", 4<<20-100) }, 100},
-	{"calls that are too large", func(i int) string { return call(i, "hold", 4<<20) }, 100},
+	{"calls that are too large", func(i int) string { return call(i, "hold", 4<<20) }, 10},
 	{"large notifications", func(i int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"hold","params":{"x":"%s"}}`, strings.Repeat("x", 4<<20-100))
 	}, 100},
@@ -95,7 +95,7 @@ var floods = []flood{
 	{"batches of what is not a message", func(int) string { return "[" + strings.Repeat("1,", 99) + "1]" }, 10_000},
 	{"large answers that nobody waits for", func(i int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":"%s"}`, i, strings.Repeat("x", 4<<20-100))
-	}, 50},
+	}, 10},
 }
 
 // pour writes the flood until it ends, or the server has read nothing of it for a while.
@@ -138,6 +138,9 @@ func heap() int64 {
 }
 
 func TestAPeerThatDoesNotReadCostsBoundedHeap(t *testing.T) {
+	if raceDetector {
+		t.Skip("make test runs it without the race detector, which makes floods slow")
+	}
 	for _, f := range floods {
 		t.Run(f.name, func(t *testing.T) {
 			before := heap()
@@ -158,11 +161,12 @@ func TestAPeerThatDoesNotReadCostsBoundedHeap(t *testing.T) {
 }
 
 func TestAPeerThatDoesNotReadCostsBoundedMemoryOfTheProcess(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs /proc")
+	if runtime.GOOS != "linux" || raceDetector {
+		t.Skip("needs /proc, and no race detector, which takes several times the memory")
 	}
 	for _, f := range floods {
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel() // each has a process of its own
 			cmd, in, _, _ := start(t, "hoard")
 			f.pour(t, in)
 			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
