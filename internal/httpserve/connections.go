@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
@@ -101,16 +102,31 @@ type used struct {
 	x *Connection
 }
 
-// ServeRPC implements [transport.Handler].
-func (u used) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	if u.x.all.places.Use(&u.x.place) {
-		defer u.x.all.places.Release(&u.x.place)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+// ServeRPC implements [transport.Handler]. A response that is streamed is in use until the context of
+// the call ends, which is when the response is written.
+func (u used) ServeRPC(call context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	ctx, cancel := context.WithCancelCause(call)
 	// Runs at most once, when the handler cancels what it has in flight.
-	defer context.AfterFunc(u.x.cancelling, func() { cancel(transport.ErrClosed) })()
-	return u.Handler.ServeRPC(ctx, req, peer)
+	unhook := context.AfterFunc(u.x.cancelling, func() { cancel(transport.ErrClosed) })
+	inUse := u.x.all.places.Use(&u.x.place)
+	end := sync.OnceFunc(func() {
+		unhook()
+		cancel(nil)
+		if inUse {
+			u.x.all.places.Release(&u.x.place)
+		}
+	})
+	streams := false
+	defer func() {
+		if !streams { // nor when the handler panics
+			end()
+		}
+	}()
+	resp := u.Handler.ServeRPC(ctx, req, peer)
+	if streams = resp != nil && resp.Stream != nil && resp.Error == nil; streams {
+		context.AfterFunc(call, end)
+	}
+	return resp
 }
 
 // SessionEnded implements [transport.SessionHandler].
