@@ -129,7 +129,10 @@ type Options struct {
 	// and Serve returns a [StalledError]. Zero means [DefaultWriteTimeout], less than zero for ever.
 	WriteTimeout time.Duration
 
-	// Logger hears of panics and of messages that cannot be sent. Nil means slog.Default.
+	// Cancelling, if not nil, cancels the calls in flight when it ends. Serve goes on.
+	Cancelling context.Context
+
+	// Logger receives panics and messages that cannot be sent. Nil means slog.Default.
 	Logger *slog.Logger
 
 	// Client says that this is the client's end of the connection: it may ask the peer before initialize, its Handler
@@ -182,6 +185,10 @@ func Serve(ctx context.Context, w Wire, h transport.Handler, opts *Options) erro
 func (l *Link) Serve(ctx context.Context) error {
 	// The end of ctx ends reading; the calls end when they had their time.
 	l.base, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	if l.opts.Cancelling != nil {
+		// Runs once at most.
+		defer context.AfterFunc(l.opts.Cancelling, func() { l.cancel(transport.ErrClosed) })()
+	}
 	// Ends when the input does, or when nothing can be written any more.
 	go l.read()
 

@@ -2,9 +2,9 @@ package httpserve
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
@@ -94,6 +94,9 @@ func (x *Connection) Attach(closeLink, cut func()) (detach func()) {
 	return func() { drain(); cutter() }
 }
 
+// Cancelling ends when the calls in flight are to be cancelled.
+func (x *Connection) Cancelling() context.Context { return x.cancelling }
+
 // Handler returns h for the calls of this connection, which is in use while there are some.
 func (x *Connection) Handler(h transport.Handler) transport.Handler { return used{h, x} }
 
@@ -102,32 +105,30 @@ type used struct {
 	x *Connection
 }
 
-// ServeRPC implements [transport.Handler]. A response that is streamed is in use until the context of
-// the call ends, which is when the response is written.
-func (u used) ServeRPC(call context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	ctx, cancel := context.WithCancelCause(call)
-	// Runs at most once, when the handler cancels what it has in flight.
-	unhook := context.AfterFunc(u.x.cancelling, func() { cancel(transport.ErrClosed) })
-	inUse := u.x.all.places.Use(&u.x.place)
-	end := sync.OnceFunc(func() {
-		unhook()
-		cancel(nil)
-		if inUse {
-			u.x.all.places.Release(&u.x.place)
-		}
-	})
-	streams := false
-	defer func() {
-		if !streams { // nor when the handler panics
-			end()
-		}
-	}()
+// ServeRPC implements [transport.Handler].
+func (u used) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	defer u.x.use()()
 	resp := u.Handler.ServeRPC(ctx, req, peer)
-	if streams = resp != nil && resp.Stream != nil && resp.Error == nil; streams {
-		context.AfterFunc(call, end)
+	if resp == nil || resp.Stream == nil {
+		return resp
 	}
-	return resp
+	streamed := *resp
+	streamed.Stream = func(w io.Writer) error {
+		defer u.x.use()()
+		return resp.Stream(w)
+	}
+	return &streamed
 }
+
+// use marks the connection as in use until the function that it returns is called.
+func (x *Connection) use() (release func()) {
+	if x.all.places.Use(&x.place) {
+		return x.release
+	}
+	return func() {}
+}
+
+func (x *Connection) release() { x.all.places.Release(&x.place) }
 
 // SessionEnded implements [transport.SessionHandler].
 func (u used) SessionEnded(s *transport.Session) {

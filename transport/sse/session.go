@@ -54,6 +54,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 		MaxInFlightBytes: h.opts.MaxInFlightBytes,
 		DrainTimeout:     h.opts.ShutdownTimeout,
 		WriteTimeout:     h.opts.WriteTimeout,
+		Cancelling:       conn.Cancelling(),
 		Logger:           h.opts.Logger,
 	})
 	defer conn.Attach(s.link.Close, cut)()

@@ -183,6 +183,7 @@ func (h *Handler) serve(r *http.Request, place *httpserve.Connection, conn *webs
 		MaxInFlightBytes: h.opts.MaxInFlightBytes,
 		DrainTimeout:     h.opts.ShutdownTimeout,
 		WriteTimeout:     h.opts.WriteTimeout,
+		Cancelling:       place.Cancelling(),
 		Logger:           h.opts.Logger,
 	})
 	defer place.Attach(link.Close, wire.closeNow)()
