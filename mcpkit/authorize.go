@@ -85,7 +85,7 @@ func quoted(words []string) string {
 
 // trust puts the principal of who runs the server into the context of a request that did not come over HTTP.
 func (s *Server) trust(ctx context.Context, peer transport.Peer) context.Context {
-	if s.config.local == nil || peer.Header() != nil || oauth.Settled(ctx) {
+	if s.config.local == nil || peer.Header() != nil || oauth.AuthenticationDecided(ctx) {
 		return ctx
 	}
 	return oauth.NewContext(ctx, s.config.local)

@@ -65,9 +65,9 @@ func NewContext(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, contextKey{}, p)
 }
 
-// Settled reports whether somebody has said who the request of ctx comes from, be it nobody: [NewContext] was called, with
+// AuthenticationDecided reports whether somebody has said who the request of ctx comes from, be it nobody: [NewContext] was called, with
 // nil or not. Where it reports false, nobody asked.
-func Settled(ctx context.Context) bool {
+func AuthenticationDecided(ctx context.Context) bool {
 	_, ok := ctx.Value(contextKey{}).(*Principal)
 	return ok
 }

@@ -40,13 +40,13 @@ func TestNobodyHoldsNoScope(t *testing.T) {
 
 func TestThePrincipalInTheContextIsTheLastThatWasPutThere(t *testing.T) {
 	require.Nil(t, oauth.FromContext(t.Context()))
-	require.False(t, oauth.Settled(t.Context()))
+	require.False(t, oauth.AuthenticationDecided(t.Context()))
 	p := &oauth.Principal{Subject: "a"}
 	ctx := oauth.NewContext(t.Context(), p)
 	require.Same(t, p, oauth.FromContext(ctx))
-	require.True(t, oauth.Settled(ctx))
+	require.True(t, oauth.AuthenticationDecided(ctx))
 	require.Nil(t, oauth.FromContext(oauth.NewContext(ctx, nil)), "nobody, from here on")
-	require.True(t, oauth.Settled(oauth.NewContext(t.Context(), nil)), "that it is nobody has been said")
+	require.True(t, oauth.AuthenticationDecided(oauth.NewContext(t.Context(), nil)), "that it is nobody has been said")
 }
 
 func TestADemandCollectsScopesOnce(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
 // A login is what the flags say of logging in.
@@ -98,9 +98,9 @@ func (l *login) transport(server string, open func(ctx context.Context, page str
 		return nil, err
 	}
 	return oauthclient.New(server, &oauthclient.AuthorizationCode{
-		Name:  "mcpkit",
-		Known: known,
-		Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Port: l.port, Open: open}),
+		Name:    "mcpkit",
+		Known:   known,
+		Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Port: l.port, Open: open}),
 	}, &oauthclient.Options{
 		Store: store,
 		// Whoever tries a server on this machine has its authorization server there as well.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 

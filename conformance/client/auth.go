@@ -14,9 +14,9 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	wellknown "github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
 // given is what the suite says of a scenario of authorization.
@@ -119,7 +119,7 @@ func (g *given) grant(ctx context.Context, scenario, server string) (oauthclient
 		}, nil
 	}
 	code := &oauthclient.AuthorizationCode{
-		Name: "mcpkit-conformance-client", MetadataURL: "https://conformance-test.local/client-metadata.json", Front: front,
+		Name: "mcpkit-conformance-client", MetadataURL: "https://conformance-test.local/client-metadata.json", Browser: browser,
 	}
 	if c.ClientID != "" {
 		code.Known = []oauthclient.Credentials{c}
@@ -128,14 +128,14 @@ func (g *given) grant(ctx context.Context, scenario, server string) (oauthclient
 	return code, nil
 }
 
-// front is a user who agrees to everything: the suite's page redirects at once, to where nobody listens.
-func front(_ context.Context, login oauthclient.Login) (*oauthclient.Visit, error) {
+// browser is a user who agrees to everything: the suite's page redirects at once, to where nobody listens.
+func browser(_ context.Context, login oauthclient.LoginRequest) (*oauthclient.Login, error) {
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	redirect := "http://localhost:3000/callback"
 	if login.Distinct {
 		redirect += "/" + url.PathEscape(login.Issuer)
 	}
-	return &oauthclient.Visit{RedirectURI: redirect, Go: func(ctx context.Context, page string) (url.Values, error) {
+	return &oauthclient.Login{RedirectURI: redirect, Visit: func(ctx context.Context, page string) (url.Values, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 		if err != nil {
 			return nil, err

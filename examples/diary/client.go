@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
 // docs:begin login
@@ -21,8 +21,8 @@ func connect(ctx context.Context, url, dir string, opts oauthclient.Options, ope
 	}
 	opts.Store = store
 	grant := &oauthclient.AuthorizationCode{
-		Name:  "Diary reader",
-		Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: open}), // nil is the browser
+		Name:    "Diary reader",
+		Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: open}), // nil is the browser
 	}
 	t, err := oauthclient.New(url, grant, &opts)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"syscall"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -91,7 +91,7 @@ func TestMoreScopesKeepTheSession(t *testing.T) {
 				return nil
 			}})
 			url := start(t, as, nil)
-			grant := &oauthclient.AuthorizationCode{Name: "Diary reader", Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
+			grant := &oauthclient.AuthorizationCode{Name: "Diary reader", Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
 			tr, err := oauthclient.New(url, grant, &oauthclient.Options{InsecureLoopback: true, Base: as.Client().Transport})
 			require.NoError(t, err)
 			defer tr.Close()
@@ -122,7 +122,7 @@ func TestTokensOfAKey(t *testing.T) {
 		// docs:end bound
 		require.NoError(t, err)
 	})
-	grant := &oauthclient.AuthorizationCode{Name: "Diary reader", Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
+	grant := &oauthclient.AuthorizationCode{Name: "Diary reader", Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
 	prover, err := dpop.NewProver(nil) // a new key, which lives as long as the program
 	require.NoError(t, err)
 	require.Equal(t, "Written, user.", session(t, as, url, grant, oauthclient.Options{DPoP: prover}))

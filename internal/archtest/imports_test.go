@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"oauth/dpop":              {"internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/jwtverify":         {"oauth", "oauth/metadata", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/expiring", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "internal/httpguard", "internal/jsonx"},
-	"oauth/client":            {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/oauthclient":       {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/oauthtest":         {"oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/client"
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
@@ -47,13 +47,13 @@ func main() {
 // story is what the user goes through; it reports whether all went well.
 func story(ctx context.Context, url string) bool {
 	logins := 0
-	front := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(ctx context.Context, page string) error {
+	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(ctx context.Context, page string) error {
 		logins++
 		return oauthtest.Open(ctx, page)
 	}})
 	store := oauthclient.NewMemoryStore()
 	run := func(use func(*oauthclient.Transport, *client.Client) error) error {
-		t, err := oauthclient.New(url, &oauthclient.AuthorizationCode{Name: "interop", Front: front}, &oauthclient.Options{Store: store, InsecureLoopback: true})
+		t, err := oauthclient.New(url, &oauthclient.AuthorizationCode{Name: "interop", Browser: browser}, &oauthclient.Options{Store: store, InsecureLoopback: true})
 		if err != nil {
 			return err
 		}

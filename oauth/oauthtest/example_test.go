@@ -8,8 +8,8 @@ import (
 	"net/http/httptest"
 
 	"github.com/mcpkit/mcpkit-go/oauth"
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
@@ -47,8 +47,8 @@ func Example() {
 		fmt.Fprintln(w, "Hello,", oauth.FromContext(r.Context()).Subject)
 	})))
 
-	front := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})
-	transport, err := oauthclient.New(resource, &oauthclient.AuthorizationCode{Name: "My program", Front: front},
+	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})
+	transport, err := oauthclient.New(resource, &oauthclient.AuthorizationCode{Name: "My program", Browser: browser},
 		&oauthclient.Options{Base: as.Client().Transport, InsecureLoopback: true})
 	if err != nil {
 		panic(err)

@@ -14,10 +14,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpkit/mcpkit-go/oauth"
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
@@ -50,7 +50,7 @@ func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Opt
 }
 
 // loopback is a user at this machine who agrees to everything.
-func loopback() oauthclient.Front {
+func loopback() oauthclient.Browser {
 	return oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})
 }
 
@@ -83,7 +83,7 @@ func TestAClientRegistersAndLogsIn(t *testing.T) {
 	for _, path := range []string{"", "/tenant1"} {
 		as := oauthtest.New(t, &oauthtest.Options{Path: path})
 		resource := protect(t, as, nil)
-		tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Front: loopback()}, nil)
+		tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Browser: loopback()}, nil)
 		require.Equal(t, "user may read", ask(t, tr, resource))
 	}
 }
@@ -103,10 +103,10 @@ func TestAUserDecides(t *testing.T) {
 			return nil
 		}}
 	})
-	front := func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
-		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: oauthtest.Visit}, nil
+	browser := func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: oauthtest.Visit}, nil
 	}
-	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "My Program", Front: front}, nil)
+	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "My Program", Browser: browser}, nil)
 	require.Equal(t, "ada may read more", ask(t, tr, resource))
 	require.Contains(t, got.ClientID, "client-")
 	got.ClientID = ""
@@ -119,11 +119,11 @@ func TestRefreshTokensRotate(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	resource := protect(t, as, nil)
 	var logins atomic.Int32
-	front := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(ctx context.Context, page string) error {
+	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(ctx context.Context, page string) error {
 		logins.Add(1)
 		return oauthtest.Open(ctx, page)
 	}})
-	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Front: front}, nil)
+	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Browser: browser}, nil)
 	seen := make(map[string]bool)
 	for range 3 {
 		require.Equal(t, "user may read", ask(t, tr, resource))
@@ -156,13 +156,13 @@ func TestClientsThatAreKnown(t *testing.T) {
 	resource := protect(t, as, nil)
 	known := func(c oauthclient.Credentials) *oauthclient.AuthorizationCode {
 		c.Issuer = as.Issuer
-		return &oauthclient.AuthorizationCode{Known: []oauthclient.Credentials{c}, Front: loopback()}
+		return &oauthclient.AuthorizationCode{Known: []oauthclient.Credentials{c}, Browser: loopback()}
 	}
 	for name, g := range map[string]oauthclient.Grant{
 		"public":      known(oauthclient.Credentials{ClientID: "public"}),
 		"basic":       known(oauthclient.Credentials{ClientID: "secret: one", ClientSecret: "s p/a+c%e", AuthMethod: oauthclient.AuthBasic}),
 		"post":        known(oauthclient.Credentials{ClientID: "secret: one", ClientSecret: "s p/a+c%e", AuthMethod: oauthclient.AuthPost}),
-		"document":    &oauthclient.AuthorizationCode{MetadataURL: doc.ClientID, Front: loopback()},
+		"document":    &oauthclient.AuthorizationCode{MetadataURL: doc.ClientID, Browser: loopback()},
 		"credentials": &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: as.Issuer, ClientID: "secret: one", ClientSecret: "s p/a+c%e"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestTokensAreBoundToKeys(t *testing.T) {
 	resource := protect(t, as, func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = proofs, true })
 	prover, err := dpop.NewProver(nil)
 	require.NoError(t, err)
-	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Front: loopback()}, &oauthclient.Options{DPoP: prover})
+	tr := connect(t, as, resource, &oauthclient.AuthorizationCode{Name: "test", Browser: loopback()}, &oauthclient.Options{DPoP: prover})
 	require.Equal(t, "user may read", ask(t, tr, resource))
 	tok, err := tr.Token(t.Context())
 	require.NoError(t, err)

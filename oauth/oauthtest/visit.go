@@ -27,7 +27,7 @@ func Open(ctx context.Context, page string) error {
 }
 
 // Visit goes to the page as [Open] does, and returns what the answer says instead of bringing it to anybody. It is the
-// Go of an oauthclient.Visit whose redirect URI nobody listens at.
+// Go of an oauthclient.Login whose redirect URI nobody listens at.
 func Visit(ctx context.Context, page string) (url.Values, error) {
 	back, err := redirected(ctx, page)
 	if err != nil {

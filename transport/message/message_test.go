@@ -72,7 +72,7 @@ func TestContract(t *testing.T) {
 type who struct{}
 
 func (who) ServeRPC(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
-	if !oauth.Settled(ctx) {
+	if !oauth.AuthenticationDecided(ctx) {
 		return &jsonrpc.Response{Result: []byte(`"anybody"`)}
 	}
 	if p := oauth.FromContext(ctx); p != nil {

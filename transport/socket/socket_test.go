@@ -271,7 +271,7 @@ func TestListenersMayHaveTroubles(t *testing.T) {
 type whoAsks struct{}
 
 func (whoAsks) ServeRPC(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
-	return &jsonrpc.Response{Result: []byte(strconv.FormatBool(oauth.Settled(ctx)))}
+	return &jsonrpc.Response{Result: []byte(strconv.FormatBool(oauth.AuthenticationDecided(ctx)))}
 }
 
 func TestWhoReachesAPortIsNobody(t *testing.T) {

@@ -22,9 +22,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
@@ -390,8 +390,8 @@ func TestALoginOutlivesTheRequestThatBeganIt(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	asked, agree := make(chan struct{}), make(chan struct{})
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
-		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
+	g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(ctx context.Context, page string) (url.Values, error) {
 			close(asked)
 			<-agree
 			return oauthtest.Visit(ctx, page)
@@ -413,8 +413,8 @@ func TestCloseEndsALogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	asked := make(chan struct{}, 1)
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
-		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, _ string) (url.Values, error) {
+	g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(ctx context.Context, _ string) (url.Values, error) {
 			asked <- struct{}{}
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
@@ -436,7 +436,7 @@ func TestSecretsStandInNoURL(t *testing.T) {
 	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
 	for _, method := range []string{oauthclient.AuthBasic, oauthclient.AuthPost} {
 		u := new(user)
-		g := &oauthclient.AuthorizationCode{Front: u.front, Known: []oauthclient.Credentials{{Issuer: as.Issuer, ClientID: "app", ClientSecret: leaked, AuthMethod: method}}}
+		g := &oauthclient.AuthorizationCode{Browser: u.browser, Known: []oauthclient.Credentials{{Issuer: as.Issuer, ClientID: "app", ClientSecret: leaked, AuthMethod: method}}}
 		tr := connect(t, s.url, g, oauthclient.Options{})
 		require.Equal(t, "user may read", says(t, tr, s.url))
 		tok, err := tr.Token(t.Context())
@@ -481,8 +481,8 @@ func TestRedirectsTakeNoTokens(t *testing.T) {
 func TestRegistrationsThatAreRefused(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
-		return &oauthclient.Visit{RedirectURI: "http://app.example/callback", Go: oauthtest.Visit}, nil
+	g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+		return &oauthclient.Login{RedirectURI: "http://app.example/callback", Visit: oauthtest.Visit}, nil
 	}}
 	_, _, err := post(t, connect(t, s.url, g, oauthclient.Options{}), s.url)
 	require.EqualError(t, err, fmt.Sprintf(`oauthclient: registration: the authorization server %q refused with HTTP status 400: "invalid_redirect_uri" `+
@@ -509,8 +509,8 @@ func TestRegistrationsSayWhatTheyAre(t *testing.T) {
 			})
 		}})
 		s := protect(t, as, nil)
-		g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
-			return &oauthclient.Visit{RedirectURI: redirect, Go: oauthtest.Visit}, nil
+		g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+			return &oauthclient.Login{RedirectURI: redirect, Visit: oauthtest.Visit}, nil
 		}}
 		require.Equal(t, "user may read", says(t, connect(t, s.url, g, oauthclient.Options{}), s.url))
 		require.Equal(t, want, got.ApplicationType)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
 // The page is one argument of the program that shows pages, whatever it holds: no shell reads it.

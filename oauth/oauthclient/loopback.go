@@ -37,7 +37,7 @@ type LoopbackOptions struct {
 
 // Loopback is the front of programs on the user's machine: users come back to an address of the machine itself, at which
 // a server listens for the time of the login (RFC 8252, section 7.3).
-func Loopback(opts *LoopbackOptions) Front {
+func Loopback(opts *LoopbackOptions) Browser {
 	if opts == nil {
 		opts = &LoopbackOptions{}
 	}
@@ -46,8 +46,8 @@ func Loopback(opts *LoopbackOptions) Front {
 		open = OpenBrowser
 	}
 	var before atomic.Int32 // port of the login before; 0 for none
-	return func(ctx context.Context, login Login) (*Visit, error) {
-		path, registered := callbackAt(login)
+	return func(ctx context.Context, request LoginRequest) (*Login, error) {
+		path, registered := callbackAt(request)
 		l, err := listen(ctx, cmp.Or(opts.Port, int(before.Load()), registered))
 		if err != nil && opts.Port == 0 {
 			l, err = listen(ctx, 0)
@@ -70,9 +70,9 @@ func Loopback(opts *LoopbackOptions) Front {
 			defer close(ended)
 			_ = server.Serve(l)
 		}()
-		return &Visit{
+		return &Login{
 			RedirectURI: "http://" + cb.host + path,
-			Go: func(ctx context.Context, page string) (url.Values, error) {
+			Visit: func(ctx context.Context, page string) (url.Values, error) {
 				if err := cb.expect(page); err != nil {
 					return nil, err
 				}
@@ -100,14 +100,14 @@ func Loopback(opts *LoopbackOptions) Front {
 }
 
 // callbackAt is where users come back to: the path, and the port if the client is registered with one.
-func callbackAt(login Login) (path string, port int) {
+func callbackAt(request LoginRequest) (path string, port int) {
 	path = callbackPath
-	if login.Distinct {
-		sum := sha256.Sum256([]byte(login.Issuer))
+	if request.Distinct {
+		sum := sha256.Sum256([]byte(request.Issuer))
 		path += "/" + hex.EncodeToString(sum[:8])
 	}
-	u, err := url.Parse(login.RedirectURI)
-	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.Path == "" || login.Distinct && u.Path != path {
+	u, err := url.Parse(request.RedirectURI)
+	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.Path == "" || request.Distinct && u.Path != path {
 		return path, 0
 	}
 	port, _ = strconv.Atoi(u.Port()) // 0 for none

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/oauth"
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/jwtverify"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
@@ -116,8 +116,8 @@ type user struct {
 	scopes []string // asked for, a login each
 }
 
-func (u *user) front(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
-	return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
+func (u *user) browser(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+	return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(ctx context.Context, page string) (url.Values, error) {
 		where, err := url.Parse(page)
 		if err != nil {
 			return nil, err
@@ -136,7 +136,7 @@ func (u *user) logins() []string {
 }
 
 func (u *user) grant() *oauthclient.AuthorizationCode {
-	return &oauthclient.AuthorizationCode{Name: "test", Front: u.front}
+	return &oauthclient.AuthorizationCode{Name: "test", Browser: u.browser}
 }
 
 // connect makes a transport to a site.

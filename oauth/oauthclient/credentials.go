@@ -42,7 +42,7 @@ type Credentials struct {
 	// AuthMethod is one of [AuthNone], [AuthBasic], [AuthPost] and [AuthPrivateKeyJWT]. Empty lets the metadata of the
 	// authorization server decide.
 	AuthMethod string `json:"auth_method,omitempty"`
-	// RedirectURI is where users come back to, as the client is registered with. Empty means that the [Front] decides.
+	// RedirectURI is where users come back to, as the client is registered with. Empty means that the [Browser] decides.
 	RedirectURI string `json:"redirect_uri,omitempty"`
 	// Key signs assertions for [AuthPrivateKeyJWT]: *ecdsa.PrivateKey, ed25519.PrivateKey or *rsa.PrivateKey.
 	Key crypto.Signer `json:"-"`

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
@@ -91,8 +91,8 @@ func TestEverythingBehindTLS(t *testing.T) {
 	s := protect(t, as, nil)
 	trust := authority.Client().Transport.(*http.Transport).TLSClientConfig
 	// The user's browser trusts the server, too.
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
-		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, page string) (url.Values, error) {
+	g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(ctx context.Context, page string) (url.Values, error) {
 			return visitOver(ctx, trust, page)
 		}}, nil
 	}}
@@ -254,7 +254,7 @@ func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
 		return resp.StatusCode, string(b), resp.Header
 	}
 	var redirect string
-	visit, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error {
+	login, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error {
 		for _, test := range []struct {
 			method, target, host string
 			status               int
@@ -276,14 +276,14 @@ func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
 			require.Equal(t, "default-src 'none'; frame-ancestors 'none'", header.Get("Content-Security-Policy"))
 		}
 		return nil
-	}})(t.Context(), oauthclient.Login{})
+	}})(t.Context(), oauthclient.LoginRequest{})
 	require.NoError(t, err)
-	redirect = visit.RedirectURI
+	redirect = login.RedirectURI
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/callback$`, redirect)
-	q, err := visit.Go(t.Context(), "https://as.example/authorize?state=%3Cscript%3E")
+	q, err := login.Visit(t.Context(), "https://as.example/authorize?state=%3Cscript%3E")
 	require.NoError(t, err)
 	require.Equal(t, url.Values{"state": {"<script>"}, "code": {"1"}}, q)
-	visit.Close()
+	login.Close()
 	resp, err := c.Get(redirect)
 	if err == nil {
 		resp.Body.Close()
@@ -293,20 +293,20 @@ func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
 
 // A client that comes back to another address is another client.
 func TestLoopbackStaysWhereItWas(t *testing.T) {
-	front := oauthclient.Loopback(nil)
-	visit := func() *oauthclient.Visit {
-		v, err := front(t.Context(), oauthclient.Login{})
+	browser := oauthclient.Loopback(nil)
+	login := func() *oauthclient.Login {
+		v, err := browser(t.Context(), oauthclient.LoginRequest{})
 		require.NoError(t, err)
 		return v
 	}
-	first := visit()
-	meanwhile := visit()
+	first := login()
+	meanwhile := login()
 	require.NotEqual(t, first.RedirectURI, meanwhile.RedirectURI, "two at once are at two ports")
 	first.Close()
 	meanwhile.Close()
 	before := meanwhile.RedirectURI
 	for range 10 { // another program may take the port meanwhile
-		again := visit()
+		again := login()
 		again.Close()
 		if again.RedirectURI == before {
 			return
@@ -321,14 +321,14 @@ func TestLoopbackSaysWhatIsInTheWay(t *testing.T) {
 	require.NoError(t, err)
 	defer ln.Close()
 	port := ln.Addr().(*net.TCPAddr).Port
-	_, err = oauthclient.Loopback(&oauthclient.LoopbackOptions{Port: port})(t.Context(), oauthclient.Login{})
+	_, err = oauthclient.Loopback(&oauthclient.LoopbackOptions{Port: port})(t.Context(), oauthclient.LoginRequest{})
 	require.ErrorContains(t, err, fmt.Sprintf("listen tcp 127.0.0.1:%d: bind", port))
 
-	visit, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error { return fmt.Errorf("no screen") }})(t.Context(), oauthclient.Login{})
+	login, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error { return fmt.Errorf("no screen") }})(t.Context(), oauthclient.LoginRequest{})
 	require.NoError(t, err)
-	defer visit.Close()
-	_, err = visit.Go(t.Context(), "https://as.example/authorize?state=s")
+	defer login.Close()
+	_, err = login.Visit(t.Context(), "https://as.example/authorize?state=s")
 	require.EqualError(t, err, "the browser: no screen")
-	_, err = visit.Go(t.Context(), "https://as.example/authorize")
+	_, err = login.Visit(t.Context(), "https://as.example/authorize")
 	require.EqualError(t, err, "the page of the authorization server has no state")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -92,9 +92,9 @@ func reply(w http.ResponseWriter, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, args...)
 }
 
-// front agrees to everything.
-func (w *world) front(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
-	return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(_ context.Context, page string) (url.Values, error) {
+// browser agrees to everything.
+func (w *world) browser(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+	return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(_ context.Context, page string) (url.Values, error) {
 		w.logins.Add(1)
 		u, err := url.Parse(page)
 		if err != nil {
@@ -112,7 +112,7 @@ func (w *world) transport(t *testing.T, opts oauthclient.Options) *oauthclient.T
 	opts.InsecureLoopback = true
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	opts.Base = base
-	tr, err := oauthclient.New(w.URL+"/mcp", &oauthclient.AuthorizationCode{Name: "test", Front: w.front}, &opts)
+	tr, err := oauthclient.New(w.URL+"/mcp", &oauthclient.AuthorizationCode{Name: "test", Browser: w.browser}, &opts)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, tr.Close())
@@ -262,7 +262,7 @@ func TestARefusedTokenIsRefreshed(t *testing.T) {
 }
 
 func TestLoopbackTakesTheAnswer(t *testing.T) {
-	visit, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(_ context.Context, page string) error {
+	login, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(_ context.Context, page string) error {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		resp, err := client.Get(page)
 		if err != nil {
@@ -272,10 +272,10 @@ func TestLoopbackTakesTheAnswer(t *testing.T) {
 		b, err := io.ReadAll(resp.Body)
 		require.Equal(t, "<!doctype html><title>Login</title><p>You can close this page and go back to the program.", string(b))
 		return err
-	}})(t.Context(), oauthclient.Login{})
+	}})(t.Context(), oauthclient.LoginRequest{})
 	require.NoError(t, err)
-	defer visit.Close()
-	q, err := visit.Go(t.Context(), visit.RedirectURI+"?state=s&code=c")
+	defer login.Close()
+	q, err := login.Visit(t.Context(), login.RedirectURI+"?state=s&code=c")
 	require.NoError(t, err)
 	require.Equal(t, url.Values{"state": {"s"}, "code": {"c"}}, q)
 }

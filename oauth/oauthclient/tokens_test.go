@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
@@ -114,7 +114,7 @@ func TestRunsAreOneClient(t *testing.T) {
 	s := protect(t, as, nil)
 	store := oauthclient.NewMemoryStore()
 	for range 2 {
-		g := &oauthclient.AuthorizationCode{Name: "test", Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
+		g := &oauthclient.AuthorizationCode{Name: "test", Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
 		tr := connect(t, s.url, g, oauthclient.Options{Store: store})
 		require.Equal(t, "user may read", says(t, tr, s.url))
 		require.NoError(t, tr.Logout(t.Context()))
@@ -131,8 +131,8 @@ func TestLogoutEndsALogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	asked := make(chan struct{})
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: func(context.Context, oauthclient.Login) (*oauthclient.Visit, error) {
-		return &oauthclient.Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, _ string) (url.Values, error) {
+	g := &oauthclient.AuthorizationCode{Name: "test", Browser: func(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
+		return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(ctx context.Context, _ string) (url.Values, error) {
 			close(asked)
 			<-ctx.Done()
 			return nil, context.Cause(ctx)

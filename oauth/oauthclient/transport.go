@@ -91,7 +91,7 @@ type Transport struct {
 	registered *Credentials      // by this transport; guarded by mu
 	attempts   int               // authorizations since a request was let through; guarded by mu
 	refused    error             // why there is no sense in trying again; guarded by mu
-	login      *login            // that goes on; guarded by mu
+	login      *pendingLogin     // that goes on; guarded by mu
 	nonces     map[string]string // by origin; guarded by mu
 }
 
@@ -102,8 +102,8 @@ type holding struct {
 	at     *place
 }
 
-// A login is one that requests wait for.
-type login struct {
+// A pendingLogin is a login that requests wait for.
+type pendingLogin struct {
 	done   chan struct{}
 	err    error // once done is closed
 	cancel context.CancelCauseFunc
@@ -403,7 +403,7 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 	}
 	if t.login == nil {
 		ctx, stop := context.WithCancelCause(t.ctx)
-		l := &login{done: make(chan struct{}), cancel: stop}
+		l := &pendingLogin{done: make(chan struct{}), cancel: stop}
 		t.login = l
 		ctx, cancel := context.WithTimeoutCause(ctx, t.limit, fmt.Errorf("no login within %v", t.limit))
 		// Ends within LoginTimeout, or with Close or Logout.
@@ -424,7 +424,7 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 }
 
 // run is one login.
-func (t *Transport) run(ctx context.Context, l *login, used *Token, d *demand) {
+func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *demand) {
 	got, err := t.obtain(ctx, used, d)
 	t.mu.Lock()
 	defer t.mu.Unlock()

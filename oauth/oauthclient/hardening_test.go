@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
@@ -79,20 +79,20 @@ func TestLoopbackIgnoresAnswersToOtherLogins(t *testing.T) {
 		require.NoError(t, err)
 		return resp.StatusCode
 	}
-	var visit *oauthclient.Visit
-	front := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error {
+	var login *oauthclient.Login
+	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(context.Context, string) error {
 		for _, stray := range []string{"?state=wrong&code=evil", "?state=&code=evil", "?code=evil", "?state=wrong&error=access_denied", "?state=right&state=wrong&code=evil"} {
-			require.Equal(t, http.StatusBadRequest, get(visit.RedirectURI+stray), stray)
+			require.Equal(t, http.StatusBadRequest, get(login.RedirectURI+stray), stray)
 		}
-		require.Equal(t, http.StatusOK, get(visit.RedirectURI+"?state=right&code=good"))
+		require.Equal(t, http.StatusOK, get(login.RedirectURI+"?state=right&code=good"))
 		return nil
 	}})
 	var err error
-	visit, err = front(t.Context(), oauthclient.Login{})
+	login, err = browser(t.Context(), oauthclient.LoginRequest{})
 	require.NoError(t, err)
-	defer visit.Close()
-	require.Equal(t, http.StatusBadRequest, get(visit.RedirectURI+"?state=right&code=early"), "nobody has logged in yet")
-	q, err := visit.Go(t.Context(), "https://as.example/authorize?state=right")
+	defer login.Close()
+	require.Equal(t, http.StatusBadRequest, get(login.RedirectURI+"?state=right&code=early"), "nobody has logged in yet")
+	q, err := login.Visit(t.Context(), "https://as.example/authorize?state=right")
 	require.NoError(t, err)
 	require.Equal(t, url.Values{"state": {"right"}, "code": {"good"}}, q)
 }
@@ -107,7 +107,7 @@ func silent(t *testing.T, b *book) *oauthtest.Server {
 func TestIssuersThatDoNotNameThemselvesHaveRedirectURIsOfTheirOwn(t *testing.T) {
 	paths := make(map[string]bool)
 	store := oauthclient.NewMemoryStore()
-	g := &oauthclient.AuthorizationCode{Name: "test", Front: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
+	g := &oauthclient.AuthorizationCode{Name: "test", Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
 	for range 2 {
 		var b book
 		as := silent(t, &b)

@@ -55,8 +55,8 @@ func TestUsersWhoDoNotComeBackAreWaitedForSoLong(t *testing.T) {
 			"https://as.example/.well-known/oauth-authorization-server": `{"issuer":"https://as.example","authorization_endpoint":"https://as.example/a",
 				"token_endpoint":"https://as.example/t","code_challenge_methods_supported":["S256"]}`,
 		}
-		grant := &AuthorizationCode{Known: []Credentials{{Issuer: "https://as.example", ClientID: "me"}}, Front: func(context.Context, Login) (*Visit, error) {
-			return &Visit{RedirectURI: "http://127.0.0.1:1/callback", Go: func(ctx context.Context, _ string) (url.Values, error) {
+		grant := &AuthorizationCode{Known: []Credentials{{Issuer: "https://as.example", ClientID: "me"}}, Browser: func(context.Context, LoginRequest) (*Login, error) {
+			return &Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(ctx context.Context, _ string) (url.Values, error) {
 				<-ctx.Done()
 				return nil, context.Cause(ctx)
 			}}, nil

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
 // An authority answers token requests by what a test wants, and keeps them.
@@ -144,7 +144,7 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 		{"http://mcp.example/mcp", nil, `oauthclient: tokens would be read on their way to "http://mcp.example/mcp"; it has to be https`},
 		{"/mcp", nil, `oauthclient: the server is an absolute URL without user and fragment, not "/mcp"`},
 		{"https://mcp.example", nil, `oauthclient: New needs a grant, for example *AuthorizationCode`},
-		{"https://mcp.example", &oauthclient.AuthorizationCode{Name: "x"}, `oauthclient: AuthorizationCode needs a Front, for example Loopback(nil)`},
+		{"https://mcp.example", &oauthclient.AuthorizationCode{Name: "x"}, `oauthclient: AuthorizationCode needs a Browser, for example Loopback(nil)`},
 		{"https://mcp.example", &oauthclient.WorkloadIdentity{}, `oauthclient: WorkloadIdentity needs an Assertion`},
 	} {
 		_, err := oauthclient.New(test.server, test.grant, nil)

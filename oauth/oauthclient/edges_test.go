@@ -18,8 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	oauthclient "github.com/mcpkit/mcpkit-go/oauth/client"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
+	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
@@ -194,15 +194,15 @@ func TestCredentialsThatDoNotFit(t *testing.T) {
 }
 
 func TestGrantsSayWhatIsMissing(t *testing.T) {
-	front := oauthclient.Loopback(nil)
+	browser := oauthclient.Loopback(nil)
 	for _, test := range []struct {
 		grant oauthclient.Grant
 		err   string
 	}{
-		{&oauthclient.AuthorizationCode{Front: front}, "AuthorizationCode needs Known, a MetadataURL or a Name"},
-		{&oauthclient.AuthorizationCode{Front: front, Known: []oauthclient.Credentials{{ClientID: "x"}}}, "each of AuthorizationCode.Known needs an Issuer and a ClientID"},
-		{&oauthclient.AuthorizationCode{Front: front, MetadataURL: "http://app.example/client.json"}, `the MetadataURL "http://app.example/client.json" must be https and have a path`},
-		{&oauthclient.AuthorizationCode{Front: front, MetadataURL: "https://app.example/"}, `the MetadataURL "https://app.example/" must be https and have a path`},
+		{&oauthclient.AuthorizationCode{Browser: browser}, "AuthorizationCode needs Known, a MetadataURL or a Name"},
+		{&oauthclient.AuthorizationCode{Browser: browser, Known: []oauthclient.Credentials{{ClientID: "x"}}}, "each of AuthorizationCode.Known needs an Issuer and a ClientID"},
+		{&oauthclient.AuthorizationCode{Browser: browser, MetadataURL: "http://app.example/client.json"}, `the MetadataURL "http://app.example/client.json" must be https and have a path`},
+		{&oauthclient.AuthorizationCode{Browser: browser, MetadataURL: "https://app.example/"}, `the MetadataURL "https://app.example/" must be https and have a path`},
 		{&oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: "https://as.example", ClientID: "x"}}, "ClientCredentials need a ClientID, and a Key or a ClientSecret"},
 		{&oauthclient.EnterpriseManaged{}, "EnterpriseManaged needs a ClientID at both servers, a ProviderTokenEndpoint and a Subject"},
 	} {

@@ -29,15 +29,15 @@ type AuthorizationCode struct {
 	MetadataURL string
 	// Name is what users see of a client that registers.
 	Name string
-	// Front takes the user to the authorization server and back; see [Loopback].
-	Front Front
+	// Browser takes the user to the authorization server and back; see [Loopback].
+	Browser Browser
 }
 
-// A Front prepares one login. It is called before the client registers, so that the redirect URI can be registered.
-type Front func(ctx context.Context, l Login) (*Visit, error)
+// A Browser prepares one login. It is called before the client registers, so that the redirect URI can be registered.
+type Browser func(ctx context.Context, l LoginRequest) (*Login, error)
 
-// A Login is what a [Front] may want to know to choose where the user comes back to.
-type Login struct {
+// A LoginRequest is what a [Browser] may want to know to choose where the user comes back to.
+type LoginRequest struct {
 	// Issuer is the authorization server at which the user logs in.
 	Issuer string
 	// RedirectURI is what the client is registered with at Issuer. Empty when it is not registered yet, or when the
@@ -48,13 +48,13 @@ type Login struct {
 	Distinct bool
 }
 
-// A Visit is one login: the way to the authorization server, and back.
-type Visit struct {
+// A Login is one login: the way to the authorization server, and back.
+type Login struct {
 	// RedirectURI is where the user comes back to: https, or http to a loopback address.
 	RedirectURI string
 	// Go takes the user to a page and returns the query that they come back with. The URL has been checked: it is https,
 	// or http to a loopback address where that is allowed. It must not be given to a shell.
-	Go func(ctx context.Context, page string) (url.Values, error)
+	Visit func(ctx context.Context, page string) (url.Values, error)
 	// Close ends the visit; nil where there is nothing to end.
 	Close func()
 }
@@ -65,8 +65,8 @@ func (g *AuthorizationCode) issuers() []string { return issuersOf(g.Known...) }
 func (g *AuthorizationCode) introduces() bool { return g.Name != "" || g.MetadataURL != "" }
 
 func (g *AuthorizationCode) check() error {
-	if g.Front == nil {
-		return errors.New("oauthclient: AuthorizationCode needs a Front, for example Loopback(nil)")
+	if g.Browser == nil {
+		return errors.New("oauthclient: AuthorizationCode needs a Browser, for example Loopback(nil)")
 	}
 	if len(g.Known) == 0 && !g.introduces() {
 		return errors.New("oauthclient: AuthorizationCode needs Known, a MetadataURL or a Name")
@@ -93,7 +93,7 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 	if err != nil {
 		return nil, nil, err
 	}
-	login := Login{Issuer: p.as.Issuer, Distinct: c == nil && !p.as.ISSParameterSupported}
+	request := LoginRequest{Issuer: p.as.Issuer, Distinct: c == nil && !p.as.ISSParameterSupported}
 	registered := c
 	if c == nil {
 		if registered, err = t.registration(ctx, p.as.Issuer); err != nil {
@@ -101,24 +101,24 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 		}
 	}
 	if registered != nil {
-		login.RedirectURI = registered.RedirectURI
+		request.RedirectURI = registered.RedirectURI
 	}
-	visit, err := g.Front(ctx, login)
+	login, err := g.Browser(ctx, request)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the way back from the browser: %w", err)
 	}
-	if visit.Close != nil {
-		defer visit.Close()
+	if login.Close != nil {
+		defer login.Close()
 	}
-	if err := t.claimRedirect(ctx, p.as, visit.RedirectURI); err != nil {
+	if err := t.claimRedirect(ctx, p.as, login.RedirectURI); err != nil {
 		return nil, nil, err
 	}
 	switch {
 	case c != nil:
-	case registered != nil && registered.serves(visit.RedirectURI):
+	case registered != nil && registered.serves(login.RedirectURI):
 		c = registered
 	default:
-		if c, err = t.register(ctx, p.as, g.Name, visit.RedirectURI); err != nil {
+		if c, err = t.register(ctx, p.as, g.Name, login.RedirectURI); err != nil {
 			return nil, nil, err
 		}
 		t.keepRegistration(ctx, c)
@@ -128,11 +128,11 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 	}
 	var answer *tokenResponse
 	err = withVerifier(func(verifier []byte) error {
-		code, err := t.visit(ctx, p, c, visit, verifier, scopes)
+		code, err := t.visit(ctx, p, c, login, verifier, scopes)
 		if err != nil {
 			return err
 		}
-		form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {visit.RedirectURI}, "resource": {p.resource}}
+		form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {login.RedirectURI}, "resource": {p.resource}}
 		answer, err = t.askWith(ctx, p.as, c, form, verifier)
 		return err
 	})
@@ -157,7 +157,7 @@ func withVerifier(use func(verifier []byte) error) error {
 }
 
 // visit sends the user to the authorization endpoint and returns the code that they come back with.
-func (t *Transport) visit(ctx context.Context, p *place, c *Credentials, v *Visit, verifier []byte, scopes []string) (string, error) {
+func (t *Transport) visit(ctx context.Context, p *place, c *Credentials, login *Login, verifier []byte, scopes []string) (string, error) {
 	page, err := t.policy.CheckURL(p.as.AuthorizationEndpoint)
 	if err != nil {
 		return "", err
@@ -166,7 +166,7 @@ func (t *Transport) visit(ctx context.Context, p *place, c *Credentials, v *Visi
 	challenge := sha256.Sum256(verifier)
 	q := page.Query()
 	for name, value := range map[string]string{
-		"response_type": "code", "client_id": c.ClientID, "redirect_uri": v.RedirectURI, "state": state, "resource": p.resource,
+		"response_type": "code", "client_id": c.ClientID, "redirect_uri": login.RedirectURI, "state": state, "resource": p.resource,
 		"code_challenge": base64.RawURLEncoding.EncodeToString(challenge[:]), "code_challenge_method": "S256",
 	} {
 		q.Set(name, value)
@@ -181,7 +181,7 @@ func (t *Transport) visit(ctx context.Context, p *place, c *Credentials, v *Visi
 		q.Set("dpop_jkt", t.prover.Thumbprint())
 	}
 	page.RawQuery = q.Encode()
-	back, err := v.Go(ctx, page.String())
+	back, err := login.Visit(ctx, page.String())
 	if err != nil {
 		return "", fmt.Errorf("the login at %q: %w", p.as.Issuer, err)
 	}
