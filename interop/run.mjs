@@ -189,7 +189,7 @@ for (const row of rows) row.file = [row.name, row.binding, row.revision].join('-
 
 rmSync(logs, { recursive: true, force: true });
 mkdirSync(logs, { recursive: true });
-const print = (...columns) => console.log(columns.map((c, i) => String(c).padEnd([51, 8, 12, 8, 6, 0][i])).join(''));
+const print = (...columns) => console.log(columns.map((c, i) => String(c).padEnd([51, 10, 12, 8, 6, 0][i])).join(''));
 const picked = rows.filter((row) => words.every((word) => [row.name, row.binding, row.revision, row.era, row.serve && 'visit'].includes(word)));
 if (picked.length === 0) throw new Error(`no row has all of ${words.join(' ')}`);
 
@@ -199,7 +199,7 @@ const next = picked.entries();
 const runners = [1, 2, 3].map(async () => {
   for (const [i, row] of next) results[i].resolve(await run(row).catch((e) => [['FAIL', 'the row runs', e.stack]]));
 });
-print('client', 'binding', 'revision', 'era', 'pass', 'FAIL');
+print('client', 'transport', 'version', 'family', 'pass', 'FAIL');
 let bad = 0;
 for (const [i, row] of picked.entries()) {
   const checks = await results[i].promise;
