@@ -80,7 +80,7 @@ func (c *Client) fallBack(ctx context.Context, refused error) error {
 	return c.initializeSSE(ctx)
 }
 
-// outcomes of a probe
+// outcome is the result of a probe.
 type outcome int
 
 const (

@@ -130,8 +130,8 @@ func (r registry[T]) page(p *oauth.Principal, after string, size int, refused ma
 	return page, ""
 }
 
-// A cursor is opaque to clients: the key after which the page begins. Since it names no position, lists may change while
-// a client pages through them, and it needs no memory here.
+// cursorPrefix begins every cursor. The rest is the key after which the page begins. A cursor is opaque to clients. It
+// names no position, so lists may change while a client paginates, and the server need not remember it.
 const cursorPrefix = "after:"
 
 func encodeCursor(key string) string {
@@ -156,8 +156,8 @@ func cursor(call *Call) (after string, err error) {
 	return key, nil
 }
 
-// wireVersion is what a definition shows a revision of output schemas: none before 2025-06-18, objects only until
-// 2025-11-25.
+// outputSchemaFor returns what a definition shows a protocol version of an output schema: nothing before 2025-06-18, only
+// objects up to and including 2025-11-25.
 func outputSchemaFor(v protocol.Version, schema []byte) []byte {
 	switch {
 	case schema == nil || v < protocol.V20250618:

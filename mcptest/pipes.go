@@ -16,7 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
-// Pipes is a handler that is reached through a pair of pipes, with the stdio binding at their other end: every message becomes a
+// pipes is a handler that is reached through a pair of pipes, with the stdio binding at their other end: every message becomes a
 // line, and is read from one. The client's side handles line after line, so that what a call is told always comes before its answer.
 type pipes struct {
 	out    *io.PipeWriter // to the server

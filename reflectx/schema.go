@@ -333,7 +333,7 @@ func enumWant(values []any) string {
 	return "one of " + joinWords(words, "or")
 }
 
-// literal returns a value of a schema as JSON.
+// jsonText returns a value of a schema as JSON.
 func jsonText(v any) string {
 	return string(appendValue(nil, v))
 }

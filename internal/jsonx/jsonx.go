@@ -33,7 +33,7 @@ var options = json.JoinOptions(
 // writing tells how to write: what is no UTF-8 becomes U+FFFD, since one bad file name must not cost a whole listing.
 var writing = json.JoinOptions(options, jsontext.AllowInvalidUTF8(true))
 
-// URLs are text, as those who read them expect.
+// writeURL writes a URL as text.
 func writeURL(enc *jsontext.Encoder, u url.URL) error {
 	return enc.WriteToken(jsontext.String(u.String()))
 }
@@ -57,7 +57,7 @@ func readURL(dec *jsontext.Decoder, u *url.URL) error {
 	return errors.New("no URL; write a string")
 }
 
-// Durations are text, "1h30m0s": a number would leave its unit to be guessed.
+// writeDuration writes a duration as text, "1h30m0s": a number would not say its unit.
 func writeDuration(enc *jsontext.Encoder, d time.Duration) error {
 	return enc.WriteToken(jsontext.String(d.String()))
 }

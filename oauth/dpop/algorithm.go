@@ -10,7 +10,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Algorithms are those that a [Verifier] accepts where its options do not say: asymmetric ones, as RFC 9449 demands.
+// defaultAlgorithms are those that a [Verifier] accepts by default: asymmetric ones, as RFC 9449 demands.
 var defaultAlgorithms = []string{"ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"}
 
 // algorithm is the one to sign with by a key.

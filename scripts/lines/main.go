@@ -22,7 +22,7 @@ import (
 	"text/tabwriter"
 )
 
-// Directories at the top that are not the library.
+// elsewhere are the directories at the top that are not part of the library.
 var elsewhere = []string{"bench", "conformance", "examples", "interop", "scripts"}
 
 // largest is how many structs are listed.

@@ -19,7 +19,7 @@ import (
 // keepAliveRetry is when a stream that was busy at the time of its comment is looked at again.
 const keepAliveRetry = time.Second
 
-// State of an exchange's HTTP response.
+// replyState is the state of an exchange's HTTP response.
 type replyState int
 
 const (

@@ -96,7 +96,8 @@ func garbageIsRefused(t *testing.T, x *exam) {
 	x.works()
 }
 
-// Whether the connection survives is the binding's affair; the message is not handled, and nobody waits in vain.
+// largeMessagesAreRefused holds that such a message is not handled and that its sender gets an error. Whether the connection
+// survives is up to the transport.
 func largeMessagesAreRefused(t *testing.T, x *exam) {
 	large := request(1, "echo", `{"x":"`+strings.Repeat("x", 2*MaxMessageBytes)+`"}`)
 	if x.conn.Send([]byte(large)) != nil {

@@ -50,7 +50,7 @@ func (t *Target) Version() string {
 	return "2025-11-25"
 }
 
-// A Job is a call and what must come of it.
+// A job is a call and what must come of it.
 type job func(ctx context.Context, c Client) error
 
 var text = strings.Repeat("0123456789abcdef", 64)

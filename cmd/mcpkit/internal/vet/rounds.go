@@ -16,7 +16,7 @@ import (
 // questions are the functions of package mcpkit that ask the client.
 var questions = []string{"Elicit", "ElicitForm", "ElicitURL", "Confirm", "Choose", "Sample", "Roots", "Ask"}
 
-// Words at the beginning of the name of a function that changes something, by that name.
+// changing are the first words of names of functions that change something, by their names.
 var changing = []string{
 	"add", "append", "book", "buy", "cancel", "charge", "commit", "create", "debit", "delete", "deploy", "drop", "enqueue", "exec", "hold", "insert",
 	"move", "notify", "order", "pay", "post", "publish", "purge", "push", "put", "refund", "register", "release", "remove", "rename", "reserve", "revoke",
