@@ -54,6 +54,7 @@ type request struct {
 	needs     []string // scopes that the caller lacks some of; nil: it does not
 	malformed bool     // it lacks a part of its envelope
 	scope     scope
+	begun     time.Time    // with the first round
 	consulted atomic.Bool  // the client was asked something
 	repairs   atomic.Int32 // see Repairs
 
@@ -70,7 +71,7 @@ func newCall(s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
 	c := &struct {
 		Call
 		request
-	}{request: request{req: req, peer: peer, to: s, progress: -1}}
+	}{request: request{req: req, peer: peer, to: s, progress: -1, begun: time.Now()}}
 	c.Call.request = &c.request
 	c.server, c.catalog = s, s.catalog.Load()
 	return &c.Call
@@ -282,6 +283,17 @@ func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
 // Asked reports whether the method has asked the client something, with [Elicit] and its like: what comes of it is for this call alone.
 func (c *Call) Asked() bool { return c.consulted.Load() }
 
+// Round is how many times the client has come back with answers to questions of this call: 0 when the call begins. On legacy versions it is
+// always 0, since the method waits for the answers.
+func (c *Call) Round() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == nil {
+		return 0
+	}
+	return c.asked.state.Round
+}
+
 // SetTimeout lets the time of the call be over after d, from now on, unless it is over sooner. The context of the call ends then, with a
 // [*TimeoutError] for its cause, and the caller gets that error whether the method returns or not. The time does not pass while a question
 // to the client is open. No d, or a negative one, changes nothing.
@@ -310,15 +322,24 @@ func (c *Call) OnEnd(f func()) { c.scope.onEnd(f) }
 // that option.
 func (c *Call) Repairs() int { return int(c.repairs.Load()) }
 
-// Ref is a short random name for this call, the same in the log and in what a caller is told of an internal error.
+// Ref is a short random name for this call, the same in the log, in what a caller is told of an internal error, and in all rounds of a
+// call that asks questions.
 func (c *Call) Ref() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.refLocked()
+}
+
+// refLocked is Ref for who holds mu.
+func (c *Call) refLocked() string {
 	if c.ref == "" {
 		c.ref = newRef()
 	}
 	return c.ref
 }
+
+// Begun is when the call began: with its first round.
+func (c *Call) Begun() time.Time { return c.begun }
 
 // A kept value is what Set kept, and what was kept before it.
 type kept struct {

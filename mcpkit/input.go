@@ -104,6 +104,7 @@ func (c *Call) takeState() *jsonrpc.Error {
 	}
 	state.Waiting = nil
 	c.asked = &asked{state: state}
+	c.ref, c.begun = state.Ref, time.UnixMilli(state.Begun)
 	return nil
 }
 
@@ -117,7 +118,7 @@ func (st *roundState) answer(q waiting, value json.RawMessage) {
 
 // fits reports whether the state was made for this call: who, what, with which arguments, not too long ago.
 func (st *roundState) fits(c *Call) bool {
-	return st.Method == c.row.method && st.Name == c.name && st.Round <= maxRounds &&
+	return st.Method == c.row.method && st.Name == c.name && st.Round <= MaxRounds &&
 		time.Now().Unix() <= st.Expires &&
 		bytes.Equal(st.Arguments, c.argumentsDigest()) && bytes.Equal(st.Principal, c.principalDigest())
 }
@@ -276,14 +277,14 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 		return result, err
 	}
 	a := c.asked
-	if a.state.Round >= maxRounds {
+	if a.state.Round >= MaxRounds {
 		c.logChangingQuestion()
-		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", maxRounds)
+		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", MaxRounds)
 	}
 	requests, waiting := a.number()
 	sealed, err := c.to.state.seal(&roundState{
 		Method: c.req.Method, Name: c.sent, Arguments: c.argumentsDigest(), Principal: c.principalDigest(),
-		Expires: time.Now().Add(stateLifetime).Unix(), Round: a.state.Round + 1,
+		Expires: time.Now().Add(AnswerTime).Unix(), Round: a.state.Round + 1, Ref: c.refLocked(), Begun: c.begun.UnixMilli(),
 		Answers: a.state.Answers, Once: a.state.Once, Waiting: waiting,
 	})
 	if err != nil {

@@ -267,7 +267,7 @@ func StateKeys(current []byte, previous ...[]byte) Option {
 	})
 }
 
-// Over says what carries the messages, for [Serve]; stdio when nothing is said. Several transports serve at once.
+// Over says what carries the messages, for [Serve] and [Server.Serve]: stdio by default. Several transports serve at once.
 func Over(transports ...transport.Transport) Option {
 	return serverOption("Over", func(c *config) error {
 		c.transports = append(c.transports, transports...)

@@ -94,13 +94,25 @@ func callerOf(call *Call) caller {
 	return caller{session: call.SessionID()}
 }
 
-// withRate lets each caller begin as many calls of h as limit says.
+// continued is the limit of the rounds that follow: up to MaxRounds for each call that begins.
+func (limit rateLimit) continued() rateLimit {
+	return rateLimit{limit.perSecond * MaxRounds, limit.burst * MaxRounds}
+}
+
+// withRate lets each caller begin as many calls of h as limit says. A call that continues after a question was counted when it began.
+// The later rounds take from a bucket of their own, so that replaying a requestState does not evade the limit.
 func withRate(limit rateLimit, h Handler) Handler {
 	if limit == (rateLimit{}) {
 		return h
 	}
-	table := limits.NewTable[caller](limit.perSecond, limit.burst)
+	begun := limits.NewTable[caller](limit.perSecond, limit.burst)
+	more := limit.continued()
+	continued := limits.NewTable[caller](more.perSecond, more.burst)
 	return func(ctx context.Context, call *Call) (Result, error) {
+		table := begun
+		if call.Round() > 0 {
+			table = continued
+		}
 		if wait := table.Take(callerOf(call), time.Now()); wait > 0 {
 			return nil, &RateLimitError{After: wait}
 		}

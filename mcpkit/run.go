@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/signal"
 	"reflect"
+	"slices"
 	"syscall"
 
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -19,10 +20,11 @@ func Serve(service any, opts ...Option) error {
 	if err != nil {
 		return err
 	}
-	return s.Serve(context.Background(), s.config.transports...)
+	return s.Serve(context.Background())
 }
 
-// Serve starts the services, serves them over the transports (stdio when there are none), and closes them.
+// Serve starts the services, serves them over the transports and those that [Over] gave to New (stdio when there are none), and closes
+// them.
 //
 // It returns when ctx ends, on SIGINT or SIGTERM, or when a transport has no more peers; then no new calls are taken and
 // those in flight have a bounded time to finish. All of these are nil; a second signal ends the program at once. An error
@@ -31,6 +33,7 @@ func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) e
 	if err := checkTransports("Serve", transports); err != nil {
 		return err
 	}
+	transports = slices.Concat(s.config.transports, transports)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	// The next signal is the program's end again: whoever sends two does not want to wait.

@@ -17,12 +17,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// Bounds of a call that asks questions.
+// Limits of a call that asks questions.
 const (
+	// AnswerTime is how long a client of 2026-07-28 may take to send the call again with its answers. Then the call is over.
+	//
 	//limit:call time between two rounds of a call that asks (2026-07-28) | -32602; the call begins anew
-	stateLifetime = time.Hour // between two rounds
+	AnswerTime = time.Hour
+
+	// MaxRounds is how many times a client of 2026-07-28 may send a call again with answers.
+	//
 	//limit:call rounds of a call that asks | an error: `the call asked questions in `
-	maxRounds = 32
+	MaxRounds = 32
+
 	//limit:call bytes of answers and values of Once that travel through the client | an error: `can travel through the client`
 	maxStateBytes = 32 << 10
 )
@@ -35,6 +41,8 @@ type roundState struct {
 	Principal []byte                     `json:"p"` // digest of its key
 	Expires   int64                      `json:"x"` // Unix seconds
 	Round     int                        `json:"r"`
+	Ref       string                     `json:"i"` // of the call: the same in all rounds
+	Begun     int64                      `json:"b"` // Unix milliseconds
 	Answers   map[string]answer          `json:"a,omitempty"`
 	Once      map[string]json.RawMessage `json:"o,omitempty"`
 	Waiting   map[string]waiting         `json:"w,omitempty"` // the questions of this round, by the key that the client knows

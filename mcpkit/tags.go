@@ -103,7 +103,7 @@ var tagKeys = []tagKey{
 	{"icon", anyMethod | kindInfo, `icon:"https://example.com/i.png"`, "Icons, separated by blanks: https: or data: URIs.", setIcons},
 	{"scopes", anyMethod, `scopes:"notes:read notes:write"`, "What the caller must be allowed to do, separated by blanks or commas. Who lacks one neither sees nor reaches the method. Needs the option Authenticated or TrustLocal.",
 		func(a *annotation, v string) error { a.scopes = words(v); return nil }},
-	{"timeout", anyMethod, `timeout:"5s"`, "How long a call may take, instead of the server's default; 0 for no limit. The method's context ends then, and the caller is answered as soon as the method returns.",
+	{"timeout", anyMethod, `timeout:"5s"`, "How long a call may take, instead of the server's default; 0 for no limit. The method's context ends then, and the caller is answered whether the method returns or not.",
 		func(a *annotation, v string) error { return setDuration(&a.timeout, v) }},
 	{"rate", anyMethod, `rate:"100/m burst=20"`, "How many calls each caller may begin in a second (s), minute (m) or hour (h), and how many at once; without a burst, as many. A caller is a principal, or a session where nobody is authenticated. Who is over it is told when to try again.",
 		func(a *annotation, v string) error { return setRate(&a.rate, v) }},

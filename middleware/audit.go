@@ -54,12 +54,18 @@ type AuditOptions struct {
 //
 // No answer leaves before its record is written: where it cannot be, the caller gets an error in place of the result, also
 // though the method has run, and with Begin the method does not run.
+//
+// On 2026-07-28 a call that asks its client questions is one call in several rounds: it has one begin record, from its first
+// round, and one end record, from its last. If the client does not send the answers within [mcpkit.AnswerTime], the process that
+// asked writes the end record then, with the outcome [Unanswered]. A client that replays a round gets another end record with
+// the same Ref.
 func Audit(log *AuditLog, o AuditOptions) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
 			start := time.Now()
 			record := newAuditRecord(call, o)
-			if o.Begin {
+			log.resumed(record.Ref)
+			if o.Begin && call.Round() == 0 {
 				record.Time, record.Event = start.UTC(), "begin"
 				if err := log.write(record); err != nil {
 					return nil, err
@@ -69,9 +75,12 @@ func Audit(log *AuditLog, o AuditOptions) mcpkit.Middleware {
 			defer func() {
 				record.Event, record.Outcome = "end", Panicked
 				record.Time = time.Now().UTC()
-				record.DurationMS = float64(time.Since(start).Microseconds()) / 1000
+				record.DurationMS = float64(time.Since(call.Begun()).Microseconds()) / 1000
 				if finished {
 					record.Outcome, record.Code = OutcomeOf(result, err), codeOf(err)
+				}
+				if record.Outcome == InputRequired && log.awaits(record) {
+					return
 				}
 				if writeErr := log.write(record); writeErr != nil && finished {
 					result, err = nil, writeErr // not joined with err, which could be shown in its place
@@ -96,6 +105,42 @@ func newAuditRecord(call *mcpkit.Call, o AuditOptions) *AuditRecord {
 		r.Arguments = call.RedactedArguments()
 	}
 	return r
+}
+
+// maxWaiting is how many calls may wait for an answer. The round of a further call that asks gets an end record at once.
+const maxWaiting = 10_000
+
+// awaits keeps the record of a call whose client is asked something until the client sends the answer or AnswerTime has passed. It
+// reports false when too many records are kept.
+func (l *AuditLog) awaits(r *AuditRecord) bool {
+	l.waitingMu.Lock()
+	defer l.waitingMu.Unlock()
+	if len(l.waiting) >= maxWaiting {
+		return false
+	}
+	if l.waiting == nil {
+		l.waiting = map[string]*time.Timer{}
+	}
+	l.waiting[r.Ref] = time.AfterFunc(mcpkit.AnswerTime, func() {
+		if l.resumed(r.Ref) {
+			r.Time, r.Outcome = time.Now().UTC(), Unanswered
+			r.DurationMS += float64(mcpkit.AnswerTime.Milliseconds())
+			_ = l.write(r) // there is no response left to withhold
+		}
+	})
+	return true
+}
+
+// resumed forgets a call that waits for an answer, and reports whether it was known.
+func (l *AuditLog) resumed(ref string) bool {
+	l.waitingMu.Lock()
+	defer l.waitingMu.Unlock()
+	timer, ok := l.waiting[ref]
+	if ok {
+		timer.Stop()
+		delete(l.waiting, ref)
+	}
+	return ok
 }
 
 // codeOf is the code of a protocol error that is known to be one here; 0 for others.

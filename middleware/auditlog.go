@@ -9,12 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
 // An AuditLog is a file or another writer to which [Audit] appends records, one JSON object a line. Safe for concurrent use.
 type AuditLog struct {
 	path string // "" for a writer
 	sync bool
+
+	waitingMu sync.Mutex
+	waiting   map[string]*time.Timer // guarded by waitingMu: calls whose clients were asked something, by ref
 
 	mu      sync.Mutex
 	w       io.Writer

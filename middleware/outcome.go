@@ -16,6 +16,7 @@ type Outcome string
 const (
 	OK            Outcome = "ok"
 	InputRequired Outcome = "input_required" // the client is asked, and comes back with the answer (2026-07-28)
+	Unanswered    Outcome = "unanswered"     // the client was asked something, and did not come back (2026-07-28)
 	ToolError     Outcome = "tool_error"     // the method returned a result that says it failed
 	Failed        Outcome = "error"          // the method, or a middleware, returned an error
 	Refused       Outcome = "protocol_error" // there is no such thing, or the request is malformed

@@ -23,10 +23,15 @@ func RateLimitBy[K comparable](perSecond float64, burst int, key func(*mcpkit.Ca
 	if !(perSecond >= 0) || burst < 0 || perSecond == 0 && burst == 0 {
 		panic(fmt.Sprintf("middleware: RateLimit(%v, %d): no caller could ever call anything; write for example RateLimit(10, 20)", perSecond, burst))
 	}
-	table := limits.NewTable[K](perSecond, burst)
+	begun := limits.NewTable[K](perSecond, burst)
+	continued := limits.NewTable[K](perSecond*mcpkit.MaxRounds, burst*mcpkit.MaxRounds)
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if works(call) {
+				table := begun
+				if call.Round() > 0 {
+					table = continued
+				}
 				if wait := table.Take(key(call), time.Now()); wait > 0 {
 					return nil, &RateLimitError{After: wait}
 				}
