@@ -1,7 +1,11 @@
-// Package oauth says who is asking: the principal of a request, carried in its context.
+// Package oauth carries the authenticated caller of a request, its [Principal], in the request's
+// context.
 //
-// It speaks no HTTP. What checks a token and puts the principal here, and what asks for tokens, are
-// packages of their own, so that a program on stdio that merely reads the principal links neither.
+// The package does not depend on HTTP. Package resourceserver checks tokens and stores the
+// principal here, package oauthclient gets tokens. A program that only reads the principal, over
+// stdio for example, links neither.
+//
+// All functions are safe for concurrent use. Authorization follows RFC 6749 and RFC 6750.
 package oauth
 
 import (
@@ -11,24 +15,24 @@ import (
 	"time"
 )
 
-// A Principal is who a request comes from, as far as an authenticator vouches for it.
-// It must not be changed once it is in a context.
+// A Principal is the authenticated user or workload that a request acts for. Do not change a
+// Principal once it is in a context. The zero value has no identity and no scopes.
 type Principal struct {
 	// Subject names the user or workload, unique within Issuer.
 	Subject string
-	// Issuer names who vouches for Subject; empty where there is only one.
+	// Issuer names the authority that vouches for Subject. Empty if there is only one.
 	Issuer string
-	// ClientID names the OAuth client that acts for the subject; empty when unknown.
+	// ClientID names the OAuth client that acts for the subject. Empty if unknown.
 	ClientID string
-	// Scopes are what the principal may do. Nil means none.
+	// Scopes are the scopes granted to the principal. Nil means none.
 	Scopes []string
-	// Expires is when the credential ends; zero means not known.
+	// Expires is when the credential expires. Zero means unknown.
 	Expires time.Time
-	// Claims holds whatever else the authenticator learned, for the program's own use.
+	// Claims holds everything else that the authenticator learned, for the program's own use.
 	Claims map[string]any
 }
 
-// Has reports whether p holds every one of scopes. A nil principal holds none.
+// Has reports whether p holds all of the scopes. A nil principal holds none.
 func (p *Principal) Has(scopes ...string) bool {
 	for _, scope := range scopes {
 		if p == nil || !slices.Contains(p.Scopes, scope) {
@@ -38,8 +42,8 @@ func (p *Principal) Has(scopes ...string) bool {
 	return true
 }
 
-// Key identifies the principal among all others: what sessions, caches and rate limits are bound to.
-// It is "" for a nil principal, and never "" for another.
+// Key identifies the principal uniquely. Sessions, caches and rate limits are bound to it. Key
+// returns "" only for a nil principal.
 func (p *Principal) Key() string {
 	if p == nil {
 		return ""
@@ -49,8 +53,7 @@ func (p *Principal) Key() string {
 
 var keyEscaper = strings.NewReplacer("\x00", "\x01-", "\x01", "\x01\x01")
 
-// keyPart is s without the byte that separates parts, which a name does not hold unless it was made up to be mistaken for
-// another.
+// keyPart escapes the separator byte in s, so that different principals have different keys.
 func keyPart(s string) string {
 	if strings.ContainsAny(s, "\x00\x01") {
 		return keyEscaper.Replace(s)
@@ -60,26 +63,28 @@ func keyPart(s string) string {
 
 type contextKey struct{}
 
-// NewContext returns a context that carries p. A nil p says that the request comes from nobody who is known.
+// NewContext returns a context that carries p. A nil p records that the caller is unauthenticated.
 func NewContext(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, contextKey{}, p)
 }
 
-// AuthenticationDecided reports whether somebody has said who the request of ctx comes from, be it nobody: [NewContext] was called, with
-// nil or not. Where it reports false, nobody asked.
+// AuthenticationDecided reports whether [NewContext] was called for ctx, with a principal or with
+// nil. If it reports false, no authenticator has looked at the request.
 func AuthenticationDecided(ctx context.Context) bool {
 	_, ok := ctx.Value(contextKey{}).(*Principal)
 	return ok
 }
 
-// FromContext returns the principal of the request that ctx belongs to, and nil where nobody was authenticated.
+// FromContext returns the principal of the request that ctx belongs to. It returns nil if the
+// caller is unauthenticated.
 func FromContext(ctx context.Context) *Principal {
 	p, _ := ctx.Value(contextKey{}).(*Principal)
 	return p
 }
 
-// WithExpiry returns a context that ends when the credential of its principal does, as far as that is known: for what lasts longer than a
-// call, since who listens has to show again that it may. The context holds resources until it or cancel ends.
+// WithExpiry returns a context that is done when the credential of its principal expires. Use it
+// for work that lasts longer than one call, such as a subscription. The context does not expire if
+// the principal or its expiry is unknown. Call cancel to release its resources.
 func WithExpiry(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	if p := FromContext(ctx); p != nil && !p.Expires.IsZero() {
 		return context.WithDeadline(ctx, p.Expires)

@@ -62,9 +62,9 @@ func TestADemandCollectsScopesOnce(t *testing.T) {
 
 func TestErrorsSayWhatIsNeeded(t *testing.T) {
 	err := &oauth.InsufficientScopeError{Scopes: []string{"a", "b"}}
-	require.EqualError(t, err, "oauth: the scopes are insufficient; needed are a b")
+	require.EqualError(t, err, "oauth: insufficient scope; needed: a b")
 	require.Equal(t, []string{"a", "b"}, err.NeededScopes())
-	require.EqualError(t, &oauth.TokenError{Reason: "it is old"}, "oauth: the token is refused: it is old")
+	require.EqualError(t, &oauth.TokenError{Reason: "it is old"}, "oauth: the token is rejected: it is old")
 }
 
 func TestAContextEndsWithTheCredential(t *testing.T) {

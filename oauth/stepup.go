@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A ScopeDemand carries back, from what answers a request to what authenticated it, that scopes were missing. It is safe
-// for concurrent use.
+// A ScopeDemand collects the scopes that a request lacked. A request's handler reports them with
+// [DemandScopes], and the authenticator reads them. It is safe for concurrent use.
 type ScopeDemand struct {
 	mu     sync.Mutex
 	scopes []string // guarded by mu
@@ -15,14 +15,16 @@ type ScopeDemand struct {
 
 type demandKey struct{}
 
-// WithScopeDemand returns a context through which [DemandScopes] reaches the demand that it also returns.
+// WithScopeDemand returns a context and the demand that [DemandScopes] adds to when it is called
+// with that context.
 func WithScopeDemand(ctx context.Context) (context.Context, *ScopeDemand) {
 	d := new(ScopeDemand)
 	return context.WithValue(ctx, demandKey{}, d), d
 }
 
-// DemandScopes says that the request of ctx failed for want of some of scopes, which are all that it needs. It reports
-// whether anybody wants to know. Of several demands the client hears all.
+// DemandScopes reports that the request of ctx failed because the caller lacks some of the scopes.
+// The scopes are all that the request needs. Several calls add up. DemandScopes returns false if
+// ctx has no [ScopeDemand].
 func DemandScopes(ctx context.Context, scopes ...string) bool {
 	d, ok := ctx.Value(demandKey{}).(*ScopeDemand)
 	if !ok {
@@ -38,7 +40,7 @@ func DemandScopes(ctx context.Context, scopes ...string) bool {
 	return true
 }
 
-// Scopes are those that were demanded, nil when none were.
+// Scopes returns the demanded scopes, or nil if there are none.
 func (d *ScopeDemand) Scopes() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

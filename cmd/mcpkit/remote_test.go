@@ -495,7 +495,7 @@ func TestLoginOfAClientThatIsKnown(t *testing.T) {
 	}
 	code, errs := list()
 	require.Equal(t, exitConnection, code)
-	require.Contains(t, errs, "does not know the client and lets none register")
+	require.Contains(t, errs, "does not know the client and has no dynamic registration")
 	require.Contains(t, errs, "mcpkit list: -client-id and -issuer say who this program is there\n")
 	code, errs = list("-client-id", "cli")
 	require.Equal(t, exitConnection, code)

@@ -103,7 +103,7 @@ func TestManyUnknownTokensAtOnceAreAFewRequestsAtOnce(t *testing.T) {
 		require.LessOrEqual(t, e.count(), 16)
 		close(e.hold)
 		for range cap(errs) {
-			require.EqualError(t, <-errs, "oauth: the token is refused: it is not active", "nobody is turned away")
+			require.EqualError(t, <-errs, "oauth: the token is rejected: it is not active", "nobody is turned away")
 		}
 		require.Equal(t, 300, e.count())
 		require.LessOrEqual(t, e.most, 16)
@@ -119,11 +119,11 @@ func TestRefusedTokensAreRememberedForAShortTime(t *testing.T) {
 			return err
 		}
 		for range 10 {
-			require.EqualError(t, ask("bad"), "oauth: the token is refused: it is not active")
+			require.EqualError(t, ask("bad"), "oauth: the token is rejected: it is not active")
 		}
 		require.Equal(t, 1, e.count())
 		time.Sleep(10 * time.Second)
-		require.EqualError(t, ask("bad"), "oauth: the token is refused: it is not active")
+		require.EqualError(t, ask("bad"), "oauth: the token is rejected: it is not active")
 		require.Equal(t, 2, e.count(), "what is not active may become so")
 	})
 }
@@ -168,7 +168,7 @@ func TestIntrospectionTakesAccessTokensAlone(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.EqualError(t, err, "oauth: the token is refused: "+test.err)
+			require.EqualError(t, err, "oauth: the token is rejected: "+test.err)
 		})
 	}
 }

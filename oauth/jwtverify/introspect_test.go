@@ -80,28 +80,28 @@ func TestAnswersOfTheEndpoint(t *testing.T) {
 		err     string // what the error says
 		bad     bool   // the token is refused, rather than not known
 	}{
-		{"not active", say(200, `{"active":false}`), "oauth: the token is refused: it is not active", true},
-		{"not active, whatever else", say(200, `{"active":false,"aud":"`+resource+`","sub":"ann"}`), "oauth: the token is refused: it is not active", true},
-		{"nothing", say(200, `{}`), "oauth: the token is refused: it is not active", true},
-		{"null", say(200, `null`), "oauth: the token is refused: it is not active", true},
-		{"active in text", say(200, strings.Replace(active, "true", `"true"`, 1)), "oauth: the token is refused: it is not active", true},
-		{"active as a number", say(200, strings.Replace(active, "true", "1", 1)), "oauth: the token is refused: it is not active", true},
-		{"active in another case", say(200, strings.Replace(active, "active", "Active", 1)), "oauth: the token is refused: it is not active", true},
-		{"another audience", say(200, strings.Replace(active, resource, "https://other", 1)), "oauth: the token is refused: it is for another audience", true},
-		{"no audience", say(200, `{"active":true,"sub":"ann"}`), "oauth: the token is refused: it is for another audience", true},
-		{"another issuer", say(200, `{"active":true,"aud":"`+resource+`","sub":"ann","iss":"https://other"}`), "oauth: the token is refused: it is of another issuer", true},
-		{"expired", say(200, strings.Replace(active, "1790003600", "1789999000", 1)), "oauth: the token is refused: it has expired", true},
-		{"nobody", say(200, `{"active":true,"aud":"`+resource+`"}`), "oauth: the token is refused: it says nobody is its subject", true},
+		{"not active", say(200, `{"active":false}`), "oauth: the token is rejected: it is not active", true},
+		{"not active, whatever else", say(200, `{"active":false,"aud":"`+resource+`","sub":"ann"}`), "oauth: the token is rejected: it is not active", true},
+		{"nothing", say(200, `{}`), "oauth: the token is rejected: it is not active", true},
+		{"null", say(200, `null`), "oauth: the token is rejected: it is not active", true},
+		{"active in text", say(200, strings.Replace(active, "true", `"true"`, 1)), "oauth: the token is rejected: it is not active", true},
+		{"active as a number", say(200, strings.Replace(active, "true", "1", 1)), "oauth: the token is rejected: it is not active", true},
+		{"active in another case", say(200, strings.Replace(active, "active", "Active", 1)), "oauth: the token is rejected: it is not active", true},
+		{"another audience", say(200, strings.Replace(active, resource, "https://other", 1)), "oauth: the token is rejected: it is for another audience", true},
+		{"no audience", say(200, `{"active":true,"sub":"ann"}`), "oauth: the token is rejected: it is for another audience", true},
+		{"another issuer", say(200, `{"active":true,"aud":"`+resource+`","sub":"ann","iss":"https://other"}`), "oauth: the token is rejected: it is of another issuer", true},
+		{"expired", say(200, strings.Replace(active, "1790003600", "1789999000", 1)), "oauth: the token is rejected: it has expired", true},
+		{"nobody", say(200, `{"active":true,"aud":"`+resource+`"}`), "oauth: the token is rejected: it says nobody is its subject", true},
 
-		{"active twice", say(200, `{"active":false,"active":true}`), unknown + "answered by JSON that does not fit", false},
-		{"a list", say(200, `[]`), unknown + "answered by JSON that does not fit", false},
+		{"active twice", say(200, `{"active":false,"active":true}`), unknown + "the response is not the expected JSON", false},
+		{"a list", say(200, `[]`), unknown + "the response is not the expected JSON", false},
 		{"no right to ask", say(401, `{"error":"invalid_client"}`), unknown + "answered by status 401", false},
 		{"a fault", say(500, active), unknown + "answered by status 500", false},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(w, active)
 		}, unknown + `answered by "text/html", not application/json`, false},
-		{"too much", say(200, `{"active":true,"x":"`+strings.Repeat("x", 2<<20)+`"}`), unknown + "answered by more than 1048576 bytes", false},
+		{"too much", say(200, `{"active":true,"x":"`+strings.Repeat("x", 2<<20)+`"}`), unknown + "the response is larger than 1048576 bytes", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v, _ := introspector(t, test.handler, nil)
@@ -162,13 +162,13 @@ func TestActiveTokensAreRememberedForAWhile(t *testing.T) {
 	*now = now.Add(1)
 	for range 2 {
 		_, err = v.Verify(t.Context(), "x")
-		require.EqualError(t, err, "oauth: the token is refused: it is not active", "revoked")
+		require.EqualError(t, err, "oauth: the token is rejected: it is not active", "revoked")
 		*now = now.Add(DefaultRefusalTime)
 	}
 	require.Equal(t, 3, asked, "what is not active may become so")
 
 	_, err = v.Verify(t.Context(), strings.Repeat("x", maxToken+1))
-	require.EqualError(t, err, "oauth: the token is refused: it is too large")
+	require.EqualError(t, err, "oauth: the token is rejected: it is too large")
 	require.Equal(t, 3, asked, "nobody is asked about it")
 }
 

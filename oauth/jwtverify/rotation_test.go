@@ -157,7 +157,7 @@ func TestTokensOfOldKeysAreRefusedWithoutAsking(t *testing.T) {
 		require.NoError(t, err)
 		for range 10 {
 			_, err = v.Verify(t.Context(), stale)
-			require.EqualError(t, err, "oauth: the token is refused: its key is not known")
+			require.EqualError(t, err, "oauth: the token is rejected: its key is not known")
 		}
 		require.Equal(t, 1, as.asked)
 	})
@@ -171,7 +171,7 @@ func TestTokensOfOtherTypesAreRefusedByDefault(t *testing.T) {
 	v := as.verifier(t, &log, nil)
 	for _, typ := range []string{"JWT", "", "jwt", "application/jwt", "id+jwt"} {
 		_, err := v.Verify(t.Context(), tokenBy(t, key, "key", typ, nil))
-		require.EqualError(t, err, "oauth: the token is refused: its typ is not that of an access token", "%q", typ)
+		require.EqualError(t, err, "oauth: the token is rejected: its typ is not that of an access token", "%q", typ)
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "\n"), "once is enough")
 	require.Contains(t, log.String(), `set Options.AllowUntyped" issuer=`+issuer)
@@ -182,7 +182,7 @@ func TestTokensOfOtherTypesAreRefusedByDefault(t *testing.T) {
 	log.Reset()
 	v = as.verifier(t, &log, nil)
 	_, err := v.Verify(t.Context(), tokenBy(t, newKey(t), "key", "JWT", nil))
-	require.EqualError(t, err, "oauth: the token is refused: its signature is wrong")
+	require.EqualError(t, err, "oauth: the token is rejected: its signature is wrong")
 	require.Empty(t, log.String(), "strangers do not write to the log")
 
 	v = as.verifier(t, &log, func(o *jwtverify.Options) { o.AllowUntyped = true })
@@ -191,5 +191,5 @@ func TestTokensOfOtherTypesAreRefusedByDefault(t *testing.T) {
 		require.NoError(t, err, "%q", typ)
 	}
 	_, err = v.Verify(t.Context(), tokenBy(t, key, "key", "id+jwt", nil))
-	require.EqualError(t, err, "oauth: the token is refused: its typ is not that of an access token")
+	require.EqualError(t, err, "oauth: the token is rejected: its typ is not that of an access token")
 }

@@ -158,10 +158,10 @@ func TestRefusals(t *testing.T) {
 		err  string // with {} for the URL of the world
 		in   bool   // whether the user was sent to log in
 	}{
-		{"another issuer answers", func(w *world) { w.iss = "https://evil.example" }, `the answer is from another authorization server than "{}"`, true},
-		{"a slash is another issuer", func(w *world) { w.iss = w.URL + "/" }, `the answer is from another authorization server than "{}"`, true},
-		{"a promised iss is missing", func(w *world) { w.iss = "" }, `the answer does not say that it is from "{}", which says it in all of its answers`, true},
-		{"metadata of another", func(w *world) { w.issuer = "https://evil.example" }, `the metadata of the authorization server "{}" says that it is of "https://evil.example"`, false},
+		{"another issuer answers", func(w *world) { w.iss = "https://evil.example" }, `the response is not from the authorization server "{}"`, true},
+		{"a slash is another issuer", func(w *world) { w.iss = w.URL + "/" }, `the response is not from the authorization server "{}"`, true},
+		{"a promised iss is missing", func(w *world) { w.iss = "" }, `the response has no iss parameter; "{}" promises one in its metadata`, true},
+		{"metadata of another", func(w *world) { w.issuer = "https://evil.example" }, `the metadata of the authorization server "{}" names the issuer "https://evil.example"`, false},
 		{"another resource", func(w *world) { w.resource = "https://evil.example/mcp" }, `the resource metadata is for "https://evil.example/mcp", not for "{}/mcp"`, false},
 		{"a resource beside", func(w *world) { w.resource = w.URL + "/mc" }, `the resource metadata is for "{}/mc", not for "{}/mcp"`, false},
 		{"a resource above", func(w *world) { w.resource = w.URL }, `the resource metadata is for "{}", not for "{}/mcp"`, false},
@@ -191,7 +191,7 @@ func TestHugeMetadataIsNotRead(t *testing.T) {
 	w := newWorld(t)
 	w.huge = true
 	_, _, err := post(t, w.transport(t, oauthclient.Options{}), w.URL+"/mcp")
-	require.ErrorContains(t, err, "answered by more than 1048576 bytes")
+	require.ErrorContains(t, err, "the response is larger than 1048576 bytes")
 }
 
 func TestStepUpsEnd(t *testing.T) {
@@ -282,6 +282,6 @@ func TestLoopbackTakesTheAnswer(t *testing.T) {
 
 func TestBrowsersShowPagesAlone(t *testing.T) {
 	for _, page := range []string{"javascript:alert(1)", "file:///etc/passwd", "--help", "https:"} {
-		require.EqualError(t, oauthclient.OpenBrowser(t.Context(), page), "only http and https pages are shown")
+		require.EqualError(t, oauthclient.OpenBrowser(t.Context(), page), "only http and https URLs can be opened")
 	}
 }

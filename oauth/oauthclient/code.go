@@ -19,49 +19,54 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
-// AuthorizationCode is the grant of a user who logs in with a browser (OAuth 2.1, section 4.1, with PKCE S256). The client
-// is one of Known, or else introduces itself by MetadataURL, or else registers.
+// AuthorizationCode is the grant of a user who logs in with a browser (OAuth 2.1, section 4.1, with
+// PKCE S256). The client identifies itself by one of Known, otherwise by MetadataURL, otherwise it
+// registers.
 type AuthorizationCode struct {
-	// Known are the registrations that the client has already, each at its issuer.
+	// Known are the client's existing registrations, each with its issuer.
 	Known []Credentials
-	// MetadataURL is the https URL of the client's own metadata document, which is its client ID where an authorization
-	// server takes such. Empty for none.
+	// MetadataURL is the https URL of the client's own metadata document. It is the client ID at
+	// authorization servers that support such documents. Empty if there is none.
 	MetadataURL string
-	// Name is what users see of a client that registers.
+	// Name is what users see when the client registers itself. If empty, the client does not
+	// register.
 	Name string
-	// Browser takes the user to the authorization server and back; see [Loopback].
+	// Browser opens the login page for the user and waits for the result. Required. See [Loopback].
 	Browser Browser
 }
 
-// A Browser prepares one login. It is called before the client registers, so that the redirect URI can be registered.
+// A Browser prepares one login. The transport calls it before the client registers, because a
+// registration contains the redirect URI.
 type Browser func(ctx context.Context, l LoginRequest) (*Login, error)
 
-// A LoginRequest is what a [Browser] may want to know to choose where the user comes back to.
+// A LoginRequest tells a [Browser] which login to prepare.
 type LoginRequest struct {
 	// Issuer is the authorization server at which the user logs in.
 	Issuer string
-	// RedirectURI is what the client is registered with at Issuer. Empty when it is not registered yet, or when the
-	// registration does not say.
+	// RedirectURI is the redirect URI that the client is registered with at Issuer. Empty if the
+	// client is not registered or the registration does not contain it.
 	RedirectURI string
-	// Distinct says that the redirect URI has to be one that no other issuer has: the answers of Issuer do not name it
-	// (RFC 9207), so the address at which they arrive is all that tells whose they are.
+	// Distinct reports that the redirect URI must differ from those of all other issuers. It is set
+	// if the responses of Issuer do not contain the issuer (RFC 9207), so that only the redirect
+	// URI identifies the sender.
 	Distinct bool
 }
 
-// A Login is one login: the way to the authorization server, and back.
+// A Login is one login in progress.
 type Login struct {
-	// RedirectURI is where the user comes back to: https, or http to a loopback address.
+	// RedirectURI is the redirect URI of the login: https, or http to a loopback address.
 	RedirectURI string
-	// Go takes the user to a page and returns the query that they come back with. The URL has been checked: it is https,
-	// or http to a loopback address where that is allowed. It must not be given to a shell.
+	// Visit shows the page to the user and returns the query parameters of the redirect that ends
+	// the login. The transport has checked that the page is an https URL, or an http URL of a
+	// loopback address if those are allowed. Do not pass the URL to a shell.
 	Visit func(ctx context.Context, page string) (url.Values, error)
-	// Close ends the visit; nil where there is nothing to end.
+	// Close releases the resources of the login. Nil if there are none.
 	Close func()
 }
 
 func (g *AuthorizationCode) issuers() []string { return issuersOf(g.Known...) }
 
-// introduces: who has registrations but no name to register by is known to those servers alone.
+// introduces reports whether the client can identify itself to a server that does not know it yet.
 func (g *AuthorizationCode) introduces() bool { return g.Name != "" || g.MetadataURL != "" }
 
 func (g *AuthorizationCode) check() error {
@@ -105,7 +110,7 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 	}
 	login, err := g.Browser(ctx, request)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the way back from the browser: %w", err)
+		return nil, nil, fmt.Errorf("the redirect from the browser: %w", err)
 	}
 	if login.Close != nil {
 		defer login.Close()
@@ -143,7 +148,8 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 	return tok, c, err
 }
 
-// withVerifier calls use with a new verifier of PKCE (RFC 7636, section 4.1), of 43 letters, and wipes it.
+// withVerifier calls use with a new PKCE verifier of 43 characters (RFC 7636, section 4.1), and
+// erases the verifier afterwards.
 func withVerifier(use func(verifier []byte) error) error {
 	var secret [32]byte
 	verifier := make([]byte, base64.RawURLEncoding.EncodedLen(len(secret)))
@@ -151,12 +157,12 @@ func withVerifier(use func(verifier []byte) error) error {
 		clear(secret[:])
 		clear(verifier)
 	}()
-	_, _ = rand.Read(secret[:]) // which never fails
+	_, _ = rand.Read(secret[:]) // rand.Read never fails
 	base64.RawURLEncoding.Encode(verifier, secret[:])
 	return use(verifier)
 }
 
-// visit sends the user to the authorization endpoint and returns the code that they come back with.
+// visit sends the user to the authorization endpoint and returns the authorization code.
 func (t *Transport) visit(ctx context.Context, p *place, c *Credentials, login *Login, verifier []byte, scopes []string) (string, error) {
 	page, err := t.policy.CheckURL(p.as.AuthorizationEndpoint)
 	if err != nil {
@@ -188,33 +194,35 @@ func (t *Transport) visit(ctx context.Context, p *place, c *Credentials, login *
 	return takeCode(back, p.as, state)
 }
 
-// takeCode checks who answered before it looks at the answer: until then even an error is a stranger's.
+// takeCode validates the sender of a redirect before it reads the result. Until then even an error
+// may be forged.
 func takeCode(back url.Values, as *metadata.AuthorizationServer, state string) (string, error) {
 	for _, name := range []string{"state", "iss", "code", "error"} {
 		if len(back[name]) > 1 {
-			return "", fmt.Errorf("the answer from %q has more than one %s", as.Issuer, name)
+			return "", fmt.Errorf("the response from %q has more than one %s", as.Issuer, name)
 		}
 	}
 	if subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(state)) != 1 {
-		return "", fmt.Errorf("the answer from %q is not to this login: its state is another", as.Issuer)
+		return "", fmt.Errorf("the response from %q belongs to another login: its state differs", as.Issuer)
 	}
 	// RFC 9207, section 2.4: compared as it stands, and demanded where it was promised.
 	switch {
 	case back.Has("iss") && back.Get("iss") != as.Issuer:
-		return "", fmt.Errorf("the answer is from another authorization server than %q", as.Issuer)
+		return "", fmt.Errorf("the response is not from the authorization server %q", as.Issuer)
 	case !back.Has("iss") && as.ISSParameterSupported:
-		return "", fmt.Errorf("the answer does not say that it is from %q, which says it in all of its answers", as.Issuer)
+		return "", fmt.Errorf("the response has no iss parameter; %q promises one in its metadata", as.Issuer)
 	}
 	if back.Has("error") {
 		return "", &GrantError{Issuer: as.Issuer, Code: back.Get("error"), Description: back.Get("error_description")}
 	}
 	if back.Get("code") == "" {
-		return "", fmt.Errorf("the answer from %q has no code", as.Issuer)
+		return "", fmt.Errorf("the response from %q has no code", as.Issuer)
 	}
 	return back.Get("code"), nil
 }
 
-// given is who the client is to a server that knows it, or can read its document; nil when it has to register.
+// given returns the credentials for a server that knows the client or can read its metadata
+// document. It returns nil if the client has to register.
 func (g *AuthorizationCode) given(as *metadata.AuthorizationServer) (*Credentials, error) {
 	for i := range g.Known {
 		if g.Known[i].Issuer == as.Issuer {
@@ -225,18 +233,19 @@ func (g *AuthorizationCode) given(as *metadata.AuthorizationServer) (*Credential
 		return &Credentials{Issuer: as.Issuer, ClientID: g.MetadataURL, AuthMethod: AuthNone}, nil
 	}
 	if g.Name == "" || as.RegistrationEndpoint == "" {
-		return nil, fmt.Errorf("the authorization server %q does not know the client and lets none register; "+
+		return nil, fmt.Errorf("the authorization server %q does not know the client and has no dynamic registration; "+
 			"register it there by hand and put it into AuthorizationCode.Known", as.Issuer)
 	}
 	return nil, nil
 }
 
-// serves reports whether a registration is good for a redirect URI. Servers compare those as they stand.
+// serves reports whether a registration is valid for a redirect URI. Servers compare redirect URIs
+// byte by byte.
 func (c *Credentials) serves(redirect string) bool {
 	return c.RedirectURI == redirect && (c.SecretExpires.IsZero() || time.Now().Before(c.SecretExpires))
 }
 
-// registration is who the client registered as at an issuer, nil if it did not.
+// registration returns the client's registration at an issuer, or nil if there is none.
 func (t *Transport) registration(ctx context.Context, issuer string) (*Credentials, error) {
 	t.mu.Lock()
 	c := t.registered
@@ -251,24 +260,25 @@ func (t *Transport) registration(ctx context.Context, issuer string) (*Credentia
 	return r.Client, nil
 }
 
-// keepRegistration keeps a registration for later logins, also if the store does not.
+// keepRegistration keeps a registration for later logins, even if the store fails to save it.
 func (t *Transport) keepRegistration(ctx context.Context, c *Credentials) {
 	t.mu.Lock()
 	t.registered = c
 	t.mu.Unlock()
 	if err := t.store.Save(ctx, Key{Issuer: c.Issuer}, &Record{Client: c}); err != nil {
-		t.logger.WarnContext(ctx, "oauthclient: the store did not keep the registration; the next run registers again", "issuer", c.Issuer, "error", err.Error())
+		t.logger.WarnContext(ctx, "oauthclient: the store did not save the registration; the next run registers again", "issuer", c.Issuer, "error", err.Error())
 	}
 }
 
-// claimRedirect refuses a redirect URI that another issuer has, where the answers of this one do not say whose they are
-// (RFC 9700, section 4.4.2.2): an attacker's server could have the user log in at an honest one, and be sent the code.
+// claimRedirect rejects a redirect URI that another issuer uses, if the responses of this issuer do
+// not name it (RFC 9700, section 4.4.2.2). Otherwise an attacker's server could send the user to an
+// honest server and receive the code.
 func (t *Transport) claimRedirect(ctx context.Context, as *metadata.AuthorizationServer, redirect string) error {
 	if as.ISSParameterSupported {
 		return nil
 	}
 	if u, err := url.Parse(redirect); err == nil && u.Scheme == "http" && fetch.IsLoopback(u.Hostname()) {
-		u.Host = strings.TrimSuffix(u.Host, ":"+u.Port()) // which is another one each time
+		u.Host = strings.TrimSuffix(u.Host, ":"+u.Port()) // the port changes with each login
 		redirect = u.String()
 	}
 	key := Key{Resource: redirect}
@@ -277,22 +287,22 @@ func (t *Transport) claimRedirect(ctx context.Context, as *metadata.Authorizatio
 	case err != nil:
 		return err
 	case r != nil && r.Client != nil && r.Client.Issuer != as.Issuer:
-		return fmt.Errorf("the redirect URI %q serves the authorization server %q already, and the answers of %q do not say whose they are (RFC 9207); "+
+		return fmt.Errorf("the redirect URI %q is in use for the authorization server %q, and the responses of %q do not name it (RFC 9207); "+
 			"use another redirect URI for it", redirect, r.Client.Issuer, as.Issuer)
 	case r != nil:
 		return nil
 	}
 	if err := t.store.Save(ctx, key, &Record{Client: &Credentials{Issuer: as.Issuer, RedirectURI: redirect}}); err != nil {
-		t.logger.WarnContext(ctx, "oauthclient: the store did not keep which authorization server a redirect URI serves", "issuer", as.Issuer, "error", err.Error())
+		t.logger.WarnContext(ctx, "oauthclient: the store did not save the issuer of a redirect URI", "issuer", as.Issuer, "error", err.Error())
 	}
 	return nil
 }
 
-// register introduces the client (RFC 7591).
+// register registers the client at an authorization server (RFC 7591).
 func (t *Transport) register(ctx context.Context, as *metadata.AuthorizationServer, name, redirect string) (*Credentials, error) {
 	u, err := url.Parse(redirect)
 	if err != nil {
-		return nil, fmt.Errorf("the redirect URI %q is no URL", redirect)
+		return nil, fmt.Errorf("the redirect URI %q is not a URL", redirect)
 	}
 	doc := metadata.Client{
 		ClientName: name, RedirectURIs: []string{redirect}, ResponseTypes: []string{"code"},
@@ -331,7 +341,7 @@ func (t *Transport) register(ctx context.Context, as *metadata.AuthorizationServ
 	case c.ClientSecret == "":
 		c.AuthMethod = AuthNone
 	case c.AuthMethod == "":
-		c.AuthMethod = doc.TokenEndpointAuthMethod // it did not say that it wants another
+		c.AuthMethod = doc.TokenEndpointAuthMethod // the response names no other method
 	}
 	if r.ClientSecretExpiresAt > 0 {
 		c.SecretExpires = time.Unix(r.ClientSecretExpiresAt, 0)

@@ -19,7 +19,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
-// How a client authenticates at a token endpoint (RFC 7591, section 2; OpenID Connect Core 1.0, section 9).
+// How a client authenticates at a token endpoint (RFC 7591, section 2; OpenID Connect Core 1.0,
+// section 9).
 const (
 	AuthNone          = "none"
 	AuthBasic         = "client_secret_basic"
@@ -29,41 +30,44 @@ const (
 
 const assertionLife = time.Minute
 
-// Credentials are what an authorization server knows a client by. They print without their secrets.
+// Credentials identify a client at an authorization server. They print without their secrets.
 type Credentials struct {
-	// Issuer is the authorization server that they are for; they are sent to no other. It is compared byte by byte.
+	// Issuer is the authorization server that the credentials belong to. They are sent to no other
+	// server. Issuers are compared byte by byte.
 	Issuer string `json:"issuer,omitempty"`
 	// ClientID names the client.
 	ClientID string `json:"client_id"`
-	// ClientSecret is empty for a public client and for one that has a key.
+	// ClientSecret is the client's secret. Empty for a public client and for a client with a key.
 	ClientSecret string `json:"client_secret,omitempty"`
-	// SecretExpires is when the secret ends; zero is never.
+	// SecretExpires is when the secret expires. Zero means never.
 	SecretExpires time.Time `json:"secret_expires,omitzero"`
-	// AuthMethod is one of [AuthNone], [AuthBasic], [AuthPost] and [AuthPrivateKeyJWT]. Empty lets the metadata of the
-	// authorization server decide.
+	// AuthMethod is one of [AuthNone], [AuthBasic], [AuthPost] and [AuthPrivateKeyJWT]. Empty means
+	// that the metadata of the authorization server decides.
 	AuthMethod string `json:"auth_method,omitempty"`
-	// RedirectURI is where users come back to, as the client is registered with. Empty means that the [Browser] decides.
+	// RedirectURI is the redirect URI that the client is registered with. Empty means that the
+	// [Browser] decides.
 	RedirectURI string `json:"redirect_uri,omitempty"`
-	// Key signs assertions for [AuthPrivateKeyJWT]: *ecdsa.PrivateKey, ed25519.PrivateKey or *rsa.PrivateKey.
+	// Key signs assertions for [AuthPrivateKeyJWT]: *ecdsa.PrivateKey, ed25519.PrivateKey or
+	// *rsa.PrivateKey.
 	Key crypto.Signer `json:"-"`
-	// KeyID names the key in assertions; empty for none.
+	// KeyID names the key in assertions. Empty if the key has no name.
 	KeyID string `json:"-"`
 }
 
-// String names the client alone.
+// String returns the client ID and the issuer, without secrets.
 func (c Credentials) String() string { return fmt.Sprintf("client %q of %q", c.ClientID, c.Issuer) }
 
-// GoString names the client alone.
+// GoString returns the same as String.
 func (c Credentials) GoString() string { return c.String() }
 
-// LogValue names the client alone.
+// LogValue returns the same as String.
 func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// method is how to authenticate at a server.
+// method returns the authentication method to use at a server.
 func (c *Credentials) method(as *metadata.AuthorizationServer) (string, error) {
 	can := as.TokenEndpointAuthMethodsSupported
 	if c.AuthMethod != "" {
-		return c.AuthMethod, nil // a registration may say what the metadata does not
+		return c.AuthMethod, nil // a registration takes precedence over the metadata
 	}
 	var candidates []string
 	switch {
@@ -72,19 +76,19 @@ func (c *Credentials) method(as *metadata.AuthorizationServer) (string, error) {
 	case c.ClientSecret != "":
 		candidates = []string{AuthBasic, AuthPost}
 	default:
-		return AuthNone, nil // the client has nothing to show
+		return AuthNone, nil // the client has no secret and no key
 	}
 	for _, m := range candidates {
-		// RFC 8414, section 2: a list that is not there means client_secret_basic. One who was given a key was given it
-		// for that server.
+		// RFC 8414, section 2: a list that is not there means client_secret_basic. One who was
+		// given a key was given it for that server.
 		if len(can) == 0 || slices.Contains(can, m) {
 			return m, nil
 		}
 	}
-	return "", fmt.Errorf("the authorization server %q takes none of %q; it takes %q", as.Issuer, candidates, can)
+	return "", fmt.Errorf("the authorization server %q supports none of %q; it supports %q", as.Issuer, candidates, can)
 }
 
-// authenticate puts the credentials on a token request.
+// authenticate adds the credentials to a token request.
 func (c *Credentials) authenticate(header http.Header, form url.Values, as *metadata.AuthorizationServer) error {
 	method, err := c.method(as)
 	if err != nil {
@@ -96,7 +100,7 @@ func (c *Credentials) authenticate(header http.Header, form url.Values, as *meta
 			form.Set("client_id", c.ClientID)
 		}
 	case AuthBasic:
-		// RFC 6749, section 2.3.1: both are encoded as forms are, first.
+		// RFC 6749, section 2.3.1: both are form-encoded first.
 		r := http.Request{Header: header}
 		r.SetBasicAuth(url.QueryEscape(c.ClientID), url.QueryEscape(c.ClientSecret))
 	case AuthPost:
@@ -110,13 +114,13 @@ func (c *Credentials) authenticate(header http.Header, form url.Values, as *meta
 		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
 		form.Set("client_assertion", assertion)
 	default:
-		return fmt.Errorf("the method %q of client authentication is not known; there are: none, client_secret_basic, client_secret_post, private_key_jwt", method)
+		return fmt.Errorf("unknown client authentication method %q; use none, client_secret_basic, client_secret_post or private_key_jwt", method)
 	}
 	return nil
 }
 
-// assertion signs one for a single request (RFC 7523, section 3). Its audience is the issuer: an endpoint is something
-// that another server may claim to have.
+// assertion signs an assertion for a single request (RFC 7523, section 3). Its audience is the
+// issuer, because another server may claim to have the same endpoint.
 func (c *Credentials) assertion(as *metadata.AuthorizationServer) (string, error) {
 	alg, err := c.algorithm(as.TokenEndpointAuthSigningAlgValuesSupported)
 	if err != nil {
@@ -145,7 +149,7 @@ func (c *Credentials) assertion(as *metadata.AuthorizationServer) (string, error
 	return signed.CompactSerialize()
 }
 
-// algorithm picks one that fits the key and that the server takes.
+// algorithm picks a signature algorithm that fits the key and that the server supports.
 func (c *Credentials) algorithm(can []string) (jose.SignatureAlgorithm, error) {
 	var algs []jose.SignatureAlgorithm
 	switch key := c.Key.(type) {
@@ -164,12 +168,12 @@ func (c *Credentials) algorithm(can []string) (jose.SignatureAlgorithm, error) {
 		algs = []jose.SignatureAlgorithm{jose.PS256, jose.RS256}
 	}
 	if algs == nil {
-		return "", fmt.Errorf("a client's key is an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not %T", c.Key)
+		return "", fmt.Errorf("the client's key must be an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not %T", c.Key)
 	}
 	for _, alg := range algs {
 		if len(can) == 0 || slices.Contains(can, string(alg)) {
 			return alg, nil
 		}
 	}
-	return "", fmt.Errorf("the client's key signs by %q; the authorization server takes %q", algs, can)
+	return "", fmt.Errorf("the client's key signs with %q; the authorization server supports %q", algs, can)
 }

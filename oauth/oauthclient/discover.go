@@ -16,14 +16,15 @@ import (
 
 const maxAuthorizationServers = 16
 
-// A place is what discovery finds: what to ask for, and where.
+// A place is the result of discovery: the resource, and its authorization server.
 type place struct {
-	resource string   // byte by byte what the resource calls itself
-	scopes   []string // that it supports
+	resource string   // the resource identifier, byte by byte
+	scopes   []string // supported by the resource
 	as       *metadata.AuthorizationServer
 }
 
-// discover finds the authorization server of the resource that sent a challenge; nil is one that was not sent.
+// discover finds the authorization server of the resource that sent a challenge. The challenge may
+// be nil.
 func (t *Transport) discover(ctx context.Context, c *metadata.Challenge) (*place, error) {
 	prm, err := t.protectedResource(ctx, c)
 	if err != nil {
@@ -43,8 +44,8 @@ func (t *Transport) discover(ctx context.Context, c *metadata.Challenge) (*place
 	return &place{resource: prm.Resource, scopes: prm.ScopesSupported, as: as}, nil
 }
 
-// protectedResource reads the metadata of the resource: where the challenge says, and else where it may be found. It is
-// nil when there is none.
+// protectedResource reads the metadata of the resource at the URL in the challenge, or otherwise at
+// the well-known URLs. It returns nil if there is no metadata.
 func (t *Transport) protectedResource(ctx context.Context, c *metadata.Challenge) (*metadata.ProtectedResource, error) {
 	if c != nil {
 		if named := c.Param("resource_metadata"); named != "" {
@@ -76,8 +77,9 @@ func (t *Transport) resourceMetadata(ctx context.Context, from string) (*metadat
 	return prm, t.policy.Get(ctx, t.http, from, prm)
 }
 
-// checkResource refuses metadata of another resource (RFC 9728, section 3.3): a token for it could be used there. The
-// document at the root of the well-known path is the one of the origin, and serves for all that is there.
+// checkResource rejects metadata of another resource (RFC 9728, section 3.3): a token for that
+// resource could be misused there. The document at the root of the well-known path may describe the
+// whole origin.
 func (t *Transport) checkResource(prm *metadata.ProtectedResource, from string) error {
 	if isResource(prm.Resource, t.server) {
 		return nil
@@ -90,14 +92,16 @@ func (t *Transport) checkResource(prm *metadata.ProtectedResource, from string) 
 	return fmt.Errorf("the resource metadata is for %q, not for %q", prm.Resource, t.server.String())
 }
 
-// isMissing reports whether a server said that there is no such document. One that fails may have it.
+// isMissing reports whether a server said that the document does not exist. A server error does not
+// count: the document may exist.
 func isMissing(err error) bool {
 	status, ok := errors.AsType[*fetch.StatusError](err)
 	return ok && status.Status/100 == 4 && status.Status != http.StatusTooManyRequests
 }
 
-// isResource reports whether a resource is the one at a URL. Only what the user may have typed otherwise is normalized: the
-// case of the host, the scheme's own port, and the slash of an empty path.
+// isResource reports whether a resource identifier names the resource at a URL. It normalizes only
+// what users may type differently: the case of the host, the default port, and the slash of an
+// empty path.
 func isResource(resource string, at *url.URL) bool {
 	u, err := url.Parse(resource)
 	if err != nil || u.Opaque != "" || u.User != nil || strings.Contains(resource, "#") {
@@ -107,7 +111,7 @@ func isResource(resource string, at *url.URL) bool {
 		u.RawQuery == at.RawQuery && u.ForceQuery == at.ForceQuery
 }
 
-// sameHost compares hosts and ports; a port may be left out where it is the scheme's own.
+// sameHost compares hosts and ports. A missing port is the default port of the scheme.
 func sameHost(a, b *url.URL) bool {
 	port := func(u *url.URL) string {
 		switch {
@@ -121,10 +125,10 @@ func sameHost(a, b *url.URL) bool {
 	return strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }
 
-// chooseIssuer takes the one that the client is known to, or else the first.
+// chooseIssuer returns the first issuer that knows the client, or otherwise the first issuer.
 func (t *Transport) chooseIssuer(issuers []string) (string, error) {
 	if len(issuers) == 0 {
-		return "", errors.New("the resource metadata names no authorization server")
+		return "", errors.New("the resource metadata lists no authorization server")
 	}
 	issuers = issuers[:min(len(issuers), maxAuthorizationServers)]
 	known := t.grant.issuers()
@@ -134,12 +138,12 @@ func (t *Transport) chooseIssuer(issuers []string) (string, error) {
 		}
 	}
 	if len(known) > 0 && !t.grant.introduces() {
-		return "", fmt.Errorf("the client is known to %q; the resource takes tokens of %q", known, issuers)
+		return "", fmt.Errorf("the client is known to %q; the resource accepts tokens of %q", known, issuers)
 	}
 	return issuers[0], nil
 }
 
-// authorizationServer reads the metadata of an issuer, and refuses one that is of another.
+// authorizationServer reads the metadata of an issuer, and rejects metadata of another issuer.
 func (t *Transport) authorizationServer(ctx context.Context, issuer string) (*metadata.AuthorizationServer, error) {
 	urls, err := metadata.AuthorizationServerURLs(issuer)
 	if err != nil {
@@ -152,9 +156,9 @@ func (t *Transport) authorizationServer(ctx context.Context, issuer string) (*me
 			faults = append(faults, err)
 			continue
 		}
-		// RFC 8414, section 3.3: no endpoint of a document that is of another issuer may be used.
+		// RFC 8414, section 3.3: metadata of another issuer must not be used.
 		if as.Issuer != issuer {
-			return nil, fmt.Errorf("the metadata of the authorization server %q says that it is of %q", issuer, as.Issuer)
+			return nil, fmt.Errorf("the metadata of the authorization server %q names the issuer %q", issuer, as.Issuer)
 		}
 		return as, t.checkEndpoints(as)
 	}
@@ -177,8 +181,8 @@ func (t *Transport) checkEndpoints(as *metadata.AuthorizationServer) error {
 	return nil
 }
 
-// discoverLegacy is how 2025-03-26 has it: the origin of the server is its own authorization server, at fixed paths
-// when it has no metadata.
+// discoverLegacy implements version 2025-03-26: the origin of the server is its own authorization
+// server, with endpoints at fixed paths if it has no metadata.
 func (t *Transport) discoverLegacy(ctx context.Context) (*place, error) {
 	origin := t.server.Scheme + "://" + t.server.Host
 	if known := t.grant.issuers(); len(known) > 0 && !t.grant.introduces() && !slices.Contains(known, origin) {
@@ -189,8 +193,8 @@ func (t *Transport) discoverLegacy(ctx context.Context) (*place, error) {
 	err := t.policy.Get(ctx, t.http, origin+metadata.PathAuthorizationServer, as)
 	switch {
 	case err == nil && strings.TrimSuffix(as.Issuer, "/") != origin:
-		// That revision compares nothing, but it knows no other issuer either. The root may be written with a slash.
-		return nil, fmt.Errorf("the metadata of the authorization server %q says that it is of %q", origin, as.Issuer)
+		// That version defines no comparison. A trailing slash is allowed.
+		return nil, fmt.Errorf("the metadata of the authorization server %q names the issuer %q", origin, as.Issuer)
 	case err == nil:
 		p.as = as
 	case isMissing(err):
@@ -199,7 +203,7 @@ func (t *Transport) discoverLegacy(ctx context.Context) (*place, error) {
 			AuthorizationEndpoint:         origin + "/authorize",
 			TokenEndpoint:                 origin + "/token",
 			RegistrationEndpoint:          origin + "/register",
-			CodeChallengeMethodsSupported: []string{"S256"}, // which it demands of all
+			CodeChallengeMethodsSupported: []string{"S256"}, // required by that version
 		}
 	default:
 		return nil, fmt.Errorf("metadata of the authorization server %q: %w", origin, err)

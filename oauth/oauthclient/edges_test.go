@@ -24,7 +24,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-// A token that is about to end is refreshed before it is sent. One that never lasts is sent as it is.
+// A token that is about to end is refreshed before it is sent. One that never lasts is sent as it
+// is.
 func TestTokensThatEndAreRefreshedFirst(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Lifetime: 5 * time.Second, Wrap: b.wrap})
@@ -44,7 +45,7 @@ func TestTokensThatEndAreRefreshedFirst(t *testing.T) {
 	}
 	require.Equal(t, 1, refused, "the first knew no token")
 	_, err := tr.Token(t.Context())
-	require.EqualError(t, err, "oauthclient: tokens end as soon as they are given")
+	require.EqualError(t, err, "oauthclient: the authorization server issues tokens that have already expired")
 }
 
 func TestAnswersThatNoTokenChanges(t *testing.T) {
@@ -173,15 +174,15 @@ func TestCredentialsThatDoNotFit(t *testing.T) {
 		{"no secret is taken", oauthclient.Credentials{ClientSecret: leaked}, func(m *metadata.AuthorizationServer) {
 			m.TokenEndpointAuthMethodsSupported = []string{"private_key_jwt"}
 		},
-			`the authorization server "{}" takes none of ["client_secret_basic" "client_secret_post"]; it takes ["private_key_jwt"]`},
+			`the authorization server "{}" supports none of ["client_secret_basic" "client_secret_post"]; it supports ["private_key_jwt"]`},
 		{"no key is taken", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) { m.TokenEndpointAuthMethodsSupported = []string{"none"} },
-			`the authorization server "{}" takes none of ["private_key_jwt"]; it takes ["none"]`},
+			`the authorization server "{}" supports none of ["private_key_jwt"]; it supports ["none"]`},
 		{"another algorithm is taken", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) {
 			m.TokenEndpointAuthSigningAlgValuesSupported = []string{"ES256"}
-		}, `the client's key signs by ["ES512"]; the authorization server takes ["ES256"]`},
-		{"a key that signs nothing", oauthclient.Credentials{Key: p224}, nil, `a client's key is an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not *ecdsa.PrivateKey`},
+		}, `the client's key signs with ["ES512"]; the authorization server supports ["ES256"]`},
+		{"a key that signs nothing", oauthclient.Credentials{Key: p224}, nil, `the client's key must be an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not *ecdsa.PrivateKey`},
 		{"a method that nobody knows", oauthclient.Credentials{ClientSecret: leaked, AuthMethod: "tls_client_auth"}, nil,
-			`the method "tls_client_auth" of client authentication is not known; there are: none, client_secret_basic, client_secret_post, private_key_jwt`},
+			`unknown client authentication method "tls_client_auth"; use none, client_secret_basic, client_secret_post or private_key_jwt`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			as := oauthtest.New(t, &oauthtest.Options{Metadata: test.change})
@@ -203,7 +204,7 @@ func TestGrantsSayWhatIsMissing(t *testing.T) {
 		{&oauthclient.AuthorizationCode{Browser: browser, Known: []oauthclient.Credentials{{ClientID: "x"}}}, "each of AuthorizationCode.Known needs an Issuer and a ClientID"},
 		{&oauthclient.AuthorizationCode{Browser: browser, MetadataURL: "http://app.example/client.json"}, `the MetadataURL "http://app.example/client.json" must be https and have a path`},
 		{&oauthclient.AuthorizationCode{Browser: browser, MetadataURL: "https://app.example/"}, `the MetadataURL "https://app.example/" must be https and have a path`},
-		{&oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: "https://as.example", ClientID: "x"}}, "ClientCredentials need a ClientID, and a Key or a ClientSecret"},
+		{&oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: "https://as.example", ClientID: "x"}}, "ClientCredentials needs a ClientID, and a Key or a ClientSecret"},
 		{&oauthclient.EnterpriseManaged{}, "EnterpriseManaged needs a ClientID at both servers, a ProviderTokenEndpoint and a Subject"},
 	} {
 		_, err := oauthclient.New("https://mcp.example/mcp", test.grant, nil)
@@ -259,7 +260,7 @@ func TestFilesOfTheStore(t *testing.T) {
 	for _, broken := range []string{"", "{", `{"key":{"Issuer":"https://evil.example"}}`} {
 		require.NoError(t, os.WriteFile(name, []byte(broken), 0o600))
 		_, err = load()
-		require.EqualError(t, err, fmt.Sprintf(`oauthclient: %s is no record of "https://as.example"; remove it`, name))
+		require.EqualError(t, err, fmt.Sprintf(`oauthclient: %s is not a record of "https://as.example"; remove it`, name))
 	}
 	require.NoError(t, store.Save(t.Context(), key, want), "a broken one is replaced")
 	require.NoError(t, os.Rename(name, name+".elsewhere"))
@@ -299,14 +300,15 @@ func TestLoginSaysThatTheTokenIsNotKept(t *testing.T) {
 	tr := connect(t, s.url, u.grant(), oauthclient.Options{Store: brokenStore{oauthclient.NewMemoryStore()}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	err := tr.Login(t.Context())
 	require.ErrorIs(t, err, oauthclient.ErrNotSaved)
-	require.EqualError(t, err, "oauthclient: logged in, but the store did not keep the token: the disk is full")
+	require.EqualError(t, err, "oauthclient: logged in, but the store did not save the token: the disk is full")
 	require.Equal(t, "user may read", says(t, tr, s.url), "it is in use all the same")
 	require.Len(t, u.logins(), 1)
-	require.Contains(t, log.String(), `msg="oauthclient: the store did not keep the token" issuer=`+as.Issuer+` error="the disk is full"`)
-	require.Contains(t, log.String(), `msg="oauthclient: the store did not keep the registration; the next run registers again"`)
+	require.Contains(t, log.String(), `msg="oauthclient: the store did not save the token" issuer=`+as.Issuer+` error="the disk is full"`)
+	require.Contains(t, log.String(), `msg="oauthclient: the store did not save the registration; the next run registers again"`)
 }
 
-// A store that cannot be read says nothing of the user's login: once it can be, there is nothing to be refused for.
+// A store that cannot be read says nothing of the user's login: once it can be, there is nothing to
+// be refused for.
 type unreadableStore struct {
 	oauthclient.Store
 	broken bool

@@ -44,7 +44,8 @@ func prover(t *testing.T) *dpop.Prover {
 	return p
 }
 
-// The server takes each assertion and each proof once, so that a request with a nonce needs both anew.
+// The server takes each assertion and each proof once, so that a request with a nonce needs both
+// anew.
 func TestKeysSignEachRequestAnew(t *testing.T) {
 	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -152,7 +153,7 @@ func TestAServerThatTakesNoAssertionsIsNotAsked(t *testing.T) {
 		Credentials: oauthclient.Credentials{Issuer: as.Issuer, ClientID: "app"}, Provider: oauthclient.Credentials{ClientID: "app"}, ProviderTokenEndpoint: as.Endpoint("token"),
 		Subject: func(context.Context) (string, string, error) { return "", "", errors.New("nobody is asked") },
 	}, oauthclient.Options{}).Token(t.Context())
-	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q takes no assertions of identity providers; it takes ["urn:example:other"]`, as.Issuer))
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q does not accept assertions of identity providers; it accepts ["urn:example:other"]`, as.Issuer))
 	require.Empty(t, b.at("/token"))
 }
 
@@ -180,7 +181,8 @@ func TestPlatformsVouchForTheirWorkloads(t *testing.T) {
 	require.Equal(t, 1, asked, "what was refused is not asked again")
 }
 
-// A resource that moves to another authorization server: nothing that the first one gave is shown to the second.
+// A resource that moves to another authorization server: nothing that the first one gave is shown
+// to the second.
 func TestTheAuthorizationServerChanges(t *testing.T) {
 	var first, second book
 	one := oauthtest.New(t, &oauthtest.Options{Wrap: first.wrap})
@@ -285,8 +287,8 @@ func TestARefusalOfTheUserIsSaidAndKept(t *testing.T) {
 	require.Len(t, u.logins(), 2, "who logs in on purpose is asked again")
 }
 
-// The server ends everything when a refresh token is used twice, so that requests which refreshed on their own would be
-// logged out.
+// The server ends everything when a refresh token is used twice, so that requests which refreshed
+// on their own would be logged out.
 func TestOneRefreshServesAllRequests(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian}})
@@ -527,18 +529,18 @@ func TestAnswersThatAreNoTokens(t *testing.T) {
 		status     int
 		err        string // with {} for the issuer
 	}{
-		{"no type", `{"access_token":"t"}`, 200, `the authorization server "{}" gave a token of type "" instead of Bearer`},
-		{"another type", `{"access_token":"t","token_type":"mac"}`, 200, `the authorization server "{}" gave a token of type "mac" instead of Bearer`},
-		{"no token", `{"token_type":"Bearer"}`, 200, `the authorization server "{}" gave no token that can stand in a header`},
-		{"a token of two lines", `{"access_token":"a\r\nX-Evil: 1","token_type":"Bearer"}`, 200, `the authorization server "{}" gave no token that can stand in a header`},
-		{"a token of other letters", `{"access_token":"ä","token_type":"Bearer"}`, 200, `the authorization server "{}" gave no token that can stand in a header`},
-		{"nothing", ``, 200, `the authorization server "{}" gave a token of type "" instead of Bearer`},
-		{"no JSON", `<html>`, 200, `the token endpoint of "{}": answered by JSON that does not fit`},
-		{"names twice", `{"access_token":"t","access_token":"u","token_type":"Bearer"}`, 200, `the token endpoint of "{}": answered by JSON that does not fit`},
+		{"no type", `{"access_token":"t"}`, 200, `the authorization server "{}" returned a token of type "" instead of Bearer`},
+		{"another type", `{"access_token":"t","token_type":"mac"}`, 200, `the authorization server "{}" returned a token of type "mac" instead of Bearer`},
+		{"no token", `{"token_type":"Bearer"}`, 200, `the authorization server "{}" returned no token that is valid in a header`},
+		{"a token of two lines", `{"access_token":"a\r\nX-Evil: 1","token_type":"Bearer"}`, 200, `the authorization server "{}" returned no token that is valid in a header`},
+		{"a token of other letters", `{"access_token":"ä","token_type":"Bearer"}`, 200, `the authorization server "{}" returned no token that is valid in a header`},
+		{"nothing", ``, 200, `the authorization server "{}" returned a token of type "" instead of Bearer`},
+		{"no JSON", `<html>`, 200, `the token endpoint of "{}": the response is not the expected JSON`},
+		{"names twice", `{"access_token":"t","access_token":"u","token_type":"Bearer"}`, 200, `the token endpoint of "{}": the response is not the expected JSON`},
 		{"an error with status 200", `{"error":"invalid_grant"}`, 200, `the authorization server "{}" refused with HTTP status 200: "invalid_grant"`},
 		{"an error in HTML", `<html>`, 400, `the authorization server "{}" refused with HTTP status 400`},
 		{"a terminal's commands", `{"error":"x\u001b[2J"}`, 400, `the authorization server "{}" refused with HTTP status 400: "x\x1b[2J"`},
-		{"too much", `"` + strings.Repeat("x", 1<<20) + `"`, 200, `the token endpoint of "{}": answered by more than 1048576 bytes`},
+		{"too much", `"` + strings.Repeat("x", 1<<20) + `"`, 200, `the token endpoint of "{}": the response is larger than 1048576 bytes`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := newAuthority(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -24,20 +24,21 @@ const (
 	TokenTypeRefresh = "urn:ietf:params:oauth:token-type:refresh_token"
 )
 
-// A Grant is a way to get a token: [*AuthorizationCode], [*ClientCredentials], [*EnterpriseManaged] or
-// [*WorkloadIdentity].
+// A Grant is a way to get a token: [*AuthorizationCode], [*ClientCredentials], [*EnterpriseManaged]
+// or [*WorkloadIdentity].
 type Grant interface {
-	// issuers are the authorization servers that know the client already.
+	// issuers returns the authorization servers that the client already has credentials for.
 	issuers() []string
-	// introduces reports whether the client can make itself known to others.
+	// introduces reports whether the client can identify itself to other servers.
 	introduces() bool
 	check() error
-	// get asks for a token at a place, and says who asked.
+	// get requests a token at a place. It returns the token and the credentials that it used.
 	get(ctx context.Context, t *Transport, p *place, scopes []string) (*Token, *Credentials, error)
 }
 
-// ClientCredentials is the grant of a program that acts for itself (extension io.modelcontextprotocol/oauth-client-credentials):
-// it authenticates by a key or a secret, and nobody logs in. The credentials need an Issuer.
+// ClientCredentials is the grant of a program that acts for itself, without a user (extension
+// io.modelcontextprotocol/oauth-client-credentials). It authenticates with a key or a secret. The
+// credentials need an Issuer.
 type ClientCredentials struct{ Credentials Credentials }
 
 func (g *ClientCredentials) issuers() []string { return issuersOf(g.Credentials) }
@@ -48,7 +49,7 @@ func (g *ClientCredentials) check() error {
 		return errors.New("oauthclient: ClientCredentials needs Credentials.Issuer" + issuerHint)
 	}
 	if g.Credentials.ClientID == "" || g.Credentials.ClientSecret == "" && g.Credentials.Key == nil {
-		return errors.New("oauthclient: ClientCredentials need a ClientID, and a Key or a ClientSecret")
+		return errors.New("oauthclient: ClientCredentials needs a ClientID, and a Key or a ClientSecret")
 	}
 	return nil
 }
@@ -57,7 +58,8 @@ func (g *ClientCredentials) get(ctx context.Context, t *Transport, p *place, sco
 	return t.askFor(ctx, p, &g.Credentials, "client_credentials", "", scopes)
 }
 
-// askFor asks for a token by a grant with an assertion, "" for none.
+// askFor requests a token with a grant and an assertion. The assertion is "" if the grant needs
+// none.
 func (t *Transport) askFor(ctx context.Context, p *place, c *Credentials, grant, assertion string, scopes []string) (*Token, *Credentials, error) {
 	form := tokenForm(grant, p, scopes)
 	if assertion != "" {
@@ -71,7 +73,7 @@ func (t *Transport) askFor(ctx context.Context, p *place, c *Credentials, grant,
 	return tok, c, err
 }
 
-// issuerHint says why grants that hold a secret need an issuer.
+// issuerHint explains why grants with a secret need an issuer.
 const issuerHint = "; without it, any MCP server could name an authorization server of its own and be sent the secret"
 
 func issuersOf(list ...Credentials) []string {
@@ -84,18 +86,20 @@ func issuersOf(list ...Credentials) []string {
 	return issuers
 }
 
-// WorkloadIdentity is the grant of a workload that its platform vouches for by a JWT (RFC 7523, section 2.1; SEP-1933).
-// It is asked for once: what was refused is not asked again, nor in another way.
+// WorkloadIdentity is the grant of a workload whose platform vouches for it with a JWT (RFC 7523,
+// section 2.1; SEP-1933). A rejected request is not retried.
 type WorkloadIdentity struct {
-	// Issuer is the authorization server that the workload is known to. It is needed: assertions go to no other.
+	// Issuer is the authorization server that knows the workload. Required: assertions are sent to
+	// no other server.
 	Issuer string
-	// ClientID names the client where the authorization server wants that; it may be empty.
+	// ClientID names the client, if the authorization server needs it. It may be empty.
 	ClientID string
 	// Assertion returns the platform's JWT for an audience.
 	Assertion func(ctx context.Context, a Audience) (string, error)
 }
 
-// An Audience is whom an assertion is for. Platforms and drafts differ in which of them it names.
+// An Audience names the recipient of an assertion. Platforms and drafts differ in which of the two
+// fields they use.
 type Audience struct{ Issuer, TokenEndpoint string }
 
 func (g *WorkloadIdentity) issuers() []string { return issuersOf(Credentials{Issuer: g.Issuer}) }
@@ -119,16 +123,19 @@ func (g *WorkloadIdentity) get(ctx context.Context, t *Transport, p *place, scop
 	return t.askFor(ctx, p, &Credentials{Issuer: p.as.Issuer, ClientID: g.ClientID, AuthMethod: AuthNone}, grantJWT, assertion, scopes)
 }
 
-// EnterpriseManaged is the grant of a user whom an enterprise's identity provider has logged in already (extension
-// io.modelcontextprotocol/enterprise-managed-authorization): the provider exchanges what proves that for an assertion
-// for the authorization server (RFC 8693, ID-JAG), which gives the token for it (RFC 7523).
+// EnterpriseManaged is the grant of a user who is already logged in at an enterprise's identity
+// provider (extension io.modelcontextprotocol/enterprise-managed-authorization). The provider
+// exchanges the user's token for an assertion (RFC 8693, ID-JAG). The authorization server
+// exchanges the assertion for an access token (RFC 7523).
 type EnterpriseManaged struct {
-	// Credentials are those of the client at the authorization server. Their Issuer is needed.
+	// Credentials identify the client at the authorization server. Their Issuer is required.
 	Credentials Credentials
-	// Provider are those of the client at the identity provider, and ProviderTokenEndpoint is where that exchanges tokens.
+	// Provider holds the client's credentials at the identity provider. ProviderTokenEndpoint is
+	// the provider's token endpoint.
 	Provider              Credentials
 	ProviderTokenEndpoint string
-	// Subject returns what proves the user's login, and its type, for example [TokenTypeID].
+	// Subject returns a token that proves the user's login, and its type, for example
+	// [TokenTypeID].
 	Subject func(ctx context.Context) (token, tokenType string, err error)
 }
 
@@ -147,7 +154,7 @@ func (g *EnterpriseManaged) check() error {
 
 func (g *EnterpriseManaged) get(ctx context.Context, t *Transport, p *place, scopes []string) (*Token, *Credentials, error) {
 	if profiles := p.as.AuthorizationGrantProfilesSupported; len(profiles) > 0 && !slices.Contains(profiles, profileIDJAG) {
-		return nil, nil, fmt.Errorf("the authorization server %q takes no assertions of identity providers; it takes %q", p.as.Issuer, profiles)
+		return nil, nil, fmt.Errorf("the authorization server %q does not accept assertions of identity providers; it accepts %q", p.as.Issuer, profiles)
 	}
 	subject, kind, err := g.Subject(ctx)
 	if err != nil {
@@ -164,7 +171,7 @@ func (g *EnterpriseManaged) get(ctx context.Context, t *Transport, p *place, sco
 		return nil, nil, fmt.Errorf("the identity provider: %w", err)
 	}
 	if r.AccessToken == "" || r.IssuedTokenType != typeIDJAG {
-		return nil, nil, fmt.Errorf("the identity provider %q gave a token of type %.100q instead of %s", g.Provider.Issuer, r.IssuedTokenType, typeIDJAG)
+		return nil, nil, fmt.Errorf("the identity provider %q returned a token of type %.100q instead of %s", g.Provider.Issuer, r.IssuedTokenType, typeIDJAG)
 	}
 	return t.askFor(ctx, p, &g.Credentials, grantJWT, r.AccessToken, scopes)
 }

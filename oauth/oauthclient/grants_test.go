@@ -83,7 +83,7 @@ func TestClientCredentialsByKeyNameTheIssuer(t *testing.T) {
 func TestCredentialsGoToTheirIssuerAlone(t *testing.T) {
 	a := newAuthority(t, bearer)
 	_, _, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: "https://as.example", ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{})
-	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the client is known to ["https://as.example"]; the resource takes tokens of [%q]`, a.URL))
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the client is known to ["https://as.example"]; the resource accepts tokens of [%q]`, a.URL))
 	require.Empty(t, a.forms)
 }
 
@@ -119,7 +119,7 @@ func TestBearerTokensAreNotTakenForBoundOnes(t *testing.T) {
 	require.NoError(t, err)
 	a := newAuthority(t, bearer)
 	_, _, err = a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: a.URL, ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{DPoP: prover})
-	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q gave a token of type "Bearer" instead of DPoP`, a.URL))
+	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q returned a token of type "Bearer" instead of DPoP`, a.URL))
 }
 
 func TestTokenRequestsAreNotRedirected(t *testing.T) {
@@ -141,8 +141,8 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 		grant  oauthclient.Grant
 		err    string
 	}{
-		{"http://mcp.example/mcp", nil, `oauthclient: tokens would be read on their way to "http://mcp.example/mcp"; it has to be https`},
-		{"/mcp", nil, `oauthclient: the server is an absolute URL without user and fragment, not "/mcp"`},
+		{"http://mcp.example/mcp", nil, `oauthclient: tokens to "http://mcp.example/mcp" would be sent unencrypted; use https`},
+		{"/mcp", nil, `oauthclient: the server must be an absolute URL without user and fragment, not "/mcp"`},
 		{"https://mcp.example", nil, `oauthclient: New needs a grant, for example *AuthorizationCode`},
 		{"https://mcp.example", &oauthclient.AuthorizationCode{Name: "x"}, `oauthclient: AuthorizationCode needs a Browser, for example Loopback(nil)`},
 		{"https://mcp.example", &oauthclient.WorkloadIdentity{}, `oauthclient: WorkloadIdentity needs an Assertion`},

@@ -21,7 +21,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
-// challenger is a server that only challenges, over TLS, as the server on the Internet at which a user points a client.
+// challenger is a server that only challenges, over TLS, as the server on the Internet at which a
+// user points a client.
 func challenger(t *testing.T, challenge func(self string) string) (*httptest.Server, *http.Transport) {
 	var s *httptest.Server
 	s = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -224,7 +225,7 @@ func TestEndpointsLeadNowhereInside(t *testing.T) {
 		{"no page", func(m *metadata.AuthorizationServer) { m.AuthorizationEndpoint = "" },
 			`the authorization server "{}" has no authorization endpoint`},
 		{"nobody registers", func(m *metadata.AuthorizationServer) { m.RegistrationEndpoint = "" },
-			`the authorization server "{}" does not know the client and lets none register; register it there by hand and put it into AuthorizationCode.Known`},
+			`the authorization server "{}" does not know the client and has no dynamic registration; register it there by hand and put it into AuthorizationCode.Known`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			as := oauthtest.New(t, &oauthtest.Options{Metadata: test.change})
@@ -237,7 +238,8 @@ func TestEndpointsLeadNowhereInside(t *testing.T) {
 	}
 }
 
-// The way back is a server on the user's machine: whatever else comes by there is sent away, and the answer is waited for.
+// The way back is a server on the user's machine: whatever else comes by there is sent away, and
+// the answer is waited for.
 func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func(method, target, host string) (int, string, http.Header) {
@@ -263,8 +265,8 @@ func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
 			{"GET", redirect + "?state=evil&code=evil", "evil.example", 404, "There is nothing here.\n"},
 			{"GET", strings.Replace(redirect, "/callback", "/other", 1) + "?state=evil", "", 404, "There is nothing here.\n"},
 			{"POST", redirect + "?state=evil&code=evil", "", 405, "Only GET.\n"},
-			{"GET", redirect, "", 400, "This is no answer to a login.\n"},
-			{"GET", redirect + "?state=evil&code=evil", "", 400, "This is no answer to a login.\n"},
+			{"GET", redirect, "", 400, "This is not the response to a login.\n"},
+			{"GET", redirect + "?state=evil&code=evil", "", 400, "This is not the response to a login.\n"},
 			{"GET", redirect + "?state=<script>&code=1", "", 200, "<!doctype html><title>Login</title><p>You can close this page and go back to the program."},
 			{"GET", redirect + "?state=<script>&code=2", "", 200, "<!doctype html><title>Login</title><p>You can close this page and go back to the program."},
 		} {

@@ -102,8 +102,8 @@ func silent(t *testing.T, b *book) *oauthtest.Server {
 	return oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Metadata: func(m *metadata.AuthorizationServer) { m.ISSParameterSupported = false }})
 }
 
-// Where answers do not name their issuer, the address at which they arrive has to tell issuers apart (RFC 9700, section
-// 4.4.2.2).
+// Where answers do not name their issuer, the address at which they arrive has to tell issuers
+// apart (RFC 9700, section 4.4.2.2).
 func TestIssuersThatDoNotNameThemselvesHaveRedirectURIsOfTheirOwn(t *testing.T) {
 	paths := make(map[string]bool)
 	store := oauthclient.NewMemoryStore()
@@ -136,8 +136,8 @@ func TestARedirectURIServesOneIssuerThatDoesNotNameItself(t *testing.T) {
 	require.Equal(t, "user may read", says(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url))
 	s = protect(t, other, nil)
 	_, _, err := post(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url)
-	require.EqualError(t, err, fmt.Sprintf("oauthclient: the redirect URI %q serves the authorization server %q already, and the answers of %q "+
-		"do not say whose they are (RFC 9207); use another redirect URI for it", "http://127.0.0.1/callback", honest.Issuer, other.Issuer))
+	require.EqualError(t, err, fmt.Sprintf("oauthclient: the redirect URI %q is in use for the authorization server %q, and the responses of %q "+
+		"do not name it (RFC 9207); use another redirect URI for it", "http://127.0.0.1/callback", honest.Issuer, other.Issuer))
 	require.Empty(t, second.at("/authorize"))
 
 	named := oauthtest.New(t, nil)
@@ -197,7 +197,8 @@ func TestAStoreThatDoesNotSaveCostsNoToken(t *testing.T) {
 	require.Len(t, b.at("/register"), 1, "as the client that registered")
 }
 
-// Programs that share a folder share one refresh: a refresh token that is used twice was stolen, to the authorization server.
+// Programs that share a folder share one refresh: a refresh token that is used twice was stolen, to
+// the authorization server.
 func TestProgramsThatShareAFolderRefreshOnce(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: b.wrap})

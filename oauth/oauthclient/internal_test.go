@@ -91,8 +91,8 @@ func TestBodiesAreWipedWhenTheyWereSent(t *testing.T) {
 	require.Empty(t, b, "what is closed is not read any more")
 }
 
-// Whatever a browser brings back: a code counts only with the state of this login, and from who was asked. What strangers
-// say is not repeated.
+// Whatever a browser brings back: a code counts only with the state of this login, and from who was
+// asked. What strangers say is not repeated.
 func FuzzTakeCode(f *testing.F) {
 	for _, seed := range []string{
 		"state=s&code=c&iss=https://as.example", "state=s&code=c", "state=s&code=c&iss=https://as.example/", "state=t&code=c",

@@ -24,19 +24,20 @@ const (
 	callbackTimeout  = 10 * time.Second
 )
 
-// LoopbackOptions are those of [Loopback]. The zero value serves.
+// LoopbackOptions configures [Loopback]. The zero value is ready to use.
 type LoopbackOptions struct {
-	// Port to listen at. Zero means any that is free, which authorization servers should allow (RFC 8252, section 7.3);
-	// those that do not need one that stays the same. Later logins use the port of the one before, also of one that a
-	// run before registered, if it is still free: to a server that registers clients, one at another port is another
-	// client.
+	// Port is the TCP port to listen on. Zero means any free port, which authorization servers
+	// should allow (RFC 8252, section 7.3); set a fixed port for those that do not. Later logins
+	// reuse the previous port, or the port of a stored registration, if it is free. A changed port
+	// means a new registration.
 	Port int
-	// Open shows a page to the user. Nil means the browser of the system.
+	// Open shows a page to the user. Nil means [OpenBrowser].
 	Open func(ctx context.Context, page string) error
 }
 
-// Loopback is the front of programs on the user's machine: users come back to an address of the machine itself, at which
-// a server listens for the time of the login (RFC 8252, section 7.3).
+// Loopback returns the [Browser] for programs on the user's machine. It listens on a loopback
+// address for the redirect for as long as the login lasts (RFC 8252, section 7.3). Nil options are
+// the zero value.
 func Loopback(opts *LoopbackOptions) Browser {
 	if opts == nil {
 		opts = &LoopbackOptions{}
@@ -87,7 +88,7 @@ func Loopback(opts *LoopbackOptions) Browser {
 				}
 			},
 			Close: func() {
-				// The page that says so should still arrive.
+				// Let the response page reach the browser.
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 				defer cancel()
 				if server.Shutdown(ctx) != nil {
@@ -99,7 +100,8 @@ func Loopback(opts *LoopbackOptions) Browser {
 	}
 }
 
-// callbackAt is where users come back to: the path, and the port if the client is registered with one.
+// callbackAt returns the path of the redirect URI, and the port if the client's registration has
+// one.
 func callbackAt(request LoginRequest) (path string, port int) {
 	path = callbackPath
 	if request.Distinct {
@@ -118,15 +120,15 @@ func listen(ctx context.Context, port int) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
-// A callback takes the answer to one login. What else comes by, from another page of the browser for example, is sent away
-// without an effect on the login.
+// A callback is the HTTP handler that receives the redirect of one login. It rejects all other
+// requests, for example those of other pages in the browser.
 type callback struct {
 	host, path string
 	state      atomic.Pointer[string] // of the login; nil before it began
 	back       chan url.Values
 }
 
-// expect begins a login: its answer has the state of the page.
+// expect starts a login: only a redirect with the state of the page is accepted.
 func (c *callback) expect(page string) error {
 	u, err := url.Parse(page)
 	if err != nil || u.Query().Get("state") == "" {
@@ -142,7 +144,7 @@ func (c *callback) isAnswer(q url.Values) bool {
 	return want != nil && len(q["state"]) == 1 && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(*want)) == 1
 }
 
-// ServeHTTP takes the first answer. It repeats nothing of it in its page.
+// ServeHTTP accepts the first valid redirect. Its page repeats no part of the request.
 func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -153,7 +155,7 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Connection", "close")
 	q := r.URL.Query()
 	switch {
-	// Another name for this address may be a stranger's.
+	// Another host name for this address may belong to an attacker (DNS rebinding).
 	case r.Host != c.host || r.URL.Path != c.path:
 		http.Error(w, "There is nothing here.", http.StatusNotFound)
 		return
@@ -161,21 +163,22 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Only GET.", http.StatusMethodNotAllowed)
 		return
 	case !c.isAnswer(q):
-		http.Error(w, "This is no answer to a login.", http.StatusBadRequest)
+		http.Error(w, "This is not the response to a login.", http.StatusBadRequest)
 		return
 	}
 	select {
 	case c.back <- q:
-	default: // there was one
+	default: // a redirect was accepted before
 	}
 	_, _ = w.Write([]byte("<!doctype html><title>Login</title><p>You can close this page and go back to the program."))
 }
 
-// OpenBrowser shows a page in the user's browser. It takes http and https URLs alone, and no shell sees them.
+// OpenBrowser shows a page in the user's browser. It accepts http and https URLs only, and starts
+// no shell. It returns an error if the URL is not allowed or the browser does not start.
 func OpenBrowser(ctx context.Context, page string) error {
 	u, err := url.Parse(page)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return errors.New("only http and https pages are shown")
+		return errors.New("only http and https URLs can be opened")
 	}
 	var args []string
 	switch runtime.GOOS {
@@ -186,12 +189,12 @@ func OpenBrowser(ctx context.Context, page string) error {
 	default:
 		args = []string{"xdg-open"}
 	}
-	// The program may live as long as the browser does, so that it does not end with ctx.
+	// The command may live as long as the browser, so it does not end with ctx.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], append(args[1:], u.String())...)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	// Ends when the program does; waits so that it leaves no zombie.
+	// Ends when the browser command does. Wait releases its process.
 	go func() { _ = cmd.Wait() }()
 	return nil
 }

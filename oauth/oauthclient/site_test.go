@@ -69,8 +69,8 @@ type site struct {
 	book
 }
 
-// protect starts a resource that takes the tokens of as, with the scope "read", and says who asks. What comes to
-// /mcp/write needs the scope "write".
+// protect starts a resource that takes the tokens of as, with the scope "read", and says who asks.
+// What comes to /mcp/write needs the scope "write".
 func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) *site {
 	s := new(site)
 	mux := http.NewServeMux()

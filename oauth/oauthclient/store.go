@@ -20,77 +20,83 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// A Token is what a token endpoint gave. It prints without its secrets, and must not be changed.
+// A Token is the response of a token endpoint. It prints without its secrets. Do not change it.
 type Token struct {
 	AccessToken string `json:"access_token"`
 	// Type is "Bearer" or "DPoP".
 	Type         string `json:"token_type"`
 	RefreshToken string `json:"refresh_token,omitempty"`
-	// Expires is when the access token ends; zero means not known.
+	// Expires is when the access token expires. Zero means unknown.
 	Expires time.Time `json:"expires,omitzero"`
-	// Requested are the scopes that were asked for, Granted those that were given as far as the server said.
+	// Requested are the requested scopes. Granted are the granted scopes, or the requested ones if
+	// the server does not list them.
 	Requested []string `json:"requested,omitempty"`
 	Granted   []string `json:"granted,omitempty"`
-	// Issuer gave the token, for Resource.
+	// Issuer is the authorization server that issued the token. Resource is the resource that the
+	// token is for.
 	Issuer   string `json:"issuer"`
 	Resource string `json:"resource"`
 }
 
-// String says who gave the token, and for what.
+// String returns the type, issuer and resource, without secrets.
 func (t Token) String() string {
 	return fmt.Sprintf("%s token of %q for %q", t.Type, t.Issuer, t.Resource)
 }
 
-// GoString is String.
+// GoString returns the same as String.
 func (t Token) GoString() string { return t.String() }
 
-// LogValue is String.
+// LogValue returns the same as String.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// early is how long before its end a token is taken for ended: it has to travel, and clocks differ.
+// early is how long before its expiry a token counts as expired, to allow for clock differences and
+// network delays.
 const early = 10 * time.Second
 
 func (t *Token) expired(now time.Time) bool {
 	return !t.Expires.IsZero() && !now.Add(early).Before(t.Expires)
 }
 
-// A Key names a record of a [Store]. Nothing is ever looked up without the issuer, so that what one authorization server
-// gave is not shown to another.
+// A Key names a record of a [Store]. Tokens and registrations are always looked up by issuer, so
+// that one authorization server never receives what another one issued.
 type Key struct {
-	// Issuer is empty for the record of a redirect URI, which says whom it serves.
+	// Issuer is the authorization server. Empty for the record of a redirect URI, which names the
+	// issuer that uses it.
 	Issuer string
-	// Resource is empty for the record of the registration, and the redirect URI where Issuer is empty.
+	// Resource is the resource of a token. Empty for a registration. If Issuer is empty, Resource
+	// is the redirect URI.
 	Resource string
 }
 
-// A Record is what a [Store] keeps.
+// A Record is an entry of a [Store].
 type Record struct {
-	// Client is who asked for the token, or was registered.
+	// Client is the client that requested the token or registered.
 	Client *Credentials `json:"client,omitempty"`
 	Token  *Token       `json:"token,omitempty"`
 }
 
-// A Store keeps registrations and tokens. Its methods may be called concurrently. What it keeps is secret: an
-// implementation encrypts it, or lets nobody but the user read it.
+// A Store keeps registrations and tokens. Its methods must be safe for concurrent use. Records are
+// secret: encrypt them, or let only the user read them.
 type Store interface {
-	// Load returns the record of key, nil when there is none.
+	// Load returns the record of key, or nil if there is none.
 	Load(ctx context.Context, key Key) (*Record, error)
-	// Save keeps a record in place of the one before.
+	// Save replaces the record of key.
 	Save(ctx context.Context, key Key, r *Record) error
-	// Delete forgets a record; it is no error when there is none.
+	// Delete removes the record of key. Deleting a missing record is not an error.
 	Delete(ctx context.Context, key Key) error
 }
 
-// A Locker is a [Store] that several transports or programs share. A transport locks the record of a token while it
-// refreshes the token and saves the new one: an authorization server takes a refresh token that is used twice for stolen,
-// and ends the grant. The stores of this package are Lockers.
+// A Locker is a [Store] that several transports or programs can share. A transport locks the record
+// of a token while it refreshes the token and saves the new one. An authorization server that sees
+// a refresh token twice treats it as stolen and revokes the grant. The stores of this package are
+// Lockers.
 type Locker interface {
-	// Lock waits until nobody else holds the lock of key, and returns what ends it. Load, Save and Delete do not wait for
-	// the lock.
+	// Lock waits for the lock of key and returns the function that releases it. Load, Save and
+	// Delete do not wait for the lock.
 	Lock(ctx context.Context, key Key) (unlock func(), err error)
 }
 
-// NewMemoryStore returns a store that ends with the program. It is a [Locker].
+// NewMemoryStore returns an empty store in memory. It is a [Locker].
 func NewMemoryStore() Store {
 	return &memoryStore{records: make(map[Key]Record), locks: make(map[Key]chan struct{})}
 }
@@ -141,12 +147,13 @@ func (m *memoryStore) Delete(_ context.Context, key Key) error {
 	return nil
 }
 
-// NewFileStore returns a store of a file for each record in a folder, which is made when it is not there. Only the user
-// may read them (mode 0600; on Windows, what the folder's list says); a file that others may read is refused. They are not
-// encrypted. A file is replaced in one step, so that a crash leaves the old one or the new one.
+// NewFileStore returns a store that keeps each record in a file in dir. It creates dir if it does
+// not exist. Files have mode 0600; on Windows the access list of dir applies. A file that other
+// users can read is rejected. Files are not encrypted. Each save replaces the file atomically.
 //
-// Programs may share a folder: the store is a [Locker], by locks of files that end with the program that holds them, on
-// Unix and Windows. File systems and other systems without such locks grant every lock.
+// Programs can share a folder. The store is a [Locker]: it uses file locks, which end with the
+// program that holds them, on Unix and Windows. On systems without file locks, Lock always succeeds
+// at once.
 func NewFileStore(dir string) (Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("oauthclient: %w", err)
@@ -156,13 +163,13 @@ func NewFileStore(dir string) (Store, error) {
 
 type fileStore string
 
-// file names by a hash: an issuer is chosen by others.
+// file returns the name of a record's file. The name is a hash, because servers choose issuers.
 func (s fileStore) file(key Key) string {
 	sum := sha256.Sum256([]byte(key.Issuer + "\x00" + key.Resource))
 	return filepath.Join(string(s), hex.EncodeToString(sum[:])+".json")
 }
 
-// Lock locks a file beside that of the record, which is there before the first record is and when records are replaced.
+// Lock locks a separate file, which exists before the first record and while records are replaced.
 func (s fileStore) Lock(ctx context.Context, key Key) (unlock func(), err error) {
 	f, err := os.OpenFile(strings.TrimSuffix(s.file(key), ".json")+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -184,13 +191,13 @@ func (s fileStore) Lock(ctx context.Context, key Key) (unlock func(), err error)
 	}
 }
 
-// How long to wait before a lock that another program holds is tried again.
+// Delays between attempts to get a lock that another program holds.
 const (
 	minLockWait = 2 * time.Millisecond
 	maxLockWait = 100 * time.Millisecond
 )
 
-// A kept record says what it is of, to be compared when it is read.
+// kept is the content of a file. It contains its key, which Load compares.
 type kept struct {
 	Key    Key    `json:"key"`
 	Record Record `json:"record"`
@@ -213,7 +220,7 @@ func (s fileStore) Load(_ context.Context, key Key) (*Record, error) {
 	}
 	var k kept
 	if err := jsonx.Unmarshal(data, &k); err != nil || k.Key != key {
-		return nil, fmt.Errorf("oauthclient: %s is no record of %q; remove it", name, key.Issuer)
+		return nil, fmt.Errorf("oauthclient: %s is not a record of %q; remove it", name, key.Issuer)
 	}
 	return &k.Record, nil
 }
@@ -249,7 +256,7 @@ func (s fileStore) Delete(_ context.Context, key Key) error {
 	return nil
 }
 
-// union is a with what b has more.
+// union returns the elements of a, followed by those of b that are not in a.
 func union(a, b []string) []string {
 	all := slices.Clone(a)
 	for _, s := range b {

@@ -18,19 +18,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
-// maxLifetime bounds what a server says of a token's life, in seconds: more would overflow.
+// maxLifetime is the longest token lifetime that is accepted from a server, in seconds. Longer ones
+// would overflow.
 const maxLifetime = 10 * 365 * 24 * 3600
 
-// A GrantError is the refusal of an authorization server (RFC 6749, sections 4.1.2.1 and 5.2), with the text that it came with:
-// whoever shows it should know that the server wrote it.
+// A GrantError is an error response of an authorization server (RFC 6749, sections 4.1.2.1 and
+// 5.2). Code and Description are text of the server: do not present them as the program's own.
 type GrantError struct {
 	Issuer      string
-	Code        string // for example "invalid_grant"; empty when the server said none
+	Code        string // for example "invalid_grant"; empty if the server sent none
 	Description string
-	Status      int // of the HTTP response; 0 when it came by way of the browser
+	Status      int // of the HTTP response; 0 if the error came with a redirect
 }
 
-// Error says who refused, and why.
+// Error returns the issuer, the status, the code and the description.
 func (e *GrantError) Error() string {
 	text := fmt.Sprintf("the authorization server %q refused", e.Issuer)
 	if e.Status != 0 {
@@ -45,7 +46,7 @@ func (e *GrantError) Error() string {
 	return text
 }
 
-// tokenResponse is what a token endpoint answers: success, or an error.
+// tokenResponse is the response of a token endpoint, successful or not.
 type tokenResponse struct {
 	AccessToken  string  `json:"access_token"`
 	TokenType    string  `json:"token_type"`
@@ -59,18 +60,18 @@ type tokenResponse struct {
 	ErrorDescription string `json:"error_description"`
 }
 
-// tokenOf makes a token of the response to a request at p.
+// tokenOf returns the token of a response.
 func (t *Transport) tokenOf(r *tokenResponse, p *place, scopes []string) (*Token, error) {
 	want := "Bearer"
 	if t.prover != nil {
-		// A token that is not bound to the key is worth more to a thief than what was asked for.
+		// A stolen token that is not bound to the key would be usable.
 		want = dpop.Scheme
 	}
 	if !strings.EqualFold(r.TokenType, want) {
-		return nil, fmt.Errorf("the authorization server %q gave a token of type %.40q instead of %s", p.as.Issuer, r.TokenType, want)
+		return nil, fmt.Errorf("the authorization server %q returned a token of type %.40q instead of %s", p.as.Issuer, r.TokenType, want)
 	}
 	if r.AccessToken == "" || strings.ContainsFunc(r.AccessToken, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return nil, fmt.Errorf("the authorization server %q gave no token that can stand in a header", p.as.Issuer)
+		return nil, fmt.Errorf("the authorization server %q returned no token that is valid in a header", p.as.Issuer)
 	}
 	tok := &Token{
 		AccessToken: r.AccessToken, Type: want, RefreshToken: r.RefreshToken,
@@ -85,7 +86,7 @@ func (t *Transport) tokenOf(r *tokenResponse, p *place, scopes []string) (*Token
 	return tok, nil
 }
 
-// tokenForm is a token request for a place.
+// tokenForm returns the form of a token request.
 func tokenForm(grant string, p *place, scopes []string) url.Values {
 	form := url.Values{"grant_type": {grant}, "resource": {p.resource}}
 	if len(scopes) > 0 {
@@ -94,12 +95,12 @@ func tokenForm(grant string, p *place, scopes []string) url.Values {
 	return form
 }
 
-// ask sends a token request. A server that wants a nonce in the proof gets it, once.
+// ask sends a token request. If the server asks for a nonce in the proof, ask retries once.
 func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values) (*tokenResponse, error) {
 	return t.askWith(ctx, as, c, form, nil)
 }
 
-// askWith is ask with a parameter that is to be nowhere when the request is over.
+// askWith is like ask, and adds a secret verifier that is erased from memory after the request.
 func (t *Transport) askWith(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values, verifier []byte) (*tokenResponse, error) {
 	for again := false; ; again = true {
 		header := make(http.Header)
@@ -112,7 +113,7 @@ func (t *Transport) askWith(ctx context.Context, as *metadata.AuthorizationServe
 		}
 		body := [][]byte{[]byte(form.Encode())}
 		if verifier != nil {
-			body = append(body, []byte("&code_verifier="), verifier) // of letters that stand for themselves
+			body = append(body, []byte("&code_verifier="), verifier) // contains only unreserved characters
 		}
 		r := new(tokenResponse)
 		status, got, err := t.post(ctx, as.TokenEndpoint, header, r, body...)
@@ -131,11 +132,11 @@ func (t *Transport) askWith(ctx context.Context, as *metadata.AuthorizationServe
 	}
 }
 
-// revoke asks the authorization server to forget a token: by the refresh token, if there is one, since the access tokens that came
-// from it end with it (RFC 7009, section 2.1).
+// revoke asks the authorization server to revoke a token. It revokes the refresh token if there is
+// one, because this also revokes the access tokens issued from it (RFC 7009, section 2.1).
 func (t *Transport) revoke(ctx context.Context, tok *Token, c *Credentials, at *place) error {
 	endpoint := at.as.RevocationEndpoint
-	if endpoint == "" || at.as.Issuer != tok.Issuer || c.ClientID == "" { // a workload that has no name cannot ask
+	if endpoint == "" || at.as.Issuer != tok.Issuer || c.ClientID == "" { // a workload without a client ID cannot revoke
 		return nil
 	}
 	form := url.Values{"token": {tok.RefreshToken}, "token_type_hint": {"refresh_token"}}
@@ -157,8 +158,9 @@ func (t *Transport) revoke(ctx context.Context, tok *Token, c *Credentials, at *
 	return nil
 }
 
-// post sends a body, in parts, to an endpoint, and reads the JSON of the answer whatever its status; an answer without a body leaves
-// v as it is. A redirect is an answer: credentials are not sent on.
+// post sends a body, in parts, to an endpoint. It decodes the JSON of the response into v whatever
+// the status. A response without a body leaves v unchanged. Redirects are not followed, because
+// they would forward credentials.
 func (t *Transport) post(ctx context.Context, endpoint string, header http.Header, v any, body ...[]byte) (status int, got http.Header, err error) {
 	if _, err := t.policy.CheckURL(endpoint); err != nil {
 		return 0, nil, err
@@ -187,17 +189,17 @@ func (t *Transport) post(ctx context.Context, endpoint string, header http.Heade
 	case err != nil:
 		return 0, nil, err
 	case len(data) > fetch.MaxBytes:
-		return 0, nil, fmt.Errorf("answered by more than %d bytes", fetch.MaxBytes)
+		return 0, nil, fmt.Errorf("the response is larger than %d bytes", fetch.MaxBytes)
 	}
 	if err := jsonx.Unmarshal(data, v); err != nil && resp.StatusCode/100 == 2 && len(data) > 0 {
-		return 0, nil, errors.New("answered by JSON that does not fit")
+		return 0, nil, errors.New("the response is not the expected JSON")
 	}
 	return resp.StatusCode, resp.Header, nil
 }
 
-// A passing body is wiped when it was sent: it may hold secrets.
+// passing is a request body that is erased when it was sent, because it may hold secrets.
 type passing struct {
-	mu   sync.Mutex // requests may be closed while they are still being read
+	mu   sync.Mutex // a request may be closed while its body is read
 	all  []byte     // guarded by mu
 	rest []byte     // guarded by mu
 }
@@ -207,7 +209,7 @@ func newPassing(parts [][]byte) *passing {
 	return &passing{all: all, rest: all}
 }
 
-// Read reads.
+// Read implements io.Reader.
 func (p *passing) Read(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +221,7 @@ func (p *passing) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Close wipes.
+// Close erases the body.
 func (p *passing) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,7 +230,7 @@ func (p *passing) Close() error {
 	return nil
 }
 
-// prove puts a proof on a request, where there is a key.
+// prove adds a DPoP proof to a request if the transport has a key.
 func (t *Transport) prove(header http.Header, verb, rawURL, token string) error {
 	if t.prover == nil {
 		return nil
@@ -242,7 +244,7 @@ func (t *Transport) prove(header http.Header, verb, rawURL, token string) error 
 
 const maxNonce = 1024
 
-// keepNonce remembers what an origin wants in the next proof (RFC 9449, section 8.2).
+// keepNonce stores the nonce that an origin requires in the next proof (RFC 9449, section 8.2).
 func (t *Transport) keepNonce(rawURL, nonce string) {
 	if nonce == "" || len(nonce) > maxNonce || t.prover == nil {
 		return

@@ -143,7 +143,7 @@ func TestLogoutEndsALogin(t *testing.T) {
 	go func() { ended <- tr.Login(t.Context()) }() // ends with Logout
 	<-asked
 	require.NoError(t, tr.Logout(t.Context()))
-	require.EqualError(t, <-ended, fmt.Sprintf("oauthclient: the login at %q: logged out meanwhile", as.Issuer))
+	require.EqualError(t, <-ended, fmt.Sprintf("oauthclient: the login at %q: logged out during the login", as.Issuer))
 }
 
 // Who logs out while requests refresh is logged out.
@@ -167,7 +167,7 @@ func TestLogoutEndsARefresh(t *testing.T) {
 	go func() { refreshed <- tr.Login(t.Context()) }() // ends with Logout
 	<-asked
 	require.NoError(t, tr.Logout(t.Context()))
-	require.ErrorContains(t, <-refreshed, "logged out meanwhile")
+	require.ErrorContains(t, <-refreshed, "logged out during the login")
 	close(answer)
 	r, err := store.Load(t.Context(), oauthclient.Key{Issuer: as.Issuer, Resource: s.url})
 	require.NoError(t, err)
@@ -178,7 +178,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A server may leave a stream without an answer until it has something to say. Whoever logs in does not wait for that.
+// A server may leave a stream without an answer until it has something to say. Whoever logs in does
+// not wait for that.
 func TestLoginsDoNotWaitForStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -21,50 +21,55 @@ import (
 )
 
 const (
-	maxAuthorizations   = 3 // without a request that was let through between them, and for one request
+	maxAuthorizations   = 3 // in a row without an accepted request, and for one request
 	defaultLoginTimeout = 5 * time.Minute
 	probeTimeout        = 10 * time.Second
 	saveTimeout         = 10 * time.Second
 	maxDrained          = 64 << 10
 )
 
-// ErrClosed says that the transport was closed.
+// ErrClosed is returned after [Transport.Close].
 var ErrClosed = errors.New("oauthclient: closed")
 
-// ErrNotSaved says that a token is in use which the store did not keep: a later run of the program has to log in again.
-var ErrNotSaved = errors.New("oauthclient: logged in, but the store did not keep the token")
+// ErrNotSaved reports that the store failed to save a token. The token is in use, but a later run
+// of the program has to log in again.
+var ErrNotSaved = errors.New("oauthclient: logged in, but the store did not save the token")
 
-// Options are those of a [Transport]. The zero value serves.
+// Options configures a [Transport]. The zero value is ready to use.
 type Options struct {
 	// Base sends the requests to the MCP server. Nil means [http.DefaultTransport].
 	Base http.RoundTripper
 	// Store keeps registrations and tokens. Nil means one in memory.
 	Store Store
-	// DPoP binds tokens to a key, and refuses others. Nil means bearer tokens.
+	// DPoP binds tokens to its key, and rejects tokens that are not bound. Nil means bearer tokens.
 	DPoP *dpop.Prover
-	// LoginTimeout bounds a login, with the time that the user takes. Zero means 5 minutes.
+	// LoginTimeout limits the time of a login, including the time that the user takes. Zero means 5
+	// minutes.
 	LoginTimeout time.Duration
-	// InsecureLoopback allows the authorization server, and the MCP server, to be on this machine and to speak http: for
-	// development and tests.
+	// InsecureLoopback allows the authorization server and the MCP server to use http on a loopback
+	// address. For development and tests.
 	InsecureLoopback bool
-	// PrivateNetworks are networks that are not public and in which authorization servers may be all the same.
+	// PrivateNetworks are non-public networks in which authorization servers are allowed.
 	PrivateNetworks []netip.Prefix
-	// TLS is what to trust of authorization servers. Nil means what the system trusts.
+	// TLS configures connections to authorization servers. Nil means the system's defaults.
 	TLS *tls.Config
-	// Fetch reads documents and asks authorization servers in place of the guarded transport, for networks that are left
-	// by a proxy. What addresses it connects to, and whom it trusts, is its own affair; URLs and redirects are held to the
-	// rules all the same. Nil is the guarded one, which uses no proxy, since that would dial in its place.
+	// Fetch sends requests for documents and to authorization servers instead of the guarded
+	// transport, for networks that need a proxy. Fetch must check the addresses that it connects to
+	// and the certificates; URLs and redirects are still checked. Nil means the guarded transport,
+	// which uses no proxy, because a proxy would choose the address.
 	Fetch http.RoundTripper
-	// Logger receives a warning when the store does not keep what it should. Nil means slog.Default.
+	// Logger receives a warning when the store fails to save. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
-// A Transport is an [http.RoundTripper] that puts tokens on the requests to one MCP server. Requests to other origins, and
-// those that have an Authorization field, pass as they are. It is safe for concurrent use: however many requests are
-// challenged, one login goes on, and all wait for it. A login does not end with the request that began it, so that a
-// request with a deadline may fail, and the next one find the token; [Transport.Login] has no such deadline.
+// A Transport is an [http.RoundTripper] that puts tokens on the requests to one MCP server. It
+// forwards requests to other origins, and requests with an Authorization header, unchanged. Create
+// one with [New].
 //
-// A login that was refused is not tried again until Login is called. Make one with [New].
+// A Transport is safe for concurrent use. All challenged requests wait for the same login. A login
+// continues after the request that started it is cancelled, so a request with a deadline may fail
+// while a later one finds the token. [Transport.Login] has no such deadline. After a rejected
+// login, requests fail with the same error until Login is called.
 type Transport struct {
 	server *url.URL
 	grant  Grant
@@ -73,7 +78,7 @@ type Transport struct {
 	prover *dpop.Prover
 	policy fetch.Policy
 	http   *http.Client // for documents and endpoints
-	idle   func()       // ends the connections of http that nobody uses
+	idle   func()       // closes idle connections of http
 	limit  time.Duration
 	logger *slog.Logger
 
@@ -83,19 +88,19 @@ type Transport struct {
 
 	mu         sync.Mutex
 	token      *Token            // guarded by mu
-	client     *Credentials      // who asked for token; guarded by mu
-	at         *place            // where; guarded by mu
-	accepted   bool              // whether a request with token was let through; guarded by mu
+	client     *Credentials      // that requested token; guarded by mu
+	at         *place            // that issued token; guarded by mu
+	accepted   bool              // whether a request with token succeeded; guarded by mu
 	unsaved    error             // why the store did not keep token; nil if it did; guarded by mu
 	outdated   string            // the access token that the store has in place of token; guarded by mu
 	registered *Credentials      // by this transport; guarded by mu
-	attempts   int               // authorizations since a request was let through; guarded by mu
-	refused    error             // why there is no sense in trying again; guarded by mu
-	login      *pendingLogin     // that goes on; guarded by mu
+	attempts   int               // authorizations since the last accepted request; guarded by mu
+	refused    error             // error of a rejected login; guarded by mu
+	login      *pendingLogin     // in progress; guarded by mu
 	nonces     map[string]string // by origin; guarded by mu
 }
 
-// A holding is a token, who asked for it, and where.
+// A holding is a token with the client that requested it and the place that issued it.
 type holding struct {
 	token  *Token
 	client *Credentials
@@ -105,23 +110,24 @@ type holding struct {
 // A pendingLogin is a login that requests wait for.
 type pendingLogin struct {
 	done   chan struct{}
-	err    error // once done is closed
+	err    error // valid once done is closed
 	cancel context.CancelCauseFunc
 }
 
-var errLoggedOut = errors.New("logged out meanwhile")
+var errLoggedOut = errors.New("logged out during the login")
 
-// New makes a transport for the MCP server at a URL.
+// New returns a transport for the MCP server at a URL. Nil options are the zero value. It returns
+// an error if the URL is not https (or an allowed loopback address) or the grant is incomplete.
 func New(server string, grant Grant, opts *Options) (*Transport, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("oauthclient: the server is an absolute URL without user and fragment, not %q", server)
+		return nil, fmt.Errorf("oauthclient: the server must be an absolute URL without user and fragment, not %q", server)
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !opts.InsecureLoopback || !fetch.IsLoopback(u.Hostname())) {
-		return nil, fmt.Errorf("oauthclient: tokens would be read on their way to %q; it has to be https", server)
+		return nil, fmt.Errorf("oauthclient: tokens to %q would be sent unencrypted; use https", server)
 	}
 	if grant == nil {
 		return nil, errors.New("oauthclient: New needs a grant, for example *AuthorizationCode")
@@ -149,13 +155,13 @@ func New(server string, grant Grant, opts *Options) (*Transport, error) {
 	t.http = t.policy.Client()
 	t.idle = t.http.CloseIdleConnections
 	if opts.Fetch != nil {
-		t.http.Transport, t.idle = opts.Fetch, func() {} // others may use it
+		t.http.Transport, t.idle = opts.Fetch, func() {} // the caller owns Fetch
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	return t, nil
 }
 
-// Close ends a login that goes on. What is in the store stays there. It always returns nil.
+// Close cancels a login in progress. It leaves the store unchanged, and always returns nil.
 func (t *Transport) Close() error {
 	t.cancel(ErrClosed)
 	t.logins.Wait()
@@ -163,8 +169,9 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// Login gets a token before any request needs it, also after one was refused. It asks for what a request without a token would have
-// been challenged for. An error that wraps [ErrNotSaved] says that the token is in use, and that the store did not keep it.
+// Login gets a token before any request needs it, with the scopes that a request without a token is
+// challenged for. It also retries after a rejected login. An error that wraps [ErrNotSaved] means
+// that the token is in use but not saved.
 func (t *Transport) Login(ctx context.Context) error {
 	t.mu.Lock()
 	t.refused, t.attempts = nil, 0
@@ -181,15 +188,15 @@ func (t *Transport) Login(ctx context.Context) error {
 	return nil
 }
 
-// Logout forgets the token, also in the store, and asks the authorization server to revoke it (RFC 7009), where it does that. A login
-// or refresh that goes on ends. An error is what kept the token from being revoked or removed; the transport has forgotten it all the
-// same.
+// Logout removes the token from the transport and the store, and asks the authorization server to
+// revoke it (RFC 7009). It cancels a login or refresh in progress. The transport forgets the token
+// even if Logout returns an error.
 func (t *Transport) Logout(ctx context.Context) error {
 	t.mu.Lock()
 	for l := t.login; l != nil; l = t.login {
 		t.mu.Unlock()
 		l.cancel(errLoggedOut)
-		<-l.done // it may have got a token at the last moment
+		<-l.done // it may still get a token
 		t.mu.Lock()
 	}
 	tok, client, at := t.token, t.client, t.at
@@ -211,7 +218,7 @@ func (t *Transport) Logout(ctx context.Context) error {
 	return err
 }
 
-// stored is the token that a run before left in the store, nil when there is none.
+// stored returns the token that an earlier run left in the store, or nil if there is none.
 func (t *Transport) stored(ctx context.Context) (*Token, *Credentials, *place, error) {
 	c, err := t.probe(ctx)
 	if err != nil {
@@ -228,7 +235,7 @@ func (t *Transport) stored(ctx context.Context) (*Token, *Credentials, *place, e
 	return r.Token, r.Client, at, nil
 }
 
-// load reads a record. A store that fails is no refusal of the authorization server.
+// load reads a record. It marks errors of the store, because they are temporary.
 func (t *Transport) load(ctx context.Context, key Key) (*Record, error) {
 	r, err := t.store.Load(ctx, key)
 	if err != nil {
@@ -241,7 +248,8 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// loadToken returns the record of a place, nil when there is none that is whole and as new as what the transport has.
+// loadToken returns the record of a place. It returns nil if the record is missing, incomplete, or
+// older than the transport's token.
 func (t *Transport) loadToken(ctx context.Context, at *place) (*Record, error) {
 	r, err := t.load(ctx, Key{at.as.Issuer, at.resource})
 	if err != nil || r == nil || r.Token == nil || r.Client == nil || r.Token.Issuer != at.as.Issuer || r.Token.Resource != at.resource {
@@ -255,7 +263,7 @@ func (t *Transport) loadToken(ctx context.Context, at *place) (*Record, error) {
 	return r, nil
 }
 
-// Token returns a token that has not ended, as far as is known, and gets one where there is none.
+// Token returns a token that has not expired, and logs in if there is none.
 func (t *Transport) Token(ctx context.Context) (*Token, error) {
 	for range maxAuthorizations {
 		tok := t.current()
@@ -266,7 +274,7 @@ func (t *Transport) Token(ctx context.Context) (*Token, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.New("oauthclient: tokens end as soon as they are given")
+	return nil, errors.New("oauthclient: the authorization server issues tokens that have already expired")
 }
 
 func (t *Transport) current() *Token {
@@ -275,13 +283,14 @@ func (t *Transport) current() *Token {
 	return t.token
 }
 
-// RoundTrip sends req with a token, and again with another one when the server wants that.
+// RoundTrip sends req with a token. If the server asks for another token, it gets one and sends req
+// again.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != t.server.Scheme || !sameHost(req.URL, t.server) || req.Header.Get("Authorization") != "" {
 		return t.base.RoundTrip(req)
 	}
 	if req.Body != nil {
-		defer req.Body.Close() // what is sent are copies, or it itself
+		defer req.Body.Close() // RoundTrip sends the body itself or copies of it
 	}
 	nonced, authorized := false, 0
 	for first := true; ; first = false {
@@ -301,13 +310,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.keepNonce(req.URL.String(), nonce)
 		c := challengeOf(resp)
 		switch {
-		case c == nil && resp.StatusCode == http.StatusForbidden: // not a matter of tokens
+		case c == nil && resp.StatusCode == http.StatusForbidden: // a new token would not help
 			return resp, nil
 		case resp.StatusCode != http.StatusUnauthorized && c == nil:
 			t.letThrough(tok)
 			return resp, nil
 		case req.Body != nil && req.Body != http.NoBody && req.GetBody == nil:
-			return resp, nil // it cannot be sent again
+			return resp, nil // the body cannot be sent again
 		case resp.StatusCode == http.StatusUnauthorized && tok != nil && t.prover != nil && !nonced && nonce != "" && c != nil && c.Param("error") == "use_dpop_nonce":
 			nonced = true
 			discard(resp)
@@ -323,7 +332,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// send sends a copy of req with a token, nil for none.
+// send sends a copy of req with a token, or without one if tok is nil.
 func (t *Transport) send(req *http.Request, tok *Token, first bool) (*http.Response, error) {
 	r := req.Clone(req.Context())
 	if req.GetBody != nil && !first {
@@ -342,19 +351,20 @@ func (t *Transport) send(req *http.Request, tok *Token, first bool) (*http.Respo
 	return t.base.RoundTrip(r)
 }
 
-// challengeOf returns the challenge of a response that a token may answer: any of a 401, those for want of scope of a 403.
+// challengeOf returns the challenge of a response that a new token can satisfy: any challenge of a
+// 401, and the insufficient_scope challenge of a 403.
 func challengeOf(resp *http.Response) *metadata.Challenge {
 	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
 		return nil
 	}
-	list, _ := metadata.ParseChallenges(resp.Header.Values("WWW-Authenticate")) // those that could be read
+	list, _ := metadata.ParseChallenges(resp.Header.Values("WWW-Authenticate")) // the valid ones
 	var found *metadata.Challenge
 	for i := range list {
 		c := &list[i]
 		switch {
 		case !c.Is("Bearer") && !c.Is(dpop.Scheme):
 		case resp.StatusCode == http.StatusForbidden && c.Param("error") != "insufficient_scope" && (c.Param("error") != "" || c.Param("scope") == ""):
-			// Some servers name the scopes alone, and mean the same.
+			// Some servers send only the scopes, which means the same.
 		case found == nil || found.Param("resource_metadata") == "" && c.Param("resource_metadata") != "":
 			found = c
 		}
@@ -363,7 +373,7 @@ func challengeOf(resp *http.Response) *metadata.Challenge {
 }
 
 func discard(resp *http.Response) {
-	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // so that the connection may be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // so that the connection can be reused
 	_ = resp.Body.Close()
 }
 
@@ -381,17 +391,18 @@ func (t *Transport) exhausted() bool {
 	return t.attempts >= maxAuthorizations
 }
 
-// A demand is why a token is wanted: a challenge, which may be nil, and whether it is for more scopes.
+// A demand is the reason for a new token: a challenge, which may be nil, and whether it asks for
+// more scopes.
 type demand struct {
 	challenge *metadata.Challenge
 	stepUp    bool
 }
 
-// authorize gets a token in place of used, or waits for whoever does.
+// authorize replaces the token used. It starts a login, or waits for the login in progress.
 func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error {
 	t.mu.Lock()
 	switch {
-	case t.token != used: // another request was faster
+	case t.token != used: // another request has replaced it
 		t.mu.Unlock()
 		return nil
 	case t.refused != nil:
@@ -423,7 +434,7 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 	}
 }
 
-// run is one login.
+// run performs one login.
 func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *demand) {
 	got, err := t.obtain(ctx, used, d)
 	t.mu.Lock()
@@ -440,8 +451,9 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 	close(l.done)
 }
 
-// save has the store keep a token. One that is not kept is used all the same, and what the store has in its place is not
-// taken for newer: its refresh token may be used up. Saving does not end with the login, since the token is there.
+// save stores a token. If the store fails, the transport still uses the token, and ignores the
+// older token in the store, whose refresh token may be used up. Saving is not cancelled with the
+// login.
 func (t *Transport) save(ctx context.Context, h *holding) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
@@ -449,7 +461,7 @@ func (t *Transport) save(ctx context.Context, h *holding) {
 	err := t.store.Save(ctx, key, &Record{Client: h.client, Token: h.token})
 	outdated := ""
 	if err != nil {
-		t.logger.WarnContext(ctx, "oauthclient: the store did not keep the token", "issuer", h.token.Issuer, "error", err.Error())
+		t.logger.WarnContext(ctx, "oauthclient: the store did not save the token", "issuer", h.token.Issuer, "error", err.Error())
 		if r, e := t.store.Load(ctx, key); e == nil && r != nil && r.Token != nil {
 			outdated = r.Token.AccessToken
 		}
@@ -459,7 +471,8 @@ func (t *Transport) save(ctx context.Context, h *holding) {
 	t.unsaved, t.outdated = err, outdated
 }
 
-// isTemporary reports whether an error is one of the store, or of the way to a document or an endpoint, not of what it said.
+// isTemporary reports whether a retry may succeed: errors of the store and the network, and
+// overloaded servers.
 func isTemporary(err error) bool {
 	if status, ok := errors.AsType[*fetch.StatusError](err); ok {
 		return status.Status/100 == 5 || status.Status == http.StatusTooManyRequests
@@ -474,7 +487,7 @@ func isTemporary(err error) bool {
 	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// obtain gets a token: by refreshing the one before, from the store, or by the grant.
+// obtain gets a token by refreshing the previous one, from the store, or by the grant.
 func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holding, error) {
 	t.mu.Lock()
 	client, at, accepted := t.client, t.at, t.accepted
@@ -494,10 +507,10 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holdin
 		}
 	}
 	if used != nil && (used.Issuer != at.as.Issuer || used.Resource != at.resource) {
-		used = nil // what another server gave is not shown to this one, and says nothing here
+		used = nil // tokens of one server are never shown to another
 	}
 	if d == nil || !d.stepUp {
-		// A token that was never good for anything will not get better.
+		// A token that was never accepted is not worth refreshing.
 		before := &holding{used, client, at}
 		if used == nil || !accepted && !used.expired(time.Now()) {
 			before.client = nil
@@ -520,15 +533,16 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holdin
 	return got, nil
 }
 
-// renew takes the token that another program has put into the store, or else refreshes the one before; without a client it
-// is not refreshed. It returns nil where a login is needed, and then leaves in h the token that is known last.
+// renew returns the token that another program put into the store, or refreshes the previous one if
+// its client is known. It returns nil if a login is needed. It then leaves the newest known token
+// in h.
 func (t *Transport) renew(ctx context.Context, h *holding) (*holding, error) {
 	got, err := t.fromStore(ctx, h)
 	if got != nil || err != nil || !h.refreshable() {
 		return got, err
 	}
 	defer t.lock(ctx, Key{h.at.as.Issuer, h.at.resource})()
-	got, err = t.fromStore(ctx, h) // which another program may have refreshed meanwhile
+	got, err = t.fromStore(ctx, h) // another program may have refreshed the token meanwhile
 	if got != nil || err != nil || !h.refreshable() {
 		return got, err
 	}
@@ -548,7 +562,8 @@ func (h *holding) refreshable() bool {
 	return h.client != nil && h.token != nil && h.token.RefreshToken != ""
 }
 
-// fromStore returns what the store has, if that is newer than h and may be sent; if it is only newer, h becomes it.
+// fromStore returns the stored token if it is newer than h and usable. If it is newer but not
+// usable, fromStore copies it into h.
 func (t *Transport) fromStore(ctx context.Context, h *holding) (*holding, error) {
 	r, err := t.loadToken(ctx, h.at)
 	if r == nil || err != nil || h.token != nil && r.Token.AccessToken == h.token.AccessToken {
@@ -564,7 +579,8 @@ func (t *Transport) fromStore(ctx context.Context, h *holding) (*holding, error)
 	return &holding{r.Token, r.Client, h.at}, nil
 }
 
-// lock keeps other users of the store from refreshing a token meanwhile. A store that cannot lock is used without.
+// lock prevents other users of the store from refreshing the same token. Stores without locks are
+// used without.
 func (t *Transport) lock(ctx context.Context, key Key) (unlock func()) {
 	l, ok := t.store.(Locker)
 	if !ok {
@@ -573,15 +589,15 @@ func (t *Transport) lock(ctx context.Context, key Key) (unlock func()) {
 	unlock, err := l.Lock(ctx, key)
 	if err != nil {
 		if ctx.Err() == nil {
-			t.logger.WarnContext(ctx, "oauthclient: the store cannot be locked; programs that share it may refresh at once", "error", err.Error())
+			t.logger.WarnContext(ctx, "oauthclient: the store cannot be locked; programs that share it may refresh at the same time", "error", err.Error())
 		}
 		return func() {}
 	}
 	return unlock
 }
 
-// probe asks the server without a token, for the challenge that a request would have met: where the metadata is may be said there
-// alone, and which scopes are enough to begin with. Nil is a server that challenges no such request.
+// probe sends a request without a token to get the server's challenge, which names the metadata and
+// the initial scopes. It returns nil if the server does not challenge the request.
 func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
 	bound, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -589,28 +605,30 @@ func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", "text/event-stream") // what a GET of an MCP server is for
+	req.Header.Set("Accept", "text/event-stream") // a GET opens an event stream
 	resp, err := t.base.RoundTrip(req)
 	switch {
-	case err != nil && bound.Err() != nil && ctx.Err() == nil: // it lets strangers listen, and has nothing to say yet
+	case err != nil && bound.Err() != nil && ctx.Err() == nil: // the server accepts the stream without a token
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
-	defer resp.Body.Close() // which may be a stream that does not end
+	defer resp.Body.Close() // may be an endless stream
 	if resp.StatusCode != http.StatusUnauthorized {
 		return nil, nil
 	}
 	return challengeOf(resp), nil
 }
 
-// usable reports whether a token of the store may be sent. It has to fit the way in which tokens are sent.
+// usable reports whether a stored token can be sent: it has not expired, and it is bound to a key
+// if and only if the transport has one.
 func (t *Transport) usable(tok *Token) bool {
 	return !tok.expired(time.Now()) && tok.AccessToken != "" && (tok.Type == dpop.Scheme) == (t.prover != nil)
 }
 
-// scopesFor are those to ask for: what the challenge demands, or else all that the resource has; with what was asked for before,
-// since a token with less would fail where the last one did not.
+// scopesFor returns the scopes to request: those of the challenge, or otherwise all that the
+// resource supports. It adds the previously requested scopes, so that a new token allows what the
+// old one did.
 func scopesFor(used *Token, c *metadata.Challenge, at *place) []string {
 	scopes := at.scopes
 	if c != nil && len(c.Scopes()) > 0 {
@@ -622,7 +640,7 @@ func scopesFor(used *Token, c *metadata.Challenge, at *place) []string {
 	return slices.Clone(scopes)
 }
 
-// refresh exchanges the refresh token for new ones (RFC 6749, section 6).
+// refresh exchanges the refresh token for new tokens (RFC 6749, section 6).
 func (t *Transport) refresh(ctx context.Context, used *Token, c *Credentials, at *place) (*Token, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {used.RefreshToken}, "resource": {at.resource}}
 	r, err := t.ask(ctx, at.as, c, form)
@@ -634,7 +652,7 @@ func (t *Transport) refresh(ctx context.Context, used *Token, c *Credentials, at
 		return nil, err
 	}
 	if tok.RefreshToken == "" {
-		tok.RefreshToken = used.RefreshToken // it stays good when it is not replaced
+		tok.RefreshToken = used.RefreshToken // it stays valid if it is not replaced
 	}
 	if r.Scope == "" {
 		tok.Granted = used.Granted

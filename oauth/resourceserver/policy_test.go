@@ -22,8 +22,8 @@ func TestPolicies(t *testing.T) {
 		err    string // what the error says; empty when there is none
 	}{
 		{"the issuer", resourceserver.Issuers("a", "b"), oauth.Principal{Issuer: "b"}, ""},
-		{"another issuer", resourceserver.Issuers("a"), oauth.Principal{Issuer: "a/"}, "oauth: the token is refused: its issuer is not admitted"},
-		{"no issuers", resourceserver.Issuers(), oauth.Principal{Issuer: "a"}, "oauth: the token is refused: its issuer is not admitted"},
+		{"another issuer", resourceserver.Issuers("a"), oauth.Principal{Issuer: "a/"}, "oauth: the token is rejected: its issuer is not admitted"},
+		{"no issuers", resourceserver.Issuers(), oauth.Principal{Issuer: "a"}, "oauth: the token is rejected: its issuer is not admitted"},
 		{"the client", resourceserver.Clients("app"), oauth.Principal{ClientID: "app"}, ""},
 		{"another client", resourceserver.Clients("app"), oauth.Principal{ClientID: "App"}, `the client "App" is not admitted`},
 		{"no client is not the client without a name", resourceserver.Clients(""), oauth.Principal{}, `the client "" is not admitted`},

@@ -121,9 +121,9 @@ func TestWhatNeedNotBeThereIsHeldToAccountWhenItIs(t *testing.T) {
 	require.Equal(t, "https://as", p.Issuer)
 	require.True(t, p.Expires.IsZero())
 	_, err = c.Verify(object{"aud": "rs", "sub": "ann", "iss": "https://other"}, now)
-	require.EqualError(t, err, "oauth: the token is refused: it is of another issuer")
+	require.EqualError(t, err, "oauth: the token is rejected: it is of another issuer")
 	_, err = c.Verify(object{"aud": "rs", "sub": "ann", "exp": float64(now.Unix())}, now)
-	require.EqualError(t, err, "oauth: the token is refused: it has expired")
+	require.EqualError(t, err, "oauth: the token is rejected: it has expired")
 }
 
 // FuzzVerify holds whatever passes to what was demanded.

@@ -191,10 +191,10 @@ func JSON(client *http.Client, req *http.Request, v any) error {
 		return cause(err)
 	}
 	if len(body) > MaxBytes {
-		return fmt.Errorf("answered by more than %d bytes", MaxBytes)
+		return fmt.Errorf("the response is larger than %d bytes", MaxBytes)
 	}
 	if err := jsonx.Unmarshal(body, v); err != nil {
-		return errors.New("answered by JSON that does not fit")
+		return errors.New("the response is not the expected JSON")
 	}
 	return nil
 }

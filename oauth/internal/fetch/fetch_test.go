@@ -316,12 +316,12 @@ func TestDocumentsAreBounded(t *testing.T) {
 		{"larger", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"a":"`+strings.Repeat("x", fetch.MaxBytes-7)+`"}`)
-		}, "answered by more than 1048576 bytes"},
+		}, "the response is larger than 1048576 bytes"},
 		{"larger when unpacked", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(zipped.Bytes())
-		}, "answered by more than 1048576 bytes"},
+		}, "the response is larger than 1048576 bytes"},
 		{"another status", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusCreated)
@@ -338,15 +338,15 @@ func TestDocumentsAreBounded(t *testing.T) {
 		{"no JSON", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"a":1} x`)
-		}, "answered by JSON that does not fit"},
+		}, "the response is not the expected JSON"},
 		{"a member twice", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"a":1,"a":2}`)
-		}, "answered by JSON that does not fit"},
+		}, "the response is not the expected JSON"},
 		{"no object", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `[]`)
-		}, "answered by JSON that does not fit"},
+		}, "the response is not the expected JSON"},
 		{"cut", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "100")
