@@ -2,35 +2,55 @@ package mcpkit_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A bakery has descriptions that a generated file has, too.
+// A bakery has a method that its generated file does not know.
 type bakery struct{}
 
 // Bake bakes bread.
 func (*bakery) Bake() {}
 
-// Sell sells bread.
-func (*bakery) Sell() {}
+// A dairy has a comment that is not that of its generated file.
+type dairy struct{}
+
+// Churn churns butter.
+func (*dairy) Churn() {}
+
+// A mill has a generated file that is fresh.
+type mill struct{}
+
+// Grind grinds grain.
+func (*mill) Grind() {}
+
+// noPeers is a transport whose peers are gone at once.
+type noPeers struct{}
+
+func (noPeers) Serve(context.Context, transport.Handler) error { return nil }
 
 // Programs that run beside their source, as under go run, say that the generated file says something else.
 func TestStaleDescriptionsAreLogged(t *testing.T) {
 	const stale = `level=WARN msg="mcpkit: generated descriptions are stale; run go generate, or mcpkit gen" packages=[github.com/mcpkit/mcpkit-go/mcpkit_test]`
-	logged := func(words map[string]string) string {
-		mcpkit.RegisterWords("github.com/mcpkit/mcpkit-go/mcpkit_test", words)
+	// Words that are registered stay, so that each case has a type of its own.
+	mcpkit.RegisterWords("github.com/mcpkit/mcpkit-go/mcpkit_test", map[string]string{
+		"bakery":      "A bakery has a method that its generated file does not know.",
+		"dairy.Churn": "Churn churned butter.",
+		"mill.Grind":  "Grind grinds grain.",
+	})
+	logged := func(service any) string {
 		var log bytes.Buffer
-		srv := newServer(t, &bakery{}, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
-		require.NoError(t, srv.Start(t.Context()))
-		require.NoError(t, srv.Close())
+		srv := newServer(t, service, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, srv.Serve(t.Context(), noPeers{}))
 		return log.String()
 	}
-	require.Contains(t, logged(map[string]string{"bakery": "A bakery has descriptions that a generated file has, too."}), stale, "methods are new")
-	require.Contains(t, logged(map[string]string{"bakery.Bake": "Bake baked bread.", "bakery.Sell": "Sell sells bread."}), stale, "a comment has changed")
-	require.NotContains(t, logged(map[string]string{"bakery.Bake": "Bake bakes bread."}), "stale")
+	require.Contains(t, logged(&bakery{}), stale, "a method is new")
+	require.Contains(t, logged(&dairy{}), stale, "a comment has changed")
+	require.NotContains(t, logged(&mill{}), "stale")
 }
