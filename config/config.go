@@ -21,184 +21,184 @@ import (
 // A Config is what was said. The zero Config says nothing: a server on standard input and output, as mcpkit.Serve makes it.
 // What is nil or empty was not said.
 type Config struct {
-	Server     Server     `key:"server" doc:"What the server is."`
-	Log        Log        `key:"log" doc:"The log of the program, on standard error. Said at all, it replaces the logger that code gives."`
-	Transport  Transport  `key:"transport" doc:"How the server is reached: on standard input and output when nothing is said. Several ways may be."`
-	Auth       *Auth      `key:"auth" doc:"Who may ask: access tokens that an authorization server issues. For HTTP only."`
-	Middleware Middleware `key:"middleware" doc:"What stands around every method, from the outside to the inside in this order, inside of what code gives to Use."`
+	Server     Server     `key:"server" doc:"Name, limits and behaviour of the server."`
+	Log        Log        `key:"log" doc:"The program's log, on standard error. If set, it replaces the logger passed in code."`
+	Transport  Transport  `key:"transport" doc:"The transports. The default is standard input and output. Several may be set."`
+	Auth       *Auth      `key:"auth" doc:"Require access tokens that an authorization server issues. For HTTP only."`
+	Middleware Middleware `key:"middleware" doc:"Middleware around every method, from the outermost to the innermost in this order. It runs inside the middleware that code passed to Use before."`
 
 	onListen func(net.Addr) // of tests
 }
 
 // Server is what the server is.
 type Server struct {
-	Name           string         `key:"name" doc:"Its name; needs version, too."`
-	Version        string         `key:"version" doc:"Its version."`
-	Instructions   string         `key:"instructions" doc:"How models are to use it."`
-	PageSize       *int           `key:"pageSize" min:"1" doc:"Items of a page of a list."`
-	ListTTL        *time.Duration `key:"listTTL" doc:"How long clients may keep lists."`
-	ToolTimeout    *time.Duration `key:"toolTimeout" doc:"How long a tool call may take; 0 for no limit. A timeout tag of a tool overrides it."`
-	MaxResultBytes *Size          `key:"maxResultBytes" min:"1" doc:"Bound of what is collected from readers and iterators that methods return."`
+	Name           string         `key:"name" doc:"Name of the server; requires version."`
+	Version        string         `key:"version" doc:"Version of the server; requires name."`
+	Instructions   string         `key:"instructions" doc:"Instructions for models on how to use the server."`
+	PageSize       *int           `key:"pageSize" min:"1" doc:"Items on each page of a list."`
+	ListTTL        *time.Duration `key:"listTTL" doc:"How long clients may cache lists."`
+	ToolTimeout    *time.Duration `key:"toolTimeout" doc:"How long a tool call may take; 0 for no limit. A tool's timeout tag overrides it."`
+	MaxResultBytes *Size          `key:"maxResultBytes" min:"1" doc:"Most bytes collected from a reader or iterator that a method returns."`
 	ExposeErrors   *bool          `key:"exposeErrors" doc:"Show clients the text of every error."`
-	Repair         *bool          `key:"repair" doc:"Accept arguments that are wrong in an unambiguous way."`
-	StepUp         *bool          `key:"stepUp" doc:"Let principals see what they lack scopes for."`
-	TrustLocal     []string       `key:"trustLocal" doc:"Scopes of who runs the server on standard input and output."`
-	StateKeys      []Secret       `key:"stateKeys" doc:"Keys of at least 32 bytes, the current one first, that seal what travels through clients; every replica needs the same. A file is taken as it is but for white space at its end; base64: before the reference decodes it."`
+	Repair         *bool          `key:"repair" doc:"Accept arguments with unambiguous mistakes, such as \"5\" for 5."`
+	StepUp         *bool          `key:"stepUp" doc:"Show callers what they lack scopes for."`
+	TrustLocal     []string       `key:"trustLocal" doc:"Scopes of the user who runs the server, on standard input and output."`
+	StateKeys      []Secret       `key:"stateKeys" doc:"Keys of at least 32 bytes, the current one first, that encrypt state which travels through clients. Every replica needs the same keys. White space at the end of a file is ignored; base64: before the reference decodes the content."`
 }
 
 // Log is the log of the program.
 type Log struct {
-	Level  *slog.Level `key:"level" doc:"The least level that is written: debug, info, warn or error."`
-	Format string      `key:"format" enum:"text json" doc:"How lines look."`
+	Level  *slog.Level `key:"level" doc:"Lowest level that is logged."`
+	Format string      `key:"format" enum:"text json" doc:"Format of a line."`
 }
 
 // Transport is how the server is reached.
 type Transport struct {
 	Stdio *bool `key:"stdio" doc:"Serve on standard input and output."`
-	HTTP  *HTTP `key:"http" doc:"Serve over Streamable HTTP, and beside it over HTTP+SSE and WebSockets."`
-	Unix  *Unix `key:"unix" doc:"Serve on a Unix socket, to which only the user can connect who runs the server."`
-	TCP   *TCP  `key:"tcp" doc:"Serve on a port, a message a line. Whoever reaches it is let in, and is nobody: for loopback addresses."`
+	HTTP  *HTTP `key:"http" doc:"Serve over Streamable HTTP, and optionally over HTTP+SSE and WebSockets."`
+	Unix  *Unix `key:"unix" doc:"Serve on a Unix socket. Only the user who runs the server can connect."`
+	TCP   *TCP  `key:"tcp" doc:"Serve on a TCP port. Anyone who reaches the port can connect and is unauthenticated, so use a loopback address."`
 }
 
 // Unix is a server on a Unix socket.
 type Unix struct {
-	Path            Path           `key:"path" required:"" doc:"Where the socket is made."`
-	MaxConnections  *int           `key:"maxConnections" min:"1" doc:"Bound of clients at a time."`
-	MaxMessage      *Size          `key:"maxMessage" min:"1" doc:"Bound of a message."`
-	Framing         string         `key:"framing" enum:"lines headers any" doc:"How messages are told apart: one a line, by header fields as in the Language Server Protocol, or as the client begins."`
-	ShutdownTimeout *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server ends."`
+	Path            Path           `key:"path" required:"" doc:"Path of the socket."`
+	MaxConnections  *int           `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
+	MaxMessage      *Size          `key:"maxMessage" min:"1" doc:"Most bytes of a message."`
+	Framing         string         `key:"framing" enum:"lines headers any" doc:"Framing of messages: one on each line, with header fields as in the Language Server Protocol, or as the client begins (any)."`
+	ShutdownTimeout *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server shuts down."`
 }
 
 // TCP is a server on a port.
 type TCP struct {
-	Addr            string         `key:"addr" required:"" address:"" doc:"Address to listen on: 127.0.0.1:7000."`
-	MaxConnections  *int           `key:"maxConnections" min:"1" doc:"Bound of clients at a time."`
-	MaxMessage      *Size          `key:"maxMessage" min:"1" doc:"Bound of a message."`
-	Framing         string         `key:"framing" enum:"lines headers any" doc:"How messages are told apart: one a line, by header fields as in the Language Server Protocol, or as the client begins."`
-	ShutdownTimeout *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server ends."`
+	Addr            string         `key:"addr" required:"" address:"" doc:"Address to listen on, such as 127.0.0.1:7000."`
+	MaxConnections  *int           `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
+	MaxMessage      *Size          `key:"maxMessage" min:"1" doc:"Most bytes of a message."`
+	Framing         string         `key:"framing" enum:"lines headers any" doc:"Framing of messages: one on each line, with header fields as in the Language Server Protocol, or as the client begins (any)."`
+	ShutdownTimeout *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server shuts down."`
 }
 
 // HTTP is a server of the bindings over HTTP, on one address.
 type HTTP struct {
-	Addr            string         `key:"addr" required:"" address:"" doc:"Address to listen on: 127.0.0.1:8080, or :8080 for all of this machine."`
+	Addr            string         `key:"addr" required:"" address:"" doc:"Address to listen on, such as 127.0.0.1:8080, or :8080 for all addresses of this machine."`
 	Path            string         `key:"path" doc:"Path of the MCP endpoint."`
-	SSE             string         `key:"sse" doc:"Path at which clients of 2024-11-05 are served, by HTTP+SSE: /sse. Nobody is when nothing is said."`
-	WebSocket       string         `key:"websocket" doc:"Path at which WebSockets are served: /ws. None are when nothing is said."`
-	TLS             *TLS           `key:"tls" doc:"Serve https and wss. Without it a proxy in front has to."`
+	SSE             string         `key:"sse" doc:"Path for HTTP+SSE, the transport of 2024-11-05 clients, such as /sse. Off by default."`
+	WebSocket       string         `key:"websocket" doc:"Path for WebSockets, such as /ws. Off by default."`
+	TLS             *TLS           `key:"tls" doc:"Serve https and wss. Without it, a proxy in front must."`
 	Origins         []string       `key:"origins" doc:"Origins whose pages may send requests, besides the server's own."`
-	Hosts           []string       `key:"hosts" doc:"Hosts that requests to a loopback address may name."`
+	Hosts           []string       `key:"hosts" doc:"Hosts that requests may name. If set, it applies to every request; by default only loopback addresses are restricted."`
 	Stateless       *bool          `key:"stateless" doc:"Serve legacy clients without sessions."`
 	JSONOnly        *bool          `key:"jsonOnly" doc:"Never open an event stream."`
-	MaxBody         *Size          `key:"maxBody" min:"1" doc:"Bound of the body of a request, and of a message on a WebSocket."`
-	MaxSessions     *int           `key:"maxSessions" min:"1" doc:"Bound of legacy sessions; as many streams of HTTP+SSE and as many WebSockets may be open."`
-	SessionIdle     *time.Duration `key:"sessionIdle" doc:"How long a session lives that is not used; 0 for ever."`
-	KeepAlive       *time.Duration `key:"keepAlive" doc:"How long a stream may be silent before a comment is sent; 0 for ever."`
-	Retry           *time.Duration `key:"retry" doc:"How long clients are to wait before they come back to a stream that broke."`
-	ShutdownTimeout *time.Duration `key:"shutdownTimeout" doc:"How long requests may take to finish when the server ends."`
+	MaxBody         *Size          `key:"maxBody" min:"1" doc:"Most bytes of a request body, and of a message on a WebSocket."`
+	MaxSessions     *int           `key:"maxSessions" min:"1" doc:"Most legacy sessions. The same number applies to open HTTP+SSE streams, and to open WebSockets."`
+	SessionIdle     *time.Duration `key:"sessionIdle" doc:"How long an unused session lives; 0 means forever."`
+	KeepAlive       *time.Duration `key:"keepAlive" doc:"How long a stream may be silent before the server sends a comment; 0 means forever."`
+	Retry           *time.Duration `key:"retry" doc:"How long clients wait before they resume a broken stream."`
+	ShutdownTimeout *time.Duration `key:"shutdownTimeout" doc:"How long requests may take to finish when the server shuts down."`
 	Health          *bool          `key:"health" doc:"Answer health checks at /livez and /readyz."`
-	Drain           *time.Duration `key:"drain" doc:"How long /readyz says no before the server takes no more requests."`
+	Drain           *time.Duration `key:"drain" doc:"How long /readyz reports \"not ready\" before the server stops accepting requests."`
 }
 
 // TLS is by what the server is known.
 type TLS struct {
-	Certificate Path `key:"certificate" required:"" doc:"PEM file of the certificate, with those between it and the root after it. Read again when it changes."`
-	Key         Path `key:"key" required:"" doc:"PEM file of its private key."`
+	Certificate Path `key:"certificate" required:"" doc:"PEM file with the certificate, followed by the intermediate certificates. The server reads it again when it changes."`
+	Key         Path `key:"key" required:"" doc:"PEM file with the private key."`
 }
 
 // Auth says whose access tokens are taken.
 type Auth struct {
 	Issuer           string         `key:"issuer" required:"" doc:"URL of the authorization server."`
-	Resource         string         `key:"resource" required:"" doc:"URL of the MCP endpoint as clients know it; tokens have to be for it."`
-	Audience         []string       `key:"audience" doc:"What else the authorization server calls the resource."`
-	JWKSURI          string         `key:"jwksURI" doc:"Where its keys are, unless its metadata says so."`
-	Algorithms       []string       `key:"algorithms" doc:"What tokens may be signed by; every asymmetric algorithm when nothing is said."`
-	AllowUntyped     *bool          `key:"allowUntyped" doc:"Also accept tokens whose typ is missing or JWT; by default it must be at+jwt (RFC 9068). Many authorization servers need it."`
-	Introspection    *Introspection `key:"introspection" doc:"Ask the authorization server about every token, where tokens are no JWTs or have to end when they are revoked (RFC 7662)."`
-	DPoP             *DPoP          `key:"dpop" doc:"Take tokens that are bound to a key of the client (RFC 9449), which without it are refused. Each replica remembers the proofs that it saw, and no others."`
-	Leeway           *time.Duration `key:"leeway" doc:"How much clocks may differ; 0 for not at all."`
+	Resource         string         `key:"resource" required:"" doc:"URL of the MCP endpoint as clients know it. Tokens must be issued for it."`
+	Audience         []string       `key:"audience" doc:"Other names of the resource in tokens of the authorization server."`
+	JWKSURI          string         `key:"jwksURI" doc:"URL of the issuer's keys; by default the issuer's metadata names it."`
+	Algorithms       []string       `key:"algorithms" doc:"Signature algorithms of tokens; by default every asymmetric algorithm."`
+	AllowUntyped     *bool          `key:"allowUntyped" doc:"Also accept tokens whose typ is missing or JWT. By default it must be at+jwt (RFC 9068). Many authorization servers need this setting."`
+	Introspection    *Introspection `key:"introspection" doc:"Ask the authorization server about every token (RFC 7662), for tokens that are not JWTs or that must stop working once they are revoked."`
+	DPoP             *DPoP          `key:"dpop" doc:"Accept tokens that are bound to a key of the client (RFC 9449). Without it they are refused. Each replica remembers only the proofs that it received itself."`
+	Leeway           *time.Duration `key:"leeway" doc:"How much clocks may differ; 0 means not at all."`
 	Scopes           []string       `key:"scopes" doc:"Scopes that every request needs."`
 	ScopesSupported  []string       `key:"scopesSupported" doc:"Scopes that clients may ask for."`
-	Anonymous        *bool          `key:"anonymous" doc:"Let requests without a token pass, to what demands no scopes."`
-	Name             string         `key:"name" doc:"What the resource is called, for people."`
-	Documentation    string         `key:"documentation" doc:"URL of a page for people who write clients."`
-	Policy           string         `key:"policy" doc:"URL of a page on what is done with data."`
+	Anonymous        *bool          `key:"anonymous" doc:"Accept requests without a token, for whatever requires no scopes."`
+	Name             string         `key:"name" doc:"Name of the resource, for people."`
+	Documentation    string         `key:"documentation" doc:"URL of the documentation for client developers."`
+	Policy           string         `key:"policy" doc:"URL of the data policy."`
 	Terms            string         `key:"terms" doc:"URL of the terms of service."`
-	PrivateNetworks  []string       `key:"privateNetworks" doc:"Networks that are not public in which the authorization server may be: 10.1.0.0/16."`
-	InsecureLoopback *bool          `key:"insecureLoopback" doc:"Let the authorization server be on this machine, also by http. For development."`
+	PrivateNetworks  []string       `key:"privateNetworks" doc:"Private networks that may contain the authorization server, such as 10.1.0.0/16."`
+	InsecureLoopback *bool          `key:"insecureLoopback" doc:"Allow an authorization server on this machine, over plain HTTP as well. For development."`
 }
 
 // Introspection is how an authorization server is asked about tokens.
 type Introspection struct {
-	Endpoint     string         `key:"endpoint" required:"" doc:"URL that is asked."`
-	ClientID     string         `key:"clientID" doc:"What the authorization server calls this resource, if it has to say who it is."`
-	ClientSecret *Secret        `key:"clientSecret" doc:"By what it proves that."`
-	CacheTime    *time.Duration `key:"cacheTime" doc:"For how long a token is not asked about again, and may outlive its revocation; 0 asks every time."`
+	Endpoint     string         `key:"endpoint" required:"" doc:"URL of the introspection endpoint."`
+	ClientID     string         `key:"clientID" doc:"Client ID of this server at the authorization server, if the endpoint requires authentication."`
+	ClientSecret *Secret        `key:"clientSecret" doc:"Client secret for clientID."`
+	CacheTime    *time.Duration `key:"cacheTime" doc:"How long an active token is cached. A revoked token may work that long; 0 asks every time."`
 }
 
 // DPoP is how proofs of keys are checked.
 type DPoP struct {
 	Required   *bool          `key:"required" doc:"Refuse tokens that are not bound to a key."`
-	Algorithms []string       `key:"algorithms" doc:"What proofs may be signed by; every asymmetric algorithm when nothing is said."`
-	MaxAge     *time.Duration `key:"maxAge" min:"1" doc:"How old a proof may be."`
-	NonceKey   *Secret        `key:"nonceKey" doc:"Demand that proofs hold a nonce of the server, made by this key of at least 32 bytes; every replica needs the same."`
+	Algorithms []string       `key:"algorithms" doc:"Signature algorithms of proofs; by default every asymmetric algorithm."`
+	MaxAge     *time.Duration `key:"maxAge" min:"1" doc:"Greatest age of a proof."`
+	NonceKey   *Secret        `key:"nonceKey" doc:"Require proofs to contain a nonce of the server, made with this key of at least 32 bytes. Every replica needs the same key."`
 }
 
 // Middleware is what stands around every method.
 type Middleware struct {
-	Logging     *Logging       `key:"logging" doc:"One line per call, in the log that log describes, and otherwise in that of slog.Default."`
-	Audit       *Audit         `key:"audit" doc:"An append-only file of who called what with which outcome."`
-	ErrorCodes  *bool          `key:"errorCodes" doc:"Answer failures by JSON-RPC codes."`
-	RateLimit   *RateLimit     `key:"rateLimit" doc:"Calls per second of each caller."`
-	Concurrency *Concurrency   `key:"concurrency" doc:"Calls at a time."`
-	Timeout     *time.Duration `key:"timeout" min:"1" doc:"How long every method that runs code may take."`
-	ResultLimit *ResultLimit   `key:"resultLimit" doc:"Size of results."`
-	Cache       *Cache         `key:"cache" doc:"Keep the results of tools that only read."`
-	Retry       *Retry         `key:"retry" doc:"Repeat calls that failed of tools that may be repeated."`
+	Logging     *Logging       `key:"logging" doc:"Log one line for each call, to the log configured under log, or else to slog.Default."`
+	Audit       *Audit         `key:"audit" doc:"Append a record of each call (caller, method, outcome) to a file."`
+	ErrorCodes  *bool          `key:"errorCodes" doc:"Report failures as JSON-RPC errors instead of tool errors."`
+	RateLimit   *RateLimit     `key:"rateLimit" doc:"Limit the calls per second of each caller."`
+	Concurrency *Concurrency   `key:"concurrency" doc:"Limit the calls that run at a time."`
+	Timeout     *time.Duration `key:"timeout" min:"1" doc:"How long a call of any method that runs code may take."`
+	ResultLimit *ResultLimit   `key:"resultLimit" doc:"Limit the size of results."`
+	Cache       *Cache         `key:"cache" doc:"Cache the results of tools that only read."`
+	Retry       *Retry         `key:"retry" doc:"Retry failed calls of tools that are read-only or idempotent."`
 }
 
 // Logging is middleware.Logging.
 type Logging struct {
-	Arguments        *bool `key:"arguments" doc:"Write the arguments too, without secrets."`
-	MaxArgumentBytes *Size `key:"maxArgumentBytes" min:"1" doc:"How much of them."`
+	Arguments        *bool `key:"arguments" doc:"Include the arguments, without secrets."`
+	MaxArgumentBytes *Size `key:"maxArgumentBytes" min:"1" doc:"Most bytes of arguments in a line."`
 }
 
 // Audit is middleware.Audit.
 type Audit struct {
-	File      string `key:"file" required:"" doc:"Where it is."`
-	Sync      *bool  `key:"sync" doc:"Wait for the disk after each record."`
-	Begin     *bool  `key:"begin" doc:"Write a record before the call, too."`
-	Arguments *bool  `key:"arguments" doc:"Write the arguments too, without secrets."`
+	File      string `key:"file" required:"" doc:"Path of the file."`
+	Sync      *bool  `key:"sync" doc:"Sync the file to disk after each record."`
+	Begin     *bool  `key:"begin" doc:"Write a record before the call as well."`
+	Arguments *bool  `key:"arguments" doc:"Include the arguments, without secrets."`
 }
 
 // RateLimit is middleware.RateLimit.
 type RateLimit struct {
-	PerSecond float64 `key:"perSecond" required:"" min:"0.000001" doc:"How many calls, in the long run."`
-	Burst     int     `key:"burst" required:"" min:"1" doc:"How many at once."`
+	PerSecond float64 `key:"perSecond" required:"" min:"0.000001" doc:"Average calls per second."`
+	Burst     int     `key:"burst" required:"" min:"1" doc:"Most calls at once."`
 }
 
 // Concurrency is middleware.Concurrency.
 type Concurrency struct {
-	Limit int  `key:"limit" required:"" min:"1" doc:"How many run."`
-	Queue *int `key:"queue" min:"0" doc:"How many wait; further ones are refused."`
+	Limit int  `key:"limit" required:"" min:"1" doc:"Most calls that run."`
+	Queue *int `key:"queue" min:"0" doc:"Most calls that wait. Further calls are refused."`
 }
 
 // ResultLimit is middleware.ResultLimit.
 type ResultLimit struct {
-	MaxBytes Size  `key:"maxBytes" required:"" min:"1" doc:"Bound of a result."`
-	Strict   *bool `key:"strict" doc:"Refuse what is larger in place of cutting it."`
+	MaxBytes Size  `key:"maxBytes" required:"" min:"1" doc:"Most bytes of a result."`
+	Strict   *bool `key:"strict" doc:"Refuse larger results instead of truncating them."`
 }
 
 // Cache is middleware.Cache.
 type Cache struct {
-	TTL      time.Duration `key:"ttl" required:"" min:"1" doc:"For how long."`
-	Entries  *int          `key:"entries" min:"1" doc:"How many."`
-	MaxBytes *Size         `key:"maxBytes" min:"1" doc:"Bound of one."`
+	TTL      time.Duration `key:"ttl" required:"" min:"1" doc:"How long a result is cached."`
+	Entries  *int          `key:"entries" min:"1" doc:"Most cached results."`
+	MaxBytes *Size         `key:"maxBytes" min:"1" doc:"Most bytes of a cached result."`
 }
 
 // Retry is middleware.Retry.
 type Retry struct {
-	Attempts *int           `key:"attempts" min:"1" doc:"How often in all."`
-	Backoff  *time.Duration `key:"backoff" doc:"How long to wait before the second attempt; longer before further ones."`
+	Attempts *int           `key:"attempts" min:"1" doc:"Most attempts, the first one included."`
+	Backoff  *time.Duration `key:"backoff" doc:"How long to wait before the second attempt. The wait grows with each further attempt."`
 }
 
 // A Size is a number of bytes: 4096, 64KiB, 4MiB, 1GiB.

@@ -121,7 +121,7 @@ func TestEverythingCanBeSaidInEachForm(t *testing.T) {
 	asking, err := config.Parse("all.yaml", []byte(strings.Replace(everything, checked, asked, 1)), keys)
 	require.NoError(t, err)
 	requireAllSaid(t, reflect.ValueOf(*fromYAML), reflect.ValueOf(*asking), "")
-	require.Equal(t, "1.10", fromYAML.Server.Version, "a version is a text, whatever YAML takes it for")
+	require.Equal(t, "1.10", fromYAML.Server.Version, "a version is a string, whatever YAML takes it for")
 	require.Equal(t, "Search first.\nThen read.\n", fromYAML.Server.Instructions)
 	require.EqualValues(t, 1<<20, *fromYAML.Server.MaxResultBytes)
 	require.Equal(t, slog.LevelWarn, *fromYAML.Log.Level)
@@ -216,13 +216,13 @@ func TestErrorsSayWhere(t *testing.T) {
 		"no number":            {"middleware:\n  rateLimit: {perSecond: .inf, burst: 1}\n", nil, `config: c.yaml:2:26: middleware.rateLimit.perSecond: ".inf" is not valid; want a number`},
 		"too little":           {"server:\n  pageSize: 0\n", nil, `config: c.yaml:2:13: server.pageSize: 0 is too little; at least 1 is wanted`},
 		"no time":              {"middleware:\n  timeout: 0s\n", nil, `config: c.yaml:2:12: middleware.timeout: it has to be more than 0`},
-		"nothing":              {"server:\n  name:\n", nil, `config: c.yaml:2:3: server.name: here is nothing; want a text`},
+		"nothing":              {"server:\n  name:\n", nil, `config: c.yaml:2:3: server.name: here is nothing; want a string`},
 		"a value for a map":    {"server: x\n", nil, `config: c.yaml:1:1: server: here is a single value; want a map`},
 		"a list for all":       {"- a\n", nil, `config: c.yaml:1:1: here is a list; want a map`},
-		"items":                {"server:\n  trustLocal: [a, [b]]\n", nil, `config: c.yaml:2:19: server.trustLocal[1]: here is a list; want a text`},
+		"items":                {"server:\n  trustLocal: [a, [b]]\n", nil, `config: c.yaml:2:19: server.trustLocal[1]: here is a list; want a string`},
 		"half a name":          {"server: {name: x}\n", nil, `config: c.yaml:1:16: server.name: name and version go together; say both`},
 		"tokens without HTTP":  {"auth: {issuer: \"https://i.example\", resource: \"https://r.example\"}\n", nil, `config: c.yaml:1:1: auth: tokens come over HTTP; say transport.http.addr, too`},
-		"a secret in the file": {"server:\n  stateKeys: [hunter2hunter2]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: here is a text; want a reference, env:NAME or file:PATH, since secrets do not belong here`},
+		"a secret in the file": {"server:\n  stateKeys: [hunter2hunter2]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: here is a string; want a reference, env:NAME or file:PATH, since secrets do not belong here`},
 		"a secret not there":   {"server:\n  stateKeys: [env:UNSET]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: the variable UNSET, where the secret should be, is not set`},
 		"a short secret":       {"server:\n  stateKeys: [env:SHORT]\n", []string{"SHORT=hunter2"}, `config: c.yaml:2:15: server.stateKeys[0]: the key has 7 bytes; at least 32 random ones are wanted`},
 		"a path twice":         {"transport:\n  http: {addr: \":0\", path: /x, sse: /x}\n", nil, `config: c.yaml:2:37: transport.http.sse: "/x" is served by transport.http.path already`},

@@ -270,7 +270,7 @@ func wanted(f *field) string {
 	case reflect.Slice:
 		return "a list"
 	}
-	return "a text"
+	return "a string"
 }
 
 // set parses one value. Texts are taken as they are, whatever YAML would make of them; numbers and bools as YAML does, but not from

@@ -33,10 +33,11 @@ func reference() string {
 	var b strings.Builder
 	b.WriteString("# What can be configured?\n\n" +
 		"<!-- Written by TestReference of package config: go test ./config -run Reference -update-config -->\n\n" +
-		"Package `config` reads these keys from a file, YAML or JSON, and from the environment: the variable of a key is on its line.\n" +
-		"Code comes first, the file overrides code, the environment overrides the file. A key or a variable that is not on this page is\n" +
-		"an error, with the nearest known one. The items of a list stand between commas in a variable. What is not said is as the\n" +
-		"packages' own options have it. [How do I configure a server?](../howto/configure.md)\n")
+		"Package `config` reads these keys from a file (YAML or JSON) and from the environment. Each key is\n" +
+		"listed with its environment variable. The file overrides code, and the environment overrides the\n" +
+		"file. Any other key or variable is an error, which names the nearest known one. In a variable,\n" +
+		"separate the items of a list with commas. [Limits](limits.md) lists the defaults of the limits.\n" +
+		"[How do I configure a server?](../howto/configure.md)\n")
 	section(&b, reflect.TypeFor[Config](), "", "")
 	return b.String()
 }
@@ -60,7 +61,7 @@ func section(b *strings.Builder, t reflect.Type, at, doc string) {
 				value = "a list: each " + wanted(f.element())
 			}
 			if f.required {
-				value += "; needed"
+				value += "; required"
 			}
 			if f.hasMin && f.typ != reflect.TypeFor[time.Duration]() {
 				value += ", at least " + strconv.FormatFloat(f.min, 'g', -1, 64)

@@ -30,7 +30,7 @@ const (
 	DefaultShutdownTimeout = 10 * time.Second
 	//limit:call bytes collected from readers and iterators | a tool error: `the result is larger than `
 	DefaultMaxResultBytes = 16 << 20
-	//limit:call time that a question to the user may take; the time of the call stands still meanwhile | the method gets an error
+	//limit:call time that a question to the user may take; the time of the call stops meanwhile | the method gets an error
 	DefaultQuestionTimeout = 10 * time.Minute
 	//limit:server calls of one tool that are still running after their time was over | a tool error: `earlier calls of this are still running after their time was over; try again later`
 	DefaultMaxOverdue = 32

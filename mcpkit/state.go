@@ -21,7 +21,7 @@ import (
 const (
 	// AnswerTime is how long a client of 2026-07-28 may take to send the call again with its answers. Then the call is over.
 	//
-	//limit:call time between two rounds of a call that asks (2026-07-28) | -32602; the call begins anew
+	//limit:call time between two rounds of a call that asks (2026-07-28) | -32602; the client starts the call again
 	AnswerTime = time.Hour
 
 	// MaxRounds is how many times a client of 2026-07-28 may send a call again with answers.

@@ -34,8 +34,8 @@ func tagReference() string {
 	var b strings.Builder
 	b.WriteString("# Which tags are there?\n\n" +
 		"<!-- Written by TestTagReference of package mcpkit: go test ./mcpkit -run TagReference -update-tags -->\n\n" +
-		"Tags decide what a method is; doc comments say what it is for. The vocabulary is closed: a key that is not on\n" +
-		"this page is an error when the service is registered, with the nearest known one.\n")
+		"Tags set what a method becomes, and doc comments describe it. If a tag has a key that is not on\n" +
+		"this page, registration returns an error that names the nearest known key.\n")
 
 	kinds := []kind{kindTool, kindResource, kindPrompt, kindInfo}
 	for _, k := range kinds {
@@ -43,7 +43,7 @@ func tagReference() string {
 		if k == kindInfo {
 			b.WriteString("A blank field of the service: `_ mcpkit.Info` with tags.\n\n")
 		} else {
-			b.WriteString("A field of the annotation block, named like the method.\n\n")
+			b.WriteString("A field of the annotation block, with the name of the method.\n\n")
 		}
 		b.WriteString("| tag | write | means |\n|---|---|---|\n")
 		for _, tag := range tagKeys {
@@ -52,13 +52,13 @@ func tagReference() string {
 			}
 		}
 	}
-	b.WriteString("\n## `mcpkit.Skip`\n\nAn exported method that is not for clients. It takes no tags.\n")
-	b.WriteString("\n## Fields of input structs\n\nKeys of other libraries (`db`, `yaml` and so on) are left alone.\n\n| tag | write | means |\n|---|---|---|\n")
+	b.WriteString("\n## `mcpkit.Skip`\n\nHides an exported method from clients. It takes no tags.\n")
+	b.WriteString("\n## Fields of input structs\n\nKeys of other libraries (`db`, `yaml` and so on) are ignored.\n\n| tag | write | means |\n|---|---|---|\n")
 	for _, f := range reflectx.FieldTags() {
 		row(&b, f.Key, f.Form, f.Doc)
 	}
 	b.WriteString("\n## Embedded fields of services\n\n| tag | write | means |\n|---|---|---|\n")
-	row(&b, "mcpkit", `mcpkit:"include"`, "The methods that the embedded field promotes are registered as well. Without it they are not.")
+	row(&b, "mcpkit", `mcpkit:"include"`, "Also registers the methods that the embedded field promotes. By default they are not registered.")
 
 	b.WriteString("\n## All keys\n\n")
 	var all []string

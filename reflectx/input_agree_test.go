@@ -299,12 +299,12 @@ var oracle = func() *validator.Validate {
 
 // stricterThanOracle are the cases in which the decoder refuses what the validator accepts, with the reason.
 var stricterThanOracle = map[string]string{
-	"string http_url":  "the pattern in the schema is case sensitive",
-	"string https_url": "the pattern in the schema is case sensitive",
-	"string email":     "the format is ASCII",
-	"string fqdn":      "the format ends no label with a hyphen",
-	"string uri":       "the format has no backslash",
-	"string ipv4":      "the format has no IPv4 address in IPv6 notation",
+	"string http_url":  "the pattern in the schema is case-sensitive",
+	"string https_url": "the pattern in the schema is case-sensitive",
+	"string email":     "the format allows ASCII only",
+	"string fqdn":      "the format allows no hyphen at the end of a label",
+	"string uri":       "the format allows no backslash",
+	"string ipv4":      "the format allows no IPv4 address in IPv6 notation",
 }
 
 // askOracle compares with what the validator itself says of the decoded value.

@@ -25,16 +25,16 @@ type FieldTag struct {
 func FieldTags() []FieldTag { return slices.Clone(fieldTags) }
 
 var fieldTags = []FieldTag{
-	{"json", `json:"query"`, "The name in JSON, as for encoding/json; `-` leaves the field out. With `omitempty` or `omitzero` a field of an input need not be there, and one of an output may be missing."},
-	{"validate", `validate:"required,min=2"`, "Rules of [validator/v10](https://pkg.go.dev/github.com/go-playground/validator/v10). They are enforced, and become keywords of the JSON Schema where it has one; the others are said in the description. A field of an input has to be there unless it has `omitempty` or `omitzero` in either tag, a pointer type, a `default`, or a rule such as `required_if` or `excluded_with` that says when; null for a field that need not be there counts as absent. `required` makes any field required."},
-	{"default", `default:"10"`, "The value of a field that is not there: text as it is, everything else as JSON. It has to satisfy the rules."},
-	{"desc", `desc:"Words to look for."`, "The description, instead of the field's doc comment."},
+	{"json", `json:"query"`, "The name in JSON, as for encoding/json; `-` leaves the field out. With `omitempty` or `omitzero`, a field is optional in inputs and may be absent from outputs."},
+	{"validate", `validate:"required,min=2"`, "Rules of [validator/v10](https://pkg.go.dev/github.com/go-playground/validator/v10). The server enforces them. A rule that has a JSON Schema keyword is part of the schema; any other rule is part of the description. A field of an input is required unless it has `omitempty` or `omitzero` in either tag, a pointer type, a `default`, or a conditional rule such as `required_if` or `excluded_with`. Null for a field that is not required counts as absent. `required` makes any field required."},
+	{"default", `default:"10"`, "The value of an absent field: text as it is, everything else as JSON. It must satisfy the rules."},
+	{"desc", `desc:"Words to look for."`, "The description; it replaces the field's doc comment."},
 	{"title", `title:"Query"`, "The name shown to people."},
-	{"example", `example:"green tea"`, "An example for the schema, and for what a model is told when its arguments do not fit. It has to satisfy the rules."},
-	{"jsonschema", `jsonschema:"readOnly=true"`, "Further keywords, in the words of [invopop/jsonschema](https://pkg.go.dev/github.com/invopop/jsonschema)."},
+	{"example", `example:"green tea"`, "An example for the schema, and for error messages about invalid arguments. It must satisfy the rules."},
+	{"jsonschema", `jsonschema:"readOnly=true"`, "More schema keywords, in the syntax of [invopop/jsonschema](https://pkg.go.dev/github.com/invopop/jsonschema)."},
 	{"header", `header:"Region"`, "Mirrors the argument into the HTTP header `Mcp-Param-Region` (2026-07-28). Strings, integers and bools only."},
-	{"complete", `complete:"Regions"`, "Which method completes the argument of a prompt or a resource template."},
-	{"secret", `secret:"true"`, "What comes in is not repeated in messages about arguments that do not fit."},
+	{"complete", `complete:"Regions"`, "The method that completes this argument of a prompt or a resource template."},
+	{"secret", `secret:"true"`, "Error messages about invalid arguments do not repeat the value."},
 }
 
 // The keys that a field's tag may have. jsonschema_description and jsonschema_extras belong to invopop/jsonschema.

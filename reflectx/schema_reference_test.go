@@ -27,18 +27,18 @@ var everywhere = []struct {
 	typ       reflect.Type
 	args      string
 }{
-	{"An integer that `int`, `int64`, `uint` or `uint64` cannot hold", "The limits of 64 bits would stand in the schema of every integer, and clients that keep numbers as floats could not read them. Smaller types have theirs in the schema. The refusal says the limits.",
+	{"An integer that `int`, `int64`, `uint` or `uint64` cannot hold", "The 64-bit limits would be in the schema of every integer, and clients that store numbers as floats could not read them. The limits of smaller types are in the schema. The error states the limits.",
 		fieldOf(reflect.TypeFor[uint64](), ""), `{"a":18446744073709551616}`},
-	{"A number that no `float64` comes near, such as `1e400`", "The same.", fieldOf(reflect.TypeFor[float64](), ""), `{"a":1e400}`},
-	{"A member name that stands twice in an object", "JSON Schema describes values after they were read, when one of the two is gone. Two readers could each keep another one, so none is taken.",
+	{"A number outside the range of `float64`, such as `1e400`", "The same reason.", fieldOf(reflect.TypeFor[float64](), ""), `{"a":1e400}`},
+	{"A member name that occurs twice in an object", "JSON Schema describes parsed values, in which one of the two is lost. Two parsers could keep different ones, so the server accepts neither.",
 		fieldOf(reflect.TypeFor[int](), ""), `{"a":1,"a":1}`},
-	{"Rules that compare fields (`eqfield`, `gtfield` and the like)", "There is no keyword for them. They are told in the description.",
+	{"Rules that compare fields (`eqfield`, `gtfield` and the like)", "JSON Schema has no keyword for them. The description states them.",
 		reflect.TypeFor[struct {
 			A int `json:"a"`
 			B int `json:"b" validate:"gtefield=A"`
 		}](), `{"a":2,"b":1}`},
-	{"Rules of your own, and those about whole structs, registered on the validator that `mcpkit.Validator` gives", "What they ask is code. The description names them.", nil, ""},
-	{"`unique=Field`", "No keyword compares parts of elements. The description says it.",
+	{"Custom rules and struct rules, registered on the validator passed to `mcpkit.Validator`", "They are code. The description names them.", nil, ""},
+	{"`unique=Field`", "No keyword compares parts of elements. The description states the rule.",
 		reflect.TypeFor[struct {
 			A []pair `json:"a" validate:"unique=A"`
 		}](), `{"a":[{"a":1},{"a":1,"b":"x"}]}`},
@@ -82,10 +82,10 @@ func TestDifferencesEverywhere(t *testing.T) {
 // reasons are what the tables mean by coarse, in the order of the page.
 var reasons = []struct{ coarse, title, text string }{
 	{coarseFormat, "The format accepts more than the rule",
-		"JSON Schema has a word for the format, and it is in the schema. The rule of the validator, or Go's own parser, draws the line a little closer, and no finer word exists."},
-	{onlyInWords, "The rule stands in the description alone", "No keyword says it. The description does, and so does the refusal."},
-	{ownText, "The type reads its text itself", "What `UnmarshalText` accepts is known to it alone. The schema says that it is a string."},
-	{trailingBits, "Unused bits of base64", "The pattern cannot see that the last character has bits behind the last byte that are not zero, which `encoding/base64` refuses."},
+		"The schema has a `format`. The validator's rule, or Go's parser, is slightly stricter than that format, and JSON Schema has no stricter one."},
+	{onlyInWords, "The rule is only in the description", "No keyword expresses the rule. The description and the error state it."},
+	{ownText, "The type parses its own text", "Only `UnmarshalText` knows what it accepts. The schema has the type string."},
+	{trailingBits, "Unused bits of base64", "The last character may contain bits beyond the last byte. If they are not zero, `encoding/base64` refuses the text; a pattern cannot express this."},
 }
 
 func schemaReference() string {
@@ -94,17 +94,22 @@ func schemaReference() string {
 
 <!-- Written by TestSchemaReference of package reflectx: go test ./reflectx -run SchemaReference -update-reference -->
 
-The schema of a tool's arguments and the checks of the server come from the same tags, and a property test holds them to
-each other: for each type and rule below and ` + fmt.Sprint(exactAgreements()) + ` others it draws arguments, asks the published schema by an independent
-JSON Schema validator, and asks the server. They agree except for what this page lists. With ` + "`mcpkit.Repair()`" + ` the server accepts more: ` + "`\"5\"` for `5`" + `, and JSON in a string.
+The schema of a tool's arguments and the server's checks come from the same tags, and a property
+test compares them. For each type and rule below, and for ` + fmt.Sprint(exactAgreements()) + ` others, the test generates
+arguments, validates them against the published schema with an independent JSON Schema validator,
+and sends them to the server. Schema and server agree, except for the differences on this page. With
+` + "`mcpkit.Repair()`" + ` the server accepts more: ` + "`\"5\"` for `5`" + `, and JSON in a string.
 
-Schemas of results are not enforced and say less: types, formats of types, and which members there always are.
+Schemas of results are not enforced and contain less: types, formats of types, and the members that
+are always present.
 
 ## What the server accepts and the schema refuses
 
-Null for a field that is not required. Models send it for what they leave out, so it counts as absent: the default stands in for
-it, and rules about which members are there see none. A schema that allowed it would need two types in one place, which many
-clients do not read. Where the type takes null itself (` + "`any`, `json.RawMessage`" + ` or an ` + "`UnmarshalJSON`" + ` of your own), null is a value as any other.
+Null for a field that is not required. Models send null for arguments that they leave out, so the
+server treats it as absent: it uses the default, and rules about present members do not count it. A
+schema that allows null needs two types in one place, which many clients cannot read. If the type
+itself accepts null (` + "`any`, `json.RawMessage`" + ` or your own ` + "`UnmarshalJSON`" + `), null is a value like
+any other.
 
 ## Everywhere
 
@@ -141,23 +146,26 @@ clients do not read. Where the type takes null itself (` + "`any`, `json.RawMess
 		fmt.Fprintf(&b, "| `%s` | %s |\n", rule, stricterThanOracle[rule])
 	}
 	b.WriteString(`
-Two more things are read differently than the validator alone would: ` + "`required`" + ` asks whether a member is there, so a
-present ` + "`0`, `false` or `\"\"`" + ` satisfies it, and ` + "`omitempty`" + ` says that a member need not be there; rules hold for each
-value that is.
+Two rules differ from the validator's own reading. ` + "`required`" + ` tests whether a member is present,
+so ` + "`0`, `false` or `\"\"`" + ` satisfies it. ` + "`omitempty`" + ` makes a member optional; the rules apply to every
+value that is present.
 
-With a validator of the program's own (` + "`mcpkit.Validator`" + `) that validator asks every rule, and alone: what it means by a word holds,
-while the schema says what the word usually means. It skips the rules behind ` + "`omitempty`" + ` for a zero value, and it comes to the
-elements of slices and maps where the tag says ` + "`dive`" + `. What is required is still found in the JSON.
+A validator of your own (` + "`mcpkit.Validator`" + `) checks all rules by itself. Its meaning of a rule
+applies, while the schema contains the usual meaning. It skips the rules after ` + "`omitempty`" + ` for a
+zero value, and checks the elements of slices and maps only after ` + "`dive`" + `. The server still checks in
+the JSON which members are present.
 
 ## Interfaces
 
-A field, element or parameter of an interface type is published as an object with the discriminator and an ` + "`anyOf`" + ` of the
-cases that ` + "`mcpkit.Union`" + ` registered; the property test covers them without an exception. See ` + "`go doc ./mcpkit Union`" + `.
+The schema of an interface type is an object with the discriminator and an ` + "`anyOf`" + ` of the cases that
+` + "`mcpkit.Union`" + ` registered. The property test covers them without an exception. See
+` + "`go doc ./mcpkit Union`" + `.
 
-## Rules that contradict
+## Rules that contradict each other
 
-Rules that no value satisfies together (` + "`min=10,max=5`, `len=3,min=5`, `oneof=a b,len=3`" + `) are an error when the service is
-registered, as are unknown rules, rules that do not fit the type, and parameters that do not.
+Rules that no value satisfies together (` + "`min=10,max=5`, `len=3,min=5`, `oneof=a b,len=3`" + `) are an
+error at registration. So are unknown rules, rules that do not fit the type, and invalid parameters
+of rules.
 `)
 	return b.String()
 }

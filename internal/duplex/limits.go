@@ -14,9 +14,9 @@ const (
 
 	// DefaultMaxInFlightBytes is how many bytes the unanswered requests and unhandled notifications
 	// may have together. The next request is refused: "busy: requests of N bytes are in flight"
-	// (-32603). The next notification is dropped, and the drop logged.
+	// (-32603). The next notification is dropped, and the server logs this.
 	//
-	//limit:peer bytes of requests in flight and of notifications that wait | -32603: `busy: `; a notification is dropped, and the drop logged
+	//limit:peer bytes of requests in flight and of notifications that wait | -32603: `busy: `; a notification is dropped, and the server logs this
 	DefaultMaxInFlightBytes = 16 << 20
 
 	// DefaultMaxUnsentBytes is how many bytes of responses may wait for a peer that does not read.
@@ -30,7 +30,7 @@ const (
 	// StopReadingAt is how many bytes of responses may wait before nothing more is read from the
 	// peer, and how many bytes of other messages may wait before who adds one has to wait.
 	//
-	//limit:peer bytes of responses that wait to be read, beyond which nothing more is read from the peer | nothing is read until the peer reads
+	//limit:peer bytes of unread responses at which the server stops reading from the peer | the server reads again once the peer has read
 	StopReadingAt = 1 << 20
 
 	// MaxSubscriptions is how many subscriptions/listen may be open. The next one is refused: "busy:
@@ -40,18 +40,18 @@ const (
 	MaxSubscriptions = 128
 
 	// MaxNotifications is how many notifications may wait for being handled. The next one is
-	// dropped, and the drop logged.
+	// dropped, and the server logs this.
 	//
-	//limit:peer notifications that wait to be handled | the notification is dropped, and the drop logged
+	//limit:peer notifications that wait to be handled | the notification is dropped, and the server logs this
 	MaxNotifications = 1024
 
 	// DefaultDrainTimeout is how long calls may go on after the end of the input.
 	//
-	//limit:peer time that calls have after the end of the input | their context ends
+	//limit:peer time that calls have after the end of the input | their contexts are cancelled
 	DefaultDrainTimeout = 5 * time.Second
 
 	// DefaultWriteTimeout is how long a peer may read nothing before it is cut off.
 	//
-	//limit:peer time in which the peer reads nothing though something waits; no limit on standard output | the connection is closed
+	//limit:peer time in which the peer reads nothing while data waits; no limit on standard output | the connection is closed
 	DefaultWriteTimeout = 30 * time.Second
 )

@@ -88,14 +88,14 @@ func write(dir string) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("# What is limited, and what happens beyond?\n\n<!-- Written by scripts/limits from the constants that are enforced; go generate ./scripts/limits -->\n\n" +
-		"The limits of servers. \"Option\" is what changes one. Where there is none, the limit is fixed.\n")
+		"This page lists the limits of servers. An option changes a limit; a limit without one is fixed.\n")
 	for _, scope := range scopes {
 		if len(rows[scope]) == 0 {
 			continue
 		}
 		title := "For each " + scope
 		if scope == "server" {
-			title = "In all, for each server"
+			title = "For the whole server"
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n| limit | default | option | beyond it | constant |\n|---|---|---|---|---|\n%s", title, strings.Join(rows[scope], ""))
 	}

@@ -31,7 +31,7 @@ func TestLimitsAreReadFromTheCode(t *testing.T) {
 	require.Contains(t, page, "## For each message\n\n| limit | default | option | beyond it | constant |\n|---|---|---|---|---|\n"+
 		"| bytes of the head | 3 KiB | none | nothing | `transport/sse.MaxHeadBytes` |\n")
 	require.Contains(t, page, "| idle | 1h30m | none | the end | `transport/sse.idle` |\n")
-	require.Contains(t, page, "## In all, for each server\n")
+	require.Contains(t, page, "## For the whole server\n")
 	require.Contains(t, page, "| streams | 2,048 | `sse.Options.MaxSessions` | 503: `busy:…` | `transport/sse.DefaultMaxSessions` |\n")
 }
 

@@ -39,7 +39,7 @@ const (
 	maxPending = 1024 // notifications of a session outside requests; one more is dropped
 	//limit:session bytes of notifications that wait for the event store | the notification is dropped
 	maxPendingBytes = 1 << 20 // of these notifications
-	//limit:call time that a call of the event store may take | the message is sent without being kept
+	//limit:call time that a call of the event store may take | the message is sent but not stored
 	storeTimeout = 10 * time.Second // of one call of the store; the message is then sent without being kept
 )
 
