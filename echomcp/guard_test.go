@@ -327,7 +327,7 @@ func TestStepUpNamesAllScopesInOneChallenge(t *testing.T) {
 				require.Contains(t, read(t, h.call(e, auth, "tools/list", "{}")), `"name":"book"`, "it is shown, so that it can be asked for")
 				resp := h.call(e, auth, "tools/call", `{"name":"book"}`)
 				require.Equal(t, http.StatusForbidden, resp.StatusCode)
-				require.Equal(t, []string{`Bearer error="insufficient_scope", error_description="the token has not all scopes that this needs", ` +
+				require.Equal(t, []string{`Bearer error="insufficient_scope", error_description="the token lacks scopes that this request needs", ` +
 					`scope="ledger:read ledger:write ledger:audit", resource_metadata="` + h.origin + `/.well-known/oauth-protected-resource/tenant/api/mcp"`}, resp.Header["Www-Authenticate"])
 				require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":403,"message":"insufficient scope: this needs \"ledger:write ledger:audit\"","data":{"scopes":["ledger:write","ledger:audit"]}}}`, read(t, resp))
 			}

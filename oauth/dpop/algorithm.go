@@ -10,10 +10,11 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// defaultAlgorithms are those that a [Verifier] accepts by default: asymmetric ones, as RFC 9449 demands.
+// defaultAlgorithms are accepted by a [Verifier] by default. They are asymmetric, as RFC 9449
+// requires.
 var defaultAlgorithms = []string{"ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"}
 
-// algorithm is the one to sign with by a key.
+// algorithm returns the signature algorithm for a key.
 func algorithm(key crypto.Signer) (jose.SignatureAlgorithm, error) {
 	switch key := key.(type) {
 	case *ecdsa.PrivateKey:
@@ -30,5 +31,5 @@ func algorithm(key crypto.Signer) (jose.SignatureAlgorithm, error) {
 	case *rsa.PrivateKey:
 		return jose.PS256, nil
 	}
-	return "", fmt.Errorf("dpop: a key is an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not %T", key)
+	return "", fmt.Errorf("dpop: a key must be an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not %T", key)
 }

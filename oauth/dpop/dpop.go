@@ -1,6 +1,9 @@
-// Package dpop makes and checks proofs that a client holds the key its tokens are bound to (RFC 9449).
+// Package dpop makes and verifies DPoP proofs, which show that a client holds the key that its
+// tokens are bound to (RFC 9449).
 //
-// A client has a [Prover], a server of either kind a [Verifier].
+// A client uses a [Prover]. Authorization servers and resource servers use a [Verifier], which
+// returns a [*ProofError] for a proof that it rejects. All types of the package are safe for
+// concurrent use.
 package dpop
 
 import (
@@ -20,15 +23,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// Names of header fields, and what their values hold.
+// Names of HTTP headers and their values.
 const (
-	// Header carries a proof.
+	// Header is the HTTP header of a proof.
 	Header = "DPoP"
-	// NonceHeader carries a nonce that the next proof has to hold.
+	// NonceHeader is the HTTP header of the nonce for the next proof.
 	NonceHeader = "DPoP-Nonce"
 	// Scheme is the authorization scheme, and the token type, of tokens that are bound to a key.
 	Scheme = "DPoP"
-	// Type is what a proof's typ says.
+	// Type is the typ of a proof.
 	Type = "dpop+jwt"
 )
 
@@ -42,15 +45,16 @@ type proof struct {
 	Nonce    string  `json:"nonce,omitempty"`
 }
 
-// A Prover makes proofs by one key. It is safe for concurrent use.
+// A Prover signs proofs with one key. It is safe for concurrent use. Create one with [NewProver].
 type Prover struct {
 	signer     jose.Signer
 	thumbprint string
 	alg        string
 }
 
-// NewProver makes a prover of a private key: *ecdsa.PrivateKey, ed25519.PrivateKey or *rsa.PrivateKey. A nil key is a
-// new one on P-256, which lives as long as the prover does.
+// NewProver returns a prover for a private key: *ecdsa.PrivateKey, ed25519.PrivateKey or
+// *rsa.PrivateKey. If key is nil, NewProver generates a P-256 key. It returns an error for other
+// kinds of keys.
 func NewProver(key crypto.Signer) (*Prover, error) {
 	if key == nil {
 		var err error
@@ -75,19 +79,22 @@ func NewProver(key crypto.Signer) (*Prover, error) {
 	return &Prover{signer: signer, thumbprint: base64.RawURLEncoding.EncodeToString(thumbprint), alg: string(alg)}, nil
 }
 
-// Thumbprint is the RFC 7638 thumbprint of the public key: what a token's cnf.jkt says, and the dpop_jkt parameter of an
-// authorization request.
+// Thumbprint returns the RFC 7638 thumbprint of the public key. It is the cnf.jkt of tokens, and
+// the dpop_jkt parameter of authorization requests.
 func (p *Prover) Thumbprint() string { return p.thumbprint }
 
-// Algorithm is the JWS algorithm of the proofs, to be compared with dpop_signing_alg_values_supported.
+// Algorithm returns the JWS algorithm of the proofs, to compare with
+// dpop_signing_alg_values_supported.
 func (p *Prover) Algorithm() string { return p.alg }
 
-// Proof makes the proof for one request: its verb, its URL, the access token that it carries ("" at the token endpoint)
-// and the nonce that the server asked for ("" for none). Every request, also one that is sent again, needs its own.
+// Proof returns the proof for one request with this HTTP method and URL. The token is the access
+// token of the request, or "" at the token endpoint. The nonce is the one that the server requires,
+// or "". Each request needs its own proof, and so does each retry. Proof returns an error if rawURL
+// is not a URL or signing fails.
 func (p *Prover) Proof(verb, rawURL, token, nonce string) (string, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return "", fmt.Errorf("dpop: %q is no URL", rawURL)
+		return "", fmt.Errorf("dpop: %q is not a URL", rawURL)
 	}
 	u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment, u.User = "", false, "", "", nil
 	claims := proof{ID: rand.Text(), Verb: verb, URI: u.String(), IssuedAt: float64(time.Now().Unix()), Nonce: nonce}
@@ -105,14 +112,14 @@ func (p *Prover) Proof(verb, rawURL, token, nonce string) (string, error) {
 	return signed.CompactSerialize()
 }
 
-// tokenHash is what ath says of an access token.
+// tokenHash returns the ath of an access token.
 func tokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// sameURI compares two URLs as RFC 9449, section 4.3, has it: without query and fragment, after the normalization of
-// RFC 3986, sections 6.2.2 and 6.2.3.
+// sameURI compares two URLs without query and fragment (RFC 9449, section 4.3), after the
+// normalization of RFC 3986, sections 6.2.2 and 6.2.3.
 func sameURI(a, b string) bool {
 	x, okX := normalize(a)
 	y, okY := normalize(b)
@@ -131,7 +138,7 @@ func normalize(raw string) (string, bool) {
 	case "http":
 		host = strings.TrimSuffix(host, ":80")
 	}
-	// What is encoded without need is the same; an encoded slash is not a slash.
+	// Needless escapes do not matter, but an encoded slash differs from a slash.
 	path := (&url.URL{Path: u.Path, RawPath: u.RawPath}).EscapedPath()
 	if path == "" {
 		path = "/"
@@ -139,7 +146,7 @@ func normalize(raw string) (string, bool) {
 	return scheme + "://" + host + upperEscapes(path), true
 }
 
-// upperEscapes writes the digits of %xx in upper case, and decodes what need not be encoded.
+// upperEscapes writes the digits of %xx in upper case, and decodes unreserved characters.
 func upperEscapes(path string) string {
 	if !strings.Contains(path, "%") {
 		return path

@@ -64,7 +64,8 @@ func newVerifier(t testing.TB, opts Options) (*Verifier, *time.Time) {
 	return v, &now
 }
 
-// verify checks a proof for the request of all tests, by a token that is bound to whatever key signed the proof.
+// verify checks a proof for the request of all tests, by a token that is bound to whatever key
+// signed the proof.
 func verify(t testing.TB, v *Verifier, text, token string) (string, error) {
 	t.Helper()
 	r := Request{Verb: verb, URL: uri, Token: token}
@@ -170,13 +171,13 @@ type stranger struct{ crypto.Signer }
 
 func TestKeysThatCannotProve(t *testing.T) {
 	_, err := NewProver(stranger{rsaKey()})
-	require.EqualError(t, err, "dpop: a key is an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not dpop.stranger")
+	require.EqualError(t, err, "dpop: a key must be an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not dpop.stranger")
 	_, err = NewProver(newEC(t, elliptic.P224()))
-	require.EqualError(t, err, "dpop: a key is an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not *ecdsa.PrivateKey")
+	require.EqualError(t, err, "dpop: a key must be an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not *ecdsa.PrivateKey")
 	p, err := NewProver(nil)
 	require.NoError(t, err)
 	_, err = p.Proof(verb, "https://a b", "", "")
-	require.EqualError(t, err, `dpop: "https://a b" is no URL`)
+	require.EqualError(t, err, `dpop: "https://a b" is not a URL`)
 }
 
 func TestAProofHoldsNoPrivateKeyAndNoQuery(t *testing.T) {
@@ -213,10 +214,10 @@ func TestProofsThatAreRefused(t *testing.T) {
 	enc := base64.RawURLEncoding.EncodeToString
 	parts := strings.Split(good(nil), ".")
 	const (
-		noJWT  = "the proof is no signed JWT"
+		noJWT  = "the proof is not a signed JWT"
 		noKey  = "the proof has no public key in jwk"
 		typ    = `the typ of the proof is not "dpop+jwt"`
-		unfit  = "the claims of the proof do not fit"
+		unfit  = "the claims of the proof are invalid"
 		needs  = "the proof needs jti, htm, htu and iat"
 		old    = "the proof is too old, or was made by a clock that is wrong"
 		url    = "the proof is for another URL"
@@ -297,7 +298,7 @@ func TestRSAKeysOfProofsHaveASensibleSize(t *testing.T) {
 	enc := base64.RawURLEncoding.EncodeToString
 	long := enc([]byte(fmt.Sprintf(`{"typ":"dpop+jwt","alg":"RS256","jwk":{"kty":"RSA","e":"AQAB","n":%q}}`, enc(modulus)))) + "." + enc([]byte(claims(t, nil))) + "." + enc(modulus)
 	_, err = verify(t, v, long, token)
-	require.EqualError(t, err, "dpop: the proof is no signed JWT")
+	require.EqualError(t, err, "dpop: the proof is not a signed JWT")
 }
 
 func TestAProofIsTakenOnceForAsLongAsItIsGood(t *testing.T) {

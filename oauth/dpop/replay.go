@@ -13,25 +13,27 @@ import (
 	"time"
 )
 
-// A ReplayStore remembers which proofs were used. Implementations are safe for concurrent use.
+// A ReplayStore remembers used proofs. Implementations must be safe for concurrent use.
 type ReplayStore interface {
-	// Seen reports whether the proof with this ID was used before, and remembers it until the given time, in one step.
-	// Key is the RFC 7638 thumbprint of the key that signed the proof. IDs are unique across keys, so a store without
-	// limits per key needs only the ID.
+	// Seen reports whether the proof with this ID was used before, and stores it until the given
+	// time, atomically. The key is the RFC 7638 thumbprint of the key that signed the proof. IDs
+	// are unique across keys, so a store without limits per key needs only the ID.
 	//
-	// An error means that the proof is not remembered, and therefore refused. A key that has used up its share of the
-	// store gets [ErrTooManyProofs].
+	// An error means that the proof was not stored. The verifier then rejects it. Return
+	// [ErrTooManyProofs] for a key that has used up its share of the store.
 	Seen(ctx context.Context, key string, id [sha256.Size]byte, until time.Time) (bool, error)
 }
 
-// ErrTooManyProofs is returned by a [ReplayStore] when one key has used up its share: the client must slow down.
+// ErrTooManyProofs is returned by a [ReplayStore] if one key has used up its share: the client must
+// slow down.
 var ErrTooManyProofs = errors.New("too many proofs by this key")
 
 var errFull = errors.New("the store is full; raise the limits of NewMemoryReplays")
 
-// NewMemoryReplays returns a store in memory. It holds up to total proofs, and up to perKey proofs signed by one key; 0
-// means [DefaultMaxReplays] and [DefaultMaxReplaysPerKey]. A proof is held until it has expired. A proof beyond a limit
-// is refused: forgetting another one would allow that one to be used twice.
+// NewMemoryReplays returns a store in memory. It holds up to total proofs, and up to perKey proofs
+// signed by one key. Zero means [DefaultMaxReplays] and [DefaultMaxReplaysPerKey]. It holds a proof
+// until the proof expires. It rejects proofs beyond a limit, because forgetting another proof would
+// allow a replay of it.
 func NewMemoryReplays(total, perKey int) ReplayStore {
 	if total <= 0 {
 		total = DefaultMaxReplays
@@ -42,7 +44,8 @@ func NewMemoryReplays(total, perKey int) ReplayStore {
 	return &memoryReplays{total: total, perKey: perKey, minutes: make(map[int64]*replayMinute), now: time.Now}
 }
 
-// memoryReplays groups proofs by the minute in which they expire, so that a whole minute is dropped at once.
+// memoryReplays groups proofs by the minute in which they expire, so that a whole minute is dropped
+// at once.
 type memoryReplays struct {
 	total, perKey int
 	now           func() time.Time
@@ -90,15 +93,16 @@ func (m *memoryReplays) Seen(_ context.Context, key string, id [sha256.Size]byte
 	return false, nil
 }
 
-// Nonces makes and knows nonces without remembering any: a nonce is the time at which it was made, and a code by a
-// secret key. It is safe for concurrent use.
+// Nonces issues and checks nonces without storing them: a nonce is its creation time with a MAC. It
+// is safe for concurrent use. Create one with [NewNonces].
 type Nonces struct {
 	key []byte
 	ttl time.Duration
 }
 
-// NewNonces makes nonces that are good for a while; 0 means five minutes. Servers behind one name need the same key, of
-// at least 32 random bytes; nil is a random one.
+// NewNonces returns nonces that are valid for ttl. Zero means 5 minutes. Servers that share a host
+// name need the same key, of at least 32 random bytes. Nil means a random key. NewNonces returns an
+// error for a shorter key.
 func NewNonces(key []byte, ttl time.Duration) (*Nonces, error) {
 	if key == nil {
 		key = make([]byte, 32)
@@ -130,6 +134,6 @@ func (n *Nonces) valid(nonce string, now time.Time) bool {
 		return false
 	}
 	age := now.Sub(time.Unix(int64(binary.BigEndian.Uint64(b)), 0))
-	// The clock of the server that made it may be a little ahead.
+	// The clock of the server that issued it may be slightly ahead.
 	return age >= -time.Minute && age <= n.ttl
 }

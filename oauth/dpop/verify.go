@@ -25,37 +25,40 @@ const (
 	DefaultMaxReplaysPerKey = DefaultMaxReplays / 8 // about 100 requests a second
 )
 
-// maxProof bounds what is parsed of a proof, maxID what its jti may be.
+// maxProof is the largest proof that is parsed, maxID the longest jti, both in bytes.
 const (
 	maxProof = 8 << 10
 	maxID    = 256
 )
 
-// minRSA is how long the RSA key of a proof has to be, in bits (RFC 7518, section 3.3). Beyond 4096 bits, where it would
-// cost more to check than to make up, keys are not read at all.
+// minRSA is the smallest allowed RSA key of a proof, in bits (RFC 7518, section 3.3). Keys over
+// 4096 bits, which are expensive to check, are not decoded.
 const minRSA = 2048
 
-// Options configures a [Verifier]. The zero value serves.
+// Options configures a [Verifier]. The zero value is ready to use.
 type Options struct {
-	// Algorithms are the JWS algorithms that proofs may be signed by. Nil means ES256, ES384, ES512, EdDSA, PS256,
-	// PS384, PS512, RS256, RS384 and RS512. Symmetric ones are refused.
+	// Algorithms are the accepted JWS algorithms. Nil means ES256, ES384, ES512, EdDSA, PS256,
+	// PS384, PS512, RS256, RS384 and RS512. Symmetric algorithms are an error.
 	Algorithms []string
-	// MaxAge is how far the iat of a proof may lie in the past, and in the future, since clocks differ. Zero means
-	// [DefaultMaxAge].
+	// MaxAge is how far the iat of a proof may lie in the past, or in the future, because clocks
+	// differ. Zero means [DefaultMaxAge].
 	MaxAge time.Duration
-	// Replays remembers proofs so that each is accepted once. Nil means NewMemoryReplays(0, 0), which serves one
-	// process: several processes behind one name need a store that they share.
+	// Replays remembers proofs, so that each is accepted once. Nil means NewMemoryReplays(0, 0),
+	// for a single process. Processes that share a host name need a shared store.
 	Replays ReplayStore
-	// Nonces, when set, demands that proofs hold a nonce of this server's.
+	// Nonces requires proofs to contain a nonce of this server. Nil means that no nonce is
+	// required.
 	Nonces *Nonces
 }
 
-// A ProofError says why a proof is refused. Its text holds nothing secret and is meant for the client.
+// A ProofError says why a proof is rejected. Its text contains no secrets, and is sent to the
+// client.
 type ProofError struct {
 	Reason string
-	// NeedsNonce says that the proof would be accepted with a fresh nonce, which the client should be given.
+	// NeedsNonce reports that the proof needs a fresh nonce. Send one to the client.
 	NeedsNonce bool
-	// WrongKey says that the proof is good, but signed by another key than the one that the token is bound to.
+	// WrongKey reports that the proof is valid, but not signed by the key that the token is bound
+	// to.
 	WrongKey bool
 }
 
@@ -66,7 +69,7 @@ func refuse(format string, args ...any) error {
 	return &ProofError{Reason: fmt.Sprintf(format, args...)}
 }
 
-// A Verifier checks proofs. It is safe for concurrent use. Make one with [NewVerifier].
+// A Verifier checks proofs. It is safe for concurrent use. Create one with [NewVerifier].
 type Verifier struct {
 	names      []string
 	algorithms []jose.SignatureAlgorithm
@@ -76,7 +79,7 @@ type Verifier struct {
 	now        func() time.Time
 }
 
-// NewVerifier makes a verifier. The error names an algorithm that cannot be had.
+// NewVerifier returns a verifier. It returns an error for an unsupported algorithm.
 func NewVerifier(opts Options) (*Verifier, error) {
 	v := &Verifier{names: opts.Algorithms, maxAge: opts.MaxAge, replays: opts.Replays, nonces: opts.Nonces, now: time.Now}
 	if v.names == nil {
@@ -97,10 +100,10 @@ func NewVerifier(opts Options) (*Verifier, error) {
 	return v, nil
 }
 
-// Algorithms are the JWS algorithms that proofs may be signed by: what metadata and challenges say.
+// Algorithms returns the accepted JWS algorithms, for metadata and challenges.
 func (v *Verifier) Algorithms() []string { return slices.Clone(v.names) }
 
-// Nonce is a nonce for the client's next proof, "" when none are demanded.
+// Nonce returns a nonce for the client's next proof, or "" if none is required.
 func (v *Verifier) Nonce() string {
 	if v.nonces == nil {
 		return ""
@@ -108,21 +111,23 @@ func (v *Verifier) Nonce() string {
 	return v.nonces.issue(v.now())
 }
 
-// A Request is what a proof must have been made for.
+// A Request is the HTTP request that a proof must be for.
 type Request struct {
-	// Verb is the HTTP method of the request, and URL the one by which the client knows what it asks.
+	// Verb is the HTTP method of the request. URL is its URL as the client sees it.
 	Verb, URL string
-	// Token is the access token that the request carries, and Thumbprint the one of the key that this token is bound to:
-	// its cnf.jkt. Both are empty at a token endpoint, where a proof by any key is accepted.
+	// Token is the access token of the request. Thumbprint is the thumbprint of the key that the
+	// token is bound to, its cnf.jkt. Both are empty at a token endpoint, which accepts a proof by
+	// any key.
 	Token, Thumbprint string
 }
 
-// Verify checks the proof of a request (RFC 9449, section 4.3) and returns the thumbprint of the key that signed it. A
-// proof that is refused is a [*ProofError]. Any other error means that the replay store failed, or, if it wraps
-// [ErrTooManyProofs], that the key has used up its share of the store.
+// Verify checks the proof of a request (RFC 9449, section 4.3) and returns the thumbprint of the
+// key that signed it. It returns a [*ProofError] for a proof that it rejects. Any other error means
+// that the replay store failed or, if it wraps [ErrTooManyProofs], that the key has used up its
+// share of the store.
 //
-// Only a proof that passes every check is remembered. Whoever steals a token can sign any number of proofs by a key of
-// their own, and fills no store with them.
+// Verify stores only valid proofs. Otherwise a thief with a stolen token could fill the store with
+// proofs signed by other keys.
 func (v *Verifier) Verify(ctx context.Context, text string, r Request) (thumbprint string, err error) {
 	if r.Token != "" && r.Thumbprint == "" {
 		return "", errors.New("dpop: the Request has a Token and no Thumbprint; a token that is not bound to a key needs no proof")
@@ -155,7 +160,8 @@ func (v *Verifier) Verify(ctx context.Context, text string, r Request) (thumbpri
 	return thumbprint, nil
 }
 
-// check compares the claims of a proof with the request, and returns when the proof was made.
+// check compares the claims of a proof with the request. It returns the time at which the proof was
+// made.
 func (v *Verifier) check(claims *proof, r Request) (issued time.Time, err error) {
 	switch {
 	case claims.Verb != r.Verb:
@@ -176,7 +182,7 @@ func (v *Verifier) check(claims *proof, r Request) (issued time.Time, err error)
 	return issued, nil
 }
 
-// parse checks what a proof says of itself: type, algorithm, key and signature.
+// parse checks the type, algorithm, key and signature of a proof.
 func (v *Verifier) parse(text string) (*jose.JSONWebKey, *proof, error) {
 	if len(text) > maxProof {
 		return nil, nil, refuse("the proof is larger than %d bytes", maxProof)
@@ -186,7 +192,7 @@ func (v *Verifier) parse(text string) (*jose.JSONWebKey, *proof, error) {
 		if _, ok := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); ok {
 			return nil, nil, refuse("the algorithm of the proof is not allowed")
 		}
-		return nil, nil, refuse("the proof is no signed JWT")
+		return nil, nil, refuse("the proof is not a signed JWT")
 	}
 	header := jws.Signatures[0].Protected
 	if typ, _ := header.ExtraHeaders[jose.HeaderType].(string); typ != Type {
@@ -205,7 +211,7 @@ func (v *Verifier) parse(text string) (*jose.JSONWebKey, *proof, error) {
 	}
 	var claims proof
 	if jsonx.Unmarshal(payload, &claims) != nil {
-		return nil, nil, refuse("the claims of the proof do not fit")
+		return nil, nil, refuse("the claims of the proof are invalid")
 	}
 	if claims.ID == "" || len(claims.ID) > maxID || claims.Verb == "" || claims.URI == "" || claims.IssuedAt == 0 {
 		return nil, nil, refuse("the proof needs jti, htm, htu and iat")

@@ -187,7 +187,8 @@ func (s *issuer) clock() time.Time {
 	return s.now
 }
 
-// verifier makes one that goes by the clock of s and remembers no tokens, unless change says otherwise.
+// verifier makes one that goes by the clock of s and remembers no tokens, unless change says
+// otherwise.
 func (s *issuer) verifier(change func(*Options)) *Verifier {
 	s.t.Helper()
 	opts := Options{Issuer: s.url, Audience: []string{resource}, JWKSURI: s.url + "/keys", CacheTime: -1,

@@ -18,39 +18,41 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 )
 
-// IntrospectorOptions configures an [Introspector]. Endpoint, Issuer and Audience are needed.
+// IntrospectorOptions configures an [Introspector]. Endpoint, Issuer and Audience are required.
 type IntrospectorOptions struct {
 	// Endpoint is the introspection endpoint of the authorization server.
 	Endpoint string
-	// ClientID and ClientSecret authenticate this resource at the endpoint (client_secret_basic). Empty for an endpoint
-	// that knows it otherwise, such as by the certificate of Fetch.Client.
+	// ClientID and ClientSecret authenticate this resource at the endpoint (client_secret_basic).
+	// Empty if the endpoint authenticates it in another way, for example by the certificate of
+	// Fetch.Client.
 	ClientID, ClientSecret string
 
-	// Issuer is who vouches for the principals. An answer that names another one is refused.
+	// Issuer is the issuer of the principals. A response that names another issuer is rejected.
 	Issuer string
-	// Audience are the names of this resource, of which aud must hold one. An answer without aud is refused.
+	// Audience are the names of this resource. The aud of a response must contain one of them.
 	Audience []string
 
-	// Leeway is how much clocks may differ. Zero means [DefaultLeeway], less than zero none.
+	// Leeway is the allowed clock difference. Zero means [DefaultLeeway]. Negative means none.
 	Leeway time.Duration
-	// CacheTime is how long an active token is not asked about again, at most; a token that is revoked is accepted for so
-	// long. Zero means [DefaultCacheTime], less than zero asks for every request. CacheSize is how many tokens are
-	// remembered; zero means [DefaultCacheSize].
+	// CacheTime is how long an active token is cached; a revoked token is accepted for that long.
+	// Zero means [DefaultCacheTime]. Negative disables the cache. CacheSize is the number of cached
+	// tokens. Zero means [DefaultCacheSize].
 	CacheTime time.Duration
 	CacheSize int
-	// RefusalTime is how long a refused token is not asked about again. Zero means [DefaultRefusalTime], less than zero
-	// asks for every request. Up to CacheSize refusals are remembered, in addition to the active tokens.
+	// RefusalTime is how long a rejected token is cached. Zero means [DefaultRefusalTime]. Negative
+	// disables this cache. Up to CacheSize rejected tokens are cached, in addition to the active
+	// ones.
 	RefusalTime time.Duration
-	// MaxRequests is how many requests the endpoint gets at once; tokens beyond it wait. Zero means
-	// [DefaultMaxRequests]. Several calls of Verify with one token are one request.
+	// MaxRequests is the number of concurrent requests to the endpoint; further tokens wait. Zero
+	// means [DefaultMaxRequests]. Concurrent calls of Verify for one token share a request.
 	MaxRequests int
 
-	// Fetch says how the endpoint is asked.
+	// Fetch configures requests to the endpoint.
 	Fetch Fetch
 }
 
-// An Introspector asks the authorization server about access tokens (RFC 7662). It is an [oauth.Verifier]. Make one
-// with [NewIntrospector].
+// An Introspector asks the authorization server about access tokens (RFC 7662). It is an
+// [oauth.Verifier], safe for concurrent use. Create one with [NewIntrospector].
 type Introspector struct {
 	endpoint   string
 	id, secret string
@@ -66,7 +68,8 @@ type Introspector struct {
 	flights map[[sha256.Size]byte]*question // under way; guarded by mu
 }
 
-// A question is one to the endpoint, for all who want to know the same. The rest is read after done was closed.
+// A question is a request to the endpoint, shared by all callers with the same token. The other
+// fields are valid once done is closed.
 type question struct {
 	done   chan struct{}
 	answer map[string]any
@@ -75,14 +78,14 @@ type question struct {
 
 var _ oauth.Verifier = (*Introspector)(nil)
 
-// NewIntrospector makes an introspector. The error says every mistake in opts.
+// NewIntrospector returns an introspector. The error lists every mistake in opts.
 func NewIntrospector(opts IntrospectorOptions) (*Introspector, error) {
 	var faults []error
 	if _, err := opts.Fetch.policy().CheckURL(opts.Endpoint); err != nil {
 		faults = append(faults, fmt.Errorf("jwtverify: Endpoint: %w", err))
 	}
 	if opts.Issuer == "" {
-		faults = append(faults, errors.New("jwtverify: Issuer is empty; say whose tokens are taken"))
+		faults = append(faults, errors.New("jwtverify: Issuer is empty; name the issuer whose tokens are accepted"))
 	}
 	if len(opts.Audience) == 0 || slices.Contains(opts.Audience, "") {
 		faults = append(faults, fmt.Errorf("jwtverify: Audience is empty; name this resource, for example %q", "https://mcp.example.com/mcp"))
@@ -95,7 +98,7 @@ func NewIntrospector(opts IntrospectorOptions) (*Introspector, error) {
 		opts.MaxRequests = DefaultMaxRequests
 	}
 	client := *opts.Fetch.client()
-	// A redirect would take the token along.
+	// A redirect would forward the token.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Introspector{
 		endpoint: opts.Endpoint, id: opts.ClientID, secret: opts.ClientSecret,
@@ -106,7 +109,9 @@ func NewIntrospector(opts IntrospectorOptions) (*Introspector, error) {
 	}, nil
 }
 
-// Verify asks who token stands for. The claims are those of the answer.
+// Verify returns the principal of a token. Its Claims are those of the response. It returns an
+// [*oauth.TokenError] for a token that is rejected, and another error if the endpoint failed or too
+// many tokens are waiting.
 func (v *Introspector) Verify(ctx context.Context, token string) (*oauth.Principal, error) {
 	if len(token) > maxToken {
 		return nil, refuse("it is too large")
@@ -134,13 +139,14 @@ func (v *Introspector) Verify(ctx context.Context, token string) (*oauth.Princip
 	return p, nil
 }
 
-// judge reads an answer of the endpoint. Its errors are [*oauth.TokenError].
+// judge checks a response of the endpoint. Its errors are [*oauth.TokenError].
 func (v *Introspector) judge(answer map[string]any, now time.Time) (*oauth.Principal, error) {
 	if answer["active"] != true {
 		return nil, refuse("it is not active")
 	}
-	// Refresh tokens and ID tokens are active, too. What the answer does not say is not asked for: both members are
-	// optional. Some servers write access_token where RFC 7662 has the type of RFC 6749.
+	// Refresh tokens and ID tokens are active, too. What the answer does not say is not asked for:
+	// both members are optional. Some servers write access_token where RFC 7662 has the type of RFC
+	// 6749.
 	for _, allowed := range []struct {
 		member string
 		words  []string
@@ -160,12 +166,12 @@ func (v *Introspector) judge(answer map[string]any, now time.Time) (*oauth.Princ
 	return v.check.Verify(answer, now)
 }
 
-// maxQuestions is how many tokens are asked about at once, those included that wait for a slot.
+// maxQuestions is the limit of tokens that are being asked about or are waiting.
 const maxQuestions = 1024
 
 var errBusy = errors.New("too many tokens at once; try again later")
 
-// askOnce asks about a token, unless that is under way already.
+// askOnce asks about a token, or waits for the request in progress.
 func (v *Introspector) askOnce(ctx context.Context, sum [sha256.Size]byte, token string) (map[string]any, error) {
 	v.mu.Lock()
 	q := v.flights[sum]
@@ -177,7 +183,8 @@ func (v *Introspector) askOnce(ctx context.Context, sum [sha256.Size]byte, token
 		q = &question{done: make(chan struct{})}
 		v.flights[sum] = q
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
-		// Ends with the answer, after fetchTimeout at the latest. Whoever asked first may leave before the others.
+		// Ends with the response, after fetchTimeout at the latest. It does not end when one caller
+		// gives up.
 		go func() {
 			defer cancel()
 			q.answer, q.err = v.askInTurn(ctx, token)
@@ -196,7 +203,7 @@ func (v *Introspector) askOnce(ctx context.Context, sum [sha256.Size]byte, token
 	}
 }
 
-// askInTurn waits until fewer than MaxRequests are under way.
+// askInTurn waits until fewer than MaxRequests requests are in progress.
 func (v *Introspector) askInTurn(ctx context.Context, token string) (map[string]any, error) {
 	select {
 	case v.slots <- struct{}{}:

@@ -20,7 +20,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// introspector asks a server that answers by handler, and goes by a clock that stands still unless it is moved.
+// introspector asks a server that answers by handler, and goes by a clock that stands still unless
+// it is moved.
 func introspector(t *testing.T, handler http.HandlerFunc, change func(*IntrospectorOptions)) (*Introspector, *time.Time) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -91,7 +92,7 @@ func TestAnswersOfTheEndpoint(t *testing.T) {
 		{"no audience", say(200, `{"active":true,"sub":"ann"}`), "oauth: the token is rejected: it is for another audience", true},
 		{"another issuer", say(200, `{"active":true,"aud":"`+resource+`","sub":"ann","iss":"https://other"}`), "oauth: the token is rejected: it is of another issuer", true},
 		{"expired", say(200, strings.Replace(active, "1790003600", "1789999000", 1)), "oauth: the token is rejected: it has expired", true},
-		{"nobody", say(200, `{"active":true,"aud":"`+resource+`"}`), "oauth: the token is rejected: it says nobody is its subject", true},
+		{"nobody", say(200, `{"active":true,"aud":"`+resource+`"}`), "oauth: the token is rejected: it has no subject", true},
 
 		{"active twice", say(200, `{"active":false,"active":true}`), unknown + "the response is not the expected JSON", false},
 		{"a list", say(200, `[]`), unknown + "the response is not the expected JSON", false},
@@ -234,14 +235,15 @@ func TestATokenIsAskedAboutOnceForAllWhoWait(t *testing.T) {
 
 func TestMistakesInOptionsOfIntrospectionAreSaidAtOnce(t *testing.T) {
 	_, err := NewIntrospector(IntrospectorOptions{Endpoint: "http://as/introspect", Audience: []string{""}})
-	require.EqualError(t, err, `jwtverify: Endpoint: "http://as/introspect" is not protected; it has to be https
-jwtverify: Issuer is empty; say whose tokens are taken
+	require.EqualError(t, err, `jwtverify: Endpoint: "http://as/introspect" is not encrypted; use https
+jwtverify: Issuer is empty; name the issuer whose tokens are accepted
 jwtverify: Audience is empty; name this resource, for example "https://mcp.example.com/mcp"`)
 	_, err = NewIntrospector(IntrospectorOptions{Endpoint: "https://10.0.0.1/introspect", Issuer: "https://as", Audience: []string{"a"}})
 	require.EqualError(t, err, "jwtverify: Endpoint: the address 10.0.0.1 is not public")
 }
 
-// TestNoErrorHoldsASecret makes verifiers fail in every way that there is and looks for what they know.
+// TestNoErrorHoldsASecret makes verifiers fail in every way that there is and looks for what they
+// know.
 func TestNoErrorHoldsASecret(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(key, "1"))

@@ -1,7 +1,10 @@
-// Package jwtverify tells who an access token stands for: by its signature where it is a JWT (RFC 9068), and by asking
-// the authorization server where it is not (RFC 7662).
+// Package jwtverify returns the principal of an access token. It checks the signature of JWTs (RFC
+// 9068) with a [Verifier], and asks the authorization server about other tokens (RFC 7662) with an
+// [Introspector].
 //
-// Tokens are neither kept nor logged: what is remembered of one is its SHA-256.
+// Both return an [*oauth.TokenError] for a token that they reject, and any other error if the token
+// could not be checked. Both are safe for concurrent use. They neither keep nor log tokens: caches
+// are indexed by SHA-256.
 package jwtverify
 
 import (
@@ -38,64 +41,67 @@ const (
 	DefaultMaxRequests = 16
 )
 
-// maxToken bounds what is parsed of a token.
+// maxToken is the largest token that is parsed, in bytes.
 const maxToken = 16 << 10
 
-// algorithms are those that tokens may be signed by: asymmetric ones, since whoever can check a symmetric code can
-// forge one, and a public key would do as its secret.
+// algorithms are the supported signature algorithms. They are all asymmetric: with a symmetric one,
+// a verifier could forge tokens, or a public key could serve as the secret.
 var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// Options configures a [Verifier]. Issuer and Audience are needed.
+// Options configures a [Verifier]. Issuer and Audience are required.
 type Options struct {
-	// Issuer is what iss must say, to the letter.
+	// Issuer is the required iss of tokens. It is compared byte by byte.
 	Issuer string
-	// Audience are the names of this resource, of which aud must hold one: the URL of the MCP endpoint (RFC 8707), and
-	// what else the authorization server calls it.
+	// Audience are the names of this resource. The aud of a token must contain one of them. Use the
+	// URL of the MCP endpoint (RFC 8707) and any other name that the authorization server uses.
 	Audience []string
 
-	// JWKS is the key set itself, as JSON, for keys that are fixed. JWKSURI is where it is found. Where both are empty
-	// it is looked up in the issuer's metadata (RFC 8414, then OpenID Connect Discovery).
+	// JWKS is a fixed key set, as JSON. JWKSURI is the URL of a key set. If both are empty, the
+	// metadata of the issuer names the URL (RFC 8414, then OpenID Connect Discovery).
 	JWKS    []byte
 	JWKSURI string
 
-	// Algorithms are the JWS algorithms that tokens may be signed by. Nil means RS256, RS384, RS512, PS256, PS384,
-	// PS512, ES256, ES384, ES512 and EdDSA. Symmetric ones and "none" are refused.
+	// Algorithms are the accepted JWS algorithms. Nil means RS256, RS384, RS512, PS256, PS384,
+	// PS512, ES256, ES384, ES512 and EdDSA. Symmetric algorithms and "none" are an error.
 	Algorithms []string
-	// AllowUntyped also accepts tokens whose typ is missing or "JWT", which many authorization servers issue, among them
-	// Entra ID, Auth0 and Keycloak in their default settings. An ID token of the same issuer for one of Audience then
-	// passes for an access token, so give ID tokens another audience. By default the typ must be "at+jwt" (RFC 9068).
+	// AllowUntyped also accepts tokens whose typ is missing or "JWT". Many authorization servers
+	// issue such tokens, among them Entra ID, Auth0 and Keycloak with default settings. An ID token
+	// of the same issuer and audience is then accepted as an access token, so give ID tokens
+	// another audience. By default the typ must be "at+jwt" (RFC 9068).
 	AllowUntyped bool
-	// Leeway is how much clocks may differ. Zero means [DefaultLeeway], less than zero none.
+	// Leeway is the allowed clock difference. Zero means [DefaultLeeway]. Negative means none.
 	Leeway time.Duration
 
-	// CacheTime is for how long at most a token that was found good is not checked again; never beyond its expiry. Zero
-	// means [DefaultCacheTime], less than zero checks every time. CacheSize is how many are remembered; zero means
-	// [DefaultCacheSize].
+	// CacheTime is how long an accepted token is cached, and never beyond its expiry. Zero means
+	// [DefaultCacheTime]. Negative disables the cache. CacheSize is the number of cached tokens.
+	// Zero means [DefaultCacheSize].
 	CacheTime time.Duration
 	CacheSize int
 
-	// MinRefresh is how long keys are not fetched again, whatever tokens arrive; zero means [DefaultMinRefresh]. A token
-	// by a key that may be new is not refused meanwhile: Verify returns an error that is no [oauth.TokenError].
-	// MaxKeyAge is the age at which keys are fetched again anyway; zero means [DefaultMaxKeyAge]. If that fails, they
-	// are used for up to 24 hours.
+	// MinRefresh is the minimum time between two fetches of the keys. Zero means
+	// [DefaultMinRefresh]. Until then a token with a new key is not rejected: Verify returns an
+	// error that is not an [oauth.TokenError]. MaxKeyAge is the age at which keys are fetched
+	// again. Zero means [DefaultMaxKeyAge]. If that fails, old keys are used for up to 24 hours.
 	MinRefresh, MaxKeyAge time.Duration
 
-	// Fetch says how keys and metadata are fetched.
+	// Fetch configures how keys and metadata are fetched.
 	Fetch Fetch
-	// Logger receives a warning when keys cannot be fetched, and one when the issuer's tokens need AllowUntyped. Nil
-	// means slog.Default.
+	// Logger receives a warning if keys cannot be fetched, and one if the tokens of the issuer need
+	// AllowUntyped. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
-// Fetch says how an authorization server is asked. The zero value asks by https alone and connects to public addresses
-// alone, whatever names resolve to; redirects stay at one origin.
+// Fetch configures requests to an authorization server. The zero value uses https only and connects
+// to public addresses only, whatever names resolve to. Redirects must stay at one origin.
 type Fetch struct {
-	// InsecureLoopback also allows loopback addresses, and http to them: for development and tests.
+	// InsecureLoopback also allows loopback addresses, with http or https. For development and
+	// tests.
 	InsecureLoopback bool
-	// PrivateNetworks are networks that are not public and may be asked all the same, by https: where an enterprise has
-	// its identity provider.
+	// PrivateNetworks are non-public networks that are allowed with https, for example that of an
+	// enterprise's identity provider.
 	PrivateNetworks []netip.Prefix
-	// Client sends the requests in place of the guarded one. What addresses it connects to is its own affair.
+	// Client sends the requests instead of the guarded client. Client must check the addresses that
+	// it connects to.
 	Client *http.Client
 }
 
@@ -110,7 +116,8 @@ func (f Fetch) client() *http.Client {
 	return f.policy().Client()
 }
 
-// A Verifier checks access tokens that are JWTs. It is an [oauth.Verifier]. Make one with [New].
+// A Verifier checks access tokens that are JWTs. It is an [oauth.Verifier], safe for concurrent
+// use. Create one with [New].
 type Verifier struct {
 	check      claims.Check
 	algorithms []jose.SignatureAlgorithm
@@ -124,12 +131,13 @@ type Verifier struct {
 
 var _ oauth.Verifier = (*Verifier)(nil)
 
-// New makes a verifier. Nothing is fetched before the first token comes. The error says every mistake in opts.
+// New returns a verifier. It fetches nothing until the first token arrives. The error lists every
+// mistake in opts.
 func New(opts Options) (*Verifier, error) {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("jwtverify: "+format, args...)) }
 	if opts.Issuer == "" {
-		fault("Issuer is empty; say whose tokens are taken")
+		fault("Issuer is empty; name the issuer whose tokens are accepted")
 	}
 	if len(opts.Audience) == 0 || slices.Contains(opts.Audience, "") {
 		fault("Audience is empty; name this resource, for example %q", "https://mcp.example.com/mcp")
@@ -174,7 +182,9 @@ func leeway(d time.Duration) time.Duration {
 	return max(d, 0)
 }
 
-// Verify tells who token stands for. Its claims are those of the token.
+// Verify returns the principal of a token. Its Claims are the claims of the token. It returns an
+// [*oauth.TokenError] for a token that it rejects, and another error if the keys could not be
+// fetched.
 func (v *Verifier) Verify(ctx context.Context, token string) (*oauth.Principal, error) {
 	now := v.now()
 	sum := sha256.Sum256([]byte(token))
@@ -205,7 +215,7 @@ func (v *Verifier) open(ctx context.Context, token string) (map[string]any, erro
 		if _, ok := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); ok {
 			return nil, refuse("its algorithm is not allowed")
 		}
-		return nil, refuse("it is no signed JWT")
+		return nil, refuse("it is not a signed JWT")
 	}
 	// Keys that the token itself brings or points to (jwk, jku, x5c, x5u) are never used.
 	header := jws.Signatures[0].Protected
@@ -224,14 +234,14 @@ func (v *Verifier) open(ctx context.Context, token string) (map[string]any, erro
 		}
 		if kind == untyped && !v.anyType {
 			v.hintOnce.Do(func() {
-				v.logger.WarnContext(ctx, `jwtverify: a token of the issuer is refused since its typ is not "at+jwt" (RFC 9068); `+
+				v.logger.WarnContext(ctx, `jwtverify: a token of the issuer is rejected because its typ is not "at+jwt" (RFC 9068); `+
 					`if its access tokens have no such typ, set Options.AllowUntyped`, "issuer", v.check.Issuer)
 			})
 			return nil, refuse(reasonType)
 		}
 		var all map[string]any
 		if jsonx.Unmarshal(payload, &all) != nil || all == nil {
-			return nil, refuse("its claims are no JSON object")
+			return nil, refuse("its claims are not a JSON object")
 		}
 		return all, nil
 	}
@@ -240,7 +250,7 @@ func (v *Verifier) open(ctx context.Context, token string) (map[string]any, erro
 
 const reasonType = "its typ is not that of an access token"
 
-// issuedAt reads iat of claims that nobody has verified; zero if there is none.
+// issuedAt reads iat from unverified claims. It returns zero if there is none.
 func issuedAt(payload []byte) time.Time {
 	var c struct {
 		IssuedAt any `json:"iat"`
@@ -260,7 +270,8 @@ const (
 	otherJWT                     // a proof, an assertion, a logout token
 )
 
-// kindOf reads typ as a media type, which may leave out "application/" (RFC 7515, section 4.1.9).
+// kindOf reads typ as a media type without the optional prefix "application/" (RFC 7515, section
+// 4.1.9).
 func kindOf(typ any) tokenKind {
 	name, isText := typ.(string)
 	if typ != nil && !isText {
@@ -275,7 +286,7 @@ func kindOf(typ any) tokenKind {
 	return otherJWT
 }
 
-// A tokenCache remembers who tokens stood for.
+// A tokenCache holds the principals of accepted tokens.
 type tokenCache struct {
 	most    time.Duration
 	entries *expiring.Map[[sha256.Size]byte, *oauth.Principal]
@@ -286,7 +297,7 @@ func newTokenCache(most time.Duration, size int) *tokenCache {
 	return &tokenCache{most, expiring.New[[sha256.Size]byte, *oauth.Principal](size)}
 }
 
-// cacheLimits applies defaults: a time less than zero means a cache that keeps nothing.
+// cacheLimits applies defaults. A negative time disables the cache.
 func cacheLimits(most, standard time.Duration, size int) (time.Duration, int) {
 	if most == 0 {
 		most = standard
@@ -312,7 +323,9 @@ func (c *tokenCache) put(sum [sha256.Size]byte, p *oauth.Principal, now time.Tim
 	c.entries.Put(sum, p, until)
 }
 
-// OneOf is a verifier for tokens of several issuers: each token is checked by the verifier of the issuer that it names.
+// OneOf returns a verifier for tokens of several issuers. Each token is checked by the verifier of
+// the issuer that it names. OneOf returns an error without verifiers, for a nil verifier, and for
+// two verifiers of one issuer.
 func OneOf(verifiers ...*Verifier) (oauth.Verifier, error) {
 	m := make(multi, len(verifiers))
 	for _, v := range verifiers {
@@ -336,11 +349,11 @@ func (m multi) Verify(ctx context.Context, token string) (*oauth.Principal, erro
 	if len(token) > maxToken {
 		return nil, refuse("it is too large")
 	}
-	// What is read here is not trusted: it only says whose keys have to have signed it.
+	// The unverified issuer only selects the verifier, which checks the signature.
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, ok := strings.Cut(rest, ".")
 	if !ok {
-		return nil, refuse("it is no signed JWT")
+		return nil, refuse("it is not a signed JWT")
 	}
 	v := m[issuerOf(payload)]
 	if v == nil {
@@ -349,5 +362,5 @@ func (m multi) Verify(ctx context.Context, token string) (*oauth.Principal, erro
 	return v.Verify(ctx, token)
 }
 
-// Issuers are those whose tokens are taken, sorted.
+// Issuers returns the accepted issuers, sorted.
 func (m multi) Issuers() []string { return slices.Sorted(maps.Keys(m)) }

@@ -24,7 +24,7 @@ func TestMistakesInOptionsAreSaidAtOnce(t *testing.T) {
 		opts Options
 		err  string
 	}{
-		{"nothing", Options{}, "jwtverify: Issuer is empty; say whose tokens are taken\n" +
+		{"nothing", Options{}, "jwtverify: Issuer is empty; name the issuer whose tokens are accepted\n" +
 			`jwtverify: Audience is empty; name this resource, for example "https://mcp.example.com/mcp"`},
 		{"an empty audience", Options{Issuer: "https://as", Audience: []string{"a", ""}},
 			`jwtverify: Audience is empty; name this resource, for example "https://mcp.example.com/mcp"`},
@@ -32,10 +32,10 @@ func TestMistakesInOptionsAreSaidAtOnce(t *testing.T) {
 			`jwtverify: algorithm "HS256" cannot be used; known are ` + known + "\n" + `jwtverify: algorithm "none" cannot be used; known are ` + known + "\n" +
 				`jwtverify: algorithm "es256" cannot be used; known are ` + known},
 		{"keys without protection", Options{Issuer: "https://as", Audience: []string{"a"}, JWKSURI: "http://as/keys"},
-			`jwtverify: JWKSURI: "http://as/keys" is not protected; it has to be https`},
-		{"an issuer that is no URL", Options{Issuer: "as", Audience: []string{"a"}},
-			`jwtverify: the metadata of Issuer cannot be looked up; give JWKSURI: "as" is no absolute https URL`},
-		{"no key set", Options{Issuer: "as", Audience: []string{"a"}, JWKS: []byte("{")}, "jwtverify: JWKS is no JSON Web Key Set"},
+			`jwtverify: JWKSURI: "http://as/keys" is not encrypted; use https`},
+		{"an issuer that is not a URL", Options{Issuer: "as", Audience: []string{"a"}},
+			`jwtverify: the metadata of Issuer cannot be looked up; give JWKSURI: "as" is not an absolute https URL`},
+		{"no key set", Options{Issuer: "as", Audience: []string{"a"}, JWKS: []byte("{")}, "jwtverify: JWKS is not a JSON Web Key Set"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := New(test.opts)
@@ -119,12 +119,12 @@ func TestTokensThatAreNone(t *testing.T) {
 	good := sign(t, jose.RS256, key, object{"kid": "1"}, body)
 	parts := strings.Split(good, ".")
 	const (
-		noJWT     = "it is no signed JWT"
+		noJWT     = "it is not a signed JWT"
 		algorithm = "its algorithm is not allowed"
 		unknown   = "its key is not known"
 		wrong     = "its signature is wrong"
 		typ       = "its typ is not that of an access token"
-		noClaims  = "its claims are no JSON object"
+		noClaims  = "its claims are not a JSON object"
 	)
 	for _, test := range []struct{ name, token, reason string }{
 		{"nothing", "", noJWT},
@@ -264,8 +264,8 @@ func TestOneOfAsksTheVerifierOfTheIssuer(t *testing.T) {
 		{"two issuers", sign(t, jose.ES256, keyA, object{"kid": "same"}, `{"iss":"https://a","iss":"https://b"}`), "", "it is of another issuer"},
 		{"an issuer in another case", sign(t, jose.ES256, keyA, object{"kid": "same"}, `{"ISS":"https://a"}`), "", "it is of another issuer"},
 		{"no base64", "a.!.c", "", "it is of another issuer"},
-		{"no JWT", "opaque", "", "it is no signed JWT"},
-		{"two parts", "a.b", "", "it is no signed JWT"},
+		{"no JWT", "opaque", "", "it is not a signed JWT"},
+		{"two parts", "a.b", "", "it is not a signed JWT"},
 		{"huge", strings.Repeat("x", maxToken+1), "", "it is too large"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -41,8 +41,9 @@ func issuerOf(payload string) string {
 	return c.Issuer
 }
 
-// A keySet is the keys of one issuer. They are fetched when they are first needed, when they are old, and when a token
-// names one that is not there, by one request at a time and not more often than agreed.
+// A keySet holds the keys of one issuer. It fetches them when they are first needed, when they are
+// old, and when a token names an unknown key. At most one fetch runs at a time, and no more often
+// than minRefresh allows.
 type keySet struct {
 	issuer     string
 	uri        string // "": to be looked up
@@ -74,14 +75,14 @@ func newKeySet(opts *Options) (*keySet, error) {
 	if s.maxAge <= 0 {
 		s.maxAge = DefaultMaxKeyAge
 	}
-	s.minRefresh = min(s.minRefresh, maxStale) // so that there is always a way back to fresh ones
+	s.minRefresh = min(s.minRefresh, maxStale) // so that keys are always fetched again
 	if s.logger == nil {
 		s.logger = slog.Default()
 	}
 	if opts.JWKS != nil {
 		var doc document
 		if err := jsonx.Unmarshal(opts.JWKS, &doc); err != nil {
-			return nil, errors.New("JWKS is no JSON Web Key Set")
+			return nil, errors.New("JWKS is not a JSON Web Key Set")
 		}
 		if s.keys = doc.keys(); len(s.keys) == 0 {
 			return nil, errors.New("JWKS has no public key to check signatures with")
@@ -96,7 +97,7 @@ func newKeySet(opts *Options) (*keySet, error) {
 		return s, nil
 	}
 	if opts.Issuer == "" {
-		return s, nil // said already
+		return s, nil // reported already
 	}
 	if _, err := s.policy.CheckURL(opts.Issuer); err != nil {
 		return nil, fmt.Errorf("the metadata of Issuer cannot be looked up; give JWKSURI: %w", err)
@@ -104,21 +105,22 @@ func newKeySet(opts *Options) (*keySet, error) {
 	return s, nil
 }
 
-// document is a JSON Web Key Set whose keys are not read yet: one that is not understood does not spoil the others.
+// document is a JSON Web Key Set with undecoded keys, so that an unknown kind of key does not
+// invalidate the others.
 type document struct {
 	Keys []rawKey `json:"keys"`
 }
 
 type rawKey []byte
 
-// UnmarshalJSON keeps the key as it is.
+// UnmarshalJSON keeps the encoded key.
 func (k *rawKey) UnmarshalJSON(b []byte) error {
 	*k = slices.Clone(b)
 	return nil
 }
 
-// keys are those that signatures can be checked with: public, and not for encryption. A symmetric or a private key in
-// a published set is no secret any more.
+// keys returns the usable signature keys: public, and not for encryption. A published symmetric or
+// private key is no longer secret, so it is ignored.
 func (d *document) keys() []jose.JSONWebKey {
 	var keys []jose.JSONWebKey
 	for _, raw := range d.Keys {
@@ -134,12 +136,12 @@ func (d *document) keys() []jose.JSONWebKey {
 	return keys
 }
 
-// find returns the keys that may have signed a token: by kid when it names one, and that go with its algorithm. Issued is
-// when the token says that it was issued; zero if it does not.
+// find returns the keys that may have signed a token: those that fit its kid and its algorithm.
+// issued is the iat of the token, or zero.
 //
-// A token whose key is not there is refused only if the keys are newer than the token. Anybody can send tokens with a
-// made-up kid and so use up the fetches that minRefresh allows; a good token by a new key is then put off by an error
-// that is no [oauth.TokenError], and not refused.
+// A token with an unknown key is rejected only if the keys are newer than the token. Anyone can
+// send tokens with a made-up kid and use up the fetches that minRefresh allows. A valid token with
+// a new key then gets an error that is not an [oauth.TokenError], so that the client retries.
 func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([]jose.JSONWebKey, error) {
 	if len(kid) > 512 {
 		return nil, refuse("its kid is too long")
@@ -158,7 +160,7 @@ func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([
 		age := now.Sub(s.fetched)
 		have := s.fixed || !s.fetched.IsZero() && age < maxStale
 		decided := s.fixed || have && (s.fetched.After(newer) || asked && s.last == nil)
-		// A key that the issuer published late is found, too: hence recheckTime.
+		// The issuer may publish a key late, hence recheckTime.
 		wanted := !s.fixed && (!have || age >= s.maxAge || len(keys) == 0 && (!decided || age >= recheckTime))
 		mayAsk := s.tried.IsZero() || now.Sub(s.tried) >= s.minRefresh
 		flight := s.flight
@@ -173,7 +175,7 @@ func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([
 
 		switch {
 		case have && len(keys) > 0:
-			return keys, nil // fresh enough; a fetch that was begun is for later
+			return keys, nil // fresh enough; a running fetch is for later tokens
 		case wanted && flight != nil:
 			select {
 			case <-flight:
@@ -190,7 +192,7 @@ func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([
 	}
 }
 
-// match returns the keys that go with kid and alg.
+// match returns the keys that fit kid and alg.
 func match(keys []jose.JSONWebKey, kid, alg string) []jose.JSONWebKey {
 	var found []jose.JSONWebKey
 	for _, key := range keys {
@@ -204,7 +206,8 @@ func match(keys []jose.JSONWebKey, kid, alg string) []jose.JSONWebKey {
 	return found
 }
 
-// begin starts a fetch; mu is held. It belongs to all who wait for it, so that it does not end with the first of them.
+// begin starts a fetch; mu is held. The fetch is shared, so it does not end when one caller gives
+// up.
 func (s *keySet) begin(ctx context.Context) chan struct{} {
 	flight := make(chan struct{})
 	s.flight = flight
@@ -247,7 +250,8 @@ func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// discover finds the key set in the metadata of the issuer, which must speak of itself (RFC 8414, section 3.3).
+// discover returns the URL of the key set from the issuer's metadata, which must name the issuer
+// (RFC 8414, section 3.3).
 func (s *keySet) discover(ctx context.Context) (string, error) {
 	urls, err := metadata.AuthorizationServerURLs(s.issuer)
 	if err != nil {
@@ -261,10 +265,10 @@ func (s *keySet) discover(ctx context.Context) (string, error) {
 			continue
 		}
 		if doc.Issuer != s.issuer {
-			return "", fmt.Errorf("%s speaks of the issuer %q", fetch.Shown(u), doc.Issuer)
+			return "", fmt.Errorf("%s names the issuer %q", fetch.Shown(u), doc.Issuer)
 		}
 		if doc.JWKSURI == "" {
-			return "", fmt.Errorf("%s names no jwks_uri", fetch.Shown(u))
+			return "", fmt.Errorf("%s has no jwks_uri", fetch.Shown(u))
 		}
 		return doc.JWKSURI, nil
 	}

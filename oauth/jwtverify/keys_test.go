@@ -224,16 +224,16 @@ func TestKeySetsAreFoundInTheMetadataOfTheIssuer(t *testing.T) {
 			"no metadata: %s" + oauthPath + ": answered by status 404; %s" + openID + ": answered by status 404; %s" + openIDLate + ": answered by status 404"},
 		{"of another issuer", func(s *issuer) map[string]object {
 			return map[string]object{oauthPath: {"issuer": s.url + "/tenant/", "jwks_uri": s.url + "/keys"}}
-		}, []string{oauthPath}, `%s` + oauthPath + ` speaks of the issuer "%s/tenant/"`},
+		}, []string{oauthPath}, `%s` + oauthPath + ` names the issuer "%s/tenant/"`},
 		{"without keys", func(s *issuer) map[string]object {
 			return map[string]object{oauthPath: {"issuer": s.url + "/tenant"}}
-		}, []string{oauthPath}, `%s` + oauthPath + ` names no jwks_uri`},
+		}, []string{oauthPath}, `%s` + oauthPath + ` has no jwks_uri`},
 		{"keys at a place that may not be asked", func(s *issuer) map[string]object {
 			return map[string]object{oauthPath: {"issuer": s.url + "/tenant", "jwks_uri": "https://169.254.169.254/keys?hush"}}
 		}, []string{oauthPath}, "the address 169.254.169.254 is not public"},
 		{"keys in a file", func(s *issuer) map[string]object {
 			return map[string]object{oauthPath: {"issuer": s.url + "/tenant", "jwks_uri": "file:///etc/keys"}}
-		}, []string{oauthPath}, `"file:///etc/keys" is no absolute https URL`},
+		}, []string{oauthPath}, `"file:///etc/keys" is not an absolute https URL`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newIssuer(t, jwk(key, "1"))

@@ -92,8 +92,8 @@ func tokenBy(t *testing.T, key *ecdsa.PrivateKey, kid, typ string, change map[st
 	return text
 }
 
-// Anybody can send tokens with a made-up kid, also with the kid of the next key. A client whose token is refused throws it
-// away, so good tokens may be put off but not refused.
+// Anybody can send tokens with a made-up kid, also with the kid of the next key. A client whose
+// token is refused throws it away, so good tokens may be put off but not refused.
 func TestMadeUpKidsDoNotGetGoodTokensRefused(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -163,7 +163,8 @@ func TestTokensOfOldKeysAreRefusedWithoutAsking(t *testing.T) {
 	})
 }
 
-// A JWT of another kind, such as an ID token, is not an access token, although its issuer signed it.
+// A JWT of another kind, such as an ID token, is not an access token, although its issuer signed
+// it.
 func TestTokensOfOtherTypesAreRefusedByDefault(t *testing.T) {
 	key := newKey(t)
 	as := &rotating{keys: map[string]*ecdsa.PrivateKey{"key": key}}

@@ -8,7 +8,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// suits reports whether key is of the kind that alg signs with.
+// suits reports whether alg can use key.
 func suits(key jose.JSONWebKey, alg string) bool {
 	switch k := key.Key.(type) {
 	case *rsa.PublicKey:

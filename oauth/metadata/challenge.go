@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// A Challenge says how to authenticate (RFC 9110, section 11.6.1): one of those in WWW-Authenticate fields.
+// A Challenge is one of the challenges of a WWW-Authenticate header (RFC 9110, section 11.6.1).
 type Challenge struct {
-	// Scheme is "Bearer" or "DPoP", in whatever case the server wrote it.
+	// Scheme is "Bearer" or "DPoP", in the case that the server used.
 	Scheme string
-	// Token68 is what some schemes have in place of parameters.
+	// Token68 is the credential of schemes that have no parameters. Usually empty.
 	Token68 string
 	Params  []Param
 }
 
-// A Param is a parameter of a challenge. Names differ by more than case.
+// A Param is a parameter of a challenge. Names are not case sensitive.
 type Param struct{ Name, Value string }
 
-// Param returns the value of a parameter, "" when there is none.
+// Param returns the value of a parameter, or "" if there is none.
 func (c *Challenge) Param(name string) string {
 	for _, p := range c.Params {
 		if strings.EqualFold(p.Name, name) {
@@ -28,10 +28,10 @@ func (c *Challenge) Param(name string) string {
 	return ""
 }
 
-// Is reports whether c is of a scheme, whatever its case.
+// Is reports whether c has the scheme. The case does not matter.
 func (c *Challenge) Is(scheme string) bool { return strings.EqualFold(c.Scheme, scheme) }
 
-// Scopes are the words of the parameter scope.
+// Scopes returns the words of the scope parameter.
 func (c *Challenge) Scopes() []string { return strings.Fields(c.Param("scope")) }
 
 // Set adds a parameter unless value is empty, and returns c.
@@ -42,8 +42,9 @@ func (c *Challenge) Set(name, value string) *Challenge {
 	return c
 }
 
-// String writes c as the value of a WWW-Authenticate field. Values are quoted strings, in which what no header field may
-// hold is replaced by "?": a value can neither end the string nor the field.
+// String returns c as the value of a WWW-Authenticate header. Values are quoted. Characters that
+// are not allowed in a header are replaced by "?", so that a value cannot end the string or the
+// header.
 func (c *Challenge) String() string {
 	var b strings.Builder
 	b.WriteString(c.Scheme)
@@ -71,14 +72,15 @@ func (c *Challenge) String() string {
 	return b.String()
 }
 
-// maxChallenges bounds what a server may make a client read.
+// maxChallenges is the largest number of challenges, and of parameters of a challenge, that a
+// client reads.
 const maxChallenges = 32
 
 var errTooMany = fmt.Errorf("more than %d challenges or parameters", maxChallenges)
 
-// ParseChallenges reads the values of all WWW-Authenticate fields of a response. With the error come the challenges that
-// could be read before it. A parameter that a challenge has twice is an error: whoever reads the other one would do
-// something else.
+// ParseChallenges parses the values of all WWW-Authenticate headers of a response. With an error it
+// returns the challenges before the error. A repeated parameter is an error, because programs would
+// disagree on which one applies.
 func ParseChallenges(values []string) ([]Challenge, error) {
 	var list []Challenge
 	for _, value := range values {
@@ -102,8 +104,8 @@ type challengeParser struct {
 
 func (p *challengeParser) space() { p.rest = strings.TrimLeft(p.rest, " \t") }
 
-// parse reads challenges and parameters, both separated by commas: a word with "=" behind it is a parameter of the
-// challenge before, one without begins another.
+// parse reads challenges and parameters, both separated by commas. A word followed by "=" is a
+// parameter of the current challenge. Any other word starts a new challenge.
 func (p *challengeParser) parse() error {
 	for {
 		p.rest = strings.TrimLeft(p.rest, " \t,") // empty elements are allowed (RFC 9110, section 5.6.1)
@@ -112,7 +114,7 @@ func (p *challengeParser) parse() error {
 		}
 		word := p.word()
 		if word == "" {
-			return fmt.Errorf("%.20q is no scheme and no parameter", p.rest)
+			return fmt.Errorf("%.20q is neither a scheme nor a parameter", p.rest)
 		}
 		if isParam(p.rest) {
 			if err := p.param(word); err != nil {
@@ -128,7 +130,7 @@ func (p *challengeParser) parse() error {
 	}
 }
 
-// isParam reports whether a parameter's name was before rest.
+// isParam reports whether rest follows the name of a parameter.
 func isParam(rest string) bool { return strings.HasPrefix(strings.TrimLeft(rest, " \t"), "=") }
 
 func (p *challengeParser) challenge(scheme string) error {
@@ -149,12 +151,12 @@ func (p *challengeParser) challenge(scheme string) error {
 	}
 	name := p.word()
 	if name == "" || !isParam(p.rest) {
-		return fmt.Errorf("the scheme %.20q is followed by %.20q, which is no parameter", scheme, name+p.rest)
+		return fmt.Errorf("the scheme %.20q is followed by %.20q, which is not a parameter", scheme, name+p.rest)
 	}
 	return p.param(name)
 }
 
-// token68 reads one if all up to the next comma is one.
+// token68 reads a token68 if the text up to the next comma is one.
 func (p *challengeParser) token68() (string, bool) {
 	end := strings.IndexByte(p.rest, ',')
 	if end < 0 {
@@ -175,11 +177,11 @@ func isToken68(r rune) bool {
 
 func (p *challengeParser) param(name string) error {
 	if len(p.list) == 0 {
-		return fmt.Errorf("the parameter %.20q stands before any scheme", name)
+		return fmt.Errorf("the parameter %.20q precedes every scheme", name)
 	}
 	c := &p.list[len(p.list)-1]
 	if c.Token68 != "" {
-		return fmt.Errorf("the parameter %.20q stands behind a token", name)
+		return fmt.Errorf("the parameter %.20q follows a token", name)
 	}
 	p.space()
 	p.rest = p.rest[1:] // "="
@@ -190,7 +192,7 @@ func (p *challengeParser) param(name string) error {
 	}
 	for _, old := range c.Params {
 		if strings.EqualFold(old.Name, name) {
-			return fmt.Errorf("the parameter %.20q stands there twice", name)
+			return fmt.Errorf("the parameter %.20q is repeated", name)
 		}
 	}
 	if len(c.Params) >= maxChallenges {
@@ -225,7 +227,7 @@ func (p *challengeParser) value() (string, error) {
 	return "", errors.New("the quoted string does not end")
 }
 
-// word reads a token (RFC 9110, section 5.6.2), "" where there is none.
+// word reads a token (RFC 9110, section 5.6.2). It returns "" if there is none.
 func (p *challengeParser) word() string {
 	end := 0
 	for end < len(p.rest) && isTokenByte(p.rest[end]) {

@@ -42,15 +42,15 @@ func TestParseChallenges(t *testing.T) {
 		{name: "token68", values: []string{"Negotiate YWJj==, Bearer"},
 			want: []challenge{{Scheme: "Negotiate", Token68: "YWJj=="}, {Scheme: "Bearer"}}},
 		{name: "a parameter twice", values: []string{`Bearer scope="a", Scope="b"`},
-			want: []challenge{{Scheme: "Bearer", Params: params("scope", "a")}}, err: `WWW-Authenticate: the parameter "Scope" stands there twice`},
+			want: []challenge{{Scheme: "Bearer", Params: params("scope", "a")}}, err: `WWW-Authenticate: the parameter "Scope" is repeated`},
 		{name: "no end of the string", values: []string{`Bearer scope="a`},
 			want: []challenge{{Scheme: "Bearer"}}, err: `WWW-Authenticate: the parameter "scope": the quoted string does not end`},
 		{name: "no value", values: []string{`Bearer a=1, scope=`},
 			want: []challenge{{Scheme: "Bearer", Params: params("a", "1")}}, err: `WWW-Authenticate: the parameter "scope": no value`},
-		{name: "a parameter first", values: []string{`scope="a"`}, err: `WWW-Authenticate: the parameter "scope" stands before any scheme`},
+		{name: "a parameter first", values: []string{`scope="a"`}, err: `WWW-Authenticate: the parameter "scope" precedes every scheme`},
 		{name: "no comma", values: []string{`Bearer a="1" b="2"`},
 			want: []challenge{{Scheme: "Bearer", Params: params("a", "1")}}, err: `WWW-Authenticate: "b=\"2\"" where a comma should be`},
-		{name: "noise", values: []string{`"`}, err: `WWW-Authenticate: "\"" is no scheme and no parameter`},
+		{name: "noise", values: []string{`"`}, err: `WWW-Authenticate: "\"" is neither a scheme nor a parameter`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := metadata.ParseChallenges(test.values)
@@ -122,13 +122,13 @@ func TestWellKnownURLs(t *testing.T) {
 		require.Equal(t, test.issuer, got)
 	}
 	for id, want := range map[string]string{
-		"/mcp":                        `resource "/mcp" is no absolute https URL`,
-		"ftp://a.example":             `resource "ftp://a.example" is no absolute https URL`,
+		"/mcp":                        `resource "/mcp" is not an absolute https URL`,
+		"ftp://a.example":             `resource "ftp://a.example" is not an absolute https URL`,
 		"https://a.example/#":         `resource "https://a.example/#" has a fragment; it must have none`,
 		"https://u:secret@a.example":  `resource "https://u:xxxxx@a.example" has a user name; it must have none`,
-		"https://a b":                 `resource "https://a b" is no URL`,
-		"https://u:hush@a b":          `resource "a b" is no URL`,
-		"https://u:h@sh:x/@a.example": `resource "a.example" is no URL`,
+		"https://a b":                 `resource "https://a b" is not a URL`,
+		"https://u:hush@a b":          `resource "a b" is not a URL`,
+		"https://u:h@sh:x/@a.example": `resource "a.example" is not a URL`,
 	} {
 		_, err := metadata.ProtectedResourceURLs(id)
 		require.EqualError(t, err, want)

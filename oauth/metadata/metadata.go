@@ -1,19 +1,22 @@
-// Package metadata has the documents by which protected resources, authorization servers and clients describe
-// themselves, the places where they are found, and the challenges that lead there.
+// Package metadata has the documents that describe protected resources, authorization servers and
+// clients, their well-known URLs, and the challenges that name them.
 //
-// It fetches nothing and trusts nothing: what a document says has to be checked by whoever read it.
+// The package sends no requests and validates no content: programs that read a document must check
+// it. It has no state, so all functions are safe for concurrent use. Sources are RFC 7591, RFC
+// 8414, RFC 9110, RFC 9728 and OpenID Connect Discovery 1.0.
 package metadata
 
-// ProtectedResource is what a protected resource says of itself (RFC 9728, section 2).
+// ProtectedResource is the metadata of a protected resource (RFC 9728, section 2).
 type ProtectedResource struct {
 	// Resource is the identifier of the resource: for an MCP server the URL of its endpoint.
 	Resource string `json:"resource"`
-	// AuthorizationServers are the issuers whose tokens the resource takes. MCP demands at least one.
+	// AuthorizationServers are the issuers whose tokens the resource accepts. MCP requires at least
+	// one.
 	AuthorizationServers []string `json:"authorization_servers,omitempty"`
 	JWKSURI              string   `json:"jwks_uri,omitempty"`
 	// ScopesSupported are the scopes that clients may ask for.
 	ScopesSupported []string `json:"scopes_supported,omitempty"`
-	// BearerMethodsSupported says where tokens may stand; MCP knows only "header".
+	// BearerMethodsSupported lists how tokens may be sent. MCP allows only "header".
 	BearerMethodsSupported                []string `json:"bearer_methods_supported,omitempty"`
 	ResourceSigningAlgValuesSupported     []string `json:"resource_signing_alg_values_supported,omitempty"`
 	ResourceName                          string   `json:"resource_name,omitempty"`
@@ -27,10 +30,11 @@ type ProtectedResource struct {
 	SignedMetadata                        string   `json:"signed_metadata,omitempty"`
 }
 
-// AuthorizationServer is what an authorization server says of itself (RFC 8414, section 2; OpenID Connect Discovery 1.0,
-// section 3), with what later documents add.
+// AuthorizationServer is the metadata of an authorization server (RFC 8414, section 2; OpenID
+// Connect Discovery 1.0, section 3), with the members of later specifications.
 type AuthorizationServer struct {
-	// Issuer must be identical to the issuer that the document was looked up for (RFC 8414, section 3.3).
+	// Issuer must be identical to the issuer that the document was looked up for (RFC 8414, section
+	// 3.3).
 	Issuer                                     string   `json:"issuer"`
 	AuthorizationEndpoint                      string   `json:"authorization_endpoint,omitempty"`
 	TokenEndpoint                              string   `json:"token_endpoint,omitempty"`
@@ -47,15 +51,16 @@ type AuthorizationServer struct {
 	RevocationEndpointAuthMethodsSupported     []string `json:"revocation_endpoint_auth_methods_supported,omitempty"`
 	IntrospectionEndpoint                      string   `json:"introspection_endpoint,omitempty"`
 	IntrospectionEndpointAuthMethodsSupported  []string `json:"introspection_endpoint_auth_methods_supported,omitempty"`
-	// CodeChallengeMethodsSupported must hold "S256", or MCP clients refuse the server.
+	// CodeChallengeMethodsSupported must contain "S256"; otherwise MCP clients reject the server.
 	CodeChallengeMethodsSupported []string `json:"code_challenge_methods_supported,omitempty"`
 	// ISSParameterSupported says that responses of the authorization endpoint carry iss (RFC 9207).
 	ISSParameterSupported bool `json:"authorization_response_iss_parameter_supported,omitzero"`
-	// ClientIDMetadataDocumentSupported says that a client ID may be the URL of a [Client] document.
+	// ClientIDMetadataDocumentSupported says that a client ID may be the URL of a [Client]
+	// document.
 	ClientIDMetadataDocumentSupported bool     `json:"client_id_metadata_document_supported,omitzero"`
 	DPoPSigningAlgValuesSupported     []string `json:"dpop_signing_alg_values_supported,omitempty"`
-	// AuthorizationGrantProfilesSupported holds "urn:ietf:params:oauth:grant-profile:id-jag" where identity assertions
-	// of an enterprise's identity provider are taken.
+	// AuthorizationGrantProfilesSupported contains "urn:ietf:params:oauth:grant-profile:id-jag" if
+	// the server accepts identity assertions of an enterprise's identity provider.
 	AuthorizationGrantProfilesSupported []string `json:"authorization_grant_profiles_supported,omitempty"`
 
 	// What only OpenID Connect has.
@@ -65,10 +70,11 @@ type AuthorizationServer struct {
 	ClaimsSupported                  []string `json:"claims_supported,omitempty"`
 }
 
-// Client is what a client says of itself: the body of a registration request (RFC 7591, section 2) or the document that
-// its client ID is the URL of (Client ID Metadata Documents).
+// Client describes a client: the body of a registration request (RFC 7591, section 2), or a Client
+// ID Metadata Document.
 type Client struct {
-	// ClientID is the URL of the document in a Client ID Metadata Document; a registration request has none.
+	// ClientID is the URL of the document in a Client ID Metadata Document; a registration request
+	// has none.
 	ClientID                string   `json:"client_id,omitempty"`
 	ClientName              string   `json:"client_name,omitempty"`
 	ClientURI               string   `json:"client_uri,omitempty"`
@@ -86,18 +92,18 @@ type Client struct {
 	SoftwareVersion         string   `json:"software_version,omitempty"`
 	SoftwareStatement       string   `json:"software_statement,omitempty"`
 	TokenEndpointAuthMethod string   `json:"token_endpoint_auth_method,omitempty"`
-	// ApplicationType is "native" for programs on the user's machine and "web" for others; MCP demands it of
-	// registration requests.
+	// ApplicationType is "native" for programs on the user's machine and "web" for others; MCP
+	// demands it of registration requests.
 	ApplicationType string `json:"application_type,omitempty"`
 }
 
-// Registration is the answer to a registration request (RFC 7591, section 3.2.1).
+// Registration is the response to a registration request (RFC 7591, section 3.2.1).
 type Registration struct {
 	Client
 	ClientSecret string `json:"client_secret,omitempty"`
-	// ClientIDIssuedAt is a Unix time in seconds; 0 when not said.
+	// ClientIDIssuedAt is a Unix time in seconds. Zero if unknown.
 	ClientIDIssuedAt int64 `json:"client_id_issued_at,omitzero"`
-	// ClientSecretExpiresAt is a Unix time in seconds; 0 is never.
+	// ClientSecretExpiresAt is a Unix time in seconds. Zero means never.
 	ClientSecretExpiresAt   int64  `json:"client_secret_expires_at,omitzero"`
 	RegistrationAccessToken string `json:"registration_access_token,omitempty"`
 	RegistrationClientURI   string `json:"registration_client_uri,omitempty"`

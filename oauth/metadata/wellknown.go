@@ -13,8 +13,10 @@ const (
 	PathOpenID              = "/.well-known/openid-configuration"
 )
 
-// ProtectedResourceURLs are the URLs at which the metadata of a resource is looked for, in this order: the well-known
-// path with that of the resource behind it (RFC 9728, section 3.1), then the root of the origin, as MCP has it.
+// ProtectedResourceURLs returns the URLs at which to look for the metadata of a resource, in this
+// order: the well-known path followed by the path of the resource (RFC 9728, section 3.1), then the
+// root of the origin, as MCP defines. It returns an error if resource is not an absolute URL, or
+// has a fragment or a user name.
 func ProtectedResourceURLs(resource string) ([]string, error) {
 	u, err := parse("resource", resource)
 	if err != nil {
@@ -27,8 +29,10 @@ func ProtectedResourceURLs(resource string) ([]string, error) {
 	return []string{root}, nil
 }
 
-// AuthorizationServerURLs are the URLs at which the metadata of an issuer is looked for, in the order that MCP has:
-// RFC 8414 with the path behind, OpenID Connect with the path behind, OpenID Connect with the path before.
+// AuthorizationServerURLs returns the URLs at which to look for the metadata of an issuer, in the
+// order that MCP defines: RFC 8414 with the path appended, OpenID Connect with the path appended,
+// OpenID Connect with the path in front. It returns an error if issuer is not an absolute URL, or
+// has a fragment or a user name.
 func AuthorizationServerURLs(issuer string) ([]string, error) {
 	u, err := parse("issuer", issuer)
 	if err != nil {
@@ -42,16 +46,16 @@ func AuthorizationServerURLs(issuer string) ([]string, error) {
 	return urls, nil
 }
 
-// parse holds an identifier to RFC 8414, section 2, and RFC 9728, section 1.2: an absolute URL without a fragment. Which
-// schemes are good enough is for the caller to say.
+// parse checks an identifier (RFC 8414, section 2, and RFC 9728, section 1.2): an absolute URL
+// without a fragment. The caller decides which schemes it accepts.
 func parse(what, s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		// Whatever stands before an "@" may be a password.
-		return nil, fmt.Errorf("%s %q is no URL", what, s[strings.LastIndexByte(s, '@')+1:])
+		// Anything before an "@" may be a password.
+		return nil, fmt.Errorf("%s %q is not a URL", what, s[strings.LastIndexByte(s, '@')+1:])
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
-		return nil, fmt.Errorf("%s %q is no absolute https URL", what, s)
+		return nil, fmt.Errorf("%s %q is not an absolute https URL", what, s)
 	case u.Fragment != "" || strings.HasSuffix(s, "#"):
 		return nil, fmt.Errorf("%s %q has a fragment; it must have none", what, s)
 	case u.User != nil:
@@ -62,7 +66,7 @@ func parse(what, s string) (*url.URL, error) {
 
 func trimmed(u *url.URL) string { return strings.TrimSuffix(u.EscapedPath(), "/") }
 
-// place is the URL of a path at the origin of u. A query stays, as RFC 9728, section 3.1, has it.
+// place returns the URL of a path at the origin of u. It keeps the query (RFC 9728, section 3.1).
 func place(u *url.URL, path string) string {
 	s := u.Scheme + "://" + u.Host + path
 	if u.RawQuery != "" {

@@ -170,7 +170,7 @@ func TestRefusals(t *testing.T) {
 		{"a resource with a query", func(w *world) { w.resource = w.URL + "/mcp?x" }, `the resource metadata is for "{}/mcp?x", not for "{}/mcp"`, false},
 		{"a resource with a fragment", func(w *world) { w.resource = w.URL + "/mcp#" }, `the resource metadata is for "{}/mcp#", not for "{}/mcp"`, false},
 		{"no PKCE", func(w *world) { w.noPKCE = true }, `the authorization server "{}" does not say that it supports PKCE with S256; MCP clients must refuse it`, false},
-		{"a script for a page", func(w *world) { w.authorize = "javascript:alert(1)" }, `the authorization_endpoint of the authorization server "{}": "javascript:alert(1)" is no absolute https URL`, false},
+		{"a script for a page", func(w *world) { w.authorize = "javascript:alert(1)" }, `the authorization_endpoint of the authorization server "{}": "javascript:alert(1)" is not an absolute https URL`, false},
 		{"a private address", func(w *world) { w.authorize = "https://10.0.0.1/" }, `the authorization_endpoint of the authorization server "{}": the address 10.0.0.1 is not public`, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -15,9 +15,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 )
 
-// An Authorization is what a client asks a user for. [Options.Consent] may change what is not said to be fixed.
+// An Authorization is what a client asks a user for. [Options.Consent] may change what is not said
+// to be fixed.
 type Authorization struct {
-	// ClientID and ClientName are those of the client, RedirectURI is where the user comes back to. They are fixed.
+	// ClientID and ClientName are those of the client, RedirectURI is where the user comes back to.
+	// They are fixed.
 	ClientID, ClientName, RedirectURI string
 	// Resources are those that the token is for, as they were asked for. They are fixed.
 	Resources []string
@@ -110,7 +112,8 @@ func (s *Server) wayBack(ctx context.Context, q url.Values) (*client, *url.URL, 
 	return c, u, err
 }
 
-// sameRedirect compares as it stands, but for the port of a loopback address, which the system chooses (RFC 8252, section 7.3).
+// sameRedirect compares as it stands, but for the port of a loopback address, which the system
+// chooses (RFC 8252, section 7.3).
 func sameRedirect(known, got string) bool {
 	if known == got {
 		return true
@@ -167,7 +170,8 @@ func (s *Server) agree(c *client, q url.Values) (string, error) {
 	return text, nil
 }
 
-// checkTarget holds what is asked for to what there is (RFC 6749, section 3.3; RFC 8707, section 2).
+// checkTarget holds what is asked for to what there is (RFC 6749, section 3.3; RFC 8707, section
+// 2).
 func (s *Server) checkTarget(scopes, resources []string) error {
 	for _, scope := range scopes {
 		if s.opts.Scopes != nil && !slices.Contains(s.opts.Scopes, scope) {

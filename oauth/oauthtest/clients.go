@@ -36,11 +36,11 @@ type Client struct {
 	ID string
 	// Secret authenticates the client, by HTTP Basic or in the form.
 	Secret string
-	// Key authenticates the client by assertions that its private half signs: *ecdsa.PublicKey, ed25519.PublicKey or
-	// *rsa.PublicKey.
+	// Key authenticates the client by assertions that its private half signs: *ecdsa.PublicKey,
+	// ed25519.PublicKey or *rsa.PublicKey.
 	Key crypto.PublicKey
-	// RedirectURIs are where its users may come back to. The port of a loopback address may be another one
-	// (RFC 8252, section 7.3).
+	// RedirectURIs are where its users may come back to. The port of a loopback address may be
+	// another one (RFC 8252, section 7.3).
 	RedirectURIs []string
 }
 
@@ -152,8 +152,8 @@ func keysOf(jwks any) ([]jose.JSONWebKey, error) {
 	return set.Keys, nil
 }
 
-// checkRedirect holds a redirect URI to MCP's rule, https or a loopback address, and to what OpenID Connect Dynamic
-// Client Registration, section 2, says of application types.
+// checkRedirect holds a redirect URI to MCP's rule, https or a loopback address, and to what OpenID
+// Connect Dynamic Client Registration, section 2, says of application types.
 func checkRedirect(raw, application string) error {
 	u, err := url.Parse(raw)
 	switch {
@@ -276,7 +276,7 @@ func (s *Server) authenticateByKey(r *http.Request) (*client, error) {
 	}
 	jws, err := jose.ParseSignedCompact(form.Get("client_assertion"), algorithms)
 	if err != nil {
-		return nil, refuse(codeInvalidClient, "the client_assertion is no signed JWT")
+		return nil, refuse(codeInvalidClient, "the client_assertion is not a signed JWT")
 	}
 	var unverified assertionClaims
 	if err := jsonx.Unmarshal(jws.UnsafePayloadWithoutVerification(), &unverified); err != nil {

@@ -38,8 +38,8 @@ func (s *Server) introspect(r *http.Request, _ http.Header) (int, any, error) {
 	return http.StatusOK, all, nil
 }
 
-// revoke ends a token of the client that asks (RFC 7009): an access token alone, or with a refresh token all that came
-// from the same consent. What is not there is gone already.
+// revoke ends a token of the client that asks (RFC 7009): an access token alone, or with a refresh
+// token all that came from the same consent. What is not there is gone already.
 func (s *Server) revoke(r *http.Request, _ http.Header) (int, any, error) {
 	if err := parseForm(r); err != nil {
 		return 0, nil, err
@@ -63,8 +63,8 @@ func (s *Server) revoke(r *http.Request, _ http.Header) (int, any, error) {
 	return http.StatusOK, nil, nil
 }
 
-// Revoke ends a token, an access token or a refresh token with all that came from the same consent, as if its client had
-// asked. It reports whether the token was good.
+// Revoke ends a token, an access token or a refresh token with all that came from the same consent,
+// as if its client had asked. It reports whether the token was good.
 func (s *Server) Revoke(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -47,7 +47,8 @@ func (k *signingKey) public() jose.JSONWebKey {
 	return jose.JSONWebKey{Key: &k.private.PublicKey, KeyID: k.id, Algorithm: string(signingAlgorithm), Use: "sig"}
 }
 
-// Rotate makes another key, which signs from now on. The one before stays published until the next time.
+// Rotate makes another key, which signs from now on. The one before stays published until the next
+// time.
 func (s *Server) Rotate() error {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -79,7 +80,8 @@ func (s *Server) published() []jose.JSONWebKey {
 	return keys
 }
 
-// A Token says what an access token is to hold. The zero value is one of the user "user" for the client "client".
+// A Token says what an access token is to hold. The zero value is one of the user "user" for the
+// client "client".
 type Token struct {
 	Subject  string // empty means "user"
 	ClientID string // empty means "client"
@@ -102,8 +104,8 @@ type accessToken struct {
 	ended   bool // guarded by Server.mu
 }
 
-// Token makes an access token without asking anybody. It can be introspected and revoked as any other. It panics when the
-// claims cannot be encoded.
+// Token makes an access token without asking anybody. It can be introspected and revoked as any
+// other. It panics when the claims cannot be encoded.
 func (s *Server) Token(t Token) string {
 	if t.Subject == "" {
 		t.Subject = "user"
@@ -123,8 +125,8 @@ func (s *Server) Token(t Token) string {
 	return text
 }
 
-// Sign signs a JWT that says what the caller wants: an assertion of a platform, or what must be refused. typ is that of
-// its header. It panics when the claims cannot be encoded.
+// Sign signs a JWT that says what the caller wants: an assertion of a platform, or what must be
+// refused. typ is that of its header. It panics when the claims cannot be encoded.
 func (s *Server) Sign(typ string, claims map[string]any) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +216,8 @@ func (s *Server) idToken(subject, clientID, nonce string) (string, error) {
 	return s.sign(jwtID, claims)
 }
 
-// idJAG makes an assertion for another authorization server. The client is known there by the same ID.
+// idJAG makes an assertion for another authorization server. The client is known there by the same
+// ID.
 func (s *Server) idJAG(subject, clientID, audience string, scopes, resources []string) (string, error) {
 	now := s.opts.Now()
 	claims := map[string]any{
@@ -276,7 +279,8 @@ func open(jws *jose.JSONWebSignature, keys []jose.JSONWebKey) (*assertionClaims,
 	return nil, errors.New("its signature is wrong")
 }
 
-// checkAssertion holds an assertion to this server and this time (RFC 7523, section 3). Some are taken once.
+// checkAssertion holds an assertion to this server and this time (RFC 7523, section 3). Some are
+// taken once.
 func (s *Server) checkAssertion(claims *assertionClaims, once bool) error {
 	now := float64(s.opts.Now().Unix())
 	switch {
@@ -307,7 +311,7 @@ func (s *Server) checkAssertion(claims *assertionClaims, once bool) error {
 func (s *Server) trusted(text string) (typ string, claims *assertionClaims, err error) {
 	jws, err := jose.ParseSignedCompact(text, algorithms)
 	if err != nil {
-		return "", nil, errors.New("it is no signed JWT")
+		return "", nil, errors.New("it is not a signed JWT")
 	}
 	typ, _ = jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
 	for _, other := range s.opts.Trusts {

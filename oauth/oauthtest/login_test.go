@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// protect starts a resource that takes the tokens of as and says who asks. Its URL is that of the resource.
+// protect starts a resource that takes the tokens of as and says who asks. Its URL is that of the
+// resource.
 func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) string {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)

@@ -1,10 +1,12 @@
-// Package oauthtest is an authorization server for tests, examples and development: small, in one process, with users
-// who agree to everything unless told otherwise.
+// Package oauthtest is an authorization server for tests, examples and development: small, in one
+// process, with users who agree to everything unless told otherwise.
 //
-// It does what MCP asks of authorization servers and what clients of them do beyond: metadata (RFC 8414, OpenID Connect
-// Discovery), codes with PKCE S256, refresh tokens that rotate, registration (RFC 7591) and client ID metadata documents,
-// client credentials, assertions (RFC 7523) and token exchange (RFC 8693) with ID-JAG, resource indicators (RFC 8707), iss in its answers (RFC 9207),
-// keys that rotate, introspection (RFC 7662), revocation (RFC 7009) and tokens that are bound to a key (RFC 9449).
+// It does what MCP asks of authorization servers and what clients of them do beyond: metadata (RFC
+// 8414, OpenID Connect Discovery), codes with PKCE S256, refresh tokens that rotate, registration
+// (RFC 7591) and client ID metadata documents, client credentials, assertions (RFC 7523) and token
+// exchange (RFC 8693) with ID-JAG, resource indicators (RFC 8707), iss in its answers (RFC 9207),
+// keys that rotate, introspection (RFC 7662), revocation (RFC 7009) and tokens that are bound to a
+// key (RFC 9449).
 //
 //	as := oauthtest.New(t, nil)
 //	verifier, err := jwtverify.New(jwtverify.Options{
@@ -48,14 +50,15 @@ type Options struct {
 
 	// Clients are registered from the start.
 	Clients []Client
-	// NoRegistration lets no others register; NoMetadataDocuments knows none by the URL of their document either.
+	// NoRegistration lets no others register; NoMetadataDocuments knows none by the URL of their
+	// document either.
 	NoRegistration, NoMetadataDocuments bool
-	// ClientMetadata reads the document at the URL that is a client's ID. Nil fetches it, over https from public
-	// addresses, or from loopback ones by http as well.
+	// ClientMetadata reads the document at the URL that is a client's ID. Nil fetches it, over
+	// https from public addresses, or from loopback ones by http as well.
 	ClientMetadata func(ctx context.Context, url string) (*metadata.Client, error)
 
-	// Consent is asked for each authorization, and may change it; an error denies it. An [*Error] is answered as it is,
-	// any other as access_denied. Nil agrees, as the subject "user".
+	// Consent is asked for each authorization, and may change it; an error denies it. An [*Error]
+	// is answered as it is, any other as access_denied. Nil agrees, as the subject "user".
 	Consent func(a *Authorization) error
 
 	// Resources are those that tokens are given for. Nil means any.
@@ -70,15 +73,18 @@ type Options struct {
 	// Opaque gives access tokens that say nothing, to be introspected, in place of JWTs (RFC 9068).
 	Opaque bool
 
-	// DPoP checks the proofs that come with token requests, and may demand nonces. Nil is one that demands none.
+	// DPoP checks the proofs that come with token requests, and may demand nonces. Nil is one that
+	// demands none.
 	DPoP *dpop.Verifier
 	// RequireDPoP gives no token without a proof.
 	RequireDPoP bool
 
-	// Trusts are the servers whose assertions are taken: identity providers (ID-JAG), and platforms of workloads.
+	// Trusts are the servers whose assertions are taken: identity providers (ID-JAG), and platforms
+	// of workloads.
 	Trusts []*Server
 
-	// Metadata may change what the server says of itself, for example to promise what it does not keep.
+	// Metadata may change what the server says of itself, for example to promise what it does not
+	// keep.
 	Metadata func(as *metadata.AuthorizationServer)
 	// Wrap stands in front of all endpoints: to look on, to count, to answer otherwise.
 	Wrap func(next http.Handler) http.Handler
@@ -86,7 +92,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Server is an [http.Handler], safe for concurrent use. Make one with [New], [Start] or [NewHandler].
+// A Server is an [http.Handler], safe for concurrent use. Make one with [New], [Start] or
+// [NewHandler].
 type Server struct {
 	// Issuer is the identifier of the server. It must not be changed.
 	Issuer string
@@ -158,7 +165,8 @@ func Start(opts *Options) (*Server, error) {
 	return s, nil
 }
 
-// NewHandler makes a server that listens nowhere, for a handler of one's own that is reached at the issuer's origin.
+// NewHandler makes a server that listens nowhere, for a handler of one's own that is reached at the
+// issuer's origin.
 func NewHandler(issuer string, opts *Options) (*Server, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -219,8 +227,8 @@ func (s *Server) Close() {
 // Client is an HTTP client whose connections end with the server.
 func (s *Server) Client() *http.Client { return s.client }
 
-// Endpoint is the URL of what metadata calls by a name: "authorization", "token", "registration", "jwks", "introspection" or
-// "revocation".
+// Endpoint is the URL of what metadata calls by a name: "authorization", "token", "registration",
+// "jwks", "introspection" or "revocation".
 func (s *Server) Endpoint(name string) string { return s.origin() + s.base + paths[name] }
 
 var paths = map[string]string{
@@ -353,8 +361,8 @@ func refuse(code, format string, args ...any) *Error {
 	return &Error{Code: code, Description: fmt.Sprintf(format, args...)}
 }
 
-// secret serves what no cache may keep (RFC 6749, section 5.1): a form or a document comes in, a document or an error
-// goes out.
+// secret serves what no cache may keep (RFC 6749, section 5.1): a form or a document comes in, a
+// document or an error goes out.
 func (s *Server) secret(serve func(r *http.Request, h http.Header) (status int, answer any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

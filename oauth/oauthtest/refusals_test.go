@@ -248,7 +248,7 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 			return with(redeem(with(authorization(), "scope", "read")), "scope", "read write")
 		}, nil, `invalid_scope: the scope "write" was not agreed to`},
 		{"a code that is bound", func() url.Values { return redeem(with(authorization(), "dpop_jkt", "x")) }, nil, "invalid_dpop_proof: the code is bound to another key"},
-		{"a proof that is none", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x"}, "invalid_dpop_proof: the proof is no signed JWT"},
+		{"a proof that is none", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x"}, "invalid_dpop_proof: the proof is not a signed JWT"},
 		{"two proofs", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x", "DPoP", "x"}, "invalid_dpop_proof: there is more than one proof"},
 
 		{"a refresh token that is none", func() url.Values {
@@ -256,7 +256,7 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 		}, nil, "invalid_grant: there is no such refresh token for this client"},
 		{"an assertion that is none", func() url.Values {
 			return form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", "x")
-		}, nil, "invalid_grant: the assertion: it is no signed JWT"},
+		}, nil, "invalid_grant: the assertion: it is not a signed JWT"},
 		{"an assertion of nobody", func() url.Values {
 			return form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", as.Sign("JWT", map[string]any{"sub": "me"}))
 		}, nil, "invalid_grant: the assertion: nobody who is trusted signed it"},
@@ -382,7 +382,7 @@ func TestAssertionsOfClients(t *testing.T) {
 		{"without an ID", sign("jti", ""), "invalid_client: the client_assertion has no jti"},
 		{"about nobody", sign("sub", ""), `invalid_client: the client "" is not known`},
 		{"signed by others", with(sign(), "client_assertion", as.Sign("JWT", map[string]any{"iss": "robby", "sub": "robby"})), "invalid_client: the client_assertion: its signature is wrong"},
-		{"no JWT", with(sign(), "client_assertion", "x"), "invalid_client: the client_assertion is no signed JWT"},
+		{"no JWT", with(sign(), "client_assertion", "x"), "invalid_client: the client_assertion is not a signed JWT"},
 		{"another type", with(sign(), "client_assertion_type", "saml"), "invalid_request: the client_assertion_type is not urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 	} {
 		t.Run(test.name, func(t *testing.T) { refused(t, as, test.form, test.want) })
@@ -602,7 +602,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		opts   *oauthtest.Options
 		err    string
 	}{
-		{"as.example", nil, `oauthtest: issuer "as.example" is no absolute https URL`},
+		{"as.example", nil, `oauthtest: issuer "as.example" is not an absolute https URL`},
 		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{}}}, `oauthtest: the client "": it needs an ID`},
 		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{ID: "a", Key: "x"}}}, `oauthtest: the client "a": its Key is an *ecdsa.PublicKey, an ed25519.PublicKey or an *rsa.PublicKey, not string`},
 		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{ID: "a", Key: "x", Secret: "y"}}}, `oauthtest: the client "a": it has a Key or a Secret, not both`},

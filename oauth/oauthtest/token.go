@@ -90,7 +90,8 @@ func (s *Server) token(r *http.Request, h http.Header) (int, any, error) {
 	return http.StatusOK, a, nil
 }
 
-// parseForm reads the form. All but resources and audiences stands there once (RFC 6749, section 3.2).
+// parseForm reads the form. All but resources and audiences stands there once (RFC 6749, section
+// 3.2).
 func parseForm(r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return refuse("invalid_request", "the form cannot be read")
@@ -103,7 +104,8 @@ func parseForm(r *http.Request) error {
 	return nil
 }
 
-// proof checks the proof of a token request (RFC 9449, section 5) and returns the thumbprint of its key.
+// proof checks the proof of a token request (RFC 9449, section 5) and returns the thumbprint of its
+// key.
 func (s *Server) proof(r *http.Request, h http.Header) (string, error) {
 	if nonce := s.dpop.Nonce(); nonce != "" {
 		h.Set(dpop.NonceHeader, nonce)
@@ -127,7 +129,8 @@ func (s *Server) proof(r *http.Request, h http.Header) (string, error) {
 	return jkt, err
 }
 
-// redeem gives tokens for a code. A code that comes again ends what it was given for (RFC 6749, section 4.1.2).
+// redeem gives tokens for a code. A code that comes again ends what it was given for (RFC 6749,
+// section 4.1.2).
 func (s *Server) redeem(r *request) (*answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +160,8 @@ func (s *Server) redeem(r *request) (*answer, error) {
 	return s.give(c.grant, r)
 }
 
-// renew gives tokens for a refresh token, which is replaced. One that comes again was stolen from somebody, so that
-// nobody gets anything by it any more (RFC 9700, section 4.14.2).
+// renew gives tokens for a refresh token, which is replaced. One that comes again was stolen from
+// somebody, so that nobody gets anything by it any more (RFC 9700, section 4.14.2).
 func (s *Server) renew(r *request) (*answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,8 +258,8 @@ func (s *Server) onceFor(r *request, g *grant, scopes, resources []string) (*ans
 	return s.issue(g, scopes, resources, r.jkt)
 }
 
-// forAssertion gives a token for what a trusted server vouches for (RFC 7523, section 2.1): a workload, or a user of
-// whom an identity provider says by an ID-JAG which client may act for them.
+// forAssertion gives a token for what a trusted server vouches for (RFC 7523, section 2.1): a
+// workload, or a user of whom an identity provider says by an ID-JAG which client may act for them.
 func (s *Server) forAssertion(r *request) (*answer, error) {
 	typ, claims, err := s.trusted(r.form.Get("assertion"))
 	if err != nil {
@@ -297,8 +300,8 @@ func contains(all, asked []string) bool {
 	return true
 }
 
-// exchange gives another token for one of this server's own (RFC 8693): an ID-JAG for an authorization server that the
-// audience names, or an access token for another resource.
+// exchange gives another token for one of this server's own (RFC 8693): an ID-JAG for an
+// authorization server that the audience names, or an access token for another resource.
 func (s *Server) exchange(r *request) (*answer, error) {
 	kind := r.form.Get("subject_token_type")
 	if kind != typeID && kind != typeAccess && kind != typeJWT {

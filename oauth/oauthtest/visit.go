@@ -8,8 +8,9 @@ import (
 	"net/url"
 )
 
-// Open goes where a browser would: to the page of an authorization server, here or elsewhere, that agrees at once, and from there to the
-// address of the program that waits for the answer. It is the Open of oauthclient.LoopbackOptions for tests.
+// Open goes where a browser would: to the page of an authorization server, here or elsewhere, that
+// agrees at once, and from there to the address of the program that waits for the answer. It is the
+// Open of oauthclient.LoopbackOptions for tests.
 func Open(ctx context.Context, page string) error {
 	back, err := redirected(ctx, page)
 	if err != nil {
@@ -26,8 +27,8 @@ func Open(ctx context.Context, page string) error {
 	return nil
 }
 
-// Visit goes to the page as [Open] does, and returns what the answer says instead of bringing it to anybody. It is the
-// Go of an oauthclient.Login whose redirect URI nobody listens at.
+// Visit goes to the page as [Open] does, and returns what the answer says instead of bringing it to
+// anybody. It is the Go of an oauthclient.Login whose redirect URI nobody listens at.
 func Visit(ctx context.Context, page string) (url.Values, error) {
 	back, err := redirected(ctx, page)
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 
 const bearer = "Bearer"
 
-// maxToken is how long a token may be; longer ones are not looked at.
+// maxToken is the largest accepted token, in bytes.
 const maxToken = 16 << 10
 
-// authenticate says who r comes from: nobody, when it may.
+// authenticate returns the principal of r, or nil for an accepted anonymous request.
 func (g *Guard) authenticate(r *http.Request) (*oauth.Principal, *refusal) {
-	// A token in a URL ends in logs and histories (RFC 9700, section 4.3.2). It is not taken, even if another one came
-	// along as it should, so that clients that do this are found.
+	// A token in a URL ends in logs and histories (RFC 9700, section 4.3.2). It is not taken, even
+	// if another one came along as it should, so that clients that do this are found.
 	if query, _ := url.ParseQuery(r.URL.RawQuery); query.Has("access_token") {
-		return nil, malformed("the access token stands in the URL; it has to stand in the Authorization field")
+		return nil, malformed("the access token is in the URL; send it in the Authorization header")
 	}
 	scheme, token, refused := credentials(r.Header)
 	if refused != nil {
@@ -43,14 +43,15 @@ func (g *Guard) authenticate(r *http.Request) (*oauth.Principal, *refusal) {
 	return p, nil
 }
 
-// credentials reads the Authorization field. Without a field, or with one of another scheme, the token is "".
+// credentials reads the Authorization header. The token is "" without a header, or if it has
+// another scheme.
 func credentials(header http.Header) (scheme, token string, refused *refusal) {
 	fields := header["Authorization"]
 	if len(fields) == 0 {
 		return "", "", nil
 	}
 	if len(fields) > 1 {
-		return "", "", malformed("there is more than one Authorization field")
+		return "", "", malformed("there is more than one Authorization header")
 	}
 	name, token, _ := strings.Cut(fields[0], " ")
 	token = strings.TrimLeft(token, " ")
@@ -63,7 +64,7 @@ func credentials(header http.Header) (scheme, token string, refused *refusal) {
 		return "", "", nil
 	}
 	if !isToken68(token) {
-		return "", "", malformed("the Authorization field is no scheme and one token")
+		return "", "", malformed("the Authorization header is not a scheme and one token")
 	}
 	if len(token) > maxToken {
 		return "", "", malformed("the access token is too large")
@@ -71,7 +72,7 @@ func credentials(header http.Header) (scheme, token string, refused *refusal) {
 	return scheme, token, nil
 }
 
-// token68 has the bytes of a token (RFC 9110, section 11.2), less the "=" at its end.
+// token68 is the set of bytes of a token (RFC 9110, section 11.2), except the trailing "=".
 var token68 = func() (set [256]bool) {
 	for c := range set {
 		set[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~+/", byte(c)) >= 0
@@ -89,11 +90,11 @@ func isToken68(s string) bool {
 	return s != ""
 }
 
-// verify checks the token, what it is bound to, and whether who it stands for may enter.
+// verify checks the token, its binding, and whether its principal may enter.
 func (g *Guard) verify(r *http.Request, scheme, token string) (*oauth.Principal, *refusal) {
 	ctx := r.Context()
 	if scheme == dpop.Scheme && g.opts.DPoP == nil {
-		return nil, badToken("tokens that are bound to a key are not taken here; use Bearer")
+		return nil, badToken("tokens that are bound to a key are not supported here; use Bearer")
 	}
 	p, err := g.opts.Verifier.Verify(ctx, token)
 	if err != nil {
@@ -112,7 +113,7 @@ func (g *Guard) verify(r *http.Request, scheme, token string) (*oauth.Principal,
 	return p, g.admit(ctx, p)
 }
 
-// tokenRefusal tells a bad token from not knowing.
+// tokenRefusal maps an error of the verifier to a response: a bad token, or a failed check.
 func tokenRefusal(err error) *refusal {
 	if bad, ok := errors.AsType[*oauth.TokenError](err); ok {
 		return badToken(bad.Reason)
@@ -120,21 +121,22 @@ func tokenRefusal(err error) *refusal {
 	return unavailable(err)
 }
 
-// checkBinding holds a token that is bound to a key to a proof by that key (RFC 9449, section 7.1). What it is bound to
-// is for the token to say, not for the scheme: a stolen token must not become free by another word in front of it.
+// checkBinding checks the proof of a token that is bound to a key (RFC 9449, section 7.1). The
+// token decides whether it is bound, not the scheme: otherwise a stolen token would be usable with
+// the scheme Bearer.
 func (g *Guard) checkBinding(r *http.Request, p *oauth.Principal, scheme, token string) *refusal {
 	confirmation, present := p.Claims["cnf"]
 	bound, _ := confirmation.(map[string]any)
 	thumbprint, _ := bound["jkt"].(string)
 	if present && thumbprint == "" {
-		return badToken("the token is bound to something that is not understood here")
+		return badToken("the token has an unknown kind of binding")
 	}
 	if scheme == bearer {
 		switch {
 		case thumbprint != "":
 			return badToken("the token is bound to a key; use the scheme DPoP with a proof")
 		case g.opts.RequireDPoP:
-			return badToken("the token is not bound to a key; one that is, is needed")
+			return badToken("the token is not bound to a key; this server requires a bound token")
 		}
 		return nil
 	}
@@ -143,7 +145,7 @@ func (g *Guard) checkBinding(r *http.Request, p *oauth.Principal, scheme, token 
 	}
 	proofs := r.Header[http.CanonicalHeaderKey(dpop.Header)]
 	if len(proofs) != 1 {
-		return badProof("there has to be one DPoP field with a proof")
+		return badProof("the request needs exactly one DPoP header with a proof")
 	}
 	_, err := g.opts.DPoP.Verify(r.Context(), proofs[0], dpop.Request{
 		Verb: r.Method, URL: g.opts.RequestURL(r), Token: token, Thumbprint: thumbprint,
@@ -166,13 +168,14 @@ func (g *Guard) checkBinding(r *http.Request, p *oauth.Principal, scheme, token 
 	return refused
 }
 
-// withIncluded adds the scopes that those of p stand for, in a copy: p may be shared.
+// withIncluded returns a copy of p with the scopes that its scopes contain. It copies p, because p
+// may be shared.
 func (g *Guard) withIncluded(p *oauth.Principal) *oauth.Principal {
 	if len(g.opts.Includes) == 0 {
 		return p
 	}
 	all := slices.Clone(p.Scopes)
-	for i := 0; i < len(all); i++ { // grows while it is read: what is included may include more
+	for i := 0; i < len(all); i++ { // all grows: an included scope may include others
 		for _, scope := range g.opts.Includes[all[i]] {
 			if !slices.Contains(all, scope) {
 				all = append(all, scope)
@@ -187,7 +190,7 @@ func (g *Guard) withIncluded(p *oauth.Principal) *oauth.Principal {
 	return &q
 }
 
-// admit asks the policies.
+// admit applies the policies.
 func (g *Guard) admit(ctx context.Context, p *oauth.Principal) *refusal {
 	for _, policy := range g.opts.Policies {
 		err := policy(ctx, p)

@@ -11,7 +11,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-// BenchmarkGuard is what the guard costs on top of the handler behind it, for a token that was seen before.
+// BenchmarkGuard is what the guard costs on top of the handler behind it, for a token that was seen
+// before.
 func BenchmarkGuard(b *testing.B) {
 	f := newForge(b)
 	v, err := jwtverify.New(jwtverify.Options{Issuer: issuer, Audience: []string{resource}, JWKS: f.jwks})

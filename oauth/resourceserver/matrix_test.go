@@ -261,7 +261,8 @@ func (s *session) ping(subject, client, id string) *http.Request {
 	return s.post(subject, client, id, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 }
 
-// TestRefusals holds each answer to what the row says, and all of it, to the letter, to testdata/refusals.golden.
+// TestRefusals holds each answer to what the row says, and all of it, to the letter, to
+// testdata/refusals.golden.
 func TestRefusals(t *testing.T) {
 	m := newMatrix(t)
 	var golden bytes.Buffer
@@ -290,7 +291,7 @@ func TestRefusals(t *testing.T) {
 	m.findNoSecrets(t, m.log.String())
 	m.findNoSecrets(t, said.String())
 	require.Contains(t, m.log.String(), "behind the guard")
-	require.Contains(t, m.log.String(), "a request was refused")
+	require.Contains(t, m.log.String(), "request rejected")
 
 	path := filepath.Join("testdata", "refusals.golden")
 	if *update {
@@ -353,7 +354,8 @@ func write(b *bytes.Buffer, name string, w *httptest.ResponseRecorder) {
 	b.WriteString(w.Body.String() + "\n\n")
 }
 
-// findNoSecrets looks for tokens and proofs that were used, and for other things that nobody may learn.
+// findNoSecrets looks for tokens and proofs that were used, and for other things that nobody may
+// learn.
 func (m *matrix) findNoSecrets(t *testing.T, text string) {
 	t.Helper()
 	require.NotEmpty(t, text)
@@ -379,7 +381,7 @@ func TestScopesThatAreDemandedBehindTheGuard(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, w.Code)
 		return w.Header()["Www-Authenticate"]
 	}
-	const more = `error="insufficient_scope", error_description="the token has not all scopes that this needs", scope="notes:read x:one x:two", ` +
+	const more = `error="insufficient_scope", error_description="the token lacks scopes that this request needs", scope="notes:read x:one x:two", ` +
 		`resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/api/mcp"`
 	const scopes = `scope="notes:read x:one x:two", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/api/mcp"`
 	const algs = `, algs="ES256 ES384 ES512 EdDSA PS256 PS384 PS512 RS256 RS384 RS512"`

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
-// locate finds out where the resource and its metadata are.
+// locate computes the URLs of the resource and its metadata.
 func (g *Guard) locate() error {
 	urls, err := metadata.ProtectedResourceURLs(g.opts.Resource)
 	if err != nil {
@@ -32,7 +32,7 @@ func (g *Guard) locate() error {
 	return nil
 }
 
-// describe writes the metadata, which does not change.
+// describe encodes the metadata, which never changes.
 func (g *Guard) describe() (err error) {
 	doc := metadata.ProtectedResource{
 		Resource:               g.opts.Resource,
@@ -55,15 +55,17 @@ func (g *Guard) describe() (err error) {
 	return err
 }
 
-// MetadataURL is where clients are told to find the metadata.
+// MetadataURL returns the URL of the metadata that challenges name.
 func (g *Guard) MetadataURL() string { return g.metadataURL }
 
-// MetadataPaths are the paths at which [Guard.Metadata] has to be served: the well-known path with that of Resource
-// behind it, and the bare well-known path, where some clients look. They stand at the root of the host, whatever prefix
-// the resource itself is mounted below. Of several resources on one host only one can have the bare path.
+// MetadataPaths returns the paths at which to serve [Guard.Metadata]: the well-known path followed
+// by the path of Resource, and the bare well-known path, which some clients use. Both are at the
+// root of the host, whatever prefix the resource is mounted below. Only one resource of a host can
+// have the bare path.
 func (g *Guard) MetadataPaths() []string { return slices.Clone(g.paths) }
 
-// Metadata serves the protected resource metadata (RFC 9728). It is public: any web page may read it.
+// Metadata returns the handler of the protected resource metadata (RFC 9728). The metadata is
+// public, and any web page may read it.
 func (g *Guard) Metadata() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -84,7 +86,7 @@ func (g *Guard) Metadata() http.Handler {
 	})
 }
 
-// A Mux is what handlers are registered on, such as an *http.ServeMux.
+// A Mux registers handlers, as *http.ServeMux does.
 type Mux interface {
 	Handle(pattern string, h http.Handler)
 }

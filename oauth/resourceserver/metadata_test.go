@@ -37,9 +37,9 @@ func TestMistakesInOptionsAreSaidAtOnce(t *testing.T) {
 	require.EqualError(t, err, `resourceserver: Verifier is nil; see package jwtverify
 resourceserver: AuthorizationServers is empty; name the issuer at which clients get tokens
 resourceserver: RequireDPoP without DPoP
-resourceserver: "a\"b" is no scope: a scope is one word without quotes
-resourceserver: "offline_access" is no scope of a resource: clients ask the authorization server for it themselves; leave it out
-resourceserver: resource "/mcp" is no absolute https URL`)
+resourceserver: "a\"b" is not a scope: a scope is one word without quotes
+resourceserver: "offline_access" is not a scope of a resource: clients request it from the authorization server themselves; leave it out
+resourceserver: resource "/mcp" is not an absolute https URL`)
 }
 
 func TestMetadataIsForEveryPageAndForReading(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// Issuers admits principals of these issuers.
+// Issuers admits only principals of these issuers.
 func Issuers(issuers ...string) Policy {
 	return func(_ context.Context, p *oauth.Principal) error {
 		if !slices.Contains(issuers, p.Issuer) {
@@ -18,7 +18,7 @@ func Issuers(issuers ...string) Policy {
 	}
 }
 
-// Clients admits what these OAuth clients ask for, whoever their user is.
+// Clients admits only requests of these OAuth clients, for any user.
 func Clients(ids ...string) Policy {
 	return func(_ context.Context, p *oauth.Principal) error {
 		if p.ClientID == "" || !slices.Contains(ids, p.ClientID) {
@@ -28,7 +28,8 @@ func Clients(ids ...string) Policy {
 	}
 }
 
-// Tenants admits principals of these tenants: the claim "tid", as Entra ID has it, or "tenant".
+// Tenants admits only principals of these tenants. It reads the claim "tid", as Entra ID has it, or
+// "tenant".
 func Tenants(ids ...string) Policy {
 	return func(_ context.Context, p *oauth.Principal) error {
 		for _, claim := range []string{"tid", "tenant"} {
@@ -43,8 +44,8 @@ func Tenants(ids ...string) Policy {
 	}
 }
 
-// Groups admits principals that are in one of these groups: the claim "groups" or "roles" (RFC 9068, section 2.2.3.1),
-// a list or a single name.
+// Groups admits only principals in at least one of these groups. It reads the claims "groups" and
+// "roles" (RFC 9068, section 2.2.3.1), each a list or a single name.
 func Groups(names ...string) Policy {
 	return func(_ context.Context, p *oauth.Principal) error {
 		for _, claim := range []string{"groups", "roles"} {
@@ -58,8 +59,8 @@ func Groups(names ...string) Policy {
 	}
 }
 
-// RequireClaim admits principals whose claim is one of the values, or, where it is a list, has one of them. Without
-// values it only has to be there. Numbers are compared as float64, as JSON has them.
+// RequireClaim admits only principals with one of the values in a claim, which may be a list.
+// Without values, the claim only has to exist. Numbers are compared as float64, as in JSON.
 func RequireClaim(name string, allowed ...any) Policy {
 	return func(_ context.Context, p *oauth.Principal) error {
 		claim, ok := p.Claims[name]
@@ -81,7 +82,7 @@ func RequireClaim(name string, allowed ...any) Policy {
 	}
 }
 
-// values are the members of a list, or the one value that is no list.
+// values returns the elements of a list, or a single value as a list.
 func values(claim any) []any {
 	switch claim := claim.(type) {
 	case nil:

@@ -77,7 +77,8 @@ func TestPoliciesAreAskedInTurnUntilOneRefuses(t *testing.T) {
 	require.Equal(t, []string{"first", "second"}, asked)
 }
 
-// FuzzAuthorization sends anything for credentials. Only the one good token enters, and every answer can be understood.
+// FuzzAuthorization sends anything for credentials. Only the one good token enters, and every
+// answer can be understood.
 func FuzzAuthorization(f *testing.F) {
 	g, err := resourceserver.New(resourceserver.Options{Resource: resource, AuthorizationServers: []string{issuer}, Verifier: verifierFunc(func(token string) (*oauth.Principal, error) {
 		if token != "good" {

@@ -22,9 +22,9 @@ const (
 	codeUnavailable       = "temporarily_unavailable"
 )
 
-const reasonScopes = "the token has not all scopes that this needs"
+const reasonScopes = "the token lacks scopes that this request needs"
 
-// A refusal is an answer of the guard itself.
+// A refusal is an error response of the guard.
 type refusal struct {
 	status int
 	scheme string // that the client used; "" when none was understood
@@ -50,17 +50,18 @@ func insufficient() *refusal {
 	return &refusal{status: http.StatusForbidden, code: codeInsufficientScope, reason: reasonScopes}
 }
 
-// unavailable: nothing is known of the token, so that the client must not throw it away.
+// unavailable is the response if the token could not be checked. The client must not discard the
+// token.
 func unavailable(cause error) *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, reason: "it could not be found out who asks", cause: cause}
+	return &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable, reason: "the token could not be checked", cause: cause}
 }
 
-// tooMany: the client sends more requests than their proofs can be remembered.
+// tooMany is the response to a client that sends more proofs than the replay store can hold.
 func tooMany(cause error) *refusal {
 	return &refusal{status: http.StatusTooManyRequests, code: codeUnavailable, reason: "too many requests by this key; try again later", cause: cause}
 }
 
-// refuse answers a request that may not enter.
+// refuse sends the response to a rejected request.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 	g.log(r, f)
 	header := w.Header()
@@ -90,21 +91,21 @@ func (g *Guard) log(r *http.Request, f *refusal) {
 		attrs = append(attrs, "cause", f.cause.Error())
 	}
 	if f.status == http.StatusServiceUnavailable && g.mayComplain(time.Now()) {
-		g.opts.Logger.ErrorContext(r.Context(), "resourceserver: it could not be found out who asks", attrs...)
+		g.opts.Logger.ErrorContext(r.Context(), "resourceserver: the token could not be checked", attrs...)
 		return
 	}
-	g.opts.Logger.DebugContext(r.Context(), "resourceserver: a request was refused", attrs...)
+	g.opts.Logger.DebugContext(r.Context(), "resourceserver: request rejected", attrs...)
 }
 
-// mayComplain reports whether an error may be logged at level Error: one each second, since anybody can cause them with
-// made-up tokens.
+// mayComplain reports whether an error may be logged at level Error: one each second, because
+// anyone can cause such errors with made-up tokens.
 func (g *Guard) mayComplain(now time.Time) bool {
 	before := g.complained.Load()
 	return (before == 0 || now.UnixNano()-before >= int64(time.Second)) && g.complained.CompareAndSwap(before, now.UnixNano())
 }
 
-// challenge adds the fields that say how to get in: one for each scheme that is taken, with what was wrong in that of
-// the scheme that was used.
+// challenge adds a WWW-Authenticate header for each supported scheme. The one for the scheme that
+// the client used contains the error.
 func (g *Guard) challenge(header http.Header, f *refusal) {
 	header.Del("WWW-Authenticate")
 	bound := f.scheme == dpop.Scheme && g.opts.DPoP != nil || g.opts.RequireDPoP
@@ -130,7 +131,8 @@ func (g *Guard) challengeOf(scheme string, f *refusal, used bool) *metadata.Chal
 	return c.Set("resource_metadata", g.metadataURL)
 }
 
-// allScopes are those that every request needs and some more, so that a token for what one challenge says is enough.
+// allScopes returns the scopes that every request needs, and more. A token for the scopes of one
+// challenge is then sufficient.
 func (g *Guard) allScopes(more []string) []string {
 	all := slices.Clone(g.opts.Scopes)
 	for _, scope := range more {
@@ -141,5 +143,5 @@ func (g *Guard) allScopes(more []string) []string {
 	return all
 }
 
-// plain writes a description in the characters that RFC 6750, section 3, leaves it.
+// plain replaces the characters that RFC 6750, section 3, does not allow in a description.
 func plain(s string) string { return strings.NewReplacer(`"`, "'", `\`, "/").Replace(s) }

@@ -1,8 +1,7 @@
-// Package resourceserver is the door of an MCP server over HTTP: it asks who a request comes from, by the access token
-// that it carries (RFC 6750, RFC 9449), tells clients where to get one (RFC 9728), and leaves everything else to the
-// handler behind it.
+// Package resourceserver authenticates the requests to an MCP server over HTTP. It checks the access
+// token of each request (RFC 6750, RFC 9449) and tells clients where to get one (RFC 9728).
 //
-// It is plain net/http, so it stands in front of any handler and in any router:
+// A [Guard] is plain net/http middleware, for any handler and any router:
 //
 //	guard, err := resourceserver.New(resourceserver.Options{
 //		Resource:             "https://mcp.example.com/mcp",
@@ -12,8 +11,12 @@
 //	guard.Mount(mux) // the metadata
 //	mux.Handle("/mcp", guard.Wrap(streamable.NewHandler(srv, nil)))
 //
-// What stands behind finds the principal by [oauth.FromContext]. It never sees the token: the fields that carry it are
-// taken out of the request. Nothing here logs a token either.
+// The handler behind the guard reads the principal with [oauth.FromContext]. It never sees the token,
+// because the guard removes it from the request. The guard does not log tokens.
+//
+// Rejected requests get status 400, 401 or 403, with a challenge where a token would help. They get
+// 429 if a client sends too many proofs, and 503 if the token could not be checked. [New] is the only
+// function that returns an error. A Guard is safe for concurrent use.
 package resourceserver
 
 import (
@@ -34,57 +37,64 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
-// Options configures a [Guard]. Resource, AuthorizationServers and Verifier are needed.
+// Options configures a [Guard]. Resource, AuthorizationServers and Verifier are required.
 type Options struct {
-	// Resource is the identifier of the resource: the URL of the MCP endpoint, as clients know it. The verifier has to
-	// demand it as the audience.
+	// Resource is the identifier of the resource: the URL of the MCP endpoint as clients know it.
+	// The verifier must require it as the audience.
 	Resource string
 	// AuthorizationServers are the issuers at which clients get tokens.
 	AuthorizationServers []string
-	// Verifier tells who tokens stand for.
+	// Verifier returns the principal of a token.
 	Verifier oauth.Verifier
 
-	// Scopes are needed for every request. Who lacks one is answered 403, with all of them in the challenge.
+	// Scopes are required for every request. A caller that lacks one gets status 403 with a
+	// challenge that lists all of them.
 	Scopes []string
-	// ScopesSupported are the scopes that clients may ask for; they are published. Nil means those of Scopes. Not
-	// offline_access: it is no scope of a resource.
+	// ScopesSupported are the scopes that clients may request, published in the metadata. Nil means
+	// those of Scopes. Do not list offline_access, which is not a scope of a resource.
 	ScopesSupported []string
-	// Includes says which scopes a scope stands for besides itself: {"notes:admin": {"notes:read", "notes:write"}}.
+	// Includes lists the scopes that a scope contains: {"notes:admin": {"notes:read",
+	// "notes:write"}}.
 	Includes map[string][]string
 
-	// Policies decide who may enter, after the token was found good, in this order; see [Policy].
+	// Policies decide in this order whether an authenticated principal may enter. See [Policy].
 	Policies []Policy
 
-	// DPoP, when set, takes tokens that are bound to a key of the client. Without it such tokens are refused.
+	// DPoP checks tokens that are bound to a key of the client. Nil rejects such tokens.
 	DPoP *dpop.Verifier
-	// RequireDPoP refuses tokens that are not bound to a key.
+	// RequireDPoP rejects tokens that are not bound to a key.
 	RequireDPoP bool
-	// RequestURL is the URL by which a client knows what it asks: a proof of DPoP must be for it. Nil means the origin
-	// of Resource with the path of the request, which is wrong behind a proxy that changes paths.
+	// RequestURL returns the URL as the client sees it, which DPoP proofs must name. Nil means the
+	// origin of Resource with the path of the request. Set it behind a proxy that changes paths.
 	RequestURL func(*http.Request) string
 
-	// Anonymous lets requests without a token pass, without a principal. What demands scopes stays out of their reach.
+	// Anonymous accepts requests without a token, without a principal. They fail where scopes are
+	// required.
 	Anonymous bool
 
-	// AllowedOrigins are the origins ("https://app.example.com") whose pages may read refusals, as those of the
-	// binding's options may read answers: give both the same. Their preflights, which carry no token, are answered
-	// here, unless a CORS middleware in front does.
+	// AllowedOrigins are the origins ("https://app.example.com") whose pages may read error
+	// responses. Use the same list as in the options of the transport. The guard answers their
+	// preflight requests, which carry no token, unless CORS middleware in front does.
 	AllowedOrigins []string
 
-	// Name, Documentation, Policy and Terms are published for people: a name and URLs. Empty ones are left out.
+	// Name, Documentation, Policy and Terms are published for people: a name, and URLs. Empty ones
+	// are left out.
 	Name, Documentation, Policy, Terms string
 
-	// Logger receives which requests were refused and why, at level Debug. That it could not be found out who asks is
-	// logged at level Error, at most once a second, and beyond that at level Debug. Nil means slog.Default.
+	// Logger receives rejected requests and the reason, at level Debug. Failures to check a token
+	// are logged at level Error, at most once a second, and at level Debug beyond that. Nil means
+	// slog.Default.
 	Logger *slog.Logger
 }
 
-// A Policy decides whether a principal may enter. A [*oauth.TokenError] refuses the token (401), an
-// [*oauth.InsufficientScopeError] demands scopes (403 with a challenge), and any other error the principal (403). The
-// text of an error that is neither goes to the log only. ctx is that of the request.
+// A Policy decides whether a principal may enter. Return a [*oauth.TokenError] to reject the token
+// (401), an [*oauth.InsufficientScopeError] to require scopes (403 with a challenge), and any other
+// error to reject the principal (403). The text of any other error is only logged. ctx is the
+// context of the request. A Policy must be safe for concurrent use.
 type Policy func(ctx context.Context, p *oauth.Principal) error
 
-// A Guard stands in front of handlers. It is safe for concurrent use. Make one with [New].
+// A Guard authenticates requests before they reach a handler. It is safe for concurrent use. Create
+// one with [New].
 type Guard struct {
 	opts        Options
 	origin      string
@@ -96,7 +106,7 @@ type Guard struct {
 	complained  atomic.Int64 // when the last error was logged, in Unix nanoseconds; 0 for never
 }
 
-// New makes a guard. The error says every mistake in opts.
+// New returns a guard. The error lists every mistake in opts.
 func New(opts Options) (*Guard, error) {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -119,15 +129,15 @@ func New(opts Options) (*Guard, error) {
 	for _, scope := range slices.Concat(opts.Scopes, opts.ScopesSupported) {
 		switch {
 		case !isScope(scope):
-			fault("%q is no scope: a scope is one word without quotes", scope)
+			fault("%q is not a scope: a scope is one word without quotes", scope)
 		case scope == "offline_access":
-			fault("%q is no scope of a resource: clients ask the authorization server for it themselves; leave it out", scope)
+			fault("%q is not a scope of a resource: clients request it from the authorization server themselves; leave it out", scope)
 		}
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	// Whether hosts and other origins are served at all is for what stands behind to say.
+	// The handler behind the guard decides which hosts and origins it serves.
 	g := &Guard{opts: opts, rules: httpguard.New(opts.AllowedOrigins, []string{"*"})}
 	if err := g.locate(); err != nil {
 		fault("%w", err)
@@ -147,13 +157,13 @@ func New(opts Options) (*Guard, error) {
 	return g, nil
 }
 
-// isScope holds a scope to RFC 6749, section 3.3.
+// isScope reports whether s has the syntax of a scope (RFC 6749, section 3.3).
 func isScope(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' })
 }
 
-// requestURL is the URL that the client asked for. The path is the one of the request line: mounting below a prefix
-// changes r.URL.
+// requestURL returns the URL that the client requested. It uses the request line, because mounting
+// below a prefix changes r.URL.
 func (g *Guard) requestURL(r *http.Request) string {
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil {
 		return g.origin + u.EscapedPath()
@@ -161,7 +171,8 @@ func (g *Guard) requestURL(r *http.Request) string {
 	return g.origin + r.URL.EscapedPath()
 }
 
-// Wrap puts the guard in front of a handler. As middleware of echo it is echo.WrapMiddleware(guard.Wrap).
+// Wrap returns a handler that authenticates each request before it calls next. For echo, use
+// echo.WrapMiddleware(guard.Wrap).
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.rules.Refuse(r) == "" && httpguard.Share(w, r, http.MethodPost, http.MethodGet, http.MethodDelete) {
@@ -195,7 +206,7 @@ func (g *Guard) nonce() string {
 	return g.opts.DPoP.Nonce()
 }
 
-// A writer adds the challenge to a 403 that was answered for want of scopes.
+// A writer adds the challenge to a 403 response that was caused by missing scopes.
 type writer struct {
 	http.ResponseWriter
 	guard  *Guard
@@ -203,7 +214,7 @@ type writer struct {
 	scheme string // that the client used; "" for none
 }
 
-// WriteHeader sends the status, with the challenge that belongs to it.
+// WriteHeader sends the status, and adds the challenge if scopes were missing.
 func (w *writer) WriteHeader(status int) {
 	if status == http.StatusForbidden {
 		if scopes := w.demand.Scopes(); scopes != nil {
@@ -215,5 +226,5 @@ func (w *writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController reach what is below.
+// Unwrap returns the underlying writer, for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

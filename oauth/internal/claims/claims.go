@@ -1,4 +1,4 @@
-// Package claims reads what is said of a token: the claims of a JWT, or the answer of an introspection endpoint.
+// Package claims validates the claims of a JWT or of an introspection response.
 package claims
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// A Check is what claims are held to.
+// A Check lists the requirements for claims.
 type Check struct {
 	Issuer     string   // that iss must say
 	NeedIssuer bool     // whether iss must be there
@@ -22,7 +22,7 @@ type Check struct {
 
 func refuse(reason string) error { return &oauth.TokenError{Reason: reason} }
 
-// Verify holds claims to a check and makes a principal of them. The error is an [*oauth.TokenError].
+// Verify checks the claims and returns their principal. The error is an [*oauth.TokenError].
 func (c *Check) Verify(claims map[string]any, now time.Time) (*oauth.Principal, error) {
 	if iss, ok := claims["iss"]; (ok || c.NeedIssuer) && iss != c.Issuer {
 		return nil, refuse("it is of another issuer")
@@ -36,9 +36,9 @@ func (c *Check) Verify(claims map[string]any, now time.Time) (*oauth.Principal, 
 		return nil, err
 	}
 	for _, name := range []string{"sub", "client_id", "azp"} {
-		// Who is somebody else than it says must not become its client, nor two of them one.
+		// An invalid name must not be ignored: the principal would be mistaken for another.
 		if v := claims[name]; v != nil && !isName(v) {
-			return nil, refuse(name + " is no name")
+			return nil, refuse(name + " is not a valid name")
 		}
 	}
 	p := &oauth.Principal{
@@ -53,12 +53,12 @@ func (c *Check) Verify(claims map[string]any, now time.Time) (*oauth.Principal, 
 		p.Subject = p.ClientID // a client that acts for itself
 	}
 	if p.Subject == "" {
-		return nil, refuse("it says nobody is its subject")
+		return nil, refuse("it has no subject")
 	}
 	return p, nil
 }
 
-// isName reports whether v can name somebody: text without control characters.
+// isName reports whether v is a valid name: text without control characters.
 func isName(v any) bool {
 	s, ok := v.(string)
 	return ok && !strings.ContainsFunc(s, unicode.IsControl)
@@ -76,7 +76,7 @@ func (c *Check) times(claims map[string]any, now time.Time) (expires time.Time, 
 		t, ok := Date(v)
 		switch {
 		case !ok:
-			return expires, refuse(name + " is no time")
+			return expires, refuse(name + " is not a time")
 		case name == "exp":
 			if expires = t; !now.Before(t.Add(c.Leeway)) {
 				return expires, refuse("it has expired")
@@ -88,7 +88,8 @@ func (c *Check) times(claims map[string]any, now time.Time) (expires time.Time, 
 	return expires, nil
 }
 
-// Date reads a NumericDate (RFC 7519, section 2), which may have a fraction. It reports false for anything else.
+// Date parses a NumericDate (RFC 7519, section 2), which may have a fraction. It returns false for
+// anything else.
 func Date(v any) (time.Time, bool) {
 	f, ok := v.(float64)
 	if !ok || !(math.Abs(f) < 1<<40) {
@@ -98,7 +99,8 @@ func Date(v any) (time.Time, bool) {
 	return time.Unix(int64(whole), int64(part*1e9)), true
 }
 
-// Scopes are the words of scope (RFC 9068, section 2.2.3), or of scp, as some servers call it.
+// Scopes returns the scopes of the claim scope (RFC 9068, section 2.2.3), or of scp, which some
+// servers use.
 func Scopes(claims map[string]any) []string {
 	for _, name := range []string{"scope", "scp"} {
 		if v, ok := claims[name]; ok {
@@ -108,7 +110,8 @@ func Scopes(claims map[string]any) []string {
 	return nil
 }
 
-// Words are the strings of a list, or of a single string: split at blanks if they are words, else as it is.
+// Words returns the strings of a list, or a single string: split at spaces if split is set,
+// otherwise as it is.
 func Words(v any, split bool) []string {
 	switch v := v.(type) {
 	case string:

@@ -1,4 +1,4 @@
-// Package expiring is a bounded map whose entries end.
+// Package expiring is a bounded map whose entries expire.
 package expiring
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Map holds up to a number of entries; the one that was used longest ago makes room. It is safe for concurrent use.
-// Make one with [New].
+// A Map holds a limited number of entries and evicts the least recently used one. It is safe for
+// concurrent use. Create one with [New].
 type Map[K comparable, V any] struct {
 	most int
 
@@ -23,12 +23,12 @@ type entry[K comparable, V any] struct {
 	until time.Time
 }
 
-// New makes a map of at most so many entries. Less than 1 keeps none.
+// New returns a map of at most this many entries. Less than 1 means a map that stays empty.
 func New[K comparable, V any](most int) *Map[K, V] {
 	return &Map[K, V]{most: most, byKey: make(map[K]*list.Element)}
 }
 
-// Get returns the value of a key whose entry has not ended by now.
+// Get returns the value of a key, unless its entry has expired by now.
 func (m *Map[K, V]) Get(key K, now time.Time) (value V, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +45,8 @@ func (m *Map[K, V]) Get(key K, now time.Time) (value V, ok bool) {
 	return found.value, true
 }
 
-// Put enters a value until a time.
+// Put stores a value that expires at a time. If the map is full, the least recently used entry is
+// evicted.
 func (m *Map[K, V]) Put(key K, value V, until time.Time) {
 	if m.most < 1 {
 		return
@@ -61,14 +62,14 @@ func (m *Map[K, V]) Put(key K, value V, until time.Time) {
 	m.byKey[key] = m.order.PushFront(&entry[K, V]{key, value, until})
 }
 
-// Len is how many entries there are, ended ones included.
+// Len returns the number of entries, including expired ones.
 func (m *Map[K, V]) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.order.Len()
 }
 
-// remove takes an entry out; mu is held.
+// remove removes an entry; mu is held.
 func (m *Map[K, V]) remove(e *list.Element) {
 	delete(m.byKey, m.order.Remove(e).(*entry[K, V]).key)
 }

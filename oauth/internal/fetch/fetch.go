@@ -1,5 +1,6 @@
-// Package fetch reads documents from URLs that others chose, without becoming their tool: no request leaves for an
-// address of this machine or its network, nor for another origin by way of a redirect.
+// Package fetch reads documents from untrusted URLs. It prevents server-side request forgery: it
+// sends no requests to addresses of this machine or its network, and follows no redirects to
+// another origin.
 package fetch
 
 import (
@@ -20,42 +21,44 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// MaxBytes is how large a document may be.
+// MaxBytes is the largest document that is read, in bytes.
 const MaxBytes = 1 << 20
 
 const timeout = 10 * time.Second // of one request, with all redirects
 
 const maxRedirects = 3
 
-// A Policy says what may be asked. The zero value is the strictest: https, public addresses.
+// A Policy decides which URLs and addresses are allowed. The zero value is the strictest: https and
+// public addresses only.
 type Policy struct {
-	// InsecureLoopback also allows loopback addresses, and http to them: for development and tests.
+	// InsecureLoopback also allows loopback addresses, with http or https. For development and
+	// tests.
 	InsecureLoopback bool
-	// PrivateNetworks are networks that are not public and may be asked all the same, by https.
+	// PrivateNetworks are non-public networks that are allowed with https.
 	PrivateNetworks []netip.Prefix
-	// TLS is what to trust; nil means what the system trusts.
+	// TLS configures connections. Nil means the system's defaults.
 	TLS *tls.Config
-	// Resolver looks names up; nil means net.DefaultResolver. Whatever it answers is checked.
+	// Resolver looks up names. Nil means net.DefaultResolver. The resulting addresses are checked.
 	Resolver *net.Resolver
 }
 
-// CheckURL parses a URL and says whether it may be asked at all. Addresses are checked when they are dialed, too:
-// a name may resolve to another one by then.
+// CheckURL parses a URL and returns an error if it is not allowed. Addresses are checked again when
+// they are dialed, because a name may then resolve to another address.
 func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%q is no URL", Shown(raw))
+		return nil, fmt.Errorf("%q is not a URL", Shown(raw))
 	case u.User != nil:
 		return nil, fmt.Errorf("%q has a user name; it must have none", Shown(raw))
 	case u.Host == "" || u.Hostname() == "":
-		return nil, fmt.Errorf("%q is no absolute https URL", Shown(raw))
+		return nil, fmt.Errorf("%q is not an absolute https URL", Shown(raw))
 	case u.Scheme == "https":
 	case u.Scheme == "http" && p.InsecureLoopback && IsLoopback(u.Hostname()):
 	case u.Scheme == "http":
-		return nil, fmt.Errorf("%q is not protected; it has to be https", Shown(raw))
+		return nil, fmt.Errorf("%q is not encrypted; use https", Shown(raw))
 	default:
-		return nil, fmt.Errorf("%q is no absolute https URL", Shown(raw))
+		return nil, fmt.Errorf("%q is not an absolute https URL", Shown(raw))
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 		if err := p.checkAddr(ip); err != nil {
@@ -65,8 +68,8 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// Shown is what errors and logs say of a URL, which may not even be one: no user, no password and no query, any of which
-// may be secret.
+// Shown returns the part of a URL that errors and logs may contain: without user, password and
+// query, any of which may be secret. The text need not be a valid URL.
 func Shown(raw string) string {
 	if u, err := url.Parse(raw); err == nil && u.Host != "" {
 		return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
@@ -86,8 +89,8 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// notPublic are the networks of the special-purpose address registries (RFC 6890) that the methods of netip.Addr do not
-// tell, with those that carry another address inside.
+// notPublic lists the networks of the special-purpose address registries (RFC 6890) that the
+// methods of netip.Addr do not recognize, including those that embed another address.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"), // shared by carriers
@@ -128,7 +131,8 @@ func (p Policy) checkAddr(ip netip.Addr) error {
 	return nil
 }
 
-// Client returns a client that follows the policy. It uses no proxy, since that would dial in its place.
+// Client returns a client that enforces the policy. It uses no proxy, because a proxy would choose
+// the address.
 func (p Policy) Client() *http.Client {
 	dialer := &net.Dialer{Timeout: timeout, Resolver: p.Resolver, Control: func(_, address string, _ syscall.RawConn) error {
 		addr, err := netip.ParseAddrPort(address)
@@ -165,13 +169,14 @@ func (p Policy) checkRedirect(next *http.Request, via []*http.Request) error {
 	return err
 }
 
-// A StatusError says that a server answered by something else than 200.
+// A StatusError reports a response with a status other than 200.
 type StatusError struct{ Status int }
 
-// Error says which status.
+// Error returns the status.
 func (e *StatusError) Error() string { return fmt.Sprintf("answered by status %d", e.Status) }
 
-// JSON sends req and decodes the JSON document that answers it into v. A status other than 200 is a [*StatusError].
+// JSON sends req and decodes the JSON document of the response into v. It returns a [*StatusError]
+// for a status other than 200.
 func JSON(client *http.Client, req *http.Request, v any) error {
 	req.Header.Set("Accept", "application/json")
 	resp, err := client.Do(req)
@@ -199,7 +204,7 @@ func JSON(client *http.Client, req *http.Request, v any) error {
 	return nil
 }
 
-// Get is [JSON] for a GET of a URL that the policy allows.
+// Get is like [JSON], for a GET of a URL that the policy allows.
 func (p Policy) Get(ctx context.Context, client *http.Client, raw string, v any) error {
 	u, err := p.CheckURL(raw)
 	if err != nil {
@@ -215,7 +220,7 @@ func (p Policy) Get(ctx context.Context, client *http.Client, raw string, v any)
 	return nil
 }
 
-// cause takes the URL, which may have a query, out of an error of net/http.
+// cause removes the URL, which may contain a secret query, from an error of net/http.
 func cause(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

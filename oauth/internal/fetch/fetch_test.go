@@ -40,19 +40,19 @@ func TestURLsThatMayBeAsked(t *testing.T) {
 		{url: "https://login.example.com/x?y"},
 		{url: "https://8.8.8.8/"},
 		{url: "https://[2606:4700::1111]:8443/"},
-		{url: "http://login.example.com/", err: `"http://login.example.com/" is not protected; it has to be https`},
-		{url: "http://127.0.0.1/", err: `"http://127.0.0.1/" is not protected; it has to be https`},
-		{url: "ftp://login.example.com/", err: `"ftp://login.example.com/" is no absolute https URL`},
-		{url: "file:///etc/passwd", err: `"file:///etc/passwd" is no absolute https URL`},
-		{url: "javascript:alert(1)", err: `"javascript:alert(1)" is no absolute https URL`},
-		{url: "//login.example.com/", err: `"//login.example.com/" is no absolute https URL`},
-		{url: "/x", err: `"/x" is no absolute https URL`},
-		{url: "", err: `"" is no absolute https URL`},
-		{url: "https://", err: `"https://" is no absolute https URL`},
-		{url: "https://:443/", err: `"https://:443/" is no absolute https URL`},
+		{url: "http://login.example.com/", err: `"http://login.example.com/" is not encrypted; use https`},
+		{url: "http://127.0.0.1/", err: `"http://127.0.0.1/" is not encrypted; use https`},
+		{url: "ftp://login.example.com/", err: `"ftp://login.example.com/" is not an absolute https URL`},
+		{url: "file:///etc/passwd", err: `"file:///etc/passwd" is not an absolute https URL`},
+		{url: "javascript:alert(1)", err: `"javascript:alert(1)" is not an absolute https URL`},
+		{url: "//login.example.com/", err: `"//login.example.com/" is not an absolute https URL`},
+		{url: "/x", err: `"/x" is not an absolute https URL`},
+		{url: "", err: `"" is not an absolute https URL`},
+		{url: "https://", err: `"https://" is not an absolute https URL`},
+		{url: "https://:443/", err: `"https://:443/" is not an absolute https URL`},
 		{url: "https://user:hush@login.example.com/?key=hush", err: `"https://login.example.com/" has a user name; it must have none`},
-		{url: "https://user:hu/sh@login example?key=hush", err: `"login example" is no URL`},
-		{url: "http://login.example.com/?key=hush#hush", err: `"http://login.example.com/" is not protected; it has to be https`},
+		{url: "https://user:hu/sh@login example?key=hush", err: `"login example" is not a URL`},
+		{url: "http://login.example.com/?key=hush#hush", err: `"http://login.example.com/" is not encrypted; use https`},
 
 		{url: "https://127.0.0.1/", err: "the address 127.0.0.1 is not public"},
 		{url: "https://[::1]/", err: "the address ::1 is not public"},
@@ -84,7 +84,7 @@ func TestURLsThatMayBeAsked(t *testing.T) {
 		{policy: private, url: "https://10.1.2.3/"},
 		{policy: private, url: "https://[fd12::1]/"},
 		{policy: private, url: "https://[::ffff:10.1.2.3]/"},
-		{policy: private, url: "http://10.1.2.3/", err: `"http://10.1.2.3/" is not protected; it has to be https`},
+		{policy: private, url: "http://10.1.2.3/", err: `"http://10.1.2.3/" is not encrypted; use https`},
 		{policy: private, url: "https://192.168.1.1/", err: "the address 192.168.1.1 is not public"},
 		{policy: private, url: "https://127.0.0.1/", err: "the address 127.0.0.1 is not public"},
 
@@ -92,11 +92,11 @@ func TestURLsThatMayBeAsked(t *testing.T) {
 		{policy: loopback, url: "http://localhost:8080/"},
 		{policy: loopback, url: "http://[::1]:8080/"},
 		{policy: loopback, url: "https://127.9.9.9/"},
-		{policy: loopback, url: "http://login.example.com/", err: `"http://login.example.com/" is not protected; it has to be https`},
-		{policy: loopback, url: "http://localhost.evil.example/", err: `"http://localhost.evil.example/" is not protected; it has to be https`},
-		{policy: loopback, url: "http://127.0.0.1.evil.example/", err: `"http://127.0.0.1.evil.example/" is not protected; it has to be https`},
+		{policy: loopback, url: "http://login.example.com/", err: `"http://login.example.com/" is not encrypted; use https`},
+		{policy: loopback, url: "http://localhost.evil.example/", err: `"http://localhost.evil.example/" is not encrypted; use https`},
+		{policy: loopback, url: "http://127.0.0.1.evil.example/", err: `"http://127.0.0.1.evil.example/" is not encrypted; use https`},
 		{policy: loopback, url: "https://10.0.0.1/", err: "the address 10.0.0.1 is not public"},
-		{policy: loopback, url: "http://0.0.0.0/", err: `"http://0.0.0.0/" is not protected; it has to be https`},
+		{policy: loopback, url: "http://0.0.0.0/", err: `"http://0.0.0.0/" is not encrypted; use https`},
 	} {
 		t.Run(test.url, func(t *testing.T) {
 			u, err := test.policy.CheckURL(test.url)
@@ -111,7 +111,8 @@ func TestURLsThatMayBeAsked(t *testing.T) {
 	}
 }
 
-// names is a resolver in memory: what it answers to the nth question for a name, the last answer again and again.
+// names is a resolver in memory: what it answers to the nth question for a name, the last answer
+// again and again.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][]netip.Addr
@@ -174,7 +175,8 @@ func (n *names) answer(query []byte) []byte {
 	return reply
 }
 
-// server listens on the loopback interface, with a certificate for example.com, that counts who comes.
+// server listens on the loopback interface, with a certificate for example.com, that counts who
+// comes.
 func server(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *tls.Config, *atomic.Int32) {
 	t.Helper()
 	var came atomic.Int32
@@ -227,8 +229,9 @@ func TestAddressesAreCheckedWhenTheyAreDialed(t *testing.T) {
 	})
 }
 
-// TestANameThatTurnsInwardsIsNotFollowed answers the first question with a public address and every later one with that
-// of this machine, as somebody does who wants to be asked about and then to have others asked.
+// TestANameThatTurnsInwardsIsNotFollowed answers the first question with a public address and every
+// later one with that of this machine, as somebody does who wants to be asked about and then to
+// have others asked.
 func TestANameThatTurnsInwardsIsNotFollowed(t *testing.T) {
 	s, trusted, came := server(t, object)
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
@@ -254,7 +257,7 @@ func TestLoopbackIsAskedOnlyWhereThatWasAllowed(t *testing.T) {
 	_, err := get(t, fetch.Policy{InsecureLoopback: true}, s.URL)
 	require.NoError(t, err)
 	_, err = get(t, fetch.Policy{}, s.URL)
-	require.EqualError(t, err, fmt.Sprintf("%q is not protected; it has to be https", s.URL))
+	require.EqualError(t, err, fmt.Sprintf("%q is not encrypted; use https", s.URL))
 }
 
 func TestEachRedirectIsHeldToTheRules(t *testing.T) {
