@@ -11,7 +11,7 @@ import (
 )
 
 // A server may say much at once.
-func TestABurstOfLogMessagesIsHeardWhole(t *testing.T) {
+func TestBurstOfLogMessagesArrivesCompletely(t *testing.T) {
 	const n = 900
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		var got []string

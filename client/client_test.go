@@ -11,7 +11,7 @@ import (
 
 type dialer = func(t *testing.T, opts ...client.DialOption) *client.Client
 
-func TestCallsWorkOnEveryBindingInEveryRevision(t *testing.T) {
+func TestCallsWorkOnEveryTransportInEveryVersion(t *testing.T) {
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
 		ctx := t.Context()

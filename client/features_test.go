@@ -57,7 +57,7 @@ func (u *user) Progress(_ context.Context, p *protocol.ProgressParams) {
 	u.progress = append(u.progress, p.Progress)
 }
 
-func TestTheSameHandlersAnswerBothEras(t *testing.T) {
+func TestHandlersServeLegacyAndModernServers(t *testing.T) {
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		u := &user{}
 		c := dial(t, client.Handlers(u))
@@ -74,7 +74,7 @@ func TestTheSameHandlersAnswerBothEras(t *testing.T) {
 	})
 }
 
-func TestWhatHasNoHandlerIsNotDeclared(t *testing.T) {
+func TestCapabilitiesWithoutHandlersAreNotDeclared(t *testing.T) {
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		_, err := dial(t).CallTool(t.Context(), "ask", nil)
 		if v.Modern() {

@@ -21,7 +21,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-func TestAnswersThatAreNone(t *testing.T) {
+func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 	const invalid = "client: tools/call: the server's answer is invalid: "
 	for _, test := range []struct {
 		name string
@@ -86,7 +86,7 @@ func endless(part string) answer {
 	}
 }
 
-func TestListsThatNeverEnd(t *testing.T) {
+func TestEndlessPaginationIsLimited(t *testing.T) {
 	var n atomic.Int64
 	f := newFake(t, map[string]answer{
 		"tools/list": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
@@ -114,7 +114,7 @@ func TestListsThatNeverEnd(t *testing.T) {
 	require.Equal(t, 2, count, "null is an empty resource")
 }
 
-func TestQuestionsThatNeverEnd(t *testing.T) {
+func TestEndlessServerRequestsAreLimited(t *testing.T) {
 	const ask = `{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}},"requestState":"s"}`
 	f := newFake(t, map[string]answer{"tools/call": result(ask), "tools/list": result(ask)})
 	u := &user{}
@@ -135,7 +135,7 @@ func TestQuestionsThatNeverEnd(t *testing.T) {
 	require.EqualError(t, err, "client: tools/list: the server's answer is invalid: this method cannot require input")
 }
 
-func TestQuestionsThatMayNotBeAsked(t *testing.T) {
+func TestUndeclaredServerRequestsAreRejected(t *testing.T) {
 	for _, test := range []struct{ name, question, err string }{
 		{"a method that is none", `{"method":"tools/call","params":{}}`, `this client did not declare "tools/call" (code -32601)`},
 		{"a capability that was not declared", `{"method":"roots/list"}`, `this client did not declare "roots/list" (code -32601)`},
@@ -163,7 +163,7 @@ func (c *clicker) ElicitURL(_ context.Context, p *protocol.ElicitParams) (*proto
 	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: []byte(`{"secret":1}`)}, nil
 }
 
-func TestUsersAreSentToTheWebAlone(t *testing.T) {
+func TestURLElicitationAcceptsWebURLsOnly(t *testing.T) {
 	for url, fine := range map[string]bool{
 		"https://pay.example/x": true, "http://127.0.0.1:8080/": true, "http://localhost/": true, "http://[::1]/": true,
 		"http://pay.example/": false, "javascript:alert(1)": false, "file:///etc/passwd": false, "data:text/html,x": false, "https:///x": false, "": false, "-flag": false,
@@ -297,7 +297,7 @@ func TestALostSessionIsBegunAnewOnce(t *testing.T) {
 	require.Equal(t, 2, f.count("tools/call"))
 }
 
-func TestAStreamIsComeBackTo(t *testing.T) {
+func TestBrokenStreamIsResumed(t *testing.T) {
 	const prime = "id: a\nretry: 200\ndata: \n\n"
 	begun := make(chan time.Time, 2)
 	f := newLegacyFake(t, map[string]answer{
@@ -320,7 +320,7 @@ func TestAStreamIsComeBackTo(t *testing.T) {
 	require.GreaterOrEqual(t, (-time.Since(<-begun) + time.Since(<-begun)).Abs(), 190*time.Millisecond, "it waits as it was told")
 }
 
-func TestComingBackHasItsLimits(t *testing.T) {
+func TestResumingIsLimited(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		get  answer
@@ -477,7 +477,7 @@ func TestWhatLegacyServersAreToldWhenThereIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestWhoMayCallIsSaidByTheStatus(t *testing.T) {
+func TestStatusReportsAuthorizationErrors(t *testing.T) {
 	f := newFake(t, map[string]answer{"tools/call": func(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer scope="x"`)
 		w.WriteHeader(http.StatusUnauthorized)

@@ -163,7 +163,7 @@ func dialTLS(ctx context.Context, addr string, conf *tls.Config) (*client.Client
 
 // docs:end socket
 
-func TestTheHowToIsTrue(t *testing.T) {
+func TestHowToCodeWorks(t *testing.T) {
 	ctx := t.Context()
 	url := serveHTTP(t, shop(t))
 	hits, err := findTea(ctx, url)

@@ -47,7 +47,7 @@ func onEveryAskingStage(t *testing.T, fact func(t *testing.T, p *puppet, c *clie
 	}, client.Handlers(user))
 }
 
-func TestACallMayBeCancelledWhileAQuestionIsOpen(t *testing.T) {
+func TestCallIsCancelledDuringAServerRequest(t *testing.T) {
 	onEveryAskingStage(t, func(t *testing.T, p *puppet, c *client.Client, user slow) {
 		ctx, cancel := context.WithCancel(t.Context())
 		call := callTool(ctx, c)
@@ -73,7 +73,7 @@ func TestACallMayBeCancelledWhileAQuestionIsOpen(t *testing.T) {
 	})
 }
 
-func TestCloseEndsTheCallAndItsQuestion(t *testing.T) {
+func TestCloseEndsTheCallAndItsServerRequest(t *testing.T) {
 	onEveryAskingStage(t, func(t *testing.T, p *puppet, c *client.Client, user slow) {
 		call := callTool(t.Context(), c)
 		other := ask(t.Context(), c)
@@ -92,7 +92,7 @@ func TestCloseEndsTheCallAndItsQuestion(t *testing.T) {
 	})
 }
 
-func TestSubscriptionsGoOnInANewSession(t *testing.T) {
+func TestSubscriptionsContinueInANewSession(t *testing.T) {
 	var mu sync.Mutex
 	session, subscribed := "one", map[string]bool{}
 	streams := make(chan string, 10)

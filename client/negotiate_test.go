@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-func TestTheEraIsToldFromTheAnswerToTheProbe(t *testing.T) {
+func TestProbeDetectsLegacyAndModernServers(t *testing.T) {
 	const both = `["2026-07-28","2025-11-25"]`
 	for _, test := range []struct {
 		name  string
@@ -114,7 +114,7 @@ func TestWhatInitializeMayAnswer(t *testing.T) {
 	}
 }
 
-func TestAPinnedRevisionIsTheOnlyOneAskedFor(t *testing.T) {
+func TestPinnedVersionIsTheOnlyOneRequested(t *testing.T) {
 	f := newLegacyFake(t, nil)
 	dial(t, f.URL, client.Version("2025-11-25"))
 	require.Equal(t, []string{"initialize", "notifications/initialized"}, f.methods())
@@ -129,14 +129,14 @@ func TestAPinnedRevisionIsTheOnlyOneAskedFor(t *testing.T) {
 	require.EqualError(t, err, "client: initialize: no such method (code -32601)")
 }
 
-func TestAServerThatIsNotThereIsNoLegacyServer(t *testing.T) {
+func TestUnreachableServerIsNotALegacyServer(t *testing.T) {
 	f := newFake(t, nil)
 	f.Close()
 	_, err := dialing(t, f.URL)
 	require.ErrorContains(t, err, "connection refused")
 }
 
-func TestHeadersAndMetaOfTheModernRevision(t *testing.T) {
+func TestHeadersAndMetaOfModernVersions(t *testing.T) {
 	headers := make(chan http.Header, 10)
 	record := func(a answer) answer {
 		return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {

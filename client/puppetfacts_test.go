@@ -34,7 +34,7 @@ func ask(ctx context.Context, c *client.Client) <-chan told {
 	return over
 }
 
-func TestStrangeAnswersAreNobodys(t *testing.T) {
+func TestUnknownResponsesAreIgnored(t *testing.T) {
 	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
 		first := ask(t.Context(), c)
 		r1 := <-p.heard
@@ -58,7 +58,7 @@ func TestStrangeAnswersAreNobodys(t *testing.T) {
 	})
 }
 
-func TestAServerHearsThatNobodyWaits(t *testing.T) {
+func TestCancellationReachesTheServer(t *testing.T) {
 	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
 		stays := ask(t.Context(), c)
 		r0 := <-p.heard
@@ -135,7 +135,7 @@ func mustJSON(v any) []byte {
 	return text
 }
 
-func TestNotificationsAreHeardInOrder(t *testing.T) {
+func TestNotificationsArriveInOrder(t *testing.T) {
 	heard := make(diary, 1000)
 	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
 		if s.deaf {

@@ -75,7 +75,7 @@ func (n *notebook) String() string {
 	return n.text.String()
 }
 
-func TestReadersAreReadToTheirEndsOnEveryBinding(t *testing.T) {
+func TestReadersAreReadToTheirEndsOnEveryTransport(t *testing.T) {
 	for _, b := range []struct {
 		name   string
 		target func(*testing.T, *mcpkit.Server) any

@@ -89,7 +89,7 @@ func startOld(t *testing.T, o *oldServer) client.Target {
 	return client.HTTPSSE(s.URL)
 }
 
-func TestStreamsThatDoNotBeginAsTheyShould(t *testing.T) {
+func TestInvalidStreamsAreRejected(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		server oldServer
@@ -170,7 +170,7 @@ func TestAnOldServerThatMisbehaves(t *testing.T) {
 	})
 }
 
-func TestWebSocketsThatAreNone(t *testing.T) {
+func TestInvalidWebSocketsAreRejected(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		handle http.HandlerFunc

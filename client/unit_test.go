@@ -265,7 +265,7 @@ func (l *later) ServeRPC(_ context.Context, req *jsonrpc.Request, _ transport.Pe
 	return &jsonrpc.Response{ID: req.ID, Result: json.RawMessage(`{"resultType":"input_required","requestState":""}`)}
 }
 
-func TestAServerThatOnlyWantsToBeAskedAgainIsAskedLessAndLessOften(t *testing.T) {
+func TestRetriesBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := Dial(context.Background(), &later{rounds: 4})
 		require.NoError(t, err)
@@ -300,7 +300,7 @@ func (f *flood) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpo
 	return &jsonrpc.Response{ID: req.ID}
 }
 
-func TestAFloodOfNotificationsIsHeldInBounds(t *testing.T) {
+func TestNotificationFloodIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		c, err := Dial(context.Background(), &flood{n: 5000}, Logger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -348,7 +348,7 @@ func (unnamed) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpor
 	return &jsonrpc.Response{ID: req.ID}
 }
 
-func TestChangesOfNoNamedSubscriptionAreToldToWhomeverAskedForThem(t *testing.T) {
+func TestChangesWithoutSubscriptionReachAllSubscribers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := Dial(context.Background(), unnamed{})
 		require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-func TestPrincipalsThatDifferHaveKeysThatDiffer(t *testing.T) {
+func TestDifferentPrincipalsHaveDifferentKeys(t *testing.T) {
 	require.Empty(t, (*oauth.Principal)(nil).Key())
 	seen := map[string]*oauth.Principal{}
 	parts := []string{"", "a", "b", "a b", "a\x00b", "\x00", "\x01", "\x01-", "\x01\x01", "\x00\x01", "a\x00", "\x00b", "-", "\x00\x00", "\x01\x00"}
@@ -28,7 +28,7 @@ func TestPrincipalsThatDifferHaveKeysThatDiffer(t *testing.T) {
 	require.Equal(t, p.Key(), (&oauth.Principal{Subject: "s", Issuer: "i", ClientID: "c"}).Key(), "what it may do does not make it another")
 }
 
-func TestNobodyHoldsNoScope(t *testing.T) {
+func TestNilPrincipalHasNoScopes(t *testing.T) {
 	require.False(t, (*oauth.Principal)(nil).Has("a"))
 	require.True(t, (*oauth.Principal)(nil).Has())
 	p := &oauth.Principal{Scopes: []string{"a", "b"}}
@@ -38,7 +38,7 @@ func TestNobodyHoldsNoScope(t *testing.T) {
 	}
 }
 
-func TestThePrincipalInTheContextIsTheLastThatWasPutThere(t *testing.T) {
+func TestNewContextReplacesThePrincipal(t *testing.T) {
 	require.Nil(t, oauth.FromContext(t.Context()))
 	require.False(t, oauth.AuthenticationDecided(t.Context()))
 	p := &oauth.Principal{Subject: "a"}
@@ -49,7 +49,7 @@ func TestThePrincipalInTheContextIsTheLastThatWasPutThere(t *testing.T) {
 	require.True(t, oauth.AuthenticationDecided(oauth.NewContext(t.Context(), nil)), "that it is nobody has been said")
 }
 
-func TestADemandCollectsScopesOnce(t *testing.T) {
+func TestScopeDemandCollectsScopesOnce(t *testing.T) {
 	require.False(t, oauth.DemandScopes(t.Context(), "a"), "nobody wants to know")
 	ctx, demand := oauth.WithScopeDemand(t.Context())
 	require.Nil(t, demand.Scopes())
@@ -60,14 +60,14 @@ func TestADemandCollectsScopesOnce(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c"}, demand.Scopes(), "it is a copy")
 }
 
-func TestErrorsSayWhatIsNeeded(t *testing.T) {
+func TestErrorsNameTheMissingScopes(t *testing.T) {
 	err := &oauth.InsufficientScopeError{Scopes: []string{"a", "b"}}
 	require.EqualError(t, err, "oauth: insufficient scope; needed: a b")
 	require.Equal(t, []string{"a", "b"}, err.NeededScopes())
 	require.EqualError(t, &oauth.TokenError{Reason: "it is old"}, "oauth: the token is rejected: it is old")
 }
 
-func TestAContextEndsWithTheCredential(t *testing.T) {
+func TestContextExpiresWithTheCredential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, test := range []struct {
 			p    *oauth.Principal

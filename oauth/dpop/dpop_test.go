@@ -169,7 +169,7 @@ func TestProofsOfEveryKindOfKey(t *testing.T) {
 // A stranger is a signer of no kind that is known.
 type stranger struct{ crypto.Signer }
 
-func TestKeysThatCannotProve(t *testing.T) {
+func TestUnsupportedKeysAreRejected(t *testing.T) {
 	_, err := NewProver(stranger{rsaKey()})
 	require.EqualError(t, err, "dpop: a key must be an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not dpop.stranger")
 	_, err = NewProver(newEC(t, elliptic.P224()))
@@ -180,7 +180,7 @@ func TestKeysThatCannotProve(t *testing.T) {
 	require.EqualError(t, err, `dpop: "https://a b" is not a URL`)
 }
 
-func TestAProofHoldsNoPrivateKeyAndNoQuery(t *testing.T) {
+func TestProofContainsNoPrivateKeyAndNoQuery(t *testing.T) {
 	p, err := NewProver(nil)
 	require.NoError(t, err)
 	text, err := p.Proof(verb, "https://u:hush@mcp.example.com/mcp?hush#hush", token, "n")
@@ -197,7 +197,7 @@ func TestAProofHoldsNoPrivateKeyAndNoQuery(t *testing.T) {
 	require.Contains(t, string(payload), `"nonce":"n"`)
 }
 
-func TestProofsThatAreRefused(t *testing.T) {
+func TestInvalidProofsAreRejected(t *testing.T) {
 	key, other := newEC(t, elliptic.P256()), newEC(t, elliptic.P256())
 	public := jose.JSONWebKey{Key: key.Public()}
 	header := func(change object) object {
@@ -285,7 +285,7 @@ func TestProofsThatAreRefused(t *testing.T) {
 	require.NoError(t, err, "at a token endpoint there is no token yet")
 }
 
-func TestRSAKeysOfProofsHaveASensibleSize(t *testing.T) {
+func TestRSAKeySizesAreLimited(t *testing.T) {
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
 	require.NoError(t, err)
@@ -301,7 +301,7 @@ func TestRSAKeysOfProofsHaveASensibleSize(t *testing.T) {
 	require.EqualError(t, err, "dpop: the proof is not a signed JWT")
 }
 
-func TestAProofIsTakenOnceForAsLongAsItIsGood(t *testing.T) {
+func TestProofIsAcceptedOnce(t *testing.T) {
 	key, other := newEC(t, elliptic.P256()), newEC(t, elliptic.P256())
 	v, now := newVerifier(t, Options{})
 	by := func(key *ecdsa.PrivateKey, id string, made time.Time) string {
@@ -330,7 +330,7 @@ func TestAProofIsTakenOnceForAsLongAsItIsGood(t *testing.T) {
 	require.NoError(t, err, "what was refused used nothing up")
 }
 
-func TestOneProofAtManyPlacesAtOnceIsTakenOnce(t *testing.T) {
+func TestConcurrentReplaysAreRejected(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	v, _ := newVerifier(t, Options{})
 	text := forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, nil))
@@ -353,7 +353,7 @@ func TestOneProofAtManyPlacesAtOnceIsTakenOnce(t *testing.T) {
 	require.Equal(t, 1, taken)
 }
 
-func TestAFullStoreRefusesRatherThanForgets(t *testing.T) {
+func TestFullReplayStoreRejectsNewProofs(t *testing.T) {
 	m := NewMemoryReplays(2, 0).(*memoryReplays)
 	now := start
 	m.now = func() time.Time { return now }
@@ -383,7 +383,7 @@ func TestAFullStoreRefusesRatherThanForgets(t *testing.T) {
 	require.False(t, errors.As(err, new(*ProofError)), "the client did nothing wrong")
 }
 
-func TestATokenIsProvedByItsOwnKey(t *testing.T) {
+func TestTokenNeedsAProofByItsOwnKey(t *testing.T) {
 	v, _ := newVerifier(t, Options{Replays: NewMemoryReplays(1, 1)})
 	key := newEC(t, elliptic.P256())
 	text := forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, nil))
@@ -459,7 +459,7 @@ func TestMistakesInOptions(t *testing.T) {
 	require.Equal(t, "ES256", v.Algorithms()[0], "it is a copy")
 }
 
-func TestURLsThatAreTheSame(t *testing.T) {
+func TestEqualURLs(t *testing.T) {
 	const base = "https://mcp.example.com/a/b"
 	for other, same := range map[string]bool{
 		"https://mcp.example.com/a/b":           true,

@@ -87,7 +87,7 @@ func (e *endpoint) verifier(t *testing.T, change func(*jwtverify.IntrospectorOpt
 	return v
 }
 
-func TestManyUnknownTokensAtOnceAreAFewRequestsAtOnce(t *testing.T) {
+func TestConcurrentIntrospectionsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &endpoint{hold: make(chan struct{})}
 		v := e.verifier(t, nil)
@@ -110,7 +110,7 @@ func TestManyUnknownTokensAtOnceAreAFewRequestsAtOnce(t *testing.T) {
 	})
 }
 
-func TestRefusedTokensAreRememberedForAShortTime(t *testing.T) {
+func TestRejectedTokensAreCachedBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &endpoint{}
 		v := e.verifier(t, nil)
@@ -129,7 +129,7 @@ func TestRefusedTokensAreRememberedForAShortTime(t *testing.T) {
 }
 
 // However many tokens are made up, they take no room from good ones.
-func TestRefusedTokensPushOutNoGoodOnes(t *testing.T) {
+func TestRejectedTokensDoNotEvictAcceptedOnes(t *testing.T) {
 	e := &endpoint{}
 	v := e.verifier(t, func(o *jwtverify.IntrospectorOptions) { o.CacheSize = 8 })
 	for i := range 100 {
@@ -143,7 +143,7 @@ func TestRefusedTokensPushOutNoGoodOnes(t *testing.T) {
 	require.Equal(t, 1, e.asked["good"])
 }
 
-func TestIntrospectionTakesAccessTokensAlone(t *testing.T) {
+func TestIntrospectionAcceptsAccessTokensOnly(t *testing.T) {
 	for _, test := range []struct{ extra, err string }{
 		{``, ""},
 		{`,"token_type":"Bearer"`, ""},

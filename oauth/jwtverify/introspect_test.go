@@ -47,7 +47,7 @@ func say(status int, body string) http.HandlerFunc {
 
 const active = `{"active":true,"aud":"` + resource + `","sub":"ann","client_id":"app","scope":"a b","exp":1790003600}`
 
-func TestTheEndpointIsAskedAsItWantsToBe(t *testing.T) {
+func TestIntrospectionRequestFormat(t *testing.T) {
 	var got *http.Request
 	var form url.Values
 	v, _ := introspector(t, func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +73,7 @@ func TestTheEndpointIsAskedAsItWantsToBe(t *testing.T) {
 	require.Equal(t, "s%3Ae%26c%25ret", secret)
 }
 
-func TestAnswersOfTheEndpoint(t *testing.T) {
+func TestIntrospectionResponses(t *testing.T) {
 	const unknown = "jwtverify: introspection: "
 	for _, test := range []struct {
 		name    string
@@ -115,7 +115,7 @@ func TestAnswersOfTheEndpoint(t *testing.T) {
 	}
 }
 
-func TestTheTokenFollowsNoRedirect(t *testing.T) {
+func TestIntrospectionDoesNotFollowRedirects(t *testing.T) {
 	var asked atomic.Int32
 	v, _ := introspector(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -126,7 +126,7 @@ func TestTheTokenFollowsNoRedirect(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 }
 
-func TestAClientOfTheProgramFollowsNoRedirectEither(t *testing.T) {
+func TestCustomClientDoesNotFollowRedirects(t *testing.T) {
 	var asked atomic.Int32
 	own := &http.Client{Transport: &http.Transport{}}
 	v, _ := introspector(t, func(w http.ResponseWriter, r *http.Request) {
@@ -139,7 +139,7 @@ func TestAClientOfTheProgramFollowsNoRedirectEither(t *testing.T) {
 	require.Nil(t, own.CheckRedirect, "it is the program's: only a copy is changed")
 }
 
-func TestActiveTokensAreRememberedForAWhile(t *testing.T) {
+func TestActiveTokensAreCached(t *testing.T) {
 	var mu sync.Mutex
 	var asked int
 	answer := active
@@ -178,7 +178,7 @@ type roundTrips func(*http.Request) (*http.Response, error)
 
 func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestATokenIsAskedAboutOnceForAllWhoWait(t *testing.T) {
+func TestConcurrentCallsShareAnIntrospection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, release := 0, make(chan struct{})
 		v, err := NewIntrospector(IntrospectorOptions{Endpoint: "https://as.example/introspect", Issuer: "https://as.example", Audience: []string{resource},
@@ -233,7 +233,7 @@ func TestATokenIsAskedAboutOnceForAllWhoWait(t *testing.T) {
 	})
 }
 
-func TestMistakesInOptionsOfIntrospectionAreSaidAtOnce(t *testing.T) {
+func TestNewIntrospectorReportsEveryMistakeInOptions(t *testing.T) {
 	_, err := NewIntrospector(IntrospectorOptions{Endpoint: "http://as/introspect", Audience: []string{""}})
 	require.EqualError(t, err, `jwtverify: Endpoint: "http://as/introspect" is not encrypted; use https
 jwtverify: Issuer is empty; name the issuer whose tokens are accepted
@@ -242,9 +242,9 @@ jwtverify: Audience is empty; name this resource, for example "https://mcp.examp
 	require.EqualError(t, err, "jwtverify: Endpoint: the address 10.0.0.1 is not public")
 }
 
-// TestNoErrorHoldsASecret makes verifiers fail in every way that there is and looks for what they
+// TestErrorsContainNoSecrets makes verifiers fail in every way that there is and looks for what they
 // know.
-func TestNoErrorHoldsASecret(t *testing.T) {
+func TestErrorsContainNoSecrets(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(key, "1"))
 	var log lines

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-func TestMistakesInOptionsAreSaidAtOnce(t *testing.T) {
+func TestNewReportsEveryMistakeInOptions(t *testing.T) {
 	const known = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA"
 	for _, test := range []struct {
 		name string
@@ -44,7 +44,7 @@ func TestMistakesInOptionsAreSaidAtOnce(t *testing.T) {
 	}
 }
 
-func TestEveryAlgorithmIsTakenByItsOwnKeysAlone(t *testing.T) {
+func TestAlgorithmsNeedKeysOfTheirKind(t *testing.T) {
 	rsa, p256, p384, p521, ed := rsaKeys()[0], newEC(t, elliptic.P256()), newEC(t, elliptic.P384()), newEC(t, elliptic.P521()), newEd(t)
 	fixed := jwks(t, jwk(rsa, "rsa"), jwk(p256, "256"), jwk(p384, "384"), jwk(p521, "521"), jwk(ed, "ed"))
 	kids := []string{"rsa", "256", "384", "521", "ed"}
@@ -85,7 +85,7 @@ func TestEveryAlgorithmIsTakenByItsOwnKeysAlone(t *testing.T) {
 	}
 }
 
-func TestAKeyThatNamesItsAlgorithmIsForNoOther(t *testing.T) {
+func TestKeyIsUsedOnlyWithItsAlgorithm(t *testing.T) {
 	key := rsaKeys()[0]
 	v, err := New(Options{Issuer: "https://as", Audience: []string{resource},
 		JWKS: jwks(t, jose.JSONWebKey{Key: key.Public(), KeyID: "1", Algorithm: "PS256"})})
@@ -107,7 +107,7 @@ func TestShortKeysAreNotUsed(t *testing.T) {
 	require.Equal(t, refused("its key is not known"), err)
 }
 
-func TestTokensThatAreNone(t *testing.T) {
+func TestMalformedTokensAreRejected(t *testing.T) {
 	key, other := rsaKeys()[0], rsaKeys()[1]
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	require.NoError(t, err)
@@ -172,7 +172,7 @@ func TestTokensThatAreNone(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestGoodTokensAreRememberedUntilTheyEnd(t *testing.T) {
+func TestAcceptedTokensAreCachedUntilTheyExpire(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	v, err := New(Options{Issuer: "https://as", Audience: []string{resource}, JWKS: jwks(t, jwk(key, "1")), Leeway: 10 * time.Second, CacheSize: 3})
 	require.NoError(t, err)
@@ -223,7 +223,7 @@ func TestGoodTokensAreRememberedUntilTheyEnd(t *testing.T) {
 	})
 }
 
-func TestClocksMayDifferAsFarAsWasSaid(t *testing.T) {
+func TestLeewayAllowsClockDifferences(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	for leeway, late := range map[time.Duration]time.Duration{0: DefaultLeeway, -1: 0, time.Minute: time.Minute} {
 		v, err := New(Options{Issuer: "https://as", Audience: []string{resource}, JWKS: jwks(t, jwk(key, "1")), Leeway: leeway, CacheTime: -1})
@@ -238,7 +238,7 @@ func TestClocksMayDifferAsFarAsWasSaid(t *testing.T) {
 	}
 }
 
-func TestOneOfAsksTheVerifierOfTheIssuer(t *testing.T) {
+func TestOneOfUsesTheVerifierOfTheIssuer(t *testing.T) {
 	keyA, keyB := newEC(t, elliptic.P256()), newEC(t, elliptic.P256())
 	make1 := func(issuer string, keys ...any) *Verifier {
 		v, err := New(Options{Issuer: issuer, Audience: []string{resource}, JWKS: jwks(t, keys...)})

@@ -22,7 +22,7 @@ const notYet = "the key of the token is not among them, and they are not fetched
 
 func refused(reason string) error { return &oauth.TokenError{Reason: reason} }
 
-func TestKeysAreFetchedOnceForAllWhoWait(t *testing.T) {
+func TestConcurrentTokensShareAKeyFetch(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(key, "1"))
 	s.hold = make(chan struct{})
@@ -54,7 +54,7 @@ func TestKeysAreFetchedOnceForAllWhoWait(t *testing.T) {
 	require.Equal(t, []string{"/keys"}, s.takeAsked())
 }
 
-func TestKeysThatAreOldAreFetchedAgainBehindTheToken(t *testing.T) {
+func TestOldKeysAreRefreshedInTheBackground(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(key, "1"))
 	v := s.verifier(func(o *Options) { o.MaxKeyAge = 10 * time.Minute })
@@ -86,7 +86,7 @@ func TestKeysThatAreOldAreFetchedAgainBehindTheToken(t *testing.T) {
 	})
 }
 
-func TestKeysServeForADayWhenTheIssuerIsAway(t *testing.T) {
+func TestOldKeysAreUsedForADayIfTheIssuerIsDown(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(key, "1"))
 	var log lines
@@ -120,7 +120,7 @@ func TestKeysServeForADayWhenTheIssuerIsAway(t *testing.T) {
 	require.NoError(t, verify(), "it is back")
 }
 
-func TestAKeyIsFoundAfterRotation(t *testing.T) {
+func TestRotatedKeyIsFound(t *testing.T) {
 	before, after := newEC(t, elliptic.P256()), newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(before, "1"))
 	v := s.verifier(nil)
@@ -141,7 +141,7 @@ func TestAKeyIsFoundAfterRotation(t *testing.T) {
 	require.Len(t, s.takeAsked(), 1)
 }
 
-func TestATokenThatCameDuringAFetchSaysNothingOfItsKey(t *testing.T) {
+func TestTokenIssuedDuringAFetchIsNotRejected(t *testing.T) {
 	before, after := newEC(t, elliptic.P256()), newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(before, "1"))
 	s.hold = make(chan struct{})
@@ -170,7 +170,7 @@ func TestATokenThatCameDuringAFetchSaysNothingOfItsKey(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestWhetherAKeyIsNewIsNotKnownWhileTheIssuerIsAway(t *testing.T) {
+func TestUnknownKeyIsNotRejectedWhileTheIssuerIsDown(t *testing.T) {
 	key, next := newEC(t, elliptic.P256()), newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(key, "1"))
 	v := s.verifier(nil)
@@ -188,7 +188,7 @@ func TestWhetherAKeyIsNewIsNotKnownWhileTheIssuerIsAway(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestATinyMinRefreshIsNoLoop(t *testing.T) {
+func TestTinyMinRefreshDoesNotLoop(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(key, "1"))
 	v := s.verifier(func(o *Options) { o.MinRefresh = 1 })
@@ -273,7 +273,7 @@ func TestKeySetsWithoutAGoodKeyAreRefused(t *testing.T) {
 	}
 }
 
-func TestKeySetsAreBounded(t *testing.T) {
+func TestKeySetSizeIsLimited(t *testing.T) {
 	key, beyond := newEC(t, elliptic.P256()), newEC(t, elliptic.P256())
 	keys := []any{object{"kty": "future"}}
 	for i := range maxKeys {

@@ -94,7 +94,7 @@ func tokenBy(t *testing.T, key *ecdsa.PrivateKey, kid, typ string, change map[st
 
 // Anybody can send tokens with a made-up kid, also with the kid of the next key. A client whose
 // token is refused throws it away, so good tokens may be put off but not refused.
-func TestMadeUpKidsDoNotGetGoodTokensRefused(t *testing.T) {
+func TestForgedKidsDoNotRejectValidTokens(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		kid    func(i int) string
@@ -146,7 +146,7 @@ func TestMadeUpKidsDoNotGetGoodTokensRefused(t *testing.T) {
 }
 
 // Once the keys are newer than the token, a key that is not among them is nobody's.
-func TestTokensOfOldKeysAreRefusedWithoutAsking(t *testing.T) {
+func TestTokensOfRemovedKeysAreRejectedWithoutAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key, old := newKey(t), newKey(t)
 		as := &rotating{keys: map[string]*ecdsa.PrivateKey{"key": key}}
@@ -165,7 +165,7 @@ func TestTokensOfOldKeysAreRefusedWithoutAsking(t *testing.T) {
 
 // A JWT of another kind, such as an ID token, is not an access token, although its issuer signed
 // it.
-func TestTokensOfOtherTypesAreRefusedByDefault(t *testing.T) {
+func TestOtherTokenTypesAreRejectedByDefault(t *testing.T) {
 	key := newKey(t)
 	as := &rotating{keys: map[string]*ecdsa.PrivateKey{"key": key}}
 	var log strings.Builder

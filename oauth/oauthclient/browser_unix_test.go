@@ -15,7 +15,7 @@ import (
 )
 
 // The page is one argument of the program that shows pages, whatever it holds: no shell reads it.
-func TestPagesAreShownWithoutAShell(t *testing.T) {
+func TestBrowserStartsWithoutAShell(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))

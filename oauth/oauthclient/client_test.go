@@ -216,7 +216,7 @@ func TestTokensStayAtTheirOrigin(t *testing.T) {
 	require.Equal(t, "", got.Load())
 }
 
-func TestTokensOfTheStoreAreUsedAndPrintNothing(t *testing.T) {
+func TestStoredTokensAreUsedAndPrintNoSecrets(t *testing.T) {
 	w := newWorld(t)
 	w.refresh = leaked + "-refresh"
 	dir := filepath.Join(t.TempDir(), "tokens")
@@ -261,7 +261,7 @@ func TestARefusedTokenIsRefreshed(t *testing.T) {
 	require.EqualValues(t, 3, w.tokens.Load())
 }
 
-func TestLoopbackTakesTheAnswer(t *testing.T) {
+func TestLoopbackReceivesTheRedirect(t *testing.T) {
 	login, err := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(_ context.Context, page string) error {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		resp, err := client.Get(page)
@@ -280,7 +280,7 @@ func TestLoopbackTakesTheAnswer(t *testing.T) {
 	require.Equal(t, url.Values{"state": {"s"}, "code": {"c"}}, q)
 }
 
-func TestBrowsersShowPagesAlone(t *testing.T) {
+func TestOpenBrowserAcceptsWebPagesOnly(t *testing.T) {
 	for _, page := range []string{"javascript:alert(1)", "file:///etc/passwd", "--help", "https:"} {
 		require.EqualError(t, oauthclient.OpenBrowser(t.Context(), page), "only http and https URLs can be opened")
 	}

@@ -48,7 +48,7 @@ func TestTokensThatEndAreRefreshedFirst(t *testing.T) {
 	require.EqualError(t, err, "oauthclient: the authorization server issues tokens that have already expired")
 }
 
-func TestAnswersThatNoTokenChanges(t *testing.T) {
+func TestOtherErrorResponsesArePassedOn(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, func(o *resourceserver.Options) { o.Policies = []resourceserver.Policy{resourceserver.Groups("nobody")} })
 	u := new(user)
@@ -160,7 +160,7 @@ func TestRegistrationsThatEndAreRenewed(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatDoNotFit(t *testing.T) {
+func TestUnsupportedCredentialsAreRejected(t *testing.T) {
 	p521, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	require.NoError(t, err)
 	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
@@ -321,7 +321,7 @@ func (s *unreadableStore) Load(ctx context.Context, key oauthclient.Key) (*oauth
 	return s.Store.Load(ctx, key)
 }
 
-func TestAStoreThatCannotBeReadIsAskedAgain(t *testing.T) {
+func TestUnreadableStoreIsRetried(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	store := &unreadableStore{oauthclient.NewMemoryStore(), true}

@@ -46,7 +46,7 @@ func prover(t *testing.T) *dpop.Prover {
 
 // The server takes each assertion and each proof once, so that a request with a nonce needs both
 // anew.
-func TestKeysSignEachRequestAnew(t *testing.T) {
+func TestEachRequestIsSignedAgain(t *testing.T) {
 	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
@@ -87,7 +87,7 @@ func TestKeysSignEachRequestAnew(t *testing.T) {
 	}
 }
 
-func TestNoncesAreForOnceRefused(t *testing.T) {
+func TestNonceIsRetriedOnce(t *testing.T) {
 	refused := 0
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -257,7 +257,7 @@ func TestMoreScopesAreAskedForWithThoseBefore(t *testing.T) {
 }
 
 // A user who gives less than was asked for is not asked for ever.
-func TestAUserWhoGivesLessIsLeftAlone(t *testing.T) {
+func TestStepUpStopsIfTheUserGrantsFewerScopes(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
 		a.Scopes = []string{"read"}
 		return nil
@@ -272,7 +272,7 @@ func TestAUserWhoGivesLessIsLeftAlone(t *testing.T) {
 	require.Equal(t, "user may read", says(t, tr, s.url), "what was given is enough for the rest")
 }
 
-func TestARefusalOfTheUserIsSaidAndKept(t *testing.T) {
+func TestDeniedLoginIsNotRetried(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(*oauthtest.Authorization) error { return errors.New("not today") }})
 	s := protect(t, as, nil)
 	u := new(user)
@@ -368,7 +368,7 @@ func TestLogoutRevokes(t *testing.T) {
 	}
 }
 
-func TestLogoutForgetsWhatCannotBeRevoked(t *testing.T) {
+func TestLogoutWithoutRevocationRemovesTheToken(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/revoke" {
@@ -388,7 +388,7 @@ func TestLogoutForgetsWhatCannotBeRevoked(t *testing.T) {
 	require.Nil(t, r)
 }
 
-func TestALoginOutlivesTheRequestThatBeganIt(t *testing.T) {
+func TestLoginContinuesAfterItsRequestIsCancelled(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	asked, agree := make(chan struct{}), make(chan struct{})
@@ -432,7 +432,7 @@ func TestCloseEndsALogin(t *testing.T) {
 }
 
 // What is secret stands in bodies and in header fields alone.
-func TestSecretsStandInNoURL(t *testing.T) {
+func TestURLsContainNoSecrets(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian, {ID: "app", Secret: leaked, RedirectURIs: []string{"http://127.0.0.1:1/callback"}}}})
 	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
@@ -464,7 +464,7 @@ func TestSecretsStandInNoURL(t *testing.T) {
 }
 
 // Tokens do not follow redirects to others.
-func TestRedirectsTakeNoTokens(t *testing.T) {
+func TestRedirectsCarryNoTokens(t *testing.T) {
 	var other atomic.Value
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { other.Store(r.Header.Clone()) }))
 	defer elsewhere.Close()
@@ -523,7 +523,7 @@ func TestRegistrationsSayWhatTheyAre(t *testing.T) {
 }
 
 // What token endpoints answer that is no token.
-func TestAnswersThatAreNoTokens(t *testing.T) {
+func TestInvalidTokenResponsesAreRejected(t *testing.T) {
 	for _, test := range []struct {
 		name, body string
 		status     int

@@ -80,14 +80,14 @@ func TestClientCredentialsByKeyNameTheIssuer(t *testing.T) {
 	require.NotContains(t, a.forms[0], "client_id")
 }
 
-func TestCredentialsGoToTheirIssuerAlone(t *testing.T) {
+func TestCredentialsAreSentToTheirIssuerOnly(t *testing.T) {
 	a := newAuthority(t, bearer)
 	_, _, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: "https://as.example", ClientID: "me", ClientSecret: leaked}}, oauthclient.Options{})
 	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the client is known to ["https://as.example"]; the resource accepts tokens of [%q]`, a.URL))
 	require.Empty(t, a.forms)
 }
 
-func TestARefusedWorkloadAsksOnce(t *testing.T) {
+func TestRejectedWorkloadDoesNotRetry(t *testing.T) {
 	a := newAuthority(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		reply(w, `{"error":"invalid_grant","error_description":"no\u001b[2J"}`)
@@ -105,7 +105,7 @@ func TestARefusedWorkloadAsksOnce(t *testing.T) {
 	require.Equal(t, oauthclient.Audience{Issuer: a.URL, TokenEndpoint: a.URL + "/token"}, audience)
 }
 
-func TestServersThatFailAreAskedAgain(t *testing.T) {
+func TestFailedServersAreRetried(t *testing.T) {
 	a := newAuthority(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	tr, _, err := a.token(t, &oauthclient.WorkloadIdentity{Issuer: a.URL, Assertion: func(context.Context, oauthclient.Audience) (string, error) { return "x", nil }}, oauthclient.Options{})
 	require.Error(t, err)
@@ -114,7 +114,7 @@ func TestServersThatFailAreAskedAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestBearerTokensAreNotTakenForBoundOnes(t *testing.T) {
+func TestUnboundTokensAreRejectedWithDPoP(t *testing.T) {
 	prover, err := dpop.NewProver(nil)
 	require.NoError(t, err)
 	a := newAuthority(t, bearer)

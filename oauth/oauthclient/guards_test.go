@@ -38,7 +38,7 @@ func challenger(t *testing.T, challenge func(self string) string) (*httptest.Ser
 }
 
 // A server may name any URL in its challenge: the client is not its tool.
-func TestChallengesLeadNowhereInside(t *testing.T) {
+func TestChallengesCannotNamePrivateAddresses(t *testing.T) {
 	for _, test := range []struct{ name, metadata, err string }{
 		{"the cloud's metadata", "https://169.254.169.254/latest/meta-data", "the address 169.254.169.254 is not public"},
 		{"a private network", "https://10.1.2.3/prm", "the address 10.1.2.3 is not public"},
@@ -61,7 +61,7 @@ func TestChallengesLeadNowhereInside(t *testing.T) {
 }
 
 // A name may resolve to whatever its owner likes, also after it was looked at.
-func TestAddressesAreLookedAtWhenDialed(t *testing.T) {
+func TestAddressesAreCheckedWhenDialed(t *testing.T) {
 	s, base := challenger(t, func(self string) string {
 		_, port, _ := net.SplitHostPort(strings.TrimPrefix(self, "https://"))
 		return fmt.Sprintf(`Bearer resource_metadata="https://localhost:%s/prm"`, port)
@@ -128,7 +128,7 @@ func visitOver(ctx context.Context, trust *tls.Config, page string) (url.Values,
 }
 
 // A network that is left by a proxy: the proxy dials, and the rules for URLs stay.
-func TestProxiesMayDial(t *testing.T) {
+func TestFetchMayUseAProxy(t *testing.T) {
 	var asked []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.Path)
@@ -163,7 +163,7 @@ func TestProxiesMayDial(t *testing.T) {
 }
 
 // Documents may move within their origin, and not too often.
-func TestDocumentsThatMoved(t *testing.T) {
+func TestMetadataRedirectsStayAtTheOrigin(t *testing.T) {
 	elsewhere := httptest.NewServer(http.NotFoundHandler())
 	defer elsewhere.Close()
 	for _, test := range []struct {
@@ -208,7 +208,7 @@ func TestDocumentsThatMoved(t *testing.T) {
 }
 
 // What a server says of itself may lead nowhere either.
-func TestEndpointsLeadNowhereInside(t *testing.T) {
+func TestEndpointsCannotBePrivateAddresses(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*metadata.AuthorizationServer)
@@ -240,7 +240,7 @@ func TestEndpointsLeadNowhereInside(t *testing.T) {
 
 // The way back is a server on the user's machine: whatever else comes by there is sent away, and
 // the answer is waited for.
-func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
+func TestLoopbackRejectsOtherRequests(t *testing.T) {
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func(method, target, host string) (int, string, http.Header) {
 		req, err := http.NewRequestWithContext(t.Context(), method, target, nil)
@@ -294,7 +294,7 @@ func TestLoopbackTakesAnAnswerToALoginAlone(t *testing.T) {
 }
 
 // A client that comes back to another address is another client.
-func TestLoopbackStaysWhereItWas(t *testing.T) {
+func TestLoopbackReusesItsPort(t *testing.T) {
 	browser := oauthclient.Loopback(nil)
 	login := func() *oauthclient.Login {
 		v, err := browser(t.Context(), oauthclient.LoginRequest{})
@@ -318,7 +318,7 @@ func TestLoopbackStaysWhereItWas(t *testing.T) {
 	t.Fatal("it moved each time")
 }
 
-func TestLoopbackSaysWhatIsInTheWay(t *testing.T) {
+func TestLoopbackReportsErrors(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()

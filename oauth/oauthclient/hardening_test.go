@@ -69,7 +69,7 @@ func TestOfflineAccessAsksForConsent(t *testing.T) {
 }
 
 // Any page can send the browser to the callback. That neither ends the login nor answers it.
-func TestLoopbackIgnoresAnswersToOtherLogins(t *testing.T) {
+func TestLoopbackIgnoresRedirectsOfOtherLogins(t *testing.T) {
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	get := func(target string) int {
 		resp, err := c.Get(target)
@@ -104,7 +104,7 @@ func silent(t *testing.T, b *book) *oauthtest.Server {
 
 // Where answers do not name their issuer, the address at which they arrive has to tell issuers
 // apart (RFC 9700, section 4.4.2.2).
-func TestIssuersThatDoNotNameThemselvesHaveRedirectURIsOfTheirOwn(t *testing.T) {
+func TestIssuersWithoutISSHaveSeparateRedirectURIs(t *testing.T) {
 	paths := make(map[string]bool)
 	store := oauthclient.NewMemoryStore()
 	g := &oauthclient.AuthorizationCode{Name: "test", Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
@@ -128,7 +128,7 @@ func TestIssuersThatDoNotNameThemselvesHaveRedirectURIsOfTheirOwn(t *testing.T) 
 	require.Len(t, paths, 2, "one for each issuer: %v", paths)
 }
 
-func TestARedirectURIServesOneIssuerThatDoesNotNameItself(t *testing.T) {
+func TestRedirectURIIsBoundToOneIssuerWithoutISS(t *testing.T) {
 	store, u := oauthclient.NewMemoryStore(), new(user)
 	var first, second book
 	honest, other := silent(t, &first), silent(t, &second)
@@ -159,7 +159,7 @@ func (s *flakyStore) Save(ctx context.Context, key oauthclient.Key, r *oauthclie
 }
 
 // What was given is used, whether or not the store keeps it.
-func TestAStoreThatDoesNotSaveCostsNoToken(t *testing.T) {
+func TestFailedSaveKeepsTheTokenInUse(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: b.wrap})
 	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
@@ -199,7 +199,7 @@ func TestAStoreThatDoesNotSaveCostsNoToken(t *testing.T) {
 
 // Programs that share a folder share one refresh: a refresh token that is used twice was stolen, to
 // the authorization server.
-func TestProgramsThatShareAFolderRefreshOnce(t *testing.T) {
+func TestProgramsWithASharedFolderRefreshOnce(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: b.wrap})
 	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
-func TestVerifiersAreWiped(t *testing.T) {
+func TestVerifiersAreErased(t *testing.T) {
 	lost := errors.New("lost")
 	for _, want := range []error{nil, lost} {
 		var kept []byte
@@ -48,7 +48,7 @@ func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-func TestUsersWhoDoNotComeBackAreWaitedForSoLong(t *testing.T) {
+func TestLoginTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := documents{
 			"https://mcp.example/.well-known/oauth-protected-resource/mcp": `{"resource":"https://mcp.example/mcp","authorization_servers":["https://as.example"]}`,
@@ -73,7 +73,7 @@ func TestUsersWhoDoNotComeBackAreWaitedForSoLong(t *testing.T) {
 	})
 }
 
-func TestBodiesAreWipedWhenTheyWereSent(t *testing.T) {
+func TestBodiesAreErasedAfterSending(t *testing.T) {
 	p := newPassing([][]byte{[]byte("code=1&code_verifier="), []byte("secret")})
 	all := p.all
 	b, err := io.ReadAll(p)

@@ -108,7 +108,7 @@ func TestTokensOfAnotherKeyLeadToALogin(t *testing.T) {
 }
 
 // A run that logs in anew is the client of the run before.
-func TestRunsAreOneClient(t *testing.T) {
+func TestRunsShareARegistration(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, NoRefresh: true})
 	s := protect(t, as, nil)

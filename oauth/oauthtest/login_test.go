@@ -89,7 +89,7 @@ func TestAClientRegistersAndLogsIn(t *testing.T) {
 	}
 }
 
-func TestAUserDecides(t *testing.T) {
+func TestConsentMayChangeOrDenyAnAuthorization(t *testing.T) {
 	var got oauthtest.Authorization
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
 		got = *a
@@ -138,7 +138,7 @@ func TestRefreshTokensRotate(t *testing.T) {
 	require.EqualValues(t, 1, logins.Load())
 }
 
-func TestClientsThatAreKnown(t *testing.T) {
+func TestKnownClientsLogIn(t *testing.T) {
 	doc := &metadata.Client{
 		ClientID: "https://app.example/client.json", ClientName: "App", RedirectURIs: []string{"http://127.0.0.1/callback"},
 		GrantTypes: []string{"authorization_code", "refresh_token"}, TokenEndpointAuthMethod: "none",
@@ -192,7 +192,7 @@ func TestTokensAreBoundToKeys(t *testing.T) {
 	require.Equal(t, "DPoP", tok.Type)
 }
 
-func TestTokensOfTestsAndKeysThatRotate(t *testing.T) {
+func TestTokensAndKeyRotation(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	resource := protect(t, as, nil)
 	token := oauthtest.Token{Subject: "ada", Audience: []string{resource}, Scopes: []string{"read"}}

@@ -41,17 +41,17 @@ const (
 	maxBody         = 64 << 10
 )
 
-// Options are those of a [Server]. The zero value serves.
+// Options configures a [Server]. The zero value is ready to use.
 type Options struct {
-	// Addr is where [New] and [Start] listen. Empty means a free port of 127.0.0.1.
+	// Addr is the address of [New] and [Start]. Empty means a free port of 127.0.0.1.
 	Addr string
 	// Path is what the issuer of [New] and [Start] ends with, such as "/tenant1". Empty for none.
 	Path string
 
 	// Clients are registered from the start.
 	Clients []Client
-	// NoRegistration lets no others register; NoMetadataDocuments knows none by the URL of their
-	// document either.
+	// NoRegistration disables dynamic registration. NoMetadataDocuments disables client ID metadata
+	// documents.
 	NoRegistration, NoMetadataDocuments bool
 	// ClientMetadata reads the document at the URL that is a client's ID. Nil fetches it, over
 	// https from public addresses, or from loopback ones by http as well.
@@ -88,7 +88,7 @@ type Options struct {
 	Metadata func(as *metadata.AuthorizationServer)
 	// Wrap stands in front of all endpoints: to look on, to count, to answer otherwise.
 	Wrap func(next http.Handler) http.Handler
-	// Now is the clock. Nil means time.Now. Proofs of DPoP go by the clock of their verifier.
+	// Now is the clock. Nil means time.Now. DPoP proofs use the clock of their verifier.
 	Now func() time.Time
 }
 
@@ -122,7 +122,7 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// New starts a server that ends with the test. Nil options are the zero ones.
+// New starts a server that is closed at the end of the test. Nil options are the zero value.
 func New(t TB, opts *Options) *Server {
 	t.Helper()
 	s, err := Start(opts)
@@ -134,7 +134,8 @@ func New(t TB, opts *Options) *Server {
 	return s
 }
 
-// Start starts a server for programs; [Server.Close] ends it. Nil options are the zero ones.
+// Start starts a server for programs. Call [Server.Close] to stop it. Nil options are the zero
+// value. It returns an error if the options are invalid or the address is in use.
 func Start(opts *Options) (*Server, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -215,7 +216,7 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends a server that was started, and the connections of its client.
+// Close stops a started server and closes the connections of its client.
 func (s *Server) Close() {
 	s.stop()
 	s.client.CloseIdleConnections()

@@ -275,7 +275,7 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 }
 
 // What is used twice was stolen from somebody: everything that came from it ends.
-func TestWhatComesTwiceEndsEverything(t *testing.T) {
+func TestReplayedCodeOrRefreshTokenRevokesTheGrant(t *testing.T) {
 	clients := append([]oauthtest.Client{{ID: "resource", Secret: "secret"}}, known...)
 	as := oauthtest.New(t, &oauthtest.Options{Clients: clients})
 	active := func(token any) any {
@@ -505,7 +505,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 	require.Equal(t, "oauthtest: invalid_client: the document of the client \"https://10.0.0.1/client.json\": the address 10.0.0.1 is not public\n", string(body))
 }
 
-func TestWhoMayAskAboutTokensAndEndThem(t *testing.T) {
+func TestIntrospectionAndRevocationNeedAuthentication(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Clients: known, Opaque: true})
 	token := as.Token(oauthtest.Token{ClientID: "app", Scopes: []string{"read"}, Thumbprint: "key", Claims: map[string]any{"tenant": "t1", "aud": nil}})
 	require.NotContains(t, token, ".")

@@ -8,9 +8,8 @@ import (
 	"net/url"
 )
 
-// Open goes where a browser would: to the page of an authorization server, here or elsewhere, that
-// agrees at once, and from there to the address of the program that waits for the answer. It is the
-// Open of oauthclient.LoopbackOptions for tests.
+// Open acts as a browser whose user agrees at once: it requests the page of an authorization server
+// and follows the redirect to the program. Use it as oauthclient.LoopbackOptions.Open in tests.
 func Open(ctx context.Context, page string) error {
 	back, err := redirected(ctx, page)
 	if err != nil {
@@ -27,8 +26,8 @@ func Open(ctx context.Context, page string) error {
 	return nil
 }
 
-// Visit goes to the page as [Open] does, and returns what the answer says instead of bringing it to
-// anybody. It is the Go of an oauthclient.Login whose redirect URI nobody listens at.
+// Visit is like [Open], but returns the query parameters of the redirect instead of following it.
+// Use it as the Visit of an oauthclient.Login whose redirect URI has no server.
 func Visit(ctx context.Context, page string) (url.Values, error) {
 	back, err := redirected(ctx, page)
 	if err != nil {
@@ -52,7 +51,7 @@ func redirected(ctx context.Context, page string) (*url.URL, error) {
 	return resp.Location()
 }
 
-// get asks once, and keeps no connection.
+// get sends one request and keeps no connection.
 func get(ctx context.Context, page string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 	if err != nil {

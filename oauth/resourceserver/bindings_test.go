@@ -38,7 +38,7 @@ func (m *matrix) realGuard() *resourceserver.Guard {
 	return g
 }
 
-func TestWebSocketsBehindTheGuard(t *testing.T) {
+func TestWebSocketsNeedAToken(t *testing.T) {
 	m := newMatrix(t)
 	h := mcpws.NewHandler(m.whoServer(), nil)
 	s := httptest.NewServer(m.realGuard().Wrap(h))
@@ -67,7 +67,7 @@ func TestWebSocketsBehindTheGuard(t *testing.T) {
 	m.findNoSecrets(t, m.log.String()+" ")
 }
 
-func TestEventStreamsOf20241105BehindTheGuard(t *testing.T) {
+func TestEventStreamsOf20241105NeedAToken(t *testing.T) {
 	m := newMatrix(t)
 	h := sse.NewHandler(m.whoServer(), nil)
 	s := httptest.NewServer(m.realGuard().Wrap(h))

@@ -372,7 +372,7 @@ func (m *matrix) findNoSecrets(t *testing.T, text string) {
 	}
 }
 
-func TestScopesThatAreDemandedBehindTheGuard(t *testing.T) {
+func TestScopesDemandedByTheHandlerCauseAChallenge(t *testing.T) {
 	m := newMatrix(t)
 	demand := func(h http.Handler, r *http.Request) []string {
 		r.Header.Set("Demand", "1")
@@ -393,7 +393,7 @@ func TestScopesThatAreDemandedBehindTheGuard(t *testing.T) {
 	require.Equal(t, []string{"Bearer " + more, "DPoP " + scopes + algs}, demand(m.bound, stray), "the scheme says what was used")
 }
 
-func TestANonceComesWithEveryAnswer(t *testing.T) {
+func TestEveryResponseHasANonce(t *testing.T) {
 	m := newMatrix(t)
 	good := m.dpopAsk(m.proof(m.prover, "POST", resource, m.boundToken, m.nonceProofs.Nonce()))
 	for _, r := range []*http.Request{ask(), good} {

@@ -32,7 +32,7 @@ func TestMetadataStandsAtBothWellKnownPaths(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
 }
 
-func TestMistakesInOptionsAreSaidAtOnce(t *testing.T) {
+func TestNewReportsEveryMistakeInOptions(t *testing.T) {
 	_, err := resourceserver.New(resourceserver.Options{Resource: "/mcp", Scopes: []string{`a"b`, "offline_access"}, RequireDPoP: true})
 	require.EqualError(t, err, `resourceserver: Verifier is nil; see package jwtverify
 resourceserver: AuthorizationServers is empty; name the issuer at which clients get tokens
@@ -42,7 +42,7 @@ resourceserver: "offline_access" is not a scope of a resource: clients request i
 resourceserver: resource "/mcp" is not an absolute https URL`)
 }
 
-func TestMetadataIsForEveryPageAndForReading(t *testing.T) {
+func TestMetadataIsPublicAndReadOnly(t *testing.T) {
 	guard, err := resourceserver.New(resourceserver.Options{Resource: "https://mcp.example.com", AuthorizationServers: []string{issuer},
 		Verifier: verifierFunc(func(string) (*oauth.Principal, error) { return nil, nil }), ScopesSupported: []string{"a", "b"}, Scopes: []string{"a"},
 		Documentation: "https://example.com/docs", Policy: "https://example.com/policy", Terms: "https://example.com/terms"})
@@ -64,7 +64,7 @@ func TestMetadataIsForEveryPageAndForReading(t *testing.T) {
 	}
 }
 
-func TestResourcesWithoutProtectionAreWarnedOf(t *testing.T) {
+func TestUnencryptedResourceIsLogged(t *testing.T) {
 	for resource, warns := range map[string]bool{
 		"https://mcp.example.com/mcp": false, "http://localhost:8080/mcp": false, "http://127.0.0.1/mcp": false, "http://[::1]:1/": false,
 		"http://mcp.example.com/mcp": true, "http://localhost.example.com/": true, "http://192.168.1.5/mcp": true,

@@ -56,7 +56,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-func TestPoliciesAreAskedInTurnUntilOneRefuses(t *testing.T) {
+func TestPoliciesStopAtTheFirstRejection(t *testing.T) {
 	m := newMatrix(t)
 	var asked []string
 	say := func(name string, err error) resourceserver.Policy {

@@ -1,5 +1,5 @@
-// Package resourceserver authenticates the requests to an MCP server over HTTP. It checks the access
-// token of each request (RFC 6750, RFC 9449) and tells clients where to get one (RFC 9728).
+// Package resourceserver authenticates the requests to an MCP server over HTTP. It checks the
+// access token of each request (RFC 6750, RFC 9449) and tells clients where to get one (RFC 9728).
 //
 // A [Guard] is plain net/http middleware, for any handler and any router:
 //
@@ -11,12 +11,12 @@
 //	guard.Mount(mux) // the metadata
 //	mux.Handle("/mcp", guard.Wrap(streamable.NewHandler(srv, nil)))
 //
-// The handler behind the guard reads the principal with [oauth.FromContext]. It never sees the token,
-// because the guard removes it from the request. The guard does not log tokens.
+// The handler behind the guard reads the principal with [oauth.FromContext]. It never sees the
+// token, because the guard removes it from the request. The guard does not log tokens.
 //
 // Rejected requests get status 400, 401 or 403, with a challenge where a token would help. They get
-// 429 if a client sends too many proofs, and 503 if the token could not be checked. [New] is the only
-// function that returns an error. A Guard is safe for concurrent use.
+// 429 if a client sends too many proofs, and 503 if the token could not be checked. [New] is the
+// only function that returns an error. A Guard is safe for concurrent use.
 package resourceserver
 
 import (

@@ -33,7 +33,7 @@ func good(change object) object {
 	return all
 }
 
-func TestClaimsThatAreRefused(t *testing.T) {
+func TestInvalidClaimsAreRejected(t *testing.T) {
 	const (
 		issuer   = "it is of another issuer"
 		audience = "it is for another audience"
@@ -85,7 +85,7 @@ func TestClaimsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestClaimsThatAreTaken(t *testing.T) {
+func TestValidClaimsAreAccepted(t *testing.T) {
 	expires := time.Unix(1_790_000_100, 0)
 	for _, test := range []struct {
 		name   string
@@ -114,7 +114,7 @@ func TestClaimsThatAreTaken(t *testing.T) {
 	}
 }
 
-func TestWhatNeedNotBeThereIsHeldToAccountWhenItIs(t *testing.T) {
+func TestOptionalClaimsAreChecked(t *testing.T) {
 	c := &claims.Check{Issuer: "https://as", Audience: []string{"rs"}}
 	p, err := c.Verify(object{"aud": "rs", "sub": "ann"}, now)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ var start = time.Unix(1_790_000_000, 0)
 
 func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 
-func TestEntriesEnd(t *testing.T) {
+func TestEntriesExpire(t *testing.T) {
 	m := expiring.New[string, int](2)
 	_, ok := m.Get("a", at(0))
 	require.False(t, ok)
@@ -31,7 +31,7 @@ func TestEntriesEnd(t *testing.T) {
 	require.False(t, ok, "not even for a clock that goes back")
 }
 
-func TestTheEntryThatWasUsedLongestAgoMakesRoom(t *testing.T) {
+func TestLeastRecentlyUsedEntryIsEvicted(t *testing.T) {
 	m := expiring.New[string, int](2)
 	m.Put("a", 1, at(10))
 	m.Put("b", 2, at(10))
@@ -55,7 +55,7 @@ func TestPuttingAgainReplaces(t *testing.T) {
 	require.Equal(t, 3, v)
 }
 
-func TestAMapOfNothingKeepsNothing(t *testing.T) {
+func TestMapWithoutCapacityStaysEmpty(t *testing.T) {
 	for _, most := range []int{0, -1} {
 		m := expiring.New[string, int](most)
 		m.Put("a", 1, at(10))
@@ -63,8 +63,8 @@ func TestAMapOfNothingKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestLikeAListOfUses compares with a map that is written as simply as can be.
-func TestLikeAListOfUses(t *testing.T) {
+// TestMapMatchesAModel compares with a map that is written as simply as can be.
+func TestMapMatchesAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(0, 4).Draw(t, "most")
 		m := expiring.New[int, int](most)

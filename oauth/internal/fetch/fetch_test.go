@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestURLsThatMayBeAsked(t *testing.T) {
+func TestAllowedURLs(t *testing.T) {
 	private := fetch.Policy{PrivateNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}
 	loopback := fetch.Policy{InsecureLoopback: true}
 	for _, test := range []struct {
@@ -229,10 +229,10 @@ func TestAddressesAreCheckedWhenTheyAreDialed(t *testing.T) {
 	})
 }
 
-// TestANameThatTurnsInwardsIsNotFollowed answers the first question with a public address and every
+// TestNameThatResolvesToAPrivateAddressIsRejected answers the first question with a public address and every
 // later one with that of this machine, as somebody does who wants to be asked about and then to
 // have others asked.
-func TestANameThatTurnsInwardsIsNotFollowed(t *testing.T) {
+func TestNameThatResolvesToAPrivateAddressIsRejected(t *testing.T) {
 	s, trusted, came := server(t, object)
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
 	require.NoError(t, err)
@@ -251,7 +251,7 @@ func TestANameThatTurnsInwardsIsNotFollowed(t *testing.T) {
 	require.Equal(t, 2, dns.asked)
 }
 
-func TestLoopbackIsAskedOnlyWhereThatWasAllowed(t *testing.T) {
+func TestLoopbackNeedsInsecureLoopback(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(object))
 	t.Cleanup(s.Close)
 	_, err := get(t, fetch.Policy{InsecureLoopback: true}, s.URL)
@@ -302,7 +302,7 @@ func TestEachRedirectIsHeldToTheRules(t *testing.T) {
 	require.Zero(t, innerCame.Load(), "nothing left for there")
 }
 
-func TestDocumentsAreBounded(t *testing.T) {
+func TestDocumentSizeIsLimited(t *testing.T) {
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)
 	_, _ = z.Write([]byte(`{"a":"` + strings.Repeat("x", 8<<20) + `"}`))
@@ -370,7 +370,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhoGivesUpIsNotKeptWaiting(t *testing.T) {
+func TestCancelledRequestReturnsAtOnce(t *testing.T) {
 	release := make(chan struct{})
 	asked := make(chan struct{}, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -392,7 +392,7 @@ func TestWhoGivesUpIsNotKeptWaiting(t *testing.T) {
 	require.EqualError(t, err, s.URL+": enough")
 }
 
-func TestNoProxyDialsInPlaceOfTheClient(t *testing.T) {
+func TestProxyIsNotUsed(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:9")
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:9")
 	require.Nil(t, fetch.Policy{}.Client().Transport.(*http.Transport).Proxy)
