@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -298,6 +299,13 @@ func (c *Call) Round() int {
 // [*TimeoutError] for its cause, and the caller gets that error whether the method returns or not. The time does not pass while a question
 // to the client is open. No d, or a negative one, changes nothing.
 func (c *Call) SetTimeout(d time.Duration) { c.scope.limit(d) }
+
+// Overdue reports whether a method of the call still runs though its caller was answered in its place: see [Server.Overdue].
+func (c *Call) Overdue() bool {
+	c.scope.mu.Lock()
+	defer c.scope.mu.Unlock()
+	return slices.ContainsFunc(c.scope.running, func(x *execution) bool { return x.overdue })
+}
 
 // OnReturn calls f as soon as no method of the call runs: at once, unless the caller was answered in place of a method that does not
 // return (see [Server.Overdue]). It reports whether f waits.

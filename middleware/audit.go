@@ -57,7 +57,7 @@ type AuditOptions struct {
 //
 // On 2026-07-28 a call that asks its client questions is one call in several rounds: it has one begin record, from its first
 // round, and one end record, from its last. If the client does not send the answers within [mcpkit.AnswerTime], the process that
-// asked writes the end record then, with the outcome [Unanswered]. A client that replays a round gets another end record with
+// asked writes the end record then, with the outcome [Unanswered], and [AuditLog.Close] writes those of calls that still wait. A client that replays a round gets another end record with
 // the same Ref.
 func Audit(log *AuditLog, o AuditOptions) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
@@ -110,37 +110,68 @@ func newAuditRecord(call *mcpkit.Call, o AuditOptions) *AuditRecord {
 // maxWaiting is how many calls may wait for an answer. The round of a further call that asks gets an end record at once.
 const maxWaiting = 10_000
 
+// A waitingCall is one whose client was asked something.
+type waitingCall struct {
+	record *AuditRecord
+	timer  *time.Timer // ends it after AnswerTime
+}
+
 // awaits keeps the record of a call whose client is asked something until the client sends the answer or AnswerTime has passed. It
-// reports false when too many records are kept.
+// reports false when too many records are kept, or the log is closed.
 func (l *AuditLog) awaits(r *AuditRecord) bool {
 	l.waitingMu.Lock()
 	defer l.waitingMu.Unlock()
-	if len(l.waiting) >= maxWaiting {
+	if l.ended || len(l.waiting) >= maxWaiting {
 		return false
 	}
 	if l.waiting == nil {
-		l.waiting = map[string]*time.Timer{}
+		l.waiting = map[string]*waitingCall{}
 	}
-	l.waiting[r.Ref] = time.AfterFunc(mcpkit.AnswerTime, func() {
-		if l.resumed(r.Ref) {
-			r.Time, r.Outcome = time.Now().UTC(), Unanswered
-			r.DurationMS += float64(mcpkit.AnswerTime.Milliseconds())
-			_ = l.write(r) // there is no response left to withhold
-		}
-	})
+	if before := l.waiting[r.Ref]; before != nil { // of a round that the client played twice
+		before.timer.Stop()
+	}
+	call := &waitingCall{record: r}
+	call.timer = time.AfterFunc(mcpkit.AnswerTime, func() { l.unanswered(call) })
+	l.waiting[r.Ref] = call
 	return true
 }
 
-// resumed forgets a call that waits for an answer, and reports whether it was known.
-func (l *AuditLog) resumed(ref string) bool {
+// resumed forgets a call that waits for an answer.
+func (l *AuditLog) resumed(ref string) {
 	l.waitingMu.Lock()
 	defer l.waitingMu.Unlock()
-	timer, ok := l.waiting[ref]
-	if ok {
-		timer.Stop()
+	if call := l.waiting[ref]; call != nil {
+		call.timer.Stop()
 		delete(l.waiting, ref)
 	}
-	return ok
+}
+
+// unanswered ends a call whose client did not send the answer in time.
+func (l *AuditLog) unanswered(call *waitingCall) {
+	r := call.record
+	l.waitingMu.Lock()
+	waits := l.waiting[r.Ref] == call
+	if waits {
+		delete(l.waiting, r.Ref)
+	}
+	l.waitingMu.Unlock()
+	if waits {
+		r.Time, r.Outcome = time.Now().UTC(), Unanswered
+		r.DurationMS += float64(mcpkit.AnswerTime.Milliseconds())
+		_ = l.write(r) // there is no response left to withhold
+	}
+}
+
+// endWaiting writes the records of all calls that wait for answers.
+func (l *AuditLog) endWaiting() {
+	l.waitingMu.Lock()
+	waiting := l.waiting
+	l.waiting, l.ended = nil, true
+	l.waitingMu.Unlock()
+	for _, call := range waiting {
+		call.timer.Stop()
+		_ = l.write(call.record) // Close says why the log cannot be written
+	}
 }
 
 // codeOf is the code of a protocol error that is known to be one here; 0 for others.

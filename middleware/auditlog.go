@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 )
 
 // An AuditLog is a file or another writer to which [Audit] appends records, one JSON object a line. Safe for concurrent use.
@@ -18,7 +17,8 @@ type AuditLog struct {
 	sync bool
 
 	waitingMu sync.Mutex
-	waiting   map[string]*time.Timer // guarded by waitingMu: calls whose clients were asked something, by ref
+	waiting   map[string]*waitingCall // guarded by waitingMu: calls whose clients were asked something, by ref
+	ended     bool                    // guarded by waitingMu: no more wait
 
 	mu      sync.Mutex
 	w       io.Writer
@@ -204,7 +204,10 @@ func (l *AuditLog) waitSynced(number uint64) error {
 }
 
 // Close closes the file, after what was written is on the disk; other writers stay open. Records that come later are refused.
+// Calls that wait for answers of their clients get an end record with the outcome [InputRequired] before that: the log does
+// not learn how they end.
 func (l *AuditLog) Close() error {
+	l.endWaiting()
 	l.syncing.Lock()
 	defer l.syncing.Unlock()
 	l.mu.Lock()

@@ -11,9 +11,9 @@ import (
 // A Recorder keeps count of calls: package expvarmcp has one for expvar, and package otelmcp is a middleware of its own. Its
 // methods may be called concurrently, and should be quick: every call waits for them.
 type Recorder interface {
-	// CallBegan is told of each call when it begins,
+	// CallBegan is called when a call begins, and when a further round of a call that asked its client begins (2026-07-28).
 	CallBegan(ctx context.Context, call *mcpkit.Call)
-	// and CallEnded of each that began, when it is over.
+	// CallEnded is called once for each CallBegan, when the call or its round is over.
 	CallEnded(ctx context.Context, call *mcpkit.Call, m Measurement)
 }
 
@@ -24,6 +24,9 @@ type Measurement struct {
 	Target  string           // name, URI or URI template of what was called; "" when nothing of the kind, or unknown
 	Version protocol.Version // the revision
 	Outcome Outcome
+	// Round is how many times the client had sent answers to questions of this call: see mcpkit.Call.Round. A call that asks is
+	// measured once for each round; those that count calls count round 0.
+	Round int
 	// Duration is from when the call reached this middleware to when it came back.
 	Duration time.Duration
 	// ParamsBytes is the size of the params, and ResultBytes that of the content; -1 when not known (see [SizeOf]).
@@ -59,7 +62,7 @@ func measure(call *mcpkit.Call, result mcpkit.Result, err error, d time.Duration
 		size = -1
 	}
 	return Measurement{
-		Method: call.Method(), Target: call.Target(), Version: call.Version(), Outcome: OutcomeOf(result, err),
+		Method: call.Method(), Target: call.Target(), Version: call.Version(), Outcome: OutcomeOf(result, err), Round: call.Round(),
 		Duration: d, ParamsBytes: len(call.Params()), ResultBytes: size, Repairs: call.Repairs(),
 	}
 }

@@ -97,6 +97,8 @@ func TestExpvar(t *testing.T) {
 		delete(got, "params_bytes")
 		require.Equal(t, map[string]any{
 			"in_flight":    0.0,
+			"overdue":      0.0,
+			"rounds":       map[string]any{},
 			"calls":        map[string]any{"tools/call x ok": 3.0, "tools/call fails error": 1.0, "tools/call protocol_error": 1.0},
 			"duration_ms":  map[string]any{"tools/call x": 60.0, "tools/call fails": 0.0, "tools/call": 0.0},
 			"duration_le":  map[string]any{"0.001": 2.0, "0.005": 2.0, "0.025": 5.0, "0.1": 5.0, "0.5": 5.0, "2.5": 5.0, "10": 5.0, "30": 5.0, "+Inf": 5.0},

@@ -1,0 +1,210 @@
+package middleware_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/middleware"
+	"github.com/mcpkit/mcpkit-go/middleware/expvarmcp"
+)
+
+// round sends tools/call on 2026-07-28 from a client whose user can be asked. more are further members of the params, each with
+// a comma in front.
+func (p *peer) round(ctx context.Context, name, more string) *jsonrpc.Response {
+	p.t.Helper()
+	msg, bad := jsonrpc.Decode(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q%s,"_meta":{`+
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}}}`, name, more))
+	require.Nil(p.t, bad)
+	return p.srv.ServeRPC(ctx, msg.Request, p)
+}
+
+// agree is what the next round has beside the name when the user says yes to each question of this one.
+func agree(t testing.TB, resp *jsonrpc.Response) string {
+	t.Helper()
+	require.Nil(t, resp.Error, "%+v", resp.Error)
+	var r struct {
+		InputRequests map[string]json.RawMessage
+		RequestState  string
+	}
+	require.NoError(t, json.Unmarshal(resp.Result, &r))
+	require.NotEmpty(t, r.InputRequests, "%s", resp.Result)
+	answers := map[string]any{}
+	for key := range r.InputRequests {
+		answers[key] = map[string]any{"action": "accept", "content": map[string]any{"confirm": true}}
+	}
+	text, err := json.Marshal(answers)
+	require.NoError(t, err)
+	return fmt.Sprintf(`,"requestState":%q,"inputResponses":%s`, r.RequestState, text)
+}
+
+// pay is a tool that asks twice, one question after the other, and takes a second for each round.
+func pay() mcpkit.Item {
+	return mcpkit.NewTool("pay", func(ctx context.Context) (string, error) {
+		time.Sleep(time.Second)
+		for _, question := range []string{"Pay?", "Really?"} {
+			if _, err := mcpkit.Confirm(ctx, question); err != nil {
+				return "", err
+			}
+		}
+		return "paid", nil
+	})
+}
+
+func TestRateLimitCountsTheFirstRoundOfAQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, pay())
+		srv.Use(middleware.RateLimit(1.0/60, 1))
+		p := modern(t, srv)
+		second := agree(t, p.round(t.Context(), "pay", ""))
+		third := agree(t, p.round(t.Context(), "pay", second))
+		require.Equal(t, "paid", textOf(t, p.round(t.Context(), "pay", third)))
+		require.Contains(t, textOf(t, p.round(t.Context(), "pay", "")), "too many calls")
+
+		// Two rounds were played. A replay takes from what is left for later rounds, plus what has come back in three seconds.
+		played := 2
+		for textOf(t, p.round(t.Context(), "pay", third)) == "paid" {
+			played++
+			require.Less(t, played, 3*mcpkit.MaxRounds, "replays are not limited")
+		}
+		require.GreaterOrEqual(t, played, mcpkit.MaxRounds)
+		require.Contains(t, textOf(t, p.round(t.Context(), "pay", second)), "too many calls", "any round of the caller")
+	})
+}
+
+func TestAuditHasOneBeginAndOneEndRecordForAllRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		srv := newServer(t, pay())
+		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditOptions{Begin: true}))
+		p := modern(t, srv)
+		second := agree(t, p.round(t.Context(), "pay", ""))
+		require.Len(t, lines(t, b.String()), 1, "the begin record")
+		time.Sleep(time.Minute)
+		third := agree(t, p.round(t.Context(), "pay", second))
+		time.Sleep(time.Minute)
+		require.Equal(t, "paid", textOf(t, p.round(t.Context(), "pay", third)))
+		time.Sleep(2 * mcpkit.AnswerTime)
+		synctest.Wait()
+
+		got := lines(t, b.String())
+		require.Len(t, got, 2)
+		require.Equal(t, "begin", got[0]["event"])
+		require.Equal(t, "end", got[1]["event"])
+		require.Equal(t, "ok", got[1]["outcome"])
+		require.Equal(t, got[0]["ref"], got[1]["ref"])
+		require.InDelta(t, 123_000, got[1]["durationMs"], 1, "from the first round to the end of the last")
+	})
+}
+
+func TestAuditEndsACallWhoseUserNeverAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		srv := newServer(t, pay())
+		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditOptions{Begin: true}))
+		p := modern(t, srv)
+		answers := agree(t, p.round(t.Context(), "pay", ""))
+		time.Sleep(mcpkit.AnswerTime - time.Second)
+		synctest.Wait()
+		require.Len(t, lines(t, b.String()), 1)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		got := lines(t, b.String())
+		require.Len(t, got, 2)
+		require.Equal(t, "unanswered", got[1]["outcome"])
+		require.Equal(t, got[0]["ref"], got[1]["ref"])
+		require.InDelta(t, 3_601_000, got[1]["durationMs"], 1)
+		require.Contains(t, said(t, p.round(t.Context(), "pay", answers)), "requestState is not one that this server gave, or not for this call")
+	})
+}
+
+// A program that ends while users think leaves a record of their calls.
+func TestAuditEndsCallsThatWaitForAnswersWhenItIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		srv := newServer(t, pay())
+		log := middleware.NewAuditLog(&b)
+		srv.Use(middleware.Audit(log, middleware.AuditOptions{}))
+		agree(t, modern(t, srv).round(t.Context(), "pay", ""))
+		require.Empty(t, b.String())
+		require.NoError(t, log.Close())
+		time.Sleep(2 * mcpkit.AnswerTime)
+		synctest.Wait()
+		got := lines(t, b.String())
+		require.Len(t, got, 1)
+		require.Equal(t, "input_required", got[0]["outcome"])
+	})
+}
+
+func TestConcurrencyLimitsEachRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, pay())
+		srv.Use(middleware.Concurrency(1, 0))
+		p := modern(t, srv)
+		answers := agree(t, p.round(t.Context(), "pay", ""))
+		other := agree(t, p.round(t.Context(), "pay", ""))
+		done := make(chan struct{})
+		go func() { // ends after the second that the round takes
+			defer close(done)
+			agree(t, p.round(t.Context(), "pay", answers))
+		}()
+		synctest.Wait()
+		require.Contains(t, textOf(t, p.round(t.Context(), "pay", other)), "too many calls at a time")
+		<-done
+		agree(t, p.round(t.Context(), "pay", other))
+	})
+}
+
+func TestMetricsCountTheFirstRoundOfAQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, metrics := &notes{}, expvarmcp.New("")
+		srv := newServer(t, pay())
+		srv.Use(middleware.Metrics(n), middleware.Metrics(metrics))
+		p := modern(t, srv)
+		third := agree(t, p.round(t.Context(), "pay", agree(t, p.round(t.Context(), "pay", ""))))
+		require.Equal(t, "paid", textOf(t, p.round(t.Context(), "pay", third)))
+
+		require.Equal(t, 3, n.began)
+		require.Len(t, n.ended, 3)
+		for i, outcome := range []middleware.Outcome{middleware.InputRequired, middleware.InputRequired, middleware.OK} {
+			require.Equal(t, i, n.ended[i].Round)
+			require.Equal(t, outcome, n.ended[i].Outcome)
+		}
+		m := metrics.Map()
+		require.JSONEq(t, `{"tools/call pay input_required":1}`, m.Get("calls").String())
+		require.JSONEq(t, `{"tools/call pay":1000}`, m.Get("duration_ms").String())
+		require.JSONEq(t, `{"tools/call pay input_required":1,"tools/call pay ok":1}`, m.Get("rounds").String())
+		require.Contains(t, m.Get("duration_le").String(), `"+Inf": 1`)
+		require.Equal(t, "0", m.Get("in_flight").String())
+	})
+}
+
+func TestExpvarCountsOverdueMethods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := expvarmcp.New("")
+		srv := newServer(t,
+			mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "" }).Timeout(time.Second),
+			mcpkit.NewTool("slow", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }).Timeout(time.Second))
+		srv.Use(middleware.Metrics(metrics))
+		p := modern(t, srv)
+		overdue := func() string { return metrics.Map().Get("overdue").String() }
+		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "slow"))
+		require.Equal(t, "0", overdue(), "it has returned")
+		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "deaf"))
+		require.Equal(t, "1", overdue())
+		require.Equal(t, "timed out after 1s", p.toolText(t.Context(), "deaf"))
+		require.Equal(t, "2", overdue())
+		require.Equal(t, 2, srv.Overdue())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, "0", overdue())
+	})
+}
