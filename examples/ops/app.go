@@ -92,7 +92,10 @@ func (a *app) use() {
 
 // routes mounts the server where tokens are asked for, and the health checks where they are not.
 func (a *app) routes() {
-	a.ready = healthz.New(healthz.Check{Name: "orders", Run: a.service.Ping, OnFailure: func(err error) { a.logger.Warn("not ready", "error", err) }})
+	a.ready = healthz.New(
+		healthz.Check{Name: "orders", Run: a.service.Ping, OnFailure: func(err error) { a.logger.Warn("not ready", "error", err) }},
+		healthz.Overdue(a.server.Overdue, 100), // methods that do not return
+	)
 	a.echo.HideBanner, a.echo.HidePort = true, true
 	a.echo.GET("/livez", echo.WrapHandler(healthz.Live()))
 	a.echo.GET("/readyz", echo.WrapHandler(a.ready))

@@ -42,6 +42,17 @@ type Check struct {
 	OnFailure func(err error)
 }
 
+// Overdue returns a Check named "overdue methods", which fails while more than limit methods are overdue: they run on though their
+// callers were answered in their place. overdue counts them: give the method Overdue of mcpkit.Server.
+func Overdue(overdue func() int, limit int) Check {
+	return Check{Name: "overdue methods", Run: func(context.Context) error {
+		if n := overdue(); n > limit {
+			return fmt.Errorf("%d methods do not return though their time is over; at most %d may", n, limit)
+		}
+		return nil
+	}}
+}
+
 // Ready is a handler that answers 200 while the program may be sent requests, and 503 when a check fails or after Drain.
 // The body is a JSON object that says which checks fail. Make one with New; safe for concurrent use.
 type Ready struct {

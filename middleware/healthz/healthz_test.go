@@ -3,6 +3,7 @@ package healthz_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -60,6 +61,24 @@ func TestReadySaysWhichChecksFail(t *testing.T) {
 			require.Equal(t, test.took, time.Since(start), test.name)
 		}
 	})
+}
+
+func TestOverdueMethodsMakeAServerNotReady(t *testing.T) {
+	overdue := 0
+	var failure error
+	check := healthz.Overdue(func() int { return overdue }, 2)
+	check.OnFailure = func(err error) { failure = err }
+	ready := healthz.New(check)
+	for overdue = range 5 {
+		status, body := ask(ready)
+		if overdue <= 2 {
+			require.Equal(t, http.StatusOK, status, overdue)
+			continue
+		}
+		require.Equal(t, http.StatusServiceUnavailable, status, overdue)
+		require.JSONEq(t, `{"status":"not ready","failing":["overdue methods"]}`, body)
+		require.EqualError(t, failure, fmt.Sprintf(`healthz: check "overdue methods": %d methods do not return though their time is over; at most 2 may`, overdue))
+	}
 }
 
 func TestAHangingCheckIsRunOnce(t *testing.T) {

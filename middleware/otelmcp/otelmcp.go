@@ -53,7 +53,12 @@ type Options struct {
 
 // Middleware makes a span for each call, and records how long it took as mcp.server.operation.duration; for each question to a
 // legacy client another span and mcp.client.operation.duration; for each session that is over mcp.server.session.duration; and counts
-// what mcpkit.Repair repaired as mcpkit.repairs.
+// what mcpkit.Repair repaired as mcpkit.repairs, and the methods that still run though their callers were answered in their place
+// (see mcpkit.Server.Overdue) as mcpkit.overdue.
+//
+// On 2026-07-28 a call that asks its client questions comes in several rounds. Each has a span, the later ones with the attribute
+// mcpkit.round. The operation's duration is that of the first round, so that the call counts once; the later ones are recorded as
+// mcpkit.round.duration.
 // It should be the outermost, so that it sees what other middleware refuses.
 //
 // The attribute error.type of a call that failed is the JSON-RPC code, where the client is sent one; of results that say they are
@@ -72,6 +77,8 @@ func Middleware(o Options) mcpkit.Middleware {
 	meter := o.MeterProvider.Meter(scope)
 	t.durations = histogram(meter, "mcp.server.operation.duration", "How long the server took to answer requests.")
 	t.questions = histogram(meter, "mcp.client.operation.duration", "How long clients took to answer what the server asked them.")
+	t.rounds = histogram(meter, "mcpkit.round.duration", "How long the server took for the later rounds of calls that ask questions.")
+	t.overdue = overdueCounter(meter)
 	t.repairs = counter(meter, "mcpkit.repairs", "How many values of arguments were repaired.")
 	t.sessions = histogram(meter, "mcp.server.session.duration", "How long sessions lasted.")
 	return func(next mcpkit.Handler) mcpkit.Handler {
@@ -96,13 +103,23 @@ func counter(meter metric.Meter, name, description string) metric.Int64Counter {
 	return c
 }
 
+func overdueCounter(meter metric.Meter) metric.Int64UpDownCounter {
+	c, err := meter.Int64UpDownCounter("mcpkit.overdue", metric.WithUnit("{method}"),
+		metric.WithDescription("How many methods still run though their callers were answered in their place."))
+	if err != nil {
+		otel.Handle(err)
+	}
+	return c
+}
+
 // telemetry is what is made once for all calls.
 type telemetry struct {
 	Options
-	tracer                         trace.Tracer
-	durations, questions, sessions metric.Float64Histogram
-	repairs                        metric.Int64Counter
-	labels                         labelTable
+	tracer                                 trace.Tracer
+	durations, rounds, questions, sessions metric.Float64Histogram
+	repairs                                metric.Int64Counter
+	overdue                                metric.Int64UpDownCounter
+	labels                                 labelTable
 }
 
 func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (result mcpkit.Result, err error) {
@@ -116,7 +133,16 @@ func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Han
 		}
 		l := labelsOf(call, outcome, err)
 		option := t.labels.option(l)
-		t.durations.Record(ctx, time.Since(start).Seconds(), option)
+		if round := call.Round(); round == 0 {
+			t.durations.Record(ctx, time.Since(start).Seconds(), option)
+		} else {
+			t.rounds.Record(ctx, time.Since(start).Seconds(), option)
+			span.SetAttributes(attribute.Int("mcpkit.round", round))
+		}
+		if call.Overdue() {
+			t.overdue.Add(ctx, 1, option)
+			call.OnReturn(func() { t.overdue.Add(context.Background(), -1, option) })
+		}
 		if n := call.Repairs(); n > 0 {
 			t.repairs.Add(ctx, int64(n), option)
 			span.SetAttributes(attribute.Int("mcpkit.repairs", n))

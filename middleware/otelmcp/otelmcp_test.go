@@ -2,6 +2,7 @@ package otelmcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -275,6 +276,69 @@ func TestDurationsAreMeasuredByFewAttributes(t *testing.T) {
 		unknown := points[fmt.Sprint(map[string]string{"mcp.method.name": "tools/call", "error.type": "-32602", "rpc.response.status_code": "-32602",
 			"mcp.protocol.version": "2026-07-28", "network.transport": "pipe"})]
 		require.Equal(t, uint64(3), unknown.Count)
+	})
+}
+
+// metrics are what was measured, by name.
+func (b *bench) metrics() map[string]metricdata.Aggregation {
+	b.t.Helper()
+	var data metricdata.ResourceMetrics
+	require.NoError(b.t, b.reader.Collect(b.t.Context(), &data))
+	require.Len(b.t, data.ScopeMetrics, 1)
+	all := map[string]metricdata.Aggregation{}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		all[m.Name] = m.Data
+	}
+	return all
+}
+
+func TestOverdueMethodsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, otelmcp.Options{})
+		require.NoError(t, b.srv.Add(mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "" }).Timeout(time.Second)))
+		overdue := func() int64 {
+			points := b.metrics()["mcpkit.overdue"].(metricdata.Sum[int64])
+			require.False(t, points.IsMonotonic)
+			require.Len(t, points.DataPoints, 1)
+			require.Equal(t, "deaf", text(points.DataPoints[0].Attributes.ToSlice())["gen_ai.tool.name"])
+			return points.DataPoints[0].Value
+		}
+		b.call(t.Context(), peer{}, "tools/call", `"name":"slow"`, "")
+		require.NotContains(t, b.metrics(), "mcpkit.overdue", "it has returned")
+		b.call(t.Context(), peer{}, "tools/call", `"name":"deaf"`, "")
+		b.call(t.Context(), peer{}, "tools/call", `"name":"deaf"`, "")
+		require.EqualValues(t, 2, overdue())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, overdue())
+	})
+}
+
+func TestACallThatAsksCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, otelmcp.Options{})
+		require.NoError(t, b.srv.Add(mcpkit.NewTool("pay", func(ctx context.Context) (bool, error) {
+			time.Sleep(time.Second)
+			return mcpkit.Confirm(ctx, "Pay?", mcpkit.Key("sure"))
+		})))
+		round := func(more string) string {
+			msg, bad := jsonrpc.Decode(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"r1","method":"tools/call","params":{"name":"pay"%s,"_meta":{`+
+				`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}}}`, more))
+			require.Nil(t, bad)
+			return string(b.srv.ServeRPC(t.Context(), msg.Request, peer{}).Result)
+		}
+		var asked protocol.InputRequiredResult
+		require.NoError(t, json.Unmarshal([]byte(round("")), &asked))
+		require.NotContains(t, text(b.span().Attributes), "mcpkit.round")
+		require.Contains(t, round(fmt.Sprintf(`,"requestState":%q,"inputResponses":{"sure":{"action":"accept","content":{"confirm":true}}}`, *asked.RequestState)), "true")
+		require.Equal(t, "1", text(b.span().Attributes)["mcpkit.round"])
+
+		all := b.metrics()
+		for _, name := range []string{"mcp.server.operation.duration", "mcpkit.round.duration"} {
+			points := all[name].(metricdata.Histogram[float64]).DataPoints
+			require.Len(t, points, 1, name)
+			require.Equal(t, uint64(1), points[0].Count, name)
+		}
 	})
 }
 
