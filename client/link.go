@@ -27,7 +27,9 @@ type live struct {
 // serveWire serves a connection until it is over.
 func serveWire(c *Client, w duplex.Wire) *live {
 	l := &live{wire: w, served: make(chan struct{})}
-	l.link = duplex.New(w, linkHandler{c}, &duplex.Options{Client: true, First: c.hearFirst, Logger: c.log, MaxInFlight: 64, DrainTimeout: time.Second})
+	l.link = duplex.New(w, linkHandler{c}, &duplex.Options{
+		Client: true, First: c.hearFirst, Logger: c.log, MaxInFlight: 64, DrainTimeout: time.Second, Cancelling: c.base,
+	})
 	ready := make(chan struct{})
 	// Ends when the server or Close ends the connection.
 	go func() {

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
@@ -27,6 +28,9 @@ func TestMain(m *testing.M) {
 	if kind := os.Getenv(childVariable); kind != "" {
 		os.Exit(beChild(kind))
 	}
+	// Parallel tests here wait rather than compute: for Close inside a handler, for children that are asked to end.
+	flag.Parse()
+	_ = flag.Set("test.parallel", "16")
 	goleak.VerifyTestMain(m)
 }
 
