@@ -62,41 +62,58 @@ type Transport struct {
 
 // Unix is a server on a Unix socket.
 type Unix struct {
-	Path            Path           `key:"path" required:"" doc:"Path of the socket."`
-	MaxConnections  *int           `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
-	MaxMessage      *Size          `key:"maxMessage" min:"1" doc:"Most bytes of a message."`
-	Framing         string         `key:"framing" enum:"lines headers any" doc:"Framing of messages: one on each line, with header fields as in the Language Server Protocol, or as the client begins (any)."`
-	ShutdownTimeout *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server shuts down."`
+	Path             Path           `key:"path" required:"" doc:"Path of the socket."`
+	MaxConnections   *int           `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
+	MaxMessage       *Size          `key:"maxMessage" min:"1" doc:"Most bytes of a message."`
+	MaxInFlight      *int           `key:"maxInFlight" min:"1" doc:"Most unanswered requests of a connection."`
+	MaxInFlightBytes *Size          `key:"maxInFlightBytes" min:"1" doc:"Most bytes of the unanswered requests of a connection."`
+	MaxUnsent        *Size          `key:"maxUnsent" min:"1" doc:"Most bytes of responses that wait for a client that does not read."`
+	WriteTimeout     *time.Duration `key:"writeTimeout" doc:"How long a client may read nothing of what waits for it before it is disconnected; 0 means no limit."`
+	Framing          string         `key:"framing" enum:"lines headers any" doc:"Framing of messages: one on each line, with header fields as in the Language Server Protocol, or as the client begins (any)."`
+	ShutdownTimeout  *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server shuts down."`
 }
 
 // TCP is a server on a port.
 type TCP struct {
-	Addr            string         `key:"addr" required:"" address:"" doc:"Address to listen on, such as 127.0.0.1:7000."`
-	MaxConnections  *int           `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
-	MaxMessage      *Size          `key:"maxMessage" min:"1" doc:"Most bytes of a message."`
-	Framing         string         `key:"framing" enum:"lines headers any" doc:"Framing of messages: one on each line, with header fields as in the Language Server Protocol, or as the client begins (any)."`
-	ShutdownTimeout *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server shuts down."`
+	Addr             string         `key:"addr" required:"" address:"" doc:"Address to listen on, such as 127.0.0.1:7000."`
+	MaxConnections   *int           `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
+	MaxMessage       *Size          `key:"maxMessage" min:"1" doc:"Most bytes of a message."`
+	MaxInFlight      *int           `key:"maxInFlight" min:"1" doc:"Most unanswered requests of a connection."`
+	MaxInFlightBytes *Size          `key:"maxInFlightBytes" min:"1" doc:"Most bytes of the unanswered requests of a connection."`
+	MaxUnsent        *Size          `key:"maxUnsent" min:"1" doc:"Most bytes of responses that wait for a client that does not read."`
+	WriteTimeout     *time.Duration `key:"writeTimeout" doc:"How long a client may read nothing of what waits for it before it is disconnected; 0 means no limit."`
+	Framing          string         `key:"framing" enum:"lines headers any" doc:"Framing of messages: one on each line, with header fields as in the Language Server Protocol, or as the client begins (any)."`
+	ShutdownTimeout  *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server shuts down."`
 }
 
 // HTTP is a server of the bindings over HTTP, on one address.
 type HTTP struct {
-	Addr            string         `key:"addr" required:"" address:"" doc:"Address to listen on, such as 127.0.0.1:8080, or :8080 for all addresses of this machine."`
-	Path            string         `key:"path" doc:"Path of the MCP endpoint."`
-	SSE             string         `key:"sse" doc:"Path for HTTP+SSE, the transport of 2024-11-05 clients, such as /sse. Off by default."`
-	WebSocket       string         `key:"websocket" doc:"Path for WebSockets, such as /ws. Off by default."`
-	TLS             *TLS           `key:"tls" doc:"Serve https and wss. Without it, a proxy in front must."`
-	Origins         []string       `key:"origins" doc:"Origins whose pages may send requests, besides the server's own."`
-	Hosts           []string       `key:"hosts" doc:"Hosts that requests may name. If set, it applies to every request; by default only loopback addresses are restricted."`
-	Stateless       *bool          `key:"stateless" doc:"Serve legacy clients without sessions."`
-	JSONOnly        *bool          `key:"jsonOnly" doc:"Never open an event stream."`
-	MaxBody         *Size          `key:"maxBody" min:"1" doc:"Most bytes of a request body, and of a message on a WebSocket."`
-	MaxSessions     *int           `key:"maxSessions" min:"1" doc:"Most legacy sessions. The same number applies to open HTTP+SSE streams, and to open WebSockets."`
-	SessionIdle     *time.Duration `key:"sessionIdle" doc:"How long an unused session lives; 0 means forever."`
-	KeepAlive       *time.Duration `key:"keepAlive" doc:"How long a stream may be silent before the server sends a comment; 0 means forever."`
-	Retry           *time.Duration `key:"retry" doc:"How long clients wait before they resume a broken stream."`
-	ShutdownTimeout *time.Duration `key:"shutdownTimeout" doc:"How long requests may take to finish when the server shuts down."`
-	Health          *bool          `key:"health" doc:"Answer health checks at /livez and /readyz."`
-	Drain           *time.Duration `key:"drain" doc:"How long /readyz reports \"not ready\" before the server stops accepting requests."`
+	Addr                  string         `key:"addr" required:"" address:"" doc:"Address to listen on, such as 127.0.0.1:8080, or :8080 for all addresses of this machine."`
+	Path                  string         `key:"path" doc:"Path of the MCP endpoint."`
+	SSE                   string         `key:"sse" doc:"Path for HTTP+SSE, the transport of 2024-11-05 clients, such as /sse. Off by default."`
+	WebSocket             string         `key:"websocket" doc:"Path for WebSockets, such as /ws. Off by default."`
+	TLS                   *TLS           `key:"tls" doc:"Serve https and wss. Without it, a proxy in front must."`
+	Origins               []string       `key:"origins" doc:"Origins whose pages may send requests, besides the server's own."`
+	Hosts                 []string       `key:"hosts" doc:"Hosts that requests may name. If set, it applies to every request; by default only loopback addresses are restricted."`
+	TrustedProxies        []string       `key:"trustedProxies" doc:"Networks of proxies whose X-Forwarded-For gives the address of the caller, such as 10.0.0.0/8. Limits count callers without a token by address."`
+	Stateless             *bool          `key:"stateless" doc:"Serve legacy clients without sessions."`
+	JSONOnly              *bool          `key:"jsonOnly" doc:"Never open an event stream."`
+	MaxBody               *Size          `key:"maxBody" min:"1" doc:"Most bytes of a request body, and of a message on a WebSocket."`
+	MaxSessions           *int           `key:"maxSessions" min:"1" doc:"Most legacy sessions. The same number applies to open HTTP+SSE streams, and to open WebSockets."`
+	MaxInFlight           *int           `key:"maxInFlight" min:"1" doc:"Most unanswered requests of a caller; with HTTP+SSE and WebSockets, of a connection."`
+	MaxInFlightTotal      *int           `key:"maxInFlightTotal" min:"1" doc:"Most unanswered requests of all callers of Streamable HTTP."`
+	MaxInFlightBytes      *Size          `key:"maxInFlightBytes" min:"1" doc:"Most bytes of the unanswered requests and unread responses of a caller; with HTTP+SSE and WebSockets, of the unanswered requests of a connection."`
+	MaxInFlightBytesTotal *Size          `key:"maxInFlightBytesTotal" min:"1" doc:"Most bytes of the unanswered requests and unread responses of all callers of Streamable HTTP."`
+	MaxSubscriptions      *int           `key:"maxSubscriptions" min:"1" doc:"Most open streams of a caller of Streamable HTTP that only listen."`
+	MaxSubscriptionsTotal *int           `key:"maxSubscriptionsTotal" min:"1" doc:"Most open streams of all callers of Streamable HTTP that only listen."`
+	SessionIdle           *time.Duration `key:"sessionIdle" doc:"How long an unused session lives; 0 means forever."`
+	KeepAlive             *time.Duration `key:"keepAlive" doc:"How long a stream may be silent before the server sends a comment; 0 means forever."`
+	MessageTimeout        *time.Duration `key:"messageTimeout" doc:"How long a message on a WebSocket may take from its first frame to its last; 0 means no limit."`
+	WriteTimeout          *time.Duration `key:"writeTimeout" min:"1" doc:"How long a client of HTTP+SSE or a WebSocket may read nothing of what waits for it before it is disconnected."`
+	Retry                 *time.Duration `key:"retry" doc:"How long clients wait before they resume a broken stream."`
+	ShutdownTimeout       *time.Duration `key:"shutdownTimeout" doc:"How long requests may take to finish when the server shuts down."`
+	Health                *bool          `key:"health" doc:"Answer health checks at /livez and /readyz."`
+	Drain                 *time.Duration `key:"drain" doc:"How long /readyz reports \"not ready\" before the server stops accepting requests."`
 }
 
 // TLS is by what the server is known.

@@ -61,8 +61,8 @@ log:
   format: json
 transport:
   stdio: false
-  unix: {path: notes.sock, maxConnections: 3, maxMessage: 1MiB, framing: any, shutdownTimeout: 1s}
-  tcp: {addr: "127.0.0.1:0", maxConnections: 3, maxMessage: 1MiB, framing: headers, shutdownTimeout: 1s}
+  unix: {path: notes.sock, maxConnections: 3, maxMessage: 1MiB, maxInFlight: 9, maxInFlightBytes: 2MiB, maxUnsent: 3MiB, writeTimeout: 0s, framing: any, shutdownTimeout: 1s}
+  tcp: {addr: "127.0.0.1:0", maxConnections: 3, maxMessage: 1MiB, maxInFlight: 9, maxInFlightBytes: 2MiB, maxUnsent: 3MiB, writeTimeout: 4s, framing: headers, shutdownTimeout: 1s}
   http:
     addr: 127.0.0.1:0
     path: /v1
@@ -75,6 +75,15 @@ transport:
     jsonOnly: true
     maxBody: 64KiB
     maxSessions: 5
+    trustedProxies: [10.0.0.0/8]
+    maxInFlight: 6
+    maxInFlightTotal: 7
+    maxInFlightBytes: 1MiB
+    maxInFlightBytesTotal: 2MiB
+    maxSubscriptions: 8
+    maxSubscriptionsTotal: 9
+    messageTimeout: 0s
+    writeTimeout: 5s
     sessionIdle: 0s
     keepAlive: 5s
     retry: 2s
@@ -403,7 +412,7 @@ auth:
 func TestMistakesOfAuthAreFoundBeforeAnythingIsServed(t *testing.T) {
 	for text, want := range map[string]string{
 		`{issuer: "http://id.example", resource: "https://mcp.example/mcp"}`:                           "config: auth: ",
-		`{issuer: "https://id.example", resource: "https://mcp.example/mcp", privateNetworks: [home]}`: `config: auth.privateNetworks[0]: "home" is no network; write for example 10.1.0.0/16`,
+		`{issuer: "https://id.example", resource: "https://mcp.example/mcp", privateNetworks: [home]}`: `config: auth.privateNetworks[0]: "home" is not a network; write for example 10.1.0.0/16`,
 		`{issuer: "https://id.example", resource: "https://mcp.example/mcp", algorithms: [none]}`:      "config: auth: ",
 		`{issuer: "https://id.example", resource: "mcp.example", jwksURI: "https://id.example/keys"}`:  "config: auth: ",
 	} {
@@ -422,12 +431,17 @@ func TestThatTheAuditFileCannotBeWrittenIsToldOf(t *testing.T) {
 // serve serves until stop is called, which waits for the end.
 func serve(t *testing.T, c *config.Config) (base string, stop func()) {
 	t.Helper()
+	return serveService(t, c, &clock{})
+}
+
+func serveService(t *testing.T, c *config.Config, service any) (base string, stop func()) {
+	t.Helper()
 	addrs := make(chan net.Addr, 1)
 	config.OnListen(c, func(a net.Addr) { addrs <- a })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	// Ends with ctx.
-	go func() { ended <- c.Serve(ctx, &clock{}) }()
+	go func() { ended <- c.Serve(ctx, service) }()
 	select {
 	case a := <-addrs:
 		return "http://" + a.String(), func() { cancel(); require.NoError(t, <-ended) }

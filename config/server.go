@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -41,6 +42,7 @@ type server struct {
 	timeout     time.Duration // of the shutdown
 	guard       *resourceserver.Guard
 	certificate *certificate // nil: no TLS
+	proxies     []netip.Prefix
 	logger      *slog.Logger
 
 	onListen func(net.Addr) // of tests
@@ -68,21 +70,28 @@ type binding interface {
 func (s *server) bindings(h transport.Handler) map[string]binding {
 	t := s.http
 	body, sessions := int64(or(t.MaxBody, 0)), or(t.MaxSessions, 0)
+	calls, bytes := or(t.MaxInFlight, 0), int64(or(t.MaxInFlightBytes, 0))
 	all := map[string]binding{s.path: streamable.NewHandler(h, &streamable.Options{
 		Stateless: or(t.Stateless, false), JSONOnly: or(t.JSONOnly, false), MaxBodyBytes: body, MaxSessions: sessions,
 		SessionIdle: never(t.SessionIdle), AllowedOrigins: t.Origins, AllowedHosts: t.Hosts, KeepAlive: never(t.KeepAlive),
-		Retry: or(t.Retry, 0), Logger: s.logger, ShutdownTimeout: s.timeout,
+		Retry: or(t.Retry, 0), Logger: s.logger, ShutdownTimeout: s.timeout, TrustedProxies: s.proxies,
+		MaxInFlight: calls, MaxInFlightTotal: or(t.MaxInFlightTotal, 0),
+		MaxInFlightBytes: bytes, MaxInFlightBytesTotal: int64(or(t.MaxInFlightBytesTotal, 0)),
+		MaxSubscriptions: or(t.MaxSubscriptions, 0), MaxSubscriptionsTotal: or(t.MaxSubscriptionsTotal, 0),
 	})}
 	if t.SSE != "" {
 		all[t.SSE] = sse.NewHandler(h, &sse.Options{
 			MaxBodyBytes: body, MaxSessions: sessions, SessionIdle: never(t.SessionIdle), AllowedOrigins: t.Origins,
 			AllowedHosts: t.Hosts, KeepAlive: never(t.KeepAlive), Logger: s.logger, ShutdownTimeout: s.timeout,
+			TrustedProxies: s.proxies, MaxInFlight: calls, MaxInFlightBytes: bytes, WriteTimeout: or(t.WriteTimeout, 0),
 		})
 	}
 	if t.WebSocket != "" {
 		all[t.WebSocket] = websocket.NewHandler(h, &websocket.Options{
 			MaxMessageBytes: body, MaxConnections: sessions, AllowedOrigins: t.Origins, AllowedHosts: t.Hosts,
-			KeepAlive: never(t.KeepAlive), Logger: s.logger, ShutdownTimeout: s.timeout,
+			KeepAlive: never(t.KeepAlive), Logger: s.logger, ShutdownTimeout: s.timeout, SessionIdle: never(t.SessionIdle),
+			TrustedProxies: s.proxies, MaxInFlight: calls, MaxInFlightBytes: bytes, MessageTimeout: never(t.MessageTimeout),
+			WriteTimeout: or(t.WriteTimeout, 0),
 		})
 	}
 	return all

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"time"
 
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
@@ -26,11 +25,17 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 		all = append(all, stdio.New(nil))
 	}
 	if u := t.Unix; u != nil {
-		opts := c.socket(logger, u.MaxConnections, u.MaxMessage, u.Framing, u.ShutdownTimeout)
+		opts := c.socket(u.MaxConnections, u.Framing, stdio.Options{
+			MaxMessageBytes: int(or(u.MaxMessage, 0)), MaxInFlight: or(u.MaxInFlight, 0), MaxInFlightBytes: int64(or(u.MaxInFlightBytes, 0)),
+			MaxUnsentBytes: int64(or(u.MaxUnsent, 0)), WriteTimeout: never(u.WriteTimeout), DrainTimeout: or(u.ShutdownTimeout, 0), Logger: logger,
+		})
 		all = append(all, named{"transport.unix", socket.Listen("unix", string(u.Path), opts)})
 	}
 	if p := t.TCP; p != nil {
-		opts := c.socket(logger, p.MaxConnections, p.MaxMessage, p.Framing, p.ShutdownTimeout)
+		opts := c.socket(p.MaxConnections, p.Framing, stdio.Options{
+			MaxMessageBytes: int(or(p.MaxMessage, 0)), MaxInFlight: or(p.MaxInFlight, 0), MaxInFlightBytes: int64(or(p.MaxInFlightBytes, 0)),
+			MaxUnsentBytes: int64(or(p.MaxUnsent, 0)), WriteTimeout: never(p.WriteTimeout), DrainTimeout: or(p.ShutdownTimeout, 0), Logger: logger,
+		})
 		all = append(all, named{"transport.tcp", socket.Listen("tcp", p.Addr, opts)})
 	}
 	if t.HTTP == nil {
@@ -44,14 +49,9 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 }
 
 // socket are the options of a socket.
-func (c *Config) socket(logger *slog.Logger, connections *int, message *Size, framing string, shutdown *time.Duration) *socket.Options {
-	return &socket.Options{
-		MaxConnections: or(connections, 0), OnListen: c.onListen,
-		Stream: stdio.Options{
-			MaxMessageBytes: int(or(message, 0)), DrainTimeout: or(shutdown, 0), Logger: logger,
-			Framing: map[string]stdio.Framing{"headers": stdio.ContentLength, "any": stdio.AnyFraming}[framing], // otherwise lines
-		},
-	}
+func (c *Config) socket(connections *int, framing string, stream stdio.Options) *socket.Options {
+	stream.Framing = map[string]stdio.Framing{"headers": stdio.ContentLength, "any": stdio.AnyFraming}[framing] // otherwise lines
+	return &socket.Options{MaxConnections: or(connections, 0), OnListen: c.onListen, Stream: stream}
 }
 
 // web is the server over HTTP.
@@ -60,6 +60,10 @@ func (c *Config) web(logger *slog.Logger) (*server, error) {
 	s := &server{http: t, logger: logger, onListen: c.onListen, path: t.Path, timeout: or(t.ShutdownTimeout, streamable.DefaultShutdownTimeout)}
 	if s.path == "" {
 		s.path = streamable.DefaultPath
+	}
+	var err error
+	if s.proxies, err = networks("transport.http.trustedProxies", t.TrustedProxies); err != nil {
+		return nil, err
 	}
 	if t.TLS != nil {
 		cert := &certificate{files: *t.TLS, logger: logger}
@@ -105,12 +109,8 @@ func (a *Auth) guard(logger *slog.Logger, origins []string) (*resourceserver.Gua
 // verifier makes what tells who a token stands for.
 func (a *Auth) verifier(logger *slog.Logger) (v oauth.Verifier, err error) {
 	fetch := jwtverify.Fetch{InsecureLoopback: or(a.InsecureLoopback, false)}
-	for i, text := range a.PrivateNetworks {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("config: auth.privateNetworks[%d]: %q is no network; write for example 10.1.0.0/16", i, text)
-		}
-		fetch.PrivateNetworks = append(fetch.PrivateNetworks, network)
+	if fetch.PrivateNetworks, err = networks("auth.privateNetworks", a.PrivateNetworks); err != nil {
+		return nil, err
 	}
 	audience := append([]string{a.Resource}, a.Audience...)
 	if in := a.Introspection; in != nil {
@@ -145,4 +145,17 @@ func (d *DPoP) verifier() (*dpop.Verifier, error) {
 		opts.Nonces = nonces
 	}
 	return dpop.NewVerifier(opts)
+}
+
+// networks are the networks of the list at key.
+func networks(key string, texts []string) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for i, text := range texts {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("config: %s[%d]: %q is not a network; write for example 10.1.0.0/16", key, i, text)
+		}
+		all = append(all, network)
+	}
+	return all, nil
 }

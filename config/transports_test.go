@@ -25,6 +25,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/config"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -90,6 +91,109 @@ func TestBoundsHoldForEveryBinding(t *testing.T) {
 	require.ErrorContains(t, call(t, client.HTTPSSE(base+"/v1/sse")), "503")
 	require.NoError(t, held.Close())
 	require.NoError(t, stream.Close())
+}
+
+// A waiter says that it waits, and does until its caller is gone.
+type waiter struct {
+	_ struct {
+		Wait mcpkit.Tool `hints:"readonly"`
+	}
+	waits chan struct{}
+}
+
+func (w *waiter) Wait(ctx context.Context) {
+	w.waits <- struct{}{}
+	<-ctx.Done()
+}
+
+func TestRequestsInFlightAreLimitedOnEveryTransport(t *testing.T) {
+	dir := t.TempDir()
+	for name, test := range map[string]struct {
+		transport string
+		target    func(base string) any
+	}{
+		"streamable": {`http: {addr: "127.0.0.1:0", maxInFlight: 1}`, func(base string) any { return base + "/mcp" }},
+		"in all":     {`http: {addr: "127.0.0.1:0", maxInFlightTotal: 1}`, func(base string) any { return base + "/mcp" }},
+		"sse":        {`http: {addr: "127.0.0.1:0", sse: /sse, maxInFlight: 1}`, func(base string) any { return client.HTTPSSE(base + "/sse") }},
+		"websocket": {`http: {addr: "127.0.0.1:0", websocket: /ws, maxInFlight: 1}`, func(base string) any {
+			return strings.Replace(base, "http", "ws", 1) + "/ws"
+		}},
+		"unix": {`unix: {path: ` + filepath.Join(dir, "s") + `, maxInFlight: 1}`, func(string) any { return "unix:" + filepath.Join(dir, "s") }},
+		"tcp": {`tcp: {addr: "127.0.0.1:0", maxInFlight: 1}`, func(base string) any {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+			require.NoError(t, err)
+			return conn
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &waiter{waits: make(chan struct{}, 2)}
+			base, stop := serveService(t, parsed(t, "transport: {"+test.transport+"}"), w)
+			defer stop()
+			c, err := client.Dial(t.Context(), test.target(base), client.Logger(slog.New(slog.DiscardHandler)))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, c.Close()) }()
+			ctx, cancel := context.WithCancel(t.Context())
+			over := make(chan error, 1)
+			go func() {
+				_, err := c.CallTool(ctx, "wait", nil)
+				over <- err
+			}()
+			<-w.waits
+			_, err = c.CallTool(t.Context(), "wait", nil)
+			require.ErrorContains(t, err, "requests are in flight")
+			cancel()
+			require.ErrorIs(t, <-over, context.Canceled)
+		})
+	}
+}
+
+// forwarded sends requests as a proxy does for a client at an address.
+type forwarded struct{ address string }
+
+func (f forwarded) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Forwarded-For", f.address)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestAddressesOfCallersComeFromTrustedProxies(t *testing.T) {
+	listen := func(base, address string) (stop func(), err error) {
+		c, err := client.Dial(t.Context(), base+"/mcp", client.Version(protocol.Latest), client.HTTPClient(&http.Client{Transport: forwarded{address}}), client.Logger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		_, err = c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		return func() { require.NoError(t, c.Close()) }, err
+	}
+	for proxies, want := range map[string]string{"": "503", "trustedProxies: [127.0.0.0/8], ": ""} {
+		t.Run(proxies, func(t *testing.T) {
+			base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", `+proxies+`maxSubscriptions: 1}}`))
+			defer stop()
+			closeFirst, err := listen(base, "203.0.113.1")
+			require.NoError(t, err)
+			defer closeFirst()
+			closeSecond, err := listen(base, "203.0.113.2")
+			defer closeSecond()
+			if want == "" {
+				require.NoError(t, err, "another address is another caller")
+			} else {
+				require.ErrorContains(t, err, want, "the proxy is the caller")
+			}
+			closeThird, err := listen(base, "203.0.113.1")
+			defer closeThird()
+			require.ErrorContains(t, err, "503")
+		})
+	}
+	_, err := parsed(t, `transport: {http: {addr: "127.0.0.1:0", trustedProxies: [10.0.0.1]}}`).Transports()
+	require.EqualError(t, err, `config: transport.http.trustedProxies[0]: "10.0.0.1" is not a network; write for example 10.1.0.0/16`)
+}
+
+func TestIdleWebSocketsAreClosed(t *testing.T) {
+	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", websocket: /ws, sessionIdle: 1ms}}`))
+	defer stop()
+	c, err := client.Dial(t.Context(), strings.Replace(base, "http", "ws", 1)+"/ws", client.Logger(slog.New(slog.DiscardHandler)))
+	if err == nil {
+		defer c.Close()
+	}
+	require.Eventually(t, func() bool { return err != nil || c.Ping(t.Context()) != nil }, time.Minute, 10*time.Millisecond)
 }
 
 // TestTheGuidesFileIsTrue makes all that the file of docs/howto/configure.md says.
