@@ -30,11 +30,11 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var binding transport.Transport = stdio.New(nil)
+	var over transport.Transport = stdio.New(nil)
 	if *addr != "" {
-		binding = streamable.Listen(*addr, nil)
+		over = streamable.Listen(*addr, nil)
 	}
-	if err := srv.Serve(context.Background(), binding); err != nil {
+	if err := srv.Serve(context.Background(), over); err != nil {
 		log.Fatal(err)
 	}
 }

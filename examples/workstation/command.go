@@ -41,7 +41,7 @@ type Output struct {
 
 // docs:begin run
 
-// run runs the command and ends it, with all that it started, when ctx ends. An exit code other than 0 is no error.
+// run runs the command and ends it, with all that it started, when ctx ends. An exit code other than 0 is not an error.
 func (c command) run(ctx context.Context) (Output, error) {
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
 	cmd.Dir = c.dir
