@@ -186,6 +186,20 @@ func TestAddressesOfCallersComeFromTrustedProxies(t *testing.T) {
 	require.EqualError(t, err, `config: transport.http.trustedProxies[0]: "10.0.0.1" is not a network; write for example 10.1.0.0/16`)
 }
 
+func TestHealthChecksMayNameAnyHost(t *testing.T) {
+	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", hosts: [mcp.example.com], health: true}}`))
+	defer stop()
+	for path, want := range map[string]int{"/livez": http.StatusOK, "/readyz": http.StatusOK, "/mcp": http.StatusForbidden} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+		require.NoError(t, err)
+		r.Host = "10.0.0.7:8080"
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, want, resp.StatusCode, path)
+	}
+}
+
 func TestIdleWebSocketsAreClosed(t *testing.T) {
 	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", websocket: /ws, sessionIdle: 1ms}}`))
 	defer stop()
