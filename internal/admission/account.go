@@ -4,7 +4,7 @@ package admission
 // not safe for concurrent use.
 type Account struct {
 	Budget *Budget
-	Key    string // the caller's
+	Key    Key // the caller's
 	spent  int64
 }
 

@@ -16,11 +16,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
+// named is the key of a caller in tests.
+func named(name string) Key { return Key{name: name} }
+
 // took takes a place for key, which must be there, and returns it with the name of what was evicted.
 func took(t *testing.T, places *Places, key, name string) (*Place, string) {
 	t.Helper()
 	p := &Place{Value: name}
-	evicted, ok := places.Take(p, key)
+	evicted, ok := places.Take(p, named(key))
 	require.True(t, ok, name)
 	if evicted == nil {
 		return p, ""
@@ -62,7 +65,7 @@ func TestANewcomerTakesTheHeaviestCallersPlace(t *testing.T) {
 		require.True(t, places.Use(p)) // and does not release it
 		heavy = append(heavy, p)
 	}
-	_, ok := places.Take(&Place{}, "heavy")
+	_, ok := places.Take(&Place{}, named("heavy"))
 	require.False(t, ok, "all of its own are busy")
 	places.Release(heavy[2])
 	_, evicted := took(t, places, "a", "a")
@@ -85,7 +88,7 @@ func TestPlacesThatAreSharedEvenlyGoToTheLongestIdle(t *testing.T) {
 			places.Release(p)
 			time.Sleep(10 * time.Second)
 		}
-		_, ok := places.Take(&Place{}, "d")
+		_, ok := places.Take(&Place{}, named("d"))
 		require.False(t, ok, "none is idle for a minute")
 		time.Sleep(40 * time.Second)
 		_, evicted := took(t, places, "d", "d")
@@ -128,7 +131,7 @@ func TestPlacesAreNeverMoreThanThereAre(t *testing.T) {
 				p := &Place{}
 				key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
 				full := len(held) == most
-				evicted, ok := places.Take(p, key)
+				evicted, ok := places.Take(p, named(key))
 				require.True(t, ok || full, "there was room")
 				require.Equal(t, ok && full, evicted != nil)
 				delete(held, evicted)
@@ -166,48 +169,49 @@ func TestPlacesAreNeverMoreThanThereAre(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	b := NewBudget(5, 10)
-	require.True(t, b.Spend("a", 5))
-	require.False(t, b.Spend("a", 1), "the caller's own limit")
-	require.True(t, b.Spend("b", 2))
-	require.False(t, b.Spend("b", 2), "more than what is left for all others")
-	require.True(t, b.Spend("b", 1))
-	require.True(t, b.Spend("c", 1), "a newcomer finds some left")
-	require.True(t, b.Spend("d", 1))
-	require.False(t, b.Spend("e", 1), "until nothing is left")
+	require.True(t, b.Spend(named("a"), 5))
+	require.False(t, b.Spend(named("a"), 1), "the caller's own limit")
+	require.True(t, b.Spend(named("b"), 2))
+	require.False(t, b.Spend(named("b"), 2), "more than what is left for all others")
+	require.True(t, b.Spend(named("b"), 1))
+	require.True(t, b.Spend(named("c"), 1), "a newcomer finds some left")
+	require.True(t, b.Spend(named("d"), 1))
+	require.False(t, b.Spend(named("e"), 1), "until nothing is left")
 	require.Equal(t, int64(10), b.Spent())
-	b.Return("a", 5)
-	b.Return("b", 3)
-	b.Return("c", 1)
-	b.Return("d", 1)
+	b.Return(named("a"), 5)
+	b.Return(named("b"), 3)
+	b.Return(named("c"), 1)
+	b.Return(named("d"), 1)
 	require.Zero(t, b.Spent())
 	require.Empty(t, b.spent)
-	require.True(t, b.Spend("a", 100), "one alone may be larger")
-	require.False(t, b.Spend("a", 1))
+	require.True(t, b.Spend(named("a"), 100), "one alone may be larger")
+	require.False(t, b.Spend(named("a"), 1))
 }
 
 func TestCaller(t *testing.T) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	for _, test := range []struct {
-		name, remote, forwarded, session, want string
-		trusted                                []netip.Prefix
-		who                                    *oauth.Principal
+		name, remote, forwarded, session string
+		want                             Key
+		trusted                          []netip.Prefix
+		who                              *oauth.Principal
 	}{
-		{name: "principal", remote: "192.0.2.1:9", session: "x", who: &oauth.Principal{Subject: "ann"}, want: "p" + (&oauth.Principal{Subject: "ann"}).Key()},
-		{name: "session", remote: "192.0.2.1:9", session: "x", want: "sx"},
-		{name: "address", remote: "192.0.2.1:9", want: "a192.0.2.1"},
-		{name: "IPv4 in IPv6", remote: "[::ffff:192.0.2.1]:9", want: "a192.0.2.1"},
-		{name: "IPv6", remote: "[2001:db8:1:2:3:4:5:6]:9", want: "a2001:db8:1:2::"},
-		{name: "IPv6 with a zone", remote: "[fe80::1%eth0]:9", want: "afe80::"},
-		{name: "no network", remote: "@", want: "a@"},
-		{name: "nobody is trusted", remote: "10.0.0.1:9", forwarded: "192.0.2.1", want: "a10.0.0.1"},
-		{name: "a proxy", remote: "10.0.0.1:9", forwarded: "192.0.2.1", trusted: trusted, want: "a192.0.2.1"},
-		{name: "a proxy that names ports", remote: "10.0.0.1:9", forwarded: "192.0.2.1:1234", trusted: trusted, want: "a192.0.2.1"},
-		{name: "two proxies", remote: "10.0.0.1:9", forwarded: "192.0.2.1, 10.0.0.2", trusted: trusted, want: "a192.0.2.1"},
-		{name: "made up in front", remote: "10.0.0.1:9", forwarded: "198.51.100.7, 192.0.2.1", trusted: trusted, want: "a192.0.2.1"},
-		{name: "made up by a stranger", remote: "203.0.113.5:9", forwarded: "192.0.2.1", trusted: trusted, want: "a203.0.113.5"},
-		{name: "nonsense", remote: "10.0.0.1:9", forwarded: "unknown", trusted: trusted, want: "a10.0.0.1"},
-		{name: "proxies all the way", remote: "10.0.0.1:9", forwarded: "10.0.0.3", trusted: trusted, want: "a10.0.0.3"},
-		{name: "IPv6 behind a proxy", remote: "[fd00::1]:9", forwarded: "2001:db8:1:2::9", trusted: trusted, want: "a2001:db8:1:2::"},
+		{name: "principal", remote: "192.0.2.1:9", session: "x", who: &oauth.Principal{Subject: "ann"}, want: Key{kind: keyPrincipal, name: (&oauth.Principal{Subject: "ann"}).Key()}},
+		{name: "session", remote: "192.0.2.1:9", session: "x", want: Key{kind: keySession, name: "x"}},
+		{name: "address", remote: "192.0.2.1:9", want: Key{addr: netip.MustParseAddr("192.0.2.1")}},
+		{name: "IPv4 in IPv6", remote: "[::ffff:192.0.2.1]:9", want: Key{addr: netip.MustParseAddr("192.0.2.1")}},
+		{name: "IPv6", remote: "[2001:db8:1:2:3:4:5:6]:9", want: Key{addr: netip.MustParseAddr("2001:db8:1:2::")}},
+		{name: "IPv6 with a zone", remote: "[fe80::1%eth0]:9", want: Key{addr: netip.MustParseAddr("fe80::")}},
+		{name: "no network", remote: "@", want: Key{name: "@"}},
+		{name: "nobody is trusted", remote: "10.0.0.1:9", forwarded: "192.0.2.1", want: Key{addr: netip.MustParseAddr("10.0.0.1")}},
+		{name: "a proxy", remote: "10.0.0.1:9", forwarded: "192.0.2.1", trusted: trusted, want: Key{addr: netip.MustParseAddr("192.0.2.1")}},
+		{name: "a proxy that names ports", remote: "10.0.0.1:9", forwarded: "192.0.2.1:1234", trusted: trusted, want: Key{addr: netip.MustParseAddr("192.0.2.1")}},
+		{name: "two proxies", remote: "10.0.0.1:9", forwarded: "192.0.2.1, 10.0.0.2", trusted: trusted, want: Key{addr: netip.MustParseAddr("192.0.2.1")}},
+		{name: "made up in front", remote: "10.0.0.1:9", forwarded: "198.51.100.7, 192.0.2.1", trusted: trusted, want: Key{addr: netip.MustParseAddr("192.0.2.1")}},
+		{name: "made up by a stranger", remote: "203.0.113.5:9", forwarded: "192.0.2.1", trusted: trusted, want: Key{addr: netip.MustParseAddr("203.0.113.5")}},
+		{name: "nonsense", remote: "10.0.0.1:9", forwarded: "unknown", trusted: trusted, want: Key{addr: netip.MustParseAddr("10.0.0.1")}},
+		{name: "proxies all the way", remote: "10.0.0.1:9", forwarded: "10.0.0.3", trusted: trusted, want: Key{addr: netip.MustParseAddr("10.0.0.3")}},
+		{name: "IPv6 behind a proxy", remote: "[fd00::1]:9", forwarded: "2001:db8:1:2::9", trusted: trusted, want: Key{addr: netip.MustParseAddr("2001:db8:1:2::")}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := httptest.NewRequest("GET", "/", strings.NewReader(""))

@@ -9,17 +9,17 @@ type Budget struct {
 	caller, total int64
 
 	mu    sync.Mutex
-	spent map[string]int64 // of each caller that has spent something; guarded by mu
-	sum   int64            // of spent; guarded by mu
+	spent map[Key]int64 // of each caller that has spent something; guarded by mu
+	sum   int64         // of spent; guarded by mu
 }
 
 // NewBudget returns a Budget of so much for a caller and so much in all.
 func NewBudget(caller, total int64) *Budget {
-	return &Budget{caller: caller, total: total, spent: make(map[string]int64)}
+	return &Budget{caller: caller, total: total, spent: make(map[Key]int64)}
 }
 
 // Spend takes n for the caller key. It reports false, and takes nothing, when that is too much.
-func (b *Budget) Spend(key string, n int64) bool {
+func (b *Budget) Spend(key Key, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	has, left := b.spent[key], b.total-b.sum
@@ -32,7 +32,7 @@ func (b *Budget) Spend(key string, n int64) bool {
 }
 
 // Return gives back n that the caller key has spent.
-func (b *Budget) Return(key string, n int64) {
+func (b *Budget) Return(key Key, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sum -= n

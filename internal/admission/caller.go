@@ -10,45 +10,62 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
+// A Key tells one caller from another. Each request makes one, so it is put together from what the request has, without
+// allocations.
+type Key struct {
+	kind keyKind
+	name string     // of the principal or the session, or an address that is not an IP address
+	addr netip.Addr // invalid for all others
+}
+
+// A keyKind keeps principals, sessions and addresses with the same name apart.
+type keyKind byte
+
+const (
+	keyAddress keyKind = iota
+	keyPrincipal
+	keySession
+)
+
 // Caller returns whose share a request counts against: its principal, or else the session, or else the address that it came from.
-// Principals, sessions and addresses never have the same name. session may be empty.
-func Caller(r *http.Request, session string, trusted []netip.Prefix) string {
+// session may be empty.
+func Caller(r *http.Request, session string, trusted []netip.Prefix) Key {
 	if p := oauth.FromContext(r.Context()); p != nil {
-		return "p" + p.Key()
+		return Key{kind: keyPrincipal, name: p.Key()}
 	}
 	if session != "" {
-		return "s" + session
+		return Key{kind: keySession, name: session}
 	}
-	return "a" + address(r, trusted)
+	return address(r, trusted)
 }
 
 // address returns the network that r came from: an IPv4 address, or the first 64 bits of an IPv6 address, which is the least that a
 // site is given. Behind trusted proxies it is the address that the first of them saw, by X-Forwarded-For.
-func address(r *http.Request, trusted []netip.Prefix) string {
+func address(r *http.Request, trusted []netip.Prefix) Key {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		return r.RemoteAddr // of a listener that is no network's
+		return Key{name: r.RemoteAddr} // of a listener that is no network's
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		return host
+		return Key{name: host}
 	}
 	addr = addr.Unmap()
 	if len(trusted) > 0 {
 		addr = behind(addr, r.Header["X-Forwarded-For"], trusted)
 	}
-	return network(addr)
+	return Key{addr: network(addr)}
 }
 
-func network(addr netip.Addr) string {
+func network(addr netip.Addr) netip.Addr {
 	if addr.Is4() {
-		return addr.String()
+		return addr
 	}
 	p, err := addr.WithZone("").Prefix(64)
 	if err != nil {
-		return addr.String()
+		return addr
 	}
-	return p.Addr().String()
+	return p.Addr()
 }
 
 // behind follows the addresses in front of trusted proxies, from the nearest on, up to the first that is not trusted.

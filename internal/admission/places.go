@@ -24,7 +24,7 @@ type Places struct {
 	spare time.Duration
 
 	mu     sync.Mutex
-	shares map[string]*share // guarded by mu, as all below
+	shares map[Key]*share // guarded by mu, as all below
 	order  byWeight
 	taken  int
 }
@@ -47,7 +47,7 @@ type Place struct {
 
 // A share is what one caller holds.
 type share struct {
-	key    string
+	key    Key
 	n      int
 	index  int       // in the heap
 	fresh  list.List // of *Place, the oldest first
@@ -56,12 +56,12 @@ type share struct {
 
 // NewPlaces returns so many places. Where they are shared evenly, a newcomer takes none that was used within the last spare.
 func NewPlaces(max int, spare time.Duration) *Places {
-	return &Places{max: max, spare: spare, shares: make(map[string]*share)}
+	return &Places{max: max, spare: spare, shares: make(map[Key]*share)}
 }
 
 // Take gives p to a thing of the caller key. It reports false when there is no place; evicted is the place that was taken for it, which its
 // holder has lost already, and nil for none.
-func (t *Places) Take(p *Place, key string) (evicted *Place, ok bool) {
+func (t *Places) Take(p *Place, key Key) (evicted *Place, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.taken >= t.max {
@@ -83,7 +83,7 @@ func (t *Places) Take(p *Place, key string) (evicted *Place, ok bool) {
 }
 
 // victim returns the place that makes room for a newcomer of the caller key; nil for none. The caller holds mu.
-func (t *Places) victim(key string) *Place {
+func (t *Places) victim(key Key) *Place {
 	heaviest, holds := t.order[0], 0
 	if own := t.shares[key]; own != nil {
 		holds = own.n

@@ -23,7 +23,7 @@ var internalError = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "in
 type call struct {
 	l      *Link
 	req    *jsonrpc.Request
-	entry  *ledger.Call
+	entry  ledger.Call
 	header transport.Header
 	batch  *batch // that the request is part of; nil for none
 	left   bool   // the order went on without this notification; guarded by order.mu

@@ -213,11 +213,11 @@ func (l *Link) awaitHandshake() {
 
 // begin records a request or a notification.
 func (l *Link) begin(req *jsonrpc.Request, size int, from Origin) (*call, *jsonrpc.Error) {
-	entry, refused := l.requests.Begin(l.contextFor(from), req, size)
-	if refused != nil {
+	c := &call{l: l, req: req, header: from.Header}
+	if refused := l.requests.BeginAt(&c.entry, l.contextFor(from), req, size); refused != nil {
 		return nil, refused
 	}
-	return &call{l: l, req: req, entry: entry, header: from.Header}, nil
+	return c, nil
 }
 
 // contextFor returns the context of calls that come from there.

@@ -146,15 +146,24 @@ func (l *Ledger) settle() {
 // call's context derives from ctx, and ends with the call. The error is what to answer instead:
 // the ID is in use, a limit is reached, or the ledger is closed.
 func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*Call, *jsonrpc.Error) {
+	c := new(Call)
+	if err := l.BeginAt(c, ctx, req, bytes); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// BeginAt is Begin for a caller that has memory for the Call: c is a zero Call, and is not used for another request.
+func (l *Ledger) BeginAt(c *Call, ctx context.Context, req *jsonrpc.Request, bytes int) *jsonrpc.Error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.refusal(req, int64(bytes)); err != nil {
-		return nil, err
+		return err
 	}
-	c := &Call{ledger: l, Request: req, bytes: int64(bytes)}
+	c.ledger, c.Request, c.bytes = l, req, int64(bytes)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	l.change(c, nil, true)
-	return c, nil
+	return nil
 }
 
 // refusal is why req must not begin; nil when it may. The caller holds mu.
@@ -188,6 +197,9 @@ func (c *Call) Context() context.Context { return c.ctx }
 
 // Cancel ends the context of the call with that cause. The call stays in flight until [Call.End].
 func (c *Call) Cancel(cause error) { c.cancel(cause) }
+
+// CancelFunc returns Cancel.
+func (c *Call) CancelFunc() context.CancelCauseFunc { return c.cancel }
 
 // Wanted reports whether the peer still waits for the response: it has not cancelled the call.
 func (c *Call) Wanted() bool {

@@ -16,7 +16,7 @@ const (
 
 // caller returns whose share a request counts against. A session counts only if it is there and the principal's, or else
 // everyone could make up as many as they like.
-func (h *Handler) caller(r *http.Request) string {
+func (h *Handler) caller(r *http.Request) admission.Key {
 	id := field(r.Header, headerSession)
 	if id != "" && !h.sessions.has(id, r) {
 		id = ""
@@ -25,21 +25,23 @@ func (h *Handler) caller(r *http.Request) string {
 }
 
 // site returns whose share a session or a stream that listens counts against: a caller may have as many sessions as it likes.
-func (h *Handler) site(r *http.Request) string { return admission.Caller(r, "", h.opts.TrustedProxies) }
+func (h *Handler) site(r *http.Request) admission.Key {
+	return admission.Caller(r, "", h.opts.TrustedProxies)
+}
 
 // busy refuses a request that is one too many.
 func busy(text string) *refusal {
 	return refuse(http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "%s", text)
 }
 
-// admit counts a request as in flight, or refuses it. Whoever is admitted calls done at the end.
-func (p *post) admit(req *jsonrpc.Request, listens bool) (done func(), ok bool) {
+// admit counts a request as in flight, or refuses it. Whoever is admitted gives the place back at the end.
+func (p *post) admit(req *jsonrpc.Request, listens bool) (place, bool) {
 	budget, key, text := p.h.calls, p.account.Key, busyCalls
 	if listens {
 		budget, key, text = p.h.listening, p.h.site(p.r), busyListens
 	}
 	if budget.Spend(key, 1) {
-		return func() { budget.Return(key, 1) }, true
+		return place{budget, key}, true
 	}
 	var id jsonrpc.ID
 	if req != nil {
@@ -47,8 +49,17 @@ func (p *post) admit(req *jsonrpc.Request, listens bool) (done func(), ok bool) 
 	}
 	p.w.Header().Set("Retry-After", "1")
 	busy(text).writeTo(p.w, id)
-	return nil, false
+	return place{}, false
 }
+
+// A place is that of one request in flight.
+type place struct {
+	budget *admission.Budget
+	key    admission.Key
+}
+
+// giveBack lets another request have the place.
+func (p place) giveBack() { p.budget.Return(p.key, 1) }
 
 // fits counts a notification or a request of ours that is about to be written, if it is large enough to wait for the client. It
 // reports false when the caller has too much unread; otherwise sent takes the count back.

@@ -29,10 +29,13 @@ func (e *exchange) acknowledge(resp *jsonrpc.Response) {
 
 // finish sends the answer and ends the exchange. A nil answer is none: the client cancelled the request.
 func (e *exchange) finish(ctx context.Context, resp *jsonrpc.Response) {
+	if e.finishUnsent(resp, false) {
+		return
+	}
 	// Ends when the store does what it is at, within storeTimeout.
 	_ = e.takeTurn(context.Background())
 	defer e.giveTurn()
-	if e.finishUnsent(resp) {
+	if e.finishUnsent(resp, true) {
 		return
 	}
 	e.sendAnswer(ctx, resp)
@@ -42,11 +45,12 @@ func (e *exchange) finish(ctx context.Context, resp *jsonrpc.Response) {
 	e.breakOff()
 }
 
-// finishUnsent is finish where nothing was sent yet: the reply is JSON. Otherwise it reports false.
-func (e *exchange) finishUnsent(resp *jsonrpc.Response) bool {
+// finishUnsent is finish where nothing was sent yet: the reply is JSON. Otherwise it reports false. Without the turn it also does so
+// where somebody may have it.
+func (e *exchange) finishUnsent(resp *jsonrpc.Response, hasTurn bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.state != replyOpen {
+	if e.state != replyOpen || e.turn != nil && !hasTurn {
 		return false
 	}
 	e.stopWatching()
@@ -159,7 +163,7 @@ func (e *exchange) streamAnswer(resp *jsonrpc.Response) *jsonrpc.Error {
 	if e.alive != nil {
 		e.alive.Stop()
 	}
-	out := &timedWriter{w: &dataWriter{w: e.w}, rc: e.rc}
+	out := &timedWriter{w: &dataWriter{w: e.w}, rc: &e.rc}
 	_, err := out.Write(sse.AppendHead(nil, ""))
 	if err == nil {
 		err = jsonrpc.WriteResponse(out, resp)
@@ -225,7 +229,7 @@ func (e *exchange) end() {
 		e.s.out.finish(e.st)
 	}
 	if e.state == replyStream {
-		clearWriteDeadline(e.rc, e.r)
+		clearWriteDeadline(&e.rc, e.r)
 		if e.st != nil {
 			e.s.out.free(e.st) // to a client that came back before the end, if there is one
 		}

@@ -139,11 +139,11 @@ func (e *exchange) beginBatched(ctx context.Context, b *batched) *jsonrpc.Error 
 	if e.s == nil {
 		b.ctx, b.cancel = context.WithCancelCause(ctx)
 	} else {
-		noted, refusal := e.s.begin(ctx, b.req)
-		if refusal != nil {
+		noted := new(ledger.Call)
+		if refusal := e.s.begin(noted, ctx, b.req); refusal != nil {
 			return refusal.err
 		}
-		b.noted, b.ctx, b.cancel = noted, noted.Context(), noted.Cancel
+		b.noted, b.ctx, b.cancel = noted, noted.Context(), noted.CancelFunc()
 	}
 	if !e.h.life.Begin(&b.call) {
 		e.endBatched(b)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -32,19 +33,21 @@ const (
 // An exchange is one POST with a request, its notifications and its answer. It is the peer of that request.
 // What an event stream needs is made when the reply becomes one.
 type exchange struct {
-	post
+	*post
 	call
-	s      *session // nil outside sessions
+	s      *session    // nil outside sessions
+	entry  ledger.Call // of its request, where it is in a session
 	modern bool
 
+	mu    sync.Mutex // not held while the event store works
+	state replyState
+	flush func() error
+
 	// turn holds one token, which belongs to whoever stores and sends a message: so messages are sent in the order in which
-	// they are stored, while nobody waits for mu until the store is done. It is nil outside sessions, where nothing is stored.
+	// they are stored, while nobody waits for mu until the store is done. It is made for the first message before the response,
+	// and nil outside sessions, where nothing is stored.
 	turn chan struct{}
 
-	mu      sync.Mutex // not held while the event store works
-	state   replyState
-	flush   func() error
-	rc      *http.ResponseController
 	st      *stream     // where a client can come back to; nil outside sessions
 	alive   *time.Timer // nil without keep-alive
 	wrote   time.Time   // when the stream was written last; only with keep-alive
@@ -53,38 +56,42 @@ type exchange struct {
 	broken  bool        // an answer broke off
 }
 
-// newExchange returns the exchange of a POST whose request belongs to s, or to no session.
+// newExchange returns the exchange of a POST, which has one, and whose request belongs to s, or to no session.
 func newExchange(p *post, s *session) *exchange {
-	e := &exchange{post: *p, s: s}
-	if s != nil {
-		e.turn = make(chan struct{}, 1)
-		e.turn <- struct{}{}
-	}
+	e := &p.exchange
+	e.post, e.s = p, s
 	return e
 }
 
 // watch makes a legacy request, which goes on when its client disconnects, give its connection back then.
 func (e *exchange) watch() {
-	e.rc = http.NewResponseController(e.w)
 	// Runs at most once, when the connection ends; end stops it.
 	e.unwatch = context.AfterFunc(e.r.Context(), e.disconnected)
 }
 
 // takeTurn waits until nobody stores or sends a message. The caller gives the turn back.
 func (e *exchange) takeTurn(ctx context.Context) error {
-	if e.turn == nil {
+	if e.s == nil {
 		return nil
 	}
+	e.mu.Lock()
+	if e.turn == nil {
+		e.turn = make(chan struct{}, 1)
+		e.turn <- struct{}{}
+	}
+	turn := e.turn
+	e.mu.Unlock()
 	select {
-	case <-e.turn:
+	case <-turn:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
+// giveTurn gives back the turn that takeTurn took.
 func (e *exchange) giveTurn() {
-	if e.turn != nil {
+	if e.s != nil {
 		e.turn <- struct{}{}
 	}
 }
@@ -220,9 +227,6 @@ func (e *exchange) become() bool {
 			e.h.sayPlain(e.r, "the response writer cannot flush; is there a middleware that buffers?")
 			return false
 		}
-	}
-	if e.rc == nil {
-		e.rc = http.NewResponseController(e.w)
 	}
 	e.state = replyStream
 	header := e.w.Header()

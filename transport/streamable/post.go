@@ -29,9 +29,10 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 			"Accept must list application/json and text/event-stream").write(w)
 		return
 	}
-	p := post{h: h, w: w, r: r, acceptStream: acceptStream, account: &admission.Account{Budget: h.bytes, Key: h.caller(r)}}
+	p := &post{h: h, w: w, r: r, rc: *http.NewResponseController(w), acceptStream: acceptStream,
+		account: admission.Account{Budget: h.bytes, Key: h.caller(r)}}
 	defer p.account.Close()
-	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, p.account)
+	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &p.account)
 	if bad != nil {
 		httpserve.Discard(w, r)
 		if bad.Status == http.StatusServiceUnavailable {
@@ -54,8 +55,8 @@ func bodyCode(bad *httpserve.BodyError) int {
 // serveMessage serves what a POST carries.
 func (p *post) serveMessage(body []byte) {
 	if i := jsonx.SkipSpace(body, 0); i < len(body) && body[i] == '[' {
-		if done, ok := p.admit(nil, false); ok {
-			defer done()
+		if place, ok := p.admit(nil, false); ok {
+			defer place.giveBack()
 			p.serveBatch(body)
 		}
 		return
@@ -71,20 +72,23 @@ func (p *post) serveMessage(body []byte) {
 	case msg.Request.Method == protocol.NotificationCancelled:
 		p.serveRequest(msg.Request) // which ends a call and begins none
 	default:
-		if done, ok := p.admit(msg.Request, msg.Request.Method == protocol.MethodSubscriptionsListen); ok {
-			defer done()
+		if place, ok := p.admit(msg.Request, msg.Request.Method == protocol.MethodSubscriptionsListen); ok {
+			defer place.giveBack()
 			p.serveRequest(msg.Request)
 		}
 	}
 }
 
-// A post is one POST whose body was read.
+// A post is one POST.
 type post struct {
 	h            *Handler
 	w            http.ResponseWriter
 	r            *http.Request
-	account      *admission.Account // what the caller holds for it in memory
+	rc           http.ResponseController
+	account      admission.Account // what the caller holds for it in memory
 	acceptStream bool
+
+	exchange exchange // set by newExchange; here so that the two are one piece of memory
 }
 
 // serveRequest routes a request or notification by its era, which for the binding is only a matter of framing.
@@ -209,13 +213,13 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 		return
 	}
 	defer e.abandon()
-	c, refusal := s.begin(ctx, req)
-	if refusal != nil {
+	c := &e.entry
+	if refusal := s.begin(c, ctx, req); refusal != nil {
 		refusal.writeTo(p.w, req.ID)
 		return
 	}
 	defer c.End()
-	e.cancel = c.Cancel
+	e.cancel = c.CancelFunc()
 	if !p.h.life.Begin(&e.call) {
 		shuttingDown(p.w, req.ID)
 		return

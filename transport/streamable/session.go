@@ -59,17 +59,17 @@ func (s *session) canPoll() bool {
 	return protocol.Version(s.Version()).AtLeast(protocol.V20251125)
 }
 
-// begin records a request of the client as in flight, or says why it must not begin. The caller ends it.
-func (s *session) begin(ctx context.Context, req *jsonrpc.Request) (*ledger.Call, *refusal) {
-	c, err := s.ledger.Begin(ctx, req, 0)
+// begin records a request of the client in c as in flight, or says why it must not begin. The caller ends it.
+func (s *session) begin(c *ledger.Call, ctx context.Context, req *jsonrpc.Request) *refusal {
+	err := s.ledger.BeginAt(c, ctx, req, 0)
 	if err == nil {
-		return c, nil
+		return nil
 	}
 	select {
 	case <-s.done:
-		return nil, sessionOver()
+		return sessionOver()
 	default:
-		return nil, &refusal{http.StatusBadRequest, err}
+		return &refusal{http.StatusBadRequest, err}
 	}
 }
 
@@ -104,7 +104,7 @@ func (t *sessionTable) init(h *Handler) {
 }
 
 // add makes s known as a session of the caller site. It reports whether there was a place.
-func (t *sessionTable) add(s *session, site string) bool {
+func (t *sessionTable) add(s *session, site admission.Key) bool {
 	t.mu.Lock()
 	if t.closed {
 		t.mu.Unlock()
