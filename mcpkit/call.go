@@ -55,9 +55,10 @@ type request struct {
 	needs     []string // scopes that the caller lacks some of; nil: it does not
 	malformed bool     // it lacks a part of its envelope
 	scope     scope
-	begun     time.Time    // with the first round
-	consulted atomic.Bool  // the client was asked something
-	repairs   atomic.Int32 // see Repairs
+	begun     time.Time        // with the first round
+	response  jsonrpc.Response // here so that it needs no memory of its own
+	consulted atomic.Bool      // the client was asked something
+	repairs   atomic.Int32     // see Repairs
 
 	mu         sync.Mutex
 	ref        string                                         // guarded by mu

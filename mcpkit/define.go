@@ -27,6 +27,7 @@ type definition struct {
 	site              string
 	name, title, desc string
 	fn                reflect.Value
+	bound             *reflectx.Method // that fn is; nil for other functions
 	paramWords        map[string]string // of plain parameters, by name
 	owner             reflect.Type      // whose method it is; nil for functions
 	method            string
@@ -124,7 +125,7 @@ func noteRepair(ctx context.Context) {
 // compile makes the call plan of the definition's function.
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
 	e := def.entry()
-	o := reflectx.FuncOptions{Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Words: def.paramWords, Input: s.inputOptions(),
+	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Words: def.paramWords, Input: s.inputOptions(),
 		Provide: "give it with mcpkit.Provide"}
 	if def.kind == kindResource {
 		o.Input.What = "variables of the URI"

@@ -347,6 +347,7 @@ func (r *registrar) add(m reflectx.Method) {
 		title:      or(a.title, reflectx.Title(m.Name)),
 		desc:       or(a.desc, describe(m.Name, doc)),
 		fn:         m.Func,
+		bound:      &m,
 		paramWords: paramWords,
 		owner:      m.Owner,
 		method:     m.Name,

@@ -27,6 +27,9 @@ type scope struct {
 	unwatch func() bool             // stops watching parent; set with done
 	after   map[*scopeFunc]struct{} // called at the end
 
+	changed   sync.Cond // tells who attends an execution that it has returned, or need not be waited for any more
+	graceOver bool      // methods that have not returned are not waited for any more
+
 	holds    int // the response, and the executions that have not returned
 	cleanups []func()
 	running  []*execution // that have not returned
@@ -54,6 +57,7 @@ type scopeFunc struct{ f func() }
 // begin readies the scope, before it is shared. The response is the first to hold it.
 func (s *scope) begin(parent context.Context, call *Call) {
 	s.parent, s.call, s.holds = parent, call, 1
+	s.changed.L = &s.mu
 }
 
 // Deadline is the earlier one of the request's and the call's own, which does not count while a question to the client is open.
@@ -199,7 +203,7 @@ func (s *scope) late() *TimeoutError {
 func (s *scope) pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.paused++; s.paused == 1 && s.timer != nil {
+	if s.paused++; s.paused == 1 && s.timer != nil && s.state.Load() == scopeLasts {
 		s.timer.Stop()
 		s.left = max(time.Until(s.deadline), 0)
 	}
@@ -214,10 +218,15 @@ func (s *scope) resume() {
 	}
 }
 
-// expire ends the scope since its time is over.
+// expire ends the scope since its time is over, and the second time the wait for its methods.
 func (s *scope) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.state.Load() == scopeLate {
+		s.graceOver = true
+		s.changed.Broadcast()
+		return
+	}
 	if s.paused > 0 || s.state.Load() != scopeLasts {
 		return
 	}
@@ -230,9 +239,7 @@ func (s *scope) expire() {
 	cancel()
 	s.expired = expired
 	s.endLocked(scopeLate)
-	for _, x := range s.running {
-		x.told <- false
-	}
+	s.timer.Reset(grace)
 }
 
 // onEnd lets clean run when everything is done.
@@ -280,11 +287,11 @@ type execution struct {
 	call    *Call // in the server whose method it is
 	ctx     context.Context
 	handler Handler
-	told    chan bool // holds two: false when the time is over, true when the method has returned
 
-	result Result // set, with err, before told
+	result Result // set, with err, before over
 	err    error
 
+	over    bool // the method has returned; guarded by scope.mu
 	overdue bool // guarded by scope.mu: its caller was answered in its place
 }
 
@@ -310,20 +317,10 @@ func (c *Call) attend(ctx context.Context, h Handler) (Result, error) {
 	}
 	// Ends when the method returns.
 	go x.run()
-	if <-x.told {
+	if x.wait() {
 		return c.inTime(x.result, x.err)
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-x.told:
-		return c.inTime(x.result, x.err)
-	case <-timer.C:
-	}
-	if !x.leave() {
-		<-x.told
-		return c.inTime(x.result, x.err)
-	}
+	x.leave()
 	return nil, s.late()
 }
 
@@ -338,7 +335,7 @@ func (s *scope) execute(c *Call, ctx context.Context, h Handler) *execution {
 	if x.scope != nil { // a middleware runs the method again
 		x = new(execution)
 	}
-	x.scope, x.call, x.ctx, x.handler, x.told = s, c, ctx, h, make(chan bool, 2)
+	x.scope, x.call, x.ctx, x.handler = s, c, ctx, h
 	s.holds++
 	if s.running == nil {
 		s.running = s.places[:0]
@@ -365,22 +362,28 @@ func (x *execution) run() {
 	x.result, x.err = x.handler(x.ctx, x.call)
 }
 
-// leave gives the method up, unless it has returned. It is counted and logged.
-func (x *execution) leave() bool {
+// wait waits until the method has returned. It reports false when the method is overdue.
+func (x *execution) wait() (returned bool) {
 	s := x.scope
 	s.mu.Lock()
-	x.overdue = slices.Contains(s.running, x)
-	overdue := x.overdue
-	s.mu.Unlock()
-	if !overdue {
-		return false
+	defer s.mu.Unlock()
+	for !x.over && !x.overdue {
+		// One that is not among those that run is about to be over.
+		if x.overdue = s.graceOver && slices.Contains(s.running, x); !x.overdue {
+			s.changed.Wait()
+		}
 	}
+	return x.over
+}
+
+// leave counts and logs a method that is overdue.
+func (x *execution) leave() {
+	s := x.scope
 	c := x.call
 	n := c.overdue().begin()
 	c.server.overdue.Add(1)
 	c.server.config.logger.WarnContext(s, "mcpkit: a method does not return though its time is over; its caller was answered in its place",
 		"ref", c.Ref(), "method", c.row.method, "name", c.Target(), "timeout", s.timeout.String(), "overdue", n)
-	return true
 }
 
 // returned is called when the method has returned.
@@ -393,6 +396,13 @@ func (x *execution) returned() {
 	if len(s.running) == 0 {
 		tell, s.onReturn = s.onReturn, nil
 	}
+	if !overdue && len(tell) == 0 && s.holds > 1 { // as nearly always: there is nothing more to do
+		s.holds--
+		x.over = true
+		s.changed.Broadcast()
+		s.mu.Unlock()
+		return
+	}
 	s.mu.Unlock()
 	if overdue {
 		x.call.overdue().end()
@@ -402,7 +412,10 @@ func (x *execution) returned() {
 		s.clean(f)
 	}
 	s.release() // before the caller goes on, so that it finds nothing of the method left
-	x.told <- true
+	s.mu.Lock()
+	x.over = true
+	s.changed.Broadcast()
+	s.mu.Unlock()
 }
 
 // An overdueCount is how many methods of a tool, or of anything else that is called, do not return though their time is over.

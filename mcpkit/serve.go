@@ -366,7 +366,8 @@ func (s *Server) respond(call *Call, result Result, err error) *jsonrpc.Response
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
 		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref()))
 	}
-	return &jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
+	call.response = jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
+	return &call.response
 }
 
 // stream returns the function that writes the result, and lets go of the scope then. A response that is never sent is never written: the

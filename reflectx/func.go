@@ -20,6 +20,9 @@ type Injector func(ctx context.Context) (v reflect.Value, done func(), err error
 // FuncOptions says what [Compile] cannot see in the function. The zero value serves functions that take
 // a context, an input struct, both or nothing.
 type FuncOptions struct {
+	// Method is the method that the function is, bound to its value; nil for other functions. It is then called with the value
+	// for its first parameter, which takes an allocation less than a bound method does.
+	Method *Method
 	// Site says where the function is, for errors: "Notes.Search (notes.go:12)". "" means no site.
 	Site string
 	// Params is the params tag, "a,b?": the names of the plain parameters in order, with a '?' after the optional ones.
@@ -45,6 +48,8 @@ type FuncOptions struct {
 // decided. It is safe for concurrent use.
 type Func struct {
 	fn       reflect.Value
+	calls    reflect.Value   // fn, or the method that fn is, which takes its receiver first
+	receiver []reflect.Value // of calls; none where it is fn
 	site     string
 	input    *Input
 	decoded  []decodedParam
@@ -70,7 +75,8 @@ type injectedParam struct {
 
 // A frame is the memory of one call.
 type frame struct {
-	in     []reflect.Value
+	all    []reflect.Value // what is called with
+	in     []reflect.Value // of all: without the receiver
 	input  reflect.Value // addressable; invalid where nothing comes from the arguments
 	ctx    context.Context
 	ctxVal reflect.Value // of ctx, as an interface: no conversion per call
@@ -138,7 +144,7 @@ func (f *Func) run(ctx context.Context, fr *frame) ([]reflect.Value, error) {
 			return nil, err
 		}
 	}
-	out := f.fn.Call(fr.in)
+	out := f.calls.Call(fr.all)
 	if !f.fails {
 		return out, nil
 	}
@@ -163,7 +169,8 @@ func (f *Func) fit(p *injectedParam, v reflect.Value) (reflect.Value, error) {
 func (f *Func) frame() *frame {
 	fr, _ := f.frames.Get().(*frame)
 	if fr == nil {
-		fr = &frame{in: make([]reflect.Value, f.fn.Type().NumIn())}
+		fr = &frame{all: make([]reflect.Value, f.calls.Type().NumIn())}
+		fr.in = fr.all[copy(fr.all, f.receiver):]
 		fr.ctxVal = reflect.ValueOf(&fr.ctx).Elem()
 	}
 	if f.input != nil && !fr.input.IsValid() {

@@ -30,7 +30,10 @@ func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 	if pkgPath, file := funcFile(fn); pkgPath != "reflect" {
 		known.add(pkgPath, file) // a bound method is code of reflect's
 	}
-	c := planner{FuncOptions: o, f: &Func{fn: fn, site: o.Site}}
+	c := planner{FuncOptions: o, f: &Func{fn: fn, calls: fn, site: o.Site}}
+	if m := o.Method; m != nil {
+		c.f.calls, c.f.receiver = m.Unbound, []reflect.Value{m.Receiver}
+	}
 	c.params(fn.Type())
 	c.results(fn.Type())
 	if len(c.errs) > 0 {

@@ -12,6 +12,8 @@ type Method struct {
 	Name string
 	// Func is bound to the value.
 	Func reflect.Value
+	// Unbound takes Receiver, which is the value, as its first parameter.
+	Unbound, Receiver reflect.Value
 	// Owner is the type that declares the method: the value's own without pointer, that of an embedded field, or,
 	// where an embedded interface holds nothing, the interface.
 	Owner reflect.Type
@@ -49,7 +51,8 @@ func Methods(v any) ([]Method, error) {
 	}
 	methods := make([]Method, t.NumMethod())
 	for i := range methods {
-		m := Method{Name: t.Method(i).Name, Func: val.Method(i)}
+		unbound := t.Method(i)
+		m := Method{Name: unbound.Name, Func: val.Method(i), Unbound: unbound.Func, Receiver: val}
 		m.find(val)
 		known.add(m.Owner.PkgPath(), m.File)
 		methods[i] = m
