@@ -224,6 +224,6 @@ func (e *exchange) finishBatchUnsent(nothingAsked bool) bool {
 		*buf = append(*buf, encode(resp)...)
 	}
 	*buf = append(*buf, ']')
-	writeTimed(e.w, e.r, status, *buf)
+	e.writeTimed(status, *buf)
 	return true
 }

@@ -87,6 +87,7 @@ type post struct {
 	rc           http.ResponseController
 	account      admission.Account // what the caller holds for it in memory
 	acceptStream bool
+	length       [1]string // of the reply, as its header field has it
 
 	exchange exchange // set by newExchange; here so that the two are one piece of memory
 }

@@ -73,15 +73,16 @@ func writeBad(w http.ResponseWriter, resp *jsonrpc.Response) {
 	}
 	buf := getBuffer()
 	*buf = jsonrpc.AppendResponse(*buf, resp)
-	_ = writeBody(w, status, *buf)
+	_ = writeBody(w, status, *buf, new([1]string))
 	putBuffer(buf)
 }
 
-// writeBody writes a JSON reply in one go.
-func writeBody(w http.ResponseWriter, status int, body []byte) error {
+// writeBody writes a JSON reply in one go. length is memory for a header field, which belongs to the header from then on.
+func writeBody(w http.ResponseWriter, status int, body []byte, length *[1]string) error {
 	header := w.Header()
 	header["Content-Type"] = contentTypeJSON
-	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	length[0] = strconv.Itoa(len(body))
+	header["Content-Length"] = length[:]
 	w.WriteHeader(status)
 	_, err := w.Write(body)
 	return err
@@ -99,7 +100,7 @@ func (p *post) writeReply(resp *jsonrpc.Response) {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	*buf = jsonrpc.AppendResponse(*buf, resp)
-	writeTimed(p.w, p.r, cmp.Or(resp.HTTPStatus, http.StatusOK), *buf)
+	p.writeTimed(cmp.Or(resp.HTTPStatus, http.StatusOK), *buf)
 }
 
 // head adds the header fields that resp asks for.
@@ -120,20 +121,20 @@ func wholeSeconds(d time.Duration) string {
 
 // writeTimed writes a JSON reply that the client has to read in time. The deadline of a server with a
 // WriteTimeout began when the request came, and the method may have taken longer.
-func writeTimed(w http.ResponseWriter, r *http.Request, status int, body []byte) {
-	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+func (p *post) writeTimed(status int, body []byte) {
+	w := p.w
+	server, _ := p.r.Context().Value(http.ServerContextKey).(*http.Server)
 	timeout := server != nil && server.WriteTimeout > 0
 	if !timeout && len(body) < largeReply {
-		_ = writeBody(w, status, body)
+		_ = writeBody(w, status, body, &p.length)
 		return
 	}
-	rc := http.NewResponseController(w)
-	set := rc.SetWriteDeadline(time.Now().Add(WriteTimeout)) == nil
-	_ = writeBody(w, status, body)
+	set := p.rc.SetWriteDeadline(time.Now().Add(WriteTimeout)) == nil
+	_ = writeBody(w, status, body, &p.length)
 	if flush := flusher(w); set && flush != nil && !timeout {
 		// The connection may carry other requests, of handlers that know nothing of deadlines.
 		if flush() == nil {
-			_ = rc.SetWriteDeadline(time.Time{})
+			_ = p.rc.SetWriteDeadline(time.Time{})
 		}
 	}
 }
