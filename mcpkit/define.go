@@ -27,7 +27,7 @@ type definition struct {
 	site              string
 	name, title, desc string
 	fn                reflect.Value
-	bound             *reflectx.Method // that fn is; nil for other functions
+	bound             *reflectx.Method  // that fn is; nil for other functions
 	paramWords        map[string]string // of plain parameters, by name
 	owner             reflect.Type      // whose method it is; nil for functions
 	method            string

@@ -77,7 +77,7 @@ type injectedParam struct {
 type frame struct {
 	all    []reflect.Value // what is called with
 	in     []reflect.Value // of all: without the receiver
-	input  reflect.Value // addressable; invalid where nothing comes from the arguments
+	input  reflect.Value   // addressable; invalid where nothing comes from the arguments
 	ctx    context.Context
 	ctxVal reflect.Value // of ctx, as an interface: no conversion per call
 	done   []func()
