@@ -107,6 +107,28 @@ func (s *story) answer(content object) {
 }
 
 func (s *story) questions() {
+	s.check("sampling", func(ctx context.Context) error {
+		return s.says(ctx, "test_sampling", object{"prompt": "a word"}, "LLM response: echo of a word")
+	})
+	s.check("roots", func(ctx context.Context) error {
+		got, err := s.text(ctx, &mcp.CallToolParams{Name: "test_input_required_result_list_roots"})
+		if err == nil && !regexp.MustCompile(`^1 roots: .*file:///home`).MatchString(got) {
+			err = fmt.Errorf("got %q", got)
+		}
+		return err
+	})
+	if s.since("2025-06-18") {
+		s.forms()
+	} else {
+		s.check("elicitation: not before 2025-06-18", func(ctx context.Context) error {
+			err := s.says(ctx, "test_elicitation", object{"message": "Who are you?"}, "this client cannot be asked that")
+			return errors.Join(err, same(len(s.asked), 0))
+		})
+	}
+}
+
+// forms are the checks of elicitation, which 2025-06-18 brought.
+func (s *story) forms() {
 	who := object{"message": "Who are you?"}
 	s.check("elicitation: accepted", func(ctx context.Context) error {
 		s.answer(object{"username": "ann", "email": "ann@example.com"})
@@ -128,16 +150,6 @@ func (s *story) questions() {
 		s.answer(object{"name": "Ann"})
 		s.answer(object{"color": "green"})
 		return s.says(ctx, "test_input_required_result_multi_round", nil, "Ann likes green")
-	})
-	s.check("sampling", func(ctx context.Context) error {
-		return s.says(ctx, "test_sampling", object{"prompt": "a word"}, "LLM response: echo of a word")
-	})
-	s.check("roots", func(ctx context.Context) error {
-		got, err := s.text(ctx, &mcp.CallToolParams{Name: "test_input_required_result_list_roots"})
-		if err == nil && !regexp.MustCompile(`^1 roots: .*file:///home`).MatchString(got) {
-			err = fmt.Errorf("got %q", got)
-		}
-		return err
 	})
 	s.check("three questions at once", func(ctx context.Context) error {
 		s.answer(object{"name": "Ann"})
@@ -284,14 +296,16 @@ func (s *story) prompts() {
 		_, err := s.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: "test_prompt_with_arguments", Arguments: map[string]string{"arg1": "a"}})
 		return refused(err, jsonrpc.CodeInvalidParams, "arg2")
 	})
-	s.check("a prompt that asks", func(ctx context.Context) error {
-		s.answer(object{"context": "tests"})
-		result, err := s.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: "test_input_required_result_prompt"})
-		if err != nil {
-			return err
-		}
-		return same(result.Messages[0].Content, &mcp.TextContent{Text: "Use this context: tests"})
-	})
+	if s.since("2025-06-18") {
+		s.check("a prompt that asks", func(ctx context.Context) error {
+			s.answer(object{"context": "tests"})
+			result, err := s.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: "test_input_required_result_prompt"})
+			if err != nil {
+				return err
+			}
+			return same(result.Messages[0].Content, &mcp.TextContent{Text: "Use this context: tests"})
+		})
+	}
 	s.check("completion of a prompt argument", func(ctx context.Context) error {
 		result, err := s.session.Complete(ctx, &mcp.CompleteParams{
 			Ref:      &mcp.CompleteReference{Type: "ref/prompt", Name: "test_prompt_with_arguments"},
@@ -314,7 +328,7 @@ func (s *story) cancellation() {
 		}
 		return err
 	})
-	if s.modern() {
+	if s.modern() || !s.since("2025-06-18") { // nothing to take back
 		return
 	}
 	s.check("cancellation takes back the question", func(ctx context.Context) error {
