@@ -13,7 +13,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Bind fills the function fields of the struct that dst points to with calls of tools, so that a server is used like Go:
+// Bind fills the function fields of the struct that dst points to with calls of tools, so that a
+// server is used like Go:
 //
 //	var shop struct {
 //		Search func(ctx context.Context, in Query) ([]Hit, error) `mcp:"search"`
@@ -22,11 +23,13 @@ import (
 //	err := c.Bind(&shop)
 //	hits, err := shop.Search(ctx, Query{Text: "tea"})
 //
-// A field without the tag mcp, or with mcp:"-", is left alone. A function takes a context and, unless the tool needs no arguments, one
-// input, which encodes as an object; it returns the output, decoded as by [Call], and an error, or the error alone.
+// A field without the tag mcp, or with mcp:"-", is left alone. A function takes a context and,
+// unless the tool needs no arguments, one input, which encodes as an object; it returns the output,
+// decoded as by [Call], and an error, or the error alone.
 //
-// Bind asks the server for its tools and holds every field to them: that there is such a tool, that each field of the input is one of
-// its arguments, and that none that it requires is missing. All faults are reported at once, and then nothing is filled.
+// Bind asks the server for its tools and holds every field to them: that there is such a tool, that
+// each field of the input is one of its arguments, and that none that it requires is missing. All
+// faults are reported at once, and then nothing is filled.
 func (c *Client) Bind(dst any) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -197,7 +200,8 @@ func jsonFields(t reflect.Type, into map[string]reflect.Type) {
 	}
 }
 
-// mayBe reports whether a Go type can encode as the JSON Schema type; where that is not clear, it can.
+// mayBe reports whether a Go type can encode as the JSON Schema type; where that is not clear, it
+// can.
 func mayBe(t reflect.Type, want string) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -16,9 +16,9 @@ const (
 	maxTTL         = 24 * time.Hour
 )
 
-// A cache keeps results of modern servers for as long as these allow (2026-07-28, basic/caching). A Client has one set of credentials,
-// so that private results are safe in it: it is shared with nobody. Keys are the method and what the result depends on.
-// The zero cache is empty.
+// A cache keeps results of modern servers for as long as these allow (2026-07-28, basic/caching). A
+// Client has one set of credentials, so that private results are safe in it: it is shared with
+// nobody. Keys are the method and what the result depends on. The zero cache is empty.
 type cache struct {
 	off bool
 
@@ -45,7 +45,8 @@ func (k *cache) get(key string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// mark is to be taken before a request is sent: a result that may be older than a change that was told meanwhile is not kept.
+// mark is to be taken before a request is sent: a result that may be older than a change that was
+// told meanwhile is not kept.
 func (k *cache) mark() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

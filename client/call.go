@@ -362,7 +362,8 @@ func (fs *flights) remove(f *flight) {
 	}
 }
 
-// byToken returns the flight that a progress notification belongs to; nil when it is over or never was.
+// byToken returns the flight that a progress notification belongs to; nil when it is over or never
+// was.
 func (fs *flights) byToken(token []byte) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -382,7 +383,8 @@ func (fs *flights) listening() []*flight {
 	return found
 }
 
-// hold makes the time of f, or of all flights when f is nil, stand still until the function that it returns is called.
+// hold makes the time of f, or of all flights when f is nil, stand still until the function that it
+// returns is called.
 func (fs *flights) hold(f *flight) (release func()) {
 	var held []*flight
 	if f != nil {
@@ -402,7 +404,8 @@ func (fs *flights) hold(f *flight) (release func()) {
 	}
 }
 
-// closeAll ends all flights; no more can begin. It waits, until ctx ends, for those that wait for them to have told the server.
+// closeAll ends all flights; no more can begin. It waits, until ctx ends, for those that wait for
+// them to have told the server.
 func (fs *flights) closeAll(ctx context.Context) {
 	fs.mu.Lock()
 	fs.closed, fs.idle = true, make(chan struct{})

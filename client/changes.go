@@ -34,8 +34,8 @@ var changeKinds = map[string]ChangeKind{
 	protocol.NotificationResourcesUpdated:     ResourceUpdated,
 }
 
-// outdated has the beginning of the keys of the cache that a change makes outdated. An updated resource may have been read by the
-// URI of the one above it, so that all that was read goes.
+// outdated has the beginning of the keys of the cache that a change makes outdated. An updated
+// resource may have been read by the URI of the one above it, so that all that was read goes.
 var outdated = map[ChangeKind]string{
 	ToolsChanged:     protocol.MethodToolsList,
 	PromptsChanged:   protocol.MethodPromptsList,
@@ -55,7 +55,8 @@ const (
 	maxChangeURI = 8 << 10 // bytes of the URI of one
 )
 
-// pending holds the changes that one reader has yet to take, each once however often it happened. Make one with newPending.
+// pending holds the changes that one reader has yet to take, each once however often it happened.
+// Make one with newPending.
 type pending struct {
 	wake chan struct{} // holds one token while a change waits
 
@@ -120,9 +121,10 @@ func (p *pending) next(ctx context.Context, over <-chan struct{}) (Change, bool)
 	}
 }
 
-// A Subscription receives the changes that it asked for. What happens often before the program takes it is received once, so that
-// a server cannot fill the memory with notifications; of more than 1000 updated resources, and of URIs that are longer
-// than 8 KiB, the rest is dropped and logged. It is safe for concurrent use.
+// A Subscription receives the changes that it asked for. What happens often before the program
+// takes it is received once, so that a server cannot fill the memory with notifications; of more
+// than 1000 updated resources, and of URIs that are longer than 8 KiB, the rest is dropped and
+// logged. It is safe for concurrent use.
 type Subscription struct {
 	c       *Client
 	pending pending
@@ -138,7 +140,8 @@ type Subscription struct {
 	err    error                       // why it ended
 }
 
-// Next waits for the next change. The error is that of ctx, [transport.ErrClosed] after Close, or says why the server ended the subscription.
+// Next waits for the next change. The error is that of ctx, [transport.ErrClosed] after Close, or
+// says why the server ended the subscription.
 func (s *Subscription) Next(ctx context.Context) (Change, error) {
 	if change, ok := s.pending.next(ctx, s.done); ok {
 		return change, nil
@@ -177,7 +180,8 @@ func (s *Subscription) Close() error {
 	return nil
 }
 
-// covers reports whether the server agreed to send such a change to s. The caller holds the mu of changes.
+// covers reports whether the server agreed to send such a change to s. The caller holds the mu of
+// changes.
 func (s *Subscription) covers(change Change) bool {
 	switch f := s.filter; {
 	case !s.acked:
@@ -246,16 +250,18 @@ func (ch *changes) heard(n *jsonrpc.Request) {
 	}
 }
 
-// subscriptionID returns the id of the listen request that a notification belongs to, as JSON; "" where it names none.
+// subscriptionID returns the id of the listen request that a notification belongs to, as JSON; ""
+// where it names none.
 func subscriptionID(n *jsonrpc.Request) string {
 	return string(jsonx.Member(n.Param("_meta"), protocol.MetaSubscriptionID))
 }
 
-// deliver hands out a change that the server sent to the listen request id. The id is "" on legacy versions, and with some modern servers
-// on stdio, although it has to be there (2026-07-28, subscriptions/listen): then the change is for all who asked for it.
+// deliver hands out a change that the server sent to the listen request id. The id is "" on legacy
+// versions, and with some modern servers on stdio, although it has to be there (2026-07-28,
+// subscriptions/listen): then the change is for all who asked for it.
 //
-// The server sends a change once to each listen request that covers it. The handlers are told when it comes to the first of these.
-// The caller holds mu.
+// The server sends a change once to each listen request that covers it. The handlers are told when
+// it comes to the first of these. The caller holds mu.
 func (ch *changes) deliver(change Change, id string) {
 	ch.c.cache.drop(outdated[change.Kind])
 	var first *Subscription
@@ -319,7 +325,8 @@ func (ch *changes) tell(ctx context.Context) {
 	}
 }
 
-// missed delivers everything that s covers: any of it may have changed while s was not open. The caller holds mu.
+// missed delivers everything that s covers: any of it may have changed while s was not open. The
+// caller holds mu.
 func (ch *changes) missed(s *Subscription) {
 	for i, wanted := range [3]bool{s.filter.ToolsListChanged, s.filter.PromptsListChanged, s.filter.ResourcesListChanged} {
 		if wanted {
@@ -336,11 +343,12 @@ func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, 
 	return c.Listen(ctx, protocol.SubscriptionFilter{ResourceSubscriptions: uris})
 }
 
-// Listen receives changes: from a modern server by subscriptions/listen, from a legacy one by resources/subscribe and by what that sends
-// to every session. It returns when the server has agreed. ctx is for that alone; Close ends the subscription.
+// Listen receives changes: from a modern server by subscriptions/listen, from a legacy one by
+// resources/subscribe and by what that sends to every session. It returns when the server has
+// agreed. ctx is for that alone; Close ends the subscription.
 //
-// A stream that breaks is opened again. Since changes may have been missed meanwhile, everything that was subscribed to then
-// counts as changed.
+// A stream that breaks is opened again. Since changes may have been missed meanwhile, everything
+// that was subscribed to then counts as changed.
 func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter) (*Subscription, error) {
 	if isEmptyFilter(filter) {
 		return nil, errors.New("client: Listen: the filter is empty; set what to listen to")
@@ -362,8 +370,8 @@ func isEmptyFilter(f protocol.SubscriptionFilter) bool {
 	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged && len(f.ResourceSubscriptions) == 0
 }
 
-// A watched is a resource of a legacy session, in which all subscriptions to it share that of the server. While the server has not
-// agreed, whoever wants it waits.
+// A watched is a resource of a legacy session, in which all subscriptions to it share that of the
+// server. While the server has not agreed, whoever wants it waits.
 type watched struct {
 	wanted  int          // by how many subscriptions
 	on      bool         // the server has agreed
@@ -438,7 +446,8 @@ func (ch *changes) unwatch(uris []string) {
 	}
 }
 
-// settle makes the server know whether uri is wanted, in the background, unless it does. The caller holds mu.
+// settle makes the server know whether uri is wanted, in the background, unless it does. The caller
+// holds mu.
 func (ch *changes) settle(uri string, w *watched) {
 	wanted := w.wanted > 0
 	switch {
@@ -481,7 +490,8 @@ func (c *Client) askSubscribe(ctx context.Context, method, uri string) error {
 	return err
 }
 
-// restore tells a new legacy session of the subscriptions that the one before had. What they cover may have changed meanwhile.
+// restore tells a new legacy session of the subscriptions that the one before had. What they cover
+// may have changed meanwhile.
 func (ch *changes) restore(ctx context.Context) {
 	ch.mu.Lock()
 	var uris []string

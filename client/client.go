@@ -1,7 +1,8 @@
-// Package client calls MCP servers. It speaks all versions of the protocol, 2024-11-05 to 2026-07-28, over stdio, Streamable HTTP,
-// HTTP+SSE, WebSocket, Unix sockets and in memory.
+// Package client calls MCP servers. It speaks all versions of the protocol, 2024-11-05 to
+// 2026-07-28, over stdio, Streamable HTTP, HTTP+SSE, WebSocket, Unix sockets and in memory.
 //
-// [Dial] connects, agrees on a version with the server, and returns a [Client] with a typed method for each request of the protocol:
+// [Dial] connects, agrees on a version with the server, and returns a [Client] with a typed method
+// for each request of the protocol:
 //
 //	c, err := client.Dial(ctx, "https://shop.example.com/mcp")
 //	defer c.Close()
@@ -11,14 +12,16 @@
 //
 // # Errors
 //
-// A [*ToolError] is a failure that the tool reports, for the model to read. A [*jsonrpc.Error] is a refusal by the server. A [*StatusError]
-// is an HTTP status in place of a response, for example 401. An [*InvalidResponseError] or [*OutputError] is a fault of the server.
-// [transport.ErrClosed] says that the client or the connection is closed; a timeout is [context.DeadlineExceeded].
+// A [*ToolError] is a failure that the tool reports, for the model to read. A [*jsonrpc.Error] is a
+// refusal by the server. A [*StatusError] is an HTTP status in place of a response, for example
+// 401. An [*InvalidResponseError] or [*OutputError] is a fault of the server. [transport.ErrClosed]
+// says that the client or the connection is closed; a timeout is [context.DeadlineExceeded].
 //
 // # Servers are not trusted
 //
-// What a server sends is bounded in size, depth, number and time. Nothing in it makes the client connect to another host, and
-// commands come from the program alone. Names, descriptions and hints are text of the server: show them as such.
+// What a server sends is bounded in size, depth, number and time. Nothing in it makes the client
+// connect to another host, and commands come from the program alone. Names, descriptions and hints
+// are text of the server: show them as such.
 package client
 
 import (
@@ -63,7 +66,8 @@ type Client struct {
 	closeErr  error
 }
 
-// An agreement is what client and server settled on. It does not change; a new session makes a new one.
+// An agreement is what client and server settled on. It does not change; a new session makes a new
+// one.
 type agreement struct {
 	version      protocol.Version
 	info         protocol.Implementation
@@ -72,7 +76,7 @@ type agreement struct {
 	meta         []byte // the members that the _meta of every request has, without braces; empty for legacy
 }
 
-// Version is the revision that client and server agreed on.
+// Version is the version that client and server agreed on.
 func (c *Client) Version() protocol.Version { return c.agreed.Load().version }
 
 // Server says what the server calls itself. It may say nothing, and nothing should depend on it.
@@ -86,7 +90,8 @@ func (c *Client) Instructions() string { return c.agreed.Load().instructions }
 
 func (c *Client) modern() bool { return c.Version().Modern() }
 
-// Dial connects to a server, agrees on a revision with it, and returns the client. ctx is for dialing alone. Target is one of
+// Dial connects to a server, agrees on a version with it, and returns the client. ctx is for
+// dialing alone. Target is one of
 //
 //   - a string that is an http or https URL: Streamable HTTP, or where the server refuses that, HTTP+SSE of 2024-11-05,
 //   - a string that is a ws or wss URL: WebSocket,
@@ -96,8 +101,9 @@ func (c *Client) modern() bool { return c.Version().Modern() }
 //   - a [transport.Handler], for example a *mcpkit.Server: it is called in memory,
 //   - an [io.ReadWriteCloser]: a connection that is open.
 //
-// The newest revision that both speak is taken: first the client asks by server/discover, and where the server does not
-// know that, it initializes a session (see [Version] for pinning a revision). The error says why nothing could be agreed on.
+// The newest version that both speak is taken: first the client asks by server/discover, and where
+// the server does not know that, it initializes a session (see [Version] for pinning a version).
+// The error says why nothing could be agreed on.
 func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -128,7 +134,7 @@ func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) 
 	return c, nil
 }
 
-// begun starts what a client does by itself once the revision is settled.
+// begun starts what a client does by itself once the version is settled.
 func (c *Client) begun(ctx context.Context) {
 	h := c.cfg.handlers
 	if c.modern() {
@@ -142,8 +148,9 @@ func (c *Client) begun(ctx context.Context) {
 	}
 }
 
-// listen opens the way for what a legacy server sends outside of calls. It waits for that a little: a question that comes before is lost
-// with some servers, but others say nothing before they have something to send.
+// listen opens the way for what a legacy server sends outside of calls. It waits for that a little:
+// a question that comes before is lost with some servers, but others say nothing before they have
+// something to send.
 func (c *Client) listen(ctx context.Context) {
 	open := c.conn.listen()
 	if open == nil {
@@ -160,8 +167,8 @@ func (c *Client) listen(ctx context.Context) {
 
 const listenPatience = 500 * time.Millisecond
 
-// background runs f on a goroutine of its own. The context of f ends with Close, which waits for f. After Close it does nothing, and
-// reports false.
+// background runs f on a goroutine of its own. The context of f ends with Close, which waits for f.
+// After Close it does nothing, and reports false.
 func (c *Client) background(f func(ctx context.Context)) bool {
 	return c.tasks.start(func() { f(c.base) })
 }
@@ -204,9 +211,10 @@ func (t *tasks) wait(ctx context.Context) {
 // closePatience is how long Close waits for calls in flight and for handlers to return.
 const closePatience = time.Second
 
-// Close ends the session and what belongs to it: calls in flight fail with [transport.ErrClosed], and a child process is asked to end and
-// in the end killed (see [Command]). It returns when that is done, and waits up to 1 second for methods of [Handlers] that are running:
-// their context has ended. So it may be called inside of these too. The error says what went wrong at the end of a
+// Close ends the session and what belongs to it: calls in flight fail with [transport.ErrClosed],
+// and a child process is asked to end and in the end killed (see [Command]). It returns when that
+// is done, and waits up to 1 second for methods of [Handlers] that are running: their context has
+// ended. So it may be called inside of these too. The error says what went wrong at the end of a
 // child process; calling Close again returns it again.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
@@ -223,9 +231,9 @@ func (c *Client) Close() error {
 // nextID names the next request.
 func (c *Client) nextID() jsonrpc.ID { return jsonrpc.NumberID(c.lastID.Add(1)) }
 
-// Request sends a request of any method and decodes the result into result, unless that is nil: for methods
-// that this package has no function for, and for results that are wanted as they came, in a *json.RawMessage. Params are as for
-// [jsonrpc.NewRequest]; their _meta is added.
+// Request sends a request of any method and decodes the result into result, unless that is nil: for
+// methods that this package has no function for, and for results that are wanted as they came, in a
+// *json.RawMessage. Params are as for [jsonrpc.NewRequest]; their _meta is added.
 func (c *Client) Request(ctx context.Context, method string, params, result any, opts ...CallOption) error {
 	r := request{method: method, params: params}
 	if err := r.recognise(); err != nil {
@@ -241,7 +249,8 @@ func (c *Client) Request(ctx context.Context, method string, params, result any,
 	return decodeResult(method, raw, result)
 }
 
-// recognise finds what is known of the protocol's own methods: what they are about, and that they may ask.
+// recognise finds what is known of the protocol's own methods: what they are about, and that they
+// may ask.
 func (r *request) recognise() error {
 	member := "name"
 	switch r.method {
@@ -263,7 +272,8 @@ func (r *request) recognise() error {
 	return nil
 }
 
-// Notify sends a notification of any method, with params as for [jsonrpc.NewNotification]. Modern servers over HTTP take none.
+// Notify sends a notification of any method, with params as for [jsonrpc.NewNotification]. Modern
+// servers over HTTP take none.
 func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	n, err := jsonrpc.NewNotification(method, params)
 	if err != nil {
@@ -278,7 +288,7 @@ func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	return nil
 }
 
-// maxWarnings is how often the log hears of the same misbehaviour of a server.
+// maxWarnings is how often the client logs the same misbehaviour of a server.
 const maxWarnings = 10
 
 // warnings counts what a server does wrong, so that it cannot fill the log either.
@@ -305,7 +315,7 @@ func (c *Client) warn(message string, args ...any) {
 	}
 }
 
-// An exchange is one request on its way, as the bindings see it.
+// An exchange is one request in progress, as the transports see it.
 type exchange struct {
 	req     *jsonrpc.Request
 	version protocol.Version  // of the request; "" for initialize
@@ -314,18 +324,21 @@ type exchange struct {
 	flight  *flight
 }
 
-// A conn carries messages to one server and back: it is a binding's client end. Its methods may be called concurrently.
+// A conn carries messages to one server and back: it is a transport's client end. Its methods may
+// be called concurrently.
 type conn interface {
-	// roundTrip sends x and waits for the response, which has its ID. Errors that are not the server's are [transport.ErrClosed], that
-	// of ctx, a *StatusError, errLost, errNoSession, and those of the network.
+	// roundTrip sends x and waits for the response, which has its ID. Errors that are not the
+	// server's are [transport.ErrClosed], that of ctx, a *StatusError, errLost, errNoSession, and
+	// those of the network.
 	roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error)
 	notify(ctx context.Context, n *jsonrpc.Request) error
 	// renew makes a connection that a failed probe may have spoilt fit for initialize.
 	renew(ctx context.Context, probe error) error
-	// settled tells the revision of all that follows.
+	// settled tells the version of all that follows.
 	settled(v protocol.Version)
-	// listen opens the way for what the server sends outside of any call, where that takes opening (legacy). The channel is closed
-	// when it is open or never will be; it is nil where there is nothing to wait for.
+	// listen opens the way for what the server sends outside of any call, where that takes opening
+	// (legacy). The channel is closed when it is open or never will be; it is nil where there is
+	// nothing to wait for.
 	listen() <-chan struct{}
 	// mirrors reports whether requests are mirrored in headers.
 	mirrors() bool
@@ -333,9 +346,10 @@ type conn interface {
 }
 
 var (
-	// errLost says that the stream ended before the response came: the server may or may not have handled the request.
+	// errLost says that the stream ended before the response came: the server may or may not have
+	// handled the request.
 	errLost = errors.New("the stream ended before the response")
-	// errNoSession says that the server does not know the session any more.
+	// errNoSession says that the server no longer knows the session.
 	errNoSession = errors.New("the server ended the session")
 )
 

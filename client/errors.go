@@ -12,7 +12,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// ErrRejected is what a method of [Handlers] returns when a person refused what the server asked for.
+// ErrRejected is what a method of [Handlers] returns when a person refused what the server asked
+// for.
 var ErrRejected = errors.New("client: rejected by the user")
 
 // A ToolError is the failure of a tool, told by the tool itself and meant for the model.
@@ -44,8 +45,9 @@ func resultText(r *protocol.CallToolResult) string {
 	return b.String()
 }
 
-// A StatusError is an HTTP status that answers in place of the protocol: one that no JSON-RPC response came with, or one that is about
-// the caller or about what stands in front of the server, whatever came with it (401, 403, 407, 429, 502, 503, 504).
+// A StatusError is an HTTP status that answers in place of the protocol: one that no JSON-RPC
+// response came with, or one that is about the caller or about what stands in front of the server,
+// whatever came with it (401, 403, 407, 429, 502, 503, 504).
 type StatusError struct {
 	Code   int
 	Header http.Header
@@ -84,7 +86,8 @@ func statusError(resp *http.Response) *StatusError {
 	return e
 }
 
-// aboutCaller reports whether the status is about the caller or about what stands in front of the server, not about the request.
+// aboutCaller reports whether the status is about the caller or about what stands in front of the
+// server, not about the request.
 func (e *StatusError) aboutCaller() bool {
 	switch e.Code {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusTooManyRequests, http.StatusBadGateway,

@@ -23,8 +23,8 @@ type handlers struct {
 	elicitationComplete func(context.Context, string)
 }
 
-// newHandlers takes the methods of h by their names. Every fault is reported, none is passed over: a method that is misspelt would be a
-// capability that is silently missing.
+// newHandlers takes the methods of h by their names. Every fault is reported, none is passed over:
+// a method that is misspelt would be a capability that is silently missing.
 func newHandlers(h any) (*handlers, error) {
 	hs := &handlers{}
 	v := reflect.ValueOf(h)

@@ -36,7 +36,7 @@ const (
 	contentTypeJSON = "application/json"
 )
 
-// An httpConn is the client's end of Streamable HTTP, of all revisions.
+// An httpConn is the client's end of Streamable HTTP, for all versions.
 type httpConn struct {
 	c      *Client
 	target *url.URL
@@ -59,7 +59,8 @@ func newHTTPConn(c *Client, u *url.URL) *httpConn {
 	}
 }
 
-// newHTTPClient makes the client of a connection: that of the user, or one with connections of its own.
+// newHTTPClient makes the client of a connection: that of the user, or one with connections of its
+// own.
 func newHTTPClient(c *Client) *http.Client {
 	client := new(http.Client)
 	if c.cfg.httpClient != nil {
@@ -79,7 +80,8 @@ func newHTTPClient(c *Client) *http.Client {
 	return client
 }
 
-// releaseHTTPClient closes the connections of a client that newHTTPClient made, unless they are the user's.
+// releaseHTTPClient closes the connections of a client that newHTTPClient made, unless they are the
+// user's.
 func releaseHTTPClient(c *Client, client *http.Client) {
 	if c.cfg.httpClient == nil {
 		client.CloseIdleConnections()
@@ -93,7 +95,8 @@ func addHeader(to, header http.Header) {
 	}
 }
 
-// checkRedirect keeps messages and credentials at the origin that the user named, and a POST a POST.
+// checkRedirect keeps messages and credentials at the origin that the user named, and a POST a
+// POST.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -252,8 +255,8 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 	return h.only(x, data)
 }
 
-// refused returns what a status other than a success means: the error response that it came with, whatever its content type says, or
-// the status.
+// refused returns what a status other than a success means: the error response that it came with,
+// whatever its content type says, or the status.
 func refused(x *exchange, resp *http.Response) (*jsonrpc.Response, error) {
 	status := statusError(resp)
 	if status.RPC == nil || status.aboutCaller() {
@@ -262,8 +265,9 @@ func refused(x *exchange, resp *http.Response) (*jsonrpc.Response, error) {
 	return &jsonrpc.Response{ID: x.req.ID, Error: status.RPC}, nil
 }
 
-// drain reads the end of a stream whose response is there, so that its connection can be used again. Servers end a stream with the
-// response; one that does not is not waited for any more after a few times.
+// drain reads the end of a stream whose response is there, so that its connection can be used
+// again. Servers end a stream with the response; one that does not is not waited for any more after
+// a few times.
 func (h *httpConn) drain(x *exchange, body io.Reader) {
 	if x.flight == nil || h.undrained.Load() >= maxUndrained {
 		return
@@ -377,7 +381,8 @@ func (x *exchange) method() string {
 	return x.req.Method
 }
 
-// answerServer answers a request of a legacy server, in the background: the stream has to be read on.
+// answerServer answers a request of a legacy server, in the background: the stream has to be read
+// on.
 func (h *httpConn) answerServer(ctx context.Context, x *exchange, req *jsonrpc.Request, size int) {
 	if x.version.Modern() {
 		h.c.serve(ctx, req, x.flight) // which refuses it
@@ -433,7 +438,7 @@ func (h *httpConn) notify(ctx context.Context, n *jsonrpc.Request) error {
 	return err
 }
 
-// tellCancelled tells the server, in the background, that nobody waits for x any more.
+// tellCancelled tells the server, in the background, that x is cancelled.
 func (h *httpConn) tellCancelled(ctx context.Context, x *exchange) {
 	n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, &protocol.CancelledParams{RequestID: x.req.ID, Reason: "the caller does not wait any longer"})
 	if err != nil {

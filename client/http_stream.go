@@ -54,7 +54,8 @@ func (r *resumption) wait(ctx context.Context) error {
 	return sleep(ctx, d)
 }
 
-// stream reads the events of a reply until the response is there. A legacy server may end the stream before, and be come back to.
+// stream reads the events of a reply until the response is there. A legacy server may end the
+// stream before, and be come back to.
 func (h *httpConn) stream(ctx context.Context, x *exchange, body io.ReadCloser) (*jsonrpc.Response, error) {
 	var r resumption
 	resp, err := h.events(ctx, x, body, &r)
@@ -113,8 +114,8 @@ func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *r
 	}
 }
 
-// get comes back to the stream whose last event was id, or with "" opens the one outside of calls. The body is nil when it may be
-// tried again; the error says that it need not.
+// get comes back to the stream whose last event was id, or with "" opens the one outside of calls.
+// The body is nil when it may be tried again; the error says that it need not.
 func (h *httpConn) get(ctx context.Context, id string) (io.ReadCloser, error) {
 	v, session := h.state()
 	req := h.newRequest(ctx, http.MethodGet, nil, v, session)
@@ -138,7 +139,8 @@ func (h *httpConn) get(ctx context.Context, id string) (io.ReadCloser, error) {
 	return nil, status
 }
 
-// listen opens the stream outside of calls, in the background, once for each session. A server need not have one.
+// listen opens the stream outside of calls, in the background, once for each session. A server need
+// not have one.
 func (h *httpConn) listen() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +158,8 @@ func (h *httpConn) listen() <-chan struct{} {
 	return open
 }
 
-// follow reads the stream outside of calls, and comes back to it when it ends. It calls open when the server answered.
+// follow reads the stream outside of calls, and comes back to it when it ends. It calls open when
+// the server answered.
 func (h *httpConn) follow(ctx context.Context, open func()) {
 	defer open()
 	x := &exchange{}

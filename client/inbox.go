@@ -14,8 +14,8 @@ const (
 	maxInboxBytes = 4 << 20 // together, but for the first
 )
 
-// An inbox hands what the server says in the middle of one call to the handlers of that call: in order, one at a time, and not after
-// the call. The zero inbox is open.
+// An inbox hands what the server says in the middle of one call to the handlers of that call: in
+// order, one at a time, and not after the call. The zero inbox is open.
 type inbox struct {
 	mu     sync.Mutex
 	queue  []heard       // guarded by mu
@@ -30,8 +30,8 @@ type heard struct {
 	size int
 }
 
-// push has f done: at once on this goroutine where inline says so and nothing else is being done, else on another. It reports false
-// where too much is waiting.
+// push has f done: at once on this goroutine where inline says so and nothing else is being done,
+// else on another. It reports false where too much is waiting.
 func (b *inbox) push(log *slog.Logger, f func(), size int, inline bool) bool {
 	b.mu.Lock()
 	if b.closed || len(b.queue) >= maxInbox || b.bytes > 0 && b.bytes+size > maxInboxBytes {

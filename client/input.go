@@ -19,8 +19,8 @@ import (
 // maxQuestions bounds the input requests of one result.
 const maxQuestions = 100
 
-// answer gathers the answers to a result that requires input (2026-07-28, basic/patterns/mrtr): all of them, before the request
-// is sent again. What it returns belongs to that one retry.
+// answer gathers the answers to a result that requires input (2026-07-28, basic/patterns/mrtr): all
+// of them, before the request is sent again. What it returns belongs to that one retry.
 func (c *Client) answer(ctx context.Context, r *request, raw []byte, round int) (protocol.Inputs, error) {
 	var result protocol.InputRequiredResult
 	if err := jsonx.Unmarshal(raw, &result); err != nil {
@@ -67,7 +67,8 @@ func backoff(n int) time.Duration {
 	return min(100*time.Millisecond<<min(n, 10), 5*time.Second)
 }
 
-// respond answers one question of the server by the handlers. A *jsonrpc.Error says why there is no answer.
+// respond answers one question of the server by the handlers. A *jsonrpc.Error says why there is no
+// answer.
 func (c *Client) respond(ctx context.Context, method string, params []byte) (any, error) {
 	switch method {
 	case protocol.MethodElicitationCreate:
@@ -154,7 +155,8 @@ func (c *Client) elicit(ctx context.Context, params []byte) (any, error) {
 	return &protocol.ElicitResult{Action: r.Action, Content: content}, nil
 }
 
-// withDefaults returns the content of an accepted form, completed by the defaults of its schema (2025-11-25, client/elicitation).
+// withDefaults returns the content of an accepted form, completed by the defaults of its schema
+// (2025-11-25, client/elicitation).
 func withDefaults(schema, content []byte) ([]byte, error) {
 	content = content[jsonx.SkipSpace(content, 0):]
 	if len(content) == 0 || string(content) == "null" {
@@ -178,8 +180,8 @@ func withDefaults(schema, content []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// serve answers a request of the server, which came on the stream of the call f; f is nil where that is not known. The response is nil
-// on modern versions, in which servers have no requests.
+// serve answers a request of the server, which came on the stream of the call f; f is nil where
+// that is not known. The response is nil on modern versions, in which servers have no requests.
 func (c *Client) serve(ctx context.Context, req *jsonrpc.Request, f *flight) *jsonrpc.Response {
 	a := c.agreed.Load()
 	if a != nil && a.version.Modern() {
@@ -223,7 +225,8 @@ func clip(s string) string {
 	return s
 }
 
-// hear takes a notification of the server. f is the call on whose stream it came, nil where streams are shared.
+// hear takes a notification of the server. f is the call on whose stream it came, nil where streams
+// are shared.
 func (c *Client) hear(n *jsonrpc.Request, f *flight) {
 	switch n.Method {
 	case protocol.NotificationProgress:
@@ -238,8 +241,9 @@ func (c *Client) hear(n *jsonrpc.Request, f *flight) {
 	}
 }
 
-// hearFirst takes a notification of a connection that is the session as soon as it was read, so that what belongs to a call is on its way
-// before the response is. It reports whether that was all of it; the rest is heard in its turn.
+// hearFirst takes a notification of a connection that is the session as soon as it was read, so
+// that what belongs to a call is on its way before the response is. It reports whether that was all
+// of it; the rest is heard in its turn.
 func (c *Client) hearFirst(n *jsonrpc.Request) (all bool) {
 	switch n.Method {
 	case protocol.NotificationProgress:
@@ -261,7 +265,8 @@ func (c *Client) hearNext(n *jsonrpc.Request) {
 	}
 }
 
-// heardProgress hands progress to the call that it is of. What is late, or of none of ours, is nobody's.
+// heardProgress hands progress to the call that it is of. What is late, or of none of ours, is
+// nobody's.
 func (c *Client) heardProgress(n *jsonrpc.Request, inline bool) {
 	f := c.flights.byToken(n.Param("progressToken"))
 	if f == nil {
@@ -310,7 +315,8 @@ func (f *flight) hand(c *Client, n *jsonrpc.Request, inline bool, hear func()) {
 	}
 }
 
-// checkElicitURL refuses what a user must not be sent to: only the web, and only by TLS unless it is this machine.
+// checkElicitURL refuses what a user must not be sent to: only the web, and only by TLS unless it
+// is this machine.
 func checkElicitURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())) {

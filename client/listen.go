@@ -87,7 +87,8 @@ func (s *Subscription) end(err error) {
 	}
 }
 
-// listenOnce sends one listen request, again or for the first time, and waits for its end. Retry says that another may do better.
+// listenOnce sends one listen request, again or for the first time, and waits for its end. Retry
+// says that another may do better.
 func (c *Client) listenOnce(ctx context.Context, s *Subscription, again bool) (acknowledged, retry bool, err error) {
 	a, ch, id := c.agreed.Load(), &c.changes, c.nextID()
 	r := &request{method: protocol.MethodSubscriptionsListen, params: &protocol.SubscriptionsListenParams{Notifications: s.Filter()}}

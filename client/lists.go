@@ -11,7 +11,8 @@ import (
 // maxItems bounds the items of one list, whatever its pages hold.
 const maxItems = 100_000
 
-// Tools yields the tools of the server, page by page. It ends after an error. Over HTTP, tools whose headers are declared wrongly are left out.
+// Tools yields the tools of the server, page by page. It ends after an error. Over HTTP, tools
+// whose headers are declared wrongly are left out.
 func (c *Client) Tools(ctx context.Context, opts ...CallOption) iter.Seq2[*protocol.Tool, error] {
 	return pages(ctx, c, protocol.MethodToolsList, opts, func(r *protocol.ListToolsResult) ([]protocol.Tool, *string) {
 		return r.Tools, r.NextCursor
@@ -39,8 +40,8 @@ func (c *Client) Templates(ctx context.Context, opts ...CallOption) iter.Seq2[*p
 	}, nil)
 }
 
-// pages yields the items of all pages of a list. Learn, unless nil, sees each page and returns what is left of it; first and last
-// say whether it begins and ends the list.
+// pages yields the items of all pages of a list. Learn, unless nil, sees each page and returns what
+// is left of it; first and last say whether it begins and ends the list.
 func pages[Page, Item any](ctx context.Context, c *Client, method string, opts []CallOption,
 	open func(*Page) ([]Item, *string), learn func(c *Client, items []Item, first, last bool) []Item,
 ) iter.Seq2[*Item, error] {
@@ -109,8 +110,8 @@ func (c *Client) GetPrompt(ctx context.Context, name string, args map[string]str
 	return r, decodeResult(protocol.MethodPromptsGet, raw, r)
 }
 
-// ReadResource returns the contents of a resource. That there is none is an error of which [protocol.IsResourceNotFound] is true,
-// if the server words it as the specification does.
+// ReadResource returns the contents of a resource. That there is none is an error of which
+// [protocol.IsResourceNotFound] is true, if the server words it as the specification does.
 func (c *Client) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*protocol.ReadResourceResult, error) {
 	raw, err := c.do(ctx, request{
 		method: protocol.MethodResourcesRead, name: uri, params: &protocol.ReadResourceParams{URI: uri}, asks: true, reads: true,
@@ -123,7 +124,8 @@ func (c *Client) ReadResource(ctx context.Context, uri string, opts ...CallOptio
 	return r, decodeResult(protocol.MethodResourcesRead, raw, r)
 }
 
-// Complete asks how the argument of a prompt or of a resource template may go on. Known are the other arguments as far as they are known.
+// Complete asks how the argument of a prompt or of a resource template may go on. Known are the
+// other arguments as far as they are known.
 func (c *Client) Complete(ctx context.Context, ref protocol.CompletionRef, argument, value string, known map[string]string, opts ...CallOption) (*protocol.Completion, error) {
 	p := &protocol.CompleteParams{Ref: ref, Argument: protocol.CompletionArgument{Name: argument, Value: value}}
 	if known != nil && c.Version() >= protocol.V20250618 {
@@ -140,7 +142,8 @@ func (c *Client) Complete(ctx context.Context, ref protocol.CompletionRef, argum
 	return &r.Completion, nil
 }
 
-// Ping asks whether the server is there. Modern revisions have no ping: there it asks by server/discover.
+// Ping checks that the server responds. Modern versions have no ping, so Ping sends server/discover
+// to modern servers.
 func (c *Client) Ping(ctx context.Context, opts ...CallOption) error {
 	method := protocol.MethodPing
 	if c.modern() {
@@ -150,8 +153,9 @@ func (c *Client) Ping(ctx context.Context, opts ...CallOption) error {
 	return err
 }
 
-// SetLogLevel asks for log messages of this level and above from now on: legacy servers at once, modern ones with every request that
-// follows. They go to the Log method of [Handlers]. Logging is deprecated since 2026-07-28.
+// SetLogLevel asks for log messages of this level and above from now on: legacy servers at once,
+// modern ones with every request that follows. They go to the Log method of [Handlers]. Logging is
+// deprecated since 2026-07-28.
 func (c *Client) SetLogLevel(ctx context.Context, level protocol.LoggingLevel, opts ...CallOption) error {
 	if !level.Valid() {
 		return fmt.Errorf("client: SetLogLevel(%q): no such level", level)

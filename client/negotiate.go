@@ -14,8 +14,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// negotiate settles the revision (2026-07-28, basic/lifecycle, "Backward Compatibility"): a modern server knows server/discover; what answers
-// that in any way that no modern server would is initialized as a legacy one.
+// negotiate settles the version (2026-07-28, basic/lifecycle, "Backward Compatibility"): a modern
+// server knows server/discover; what answers that in any way that no modern server would is
+// initialized as a legacy one.
 func (c *Client) negotiate(ctx context.Context) error {
 	pinned := c.cfg.version
 	if l, ok := c.conn.(*linkConn); ok && l.legacy {
@@ -58,14 +59,15 @@ func (c *Client) initializeSSE(ctx context.Context) error {
 	}
 }
 
-// A notStreamableError says that the server refused initialize as servers do that do not speak Streamable HTTP.
+// A notStreamableError says that the server refused initialize as servers do that do not speak
+// Streamable HTTP.
 type notStreamableError struct{ err error }
 
 func (e *notStreamableError) Error() string { return e.err.Error() }
 func (e *notStreamableError) Unwrap() error { return e.err }
 
-// fallBack tries HTTP+SSE of 2024-11-05 where the server refused Streamable HTTP (2025-11-25, basic/transports, "Backwards
-// Compatibility"). Refused is the error of that.
+// fallBack tries HTTP+SSE of 2024-11-05 where the server refused Streamable HTTP (2025-11-25,
+// basic/transports, "Backwards Compatibility"). Refused is the error of that.
 func (c *Client) fallBack(ctx context.Context, refused error) error {
 	h, ok := c.conn.(*httpConn)
 	if _, is := errors.AsType[*notStreamableError](refused); !ok || !is || c.cfg.version.Modern() {
@@ -96,7 +98,7 @@ type probed struct {
 	err     error            // why it failed or is taken for legacy
 }
 
-// probe asks by server/discover in revision v.
+// probe asks by server/discover in version v.
 func (c *Client) probe(ctx context.Context, v protocol.Version) probed {
 	meta := c.metaOf(v)
 	req, err := jsonrpc.NewRequest(c.nextID(), protocol.MethodDiscover, rawObject(`{"_meta":{`+string(meta)+`}}`))
@@ -143,7 +145,8 @@ func judgeFailure(ctx context.Context, err error) probed {
 	return probed{outcome: failed, err: err}
 }
 
-// judgeError tells from an error response what the server is. No single code means legacy: every one that is not a modern server's does.
+// judgeError tells from an error response what the server is. No single code means legacy: every
+// one that is not a modern server's does.
 func judgeError(asked protocol.Version, e *jsonrpc.Error) probed {
 	switch e.Code {
 	case protocol.CodeHeaderMismatch, protocol.CodeMissingClientCapability:
@@ -158,7 +161,7 @@ func judgeError(asked protocol.Version, e *jsonrpc.Error) probed {
 	return probed{outcome: isLegacy, version: protocol.LatestLegacy, err: e}
 }
 
-// judgeVersions picks the newest revision that both speak.
+// judgeVersions picks the newest version that both speak.
 func judgeVersions(theirs []protocol.Version, why error) probed {
 	for _, v := range protocol.Supported {
 		switch {
@@ -189,7 +192,7 @@ func (c *Client) judgeResult(asked protocol.Version, raw, meta []byte) probed {
 	return probed{outcome: isModern, version: asked}
 }
 
-// metaOf returns the members that every request of revision v has in its _meta.
+// metaOf returns the members that every request of version v has in its _meta.
 func (c *Client) metaOf(v protocol.Version) []byte {
 	m := protocol.Meta{}
 	_ = m.Set(protocol.MetaProtocolVersion, v)
@@ -202,7 +205,7 @@ func (c *Client) metaOf(v protocol.Version) []byte {
 	return b[1 : len(b)-1]
 }
 
-// capabilities are what the client declares in revision v.
+// capabilities are what the client declares in version v.
 func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
 	caps, h := c.cfg.extra, c.cfg.handlers
 	if h.roots != nil && caps.Roots == nil {
@@ -231,7 +234,8 @@ func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
 	return caps
 }
 
-// initialize begins a legacy session in revision v. Probe is why the server is not taken for modern, nil when it was not asked.
+// initialize begins a legacy session in version v. Probe is why the server is not taken for modern,
+// nil when it was not asked.
 func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error) error {
 	r, err := c.handshake(ctx, v)
 	if err != nil {
@@ -269,7 +273,7 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 	return c.restore(ctx)
 }
 
-// handshake asks for revision v, and once more for another if the server refuses it and names one.
+// handshake asks for version v, and once more for another if the server refuses it and names one.
 func (c *Client) handshake(ctx context.Context, v protocol.Version) (*protocol.InitializeResult, error) {
 	for again := false; ; again = true {
 		raw, err := c.askInitialize(ctx, v)

@@ -113,7 +113,8 @@ func programInfo() protocol.Implementation {
 	return info
 }
 
-// Info says what the client calls itself. The default is the name of the program and the version of its main module.
+// Info says what the client calls itself. The default is the name of the program and the version of
+// its main module.
 func Info(name, version string) DialOption {
 	return dialOption(func(c *config) error {
 		c.info.Name, c.info.Version = name, version
@@ -121,7 +122,8 @@ func Info(name, version string) DialOption {
 	})
 }
 
-// Version pins the revision: a server that does not speak it is an error. The default is the newest that both speak.
+// Version pins the version: a server that does not speak it is an error. The default is the newest
+// that both speak.
 func Version(v protocol.Version) DialOption {
 	return dialOption(func(c *config) error {
 		if !v.Known() {
@@ -132,20 +134,23 @@ func Version(v protocol.Version) DialOption {
 	})
 }
 
-// Capabilities declares what the client can do beyond what [Handlers] say: extensions, experimental capabilities, and details such as
-// sampling with tools. What is declared of roots, sampling and elicitation needs the method that answers it.
+// Capabilities declares what the client can do beyond what [Handlers] say: extensions, experimental
+// capabilities, and details such as sampling with tools. What is declared of roots, sampling and
+// elicitation needs the method that answers it.
 func Capabilities(extra protocol.ClientCapabilities) DialOption {
 	return dialOption(func(c *config) error { c.extra = extra; return nil })
 }
 
-// Logger hears what the client has to say: of tools that it left out, of messages that make no sense. The default is slog.Default.
+// Logger hears what the client has to say: of tools that it left out, of messages that make no
+// sense. The default is slog.Default.
 func Logger(l *slog.Logger) DialOption {
 	return dialOption(func(c *config) error { c.logger = l; return nil })
 }
 
-// Timeout is how long a request may take; less than or equal to 0 means no limit. Progress that the caller hears of begins it anew, up
-// to ten times over; the time in which the server waits for an answer of this client does not count. Given to Dial it is the default
-// of all calls, which else is [DefaultTimeout].
+// Timeout is how long a request may take; less than or equal to 0 means no limit. Progress that the
+// caller hears of begins it anew, up to ten times over; the time in which the server waits for an
+// answer of this client does not count. Given to Dial it is the default of all calls, which else is
+// [DefaultTimeout].
 func Timeout(d time.Duration) Option {
 	return bothOption{
 		func(c *config) error { c.timeout = d; return nil },
@@ -153,14 +158,15 @@ func Timeout(d time.Duration) Option {
 	}
 }
 
-// ProbeTimeout is how long a server may take to answer whether it is a modern one. Some legacy servers never answer; they are
-// initialized when it is over. The default is [DefaultProbeTimeout].
+// ProbeTimeout is how long a server may take to answer whether it is a modern one. Some legacy
+// servers never answer; they are initialized when it is over. The default is [DefaultProbeTimeout].
 func ProbeTimeout(d time.Duration) DialOption {
 	return dialOption(func(c *config) error { c.probeTimeout = d; return nil })
 }
 
-// ShutdownTimeout is how long a child process has to end after its input was closed, and again after it was told to
-// terminate, before it is killed. It also bounds the end of an HTTP session. The default is [DefaultShutdownTimeout].
+// ShutdownTimeout is how long a child process has to end after its input was closed, and again
+// after it was told to terminate, before it is killed. It also bounds the end of an HTTP session.
+// The default is [DefaultShutdownTimeout].
 func ShutdownTimeout(d time.Duration) DialOption {
 	return dialOption(func(c *config) error { c.shutdownTimeout = d; return nil })
 }
@@ -176,8 +182,8 @@ func MaxMessageBytes(n int) DialOption {
 	})
 }
 
-// ContentLength has messages framed by header fields, as in the Language Server Protocol, instead of by lines: for commands, sockets and
-// streams of servers that want that. MCP has lines.
+// ContentLength has messages framed by header fields, as in the Language Server Protocol, instead
+// of by lines: for commands, sockets and streams of servers that want that. MCP has lines.
 func ContentLength() DialOption {
 	return dialOption(func(c *config) error { c.framing = framing.ContentLength; return nil })
 }
@@ -193,7 +199,8 @@ func MaxPages(n int) DialOption {
 	})
 }
 
-// MaxRounds bounds how often a server may answer one call by asking for input. The default is [DefaultMaxRounds].
+// MaxRounds bounds how often a server may answer one call by asking for input. The default is
+// [DefaultMaxRounds].
 func MaxRounds(n int) DialOption {
 	return dialOption(func(c *config) error {
 		if n < 0 {
@@ -204,13 +211,15 @@ func MaxRounds(n int) DialOption {
 	})
 }
 
-// NoCache asks the server each time. Without it lists and resources of modern servers are kept for as long as they allow.
+// NoCache asks the server each time. Without it lists and resources of modern servers are kept for
+// as long as they allow.
 func NoCache() DialOption {
 	return dialOption(func(c *config) error { c.noCache = true; return nil })
 }
 
-// LogLevel asks the server for log messages of this level and above: of all calls when given to Dial, of one call on modern
-// revisions. They go to the Log method of [Handlers], or to [OnLog]. Logging is deprecated since 2026-07-28.
+// LogLevel asks the server for log messages of this level and above: of all calls when given to
+// Dial, of one call on modern versions. They go to the Log method of [Handlers], or to [OnLog].
+// Logging is deprecated since 2026-07-28.
 func LogLevel(level protocol.LoggingLevel) Option {
 	return bothOption{
 		func(c *config) error {
@@ -224,9 +233,9 @@ func LogLevel(level protocol.LoggingLevel) Option {
 	}
 }
 
-// HTTPClient makes the HTTP requests; its Transport is the place for proxies and certificates. A Timeout in it would end
-// streams too. Redirects to another origin are refused whatever it says. The default is a client with connections of its own, set up as
-// [http.DefaultTransport] is.
+// HTTPClient makes the HTTP requests; its Transport is the place for proxies and certificates. A
+// Timeout in it would end streams too. Redirects to another origin are refused whatever it says.
+// The default is a client with connections of its own, set up as [http.DefaultTransport] is.
 func HTTPClient(h *http.Client) DialOption {
 	return dialOption(func(c *config) error { c.httpClient = h; return nil })
 }
@@ -236,15 +245,15 @@ func Header(name, value string) DialOption {
 	return dialOption(func(c *config) error { c.header.Add(name, value); return nil })
 }
 
-// Stderr is where a child process writes its standard error. The default is os.Stderr; nil discards it. One goroutine for
-// each child writes to w, at any time until Close returns: what the program itself reads or writes there meanwhile, and what clients share,
-// must be safe for concurrent use.
+// Stderr is where a child process writes its standard error. The default is os.Stderr; nil discards
+// it. One goroutine for each child writes to w, at any time until Close returns: what the program
+// itself reads or writes there meanwhile, and what clients share, must be safe for concurrent use.
 func Stderr(w io.Writer) DialOption {
 	return dialOption(func(c *config) error { c.stderr = w; return nil })
 }
 
-// Handlers answers the server and hears what it tells, by the methods that h has. A method that is not there is a
-// capability that is not declared.
+// Handlers answers the server and hears what it tells, by the methods that h has. A method that is
+// not there is a capability that is not declared.
 //
 //	Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error)                // ask the user by a form
 //	ElicitURL(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error)             // send the user to a URL
@@ -258,11 +267,13 @@ func Stderr(w io.Writer) DialOption {
 //	ResourceUpdated(context.Context, string)            // of a URI that was subscribed to
 //	ElicitationComplete(context.Context, string)        // by its ID; 2025-11-25 alone
 //
-// They may be called concurrently. Whether the server asks by a request, as legacy ones do, or by a result that requires
-// input, or that the user has to go to a URL first by an error, makes no difference to them. What the user left out of an accepted form is filled in from the defaults of its
-// schema. ElicitURL must show the whole URL and ask before it opens it, and must not open it through a shell.
-// Changes are told one after the other, each once however often it happened meanwhile. An error of a method that
-// answers fails the call; [ErrRejected] is the one for a person who refuses.
+// They may be called concurrently. Whether the server asks by a request, as legacy ones do, or by a
+// result that requires input, or that the user has to go to a URL first by an error, makes no
+// difference to them. What the user left out of an accepted form is filled in from the defaults of
+// its schema. ElicitURL must show the whole URL and ask before it opens it, and must not open it
+// through a shell. Changes are told one after the other, each once however often it happened
+// meanwhile. An error of a method that answers fails the call; [ErrRejected] is the one for a
+// person who refuses.
 func Handlers(h any) DialOption {
 	return dialOption(func(c *config) (err error) {
 		c.handlers, err = newHandlers(h)
@@ -270,21 +281,22 @@ func Handlers(h any) DialOption {
 	})
 }
 
-// OnProgress hears how far the call has come: in order, one report at a time, and all that came before the answer before the call
-// returns, none after it. It may call the server. Where it is slow, the call waits for it, and of what does not wait any more than 1024
-// reports are dropped.
+// OnProgress hears how far the call has come: in order, one report at a time, and all that came
+// before the answer before the call returns, none after it. It may call the server. Where it is
+// slow, the call waits for it, and of what does not wait any more than 1024 reports are dropped.
 func OnProgress(f func(*protocol.ProgressParams)) CallOption {
 	return callOption(func(c *callConfig) { c.progress = f })
 }
 
-// OnLog hears the log messages of the call; see [LogLevel]. On connections that calls share (stdio, memory) messages do not say
-// which call they belong to: then all calls in flight that have this option hear them.
+// OnLog hears the log messages of the call; see [LogLevel]. On connections that calls share (stdio,
+// memory) messages do not say which call they belong to: then all calls in flight that have this
+// option hear them.
 func OnLog(f func(*protocol.LoggingMessageParams)) CallOption {
 	return callOption(func(c *callConfig) { c.log = f })
 }
 
-// Meta adds a member to the _meta of the request; values that do not encode are left out. Keys of the protocol itself cannot be set, but
-// for those of trace contexts.
+// Meta adds a member to the _meta of the request; values that do not encode are left out. Keys of
+// the protocol itself cannot be set, but for those of trace contexts.
 func Meta(key string, value any) CallOption {
 	return callOption(func(c *callConfig) {
 		if c.meta == nil {
@@ -294,14 +306,15 @@ func Meta(key string, value any) CallOption {
 	})
 }
 
-// Idempotent says that the call may be sent a second time when its stream broke and nobody knows whether the server handled it.
-// Without it this is done for calls that only read, and for tools whose hints say so.
+// Idempotent says that the call may be sent a second time when its stream broke and nobody knows
+// whether the server handled it. Without it this is done for calls that only read, and for tools
+// whose hints say so.
 func Idempotent() CallOption {
 	return callOption(func(c *callConfig) { c.idempotent = true })
 }
 
-// UncheckedOutput takes the structured content of results as it is. Without it content that is not what the tool's output schema says is an
-// [*OutputError]. Given to Dial it is for all calls.
+// UncheckedOutput takes the structured content of results as it is. Without it content that is not
+// what the tool's output schema says is an [*OutputError]. Given to Dial it is for all calls.
 func UncheckedOutput() Option {
 	return bothOption{
 		func(c *config) error { c.uncheckedOutput = true; return nil },

@@ -17,8 +17,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// An OutputError says that the structured content of a tool's result is not what the output schema of the tool promises
-// (2025-06-18, server/tools, "Output Schema"). The server is at fault, not the model.
+// An OutputError says that the structured content of a tool's result is not what the output schema
+// of the tool promises (2025-06-18, server/tools, "Output Schema"). The server is at fault, not the
+// model.
 type OutputError struct {
 	Tool   string
 	Faults []string // each with the place in the content, as a JSON pointer; the first few
@@ -30,7 +31,8 @@ func (e *OutputError) Error() string {
 	return fmt.Sprintf("client: tool %q: its output is not what its schema says: %s", e.Tool, strings.Join(e.Faults, "; "))
 }
 
-// Bounds of the check of outputs. What lies beyond them is not checked: schemas come from the server, which must not make checking costly.
+// Bounds of the check of outputs. What lies beyond them is not checked: schemas come from the
+// server, which must not make checking costly.
 const (
 	maxOutputSchema = 1 << 20 // bytes
 	maxSchemaCost   = 4096    // schemas that one value is held to
@@ -141,8 +143,8 @@ func checkNumbers(doc any) error {
 	return nil
 }
 
-// schemaCosts are how many schemas a value is held to by each schema, at most. Those that refer to one another twice and twice again
-// cost more than they look.
+// schemaCosts are how many schemas a value is held to by each schema, at most. Those that refer to
+// one another twice and twice again cost more than they look.
 type schemaCosts map[*jsonschema.Schema]int
 
 func (m schemaCosts) of(s *jsonschema.Schema) int {
@@ -170,7 +172,8 @@ func (m schemaCosts) of(s *jsonschema.Schema) int {
 		add(sub)
 	}
 	m[s] = cost
-	// What the members and elements are held to counts where they are; here only whether one of them costs too much.
+	// What the members and elements are held to counts where they are; here only whether one of
+	// them costs too much.
 	worst := cost
 	look := func(subs ...*jsonschema.Schema) {
 		for _, sub := range subs {
@@ -198,7 +201,8 @@ func (m schemaCosts) of(s *jsonschema.Schema) int {
 
 var english = message.NewPrinter(language.English)
 
-// check holds an output to the schema and returns what is wrong with it. An error says that it cannot be checked.
+// check holds an output to the schema and returns what is wrong with it. An error says that it
+// cannot be checked.
 func (s *outputSchema) check(content []byte) (faults []string, err error) {
 	s.compile.Do(func() {
 		if s.compiled, s.fault = s.prepare(); s.fault == nil {
@@ -232,7 +236,8 @@ func (s *outputSchema) check(content []byte) (faults []string, err error) {
 	return faults, nil
 }
 
-// collectFaults takes the leaves of the validator's tree: they say what is wrong, the branches only where.
+// collectFaults takes the leaves of the validator's tree: they say what is wrong, the branches only
+// where.
 func collectFaults(e *jsonschema.ValidationError, faults *[]string) {
 	if len(*faults) == maxOutputFaults {
 		return
@@ -250,8 +255,9 @@ func collectFaults(e *jsonschema.ValidationError, faults *[]string) {
 	*faults = append(*faults, fmt.Sprintf("at %.100q: %.200s", at.String(), e.ErrorKind.LocalizedString(english)))
 }
 
-// checkOutput reports structured content that is not what the tool's output schema says, as far as the tools were listed. Before
-// it does, it looks whether the server has changed the schema meanwhile.
+// checkOutput reports structured content that is not what the tool's output schema says, as far as
+// the tools were listed. Before it does, it looks whether the server has changed the schema
+// meanwhile.
 func (c *Client) checkOutput(ctx context.Context, name string, r *protocol.CallToolResult) error {
 	faults, known := c.outputFaults(name, r)
 	if len(faults) == 0 {
@@ -286,7 +292,7 @@ func (c *Client) outputFaults(name string, r *protocol.CallToolResult) ([]string
 	return faults, t
 }
 
-// newOutputSchema returns what checks outputs; nil where there is no schema.
+// newOutputSchema returns the validator of a tool's output, or nil if the tool has no schema.
 func newOutputSchema(raw []byte) *outputSchema {
 	if raw == nil || jsonx.Kind(raw) == 'n' {
 		return nil

@@ -9,9 +9,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// An acceptor recognises most outputs that a schema allows, straight from their JSON. What it accepts is valid. What it does not accept may
-// be valid as well: the validator judges that, and says what is wrong. Schemas with unusual keywords have no acceptor. It is there
-// because the validator alone costs several times as much as the rest of a call (docs/adr/0029); the build tag mcpkit_plain leaves it out.
+// An acceptor recognises most outputs that a schema allows, straight from their JSON. What it
+// accepts is valid. What it does not accept may be valid as well: the validator judges that, and
+// says what is wrong. Schemas with unusual keywords have no acceptor. It is there because the
+// validator alone costs several times as much as the rest of a call (docs/adr/0029); the build tag
+// mcpkit_plain leaves it out.
 type acceptor struct {
 	anything bool // the schema true, or one that says nothing
 	nothing  bool // the schema false
@@ -61,7 +63,8 @@ const (
 	maxProperties    = 64      // of one object
 )
 
-// newAcceptor makes the acceptor of a schema that was compiled; nil where the schema has an unusual keyword.
+// newAcceptor makes the acceptor of a schema that was compiled; nil where the schema has an unusual
+// keyword.
 func newAcceptor(schema []byte) *acceptor {
 	if plainOutputs {
 		return nil
@@ -191,7 +194,8 @@ func (a *acceptor) setRequired(value []byte) bool {
 	return jsonx.Kind(value) == '['
 }
 
-// property returns the property name, new or not; nil where it is written with escapes or there are too many.
+// property returns the property name, new or not; nil where it is written with escapes or there are
+// too many.
 func (a *acceptor) property(name []byte) *acceptedProperty {
 	for i := range a.properties {
 		if bytes.Equal(a.properties[i].name, name) {
@@ -253,15 +257,16 @@ func integer(value []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// accepts reports whether content, JSON without duplicate members, is known to be what the schema says.
+// accepts reports whether content, JSON without duplicate members, is known to be what the schema
+// says.
 func (a *acceptor) accepts(content []byte) bool {
 	c := acceptance{b: content, steps: maxAcceptedSteps}
 	end := c.value(a, jsonx.SkipSpace(content, 0), 0)
 	return end >= 0 && jsonx.SkipSpace(content, end) == len(content)
 }
 
-// An acceptance is one output being looked at, once over. Its methods take the index where a value begins and return the index after
-// it, or -1 where it is not accepted.
+// An acceptance is one output being looked at, once over. Its methods take the index where a value
+// begins and return the index after it, or -1 where it is not accepted.
 type acceptance struct {
 	b     []byte
 	steps int
@@ -324,7 +329,8 @@ func (c *acceptance) oneOf(any []*acceptor, i, depth int) bool {
 
 func (a *acceptor) allows(t typeSet) bool { return a.types == 0 || a.types&t != 0 }
 
-// more returns the index of what comes after a member or an element that ends at i: the next one, or the bracket.
+// more returns the index of what comes after a member or an element that ends at i: the next one,
+// or the bracket.
 func (c *acceptance) more(i int) int {
 	if i = jsonx.SkipSpace(c.b, i); i < len(c.b) && c.b[i] == ',' {
 		return jsonx.SkipSpace(c.b, i+1)
@@ -421,12 +427,14 @@ func (a *acceptor) number(raw []byte) bool {
 	if n, ok := integer(raw); ok {
 		return (a.low == nil || n >= *a.low) && (a.high == nil || n <= *a.high)
 	}
-	// Rounding keeps the order: what is strictly within bounds that are exact is so before rounding too.
+	// Rounding keeps the order: what is strictly within bounds that are exact is so before rounding
+	// too.
 	f, err := strconv.ParseFloat(string(raw), 64)
 	return err == nil && (a.low == nil || f > float64(*a.low)) && (a.high == nil || f < float64(*a.high))
 }
 
-// plain goes over a value that may be anything, but neither is nor holds a number that the validator refuses to compute with, or might.
+// plain goes over a value that may be anything, but neither is nor holds a number that the
+// validator refuses to compute with, or might.
 func (c *acceptance) plain(i int) int {
 	if i >= len(c.b) {
 		return -1
@@ -438,7 +446,8 @@ func (c *acceptance) plain(i int) int {
 	return end
 }
 
-// plain reports whether raw neither is nor holds a number that the validator refuses to compute with, or might.
+// plain reports whether raw neither is nor holds a number that the validator refuses to compute
+// with, or might.
 func plain(raw []byte) bool {
 	switch jsonx.Kind(raw) {
 	case '{':

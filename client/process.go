@@ -50,7 +50,8 @@ func startProcess(t *CommandTarget, stderr io.Writer) (*process, error) {
 		_, _ = in.Close(), out.Close()
 		return nil, fmt.Errorf("the server does not start: %w", err)
 	}
-	// Ends when the process has ended and nobody holds its standard error open, or has for too long.
+	// Ends when the process has ended and nobody holds its standard error open, or has for too
+	// long.
 	go func() {
 		p.err = cmd.Wait()
 		close(p.ended)
@@ -81,8 +82,8 @@ func environment(t *CommandTarget) []string {
 	return append(env, t.Env...)
 }
 
-// stop ends the process within about twice patience: it closes its input, then asks it to terminate, then kills it. Whatever is left of its
-// group is killed in any case.
+// stop ends the process within about twice patience: it closes its input, then asks it to
+// terminate, then kills it. Whatever is left of its group is killed in any case.
 func (p *process) stop(patience time.Duration) error {
 	_ = p.stdin.Close()
 	asked := p.wait(patience)

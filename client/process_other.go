@@ -6,7 +6,7 @@ import "os/exec"
 
 func isolate(*exec.Cmd) {}
 
-// terminate does nothing: there is no way to ask.
+// terminate does nothing: this system has no way to ask a process to end.
 func terminate(*exec.Cmd) {}
 
 // kill ends the process. Its children are on their own.

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// isolate gives the program a process group of its own, so that its children can be ended with it, and so that a Ctrl-C
-// at the terminal is this process's to handle.
+// isolate gives the program a process group of its own, so that its children can be ended with it,
+// and so that a Ctrl-C at the terminal is this process's to handle.
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // terminate asks the group to end.

@@ -19,8 +19,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// HTTPSSE is a server at an http or https URL that speaks HTTP+SSE of 2024-11-05, the transport with two endpoints that
-// Streamable HTTP replaced. [Dial] finds that out by itself where the server refuses Streamable HTTP; this saves the question.
+// HTTPSSE is a server at an http or https URL that speaks HTTP+SSE of 2024-11-05, the transport
+// with two endpoints that Streamable HTTP replaced. [Dial] finds that out by itself where the
+// server refuses Streamable HTTP; this saves the question.
 func HTTPSSE(url string) Target { return sseTarget(url) }
 
 type sseTarget string
@@ -45,8 +46,8 @@ func newSSEConn(ctx context.Context, c *Client, u *url.URL) (*linkConn, error) {
 	return newLinkConn(ctx, c, true, func(ctx context.Context) (duplex.Wire, error) { return openSSE(ctx, c, u) })
 }
 
-// An sseWire reads the messages of the server from a stream, and posts those of the client to the endpoint that the stream names
-// (2024-11-05, basic/transports, "HTTP with SSE").
+// An sseWire reads the messages of the server from a stream, and posts those of the client to the
+// endpoint that the stream names (2024-11-05, basic/transports, "HTTP with SSE").
 type sseWire struct {
 	c        *Client
 	client   *http.Client
@@ -79,7 +80,8 @@ const (
 	postPatience = time.Second
 )
 
-// openSSE opens the stream and waits for its first event, which has to name the endpoint, as long as ctx and the time for probes go.
+// openSSE opens the stream and waits for its first event, which has to name the endpoint, as long
+// as ctx and the time for probes go.
 func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseWire, error) {
 	w := &sseWire{
 		c: c, in: make(chan []byte), out: make(chan []byte, maxPosts), posted: make(chan struct{}),
@@ -133,8 +135,9 @@ func (w *sseWire) open(u *url.URL) error {
 	return nil
 }
 
-// firstEndpoint reads where to post: a URL, or one relative to where the stream was found in the end, behind all redirects. An endpoint
-// elsewhere than at the origin that was dialed would have messages and credentials sent to whom the user did not name.
+// firstEndpoint reads where to post: a URL, or one relative to where the stream was found in the
+// end, behind all redirects. An endpoint elsewhere than at the origin that was dialed would have
+// messages and credentials sent to whom the user did not name.
 func firstEndpoint(events *sse.Reader, dialed, found *url.URL) (string, error) {
 	first, err := events.Next()
 	if err != nil {
@@ -259,8 +262,9 @@ func (w *sseWire) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// postAll posts what is written. Requests and answers do not wait for each other: a server may take its time for each POST. What
-// their order means something for keeps it: a notification is taken before what comes behind it is sent, and a request before it is cancelled.
+// postAll posts what is written. Requests and answers do not wait for each other: a server may take
+// its time for each POST. What their order means something for keeps it: a notification is taken
+// before what comes behind it is sent, and a request before it is cancelled.
 func (w *sseWire) postAll() {
 	defer close(w.posted)
 	var (
@@ -308,8 +312,8 @@ func (w *sseWire) postAll() {
 	}
 }
 
-// post sends one message, unless nobody is there to take it. What the server refuses fails the request that it was, which has this id; the
-// connection goes on.
+// post sends one message, unless nobody is there to take it. What the server refuses fails the
+// request that it was, which has this id; the connection goes on.
 func (w *sseWire) post(message []byte, id jsonrpc.ID) {
 	select {
 	case <-w.ended:
@@ -354,7 +358,8 @@ func (w *sseWire) refuse(id jsonrpc.ID, status *StatusError) {
 	w.hand(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", status)}))
 }
 
-// expect begins to note how the POST of the request id is refused, until the function that it returns is called, which returns that.
+// expect begins to note how the POST of the request id is refused, until the function that it
+// returns is called, which returns that.
 func (w *sseWire) expect(id jsonrpc.ID) func() *StatusError {
 	w.refusing.Lock()
 	defer w.refusing.Unlock()

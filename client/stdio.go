@@ -92,8 +92,8 @@ func (ch *child) gone() error {
 	}
 }
 
-// renew starts the program again if the probe ended it, or if it may still be busy with it: some servers exit at what they do not know, and
-// some wait for ever.
+// renew starts the program again if the probe ended it, or if it may still be busy with it: some
+// servers exit at what they do not know, and some wait for ever.
 func (s *stdioConn) renew(_ context.Context, probe error) error {
 	old := s.current()
 	if !errors.Is(probe, errProbe) && !errors.Is(probe, transport.ErrClosed) {

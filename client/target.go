@@ -20,8 +20,8 @@ type Target interface {
 	dial(ctx context.Context, c *Client) (conn, error)
 }
 
-// URL is a server at an http or https URL (Streamable HTTP, or HTTP+SSE where the server does not speak that) or at a ws or wss URL
-// (WebSocket, with the subprotocol "mcp").
+// URL is a server at an http or https URL (Streamable HTTP, or HTTP+SSE where the server does not
+// speak that) or at a ws or wss URL (WebSocket, with the subprotocol "mcp").
 func URL(url string) Target { return urlTarget(url) }
 
 type urlTarget string
@@ -62,19 +62,22 @@ func Unix(path string) Target {
 	})
 }
 
-// Connect is a server at the other end of what connect returns: a connection of any kind that carries one message a line (see
-// [ContentLength] for the other framing). It is called again when the server ended the first one over server/discover, as some servers
-// that do not know that do. Closing a connection must make its Read and Write return.
+// Connect is a server at the other end of what connect returns: a connection of any kind that
+// carries one message a line (see [ContentLength] for the other framing). It is called again when
+// the server ended the first one over server/discover, as some servers that do not know that do.
+// Closing a connection must make its Read and Write return.
 func Connect(connect func(ctx context.Context) (io.ReadWriteCloser, error)) Target {
 	return streamTarget(connect, false)
 }
 
-// Stream is a server at the other end of a connection that is open already. The client closes it. See [Connect].
+// Stream is a server at the other end of a connection that is open already. The client closes it.
+// See [Connect].
 func Stream(rwc io.ReadWriteCloser) Target {
 	return streamTarget(func(context.Context) (io.ReadWriteCloser, error) { return rwc, nil }, true)
 }
 
-// Messages is a server at the other end of what carries whole messages; see [Connect] for when connect is called.
+// Messages is a server at the other end of what carries whole messages; see [Connect] for when
+// connect is called.
 func Messages(connect func(ctx context.Context) (message.Conn, error)) Target {
 	return wireTarget{connect: func(ctx context.Context, c *Client) (duplex.Wire, error) {
 		conn, err := connect(ctx)
@@ -94,7 +97,8 @@ func (m memoryTarget) dial(_ context.Context, c *Client) (conn, error) {
 	return newMemoryConn(c, m.handler), nil
 }
 
-// A CommandTarget is a program that serves on its standard input and output. Its fields may be set before it is dialed.
+// A CommandTarget is a program that serves on its standard input and output. Its fields may be set
+// before it is dialed.
 type CommandTarget struct {
 	// Args are the program and its arguments; the program is looked for in PATH.
 	Args []string
@@ -102,16 +106,18 @@ type CommandTarget struct {
 	// Dir is the directory to run in; "" is that of this process.
 	Dir string
 
-	// Env are variables ("KEY=value") that the program gets besides those that programs need to run at all: PATH, HOME, LANG and the
-	// like. Secrets in the environment of this process are not handed on, unless InheritEnv.
+	// Env are variables ("KEY=value") that the program gets besides those that programs need to run
+	// at all: PATH, HOME, LANG and the like. Secrets in the environment of this process are not
+	// handed on, unless InheritEnv.
 	Env []string
 
 	// InheritEnv hands on the whole environment of this process.
 	InheritEnv bool
 }
 
-// Command is a program that serves on its standard input and output. Dial starts it, in a process group of its own. It is ended by
-// closing its input; if that and then SIGTERM do not end it within [ShutdownTimeout] each, it and its children are killed.
+// Command is a program that serves on its standard input and output. Dial starts it, in a process
+// group of its own. It is ended by closing its input; if that and then SIGTERM do not end it within
+// [ShutdownTimeout] each, it and its children are killed.
 //
 // Never take the command from a peer: whoever chooses it can do whatever the user can.
 func Command(program string, args ...string) *CommandTarget {
@@ -125,7 +131,8 @@ func (t *CommandTarget) dial(_ context.Context, c *Client) (conn, error) {
 	return newStdioConn(c, t)
 }
 
-// ParseTarget makes the target that [Dial] makes of a string, without connecting to it. The error says what is wrong with the string.
+// ParseTarget makes the target that [Dial] makes of a string, without connecting to it. The error
+// says what is wrong with the string.
 func ParseTarget(s string) (Target, error) { return asTarget(s) }
 
 // asTarget makes the target of what Dial takes.
@@ -162,7 +169,8 @@ func asTarget(target any) (Target, error) {
 	return nil, fmt.Errorf("client: cannot dial a %T; want a URL, unix:PATH or a command line as a string, a client.Target, a transport.Handler or an io.ReadWriteCloser", target)
 }
 
-// splitCommand splits a command line at blanks. Quotes, and a backslash where escapes says so, work as in a shell; nothing else does.
+// splitCommand splits a command line at blanks. Quotes, and a backslash where escapes says so, work
+// as in a shell; nothing else does.
 func splitCommand(line string, escapes bool) ([]string, error) {
 	var args []string
 	var word strings.Builder

@@ -26,14 +26,16 @@ func (c *Client) Tool(ctx context.Context, name string, opts ...CallOption) (*pr
 	return nil, fmt.Errorf("client: the server has no tool %q", name)
 }
 
-// CallTool calls a tool. Args is what encodes as a JSON object, or nil for none. When the tool itself failed, the error is
-// a [*ToolError], and the result is returned too; so it is with an [*OutputError], when the structured content is not what the output
-// schema says that the tool was last listed with.
+// CallTool calls a tool. Args is what encodes as a JSON object, or nil for none. When the tool
+// itself failed, the error is a [*ToolError], and the result is returned too; so it is with an
+// [*OutputError], when the structured content is not what the output schema says that the tool was
+// last listed with.
 func (c *Client) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*protocol.CallToolResult, error) {
 	return c.callTool(ctx, name, args, opts, true)
 }
 
-// callTool is CallTool. Unless the whole result is wanted, the content is left out where there is structured content.
+// callTool is CallTool. Unless the whole result is wanted, the content is left out where there is
+// structured content.
 func (c *Client) callTool(ctx context.Context, name string, args any, opts []CallOption, whole bool) (*protocol.CallToolResult, error) {
 	r := request{method: protocol.MethodToolsCall, name: name, asks: true}
 	var err error
@@ -99,10 +101,12 @@ func encodeCall(name string, args any) (params []byte, arguments json.RawMessage
 	return b, json.RawMessage(b[start:size:size]), nil
 }
 
-// Call calls a tool and decodes what it returns: its structured content, or where there is none its text. In encodes as a JSON object.
+// Call calls a tool and decodes what it returns: its structured content, or where there is none its
+// text. In encodes as a JSON object.
 //
-// Out may be a string, which is the text; any other type decodes from JSON. An output that the server had to wrap, as {"result": ...},
-// is unwrapped. [*protocol.CallToolResult] is the whole result. When the tool itself failed the error is a [*ToolError].
+// Out may be a string, which is the text; any other type decodes from JSON. An output that the
+// server had to wrap, as {"result": ...}, is unwrapped. [*protocol.CallToolResult] is the whole
+// result. When the tool itself failed the error is a [*ToolError].
 func Call[Out any](ctx context.Context, c *Client, name string, in any, opts ...CallOption) (Out, error) {
 	var out Out
 	v := reflect.ValueOf(&out).Elem()
@@ -150,8 +154,9 @@ func (c *Client) output(name string, r *protocol.CallToolResult, out reflect.Val
 	return nil
 }
 
-// unwrap returns the value inside of {"result": value}. Servers wrap an output that is no object for revisions that want objects. Their
-// schema says so; where it is not known, the type does that the caller wants.
+// unwrap returns the value inside of {"result": value}. Servers wrap an output that is no object
+// for versions that want objects. Their schema says so; where it is not known, the type does that
+// the caller wants.
 func (c *Client) unwrap(name string, value []byte, out reflect.Type) []byte {
 	inner := onlyResult(value)
 	if inner == nil {
@@ -317,8 +322,9 @@ const (
 	maxParamHeaders = 100
 )
 
-// paramHeaders finds the headers that an input schema declares (2026-07-28, basic/transports/streamable-http, "Custom Headers"), and says
-// why it must not if it does so wrongly. Nothing that a $ref points to is looked at.
+// paramHeaders finds the headers that an input schema declares (2026-07-28,
+// basic/transports/streamable-http, "Custom Headers"), and says why it must not if it does so
+// wrongly. Nothing that a $ref points to is looked at.
 func paramHeaders(schema []byte) ([]paramHeader, error) {
 	s := headerSearch{names: map[string]struct{}{}}
 	if err := s.object(schema, nil, true); err != nil {

@@ -11,14 +11,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A visit is what one request knows of the URLs that the server wants the user to go to before it goes on (2025-11-25, client/elicitation,
-// "URL Elicitation Required Error"). The zero visit has asked for none.
+// A visit is what one request knows of the URLs that the server wants the user to go to before it
+// goes on (2025-11-25, client/elicitation, "URL Elicitation Required Error"). The zero visit has
+// asked for none.
 type visit struct {
 	rounds int
 	asked  map[string]struct{} // elicitation IDs that the user agreed to
 }
 
-// goOn asks the user to go where bad says, and waits until it makes sense to send the request again. Other errors come back as they are.
+// goOn asks the user to go where bad says, and waits until it makes sense to send the request
+// again. Other errors come back as they are.
 func (v *visit) goOn(ctx context.Context, c *Client, a *agreement, bad *jsonrpc.Error) error {
 	if bad.Code != protocol.CodeURLElicitationRequired || a.version.Modern() || c.cfg.handlers.elicitURL == nil {
 		return bad
@@ -99,7 +101,8 @@ type expected struct {
 	cancel context.CancelFunc
 }
 
-// expect returns a context that ends when the server says of all ids that they are complete. Forget must be called.
+// expect returns a context that ends when the server says of all ids that they are complete. Forget
+// must be called.
 func (vs *visits) expect(ids []string) (done context.Context, forget func()) {
 	e := &expected{ids: map[string]struct{}{}}
 	for _, id := range ids {
