@@ -1,0 +1,153 @@
+package mcpkit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	echomiddleware "github.com/labstack/echo/v4/middleware"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/echomcp"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/sse"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+	"github.com/mcpkit/mcpkit-go/transport/websocket"
+)
+
+// deafServer has a tool that ignores its context until the test lets it go, and one that returns at once.
+func deafServer(t *testing.T) (srv *mcpkit.Server, letGo func()) {
+	released := make(chan struct{})
+	srv = newServer(t, nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("deaf", func() string { <-released; return "too late" }).Timeout(50*time.Millisecond),
+		mcpkit.NewTool("fine", func() string { return "fine" })))
+	return srv, func() {
+		close(released)
+		require.Eventually(t, func() bool { return srv.Overdue() == 0 }, time.Minute, time.Millisecond)
+	}
+}
+
+// The method is let go only after the caller has its whole response and that of a second request on the same connection, so the
+// test hangs if either waits for the method.
+func TestCallerIsAnsweredInTimeOverHTTP(t *testing.T) {
+	mount := func(srv *mcpkit.Server, before ...echo.MiddlewareFunc) (http.Handler, func()) {
+		e := echo.New()
+		e.Use(before...)
+		handler := echomcp.Mount(e, "/", srv)
+		return e, handler.Close
+	}
+	plain := func(srv *mcpkit.Server) (http.Handler, func()) {
+		handler := streamable.NewHandler(srv, nil)
+		return handler, handler.Close
+	}
+	for _, test := range []struct {
+		name    string
+		http2   bool
+		handler func(*mcpkit.Server) (http.Handler, func())
+	}{
+		{"HTTP/1.1", false, plain},
+		{"HTTP/2", true, plain},
+		{"HTTP/1.1 behind Gzip", false, func(srv *mcpkit.Server) (http.Handler, func()) { return mount(srv, echomiddleware.Gzip()) }},
+		{"HTTP/2 behind Gzip", true, func(srv *mcpkit.Server) (http.Handler, func()) { return mount(srv, echomiddleware.Gzip()) }},
+	} {
+		for _, accept := range []string{"application/json, text/event-stream", "text/event-stream, application/json"} {
+			t.Run(test.name+", "+accept, func(t *testing.T) {
+				srv, letGo := deafServer(t)
+				handler, stop := test.handler(srv)
+				server := httptest.NewUnstartedServer(handler)
+				server.EnableHTTP2 = test.http2
+				if test.http2 {
+					server.StartTLS()
+				} else {
+					server.Start()
+				}
+				defer server.Close()
+				defer stop()
+				call := func(tool string) (body string, reused bool) {
+					ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
+					r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/",
+						strings.NewReader(modern(t, srv).request("tools/call", fmt.Sprintf(`{"name":%q}`, tool))))
+					require.NoError(t, err)
+					r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {accept}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool}}
+					resp, err := server.Client().Do(r)
+					require.NoError(t, err)
+					defer resp.Body.Close()
+					if test.http2 {
+						require.Equal(t, 2, resp.ProtoMajor)
+					}
+					text, err := io.ReadAll(resp.Body)
+					require.NoError(t, err)
+					return string(text), reused
+				}
+				body, _ := call("deaf")
+				require.Contains(t, body, "timed out after 50ms")
+				require.Equal(t, 1, srv.Overdue())
+				body, reused := call("fine")
+				require.Contains(t, body, `"fine"`)
+				require.True(t, reused, "it is the same connection")
+				require.Equal(t, 1, srv.Overdue(), "the method still runs")
+				letGo()
+			})
+		}
+	}
+}
+
+func TestCallerIsAnsweredInTimeOnConnections(t *testing.T) {
+	for name, connect := range map[string]func(t *testing.T, srv *mcpkit.Server) (target any, stop func()){
+		"stdio": func(t *testing.T, srv *mcpkit.Server) (any, func()) {
+			in, clientOut := io.Pipe()
+			clientIn, out := io.Pipe()
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			go func() { done <- stdio.NewIO(in, out, nil).Serve(ctx, srv) }() // ends with ctx
+			return client.Stream(pipe{clientIn, clientOut}), func() { cancel(); require.NoError(t, <-done) }
+		},
+		"WebSocket": func(t *testing.T, srv *mcpkit.Server) (any, func()) {
+			handler := websocket.NewHandler(srv, nil)
+			server := httptest.NewServer(handler)
+			return "ws" + strings.TrimPrefix(server.URL, "http"), func() { handler.Close(); server.Close() }
+		},
+		"HTTP+SSE": func(t *testing.T, srv *mcpkit.Server) (any, func()) {
+			handler := sse.NewHandler(srv, nil)
+			server := httptest.NewServer(handler)
+			return client.HTTPSSE(server.URL), func() { handler.Close(); server.Close() }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, letGo := deafServer(t)
+			target, stop := connect(t, srv)
+			defer stop()
+			c, err := client.Dial(t.Context(), target)
+			require.NoError(t, err)
+			_, err = c.CallTool(t.Context(), "deaf", nil)
+			require.EqualError(t, err, `tool "deaf": timed out after 50ms`)
+			result, err := c.CallTool(t.Context(), "fine", nil)
+			require.NoError(t, err)
+			require.Equal(t, []protocol.Content{mcpkit.Text("fine")}, result.Content)
+			require.Equal(t, 1, srv.Overdue(), "the method still runs")
+			letGo()
+			require.NoError(t, c.Close())
+		})
+	}
+}
+
+// pipe is the client's end of two pipes.
+type pipe struct {
+	*io.PipeReader
+	*io.PipeWriter
+}
+
+func (p pipe) Close() error { return errors.Join(p.PipeReader.Close(), p.PipeWriter.Close()) }
