@@ -112,10 +112,7 @@ func TestAuditEndsACallWhoseUserNeverAnswers(t *testing.T) {
 		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditOptions{Begin: true}))
 		p := modern(t, srv)
 		answers := agree(t, p.round(t.Context(), "pay", ""))
-		time.Sleep(mcpkit.AnswerTime - time.Second)
-		synctest.Wait()
-		require.Len(t, lines(t, b.String()), 1)
-		time.Sleep(2 * time.Second)
+		time.Sleep(mcpkit.AnswerTime + time.Second) // the durations below say when the record was written
 		synctest.Wait()
 		got := lines(t, b.String())
 		require.Len(t, got, 2)
