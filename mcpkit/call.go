@@ -323,8 +323,8 @@ func (c *Call) OnReturn(f func()) (waits bool) {
 	return waits
 }
 
-// OnEnd lets f run when the call is over: after the last byte of its result was written, and after its method has returned. The latest f
-// runs first.
+// OnEnd lets f run when the call is over: after its method has returned, and after its result was encoded or, where the
+// result is written while it is read, after its last byte. The latest f runs first.
 func (c *Call) OnEnd(f func()) { c.scope.onEnd(f) }
 
 // Repairs is how many values of the arguments were repaired so far (see [Repair]): none before the method was called, and none without
