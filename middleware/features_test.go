@@ -192,7 +192,13 @@ func (c *cell) tool() any {
 	case returnsIterator:
 		return func(l *lease) iter.Seq[string] {
 			defer l.hold()()
-			return func(yield func(string) bool) { _ = yield(l.use()) && yield(l.use()) }
+			return func(yield func(string) bool) {
+				for range 2 {
+					if !yield(l.use()) {
+						return
+					}
+				}
+			}
 		}
 	case returnsReader:
 		return func(l *lease) io.Reader {

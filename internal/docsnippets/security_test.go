@@ -12,7 +12,7 @@ import (
 
 var (
 	namedTest  = regexp.MustCompile("`([a-z0-9_/]+)\\.((?:Test|Fuzz)\\w+)`")
-	claimStart = regexp.MustCompile("(?m)^(?:\\| |- )")
+	claimStart = regexp.MustCompile(`(?m)^(?:\| |- )`)
 )
 
 // TestSecurityPageNamesItsTests checks that each claim of docs/design/security.md names a test, and that each of these tests exists.
