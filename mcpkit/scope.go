@@ -40,6 +40,7 @@ type scope struct {
 	deadline time.Time     // zero: there is none
 	timeout  time.Duration // what deadline was set by
 	timer    *time.Timer   // set with deadline
+	lapsed   bool          // the time is over, also where the request had ended before
 	paused   int           // how many questions are open
 	left     time.Duration // while paused: how much time is left
 }
@@ -163,7 +164,7 @@ func (s *scope) endLocked(state int32) {
 func (s *scope) limit(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d <= 0 || s.state.Load() != scopeLasts {
+	if d <= 0 || s.lapsed || s.state.Load() == scopeOver {
 		return
 	}
 	deadline := time.Now().Add(d)
@@ -191,11 +192,11 @@ func (s *scope) limited() bool {
 
 // late is the error of a call whose time was over; nil for others.
 func (s *scope) late() *TimeoutError {
-	if s.state.Load() != scopeLate {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.lapsed {
+		return nil
+	}
 	return &TimeoutError{After: s.timeout}
 }
 
@@ -203,7 +204,7 @@ func (s *scope) late() *TimeoutError {
 func (s *scope) pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.paused++; s.paused == 1 && s.timer != nil && s.state.Load() == scopeLasts {
+	if s.paused++; s.paused == 1 && s.timer != nil && !s.lapsed {
 		s.timer.Stop()
 		s.left = max(time.Until(s.deadline), 0)
 	}
@@ -212,34 +213,38 @@ func (s *scope) pause() {
 func (s *scope) resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.paused--; s.paused == 0 && s.timer != nil && s.state.Load() == scopeLasts {
+	if s.paused--; s.paused == 0 && s.timer != nil && !s.lapsed {
 		s.deadline = time.Now().Add(s.left)
 		s.timer.Reset(s.left)
 	}
 }
 
-// expire ends the scope since its time is over, and the second time the wait for its methods.
+// expire ends the scope since its time is over, and the second time the wait for its methods. A request that the client has
+// cancelled is no exception: its method may go on.
 func (s *scope) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state.Load() == scopeLate {
+	if s.lapsed {
 		s.graceOver = true
 		s.changed.Broadcast()
 		return
 	}
-	if s.paused > 0 || s.state.Load() != scopeLasts {
+	if s.paused > 0 || s.state.Load() == scopeOver {
 		return
 	}
 	if left := time.Until(s.deadline); left > 0 { // the timer was set anew meanwhile
 		s.timer.Reset(left)
 		return
 	}
-	// A context of package context whose deadline has passed says how this one ended, and why.
-	expired, cancel := context.WithDeadlineCause(s.parent, time.Unix(0, 0), &TimeoutError{After: s.timeout})
-	cancel()
-	s.expired = expired
-	s.endLocked(scopeLate)
+	s.lapsed = true
 	s.timer.Reset(grace)
+	if s.state.Load() == scopeLasts {
+		// A context of package context whose deadline has passed says how this one ended, and why.
+		expired, cancel := context.WithDeadlineCause(s.parent, time.Unix(0, 0), &TimeoutError{After: s.timeout})
+		cancel()
+		s.expired = expired
+		s.endLocked(scopeLate)
+	}
 }
 
 // onEnd lets clean run when everything is done.
@@ -328,7 +333,7 @@ func (c *Call) attend(ctx context.Context, h Handler) (Result, error) {
 func (s *scope) execute(c *Call, ctx context.Context, h Handler) *execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state.Load() == scopeLate {
+	if s.lapsed {
 		return nil
 	}
 	x := &s.first

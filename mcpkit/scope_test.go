@@ -110,6 +110,34 @@ func TestCallerIsAnsweredInTimeWhenAMethodIgnoresItsContext(t *testing.T) {
 	})
 }
 
+func TestCancelledCallsAreOverdueToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, nil, mcpkit.MaxOverdue(2), mcpkit.ToolTimeout(time.Second))
+		require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func(ctx context.Context) string {
+			defer context.AfterFunc(ctx, func() {})() // it watches its context, and returns when it likes
+			time.Sleep(time.Hour)
+			return ""
+		})))
+		p := modern(t, srv)
+		var answered atomic.Int32
+		for range 2 {
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				p.raw(ctx, p.request("tools/call", `{"name":"deaf"}`))
+				answered.Add(1)
+			}()
+			synctest.Wait()
+			cancel()
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, int32(2), answered.Load(), "the transport has its requests back")
+		require.Equal(t, 2, srv.Overdue())
+		require.Contains(t, p.result("tools/call", `{"name":"deaf"}`), "2 earlier calls of this are still running")
+		time.Sleep(time.Hour)
+	})
+}
+
 func TestToolIsRefusedWhileTooManyOfItsMethodsAreOverdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, nil, mcpkit.MaxOverdue(2), mcpkit.ToolTimeout(time.Second))

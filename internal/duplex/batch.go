@@ -78,28 +78,51 @@ func (b *batch) end(c *call, resp *jsonrpc.Response) {
 func (b *batch) add(id jsonrpc.ID, r *jsonrpc.Response) {
 	out := *r
 	out.ID = id
-	part := encode(&out)
-	reserved := int64(len(part))
-	if refused := b.out.reserve(reserved); refused != nil {
-		part = encode(&jsonrpc.Response{ID: id, Error: refused})
-		reserved = 0
-	}
+	part, reserved := b.encode(&out)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.parts = append(b.parts, part)
 	b.reserved += reserved
 }
 
-// encode returns r as JSON, and an error in its place where its Stream fails.
-func encode(r *jsonrpc.Response) []byte {
-	if !streams(r) {
-		return jsonrpc.AppendResponse(make([]byte, 0, size(r)), r)
+// encode returns r as JSON and how many bytes it has reserved for it. An error takes the place of a response for which there is
+// no room, and of one whose Stream fails.
+func (b *batch) encode(r *jsonrpc.Response) (part []byte, reserved int64) {
+	if streams(r) {
+		w := &reservingWriter{out: b.out}
+		if err := writeStream(w, r); err != nil {
+			b.out.unreserve(w.reserved)
+			return jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: r.ID, Error: r.Broken(err)}), 0
+		}
+		return w.text.Bytes(), w.reserved
 	}
-	var text bytes.Buffer
-	if err := writeStream(&text, r); err != nil {
-		return encode(&jsonrpc.Response{ID: r.ID, Error: r.Broken(err)})
+	part = jsonrpc.AppendResponse(make([]byte, 0, size(r)), r)
+	reserved = int64(len(part))
+	if refused := b.out.reserve(reserved); refused != nil {
+		return jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: r.ID, Error: refused}), 0
 	}
-	return text.Bytes()
+	return part, reserved
+}
+
+// reserveStep is how many bytes a streamed result of a batch reserves at a time.
+const reserveStep = 64 << 10
+
+// A reservingWriter holds a streamed result of a batch. It reserves memory before it holds more, and fails when there is none
+// left, so that a result is never read into memory only to be refused.
+type reservingWriter struct {
+	out      *output
+	text     bytes.Buffer
+	reserved int64
+}
+
+func (w *reservingWriter) Write(p []byte) (int, error) {
+	for w.reserved < int64(w.text.Len()+len(p)) {
+		if refused := w.out.reserve(reserveStep); refused != nil {
+			return 0, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is too large for a batch; send its request alone")
+		}
+		w.reserved += reserveStep
+	}
+	return w.text.Write(p)
 }
 
 // close counts one request less, c if it is not nil, and sends the array after the last one. An

@@ -326,6 +326,13 @@ func (o *output) reserve(bytes int64) *jsonrpc.Error {
 	return nil
 }
 
+// unreserve takes back what was reserved for a response that is not sent.
+func (o *output) unreserve(bytes int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.owed -= bytes
+}
+
 // tooMuch is the error that takes the place of a response that would make too much wait. The caller holds mu.
 func (o *output) tooMuch(bytes int64) *jsonrpc.Error {
 	if o.owed == 0 || o.owed+bytes <= o.maxUnsent || bytes < 1<<10 {

@@ -1,6 +1,7 @@
 package duplex_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -122,6 +123,30 @@ func TestWiresThatHoldMessagesNeedNotSendBrokenOnes(t *testing.T) {
 		require.Equal(t, answer(2, `"ping"`), p.receive())
 		close(w.in)
 		require.NoError(t, <-over)
+	})
+}
+
+func TestEndlessResultInABatchIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written := 0
+		p := serve(t, &handler{methods: methods{"endless": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(w io.Writer) error {
+				block := bytes.Repeat([]byte{'1'}, 64<<10)
+				for {
+					if _, err := w.Write(block); err != nil {
+						return err
+					}
+					written += len(block)
+				}
+			}}
+		}}}, &duplex.Options{MaxUnsentBytes: 1 << 20})
+		p.link.Session().SetVersion("2025-03-26")
+		p.send(`[` + request(1, "endless") + `]`)
+		require.Equal(t, `[`+failure(1, -32603, "the result is too large for a batch; send its request alone")+`]`, p.receive())
+		require.LessOrEqual(t, written, 1<<20)
+		p.send(`[` + request(2, "ping") + `]`) // what it had reserved is free again
+		require.Equal(t, `[`+answer(2, `"ping"`)+`]`, p.receive())
+		p.hangUp()
 	})
 }
 

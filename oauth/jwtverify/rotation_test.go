@@ -103,7 +103,7 @@ func TestForgedKidsDoNotRejectValidTokens(t *testing.T) {
 		{"the next kid", func(int) string { return "next" }, nil},
 		{"any kid", func(i int) string { return fmt.Sprint("made-up-", i) }, nil},
 		{"without a time", func(i int) string { return fmt.Sprint("made-up-", i) }, map[string]any{"iat": nil}},
-		{"of the future", func(i int) string { return fmt.Sprint("made-up-", i) }, map[string]any{"iat": 1 << 39}},
+		{"of the future", func(i int) string { return fmt.Sprint("made-up-", i) }, map[string]any{"iat": int64(1) << 39}},
 	} {
 		for _, good := range []map[string]any{nil, {"iat": nil}} {
 			t.Run(fmt.Sprint(test.name, good), func(t *testing.T) {

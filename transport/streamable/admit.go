@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"bytes"
 	"net/http"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
@@ -81,6 +82,38 @@ func (p *post) afford(resp *jsonrpc.Response) *jsonrpc.Response {
 		return tooMuchUnread(resp.ID)
 	}
 	return resp
+}
+
+// hold is afford for a response that cannot be streamed: it reads the result into memory, and no further than there is room for it.
+func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
+	if resp.Stream == nil || resp.Error != nil {
+		return p.afford(resp)
+	}
+	w := &spendingWriter{p: p}
+	if err := resp.Stream(w); err != nil {
+		return &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err)}
+	}
+	return &jsonrpc.Response{ID: resp.ID, Result: w.text.Bytes(), RetryAfter: resp.RetryAfter}
+}
+
+// spendStep is how many bytes a streamed result that has to be held spends at a time.
+const spendStep = 64 << 10
+
+// A spendingWriter holds a streamed result. It fails when its caller has too much in memory.
+type spendingWriter struct {
+	p     *post
+	text  bytes.Buffer
+	spent int
+}
+
+func (w *spendingWriter) Write(b []byte) (int, error) {
+	for w.spent < w.text.Len()+len(b) {
+		if !w.p.account.Spend(spendStep) {
+			return 0, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is too large to be held; send its request alone, and read the response as it comes")
+		}
+		w.spent += spendStep
+	}
+	return w.text.Write(b)
 }
 
 // tooMuchUnread takes the place of a response that does not fit.

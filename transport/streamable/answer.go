@@ -138,7 +138,7 @@ func (e *exchange) sendAnswerStored(ctx context.Context, resp *jsonrpc.Response)
 			return
 		}
 	}
-	data := encode(e.afford(resp))
+	data := jsonrpc.AppendResponse(nil, e.hold(resp))
 	if err := e.sendStored(ctx, data, e.batch == nil); err != nil {
 		e.storeLoss(ctx, resp.ID)
 	}
@@ -242,16 +242,4 @@ func (e *exchange) stopWatching() {
 	if e.unwatch != nil {
 		e.unwatch()
 	}
-}
-
-// encode returns resp as JSON of its own.
-func encode(resp *jsonrpc.Response) []byte {
-	if resp.Stream == nil {
-		return jsonrpc.AppendResponse(nil, resp)
-	}
-	var buf bytes.Buffer
-	if err := jsonrpc.WriteResponse(&buf, resp); err != nil {
-		return jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err)})
-	}
-	return buf.Bytes()
 }

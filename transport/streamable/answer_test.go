@@ -49,6 +49,8 @@ func TestBatches(t *testing.T) {
 		{"one id twice", `[` + echo1 + `,` + echo1 + `]`, 200,
 			`[{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"a request with the id 1 is in flight"}},{"jsonrpc":"2.0","id":1,"result":{"a":1}}]`},
 		{"initialize", `[` + init + `]`, 200, `[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"initialize must not be in a batch"}}]`},
+		{"a request of a modern version", `[{"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}]`, 200,
+			`[{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"a request of a modern version must not be in a batch"}}]`},
 		{"too many", `[` + strings.Repeat(notice+",", jsonrpc.MaxBatch) + notice + `]`, 400, `-32600`},
 		{"stream", `[` + echo1 + `,` + talk + `,` + echo2 + `]`, 200,
 			event("1", progress1) + event("2", progress2) + event("3", answer7) +
@@ -76,6 +78,35 @@ func TestBatchOfAStatelessClient(t *testing.T) {
 	require.Equal(t, "event: message\ndata: "+progress1+"\n\nevent: message\ndata: "+progress2+"\n\nevent: message\ndata: "+answer7+
 		"\n\nevent: message\ndata: "+`{"jsonrpc":"2.0","id":1,"result":{"a":1}}`+"\n\n", read(t, resp))
 	require.Equal(t, http.StatusBadRequest, s.client("MCP-Protocol-Version", "2025-06-18").post(`[`+call1(1, "echo")+`]`).StatusCode)
+}
+
+func TestStreamedResultsInBatchesAreHeldWhileTheirCallLasts(t *testing.T) {
+	endless := func(w io.Writer) error {
+		block := strings.Repeat("1", 64<<10)
+		for {
+			if _, err := io.WriteString(w, block); err != nil {
+				return err
+			}
+		}
+	}
+	s := serve(t, script{
+		"living": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: func(w io.Writer) error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				_, err := io.WriteString(w, `"alive"`)
+				return err
+			}}
+		},
+		"endless": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
+			return &jsonrpc.Response{Stream: endless}
+		},
+	}, &Options{MaxInFlightBytes: 1 << 20})
+	resp := s.legacy("2025-03-26").post(`[` + call1(1, "living") + `,` + call1(2, "endless") + `]`)
+	body := read(t, resp)
+	require.Contains(t, body, `{"jsonrpc":"2.0","id":1,"result":"alive"}`)
+	require.Contains(t, body, `"id":2,"error":{"code":-32603,"message":"the result is too large to be held`)
 }
 
 func TestRequestOfABatchIsCancelledBeforeItsTurn(t *testing.T) {

@@ -136,6 +136,10 @@ func (e *exchange) beginBatched(ctx context.Context, b *batched) *jsonrpc.Error 
 	if b.req.Method == protocol.MethodInitialize {
 		return invalidRequest("initialize must not be in a batch")
 	}
+	if isModern(e.r.Header, b.req) {
+		// Batches are of 2025-03-26 alone. What lasts, such as subscriptions/listen, would outlive its POST.
+		return invalidRequest("a request of a modern version must not be in a batch")
+	}
 	if e.s == nil {
 		b.ctx, b.cancel = context.WithCancelCause(ctx)
 	} else {
@@ -174,7 +178,7 @@ func (e *exchange) answerBatched(resp *jsonrpc.Response) {
 	unsent := e.state == replyOpen
 	e.mu.Unlock()
 	if unsent {
-		e.batch.answers = append(e.batch.answers, e.afford(resp))
+		e.batch.answers = append(e.batch.answers, e.hold(resp))
 		return
 	}
 	e.sendAnswer(e.r.Context(), resp)
@@ -221,7 +225,7 @@ func (e *exchange) finishBatchUnsent(nothingAsked bool) bool {
 		if i > 0 {
 			*buf = append(*buf, ',')
 		}
-		*buf = append(*buf, encode(resp)...)
+		*buf = jsonrpc.AppendResponse(*buf, resp)
 	}
 	*buf = append(*buf, ']')
 	e.writeTimed(status, *buf)
