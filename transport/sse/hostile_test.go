@@ -68,7 +68,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"two sessions", post(c.url+"&sessionId=x", isJSON, ping), 400, "send messages to the URL that the endpoint event of the stream names"},
 		{"an unknown session", post(base+"/sse?sessionId=AAAAAAAAAAAAAAAAAAAAAAAAAA", isJSON, ping), 404, "session is unknown or over; open a new stream"},
 		{"an empty session", post(base+"/sse?sessionId=", isJSON, ping), 404, "session is unknown or over; open a new stream"},
-		{"a long body", post(c.url, isJSON, strings.Repeat("x", 101)), 413, "Request Entity Too Large"},
+		{"a long body", post(c.url, isJSON, strings.Repeat("x", 101)), 413, "body is larger than 100 bytes"},
 		{"no stream wanted", get("application/json"), 406, "Accept must list text/event-stream"},
 		{"one session too many", get(""), 503, "too many connections, or shutting down; try again later"},
 		{"another verb", func() *http.Request { r := get(""); r.Method = http.MethodPut; return r }(), 405, "use GET for the stream and POST for messages"},

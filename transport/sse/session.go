@@ -162,9 +162,14 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, "session is unknown or over; open a new stream", http.StatusNotFound)
 		return
 	}
-	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &admission.Account{})
+	account := admission.Account{Budget: h.bodies, Key: admission.Caller(r, "", h.opts.TrustedProxies)}
+	defer account.Close() // from then on the limits of the session count
+	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &account)
 	if bad != nil {
-		refuse(w, r, http.StatusText(bad.Status), bad.Status)
+		if bad.Status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "1")
+		}
+		refuse(w, r, bad.Text, bad.Status)
 		return
 	}
 	m := posted{body, duplex.Origin{Context: r.Context(), Header: transport.Header(r.Header)}}

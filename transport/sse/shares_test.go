@@ -8,7 +8,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,6 +51,44 @@ func TestStreamsOfOneAddressLockNobodyOut(t *testing.T) {
 	for range 3 {
 		<-ended
 	}
+}
+
+func TestPOSTsThatDoNotEndHoldBoundedMemory(t *testing.T) {
+	base, httpClient := serveHTTP(t, pong{}, &sse.Options{})
+	c := open(t, base, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	statuses := make(chan int, 12)
+	var posts sync.WaitGroup
+	for range cap(statuses) {
+		// Ends with ctx, or when it is refused.
+		posts.Go(func() {
+			body := io.MultiReader(strings.NewReader(strings.Repeat(" ", 4<<20-1)), untilDone{ctx})
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, body)
+			if err != nil {
+				return
+			}
+			r.Header.Set("Content-Type", "application/json")
+			if resp, err := httpClient.Do(r); err == nil {
+				_ = resp.Body.Close()
+				statuses <- resp.StatusCode
+			}
+		})
+	}
+	require.Equal(t, http.StatusServiceUnavailable, <-statuses, "of twelve bodies of 4 MiB, 32 MiB are held")
+	cancel()
+	posts.Wait()
+	require.Eventually(t, func() bool { return c.Send([]byte(ping)) == nil }, time.Minute, time.Millisecond, "what they held is free")
+	_, err := c.Receive()
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+}
+
+// untilDone is a body that says nothing until its context ends.
+type untilDone struct{ context.Context }
+
+func (u untilDone) Read([]byte) (int, error) {
+	<-u.Done()
+	return 0, u.Err()
 }
 
 func TestCallsAreAnsweredWhenTheTimeForShuttingDownIsOver(t *testing.T) {

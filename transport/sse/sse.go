@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -112,6 +113,13 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
+// How many bytes of POSTs may be in memory before their sessions take them: for one caller, and in all. Callers over the limit get
+// status 503.
+const (
+	maxHeldBytes      = 32 << 20
+	maxHeldBytesTotal = 256 << 20
+)
+
 // A Handler serves both URLs of the binding, by GET and POST; usually they are one. Make one with [NewHandler]. It is safe for
 // concurrent use.
 //
@@ -122,6 +130,8 @@ type Handler struct {
 	opts  Options
 	guard httpguard.Rules
 	conns *httpserve.Connections
+	// bodies are the bytes of POSTs that are being read, or wait for their session to take them.
+	bodies *admission.Budget
 
 	mu       sync.Mutex
 	sessions map[string]*session // guarded by mu
@@ -132,6 +142,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{rpc: h, opts: opts.withDefaults(), sessions: make(map[string]*session)}
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
 	x.conns = httpserve.NewConnections(x.opts.MaxSessions, x.opts.TrustedProxies)
+	x.bodies = admission.NewBudget(maxHeldBytes, maxHeldBytesTotal)
 	return x
 }
 
