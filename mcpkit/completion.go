@@ -94,7 +94,7 @@ func complete(ctx context.Context, call *Call) (Result, error) {
 	if err := decodeParams(call.req, &p); err != nil {
 		return nil, err
 	}
-	completers, err := call.completersOf(p.Ref)
+	_, completers, err := call.completersOf(p.Ref)
 	if err != nil {
 		return nil, err
 	}
@@ -123,23 +123,22 @@ func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) 
 	return NewObjectResult(&protocol.CompleteResult{Completion: result})
 }
 
-// completersOf finds what the reference names, as far as the caller may see it.
-func (c *Call) completersOf(ref protocol.CompletionRef) (map[string]completer, error) {
+// completersOf finds what the reference names, as far as the caller may see it, and its completers. It changes nothing: the method
+// calls it on a goroutine of its own.
+func (c *Call) completersOf(ref protocol.CompletionRef) (item, map[string]completer, error) {
 	switch ref.Type {
 	case protocol.RefPrompt:
 		if p, ok := c.catalog.prompts.get(ref.Name); ok && p.visible(c.principal) {
-			c.name, c.entry, c.target = ref.Name, &p.entry, p
-			return p.complete, nil
+			return p, p.complete, nil
 		}
-		return nil, invalidParams("unknown prompt %q", ref.Name)
+		return nil, nil, invalidParams("unknown prompt %q", ref.Name)
 	case protocol.RefResource:
 		for _, r := range []registry[*resource]{c.catalog.templates, c.catalog.resources} {
 			if t, ok := r.get(ref.URI); ok && t.visible(c.principal) {
-				c.name, c.entry, c.target = ref.URI, &t.entry, t
-				return t.complete, nil
+				return t, t.complete, nil
 			}
 		}
-		return nil, invalidParams("unknown resource %q", ref.URI)
+		return nil, nil, invalidParams("unknown resource %q", ref.URI)
 	}
-	return nil, invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, ref.Type))
+	return nil, nil, invalidParams("unknown reference type %s; known are ref/prompt and ref/resource", jsonx.AppendString(nil, ref.Type))
 }

@@ -299,7 +299,9 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 		return nil
 	}
 	err := call.row.prepare(call)
-	call.sent = call.name
+	if call.row.nameParam != "" {
+		call.sent = call.name
+	}
 	if err == nil {
 		err = call.demandScopes()
 	}
@@ -313,7 +315,7 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 	if header == nil {
 		return err
 	}
-	if call.name == "" {
+	if call.name == "" || call.row.nameParam == "" { // what a completion is for is mirrored by no header
 		return call.checkNameless(header, err)
 	}
 	if mismatch := checkMirror(header, "Mcp-Name", call.name); mismatch != nil {

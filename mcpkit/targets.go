@@ -149,12 +149,15 @@ func union(list, words []string) []string {
 // findCompleted finds what completion/complete is about, for the middleware; the method itself answers what is wrong.
 func findCompleted(call *Call) *jsonrpc.Error {
 	ref := call.req.Param("ref")
-	_, _ = call.completersOf(protocol.CompletionRef{
+	found, _, err := call.completersOf(protocol.CompletionRef{
 		Type: jsonx.String(jsonx.Member(ref, "type")),
 		Name: jsonx.String(jsonx.Member(ref, "name")),
 		URI:  jsonx.String(jsonx.Member(ref, "uri")),
 	})
-	call.name = "" // no header mirrors it
+	if err == nil {
+		call.entry, call.target = found.base(), found
+		call.name = call.entry.key
+	}
 	return nil
 }
 
