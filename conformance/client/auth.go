@@ -156,11 +156,11 @@ func browser(_ context.Context, login oauthclient.LoginRequest) (*oauthclient.Lo
 // mustRefuse are the scenarios in which the client has to end without a token, by the words that say why.
 var mustRefuse = map[string]string{
 	"auth/resource-mismatch":        "the resource metadata is for",
-	"auth/iss-supported-missing":    "the answer does not say that it is from",
-	"auth/iss-wrong-issuer":         "the answer is from another authorization server",
-	"auth/iss-unexpected":           "the answer is from another authorization server",
-	"auth/iss-normalized":           "the answer is from another authorization server",
-	"auth/metadata-issuer-mismatch": "says that it is of",
+	"auth/iss-supported-missing":    "the response has no iss parameter",
+	"auth/iss-wrong-issuer":         "the response is not from the authorization server",
+	"auth/iss-unexpected":           "the response is not from the authorization server",
+	"auth/iss-normalized":           "the response is not from the authorization server",
+	"auth/metadata-issuer-mismatch": "names the issuer",
 	"auth/scope-retry-limit":        "HTTP status 403",
 }
 
