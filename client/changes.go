@@ -371,7 +371,7 @@ func isEmptyFilter(f protocol.SubscriptionFilter) bool {
 }
 
 // A watched is a resource of a legacy session, in which all subscriptions to it share that of the
-// server. While the server has not agreed, whoever wants it waits.
+// server. Until the server has agreed, callers that want it wait.
 type watched struct {
 	wanted  int          // by how many subscriptions
 	on      bool         // the server has agreed

@@ -147,9 +147,9 @@ func Logger(l *slog.Logger) DialOption {
 	return dialOption(func(c *config) error { c.logger = l; return nil })
 }
 
-// Timeout is how long a request may take; less than or equal to 0 means no limit. Progress that the
-// caller hears of begins it anew, up to ten times over; the time in which the server waits for an
-// answer of this client does not count. Given to Dial it is the default of all calls, which else is
+// Timeout is how long a request may take; less than or equal to 0 means no limit. Progress
+// restarts it, up to ten times. The time in which the server waits for an answer of this client does
+// not count. As an option of Dial, Timeout is the default of all calls. Without it, the default is
 // [DefaultTimeout].
 func Timeout(d time.Duration) Option {
 	return bothOption{

@@ -124,7 +124,7 @@ func TestAnswersAreForTheServerThatAsked(t *testing.T) {
 	asked(modern(t, gateway("arms")).result("tools/call", params))
 }
 
-// Whoever answers reads the questions in the order in which they stand in the code.
+// Clients get the questions in the order in which they stand in the code.
 func TestAskAsksInTheOrderOfTheCode(t *testing.T) {
 	const n = 12
 	var want []string

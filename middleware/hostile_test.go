@@ -102,13 +102,13 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 		{"returns JSON that is not valid", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
 			return mcpkit.NewObjectResult(json.RawMessage(`{"a":`))
 		}), "internal error (ref "},
-		{"returns content that is no JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+		{"returns content that is not valid JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
 			return mcpkit.NewToolResult(&protocol.CallToolResult{StructuredContent: json.RawMessage(`{"a":`)})
 		}), "internal error (ref "},
 		{"returns a list with a nil in it", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
 			return &mcpkit.ToolResult{Content: []protocol.Content{nil}}, nil
 		}), `"id":1`},
-		{"returns _meta that is no JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
+		{"returns _meta that is not valid JSON", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) {
 			return &mcpkit.ToolResult{Meta: protocol.Meta{"x": json.RawMessage(`{`)}, Extra: protocol.Meta{"y": json.RawMessage(`]`)}}, nil
 		}), `"id":1`},
 		{"passes no call on", wrap(func(ctx context.Context, _ *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {

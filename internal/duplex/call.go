@@ -171,7 +171,7 @@ func (l *Link) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response,
 		if !ok {
 			return nil, transport.ErrClosed
 		}
-		l.out.wasRead(before) // whoever answers has read what had been sent before
+		l.out.wasRead(before) // a peer that answers has read what was sent before
 		return resp, nil
 	case <-ctx.Done():
 		if question.End() && out.Method != protocol.MethodInitialize {

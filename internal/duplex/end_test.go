@@ -195,7 +195,7 @@ func TestTheSessionReachesThePeerOutsideCalls(t *testing.T) {
 	})
 }
 
-// Whoever writes also writes what others add meanwhile.
+// The goroutine that writes also writes what others add meanwhile.
 func TestResponsesAreGatheredWhileOneIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{stuck: make(chan struct{})}

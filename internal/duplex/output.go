@@ -234,8 +234,8 @@ func (o *output) flushSoon() {
 func (o *output) respond(r *jsonrpc.Response, alone bool, end func() (wanted bool)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// The peer may use the ID again as soon as it has the response, and whoever waits for the last
-	// call to end must find its response here.
+	// The peer may use the ID again as soon as it has the response. A drain that waits for
+	// the last call to end must find its response here.
 	if !end() || o.err != nil {
 		return
 	}

@@ -51,7 +51,7 @@ func (c *Connections) Open(w http.ResponseWriter, r *http.Request) *Connection {
 	if c.Begin(x) {
 		evicted, ok := c.places.Take(&x.place, admission.Caller(r, "", c.trusted))
 		if evicted != nil {
-			// Whoever is idle is told properly, and whoever is not has had more than its share.
+			// The evicted connection is drained and cancelled now, and cut after CancelGrace.
 			old := evicted.Value.(*Connection)
 			old.Drain()
 			old.Cancel()

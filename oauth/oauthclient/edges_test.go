@@ -291,7 +291,7 @@ func (brokenStore) Save(context.Context, oauthclient.Key, *oauthclient.Record) e
 	return fmt.Errorf("the disk is full")
 }
 
-// Whoever logs in to have a token later is told that there will be none.
+// A caller that logs in ahead of time learns that the token is not kept.
 func TestLoginSaysThatTheTokenIsNotKept(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
