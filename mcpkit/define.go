@@ -28,7 +28,7 @@ type definition struct {
 	name, title, desc string
 	fn                reflect.Value
 	bound             *reflectx.Method  // that fn is; nil for other functions
-	paramWords        map[string]string // of plain parameters, by name
+	paramDescriptions map[string]string // of plain parameters, by name
 	owner             reflect.Type      // whose method it is; nil for functions
 	method            string
 	completer         func(method string) (reflect.Value, bool)
@@ -104,7 +104,7 @@ func isHeader(t reflect.Type) bool {
 }
 
 func (s *Server) inputOptions() reflectx.InputOptions {
-	return reflectx.InputOptions{Words: s.words, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Unions: s.config.unions, Give: howToGive}
+	return reflectx.InputOptions{Descriptions: s.descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Unions: s.config.unions, Give: howToGive}
 }
 
 // howToGive says what an interface needs to be part of arguments.
@@ -125,7 +125,7 @@ func noteRepair(ctx context.Context) {
 // compile makes the call plan of the definition's function.
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
 	e := def.entry()
-	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Words: def.paramWords, Input: s.inputOptions(),
+	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Descriptions: def.paramDescriptions, Input: s.inputOptions(),
 		Provide: "give it with mcpkit.Provide"}
 	if def.kind == kindResource {
 		o.Input.What = "variables of the URI"

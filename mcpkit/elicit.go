@@ -245,9 +245,9 @@ func formOf(t reflect.Type) (*form, error) {
 		return f.(*form), f.(*form).err
 	}
 	f := &form{}
-	words := reflectx.FirstWords(reflectx.RegisteredWords(), reflectx.SourceWords())
-	if f.input, f.err = reflectx.NewInput(t.String(), t, reflectx.InputOptions{Words: words, Form: true}); f.err == nil {
-		f.schema, f.err = flatSchema(t, f.input, words)
+	descriptions := reflectx.FirstDescriptions(reflectx.RegisteredDescriptions(), reflectx.SourceDescriptions())
+	if f.input, f.err = reflectx.NewInput(t.String(), t, reflectx.InputOptions{Descriptions: descriptions, Form: true}); f.err == nil {
+		f.schema, f.err = flatSchema(t, f.input, descriptions)
 	}
 	stored, _ := forms.LoadOrStore(t, f)
 	return stored.(*form), stored.(*form).err
@@ -386,11 +386,11 @@ func closeObject(b []byte) []byte { return append(bytes.TrimSuffix(b, []byte{','
 
 // flatSchema leaves of an input schema what a form may say. Rules that it cannot say stand in descriptions, and hold for the
 // answer.
-func flatSchema(t reflect.Type, in *reflectx.Input, words reflectx.Words) (json.RawMessage, error) {
+func flatSchema(t reflect.Type, in *reflectx.Input, descriptions reflectx.Descriptions) (json.RawMessage, error) {
 	schema := in.Schema()
 	titles := map[string]map[string]string{} // by property, by value as JSON
 	for _, f := range in.Fields() {
-		titles[f.Name] = valueTitles(f.Type, words)
+		titles[f.Name] = valueTitles(f.Type, descriptions)
 	}
 	b := []byte(`{"type":"object","properties":{`)
 	comma := false
@@ -416,12 +416,12 @@ func flatSchema(t reflect.Type, in *reflectx.Input, words reflectx.Words) (json.
 }
 
 // valueTitles says what the constants of a field's type, or of the elements of a slice, are called.
-func valueTitles(t reflect.Type, words reflectx.Words) map[string]string {
+func valueTitles(t reflect.Type, descriptions reflectx.Descriptions) map[string]string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
 	titles := map[string]string{}
-	for _, v := range words.Enum(t) {
+	for _, v := range descriptions.Enum(t) {
 		if v.Text != "" {
 			titles[v.JSON] = strings.Join(strings.Fields(v.Text), " ")
 		}

@@ -50,7 +50,7 @@ type config struct {
 	exposeErrors   bool
 	repair         bool
 	validate       *validator.Validate
-	docs           []reflectx.Words
+	docs           []reflectx.Descriptions
 	providers      map[reflect.Type]reflectx.Injector
 	unions         map[reflect.Type]*reflectx.Union
 	stateKeys      [][]byte
@@ -216,7 +216,7 @@ func Docs(source fs.FS, pkgPath string) Option {
 		if source == nil {
 			return errors.New("mcpkit: Docs: there is no source; embed the package's files with //go:embed *.go")
 		}
-		c.docs = append(c.docs, reflectx.EmbeddedWords(source, pkgPath))
+		c.docs = append(c.docs, reflectx.EmbeddedDescriptions(source, pkgPath))
 		return nil
 	})
 }

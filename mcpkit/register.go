@@ -339,20 +339,20 @@ func (r *registrar) add(m reflectx.Method) {
 		a = &annotation{kind: kindTool}
 	}
 	site := r.site(m)
-	doc, paramWords := reflectx.ParamWords(r.server.words.Method(m.Owner, m.Name), paramNames(a))
+	doc, paramDescriptions := reflectx.ParamDescriptions(r.server.descriptions.Method(m.Owner, m.Name), paramNames(a))
 	d := definition{
-		annotation: a,
-		site:       site,
-		name:       or(a.name, reflectx.SnakeCase(m.Name)),
-		title:      or(a.title, reflectx.Title(m.Name)),
-		desc:       or(a.desc, describe(m.Name, doc)),
-		fn:         m.Func,
-		bound:      &m,
-		paramWords: paramWords,
-		owner:      m.Owner,
-		method:     m.Name,
-		completer:  func(method string) (reflect.Value, bool) { c, ok := r.methods[method]; return c.Func, ok },
-		completers: r.ableToComplete(),
+		annotation:        a,
+		site:              site,
+		name:              or(a.name, reflectx.SnakeCase(m.Name)),
+		title:             or(a.title, reflectx.Title(m.Name)),
+		desc:              or(a.desc, describe(m.Name, doc)),
+		fn:                m.Func,
+		bound:             &m,
+		paramDescriptions: paramDescriptions,
+		owner:             m.Owner,
+		method:            m.Name,
+		completer:         func(method string) (reflect.Value, bool) { c, ok := r.methods[method]; return c.Func, ok },
+		completers:        r.ableToComplete(),
 	}
 	if r.reg.prefix != "" && a.kind != kindResource {
 		d.name = r.reg.prefix + "_" + d.name

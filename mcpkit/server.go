@@ -23,10 +23,10 @@ import (
 // A Server is safe for concurrent use: registering, Use and serving may overlap, and peers that asked for it hear of each
 // change. Make one with [New].
 type Server struct {
-	config    *config
-	words     reflectx.Words
-	generated *generatedWords // part of words
-	state     *sealer
+	config       *config
+	descriptions reflectx.Descriptions
+	generated    *generatedDescriptions // part of descriptions
+	state        *sealer
 
 	info         protocol.Implementation // never changed after New
 	instructions string                  // never changed after New
@@ -61,10 +61,10 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := reflectx.SourceWords()
-	generated := newGeneratedWords(source)
-	words := reflectx.FirstWords(slices.Concat([]reflectx.Words{generated}, c.docs, []reflectx.Words{source})...)
-	s := &Server{config: c, words: words, generated: generated, family: newFamily()}
+	source := reflectx.SourceDescriptions()
+	generated := newGeneratedDescriptions(source)
+	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)
+	s := &Server{config: c, descriptions: descriptions, generated: generated, family: newFamily()}
 	s.catalog.Store(&catalog{})
 	chain := chainOf(nil)
 	s.chain.Store(&chain)
@@ -97,7 +97,7 @@ func (s *Server) introduce() {
 		if i == 0 {
 			fillInfo(&s.info, serviceInfo(t), t)
 		}
-		if doc := s.words.Type(t); doc != "" {
+		if doc := s.descriptions.Type(t); doc != "" {
 			texts = append(texts, doc)
 		}
 	}
@@ -258,9 +258,9 @@ func (s *Server) awaitStart(ctx context.Context) error {
 	}
 }
 
-// warnOfWords says how much models will know only by name, which is mostly what was built without its sources, and what they will know
+// warnOfDescriptions says how much models will know only by name, which is mostly what was built without its sources, and what they will know
 // by descriptions that are not those of the source.
-func (s *Server) warnOfWords() {
+func (s *Server) warnOfDescriptions() {
 	if stale := s.generated.stalePackages(); len(stale) > 0 {
 		s.config.logger.Warn("mcpkit: generated descriptions are stale; run go generate, or mcpkit gen", "packages", stale)
 	}

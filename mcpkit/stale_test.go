@@ -39,7 +39,7 @@ func (noPeers) Serve(context.Context, transport.Handler) error { return nil }
 func TestStaleDescriptionsAreLogged(t *testing.T) {
 	const stale = `level=WARN msg="mcpkit: generated descriptions are stale; run go generate, or mcpkit gen" packages=[github.com/mcpkit/mcpkit-go/mcpkit_test]`
 	// Words that are registered stay, so that each case has a type of its own.
-	mcpkit.RegisterWords("github.com/mcpkit/mcpkit-go/mcpkit_test", map[string]string{
+	mcpkit.RegisterDescriptions("github.com/mcpkit/mcpkit-go/mcpkit_test", map[string]string{
 		"bakery":      "A bakery has a method that its generated file does not know.",
 		"dairy.Churn": "Churn churned butter.",
 		"mill.Grind":  "Grind grinds grain.",

@@ -369,7 +369,7 @@ func TestConstantsDescribeAndOneofRestricts(t *testing.T) {
 		Levels []level `json:"levels"`
 		Only   level   `json:"only" validate:"oneof=low off"`
 	}
-	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), reflectx.InputOptions{Words: words{}})
+	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), reflectx.InputOptions{Descriptions: descriptions{}})
 	require.NoError(t, err)
 	require.Equal(t, []string{`/only: got "high", want one of "low" or "off"`}, violations[input](t, in, `{"level":"loud","levels":["low","x"],"only":"high"}`))
 	require.Equal(t, []string{"low", "off"}, in.Fields()[2].Enum)

@@ -38,8 +38,8 @@ type FuncOptions struct {
 	// Names are the names of the plain parameters in order where there is no params tag (the variables of a
 	// URI template). Nil means that there are none; an input struct ignores them.
 	Names []string
-	// Words describe plain parameters by name; see [ParamWords].
-	Words map[string]string
+	// Descriptions describe plain parameters by name; see [ParamDescriptions].
+	Descriptions map[string]string
 	// Input is handed to NewInput or NewParams.
 	Input InputOptions
 }

@@ -222,7 +222,7 @@ func (c *planner) names(t reflect.Type) ([]Param, bool) {
 			c.errorf("the name %q is listed twice for the parameters; give each its own", p.Name)
 		}
 		seen[p.Name] = true
-		p.Desc = c.Words[p.Name]
+		p.Desc = c.Descriptions[p.Name]
 		params[n] = p
 	}
 	return params, len(c.errs) == before

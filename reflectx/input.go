@@ -15,11 +15,11 @@ import (
 
 // InputOptions says how inputs are compiled. The zero value serves.
 type InputOptions struct {
-	// Words describes types and fields. Nil: only tags describe.
-	Words Words
+	// Descriptions describes types and fields. Nil: only tags describe.
+	Descriptions Descriptions
 
 	// Owner and Method say whose arguments are compiled, so that the fields of an input struct without a name find their
-	// words. Nil and "" say nothing.
+	// descriptions. Nil and "" say nothing.
 	Owner  reflect.Type
 	Method string
 

@@ -55,7 +55,7 @@ const (
 	// The schema's format is coarser than the rule; JSON Schema has no finer word.
 	coarseFormat = "the format accepts more than the rule"
 	// The rule has no keyword; the description says it.
-	onlyInWords = "the rule stands in the description alone"
+	onlyInDescription = "the rule stands in the description alone"
 	// The type reads its text itself.
 	ownText = "the type's UnmarshalText decides"
 	// encoding/base64 refuses non-zero bits behind the last byte.
@@ -108,8 +108,8 @@ func agreements() []agreement {
 		of[[]string](`required,min=1,max=3`, exact), of[[]string](`unique`, exact), of[[]int](`unique,len=2`, exact), of[[]string](`dive,min=2,alpha`, exact),
 		of[[]int](`gt=1,dive,gte=0,lt=10`, exact), of[[]string](`dive,required`, exact), of[[]int](`dive,required`, exact), of[[][]int](`dive,max=2,dive,min=0`, exact),
 		of[map[string]int](`min=1,max=2`, exact), of[map[string]int](`dive,keys,min=2,alpha,endkeys,max=5`, exact), of[map[string]string](`len=1,dive,oneof=a b`, exact),
-		of[map[int]int](`dive,keys,min=1,endkeys`, onlyInWords), of[map[string]string](`unique`, onlyInWords), of[[]string](`ne=2`, exact),
-		of[time.Duration](`min=1s,max=1h`, onlyInWords), of[time.Time](`gt`, onlyInWords),
+		of[map[int]int](`dive,keys,min=1,endkeys`, onlyInDescription), of[map[string]string](`unique`, onlyInDescription), of[[]string](`ne=2`, exact),
+		of[time.Duration](`min=1s,max=1h`, onlyInDescription), of[time.Time](`gt`, onlyInDescription),
 		of[string](`required,omitempty,min=3`, exact), of[any](`required`, exact),
 		of[string](`email|uuid`, coarseFormat), of[string](`alpha|numeric`, exact), of[int](`eq=1|gt=5`, exact), of[string](`len=0|min=3`, exact),
 		with[string](`minLength=2,maxLength=3`), with[string](`pattern=^a\\,?b+$`), with[string](`enum=a,enum=b`), with[string](`format=uuid`), with[string](`format=date`),
@@ -117,7 +117,7 @@ func agreements() []agreement {
 		with[float64](`multipleOf=0.1`), with[float64](`exclusiveMinimum=-1,maximum=1.5`), with[[]string](`minItems=1,maxItems=2,uniqueItems=true`), with[[]string](`pattern=^a`),
 		with[[]int](`minimum=0,enum=1,enum=-1`), with[string](`required`), with[any](`required`),
 		of[url.URL](`http_url`, coarseFormat), of[*url.URL](`startswith=https`, coarseFormat), of[netip.Addr](`ipv4`, ownText), of[netip.Addr](`required,ip`, ownText),
-		of[int](`port`, exact), of[uint16](`port`, exact), of[float64](`latitude`, exact), of[int](`longitude`, exact), of[int](`numeric`, exact), of[int](`iso4217_numeric`, onlyInWords),
+		of[int](`port`, exact), of[uint16](`port`, exact), of[float64](`latitude`, exact), of[int](`longitude`, exact), of[int](`numeric`, exact), of[int](`iso4217_numeric`, onlyInDescription),
 	}
 	for _, tag := range []string{"min=2", "gte=2", "max=3", "lte=3", "gt=1", "lt=4", "len=2", "min=1,max=2", "gt=-1", "min=0x2"} {
 		list = append(list, of[string](tag, exact), of[int](tag, exact), of[[]int](tag, exact), of[map[string]bool](tag, exact), of[*int](tag, exact))
@@ -155,7 +155,7 @@ func agreements() []agreement {
 		"origin", "postcode_iso3166_alpha2=DE", "rgb", "rgba", "ripemd128", "ripemd160", "spicedb", "tcp4_addr", "tcp6_addr", "tcp_addr", "tiger128", "tiger160", "tiger192",
 		"udp4_addr", "udp6_addr", "udp_addr", "unix_addr", "url_encoded", "urn_rfc2141", "urn_rfc8141",
 	} {
-		list = append(list, of[string](tag, onlyInWords))
+		list = append(list, of[string](tag, onlyInDescription))
 	}
 	return list
 }

@@ -112,7 +112,7 @@ func (n *node) stringSlice(v reflect.Value) *[]string {
 // An object is a struct type. All places with the type share it.
 type object struct {
 	t         reflect.Type
-	place     wordsPlace
+	place     descriptionPlace
 	fields    []*field
 	names     []string
 	index     map[string]int // nil where there are few
@@ -159,16 +159,16 @@ type compiler struct {
 	objects  map[objectKey]*object
 	unions   map[reflect.Type]*union
 	errs     Errors
-	asksAll  bool       // a rule needs the whole struct
-	before   string     // the rule before the one that is being compiled
-	place    wordsPlace // of the type that is being compiled
+	asksAll  bool             // a rule needs the whole struct
+	before   string           // the rule before the one that is being compiled
+	place    descriptionPlace // of the type that is being compiled
 	scratch  []*jsonschema.Schema
 	arena    *arena // of results
 	unasked  checks // of results, which nobody holds to rules
 }
 
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
-	c := &compiler{site: site, o: o, dir: dir, validate: o.Validate, objects: map[objectKey]*object{}, place: wordsPlace{o.Owner, o.Method}}
+	c := &compiler{site: site, o: o, dir: dir, validate: o.Validate, objects: map[objectKey]*object{}, place: descriptionPlace{o.Owner, o.Method}}
 	if c.validate == nil {
 		c.validate = defaultValidate()
 	}
@@ -525,11 +525,11 @@ func (c *compiler) keyNode(t reflect.Type) *node {
 type objectKey struct {
 	t                   reflect.Type
 	discriminator, name string
-	place               wordsPlace // of a struct without a name
+	place               descriptionPlace // of a struct without a name
 }
 
-// A wordsPlace is where a struct without a name is written: in the type owner, at the field that path leads to.
-type wordsPlace struct {
+// A descriptionPlace is where a struct without a name is written: in the type owner, at the field that path leads to.
+type descriptionPlace struct {
 	owner reflect.Type
 	path  string
 }
@@ -538,7 +538,7 @@ type wordsPlace struct {
 func (c *compiler) object(t reflect.Type) *object { return c.objectOf(objectKey{t: t}) }
 
 func (c *compiler) objectOf(key objectKey) *object {
-	at := wordsPlace{owner: key.t}
+	at := descriptionPlace{owner: key.t}
 	if key.t.Name() == "" {
 		key.place, at = c.place, c.place
 	}
@@ -643,17 +643,17 @@ func (c *compiler) presence(f *field) {
 	f.skipNull = !f.Required && !n.nullOK
 }
 
-// placeOf is where the words of the field f of o are.
-func (o *object) placeOf(f *field) wordsPlace {
+// placeOf is where the descriptions of the field f of o are.
+func (o *object) placeOf(f *field) descriptionPlace {
 	switch {
 	case f.owner.Name() != "": // o, or an embedded struct
-		return wordsPlace{f.owner, f.sf.Name}
+		return descriptionPlace{f.owner, f.sf.Name}
 	case o.place.owner == nil:
-		return wordsPlace{}
+		return descriptionPlace{}
 	case o.place.path == "":
-		return wordsPlace{o.place.owner, f.sf.Name}
+		return descriptionPlace{o.place.owner, f.sf.Name}
 	}
-	return wordsPlace{o.place.owner, o.place.path + "." + f.sf.Name}
+	return descriptionPlace{o.place.owner, o.place.path + "." + f.sf.Name}
 }
 
 // finish computes what n needs its whole tree for, once for each object.
@@ -744,7 +744,7 @@ func hasDeprecation(text string) bool {
 // comments and sources being at hand, and constants are often units or well-known values rather than all there are.
 // A oneof rule restricts; then the constants describe its values.
 func (c *compiler) enums(n *node) {
-	if c.o.Words == nil || n.kw.Const != nil || n.t.PkgPath() == "" || n.t.Name() == "" {
+	if c.o.Descriptions == nil || n.kw.Const != nil || n.t.PkgPath() == "" || n.t.Name() == "" {
 		return
 	}
 	switch n.shape {
@@ -755,7 +755,7 @@ func (c *compiler) enums(n *node) {
 	var lines []string
 	var seen []any
 	texts := false
-	for _, e := range c.o.Words.Enum(n.t) {
+	for _, e := range c.o.Descriptions.Enum(n.t) {
 		v, ok := enumValue(n.shape, e.JSON)
 		if !ok || slices.Contains(seen, v) || len(n.kw.Enum) > 0 && !slices.Contains(n.kw.Enum, v) {
 			continue

@@ -1,5 +1,5 @@
 // Package reflectx turns annotated Go into plans: functions into calls, types into JSON Schemas and argument
-// decoders, doc comments into words.
+// decoders, doc comments into descriptions.
 //
 // It knows functions, tags, schemas and arguments; it knows nothing of MCP. All reflection on types happens when
 // something is compiled. What runs per call are the closures made then.
@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Words says what doc comments say. Every method returns "" (or nil) where there is nothing to say.
+// Descriptions says what doc comments say. Every method returns "" (or nil) where there is nothing to say.
 // Implementations are safe for concurrent use.
-type Words interface {
+type Descriptions interface {
 	// Type returns the doc comment of the named type t.
 	Type(t reflect.Type) string
 	// Method returns the doc comment of the method of t or *t that is declared on t itself.

@@ -142,14 +142,14 @@ func schemaTagOf(tag reflect.StructTag, name string) reflect.StructTag {
 
 // comment returns what the doc comments say of f: of the field, or else of its type.
 func (c *compiler) comment(o *object, f *field) string {
-	if c.o.Words == nil {
+	if c.o.Descriptions == nil {
 		return ""
 	}
-	if text := c.o.Words.Field(f.owner, f.sf.Name); text != "" {
+	if text := c.o.Descriptions.Field(f.owner, f.sf.Name); text != "" {
 		return paragraphs(text)
 	}
 	if at := o.placeOf(f); at.owner != nil && f.owner.Name() == "" {
-		if text := c.o.Words.Field(at.owner, at.path); text != "" {
+		if text := c.o.Descriptions.Field(at.owner, at.path); text != "" {
 			return paragraphs(text)
 		}
 	}
@@ -162,10 +162,10 @@ func (c *compiler) comment(o *object, f *field) string {
 
 // typeComment returns what the doc comment of the named type t says.
 func (c *compiler) typeComment(t reflect.Type) string {
-	if c.o.Words == nil || t.Name() == "" || t.PkgPath() == "" || isKnown(t) {
+	if c.o.Descriptions == nil || t.Name() == "" || t.PkgPath() == "" || isKnown(t) {
 		return ""
 	}
-	return paragraphs(c.o.Words.Type(t))
+	return paragraphs(c.o.Descriptions.Type(t))
 }
 
 // isKnown reports whether t is a type of the standard library whose comment tells a model nothing about the field.

@@ -83,7 +83,7 @@ func TestDifferencesEverywhere(t *testing.T) {
 var reasons = []struct{ coarse, title, text string }{
 	{coarseFormat, "The format accepts more than the rule",
 		"The schema has a `format`. The validator's rule, or Go's parser, is slightly stricter than that format, and JSON Schema has no stricter one."},
-	{onlyInWords, "The rule is only in the description", "No keyword expresses the rule. The description and the error state it."},
+	{onlyInDescription, "The rule is only in the description", "No keyword expresses the rule. The description and the error state it."},
 	{ownText, "The type parses its own text", "Only `UnmarshalText` knows what it accepts. The schema has the type string."},
 	{trailingBits, "Unused bits of base64", "The last character may contain bits beyond the last byte. If they are not zero, `encoding/base64` refuses the text; a pattern cannot express this."},
 }

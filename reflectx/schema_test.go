@@ -109,16 +109,16 @@ type Untagged struct {
 	MaxHits int
 }
 
-// words are the comments that a generator would have found.
-type words struct{}
+// descriptions are the comments that a generator would have found.
+type descriptions struct{}
 
-func (words) Type(t reflect.Type) string {
+func (descriptions) Type(t reflect.Type) string {
 	return map[string]string{"wide": "wide has a field\nof every kind.", "level": "level says how loud.", "node": "node is a tree."}[t.Name()]
 }
 
-func (words) Method(reflect.Type, string) string { return "" }
+func (descriptions) Method(reflect.Type, string) string { return "" }
 
-func (words) Field(t reflect.Type, field string) string {
+func (descriptions) Field(t reflect.Type, field string) string {
 	return map[string]string{
 		"wide.Old":         "Old is not used.\n\nDeprecated: use new.",
 		"Untagged.MaxHits": "How many hits\nto return.",
@@ -127,7 +127,7 @@ func (words) Field(t reflect.Type, field string) string {
 	}[t.Name()+"."+field]
 }
 
-func (words) Enum(t reflect.Type) []reflectx.EnumValue {
+func (descriptions) Enum(t reflect.Type) []reflectx.EnumValue {
 	if t != reflect.TypeFor[level]() {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (words) Enum(t reflect.Type) []reflectx.EnumValue {
 
 func TestTheSchemaOfAWideStruct(t *testing.T) {
 	require.Zero(t, wide{}.hidden, "it is no field of the schema")
-	in, err := reflectx.NewInput("T", reflect.TypeFor[wide](), reflectx.InputOptions{Words: words{}})
+	in, err := reflectx.NewInput("T", reflect.TypeFor[wide](), reflectx.InputOptions{Descriptions: descriptions{}})
 	require.NoError(t, err)
 	requireGolden(t, "wide.json", in.Schema())
 	requirePortable(t, in.Schema())
@@ -152,7 +152,7 @@ func TestTheSchemaOfAnOutput(t *testing.T) {
 		Nullable *int  `json:"nullable"`
 		Nodes    *node `json:"tree"`
 	}
-	schema, err := reflectx.OutputSchema("T", reflect.TypeFor[output](), reflectx.InputOptions{Words: words{}})
+	schema, err := reflectx.OutputSchema("T", reflect.TypeFor[output](), reflectx.InputOptions{Descriptions: descriptions{}})
 	require.NoError(t, err)
 	requireGolden(t, "wide_output.json", schema)
 	requirePortable(t, schema)
@@ -383,10 +383,10 @@ type (
 	ratio float64
 )
 
-// numberWords knows constants that are numbers.
-type numberWords struct{ words }
+// numberDescriptions knows constants that are numbers.
+type numberDescriptions struct{ descriptions }
 
-func (numberWords) Enum(t reflect.Type) []reflectx.EnumValue {
+func (numberDescriptions) Enum(t reflect.Type) []reflectx.EnumValue {
 	switch t {
 	case reflect.TypeFor[rank]():
 		return []reflectx.EnumValue{{JSON: "1", Text: "first"}, {JSON: "2"}, {JSON: `"not a rank"`}, {JSON: "1"}}
@@ -402,7 +402,7 @@ func TestConstantsThatAreNumbers(t *testing.T) {
 		Ratio ratio        `json:"ratio"`
 		By    map[rank]int `json:"by"`
 	}
-	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), reflectx.InputOptions{Words: numberWords{}})
+	in, err := reflectx.NewInput("T", reflect.TypeFor[input](), reflectx.InputOptions{Descriptions: numberDescriptions{}})
 	require.NoError(t, err)
 	require.Contains(t, string(in.Schema()), `"rank":{"type":"integer","description":"1: first\n2"},"ratio":{"type":"number","description":"0.5"}`)
 	_, err = decode[input](t, in, `{"rank":3,"ratio":2,"by":{"7":1}}`)

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// A Source finds words in source files. It is safe for concurrent use. Files are read when the first word of their
-// package is asked for, once, and never fail: where there is no source, there are no words.
+// A Source finds descriptions in source files. It is safe for concurrent use. Files are read when the first description of their
+// package is asked for, once, and never fail: where there is no source, there are no descriptions.
 type Source struct {
 	open func(pkgPath string) *sourceDir // nil where there is none
 
@@ -23,17 +23,17 @@ type Source struct {
 	news int64                 // what places.news was when the nil ones were looked for. Guarded by mu.
 }
 
-// SourceWords are the words of the source files on the disk that the program was built from, as under go run and
+// SourceDescriptions are the descriptions of the source files on the disk that the program was built from, as under go run and
 // go test.
 //
 // A package is found by a file of it that [Methods], [Compile], [Source.AddFunc] or [Source.Locate] came upon, or else
 // through the module of such a file or of the program: in it, by go.work and replace directives, in its vendor
 // directory or the module cache. A build with -trimpath knows no directories; then the go.mod nearest to the working
 // directory counts, but only for a program that lies in that module or was started by go run or go test: a directory
-// that happens to be current must not put words into the mouth of a server.
+// that happens to be current must not describe a server.
 //
-// The standard library has no words here: they are for programmers.
-func SourceWords() *Source {
+// The standard library has no descriptions here: they are for programmers.
+func SourceDescriptions() *Source {
 	s := &Source{dirs: map[string]*sourceDir{}, places: newPlaces()}
 	s.open = func(pkgPath string) *sourceDir {
 		if dir := s.places.find(pkgPath); dir != "" {
@@ -49,9 +49,9 @@ func SourceWords() *Source {
 // directory is read once, however many Sources there are.
 var onDisk sync.Map
 
-// EmbeddedWords are the words of source files that the program carries: fsys is the embed.FS of a //go:embed *.go in
+// EmbeddedDescriptions are the descriptions of source files that the program carries: fsys is the embed.FS of a //go:embed *.go in
 // the package pkgPath. Directories in it are the packages below. "main" stands for the program's own package.
-func EmbeddedWords(fsys fs.FS, pkgPath string) *Source {
+func EmbeddedDescriptions(fsys fs.FS, pkgPath string) *Source {
 	s := &Source{dirs: map[string]*sourceDir{}}
 	s.open = func(asked string) *sourceDir {
 		rest, ok := within(asked, pkgPath)
@@ -98,13 +98,13 @@ func (s *Source) addFile(pkgPath, file string) {
 	}
 }
 
-// Type implements [Words].
+// Type implements [Descriptions].
 func (s *Source) Type(t reflect.Type) (text string) {
 	s.with(t, func(p *sourcePackage, st *sourceType) { text = p.plain(st.doc) })
 	return text
 }
 
-// Method implements [Words]. For an interface type it returns the comment in the interface.
+// Method implements [Descriptions]. For an interface type it returns the comment in the interface.
 func (s *Source) Method(t reflect.Type, method string) (text string) {
 	s.with(t, func(p *sourcePackage, st *sourceType) {
 		if t.Kind() == reflect.Interface {
@@ -116,7 +116,7 @@ func (s *Source) Method(t reflect.Type, method string) (text string) {
 	return text
 }
 
-// Field implements [Words].
+// Field implements [Descriptions].
 func (s *Source) Field(t reflect.Type, field string) (text string) {
 	if t.Kind() == reflect.Struct {
 		s.with(t, func(p *sourcePackage, st *sourceType) {
@@ -130,7 +130,7 @@ func (s *Source) Field(t reflect.Type, field string) (text string) {
 	return text
 }
 
-// Enum implements [Words]. Constants that are not exported count only for a type that has no others.
+// Enum implements [Descriptions]. Constants that are not exported count only for a type that has no others.
 func (s *Source) Enum(t reflect.Type) (values []EnumValue) {
 	switch t.Kind() {
 	case reflect.Struct, reflect.Interface, reflect.Func, reflect.Map, reflect.Slice, reflect.Array, reflect.Chan, reflect.Pointer:

@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// What one directory may hold before the rest of it is left unread: words are worth milliseconds, not more.
+// What one directory may hold before the rest of it is left unread: descriptions are worth milliseconds, not more.
 const (
 	maxSourceFile = 4 << 20
 	maxSourceDir  = 32 << 20
@@ -346,7 +346,7 @@ func typeName(x ast.Expr) string {
 }
 
 // field is the comment of a field or, for an interface, a method. A type that is defined by another one has its
-// fields, and so their words.
+// fields, and so their descriptions.
 func (p *sourcePackage) field(t reflect.Type, st *sourceType, name string) *ast.CommentGroup {
 	for range 8 { // type A B; type B A does not compile, but is no reason to hang
 		if c, ok := st.fields[name]; ok || st.base == "" {

@@ -219,7 +219,7 @@ func (p *places) start() {
 	}
 }
 
-// trusted reports whether the program may take words from the module in dir: it lies there itself, or the go
+// trusted reports whether the program may take descriptions from the module in dir: it lies there itself, or the go
 // command has just built it.
 func (p *places) trusted(dir string) bool {
 	exe, err := p.executable()

@@ -173,7 +173,7 @@ func TestPlacesOfAWorkspace(t *testing.T) {
 	require.Empty(t, placesAt(root).find("example.com/elsewhere/lib"))
 }
 
-// The directory in which somebody starts a server is not to put words into its mouth.
+// The directory in which somebody starts a server does not describe it.
 func TestPlacesTrustNoWorkingDirectory(t *testing.T) {
 	root := write(t, tree)
 	for _, test := range []struct {
@@ -212,7 +212,7 @@ func TestModuleCache(t *testing.T) {
 }
 
 // A program that was built with -trimpath knows no directories.
-func TestWordsOfATrimmedProgram(t *testing.T) {
+func TestDescriptionsOfATrimmedProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
 	}
@@ -240,15 +240,15 @@ type Service struct{}
 func (s *Service) Run() {}
 
 func main() {
-	words := reflectx.SourceWords()
+	descriptions := reflectx.SourceDescriptions()
 	methods, err := reflectx.Methods(&Service{})
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%q\n", words.Type(reflect.TypeFor[Service]()))
-	fmt.Printf("%q\n", words.Method(methods[0].Owner, "Run"))
-	fmt.Printf("%q\n", words.Type(reflect.TypeFor[lib.Data]()))
-	fmt.Printf("%q\n", words.Field(reflect.TypeFor[lib.Data](), "Name"))
+	fmt.Printf("%q\n", descriptions.Type(reflect.TypeFor[Service]()))
+	fmt.Printf("%q\n", descriptions.Method(methods[0].Owner, "Run"))
+	fmt.Printf("%q\n", descriptions.Type(reflect.TypeFor[lib.Data]()))
+	fmt.Printf("%q\n", descriptions.Field(reflect.TypeFor[lib.Data](), "Name"))
 }
 `
 	root := write(t, map[string]string{

@@ -18,43 +18,43 @@ import (
 // Both tiers that read source have to say the same.
 func sources(t *testing.T) map[string]*Source {
 	return map[string]*Source{
-		"disk":     SourceWords(),
-		"embedded": EmbeddedWords(os.DirFS("internal/fixture"), "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture"),
+		"disk":     SourceDescriptions(),
+		"embedded": EmbeddedDescriptions(os.DirFS("internal/fixture"), "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture"),
 	}
 }
 
-func TestSourceWords(t *testing.T) {
-	for name, words := range sources(t) {
+func TestSourceDescriptions(t *testing.T) {
+	for name, descriptions := range sources(t) {
 		t.Run(name, func(t *testing.T) {
 			n := reflect.TypeFor[notes.Notes]()
-			require.Equal(t, "Notes keeps short notes and finds them again.\n\nIt forgets nothing. See Notes.Search, base.Greeter and [nothing.There]:\n\n\tnotes.Search(Input{})", words.Type(n))
-			require.Equal(t, "Search finds the notes that contain the word.\n\nDeprecated: use Find.", words.Method(n, "Search"))
-			require.Equal(t, "Count counts with a value receiver.", words.Method(n, "Count"))
-			require.Equal(t, "Elsewhere is declared in another file than its type.", words.Method(n, "Elsewhere"))
-			require.Empty(t, words.Method(n, "Silent"))
-			require.Empty(t, words.Method(n, "NoSuch"))
-			require.Empty(t, words.Method(n, "Hold"), "declared on another type")
+			require.Equal(t, "Notes keeps short notes and finds them again.\n\nIt forgets nothing. See Notes.Search, base.Greeter and [nothing.There]:\n\n\tnotes.Search(Input{})", descriptions.Type(n))
+			require.Equal(t, "Search finds the notes that contain the word.\n\nDeprecated: use Find.", descriptions.Method(n, "Search"))
+			require.Equal(t, "Count counts with a value receiver.", descriptions.Method(n, "Count"))
+			require.Equal(t, "Elsewhere is declared in another file than its type.", descriptions.Method(n, "Elsewhere"))
+			require.Empty(t, descriptions.Method(n, "Silent"))
+			require.Empty(t, descriptions.Method(n, "NoSuch"))
+			require.Empty(t, descriptions.Method(n, "Hold"), "declared on another type")
 
-			require.Equal(t, "Hit is one of a group.", words.Type(reflect.TypeFor[notes.Hit]()))
-			require.Equal(t, "Hit is one of a group.", words.Type(reflect.TypeFor[notes.Alias]()))
-			require.Equal(t, "Plain has a line comment.", words.Type(reflect.TypeFor[notes.Plain]()))
+			require.Equal(t, "Hit is one of a group.", descriptions.Type(reflect.TypeFor[notes.Hit]()))
+			require.Equal(t, "Hit is one of a group.", descriptions.Type(reflect.TypeFor[notes.Alias]()))
+			require.Equal(t, "Plain has a line comment.", descriptions.Type(reflect.TypeFor[notes.Plain]()))
 
 			box := reflect.TypeFor[base.Box[int]]()
-			require.Equal(t, "Box holds one value.", words.Type(box))
-			require.Equal(t, "Get takes the value out.", words.Method(box, "Get"))
-			require.Equal(t, "Peek looks at the value.", words.Method(box, "Peek"))
-			require.Equal(t, "The value in the box.", words.Field(box, "Value"))
-			require.Equal(t, "Box holds one value.", words.Type(reflect.TypeFor[base.Box[map[string]notes.Hit]]()))
+			require.Equal(t, "Box holds one value.", descriptions.Type(box))
+			require.Equal(t, "Get takes the value out.", descriptions.Method(box, "Get"))
+			require.Equal(t, "Peek looks at the value.", descriptions.Method(box, "Peek"))
+			require.Equal(t, "The value in the box.", descriptions.Field(box, "Value"))
+			require.Equal(t, "Box holds one value.", descriptions.Type(reflect.TypeFor[base.Box[map[string]notes.Hit]]()))
 
 			greeter := reflect.TypeFor[base.Greeter]()
-			require.Equal(t, "Greet greets by name.", words.Method(greeter, "Greet"))
-			require.Equal(t, "waves a hand", words.Method(greeter, "Wave"))
+			require.Equal(t, "Greet greets by name.", descriptions.Method(greeter, "Greet"))
+			require.Equal(t, "waves a hand", descriptions.Method(greeter, "Wave"))
 		})
 	}
 }
 
 func TestSourceFields(t *testing.T) {
-	for name, words := range sources(t) {
+	for name, descriptions := range sources(t) {
 		t.Run(name, func(t *testing.T) {
 			in := reflect.TypeFor[notes.Input]()
 			for field, want := range map[string]string{
@@ -69,27 +69,27 @@ func TestSourceFields(t *testing.T) {
 				"_":      "",
 				"NoSuch": "",
 			} {
-				require.Equal(t, want, words.Field(in, field), field)
-				require.Equal(t, want, words.Field(reflect.TypeFor[notes.Copy](), field), field)
+				require.Equal(t, want, descriptions.Field(in, field), field)
+				require.Equal(t, want, descriptions.Field(reflect.TypeFor[notes.Copy](), field), field)
 			}
 			inline, _ := in.FieldByName("Inline")
-			require.Empty(t, words.Field(inline.Type, "Deep"))
-			require.Empty(t, words.Type(inline.Type))
-			require.Equal(t, "The left one.", words.Field(reflect.TypeFor[notes.IntBox](), "Left"))
-			require.Equal(t, "The right one.", words.Field(reflect.TypeFor[notes.Pair[string]](), "Right"))
-			require.Equal(t, "Swap swaps.", words.Method(reflect.TypeFor[notes.Pair[string]](), "Swap"))
+			require.Empty(t, descriptions.Field(inline.Type, "Deep"))
+			require.Empty(t, descriptions.Type(inline.Type))
+			require.Equal(t, "The left one.", descriptions.Field(reflect.TypeFor[notes.IntBox](), "Left"))
+			require.Equal(t, "The right one.", descriptions.Field(reflect.TypeFor[notes.Pair[string]](), "Right"))
+			require.Equal(t, "Swap swaps.", descriptions.Method(reflect.TypeFor[notes.Pair[string]](), "Swap"))
 
 			address := reflect.TypeFor[base.Address]()
-			require.Equal(t, "Address is where somebody lives. No method leads to it.", words.Type(address))
-			require.Equal(t, "Street and number.", words.Field(address, "Street"))
-			require.Equal(t, "the town", words.Field(address, "City"))
+			require.Equal(t, "Address is where somebody lives. No method leads to it.", descriptions.Type(address))
+			require.Equal(t, "Street and number.", descriptions.Field(address, "Street"))
+			require.Equal(t, "the town", descriptions.Field(address, "City"))
 		})
 	}
 }
 
 func TestSourceEnums(t *testing.T) {
 	weekday := reflect.TypeOf((*notes.Notes).Weekday).Out(0)
-	for name, words := range sources(t) {
+	for name, descriptions := range sources(t) {
 		t.Run(name, func(t *testing.T) {
 			for _, test := range []struct {
 				t    reflect.Type
@@ -112,7 +112,7 @@ func TestSourceEnums(t *testing.T) {
 				{reflect.TypeFor[notes.Notes](), nil},
 				{reflect.TypeFor[string](), nil},
 			} {
-				require.Equal(t, test.want, words.Enum(test.t), test.t)
+				require.Equal(t, test.want, descriptions.Enum(test.t), test.t)
 			}
 		})
 	}
@@ -122,37 +122,37 @@ func TestSourceEnums(t *testing.T) {
 type localSize struct{ A int }
 
 func TestSourceOfTestFiles(t *testing.T) {
-	words := SourceWords()
-	require.Equal(t, "localSize is declared again in a function below.", words.Type(reflect.TypeFor[localSize]()))
+	descriptions := SourceDescriptions()
+	require.Equal(t, "localSize is declared again in a function below.", descriptions.Type(reflect.TypeFor[localSize]()))
 
 	// localSize hides the other one.
 	type localSize struct {
 		B int // not A
 	}
-	require.Equal(t, "localSize hides the other one.", words.Type(reflect.TypeFor[localSize]()))
-	require.Equal(t, "not A", words.Field(reflect.TypeFor[localSize](), "B"))
+	require.Equal(t, "localSize hides the other one.", descriptions.Type(reflect.TypeFor[localSize]()))
+	require.Equal(t, "not A", descriptions.Field(reflect.TypeFor[localSize](), "B"))
 
 	// onlyHere is in no package block.
 	type onlyHere string
-	require.Equal(t, "onlyHere is in no package block.", words.Type(reflect.TypeFor[onlyHere]()))
-	require.Nil(t, words.Enum(reflect.TypeFor[onlyHere]()))
+	require.Equal(t, "onlyHere is in no package block.", descriptions.Type(reflect.TypeFor[onlyHere]()))
+	require.Nil(t, descriptions.Enum(reflect.TypeFor[onlyHere]()))
 }
 
 func TestSourceSaysNothingOf(t *testing.T) {
-	words := SourceWords()
-	words.AddFunc(reflect.ValueOf(filepath.Join))
-	words.AddFunc(reflect.ValueOf(fs.ValidPath))
-	words.AddFunc(reflect.Value{})
-	words.Locate(nil, "x.go")
+	descriptions := SourceDescriptions()
+	descriptions.AddFunc(reflect.ValueOf(filepath.Join))
+	descriptions.AddFunc(reflect.ValueOf(fs.ValidPath))
+	descriptions.AddFunc(reflect.Value{})
+	descriptions.Locate(nil, "x.go")
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[int](), reflect.TypeFor[error](), reflect.TypeFor[struct{ A int }](), reflect.TypeFor[*notes.Notes](),
 		reflect.TypeFor[[]notes.Notes](), reflect.TypeFor[fs.FileMode](), reflect.TypeFor[reflect.Kind](), reflect.TypeFor[os.File](),
 	} {
-		require.Empty(t, words.Type(typ), typ)
-		require.Empty(t, words.Method(typ, "String"), typ)
-		require.Empty(t, words.Field(typ, "A"), typ)
-		require.Nil(t, words.Enum(typ), typ)
-		file, line := words.Position(typ)
+		require.Empty(t, descriptions.Type(typ), typ)
+		require.Empty(t, descriptions.Method(typ, "String"), typ)
+		require.Empty(t, descriptions.Field(typ, "A"), typ)
+		require.Nil(t, descriptions.Enum(typ), typ)
+		file, line := descriptions.Position(typ)
 		require.Empty(t, file)
 		require.Zero(t, line)
 	}
@@ -160,14 +160,14 @@ func TestSourceSaysNothingOf(t *testing.T) {
 
 func TestSourceOfAnotherModule(t *testing.T) {
 	// In the module cache: nothing of it was called before.
-	words := SourceWords()
-	require.Equal(t, "Assertions provides assertion methods around the TestingT interface.", words.Type(reflect.TypeFor[require.Assertions]()))
+	descriptions := SourceDescriptions()
+	require.Equal(t, "Assertions provides assertion methods around the TestingT interface.", descriptions.Type(reflect.TypeFor[require.Assertions]()))
 }
 
 func TestPosition(t *testing.T) {
-	for name, words := range sources(t) {
+	for name, descriptions := range sources(t) {
 		t.Run(name, func(t *testing.T) {
-			file, line := words.Position(reflect.TypeFor[base.Address]())
+			file, line := descriptions.Position(reflect.TypeFor[base.Address]())
 			require.Equal(t, "base.go", filepath.Base(file))
 			require.Positive(t, line)
 			if name == "disk" {
@@ -180,14 +180,14 @@ func TestPosition(t *testing.T) {
 //go:embed source_test.go
 var self embed.FS
 
-func TestEmbeddedWords(t *testing.T) {
-	words := EmbeddedWords(self, "github.com/mcpkit/mcpkit-go/reflectx")
-	require.Equal(t, "localSize is declared again in a function below.", words.Type(reflect.TypeFor[localSize]()))
-	require.Empty(t, words.Type(reflect.TypeFor[Error]()), "in no file that was embedded")
-	require.Empty(t, words.Type(reflect.TypeFor[notes.Notes]()), "in a directory that was not embedded")
-	require.Empty(t, EmbeddedWords(self, "example.com/other").Type(reflect.TypeFor[localSize]()))
-	words.AddFunc(reflect.ValueOf(TestPosition)) // changes nothing
-	words.Locate(reflect.TypeFor[localSize](), "x.go")
+func TestEmbeddedDescriptions(t *testing.T) {
+	descriptions := EmbeddedDescriptions(self, "github.com/mcpkit/mcpkit-go/reflectx")
+	require.Equal(t, "localSize is declared again in a function below.", descriptions.Type(reflect.TypeFor[localSize]()))
+	require.Empty(t, descriptions.Type(reflect.TypeFor[Error]()), "in no file that was embedded")
+	require.Empty(t, descriptions.Type(reflect.TypeFor[notes.Notes]()), "in a directory that was not embedded")
+	require.Empty(t, EmbeddedDescriptions(self, "example.com/other").Type(reflect.TypeFor[localSize]()))
+	descriptions.AddFunc(reflect.ValueOf(TestPosition)) // changes nothing
+	descriptions.Locate(reflect.TypeFor[localSize](), "x.go")
 }
 
 func TestSourceNeverFails(t *testing.T) {
@@ -201,15 +201,15 @@ func TestSourceNeverFails(t *testing.T) {
 		"recursive.go": {Data: []byte("package reflectx\ntype localSize localSize\ntype kind2 kind2\nconst (a = b; b = a; C localKind = a)")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			words := EmbeddedWords(fstest.MapFS{name: file}, "github.com/mcpkit/mcpkit-go/reflectx")
-			text := words.Type(reflect.TypeFor[localSize]())
+			descriptions := EmbeddedDescriptions(fstest.MapFS{name: file}, "github.com/mcpkit/mcpkit-go/reflectx")
+			text := descriptions.Type(reflect.TypeFor[localSize]())
 			if name == "broken.go" {
 				require.Equal(t, "localSize is cut", text, "what comes before the fault still counts")
 			} else {
 				require.Empty(t, text)
 			}
-			require.Empty(t, words.Field(reflect.TypeFor[localSize](), "A"))
-			require.Empty(t, words.Enum(reflect.TypeFor[localKind]()))
+			require.Empty(t, descriptions.Field(reflect.TypeFor[localSize](), "A"))
+			require.Empty(t, descriptions.Enum(reflect.TypeFor[localKind]()))
 		})
 	}
 }
@@ -217,15 +217,15 @@ func TestSourceNeverFails(t *testing.T) {
 type localKind int
 
 func TestSourceIsSafeForConcurrentUse(t *testing.T) {
-	words := SourceWords()
+	descriptions := SourceDescriptions()
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			_, err := Methods(&notes.Notes{})
 			require.NoError(t, err)
-			words.AddFunc(reflect.ValueOf(TestPosition))
-			require.NotEmpty(t, words.Type(reflect.TypeFor[notes.Notes]()))
-			require.NotEmpty(t, words.Enum(reflect.TypeFor[notes.Color]()))
+			descriptions.AddFunc(reflect.ValueOf(TestPosition))
+			require.NotEmpty(t, descriptions.Type(reflect.TypeFor[notes.Notes]()))
+			require.NotEmpty(t, descriptions.Enum(reflect.TypeFor[notes.Color]()))
 		})
 	}
 	wg.Wait()
@@ -239,12 +239,12 @@ func FuzzSource(f *testing.F) {
 	}
 	f.Add([]byte("package notes\nconst (A Color = \"a\" << 3; B Color = -\"\"; C Color = 1/0; D Color = len(D); E, F Color = 1<<600)\ntype Color string"))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		words := EmbeddedWords(fstest.MapFS{"a.go": {Data: src}}, reflect.TypeFor[notes.Notes]().PkgPath())
+		descriptions := EmbeddedDescriptions(fstest.MapFS{"a.go": {Data: src}}, reflect.TypeFor[notes.Notes]().PkgPath())
 		for _, typ := range []reflect.Type{reflect.TypeFor[notes.Notes](), reflect.TypeFor[notes.Copy](), reflect.TypeFor[notes.Color](), reflect.TypeFor[notes.Flags]()} {
-			words.Type(typ)
-			words.Method(typ, "Search")
-			words.Field(typ, "Query")
-			words.Enum(typ)
+			descriptions.Type(typ)
+			descriptions.Method(typ, "Search")
+			descriptions.Field(typ, "Query")
+			descriptions.Enum(typ)
 		}
 	})
 }
@@ -253,8 +253,8 @@ func FuzzSource(f *testing.F) {
 func BenchmarkSource(b *testing.B) {
 	typ := reflect.TypeFor[Func]()
 	for b.Loop() {
-		if EmbeddedWords(os.DirFS("."), typ.PkgPath()).Type(typ) == "" {
-			b.Fatal("no words")
+		if EmbeddedDescriptions(os.DirFS("."), typ.PkgPath()).Type(typ) == "" {
+			b.Fatal("no descriptions")
 		}
 	}
 }

@@ -92,7 +92,7 @@ func replace(t *testing.T, file, old, new string) {
 }
 
 // A program that has nothing but its generated file says what it says beside its source, byte for byte.
-func TestGeneratedWordsAreThoseOfTheSource(t *testing.T) {
+func TestGeneratedDescriptionsAreThoseOfTheSource(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Unions are no fault to vet, and the words of their cases, of structs without a name and of parameters are generated.
-func TestUnionsAndWordsOfWhatHasNoName(t *testing.T) {
+func TestUnionsAndDescriptionsOfWhatHasNoName(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}

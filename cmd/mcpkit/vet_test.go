@@ -135,7 +135,7 @@ type (
 
 func Serve(service any) error { return nil }
 
-func RegisterWords(pkgPath string, words map[string]string) {}
+func RegisterDescriptions(pkgPath string, words map[string]string) {}
 `,
 }
 

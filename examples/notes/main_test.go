@@ -124,7 +124,7 @@ func TestStdio(t *testing.T) {
 }
 
 // The descriptions are in the program, wherever it was built and runs.
-func TestWordsTravelWithTheProgram(t *testing.T) {
+func TestDescriptionsTravelWithTheProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")
 	}

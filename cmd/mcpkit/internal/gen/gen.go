@@ -96,21 +96,21 @@ func (f *file) use(path, name string) string {
 	return free
 }
 
-// registrations are the calls of RegisterWords, a package each.
+// registrations are the calls of RegisterDescriptions, a package each.
 func (f *file) registrations(mcpkit string) string {
 	var b strings.Builder
 	reached := f.pkg.Reach(rehearsal.WellKnown)
 	for _, path := range slices.Sorted(maps.Keys(reached.Types)) {
-		words := Words(f.pkg, path, reached.Types[path])
-		if len(words) == 0 {
+		descriptions := Descriptions(f.pkg, path, reached.Types[path])
+		if len(descriptions) == 0 {
 			continue
 		}
 		if path == f.pkg.Path && f.pkg.Types.Name() == "main" {
 			path = "main" // as reflection calls it
 		}
-		fmt.Fprintf(&b, "%sRegisterWords(%q, map[string]string{\n", mcpkit, path)
-		for _, key := range slices.SortedFunc(maps.Keys(words), compareKeys) {
-			fmt.Fprintf(&b, "%q: %s,\n", key, strconv.Quote(words[key]))
+		fmt.Fprintf(&b, "%sRegisterDescriptions(%q, map[string]string{\n", mcpkit, path)
+		for _, key := range slices.SortedFunc(maps.Keys(descriptions), compareKeys) {
+			fmt.Fprintf(&b, "%q: %s,\n", key, strconv.Quote(descriptions[key]))
 		}
 		b.WriteString("})\n")
 	}
@@ -127,15 +127,15 @@ func compareKeys(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Words are the doc comments of the package at path, reduced to the named types and members. A package without source at
+// Descriptions are the doc comments of the package at path, reduced to the named types and members. A package without source at
 // hand has none.
-func Words(p *services.Package, path string, names map[string][]string) map[string]string {
+func Descriptions(p *services.Package, path string, names map[string][]string) map[string]string {
 	dir, ok := p.Dirs[path]
 	if !ok {
 		return nil
 	}
-	words := reflectx.CollectWords(os.DirFS(dir), packageName(p.Types, path))
-	maps.DeleteFunc(words, func(key, _ string) bool {
+	descriptions := reflectx.CollectDescriptions(os.DirFS(dir), packageName(p.Types, path))
+	maps.DeleteFunc(descriptions, func(key, _ string) bool {
 		if name, _, ok := strings.Cut(key, "#"); ok {
 			_, ok := names[name]
 			return !ok
@@ -145,7 +145,7 @@ func Words(p *services.Package, path string, names map[string][]string) map[stri
 		members, ok := names[name]
 		return !ok || isMember && !slices.Contains(members, member)
 	})
-	return words
+	return descriptions
 }
 
 // packageName is the name in the package clause of the package at path, which p is or imports at some remove.

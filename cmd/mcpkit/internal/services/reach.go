@@ -137,7 +137,7 @@ func (r *Reached) walk(t types.Type) {
 	}
 }
 
-// structFields walks the fields that JSON has. owner is the type that they have their words from, nil for none.
+// structFields walks the fields that JSON has. owner is the type that they have their descriptions from, nil for none.
 func (r *Reached) structFields(st *types.Struct, owner *types.TypeName) {
 	for i := range st.NumFields() {
 		f := st.Field(i)

@@ -35,7 +35,7 @@ type Cost struct {
 
 // Check reads the source of the services of p, in which services were looked for.
 func Check(p *services.Package) []Diagnostic {
-	v := &checker{pkg: p, source: newSourceWords(p)}
+	v := &checker{pkg: p, source: newSourceDescriptions(p)}
 	for _, s := range p.Services {
 		if !v.inTest(s.Type.Obj().Pos()) { // tests have services with faults, on purpose
 			v.service(s)
@@ -81,7 +81,7 @@ func Fresh(p *services.Package) error {
 
 type checker struct {
 	pkg    *services.Package
-	source *sourceWords
+	source *sourceDescriptions
 	found  []Diagnostic
 }
 
@@ -97,7 +97,7 @@ func (v *checker) service(s *services.Service) {
 	if s.Type.TypeParams().Len() > 0 {
 		return // which types it has, the program alone knows
 	}
-	v.words(s)
+	v.descriptions(s)
 	v.hints(s)
 }
 

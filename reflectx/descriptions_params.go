@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ParamWords takes what the doc comment of a function says of its parameters out of it. That is said in a list, an item
-// for each: the name, a colon, and the words.
+// ParamDescriptions takes what the doc comment of a function says of its parameters out of it. That is said in a list, an item
+// for each: the name, a colon, and the text.
 //
 //	// Add adds two numbers.
 //	//
@@ -16,11 +16,11 @@ import (
 //
 // names are those that clients see. Items that begin with no such name stay in rest, and so does a doc comment that has
 // none that does.
-func ParamWords(doc string, names []string) (rest string, words map[string]string) {
+func ParamDescriptions(doc string, names []string) (rest string, descriptions map[string]string) {
 	if len(names) == 0 || !strings.Contains(doc, ":") {
 		return doc, nil
 	}
-	words = map[string]string{}
+	descriptions = map[string]string{}
 	var kept []string
 	name, indent := "", 0 // of the item that is being read
 	for line := range strings.SplitSeq(doc, "\n") {
@@ -28,18 +28,18 @@ func ParamWords(doc string, names []string) (rest string, words map[string]strin
 		text := strings.TrimSpace(line)
 		key, says, ok := cutItem(text)
 		switch {
-		case ok && slices.Contains(names, key) && words[key] == "":
+		case ok && slices.Contains(names, key) && descriptions[key] == "":
 			name, indent = key, in
-			words[key] = says
+			descriptions[key] = says
 			continue
 		case name != "" && !ok && text != "" && in > indent:
-			words[name] = strings.TrimSpace(words[name] + " " + text)
+			descriptions[name] = strings.TrimSpace(descriptions[name] + " " + text)
 			continue
 		}
 		name = ""
 		kept = append(kept, line)
 	}
-	if len(words) == 0 {
+	if len(descriptions) == 0 {
 		return doc, nil
 	}
 	for i := 0; i+1 < len(kept); { // the list leaves one gap where there were two
@@ -49,15 +49,15 @@ func ParamWords(doc string, names []string) (rest string, words map[string]strin
 		}
 		i++
 	}
-	return strings.TrimSpace(strings.Join(kept, "\n")), words
+	return strings.TrimSpace(strings.Join(kept, "\n")), descriptions
 }
 
-// cutItem divides an item of a list into its name and its words.
-func cutItem(text string) (name, words string, ok bool) {
+// cutItem divides an item of a list into its name and its text.
+func cutItem(text string) (name, descriptions string, ok bool) {
 	for _, bullet := range []string{"- ", "* ", "+ ", "• "} {
 		if item, found := strings.CutPrefix(text, bullet); found {
-			name, words, ok = strings.Cut(item, ":")
-			return strings.Trim(strings.TrimSpace(name), "`"), strings.TrimSpace(words), ok
+			name, descriptions, ok = strings.Cut(item, ":")
+			return strings.Trim(strings.TrimSpace(name), "`"), strings.TrimSpace(descriptions), ok
 		}
 	}
 	return "", "", false

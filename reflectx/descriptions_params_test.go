@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParamWords(t *testing.T) {
+func TestParamDescriptions(t *testing.T) {
 	for _, test := range []struct {
-		name, doc string
-		params    []string
-		rest      string
-		words     map[string]string
+		name, doc    string
+		params       []string
+		rest         string
+		descriptions map[string]string
 	}{
 		{"none", "Add adds.\n\nSee: this.", []string{"a"}, "Add adds.\n\nSee: this.", nil},
 		{"no parameters", "Add adds.\n\n  - a: the first", nil, "Add adds.\n\n  - a: the first", nil},
@@ -26,16 +26,16 @@ func TestParamWords(t *testing.T) {
 		{"text that follows", "- a: one\nand more", []string{"a"}, "and more", map[string]string{"a": "one"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			rest, words := ParamWords(test.doc, test.params)
+			rest, descriptions := ParamDescriptions(test.doc, test.params)
 			require.Equal(t, test.rest, rest)
-			require.Equal(t, test.words, words)
+			require.Equal(t, test.descriptions, descriptions)
 		})
 	}
 }
 
-// The words of structs without a name come from a generated file under the keys by which they are asked for.
+// The descriptions of structs without a name come from a generated file under the keys by which they are asked for.
 func TestInlineStructsAreCollected(t *testing.T) {
-	words := CollectWords(fstest.MapFS{"a.go": {Data: []byte(`package a
+	descriptions := CollectDescriptions(fstest.MapFS{"a.go": {Data: []byte(`package a
 
 type Input struct {
 	// Filters leave things out.
@@ -55,5 +55,5 @@ func (s *Service) Find(ctx context.Context, in *struct {
 	require.Equal(t, map[string]string{
 		"Input.Filters": "Filters leave things out.", "Input.Filters.Op": "Op compares.", "Input.Filters.Or": "Op compares.",
 		"Input.Filters.In.X": "X is deep.", "Service.Find.Query": "Query is looked for.",
-	}, words)
+	}, descriptions)
 }

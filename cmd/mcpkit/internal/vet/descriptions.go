@@ -12,36 +12,36 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// sourceWords are the doc comments of the types that services reach.
-type sourceWords struct {
+// sourceDescriptions are the doc comments of the types that services reach.
+type sourceDescriptions struct {
 	pkg     *services.Package
 	reached *services.Reached
 	read    map[string]map[string]string // by import path
 }
 
-func newSourceWords(p *services.Package) *sourceWords {
-	return &sourceWords{pkg: p, reached: p.Reach(rehearsal.WellKnown), read: map[string]map[string]string{}}
+func newSourceDescriptions(p *services.Package) *sourceDescriptions {
+	return &sourceDescriptions{pkg: p, reached: p.Reach(rehearsal.WellKnown), read: map[string]map[string]string{}}
 }
 
 // text is what the source says of the type, or of the member of it.
-func (w *sourceWords) text(obj *types.TypeName, member string) string {
+func (w *sourceDescriptions) text(obj *types.TypeName, member string) string {
 	if obj == nil || obj.Pkg() == nil {
 		return ""
 	}
 	path := obj.Pkg().Path()
-	words, ok := w.read[path]
+	descriptions, ok := w.read[path]
 	if !ok {
-		words = gen.Words(w.pkg, path, w.reached.Types[path])
-		w.read[path] = words
+		descriptions = gen.Descriptions(w.pkg, path, w.reached.Types[path])
+		w.read[path] = descriptions
 	}
 	if member == "" {
-		return words[obj.Name()]
+		return descriptions[obj.Name()]
 	}
-	return words[obj.Name()+"."+member]
+	return descriptions[obj.Name()+"."+member]
 }
 
-// words reports methods and fields of inputs of which nothing is said.
-func (v *checker) words(s *services.Service) {
+// descriptions reports methods and fields of inputs of which nothing is said.
+func (v *checker) descriptions(s *services.Service) {
 	name := s.Type.Obj().Name()
 	completers := s.Completers()
 	for _, m := range s.Registered(rehearsal.WellKnown) {
@@ -54,7 +54,7 @@ func (v *checker) words(s *services.Service) {
 			v.report(pos, "%s.%s: nothing says what it is for; write a doc comment, or a desc tag in the annotation block", name, method)
 		}
 		for param := range m.Func.Signature().Params().Variables() {
-			v.fieldWords(name+"."+method, param.Type(), map[types.Type]bool{})
+			v.fieldDescriptions(name+"."+method, param.Type(), map[types.Type]bool{})
 		}
 	}
 }
@@ -73,8 +73,8 @@ func (v *checker) outOfSight(obj *types.TypeName) bool {
 	return v.pkg.OneOnly && obj.Pkg() != nil && obj.Pkg() != v.pkg.Types
 }
 
-// fieldWords looks at the fields of the structs that t consists of.
-func (v *checker) fieldWords(site string, t types.Type, seen map[types.Type]bool) {
+// fieldDescriptions looks at the fields of the structs that t consists of.
+func (v *checker) fieldDescriptions(site string, t types.Type, seen map[types.Type]bool) {
 	t = types.Unalias(t)
 	if seen[t] || v.pkg.Injected(t) {
 		return
@@ -82,13 +82,13 @@ func (v *checker) fieldWords(site string, t types.Type, seen map[types.Type]bool
 	seen[t] = true
 	switch u := t.Underlying().(type) {
 	case *types.Pointer:
-		v.fieldWords(site, u.Elem(), seen)
+		v.fieldDescriptions(site, u.Elem(), seen)
 	case *types.Slice:
-		v.fieldWords(site, u.Elem(), seen)
+		v.fieldDescriptions(site, u.Elem(), seen)
 	case *types.Array:
-		v.fieldWords(site, u.Elem(), seen)
+		v.fieldDescriptions(site, u.Elem(), seen)
 	case *types.Map:
-		v.fieldWords(site, u.Elem(), seen)
+		v.fieldDescriptions(site, u.Elem(), seen)
 	case *types.Struct:
 		named, _ := t.(*types.Named)
 		if named == nil || !v.hasSource(named.Obj()) || services.WritesItself(named) {
@@ -101,15 +101,15 @@ func (v *checker) fieldWords(site string, t types.Type, seen map[types.Type]bool
 				continue
 			case f.Embedded() && tag.Get("json") == "":
 			case tag.Get("desc") == "" && tag.Get("jsonschema_description") == "" && !strings.Contains(tag.Get("jsonschema"), "description=") &&
-				v.source.text(named.Obj(), f.Name()) == "" && !v.typeHasWords(f.Type()):
+				v.source.text(named.Obj(), f.Name()) == "" && !v.typeHasDescriptions(f.Type()):
 				v.report(f.Pos(), "%s, field %s of %s: nothing says what it is for; write a comment, or a desc tag", site, f.Name(), named.Obj().Name())
 			}
-			v.fieldWords(site, f.Type(), seen)
+			v.fieldDescriptions(site, f.Type(), seen)
 		}
 	}
 }
 
-func (v *checker) typeHasWords(t types.Type) bool {
+func (v *checker) typeHasDescriptions(t types.Type) bool {
 	if ptr, ok := t.Underlying().(*types.Pointer); ok {
 		t = ptr.Elem()
 	}

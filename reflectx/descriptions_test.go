@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whichever way words come, they are the same, so that a program says the same with its source and without.
-func TestRegisteredWordsAreThoseOfTheSource(t *testing.T) {
+// Whichever way descriptions come, they are the same, so that a program says the same with its source and without.
+func TestRegisteredDescriptionsAreThoseOfTheSource(t *testing.T) {
 	const root = "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/"
-	RegisterWords(root+"notes", CollectWords(os.DirFS("internal/fixture/notes"), "notes"))
-	RegisterWords(root+"base", CollectWords(os.DirFS("internal/fixture/base"), "base"))
-	t.Cleanup(forgetWords)
+	RegisterDescriptions(root+"notes", CollectDescriptions(os.DirFS("internal/fixture/notes"), "notes"))
+	RegisterDescriptions(root+"base", CollectDescriptions(os.DirFS("internal/fixture/base"), "base"))
+	t.Cleanup(forgetDescriptions)
 
-	registered, source := RegisteredWords(), SourceWords()
+	registered, source := RegisteredDescriptions(), SourceDescriptions()
 	weekday := reflect.TypeOf((*notes.Notes).Weekday).Out(0)
 	said := 0
 	for _, typ := range []reflect.Type{
@@ -47,8 +47,8 @@ func TestRegisteredWordsAreThoseOfTheSource(t *testing.T) {
 	require.Equal(t, 19, said, "all but int and the struct without a name")
 }
 
-func TestCollectWordsKeys(t *testing.T) {
-	words := CollectWords(os.DirFS("internal/fixture/base"), "base")
+func TestCollectDescriptionsKeys(t *testing.T) {
+	descriptions := CollectDescriptions(os.DirFS("internal/fixture/base"), "base")
 	require.Equal(t, map[string]string{
 		"Root":           "Root is two levels away from what embeds it.",
 		"Root.Reach":     "Reach is promoted twice.",
@@ -72,33 +72,33 @@ func TestCollectWordsKeys(t *testing.T) {
 		"Level#0":        "10 Quiet is a whisper.",
 		"Level#1":        "20 hurts",
 		"Level#2":        "40 Deafening is not for people.",
-	}, words)
-	require.Empty(t, CollectWords(os.DirFS("internal/fixture/base"), "main"))
-	require.Empty(t, CollectWords(os.DirFS("internal/fixture/nowhere"), "base"))
+	}, descriptions)
+	require.Empty(t, CollectDescriptions(os.DirFS("internal/fixture/base"), "main"))
+	require.Empty(t, CollectDescriptions(os.DirFS("internal/fixture/nowhere"), "base"))
 }
 
-func TestRegisterWordsAddsUp(t *testing.T) {
-	t.Cleanup(forgetWords)
+func TestRegisterDescriptionsAddsUp(t *testing.T) {
+	t.Cleanup(forgetDescriptions)
 	typ := reflect.TypeFor[notes.Hit]()
-	words := RegisteredWords()
-	require.Empty(t, words.Type(typ))
+	descriptions := RegisteredDescriptions()
+	require.Empty(t, descriptions.Type(typ))
 
 	first := map[string]string{"Hit": "old", "Hit.Text": "the text"}
-	RegisterWords(typ.PkgPath(), first)
+	RegisterDescriptions(typ.PkgPath(), first)
 	first["Hit"] = "changed afterwards"
-	require.Equal(t, "old", words.Type(typ))
+	require.Equal(t, "old", descriptions.Type(typ))
 
-	RegisterWords(typ.PkgPath(), map[string]string{"Hit": "new"})
-	require.Equal(t, "new", words.Type(typ))
-	require.Equal(t, "the text", words.Field(typ, "Text"))
+	RegisterDescriptions(typ.PkgPath(), map[string]string{"Hit": "new"})
+	require.Equal(t, "new", descriptions.Type(typ))
+	require.Equal(t, "the text", descriptions.Field(typ, "Text"))
 }
 
 func TestRegisteredEnum(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		typ   reflect.Type
-		words map[string]string
-		want  []EnumValue
+		name         string
+		typ          reflect.Type
+		descriptions map[string]string
+		want         []EnumValue
 	}{
 		{"text with spaces", reflect.TypeFor[notes.Color](), map[string]string{"Color#0": `"deep \"red\" " so red`, "Color#1": `"b"`},
 			[]EnumValue{{`"deep \"red\" "`, "so red"}, {`"b"`, ""}}},
@@ -113,9 +113,9 @@ func TestRegisteredEnum(t *testing.T) {
 		{"int", reflect.TypeFor[localKind](), map[string]string{"localKind#0": "-9223372036854775808"}, []EnumValue{{"-9223372036854775808", ""}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Cleanup(forgetWords)
-			RegisterWords(test.typ.PkgPath(), test.words)
-			require.Equal(t, test.want, RegisteredWords().Enum(test.typ))
+			t.Cleanup(forgetDescriptions)
+			RegisterDescriptions(test.typ.PkgPath(), test.descriptions)
+			require.Equal(t, test.want, RegisteredDescriptions().Enum(test.typ))
 		})
 	}
 }
@@ -123,37 +123,37 @@ func TestRegisteredEnum(t *testing.T) {
 type flag bool
 
 // A test sees its package main by the import path, the program itself by "main". This test's own package stands for both.
-func TestWordsOfTheProgramItself(t *testing.T) {
-	t.Cleanup(forgetWords)
+func TestDescriptionsOfTheProgramItself(t *testing.T) {
+	t.Cleanup(forgetDescriptions)
 	typ := reflect.TypeFor[localKind]()
 	require.Equal(t, typ.PkgPath(), programPath())
-	RegisterWords("main", map[string]string{"localKind": "registered"})
-	require.Equal(t, "registered", RegisteredWords().Type(typ))
+	RegisterDescriptions("main", map[string]string{"localKind": "registered"})
+	require.Equal(t, "registered", RegisteredDescriptions().Type(typ))
 	require.Equal(t, typ.PkgPath(), alias("main"))
 	require.Empty(t, alias("example.com/other"))
 
 	files := fstest.MapFS{"main.go": {Data: []byte("package reflectx\n\n// embedded\ntype localKind int\n")}}
-	require.Equal(t, "embedded", EmbeddedWords(files, "main").Type(typ))
-	require.Empty(t, EmbeddedWords(files, "main").Type(reflect.TypeFor[notes.Hit]()))
+	require.Equal(t, "embedded", EmbeddedDescriptions(files, "main").Type(typ))
+	require.Empty(t, EmbeddedDescriptions(files, "main").Type(reflect.TypeFor[notes.Hit]()))
 }
 
-func TestFirstWords(t *testing.T) {
+func TestFirstDescriptions(t *testing.T) {
 	typ := reflect.TypeFor[notes.Hit]()
 	a := saying{"Hit": "a", "Hit#": "a"}
 	b := saying{"Hit": "b", "Hit.Text": "b", "Hit.M": "b", "Hit#": "b"}
-	words := FirstWords(nil, a, b)
-	require.Equal(t, "a", words.Type(typ))
-	require.Equal(t, "b", words.Field(typ, "Text"))
-	require.Equal(t, "b", words.Method(typ, "M"))
-	require.Equal(t, []EnumValue{{JSON: "a"}}, words.Enum(typ))
-	require.Empty(t, words.Field(typ, "Other"))
+	descriptions := FirstDescriptions(nil, a, b)
+	require.Equal(t, "a", descriptions.Type(typ))
+	require.Equal(t, "b", descriptions.Field(typ, "Text"))
+	require.Equal(t, "b", descriptions.Method(typ, "M"))
+	require.Equal(t, []EnumValue{{JSON: "a"}}, descriptions.Enum(typ))
+	require.Empty(t, descriptions.Field(typ, "Other"))
 
-	none := FirstWords()
+	none := FirstDescriptions()
 	require.Empty(t, none.Type(typ))
 	require.Nil(t, none.Enum(typ))
 }
 
-// saying are words by key.
+// saying are descriptions by key.
 type saying map[string]string
 
 func (s saying) Type(t reflect.Type) string             { return s[t.Name()] }
@@ -166,13 +166,13 @@ func (s saying) Enum(t reflect.Type) []EnumValue {
 	return []EnumValue{{JSON: s[t.Name()+"#"]}}
 }
 
-func forgetWords() {
+func forgetDescriptions() {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()
 	registered.packages = nil
 }
 
-// documented is a service whose words come from a generated file, see BenchmarkWords.
+// documented is a service whose descriptions come from a generated file, see BenchmarkDescriptions.
 type documented[K any] struct{}
 
 type documentedInput[K any] struct {
@@ -195,29 +195,29 @@ func fiftyInputs() (types []reflect.Type) {
 	return types
 }
 
-// generatedWords is what a generated file hands over for fifty methods and their arguments.
-func generatedWords() map[string]string {
+// generatedDescriptions is what a generated file hands over for fifty methods and their arguments.
+func generatedDescriptions() map[string]string {
 	const text = "finds the notes that contain every word of the query, newest first. It looks at titles and texts alike."
-	words := map[string]string{"documented": text, "documentedInput": text}
+	descriptions := map[string]string{"documented": text, "documentedInput": text}
 	for _, field := range []string{"Query", "Limit", "Tags", "Exact"} {
-		words["documentedInput."+field] = text
+		descriptions["documentedInput."+field] = text
 	}
 	for i := range 50 {
-		words["documented.M"+strconv.Itoa(i)] = text
+		descriptions["documented.M"+strconv.Itoa(i)] = text
 		for _, field := range []string{"Query", "Limit", "Tags", "Exact"} {
-			words["input"+strconv.Itoa(i)+"."+field] = text
+			descriptions["input"+strconv.Itoa(i)+"."+field] = text
 		}
 	}
-	return words
+	return descriptions
 }
 
-// BenchmarkWords compiles the arguments of fifty methods without words and with those of a generated file, whose
-// registration counts too. The difference is what words cost a program when it starts.
-func BenchmarkWords(b *testing.B) {
+// BenchmarkDescriptions compiles the arguments of fifty methods without descriptions and with those of a generated file, whose
+// registration counts too. The difference is what descriptions cost a program when it starts.
+func BenchmarkDescriptions(b *testing.B) {
 	types := fiftyInputs()
-	compile := func(b *testing.B, words Words) {
+	compile := func(b *testing.B, descriptions Descriptions) {
 		for _, t := range types {
-			_, err := NewInput("Bench", t, InputOptions{Words: words})
+			_, err := NewInput("Bench", t, InputOptions{Descriptions: descriptions})
 			require.NoError(b, err)
 		}
 	}
@@ -231,14 +231,14 @@ func BenchmarkWords(b *testing.B) {
 		b.ReportAllocs()
 		owner := reflect.TypeFor[documented[int]]()
 		for b.Loop() {
-			RegisterWords(owner.PkgPath(), generatedWords())
-			words := RegisteredWords()
+			RegisterDescriptions(owner.PkgPath(), generatedDescriptions())
+			descriptions := RegisteredDescriptions()
 			for i := range 50 {
-				if words.Method(owner, "M"+strconv.Itoa(i)) == "" {
-					b.Fatal("no words")
+				if descriptions.Method(owner, "M"+strconv.Itoa(i)) == "" {
+					b.Fatal("no descriptions")
 				}
 			}
-			compile(b, words)
+			compile(b, descriptions)
 		}
 	})
 }

@@ -81,7 +81,7 @@ func (*inlines) Inline(in struct {
 }) {
 }
 
-func TestFieldsOfStructsWithoutANameHaveWords(t *testing.T) {
+func TestFieldsOfStructsWithoutANameHaveDescriptions(t *testing.T) {
 	tools := modern(t, newServer(t, &inlines{})).result("tools/list", "{}")
 	for _, property := range []string{
 		`"op":{"type":"string","description":"Op compares."}`, `"value":{"type":"string","description":"Value is compared with."}`,

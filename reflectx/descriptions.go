@@ -10,9 +10,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// FirstWords asks each of ws in turn and gives the first answer that is not empty. Nil ones are passed over.
-func FirstWords(ws ...Words) Words {
-	var some firstWords
+// FirstDescriptions asks each of ws in turn and gives the first answer that is not empty. Nil ones are passed over.
+func FirstDescriptions(ws ...Descriptions) Descriptions {
+	var some firstDescriptions
 	for _, w := range ws {
 		if w != nil {
 			some = append(some, w)
@@ -21,21 +21,21 @@ func FirstWords(ws ...Words) Words {
 	return some
 }
 
-type firstWords []Words
+type firstDescriptions []Descriptions
 
-func (ws firstWords) Type(t reflect.Type) string {
-	return ws.first(func(w Words) string { return w.Type(t) })
+func (ws firstDescriptions) Type(t reflect.Type) string {
+	return ws.first(func(w Descriptions) string { return w.Type(t) })
 }
 
-func (ws firstWords) Method(t reflect.Type, method string) string {
-	return ws.first(func(w Words) string { return w.Method(t, method) })
+func (ws firstDescriptions) Method(t reflect.Type, method string) string {
+	return ws.first(func(w Descriptions) string { return w.Method(t, method) })
 }
 
-func (ws firstWords) Field(t reflect.Type, field string) string {
-	return ws.first(func(w Words) string { return w.Field(t, field) })
+func (ws firstDescriptions) Field(t reflect.Type, field string) string {
+	return ws.first(func(w Descriptions) string { return w.Field(t, field) })
 }
 
-func (ws firstWords) Enum(t reflect.Type) []EnumValue {
+func (ws firstDescriptions) Enum(t reflect.Type) []EnumValue {
 	for _, w := range ws {
 		if values := w.Enum(t); len(values) > 0 {
 			return values
@@ -44,7 +44,7 @@ func (ws firstWords) Enum(t reflect.Type) []EnumValue {
 	return nil
 }
 
-func (ws firstWords) first(ask func(Words) string) string {
+func (ws firstDescriptions) first(ask func(Descriptions) string) string {
 	for _, w := range ws {
 		if text := ask(w); text != "" {
 			return text
@@ -53,13 +53,13 @@ func (ws firstWords) first(ask func(Words) string) string {
 	return ""
 }
 
-// registered are the words of generated files by import path.
+// registered are the descriptions of generated files by import path.
 var registered struct {
 	mu       sync.RWMutex
 	packages map[string]map[string]string // guarded by mu; the inner maps never change
 }
 
-// RegisterWords keeps the words of the package pkgPath, for [RegisteredWords]. The init function of a generated file
+// RegisterDescriptions keeps the descriptions of the package pkgPath, for [RegisteredDescriptions]. The init function of a generated file
 // calls it; several calls for one package add up, and the last one wins where they differ. The program's own package may
 // be called "main" or by its import path.
 //
@@ -71,15 +71,15 @@ var registered struct {
 //	Color#0            the first constant of the type Color, in source order; then Color#1 and so on
 //
 // The text of a constant is its value as a Go literal (a quoted string, a number, true or false), then, if
-// there is something to say, a space and its words: `"red" The color of blood.`
-func RegisterWords(pkgPath string, words map[string]string) {
+// there is something to say, a space and its description: `"red" The color of blood.`
+func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()
-	merged := make(map[string]string, len(words)+len(registered.packages[pkgPath]))
+	merged := make(map[string]string, len(descriptions)+len(registered.packages[pkgPath]))
 	for k, v := range registered.packages[pkgPath] {
 		merged[k] = v
 	}
-	for k, v := range words {
+	for k, v := range descriptions {
 		merged[k] = v
 	}
 	if registered.packages == nil {
@@ -88,17 +88,17 @@ func RegisterWords(pkgPath string, words map[string]string) {
 	registered.packages[pkgPath] = merged
 }
 
-// RegisteredWords are the words that [RegisterWords] was given, also those that come later.
-func RegisteredWords() Words { return registeredWords{} }
+// RegisteredDescriptions are the descriptions that [RegisterDescriptions] was given, also those that come later.
+func RegisteredDescriptions() Descriptions { return registeredDescriptions{} }
 
-type registeredWords struct{}
+type registeredDescriptions struct{}
 
-func (registeredWords) of(t reflect.Type) map[string]string {
+func (registeredDescriptions) of(t reflect.Type) map[string]string {
 	registered.mu.RLock()
 	defer registered.mu.RUnlock()
 	pkgPath := t.PkgPath()
-	if words, ok := registered.packages[pkgPath]; ok || pkgPath == "" {
-		return words
+	if descriptions, ok := registered.packages[pkgPath]; ok || pkgPath == "" {
+		return descriptions
 	}
 	if other := alias(pkgPath); other != "" {
 		return registered.packages[other]
@@ -126,32 +126,36 @@ func alias(pkgPath string) string {
 	return ""
 }
 
-func (ws registeredWords) Type(t reflect.Type) string {
+func (ws registeredDescriptions) Type(t reflect.Type) string {
 	if t.Name() == "" {
 		return ""
 	}
 	return ws.of(t)[baseName(t.Name())]
 }
 
-func (ws registeredWords) Method(t reflect.Type, method string) string { return ws.member(t, method) }
+func (ws registeredDescriptions) Method(t reflect.Type, method string) string {
+	return ws.member(t, method)
+}
 
-func (ws registeredWords) Field(t reflect.Type, field string) string { return ws.member(t, field) }
+func (ws registeredDescriptions) Field(t reflect.Type, field string) string {
+	return ws.member(t, field)
+}
 
-func (ws registeredWords) member(t reflect.Type, name string) string {
+func (ws registeredDescriptions) member(t reflect.Type, name string) string {
 	if t.Name() == "" {
 		return ""
 	}
 	return ws.of(t)[baseName(t.Name())+"."+name]
 }
 
-func (ws registeredWords) Enum(t reflect.Type) []EnumValue {
+func (ws registeredDescriptions) Enum(t reflect.Type) []EnumValue {
 	if t.Name() == "" {
 		return nil
 	}
-	words := ws.of(t)
+	descriptions := ws.of(t)
 	var values []EnumValue
 	for i := 0; ; i++ {
-		entry, ok := words[baseName(t.Name())+"#"+strconv.Itoa(i)]
+		entry, ok := descriptions[baseName(t.Name())+"#"+strconv.Itoa(i)]
 		if !ok {
 			return writeEnum(t, values)
 		}
@@ -171,7 +175,7 @@ func writeEnum(t reflect.Type, values []EnumValue) []EnumValue {
 	return values
 }
 
-// cutLiteral divides the text of a constant into its value and its words.
+// cutLiteral divides the text of a constant into its value and its description.
 func cutLiteral(entry string) (literal, text string) {
 	if quoted, err := strconv.QuotedPrefix(entry); err == nil {
 		return quoted, strings.TrimSpace(entry[len(quoted):])
@@ -213,7 +217,7 @@ func enumJSON(t reflect.Type, literal string) (value string, ok bool) {
 	default:
 		return "", false
 	}
-	// The type's own MarshalText or MarshalJSON runs here, and words are not worth a panic.
+	// The type's own MarshalText or MarshalJSON runs here, and descriptions are not worth a panic.
 	defer func() {
 		if recover() != nil {
 			value, ok = "", false

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// CollectWords reads the Go files of the directory that fsys is, without test files, and returns the words of the
-// package that pkgName is the name of, with the keys that [RegisterWords] takes: what a generator writes.
+// CollectDescriptions reads the Go files of the directory that fsys is, without test files, and returns the descriptions of the
+// package that pkgName is the name of, with the keys that [RegisterDescriptions] takes: what a generator writes.
 //
-// The words are the ones that [SourceWords] finds. Types declared in functions have none here.
-func CollectWords(fsys fs.FS, pkgName string) map[string]string {
+// The descriptions are the ones that [SourceDescriptions] finds. Types declared in functions have none here.
+func CollectDescriptions(fsys fs.FS, pkgName string) map[string]string {
 	dir := newSourceDir(fsys, ".")
 	dir.load(false)
-	words := map[string]string{}
+	descriptions := map[string]string{}
 	p := dir.pkgs[pkgName]
 	if p == nil {
-		return words
+		return descriptions
 	}
 	put := func(key string, c *ast.CommentGroup) {
 		if text := p.plain(c); text != "" {
-			words[key] = text
+			descriptions[key] = text
 		}
 	}
 	for name, declared := range p.types {
@@ -31,14 +31,14 @@ func CollectWords(fsys fs.FS, pkgName string) map[string]string {
 				put(name+"."+field, c)
 			}
 			for i, value := range p.enum(name) {
-				words[name+"#"+strconv.Itoa(i)] = strings.TrimSpace(value.JSON + " " + value.Text)
+				descriptions[name+"#"+strconv.Itoa(i)] = strings.TrimSpace(value.JSON + " " + value.Text)
 			}
 		}
 	}
 	for key, c := range p.methods {
 		put(key, c)
 	}
-	return words
+	return descriptions
 }
 
 // fieldsOf are the fields of the type, or of the one that it is defined by.
