@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -24,7 +25,7 @@ type catalog struct {
 	prompts   registry[*prompt]
 	resources registry[*resource] // by URI
 	templates registry[*resource] // by URI template
-	custom    map[string]*methodRow
+	methods   map[string]*methodRow
 	logs      bool // some method can send log messages
 	completes bool // some prompt or template has completions
 }
@@ -43,11 +44,11 @@ type entry struct {
 	keep    keepRule      // of a tool
 	run     Handler       // what the tags wrap around the method, and the method
 	logs    bool
-	secrets *secrecy                      // which arguments are not to be shown; nil: all may
-	wires   [len(revisions)]func() []byte // the definition as JSON, per revision, made once
-	from    *mount                        // what it was mounted with; nil for the server's own
-	inner   item                          // what it is there
-	given   json.RawMessage               // the definition as SetDefinitions was given it; nil for others
+	secrets *secrecy                     // which arguments are not to be shown; nil: all may
+	wires   [len(versions)]func() []byte // the definition as JSON, per version, made once
+	from    gate                         // of the server that it is mounted from; nil for the server's own
+	inner   item                         // what it is there
+	given   json.RawMessage              // the definition as SetDefinitions was given it; nil for others
 }
 
 func (e *entry) base() *entry { return e }
@@ -57,9 +58,9 @@ func (e *entry) visible(p *oauth.Principal) bool {
 	return len(e.scopes) == 0 || e.stepUp && p != nil || p.Has(e.scopes...)
 }
 
-// setWire makes the definition's JSON of each revision on first use: define returns what to encode.
+// setWire makes the definition's JSON of each version on first use: define returns what to encode.
 func (e *entry) setWire(define func(v protocol.Version) any) {
-	for i, v := range revisions {
+	for i, v := range versions {
 		e.wires[i] = sync.OnceValue(func() []byte {
 			b, err := jsonx.Marshal(define(v))
 			if err != nil { // definitions are checked when registered
@@ -318,6 +319,13 @@ func (p *plan) apply(s *Server, f func(c *catalog) error) error {
 		}
 	}
 	return nil
+}
+
+// A gate leads into a server that is mounted.
+type gate interface {
+	// enter has that server answer the call with its row of the method. target is what the call is about there; nil for nothing in
+	// particular.
+	enter(ctx context.Context, call *Call, target item, row *methodRow) (Result, error)
 }
 
 // A follower shows what a server has somewhere else, and so changes with it.

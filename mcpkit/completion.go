@@ -89,17 +89,13 @@ func methodCompleter(fn reflect.Value) (completer, error) {
 }
 
 // complete answers completion/complete.
-func complete(ctx context.Context, call *Call) (Result, error) {
-	var p protocol.CompleteParams
-	if err := decodeParams(call.req, &p); err != nil {
-		return nil, err
-	}
+func complete(ctx context.Context, call *Call, p *protocol.CompleteParams) (Result, error) {
 	_, completers, err := call.completersOf(p.Ref)
 	if err != nil {
 		return nil, err
 	}
 	return call.through(ctx, func(ctx context.Context, _ *Call) (Result, error) {
-		return runCompleter(ctx, &p, completers[p.Argument.Name])
+		return runCompleter(ctx, p, completers[p.Argument.Name])
 	})
 }
 

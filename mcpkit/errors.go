@@ -170,7 +170,7 @@ func invalidParams(format string, args ...any) *jsonrpc.Error {
 }
 
 // decodeParams decodes the params of req, where absent is {}.
-func decodeParams(req *jsonrpc.Request, v any) error {
+func decodeParams[P any](_ context.Context, req *jsonrpc.Request, v *P) error {
 	raw := req.Params
 	if raw == nil {
 		raw = []byte("{}")

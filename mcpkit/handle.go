@@ -5,14 +5,12 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
-	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -24,9 +22,6 @@ import (
 // of the params itself. The error of Handle has every fault of Req's tags. The name needs a prefix of its own, such as
 // "example.com/reindex": names without a dot before the slash belong to the protocol.
 func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context, req Req) (Resp, error)) error {
-	if methods[method] != nil {
-		return fmt.Errorf("mcpkit: Handle(%q): the method is the protocol's own", method)
-	}
 	if method == "" || strings.HasPrefix(method, "rpc.") || strings.HasPrefix(method, "notifications/") {
 		return fmt.Errorf("mcpkit: Handle(%q): not a name for a method; write for example \"example.com/reindex\"", method)
 	}
@@ -34,13 +29,9 @@ func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context
 	if err != nil {
 		return err
 	}
-	row := &methodRow{method: method, from: protocol.V20241105, until: protocol.V20260728, works: true, overdue: new(overdueCount),
-		handle: func(ctx context.Context, call *Call) (Result, error) {
-			var req Req
-			if err := decode(ctx, call.req, &req); err != nil {
-				return nil, err
-			}
-			resp, err := fn(ctx, req)
+	row := &methodRow{method: method, overdue: new(overdueCount), source: s,
+		handle: withParams(decode, func(ctx context.Context, _ *Call, req *Req) (Result, error) {
+			resp, err := fn(ctx, *req)
 			if err != nil {
 				return nil, err
 			}
@@ -48,19 +39,9 @@ func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context
 				return result, nil
 			}
 			return NewObjectResult(resp)
-		},
+		}),
 	}
-	return s.change(func(c *catalog) error {
-		if c.custom[method] != nil {
-			return fmt.Errorf("mcpkit: Handle(%q): the method is registered already", method)
-		}
-		c.custom = maps.Clone(c.custom)
-		if c.custom == nil {
-			c.custom = map[string]*methodRow{}
-		}
-		c.custom[method] = row
-		return nil
-	})
+	return s.change(func(c *catalog) error { return prefixed("mcpkit: Handle: ", c.addMethods(row)) })
 }
 
 // paramsDecoder returns what decodes the params of the method.
@@ -71,7 +52,7 @@ func paramsDecoder[Req any](s *Server, method string) (func(context.Context, *js
 	}
 	p := reflect.PointerTo(t)
 	if t.Kind() != reflect.Struct || p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
-		return func(_ context.Context, req *jsonrpc.Request, v *Req) error { return decodeParams(req, v) }, nil
+		return decodeParams, nil
 	}
 	o := s.inputOptions()
 	o.What = "params"

@@ -76,12 +76,8 @@ func (s *Server) SessionEnded(ts *transport.Session) {
 }
 
 // initialize opens a legacy session (basic/lifecycle).
-func initialize(_ context.Context, call *Call) (Result, error) {
+func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Result, error) {
 	s := call.server
-	var p protocol.InitializeParams
-	if err := decodeParams(call.req, &p); err != nil {
-		return nil, err
-	}
 	if p.ProtocolVersion == "" {
 		return nil, invalidParams("initialize needs protocolVersion")
 	}
@@ -102,10 +98,18 @@ func initialize(_ context.Context, call *Call) (Result, error) {
 	}
 	return NewObjectResult(&protocol.InitializeResult{
 		ProtocolVersion: version,
-		Capabilities:    call.catalog.capabilities(s.config, version),
+		Capabilities:    call.catalog.capabilities(version),
 		ServerInfo:      s.info,
 		Instructions:    s.instructions,
 	})
+}
+
+// initialized ends the handshake: from now on the client is notified of changes.
+func initialized(_ context.Context, call *Call) (Result, error) {
+	if call.session != nil {
+		call.session.ready.Store(true)
+	}
+	return nil, nil
 }
 
 // ping answers at once.
@@ -116,7 +120,7 @@ func discover(_ context.Context, call *Call) (Result, error) {
 	s := call.server
 	return NewObjectResult(&protocol.DiscoverResult{
 		SupportedVersions: protocol.Supported,
-		Capabilities:      call.catalog.capabilities(s.config, call.version),
+		Capabilities:      call.catalog.capabilities(call.version),
 		Instructions:      s.instructions,
 		Cache:             cacheHint(s.config.listTTL, false),
 	})
@@ -130,25 +134,4 @@ func cacheHint(ttl time.Duration, private bool) protocol.Cache {
 		scope = protocol.CachePrivate
 	}
 	return protocol.Cache{TTLMs: &ms, CacheScope: scope}
-}
-
-// capabilities follow from what is registered: nothing is promised that no handler keeps.
-func (c *catalog) capabilities(conf *config, v protocol.Version) protocol.ServerCapabilities {
-	var caps protocol.ServerCapabilities
-	if c.tools.len() > 0 {
-		caps.Tools = &protocol.ListCapability{ListChanged: true}
-	}
-	if c.prompts.len() > 0 {
-		caps.Prompts = &protocol.ListCapability{ListChanged: true}
-	}
-	if c.resources.len()+c.templates.len() > 0 {
-		caps.Resources = &protocol.ResourcesCapability{ListChanged: true, Subscribe: true}
-	}
-	if c.logs {
-		caps.Logging = protocol.Object{}
-	}
-	if c.completes && v >= protocol.V20250326 {
-		caps.Completions = protocol.Object{}
-	}
-	return caps
 }

@@ -30,9 +30,9 @@ func listTemplates(ctx context.Context, call *Call) (Result, error) {
 
 // pageKey names an encoded page among those of its registry.
 type pageKey struct {
-	revision int
-	after    string
-	sight    uint64
+	version int
+	after   string
+	sight   uint64
 }
 
 // maxPersonalPages is how many bytes of pages that not everybody sees are kept for each kind of list.
@@ -44,11 +44,11 @@ func listOf[T item](ctx context.Context, call *Call, member string, r registry[T
 	if err != nil {
 		return nil, err
 	}
-	refused := call.refusedMounts(ctx)
+	refused := call.refusedGates(ctx)
 	sight, kept := r.sight(call.principal, call.server.config.stepUp)
 	view := r.read()
 	kept = kept && refused == nil && view != nil
-	key := pageKey{revisionIndex(call.version), after, sight}
+	key := pageKey{versionIndex(call.version), after, sight}
 	if kept {
 		if page, ok := view.pages.Load(key); ok {
 			return page.(*listPage), nil
@@ -78,9 +78,9 @@ func (r registry[T]) sight(p *oauth.Principal, stepUp bool) (sight uint64, known
 	return sight, true
 }
 
-func encodePage[T item](call *Call, member string, r registry[T], after string, refused map[*mount]bool, shared bool) *listPage {
+func encodePage[T item](call *Call, member string, r registry[T], after string, refused map[gate]bool, shared bool) *listPage {
 	s := call.server
-	revision := revisionIndex(call.version)
+	version := versionIndex(call.version)
 	page, next := r.page(call.principal, after, s.config.pageSize, refused)
 	b := append([]byte(nil), '{')
 	b = jsonx.AppendString(b, member)
@@ -89,7 +89,7 @@ func encodePage[T item](call *Call, member string, r registry[T], after string, 
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, it.base().wires[revision]()...)
+		b = append(b, it.base().wires[version]()...)
 	}
 	b = append(b, ']')
 	if next != "" {
@@ -110,8 +110,8 @@ func encodePage[T item](call *Call, member string, r registry[T], after string, 
 }
 
 // page returns up to size entries that p may see whose keys come after a key, and the last of their keys when there are more.
-// Those of refused mounts are left out.
-func (r registry[T]) page(p *oauth.Principal, after string, size int, refused map[*mount]bool) (page []T, next string) {
+// Those behind refused gates are left out.
+func (r registry[T]) page(p *oauth.Principal, after string, size int, refused map[gate]bool) (page []T, next string) {
 	all := r.all()
 	start := 0
 	if after != "" {

@@ -191,11 +191,7 @@ func (c *Call) SendLog(p *protocol.LoggingMessageParams) {
 }
 
 // setLogLevel sets the session's level (server/utilities/logging, until 2025-11-25).
-func setLogLevel(_ context.Context, call *Call) (Result, error) {
-	var p protocol.SetLevelParams
-	if err := decodeParams(call.req, &p); err != nil {
-		return nil, err
-	}
+func setLogLevel(_ context.Context, call *Call, p *protocol.SetLevelParams) (Result, error) {
 	if !p.Level.Valid() {
 		return nil, invalidParams("unknown log level %q; known are %s", p.Level, knownLevels)
 	}

@@ -65,7 +65,7 @@ func dispatch(ctx context.Context, call *Call) (result Result, err error) {
 	if call.refusal != nil {
 		return nil, call.refusal
 	}
-	if call.row.works {
+	if call.row.overdue != nil {
 		return call.attend(ctx, call.row.handle)
 	}
 	return call.row.handle(ctx, call)

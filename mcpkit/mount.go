@@ -262,28 +262,24 @@ func checkMirrored(d *draft) error {
 	return nil
 }
 
-// mirrorMethods gives c the methods of the program's own that the child has. They cannot be taken away.
+// mirrorMethods gives c the methods that were added to the child. They cannot be removed.
 func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
-	if len(next.custom) == len(old.custom) {
+	if len(next.methods) == len(old.methods) {
 		return nil
 	}
-	custom := make(map[string]*methodRow, len(c.custom)+len(next.custom))
-	maps.Copy(custom, c.custom)
-	for name, row := range next.custom {
-		if old.custom[name] != nil {
+	var rows []*methodRow
+	for name, row := range next.methods {
+		known := c.methods[name]
+		if row.source == nil || old.methods[name] != nil || known != nil && known.source == m {
 			continue
 		}
-		if known := custom[name]; known != nil && known.mounted == m {
-			continue
-		} else if known != nil {
-			return m.fault("the method %q is registered already", name)
-		}
-		outer := *row
-		outer.mounted = m
-		outer.handle = func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, nil, row) }
-		custom[name] = &outer
+		outer := row.with(func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, nil, row) })
+		outer.source = m
+		rows = append(rows, outer)
 	}
-	c.custom = custom
+	if err := c.addMethods(rows...); err != nil {
+		return m.fault("%v", err)
+	}
 	return nil
 }
 
@@ -315,13 +311,6 @@ func (m *mount) enter(ctx context.Context, outer *Call, target item, row *method
 	return m.child.run(inner)
 }
 
-// with returns the method with another handler, for a call that does not end in the server that it is in.
-func (row *methodRow) with(h Handler) *methodRow {
-	other := *row
-	other.handle = h
-	return &other
-}
-
 // through runs the middleware of the servers that the target of the call is mounted from, the outermost first, around h.
 func (c *Call) through(ctx context.Context, h Handler) (Result, error) {
 	if c.entry == nil || c.entry.from == nil {
@@ -337,16 +326,16 @@ func (s *Server) guarded() bool {
 	return s.hasMiddleware.Load() || slices.ContainsFunc(s.mounts.all(), func(m *mount) bool { return m.child.guarded() })
 }
 
-// refusedMounts asks the middleware of the servers that are mounted in the call's whether they may be listed, and returns
+// refusedGates asks the middleware of the servers that are mounted in the call's whether they may be listed, and returns
 // those that may not.
-func (c *Call) refusedMounts(ctx context.Context) map[*mount]bool {
-	var refused map[*mount]bool
+func (c *Call) refusedGates(ctx context.Context) map[gate]bool {
+	var refused map[gate]bool
 	for _, m := range c.server.mounts.all() {
 		if !m.child.guarded() {
 			continue
 		}
 		if refused == nil {
-			refused = map[*mount]bool{}
+			refused = map[gate]bool{}
 		}
 		m.askToList(ctx, c, refused)
 	}
@@ -357,11 +346,11 @@ func (c *Call) refusedMounts(ctx context.Context) map[*mount]bool {
 }
 
 // askToList runs the middleware of the child, and of what is mounted in it, around nothing.
-func (m *mount) askToList(ctx context.Context, c *Call, refused map[*mount]bool) {
+func (m *mount) askToList(ctx context.Context, c *Call, refused map[gate]bool) {
 	reached := false
 	_, err := m.enter(ctx, c, nil, c.row.with(func(ctx context.Context, inner *Call) (Result, error) {
 		reached = true
-		maps.Copy(refused, inner.refusedMounts(ctx))
+		maps.Copy(refused, inner.refusedGates(ctx))
 		return emptyResult, nil
 	}))
 	// Middleware that answers by itself did not let the list through either.
@@ -371,7 +360,7 @@ func (m *mount) askToList(ctx context.Context, c *Call, refused map[*mount]bool)
 }
 
 // refusedBy reports whether the entry comes from one of the mounts, at any depth.
-func (e *entry) refusedBy(mounts map[*mount]bool) bool {
+func (e *entry) refusedBy(mounts map[gate]bool) bool {
 	for e.from != nil {
 		if mounts[e.from] {
 			return true

@@ -120,7 +120,12 @@ func (c *catalog) known(what string) (names []string) {
 			names = append(names, e.tags...)
 		}
 	default:
-		names = append(sortedKeys(methods), sortedKeys(c.custom)...)
+		for name, row := range c.methods {
+			if !row.notification {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
 	}
 	return names
 }

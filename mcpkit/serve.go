@@ -11,81 +11,29 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
-	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// revisions are all the revisions that a Server speaks, oldest first.
-var revisions = [...]protocol.Version{
+// versions are all the versions that a Server speaks, oldest first.
+var versions = [...]protocol.Version{
 	protocol.V20241105, protocol.V20250326, protocol.V20250618, protocol.V20251125, protocol.V20260728,
 }
 
 // modernVersions are those that a request may name in its _meta.
 var modernVersions = []protocol.Version{protocol.V20260728}
 
-// revisionIndex is the place of v among revisions.
-func revisionIndex(v protocol.Version) int { return slices.Index(revisions[:], v) }
-
-// A methodRow is one method of the protocol: who has it and what answers it.
-type methodRow struct {
-	method      string
-	from, until protocol.Version // the revisions that have it, both included
-	// offered reports whether the server has the capability that the method belongs to; nil: always.
-	offered func(*catalog) bool
-	// prepare finds what the request is about, before the middleware runs; nil: nothing.
-	prepare func(*Call) *jsonrpc.Error
-	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
-	nameParam string
-	asks      bool          // its answer may be input_required
-	works     bool          // it runs code of the program, which a time limit bounds
-	overdue   *overdueCount // set where works is
-	handle    Handler
-	mounted   *mount // what a method of the program's own was mounted with
-}
-
-// methods is the table of all methods, filled by init since its rows lead back to it.
-var methods map[string]*methodRow
-
-func init() {
-	first, lastLegacy, last := protocol.V20241105, protocol.V20251125, protocol.V20260728
-	hasTools := func(c *catalog) bool { return c.tools.len() > 0 }
-	hasPrompts := func(c *catalog) bool { return c.prompts.len() > 0 }
-	hasResources := func(c *catalog) bool { return c.resources.len()+c.templates.len() > 0 }
-	hasLogs := func(c *catalog) bool { return c.logs }
-	// What is completed belongs to prompts and templates: without completions the values are none.
-	canComplete := func(c *catalog) bool { return c.completes }
-	table := []methodRow{
-		{method: protocol.MethodInitialize, from: first, until: lastLegacy, handle: initialize},
-		{method: protocol.MethodPing, from: first, until: lastLegacy, handle: ping},
-		{method: protocol.MethodDiscover, from: last, until: last, handle: discover},
-		{method: protocol.MethodToolsList, from: first, until: last, offered: hasTools, handle: listTools},
-		{method: protocol.MethodToolsCall, from: first, until: last, offered: hasTools, prepare: findTool, nameParam: "name", asks: true, handle: runTarget},
-		{method: protocol.MethodPromptsList, from: first, until: last, offered: hasPrompts, handle: listPrompts},
-		{method: protocol.MethodPromptsGet, from: first, until: last, offered: hasPrompts, prepare: findPrompt, nameParam: "name", asks: true, handle: runTarget},
-		{method: protocol.MethodResourcesList, from: first, until: last, offered: hasResources, handle: listResources},
-		{method: protocol.MethodResourcesTemplatesList, from: first, until: last, offered: hasResources, handle: listTemplates},
-		{method: protocol.MethodResourcesRead, from: first, until: last, offered: hasResources, prepare: findResource, nameParam: "uri", asks: true, handle: runTarget},
-		{method: protocol.MethodResourcesSubscribe, from: first, until: lastLegacy, offered: hasResources, prepare: findSubscribed, handle: subscribe},
-		{method: protocol.MethodResourcesUnsubscribe, from: first, until: lastLegacy, offered: hasResources, prepare: findSubscribed, handle: unsubscribe},
-		{method: protocol.MethodSubscriptionsListen, from: last, until: last, prepare: findListened, handle: listen},
-		{method: protocol.MethodCompletionComplete, from: first, until: last, offered: canComplete, prepare: findCompleted, works: true, overdue: new(overdueCount), handle: complete},
-		{method: protocol.MethodLoggingSetLevel, from: first, until: lastLegacy, offered: hasLogs, handle: setLogLevel},
-	}
-	methods = make(map[string]*methodRow, len(table))
-	for i := range table {
-		methods[table[i].method] = &table[i]
-	}
-}
+// versionIndex is the place of v among versions.
+func versionIndex(v protocol.Version) int { return slices.Index(versions[:], v) }
 
 // ServeRPC answers one request, or takes one notification and returns nil. See [transport.Handler].
 func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (resp *jsonrpc.Response) {
 	call := newCall(s, req, peer)
 	defer s.lastResort(ctx, call, &resp)
 	if req.IsNotification() {
-		s.notified(call)
+		call.notified(ctx)
 		return nil
 	}
 	var unready error
@@ -146,7 +94,7 @@ func (s *Server) identify(call *Call) *jsonrpc.Error {
 	call.meta = call.req.Param("_meta")
 	header := call.mirror()
 	declared := header.Get("Mcp-Protocol-Version")
-	row := methods[call.req.Method]
+	row := call.catalog.methods[call.req.Method]
 	if protocol.IsModern(declared, call.req) || row != nil && row.from.Modern() {
 		if err := call.identifyModern(header, declared); err != nil {
 			return err
@@ -154,28 +102,11 @@ func (s *Server) identify(call *Call) *jsonrpc.Error {
 	} else if err := call.identifyLegacy(declared); err != nil {
 		return err
 	}
-	if row == nil {
-		row = call.catalog.custom[call.req.Method]
-	}
-	if row == nil || call.version < row.from || call.version > row.until || row.offered != nil && !row.offered(call.catalog) {
+	if row == nil || !row.offered(call.catalog, call.version) {
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method %q is not offered%s", call.req.Method, call.nearMethod())
 	}
 	call.row = row
 	return nil
-}
-
-// nearMethod guesses which method was meant, among those that are offered.
-func (call *Call) nearMethod() string {
-	var known []string
-	for _, rows := range []map[string]*methodRow{methods, call.catalog.custom} {
-		for name, row := range rows {
-			if call.version >= row.from && call.version <= row.until && (row.offered == nil || row.offered(call.catalog)) {
-				known = append(known, name)
-			}
-		}
-	}
-	slices.Sort(known)
-	return nearest.Hint(call.req.Method, known)
 }
 
 // mirror returns the header fields that mirror the request: those that came with it alone. What came with a connection that is the
@@ -420,13 +351,17 @@ func (call *Call) refuse(err *jsonrpc.Error) *jsonrpc.Response {
 	return resp
 }
 
-// notified takes a notification. What it does not know it ignores, as the protocol wants.
-func (s *Server) notified(call *Call) {
-	ts := call.peer.Session()
-	if ts == nil {
+// notified handles a notification. Unknown ones are ignored, as the protocol wants.
+func (call *Call) notified(ctx context.Context) {
+	row := call.catalog.methods[call.req.Method]
+	if row == nil || !row.notification {
 		return
 	}
-	if state, ok := ts.State().(*session); ok && call.req.Method == protocol.NotificationInitialized {
-		state.ready.Store(true)
+	call.row, call.ctx = row, ctx
+	if ts := call.peer.Session(); ts != nil {
+		call.session, _ = ts.State().(*session)
+	}
+	if _, err := row.handle(ctx, call); err != nil {
+		call.server.config.logger.DebugContext(ctx, "mcpkit: a notification was not handled", "method", row.method, "error", err)
 	}
 }

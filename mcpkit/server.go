@@ -65,7 +65,7 @@ func New(service any, opts ...Option) (*Server, error) {
 	generated := newGeneratedDescriptions(source)
 	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)
 	s := &Server{config: c, descriptions: descriptions, generated: generated, family: newFamily()}
-	s.catalog.Store(&catalog{})
+	s.catalog.Store(&catalog{methods: coreMethods})
 	chain := chainOf(nil)
 	s.chain.Store(&chain)
 	if err := s.registerAll(c.services); err != nil {

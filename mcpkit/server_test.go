@@ -382,8 +382,8 @@ func TestHandlersOfTheProgramsOwnMethods(t *testing.T) {
 	require.EqualError(t, modern(t, srv).fails("example.com/double", `{"n":-1}`), "n is negative (code -32603)")
 
 	noop := func(context.Context, params) (double, error) { return double{}, nil }
-	require.EqualError(t, mcpkit.Handle(srv, "example.com/double", noop), `mcpkit: Handle("example.com/double"): the method is registered already`)
-	require.EqualError(t, mcpkit.Handle(srv, "tools/list", noop), `mcpkit: Handle("tools/list"): the method is the protocol's own`)
+	require.EqualError(t, mcpkit.Handle(srv, "example.com/double", noop), `mcpkit: Handle: the method "example.com/double" is registered already`)
+	require.EqualError(t, mcpkit.Handle(srv, "tools/list", noop), `mcpkit: Handle: the method "tools/list" is part of the protocol`)
 	require.EqualError(t, mcpkit.Handle(srv, "", noop), `mcpkit: Handle(""): not a name for a method; write for example "example.com/reindex"`)
 }
 

@@ -64,10 +64,14 @@ func (l *listener) owe(note func()) {
 	}
 }
 
+type listenParams struct {
+	Notifications *protocol.SubscriptionFilter `json:"notifications"`
+}
+
 // listen answers subscriptions/listen: it holds the request open and notifies until the client goes, what it was
 // authenticated by ends, or the server stops.
-func listen(ctx context.Context, call *Call) (Result, error) {
-	l, err := newListener(call)
+func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
+	l, err := newListener(call, p.Notifications)
 	if err != nil {
 		return nil, err
 	}
@@ -94,25 +98,18 @@ func (l *listener) run(ctx context.Context, call *Call) (Result, error) {
 }
 
 // newListener keeps of the filter what the server can honour.
-func newListener(call *Call) (*listener, error) {
-	var p struct {
-		Notifications *protocol.SubscriptionFilter `json:"notifications"`
-	}
-	if err := decodeParams(call.req, &p); err != nil {
-		return nil, err
-	}
-	if p.Notifications == nil {
+func newListener(call *Call, filter *protocol.SubscriptionFilter) (*listener, error) {
+	if filter == nil {
 		return nil, invalidParams("subscriptions/listen needs notifications, an object")
 	}
-	f := *p.Notifications
+	f := *filter
 	if len(f.ResourceSubscriptions) > maxSubscriptions {
 		return nil, invalidParams("resourceSubscriptions names %d URIs; at most %d are allowed", len(f.ResourceSubscriptions), maxSubscriptions)
 	}
 	c := call.catalog
-	hasResources := c.resources.len()+c.templates.len() > 0
-	f.ToolsListChanged = f.ToolsListChanged && c.tools.len() > 0
-	f.PromptsListChanged = f.PromptsListChanged && c.prompts.len() > 0
-	f.ResourcesListChanged = f.ResourcesListChanged && hasResources
+	f.ToolsListChanged = f.ToolsListChanged && featureTools.has(c)
+	f.PromptsListChanged = f.PromptsListChanged && featurePrompts.has(c)
+	f.ResourcesListChanged = f.ResourcesListChanged && featureResources.has(c)
 	f.ResourceSubscriptions = slices.DeleteFunc(f.ResourceSubscriptions, func(uri string) bool {
 		_, ok := c.findResource(call.principal, uri)
 		return !ok
@@ -240,11 +237,8 @@ func (s *Server) tellSession(state *session, method string, params any) {
 }
 
 // subscribe answers resources/subscribe (until 2025-11-25).
-func subscribe(ctx context.Context, call *Call) (Result, error) {
-	uri, err := subscriptionURI(call)
-	if err != nil {
-		return nil, err
-	}
+func subscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Result, error) {
+	uri := p.URI
 	if _, ok := call.catalog.findResource(call.principal, uri); !ok {
 		return nil, protocol.ResourceNotFound(call.version, uri)
 	}
@@ -269,28 +263,24 @@ func (state *session) subscribe(uri string) (Result, error) {
 }
 
 // unsubscribe answers resources/unsubscribe (until 2025-11-25).
-func unsubscribe(ctx context.Context, call *Call) (Result, error) {
-	uri, err := subscriptionURI(call)
-	if err != nil {
-		return nil, err
-	}
+func unsubscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Result, error) {
 	return call.through(ctx, func(context.Context, *Call) (Result, error) {
 		if state := call.session; state != nil {
 			state.mu.Lock()
 			defer state.mu.Unlock()
-			delete(state.subscriptions, uri)
+			delete(state.subscriptions, p.URI)
 		}
 		return emptyResult, nil
 	})
 }
 
-func subscriptionURI(call *Call) (string, error) {
-	var p protocol.SubscribeParams
-	if err := decodeParams(call.req, &p); err != nil {
-		return "", err
+// decodeURI decodes the params of a request about a subscription to a resource.
+func decodeURI(ctx context.Context, req *jsonrpc.Request, p *protocol.SubscribeParams) error {
+	if err := decodeParams(ctx, req, p); err != nil {
+		return err
 	}
 	if p.URI == "" {
-		return "", invalidParams("%s needs uri, a string", call.row.method)
+		return invalidParams("%s needs uri, a string", req.Method)
 	}
-	return p.URI, nil
+	return nil
 }

@@ -1,0 +1,158 @@
+package mcpkit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A methodRow is one method of a server's table: which requests it is for, and what answers them.
+// Rows never change.
+type methodRow struct {
+	method       string
+	from, until  protocol.Version // the versions that have the method, both included; "": all
+	notification bool             // a notification: no versions, no middleware, no response
+	feature      *feature         // what the method belongs to; nil: every server offers it
+	// prepare finds what the request is about, before the middleware runs; nil: nothing.
+	prepare func(*Call) *jsonrpc.Error
+	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
+	nameParam string
+	asks      bool          // the result may be input_required
+	overdue   *overdueCount // set if the method runs code of the program, which a time limit bounds
+	handle    Handler       // withParams, if the method has params
+	source    any           // who added the row: nil for the protocol's own, else a *Server or a mount
+}
+
+// A feature is what methods belong to. A server that has it declares it and offers its methods.
+type feature struct {
+	has     func(*catalog) bool
+	declare func(*protocol.ServerCapabilities, protocol.Version)
+}
+
+var (
+	featureTools = &feature{
+		has: func(c *catalog) bool { return c.tools.len() > 0 },
+		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
+			caps.Tools = &protocol.ListCapability{ListChanged: true}
+		},
+	}
+	featurePrompts = &feature{
+		has: func(c *catalog) bool { return c.prompts.len() > 0 },
+		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
+			caps.Prompts = &protocol.ListCapability{ListChanged: true}
+		},
+	}
+	featureResources = &feature{
+		has: func(c *catalog) bool { return c.resources.len()+c.templates.len() > 0 },
+		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) {
+			caps.Resources = &protocol.ResourcesCapability{ListChanged: true, Subscribe: true}
+		},
+	}
+	featureLogs = &feature{
+		has:     func(c *catalog) bool { return c.logs },
+		declare: func(caps *protocol.ServerCapabilities, _ protocol.Version) { caps.Logging = protocol.Object{} },
+	}
+	featureCompletions = &feature{
+		has: func(c *catalog) bool { return c.completes },
+		declare: func(caps *protocol.ServerCapabilities, v protocol.Version) {
+			if v >= protocol.V20250326 {
+				caps.Completions = protocol.Object{}
+			}
+		},
+	}
+)
+
+// coreMethods is the table of a server to which no methods were added. Servers share it.
+var coreMethods = func() map[string]*methodRow {
+	table := []methodRow{
+		{method: protocol.MethodInitialize, until: protocol.LatestLegacy, handle: withParams(decodeParams, initialize)},
+		{method: protocol.NotificationInitialized, notification: true, handle: initialized},
+		{method: protocol.MethodPing, until: protocol.LatestLegacy, handle: ping},
+		{method: protocol.MethodDiscover, from: protocol.V20260728, handle: discover},
+		{method: protocol.MethodToolsList, feature: featureTools, handle: listTools},
+		{method: protocol.MethodToolsCall, feature: featureTools, prepare: findTool, nameParam: "name", asks: true, handle: runTarget},
+		{method: protocol.MethodPromptsList, feature: featurePrompts, handle: listPrompts},
+		{method: protocol.MethodPromptsGet, feature: featurePrompts, prepare: findPrompt, nameParam: "name", asks: true, handle: runTarget},
+		{method: protocol.MethodResourcesList, feature: featureResources, handle: listResources},
+		{method: protocol.MethodResourcesTemplatesList, feature: featureResources, handle: listTemplates},
+		{method: protocol.MethodResourcesRead, feature: featureResources, prepare: findResource, nameParam: "uri", asks: true, handle: runTarget},
+		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findSubscribed, handle: withParams(decodeURI, subscribe)},
+		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findSubscribed, handle: withParams(decodeURI, unsubscribe)},
+		{method: protocol.MethodSubscriptionsListen, from: protocol.V20260728, prepare: findListened, handle: withParams(decodeParams, listen)},
+		{method: protocol.MethodCompletionComplete, feature: featureCompletions, prepare: findCompleted, overdue: new(overdueCount), handle: withParams(decodeParams, complete)},
+		{method: protocol.MethodLoggingSetLevel, until: protocol.LatestLegacy, feature: featureLogs, handle: withParams(decodeParams, setLogLevel)},
+	}
+	methods := make(map[string]*methodRow, len(table))
+	for i := range table {
+		methods[table[i].method] = &table[i]
+	}
+	return methods
+}()
+
+// withParams returns the handler of a method whose params are a P.
+func withParams[P any](decode func(context.Context, *jsonrpc.Request, *P) error, h func(context.Context, *Call, *P) (Result, error)) Handler {
+	return func(ctx context.Context, call *Call) (Result, error) {
+		p := new(P)
+		if err := decode(ctx, call.req, p); err != nil {
+			return nil, err
+		}
+		return h(ctx, call, p)
+	}
+}
+
+// addMethods adds rows to the table. The error names a method that the table has already.
+func (c *catalog) addMethods(rows ...*methodRow) error {
+	methods := maps.Clone(c.methods) // it may be shared
+	for _, row := range rows {
+		switch known := methods[row.method]; {
+		case known == nil:
+			methods[row.method] = row
+		case known.source == nil:
+			return fmt.Errorf("the method %q is part of the protocol", row.method)
+		default:
+			return fmt.Errorf("the method %q is registered already", row.method)
+		}
+	}
+	c.methods = methods
+	return nil
+}
+
+// offered reports whether a server with the catalog answers requests of the method in the version.
+func (row *methodRow) offered(c *catalog, v protocol.Version) bool {
+	return !row.notification && v >= row.from && (row.until == "" || v <= row.until) && (row.feature == nil || row.feature.has(c))
+}
+
+// with returns the row with another handler, for a call that does not end in the server that it is in.
+func (row *methodRow) with(h Handler) *methodRow {
+	other := *row
+	other.handle = h
+	return &other
+}
+
+// nearMethod suggests the offered method whose name is nearest to that of the request.
+func (call *Call) nearMethod() string {
+	var known []string
+	for name, row := range call.catalog.methods {
+		if row.offered(call.catalog, call.version) {
+			known = append(known, name)
+		}
+	}
+	slices.Sort(known)
+	return nearest.Hint(call.req.Method, known)
+}
+
+// capabilities returns the capabilities of the features that the catalog has.
+func (c *catalog) capabilities(v protocol.Version) protocol.ServerCapabilities {
+	var caps protocol.ServerCapabilities
+	for _, row := range c.methods {
+		if f := row.feature; f != nil && f.has(c) {
+			f.declare(&caps, v)
+		}
+	}
+	return caps
+}
