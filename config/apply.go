@@ -98,17 +98,30 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 	close = func() error { return nil }
 	add := func(one mcpkit.Middleware) { mw = append(mw, one) }
 	said(m.Logging, func(l Logging) {
-		add(middleware.LoggingWith(middleware.LoggingOptions{
-			Logger: c.Logger(nil), Arguments: or(l.Arguments, false), MaxArgumentBytes: int(or(l.MaxArgumentBytes, 0)),
-		}))
+		var opts []middleware.LoggingOption
+		if or(l.Arguments, false) {
+			opts = append(opts, middleware.LogArguments(int(or(l.MaxArgumentBytes, 0))))
+		}
+		add(middleware.Logging(c.Logger(nil), opts...))
 	})
 	if a := m.Audit; a != nil {
-		log, err := middleware.OpenAuditFile(a.File, middleware.AuditFileOptions{Sync: or(a.Sync, false)})
+		var file []middleware.AuditFileOption
+		if or(a.Sync, false) {
+			file = append(file, middleware.SyncAudit())
+		}
+		log, err := middleware.OpenAuditFile(a.File, file...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("config: middleware.audit.file: %w", err)
 		}
 		close = log.Close
-		add(middleware.Audit(log, middleware.AuditOptions{Begin: or(a.Begin, false), Arguments: or(a.Arguments, false)}))
+		var opts []middleware.AuditOption
+		if or(a.Begin, false) {
+			opts = append(opts, middleware.AuditBegin())
+		}
+		if or(a.Arguments, false) {
+			opts = append(opts, middleware.AuditArguments())
+		}
+		add(middleware.Audit(log, opts...))
 	}
 	if or(m.ErrorCodes, false) {
 		add(middleware.ErrorCodes())
@@ -117,17 +130,17 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 	said(m.Concurrency, func(l Concurrency) { add(middleware.Concurrency(l.Limit, or(l.Queue, 0))) })
 	said(m.Timeout, func(d time.Duration) { add(middleware.Timeout(d)) })
 	said(m.ResultLimit, func(l ResultLimit) {
-		limit := middleware.ResultLimit
-		if or(l.Strict, false) {
-			limit = middleware.ResultLimitStrict
+		var opts []middleware.ResultLimitOption
+		if or(l.NoTruncation, false) {
+			opts = append(opts, middleware.NoTruncation())
 		}
-		add(limit(int(l.MaxBytes)))
+		add(middleware.ResultLimit(int(l.MaxBytes), opts...))
 	})
 	said(m.Cache, func(k Cache) {
-		add(middleware.Cache(k.TTL, middleware.CacheOptions{Entries: or(k.Entries, 0), MaxBytes: int(or(k.MaxBytes, 0))}))
+		add(middleware.Cache(k.TTL, middleware.CacheEntries(or(k.Entries, 0)), middleware.CacheBytes(int(or(k.MaxBytes, 0)))))
 	})
 	said(m.Retry, func(r Retry) {
-		add(middleware.Retry(middleware.RetryOptions{Attempts: or(r.Attempts, 0), Backoff: or(r.Backoff, 0)}))
+		add(middleware.Retry(middleware.RetryAttempts(or(r.Attempts, 0)), middleware.RetryBackoff(or(r.Backoff, 0))))
 	})
 	return mw, close, nil
 }

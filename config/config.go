@@ -201,8 +201,8 @@ type Concurrency struct {
 
 // ResultLimit is middleware.ResultLimit.
 type ResultLimit struct {
-	MaxBytes Size  `key:"maxBytes" required:"" min:"1" doc:"Most bytes of a result."`
-	Strict   *bool `key:"strict" doc:"Refuse larger results instead of truncating them."`
+	MaxBytes     Size  `key:"maxBytes" required:"" min:"1" doc:"Most bytes of a result."`
+	NoTruncation *bool `key:"noTruncation" doc:"Refuse larger results instead of truncating them."`
 }
 
 // Cache is middleware.Cache.

@@ -115,7 +115,7 @@ middleware:
   rateLimit: {perSecond: 2.5, burst: 5}
   concurrency: {limit: 4, queue: 0}
   timeout: 10s
-  resultLimit: {maxBytes: 32KiB, strict: true}
+  resultLimit: {maxBytes: 32KiB, noTruncation: true}
   cache: {ttl: 1m, entries: 3, maxBytes: 10}
   retry: {attempts: 2, backoff: 0s}
 `

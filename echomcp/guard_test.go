@@ -499,7 +499,7 @@ func TestNoLogHoldsAToken(t *testing.T) {
 		logger:     logger,
 		guard:      func(o *resourceserver.Options) { o.DPoP = proofs },
 		server:     []mcpkit.Option{mcpkit.StepUp()},
-		middleware: []mcpkit.Middleware{mw.LoggingWith(mw.LoggingOptions{Logger: logger, Arguments: true})},
+		middleware: []mcpkit.Middleware{mw.Logging(logger, mw.LogArguments(0))},
 		app:        []echo.MiddlewareFunc{middleware.Recover(), middleware.RequestID()},
 	})
 	prover, err := dpop.NewProver(nil)

@@ -14,58 +14,70 @@ import (
 
 // An AuditRecord is one line of an audit log.
 type AuditRecord struct {
-	Time time.Time `json:"time"` // UTC: when the call began, or, at its end, when it ended
+	// Time is in UTC: the beginning of the call, or its end in an end record.
+	Time time.Time `json:"time"`
 	// Event is "begin" or "end".
 	Event string `json:"event"`
-	// Ref names the call: the same in both of its records, in the log, and in what the caller is told of an internal error.
+	// Ref identifies the call. It is the same in both of its records, in the log, and in the text of
+	// an internal error that the caller gets.
 	Ref       string          `json:"ref"`
-	Request   string          `json:"request"` // the JSON-RPC id
+	Request   string          `json:"request"` // the JSON-RPC ID
 	Method    string          `json:"method"`
 	Name      string          `json:"name,omitzero"`
-	Revision  string          `json:"revision"`
-	Principal *AuditPrincipal `json:"principal,omitzero"` // nil: nobody was authenticated
-	Session   string          `json:"session,omitzero"`   // the beginning of its id
+	Version   string          `json:"version"`            // of the protocol
+	Principal *AuditPrincipal `json:"principal,omitzero"` // nil if the caller is not authenticated
+	Session   string          `json:"session,omitzero"`   // the beginning of its ID
 	Trace     string          `json:"trace,omitzero"`
-	Arguments json.RawMessage `json:"arguments,omitzero"` // without secrets; only where asked for
-	// At the end alone:
+	Arguments json.RawMessage `json:"arguments,omitzero"` // without secret values; see AuditArguments
+	// Only in end records:
 	Outcome    Outcome `json:"outcome,omitzero"`
 	Code       int     `json:"code,omitzero"` // of a protocol error
 	DurationMS float64 `json:"durationMs,omitzero"`
 }
 
-// An AuditPrincipal says who called.
+// An AuditPrincipal is the principal of the caller.
 type AuditPrincipal struct {
 	Subject  string `json:"subject"`
 	Issuer   string `json:"issuer,omitzero"`
 	ClientID string `json:"clientId,omitzero"`
 }
 
-// AuditOptions say what [Audit] writes. The zero value writes a record at the end of each call.
-type AuditOptions struct {
-	// Begin writes a record before each call, too: without it a call during which the program ends leaves no trace.
-	Begin bool
+// An AuditOption configures [Audit].
+type AuditOption func(*auditOptions)
 
-	// Arguments adds the arguments, less what is tagged secret: see mcpkit.Call.RedactedArguments.
-	Arguments bool
-}
+// AuditBegin writes a record before each call as well. Without it, a call leaves no trace if the
+// program dies meanwhile.
+func AuditBegin() AuditOption { return func(o *auditOptions) { o.begin = true } }
 
-// Audit writes to log who called what, and how it ended. It should be the outermost, so that it sees what others refuse;
-// with mcpkit.Server.UseFor it keeps to a part.
+// AuditArguments adds the arguments, without secret values; see [mcpkit.Call.RedactedArguments].
+func AuditArguments() AuditOption { return func(o *auditOptions) { o.arguments = true } }
+
+type auditOptions struct{ begin, arguments bool }
+
+// Audit writes a record to log at the end of each call: who called what, and how it ended. Add it
+// first, so that it sees the calls that other middleware refuses. Server.UseFor limits it to a part
+// of the server.
 //
-// No answer leaves before its record is written: where it cannot be, the caller gets an error in place of the result, also
-// though the method has run, and with Begin the method does not run.
+// The record is written before the response is sent. If it cannot be written, the caller gets an
+// error instead of the result, although the method has run. With [AuditBegin], the method does not
+// run if the begin record cannot be written.
 //
-// On 2026-07-28 a call that asks its client questions is one call in several rounds: it has one begin record, from its first
-// round, and one end record, from its last. If the client does not send the answers within [mcpkit.AnswerTime], the process that
-// asked writes the end record then, with the outcome [Unanswered], and [AuditLog.Close] writes those of calls that still wait. A client that replays a round gets another end record with
-// the same Ref.
-func Audit(log *AuditLog, o AuditOptions) mcpkit.Middleware {
+// In version 2026-07-28, a call that asks questions has several rounds. The first round writes the
+// begin record, the last one the end record. If the client does not answer within
+// [mcpkit.AnswerTime], the process that asked writes the end record then, with the outcome
+// [Unanswered]. [AuditLog.Close] writes the end records of calls that still wait. A round that a
+// client replays writes another end record with the same Ref.
+func Audit(log *AuditLog, opts ...AuditOption) mcpkit.Middleware {
+	var o auditOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
 			start := time.Now()
 			record := newAuditRecord(call, o)
 			log.resumed(record.Ref)
-			if o.Begin && call.Round() == 0 {
+			if o.begin && call.Round() == 0 {
 				record.Time, record.Event = start.UTC(), "begin"
 				if err := log.write(record); err != nil {
 					return nil, err
@@ -83,7 +95,7 @@ func Audit(log *AuditLog, o AuditOptions) mcpkit.Middleware {
 					return
 				}
 				if writeErr := log.write(record); writeErr != nil && finished {
-					result, err = nil, writeErr // not joined with err, which could be shown in its place
+					result, err = nil, writeErr // not joined with err, whose text could be sent to the caller
 				}
 			}()
 			result, err = next(ctx, call)
@@ -93,15 +105,15 @@ func Audit(log *AuditLog, o AuditOptions) mcpkit.Middleware {
 	}
 }
 
-func newAuditRecord(call *mcpkit.Call, o AuditOptions) *AuditRecord {
+func newAuditRecord(call *mcpkit.Call, o auditOptions) *AuditRecord {
 	r := &AuditRecord{
 		Ref: call.Ref(), Request: shorten(call.RequestID(), maxLogged), Method: call.Method(), Name: shorten(call.Name(), maxLogged),
-		Revision: string(call.Version()), Session: shorten(call.SessionID(), shownOfSession), Trace: TraceID(call),
+		Version: string(call.Version()), Session: shorten(call.SessionID(), shownOfSession), Trace: TraceID(call),
 	}
 	if p := call.Principal(); p != nil {
 		r.Principal = &AuditPrincipal{Subject: p.Subject, Issuer: p.Issuer, ClientID: p.ClientID}
 	}
-	if o.Arguments {
+	if o.arguments {
 		r.Arguments = call.RedactedArguments()
 	}
 	return r

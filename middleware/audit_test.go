@@ -23,7 +23,7 @@ func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		srv := newServer(t, mcpkit.NewTool("login", func(in login) error { time.Sleep(time.Second); return errors.New("secret text") }))
-		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditOptions{Begin: true, Arguments: true}))
+		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditBegin(), middleware.AuditArguments()))
 		srv.UseFor(mcpkit.OnTool("closed"), middleware.Scopes("s"))
 		require.NoError(t, srv.Add(mcpkit.NewTool("closed", ok)))
 		p := legacy(t, srv, "0123456789abcdef")
@@ -35,7 +35,7 @@ func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
 		ref := got[0]["ref"]
 		require.Len(t, ref, 10)
 		begin := map[string]any{
-			"time": "2000-01-01T00:00:00Z", "event": "begin", "ref": ref, "request": "1", "method": "tools/call", "name": "login", "revision": "2025-11-25",
+			"time": "2000-01-01T00:00:00Z", "event": "begin", "ref": ref, "request": "1", "method": "tools/call", "name": "login", "version": "2025-11-25",
 			"principal": map[string]any{"subject": "ann"}, "session": "01234567…", "arguments": map[string]any{"user": "ann", "pass": "[redacted]"},
 		}
 		require.Equal(t, begin, got[0])
@@ -43,7 +43,7 @@ func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
 		end["time"], end["event"], end["outcome"], end["durationMs"] = "2000-01-01T00:00:01Z", "end", "error", 1000.0
 		require.Equal(t, end, got[1])
 		require.Equal(t, "denied", got[3]["outcome"])
-		require.Equal(t, 403.0, got[3]["code"])
+		require.EqualValues(t, mcpkit.CodeInsufficientScope, got[3]["code"])
 		require.NotContains(t, got[3], "principal")
 	})
 }
@@ -68,7 +68,7 @@ func TestNoAnswerLeavesWithoutItsRecord(t *testing.T) {
 	ran := 0
 	w := &limitedWriter{left: 1 << 20}
 	srv := newServer(t, mcpkit.NewTool("x", func() string { ran++; return "answer" }))
-	srv.Use(middleware.Audit(middleware.NewAuditLog(w), middleware.AuditOptions{}))
+	srv.Use(middleware.Audit(middleware.NewAuditLog(w)))
 	p := modern(t, srv)
 	require.Equal(t, "answer", p.toolText(t.Context(), "x"))
 	whole := w.Len()
@@ -84,24 +84,24 @@ func TestNoAnswerLeavesWithoutItsRecord(t *testing.T) {
 func TestWithBeginNothingRunsWithoutARecord(t *testing.T) {
 	ran := 0
 	srv := newServer(t, mcpkit.NewTool("x", func() { ran++ }))
-	srv.Use(middleware.Audit(middleware.NewAuditLog(&limitedWriter{}), middleware.AuditOptions{Begin: true}))
+	srv.Use(middleware.Audit(middleware.NewAuditLog(&limitedWriter{}), middleware.AuditBegin()))
 	require.Equal(t, "the audit log cannot be written, so there is no answer", modern(t, srv).toolText(t.Context(), "x"))
 	require.Zero(t, ran)
 }
 
 func TestARefusalIsNotShownWithoutItsRecord(t *testing.T) {
 	srv := newServer(t, mcpkit.NewTool("x", ok))
-	srv.Use(middleware.Audit(middleware.NewAuditLog(&limitedWriter{}), middleware.AuditOptions{}))
+	srv.Use(middleware.Audit(middleware.NewAuditLog(&limitedWriter{})))
 	require.Equal(t, "the audit log cannot be written, so there is no answer", modern(t, srv).toolText(t.Context(), "unknown"))
 }
 
 func TestAuditFileIsAppendedTo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	for range 2 {
-		log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{})
+		log, err := middleware.OpenAuditFile(file)
 		require.NoError(t, err)
 		srv := newServer(t, mcpkit.NewTool("x", ok))
-		srv.Use(middleware.Audit(log, middleware.AuditOptions{}))
+		srv.Use(middleware.Audit(log))
 		modern(t, srv).toolText(t.Context(), "x")
 		require.NoError(t, log.Close())
 		require.NoError(t, log.Close(), "twice is fine")
@@ -113,6 +113,13 @@ func TestAuditFileIsAppendedTo(t *testing.T) {
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+func syncIf(sync bool) []middleware.AuditFileOption {
+	if sync {
+		return []middleware.AuditFileOption{middleware.SyncAudit()}
+	}
+	return nil
 }
 
 func TestHalfALineIsCutOff(t *testing.T) {
@@ -127,7 +134,7 @@ func TestHalfALineIsCutOff(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "audit.jsonl")
 			require.NoError(t, os.WriteFile(file, []byte(test.was), 0o600))
-			log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{})
+			log, err := middleware.OpenAuditFile(file)
 			require.NoError(t, err)
 			require.NoError(t, log.Close())
 			got, err := os.ReadFile(file)
@@ -135,16 +142,16 @@ func TestHalfALineIsCutOff(t *testing.T) {
 			require.Equal(t, test.want, string(got))
 		})
 	}
-	_, err := middleware.OpenAuditFile(t.TempDir(), middleware.AuditFileOptions{})
+	_, err := middleware.OpenAuditFile(t.TempDir())
 	require.Error(t, err)
 }
 
 func TestCallsThatEndTogetherAreAllInTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{Sync: true})
+	log, err := middleware.OpenAuditFile(file, middleware.SyncAudit())
 	require.NoError(t, err)
 	srv := newServer(t, mcpkit.NewTool("x", ok))
-	srv.Use(middleware.Audit(log, middleware.AuditOptions{}))
+	srv.Use(middleware.Audit(log))
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -164,10 +171,10 @@ func TestAnAuditFileThatWasRenamedIsReopened(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "audit.jsonl")
-		log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{Sync: sync})
+		log, err := middleware.OpenAuditFile(file, syncIf(sync)...)
 		require.NoError(t, err)
 		srv := newServer(t, mcpkit.NewTool("x", ok))
-		srv.Use(middleware.Audit(log, middleware.AuditOptions{}))
+		srv.Use(middleware.Audit(log))
 		p := modern(t, srv)
 		records := func(name string) int {
 			text, err := os.ReadFile(filepath.Join(dir, name))
@@ -204,10 +211,10 @@ func TestAnAuditFileThatWasRenamedIsReopened(t *testing.T) {
 func TestNoRecordIsLostWhileFilesAreRotated(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "audit.jsonl")
-	log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{Sync: true})
+	log, err := middleware.OpenAuditFile(file, middleware.SyncAudit())
 	require.NoError(t, err)
 	srv := newServer(t, mcpkit.NewTool("x", func(call *mcpkit.Call) string { return call.Ref() }))
-	srv.Use(middleware.Audit(log, middleware.AuditOptions{}))
+	srv.Use(middleware.Audit(log))
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	answered := map[any]bool{}

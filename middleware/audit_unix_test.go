@@ -24,12 +24,12 @@ import (
 
 func TestAnAuditFileHasOneWriter(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{})
+	log, err := middleware.OpenAuditFile(file)
 	require.NoError(t, err)
-	_, err = middleware.OpenAuditFile(file, middleware.AuditFileOptions{})
+	_, err = middleware.OpenAuditFile(file)
 	require.EqualError(t, err, "middleware: audit file "+file+": another process, or another log of this one, writes to it; give each a file of its own")
 	require.NoError(t, log.Close())
-	log, err = middleware.OpenAuditFile(file, middleware.AuditFileOptions{})
+	log, err = middleware.OpenAuditFile(file)
 	require.NoError(t, err)
 	require.NoError(t, log.Close())
 }
@@ -42,7 +42,7 @@ func init() {
 // auditVictim answers calls, whose arguments are size bytes long, until it is killed, and prints the ref of each that was answered.
 func auditVictim(args []string) {
 	file, size, sync := args[0], args[1], args[2] == "sync"
-	log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{Sync: sync})
+	log, err := middleware.OpenAuditFile(file, syncIf(sync)...)
 	mustDo(err)
 	srv := mcpkit.MustNew(nil, quiet)
 	mustDo(srv.Add(mcpkit.NewTool("x", func(call *mcpkit.Call, in struct {
@@ -50,7 +50,7 @@ func auditVictim(args []string) {
 	}) string {
 		return call.Ref()
 	})))
-	srv.Use(middleware.Audit(log, middleware.AuditOptions{Begin: true, Arguments: true}))
+	srv.Use(middleware.Audit(log, middleware.AuditBegin(), middleware.AuditArguments()))
 	n, err := strconv.Atoi(size)
 	mustDo(err)
 	pad := `{"pad":"` + strings.Repeat("x", n) + `"}`
@@ -101,7 +101,7 @@ func TestNoAcknowledgedRecordIsLostInACrash(t *testing.T) {
 				if text, err := os.ReadFile(file); err == nil && len(text) > 0 && text[len(text)-1] != '\n' {
 					halves++
 				}
-				log, err := middleware.OpenAuditFile(file, middleware.AuditFileOptions{})
+				log, err := middleware.OpenAuditFile(file)
 				require.NoError(t, err)
 				require.NoError(t, log.Close())
 			}
@@ -124,11 +124,11 @@ func TestNoAcknowledgedRecordIsLostInACrash(t *testing.T) {
 // auditFullDisk lets its files grow to a bound alone, and answers calls until one is refused; then again without the bound.
 func auditFullDisk(args []string) {
 	signal.Ignore(syscall.SIGXFSZ)
-	log, err := middleware.OpenAuditFile(args[0], middleware.AuditFileOptions{})
+	log, err := middleware.OpenAuditFile(args[0])
 	mustDo(err)
 	srv := mcpkit.MustNew(nil, quiet)
 	mustDo(srv.Add(mcpkit.NewTool("x", ok)))
-	srv.Use(middleware.Audit(log, middleware.AuditOptions{}))
+	srv.Use(middleware.Audit(log))
 	var was syscall.Rlimit
 	mustDo(syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
 	full := was

@@ -36,18 +36,19 @@ type AuditLog struct {
 // more, since what follows would be part of a broken line.
 func NewAuditLog(w io.Writer) *AuditLog { return &AuditLog{w: w} }
 
-// AuditFileOptions say how a file is written. The zero value leaves it to the system when lines reach the disk: they survive
-// the end of the program, but not of the machine.
-type AuditFileOptions struct {
-	// Sync makes every call wait until its record is on the disk (fsync). Calls that end at the same time wait together.
-	Sync bool
-}
+// An AuditFileOption configures [OpenAuditFile].
+type AuditFileOption func(*AuditLog)
 
-// OpenAuditFile opens a file to append to, and makes it, for its owner alone, when there is none. Half a line at its end, left
-// by a crash, is cut off: nobody was given the answer that it was about. One process may write to a file; on Unix another one
-// that opens it is told so.
-func OpenAuditFile(path string, o AuditFileOptions) (*AuditLog, error) {
-	path, err := filepath.Abs(path) // Reopen means the same file, wherever the program has gone to
+// SyncAudit makes every call wait until its record is on the disk (fsync). Calls that end at the same
+// time wait for the same sync. Without it, records survive the end of the program, but not a crash
+// of the machine.
+func SyncAudit() AuditFileOption { return func(l *AuditLog) { l.sync = true } }
+
+// OpenAuditFile opens a file to append to. It creates a missing file with mode 0600. It removes a
+// partial line at the end, which a crash left: the response of that record was never sent. Only one
+// process may write to a file; on Unix, OpenAuditFile returns an error to a second one.
+func OpenAuditFile(path string, opts ...AuditFileOption) (*AuditLog, error) {
+	path, err := filepath.Abs(path) // for Reopen, if the program changes its working directory
 	if err != nil {
 		return nil, fmt.Errorf("middleware: audit file %s: %w", path, err)
 	}
@@ -55,7 +56,11 @@ func OpenAuditFile(path string, o AuditFileOptions) (*AuditLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &AuditLog{w: f, file: f, path: path, sync: o.Sync, size: size}, nil
+	l := &AuditLog{w: f, file: f, path: path, size: size}
+	for _, o := range opts {
+		o(l)
+	}
+	return l, nil
 }
 
 // openAudit opens a file that ends in a whole line, of the size that it returns.

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// Scopes demands that the caller holds every one of the scopes, for each method that it is around. With
-// mcpkit.Server.UseFor it guards a part of the server; what the scopes tag guards is hidden from lists as well.
+// Scopes requires that the caller has all of the scopes. Server.UseFor limits it to a part of the
+// server. The scopes tag of a method also hides the method from callers without the scopes.
 func Scopes(scopes ...string) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -22,9 +22,10 @@ func Scopes(scopes ...string) mcpkit.Middleware {
 	}
 }
 
-// Authorize asks allow before each call of every method, initialize, lists and completions included. Any error denies the
-// call: nothing further in runs. The caller is shown the error's text where it is meant for it (mcpkit.Errorf), and else
-// that the call is not allowed. An error that panics or a nil allow denies, too.
+// Authorize calls allow before each call of every method, initialize, lists and completions
+// included. If allow returns an error, the call ends with a [DeniedError]. The caller gets the text
+// of the error only if it is a [mcpkit.UserMessenger], for example from [mcpkit.Errorf]. A nil allow
+// denies every call.
 func Authorize(allow func(ctx context.Context, call *mcpkit.Call) error) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -42,19 +43,15 @@ func Authorize(allow func(ctx context.Context, call *mcpkit.Call) error) mcpkit.
 	}
 }
 
-// CodeDenied is the JSON-RPC error code of a [DeniedError]. The specification leaves the codes outside of -32768 to -32000 to
-// programs.
-const CodeDenied = 403
-
-// A DeniedError says that the caller may not do what it asked for. It is a protocol error of the code [CodeDenied].
+// A DeniedError reports that the caller may not make this call. It is a protocol error.
 type DeniedError struct {
-	// Scopes are those that the caller would need; nil when it is about something else.
+	// Scopes are those that the call requires. Nil if the call was denied for another reason.
 	Scopes []string
-	// Reason is why; nil when it is about scopes.
+	// Reason is the error of [Authorize]. Nil if scopes are missing.
 	Reason error
 }
 
-// Error says why, for the log.
+// Error returns the reason, for the log.
 func (e *DeniedError) Error() string {
 	switch {
 	case e.Reason != nil:
@@ -65,7 +62,7 @@ func (e *DeniedError) Error() string {
 	return "not allowed"
 }
 
-// UserMessage says what is missing, or the reason where it is meant for the caller.
+// UserMessage returns the required scopes, or the reason if it is meant for the caller.
 func (e *DeniedError) UserMessage() string {
 	if user, ok := errors.AsType[mcpkit.UserMessenger](e.Reason); ok {
 		return "not allowed: " + user.UserMessage()
@@ -79,11 +76,11 @@ func (e *DeniedError) UserMessage() string {
 // Unwrap returns the reason.
 func (e *DeniedError) Unwrap() error { return e.Reason }
 
-// NeededScopes are Scopes: behind a resource server over HTTP the client is told, by status 403 and a challenge, to get a
-// token that has them.
+// NeededScopes returns the required scopes. Behind an HTTP resource server, the client gets status
+// 403 and a challenge to get a token with these scopes.
 func (e *DeniedError) NeededScopes() []string { return e.Scopes }
 
-// ErrorCode is [CodeDenied].
-func (e *DeniedError) ErrorCode() int { return CodeDenied }
+// ErrorCode returns [mcpkit.CodeInsufficientScope].
+func (e *DeniedError) ErrorCode() int { return mcpkit.CodeInsufficientScope }
 
 func (e *DeniedError) outcome() Outcome { return Denied }

@@ -21,7 +21,7 @@ import (
 // difference to "none". docs/reference/middleware.md has the figures.
 func BenchmarkCall(b *testing.B) {
 	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	file, err := middleware.OpenAuditFile(filepath.Join(b.TempDir(), "audit.jsonl"), middleware.AuditFileOptions{})
+	file, err := middleware.OpenAuditFile(filepath.Join(b.TempDir(), "audit.jsonl"))
 	require.NoError(b, err)
 	defer file.Close()
 	logging := middleware.Logging(discard)
@@ -31,12 +31,12 @@ func BenchmarkCall(b *testing.B) {
 		use  []mcpkit.Middleware
 	}{
 		{"none", nil},
-		{"Audit, file", []mcpkit.Middleware{middleware.Audit(file, middleware.AuditOptions{})}},
+		{"Audit, file", []mcpkit.Middleware{middleware.Audit(file)}},
 		{"Authorize", []mcpkit.Middleware{middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil })}},
-		{"Audit, file, with begin", []mcpkit.Middleware{middleware.Audit(file, middleware.AuditOptions{Begin: true})}},
-		{"Cache, hit", []mcpkit.Middleware{middleware.Cache(time.Hour, middleware.CacheOptions{})}},
+		{"Audit, file, with begin", []mcpkit.Middleware{middleware.Audit(file, middleware.AuditBegin())}},
+		{"Cache, hit", []mcpkit.Middleware{middleware.Cache(time.Hour)}},
 		{"Concurrency", []mcpkit.Middleware{middleware.Concurrency(10, 10)}},
-		{"ConcurrencyBy caller", []mcpkit.Middleware{middleware.ConcurrencyBy(10, 10, middleware.CallerOf)}},
+		{"Concurrency by caller", []mcpkit.Middleware{middleware.Concurrency(10, 10, middleware.By(middleware.CallerOf))}},
 		{"ErrorCodes", []mcpkit.Middleware{middleware.ErrorCodes()}},
 		{"When", []mcpkit.Middleware{middleware.When(func(*mcpkit.Call) bool { return false }, rate)}},
 		{"GuardArguments", []mcpkit.Middleware{middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
@@ -47,15 +47,15 @@ func BenchmarkCall(b *testing.B) {
 		})}},
 		{"GuardText", []mcpkit.Middleware{middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil })}},
 		{"Logging, JSON", []mcpkit.Middleware{logging}},
-		{"LoggingWith arguments, JSON", []mcpkit.Middleware{middleware.LoggingWith(middleware.LoggingOptions{Logger: discard, Arguments: true})}},
+		{"Logging with arguments, JSON", []mcpkit.Middleware{middleware.Logging(discard, middleware.LogArguments(0))}},
 		{"Logging, off", []mcpkit.Middleware{middleware.Logging(slog.New(slog.DiscardHandler))}},
 		{"Metrics, expvar", []mcpkit.Middleware{middleware.Metrics(expvarmcp.New(""))}},
 		{"RateLimit", []mcpkit.Middleware{rate}},
-		{"RateLimitBy caller and target", []mcpkit.Middleware{middleware.RateLimitBy(1e9, 1e9, middleware.CallerAndTargetOf)}},
+		{"RateLimit by caller and target", []mcpkit.Middleware{middleware.RateLimit(1e9, 1e9, middleware.By(middleware.CallerAndTargetOf))}},
 		{"Recover", []mcpkit.Middleware{middleware.Recover(nil)}},
 		{"ResultLimit", []mcpkit.Middleware{middleware.ResultLimit(1 << 20)}},
-		{"ResultLimitStrict", []mcpkit.Middleware{middleware.ResultLimitStrict(1 << 20)}},
-		{"Retry", []mcpkit.Middleware{middleware.Retry(middleware.RetryOptions{})}},
+		{"ResultLimit, NoTruncation", []mcpkit.Middleware{middleware.ResultLimit(1<<20, middleware.NoTruncation())}},
+		{"Retry", []mcpkit.Middleware{middleware.Retry()}},
 		{"Scopes", []mcpkit.Middleware{middleware.Scopes("a")}},
 		{"Timeout", []mcpkit.Middleware{timeout}},
 		{"Logging+Timeout+RateLimit", []mcpkit.Middleware{logging, timeout, rate}},

@@ -11,33 +11,39 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// CacheOptions bound a [Cache]. The zero value keeps 1,000 results of up to 64 KiB, for each principal its own.
-type CacheOptions struct {
-	// Entries is how many results are kept; the one that was not used for longest goes first. Zero means 1,000.
-	Entries int
+// A CacheOption configures [Cache].
+type CacheOption func(*resultCache)
 
-	// MaxBytes is how large a result may be to be kept; see [SizeOf]. Zero means 64 KiB.
-	MaxBytes int
+// CacheEntries sets how many results the cache keeps. It drops the least recently used one first. 0
+// means 1,000.
+func CacheEntries(n int) CacheOption { return func(c *resultCache) { c.entries = n } }
 
-	// Vary returns what results depend on beside the principal, its scopes, the tool and the arguments: for example
-	// a header. Nil means nothing.
-	Vary func(*mcpkit.Call) string
+// CacheBytes sets the largest size of a cached result, its arguments included. Larger results are
+// not cached. 0 means 64 KiB.
+func CacheBytes(n int) CacheOption { return func(c *resultCache) { c.maxBytes = n } }
 
-	// Shared gives the result of one principal to all others. The tools must not look at who is asking.
-	Shared bool
-}
+// CacheVary adds to the key of a result what the function returns, for example a header.
+func CacheVary(f func(*mcpkit.Call) string) CacheOption { return func(c *resultCache) { c.vary = f } }
 
-// Cache keeps the results of tools whose hints say that they only read, for ttl. That a tool is idempotent is not enough: leaving
-// such a call out would leave a change out. Calls that are the same and come while the first runs wait for its result.
+// CacheShared shares results between all callers. The tools must not depend on the caller.
+func CacheShared() CacheOption { return func(c *resultCache) { c.shared = true } }
+
+// Cache keeps the results of tools with the hint readonly for ttl, for each caller. A ttl of 0
+// caches nothing. Identical calls that come while the first one runs wait for its result.
 //
-// What is kept belongs to a principal with its scopes: who may do less never gets what was made for who may do more.
-// Without a principal it belongs to the session, and where there is none to everybody. Errors and
-// what came of asking the client are never kept, nor is anything of a tool that was removed or registered anew.
-func Cache(ttl time.Duration, o CacheOptions) mcpkit.Middleware {
-	if ttl < 0 || o.Entries < 0 || o.MaxBytes < 0 {
-		panic(fmt.Sprintf("middleware: Cache(%s, CacheOptions{Entries: %d, MaxBytes: %d}): a value is negative", ttl, o.Entries, o.MaxBytes))
+// The key of a result is the tool, the arguments, the [Caller] and its scopes, so a caller never
+// gets a result that was made with other scopes. Callers without principal and session share
+// results. Errors are not cached, nor are results that depend on answers of the client. The results
+// of a tool end with its registration. Cache panics on negative values.
+func Cache(ttl time.Duration, opts ...CacheOption) mcpkit.Middleware {
+	c := &resultCache{}
+	for _, o := range opts {
+		o(c)
 	}
-	c := &resultCache{options: o, kept: memo.New[cacheKey](ttl, o.Entries, o.MaxBytes, cloneKept)}
+	if ttl < 0 || c.entries < 0 || c.maxBytes < 0 {
+		panic(fmt.Sprintf("middleware: Cache(%s) with %d entries of %d bytes: a value is negative", ttl, c.entries, c.maxBytes))
+	}
+	c.kept = memo.New[cacheKey](ttl, c.entries, c.maxBytes, cloneKept)
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if ttl == 0 || !cacheable(call) {
@@ -68,15 +74,17 @@ func cacheable(call *mcpkit.Call) bool {
 	return jsonx.Member(params, "requestState") == nil && jsonx.Member(params, "inputResponses") == nil
 }
 
-// resultCache is what one [Cache] keeps.
+// A resultCache has the options and the results of one [Cache].
 type resultCache struct {
-	options CacheOptions
-	kept    *memo.Results[cacheKey, mcpkit.Result]
+	entries, maxBytes int
+	vary              func(*mcpkit.Call) string
+	shared            bool
+	kept              *memo.Results[cacheKey, mcpkit.Result]
 }
 
-// A cacheKey says what a result depends on.
+// A cacheKey is what a result depends on.
 type cacheKey struct {
-	tool      *protocol.Tool // a tool that is registered anew is another one
+	tool      *protocol.Tool // its registration, not its name
 	caller    Caller
 	scopes    string
 	arguments string
@@ -85,14 +93,14 @@ type cacheKey struct {
 
 func (c *resultCache) key(call *mcpkit.Call) cacheKey {
 	k := cacheKey{tool: call.Tool(), arguments: memo.Arguments(call.Arguments())}
-	if !c.options.Shared {
+	if !c.shared {
 		k.caller = CallerOf(call)
 		if p := call.Principal(); p != nil {
 			k.scopes = memo.Scopes(p.Scopes)
 		}
 	}
-	if c.options.Vary != nil {
-		k.vary = c.options.Vary(call)
+	if c.vary != nil {
+		k.vary = c.vary(call)
 	}
 	return k
 }

@@ -50,23 +50,23 @@ func TestCacheKeepsWhatOnlyReads(t *testing.T) {
 		t.Run(test.hints, func(t *testing.T) {
 			c := &counter{}
 			srv := newServer(t, mcpkit.NewTool("x", c.tool).Hints(test.hints))
-			srv.Use(middleware.Cache(time.Hour, middleware.CacheOptions{}))
+			srv.Use(middleware.Cache(time.Hour))
 			require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "x"))
 			require.Equal(t, test.second, modern(t, srv).toolText(t.Context(), "x"))
 		})
 	}
 }
 
-func cached(t *testing.T, o middleware.CacheOptions) (*mcpkit.Server, *counter) {
+func cached(t *testing.T, opts ...middleware.CacheOption) (*mcpkit.Server, *counter) {
 	c := &counter{}
 	srv := newServer(t, mcpkit.NewTool("x", c.tool).Hints("readonly"))
-	srv.Use(middleware.Cache(time.Minute, o))
+	srv.Use(middleware.Cache(time.Minute, opts...))
 	return srv, c
 }
 
 func TestCachedResultsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, _ := cached(t, middleware.CacheOptions{})
+		srv, _ := cached(t)
 		p := modern(t, srv)
 		require.Equal(t, "run 1", p.toolText(t.Context(), "x"))
 		time.Sleep(time.Minute - time.Nanosecond)
@@ -79,7 +79,7 @@ func TestCachedResultsEnd(t *testing.T) {
 func TestCachedResultsDependOn(t *testing.T) {
 	type call struct {
 		ctx     func(context.Context) context.Context
-		session string // "" for the modern era
+		session string // "" for modern
 		args    string
 	}
 	who := func(subject string, scopes ...string) func(context.Context) context.Context {
@@ -92,7 +92,7 @@ func TestCachedResultsDependOn(t *testing.T) {
 		same         bool
 	}{
 		{"nothing", call{nobody, "", `{}`}, call{nobody, "", `{}`}, true},
-		{"not on the era", call{who("ann"), "", `{}`}, call{who("ann"), "s", `{}`}, true},
+		{"not on the version", call{who("ann"), "", `{}`}, call{who("ann"), "s", `{}`}, true},
 		{"not on white space", call{nobody, "", `{"a":"x","b":1}`}, call{nobody, "", "{ \"a\":\n\"x\", \"b\": 1 }"}, true},
 		{"arguments", call{nobody, "", `{"a":"x"}`}, call{nobody, "", `{"a":"y"}`}, false},
 		{"the principal", call{who("ann"), "", `{}`}, call{who("bob"), "", `{}`}, false},
@@ -103,7 +103,7 @@ func TestCachedResultsDependOn(t *testing.T) {
 		{"not on the session of somebody", call{who("ann"), "s1", `{}`}, call{who("ann"), "s2", `{}`}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			srv, _ := cached(t, middleware.CacheOptions{})
+			srv, _ := cached(t)
 			do := func(c call) string {
 				p := modern(t, srv)
 				if c.session != "" {
@@ -124,12 +124,12 @@ func TestCachedResultsDependOn(t *testing.T) {
 
 func TestCacheOptions(t *testing.T) {
 	t.Run("shared", func(t *testing.T) {
-		srv, _ := cached(t, middleware.CacheOptions{Shared: true})
+		srv, _ := cached(t, middleware.CacheShared())
 		require.Equal(t, "run 1", modern(t, srv).toolText(as(t.Context(), "ann"), "x"))
 		require.Equal(t, "run 1", modern(t, srv).toolText(as(t.Context(), "bob"), "x"))
 	})
 	t.Run("vary", func(t *testing.T) {
-		srv, _ := cached(t, middleware.CacheOptions{Vary: func(call *mcpkit.Call) string { return string(call.Meta("tenant")) }})
+		srv, _ := cached(t, middleware.CacheVary(func(call *mcpkit.Call) string { return string(call.Meta("tenant")) }))
 		text := func(tenant string) string {
 			return textOf(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`, `"tenant":"`+tenant+`"`))
 		}
@@ -138,7 +138,7 @@ func TestCacheOptions(t *testing.T) {
 		require.Equal(t, "run 1", text("a"))
 	})
 	t.Run("entries", func(t *testing.T) {
-		srv, _ := cached(t, middleware.CacheOptions{Entries: 2})
+		srv, _ := cached(t, middleware.CacheEntries(2))
 		p := modern(t, srv)
 		require.Equal(t, "run 1", p.toolText(t.Context(), "x", `{"b":1}`))
 		require.Equal(t, "run 2", p.toolText(t.Context(), "x", `{"b":2}`))
@@ -148,14 +148,14 @@ func TestCacheOptions(t *testing.T) {
 		require.Equal(t, "run 4", p.toolText(t.Context(), "x", `{"b":2}`))
 	})
 	t.Run("bytes", func(t *testing.T) {
-		srv, _ := cached(t, middleware.CacheOptions{MaxBytes: len("run 1") + len(`{}`) - 1})
+		srv, _ := cached(t, middleware.CacheBytes(len("run 1")+len(`{}`)-1))
 		require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "x"))
 		require.Equal(t, "run 2", modern(t, srv).toolText(t.Context(), "x"))
 	})
 }
 
 func TestCacheForgetsToolsThatAreRegisteredAnew(t *testing.T) {
-	srv, c := cached(t, middleware.CacheOptions{})
+	srv, c := cached(t)
 	require.Equal(t, "run 1", modern(t, srv).toolText(t.Context(), "x"))
 	require.True(t, srv.RemoveTools("x"))
 	require.NotNil(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`).Error)
@@ -175,7 +175,7 @@ func TestCacheKeepsNoFailures(t *testing.T) {
 			return "", err
 		}).Hints("readonly"),
 	)
-	srv.Use(middleware.Cache(time.Hour, middleware.CacheOptions{}))
+	srv.Use(middleware.Cache(time.Hour))
 	for _, name := range []string{"error", "result", "panic", "asks"} {
 		runs = 0
 		for range 2 {
@@ -196,7 +196,7 @@ func TestCallsThatAreTheSameRunOnce(t *testing.T) {
 			once.Unlock()
 			return g.tool(ctx)
 		}).Hints("readonly").Timeout(0))
-		srv.Use(middleware.Cache(time.Hour, middleware.CacheOptions{}))
+		srv.Use(middleware.Cache(time.Hour))
 		var wg sync.WaitGroup
 		replies := make([]string, 10)
 		for i := range replies {
@@ -221,7 +221,7 @@ func TestAFirstCallThatIsCancelledIsNobodyElsesFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		srv := newServer(t, mcpkit.NewTool("x", g.tool).Hints("readonly").Timeout(0))
-		srv.Use(middleware.Cache(time.Hour, middleware.CacheOptions{}))
+		srv.Use(middleware.Cache(time.Hour))
 		first, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		var one, two, three string
@@ -252,7 +252,7 @@ func TestCachedResultsAreNotShared(t *testing.T) {
 			r.Content[0] = &protocol.TextContent{Text: "changed"}
 		}
 		return result, nil
-	}), middleware.Cache(time.Hour, middleware.CacheOptions{}))
+	}), middleware.Cache(time.Hour))
 	first := said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`))
 	for range 3 {
 		require.Equal(t, first, said(t, modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)))
@@ -274,7 +274,7 @@ func TestCacheKeepsNoAnswersOfUsers(t *testing.T) {
 	for _, revision := range []protocol.Version{protocol.V20250618, protocol.V20260728} {
 		for _, tool := range []string{"plain", "tagged"} {
 			s := mcptest.New(t, &Poll{}).Revision(revision)
-			s.Unwrap().Use(middleware.Cache(time.Hour, middleware.CacheOptions{Shared: true}))
+			s.Unwrap().Use(middleware.Cache(time.Hour, middleware.CacheShared()))
 			s.Answer("Well?", true).Call(tool, nil).OK().Text("true")
 			s.Answer("Well?", false).Call(tool, nil).OK().Text("false")
 		}

@@ -1,15 +1,43 @@
 package middleware
 
-import "github.com/mcpkit/mcpkit-go/mcpkit"
+import (
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+)
 
-// A Caller tells callers apart, as a key for limits and caches: a principal, or a session where nobody was authenticated.
-// Where there is neither all callers are the same.
-type Caller struct {
-	Issuer, Subject, ClientID string
-	Session                   string // "" where there is a principal
+// A KeyOption changes which calls share a limit of [RateLimit] or [Concurrency]. See [By].
+type KeyOption interface {
+	rateLimit(perSecond float64, burst int) mcpkit.Middleware
+	concurrency(limit, queue int) mcpkit.Middleware
 }
 
-// CallerOf says whose call it is.
+// By gives each key its own limit. The key function is [CallerOf], [TargetOf], [CallerAndTargetOf]
+// or a function of the program. By panics if key is nil.
+func By[K comparable](key func(*mcpkit.Call) K) KeyOption {
+	if key == nil {
+		panic("middleware: By: the key function is nil")
+	}
+	return keyFunc[K](key)
+}
+
+// keyFunc is the KeyOption that [By] returns.
+type keyFunc[K comparable] func(*mcpkit.Call) K
+
+// lastKey returns the last of the options, or otherwise if there are none.
+func lastKey(opts []KeyOption, otherwise KeyOption) KeyOption {
+	if len(opts) == 0 {
+		return otherwise
+	}
+	return opts[len(opts)-1]
+}
+
+// A Caller identifies who sends a request, as a key for limits and caches: the principal, or the
+// session if the request is not authenticated. The zero value stands for all callers with neither.
+type Caller struct {
+	Issuer, Subject, ClientID string
+	Session                   string // "" if there is a principal
+}
+
+// CallerOf returns the caller of a call.
 func CallerOf(call *mcpkit.Call) Caller {
 	if p := call.Principal(); p != nil {
 		return Caller{Issuer: p.Issuer, Subject: p.Subject, ClientID: p.ClientID}
@@ -17,19 +45,20 @@ func CallerOf(call *mcpkit.Call) Caller {
 	return Caller{Session: call.SessionID()}
 }
 
-// A CallerAndTarget tells apart, too, what is called.
+// A Target identifies what a call is for. Name is that of a tool or prompt, or the URI or template
+// of a resource. It is "" for names that are not registered.
+type Target struct{ Method, Name string }
+
+// TargetOf returns the target of a call.
+func TargetOf(call *mcpkit.Call) Target { return Target{call.Method(), call.Target()} }
+
+// A CallerAndTarget identifies both.
 type CallerAndTarget struct {
 	Caller
-	Method, Target string
+	Target
 }
 
-// CallerAndTargetOf says whose call it is, of what. What is not registered counts as one thing.
+// CallerAndTargetOf returns the caller and the target of a call.
 func CallerAndTargetOf(call *mcpkit.Call) CallerAndTarget {
-	return CallerAndTarget{CallerOf(call), call.Method(), call.Target()}
+	return CallerAndTarget{CallerOf(call), TargetOf(call)}
 }
-
-// everybodyFor is the key for limits of a tool, prompt or resource that all callers share.
-type everybodyFor struct{ Method, Target string }
-
-// TargetOf says what is called, whoever calls it.
-func TargetOf(call *mcpkit.Call) any { return everybodyFor{call.Method(), call.Target()} }

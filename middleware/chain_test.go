@@ -28,9 +28,9 @@ func (noRecorder) CallEnded(context.Context, *mcpkit.Call, middleware.Measuremen
 func all() map[string]mcpkit.Middleware {
 	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	return map[string]mcpkit.Middleware{
-		"Audit":       middleware.Audit(middleware.NewAuditLog(io.Discard), middleware.AuditOptions{Begin: true, Arguments: true}),
+		"Audit":       middleware.Audit(middleware.NewAuditLog(io.Discard), middleware.AuditBegin(), middleware.AuditArguments()),
 		"Authorize":   middleware.Authorize(func(context.Context, *mcpkit.Call) error { return nil }),
-		"Cache":       middleware.Cache(time.Hour, middleware.CacheOptions{}),
+		"Cache":       middleware.Cache(time.Hour),
 		"Concurrency": middleware.Concurrency(10, 10),
 		"ErrorCodes":  middleware.ErrorCodes(),
 		"GuardArguments": middleware.GuardArguments(func(_ context.Context, _ *mcpkit.Call, args json.RawMessage) (json.RawMessage, error) {
@@ -40,12 +40,12 @@ func all() map[string]mcpkit.Middleware {
 			return result, nil
 		}),
 		"GuardText":   middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) { return text, nil }),
-		"Logging":     middleware.LoggingWith(middleware.LoggingOptions{Logger: discard, Arguments: true}),
+		"Logging":     middleware.Logging(discard, middleware.LogArguments(0)),
 		"Metrics":     middleware.Metrics(noRecorder{}),
 		"RateLimit":   middleware.RateLimit(1e6, 1e6),
 		"Recover":     middleware.Recover(nil),
 		"ResultLimit": middleware.ResultLimit(1 << 20),
-		"Retry":       middleware.Retry(middleware.RetryOptions{}),
+		"Retry":       middleware.Retry(),
 		"Scopes":      middleware.Scopes(),
 		"Timeout":     middleware.Timeout(time.Minute),
 	}

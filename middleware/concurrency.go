@@ -10,70 +10,72 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// Concurrency lets limit calls of tools, prompts, resources and completions run at a time, and queue more wait for their turn,
-// first come, first served. Who finds the queue full gets a [BusyError]; who waits and is cancelled, or out of time, leaves
-// it. Contents that a resource sends from a reader are sent after its turn is over. It panics when limit is less than 1, or queue is negative.
-func Concurrency(limit, queue int) mcpkit.Middleware {
-	return ConcurrencyBy(limit, queue, func(*mcpkit.Call) struct{} { return struct{}{} })
+// Concurrency runs at most limit calls of tools, prompts, resources and completions at a time. Up to
+// queue further calls wait for their turn, in the order in which they come; calls beyond that get a
+// [BusyError]. A waiting call that is cancelled or times out leaves the queue. [By] gives each key a
+// limit and a queue of its own; by default all calls share one.
+//
+// The turn of a call ends when its method has returned, even if a resource is still being sent from
+// a reader. Concurrency panics if limit is less than 1 or queue is negative.
+func Concurrency(limit, queue int, opts ...KeyOption) mcpkit.Middleware {
+	if limit < 1 || queue < 0 {
+		panic(fmt.Sprintf("middleware: Concurrency(%d, %d): the limit is less than 1, or the queue less than 0", limit, queue))
+	}
+	return lastKey(opts, By(func(*mcpkit.Call) struct{} { return struct{}{} })).concurrency(limit, queue)
 }
 
-// ConcurrencyBy is [Concurrency] with a limit and a queue for each key: [CallerOf], [TargetOf] or a function of the
-// program's own. Only keys that have calls take memory.
-func ConcurrencyBy[K comparable](limit, queue int, key func(*mcpkit.Call) K) mcpkit.Middleware {
-	if limit < 1 || queue < 0 {
-		panic(fmt.Sprintf("middleware: Concurrency(%d, %d): at least 1 call has to run, and at least 0 wait", limit, queue))
-	}
+func (key keyFunc[K]) concurrency(limit, queue int) mcpkit.Middleware {
 	turns := turnTable[K]{limit: limit, queue: queue, byKey: map[K]*turns{}}
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			if !works(call) {
+			if !runsUserCode(call) {
 				return next(ctx, call)
 			}
 			k := key(call)
 			if err := turns.acquire(ctx, k); err != nil {
 				return nil, err
 			}
-			// A method that is overdue keeps its turn until it returns.
+			// An overdue method keeps its turn until it returns.
 			defer call.OnReturn(func() { turns.release(k) })
 			return next(ctx, call)
 		}
 	}
 }
 
-// A BusyError says that as many calls run and wait as may.
+// A BusyError reports that [Concurrency] has no turn and no place in the queue for a call.
 type BusyError struct {
-	// Running and Waiting are how many calls there were.
+	// Running and Waiting are the numbers of calls with the same key.
 	Running, Waiting int
 }
 
-// Error tells the caller to try again.
+// Error asks the caller to try again.
 func (e *BusyError) Error() string { return "too many calls at a time; try again when others are done" }
 
-// UserMessage is the same text: it is meant for the caller.
+// UserMessage returns the same text, which is meant for the caller.
 func (e *BusyError) UserMessage() string { return e.Error() }
 
-// ErrorDetails are for programs.
+// ErrorDetails returns the numbers, for programs.
 func (e *BusyError) ErrorDetails() map[string]any {
 	return map[string]any{"running": e.Running, "waiting": e.Waiting}
 }
 
-// RetryAfter is a second: nobody knows when a turn is free, and who comes back at once finds the queue as it is.
+// RetryAfter returns one second. When a turn will be free is not known.
 func (e *BusyError) RetryAfter() time.Duration { return time.Second }
 
 func (e *BusyError) outcome() Outcome { return Limited }
 
-// turnTable hands out turns for each key.
+// A turnTable gives turns to calls, for each key.
 type turnTable[K comparable] struct {
 	limit, queue int
 
 	mu    sync.Mutex
-	byKey map[K]*turns // guarded by mu; keys without calls are not there
+	byKey map[K]*turns // guarded by mu; has only keys with calls
 }
 
-// turns are the calls of one key. A turn that ends is given to the first who waits, so running never falls while some do.
+// turns counts the calls of one key. A turn that ends goes to the first waiting call.
 type turns struct {
 	running int
-	waiting list.List // of chan struct{}, closed when it is the waiter's turn
+	waiting list.List // of chan struct{}, closed when the call gets its turn
 }
 
 func (t *turnTable[K]) acquire(ctx context.Context, key K) error {
@@ -105,7 +107,7 @@ func (t *turnTable[K]) acquire(ctx context.Context, key K) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case <-turn: // it came while the context ended: it is passed on
+	case <-turn: // the turn came while ctx ended
 		t.pass(key, s)
 	default:
 		s.waiting.Remove(place)
@@ -119,7 +121,7 @@ func (t *turnTable[K]) release(key K) {
 	t.pass(key, t.byKey[key])
 }
 
-// pass gives a turn to the first who waits. t.mu is held.
+// pass gives a turn to the first waiting call. The caller holds t.mu.
 func (t *turnTable[K]) pass(key K, s *turns) {
 	if first := s.waiting.Front(); first != nil {
 		close(s.waiting.Remove(first).(chan struct{}))

@@ -1,11 +1,18 @@
-// Package middleware holds middleware for mcpkit servers, one a file: put them on with Server.Use, around one service with
-// mcpkit.Around, around what has a tag or a name with mcpkit.Server.UseFor, and around what a function picks with [When].
+// Package middleware has middleware for mcpkit servers. Add it with Server.Use for all calls, with
+// mcpkit.Around for one service, with Server.UseFor for the calls of a tool, a tag or a method, and
+// with [When] for the calls that a function selects.
 //
 //	srv.Use(middleware.Logging(logger), middleware.RateLimit(10, 20))
 //	srv.UseFor(mcpkit.OnTag("admin"), middleware.Scopes("admin"))
 //
-// Each is a mcpkit.Middleware: it sees every request of every method and every revision once, also of what is registered
-// later, and is safe for concurrent use. The server recovers from panics and bounds tool calls in time by itself.
+// Log and count: [Logging], [Audit], [Metrics], [Recover]. Limit: [RateLimit], [Concurrency],
+// [Timeout], [ResultLimit]. Guard: [Scopes], [Authorize], [GuardArguments], [GuardResult],
+// [GuardText]. Save work: [Cache], [Retry]. For programs without a model: [ErrorCodes].
 //
-// What needs more than the standard library, or net/http, lies in packages of its own below this one.
+// Middleware sees each request of each method and protocol version once, and is safe for concurrent
+// use. The functions take what every user has to decide, then options. They panic on values that
+// cannot work, such as a negative limit.
+//
+// The server itself recovers from panics and limits the time of tool calls. Middleware that needs
+// more than the standard library, or net/http, is in packages below this one.
 package middleware

@@ -324,7 +324,7 @@ func (c *cell) build(t *testing.T) {
 		}
 		require.NoError(t, c.origin.Add(tool))
 	}
-	c.origin.Use(middleware.Audit(middleware.NewAuditLog(auditOf{c}), middleware.AuditOptions{Begin: true}),
+	c.origin.Use(middleware.Audit(middleware.NewAuditLog(auditOf{c}), middleware.AuditBegin()),
 		middleware.Metrics(recorderOf{c}), c.countEnds)
 	c.front = c.origin
 	switch c.feature {

@@ -134,14 +134,14 @@ func TestResultLimit(t *testing.T) {
 	)
 	strict := newServer(t, mcpkit.NewTool("long", texts("1234567890ab")), mcpkit.NewTool("fits", texts("12345", "67890")))
 	srv.Use(middleware.ResultLimit(10))
-	strict.Use(middleware.ResultLimitStrict(10))
+	strict.Use(middleware.ResultLimit(10, middleware.NoTruncation()))
 	content := func(texts ...string) string {
 		b, err := json.Marshal(texts)
 		require.NoError(t, err)
 		return string(b)
 	}
 	cut := func(size string) string {
-		return "[cut: this is the beginning of a result of " + size + " bytes, of which the limit lets 10 through; ask for less to see the rest]"
+		return "[truncated: this result has " + size + " bytes, and the limit is 10; ask for less to see the rest]"
 	}
 	refused := func(size string) string {
 		return "the result has " + size + " bytes, and the limit is 10; ask for less, for example with a filter, or page by page"

@@ -60,8 +60,8 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 		{"panics with nil", wrap(func(context.Context, *mcpkit.Call, mcpkit.Handler) (mcpkit.Result, error) { panic(nil) }), "internal error (ref "},
 		{"has no handler", func(mcpkit.Handler) mcpkit.Handler { return nil }, "internal error (ref "},
 		{"a condition panics", middleware.When(func(*mcpkit.Call) bool { panic("oops") }), "internal error (ref "},
-		{"a key of a rate panics", middleware.RateLimitBy(1, 1, boom), "internal error (ref "},
-		{"a key of turns panics", middleware.ConcurrencyBy(1, 0, boom), "internal error (ref "},
+		{"a key of a rate panics", middleware.RateLimit(1, 1, middleware.By(boom)), "internal error (ref "},
+		{"a key of turns panics", middleware.Concurrency(1, 0, middleware.By(boom)), "internal error (ref "},
 		{"a recorder panics at first", middleware.Metrics(panicky{begin: true}), "internal error (ref "},
 		{"a recorder panics in the end", middleware.Metrics(panicky{end: true}), "internal error (ref "},
 		{"a guard panics", middleware.GuardArguments(func(context.Context, *mcpkit.Call, json.RawMessage) (json.RawMessage, error) { panic("oops") }), "internal error (ref "},
@@ -149,7 +149,7 @@ func TestArgumentsThatAreOverwrittenBreakTheirOwnCallAlone(t *testing.T) {
 				}
 			}
 			return next(ctx, call)
-		}), middleware.LoggingWith(middleware.LoggingOptions{Arguments: true, Logger: slog.New(slog.NewJSONHandler(io.Discard, nil))}), middleware.Cache(time.Hour, middleware.CacheOptions{}))
+		}), middleware.Logging(slog.New(slog.NewJSONHandler(io.Discard, nil)), middleware.LogArguments(0)), middleware.Cache(time.Hour))
 		for era, p := range eras(t, srv) {
 			overwrite = true
 			reply := said(t, p.call(t.Context(), "tools/call", `{"name":"echo","arguments":{"text":"hello"}}`))

@@ -63,7 +63,7 @@ func TestRateLimitIsForEachCaller(t *testing.T) {
 func TestRateLimitByTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, mcpkit.NewTool("x", ok), mcpkit.NewTool("y", ok))
-		srv.Use(middleware.RateLimitBy(1, 2, middleware.TargetOf), middleware.RateLimitBy(1, 1, middleware.CallerAndTargetOf))
+		srv.Use(middleware.RateLimit(1, 2, middleware.By(middleware.TargetOf)), middleware.RateLimit(1, 1, middleware.By(middleware.CallerAndTargetOf)))
 		const limited = "too many calls; try again in 1s"
 		p := modern(t, srv)
 		require.Equal(t, "ok", p.toolText(as(t.Context(), "ann"), "x"))
@@ -213,7 +213,7 @@ func TestConcurrencyByCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		srv := newServer(t, mcpkit.NewTool("x", g.tool).Timeout(0), mcpkit.NewTool("panics", func() { panic("oops") }))
-		srv.Use(middleware.ConcurrencyBy(1, 0, middleware.CallerOf))
+		srv.Use(middleware.Concurrency(1, 0, middleware.By(middleware.CallerOf)))
 		var wg sync.WaitGroup
 		for _, who := range []string{"ann", "bob"} {
 			wg.Go(func() { modern(t, srv).toolText(as(t.Context(), who), "x") })
@@ -309,7 +309,7 @@ func TestRetry(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &flaky{left: test.fails, err: test.err}
 				srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints(test.hints...))
-				srv.Use(middleware.Retry(middleware.RetryOptions{Backoff: time.Second}))
+				srv.Use(middleware.Retry(middleware.RetryBackoff(time.Second)))
 				start := time.Now()
 				require.Contains(t, modern(t, srv).toolText(t.Context(), "x"), test.want)
 				require.Equal(t, test.ran, f.ran)
@@ -328,7 +328,7 @@ func TestRetryStopsWithItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &flaky{left: 100, err: temporary{errors.New("x")}}
 		srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly").Timeout(time.Hour)) // which bounds all attempts together
-		srv.Use(middleware.Retry(middleware.RetryOptions{Attempts: 50, Backoff: time.Minute}))
+		srv.Use(middleware.Retry(middleware.RetryAttempts(50), middleware.RetryBackoff(time.Minute)))
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -12,45 +13,35 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// LoggingOptions say what [LoggingWith] writes. The zero value is that of [Logging].
-type LoggingOptions struct {
-	// Logger is where the lines go. Nil means slog.Default at the time of each call.
-	Logger *slog.Logger
+// A LoggingOption configures [Logging].
+type LoggingOption func(*callLogger)
 
-	// Arguments adds the arguments of tools and prompts, less what is tagged secret: see mcpkit.Call.RedactedArguments.
-	// They are what models and people wrote, so think of who reads the log.
-	Arguments bool
-
-	// MaxArgumentBytes is how much of them is written. Zero means 1024.
-	MaxArgumentBytes int
+// LogArguments adds the first maxBytes of the arguments of tools and prompts, without secret values;
+// see [mcpkit.Call.RedactedArguments]. 0 means 1,024. Arguments are texts of models and people:
+// consider who reads the log.
+func LogArguments(maxBytes int) LoggingOption {
+	return func(l *callLogger) { l.argumentBytes = cmp.Or(max(maxBytes, 0), 1024) }
 }
 
-// Logging writes one line for each call when it is over: method, name, revision, duration, outcome, sizes of params and
-// result where known, principal, request and trace id. Arguments and results are not logged. A nil logger means
-// slog.Default at the time of each call.
+// Logging writes one line for each call when it ends: method, name, protocol version, duration,
+// outcome, principal, request and trace ID, and the sizes of params and result where they are known.
+// Arguments and results are not logged. A nil logger means slog.Default at the time of each call.
 //
-// Calls that succeed are logged at level Info, those that fail at Warn, and panics at Error.
-func Logging(logger *slog.Logger) mcpkit.Middleware {
-	return logging(LoggingOptions{Logger: logger})
-}
-
-// LoggingWith is [Logging] with options.
-func LoggingWith(o LoggingOptions) mcpkit.Middleware { return logging(o) }
-
-func logging(options LoggingOptions) mcpkit.Middleware {
-	o := &logLine{LoggingOptions: options}
-	if o.MaxArgumentBytes <= 0 {
-		o.MaxArgumentBytes = 1024
+// Successful calls have the level Info, failed calls Warn, and panics Error.
+func Logging(logger *slog.Logger, opts ...LoggingOption) mcpkit.Middleware {
+	o := &callLogger{logger: logger}
+	for _, opt := range opts {
+		opt(o)
 	}
 	var pcs [1]uintptr
-	runtime.Callers(3, pcs[:]) // who called Logging or LoggingWith
+	runtime.Callers(2, pcs[:]) // the caller of Logging
 	o.source = pcs[0]
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
 			start := time.Now()
 			finished := false
 			defer func() {
-				outcome := Panicked // of a middleware further in; the panic goes on
+				outcome := Panicked // in inner middleware; the panic continues
 				if finished {
 					outcome = OutcomeOf(result, err)
 				}
@@ -63,15 +54,16 @@ func logging(options LoggingOptions) mcpkit.Middleware {
 	}
 }
 
-// A logLine is what is the same in all lines of one Logging.
-type logLine struct {
-	LoggingOptions
-	source uintptr // where the middleware was made: the place in the program that the lines are owed to
-	heads  headTable
+// A callLogger writes the lines of one [Logging].
+type callLogger struct {
+	logger        *slog.Logger // nil means slog.Default
+	argumentBytes int          // 0: do not log arguments
+	source        uintptr      // the place in the program that called Logging
+	heads         headTable
 }
 
-func (o *logLine) write(ctx context.Context, call *mcpkit.Call, start time.Time, outcome Outcome, result mcpkit.Result, err error) {
-	logger := o.Logger
+func (o *callLogger) write(ctx context.Context, call *mcpkit.Call, start time.Time, outcome Outcome, result mcpkit.Result, err error) {
+	logger := o.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
@@ -82,7 +74,7 @@ func (o *logLine) write(ctx context.Context, call *mcpkit.Call, start time.Time,
 	d := time.Since(start)
 	attrs := make([]slog.Attr, 0, 16)
 	h := headOf(call, outcome)
-	handler, ok := o.heads.handler(h, o.Logger)
+	handler, ok := o.heads.handler(h, o.logger)
 	if !ok {
 		handler, attrs = logger.Handler(), h.appendTo(attrs)
 	}
@@ -92,17 +84,19 @@ func (o *logLine) write(ctx context.Context, call *mcpkit.Call, start time.Time,
 		slog.String("request", shorten(call.RequestID(), maxLogged)),
 		slog.Int("params_bytes", len(call.Params())),
 	)
-	if size, ok := SizeOf(result); ok {
-		attrs = append(attrs, slog.Int("result_bytes", size))
+	if result != nil {
+		if size, ok := result.Size(); ok {
+			attrs = append(attrs, slog.Int("result_bytes", size))
+		}
 	}
 	attrs = o.appendRest(attrs, call, h, err)
 	r := slog.NewRecord(start.Add(d), level, "mcp call", o.source)
 	r.AddAttrs(attrs...)
-	_ = handler.Handle(ctx, r) // as slog does: that a log cannot be written must not cost the answer
+	_ = handler.Handle(ctx, r) // a log that cannot be written does not fail the call, as in slog
 }
 
-// appendRest appends what not every call has.
-func (o *logLine) appendRest(attrs []slog.Attr, call *mcpkit.Call, h head, err error) []slog.Attr {
+// appendRest appends the attributes that not every call has.
+func (o *callLogger) appendRest(attrs []slog.Attr, call *mcpkit.Call, h head, err error) []slog.Attr {
 	text := func(key, value string) {
 		if value != "" {
 			attrs = append(attrs, slog.String(key, value))
@@ -120,8 +114,8 @@ func (o *logLine) appendRest(attrs []slog.Attr, call *mcpkit.Call, h head, err e
 	if n := call.Repairs(); n > 0 {
 		attrs = append(attrs, slog.Int("repairs", n))
 	}
-	if o.Arguments {
-		text("arguments", shorten(string(call.RedactedArguments()), o.MaxArgumentBytes))
+	if o.argumentBytes > 0 {
+		text("arguments", shorten(string(call.RedactedArguments()), o.argumentBytes))
 	}
 	if err != nil {
 		text("error", err.Error())
@@ -129,15 +123,15 @@ func (o *logLine) appendRest(attrs []slog.Attr, call *mcpkit.Call, h head, err e
 	return attrs
 }
 
-// A head is the part of a line of which there are few, whatever clients send.
+// A head is the part of a line with few distinct values, whatever clients send.
 type head struct {
-	method, name string // the name is "" unless it is that of something that is registered
-	revision     protocol.Version
+	method, name string // name is "" unless it is registered
+	version      protocol.Version
 	outcome      Outcome
 }
 
 func headOf(call *mcpkit.Call, outcome Outcome) head {
-	h := head{method: call.Method(), revision: call.Version(), outcome: outcome}
+	h := head{method: call.Method(), version: call.Version(), outcome: outcome}
 	if name := call.Target(); name == call.Name() && len(name) <= maxLogged {
 		h.name = name
 	}
@@ -145,22 +139,23 @@ func headOf(call *mcpkit.Call, outcome Outcome) head {
 }
 
 func (h head) appendTo(attrs []slog.Attr) []slog.Attr {
-	attrs = append(attrs, slog.String("method", h.method), slog.String("revision", string(h.revision)), slog.String("outcome", string(h.outcome)))
+	attrs = append(attrs, slog.String("method", h.method), slog.String("version", string(h.version)), slog.String("outcome", string(h.outcome)))
 	if h.name != "" {
 		attrs = append(attrs, slog.String("name", h.name))
 	}
 	return attrs
 }
 
-// maxHeads bounds what a headTable keeps: programs may register and remove tools without end.
+// maxHeads limits a headTable: programs may register and remove tools without end.
 const maxHeads = 512
 
-// A headTable keeps handlers that have written heads already: a third of what a line costs is to write it.
+// A headTable keeps handlers that have formatted heads already, which is a third of the cost of a
+// line.
 type headTable struct {
-	handlers atomic.Pointer[map[head]slog.Handler] // replaced by a longer one, never changed
+	handlers atomic.Pointer[map[head]slog.Handler] // the map does not change; it is replaced
 }
 
-// handler returns false where there is none: the default logger may be another one for the next call.
+// handler returns false if there is none. The default logger may differ at the next call.
 func (t *headTable) handler(h head, logger *slog.Logger) (slog.Handler, bool) {
 	if logger == nil {
 		return nil, false
@@ -179,7 +174,7 @@ func (t *headTable) handler(h head, logger *slog.Logger) (slog.Handler, bool) {
 	handler := logger.Handler().WithAttrs(h.appendTo(nil))
 	longer := maps.Clone(*known)
 	longer[h] = handler
-	t.handlers.CompareAndSwap(known, &longer) // who was faster keeps its own; this one comes again
+	t.handlers.CompareAndSwap(known, &longer) // if another call was faster, the next one adds this head
 	return handler, true
 }
 
@@ -194,13 +189,15 @@ func levelOf(outcome Outcome) slog.Level {
 }
 
 const (
-	// shownOfSession is enough of a session id to tell sessions apart, and too little to take one over.
+	// shownOfSession is how many bytes of a session ID are shown: enough to tell sessions apart, too
+	// few to take one over.
 	shownOfSession = 8
-	// maxLogged is how much is written of what a client may choose, such as the name of a tool that does not exist.
+	// maxLogged is how many bytes are logged of a text that the client chooses, such as an unknown
+	// name.
 	maxLogged = 256
 )
 
-// shorten returns s, or the beginning of it when it is longer than n bytes.
+// shorten returns s, or its first n bytes and an ellipsis.
 func shorten(s string, n int) string {
 	if len(s) > n {
 		return prefix(s, n) + "…"

@@ -40,11 +40,10 @@ type login struct {
 }
 
 // logged is a server that logs to a buffer, and the lines of one call.
-func logged(t *testing.T, o middleware.LoggingOptions, items ...mcpkit.Item) (*mcpkit.Server, func(func()) map[string]any) {
+func logged(t *testing.T, opts []middleware.LoggingOption, items ...mcpkit.Item) (*mcpkit.Server, func(func()) map[string]any) {
 	var b bytes.Buffer
-	o.Logger = slog.New(slog.NewJSONHandler(&b, nil))
 	srv := newServer(t, items...)
-	srv.Use(middleware.LoggingWith(o))
+	srv.Use(middleware.Logging(slog.New(slog.NewJSONHandler(&b, nil)), opts...))
 	return srv, func(call func()) map[string]any {
 		b.Reset()
 		call()
@@ -56,7 +55,7 @@ func logged(t *testing.T, o middleware.LoggingOptions, items ...mcpkit.Item) (*m
 
 func TestLoggingWritesOneLineForACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, line := logged(t, middleware.LoggingOptions{}, mcpkit.NewTool("login", func(in login) string { time.Sleep(time.Second); return "hello" }))
+		srv, line := logged(t, nil, mcpkit.NewTool("login", func(in login) string { time.Sleep(time.Second); return "hello" }))
 		const params = `{"name":"login","arguments":{"user":"ann","pass":"s3cret"}}`
 		ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann", ClientID: "app"})
 		p := legacy(t, srv, "0123456789abcdef")
@@ -64,7 +63,7 @@ func TestLoggingWritesOneLineForACall(t *testing.T) {
 		got := line(func() { p.call(ctx, "tools/call", params) })
 		delete(got, "time")
 		require.Equal(t, map[string]any{
-			"level": "INFO", "msg": "mcp call", "method": "tools/call", "name": "login", "revision": "2025-11-25", "duration": 1e9, "outcome": "ok",
+			"level": "INFO", "msg": "mcp call", "method": "tools/call", "name": "login", "version": "2025-11-25", "duration": 1e9, "outcome": "ok",
 			"ref": "r1", "request": "1", "params_bytes": float64(len(params)), "result_bytes": 5.0, "principal": "ann", "client": "app",
 			"session": "01234567…", "trace": "4bf92f3577b34da6a3ce929d0e0e4736",
 		}, got)
@@ -80,19 +79,14 @@ func TestLoggingWritesOneLineForACall(t *testing.T) {
 	})
 }
 
-func TestLinesAreOwedToWhereLoggingWasPutOn(t *testing.T) {
+func TestLogLinesHaveTheSourceOfTheCallToLogging(t *testing.T) {
 	var b bytes.Buffer
 	logger := slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{AddSource: true}))
-	for name, mw := range map[string]mcpkit.Middleware{
-		"Logging": middleware.Logging(logger), "LoggingWith": middleware.LoggingWith(middleware.LoggingOptions{Logger: logger}),
-	} {
-		b.Reset()
-		srv := newServer(t)
-		srv.Use(mw)
-		modern(t, srv).call(t.Context(), "server/discover", `{}`)
-		source, _ := lines(t, b.String())[0]["source"].(map[string]any)
-		require.Contains(t, source["file"], "logging_test.go", name)
-	}
+	srv := newServer(t)
+	srv.Use(middleware.Logging(logger))
+	modern(t, srv).call(t.Context(), "server/discover", `{}`)
+	source, _ := lines(t, b.String())[0]["source"].(map[string]any)
+	require.Contains(t, source["file"], "logging_test.go")
 }
 
 // However many names there are, each line has its own.
@@ -161,19 +155,19 @@ func TestLoggingCountsRepairs(t *testing.T) {
 	require.NotContains(t, got[2], "repairs")
 }
 
-func TestLoggingShowsArgumentsWhereAskedToAndSecretsNever(t *testing.T) {
+func TestLoggingArgumentsIsOptionalAndHidesSecrets(t *testing.T) {
 	tool := func() mcpkit.Item { return mcpkit.NewTool("login", func(login) string { return "hello s3cret" }) }
 	for _, test := range []struct {
 		name    string
-		options middleware.LoggingOptions
+		options []middleware.LoggingOption
 		args    string
 		want    any
 	}{
-		{"by default", middleware.LoggingOptions{}, `{"user":"ann","pass":"s3cret"}`, nil},
-		{"asked to", middleware.LoggingOptions{Arguments: true}, `{"user":"ann","pass":"s3cret"}`, `{"user":"ann","pass":"[redacted]"}`},
-		{"misspelt", middleware.LoggingOptions{Arguments: true}, `{"user":"ann","password":"s3cret"}`, `{"user":"ann","password":"[redacted]"}`},
-		{"wrong type", middleware.LoggingOptions{Arguments: true}, `{"user":"ann","pass":["s3cret"]}`, `{"user":"ann","pass":"[redacted]"}`},
-		{"long", middleware.LoggingOptions{Arguments: true, MaxArgumentBytes: 9}, `{"user":"ann","pass":"s3cret"}`, `{"user":"…`},
+		{"by default", nil, `{"user":"ann","pass":"s3cret"}`, nil},
+		{"asked for", []middleware.LoggingOption{middleware.LogArguments(0)}, `{"user":"ann","pass":"s3cret"}`, `{"user":"ann","pass":"[redacted]"}`},
+		{"misspelt", []middleware.LoggingOption{middleware.LogArguments(0)}, `{"user":"ann","password":"s3cret"}`, `{"user":"ann","password":"[redacted]"}`},
+		{"wrong type", []middleware.LoggingOption{middleware.LogArguments(0)}, `{"user":"ann","pass":["s3cret"]}`, `{"user":"ann","pass":"[redacted]"}`},
+		{"long", []middleware.LoggingOption{middleware.LogArguments(9)}, `{"user":"ann","pass":"s3cret"}`, `{"user":"…`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			srv, line := logged(t, test.options, tool())
@@ -186,7 +180,7 @@ func TestLoggingShowsArgumentsWhereAskedToAndSecretsNever(t *testing.T) {
 
 func TestLoggingSaysHowCallsEnd(t *testing.T) {
 	waits := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	srv, line := logged(t, middleware.LoggingOptions{},
+	srv, line := logged(t, nil,
 		mcpkit.NewTool("fails", func() error { return errors.New("full text") }),
 		mcpkit.NewTool("panics", func() { panic("oops") }),
 		mcpkit.NewTool("slow", waits).Timeout(1),
@@ -224,7 +218,7 @@ func TestLoggingSaysHowCallsEnd(t *testing.T) {
 }
 
 func TestLoggingIsNotFloodedByNames(t *testing.T) {
-	srv, line := logged(t, middleware.LoggingOptions{}, mcpkit.NewTool("x", ok))
+	srv, line := logged(t, nil, mcpkit.NewTool("x", ok))
 	got := line(func() { modern(t, srv).call(t.Context(), "tools/call", `{"name":"`+strings.Repeat("x", 100_000)+`"}`) })
 	require.Equal(t, strings.Repeat("x", 256)+"…", got["name"])
 }

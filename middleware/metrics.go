@@ -8,34 +8,36 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A Recorder keeps count of calls: package expvarmcp has one for expvar, and package otelmcp is a middleware of its own. Its
-// methods may be called concurrently, and should be quick: every call waits for them.
+// A Recorder counts calls for [Metrics]. Package expvarmcp has one for expvar. Its methods must be
+// safe for concurrent use, and quick: every call waits for them.
 type Recorder interface {
-	// CallBegan is called when a call begins, and when a further round of a call that asked its client begins (2026-07-28).
+	// CallBegan is called when a call begins, and when it continues after a question (2026-07-28).
 	CallBegan(ctx context.Context, call *mcpkit.Call)
-	// CallEnded is called once for each CallBegan, when the call or its round is over.
+	// CallEnded is called once for each CallBegan, when the call or its round ends.
 	CallEnded(ctx context.Context, call *mcpkit.Call, m Measurement)
 }
 
-// A Measurement is what is known of a call that is over. Its texts come from few, whatever clients send, so that they may
-// be labels.
+// A Measurement describes a call that has ended. Its strings have few distinct values, whatever
+// clients send, so they can be labels.
 type Measurement struct {
-	Method  string           // of the protocol: "tools/call"
-	Target  string           // name, URI or URI template of what was called; "" when nothing of the kind, or unknown
-	Version protocol.Version // the revision
+	Method  string           // for example "tools/call"
+	Target  string           // name, URI or URI template; "" if there is none or it is not registered
+	Version protocol.Version // of the protocol
 	Outcome Outcome
-	// Round is how many times the client had sent answers to questions of this call: see mcpkit.Call.Round. A call that asks is
-	// measured once for each round; those that count calls count round 0.
+	// Round is how many times the client has answered questions of this call; see [mcpkit.Call.Round].
+	// Each round is a Measurement. To count calls, count round 0.
 	Round int
-	// Duration is from when the call reached this middleware to when it came back.
+	// Duration is the time that the call or its round spent inside [Metrics].
 	Duration time.Duration
-	// ParamsBytes is the size of the params, and ResultBytes that of the content; -1 when not known (see [SizeOf]).
+	// ParamsBytes is the size of the params. ResultBytes is the size of the result's content, or -1 if
+	// it is not known.
 	ParamsBytes, ResultBytes int
-	// Repairs is how many values of the arguments were repaired: see mcpkit.Repair.
+	// Repairs is how many argument values were repaired; see [mcpkit.Repair].
 	Repairs int
 }
 
-// Metrics tells a [Recorder] of every call. It should be the outermost, so that it sees what the others refuse.
+// Metrics reports every call to a [Recorder]. Add it first, so that it sees the calls that other
+// middleware refuses.
 func Metrics(r Recorder) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {
@@ -45,7 +47,7 @@ func Metrics(r Recorder) mcpkit.Middleware {
 			defer func() {
 				m := measure(call, result, err, time.Since(start))
 				if !finished {
-					m.Outcome = Panicked // of a middleware further in; the panic goes on
+					m.Outcome = Panicked // in inner middleware; the panic continues
 				}
 				r.CallEnded(ctx, call, m)
 			}()
@@ -57,9 +59,11 @@ func Metrics(r Recorder) mcpkit.Middleware {
 }
 
 func measure(call *mcpkit.Call, result mcpkit.Result, err error, d time.Duration) Measurement {
-	size, known := SizeOf(result)
-	if !known {
-		size = -1
+	size := -1
+	if result != nil {
+		if n, known := result.Size(); known {
+			size = n
+		}
 	}
 	return Measurement{
 		Method: call.Method(), Target: call.Target(), Version: call.Version(), Outcome: OutcomeOf(result, err), Round: call.Round(),

@@ -66,7 +66,7 @@ func OutcomeOf(result mcpkit.Result, err error) Outcome {
 
 // works reports whether the call runs a program's own code: a tool, a prompt, a resource or a completion. The others answer
 // from tables, or last as long as the client likes.
-func works(call *mcpkit.Call) bool {
+func runsUserCode(call *mcpkit.Call) bool {
 	switch call.Method() {
 	case protocol.MethodToolsCall, protocol.MethodPromptsGet, protocol.MethodResourcesRead, protocol.MethodCompletionComplete:
 		return true

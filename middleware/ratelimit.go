@@ -9,40 +9,36 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// RateLimit lets each caller begin perSecond calls of tools, prompts, resources and completions a second, and burst at once.
-// A caller is a principal, or a session where nobody is authenticated, or everybody together where there is neither.
-// Who is over the limit gets a [RateLimitError]. It panics on negative values, and when both are 0.
-func RateLimit(perSecond float64, burst int) mcpkit.Middleware {
-	return RateLimitBy(perSecond, burst, CallerOf)
+// RateLimit lets each caller begin perSecond calls of tools, prompts, resources and completions per
+// second, and up to burst calls at once. Calls over the limit get a [mcpkit.RateLimitError] with a
+// retry time. [By] sets the key; the default is [CallerOf].
+//
+// Rounds of a call that continue after a question (2026-07-28) have a limit of their own, which is
+// [mcpkit.MaxRounds] times as high. The server remembers 10,000 keys. It forgets the least recently
+// used one first, which then has its full burst again. RateLimit panics on negative values, and if
+// both are 0.
+func RateLimit(perSecond float64, burst int, opts ...KeyOption) mcpkit.Middleware {
+	if !(perSecond >= 0) || burst < 0 || perSecond == 0 && burst == 0 {
+		panic(fmt.Sprintf("middleware: RateLimit(%v, %d) allows no calls; write for example RateLimit(10, 20)", perSecond, burst))
+	}
+	return lastKey(opts, By(CallerOf)).rateLimit(perSecond, burst)
 }
 
-// RateLimitBy is [RateLimit] with a limit for each key: [CallerOf], [CallerAndTargetOf], [TargetOf] or a function of the
-// program's own. Up to 10,000 keys are remembered; whose calls are longest ago is forgotten first, and so has a full burst
-// again.
-func RateLimitBy[K comparable](perSecond float64, burst int, key func(*mcpkit.Call) K) mcpkit.Middleware {
-	if !(perSecond >= 0) || burst < 0 || perSecond == 0 && burst == 0 {
-		panic(fmt.Sprintf("middleware: RateLimit(%v, %d): no caller could ever call anything; write for example RateLimit(10, 20)", perSecond, burst))
-	}
+func (key keyFunc[K]) rateLimit(perSecond float64, burst int) mcpkit.Middleware {
 	begun := limits.NewTable[K](perSecond, burst)
 	continued := limits.NewTable[K](perSecond*mcpkit.MaxRounds, burst*mcpkit.MaxRounds)
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			if works(call) {
+			if runsUserCode(call) {
 				table := begun
 				if call.Round() > 0 {
 					table = continued
 				}
 				if wait := table.Take(key(call), time.Now()); wait > 0 {
-					return nil, &RateLimitError{After: wait}
+					return nil, &mcpkit.RateLimitError{After: wait}
 				}
 			}
 			return next(ctx, call)
 		}
 	}
 }
-
-// A RateLimitError says that a caller made too many calls, and when to try again.
-type RateLimitError = mcpkit.RateLimitError
-
-// Forever is how long to wait where waiting does not help.
-const Forever = limits.Forever

@@ -34,7 +34,7 @@ func TestTheReferenceHasEveryMiddleware(t *testing.T) {
 			require.Contains(t, string(page), "`"+f.Name.Name+"`", "%s is not in docs/reference/middleware.md", f.Name.Name)
 		}
 	}
-	require.Greater(t, found, 20)
+	require.Greater(t, found, 15)
 }
 
 func returnsMiddleware(f *ast.FuncDecl) bool {

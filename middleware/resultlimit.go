@@ -9,18 +9,28 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// ResultLimit bounds what a tool may return, in bytes of content (see [SizeOf]), since a model pays for every one. A result
-// of texts alone is cut at the end of a character, with a note that says how much is missing. A result that is too large
-// otherwise, by structured content or an image, becomes a tool error that tells the model to ask for less: part of it would be
-// wrong. It panics when max is less than 1.
-func ResultLimit(max int) mcpkit.Middleware { return resultLimit(max, true) }
+// A ResultLimitOption configures [ResultLimit].
+type ResultLimitOption func(*resultLimit)
 
-// ResultLimitStrict is [ResultLimit] that cuts nothing: all that is too large becomes a tool error.
-func ResultLimitStrict(max int) mcpkit.Middleware { return resultLimit(max, false) }
+// NoTruncation makes every result that is too large a tool error, texts as well.
+func NoTruncation() ResultLimitOption { return func(l *resultLimit) { l.noTruncation = true } }
 
-func resultLimit(limit int, cut bool) mcpkit.Middleware {
-	if limit < 1 {
-		panic(fmt.Sprintf("middleware: ResultLimit(%d): a result needs at least 1 byte", limit))
+type resultLimit struct {
+	max          int
+	noTruncation bool
+}
+
+// ResultLimit limits the content of a tool result to max bytes, since a model pays for each one; see
+// [mcpkit.Result] for how content is counted. It truncates results that are only text and adds a note with the
+// full size. Results with structured content or images become tool errors that ask the model for
+// less, since a part of them would be wrong. ResultLimit panics if max is less than 1.
+func ResultLimit(max int, opts ...ResultLimitOption) mcpkit.Middleware {
+	if max < 1 {
+		panic(fmt.Sprintf("middleware: ResultLimit(%d): the limit is less than 1 byte", max))
+	}
+	l := &resultLimit{max: max}
+	for _, o := range opts {
+		o(l)
 	}
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -29,22 +39,27 @@ func resultLimit(limit int, cut bool) mcpkit.Middleware {
 			if !ok || err != nil {
 				return result, err
 			}
-			size, _ := SizeOf(r)
-			if size <= limit {
-				return result, nil
-			}
-			if cut && r.StructuredContent.IsZero() {
-				if shorter, ok := cutTexts(r, limit, size); ok {
-					return shorter, nil
-				}
-			}
-			return nil, mcpkit.Errorf("the result has %d bytes, and the limit is %d; ask for less, for example with a filter, or page by page", size, limit)
+			return l.check(r)
 		}
 	}
 }
 
-// cutTexts keeps the first limit bytes of texts; false when not everything is text.
-func cutTexts(r *mcpkit.ToolResult, limit, size int) (*mcpkit.ToolResult, bool) {
+func (l *resultLimit) check(r *mcpkit.ToolResult) (mcpkit.Result, error) {
+	size, _ := r.Size()
+	if size <= l.max {
+		return r, nil
+	}
+	if !l.noTruncation && r.StructuredContent.IsZero() {
+		if shorter, ok := truncateTexts(r, l.max, size); ok {
+			return shorter, nil
+		}
+	}
+	return nil, mcpkit.Errorf("the result has %d bytes, and the limit is %d; ask for less, for example with a filter, or page by page", size, l.max)
+}
+
+// truncateTexts keeps the first limit bytes of a result that is only text. It returns false for
+// other results.
+func truncateTexts(r *mcpkit.ToolResult, limit, size int) (*mcpkit.ToolResult, bool) {
 	shorter := *r
 	shorter.Content = nil
 	left := limit
@@ -62,12 +77,12 @@ func cutTexts(r *mcpkit.ToolResult, limit, size int) (*mcpkit.ToolResult, bool) 
 		shorter.Content = append(shorter.Content, &kept)
 	}
 	shorter.Content = append(shorter.Content, &protocol.TextContent{
-		Text: fmt.Sprintf("[cut: this is the beginning of a result of %d bytes, of which the limit lets %d through; ask for less to see the rest]", size, limit),
+		Text: fmt.Sprintf("[truncated: this result has %d bytes, and the limit is %d; ask for less to see the rest]", size, limit),
 	})
 	return &shorter, true
 }
 
-// prefix is at most the first n bytes of s, and no part of a character.
+// prefix returns at most the first n bytes of s, and ends between two characters.
 func prefix(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,36 +12,40 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// RetryOptions say how [Retry] goes about it. The zero value tries three times.
-type RetryOptions struct {
-	// Attempts is how often a tool is called in all. Zero means 3.
-	Attempts int
+// A RetryOption configures [Retry].
+type RetryOption func(*retry)
 
-	// Backoff is how long to wait before the second attempt; before each further one it is twice as long. The wait
-	// is between half of that and all of it, by chance, so that callers do not come back all at once. Zero
-	// means 100 ms.
-	Backoff time.Duration
-
-	// If reports whether another attempt may help. Nil means errors that say so themselves: those with a method
-	// Timeout() bool or Temporary() bool that returns true, like those of package net.
-	If func(error) bool
+type retry struct {
+	attempts int
+	backoff  time.Duration
+	when     func(error) bool
 }
 
-// Retry calls a tool again that failed for a reason that may pass, if its hints say that it is idempotent or only reads: calling
-// any other twice could do something twice. Each attempt is a call of the method within the same time limit: there is none
-// when the time would be over before it, and none after the caller has gone. Results with isError are not errors.
-func Retry(o RetryOptions) mcpkit.Middleware {
-	if o.Attempts < 0 || o.Backoff < 0 {
-		panic(fmt.Sprintf("middleware: Retry(RetryOptions{Attempts: %d, Backoff: %s}): a value is negative", o.Attempts, o.Backoff))
+// RetryAttempts sets how often a tool is called in all. 0 means 3.
+func RetryAttempts(n int) RetryOption { return func(r *retry) { r.attempts = cmp.Or(n, r.attempts) } }
+
+// RetryBackoff sets the wait before the second attempt. It doubles before each further attempt. The
+// actual wait is a random part of that, at least half, so that callers do not return all at once.
+// 0 means 100 ms.
+func RetryBackoff(d time.Duration) RetryOption {
+	return func(r *retry) { r.backoff = cmp.Or(d, r.backoff) }
+}
+
+// RetryIf sets which errors are worth another attempt. By default they are errors whose method
+// Timeout() bool or Temporary() bool returns true, like those of package net.
+func RetryIf(f func(error) bool) RetryOption { return func(r *retry) { r.when = f } }
+
+// Retry calls a tool again after an error that may be temporary, if the tool has the hint readonly
+// or idempotent. Results with isError are not errors. All attempts share the time limit of the call:
+// Retry stops if the time would end before the next attempt, or if the caller cancels. It panics on
+// negative values.
+func Retry(opts ...RetryOption) mcpkit.Middleware {
+	r := &retry{attempts: 3, backoff: 100 * time.Millisecond, when: isTemporary}
+	for _, o := range opts {
+		o(r)
 	}
-	if o.Attempts == 0 {
-		o.Attempts = 3
-	}
-	if o.Backoff == 0 {
-		o.Backoff = 100 * time.Millisecond
-	}
-	if o.If == nil {
-		o.If = mayPass
+	if r.attempts < 0 || r.backoff < 0 {
+		panic(fmt.Sprintf("middleware: Retry with %d attempts and a backoff of %s: a value is negative", r.attempts, r.backoff))
 	}
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -48,8 +53,8 @@ func Retry(o RetryOptions) mcpkit.Middleware {
 			if err == nil || !repeatable(call.Tool()) {
 				return result, err
 			}
-			for attempt := 1; attempt < o.Attempts && err != nil && o.If(err); attempt++ {
-				if !pause(ctx, o.Backoff<<(attempt-1)) {
+			for attempt := 1; attempt < r.attempts && err != nil && r.when(err); attempt++ {
+				if !pause(ctx, r.backoff<<(attempt-1)) {
 					break
 				}
 				result, err = next(ctx, call)
@@ -59,16 +64,16 @@ func Retry(o RetryOptions) mcpkit.Middleware {
 	}
 }
 
-// repeatable reports whether calling the tool twice does no more than calling it once.
+// repeatable reports whether calling the tool twice has the same effect as calling it once.
 func repeatable(t *protocol.Tool) bool {
 	return t != nil && t.Annotations != nil && (isTrue(t.Annotations.IdempotentHint) || isTrue(t.Annotations.ReadOnlyHint))
 }
 
 func isTrue(hint *bool) bool { return hint != nil && *hint }
 
-func mayPass(err error) bool {
+func isTemporary(err error) bool {
 	if errors.Is(err, mcpkit.ErrTimeout) {
-		return false // the time of this very call is over
+		return false // the time of this call is over
 	}
 	if e, ok := errors.AsType[interface {
 		error
@@ -83,7 +88,7 @@ func mayPass(err error) bool {
 	return ok && e.Temporary()
 }
 
-// pause waits for d or a little less; false when ctx ends before that, or would.
+// pause waits for d or a little less. It returns false if ctx ends before that, or would.
 func pause(ctx context.Context, d time.Duration) bool {
 	d = d/2 + rand.N(d/2+1)
 	if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) <= d {

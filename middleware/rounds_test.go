@@ -84,7 +84,7 @@ func TestAuditHasOneBeginAndOneEndRecordForAllRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		srv := newServer(t, pay())
-		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditOptions{Begin: true}))
+		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditBegin()))
 		p := modern(t, srv)
 		second := agree(t, p.round(t.Context(), "pay", ""))
 		require.Len(t, lines(t, b.String()), 1, "the begin record")
@@ -109,7 +109,7 @@ func TestAuditEndsACallWhoseUserNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		srv := newServer(t, pay())
-		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditOptions{Begin: true}))
+		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditBegin()))
 		p := modern(t, srv)
 		answers := agree(t, p.round(t.Context(), "pay", ""))
 		time.Sleep(mcpkit.AnswerTime + time.Second) // the durations below say when the record was written
@@ -129,7 +129,7 @@ func TestAuditEndsCallsThatWaitForAnswersWhenItIsClosed(t *testing.T) {
 		var b bytes.Buffer
 		srv := newServer(t, pay())
 		log := middleware.NewAuditLog(&b)
-		srv.Use(middleware.Audit(log, middleware.AuditOptions{}))
+		srv.Use(middleware.Audit(log))
 		agree(t, modern(t, srv).round(t.Context(), "pay", ""))
 		require.Empty(t, b.String())
 		require.NoError(t, log.Close())

@@ -52,7 +52,7 @@ func newApp(c config) (*app, error) {
 	}
 	a := &app{config: c, echo: echo.New(), service: NewOrders()}
 	var err error
-	if a.audit, err = middleware.OpenAuditFile(c.audit, middleware.AuditFileOptions{Sync: true}); err != nil {
+	if a.audit, err = middleware.OpenAuditFile(c.audit, middleware.SyncAudit()); err != nil {
 		return nil, err
 	}
 	a.traces = sdktrace.NewTracerProvider(sdktrace.WithBatcher(c.spans))
@@ -73,16 +73,16 @@ func (a *app) use() {
 		otelmcp.Middleware(otelmcp.Options{TracerProvider: a.traces, MeterProvider: a.metrics}),
 		middleware.Logging(a.logger),
 	)
-	a.server.UseFor(mcpkit.OnMethod("tools/call"), middleware.Audit(a.audit, middleware.AuditOptions{Begin: true, Arguments: true}))
+	a.server.UseFor(mcpkit.OnMethod("tools/call"), middleware.Audit(a.audit, middleware.AuditBegin(), middleware.AuditArguments()))
 	a.server.Use(
 		middleware.RateLimit(5, 10),
 		middleware.Concurrency(64, 128),
 	)
-	a.server.UseFor(mcpkit.OnTag("money"), middleware.RateLimitBy(1, 2, middleware.CallerAndTargetOf))
+	a.server.UseFor(mcpkit.OnTag("money"), middleware.RateLimit(1, 2, middleware.By(middleware.CallerAndTargetOf)))
 	a.server.Use(
 		middleware.ResultLimit(64<<10),
-		middleware.Cache(10*time.Second, middleware.CacheOptions{}),
-		middleware.Retry(middleware.RetryOptions{}),
+		middleware.Cache(10*time.Second),
+		middleware.Retry(),
 	)
 }
 
