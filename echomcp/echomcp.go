@@ -1,16 +1,17 @@
-// Package echomcp mounts an MCP server in an app made with echo v4, behind the middleware and with the users
-// that the app has.
+// Package echomcp mounts an MCP server in an echo v4 app, with the app's middleware and users.
 //
 //	e := echo.New()
 //	e.Use(middleware.Recover(), echojwt.WithConfig(config))
 //	echomcp.Mount(e, "/mcp", server)
 //
-// [MountSSE] and [MountWebSocket] mount the same server for clients that speak HTTP+SSE or WebSocket, beside it.
+// [MountSSE] and [MountWebSocket] mount the same server for clients of HTTP+SSE and WebSockets.
 //
-// echo.WrapHandler(streamable.NewHandler(server, nil)) serves as well; what this package adds is that methods
-// see the echo.Context and the user. Middleware that buffers replies, such as echo's deprecated
-// Timeout, leaves one JSON reply for each call, and neither HTTP+SSE nor WebSocket; ContextTimeout does not have that fault. Behind
-// Gzip streams work, but a method cannot end its stream early ([transport.StreamCloser]).
+// Compared with echo.WrapHandler(streamable.NewHandler(server, nil)), this package also gives methods
+// the echo.Context and the user.
+//
+// Middleware that buffers responses, such as echo's deprecated Timeout, prevents streams: each call
+// gets one JSON response, and HTTP+SSE and WebSockets do not work. ContextTimeout has no such effect.
+// Behind Gzip, streams work, but a method cannot end its stream early ([transport.StreamCloser]).
 package echomcp
 
 import (
@@ -31,14 +32,33 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// A Router is where routes are added: *echo.Echo and *echo.Group are.
+// A Router adds routes. *echo.Echo and *echo.Group are Routers.
 type Router interface {
 	Add(method, path string, handler echo.HandlerFunc, middleware ...echo.MiddlewareFunc) *echo.Route
 }
 
-// An Option changes how [Mount], [MountSSE] and [MountWebSocket] mount. Those that are for another binding change nothing, so that one
-// list of options does for all three.
-type Option func(*config)
+// An Option configures [Mount], [MountSSE] and [MountWebSocket].
+type Option interface {
+	MountOption
+	SSEOption
+	WebSocketOption
+}
+
+// A MountOption configures [Mount].
+type MountOption interface{ forMount(*config) }
+
+// An SSEOption configures [MountSSE].
+type SSEOption interface{ forSSE(*config) }
+
+// A WebSocketOption configures [MountWebSocket].
+type WebSocketOption interface{ forWebSocket(*config) }
+
+// An option is an [Option].
+type option func(*config)
+
+func (o option) forMount(c *config)     { o(c) }
+func (o option) forSSE(c *config)       { o(c) }
+func (o option) forWebSocket(c *config) { o(c) }
 
 type config struct {
 	streamable *streamable.Options
@@ -48,33 +68,36 @@ type config struct {
 	middleware []echo.MiddlewareFunc
 }
 
-// Streamable sets the options of Streamable HTTP, for [Mount]. Nil means its zero options.
-func Streamable(opts *streamable.Options) Option {
-	return func(c *config) { c.streamable = opts }
+// Streamable sets the options of Streamable HTTP. Nil means the zero value.
+func Streamable(opts *streamable.Options) MountOption {
+	return option(func(c *config) { c.streamable = opts })
 }
 
-// Principal says who a request comes from, from what the app's middleware left in its context; nil means nobody.
-// Sessions belong to the principal that opened them.
+// Principal sets the function that returns the principal of a request, from what the app's
+// middleware stored in its context. Nil means that the request is not authenticated. Sessions belong
+// to the principal that opened them.
 //
-// Without this option a principal that is in the context of the request already stays. Otherwise it is made
-// from c.Get("user"): an *oauth.Principal as it is, or a token like those of golang-jwt, a struct with
-// the fields Claims and Valid, of which sub, iss, client_id or azp, scope or scp, and exp are understood.
+// By default, a principal in the context of the request stays. Otherwise the principal comes from
+// c.Get("user"): either an *oauth.Principal, or a token like those of golang-jwt, which is a struct
+// with the fields Claims and Valid. The claims sub, iss, client_id or azp, scope or scp, and exp are
+// used.
 func Principal(f func(c echo.Context) *oauth.Principal) Option {
-	return func(c *config) { c.principal = f }
+	return option(func(c *config) { c.principal = f })
 }
 
-// Use adds middleware to the routes of the server alone.
+// Use adds echo middleware to these routes only.
 func Use(middleware ...echo.MiddlewareFunc) Option {
-	return func(c *config) { c.middleware = append(c.middleware, middleware...) }
+	return option(func(c *config) { c.middleware = append(c.middleware, middleware...) })
 }
 
-// Mount serves h at path of r by POST, GET and DELETE, and answers the preflights (OPTIONS) of pages of
-// streamable.Options.AllowedOrigins where echo's CORS middleware did not.
+// Mount serves h over Streamable HTTP at path of r (POST, GET and DELETE). It answers preflight
+// requests (OPTIONS) of the origins in streamable.Options.AllowedOrigins, unless echo's CORS
+// middleware has answered them. It panics if h is nil.
 //
-// The handler that it returns is for ending: give it to [Shutdown].
-func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamable.Handler {
+// Pass the handler that Mount returns to [Shutdown].
+func Mount(r Router, path string, h transport.Handler, opts ...MountOption) *streamable.Handler {
 	refuseNil("Mount", h)
-	conf := newConfig(opts)
+	conf := newConfig(opts, MountOption.forMount)
 	handler := streamable.NewHandler(h, conf.streamable)
 	var logger *slog.Logger
 	if conf.streamable != nil {
@@ -87,22 +110,23 @@ func Mount(r Router, path string, h transport.Handler, opts ...Option) *streamab
 	return handler
 }
 
-// refuseNil panics when there is no server, rather than each request.
+// refuseNil panics at the mount if the server is nil, rather than at each request.
 func refuseNil(where string, h transport.Handler) {
 	if v := reflect.ValueOf(h); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		panic("echomcp: " + where + ": the server is nil; make one with mcpkit.New, and look at its error")
 	}
 }
 
-func newConfig(opts []Option) *config {
+func newConfig[O any](opts []O, apply func(O, *config)) *config {
 	conf := new(config)
 	for _, opt := range opts {
-		opt(conf)
+		apply(opt, conf)
 	}
 	return conf
 }
 
-// mount returns what the routes of a handler have in common. Logger is that of the binding's options, nil where they have none.
+// mount returns what the routes of a handler share. The logger is that of the transport's options, or
+// nil.
 func (conf *config) mount(handler http.Handler, logger *slog.Logger) *mount {
 	if logger == nil {
 		logger = slog.Default()
@@ -120,18 +144,18 @@ type mount struct {
 	principal func(echo.Context) *oauth.Principal
 }
 
-// serve hands one request over, with what the app knows of it in its context.
+// serve serves one request, with the echo.Context and the principal in its context.
 func (m *mount) serve(c echo.Context) error {
 	held := &holder{c: c}
-	// echo uses the context for another request as soon as this one is over.
+	// echo reuses the context for another request when this one ends.
 	defer held.drop()
 	m.handler.ServeHTTP(c.Response(), m.request(c, context.WithValue(c.Request().Context(), contextKey{}, held)))
 	return nil
 }
 
-// request is what a handler gets of the request of c: with ctx, to which it adds who is asking.
+// request returns the request of c with ctx, to which it adds the principal.
 func (m *mount) request(c echo.Context, ctx context.Context) *http.Request {
-	// Also nobody, if that is who it is: whoever was in the context before is not it then.
+	// p may be nil: it replaces the principal that was in the context before.
 	if p := m.principal(c); p != oauth.FromContext(ctx) {
 		ctx = oauth.NewContext(ctx, p)
 	}
@@ -142,7 +166,7 @@ func (m *mount) request(c echo.Context, ctx context.Context) *http.Request {
 	return r
 }
 
-// A limitedBody tells the binding in the words of net/http that echo's BodyLimit met its limit.
+// A limitedBody turns the error of echo's BodyLimit into the error of net/http that transports know.
 type limitedBody struct{ io.ReadCloser }
 
 func (b limitedBody) Read(p []byte) (int, error) {
@@ -155,7 +179,7 @@ func (b limitedBody) Read(p []byte) (int, error) {
 
 type contextKey struct{}
 
-// A holder gives the echo.Context out as long as it belongs to the request.
+// A holder returns the echo.Context until the request ends.
 type holder struct {
 	mu sync.Mutex
 	c  echo.Context
@@ -167,10 +191,11 @@ func (h *holder) drop() {
 	h.c = nil
 }
 
-// FromContext returns the echo.Context of the request that ctx belongs to: where a connection is the session, the request that began it,
-// which is the GET of an HTTP+SSE stream or the upgrade to a WebSocket, and which the calls of the session share. It reports false where
-// there is none, and when the request is over: what the echo.Context holds may be another request's by then, so a goroutine
-// that outlives its method must take what it needs before. The request must not be answered by it.
+// FromContext returns the echo.Context of the request that ctx belongs to. All calls on an HTTP+SSE
+// stream or a WebSocket share that of the request that opened it. FromContext returns false if ctx
+// belongs to no request, or if the request has ended, since echo reuses the echo.Context for other
+// requests. A goroutine that outlives its method must read what it needs before. Do not use the
+// echo.Context to respond.
 func FromContext(ctx context.Context) (echo.Context, bool) {
 	h, ok := ctx.Value(contextKey{}).(*holder)
 	if !ok {

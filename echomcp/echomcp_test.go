@@ -90,7 +90,7 @@ func (a *app) serve() {
 	a.url = server.URL
 }
 
-func (a *app) options() Option {
+func (a *app) options() MountOption {
 	return Streamable(&streamable.Options{Logger: slog.New(slog.NewTextHandler(a.log, nil))})
 }
 

@@ -115,12 +115,12 @@ func TestTheOptionPrincipalHasTheLastWord(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		opts []echomcp.Option
+		opts []echomcp.MountOption
 		want string
 	}{
 		{"without it", nil, "before"},
-		{"somebody", []echomcp.Option{echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "after"} })}, "after"},
-		{"nobody", []echomcp.Option{echomcp.Principal(func(echo.Context) *oauth.Principal { return nil })}, "nobody"},
+		{"somebody", []echomcp.MountOption{echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "after"} })}, "after"},
+		{"nobody", []echomcp.MountOption{echomcp.Principal(func(echo.Context) *oauth.Principal { return nil })}, "nobody"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			quiet := slog.New(slog.DiscardHandler)

@@ -14,28 +14,30 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// SSE sets the options of HTTP+SSE, for [MountSSE]. Nil means its zero options.
-func SSE(opts *sse.Options) Option {
-	return func(c *config) { c.sse = opts }
+// SSE sets the options of HTTP+SSE. Nil means the zero value.
+func SSE(opts *sse.Options) SSEOption {
+	return option(func(c *config) { c.sse = opts })
 }
 
-// WebSocket sets the options of WebSockets, for [MountWebSocket]. Nil means its zero options.
-func WebSocket(opts *websocket.Options) Option {
-	return func(c *config) { c.websocket = opts }
+// WebSocket sets the options of WebSockets. Nil means the zero value.
+func WebSocket(opts *websocket.Options) WebSocketOption {
+	return option(func(c *config) { c.websocket = opts })
 }
 
-// MountSSE serves h at path of r to clients that know HTTP+SSE of 2024-11-05 alone, by GET and POST, and answers preflights as [Mount]
-// does. Every POST has to come from the principal whose stream it is for.
+// MountSSE serves h over HTTP+SSE at path of r (GET and POST), for clients of version 2024-11-05. It
+// answers preflight requests as [Mount] does, and panics if h is nil. Each POST must come from the
+// principal that opened the stream.
 //
-// The stream lasts as long as the session, or until the credential expires that opened it: a deadline that middleware such as ContextTimeout
-// sets for its request does not end it. (Once that has passed, a client that went away without a word is missed when the next comment is
-// sent to it.)
-// Middleware that buffers replies, such as echo's deprecated Timeout, has no streams: they are refused by 500, and the log says so.
+// The stream ends with its session, or when the credential expires that opened it. Deadlines that
+// middleware such as ContextTimeout sets for the request do not end it. (After such a deadline, the
+// server notices a disconnect only when it sends the next comment.) Behind middleware that buffers
+// responses, such as echo's deprecated Timeout, requests for a stream get status 500 and an error in
+// the log.
 //
-// The handler that it returns is for ending: give it to [Shutdown].
-func MountSSE(r Router, path string, h transport.Handler, opts ...Option) *sse.Handler {
+// Pass the handler that MountSSE returns to [Shutdown].
+func MountSSE(r Router, path string, h transport.Handler, opts ...SSEOption) *sse.Handler {
 	refuseNil("MountSSE", h)
-	conf := newConfig(opts)
+	conf := newConfig(opts, SSEOption.forSSE)
 	handler := sse.NewHandler(h, conf.sse)
 	var logger *slog.Logger
 	if conf.sse != nil {
@@ -49,7 +51,7 @@ func MountSSE(r Router, path string, h transport.Handler, opts ...Option) *sse.H
 	return handler
 }
 
-// serveSession serves a request that lasts as long as a session.
+// serveSession serves the request of a stream.
 func (m *mount) serveSession(c echo.Context) error {
 	held := &holder{c: c}
 	defer held.drop()
@@ -73,23 +75,25 @@ func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
 	return long, func() { stop(); cancel() }
 }
 
-// serveMessage takes a message to its session. Its echo.Context is of no use to methods, since the request is over before they run: they
-// see that of the stream.
+// serveMessage serves a POST. Methods get the echo.Context of the stream, since the POST may end
+// before they run.
 func (m *mount) serveMessage(c echo.Context) error {
 	m.handler.ServeHTTP(c.Response(), m.request(c, c.Request().Context()))
 	return nil
 }
 
-// MountWebSocket serves h at path of r over WebSockets, by GET. All calls of a connection come from the principal that opened it, whose
-// credential ends it when it expires. Deadlines of the request do not end it.
+// MountWebSocket serves h over WebSockets at path of r (GET). It panics if h is nil. All calls on a
+// connection come from the principal that opened it. The connection ends when the credential expires;
+// deadlines of the request do not end it.
 //
-// Behind middleware that buffers replies, such as echo's deprecated Timeout, nothing can become a WebSocket: it is refused by 500, and the
-// log says so. Gzip leaves WebSockets alone.
+// Behind middleware that buffers responses, such as echo's deprecated Timeout, requests for a
+// WebSocket get status 500 and an error in the log. Gzip does not affect WebSockets.
 //
-// The handler that it returns is for ending: give it to [Shutdown]. The end of the app does not end WebSockets.
-func MountWebSocket(r Router, path string, h transport.Handler, opts ...Option) *websocket.Handler {
+// Pass the handler that MountWebSocket returns to [Shutdown]; shutting down the app alone does not
+// close WebSockets.
+func MountWebSocket(r Router, path string, h transport.Handler, opts ...WebSocketOption) *websocket.Handler {
 	refuseNil("MountWebSocket", h)
-	conf := newConfig(opts)
+	conf := newConfig(opts, WebSocketOption.forWebSocket)
 	handler := websocket.NewHandler(h, conf.websocket)
 	var logger *slog.Logger
 	if conf.websocket != nil {
@@ -105,14 +109,14 @@ type upgrades struct {
 	once sync.Once // for the warning
 }
 
-// serve makes a request a connection, and serves it until it ends.
+// serve upgrades a request to a WebSocket and serves it until it ends.
 func (u *upgrades) serve(c echo.Context) error {
 	w := c.Response()
 	if _, ok := innermost(w).(http.Hijacker); !ok && c.IsWebSocket() {
 		u.once.Do(func() {
-			u.logger.Warn("echomcp: a request cannot become a WebSocket; is there a middleware that buffers, such as Timeout?", "path", c.Path())
+			u.logger.Warn("echomcp: a request cannot become a WebSocket; check for middleware that buffers responses, such as Timeout", "path", c.Path())
 		})
-		http.Error(w, "this server cannot make a WebSocket of the request", http.StatusInternalServerError)
+		http.Error(w, "this server cannot upgrade the request to a WebSocket", http.StatusInternalServerError)
 		return nil
 	}
 	held := &holder{c: c}
@@ -121,7 +125,7 @@ func (u *upgrades) serve(c echo.Context) error {
 	return nil
 }
 
-// innermost returns the response writer that all others wrap.
+// innermost returns the response writer that the others wrap.
 func innermost(w http.ResponseWriter) http.ResponseWriter {
 	for {
 		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
@@ -132,11 +136,11 @@ func innermost(w http.ResponseWriter) http.ResponseWriter {
 	}
 }
 
-// An upgrader says that the protocol is switched before it is. Middleware such as Gzip keeps a status back until there is a body, and no body
-// follows this one.
+// An upgrader sends status 101 at once. Middleware such as Gzip holds a status back until there is a
+// body, and this one has none.
 type upgrader struct{ *echo.Response }
 
-// WriteHeader implements [http.ResponseWriter].
+// WriteHeader sends 101 through the innermost writer.
 func (u upgrader) WriteHeader(code int) {
 	if code == http.StatusSwitchingProtocols {
 		outer := u.Writer

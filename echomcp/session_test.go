@@ -30,18 +30,13 @@ import (
 
 // docs:begin all
 
-// mountAll serves clients of every kind in one app. The function that it returns ends them and the app.
+// mountAll mounts all transports in one app. It returns the function that shuts down everything.
 func mountAll(app *echo.Echo, srv *mcpkit.Server, logger *slog.Logger) (shutdown func(context.Context) error) {
-	opts := []echomcp.Option{
-		echomcp.Streamable(&streamable.Options{Logger: logger}),
-		echomcp.SSE(&sse.Options{Logger: logger}),
-		echomcp.WebSocket(&websocket.Options{Logger: logger}),
-	}
-	now := echomcp.Mount(app, "/mcp", srv, opts...)
-	old := echomcp.MountSSE(app, "/sse", srv, opts...)
-	ws := echomcp.MountWebSocket(app, "/ws", srv, opts...)
+	mcp := echomcp.Mount(app, "/mcp", srv, echomcp.Streamable(&streamable.Options{Logger: logger}))
+	old := echomcp.MountSSE(app, "/sse", srv, echomcp.SSE(&sse.Options{Logger: logger}))
+	ws := echomcp.MountWebSocket(app, "/ws", srv, echomcp.WebSocket(&websocket.Options{Logger: logger}))
 	return func(ctx context.Context) error {
-		return echomcp.Shutdown(ctx, app, now, old, ws)
+		return echomcp.Shutdown(ctx, app, mcp, old, ws)
 	}
 }
 
@@ -226,7 +221,7 @@ func TestMiddlewareThatBuffersHasNeitherStreamsNorWebSockets(t *testing.T) {
 	}
 	_, err := l.dial(l.targets()["/sse"])
 	require.ErrorContains(t, err, "500")
-	require.Equal(t, 1, strings.Count(l.log.String(), "echomcp: a request cannot become a WebSocket; is there a middleware that buffers, such as Timeout?"))
+	require.Equal(t, 1, strings.Count(l.log.String(), "echomcp: a request cannot become a WebSocket; check for middleware that buffers responses, such as Timeout"))
 	require.Contains(t, l.log.String(), "sse: a reply cannot be a stream; is there a middleware that buffers?")
 	resp, err := l.http.Get(l.url + "/ws")
 	require.NoError(t, err)
@@ -305,10 +300,10 @@ func TestSessionsInGroups(t *testing.T) {
 			return next(c)
 		}
 	}
-	opts := []echomcp.Option{echomcp.Use(mark), echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "all"} })}
+	use, principal := echomcp.Use(mark), echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "all"} })
 	l := newLobby(t, func(app *echo.Echo, srv *mcpkit.Server, _ *slog.Logger) func(context.Context) error {
 		group := app.Group("/api")
-		s, w := echomcp.MountSSE(group, "/sse", srv, opts...), echomcp.MountWebSocket(group, "/ws", srv, opts...)
+		s, w := echomcp.MountSSE(group, "/sse", srv, use, principal), echomcp.MountWebSocket(group, "/ws", srv, use, principal)
 		return func(ctx context.Context) error { return errors.Join(s.Shutdown(ctx), w.Shutdown(ctx)) }
 	})
 	l.url += "/api"

@@ -6,33 +6,34 @@ import (
 	"time"
 )
 
-// A Handler is what [Mount], [MountSSE] and [MountWebSocket] return.
+// A Handler serves a mounted transport. [Mount], [MountSSE] and [MountWebSocket] return Handlers.
 type Handler interface {
-	// Shutdown refuses new requests and lets those in flight finish until ctx ends.
+	// Shutdown rejects new requests and lets calls in flight finish until ctx ends.
 	Shutdown(ctx context.Context) error
 }
 
-// An App is what serves the routes: *echo.Echo and *http.Server are.
+// An App serves the routes. *echo.Echo and *http.Server are Apps.
 type App interface {
 	Shutdown(ctx context.Context) error
 	Close() error
 }
 
-// lastMoment is how long the app has to send the last responses when the time for shutting down is over.
+// lastMoment is how long the app may take to send the last responses after ctx has ended.
 const lastMoment = time.Second
 
-// Shutdown ends an app and the handlers that are mounted in it. The handlers end first, since the app would wait for their streams and
-// knows nothing of WebSockets. They end all at the same time, so that ctx bounds them together: when it ends, the calls that are still
-// in flight are cancelled and answered, which takes up to two seconds more. That is not an error. The error is that of the app, when its
-// listener or a connection cannot be closed.
+// Shutdown shuts down the handlers that are mounted in an app, then the app. The app alone would wait
+// for their streams, and would not close WebSockets. All handlers shut down at the same time. When ctx
+// ends, they cancel the calls that are still in flight and respond to them, which takes up to two
+// seconds; that is not an error. Shutdown returns an error if the app cannot close its listener or a
+// connection.
 func Shutdown(ctx context.Context, app App, handlers ...Handler) error {
 	var ending sync.WaitGroup
 	for _, h := range handlers {
-		// Ends a second after ctx at the latest.
-		ending.Go(func() { _ = h.Shutdown(ctx) }) // the error says that calls had to be cancelled
+		// Ends at most a second after ctx.
+		ending.Go(func() { _ = h.Shutdown(ctx) }) // the error says that calls were cancelled
 	}
 	ending.Wait()
-	// ctx may be over by now, and what the handlers answered last has to be sent.
+	// ctx may have ended, and the last responses must still be sent.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastMoment)
 	defer cancel()
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > lastMoment {

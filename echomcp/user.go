@@ -14,17 +14,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// userKey is where echo's JWT middleware, and by its example others, leave who the user is.
+// userKey is the key under which echo's JWT middleware, and others like it, store the user.
 const userKey = "user"
 
-// users makes principals of what c.Get("user") has, when nobody said how.
+// users makes principals from c.Get("user"), without the option Principal.
 type users struct {
 	logger *slog.Logger
 	once   sync.Once
 }
 
 func (u *users) principal(c echo.Context) *oauth.Principal {
-	// What is in the context already was put there by an authenticator that knows this module.
+	// An authenticator that uses this module has stored a principal already.
 	if p := oauth.FromContext(c.Request().Context()); p != nil {
 		return p
 	}
@@ -38,16 +38,16 @@ func (u *users) principal(c echo.Context) *oauth.Principal {
 	p := fromToken(user)
 	if p == nil {
 		u.once.Do(func() {
-			u.logger.Warn("echomcp: the user of the request is not understood, so methods see nobody; say who it is with echomcp.Principal",
+			u.logger.Warn("echomcp: the user of the request has an unknown type, so the request counts as unauthenticated; use the option echomcp.Principal",
 				"type", fmt.Sprintf("%T", user))
 		})
 	}
 	return p
 }
 
-// fromToken reads a token like the *jwt.Token of golang-jwt, of whatever version, without linking it: a struct
-// with the field Claims, and Valid if it was checked. It returns nil for anything else, and for a token
-// that is not valid or names nobody.
+// fromToken returns the principal of a token like the *jwt.Token of any version of golang-jwt, without
+// linking it: a struct with the field Claims, and optionally Valid. It returns nil for other types,
+// and for tokens that are invalid or have neither subject nor client.
 func fromToken(token any) *oauth.Principal {
 	v := reflect.ValueOf(token)
 	if v.Kind() == reflect.Pointer {
@@ -74,15 +74,15 @@ func fromToken(token any) *oauth.Principal {
 		Scopes:   scopes(claims),
 		Claims:   claims,
 	}
-	if s, ok := ask(field.Interface(), "GetSubject"); ok {
+	if s, ok := callGetter(field.Interface(), "GetSubject"); ok {
 		p.Subject = s
 	}
-	if s, ok := ask(field.Interface(), "GetIssuer"); ok {
+	if s, ok := callGetter(field.Interface(), "GetIssuer"); ok {
 		p.Issuer = s
 	}
 	if p.Subject == "" {
 		if sub := claims["sub"]; sub != nil && sub != "" {
-			return nil // a subject that is no text: whoever that is, it is not the client that all the others have, too
+			return nil // not a string; the client ID would stand for all users of that client
 		}
 		p.Subject = p.ClientID
 	}
@@ -105,7 +105,7 @@ func isNil(v reflect.Value) bool {
 	return false
 }
 
-// claimsOf returns claims as the JSON object that they came as.
+// claimsOf returns claims as a JSON object.
 func claimsOf(claims any) map[string]any {
 	raw, err := jsonx.Marshal(claims)
 	if err != nil {
@@ -118,8 +118,8 @@ func claimsOf(claims any) map[string]any {
 	return m
 }
 
-// ask calls a method of claims that has the form func() (string, error).
-func ask(claims any, method string) (string, bool) {
+// callGetter calls a method func() (string, error) of claims.
+func callGetter(claims any, method string) (string, bool) {
 	m := reflect.ValueOf(claims).MethodByName(method)
 	if !m.IsValid() {
 		return "", false
@@ -141,7 +141,7 @@ func firstString(claims map[string]any, names ...string) string {
 	return ""
 }
 
-// scopes reads the scope claim (RFC 8693, section 4.2), or scp: words in one string, or a list.
+// scopes reads the claim scope (RFC 8693, section 4.2) or scp: a string with spaces, or a list.
 func scopes(claims map[string]any) []string {
 	for _, name := range []string{"scope", "scp"} {
 		switch v := claims[name].(type) {

@@ -70,7 +70,7 @@ func newApp(c config) (*app, error) {
 // use puts the middleware on, the outermost first: what observes sees what the rest refuses.
 func (a *app) use() {
 	a.server.Use(
-		otelmcp.Middleware(otelmcp.Options{TracerProvider: a.traces, MeterProvider: a.metrics}),
+		otelmcp.Middleware(otelmcp.TracerProvider(a.traces), otelmcp.MeterProvider(a.metrics)),
 		middleware.Logging(a.logger),
 	)
 	a.server.UseFor(mcpkit.OnMethod("tools/call"), middleware.Audit(a.audit, middleware.AuditBegin(), middleware.AuditArguments()))

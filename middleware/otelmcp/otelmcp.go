@@ -1,13 +1,14 @@
-// Package otelmcp traces and measures the calls of mcpkit servers with OpenTelemetry, by the semantic conventions for MCP
-// (in development: attribute names may change with them).
+// Package otelmcp traces and measures the calls of mcpkit servers with OpenTelemetry. It follows the
+// semantic conventions for MCP, which are still in development, so attribute names may change.
 //
-//	srv.Use(otelmcp.Middleware(otelmcp.Options{}))
+//	srv.Use(otelmcp.Middleware())
 //
-// The W3C trace context comes from the request's _meta (traceparent, tracestate and baggage, as 2026-07-28 has them). A span
-// that is there already, such as that of an HTTP server, becomes a link when the client sent a context of its own, and the parent
-// when it did not. What a method asks the client (sampling, elicitation, roots) in a legacy session is a span of its own, whose
-// context goes out in the _meta of that request; on 2026-07-28 a question is part of a result, and belongs to the client's trace.
-// [Inject] puts the context into the _meta of requests that a program makes itself.
+// The W3C trace context comes from the request's _meta (traceparent, tracestate and baggage). If there
+// is a span already, such as that of an HTTP server, it becomes a link if the client sent a context,
+// and the parent otherwise. In a legacy session, each question to the client (sampling, elicitation,
+// roots) has a span, whose context is sent in the _meta of that request. In version 2026-07-28 a
+// question is part of a result and belongs to the client's trace. [Inject] adds the context to the
+// _meta of requests that the program itself sends.
 package otelmcp
 
 import (
@@ -33,48 +34,58 @@ import (
 // scope names this package to exporters.
 const scope = "github.com/mcpkit/mcpkit-go/middleware/otelmcp"
 
-// Options configure [Middleware]. The zero value uses the global providers.
-type Options struct {
-	// TracerProvider makes spans. Nil means otel.GetTracerProvider.
-	TracerProvider trace.TracerProvider
+// An Option configures [Middleware].
+type Option func(*options)
 
-	// MeterProvider makes metrics. Nil means otel.GetMeterProvider.
-	MeterProvider metric.MeterProvider
-
-	// Propagator reads the context from _meta. Nil means W3C trace context and baggage.
-	Propagator propagation.TextMapPropagator
-
-	// Arguments adds the arguments of tools to spans, less what is tagged secret: see mcpkit.Call.RedactedArguments.
-	Arguments bool
-
-	// NoResourceURIs leaves the URIs of resources out of spans, where who reads traces may not see what was read.
-	NoResourceURIs bool
+type options struct {
+	tracers        trace.TracerProvider
+	meters         metric.MeterProvider
+	propagator     propagation.TextMapPropagator
+	arguments      bool
+	noResourceURIs bool
 }
 
-// Middleware makes a span for each call, and records how long it took as mcp.server.operation.duration; for each question to a
-// legacy client another span and mcp.client.operation.duration; for each session that is over mcp.server.session.duration; and counts
-// what mcpkit.Repair repaired as mcpkit.repairs, and the methods that still run though their callers were answered in their place
-// (see mcpkit.Server.Overdue) as mcpkit.overdue.
+// TracerProvider sets where spans go. The default is otel.GetTracerProvider.
+func TracerProvider(p trace.TracerProvider) Option { return func(o *options) { o.tracers = p } }
+
+// MeterProvider sets where metrics go. The default is otel.GetMeterProvider.
+func MeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
+
+// Propagator sets what reads the context from _meta and writes it there. The default is W3C trace
+// context and baggage.
+func Propagator(p propagation.TextMapPropagator) Option {
+	return func(o *options) { o.propagator = p }
+}
+
+// Arguments adds the arguments of tools to spans, without secret values; see
+// [mcpkit.Call.RedactedArguments].
+func Arguments() Option { return func(o *options) { o.arguments = true } }
+
+// NoResourceURIs keeps the URIs of resources out of spans.
+func NoResourceURIs() Option { return func(o *options) { o.noResourceURIs = true } }
+
+// Middleware makes a span for each call. Add it first, so that it sees the calls that other middleware
+// refuses. It records these metrics:
 //
-// On 2026-07-28 a call that asks its client questions comes in several rounds. Each has a span, the later ones with the attribute
-// mcpkit.round. The operation's duration is that of the first round, so that the call counts once; the later ones are recorded as
-// mcpkit.round.duration.
-// It should be the outermost, so that it sees what other middleware refuses.
+//	mcp.server.operation.duration  each call
+//	mcp.client.operation.duration  each question to a legacy client, which has a span as well
+//	mcp.server.session.duration    each session, when it ends
+//	mcpkit.round.duration          each later round of a call that asks questions
+//	mcpkit.repairs                 argument values that mcpkit.Repair repaired
+//	mcpkit.overdue                 methods that still run after their callers got a timeout error
 //
-// The attribute error.type of a call that failed is the JSON-RPC code, where the client is sent one; of results that say they are
-// errors it is timeout, limited, cancelled or panic (see middleware.Outcome), and else tool_error.
-func Middleware(o Options) mcpkit.Middleware {
-	if o.TracerProvider == nil {
-		o.TracerProvider = otel.GetTracerProvider()
+// In version 2026-07-28, a call that asks questions has several rounds. Each has a span; later ones
+// have the attribute mcpkit.round. Only the first round counts as an operation.
+//
+// The attribute error.type of a failed call is the JSON-RPC code if the client gets one. For tool
+// errors it is timeout, limited, cancelled or panic (see [middleware.Outcome]), or else tool_error.
+func Middleware(opts ...Option) mcpkit.Middleware {
+	o := options{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider(), propagator: w3c}
+	for _, opt := range opts {
+		opt(&o)
 	}
-	if o.MeterProvider == nil {
-		o.MeterProvider = otel.GetMeterProvider()
-	}
-	if o.Propagator == nil {
-		o.Propagator = w3c
-	}
-	t := &telemetry{Options: o, tracer: o.TracerProvider.Tracer(scope)}
-	meter := o.MeterProvider.Meter(scope)
+	t := &telemetry{options: o, tracer: o.tracers.Tracer(scope)}
+	meter := o.meters.Meter(scope)
 	t.durations = histogram(meter, "mcp.server.operation.duration", "How long the server took to answer requests.")
 	t.questions = histogram(meter, "mcp.client.operation.duration", "How long clients took to answer what the server asked them.")
 	t.rounds = histogram(meter, "mcpkit.round.duration", "How long the server took for the later rounds of calls that ask questions.")
@@ -90,7 +101,7 @@ func histogram(meter metric.Meter, name, description string) metric.Float64Histo
 	h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
 		metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300))
 	if err != nil {
-		otel.Handle(err) // the histogram works all the same, perhaps to no effect
+		otel.Handle(err) // h is usable, perhaps as a no-op
 	}
 	return h
 }
@@ -112,9 +123,9 @@ func overdueCounter(meter metric.Meter) metric.Int64UpDownCounter {
 	return c
 }
 
-// telemetry is what is made once for all calls.
+// telemetry has what all calls share.
 type telemetry struct {
-	Options
+	options
 	tracer                                 trace.Tracer
 	durations, rounds, questions, sessions metric.Float64Histogram
 	repairs                                metric.Int64Counter
@@ -166,7 +177,7 @@ func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Han
 // start begins the span of a call.
 func (t *telemetry) start(ctx context.Context, call *mcpkit.Call) (context.Context, trace.Span) {
 	around := trace.SpanContextFromContext(ctx)
-	ctx = t.Propagator.Extract(ctx, metaCarrier{get: call.Meta})
+	ctx = t.propagator.Extract(ctx, metaCarrier{get: call.Meta})
 	options := make([]trace.SpanStartOption, 0, 3)
 	options = append(options, trace.WithSpanKind(trace.SpanKindServer))
 	if parent := trace.SpanContextFromContext(ctx); around.IsValid() && !parent.Equal(around) {
@@ -195,10 +206,10 @@ func (t *telemetry) describe(span trace.Span, call *mcpkit.Call) {
 	if id := call.SessionID(); id != "" {
 		span.SetAttributes(attribute.String("mcp.session.id", sessionID(id)))
 	}
-	if !t.NoResourceURIs && isResource(call) {
+	if !t.noResourceURIs && isResource(call) {
 		span.SetAttributes(attribute.String("mcp.resource.uri", clip(call.Name())))
 	}
-	if t.Arguments && call.Method() == protocol.MethodToolsCall {
+	if t.arguments && call.Method() == protocol.MethodToolsCall {
 		if args := call.RedactedArguments(); args != nil {
 			span.SetAttributes(attribute.String("gen_ai.tool.call.arguments", string(args)))
 		}

@@ -62,12 +62,12 @@ type bench struct {
 	traces *sdktrace.TracerProvider
 }
 
-func newBench(t testing.TB, o otelmcp.Options) *bench {
+func newBench(t testing.TB, opts ...otelmcp.Option) *bench {
 	b := &bench{t: t, spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
 	b.traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(b.spans))
-	o.TracerProvider, o.MeterProvider = b.traces, sdkmetric.NewMeterProvider(sdkmetric.WithReader(b.reader))
+	opts = append(opts, otelmcp.TracerProvider(b.traces), otelmcp.MeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(b.reader))))
 	b.srv = newServer(t)
-	b.srv.Use(otelmcp.Middleware(o))
+	b.srv.Use(otelmcp.Middleware(opts...))
 	b.srv.UseFor(mcpkit.OnTool("limited").Later(), middleware.RateLimit(1, 0))
 	b.srv.UseFor(mcpkit.OnTool("closed").Later(), middleware.Scopes("s"))
 	return b
@@ -130,8 +130,8 @@ func text(list []attribute.KeyValue) map[string]string {
 
 func TestSpansFollowTheConventions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		plain := newBench(t, otelmcp.Options{})
-		full := newBench(t, otelmcp.Options{Arguments: true, NoResourceURIs: true})
+		plain := newBench(t)
+		full := newBench(t, otelmcp.Arguments(), otelmcp.NoResourceURIs())
 		common := map[string]string{"mcp.protocol.version": "2026-07-28", "jsonrpc.request.id": "r1", "network.transport": "pipe"}
 		tool := func(name string) map[string]string {
 			return map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": name, "gen_ai.operation.name": "execute_tool"}
@@ -184,7 +184,7 @@ func TestSpansFollowTheConventions(t *testing.T) {
 }
 
 func TestWhatAClientChoosesIsBounded(t *testing.T) {
-	b := newBench(t, otelmcp.Options{})
+	b := newBench(t)
 	long := strings.Repeat("é", 5000)
 	b.call(t.Context(), peer{}, "resources/read", `"uri":"note://`+long+`"`, "")
 	uri := text(b.span().Attributes)["mcp.resource.uri"]
@@ -203,7 +203,7 @@ const (
 )
 
 func TestTheContextComesFromMeta(t *testing.T) {
-	b := newBench(t, otelmcp.Options{})
+	b := newBench(t)
 	t.Run("of the client", func(t *testing.T) {
 		require.Contains(t, b.call(t.Context(), peer{}, "tools/call", `"name":"trace"`, traceparent), clientTrace+" tenant=acme")
 		span := b.span()
@@ -235,7 +235,7 @@ func TestTheContextComesFromMeta(t *testing.T) {
 }
 
 func TestTheContextGoesOutInMeta(t *testing.T) {
-	b := newBench(t, otelmcp.Options{})
+	b := newBench(t)
 	ctx, span := b.traces.Tracer("app").Start(t.Context(), "work")
 	meta := otelmcp.Inject(ctx, protocol.Meta{"x": []byte("1")})
 	require.Equal(t, fmt.Sprintf(`"00-%s-%s-01"`, span.SpanContext().TraceID(), span.SpanContext().SpanID()), string(meta["traceparent"]))
@@ -248,7 +248,7 @@ func TestTheContextGoesOutInMeta(t *testing.T) {
 
 func TestDurationsAreMeasuredByFewAttributes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, otelmcp.Options{Arguments: true})
+		b := newBench(t, otelmcp.Arguments())
 		header := transport.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"login"}}
 		for range 2 {
 			b.call(t.Context(), peer{header}, "tools/call", `"name":"login","arguments":{"user":"ann"}`, "")
@@ -294,7 +294,7 @@ func (b *bench) metrics() map[string]metricdata.Aggregation {
 
 func TestOverdueMethodsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, otelmcp.Options{})
+		b := newBench(t)
 		require.NoError(t, b.srv.Add(mcpkit.NewTool("deaf", func() string { time.Sleep(time.Minute); return "" }).Timeout(time.Second)))
 		overdue := func() int64 {
 			points := b.metrics()["mcpkit.overdue"].(metricdata.Sum[int64])
@@ -316,7 +316,7 @@ func TestOverdueMethodsAreCounted(t *testing.T) {
 
 func TestACallThatAsksCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, otelmcp.Options{})
+		b := newBench(t)
 		require.NoError(t, b.srv.Add(mcpkit.NewTool("pay", func(ctx context.Context) (bool, error) {
 			time.Sleep(time.Second)
 			return mcpkit.Confirm(ctx, "Pay?", mcpkit.Key("sure"))
@@ -343,7 +343,7 @@ func TestACallThatAsksCountsOnce(t *testing.T) {
 }
 
 func TestRepairsAreCounted(t *testing.T) {
-	b := newBench(t, otelmcp.Options{})
+	b := newBench(t)
 	b.reader = sdkmetric.NewManualReader()
 	srv := mcpkit.MustNew(nil, mcpkit.Logger(slog.New(slog.DiscardHandler)), mcpkit.Repair())
 	require.NoError(t, srv.Add(mcpkit.NewTool("double", func(in struct {
@@ -351,7 +351,7 @@ func TestRepairsAreCounted(t *testing.T) {
 	}) int {
 		return 2 * in.N
 	})))
-	srv.Use(otelmcp.Middleware(otelmcp.Options{TracerProvider: b.traces, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(b.reader))}))
+	srv.Use(otelmcp.Middleware(otelmcp.TracerProvider(b.traces), otelmcp.MeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(b.reader)))))
 	b.srv = srv
 	for _, n := range []string{`"1"`, `2`, `"3"`} {
 		b.call(t.Context(), peer{}, "tools/call", `"name":"double","arguments":{"n":`+n+`}`, "")
@@ -381,11 +381,9 @@ func BenchmarkMiddleware(b *testing.B) {
 		use  []mcpkit.Middleware
 	}{
 		{"none", nil},
-		{"noop", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.Options{TracerProvider: nooptrace.NewTracerProvider(), MeterProvider: noop.NewMeterProvider()})}},
-		{"never sampled", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.Options{
-			TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())), MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))})}},
-		{"sampled", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.Options{
-			TracerProvider: sdktrace.NewTracerProvider(), MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))})}},
+		{"noop", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.TracerProvider(nooptrace.NewTracerProvider()), otelmcp.MeterProvider(noop.NewMeterProvider()))}},
+		{"never sampled", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.TracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))), otelmcp.MeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))))}},
+		{"sampled", []mcpkit.Middleware{otelmcp.Middleware(otelmcp.TracerProvider(sdktrace.NewTracerProvider()), otelmcp.MeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))))}},
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			srv := newServer(b)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/middleware/otelmcp"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -93,7 +92,7 @@ func dial(t *testing.T, target any, v protocol.Version, opts ...client.DialOptio
 
 func TestQuestionsCarryTheContextOutInMeta(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, otelmcp.Options{})
+		b := newBench(t)
 		require.NoError(t, b.srv.Add(poet(b)))
 		m := &model{}
 		c := dial(t, client.InMemory(b.srv), protocol.V20251125, client.Handlers(m))
@@ -136,7 +135,7 @@ func TestQuestionsCarryTheContextOutInMeta(t *testing.T) {
 
 func TestQuestionsOfTheModernRevisionAreNoRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, otelmcp.Options{})
+		b := newBench(t)
 		require.NoError(t, b.srv.Add(poet(b)))
 		m := &model{}
 		c := dial(t, client.InMemory(b.srv), protocol.V20260728, client.Handlers(m))
@@ -156,7 +155,7 @@ func TestQuestionsOfTheModernRevisionAreNoRequests(t *testing.T) {
 
 func TestSessionsAreMeasuredWhenTheyAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, otelmcp.Options{})
+		b := newBench(t)
 		for _, v := range []protocol.Version{protocol.V20241105, protocol.V20251125, protocol.V20260728} {
 			c := dial(t, client.InMemory(b.srv), v)
 			time.Sleep(time.Minute)
@@ -175,7 +174,7 @@ func TestSessionsAreMeasuredWhenTheyAreOver(t *testing.T) {
 
 // Every binding says how messages travel.
 func TestTheBindingIsNamed(t *testing.T) {
-	b := newBench(t, otelmcp.Options{})
+	b := newBench(t)
 	streamed, events, sockets := streamable.NewHandler(b.srv, nil), sse.NewHandler(b.srv, nil), websocket.NewHandler(b.srv, nil)
 	for _, test := range []struct {
 		name   string
