@@ -9,17 +9,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// An Outcome says in one word how a call ended. There are few, so that it may be a label of a metric.
+// An Outcome is one word for how a call ended. It has few values, so it can be a label of a metric.
 type Outcome string
 
 // The outcomes of calls.
 const (
 	OK            Outcome = "ok"
-	InputRequired Outcome = "input_required" // the client is asked, and comes back with the answer (2026-07-28)
-	Unanswered    Outcome = "unanswered"     // the client was asked something, and did not come back (2026-07-28)
-	ToolError     Outcome = "tool_error"     // the method returned a result that says it failed
-	Failed        Outcome = "error"          // the method, or a middleware, returned an error
-	Refused       Outcome = "protocol_error" // there is no such thing, or the request is malformed
+	InputRequired Outcome = "input_required" // the client is asked a question (2026-07-28)
+	Unanswered    Outcome = "unanswered"     // the client did not answer a question in time (2026-07-28)
+	ToolError     Outcome = "tool_error"     // the method returned a result with isError
+	Failed        Outcome = "error"          // the method or middleware returned an error
+	Refused       Outcome = "protocol_error" // the name is unknown or the request is malformed
 	Denied        Outcome = "denied"         // by Scopes or Authorize
 	Limited       Outcome = "limited"        // by RateLimit or Concurrency
 	TimedOut      Outcome = "timeout"
@@ -27,7 +27,7 @@ const (
 	Panicked      Outcome = "panic"
 )
 
-// OutcomeOf says how a call ended, of what the next handler returned.
+// OutcomeOf returns the outcome of a call from what the next handler returned.
 func OutcomeOf(result mcpkit.Result, err error) Outcome {
 	if err == nil {
 		switch r := result.(type) {
@@ -64,8 +64,8 @@ func OutcomeOf(result mcpkit.Result, err error) Outcome {
 	return Failed
 }
 
-// works reports whether the call runs a program's own code: a tool, a prompt, a resource or a completion. The others answer
-// from tables, or last as long as the client likes.
+// runsUserCode reports whether the call runs a method of the program: a tool, a prompt, a resource or
+// a completion.
 func runsUserCode(call *mcpkit.Call) bool {
 	switch call.Method() {
 	case protocol.MethodToolsCall, protocol.MethodPromptsGet, protocol.MethodResourcesRead, protocol.MethodCompletionComplete:
