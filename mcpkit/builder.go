@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -208,7 +209,7 @@ func (s *Server) addRaw(d *draft, t *tool, h rawFunc) error {
 	if faults != nil {
 		return faults
 	}
-	t.secrets = secrecyOfSchema(t.def.InputSchema)
+	t.secrets = secret.OfSchema(t.def.InputSchema)
 	outputs := &toolOutputs{shapes: []shape{shapeDynamic}}
 	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {
 		args := call.Arguments()

@@ -14,6 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -64,7 +66,7 @@ type request struct {
 	ref        string                                         // guarded by mu
 	finished   bool                                           // guarded by mu
 	progress   float64                                        // guarded by mu
-	asked      *asked                                         // guarded by mu: the questions; see input.go
+	asked      *rounds.Questions                              // guarded by mu: the questions; see input.go
 	onQuestion []func(context.Context, *Question) func(error) // guarded by mu
 }
 
@@ -148,6 +150,23 @@ func (c *Call) Arguments() json.RawMessage {
 		return nil // clients in languages with null send it for none
 	}
 	return args
+}
+
+// RedactedArguments are the arguments as logs may have them: what is tagged secret, and what nothing is known of, is
+// replaced by "[redacted]". In tools with a schema written by hand the writeOnly properties and those of the format
+// password are secret. It is nil when there are no arguments; where nothing of the name is registered no value is shown.
+func (c *Call) RedactedArguments() json.RawMessage {
+	raw := c.Arguments()
+	switch {
+	case jsonx.Kind(raw) != '{':
+		return nil
+	case c.entry == nil:
+		return (&secret.Secrecy{}).AppendObject(nil, raw)
+	case c.entry.secrets == nil:
+		return raw
+	default:
+		return c.entry.secrets.AppendObject(nil, raw)
+	}
 }
 
 // SetArguments replaces the arguments of a tool call or of prompts/get: middleware calls it before it calls the next
@@ -293,7 +312,7 @@ func (c *Call) Round() int {
 	if c.asked == nil {
 		return 0
 	}
-	return c.asked.state.Round
+	return c.asked.State.Round
 }
 
 // SetTimeout lets the time of the call be over after d, from now on, unless it is over sooner. The context of the call ends then, with a

@@ -13,6 +13,8 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -44,7 +46,7 @@ type entry struct {
 	keep    keepRule      // of a tool
 	run     Handler       // what the tags wrap around the method, and the method
 	logs    bool
-	secrets *secrecy                     // which arguments are not to be shown; nil: all may
+	secrets *secret.Secrecy              // which arguments are not to be shown; nil: all may
 	wires   [len(versions)]func() []byte // the definition as JSON, per version, made once
 	from    gate                         // of the server that it is mounted from; nil for the server's own
 	inner   item                         // what it is there
@@ -224,7 +226,7 @@ func (r registry[T]) without(keys []string) (registry[T], bool) {
 type tool struct {
 	entry
 	def     protocol.Tool
-	headers []headerParam
+	headers []mirror.Param
 	raw     json.RawMessage // the definition as another server gave it; nil for those made here
 }
 
@@ -285,7 +287,7 @@ func (d *draft) wrap(mw []Middleware) {
 // differ.
 func (s *Server) change(f func(c *catalog) error) error {
 	var p plan
-	unlock := s.family.lock()
+	unlock := s.family.Lock()
 	err := p.apply(s, f)
 	if err == nil {
 		p.store()

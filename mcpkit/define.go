@@ -14,6 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -177,7 +179,7 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		}
 		// The tool's description says what the arguments are for; the input type's would cost every model its tokens.
 		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
-		t.secrets = secrecyOf(fields)
+		t.secrets = secret.OfFields(fields)
 	}
 	none := fn.Input() == nil
 	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {
@@ -218,7 +220,7 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 
 // addTool settles what follows from the definition, whoever made it.
 func (s *Server) addTool(d *draft, t *tool) error {
-	headers, err := headerParams(t.def.InputSchema)
+	headers, err := mirror.Params(t.def.InputSchema)
 	if err != nil {
 		return &reflectx.Error{Site: t.site, Msg: err.Error()}
 	}
@@ -248,7 +250,7 @@ func (s *Server) definePrompt(d *draft, def *definition) error {
 		}
 		p.def.Arguments = append(p.def.Arguments, arg)
 	}
-	p.secrets = secrecyOf(fields)
+	p.secrets = secret.OfFields(fields)
 	if p.complete, err = s.completers(def, fields); err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -114,9 +116,9 @@ func (r *definer) tool(raw json.RawMessage) (string, func(), error) {
 	t.entry = r.entry(t.def.Name, raw)
 	err := checkName(t.def.Name)
 	if err == nil {
-		t.headers, err = headerParams(t.def.InputSchema)
+		t.headers, err = mirror.Params(t.def.InputSchema)
 	}
-	t.secrets = secrecyOfSchema(t.def.InputSchema)
+	t.secrets = secret.OfSchema(t.def.InputSchema)
 	t.setToolWire()
 	return t.key, func() { r.draft.tools = append(r.draft.tools, t) }, err
 }

@@ -12,13 +12,13 @@ import (
 func TestServersThatAreNotMountedInOneAnotherDoNotWaitForEachOther(t *testing.T) {
 	a, b, c := MustNew(nil), MustNew(nil), MustNew(nil)
 	a.MustMount("b", b)
-	unlock := b.family.lock()
-	require.False(t, a.family.last().mu.TryLock(), "a and b are one family")
+	require.Same(t, a.family.Last(), b.family.Last(), "a and b are one family")
+	unlock := b.family.Lock()
 	require.NoError(t, c.Add(NewTool("x", func() {})), "c is another")
 	unlock()
 	require.NoError(t, a.Add(NewTool("x", func() {})))
-	require.Equal(t, a.family.last(), b.family.last())
-	require.NotEqual(t, a.family.last(), c.family.last())
+	require.Equal(t, a.family.Last(), b.family.Last())
+	require.NotEqual(t, a.family.Last(), c.family.Last())
 }
 
 func TestARefusedMountJoinsNothing(t *testing.T) {
@@ -26,7 +26,7 @@ func TestARefusedMountJoinsNothing(t *testing.T) {
 	require.NoError(t, a.Add(NewTool("x", func() {})))
 	require.NoError(t, b.Add(NewTool("x", func() {})))
 	require.ErrorContains(t, a.Mount("", b), "registered twice")
-	require.NotEqual(t, a.family.last(), b.family.last())
+	require.NotEqual(t, a.family.Last(), b.family.Last())
 	require.NoError(t, a.Add(NewTool("y", func() {})), "and nothing is locked")
 	require.NoError(t, b.Add(NewTool("y", func() {})))
 }

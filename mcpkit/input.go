@@ -3,18 +3,15 @@ package mcpkit
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -46,21 +43,18 @@ var ErrAsked error = &askError{"mcpkit: the question goes to the client; return 
 // errOver is what questions get whose call is over.
 var errOver = errors.New("mcpkit: the call is over; ask before its method returns")
 
-// asked is what a call knows of its questions. Goroutines may use it that its method has left behind, so nothing of it is
-// used without the call's lock.
-type asked struct {
-	state   *roundState     // of the rounds before; empty in the first
-	offered json.RawMessage // responses that came without a state: answers to questions that the client foresaw
-	pending []pending       // asked in this round, in this order
-	used    map[string]bool // keys of the answers that questions of this round got
-	counts  map[string]int  // how often a question without a key of its own was asked
-}
+// Limits of a call that asks questions.
+const (
+	// AnswerTime is how long a client of 2026-07-28 may take to send the call again with its answers. Then the call is over.
+	//
+	//limit:call time between two rounds of a call that asks (2026-07-28) | -32602; the client starts the call again
+	AnswerTime = time.Hour
 
-// A pending question goes to the client when the method returns.
-type pending struct {
-	waiting
-	request protocol.InputRequest
-}
+	// MaxRounds is how many times a client of 2026-07-28 may send a call again with answers.
+	//
+	//limit:call rounds of a call that asks | an error: `the call asked questions in `
+	MaxRounds = 32
+)
 
 // An AskOption says how a question is put.
 type AskOption func(*askOptions)
@@ -81,43 +75,27 @@ func (c *Call) takeState() *jsonrpc.Error {
 	raw := c.req.Param("requestState")
 	if raw == nil {
 		if responses != nil {
-			c.asked = &asked{state: &roundState{}, offered: responses}
+			c.asked, _ = rounds.Answered(nil, responses)
 		}
 		return nil
 	}
 	if jsonx.Kind(raw) != '"' {
 		return invalidParams("requestState is no string")
 	}
-	state, err := c.server.state.open(jsonx.String(raw))
-	if err != nil || !state.fits(c) {
-		return invalidParams("%v, or not for this call", errBadState)
+	state, err := c.server.state.Open(jsonx.String(raw))
+	if err != nil || !c.fits(state) {
+		return invalidParams("%v, or not for this call", rounds.ErrBadState)
 	}
-	for name, question := range state.Waiting {
-		value := jsonx.Member(responses, name)
-		if value == nil {
-			continue // asked again if it is still wanted
-		}
-		if jsonx.Kind(value) != '{' {
-			return invalidParams("inputResponses: the response %q is no object", name)
-		}
-		state.answer(question, value)
+	var bad *jsonrpc.Error
+	if c.asked, bad = rounds.Answered(state, responses); bad != nil {
+		return bad
 	}
-	state.Waiting = nil
-	c.asked = &asked{state: state}
 	c.ref, c.begun = state.Ref, time.UnixMilli(state.Begun)
 	return nil
 }
 
-// answer keeps the answer to a question.
-func (st *roundState) answer(q waiting, value json.RawMessage) {
-	if st.Answers == nil {
-		st.Answers = map[string]answer{}
-	}
-	st.Answers[q.Key] = answer{q.Question, q.Text, st.Round, value}
-}
-
-// fits reports whether the state was made for this call: who, what, with which arguments, not too long ago.
-func (st *roundState) fits(c *Call) bool {
+// fits reports whether the state was made for this call: by its caller, target, arguments and time.
+func (c *Call) fits(st *rounds.State) bool {
 	return st.Method == c.row.method && st.Name == c.name && st.Round <= MaxRounds &&
 		time.Now().Unix() <= st.Expires &&
 		bytes.Equal(st.Arguments, c.argumentsDigest()) && bytes.Equal(st.Principal, c.principalDigest())
@@ -133,20 +111,10 @@ func (c *Call) argumentsDigest() []byte {
 	if err != nil {
 		compact = args
 	}
-	return digest(compact)
+	return rounds.Digest(compact)
 }
 
-func (c *Call) principalDigest() []byte { return digest([]byte(c.principal.Key())) }
-
-func digest(parts ...[]byte) []byte {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write(strconv.AppendInt(nil, int64(len(p)), 10))
-		h.Write([]byte{':'})
-		h.Write(p)
-	}
-	return h.Sum(nil)[:16]
-}
+func (c *Call) principalDigest() []byte { return rounds.Digest([]byte(c.principal.Key())) }
 
 // ask puts a question to the client and returns the result as JSON. On legacy revisions it waits for it; on modern ones
 // it returns what the client sent with this round, or ErrAsked.
@@ -191,102 +159,50 @@ func (c *Call) askModern(method string, params json.RawMessage, opts []AskOption
 	for _, opt := range opts {
 		opt(&o)
 	}
-	q := waiting{Key: o.key, Question: digest(c.server.state.owner, []byte(method), params), Text: questionText(params)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.finished {
 		return nil, errOver
 	}
-	a := c.questions()
-	if q.Key == "" {
-		// The content names the question, so that the order in which goroutines ask does not matter.
-		name := hex.EncodeToString(digest([]byte(method), params)[:4])
-		a.counts[name]++
-		q.Key = shortName(method) + "-" + name
-		if n := a.counts[name]; n > 1 {
-			q.Key += "-" + strconv.Itoa(n)
-		}
+	value, err := c.questions().Ask(c.server.state.Owner, method, params, o.key)
+	if value == nil && err == nil {
+		err = ErrAsked
 	}
-	if known, ok := a.state.Answers[q.Key]; ok && bytes.Equal(known.Question, q.Question) {
-		a.used[q.Key] = true
-		return known.Value, nil
-	}
-	if value := jsonx.Member(a.offered, q.Key); value != nil {
-		if jsonx.Kind(value) != '{' {
-			return nil, invalidParams("inputResponses: the response %q is no object", q.Key)
-		}
-		a.state.answer(q, value)
-		a.used[q.Key] = true
-		return value, nil
-	}
-	for _, p := range a.pending {
-		switch {
-		case p.Key != q.Key:
-		case !bytes.Equal(p.Question, q.Question):
-			return nil, Errorf("two questions of this call have the key %q", q.Key)
-		default:
-			return nil, ErrAsked
-		}
-	}
-	a.pending = append(a.pending, pending{q, protocol.InputRequest{Method: method, Params: params}})
-	return nil, ErrAsked
-}
-
-// maxQuestionText is how many bytes of a question's text are kept for the log.
-const maxQuestionText = 100
-
-// questionText is what a question says, shortened; "" for those without words.
-func questionText(params json.RawMessage) string {
-	text := jsonx.String(jsonx.Member(params, "message"))
-	if text == "" {
-		text = string(jsonx.Member(params, "messages")) // of sampling
-	}
-	if len(text) > maxQuestionText {
-		text = strings.ToValidUTF8(text[:maxQuestionText], "") + "..."
-	}
-	return text
-}
-
-func shortName(method string) string {
-	switch method {
-	case protocol.MethodElicitationCreate:
-		return "elicit"
-	case protocol.MethodSamplingCreateMessage:
-		return "sample"
-	}
-	return "roots"
+	return value, err
 }
 
 // questions returns c.asked, made on first use. c.mu is held.
-func (c *Call) questions() *asked {
+func (c *Call) questions() *rounds.Questions {
 	if c.asked == nil {
-		c.asked = &asked{state: &roundState{}}
-	}
-	if c.asked.counts == nil {
-		c.asked.used = map[string]bool{}
-		c.asked.counts = map[string]int{}
+		c.asked = &rounds.Questions{}
 	}
 	return c.asked
 }
 
-// settle replaces what a method returned by input_required when questions of it are open, whatever it made of the error.
+// settle replaces the result of a method by input_required if it asked questions that have no answer
+// yet, even if the method has ignored the error.
 func (c *Call) settle(result Result, err error) (Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked == nil || len(c.asked.pending) == 0 {
+	if c.asked == nil {
 		return result, err
 	}
-	a := c.asked
-	if a.state.Round >= MaxRounds {
-		c.logChangingQuestion()
+	next := rounds.State{
+		Method: c.req.Method, Name: c.sent, Expires: time.Now().Add(AnswerTime).Unix(), Round: c.asked.State.Round + 1, Begun: c.begun.UnixMilli(),
+	}
+	requests := c.asked.Pending(&next)
+	if requests == nil {
+		return result, err
+	}
+	if c.asked.State.Round >= MaxRounds {
+		if before, now, ok := c.asked.Changing(); ok {
+			c.to.config.logger.WarnContext(c.ctx, "mcpkit: the text of a question changes from round to round, so that no answer fits it; leave out what changes, or fix it with mcpkit.Once",
+				"method", c.req.Method, "name", c.sent, "before", before, "now", now)
+		}
 		return nil, Errorf("the call asked questions in %d rounds, which is the most it may", MaxRounds)
 	}
-	requests, waiting := a.number()
-	sealed, err := c.to.state.seal(&roundState{
-		Method: c.req.Method, Name: c.sent, Arguments: c.argumentsDigest(), Principal: c.principalDigest(),
-		Expires: time.Now().Add(AnswerTime).Unix(), Round: a.state.Round + 1, Ref: c.refLocked(), Begun: c.begun.UnixMilli(),
-		Answers: a.state.Answers, Once: a.state.Once, Waiting: waiting,
-	})
+	next.Arguments, next.Principal, next.Ref = c.argumentsDigest(), c.principalDigest(), c.refLocked()
+	sealed, err := c.to.state.Seal(&next)
 	if err != nil {
 		return nil, err
 	}
@@ -294,53 +210,9 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 	return &InputRequiredResult{Requests: requests, state: sealed}, nil
 }
 
-// number gives the pending questions the keys that the client knows them by: their own, or, where there are several, with
-// their number in front. Members of JSON objects have no order, and clients that keep them in maps sort by key.
-func (a *asked) number() (protocol.InputRequests, map[string]waiting) {
-	requests, questions := protocol.InputRequests{}, map[string]waiting{}
-	width := len(strconv.Itoa(len(a.pending)))
-	for i, p := range a.pending {
-		name := p.Key
-		if len(a.pending) > 1 {
-			name = fmt.Sprintf("%0*d-%s", width, i+1, p.Key)
-		}
-		requests[name], questions[name] = p.request, p.waiting
-	}
-	return requests, questions
-}
-
-// logChangingQuestion tells the operator of a question that was answered in the round before, and asked again in other
-// words. c.mu is held.
-func (c *Call) logChangingQuestion() {
-	a := c.asked
-	for _, p := range a.pending {
-		before, ok := a.state.Answers[p.Key]
-		if !ok {
-			before, ok = a.lastUnused(p.Key)
-		}
-		if ok {
-			c.to.config.logger.WarnContext(c.ctx, "mcpkit: a question changes its words from round to round, so that no answer fits it; keep what changes out of it, or fix it with mcpkit.Once",
-				"method", c.req.Method, "name", c.sent, "before", before.Text, "now", p.Text)
-			return
-		}
-	}
-}
-
-// lastUnused returns an answer that no question of this round got, of those to questions of the same kind as key the one that
-// was given last.
-func (a *asked) lastUnused(key string) (last answer, ok bool) {
-	kind, _, _ := strings.Cut(key, "-")
-	for other, answer := range a.state.Answers {
-		if !a.used[other] && strings.HasPrefix(other, kind+"-") && (!ok || answer.Round > last.Round) {
-			last, ok = answer, true
-		}
-	}
-	return last, ok
-}
-
 // warnOfRandomKey says once that only this process can go on with what it began.
 func (s *Server) warnOfRandomKey(c *Call) {
-	if s.state.random && c.peer.Header() != nil && s.state.warned.CompareAndSwap(false, true) {
+	if s.state.Random && c.peer.Header() != nil && s.warnedOfKey.CompareAndSwap(false, true) {
 		s.config.logger.Warn("mcpkit: calls that ask questions are sealed with a random key: no other process, and not this one after a restart, can go on with them; give mcpkit.StateKeys")
 	}
 }
@@ -355,9 +227,9 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	if c == nil || !c.version.Modern() {
 		return f()
 	}
-	key = hex.EncodeToString(c.server.state.owner[:4]) + ":" + key // each server has keys of its own
+	key = hex.EncodeToString(c.server.state.Owner[:4]) + ":" + key // each server has keys of its own
 	c.mu.Lock()
-	raw, ok := c.questions().state.Once[key]
+	raw, ok := c.questions().State.Once[key]
 	c.mu.Unlock()
 	var v T
 	if ok {
@@ -373,7 +245,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	state := c.asked.state
+	state := &c.asked.State
 	if state.Once == nil {
 		state.Once = map[string]json.RawMessage{}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/family"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -49,7 +50,7 @@ func (s *Server) mount(m *mount, opts []Option) error {
 	if err := m.check(opts); err != nil {
 		return err
 	}
-	unlock := lockBoth(s.family, other.family)
+	unlock := family.LockBoth(s.family, other.family)
 	if other.contains(s) {
 		unlock(false)
 		return m.fault("a server cannot be mounted within itself")

@@ -218,7 +218,7 @@ func TestQuestionsThatChangeTheirWordsAreLogged(t *testing.T) {
 		}
 	}
 	require.Contains(t, result, "the call asked questions in 32 rounds, which is the most it may")
-	require.Contains(t, log.String(), "a question changes its words from round to round, so that no answer fits it")
+	require.Contains(t, log.String(), "the text of a question changes from round to round, so that no answer fits it")
 	require.Contains(t, log.String(), `before="It is 32 o'clock. Go on?" now="It is 33 o'clock. Go on?"`)
 	require.Contains(t, log.String(), "name=endless")
 }

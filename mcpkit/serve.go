@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -150,7 +151,7 @@ func (call *Call) identifyModern(header transport.Header, declared string) *json
 	if header == nil {
 		return nil
 	}
-	return checkMirror(header, "Mcp-Method", call.req.Method)
+	return mirror.Check(header, "Mcp-Method", call.req.Method)
 }
 
 // envelope finds what identifyModern looks at in one walk over _meta, and which of it stands there twice: somebody between
@@ -184,22 +185,6 @@ func (call *Call) badEnvelope(format string, args ...any) *jsonrpc.Error {
 func metaString(meta json.RawMessage, key string) (string, bool) {
 	raw := jsonx.Member(meta, key)
 	return jsonx.String(raw), jsonx.Kind(raw) == '"'
-}
-
-// checkMirror holds a header to the value in the body that it mirrors.
-func checkMirror(header transport.Header, name, value string) *jsonrpc.Error {
-	lines := header[name]
-	if len(lines) == 0 {
-		return protocol.HeaderMismatch("the header %s is missing; it has to say %q, as the body does", name, value)
-	}
-	got, err := protocol.DecodeHeader(lines[0])
-	if err != nil {
-		return protocol.HeaderMismatch("the header %s: %v", name, err)
-	}
-	if len(lines) > 1 || got != value {
-		return protocol.HeaderMismatch("the header %s says %q but the body says %q", name, got, value)
-	}
-	return nil
 }
 
 // identifyLegacy takes the revision that the session agreed on, or what the header says where there is no session.
@@ -249,11 +234,11 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 	if call.name == "" || call.row.nameParam == "" { // what a completion is for is mirrored by no header
 		return call.checkNameless(header, err)
 	}
-	if mismatch := checkMirror(header, "Mcp-Name", call.name); mismatch != nil {
+	if mismatch := mirror.Check(header, "Mcp-Name", call.name); mismatch != nil {
 		return mismatch
 	}
 	if t, ok := call.target.(*tool); ok {
-		if mismatch := checkHeaderParams(header, t.headers, call.Arguments()); mismatch != nil {
+		if mismatch := mirror.CheckParams(header, t.headers, call.Arguments()); mismatch != nil {
 			return mismatch
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/family"
+	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -26,7 +28,8 @@ type Server struct {
 	config       *config
 	descriptions reflectx.Descriptions
 	generated    *generatedDescriptions // part of descriptions
-	state        *sealer
+	state        *rounds.Sealer
+	warnedOfKey  atomic.Bool
 
 	info         protocol.Implementation // never changed after New
 	instructions string                  // never changed after New
@@ -38,7 +41,7 @@ type Server struct {
 	hasMiddleware atomic.Bool
 	catalog       atomic.Pointer[catalog] // changed under the family's lock
 
-	family    *family
+	family    *family.Family
 	mounts    list[*mount]   // what is mounted in the server
 	followers list[follower] // what changes with the server: where it is mounted
 
@@ -64,7 +67,7 @@ func New(service any, opts ...Option) (*Server, error) {
 	source := reflectx.SourceDescriptions()
 	generated := newGeneratedDescriptions(source)
 	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)
-	s := &Server{config: c, descriptions: descriptions, generated: generated, family: newFamily()}
+	s := &Server{config: c, descriptions: descriptions, generated: generated, family: family.New()}
 	s.catalog.Store(&catalog{methods: coreMethods})
 	chain := chainOf(nil)
 	s.chain.Store(&chain)
@@ -72,7 +75,7 @@ func New(service any, opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s.introduce()
-	s.state = newSealer(c.stateKeys, s.info.Name)
+	s.state = rounds.NewSealer(c.stateKeys, s.info.Name)
 	return s, nil
 }
 

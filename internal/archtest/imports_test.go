@@ -72,7 +72,12 @@ var mayImport = map[string][]string{
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when
 	// nothing else is said, and sees who is asking through the context.
-	"mcpkit": {"transport", "transport/stdio", "oauth", "reflectx", "protocol", "jsonrpc",
+	"mcpkit/internal/family": {},
+	"mcpkit/internal/form":   {"internal/jsonx", "reflectx"},
+	"mcpkit/internal/mirror": {"internal/jsonx", "jsonrpc", "protocol", "transport"},
+	"mcpkit/internal/rounds": {"internal/jsonx", "jsonrpc", "protocol"},
+	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
+	"mcpkit": {"transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "jsonrpc",
 		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/rehearsal", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway

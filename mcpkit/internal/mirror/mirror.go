@@ -1,4 +1,5 @@
-package mcpkit
+// Package mirror compares the headers of a request with the members of its body that they mirror (2026-07-28).
+package mirror
 
 import (
 	"encoding/json"
@@ -12,16 +13,32 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// headerParam is a property of a tool's input that a header mirrors (x-mcp-header, 2026-07-28).
-type headerParam struct {
+// Check holds a header to the value in the body that it mirrors.
+func Check(header transport.Header, name, value string) *jsonrpc.Error {
+	lines := header[name]
+	if len(lines) == 0 {
+		return protocol.HeaderMismatch("the header %s is missing; it has to say %q, as the body does", name, value)
+	}
+	got, err := protocol.DecodeHeader(lines[0])
+	if err != nil {
+		return protocol.HeaderMismatch("the header %s: %v", name, err)
+	}
+	if len(lines) > 1 || got != value {
+		return protocol.HeaderMismatch("the header %s says %q but the body says %q", name, got, value)
+	}
+	return nil
+}
+
+// A Param is a property of a tool's input that a header mirrors (x-mcp-header, 2026-07-28).
+type Param struct {
 	header string   // canonical: "Mcp-Param-Region"
 	path   []string // of the property, from the root
 }
 
-// headerParams finds the mirrored properties of an input schema. What the specification does not allow is an error,
+// Params finds the mirrored properties of an input schema. What the specification does not allow is an error,
 // since clients have to drop a tool that has it.
-func headerParams(schema []byte) ([]headerParam, error) {
-	var found []headerParam
+func Params(schema []byte) ([]Param, error) {
+	var found []Param
 	if err := collectHeaders(schema, nil, &found); err != nil {
 		return nil, err
 	}
@@ -36,14 +53,14 @@ func headerParams(schema []byte) ([]headerParam, error) {
 	return found, nil
 }
 
-func collectHeaders(schema []byte, path []string, found *[]headerParam) error {
+func collectHeaders(schema []byte, path []string, found *[]Param) error {
 	for name, property := range jsonx.Members(jsonx.Member(schema, "properties")) {
 		if jsonx.Kind(property) != '{' {
 			continue
 		}
 		at := append(path[:len(path):len(path)], jsonx.String(name))
 		if raw := jsonx.Member(property, "x-mcp-header"); raw != nil {
-			h, err := newHeaderParam(raw, property, at)
+			h, err := newParam(raw, property, at)
 			if err != nil {
 				return err
 			}
@@ -56,17 +73,17 @@ func collectHeaders(schema []byte, path []string, found *[]headerParam) error {
 	return nil
 }
 
-func newHeaderParam(raw, property []byte, path []string) (headerParam, error) {
+func newParam(raw, property []byte, path []string) (Param, error) {
 	name, at := jsonx.String(raw), strings.Join(path, ".")
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isTokenChar(r) }) {
-		return headerParam{}, fmt.Errorf("x-mcp-header: property %q wants the header name %s; a name is letters, digits and '-'", at, raw)
+		return Param{}, fmt.Errorf("x-mcp-header: property %q wants the header name %s; a name is letters, digits and '-'", at, raw)
 	}
 	kind := jsonx.String(jsonx.Member(property, "type"))
 	switch kind {
 	case "string", "integer", "boolean":
-		return headerParam{textproto.CanonicalMIMEHeaderKey(protocol.HeaderParamPrefix + name), path}, nil
+		return Param{textproto.CanonicalMIMEHeaderKey(protocol.HeaderParamPrefix + name), path}, nil
 	}
-	return headerParam{}, fmt.Errorf("x-mcp-header: property %q is of type %q; only string, integer and boolean can be mirrored", at, kind)
+	return Param{}, fmt.Errorf("x-mcp-header: property %q is of type %q; only string, integer and boolean can be mirrored", at, kind)
 }
 
 // isTokenChar reports whether r may stand in a header name (RFC 9110, section 5.6.2).
@@ -74,8 +91,8 @@ func isTokenChar(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// checkHeaderParams holds each mirroring header to the argument that it mirrors.
-func checkHeaderParams(header transport.Header, params []headerParam, args json.RawMessage) *jsonrpc.Error {
+// CheckParams holds each mirroring header to the argument that it mirrors.
+func CheckParams(header transport.Header, params []Param, args json.RawMessage) *jsonrpc.Error {
 	for _, p := range params {
 		value := []byte(args)
 		for _, name := range p.path {
@@ -91,7 +108,7 @@ func checkHeaderParams(header transport.Header, params []headerParam, args json.
 	return nil
 }
 
-func (p *headerParam) check(header transport.Header, value []byte) *jsonrpc.Error {
+func (p *Param) check(header transport.Header, value []byte) *jsonrpc.Error {
 	lines := header[p.header]
 	at := strings.Join(p.path, ".")
 	switch {

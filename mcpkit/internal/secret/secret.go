@@ -1,7 +1,7 @@
-package mcpkit
+// Package secret knows which arguments of a call logs may show.
+package secret
 
 import (
-	"encoding/json"
 	"reflect"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -11,37 +11,37 @@ import (
 // redacted stands for what is not shown.
 const redacted = `"[redacted]"`
 
-// A secrecy says which members of an arguments object may be shown. It is nil where all may.
-type secrecy struct {
+// A Secrecy says which members of an arguments object may be shown. It is nil where all may.
+type Secrecy struct {
 	hide    bool                // not shown at all
-	members map[string]*secrecy // of an object, or of the objects of an array; a member that is not here is hidden
+	members map[string]*Secrecy // of an object, or of the objects of an array; a member that is not here is hidden
 }
 
 // shown is the secrecy of a member that may be shown whole.
-var shown = &secrecy{}
+var shown = &Secrecy{}
 
 // hidden is the secrecy of a member of which nothing may be shown.
-var hidden = &secrecy{hide: true}
+var hidden = &Secrecy{hide: true}
 
-// secrecyOf finds the fields that are tagged secret; nil when there is none.
-func secrecyOf(fields []reflectx.Field) *secrecy {
+// OfFields finds the fields that are tagged secret; nil when there is none.
+func OfFields(fields []reflectx.Field) *Secrecy {
 	found := false
-	s := secrecyOfFields(fields, &found)
+	s := ofFields(fields, &found)
 	if !found {
 		return nil
 	}
 	return s
 }
 
-func secrecyOfFields(fields []reflectx.Field, found *bool) *secrecy {
-	s := &secrecy{members: make(map[string]*secrecy, len(fields))}
+func ofFields(fields []reflectx.Field, found *bool) *Secrecy {
+	s := &Secrecy{members: make(map[string]*Secrecy, len(fields))}
 	for _, f := range fields {
 		switch {
 		case f.Secret:
 			*found = true
 			s.members[f.Name] = hidden
 		case len(f.Fields) > 0:
-			s.members[f.Name] = secrecyOfFields(f.Fields, found)
+			s.members[f.Name] = ofFields(f.Fields, found)
 		case isStruct(f.Type):
 			s.members[f.Name] = hidden // a type within itself: what of it is secret is not listed again
 		default:
@@ -58,23 +58,23 @@ func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Interface && t.NumMethod() > 0 // a union of structs
 }
 
-// secrecyOfSchema finds the properties of a schema written by hand that are writeOnly or passwords; nil when there is none.
-func secrecyOfSchema(schema []byte) *secrecy {
+// OfSchema finds the properties of a schema written by hand that are writeOnly or passwords; nil when there is none.
+func OfSchema(schema []byte) *Secrecy {
 	found := false
-	s := secrecyOfNode(schema, &found)
+	s := ofNode(schema, &found)
 	if !found {
 		return nil
 	}
 	return s
 }
 
-func secrecyOfNode(schema []byte, found *bool) *secrecy {
+func ofNode(schema []byte, found *bool) *Secrecy {
 	if string(jsonx.Member(schema, "writeOnly")) == "true" || jsonx.IsString(jsonx.Member(schema, "format"), "password") {
 		*found = true
 		return hidden
 	}
 	if items := jsonx.Member(schema, "items"); jsonx.Kind(items) == '{' {
-		return secrecyOfNode(items, found)
+		return ofNode(items, found)
 	}
 	properties := jsonx.Member(schema, "properties")
 	switch {
@@ -84,15 +84,15 @@ func secrecyOfNode(schema []byte, found *bool) *secrecy {
 	default:
 		return hidden // whatever it is that the schema says, here it is not looked at
 	}
-	s := &secrecy{members: map[string]*secrecy{}}
+	s := &Secrecy{members: map[string]*Secrecy{}}
 	for name, property := range jsonx.Members(properties) {
-		s.members[jsonx.String(name)] = secrecyOfNode(property, found)
+		s.members[jsonx.String(name)] = ofNode(property, found)
 	}
 	return s
 }
 
 // appendShown appends what may be shown of a value.
-func (s *secrecy) appendShown(b, value []byte) []byte {
+func (s *Secrecy) appendShown(b, value []byte) []byte {
 	kind := jsonx.Kind(value)
 	switch {
 	case s.hide:
@@ -100,7 +100,7 @@ func (s *secrecy) appendShown(b, value []byte) []byte {
 	case s.members == nil:
 		return append(b, value...)
 	case kind == '{':
-		return s.appendObject(b, value)
+		return s.AppendObject(b, value)
 	case kind == '[':
 		b = append(b, '[')
 		comma := false
@@ -119,7 +119,7 @@ func (s *secrecy) appendShown(b, value []byte) []byte {
 	}
 }
 
-func (s *secrecy) appendObject(b, object []byte) []byte {
+func (s *Secrecy) AppendObject(b, object []byte) []byte {
 	b = append(b, '{')
 	comma := false
 	for name, value := range jsonx.Members(object) {
@@ -135,21 +135,4 @@ func (s *secrecy) appendObject(b, object []byte) []byte {
 		b = member.appendShown(b, value)
 	}
 	return append(b, '}')
-}
-
-// RedactedArguments are the arguments as logs may have them: what is tagged secret, and what nothing is known of, is
-// replaced by "[redacted]". In tools with a schema written by hand the writeOnly properties and those of the format
-// password are secret. It is nil when there are no arguments; where nothing of the name is registered no value is shown.
-func (c *Call) RedactedArguments() json.RawMessage {
-	raw := c.Arguments()
-	switch {
-	case jsonx.Kind(raw) != '{':
-		return nil
-	case c.entry == nil:
-		return (&secrecy{}).appendObject(nil, raw)
-	case c.entry.secrets == nil:
-		return raw
-	default:
-		return c.entry.secrets.appendObject(nil, raw)
-	}
 }

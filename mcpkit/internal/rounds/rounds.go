@@ -1,0 +1,227 @@
+// Package rounds keeps the questions and answers of a call whose client sends it again with each
+// round of answers (2026-07-28, multi round-trip requests).
+package rounds
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// State is what travels through the client between the rounds of a call: sealed, and bound to that call.
+type State struct {
+	Method    string                     `json:"m"`
+	Name      string                     `json:"n"`
+	Arguments []byte                     `json:"d"` // digest
+	Principal []byte                     `json:"p"` // digest of its key
+	Expires   int64                      `json:"x"` // Unix seconds
+	Round     int                        `json:"r"`
+	Ref       string                     `json:"i"` // of the call: the same in all rounds
+	Begun     int64                      `json:"b"` // Unix milliseconds
+	Answers   map[string]Answer          `json:"a,omitempty"`
+	Once      map[string]json.RawMessage `json:"o,omitempty"`
+	Waiting   map[string]Waiting         `json:"w,omitempty"` // the questions of this round, by the key that the client knows
+}
+
+// An Answer is bound to the question that it answers, so that another question never gets it.
+type Answer struct {
+	Question []byte          `json:"q"`
+	Text     string          `json:"t,omitempty"` // of the question, shortened; for the log
+	Round    int             `json:"r,omitempty"` // in which it was asked
+	Value    json.RawMessage `json:"v"`
+}
+
+// A Waiting question is one that was asked in the round before.
+type Waiting struct {
+	Key      string `json:"k"`
+	Question []byte `json:"q"`
+	Text     string `json:"t,omitempty"`
+}
+
+// Questions are those of one call. The zero value is that of a first round. They are not safe for
+// concurrent use.
+type Questions struct {
+	State   State           // of the rounds before; zero in the first
+	offered json.RawMessage // responses that came without a state: answers to questions that the client foresaw
+	pending []pending       // asked in this round, in this order
+	used    map[string]bool // keys of the answers that questions of this round got
+	counts  map[string]int  // how often a question without a key of its own was asked
+}
+
+// A pending question goes to the client when the method returns.
+type pending struct {
+	Waiting
+	request protocol.InputRequest
+}
+
+// Answered returns the questions of a retry: state is that of the round before, or nil, and responses
+// are the answers of the client, an object or nil.
+func Answered(state *State, responses json.RawMessage) (*Questions, *jsonrpc.Error) {
+	if state == nil {
+		return &Questions{offered: responses}, nil
+	}
+	q := &Questions{State: *state}
+	for name, question := range state.Waiting {
+		value := jsonx.Member(responses, name)
+		if value == nil {
+			continue // asked again if it is still wanted
+		}
+		if jsonx.Kind(value) != '{' {
+			return nil, badResponse(name)
+		}
+		q.State.answer(question, value)
+	}
+	q.State.Waiting = nil
+	return q, nil
+}
+
+func badResponse(name string) *jsonrpc.Error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: the response %q is no object", name)
+}
+
+// answer keeps the answer to a question.
+func (st *State) answer(q Waiting, value json.RawMessage) {
+	if st.Answers == nil {
+		st.Answers = map[string]Answer{}
+	}
+	st.Answers[q.Key] = Answer{q.Question, q.Text, st.Round, value}
+}
+
+// Ask returns the answer to a question, or nil if the client has to be asked: then the question is
+// pending. owner is who asks, and key names the question; "" names it by its content.
+func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key string) (json.RawMessage, error) {
+	q := Waiting{Key: key, Question: Digest(owner, []byte(method), params), Text: questionText(params)}
+	if q.Key == "" {
+		q.Key = a.nameOf(method, params)
+	}
+	if a.used == nil {
+		a.used = map[string]bool{}
+	}
+	if known, ok := a.State.Answers[q.Key]; ok && bytes.Equal(known.Question, q.Question) {
+		a.used[q.Key] = true
+		return known.Value, nil
+	}
+	if value := jsonx.Member(a.offered, q.Key); value != nil {
+		if jsonx.Kind(value) != '{' {
+			return nil, badResponse(q.Key)
+		}
+		a.State.answer(q, value)
+		a.used[q.Key] = true
+		return value, nil
+	}
+	for _, p := range a.pending {
+		switch {
+		case p.Key != q.Key:
+		case !bytes.Equal(p.Question, q.Question):
+			return nil, &SameKeyError{q.Key}
+		default:
+			return nil, nil
+		}
+	}
+	a.pending = append(a.pending, pending{q, protocol.InputRequest{Method: method, Params: params}})
+	return nil, nil
+}
+
+// nameOf names a question by its content, so that the order in which goroutines ask does not matter.
+func (a *Questions) nameOf(method string, params json.RawMessage) string {
+	if a.counts == nil {
+		a.counts = map[string]int{}
+	}
+	name := Short(method) + "-" + hex.EncodeToString(Digest([]byte(method), params)[:4])
+	a.counts[name]++
+	if n := a.counts[name]; n > 1 {
+		name += "-" + strconv.Itoa(n)
+	}
+	return name
+}
+
+// A SameKeyError says that two different questions of one call have the same key.
+type SameKeyError struct{ Key string }
+
+// Error names the key.
+func (e *SameKeyError) Error() string {
+	return fmt.Sprintf("two questions of this call have the key %q", e.Key)
+}
+
+// UserMessage is the same text: it is meant for the caller.
+func (e *SameKeyError) UserMessage() string { return e.Error() }
+
+// Pending returns the questions that the client has to be asked, and adds them to next, the state of
+// the next round. Each has its own key, or, if there are several, its number before the key: clients
+// that keep JSON objects in maps sort by key.
+func (a *Questions) Pending(next *State) protocol.InputRequests {
+	if len(a.pending) == 0 {
+		return nil
+	}
+	requests := protocol.InputRequests{}
+	next.Answers, next.Once, next.Waiting = a.State.Answers, a.State.Once, map[string]Waiting{}
+	width := len(strconv.Itoa(len(a.pending)))
+	for i, p := range a.pending {
+		name := p.Key
+		if len(a.pending) > 1 {
+			name = fmt.Sprintf("%0*d-%s", width, i+1, p.Key)
+		}
+		requests[name], next.Waiting[name] = p.request, p.Waiting
+	}
+	return requests
+}
+
+// Changing returns the text of a pending question that was answered in the round before, and its
+// former text.
+func (a *Questions) Changing() (before, now string, ok bool) {
+	for _, p := range a.pending {
+		answer, ok := a.State.Answers[p.Key]
+		if !ok {
+			answer, ok = a.lastUnused(p.Key)
+		}
+		if ok {
+			return answer.Text, p.Text, true
+		}
+	}
+	return "", "", false
+}
+
+// lastUnused returns an answer that no question of this round got, of those to questions of the same kind as key the one that
+// was given last.
+func (a *Questions) lastUnused(key string) (last Answer, ok bool) {
+	kind, _, _ := strings.Cut(key, "-")
+	for other, answer := range a.State.Answers {
+		if !a.used[other] && strings.HasPrefix(other, kind+"-") && (!ok || answer.Round > last.Round) {
+			last, ok = answer, true
+		}
+	}
+	return last, ok
+}
+
+// maxQuestionText is how many bytes of a question's text are kept for the log.
+const maxQuestionText = 100
+
+// questionText is what a question says, shortened; "" for those without words.
+func questionText(params json.RawMessage) string {
+	text := jsonx.String(jsonx.Member(params, "message"))
+	if text == "" {
+		text = string(jsonx.Member(params, "messages")) // of sampling
+	}
+	if len(text) > maxQuestionText {
+		text = strings.ToValidUTF8(text[:maxQuestionText], "") + "..."
+	}
+	return text
+}
+
+// Short is a short name of a kind of question.
+func Short(method string) string {
+	switch method {
+	case protocol.MethodElicitationCreate:
+		return "elicit"
+	case protocol.MethodSamplingCreateMessage:
+		return "sample"
+	}
+	return "roots"
+}

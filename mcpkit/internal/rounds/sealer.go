@@ -1,0 +1,113 @@
+package rounds
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+)
+
+//limit:call bytes of answers and values of Once that travel through the client | an error: `can travel through the client`
+const maxStateBytes = 32 << 10
+
+// A Sealer keeps round states secret and whole while clients hold them.
+type Sealer struct {
+	keys   []cipher.AEAD // the first seals; each opens
+	bound  []byte        // what states are bound to beside the key: their purpose and their server
+	Owner  []byte        // whom the answers and values are for, within a state
+	Random bool          // no key was given
+}
+
+// sealPurpose separates these keys from any other use of the same secret, and versions the form.
+const sealPurpose = "mcpkit request state v2"
+
+// NewSealer returns the sealer of a server. States are for all replicas of it, in whatever version, and for no other server:
+// what a server is called is what it is.
+func NewSealer(secrets [][]byte, server string) *Sealer {
+	s := &Sealer{
+		Random: len(secrets) == 0, bound: []byte(sealPurpose + "\x00" + server), Owner: Digest([]byte(server)),
+	}
+	if s.Random {
+		secret := make([]byte, 32)
+		rand.Read(secret) // never fails
+		secrets = [][]byte{secret}
+	}
+	for _, secret := range secrets {
+		s.keys = append(s.keys, newAEAD(secret))
+	}
+	return s
+}
+
+func newAEAD(secret []byte) cipher.AEAD {
+	key, err := hkdf.Key(sha256.New, secret, nil, sealPurpose, 32)
+	if err != nil {
+		panic("mcpkit: " + err.Error()) // 32 bytes are never too many
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic("mcpkit: " + err.Error()) // nor a wrong size
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic("mcpkit: " + err.Error())
+	}
+	return aead
+}
+
+// Seal returns state as text that only this server can read or make.
+func (s *Sealer) Seal(state *State) (string, error) {
+	plain, err := jsonx.Marshal(state)
+	if err != nil {
+		return "", err
+	}
+	if len(plain) > maxStateBytes {
+		return "", fmt.Errorf("the answers and values of this call take %d bytes; at most %d can travel through the client", len(plain), maxStateBytes)
+	}
+	sealed := s.keys[0].Seal(nil, nil, plain, s.bound)
+	return base64.RawURLEncoding.EncodeToString(sealed), nil
+}
+
+var ErrBadState = errors.New("requestState is not one that this server gave")
+
+// Open is the inverse of Seal. It says nothing of why it refuses.
+func (s *Sealer) Open(text string) (*State, error) {
+	if len(text) > 2*maxStateBytes || strings.ContainsAny(text, "\r\n") { // which decoders skip
+		return nil, ErrBadState
+	}
+	// Strict: else several texts, differing in unused bits, would be the same state.
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return nil, ErrBadState
+	}
+	for _, key := range s.keys {
+		plain, err := key.Open(nil, nil, sealed, s.bound)
+		if err != nil {
+			continue
+		}
+		var state State
+		if jsonx.Unmarshal(plain, &state) != nil {
+			return nil, ErrBadState
+		}
+		return &state, nil
+	}
+	return nil, ErrBadState
+}
+
+// Digest identifies the parts.
+func Digest(parts ...[]byte) []byte {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(strconv.AppendInt(nil, int64(len(p)), 10))
+		h.Write([]byte{':'})
+		h.Write(p)
+	}
+	return h.Sum(nil)[:16]
+}
