@@ -225,10 +225,13 @@ func (w *wire) keepAlive(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		}
-		if !w.answersPing(every) {
-			w.closeNow()
-			return
+		if w.answersPing(every) {
+			continue
 		}
+		if !w.done.Load() { // a ping also fails while Close waits for the peer
+			w.closeNow()
+		}
+		return
 	}
 }
 
