@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
@@ -160,7 +161,7 @@ func TestTenThousandCallsInChaos(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			inChaos(t, v, calls, seed)
-			goleak.VerifyNone(t, others)
+			leaktest.VerifyNone(t, others)
 			require.LessOrEqual(t, descriptors(t), before, "file descriptors")
 		})
 	}
@@ -282,7 +283,7 @@ func TestProgramsThatDieInTheMiddleOfCalls(t *testing.T) {
 		require.ErrorContains(t, c.Ping(t.Context()), "exit status 7")
 		require.Error(t, c.Close())
 	}
-	goleak.VerifyNone(t, others)
+	leaktest.VerifyNone(t, others)
 	require.LessOrEqual(t, descriptors(t), before, "file descriptors")
 	require.Empty(t, offspring(t))
 }

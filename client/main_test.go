@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	// Parallel tests here wait rather than compute: for Close inside a handler, for children that are asked to end.
 	flag.Parse()
 	_ = flag.Set("test.parallel", "16")
-	goleak.VerifyTestMain(m)
+	leaktest.VerifyTestMain(m)
 }
 
 // beChild serves on standard input and output.

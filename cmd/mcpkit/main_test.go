@@ -4,13 +4,14 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
 	"golang.org/x/tools/go/analysis/unitchecker"
+
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	if calledByGoVet(os.Args[1:]) {
 		unitchecker.Main(analyzer)
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.VerifyTestMain(m)
 }

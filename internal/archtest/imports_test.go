@@ -29,6 +29,8 @@ var mayImport = map[string][]string{
 	"internal/archtest":    {},
 	"internal/docsnippets": {},
 	"internal/httpguard":   {},
+	"internal/leaktest":    {"go.uber.org/goleak"},
+	"internal/memnet":      {},
 	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/admission":   {"oauth"},
 	"internal/httpserve":   {"internal/admission", "transport", "jsonrpc"},
@@ -59,7 +61,7 @@ var mayImport = map[string][]string{
 	"transport/sse":           {"internal/admission", "transport", "jsonrpc", "oauth", "internal/duplex", "internal/sse", "internal/httpguard", "internal/httpserve"},
 	"transport/websocket":     {"internal/admission", "transport", "jsonrpc", "oauth", "internal/duplex", "internal/httpguard", "internal/httpserve", "github.com/coder/websocket"},
 	"transport/socket":        {"transport", "transport/stdio", "jsonrpc", "oauth"},
-	"transport/transporttest": {"transport", "protocol", "jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
+	"transport/transporttest": {"internal/leaktest", "transport", "protocol", "jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
 	"oauth/metadata":          {}, // documents and challenges; fetches nothing
 	"oauth/internal/fetch":    {"internal/jsonx"},
 	"oauth/internal/claims":   {"oauth"},

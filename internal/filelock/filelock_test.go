@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/mcpkit/mcpkit-go/internal/filelock"
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 )
 
 const holdVariable = "FILELOCK_TEST_HOLD"
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		hold(name)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.VerifyTestMain(m)
 }
 
 // hold is another process: it locks a file, says so, and ends without unlocking when its input does.

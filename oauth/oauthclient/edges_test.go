@@ -28,7 +28,7 @@ import (
 // is.
 func TestTokensThatEndAreRefreshedFirst(t *testing.T) {
 	var b book
-	as := oauthtest.New(t, &oauthtest.Options{Lifetime: 5 * time.Second, Wrap: b.wrap})
+	as := oauthtest.New(t, &oauthtest.Options{Lifetime: 9 * time.Second, Wrap: b.wrap})
 	s := protect(t, as, nil)
 	u := new(user)
 	tr := connect(t, s.url, u.grant(), oauthclient.Options{})

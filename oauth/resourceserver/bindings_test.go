@@ -44,7 +44,7 @@ func TestWebSocketsNeedAToken(t *testing.T) {
 	s := httptest.NewServer(m.realGuard().Wrap(h))
 	defer s.Close()
 	defer h.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	dial := func(auth string) (*websocket.Conn, *http.Response, error) {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

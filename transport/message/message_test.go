@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -24,7 +24,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 var discard = slog.New(slog.DiscardHandler)
 
@@ -61,7 +61,7 @@ func TestContract(t *testing.T) {
 		go func() {
 			defer close(done)
 			assert.NoError(t, message.New(newFrames(theirs), &message.Options{
-				MaxMessageBytes: transporttest.MaxMessageBytes, DrainTimeout: time.Second, Logger: discard,
+				MaxMessageBytes: transporttest.MaxMessageBytes, DrainTimeout: 3 * time.Second, Logger: discard,
 			}).Serve(ctx, h))
 		}()
 		return end{newFrames(ours), stop, done}

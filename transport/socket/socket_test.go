@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -27,7 +27,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // served is a server on a Unix socket.
 type served struct {
@@ -91,7 +91,7 @@ func exchange(t *testing.T, conn net.Conn, text string) string {
 
 func TestContract(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T, h transport.Handler) transporttest.Conn {
-		s := serve(t, h, &socket.Options{Stream: stdio.Options{MaxMessageBytes: transporttest.MaxMessageBytes, DrainTimeout: time.Second}})
+		s := serve(t, h, &socket.Options{Stream: stdio.Options{MaxMessageBytes: transporttest.MaxMessageBytes, DrainTimeout: 3 * time.Second}})
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -172,7 +172,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		_, _ = io.WriteString(conn, ping)
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		return err == nil && line == pong
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	s.end(t)
 }
 

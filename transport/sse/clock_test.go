@@ -4,61 +4,30 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/memnet"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 )
 
-// A wired server has connections in memory, which have the clock of the test's bubble and no buffers.
-type wired struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (w *wired) Accept() (net.Conn, error) {
-	select {
-	case c := <-w.conns:
-		return c, nil
-	case <-w.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (w *wired) Close() error   { w.once.Do(func() { close(w.closed) }); return nil }
-func (w *wired) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
-
 // serveWired serves h in a bubble, and returns a client.
 func serveWired(t *testing.T, h transport.Handler, opts *sse.Options) *http.Client {
 	opts.Logger = quiet
-	w := &wired{conns: make(chan net.Conn), closed: make(chan struct{})}
 	handler := sse.NewHandler(h, opts)
-	server := &http.Server{Handler: handler}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		_ = server.Serve(w)
-	}()
+	client, closeAll := memnet.Serve(&http.Server{Handler: handler})
 	t.Cleanup(func() {
 		handler.Close()
-		require.NoError(t, server.Close())
-		<-over
+		closeAll()
 	})
-	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		w.conns <- theirs
-		return ours, nil
-	}}}
+	return client
 }
 
 // begin opens a stream and returns its lines, of which the first two are the endpoint.
@@ -137,26 +106,61 @@ func TestASessionEndsWhenNobodyUsesIt(t *testing.T) {
 	})
 }
 
-// telling notifies until it is told not to, and says when that was.
-type telling chan time.Time
-
-func (f telling) ServeRPC(ctx context.Context, _ *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	n := &jsonrpc.Request{Method: "note", Params: []byte(`{"x":"` + strings.Repeat("x", 64<<10) + `"}`)}
-	for ctx.Err() == nil && peer.Notify(ctx, n) == nil {
-	}
-	<-ctx.Done()
-	f <- time.Now()
-	return nil
+func TestASessionWithACallInFlightIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := make(holding)
+		c := serveWired(t, h, &sse.Options{SessionIdle: time.Minute, KeepAlive: -1})
+		url, lines := begin(t, c)
+		require.Equal(t, 202, say(t, c, url, ping))
+		<-h // begun
+		time.Sleep(24 * time.Hour)
+		h <- struct{}{}
+		require.Equal(t, "event: message\n", line(t, lines))
+		require.Equal(t, "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n", line(t, lines))
+	})
 }
 
-func TestAStreamThatIsNotReadEndsInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		over := make(telling, 1)
-		c := serveWired(t, over, &sse.Options{WriteTimeout: 30 * time.Second})
-		url, _ := begin(t, c)
-		begun := time.Now()
-		require.Equal(t, 202, say(t, c, url, ping))
-		require.Equal(t, 30*time.Second, (<-over).Sub(begun))
-		require.Equal(t, 404, say(t, c, url, ping))
-	})
+// unread has calls whose clients do not read.
+type unread struct{ over chan time.Time }
+
+func (u unread) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	large := `{"x":"` + strings.Repeat("x", 64<<10) + `"}`
+	switch req.Method {
+	case "flood":
+		for ctx.Err() == nil && peer.Notify(ctx, &jsonrpc.Request{Method: "note", Params: []byte(large)}) == nil {
+		}
+	case "block":
+		<-ctx.Done()
+		u.over <- time.Now()
+	}
+	return &jsonrpc.Response{Result: []byte(large)}
+}
+
+func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		timeout time.Duration
+		want    time.Duration
+		method  string
+	}{
+		{"notifications", 0, 30 * time.Second, "flood"},
+		{"a response", 0, 30 * time.Second, "large"},
+		{"sooner", time.Second, time.Second, "large"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := unread{make(chan time.Time, 1)}
+				c := serveWired(t, h, &sse.Options{WriteTimeout: test.timeout, KeepAlive: -1})
+				url, lines := begin(t, c)
+				begun := time.Now()
+				require.Equal(t, 202, say(t, c, url, `{"jsonrpc":"2.0","id":1,"method":"block"}`))
+				require.Equal(t, 202, say(t, c, url, `{"jsonrpc":"2.0","id":2,"method":"`+test.method+`"}`))
+				require.Equal(t, test.want, (<-h.over).Sub(begun), "its calls end")
+				_, err := io.Copy(io.Discard, lines)
+				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+				require.Equal(t, test.want, time.Since(begun), "the stream is cut off")
+				require.Equal(t, 404, say(t, c, url, ping))
+			})
+		})
+	}
 }

@@ -1,17 +1,13 @@
 package sse_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -123,34 +119,6 @@ func TestHostsThatLookAlike(t *testing.T) {
 	}
 }
 
-func TestAnIdleSessionEnds(t *testing.T) {
-	base, _ := serveHTTP(t, pong{}, &sse.Options{SessionIdle: 40 * time.Millisecond})
-	c := open(t, base, nil)
-	_, err := c.Receive()
-	require.ErrorIs(t, err, io.EOF)
-	require.ErrorContains(t, c.Send([]byte(ping)), "status 404")
-	require.NoError(t, c.Close())
-}
-
-func TestASessionWithACallInFlightIsNotIdle(t *testing.T) {
-	h := make(holding)
-	base, _ := serveHTTP(t, h, &sse.Options{SessionIdle: 20 * time.Millisecond})
-	c := open(t, base, nil)
-	require.NoError(t, c.Send([]byte(ping)))
-	<-h           // begun
-	for range 3 { // others that came later end
-		idle := open(t, base, nil)
-		_, err := idle.Receive()
-		require.ErrorIs(t, err, io.EOF)
-		require.NoError(t, idle.Close())
-	}
-	h <- struct{}{}
-	got, err := c.Receive()
-	require.NoError(t, err)
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, string(got))
-	require.NoError(t, c.Close())
-}
-
 // holding is a method that says when it begins, and waits.
 type holding chan struct{}
 
@@ -161,49 +129,4 @@ func (h holding) ServeRPC(ctx context.Context, _ *jsonrpc.Request, _ transport.P
 	case <-ctx.Done():
 	}
 	return &jsonrpc.Response{Result: []byte(`{}`)}
-}
-
-func TestASilentStreamIsKeptAlive(t *testing.T) {
-	base, httpClient := serveHTTP(t, pong{}, &sse.Options{KeepAlive: 10 * time.Millisecond})
-	resp, err := httpClient.Get(base + "/sse")
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	comments := 0
-	for comments < 3 && lines.Scan() {
-		if strings.HasPrefix(lines.Text(), ":") {
-			comments++
-		}
-	}
-	require.NoError(t, lines.Err())
-	require.Equal(t, 3, comments)
-}
-
-// flooding says more than any buffer holds, and how that ended.
-type flooding chan error
-
-func (f flooding) ServeRPC(ctx context.Context, _ *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	n := &jsonrpc.Request{Method: "note", Params: append(append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 64<<10)...), `"}`...)}
-	for ctx.Err() == nil {
-		if err := peer.Notify(ctx, n); err != nil {
-			break
-		}
-	}
-	f <- context.Cause(ctx)
-	return nil
-}
-
-func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
-	over := make(flooding, 1)
-	base, _ := serveHTTP(t, over, &sse.Options{WriteTimeout: 50 * time.Millisecond, KeepAlive: -1})
-	c := open(t, base, nil)
-	require.NoError(t, c.Send([]byte(ping)))
-	require.Error(t, <-over)
-	for {
-		if _, err := c.Receive(); err != nil {
-			require.False(t, errors.Is(err, context.DeadlineExceeded))
-			break
-		}
-	}
-	_ = c.Close()
 }

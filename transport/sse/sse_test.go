@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	events "github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -26,7 +26,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // client is the client's end of a session.
 type client struct {
@@ -101,7 +101,7 @@ func TestContract(t *testing.T) {
 		go func() {
 			defer close(done)
 			assert.NoError(t, sse.Listen("127.0.0.1:0", &sse.Options{
-				MaxBodyBytes: transporttest.MaxMessageBytes, ShutdownTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+				MaxBodyBytes: transporttest.MaxMessageBytes, ShutdownTimeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
 				OnListen: func(a net.Addr) { addrs <- a },
 			}).Serve(ctx, h))
 		}()

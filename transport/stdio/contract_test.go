@@ -53,7 +53,7 @@ func contract(t *testing.T, framing stdio.Framing, client func(stream io.ReadWri
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			opts := &stdio.Options{MaxMessageBytes: transporttest.MaxMessageBytes, DrainTimeout: time.Second, Framing: framing}
+			opts := &stdio.Options{MaxMessageBytes: transporttest.MaxMessageBytes, DrainTimeout: 3 * time.Second, Framing: framing}
 			assert.NoError(t, stdio.NewIO(in, out, opts).Serve(ctx, h))
 		}()
 		return client(pipes{clientIn, clientOut, clientIn, clientOut}, stop, done)

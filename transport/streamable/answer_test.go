@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
+	"github.com/mcpkit/mcpkit-go/internal/memnet"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -300,23 +301,25 @@ func TestClientThatDoesNotReadIsCutOff(t *testing.T) {
 func TestReplyAfterTheWriteTimeoutOfTheServer(t *testing.T) {
 	for name, talk := range map[string]bool{"JSON": false, "stream": true} {
 		t.Run(name, func(t *testing.T) {
-			timeout := 50 * time.Millisecond
-			s := serve(t, script{"slow": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-				if talk {
-					_ = notify(ctx, peer, 1)
-				}
-				<-time.After(2 * timeout)
-				return result(req, `{"done":true}`)
-			}}, nil)
-			server := httptest.NewUnstartedServer(s.handler)
-			server.Config.WriteTimeout = timeout
-			server.Config.ReadTimeout = timeout
-			server.Start()
-			defer server.Close()
-			s.url = server.URL
-			c := s.modern()
-			require.Contains(t, read(t, c.call(7, "slow")), answer7)
-			c.works()
+			synctest.Test(t, func(t *testing.T) {
+				const timeout = 10 * time.Second
+				h := NewHandler(&scripted{methods: script{"slow": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+					if talk {
+						_ = notify(ctx, peer, 1)
+					}
+					time.Sleep(2 * timeout)
+					return result(req, `{"done":true}`)
+				}}}, nil)
+				defer h.Close()
+				client, closeAll := memnet.Serve(&http.Server{Handler: h, ReadTimeout: timeout, WriteTimeout: timeout})
+				defer closeAll()
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://mcp.test", strings.NewReader(call1(7, "slow")))
+				require.NoError(t, err)
+				r.Header = newPost("", "Mcp-Protocol-Version", "2026-07-28").Header
+				resp, err := client.Do(r)
+				require.NoError(t, err)
+				require.Contains(t, read(t, resp), answer7)
+			})
 		})
 	}
 }

@@ -52,7 +52,7 @@ func connect(t *testing.T, h transport.Handler, modern bool) transporttest.Conn 
 		defer close(done)
 		assert.NoError(t, streamable.Listen("127.0.0.1:0", &streamable.Options{
 			MaxBodyBytes: transporttest.MaxMessageBytes, Logger: slog.New(slog.DiscardHandler),
-			ShutdownTimeout: time.Second, OnListen: func(a net.Addr) { addrs <- a },
+			ShutdownTimeout: time.Minute, OnListen: func(a net.Addr) { addrs <- a },
 		}).Serve(ctx, h))
 	}()
 	c := &httpConn{

@@ -41,7 +41,7 @@ func TestSessionOfAnInitializeThatPanicsEnds(t *testing.T) {
 	}}, nil)
 	_, err := s.client().do(t.Context(), http.MethodPost, call1(1, "initialize"))
 	require.Error(t, err)
-	require.Eventually(t, func() bool { return len(s.rpc.endedSessions()) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.rpc.endedSessions()) == 1 }, time.Minute, time.Millisecond)
 }
 
 // A storeOf is a memory store whose Append does something first.
@@ -274,7 +274,7 @@ func TestCallOfAClientThatLeftHoldsNoConnection(t *testing.T) {
 			for _, leave := range left {
 				leave()
 			}
-			require.Eventually(t, func() bool { return l.count() == 0 }, 10*time.Second, time.Millisecond, "while the calls go on")
+			require.Eventually(t, func() bool { return l.count() == 0 }, time.Minute, time.Millisecond, "while the calls go on")
 			close(g.release)
 			for range n {
 				require.NoError(t, <-g.cause)

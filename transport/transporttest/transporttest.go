@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -115,13 +116,13 @@ func Run(t *testing.T, connect Connect, traits ...Trait) {
 			}
 			f.test(t, x)
 			x.finish()
-			goleak.VerifyNone(t, before)
+			leaktest.VerifyNone(t, before)
 		})
 	}
 }
 
 // patience is how long the tests wait for what has to happen. It is long: machines are busy.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // An exam is a connection under test.
 type exam struct {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,54 +13,24 @@ import (
 	ws "github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/memnet"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// A wired server has connections in memory, which have the clock of the test's bubble and no buffers.
-type wired struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (w *wired) Accept() (net.Conn, error) {
-	select {
-	case c := <-w.conns:
-		return c, nil
-	case <-w.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (w *wired) Close() error   { w.once.Do(func() { close(w.closed) }); return nil }
-func (w *wired) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
-
-// dialWired serves h in a bubble, for who asks, and connects. A deaf client answers no pings.
+// dialWired serves h in a bubble, to the principal who, and connects. A deaf client answers no pings.
 func dialWired(t *testing.T, h transport.Handler, opts *websocket.Options, who *oauth.Principal, deaf bool) *ws.Conn {
 	opts.Logger = slog.New(slog.DiscardHandler)
-	w := &wired{conns: make(chan net.Conn), closed: make(chan struct{})}
 	handler := websocket.NewHandler(h, opts)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	client, closeAll := memnet.Serve(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r.WithContext(oauth.NewContext(r.Context(), who)))
-	})}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		_ = server.Serve(w)
-	}()
+	})})
 	t.Cleanup(func() {
 		handler.Close()
-		require.NoError(t, server.Close())
-		<-over
+		closeAll()
 	})
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		w.conns <- theirs
-		return ours, nil
-	}}}
 	conn, _, err := ws.Dial(t.Context(), "ws://mcp.test", &ws.DialOptions{
 		HTTPClient: client, Subprotocols: []string{"mcp"}, OnPingReceived: func(context.Context, []byte) bool { return !deaf },
 	})
@@ -100,22 +68,50 @@ func TestASilentClientIsGoneAtTheNextPing(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatIsNotReadEndsInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		over := make(chan time.Time, 1)
-		h := methods{"flood": func(ctx context.Context, peer transport.Peer) {
-			n := &jsonrpc.Request{Method: "note", Params: []byte(`{"x":"` + strings.Repeat("x", 64<<10) + `"}`)}
-			for ctx.Err() == nil && peer.Notify(ctx, n) == nil {
-			}
-			<-ctx.Done()
-			over <- time.Now()
-		}}
-		conn := dialWired(t, h, &websocket.Options{WriteTimeout: 30 * time.Second, KeepAlive: -1}, nil, false)
-		require.Equal(t, pong, exchange(t, conn, ping))
-		begun := time.Now()
-		require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"flood"}`)))
-		require.Equal(t, 30*time.Second, (<-over).Sub(begun))
-	})
+// unread has calls whose clients do not read.
+type unread struct{ over chan time.Time }
+
+func (u unread) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
+	large := `{"x":"` + strings.Repeat("x", 64<<10) + `"}`
+	switch req.Method {
+	case "flood":
+		for ctx.Err() == nil && peer.Notify(ctx, &jsonrpc.Request{Method: "note", Params: []byte(large)}) == nil {
+		}
+	case "block":
+		<-ctx.Done()
+		u.over <- time.Now()
+	}
+	return &jsonrpc.Response{Result: []byte(large)}
+}
+
+func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		timeout time.Duration
+		want    time.Duration
+		method  string
+	}{
+		{"notifications", 0, 30 * time.Second, "flood"},
+		{"a response", 0, 30 * time.Second, "large"},
+		{"sooner", time.Second, time.Second, "large"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := unread{make(chan time.Time, 1)}
+				conn := dialWired(t, h, &websocket.Options{WriteTimeout: test.timeout, KeepAlive: -1}, nil, false)
+				begun := time.Now()
+				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
+				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":3,"method":"`+test.method+`"}`)))
+				require.Equal(t, test.want, (<-h.over).Sub(begun), "its calls end")
+				_, _, err := conn.Read(t.Context())
+				for err == nil {
+					_, _, err = conn.Read(t.Context())
+				}
+				require.Equal(t, ws.StatusCode(-1), ws.CloseStatus(err), "%v", err)
+				require.Equal(t, test.want, time.Since(begun), "the connection is closed")
+			})
+		})
+	}
 }
 
 // trickle sends the beginning of a message, and then nothing.

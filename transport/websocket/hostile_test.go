@@ -1,7 +1,6 @@
 package websocket_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -125,45 +124,6 @@ func TestOneConnectionTooMany(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "too many connections, or shutting down; try again later\n", string(body))
 	require.Equal(t, pong, exchange(t, conn, ping))
-}
-
-func TestAConnectionEndsWithItsCredential(t *testing.T) {
-	url := serveRaw(t, methods{}, &websocket.Options{}, func() *oauth.Principal {
-		return &oauth.Principal{Subject: "ann", Expires: time.Now().Add(50 * time.Millisecond)}
-	})
-	_, _, err := dialRaw(t, url).Read(t.Context())
-	require.Equal(t, ws.StatusNormalClosure, ws.CloseStatus(err), "%v", err)
-}
-
-// A client of which nothing is left, not even an answer to pings, does not keep its calls going.
-func TestAClientThatIsSilentIsGone(t *testing.T) {
-	over := make(chan struct{})
-	h := methods{"block": func(ctx context.Context, _ transport.Peer) {
-		<-ctx.Done()
-		close(over)
-	}}
-	conn := dialRaw(t, serveRaw(t, h, &websocket.Options{KeepAlive: 20 * time.Millisecond}, nil))
-	// Only who reads answers pings.
-	require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(ping)))
-	require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
-	<-over
-}
-
-func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
-	over := make(chan error, 1)
-	h := methods{"flood": func(ctx context.Context, peer transport.Peer) {
-		n := &jsonrpc.Request{Method: "note", Params: append(append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 64<<10)...), `"}`...)}
-		for ctx.Err() == nil {
-			if peer.Notify(ctx, n) != nil {
-				break
-			}
-		}
-		over <- context.Cause(ctx)
-	}}
-	conn := dialRaw(t, serveRaw(t, h, &websocket.Options{WriteTimeout: 50 * time.Millisecond, KeepAlive: -1}, nil))
-	require.Equal(t, pong, exchange(t, conn, ping))
-	require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"flood"}`)))
-	require.Error(t, <-over)
 }
 
 func TestHostsThatLookAlike(t *testing.T) {

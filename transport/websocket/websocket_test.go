@@ -12,16 +12,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // end is the client's end: the wire that clients use.
 type end struct {
@@ -55,7 +55,7 @@ func listen(t *testing.T, h transport.Handler, opts *websocket.Options) (addr st
 
 func TestContract(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T, h transport.Handler) transporttest.Conn {
-		addr, stop, done := listen(t, h, &websocket.Options{MaxMessageBytes: transporttest.MaxMessageBytes, ShutdownTimeout: time.Second})
+		addr, stop, done := listen(t, h, &websocket.Options{MaxMessageBytes: transporttest.MaxMessageBytes, ShutdownTimeout: time.Minute, WriteTimeout: 10 * time.Minute})
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		wire, err := websocket.Dial(t.Context(), "ws://"+addr+"/ws", &websocket.DialOptions{Client: client})
 		require.NoError(t, err)

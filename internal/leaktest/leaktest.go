@@ -1,0 +1,44 @@
+// Package leaktest is go.uber.org/goleak for busy machines. goleak gives goroutines less than half a second to end, which
+// is too little for the goroutines of net/http while many packages are tested at once.
+package leaktest
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience is how long goroutines have to end.
+const patience = time.Minute
+
+// VerifyTestMain runs the tests of a package and exits. It fails when goroutines outlive the tests.
+func VerifyTestMain(m *testing.M) { goleak.VerifyTestMain(waiting{m}) }
+
+type waiting struct{ m *testing.M }
+
+// Run runs the tests and waits for their goroutines.
+func (w waiting) Run() int {
+	code := w.m.Run()
+	if code == 0 {
+		_ = await()
+	}
+	return code
+}
+
+// VerifyNone fails t when goroutines are left.
+func VerifyNone(t testing.TB, opts ...goleak.Option) {
+	t.Helper()
+	if err := await(opts...); err != nil {
+		t.Error(err)
+	}
+}
+
+// await returns when no goroutines are left, or with an error that lists them.
+func await(opts ...goleak.Option) error {
+	for limit := time.Now().Add(patience); ; {
+		if err := goleak.Find(opts...); err == nil || time.Now().After(limit) {
+			return err
+		}
+	}
+}

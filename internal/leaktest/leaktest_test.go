@@ -1,0 +1,19 @@
+package leaktest_test
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+
+func TestGoroutinesMayEndLate(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	late := time.After(2 * time.Second) // longer than goleak itself waits
+	go func() { <-late }()
+	leaktest.VerifyNone(t, before)
+}
