@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpkit/mcpkit-go/client"
@@ -13,7 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A Refusal is an answer of a user who does not fill in the form.
+// A Refusal is the answer of a user who does not fill in the form.
 type Refusal string
 
 // The refusals.
@@ -22,27 +22,36 @@ const (
 	Cancel  Refusal = protocol.ElicitCancel
 )
 
-// An answer is what the user says to a question.
+// An answer is the user's answer to questions that contain a text.
 type answer struct {
 	question string
 	value    any
+	used     atomic.Bool
 }
 
-// Answer is the server as a client sees it whose user answers questions in which the text stands, each time, with the value: what
-// encodes as the object that fills the form, a bare value for a form of one field, [Decline] or [Cancel]. Of several that fit, the
-// first counts. A question without an answer fails the test.
+// Answer returns a view whose user gives this answer to every question that contains the text
+// question. The value is what encodes as the object that fills in the form, a single value for a form
+// of one field, [Decline] or [Cancel]. If several answers match, the first one is used.
+//
+// A question without an answer fails the test, and so does an answer without a question. Answers of
+// views with a protocol version before 2025-06-18, which cannot ask, do not count.
 func (s *Server) Answer(question string, value any) *Server {
+	s.t.Helper()
+	a := &answer{question: question, value: value}
 	v := s.view()
 	v.handlers = nil
-	v.answers = append(v.answers, &answer{question, value})
+	v.answers = append(v.answers, a)
+	s.t.Cleanup(func() {
+		if !a.used.Load() && !s.t.Failed() {
+			s.t.Errorf("mcptest: no question contained %q, so its answer was not used", question)
+		}
+	})
 	return v
 }
 
-// A script answers by a list.
+// A script answers questions from a list.
 type script struct {
-	t  testing.TB
-	mu sync.Mutex // one question at a time
-
+	t       testing.TB
 	answers []*answer
 }
 
@@ -51,20 +60,19 @@ func (s *script) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.
 	return s.answer(p)
 }
 
-// ElicitURL says whether the user went there.
+// ElicitURL answers whether the user opened the page.
 func (s *script) ElicitURL(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
 	return s.answer(p)
 }
 
 func (s *script) answer(p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var known []string
 	for _, a := range s.answers {
 		if !strings.Contains(p.Message, a.question) {
 			known = append(known, a.question)
 			continue
 		}
+		a.used.Store(true)
 		if refusal, ok := a.value.(Refusal); ok {
 			return &protocol.ElicitResult{Action: string(refusal)}, nil
 		}
@@ -78,11 +86,11 @@ func (s *script) answer(p *protocol.ElicitParams) (*protocol.ElicitResult, error
 		}
 		return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: content}, nil
 	}
-	s.t.Errorf("mcptest: the server asked %q, and no answer fits; there are answers to %q", p.Message, known)
+	s.t.Errorf("mcptest: the server asked %q, but no answer matches; there are answers to %q", p.Message, known)
 	return nil, client.ErrRejected
 }
 
-// fill makes the content of a form.
+// fill returns the content of a form.
 func fill(schema json.RawMessage, value any) (json.RawMessage, error) {
 	raw, err := jsonx.Marshal(value)
 	if err != nil || jsonx.Kind(raw) == '{' {

@@ -10,21 +10,21 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// What a difference means for callers.
+// The kinds of differences.
 const (
 	breaking = "breaking"
 	additive = "additive"
-	unclear  = "breaking?" // for people to say
+	unclear  = "breaking?" // for a person to decide
 )
 
-// A differ gathers what differs, a line each.
+// A differ collects the differences, one line each.
 type differ struct{ lines []string }
 
 func (d *differ) say(kind, where, format string, args ...any) {
 	d.lines = append(d.lines, kind+": "+where+fmt.Sprintf(format, args...))
 }
 
-// changed says what was there and what is there now.
+// changed reports a value before and after.
 func (d *differ) changed(kind, where string, was, is []byte) {
 	before, _ := canonical(was)
 	after, _ := canonical(is)
@@ -38,7 +38,7 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// diffSurfaces says what differs.
+// diffSurfaces returns the differences of two surfaces.
 func diffSurfaces(was, is *surface) []string {
 	var d differ
 	d.things("tool", was.Tools, is.Tools, d.tool)
@@ -48,7 +48,7 @@ func diffSurfaces(was, is *surface) []string {
 	return d.lines
 }
 
-// things compares two sets by name; each compares what is in both.
+// things compares two sets by name, and calls each for entries that are in both but differ.
 func (d *differ) things(kind string, was, is map[string]json.RawMessage, each func(where string, was, is []byte)) {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		switch {
@@ -81,7 +81,7 @@ func (d *differ) tool(where string, was, is []byte) {
 	default:
 		d.schema(where, "output", before, after, widening)
 	}
-	d.words(where, was, is)
+	d.descriptions(where, was, is)
 	d.rest(where, was, is, "inputSchema", "outputSchema")
 }
 
@@ -92,15 +92,15 @@ func (d *differ) prompt(where string, was, is []byte) {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if after[name] != nil {
 			place := fmt.Sprintf("%sargument %q: ", where, name)
-			d.words(place, before[name], after[name])
+			d.descriptions(place, before[name], after[name])
 			d.rest(place, before[name], after[name], "required")
 		}
 	}
-	d.words(where, was, is)
+	d.descriptions(where, was, is)
 	d.rest(where, was, is, "arguments")
 }
 
-// arguments are those of a prompt, by name.
+// arguments returns the arguments of a prompt by name.
 func arguments(prompt []byte) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	for a := range jsonx.Elements(jsonx.Member(prompt, "arguments")) {
@@ -113,12 +113,12 @@ func (d *differ) resource(where string, was, is []byte) {
 	if before, after := jsonx.Member(was, "mimeType"), jsonx.Member(is, "mimeType"); !same(before, after) {
 		d.changed(breaking, where+"mimeType", before, after)
 	}
-	d.words(where, was, is)
+	d.descriptions(where, was, is)
 	d.rest(where, was, is, "mimeType")
 }
 
-// words compares what only people and models read.
-func (d *differ) words(where string, was, is []byte) {
+// descriptions compares the texts and icons that do not affect callers.
+func (d *differ) descriptions(where string, was, is []byte) {
 	for _, name := range []string{"description", "title", "icons"} {
 		if !same(jsonx.Member(was, name), jsonx.Member(is, name)) {
 			d.say(additive, where, "%s changed", name)
@@ -126,7 +126,7 @@ func (d *differ) words(where string, was, is []byte) {
 	}
 }
 
-// rest compares the other members.
+// rest compares the remaining members.
 func (d *differ) rest(where string, was, is []byte, but ...string) {
 	but = append(but, "name", "uri", "uriTemplate", "description", "title", "icons")
 	names := map[string]bool{}
@@ -144,7 +144,8 @@ func (d *differ) rest(where string, was, is []byte, but ...string) {
 	}
 }
 
-// A direction says which change of a schema breaks callers: what they send must not be narrowed, what they get must not be widened.
+// A direction is the change of a schema that breaks callers. Inputs must not become narrower, outputs
+// must not become wider.
 type direction int
 
 const (
@@ -152,7 +153,7 @@ const (
 	widening
 )
 
-// kind is what a change means that narrows what fits, or else widens it.
+// kind returns the kind of a change that narrows or widens a schema.
 func (b direction) kind(narrower bool) string {
 	if narrower == (b == narrowing) {
 		return breaking
@@ -160,13 +161,13 @@ func (b direction) kind(narrower bool) string {
 	return additive
 }
 
-// bounds are the keywords of bounds; true where a greater value narrows.
+// bounds are the keywords for limits. True means that a greater value is narrower.
 var bounds = map[string]bool{
 	"minimum": true, "exclusiveMinimum": true, "minLength": true, "minItems": true, "minProperties": true,
 	"maximum": false, "exclusiveMaximum": false, "maxLength": false, "maxItems": false, "maxProperties": false,
 }
 
-// schema compares two schemas of what callers send ("input") or get ("output"), and the schemas in them. Place names the value.
+// schema compares two schemas of inputs or outputs, and the schemas in them. place names the value.
 func (d *differ) schema(where, place string, was, is []byte, b direction) {
 	if same(was, is) {
 		return
@@ -200,11 +201,11 @@ func (d *differ) schema(where, place string, was, is []byte, b direction) {
 	} else if was != nil || is != nil {
 		d.changed(b.kind(is != nil), at+": items", was, is)
 	}
-	d.words(at+": ", was, is)
+	d.descriptions(at+": ", was, is)
 	d.rest(at+": ", was, is, append(slices.Collect(maps.Keys(bounds)), "type", "enum", "properties", "required", "items")...)
 }
 
-// fieldOf is what the fields of a place are called.
+// fieldOf returns how messages name the fields of a place.
 func fieldOf(place, field string) string {
 	if field == "argument" {
 		return field
@@ -212,7 +213,7 @@ func fieldOf(place, field string) string {
 	return place + ": " + field
 }
 
-// fields compares which there are, and which have to be.
+// fields compares which fields exist and which are required.
 func (d *differ) fields(where, field string, was, is map[string]json.RawMessage, wasRequired, isRequired func(string) bool, b direction) {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		at := fmt.Sprintf("%s%s %q", where, field, name)
@@ -237,7 +238,7 @@ func (d *differ) fields(where, field string, was, is map[string]json.RawMessage,
 	}
 }
 
-// enum compares the values that are allowed; none allow all.
+// enum compares the allowed values. Without any, all values are allowed.
 func (d *differ) enum(at string, was, is []byte, b direction) {
 	switch {
 	case was == nil && is == nil:
@@ -267,7 +268,7 @@ func values(enum []byte) (all []string) {
 	return all
 }
 
-// bound compares one bound; none is wider than any.
+// bound compares one limit. No limit is wider than any limit.
 func (d *differ) bound(at string, was, is []byte, greaterNarrows bool, b direction) {
 	if same(was, is) {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// A surface is what a client sees of a server, each by the name that requests use.
+// A surface is what a client sees of a server, by the names that requests use.
 type surface struct {
 	Tools     map[string]json.RawMessage `json:"tools"`
 	Prompts   map[string]json.RawMessage `json:"prompts"`
@@ -19,10 +19,14 @@ type surface struct {
 	Templates map[string]json.RawMessage `json:"resourceTemplates"`
 }
 
-// Golden wants the tools, prompts, resources and resource templates that s shows to be those in the file, and says of each difference
-// whether it breaks callers ("breaking"), adds to what they can do ("additive"), or is for people to judge ("breaking?").
+// Golden compares the tools, prompts, resources and resource templates that s shows with the file. It
+// reports for each difference whether it breaks callers ("breaking"), does not ("additive"), or needs a
+// person to decide ("breaking?").
 //
-// With -update the file is written anew. The flag is the test package's own:
+// A view shows what its principal may see, and its version has: make a golden file for each group of
+// scopes with [Server.As], and one for each version that matters with [Server.Version].
+//
+// Golden writes the file if the test runs with -update. The flag belongs to the test package:
 //
 //	var _ = flag.Bool("update", false, "write golden files and transcripts")
 func Golden(t testing.TB, s *Server, file string) {
@@ -47,17 +51,18 @@ func Golden(t testing.TB, s *Server, file string) {
 		t.Fatalf("mcptest: %s: %v", file, err)
 	}
 	if lines := diffSurfaces(&golden, now); len(lines) > 0 {
-		t.Errorf("mcptest: the server does not show what is in %s; %s\n%s", file, howToUpdate(), strings.Join(lines, "\n"))
+		t.Errorf("mcptest: the server differs from %s; %s\n%s", file, howToUpdate(), strings.Join(lines, "\n"))
 	}
 }
 
-// updating reports whether files are to be written instead of compared.
+// updating reports whether the flag -update is set.
 func updating() bool {
 	f := flag.Lookup("update")
 	return f != nil && f.Value.String() == "true"
 }
 
-// howToUpdate says how files are written. A flag of this package would clash with those that many test packages have.
+// howToUpdate describes how to write files. This package has no flag, since it would clash with those
+// of many test packages.
 func howToUpdate() string {
 	if flag.Lookup("update") == nil {
 		return `-update writes it, once the test package has the flag: var _ = flag.Bool("update", false, "write golden files")`
@@ -65,7 +70,7 @@ func howToUpdate() string {
 	return "-update writes it"
 }
 
-// surface asks for everything that the server offers.
+// surface lists everything that the server offers.
 func (s *Server) surface() *surface {
 	s.t.Helper()
 	c, ctx := s.Client(), s.t.Context()
@@ -101,7 +106,7 @@ func keep(t testing.TB, all map[string]json.RawMessage, name string, v any) {
 	all[name] = raw
 }
 
-// collect ends the test when a list does not come.
+// collect ends the test if a list fails.
 func collect[T any](t testing.TB, method string, seq iter.Seq2[T, error]) []T {
 	t.Helper()
 	var all []T

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/mcptest"
+	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
 // docs:begin update
@@ -35,6 +36,30 @@ func TestTheSurfaceIsTheOneThatWasReleased(t *testing.T) {
 }
 
 // docs:end golden
+
+// Vault has a tool that requires a scope.
+type Vault struct {
+	_ mcpkit.Info `name:"vault" version:"1.0.0"`
+	_ struct {
+		Open mcpkit.Tool `scopes:"vault:open"`
+	}
+}
+
+// Look is for everybody.
+func (Vault) Look() string { return "gold" }
+
+// Open requires a scope.
+func (Vault) Open() string { return "open" }
+
+// docs:begin scopes
+
+func TestWhatEachGroupSees(t *testing.T) {
+	s := mcptest.New(t, &Vault{}, mcpkit.Authenticated())
+	mcptest.Golden(t, s.As(&oauth.Principal{Subject: "ann"}), "testdata/vault-guest.json")
+	mcptest.Golden(t, s.As(&oauth.Principal{Subject: "bob", Scopes: []string{"vault:open"}}), "testdata/vault-opener.json")
+}
+
+// docs:end scopes
 
 func TestGoldenWritesWhatItThenAccepts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "surface.json")
@@ -93,7 +118,7 @@ func TestGoldenSaysWhatBreaks(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(test.golden), 0o600))
 			said := failures(t, func(t testing.TB) { mcptest.Golden(t, mcptest.New(t, &Desk{}), file) })
 			require.Len(t, said, 1)
-			require.True(t, strings.HasPrefix(said[0], "mcptest: the server does not show what is in "+file+"; -update writes it\n"), said[0])
+			require.True(t, strings.HasPrefix(said[0], "mcptest: the server differs from "+file+"; -update writes it\n"), said[0])
 			for _, line := range test.want {
 				require.Contains(t, said[0]+"\n", "\n"+line)
 			}

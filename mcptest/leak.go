@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// leakPatience is how long goroutines may take to end after the test did.
+// leakPatience is how long goroutines may run after the end of the test.
 var leakPatience = 10 * time.Second
 
 var (
@@ -21,9 +21,9 @@ var (
 	lastTest atomic.Int64
 )
 
-// checkLeaks fails the test when goroutines that it started outlive it. Goroutines inherit the profiler's labels of the one that
-// started them, so that tests that run at the same time are told apart. The check is the last of what the test cleans up
-// since the first call for t.
+// checkLeaks fails the test if goroutines that it started outlive it. Goroutines inherit the profiler
+// labels of the goroutine that started them, which distinguishes parallel tests. The check runs after
+// the cleanups that the test adds after the first call for t.
 func checkLeaks(t testing.TB) {
 	if _, again := watched.LoadOrStore(t, true); again {
 		return
@@ -49,7 +49,7 @@ func checkLeaks(t testing.TB) {
 // labelled returns the stacks of the goroutines that have the label.
 func labelled(label string) []string {
 	var profile bytes.Buffer
-	_ = pprof.Lookup("goroutine").WriteTo(&profile, 1) // a buffer takes everything
+	_ = pprof.Lookup("goroutine").WriteTo(&profile, 1) // a buffer returns no error
 	mark := fmt.Sprintf("%q:%q", "mcptest", label)
 	var found []string
 	for stack := range strings.SplitSeq(profile.String(), "\n\n") {

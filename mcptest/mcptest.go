@@ -1,14 +1,15 @@
-// Package mcptest tests services: it calls them as a client would, and says readably what differs.
+// Package mcptest tests services. It calls them as a client does and reports differences.
 //
 //	s := mcptest.New(t, &Notes{})
 //	s.Call("add", AddInput{ID: "tea", Text: "Green"}).OK().Text("kept tea")
 //	s.As(&oauth.Principal{Subject: "eve"}).Call("delete", map[string]any{"id": "tea"}).Error("not yours")
 //
-// Every request goes through the client, the protocol and the whole chain of middleware. At the end of a test, goroutines that it
-// started and that still run fail it.
+// Each request passes the client, the protocol and all middleware. A test fails if goroutines that it
+// started still run when it ends, or if an answer of [Server.Answer] was never asked for.
 //
-// [Eras] runs a test on every revision and binding. [Golden] holds what clients see to a file, and says which differences break
-// callers; [Server.Record] and [Server.Replay] do that with whole conversations.
+// [EachVersion] runs a test on every protocol version and transport. [Golden] compares what clients
+// see with a file and reports which differences break callers. [Server.Record] and [Server.Replay]
+// compare whole conversations.
 package mcptest
 
 import (
@@ -32,18 +33,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// A binding is the way to the server.
-type binding int
+// A transportKind is how the client reaches the server.
+type transportKind int
 
 const (
-	memory binding = iota
+	memory transportKind = iota
 	http
 	standardIO
 )
 
-// A Server is a server under test, seen by one client. Make one with [New]; [Server.As], [Server.Answer], [Server.Handlers],
-// [Server.Revision], [Server.HTTP], [Server.Stdio] and [Server.Record] return further views of the same server. A view connects at its first request.
-// Its methods belong to the goroutine of the test.
+// A Server is a view of a server under test: the server as one client sees it. [New] returns the first
+// view; [Server.As], [Server.Answer], [Server.Handlers], [Server.Version], [Server.HTTP],
+// [Server.Stdio] and [Server.Record] return further views of the same server. Each view connects at
+// its first request. Call its methods from the goroutine of the test only.
 type Server struct {
 	t         testing.TB
 	srv       *mcpkit.Server
@@ -52,13 +54,20 @@ type Server struct {
 	handlers  any
 	answers   []*answer
 	version   protocol.Version
-	binding   binding
-	tape      *tape // what records; nil for none
+	transport transportKind
+	tape      *tape // records the conversation; may be nil
 	client    *client.Client
 }
 
-// New returns a server of the service, with the options of mcpkit, in memory and of the newest revision. A *mcpkit.Server is taken
-// as it is: its log is not shown, and the test closes it. What goes wrong ends the test.
+// New returns a server for the service, reached in memory with the newest protocol version. opts are
+// options of [mcpkit.New]. If the service cannot be served, the test ends. New closes the server at
+// the end of the test.
+//
+// The service can be a *mcpkit.Server, for example one with other servers mounted in it. Then the test
+// closes it, and failures do not show its log.
+//
+// As everywhere, the first request calls the Start methods of the services, those of mounted servers
+// included. Call [mcpkit.Server.Start] on [Server.Unwrap] to test that it fails.
 func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 	t.Helper()
 	checkLeaks(t)
@@ -81,7 +90,7 @@ func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 	return s
 }
 
-// view returns a copy that has yet to connect.
+// view returns a copy that is not connected.
 func (s *Server) view() *Server {
 	v := *s
 	v.client, v.tape = nil, nil
@@ -89,45 +98,47 @@ func (s *Server) view() *Server {
 	return &v
 }
 
-// As is the server as p sees it. Nil is nobody.
+// As returns a view whose requests come from the principal p. Nil means unauthenticated.
 func (s *Server) As(p *oauth.Principal) *Server {
 	v := s.view()
 	v.principal = p
 	return v
 }
 
-// Revision is the server as a client of that revision sees it.
-func (s *Server) Revision(r protocol.Version) *Server {
-	v := s.view()
-	v.version = r
-	return v
+// Version returns a view whose client speaks only version v of the protocol.
+func (s *Server) Version(v protocol.Version) *Server {
+	view := s.view()
+	view.version = v
+	return view
 }
 
-// HTTP is the server over Streamable HTTP, on a loopback address.
+// HTTP returns a view that uses Streamable HTTP on a loopback address.
 func (s *Server) HTTP() *Server {
 	v := s.view()
-	v.binding = http
+	v.transport = http
 	return v
 }
 
-// Stdio is the server over the stdio binding, on a pair of pipes: what it says and hears are lines.
+// Stdio returns a view that uses the stdio transport on a pair of pipes.
 func (s *Server) Stdio() *Server {
 	v := s.view()
-	v.binding = standardIO
+	v.transport = standardIO
 	return v
 }
 
-// Handlers is the server as a client sees it that answers by h; see [client.Handlers]. It replaces all of [Server.Answer].
+// Handlers returns a view whose client has the handlers h; see [client.Handlers]. They replace all
+// answers of [Server.Answer].
 func (s *Server) Handlers(h any) *Server {
 	v := s.view()
 	v.handlers, v.answers = h, nil
 	return v
 }
 
-// Unwrap is the server itself.
+// Unwrap returns the server itself.
 func (s *Server) Unwrap() *mcpkit.Server { return s.srv }
 
-// Client is the client of this view, for what has no method here. It is closed at the end of the test.
+// Client returns the client of this view, for requests without a method here. The test closes it at
+// its end.
 func (s *Server) Client() *client.Client {
 	s.t.Helper()
 	if s.client == nil {
@@ -153,6 +164,11 @@ func (s *Server) dial() {
 		s.t.Fatalf("mcptest: no connection: %v", err)
 	}
 	s.client = c
+	if c.Version() < protocol.V20250618 {
+		for _, a := range s.answers {
+			a.used.Store(true) // this version has no elicitation
+		}
+	}
 	s.t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			s.t.Errorf("mcptest: closing the client: %v", err)
@@ -160,10 +176,10 @@ func (s *Server) dial() {
 	})
 }
 
-// target serves the server on its binding, until the end of the test.
+// target serves the server on its transport until the end of the test.
 func (s *Server) target() any {
 	h := s.handler()
-	switch s.binding {
+	switch s.transport {
 	case http:
 		web := streamable.NewHandler(h, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
 		server := httptest.NewServer(web)
@@ -184,7 +200,7 @@ func (s *Server) target() any {
 	return h
 }
 
-// handler is what a binding serves.
+// handler returns what a transport serves.
 func (s *Server) handler() transport.Handler {
 	h := asPrincipal{s.srv, s.principal}
 	if s.tape != nil {
@@ -193,13 +209,13 @@ func (s *Server) handler() transport.Handler {
 	return h
 }
 
-// asPrincipal is the server for requests that come from the principal.
+// asPrincipal is the server for requests of the principal.
 type asPrincipal struct {
 	*mcpkit.Server
 	principal *oauth.Principal
 }
 
-// ServeRPC answers as the server does.
+// ServeRPC calls the server with the principal in ctx.
 func (a asPrincipal) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 	if a.principal != nil {
 		ctx = oauth.NewContext(ctx, a.principal)
@@ -207,12 +223,12 @@ func (a asPrincipal) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer tr
 	return a.Server.ServeRPC(ctx, req, peer)
 }
 
-// Call calls a tool. In encodes as a JSON object; nil means no arguments.
+// Call calls a tool. The arguments in must encode as a JSON object; nil means none.
 func (s *Server) Call(tool string, in any) *Result {
 	s.t.Helper()
 	return s.do("call "+tool, in, func(r *Result, opts []client.CallOption) {
 		res, err := s.Client().CallTool(s.t.Context(), tool, in, opts...)
-		if res != nil { // that the tool failed is in the result
+		if res != nil { // a tool error is in the result
 			r.text, r.structured, r.isError, err = contentText(res.Content), unwrap(res.StructuredContent, s.Client().Version()), res.IsError, nil
 		}
 		r.err = err
@@ -240,7 +256,7 @@ func (s *Server) Read(uri string) *Result {
 	})
 }
 
-// Prompt gets a prompt. Its text is a line "role: text" for each message.
+// Prompt gets a prompt. The text of its result is a line "role: text" for each message.
 func (s *Server) Prompt(name string, args map[string]string) *Result {
 	s.t.Helper()
 	return s.do("prompt "+name, args, func(r *Result, opts []client.CallOption) {
@@ -254,6 +270,25 @@ func (s *Server) Prompt(name string, args map[string]string) *Result {
 			lines = append(lines, string(m.Role)+": "+contentText([]protocol.Content{m.Content}))
 		}
 		r.text = strings.Join(lines, "\n")
+	})
+}
+
+// Complete asks for the values of an argument that begin with prefix. target is the name of a prompt,
+// or the URI template of a resource. others are the values of other arguments; nil means none. Check
+// the result with [Result.Values].
+func (s *Server) Complete(target, argument, prefix string, others map[string]string) *Result {
+	s.t.Helper()
+	ref := protocol.CompletionRef{Type: protocol.RefPrompt, Name: target}
+	if strings.Contains(target, "://") {
+		ref = protocol.CompletionRef{Type: protocol.RefResource, URI: target}
+	}
+	return s.do(fmt.Sprintf("complete %q of %s", argument, target), others, func(r *Result, opts []client.CallOption) {
+		completion, err := s.Client().Complete(s.t.Context(), ref, argument, prefix, others, opts...)
+		r.err = err
+		if err == nil {
+			r.values = completion.Values
+			r.text = strings.Join(completion.Values, "\n")
+		}
 	})
 }
 
@@ -279,32 +314,32 @@ func (s *Server) tools() []*protocol.Tool {
 	return all
 }
 
-// do makes one request and keeps what can be said of it.
+// do sends one request and collects the result, progress and log.
 func (s *Server) do(what string, in any, request func(*Result, []client.CallOption)) *Result {
 	s.t.Helper()
 	r := &Result{t: s.t, what: what}
 	if in != nil {
-		r.arguments, _ = jsonx.Marshal(in) // what does not encode is the error of the request
+		r.arguments, _ = jsonx.Marshal(in) // the request returns the same error
 	}
 	from := s.log.len()
 	request(r, []client.CallOption{
 		client.LogLevel(protocol.LevelDebug),
-		client.OnProgress(func(p *protocol.ProgressParams) { r.hearProgress(p) }),
-		client.OnLog(func(p *protocol.LoggingMessageParams) { r.hearLog(p) }),
+		client.OnProgress(func(p *protocol.ProgressParams) { r.addProgress(p) }),
+		client.OnLog(func(p *protocol.LoggingMessageParams) { r.addMessage(p) }),
 	})
 	r.log = s.log.since(from)
 	return r
 }
 
-// Eras runs the test on every revision and binding: in memory, over stdio and, where the revision has it, over Streamable HTTP, each
-// time with a server of its own that make returns.
-func Eras(t *testing.T, make func(t *testing.T) *Server, test func(t *testing.T, s *Server)) {
+// EachVersion runs the test on every protocol version: in memory, over stdio and, from 2025-03-26 on,
+// over Streamable HTTP. make returns a new server for each run.
+func EachVersion(t *testing.T, make func(t *testing.T) *Server, test func(t *testing.T, s *Server)) {
 	t.Helper()
 	for _, v := range protocol.Supported {
-		t.Run("memory/"+string(v), func(t *testing.T) { test(t, make(t).Revision(v)) })
-		t.Run("stdio/"+string(v), func(t *testing.T) { test(t, make(t).Revision(v).Stdio()) })
+		t.Run("memory/"+string(v), func(t *testing.T) { test(t, make(t).Version(v)) })
+		t.Run("stdio/"+string(v), func(t *testing.T) { test(t, make(t).Version(v).Stdio()) })
 		if v.AtLeast(protocol.V20250326) {
-			t.Run("http/"+string(v), func(t *testing.T) { test(t, make(t).Revision(v).HTTP()) })
+			t.Run("http/"+string(v), func(t *testing.T) { test(t, make(t).Version(v).HTTP()) })
 		}
 	}
 }
@@ -321,7 +356,8 @@ func contentText(blocks []protocol.Content) string {
 	return strings.Join(parts, "\n")
 }
 
-// unwrap takes an output out of the object that legacy revisions want around what is none.
+// unwrap returns the output without the object around it, which legacy versions require for outputs
+// that are not objects.
 func unwrap(raw []byte, v protocol.Version) []byte {
 	if !v.Legacy() {
 		return raw

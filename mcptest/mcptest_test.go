@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,9 +28,10 @@ type Desk struct {
 	_ mcpkit.Info `name:"desk" version:"1.0.0"`
 	_ struct {
 		Add   mcpkit.Tool     `params:"a,b"`
-		Greet mcpkit.Prompt   `params:"name"`
+		Greet mcpkit.Prompt   `params:"name" complete:"name=Names"`
 		Note  mcpkit.Resource `uri:"note://{id}" mime:"text/plain"`
 		Rules mcpkit.Resource `uri:"desk://rules"`
+		Names mcpkit.Skip
 	}
 	leak   chan struct{}
 	stamps atomic.Int64
@@ -69,6 +72,11 @@ func (d *Desk) Leak() string {
 
 func (d *Desk) Greet(name string) string { return "Hello " + name }
 
+// Names completes names.
+func (d *Desk) Names(prefix string) []string {
+	return slices.DeleteFunc([]string{"Ada", "Ann", "Bob"}, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+}
+
 func (d *Desk) Note(id string) string { return "note " + id }
 
 func (d *Desk) Rules() string { return "Be tidy." }
@@ -81,10 +89,10 @@ func (d *Desk) Stamp(in struct {
 	return fmt.Sprintf("%s: ticket %d at %s, batch 6ba7b810-9dad-11d1-80b4-%012x", in.From, n, time.Unix(n, 0).UTC().Format(time.RFC3339), n), nil
 }
 
-// docs:begin eras
+// docs:begin versions
 
-func TestAServiceIsTestedOnEveryRevision(t *testing.T) {
-	mcptest.Eras(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
+func TestServiceOnEveryVersion(t *testing.T) {
+	mcptest.EachVersion(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
 		s.Call("add", map[string]int{"a": 2, "b": 3}).OK().JSON("5")
 		s.Call("pair", nil).OK().JSON(`{"a": 1, "b": 2}`)
 		s.Call("fail", nil).Error("no paper")
@@ -93,6 +101,7 @@ func TestAServiceIsTestedOnEveryRevision(t *testing.T) {
 		s.Call("work", nil).OK().Text("done")
 		s.Read("note://7").OK().Text("note 7")
 		s.Prompt("greet", map[string]string{"name": "Ann"}).OK().Text("user: Hello Ann")
+		s.Complete("greet", "name", "A", nil).Values("Ada", "Ann")
 		require.Equal(t, []string{"add", "break", "fail", "leak", "pair", "stamp", "sure", "who", "work"}, s.List())
 
 		var pair map[string]int
@@ -101,10 +110,10 @@ func TestAServiceIsTestedOnEveryRevision(t *testing.T) {
 	})
 }
 
-// docs:end eras
+// docs:end versions
 
-func TestEverySortOfMessageGoesOverEveryBinding(t *testing.T) {
-	mcptest.Eras(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
+func TestMessagesOnEveryTransport(t *testing.T) {
+	mcptest.EachVersion(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
 		if s.Client().Version() >= protocol.V20250326 {
 			s.Call("work", nil).Progress("1/2 half", "2/2").Logged("info", "working")
 		}
@@ -120,16 +129,61 @@ func TestEverySortOfMessageGoesOverEveryBinding(t *testing.T) {
 func TestQuestionsAreAnswered(t *testing.T) {
 	s := mcptest.New(t, &Desk{})
 	s.Answer("sure?", true).Call("sure", nil).OK().Text("true")
-	s.Revision("2025-11-25").Answer("sure?", true).Call("sure", nil).OK().Text("true")
+	s.Version("2025-11-25").Answer("sure?", true).Call("sure", nil).OK().Text("true")
 }
 
 // docs:end answer
+
+func TestAnAnswerThatIsNotUsedFailsTheTest(t *testing.T) {
+	require.Equal(t, []string{`mcptest: no question contained "really?", so its answer was not used`}, failures(t, func(t testing.TB) {
+		s := mcptest.New(t, &Desk{}).Answer("sure?", true).Answer("really?", true)
+		s.Call("sure", nil).OK().Text("true")
+	}))
+	require.Empty(t, failures(t, func(t testing.TB) {
+		mcptest.New(t, &Desk{}).Answer("sure?", true).Version("2024-11-05").Call("work", nil).OK()
+	}), "a version without elicitation")
+}
+
+func TestPartsOfTexts(t *testing.T) {
+	s := mcptest.New(t, &Desk{})
+	s.Call("fail", nil).ErrorContains("paper")
+	s.Call("break", nil).ErrorContains("internal error (ref ")
+	s.Call("unknown", nil).ErrorContains("unknown tool")
+	s.Call("work", nil).OK().TextContains("on")
+	for want, test := range map[string]func(s *mcptest.Server){
+		"call work\nwant: error with \"done\"\n got: success, \"done\"":                     func(s *mcptest.Server) { s.Call("work", nil).ErrorContains("done") },
+		"call fail\nwant: error with \"ink\"\n got: error \"no paper\"":                     func(s *mcptest.Server) { s.Call("fail", nil).ErrorContains("ink") },
+		"call work\nwant: text with \"late\"\n got: success, \"done\"":                      func(s *mcptest.Server) { s.Call("work", nil).TextContains("late") },
+		"complete \"name\" of greet\nwant: values [\"Al\"]\n got: values []\narguments: {}": func(s *mcptest.Server) { s.Complete("greet", "name", "Al", nil).Values("Al") },
+	} {
+		got := failures(t, func(t testing.TB) { test(mcptest.New(t, &Desk{})) })
+		require.Len(t, got, 1)
+		require.Equal(t, want, strings.SplitN(got[0], "\nlog of the server", 2)[0])
+	}
+}
+
+// Counter counts its starts.
+type Counter struct{ starts int }
+
+func (c *Counter) Start(context.Context) error { c.starts++; return nil }
+
+func (c *Counter) Starts() int { return c.starts }
+
+// docs:begin mounted
+
+func TestMountedServersStart(t *testing.T) {
+	house := mcpkit.MustNew(&Desk{}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, house.Mount("counter", mcpkit.MustNew(&Counter{})))
+	mcptest.New(t, house).Call("counter_starts", nil).OK().JSON("1")
+}
+
+// docs:end mounted
 
 func TestProgressAndLogsAreHeard(t *testing.T) {
 	mcptest.New(t, &Desk{}).Call("work", nil).Progress("1/2 half", "2/2").Logged("info", "working")
 }
 
-// A fake hears what a test would fail with.
+// A fake records the failures of a test.
 type fake struct {
 	testing.TB
 	said     []string
@@ -138,6 +192,7 @@ type fake struct {
 
 func (f *fake) Name() string              { return "TestFake" }
 func (f *fake) Helper()                   {}
+func (f *fake) Failed() bool              { return len(f.said) > 0 }
 func (f *fake) Cleanup(c func())          { f.cleanups = append(f.cleanups, c) }
 func (f *fake) Context() context.Context  { return context.Background() }
 func (f *fake) Errorf(s string, a ...any) { f.said = append(f.said, fmt.Sprintf(s, a...)) }
@@ -191,7 +246,7 @@ func TestFailuresSayWhatDiffers(t *testing.T) {
 
 func TestAQuestionWithoutAnAnswerFails(t *testing.T) {
 	said := failures(t, func(t testing.TB) { mcptest.New(t, &Desk{}).Answer("age", 7).Call("sure", nil) })
-	require.Equal(t, []string{`mcptest: the server asked "Are you sure?", and no answer fits; there are answers to ["age"]`}, said)
+	require.Equal(t, []string{`mcptest: the server asked "Are you sure?", but no answer matches; there are answers to ["age"]`}, said)
 }
 
 func TestLeakedGoroutinesFail(t *testing.T) {

@@ -16,16 +16,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
-// pipes is a handler that is reached through a pair of pipes, with the stdio binding at their other end: every message becomes a
-// line, and is read from one. The client's side handles line after line, so that what a call is told always comes before its answer.
+// pipes is a handler that forwards messages through a pair of pipes to the stdio transport. It reads
+// line by line, so the notifications of a call always arrive before its response.
 type pipes struct {
 	out    *io.PipeWriter // to the server
 	in     *io.PipeReader
-	served chan error    // what serving ended with
-	read   chan struct{} // closed when there is no more to read
+	served chan error    // the result of Serve
+	read   chan struct{} // closed at the end of the input
 
 	mu      sync.Mutex
-	waiting map[jsonrpc.ID]chan *jsonrpc.Response // by request ID; nil when the connection is over; guarded by mu
+	waiting map[jsonrpc.ID]chan *jsonrpc.Response // by request ID; nil after the disconnect; guarded by mu
 	peers   []transport.Peer                      // of the calls in flight; guarded by mu
 	session *transport.Session                    // guarded by mu
 }
@@ -35,23 +35,23 @@ func startPipes(h transport.Handler) *pipes {
 	serverIn, out := io.Pipe()
 	in, serverOut := io.Pipe()
 	p := &pipes{out: out, in: in, served: make(chan error, 1), read: make(chan struct{}), waiting: map[jsonrpc.ID]chan *jsonrpc.Response{}}
-	binding := stdio.NewIO(serverIn, serverOut, &stdio.Options{Logger: slog.New(slog.DiscardHandler)})
+	server := stdio.NewIO(serverIn, serverOut, &stdio.Options{Logger: slog.New(slog.DiscardHandler)})
 	// Ends when close closes the pipe.
-	go func() { p.served <- binding.Serve(context.Background(), h) }()
-	// Ends when the binding closes its output.
+	go func() { p.served <- server.Serve(context.Background(), h) }()
+	// Ends when the transport closes its output.
 	go p.readAll()
 	return p
 }
 
-// close ends the connection as a client does that goes away.
+// close disconnects the client.
 func (p *pipes) close() error {
-	_ = p.out.Close() // which never fails
+	_ = p.out.Close() // always nil
 	err := <-p.served
 	<-p.read
 	return err
 }
 
-// ServeRPC sends a message, and returns the answer.
+// ServeRPC sends a message and returns the response.
 func (p *pipes) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 	if req.IsNotification() {
 		p.write(jsonrpc.AppendRequest(nil, req))
@@ -71,7 +71,7 @@ func (p *pipes) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpo
 	select {
 	case resp := <-answered:
 		if version := jsonx.Member(resp.Result, "protocolVersion"); version != nil && req.Method == protocol.MethodInitialize {
-			peer.Session().SetVersion(jsonx.String(version)) // the server knows the session of its binding alone
+			peer.Session().SetVersion(jsonx.String(version)) // the server has only seen the session of its transport
 		}
 		return resp
 	case <-ctx.Done():
@@ -91,12 +91,12 @@ func (p *pipes) forget(id jsonrpc.ID, peer transport.Peer) {
 	}
 }
 
-// write writes a line. That the server is gone, the reading tells.
+// write writes a line. If the server has disconnected, readAll reports it.
 func (p *pipes) write(message []byte) {
 	_, _ = p.out.Write(append(message, '\n'))
 }
 
-// readAll handles what the server says, in its order.
+// readAll handles the messages of the server in order.
 func (p *pipes) readAll() {
 	defer close(p.read)
 	lines := bufio.NewReader(p.in)
@@ -107,7 +107,7 @@ func (p *pipes) readAll() {
 		}
 		msg, bad := jsonrpc.Decode(line)
 		if bad != nil {
-			_ = p.in.CloseWithError(errors.New("mcptest: the server wrote what is no message"))
+			_ = p.in.CloseWithError(errors.New("mcptest: the server wrote a line that is not a JSON-RPC message"))
 			break
 		}
 		p.handle(&msg)
@@ -115,7 +115,7 @@ func (p *pipes) readAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, w := range p.waiting {
-		w <- &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server closed its output before it answered %s", id)}
+		w <- &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the server closed its output before it responded to %s", id)}
 	}
 	p.waiting = nil
 }
@@ -136,9 +136,9 @@ func (p *pipes) handle(msg *jsonrpc.Message) {
 	switch {
 	case answered != nil:
 		answered <- msg.Response
-	case msg.Request == nil: // the answer to what was cancelled
+	case msg.Request == nil: // the response to a cancelled request
 	case !msg.Request.IsNotification() && peer != nil:
-		// Ends when the client has answered, or ended.
+		// Ends when the client has answered or disconnected.
 		go p.ask(msg.Request, peer)
 	case peer != nil:
 		_ = peer.Notify(context.Background(), msg.Request)
@@ -147,9 +147,9 @@ func (p *pipes) handle(msg *jsonrpc.Message) {
 	}
 }
 
-// ask has the client answer the server.
+// ask forwards a request of the server to the client.
 func (p *pipes) ask(req *jsonrpc.Request, peer transport.Peer) {
-	id := req.ID // the way to the client chooses another
+	id := req.ID // the client gets another one
 	resp, err := peer.Call(context.Background(), req)
 	if err != nil {
 		resp = &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%v", err)}

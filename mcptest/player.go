@@ -13,21 +13,21 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/inmem"
 )
 
-// A player says the client's lines of a transcript.
+// A player sends the client's messages of a transcript.
 type player struct {
 	t       testing.TB
 	tape    *tape
 	script  []line
 	conn    *inmem.Conn
 	flights sync.WaitGroup
-	ended   context.Context // the transcript is over
+	ended   context.Context // ends with the transcript
 	cancel  context.CancelFunc
 
-	asked   chan struct{}          // the server asks
-	answers chan *jsonrpc.Response // what the client says to that
+	asked   chan struct{}          // the server sent a request
+	answers chan *jsonrpc.Response // the client's responses
 }
 
-// answer waits for what the transcript says to a request of the server.
+// answer waits for the transcript's response to a request of the server.
 func (p *player) answer(ctx context.Context, _ *jsonrpc.Request) *jsonrpc.Response {
 	select {
 	case p.asked <- struct{}{}:
@@ -40,33 +40,33 @@ func (p *player) answer(ctx context.Context, _ *jsonrpc.Request) *jsonrpc.Respon
 	case <-p.ended.Done():
 	case <-ctx.Done():
 	}
-	return &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the transcript has no answer")}
+	return &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "the transcript has no response")}
 }
 
-// play goes through the script. What it returns is why it could not to the end; "" when it did.
+// play sends all messages. It returns why it stopped, or "".
 func (p *player) play() (why string) {
 	p.ended, p.cancel = context.WithCancel(p.t.Context())
-	var flight <-chan struct{} // closed when the last request is answered
-	waiting := 0               // questions of the server
+	var flight <-chan struct{} // closed when the last request has a response
+	waiting := 0               // requests of the server without a response
 	for i, l := range p.script {
 		if !l.client {
 			continue
 		}
 		msg, bad := jsonrpc.Decode([]byte(p.tape.restore(l.text)))
 		if bad != nil {
-			return fmt.Sprintf("line %d: the client says what is no message: %s", i+1, bad.Error.Message)
+			return fmt.Sprintf("line %d: this is not a JSON-RPC message: %s", i+1, bad.Error.Message)
 		}
 		before, _ := p.tape.said()
 		switch {
 		case msg.Response != nil:
 			if waiting == 0 {
-				return fmt.Sprintf("line %d: the client answers, but the server has not asked\n  %s", i+1, l.text)
+				return fmt.Sprintf("line %d: the client responds, but the server has not sent a request\n  %s", i+1, l.text)
 			}
 			waiting--
 			select {
 			case p.answers <- msg.Response:
 			case <-time.After(replayPatience):
-				return fmt.Sprintf("line %d: the server does not wait for the answer any more\n  %s", i+1, l.text)
+				return fmt.Sprintf("line %d: the server no longer waits for the response\n  %s", i+1, l.text)
 			}
 		default:
 			flight = p.send(msg.Request)
@@ -80,14 +80,14 @@ func (p *player) play() (why string) {
 	return ""
 }
 
-// send begins a request or a notification; what it returns is closed when it is done.
+// send starts a request or a notification, and returns a channel that is closed when it is done.
 func (p *player) send(req *jsonrpc.Request) <-chan struct{} {
 	done := make(chan struct{})
-	// Ends when the server has answered, or with the transcript.
+	// Ends when the server has responded, or with the transcript.
 	p.flights.Go(func() {
 		defer close(done)
 		if req.IsNotification() {
-			_ = p.conn.Notify(p.ended, req.Method, req.Params) // what comes of it is on the tape
+			_ = p.conn.Notify(p.ended, req.Method, req.Params) // the tape has what follows
 		} else {
 			_, _ = p.conn.Do(p.ended, req)
 		}
@@ -95,16 +95,16 @@ func (p *player) send(req *jsonrpc.Request) <-chan struct{} {
 	return done
 }
 
-// wait lets the server speak after line i of the script: until it has answered, asks or, while a subscription goes on, has said as much
-// as it does there.
+// wait waits after line i of the script until the server has responded, sends a request or, during a
+// subscription, has sent as many messages as in the script.
 func (p *player) wait(flight <-chan struct{}, i, before int, req *jsonrpc.Request) (asks int, why string) {
 	end := len(p.script)
 	if next := slices.IndexFunc(p.script[i+1:], func(l line) bool { return l.client }); next >= 0 {
 		end = i + 1 + next
 	}
-	enough := -1 // lines of the server after which it goes on without an answer
+	enough := -1 // messages of the server after which to continue without a response
 	if req != nil && req.Method == protocol.MethodSubscriptionsListen {
-		enough = max(1, end-i-1) // it says at least that it listens
+		enough = max(1, end-i-1) // at least that the subscription began
 	}
 	late := time.NewTimer(replayPatience)
 	defer late.Stop()
@@ -120,7 +120,7 @@ func (p *player) wait(flight <-chan struct{}, i, before int, req *jsonrpc.Reques
 			return 1, ""
 		case <-grown:
 		case <-late.C:
-			return 0, fmt.Sprintf("line %d: the server does not answer\n  %s", i+1, p.script[i].text)
+			return 0, fmt.Sprintf("line %d: the server does not respond\n  %s", i+1, p.script[i].text)
 		}
 	}
 }

@@ -17,18 +17,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/inmem"
 )
 
-// replayPatience is how long a server may take to answer a line of a transcript.
+// replayPatience is how long a server may take to respond to a line of a transcript.
 var replayPatience = time.Minute
 
-// Record is the server of this view, as it stands, with a transcript of what client and server say to each other. At the end of the
-// test the conversation has to be the one in the file, or with -update (see [Golden]) the file is written: a txtar archive whose
-// sections "client" and "server" follow one another, a message a line, below a comment that stays when the file is written anew.
+// Record returns a view that records the messages of client and server. At the end of the test it
+// compares them with the file, or writes the file if the test runs with -update (see [Golden]). The
+// file is a txtar archive with alternating sections "client" and "server" and one message on each
+// line. The comment above them is kept.
 //
-// What differs from run to run is written as a name: the first "requestState" as <state 1>, likewise IDs of elicitations, UUIDs and the refs
-// of internal errors; times of RFC 3339 as <time>; and as <value 1> what matches one of scrub, or its first group. What the
-// client said first stays as it is, unless scrub says otherwise. Requests that run at the same time are recorded as they happen to come.
+// Values that differ from run to run have placeholders: <state 1> for request states, and likewise
+// for IDs of elicitations, UUIDs and the references of internal errors; <time> for RFC 3339 times; and
+// <value 1> for what matches one of scrub, or its first group. Values that the client sent first stay,
+// unless they match scrub. Concurrent requests are recorded in the order in which they arrive.
 //
-// Views of the view that Record returns do not record.
+// Views made from the view that Record returns do not record.
 func (s *Server) Record(file string, scrub ...*regexp.Regexp) *Server {
 	s.t.Helper()
 	v := s.view()
@@ -37,11 +39,12 @@ func (s *Server) Record(file string, scrub ...*regexp.Regexp) *Server {
 	return v
 }
 
-// Replay says to the server, in memory and as the principal of this view, what the client says in a transcript, and wants the server to
-// say what it says there, but for what [Server.Record] renames. With -update the server's side is written anew; a file that has but a
-// section "client" is a beginning.
+// Replay sends the client's messages of a transcript to the server, in memory and as the principal of
+// this view, and compares the server's messages with the transcript, placeholders aside. With -update
+// it writes the server's messages, so a new file needs only a section "client".
 //
-// The client speaks as soon as the server has answered, or asks. A subscription goes on until the end of the transcript.
+// The client sends its next message when the server has responded or asks a question. A subscription
+// stays open until the end of the transcript.
 func (s *Server) Replay(file string, scrub ...*regexp.Regexp) {
 	s.t.Helper()
 	_, script, err := readTranscript(file)
@@ -56,7 +59,7 @@ func (s *Server) Replay(file string, scrub ...*regexp.Regexp) {
 	over := p.play()
 	v.tape.stop()
 	p.cancel()
-	_ = p.conn.Close() // the calls that go on, subscriptions for example, end
+	_ = p.conn.Close() // ends open calls, such as subscriptions
 	p.flights.Wait()
 	if over != "" {
 		s.t.Errorf("mcptest: %s: %s", file, over)
@@ -73,7 +76,7 @@ func readTranscript(file string) (comment []byte, lines []line, err error) {
 	}
 	for _, f := range archive.Files {
 		if f.Name != "client" && f.Name != "server" {
-			return nil, nil, fmt.Errorf("%s: a transcript has the sections client and server, not %q", file, f.Name)
+			return nil, nil, fmt.Errorf("%s: a transcript has only the sections client and server, not %q", file, f.Name)
 		}
 		for text := range strings.Lines(string(f.Data)) {
 			if text = strings.TrimSpace(text); text != "" {
@@ -97,14 +100,14 @@ func writeTranscript(file string, comment []byte, lines []line) error {
 	return writeFile(file, txtar.Format(archive))
 }
 
-// settle compares the conversation with the file, or writes it.
+// settle compares the conversation with the file, or writes the file.
 func (t *tape) settle(tb reporter, file string) {
 	tb.Helper()
 	lines := t.stop()
 	comment, want, err := readTranscript(file)
 	if updating() {
 		if err != nil || len(bytes.TrimSpace(comment)) == 0 {
-			comment = []byte("What client and server say in " + tb.Name() + ".\n\n")
+			comment = []byte("The messages of client and server in " + tb.Name() + ".\n\n")
 		}
 		if err := writeTranscript(file, comment, lines); err != nil {
 			tb.Errorf("mcptest: %v", err)
@@ -116,7 +119,7 @@ func (t *tape) settle(tb reporter, file string) {
 		return
 	}
 	if said := diffLines(want, lines); said != "" {
-		tb.Errorf("mcptest: the conversation is not that of %s; %s\n%s", file, howToUpdate(), said)
+		tb.Errorf("mcptest: the conversation differs from %s; %s\n%s", file, howToUpdate(), said)
 	}
 }
 
@@ -127,13 +130,13 @@ type reporter interface {
 	Errorf(format string, args ...any)
 }
 
-// recorded is a handler that is listened to.
+// recorded is a handler whose messages are recorded.
 type recorded struct {
 	asPrincipal
 	tape *tape
 }
 
-// ServeRPC answers as the server does.
+// ServeRPC calls the server and records the request and the response.
 func (r recorded) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 	r.tape.client(jsonrpc.AppendRequest(nil, req))
 	var way transport.Peer = recordedPeer{peer, r.tape}
@@ -142,7 +145,7 @@ func (r recorded) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer trans
 	}
 	resp := r.asPrincipal.ServeRPC(ctx, req, way)
 	if resp == nil || req.IsNotification() || ctx.Err() != nil {
-		return resp // which nobody wants any more
+		return resp // which is not sent
 	}
 	said := *resp
 	said.ID = req.ID
@@ -159,19 +162,20 @@ func (r recorded) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer trans
 	return resp
 }
 
-// recordedPeer is the way back, listened to.
+// recordedPeer records what the server sends during a call.
 type recordedPeer struct {
 	transport.Peer
 	tape *tape
 }
 
-// Notify notifies.
+// Notify records and sends a notification.
 func (p recordedPeer) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	p.tape.server(jsonrpc.AppendRequest(nil, n))
 	return p.Peer.Notify(ctx, n)
 }
 
-// Call asks. The IDs of such requests are those of bindings; in transcripts they are counted.
+// Call records and sends a request. Transports choose the IDs of such requests; transcripts count
+// them.
 func (p recordedPeer) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
 	id := p.tape.nextID()
 	said := *req
@@ -191,7 +195,7 @@ type closingPeer struct {
 	transport.StreamCloser
 }
 
-// writeFile writes a file, and the folders that lead to it: that of a new package has no testdata yet.
+// writeFile writes a file and creates its folder, since a new package has no testdata.
 func writeFile(file string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err

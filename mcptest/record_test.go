@@ -61,17 +61,17 @@ func TestWhatIsRecordedOnAnyBindingIsReplayed(t *testing.T) {
 				update(t, func() {
 					t.Run("record", func(t *testing.T) {
 						s := on(mcptest.New(t, &Desk{})).Answer("sure?", true)
-						talk(s.Revision(protocol.Version(revision)).Record(file, ticket))
+						talk(s.Version(protocol.Version(revision)).Record(file, ticket))
 					})
 				})
 				raw, err := os.ReadFile(file)
 				require.NoError(t, err)
-				require.True(t, strings.HasPrefix(string(raw), "What client and server say in "+t.Name()+"/record.\n\n-- client --\n"), string(raw))
+				require.True(t, strings.HasPrefix(string(raw), "The messages of client and server in "+t.Name()+"/record.\n\n-- client --\n"), string(raw))
 				require.Contains(t, string(raw), "me: ticket <value 1> at <time>, batch <uuid 1>")
 
 				t.Run("compare", func(t *testing.T) {
 					s := on(mcptest.New(t, &Desk{})).Answer("sure?", true)
-					talk(s.Revision(protocol.Version(revision)).Record(file, ticket))
+					talk(s.Version(protocol.Version(revision)).Record(file, ticket))
 				})
 				desk := &Desk{}
 				desk.stamps.Store(41) // other tickets, times and UUIDs
@@ -121,14 +121,14 @@ func TestConversationsThatDifferFail(t *testing.T) {
 	}{
 		{"the same", "-- client --\n" + call + "\n-- server --\n" + answer + "\n", ""},
 		{"another text", "-- client --\n" + call + "\n-- server --\n" + strings.Replace(answer, "nobody", "ann", 1) + "\n",
-			"mcptest: the conversation is not that of FILE; -update writes it\nline 2: the server says something else\nat \"/result/content/0/text\"\n  want: \"ann\"\n   got: \"nobody\""},
+			"mcptest: the conversation differs from FILE; -update writes it\nline 2: the message of the server differs\nat \"/result/content/0/text\"\n  want: \"ann\"\n   got: \"nobody\""},
 		{"no answer", "-- client --\n" + call + "\n",
-			"mcptest: the conversation is not that of FILE; -update writes it\nline 2: the conversation should end, and the server says\n  " + answer},
+			"mcptest: the conversation differs from FILE; -update writes it\nline 2: the conversation should end; the server sends\n  " + answer},
 		{"more answers", "-- client --\n" + call + "\n-- server --\n" + answer + "\n" + answer + "\n",
-			"mcptest: the conversation is not that of FILE; -update writes it\nline 3: the conversation ends, and the server should say\n  " + answer},
+			"mcptest: the conversation differs from FILE; -update writes it\nline 3: the conversation ends; the server should send\n  " + answer},
 		{"nothing asked", "-- client --\n{\"jsonrpc\":\"2.0\",\"id\":\"server-1\",\"result\":{}}\n",
-			"mcptest: FILE: line 1: the client answers, but the server has not asked\n  {\"jsonrpc\":\"2.0\",\"id\":\"server-1\",\"result\":{}}"},
-		{"another section", "-- golden --\n", "mcptest: FILE: a transcript has the sections client and server, not \"golden\""},
+			"mcptest: FILE: line 1: the client responds, but the server has not sent a request\n  {\"jsonrpc\":\"2.0\",\"id\":\"server-1\",\"result\":{}}"},
+		{"another section", "-- golden --\n", "mcptest: FILE: a transcript has only the sections client and server, not \"golden\""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "talk.txtar")
@@ -150,7 +150,7 @@ func TestARecordingThatDiffersFails(t *testing.T) {
 	require.Equal(t, []string{"mcptest: open " + file + ": no such file or directory; -update writes it"}, said)
 	update(t, func() { t.Run("record", func(t *testing.T) { record(t, "who") }) })
 	said = failures(t, func(t testing.TB) { record(t, "pair") })
-	require.Equal(t, []string{"mcptest: the conversation is not that of " + file + "; -update writes it\nline 3: the client says something else\n" +
+	require.Equal(t, []string{"mcptest: the conversation differs from " + file + "; -update writes it\nline 3: the message of the client differs\n" +
 		"at \"/params/name\"\n  want: \"who\"\n   got: \"pair\""}, said)
 }
 
@@ -171,5 +171,5 @@ func TestAServerThatDoesNotAnswerFails(t *testing.T) {
 	defer mcptest.SetReplayPatience(50 * time.Millisecond)()
 	said := failures(t, func(t testing.TB) { mcptest.New(t, &Waiter{}).Replay(file) })
 	require.Len(t, said, 1)
-	require.Contains(t, said[0], "mcptest: "+file+": line 1: the server does not answer\n")
+	require.Contains(t, said[0], "mcptest: "+file+": line 1: the server does not respond\n")
 }

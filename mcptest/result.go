@@ -14,13 +14,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A Result is what came of one request. Its methods hold it to what is wanted, end the test where it differs, and return it.
+// A Result is the result of one request. Its methods check it, end the test if it differs, and return
+// it.
 type Result struct {
 	t          testing.TB
 	what       string
 	arguments  []byte
 	text       string
 	structured []byte
+	values     []string // of a completion
 	isError    bool
 	err        error
 	log        string
@@ -30,7 +32,7 @@ type Result struct {
 	messages []string // guarded by mu
 }
 
-// OK wants a request that worked.
+// OK requires that the request succeeded.
 func (r *Result) OK() *Result {
 	r.t.Helper()
 	if r.err != nil || r.isError {
@@ -39,24 +41,39 @@ func (r *Result) OK() *Result {
 	return r
 }
 
-// Error wants a tool that failed, with this text, or an error of the protocol with this message.
+// Error requires a tool error with exactly this text, or a protocol error with exactly this message.
 func (r *Result) Error(want string) *Result {
 	r.t.Helper()
-	got, failed := r.text, r.isError
-	if r.err != nil {
-		got, failed = r.err.Error(), true
-		if e, ok := errors.AsType[*jsonrpc.Error](r.err); ok {
-			got = e.Message
-		}
-	}
-	if !failed || got != want {
+	if got, failed := r.failure(); !failed || got != want {
 		r.fail(fmt.Sprintf("error %q", want), r.outcome())
 	}
 	return r
 }
 
-// Text wants this text: that of all blocks, of all contents, or of all messages, a line each. A block without text is its type in
-// brackets.
+// ErrorContains is like [Result.Error], but requires only that the text contains part.
+func (r *Result) ErrorContains(part string) *Result {
+	r.t.Helper()
+	if got, failed := r.failure(); !failed || !strings.Contains(got, part) {
+		r.fail(fmt.Sprintf("error with %q", part), r.outcome())
+	}
+	return r
+}
+
+// failure returns the text of a tool error or the message of a protocol error. It returns false if the
+// request succeeded.
+func (r *Result) failure() (text string, failed bool) {
+	if e, ok := errors.AsType[*jsonrpc.Error](r.err); ok {
+		return e.Message, true
+	}
+	if r.err != nil {
+		return r.err.Error(), true
+	}
+	return r.text, r.isError
+}
+
+// Text requires exactly this text: the texts of all content blocks, resource contents or messages, one
+// after the other with line breaks between. A block without text is its type in brackets, such as
+// [image].
 func (r *Result) Text(want string) *Result {
 	r.t.Helper()
 	if r.err != nil {
@@ -67,7 +84,28 @@ func (r *Result) Text(want string) *Result {
 	return r
 }
 
-// Structured wants structured content, and decodes it into out. What legacy revisions wrap is unwrapped.
+// TextContains is like [Result.Text], but requires only that the text contains part.
+func (r *Result) TextContains(part string) *Result {
+	r.t.Helper()
+	if r.err != nil || !strings.Contains(r.text, part) {
+		r.fail(fmt.Sprintf("text with %q", part), r.outcome())
+	}
+	return r
+}
+
+// Values requires exactly these values of a completion.
+func (r *Result) Values(want ...string) *Result {
+	r.t.Helper()
+	if r.err != nil {
+		r.fail(fmt.Sprintf("values %q", want), r.outcome())
+	} else if !slices.Equal(r.values, want) {
+		r.fail(fmt.Sprintf("values %q", want), fmt.Sprintf("values %q", r.values))
+	}
+	return r
+}
+
+// Structured requires structured content and decodes it into out. It removes the object that legacy
+// versions require around other values.
 func (r *Result) Structured(out any) *Result {
 	r.t.Helper()
 	if raw := r.output(); raw == nil {
@@ -78,8 +116,8 @@ func (r *Result) Structured(out any) *Result {
 	return r
 }
 
-// JSON wants this structured content; white space and the order of members do not count. Revisions before 2025-06-18 have the text
-// alone, which is taken instead.
+// JSON requires this structured content. White space and the order of members do not matter. Versions
+// before 2025-06-18 have only the text, which is compared instead.
 func (r *Result) JSON(want string) *Result {
 	r.t.Helper()
 	canonicalWant, err := canonical([]byte(want))
@@ -95,7 +133,7 @@ func (r *Result) JSON(want string) *Result {
 	return r
 }
 
-// output is the structured content, or JSON in the text of revisions that have none.
+// output returns the structured content, or the text if it is JSON.
 func (r *Result) output() []byte {
 	if r.structured != nil || r.err != nil || r.isError {
 		return r.structured
@@ -106,7 +144,7 @@ func (r *Result) output() []byte {
 	return nil
 }
 
-// Progress wants these reports of progress, each as "done/total message".
+// Progress requires exactly these progress notifications, each as "done/total message".
 func (r *Result) Progress(want ...string) *Result {
 	r.t.Helper()
 	r.mu.Lock()
@@ -118,7 +156,7 @@ func (r *Result) Progress(want ...string) *Result {
 	return r
 }
 
-// Logged wants a message to the client, of this level, in which the text stands.
+// Logged requires a log message to the client with this level that contains the text.
 func (r *Result) Logged(level protocol.LoggingLevel, text string) *Result {
 	r.t.Helper()
 	r.mu.Lock()
@@ -130,7 +168,7 @@ func (r *Result) Logged(level protocol.LoggingLevel, text string) *Result {
 	return r
 }
 
-func (r *Result) hearProgress(p *protocol.ProgressParams) {
+func (r *Result) addProgress(p *protocol.ProgressParams) {
 	line := fmt.Sprint(p.Progress)
 	if p.Total != nil {
 		line += fmt.Sprintf("/%v", *p.Total)
@@ -143,13 +181,13 @@ func (r *Result) hearProgress(p *protocol.ProgressParams) {
 	r.progress = append(r.progress, line)
 }
 
-func (r *Result) hearLog(p *protocol.LoggingMessageParams) {
+func (r *Result) addMessage(p *protocol.LoggingMessageParams) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.messages = append(r.messages, string(p.Level)+": "+string(p.Data))
 }
 
-// outcome says in a few words what came.
+// outcome describes the result.
 func (r *Result) outcome() string {
 	switch {
 	case r.err != nil:
@@ -160,7 +198,7 @@ func (r *Result) outcome() string {
 	return fmt.Sprintf("success, %q", r.text)
 }
 
-// fail ends the test, with want and got one above the other.
+// fail ends the test and prints want above got.
 func (r *Result) fail(want, got string) {
 	r.t.Helper()
 	var b strings.Builder
@@ -174,7 +212,7 @@ func (r *Result) fail(want, got string) {
 	r.t.Fatal(b.String())
 }
 
-// canonical is JSON with sorted members and no white space; numbers stay as they are written.
+// canonical returns JSON with sorted members and no white space. Numbers stay as they are.
 func canonical(raw []byte) (string, error) {
 	switch jsonx.Kind(raw) {
 	case '{':
@@ -204,7 +242,7 @@ func canonical(raw []byte) (string, error) {
 		return "[" + strings.Join(parts, ",") + "]", nil
 	}
 	if !jsonx.Valid(raw) {
-		return "", fmt.Errorf("%q is no JSON", raw)
+		return "", fmt.Errorf("%q is not valid JSON", raw)
 	}
 	compact, err := jsonx.Compact(slices.Clone(raw))
 	return string(compact), err

@@ -27,13 +27,14 @@ func (l line) side() string {
 	return "server"
 }
 
-// A scrubber finds what differs from run to run: its first group, or all of it.
+// A scrubber finds values that differ from run to run: its first group, or the whole match.
 type scrubber struct {
 	name string
 	re   *regexp.Regexp
-	// alike says that values are not told apart: two times may be equal in one run and not in the next.
+	// alike gives all values the same placeholder: two times may be equal in one run and differ in the
+	// next.
 	alike bool
-	// own says that what the client said first keeps its name.
+	// own keeps values that the client sent first.
 	own bool
 }
 
@@ -45,18 +46,18 @@ var scrubbers = []scrubber{
 	{"time", regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`), true, true},
 }
 
-// shortest is how long a value of the server must be to be found in what the client says.
+// shortest is the length in bytes of the shortest value that is replaced in messages of the client.
 const shortest = 8
 
-// A tape holds a conversation, with names for what differs from run to run.
+// A tape holds a conversation, with placeholders for values that differ from run to run.
 type tape struct {
 	scrubbers []scrubber
 
 	mu      sync.Mutex
 	lines   []line            // guarded by mu
-	heard   strings.Builder   // what the client said, as it was; guarded by mu
-	names   map[string]string // of values; guarded by mu
-	values  map[string]string // by name, the last one; guarded by mu
+	heard   strings.Builder   // the messages of the client, unchanged; guarded by mu
+	names   map[string]string // placeholders by value; guarded by mu
+	values  map[string]string // the last one for each placeholder; guarded by mu
 	counts  map[string]int    // guarded by mu
 	asked   int64             // requests of the server; guarded by mu
 	stopped bool              // guarded by mu
@@ -71,7 +72,7 @@ func newTape(scrub []*regexp.Regexp) *tape {
 	return t
 }
 
-// stop ends the recording and returns what there is.
+// stop ends the recording and returns the messages.
 func (t *tape) stop() []line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +88,7 @@ func (t *tape) nextID() jsonrpc.ID {
 	return jsonrpc.StringID("server-" + strconv.FormatInt(t.asked, 10))
 }
 
-// client takes down what the client said.
+// client records a message of the client.
 func (t *tape) client(message []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,7 +105,7 @@ func (t *tape) client(message []byte) {
 	t.lines = append(t.lines, line{true, text})
 }
 
-// server takes down what the server said.
+// server records a message of the server.
 func (t *tape) server(message []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +121,7 @@ func (t *tape) server(message []byte) {
 	t.grown = make(chan struct{})
 }
 
-// scrub puts names in place of values. It is called with mu held.
+// scrub replaces values with placeholders. The caller holds mu.
 func (t *tape) scrub(s scrubber, text string) string {
 	var b strings.Builder
 	done := 0
@@ -131,12 +132,12 @@ func (t *tape) scrub(s scrubber, text string) string {
 		}
 		value := text[from:to]
 		if value == "" || s.own && t.names[value] == "" && strings.Contains(t.heard.String(), value) {
-			continue // the client's own
+			continue // the client sent it first
 		}
 		quote := ""
 		if !inString(text, from) {
 			if !standsAlone(text, from, to) {
-				continue // half of a number, for example: no text could take its place
+				continue // for example a part of a number, which a string cannot replace
 			}
 			quote = `"`
 		}
@@ -144,12 +145,12 @@ func (t *tape) scrub(s scrubber, text string) string {
 		done = to
 	}
 	if b.WriteString(text[done:]); !json.Valid([]byte(b.String())) {
-		return text // what was found is half of an escape, or goes across values
+		return text // the match cuts an escape sequence, or spans several values
 	}
 	return b.String()
 }
 
-// inString reports whether a place in JSON is inside of a string.
+// inString reports whether an offset in JSON is inside a string.
 func inString(text string, at int) bool {
 	in := false
 	for i := 0; i < at; i++ {
@@ -163,13 +164,14 @@ func inString(text string, at int) bool {
 	return in
 }
 
-// standsAlone reports whether a part of JSON that begins outside of strings is a whole value: of an element or a member.
+// standsAlone reports whether a part of JSON outside strings is the whole value of an element or a
+// member.
 func standsAlone(text string, from, to int) bool {
 	return from > 0 && strings.ContainsAny(text[from-1:from], ":,[") && to < len(text) && strings.ContainsAny(text[to:to+1], ",]}") &&
 		json.Valid([]byte(text[from:to]))
 }
 
-// name is called with mu held.
+// name returns the placeholder of a value. The caller holds mu.
 func (t *tape) name(s scrubber, value string) string {
 	name := t.names[value]
 	switch {
@@ -184,7 +186,7 @@ func (t *tape) name(s scrubber, value string) string {
 	return name
 }
 
-// restore puts values in place of names.
+// restore replaces placeholders with values.
 func (t *tape) restore(text string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +196,7 @@ func (t *tape) restore(text string) string {
 	return text
 }
 
-// said counts the lines of the server, and returns what is closed at the next.
+// said returns how many messages the server has sent, and a channel that the next one closes.
 func (t *tape) said() (n int, grown <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -206,32 +208,32 @@ func (t *tape) said() (n int, grown <-chan struct{}) {
 	return n, t.grown
 }
 
-// maxDifferences is how much is said of one line.
+// maxDifferences is how many differences of one line are reported.
 const maxDifferences = 10
 
-// diffLines says where two conversations part; "" when they do not.
+// diffLines describes the first difference of two conversations, or returns "".
 func diffLines(want, got []line) string {
 	for i := range max(len(want), len(got)) {
 		switch {
 		case i >= len(got):
-			return fmt.Sprintf("line %d: the conversation ends, and the %s should say\n  %s", i+1, want[i].side(), want[i].text)
+			return fmt.Sprintf("line %d: the conversation ends; the %s should send\n  %s", i+1, want[i].side(), want[i].text)
 		case i >= len(want):
-			return fmt.Sprintf("line %d: the conversation should end, and the %s says\n  %s", i+1, got[i].side(), got[i].text)
+			return fmt.Sprintf("line %d: the conversation should end; the %s sends\n  %s", i+1, got[i].side(), got[i].text)
 		case want[i].client != got[i].client:
-			return fmt.Sprintf("line %d: the %s should speak, and the %s does\nwant: %s\n got: %s", i+1, want[i].side(), got[i].side(), want[i].text, got[i].text)
+			return fmt.Sprintf("line %d: the %s should send a message, but the %s does\nwant: %s\n got: %s", i+1, want[i].side(), got[i].side(), want[i].text, got[i].text)
 		case !same([]byte(want[i].text), []byte(got[i].text)):
 			var places []string
 			diffJSON(&places, "", []byte(want[i].text), []byte(got[i].text))
 			if len(places) > maxDifferences {
 				places = append(places[:maxDifferences], "and more")
 			}
-			return fmt.Sprintf("line %d: the %s says something else\n%s", i+1, want[i].side(), strings.Join(places, "\n"))
+			return fmt.Sprintf("line %d: the message of the %s differs\n%s", i+1, want[i].side(), strings.Join(places, "\n"))
 		}
 	}
 	return ""
 }
 
-// diffJSON names the places at which two values differ by JSON pointers.
+// diffJSON appends the JSON pointers at which two values differ.
 func diffJSON(places *[]string, at string, want, got []byte) {
 	if same(want, got) {
 		return

@@ -273,7 +273,7 @@ func (Poll) Tagged(ctx context.Context) (bool, error) { return mcpkit.Confirm(ct
 func TestCacheKeepsNoAnswersOfUsers(t *testing.T) {
 	for _, revision := range []protocol.Version{protocol.V20250618, protocol.V20260728} {
 		for _, tool := range []string{"plain", "tagged"} {
-			s := mcptest.New(t, &Poll{}).Revision(revision)
+			s := mcptest.New(t, &Poll{}).Version(revision)
 			s.Unwrap().Use(middleware.Cache(time.Hour, middleware.CacheShared()))
 			s.Answer("Well?", true).Call(tool, nil).OK().Text("true")
 			s.Answer("Well?", false).Call(tool, nil).OK().Text("false")
