@@ -329,7 +329,7 @@ func TestStepUpNamesAllScopesInOneChallenge(t *testing.T) {
 				require.Equal(t, http.StatusForbidden, resp.StatusCode)
 				require.Equal(t, []string{`Bearer error="insufficient_scope", error_description="the token lacks scopes that this request needs", ` +
 					`scope="ledger:read ledger:write ledger:audit", resource_metadata="` + h.origin + `/.well-known/oauth-protected-resource/tenant/api/mcp"`}, resp.Header["Www-Authenticate"])
-				require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":403,"message":"insufficient scope: this needs \"ledger:write ledger:audit\"","data":{"scopes":["ledger:write","ledger:audit"]}}}`, read(t, resp))
+				require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-31001,"message":"insufficient scope: this needs \"ledger:write ledger:audit\"","data":{"scopes":["ledger:write","ledger:audit"]}}}`, read(t, resp))
 			}
 			resp := h.call(e, "Bearer "+h.token("ann", "ledger:audit ledger:read ledger:write"), "tools/call", `{"name":"book"}`)
 			require.Equal(t, http.StatusOK, resp.StatusCode)

@@ -19,7 +19,7 @@ import (
 //
 // The option trusts nobody. A request without a principal reaches only what demands no scopes.
 func Authenticated() Option {
-	return serverOption("Authenticated", func(c *config) error { c.authenticated = true; return nil })
+	return newOption(func(c *config) error { c.authenticated = true; return nil })
 }
 
 // TrustLocal lets whoever runs the server have these scopes: requests that did not come over HTTP (those on standard
@@ -27,7 +27,7 @@ func Authenticated() Option {
 // over HTTP, and those on sockets that others than the user can connect to, are never trusted by it. The program that starts a server on stdio says by its environment what that
 // server may do; name only scopes that every such program may have.
 func TrustLocal(scopes ...string) Option {
-	return serverOption("TrustLocal", func(c *config) error {
+	return newOption(func(c *config) error {
 		if len(scopes) == 0 {
 			return errors.New(`mcpkit: TrustLocal() trusts with nothing; name the scopes, for example TrustLocal("notes:read", "notes:write")`)
 		}
@@ -40,7 +40,7 @@ func TrustLocal(scopes ...string) Option {
 // resource server the client is answered 403 with a challenge, so that it can ask its user for more. Without this option
 // what a principal may not call does not exist for it. Requests without a principal see nothing more either way.
 func StepUp() Option {
-	return serverOption("StepUp", func(c *config) error { c.stepUp = true; return nil })
+	return newOption(func(c *config) error { c.stepUp = true; return nil })
 }
 
 // entries are all that the draft adds.
@@ -91,9 +91,10 @@ func (s *Server) trust(ctx context.Context, peer transport.Peer) context.Context
 	return oauth.NewContext(ctx, s.config.local)
 }
 
-// CodeInsufficientScope is the JSON-RPC error code of calls for which the caller lacks scopes, where it may know of what
-// it called. The data of the error has them all: {"scopes": ["notes:write"]}.
-const CodeInsufficientScope = 403
+// CodeForbidden is the JSON-RPC error code of calls that the caller is not allowed to make, if the caller may know of what it
+// called. If scopes are missing, the data of the error names all that are needed: {"scopes": ["notes:write"]}. The specification
+// leaves codes outside of -32768 to -32000 to applications.
+const CodeForbidden = -31001
 
 // demandScopes refuses a call of what the caller only sees because of [StepUp].
 func (call *Call) demandScopes() *jsonrpc.Error {
@@ -106,7 +107,7 @@ func (call *Call) demandScopes() *jsonrpc.Error {
 
 func insufficientScope(scopes []string) *jsonrpc.Error {
 	data, _ := jsonx.Marshal(map[string][]string{"scopes": scopes}) // strings: always encodable
-	return &jsonrpc.Error{Code: CodeInsufficientScope, Message: fmt.Sprintf("insufficient scope: this needs %q", strings.Join(scopes, " ")), Data: data}
+	return &jsonrpc.Error{Code: CodeForbidden, Message: fmt.Sprintf("insufficient scope: this needs %q", strings.Join(scopes, " ")), Data: data}
 }
 
 // neededScopes are those that an error like [oauth.InsufficientScopeError] names.

@@ -68,7 +68,7 @@ func TestStepUpSaysWhichScopesACallNeeds(t *testing.T) {
 		require.Equal(t, []string{"a", "b"}, demand.Scopes())
 
 		resp = p.rpc(as(p, "a"), p.request("tools/call", `{"name":"closed"}`))
-		require.Equal(t, mcpkit.CodeInsufficientScope, resp.Error.Code)
+		require.Equal(t, mcpkit.CodeForbidden, resp.Error.Code)
 		require.Zero(t, resp.HTTPStatus, "nobody wants to know")
 
 		require.Nil(t, p.rpc(as(p, "a", "b"), p.request("tools/call", `{"name":"closed"}`)).Error)

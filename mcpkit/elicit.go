@@ -40,7 +40,7 @@ func (c *Call) canAsk(has func(protocol.ClientCapabilities) bool, needed protoco
 	case c.version.Modern():
 		return nil, &unsupported{protocol.MissingClientCapability(needed, "%s needs a capability that the client did not declare", what)}
 	case c.session == nil:
-		return nil, ErrNoWayBack
+		return nil, ErrCannotAsk
 	}
 	return nil, fmt.Errorf("%w: %s", ErrUnsupported, what)
 }
@@ -50,7 +50,7 @@ func (c *Call) canAsk(has func(protocol.ClientCapabilities) bool, needed protoco
 //
 // On legacy revisions Elicit waits for the answer. On 2026-07-28 it returns an error when the answer is not there yet: the
 // method returns it, and is run again from its beginning when the client comes back with the answer (see [Once]).
-// The errors are [ErrDeclined], [ErrCancelled], [ErrUnsupported] and [ErrNoWayBack]. Only tools, prompts and resources
+// The errors are [ErrDeclined], [ErrCancelled], [ErrUnsupported] and [ErrCannotAsk]. Only tools, prompts and resources
 // can ask.
 func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, error) {
 	var answer T

@@ -30,9 +30,9 @@ var (
 	ErrCancelled error = &askError{"the user cancelled"}
 	// ErrUnsupported says that this client cannot be asked such a question: it declared no capability for it.
 	ErrUnsupported error = &askError{"this client cannot be asked that"}
-	// ErrNoWayBack says that this connection cannot carry a question to the client: a legacy client on a stateless
+	// ErrCannotAsk says that this connection cannot carry a question to the client: a legacy client on a stateless
 	// server. Serve it with sessions, or let the client use revision 2026-07-28.
-	ErrNoWayBack error = &askError{"this connection cannot carry a question to the client"}
+	ErrCannotAsk error = &askError{"this connection cannot carry a question to the client"}
 )
 
 // ErrAsked says that a question was just put to a client of 2026-07-28, which will repeat the call with the answer: the method
@@ -134,7 +134,7 @@ func (c *Call) ask(ctx context.Context, method string, params any, opts []AskOpt
 		return c.askLegacy(ctx, method, raw)
 	}
 	if !c.row.asks {
-		return nil, ErrNoWayBack
+		return nil, ErrCannotAsk
 	}
 	return c.askModern(method, raw, opts)
 }
@@ -143,7 +143,7 @@ func (c *Call) askLegacy(ctx context.Context, method string, params json.RawMess
 	resp, err := c.question(ctx, method, params)
 	switch {
 	case errors.Is(err, transport.ErrNoServerRequests):
-		return nil, ErrNoWayBack
+		return nil, ErrCannotAsk
 	case err != nil:
 		return nil, err
 	case resp.Error != nil && resp.Error.Code == protocol.CodeUserRejected:

@@ -245,7 +245,7 @@ func probe(t *testing.T, p *peer, v *vault, r reach, g gate, c caller, stepUp bo
 	case c.sees(g, stepUp):
 		require.Empty(t, reached, what)
 		require.NotContains(t, text, secret(g.name), what)
-		require.Equal(t, mcpkit.CodeInsufficientScope, resp.Error.Code, what)
+		require.Equal(t, mcpkit.CodeForbidden, resp.Error.Code, what)
 		require.Equal(t, http.StatusForbidden, resp.HTTPStatus, what)
 	default:
 		require.Empty(t, reached, what)
@@ -383,7 +383,7 @@ func listens(t *testing.T, srv *mcpkit.Server, p *peer, c caller, uris []string,
 		case resp := <-ended:
 			cancel()
 			require.True(t, stepUp, "only who may know of it is told what it lacks")
-			require.Equal(t, mcpkit.CodeInsufficientScope, resp.Error.Code)
+			require.Equal(t, mcpkit.CodeForbidden, resp.Error.Code)
 			continue
 		case ack := <-own.said:
 			require.Contains(t, ack, "notifications/subscriptions/acknowledged")

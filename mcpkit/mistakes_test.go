@@ -320,13 +320,14 @@ func TestNothingIsNoItem(t *testing.T) {
 		requireMistake(t, want, err)
 	}
 	for want, opt := range map[string]mcpkit.Option{
-		"mcpkit: Over: transport 1 is nil; give for example stdio.New(nil)":                mcpkit.Over(nil),
+		"mcpkit: option 1 is nil": nil,
 		"mcpkit: Docs: there is no source; embed the package's files with //go:embed *.go": mcpkit.Docs(nil, "main"),
 		"mcpkit: Provide[int]: there is no function to call":                               mcpkit.Provide[int](nil),
 	} {
 		_, err := mcpkit.New(nil, opt)
 		requireMistake(t, want, err)
 	}
+	requireMistake(t, "mcpkit: Over: transport 1 is nil; give for example stdio.New(nil)", mcpkit.Serve(nil, mcpkit.Over(nil)))
 }
 
 type (

@@ -29,7 +29,7 @@ type mount struct {
 // methods (see [Handle]). What is added to other or taken from it later is added and taken here too, and the clients of s
 // hear of it.
 //
-// A call passes the middleware of s, then that of [Around] (the one option there is), then that of other, each once, and
+// A call passes the middleware of s, then that of [Around], then that of other, each once, and
 // is bound by the limits and tags of other. To the middleware and the methods of other everything has the name that it
 // has there. Lists, completions and subscriptions pass the middleware of other as well: what it refuses is left out.
 // What is about the connection and not about something in particular (initialize, server/discover, ping and
@@ -41,11 +41,11 @@ type mount struct {
 //
 // Starting s starts other, and closing s closes it. other may be served by itself as well, and be mounted in several
 // places, but not within itself.
-func (s *Server) Mount(prefix string, other *Server, opts ...Option) error {
+func (s *Server) Mount(prefix string, other *Server, opts ...MountOption) error {
 	return s.mount(&mount{parent: s, child: other, prefix: prefix, site: mountSite(prefix)}, opts)
 }
 
-func (s *Server) mount(m *mount, opts []Option) error {
+func (s *Server) mount(m *mount, opts []MountOption) error {
 	other := m.child
 	if err := m.check(opts); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (s *Server) mount(m *mount, opts []Option) error {
 }
 
 // MustMount is Mount that panics with the error.
-func (s *Server) MustMount(prefix string, other *Server, opts ...Option) {
+func (s *Server) MustMount(prefix string, other *Server, opts ...MountOption) {
 	if err := s.mount(&mount{parent: s, child: other, prefix: prefix, site: mountSite(prefix)}, opts); err != nil {
 		panic(err)
 	}
@@ -90,7 +90,7 @@ func (m *mount) fault(format string, args ...any) error {
 	return &reflectx.Error{Site: "mcpkit: Mount: " + m.site, Msg: fmt.Sprintf(format, args...)}
 }
 
-func (m *mount) check(opts []Option) error {
+func (m *mount) check(opts []MountOption) error {
 	if m.parent == nil {
 		return m.fault("the server to mount it in is nil")
 	}
@@ -103,16 +103,9 @@ func (m *mount) check(opts []Option) error {
 		}
 	}
 	for _, o := range opts {
-		if o.name != "Around" {
-			return m.fault("%s is no option of Mount; it takes Around alone", o.name)
-		}
+		m.around = append(m.around, o.wrap()...)
 	}
-	r, err := newRegistration(m.child, opts)
-	m.around = r.around
-	if err == nil {
-		err = checkMiddleware("Around", m.around)
-	}
-	return err
+	return checkMiddleware("Around", m.around)
 }
 
 // contains reports whether other is s or is mounted in it, at any depth.

@@ -99,7 +99,6 @@ func TestWhatCannotBeMountedIsRefusedAtOnce(t *testing.T) {
 		"nothing":                     {srv.Mount("n", nil), []string{`there is no server to mount; it is nil`}},
 		"a bad prefix":                {srv.Mount("a b", other), []string{`prefix: name "a b" holds ' '; allowed are letters, digits, '_', '-' and '.'`}},
 		"a name that gets too long":   {srv.Mount("p", long), []string{`has 130 characters; 1 to 128 are allowed`}},
-		"another option":              {srv.Mount("o", other, mcpkit.OptIn()), []string{`OptIn is no option of Mount; it takes Around alone`}},
 		"scopes that nobody asks for": {srv.Mount("s", scoped), []string{`mcpkit: tool "open" (mount_test.go:`, `mounted as "s"`, `it demands the scopes "a", but nobody finds out who asks`}},
 	} {
 		t.Run(name, func(t *testing.T) {

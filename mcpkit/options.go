@@ -54,6 +54,7 @@ type config struct {
 	providers      map[reflect.Type]reflectx.Injector
 	unions         map[reflect.Type]*reflectx.Union
 	stateKeys      [][]byte
+	given          registration // of the service given to New
 	services       []registration
 	transports     []transport.Transport
 	authenticated  bool
@@ -69,19 +70,55 @@ type registration struct {
 	around  []Middleware
 }
 
-// An Option configures a Server, or the registration of one service, or both: each says which.
-type Option struct {
-	name    string
-	server  func(*config) error
-	service func(*registration)
+// A ServeOption configures [Serve]. Every [Option] is one.
+type ServeOption interface{ configure(*config) error }
+
+// An Option configures a Server: [New] and [Serve] take it. Every [ServiceOption] is one, for the
+// service given to New or Serve.
+type Option interface {
+	ServeOption
+	option()
 }
 
-func serverOption(name string, f func(*config) error) Option { return Option{name: name, server: f} }
+// A ServiceOption configures the registration of one service: [Server.Register] and [With] take it.
+type ServiceOption interface {
+	Option
+	register(*registration)
+}
+
+// A MountOption configures [Server.Mount].
+type MountOption interface {
+	ServiceOption
+	wrap() []Middleware
+}
+
+type serveOption func(*config) error
+
+func (o serveOption) configure(c *config) error { return o(c) }
+
+type option struct{ serveOption }
+
+func (option) option() {}
+
+func newOption(f func(*config) error) Option { return option{f} }
+
+type serviceOption func(*registration)
+
+func (o serviceOption) configure(c *config) error { o(&c.given); return nil }
+func (o serviceOption) register(r *registration)  { o(r) }
+func (serviceOption) option()                     {}
+
+type around []Middleware
+
+func (o around) configure(c *config) error { o.register(&c.given); return nil }
+func (o around) register(r *registration)  { r.around = append(r.around, o...) }
+func (o around) wrap() []Middleware        { return o }
+func (around) option()                     {}
 
 // Name overrides the server's name and version, which otherwise come from the first service's Info field,
 // its type name and the main module.
 func Name(name, version string) Option {
-	return serverOption("Name", func(c *config) error {
+	return newOption(func(c *config) error {
 		if name == "" && version == "" {
 			return errors.New(`mcpkit: Name("", ""): both are empty; leave the option out to name the server by its service`)
 		}
@@ -92,13 +129,13 @@ func Name(name, version string) Option {
 
 // Instructions tells models how to use the server, instead of the services' doc comments.
 func Instructions(text string) Option {
-	return serverOption("Instructions", func(c *config) error { c.instructions = text; return nil })
+	return newOption(func(c *config) error { c.instructions = text; return nil })
 }
 
 // Logger hears what the server has to say of itself and the full text of errors that clients are not shown.
 // The default is slog.Default.
 func Logger(l *slog.Logger) Option {
-	return serverOption("Logger", func(c *config) error {
+	return newOption(func(c *config) error {
 		if l == nil {
 			return errors.New("mcpkit: Logger(nil): leave the option out for slog.Default, or give slog.New(slog.DiscardHandler) for none")
 		}
@@ -115,7 +152,7 @@ func Logger(l *slog.Logger) Option {
 // returns. It is logged once, and counted by [Server.Overdue]; see [MaxOverdue].
 // The default is [DefaultToolTimeout].
 func ToolTimeout(d time.Duration) Option {
-	return serverOption("ToolTimeout", func(c *config) error {
+	return newOption(func(c *config) error {
 		if d < 0 {
 			return fmt.Errorf("mcpkit: ToolTimeout(%s): the time is negative; 0 means no limit", d)
 		}
@@ -131,7 +168,7 @@ func ToolTimeout(d time.Duration) Option {
 // [*OverdueError]: each holds memory and a goroutine. The same holds for each prompt and resource. 0 means no limit. The default is
 // [DefaultMaxOverdue].
 func MaxOverdue(n int) Option {
-	return serverOption("MaxOverdue", func(c *config) error {
+	return newOption(func(c *config) error {
 		if n < 0 {
 			return fmt.Errorf("mcpkit: MaxOverdue(%d): the number is negative; 0 means no limit", n)
 		}
@@ -144,7 +181,7 @@ func MaxOverdue(n int) Option {
 // the question fails with an error that is context.DeadlineExceeded. The time limit of the call does not count that time. 0 means
 // no limit. The default is [DefaultQuestionTimeout].
 func QuestionTimeout(d time.Duration) Option {
-	return serverOption("QuestionTimeout", func(c *config) error {
+	return newOption(func(c *config) error {
 		if d < 0 {
 			return fmt.Errorf("mcpkit: QuestionTimeout(%s): the time is negative; 0 means no limit", d)
 		}
@@ -155,7 +192,7 @@ func QuestionTimeout(d time.Duration) Option {
 
 // PageSize is how many items a page of a list holds. The default is [DefaultPageSize].
 func PageSize(n int) Option {
-	return serverOption("PageSize", func(c *config) error {
+	return newOption(func(c *config) error {
 		if n < 1 {
 			return fmt.Errorf("mcpkit: PageSize(%d): a page holds at least 1 item", n)
 		}
@@ -166,7 +203,7 @@ func PageSize(n int) Option {
 
 // ListTTL is how long clients of 2026-07-28 may keep lists without asking again; the default, 0, is not at all.
 func ListTTL(d time.Duration) Option {
-	return serverOption("ListTTL", func(c *config) error {
+	return newOption(func(c *config) error {
 		if d < 0 {
 			return fmt.Errorf("mcpkit: ListTTL(%s): the time is negative; 0 means that lists are not kept", d)
 		}
@@ -178,7 +215,7 @@ func ListTTL(d time.Duration) Option {
 // MaxResultBytes bounds what is collected from an io.Reader or an iterator that a method returns.
 // The default is [DefaultMaxResultBytes].
 func MaxResultBytes(n int) Option {
-	return serverOption("MaxResultBytes", func(c *config) error {
+	return newOption(func(c *config) error {
 		if n < 1 {
 			return fmt.Errorf("mcpkit: MaxResultBytes(%d): a result needs at least 1 byte", n)
 		}
@@ -190,19 +227,19 @@ func MaxResultBytes(n int) Option {
 // ExposeErrors shows clients the text of every error. Without it they see only errors meant for them (see [Errorf]) and,
 // for the others, a reference to the log.
 func ExposeErrors() Option {
-	return serverOption("ExposeErrors", func(c *config) error { c.exposeErrors = true; return nil })
+	return newOption(func(c *config) error { c.exposeErrors = true; return nil })
 }
 
 // Repair accepts arguments that are wrong in an unambiguous way, as models send them: "5" for 5, and JSON text for
 // an object or an array. Without it the published schema and the server agree exactly. [Call.Repairs] counts
 // them, and the Logging middleware writes them down.
 func Repair() Option {
-	return serverOption("Repair", func(c *config) error { c.repair = true; return nil })
+	return newOption(func(c *config) error { c.repair = true; return nil })
 }
 
 // Validator gives the validator that enforces the validate tags, with the caller's own rules registered on it.
 func Validator(v *validator.Validate) Option {
-	return serverOption("Validator", func(c *config) error { c.validate = v; return nil })
+	return newOption(func(c *config) error { c.validate = v; return nil })
 }
 
 // Docs gives the source of the services' package, so that doc comments are found in programs that run without it:
@@ -212,7 +249,7 @@ func Validator(v *validator.Validate) Option {
 //
 //	mcpkit.New(&Notes{}, mcpkit.Docs(source, "example.com/notes"))
 func Docs(source fs.FS, pkgPath string) Option {
-	return serverOption("Docs", func(c *config) error {
+	return newOption(func(c *config) error {
 		if source == nil {
 			return errors.New("mcpkit: Docs: there is no source; embed the package's files with //go:embed *.go")
 		}
@@ -224,7 +261,7 @@ func Docs(source fs.FS, pkgPath string) Option {
 // Provide gives methods that have a parameter of type T its value, made anew for each call. The clean-ups run when
 // the call is over. T never shows in a schema. An error from f ends the call like an error of the method.
 func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) Option {
-	return serverOption("Provide", func(c *config) error {
+	return newOption(func(c *config) error {
 		t := reflect.TypeFor[T]()
 		if f == nil {
 			return fmt.Errorf("mcpkit: Provide[%s]: there is no function to call", t)
@@ -255,7 +292,7 @@ func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) 
 // where that is a mounted one. So servers that share keys need different names, and replicas need the same; their versions
 // may differ.
 func StateKeys(current []byte, previous ...[]byte) Option {
-	return serverOption("StateKeys", func(c *config) error {
+	return newOption(func(c *config) error {
 		keys := append([][]byte{current}, previous...)
 		for i, key := range keys {
 			if len(key) < 32 {
@@ -267,76 +304,66 @@ func StateKeys(current []byte, previous ...[]byte) Option {
 	})
 }
 
-// Over says what carries the messages, for [Serve] and [Server.Serve]: stdio by default. Several transports serve at once.
-func Over(transports ...transport.Transport) Option {
-	return serverOption("Over", func(c *config) error {
+// Over gives [Serve] its transports; the default is stdio. Several transports serve at once. Over(t) is short for New
+// followed by [Server.Serve] with t.
+func Over(transports ...transport.Transport) ServeOption {
+	return serveOption(func(c *config) error {
 		c.transports = append(c.transports, transports...)
 		return checkTransports("Over", transports)
 	})
 }
 
 // With registers one more service. The options are those that [Server.Register] takes.
-func With(service any, opts ...Option) Option {
-	return serverOption("With", func(c *config) error {
-		r, err := newRegistration(service, opts)
-		c.services = append(c.services, r)
-		return err
+func With(service any, opts ...ServiceOption) Option {
+	return newOption(func(c *config) error {
+		c.services = append(c.services, newRegistration(service, opts))
+		return nil
 	})
 }
 
 // Prefix stands, with an underscore, before the name of every tool and prompt of a service.
-func Prefix(p string) Option {
-	return Option{name: "Prefix", service: func(r *registration) { r.prefix = p }}
+func Prefix(p string) ServiceOption {
+	return serviceOption(func(r *registration) { r.prefix = p })
 }
 
 // OptIn registers only the methods that the service's annotation block mentions.
-func OptIn() Option {
-	return Option{name: "OptIn", service: func(r *registration) { r.optIn = true }}
+func OptIn() ServiceOption {
+	return serviceOption(func(r *registration) { r.optIn = true })
 }
 
 // Around puts middleware around the tools, prompts and resources of one service, inside of what [Server.Use] puts around
 // every method and outside of the limits that tags set. The first is the outermost.
-func Around(mw ...Middleware) Option {
-	return Option{name: "Around", service: func(r *registration) { r.around = append(r.around, mw...) }}
-}
+func Around(mw ...Middleware) MountOption { return around(mw) }
 
-func newRegistration(service any, opts []Option) (registration, error) {
+func newRegistration(service any, opts []ServiceOption) registration {
 	r := registration{service: service}
 	for _, o := range opts {
-		if o.service == nil {
-			return r, fmt.Errorf("mcpkit: %s is an option of New and Serve, not of one service", o.name)
-		}
-		o.service(&r)
+		o.register(&r)
 	}
-	return r, nil
+	return r
 }
 
-func newConfig(service any, opts []Option) (*config, error) {
+func newConfig[O ServeOption](service any, opts []O) (*config, error) {
 	c := &config{
+		logger:         slog.Default(),
 		toolTimeout:    DefaultToolTimeout,
 		questions:      DefaultQuestionTimeout,
 		maxOverdue:     DefaultMaxOverdue,
 		pageSize:       DefaultPageSize,
 		maxResultBytes: DefaultMaxResultBytes,
 		providers:      map[reflect.Type]reflectx.Injector{},
+		given:          registration{service: service},
 	}
-	var first registration
-	first.service = service
+	for i, o := range opts {
+		if any(o) == nil {
+			return nil, fmt.Errorf("mcpkit: option %d is nil", i+1)
+		}
+		if err := o.configure(c); err != nil {
+			return nil, err
+		}
+	}
 	if service != nil {
-		c.services = append(c.services, first)
-	}
-	for _, o := range opts {
-		if o.service != nil && service != nil {
-			o.service(&c.services[0])
-		}
-		if o.server != nil {
-			if err := o.server(c); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if c.logger == nil { // no option gave one
-		c.logger = slog.Default()
+		c.services = append([]registration{c.given}, c.services...)
 	}
 	return c, nil
 }

@@ -16,18 +16,14 @@ import (
 )
 
 // Register adds a service: each exported method of it that its annotation block does not skip becomes a tool, or what the
-// block says it is. Options are [Prefix] and [OptIn]. The error, a [reflectx.Errors], has every fault of the service; then
+// block says it is. The error, a [reflectx.Errors], has every fault of the service; then
 // nothing of it is registered.
-func (s *Server) Register(service any, opts ...Option) error {
-	r, err := newRegistration(service, opts)
-	if err != nil {
-		return err
-	}
-	return s.registerAll([]registration{r})
+func (s *Server) Register(service any, opts ...ServiceOption) error {
+	return s.registerAll([]registration{newRegistration(service, opts)})
 }
 
 // MustRegister is Register that panics with the error.
-func (s *Server) MustRegister(service any, opts ...Option) {
+func (s *Server) MustRegister(service any, opts ...ServiceOption) {
 	if err := s.Register(service, opts...); err != nil {
 		panic(err)
 	}

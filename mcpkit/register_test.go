@@ -342,9 +342,28 @@ mcpkit: tool "same" is registered twice, by clashing.First and alsoClashing.Othe
 	require.Equal(t, []string{"same"}, toolNames(t, srv), "nothing of a service with mistakes is there")
 }
 
-func TestOptionsOfTheWrongPlace(t *testing.T) {
-	srv := newServer(t, nil)
-	require.EqualError(t, srv.Register(&optedIn{}, mcpkit.Repair()), "mcpkit: Repair is an option of New and Serve, not of one service")
+// An option does not compile where it has no meaning.
+func TestOptionsOfTheWrongPlaceDoNotCompile(t *testing.T) {
+	for _, test := range []struct {
+		name                       string
+		opt                        mcpkit.ServeOption
+		ofNew, ofRegister, ofMount bool
+	}{
+		{name: "Over", opt: mcpkit.Over()},
+		{name: "Repair", opt: mcpkit.Repair(), ofNew: true},
+		{name: "With", opt: mcpkit.With(&optedIn{}), ofNew: true},
+		{name: "OptIn", opt: mcpkit.OptIn(), ofNew: true, ofRegister: true},
+		{name: "Prefix", opt: mcpkit.Prefix("p"), ofNew: true, ofRegister: true},
+		{name: "Around", opt: mcpkit.Around(), ofNew: true, ofRegister: true, ofMount: true},
+	} {
+		_, ofNew := test.opt.(mcpkit.Option)
+		_, ofRegister := test.opt.(mcpkit.ServiceOption)
+		_, ofMount := test.opt.(mcpkit.MountOption)
+		require.Equal(t, []bool{test.ofNew, test.ofRegister, test.ofMount}, []bool{ofNew, ofRegister, ofMount}, test.name)
+	}
+}
+
+func TestFaultsOfOptions(t *testing.T) {
 	_, err := mcpkit.New(nil, mcpkit.PageSize(0))
 	require.EqualError(t, err, "mcpkit: PageSize(0): a page holds at least 1 item")
 	_, err = mcpkit.New(nil, mcpkit.StateKeys([]byte("short")))

@@ -106,14 +106,11 @@ func (c *carrier) Serve(context.Context, transport.Handler) error {
 	return nil
 }
 
-func TestServerServesOverWhatOverGaveToNew(t *testing.T) {
-	var given, more carrier
-	srv := newServer(t, &till{}, mcpkit.Over(&given))
-	require.NoError(t, srv.Serve(t.Context(), &more))
-	require.EqualValues(t, 1, given.served.Load())
-	require.EqualValues(t, 1, more.served.Load())
-	require.NoError(t, mcpkit.Serve(&till{}, mcpkit.Over(&given)))
-	require.EqualValues(t, 2, given.served.Load())
+func TestServeUsesTheTransportsOfOver(t *testing.T) {
+	var first, second carrier
+	require.NoError(t, mcpkit.Serve(&till{}, mcpkit.Over(&first, &second), mcpkit.Name("till", "1.0.0")))
+	require.EqualValues(t, 1, first.served.Load())
+	require.EqualValues(t, 1, second.served.Load())
 }
 
 // A parent's deadline that is earlier than the time of the tool ends the call: with the parent's error, not as a timeout of the tool.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/signal"
 	"reflect"
-	"slices"
 	"syscall"
 
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -15,16 +14,19 @@ import (
 
 // Serve makes a [Server] of a service and serves it until the peer is gone or the program is told to stop; see
 // [Server.Serve]. Without [Over] it serves on standard input and output.
-func Serve(service any, opts ...Option) error {
-	s, err := New(service, opts...)
+func Serve(service any, opts ...ServeOption) error {
+	c, err := newConfig(service, opts)
 	if err != nil {
 		return err
 	}
-	return s.Serve(context.Background())
+	s, err := newServer(c)
+	if err != nil {
+		return err
+	}
+	return s.Serve(context.Background(), c.transports...)
 }
 
-// Serve starts the services, serves them over the transports and those that [Over] gave to New (stdio when there are none), and closes
-// them.
+// Serve starts the services, serves them over the transports (stdio if there are none), and closes them.
 //
 // It returns when ctx ends, on SIGINT or SIGTERM, or when a transport has no more peers; then no new calls are taken and
 // those in flight have a bounded time to finish. All of these are nil; a second signal ends the program at once. An error
@@ -33,7 +35,6 @@ func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) e
 	if err := checkTransports("Serve", transports); err != nil {
 		return err
 	}
-	transports = slices.Concat(s.config.transports, transports)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	// The next signal is the program's end again: whoever sends two does not want to wait.

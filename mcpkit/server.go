@@ -64,6 +64,10 @@ func New(service any, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newServer(c)
+}
+
+func newServer(c *config) (*Server, error) {
 	source := reflectx.SourceDescriptions()
 	generated := newGeneratedDescriptions(source)
 	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)

@@ -198,7 +198,7 @@ func (n *news) tell(changed [3]bool, tell func(lists [3]bool)) {
 
 // ResourceUpdated tells the clients that subscribed to the resource uri that its contents changed, also where the server
 // is mounted. It reports whether there are any.
-func (s *Server) ResourceUpdated(uri string) (heard bool) {
+func (s *Server) ResourceUpdated(uri string) (notified bool) {
 	// What it demands may have changed since, and what the client may do.
 	var scopes []string
 	if match, _ := s.catalog.Load().findResource(nil, uri); match.resource != nil {
@@ -206,7 +206,7 @@ func (s *Server) ResourceUpdated(uri string) (heard bool) {
 	}
 	s.listens.each(func(l *listener) {
 		if slices.Contains(l.filter.ResourceSubscriptions, uri) && l.principal.Has(scopes...) {
-			heard = true
+			notified = true
 			l.owe(func() { l.updated[uri] = struct{}{} })
 		}
 	})
@@ -215,14 +215,14 @@ func (s *Server) ResourceUpdated(uri string) (heard bool) {
 		_, subscribed := state.subscriptions[uri]
 		state.mu.Unlock()
 		if subscribed && state.principal.Load().Has(scopes...) {
-			heard = true
+			notified = true
 			s.tellSession(state, protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
 		}
 	}
 	for _, f := range s.followers.all() {
-		heard = f.updated(uri) || heard
+		notified = f.updated(uri) || notified
 	}
-	return heard
+	return notified
 }
 
 // tellSession sends a notification outside any request.

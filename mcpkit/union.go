@@ -26,7 +26,7 @@ import (
 // them. A union may contain itself.
 func Union[T any](discriminator string, cases ...T) Option {
 	site := unionSite(reflect.TypeFor[T]())
-	return serverOption("Union", func(c *config) error {
+	return newOption(func(c *config) error {
 		iface := reflect.TypeFor[T]()
 		if c.unions[iface] != nil {
 			return &reflectx.Error{Site: site, Msg: "the union is given twice"}

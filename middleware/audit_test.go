@@ -43,7 +43,7 @@ func TestAuditSaysWhoCalledWhatAndHowItEnded(t *testing.T) {
 		end["time"], end["event"], end["outcome"], end["durationMs"] = "2000-01-01T00:00:01Z", "end", "error", 1000.0
 		require.Equal(t, end, got[1])
 		require.Equal(t, "denied", got[3]["outcome"])
-		require.EqualValues(t, mcpkit.CodeInsufficientScope, got[3]["code"])
+		require.EqualValues(t, mcpkit.CodeForbidden, got[3]["code"])
 		require.NotContains(t, got[3], "principal")
 	})
 }

@@ -80,7 +80,7 @@ func (e *DeniedError) Unwrap() error { return e.Reason }
 // 403 and a challenge to get a token with these scopes.
 func (e *DeniedError) NeededScopes() []string { return e.Scopes }
 
-// ErrorCode returns [mcpkit.CodeInsufficientScope].
-func (e *DeniedError) ErrorCode() int { return mcpkit.CodeInsufficientScope }
+// ErrorCode returns [mcpkit.CodeForbidden].
+func (e *DeniedError) ErrorCode() int { return mcpkit.CodeForbidden }
 
 func (e *DeniedError) outcome() Outcome { return Denied }

@@ -116,7 +116,7 @@ func TestDenials(t *testing.T) {
 				}
 			}, middleware.Authorize(func(context.Context, *mcpkit.Call) error { return test.allow }))
 			resp := modern(t, srv).call(t.Context(), "tools/call", `{"name":"x"}`)
-			require.Equal(t, &jsonrpc.Error{Code: mcpkit.CodeInsufficientScope, Message: test.want}, resp.Error)
+			require.Equal(t, &jsonrpc.Error{Code: mcpkit.CodeForbidden, Message: test.want}, resp.Error)
 			require.EqualError(t, logged, test.log)
 			require.Equal(t, middleware.Denied, outcome)
 		})
@@ -144,7 +144,7 @@ func TestGuardsByNameGuardThatAlone(t *testing.T) {
 	require.NoError(t, srv.Add(mcpkit.NewTool("a", func() string { return "a" }), mcpkit.NewTool("b", func() string { return "b" }),
 		mcpkit.NewPrompt("a", func() string { return "prompt a" })))
 	for _, p := range eras(t, srv) {
-		require.Equal(t, mcpkit.CodeInsufficientScope, p.call(t.Context(), "tools/call", `{"name":"a"}`).Error.Code)
+		require.Equal(t, mcpkit.CodeForbidden, p.call(t.Context(), "tools/call", `{"name":"a"}`).Error.Code)
 		require.Equal(t, "a", p.toolText(as(t.Context(), "ann", "s"), "a"))
 		require.Equal(t, "b", p.toolText(t.Context(), "b"))
 		require.Contains(t, said(t, p.call(t.Context(), "prompts/get", `{"name":"a"}`)), "prompt a")

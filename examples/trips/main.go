@@ -20,7 +20,7 @@ import (
 func main() {
 	addr := flag.String("http", "", "address to serve HTTP on, instead of stdio")
 	flag.Parse()
-	var opts []mcpkit.Option
+	var opts []mcpkit.ServeOption
 	if key := os.Getenv("TRIPS_KEY"); key != "" {
 		secret, err := base64.StdEncoding.DecodeString(key)
 		if err != nil {

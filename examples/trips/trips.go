@@ -111,7 +111,7 @@ func (t *Trips) Describe(ctx context.Context, city string) (string, error) {
 		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: protocol.SamplingContents{mcpkit.Text("Describe " + city + " in one sentence.")}}},
 		MaxTokens: 200,
 	})
-	if errors.Is(err, mcpkit.ErrUnsupported) || errors.Is(err, mcpkit.ErrNoWayBack) {
+	if errors.Is(err, mcpkit.ErrUnsupported) || errors.Is(err, mcpkit.ErrCannotAsk) {
 		return city, nil
 	}
 	if err != nil {

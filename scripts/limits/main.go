@@ -26,7 +26,7 @@ import (
 )
 
 // marked are the packages of which no limit may be left out.
-var marked = []string{"mcpkit", "jsonrpc", "internal/duplex", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket"}
+var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket"}
 
 var scopes = []string{"message", "call", "peer", "session", "caller", "connection", "server"}
 
