@@ -62,7 +62,7 @@ func TestStepUpSaysWhichScopesACallNeeds(t *testing.T) {
 
 		ctx, demand := oauth.WithScopeDemand(as(p, "a"))
 		resp := p.rpc(ctx, p.request("tools/call", `{"name":"closed"}`))
-		require.EqualError(t, resp.Error, `insufficient scope: this needs "a b" (code 403)`)
+		require.EqualError(t, resp.Error, `insufficient scope: this needs "a b" (code -31001)`)
 		require.JSONEq(t, `{"scopes":["a","b"]}`, string(resp.Error.Data))
 		require.Equal(t, http.StatusForbidden, resp.HTTPStatus)
 		require.Equal(t, []string{"a", "b"}, demand.Scopes())
@@ -81,7 +81,7 @@ func TestAMethodMaySayItselfWhichScopesItNeeds(t *testing.T) {
 	p := modern(t, srv)
 	ctx, demand := oauth.WithScopeDemand(as(p))
 	resp := p.rpc(ctx, p.request("tools/call", `{"name":"needs"}`))
-	require.EqualError(t, resp.Error, `insufficient scope: this needs "c" (code 403)`)
+	require.EqualError(t, resp.Error, `insufficient scope: this needs "c" (code -31001)`)
 	require.Equal(t, http.StatusForbidden, resp.HTTPStatus)
 	require.Equal(t, []string{"c"}, demand.Scopes())
 }
