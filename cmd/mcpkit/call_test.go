@@ -4,17 +4,64 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os/exec"
-	"path/filepath"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
+// Notes keeps notes.
+type Notes struct {
+	_ mcpkit.Info `name:"notes" version:"1.0.0"`
+	_ struct {
+		Search    mcpkit.Tool     `hints:"readonly" desc:"Finds notes."`
+		Note      mcpkit.Resource `uri:"note://{id}" mime:"text/markdown" desc:"A note."`
+		Summarize mcpkit.Prompt   `params:"id" desc:"Asks for a summary."`
+	}
+	text map[string]string // by id
+}
+
+func newNotes() *Notes {
+	return &Notes{text: map[string]string{"welcome": "# Welcome\n\nThis is your first note."}}
+}
+
+type searchInput struct {
+	Query string `json:"query" validate:"min=2"`
+	Limit int    `json:"limit,omitempty" default:"10" validate:"min=1,max=50"`
+}
+
+type hit struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+func (n *Notes) Search(in searchInput) []hit {
+	hits := []hit{}
+	for id, text := range n.text {
+		if strings.Contains(text, in.Query) {
+			hits = append(hits, hit{id, text})
+		}
+	}
+	return hits[:min(len(hits), in.Limit)]
+}
+
+func (n *Notes) Note(id string) (string, error) {
+	text, ok := n.text[id]
+	if !ok {
+		return "", mcpkit.ErrNotFound
+	}
+	return text, nil
+}
+
+func (*Notes) Summarize(id string) string { return "Summarize the note " + id + "." }
+
 func TestServersAreCalled(t *testing.T) {
-	notes := filepath.Join(t.TempDir(), "notes")
-	out, err := exec.Command("go", "build", "-o", notes, "../../examples/notes").CombinedOutput()
-	require.NoError(t, err, string(out))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	notes := self + " " + asServer
 	for _, test := range []struct {
 		name   string
 		args   []string
@@ -26,7 +73,7 @@ func TestServersAreCalled(t *testing.T) {
 		{"revision", []string{"call", "-revision", "2024-11-05", notes, "search", "query=nothing"}, exitOK, "[]\n"},
 		{"tool error", []string{"call", notes, "search", "query=f"}, exitFault, ""},
 		{"no tool", []string{"call", notes}, exitUsage, ""},
-		{"no program", []string{"call", notes + "-none", "search"}, exitConnection, ""},
+		{"no program", []string{"call", self + "-none", "search"}, exitConnection, ""},
 		{"unknown resource", []string{"read", notes, "note://none"}, exitProtocol, ""},
 		{"resource", []string{"read", notes, "note://welcome"}, exitOK, "# Welcome\n\nThis is your first note.\n"},
 	} {
@@ -42,7 +89,7 @@ func TestServersAreCalled(t *testing.T) {
 		require.Equal(t, exitOK, run(t.Context(), []string{"list", notes}, streams{out: &stdout, err: &stderr}), stderr.String())
 		var l struct{ Tools, Prompts, ResourceTemplates []any }
 		require.NoError(t, json.Unmarshal(stdout.Bytes(), &l))
-		require.Len(t, l.Tools, 4)
+		require.Len(t, l.Tools, 1)
 		require.Len(t, l.Prompts, 1)
 		require.Len(t, l.ResourceTemplates, 1)
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
 )
 
 // program writes the files of testdata/NAME.txtar into a module of their own, one that uses this library.
@@ -38,11 +40,72 @@ func program(t *testing.T, name string) string {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.sum"), gosum, 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/prog\n\ngo 1.26.0\n\n"+
 		"require github.com/mcpkit/mcpkit-go v0.0.0\n\nreplace github.com/mcpkit/mcpkit-go => "+filepath.ToSlash(here)+"\n\n"+requires), 0o644))
-	for _, v := range []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off"} {
-		key, value, _ := strings.Cut(v, "=")
-		t.Setenv(key, value)
-	}
 	return dir
+}
+
+// library has of mcpkit what the checks of signatures need to see. The go command is done with it ten times as fast as with
+// the real one, for all that this imports.
+var library = map[string]string{
+	"go.mod": "module github.com/mcpkit/mcpkit-go\n\ngo 1.26.0\n",
+	"mcpkit/mcpkit.go": `package mcpkit
+
+import "context"
+
+type (
+	Info     struct{}
+	Skip     struct{}
+	Tool     struct{}
+	Resource struct{}
+	Prompt   struct{}
+	Option   struct{}
+	Server   struct{}
+	Builder  struct{}
+)
+
+func New(service any, opts ...Option) (*Server, error) { return nil, nil }
+
+func Serve(service any, opts ...Option) error { return nil }
+
+func (*Server) Register(service any, opts ...Option) error { return nil }
+
+func (*Server) Add(tools ...*Builder) error { return nil }
+
+func (*Server) Serve(ctx context.Context) error { return nil }
+
+func NewTool(name string, fn any) *Builder { return nil }
+
+func (b *Builder) Params(names ...string) *Builder { return b }
+
+func Union[T any](discriminator string, cases ...T) Option { return Option{} }
+
+func RegisterDescriptions(pkgPath string, descriptions map[string]string) {}
+`,
+}
+
+// outlined is program with library in place of this library.
+func outlined(t *testing.T, name string) string {
+	t.Helper()
+	dir := program(t, name)
+	for name, text := range library {
+		path := filepath.Join(dir, "library", filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/prog\n\ngo 1.26.0\n\n"+
+		"require github.com/mcpkit/mcpkit-go v0.0.0\n\nreplace github.com/mcpkit/mcpkit-go => ./library\n"), 0o644))
+	return dir
+}
+
+// built is the program in dir, built.
+func built(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program.exe")
+	// Not with -trimpath, for which everything down to the standard library would be compiled once more.
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", path, ".")
+	build.Dir = dir
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return path
 }
 
 // in runs the generator in dir. It returns what that says, with paths below dir.
@@ -54,33 +117,38 @@ func (g generator) in(t *testing.T, dir string, patterns ...string) (wrote strin
 	return strings.ReplaceAll(out.String(), dir+string(filepath.Separator), ""), err
 }
 
-// asked is what a client sends to learn all words.
-const asked = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+// askAll is what a client sends to learn all descriptions.
+const askAll = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
 {"jsonrpc":"2.0","id":4,"method":"resources/templates/list"}
 `
 
-// answers runs the server with what is asked. Answers may come in any order, so they are sorted.
-func answers(t *testing.T, dir, program string, args ...string) []string {
+// descriptions runs the server and returns its responses to askAll, in the order of their ids.
+func descriptions(t *testing.T, program string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Dir = dir
-	cmd.Stdin = strings.NewReader(asked)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(t, err, stderr.String())
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	require.Len(t, lines, 4, string(out))
+	lines := strings.Split(strings.TrimSpace(ask(t, program, askAll)), "\n")
+	require.Len(t, lines, 4)
 	byID := make([]string, 4)
 	for _, line := range lines {
 		id := regexp.MustCompile(`"id":([1-4])`).FindStringSubmatch(line)
 		require.NotNil(t, id, line)
 		byID[id[1][0]-'1'] = line
 	}
-	return byID
+	return strings.Join(byID, "\n")
+}
+
+// ask runs the server with the messages for input and returns its output.
+func ask(t *testing.T, program, messages string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stdin = strings.NewReader(messages)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	return string(out)
 }
 
 func replace(t *testing.T, file, old, new string) {
@@ -91,34 +159,55 @@ func replace(t *testing.T, file, old, new string) {
 	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), old, new, 1)), 0o644))
 }
 
-// A program that has nothing but its generated file says what it says beside its source, byte for byte.
+// A program without its source sends the descriptions of its generated file, the same as beside its source, byte for byte.
+// Vet counts what the program sends.
 func TestGeneratedDescriptionsAreThoseOfTheSource(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
 	dir := program(t, "prog")
-	source := answers(t, dir, "go", "run", ".")
-	for _, words := range []string{
+	beside := built(t, dir)
+	source := descriptions(t, beside)
+	for _, text := range []string{
 		"Keeps the shop open.", "Looks for wares.", "What to look for.", "How dear it may be.", "the sort that is sold most",
 		"Where it is kept.", "Answers.", "The first one.", "Fills the shelf", "A name to call it by.", "Begins a note.",
+		`"description":"A Circle is round."`, `"description":"from the left"`, `"times":{"type":"integer","description":"how often"}`,
 	} {
-		require.Contains(t, strings.Join(source, "\n"), words)
+		require.Contains(t, source, text)
 	}
+
+	found, costs, err := vetted(t, dir, ".")
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		`main.go:37:2: Shop.Find, field Near of Query: nothing says what it is for; write a comment, or a desc tag`,
+	}, found)
+	listed := func(service string) int {
+		var response struct {
+			Result struct{ Tools json.RawMessage }
+		}
+		out := ask(t, beside, listTools, service)
+		require.NoError(t, json.Unmarshal([]byte(out), &response), out)
+		require.NotEmpty(t, response.Result.Tools, out)
+		return len(response.Result.Tools)
+	}
+	require.Equal(t, []string{
+		costLine(vet.Cost{Service: "example.com/prog.Canvas", Tools: 2, Bytes: listed("canvas")}),
+		costLine(vet.Cost{Service: "example.com/prog.Shop", Tools: 4, Bytes: listed("shop")}),
+	}, costs)
 
 	wrote, err := generator{}.in(t, dir, ".")
 	require.NoError(t, err)
 	require.Equal(t, "wrote "+services.GeneratedFile+"\n", wrote)
 	first, err := os.ReadFile(filepath.Join(dir, services.GeneratedFile))
 	require.NoError(t, err)
-
-	// Not by -trimpath, for which everything down to the standard library would be compiled once more.
-	elsewhere := filepath.Join(t.TempDir(), "shop.exe")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", elsewhere, ".")
-	build.Dir = dir
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
+	for _, key := range []string{`"Circle.Radius"`, `"Group.Members"`, `"Canvas.Draw.Shape"`, `"Canvas.Draw.At.X"`} {
+		require.Contains(t, string(first), key)
+	}
+	alone := built(t, dir)
 	require.NoError(t, os.Rename(dir, dir+"-hidden"))
-	require.Equal(t, source, answers(t, filepath.Dir(elsewhere), elsewhere))
+	require.NotEqual(t, source, descriptions(t, beside), "a program without either has no descriptions")
+	require.Equal(t, source, descriptions(t, alone))
 	require.NoError(t, os.Rename(dir+"-hidden", dir))
 
 	// Again, nothing changes.
@@ -132,11 +221,15 @@ func TestGeneratedDescriptionsAreThoseOfTheSource(t *testing.T) {
 	require.Equal(t, string(first), string(second))
 }
 
+const listTools = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+	`"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}` + "\n"
+
 func TestStaleFiles(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
-		t.Skip("builds programs")
+		t.Skip("loads packages")
 	}
-	dir := program(t, "prog")
+	dir := outlined(t, "prog")
 	check := func() error {
 		_, err := generator{check: true}.in(t, dir, ".")
 		return err
@@ -171,10 +264,11 @@ func TestStaleFiles(t *testing.T) {
 }
 
 func TestGenSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("loads packages")
 	}
-	dir := program(t, "prog")
+	dir := outlined(t, "prog")
 	_, err := generator{}.in(t, dir, "./wares")
 	require.EqualError(t, err, "./wares has no service: no struct with an annotation block or an Info field, and none that is handed to mcpkit; name one with -type")
 	_, err = generator{names: []string{"Gone"}}.in(t, dir, "./wares")

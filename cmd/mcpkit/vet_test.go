@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
-	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
 )
 
 // vetted is what vet says of the packages: faults and costs.
@@ -34,16 +32,14 @@ var position = regexp.MustCompile(`^[\w/\\]+\.go:\d+:\d+: `)
 
 // Everything that a start reports, vet reports, in the same words.
 func TestVetReportsWhatStartsReport(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
 	dir := program(t, "faults")
-	run := exec.CommandContext(t.Context(), "go", "run", ".")
-	run.Dir = dir
-	out, err := run.CombinedOutput()
-	require.NoError(t, err, string(out))
-	started := strings.Split(strings.TrimSpace(string(out)), "\n")
-	require.Greater(t, len(started), 15, string(out))
+	out := ask(t, built(t, dir), "")
+	started := strings.Split(strings.TrimSpace(out), "\n")
+	require.Greater(t, len(started), 15, out)
 
 	found, costs, err := vetted(t, dir, ".")
 	require.NoError(t, err)
@@ -58,10 +54,13 @@ func TestVetReportsWhatStartsReport(t *testing.T) {
 }
 
 func TestVetReportsWhatIsSilent(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("loads packages")
 	}
 	dir := program(t, "silent")
+	// A generated file is a fault when it is stale, not when it is missing.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, services.GeneratedFile), []byte("package main\n"), 0o644))
 	found, costs, err := vetted(t, dir, "./...")
 	require.NoError(t, err)
 	require.Equal(t, []string{
@@ -77,70 +76,14 @@ func TestVetReportsWhatIsSilent(t *testing.T) {
 		filepath.Join("other", "other.go") + `:8:2: Shop.BulkDelete, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
 		filepath.Join("other", "other.go") + `:8:2: Shop.Keep, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
 		filepath.Join("other", "other.go") + `:8:2: Shop.Remove, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
+		"example.com/prog: zz_mcpkit_docs.go is stale; run go generate, or mcpkit gen example.com/prog",
 	}, found)
 	require.Len(t, costs, 1)
-
-	// Of what a package imports, the compiler leaves lines alone.
-	for i := range found {
-		found[i] = strings.Replace(found[i], "other.go:8:2:", "other.go:8:1:", 1)
-	}
-	// A generated file is no fault when it is missing, but when it is stale.
-	require.NoError(t, os.WriteFile(filepath.Join(dir, services.GeneratedFile), []byte("package main\n"), 0o644))
-	stale, _, err := vetted(t, dir, ".")
-	require.NoError(t, err)
-	require.Equal(t, append(found, "example.com/prog: zz_mcpkit_docs.go is stale; run go generate, or mcpkit gen example.com/prog"), stale)
-	_, err = generator{}.in(t, dir, ".")
-	require.NoError(t, err)
-	fresh, _, err := vetted(t, dir, ".")
-	require.NoError(t, err)
-	require.Equal(t, found, fresh)
-}
-
-// What vet counts is what the server sends.
-func TestVetCountsWhatIsPublished(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
-	dir := program(t, "prog")
-	replace(t, filepath.Join(dir, "wares", "wares.go"), "Parts []Ware", "Parts []Part") // what contains itself is not counted to the end
-	replace(t, filepath.Join(dir, "wares", "wares.go"), "// A Sort of wares.", "// A Part of a ware.\ntype Part struct {\n\t// The first one.\n\tN int `json:\"n\"`\n}\n\n// A Sort of wares.")
-	replace(t, filepath.Join(dir, "main.go"), `srv.Add(mcpkit.NewTool("count", count).Params("from"))`, "srv.Add()")
-	found, costs, err := vetted(t, dir, ".")
-	require.NoError(t, err)
-	require.Empty(t, slices.DeleteFunc(found, func(line string) bool { return strings.Contains(line, "nothing says") }))
-
-	cmd := exec.CommandContext(t.Context(), "go", "run", ".")
-	cmd.Dir = dir
-	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}` + "\n")
-	out, err := cmd.Output()
-	require.NoError(t, err)
-	var reply struct {
-		Result struct{ Tools json.RawMessage }
-	}
-	require.NoError(t, json.Unmarshal(out, &reply), string(out))
-	require.NotEmpty(t, reply.Result.Tools, string(out))
-	require.Equal(t, []string{costLine(vet.Cost{Service: "example.com/prog.Shop", Tools: 4, Bytes: len(reply.Result.Tools)})}, costs, string(reply.Result.Tools))
-}
-
-// A library that has of mcpkit what go vet needs to see: for all that the real one imports, it would start the tool as well.
-var library = map[string]string{
-	"go.mod": "module github.com/mcpkit/mcpkit-go\n\ngo 1.26.0\n",
-	"mcpkit/mcpkit.go": `package mcpkit
-
-type (
-	Info struct{}
-	Skip struct{}
-	Tool struct{}
-)
-
-func Serve(service any) error { return nil }
-
-func RegisterDescriptions(pkgPath string, words map[string]string) {}
-`,
 }
 
 // Methods run again from the top when an answer comes. Nothing of the package runs when it is vetted.
 func TestVetReportsChangesBeforeQuestions(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
@@ -163,6 +106,7 @@ func TestVetReportsChangesBeforeQuestions(t *testing.T) {
 
 // What keeps the package from being built or begun is said.
 func TestVetSaysWhyServicesAreNotRegistered(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
@@ -176,17 +120,11 @@ func TestVetSaysWhyServicesAreNotRegistered(t *testing.T) {
 
 // go vet runs the same checks, a package at a time. The tool is the test program, which is one when it is called as one.
 func TestVetTool(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
-	dir := program(t, "silent")
-	for name, text := range library {
-		path := filepath.Join(dir, "library", filepath.FromSlash(name))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/prog\n\ngo 1.26.0\n\n"+
-		"require github.com/mcpkit/mcpkit-go v0.0.0\n\nreplace github.com/mcpkit/mcpkit-go => ./library\n"), 0o644))
+	dir := outlined(t, "silent")
 	tool, err := os.Executable()
 	require.NoError(t, err)
 	goVet := func() string {

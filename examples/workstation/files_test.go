@@ -14,6 +14,7 @@ import (
 )
 
 func TestFilesAreListedReadAndSearched(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		var l Listing
 		c.CallInto(&l, "files_list", `{}`)
@@ -51,6 +52,7 @@ func TestFilesAreListedReadAndSearched(t *testing.T) {
 }
 
 func TestFilesAreWritten(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		for _, content := range []string{"first", "2nd", ""} {
 			args := fmt.Sprintf(`{"path":"new/dir/x.txt","content":%q}`, content)
@@ -63,6 +65,7 @@ func TestFilesAreWritten(t *testing.T) {
 }
 
 func TestWhatFilesRefuse(t *testing.T) {
+	t.Parallel()
 	root := workplace(t)
 	write(t, root, "big.txt", strings.Repeat("x", maxFileBytes+1))
 	c := overHTTP(t, rawclient.Modern, root)
@@ -87,6 +90,7 @@ func TestWhatFilesRefuse(t *testing.T) {
 
 // No path leaves the root, whatever it looks like and whatever it is for.
 func TestPathsThatLeaveTheRootAreRefused(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		secret := filepath.Join(filepath.Dir(root), "secret")
 		for _, path := range []string{"../secret", "doc/../../secret", secret, "leak", "up/secret"} {
@@ -113,6 +117,7 @@ func TestPathsThatLeaveTheRootAreRefused(t *testing.T) {
 }
 
 func TestFilesAreResources(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		type contents struct {
 			Contents []struct {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestGitTellsTheHistory(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		var s Status
 		c.CallInto(&s, "git_status", `{}`)
@@ -38,6 +39,7 @@ func TestGitTellsTheHistory(t *testing.T) {
 }
 
 func TestGitListsCommits(t *testing.T) {
+	t.Parallel()
 	c := overHTTP(t, rawclient.Modern, workplace(t))
 	var commits []Commit
 	c.CallInto(&commits, "git_log", `{}`)
@@ -49,6 +51,7 @@ func TestGitListsCommits(t *testing.T) {
 }
 
 func TestGitTellsOfRenames(t *testing.T) {
+	t.Parallel()
 	root := workplace(t)
 	git(t, root, "mv", "sum.go", "add.go")
 	var s Status
@@ -57,6 +60,7 @@ func TestGitTellsOfRenames(t *testing.T) {
 }
 
 func TestWhatGitRefuses(t *testing.T) {
+	t.Parallel()
 	root := workplace(t)
 	c := overHTTP(t, rawclient.Modern, root)
 	const (
@@ -79,6 +83,7 @@ func TestWhatGitRefuses(t *testing.T) {
 
 // A directory below a repository is not the repository: git does not look above the root.
 func TestGitStaysBelowTheRoot(t *testing.T) {
+	t.Parallel()
 	c := overHTTP(t, rawclient.Modern, workplace(t)+"/doc")
 	require.Equal(t, "git ended with exit code 128: fatal: not a git repository (or any of the parent directories): .git", refusal(t, c, "git_status", `{}`))
 }
@@ -95,6 +100,7 @@ func TestGitKeepsToItsDirectory(t *testing.T) {
 
 // Git compares two files without a repository when it takes the revision for one of them.
 func TestDiffReadsOnlyWhatTheRepositoryHas(t *testing.T) {
+	t.Parallel()
 	root := workplace(t)
 	secret := filepath.Join(filepath.Dir(root), "secret")
 	write(t, root, "--", "a file that git takes for the second one\n")
@@ -116,6 +122,7 @@ func TestDiffReadsOnlyWhatTheRepositoryHas(t *testing.T) {
 
 // A repository names programs in its configuration. Nobody who writes files can give it one.
 func TestNoFileMakesGitRunAProgram(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		require.NoError(t, os.Symlink(".git", filepath.Join(root, "g")))
 		require.NoError(t, os.Symlink("../g", filepath.Join(root, "doc", "up")))
@@ -138,6 +145,7 @@ func TestNoFileMakesGitRunAProgram(t *testing.T) {
 
 // A .git that is a file names the directory with the configuration.
 func TestGitDirectoriesOfOtherNamesAreNotWritten(t *testing.T) {
+	t.Parallel()
 	root := workplace(t)
 	git(t, root, "init", "-q", "--separate-git-dir="+filepath.Join(root, "apart"))
 	c := overHTTP(t, rawclient.Modern, root)
@@ -149,6 +157,7 @@ func TestGitDirectoriesOfOtherNamesAreNotWritten(t *testing.T) {
 
 // A directory whose own files look like those of a repository is none.
 func TestFilesDoNotMakeTheRootARepository(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		require.NoError(t, os.RemoveAll(filepath.Join(root, ".git")))
 		ran := filepath.Join(root, "ran")
@@ -171,6 +180,7 @@ func TestFilesDoNotMakeTheRootARepository(t *testing.T) {
 }
 
 func TestLongOutputIsCut(t *testing.T) {
+	t.Parallel()
 	root := workplace(t)
 	write(t, root, "doc/notes.txt", strings.Repeat("é\n", maxOutputBytes))
 	text := overHTTP(t, rawclient.Modern, root).CallTool("git_diff", `{}`).Text()

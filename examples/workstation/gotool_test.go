@@ -14,31 +14,33 @@ import (
 )
 
 func TestGoBuildsVetsAndTests(t *testing.T) {
-	bothBindings(t, func(t *testing.T, c *rawclient.Client, root string) {
-		var r Report
-		for _, tool := range []string{"go_build", "go_vet", "go_test"} {
-			c.CallInto(&r, tool, `{}`)
-			require.True(t, r.OK, r.Output)
-		}
-		require.Contains(t, r.Output.Output, "ok  \texample.com/sum\t")
+	t.Parallel()
+	root := workplace(t)
+	c := overHTTP(t, rawclient.Modern, root)
+	var r Report
+	for _, tool := range []string{"go_build", "go_vet", "go_test"} {
+		c.CallInto(&r, tool, `{}`)
+		require.True(t, r.OK, r.Output)
+	}
+	require.Contains(t, r.Output.Output, "ok  \texample.com/sum\t")
 
-		c.CallInto(&r, "go_test", `{"packages":["."],"run":"^TestNone$"}`)
-		require.Contains(t, r.Output.Output, "[no tests to run]")
+	c.CallInto(&r, "go_test", `{"packages":["."],"run":"^TestNone$"}`)
+	require.Contains(t, r.Output.Output, "[no tests to run]")
 
-		write(t, root, "sum.go", "package sum\n\nfunc Add(a, b int) int { return a - b }\n")
-		c.CallInto(&r, "go_test", `{}`)
-		require.False(t, r.OK)
-		require.Equal(t, 1, r.ExitCode)
-		require.Contains(t, r.Output.Output, "--- FAIL: TestAdd")
+	write(t, root, "sum.go", "package sum\n\nfunc Add(a, b int) int { return a - b }\n")
+	c.CallInto(&r, "go_test", `{}`)
+	require.False(t, r.OK)
+	require.Equal(t, 1, r.ExitCode)
+	require.Contains(t, r.Output.Output, "--- FAIL: TestAdd")
 
-		write(t, root, "sum.go", "package sum\n\nfunc Add(a, b int) int { return a + c }\n")
-		c.CallInto(&r, "go_build", `{}`)
-		require.False(t, r.OK)
-		require.Contains(t, r.Output.Output, "undefined: c")
-	})
+	write(t, root, "sum.go", "package sum\n\nfunc Add(a, b int) int { return a + c }\n")
+	c.CallInto(&r, "go_build", `{}`)
+	require.False(t, r.OK)
+	require.Contains(t, r.Output.Output, "undefined: c")
 }
 
 func TestGoStaysInTheModule(t *testing.T) {
+	t.Parallel()
 	c := overHTTP(t, rawclient.Modern, workplace(t))
 	for _, pattern := range []string{"../...", "./../..", "-exec=sh", "-toolexec", "example.com/other", "std", "all", "/etc", "./sum.go", "./x@v1", ""} {
 		want := fmt.Sprintf(`%q is no package of this module; write for example "./..." or "./store"`, pattern)
@@ -48,6 +50,7 @@ func TestGoStaysInTheModule(t *testing.T) {
 
 // A build leaves nothing behind, not even of a single program.
 func TestGoBuildLeavesNothing(t *testing.T) {
+	t.Parallel()
 	root := workplace(t)
 	write(t, root, "cmd/prog/main.go", "package main\n\nfunc main() {}\n")
 	var r Report
@@ -58,6 +61,7 @@ func TestGoBuildLeavesNothing(t *testing.T) {
 
 // Who asks for progress hears of each line while the tests run; the reply is an event stream then, through the app's Gzip as well.
 func TestGoTellsItsProgress(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		reply := c.Request("tools/call", `{"name":"go_test","arguments":{},"_meta":{"progressToken":"p"}}`)
 		require.Equal(t, []string{"notifications/progress"}, reply.Notifications)
@@ -67,6 +71,7 @@ func TestGoTellsItsProgress(t *testing.T) {
 }
 
 func TestLinesAreTold(t *testing.T) {
+	t.Parallel()
 	var told []string
 	out := capped{line: func(text string) { told = append(told, text) }}
 	for _, part := range []string{"a", "b\nc\n", "\n", strings.Repeat("x", 500), "\nrest"} {
@@ -80,6 +85,7 @@ func TestLinesAreTold(t *testing.T) {
 
 // A test that never ends is over when the client does not want its result any more: go and the test that it runs both die.
 func TestACancelledTestDies(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		// The test connects to us when it begins, and holds the connection as long as it lives.
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,6 +99,7 @@ import (
 )
 
 func TestEndless(t *testing.T) {
+	t.Parallel()
 	if _, err := net.Dial("tcp", %q); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	leaktest.VerifyTestMain(m)
+	leaktest.VerifyTestMain(m, func() { _ = os.RemoveAll(templates) })
 }
 
 // A lockedBuffer is where servers log to.
@@ -81,12 +82,14 @@ func overStdio(t *testing.T, version, root string) *rawclient.Client {
 	return rawclient.Stdio(t, version, cmd)
 }
 
-// everyWay runs facts for a client of each era on each binding, every one with a server and a workplace of its own.
+// everyWay runs facts for a client of each family of versions on each transport, every one with a server and a workplace of
+// its own.
 func everyWay(t *testing.T, facts func(t *testing.T, c *rawclient.Client, root string)) {
 	ways := map[string]func(*testing.T, string, string) *rawclient.Client{"http": overHTTP, "stdio": overStdio}
 	for name, connect := range ways {
 		for _, version := range []string{rawclient.Legacy, rawclient.Modern} {
 			t.Run(name+" "+version, func(t *testing.T) {
+				t.Parallel()
 				root := workplace(t)
 				facts(t, connect(t, version, root), root)
 			})
@@ -94,57 +97,82 @@ func everyWay(t *testing.T, facts func(t *testing.T, c *rawclient.Client, root s
 	}
 }
 
-// bothBindings is everyWay for facts that take long and that the era has no part in.
-func bothBindings(t *testing.T, facts func(t *testing.T, c *rawclient.Client, root string)) {
-	t.Run("http", func(t *testing.T) {
-		root := workplace(t)
-		facts(t, overHTTP(t, rawclient.Modern, root), root)
-	})
-	t.Run("stdio", func(t *testing.T) {
-		root := workplace(t)
-		facts(t, overStdio(t, rawclient.Legacy, root), root)
-	})
-}
-
 // workplace is a module in a git repository with two commits and a change, and beside it a secret.
 func workplace(t *testing.T) string {
+	template, err := firstWorkplace()
+	require.NoError(t, err)
 	parent, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
+	require.NoError(t, os.CopyFS(parent, os.DirFS(template)))
 	root := filepath.Join(parent, "root")
-	write(t, parent, "secret", "not for you")
-	write(t, root, "go.mod", "module example.com/sum\n\ngo 1.26\n")
-	write(t, root, "sum.go", "// Package sum adds.\npackage sum\n\n// Add adds.\nfunc Add(a, b int) int { return a + b }\n")
-	write(t, root, "sum_test.go", "package sum\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(Add(1, 2))\n\t}\n}\n")
-	write(t, root, "data.bin", "\x00\x01\x02\xff")
-	git(t, root, "init", "-q", "-b", "main")
-	commit(t, root, "Add numbers")
-	write(t, root, "doc/notes.txt", "one\ntwo\n")
-	commit(t, root, "Take notes")
-	write(t, root, "doc/notes.txt", "one\nthree\n")
 	require.NoError(t, os.Symlink("../secret", filepath.Join(root, "leak")))
 	require.NoError(t, os.Symlink("..", filepath.Join(root, "up")))
 	return root
 }
 
+// templates is the folder of firstWorkplace; TestMain removes it.
+var templates string
+
+// firstWorkplace makes the files that each workplace begins with, once: git takes longer than a copy of what it made.
+var firstWorkplace = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "workplace-*")
+	templates = dir
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Join(dir, "root")
+	steps := []func() error{
+		func() error { return writeFile(dir, "secret", "not for you") },
+		func() error { return writeFile(root, "go.mod", "module example.com/sum\n\ngo 1.26\n") },
+		func() error {
+			return writeFile(root, "sum.go", "// Package sum adds.\npackage sum\n\n// Add adds.\nfunc Add(a, b int) int { return a + b }\n")
+		},
+		func() error {
+			return writeFile(root, "sum_test.go", "package sum\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(Add(1, 2))\n\t}\n}\n")
+		},
+		func() error { return writeFile(root, "data.bin", "\x00\x01\x02\xff") },
+		func() error { return runGit(root, "init", "-q", "-b", "main") },
+		func() error { return runGit(root, "add", "-A") },
+		func() error { return runGit(root, "commit", "-q", "-m", "Add numbers") },
+		func() error { return writeFile(root, "doc/notes.txt", "one\ntwo\n") },
+		func() error { return runGit(root, "add", "-A") },
+		func() error { return runGit(root, "commit", "-q", "-m", "Take notes") },
+		func() error { return writeFile(root, "doc/notes.txt", "one\nthree\n") },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+})
+
 func write(t *testing.T, root, name, content string) {
 	t.Helper()
+	require.NoError(t, writeFile(root, name, content))
+}
+
+func writeFile(root, name, content string) error {
 	path := filepath.Join(root, name)
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(content), 0o644)
 }
 
 func git(t *testing.T, dir string, args ...string) {
 	t.Helper()
+	require.NoError(t, runGit(dir, args...))
+}
+
+func runGit(dir string, args ...string) error {
 	cmd := exec.Command("git", append([]string{"-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = withoutGit(cmd.Environ())
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(out))
-}
-
-func commit(t *testing.T, root, subject string) {
-	git(t, root, "add", "-A")
-	git(t, root, "commit", "-q", "-m", subject)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("git %q: %w\n%s", args, err, out)
+	}
+	return nil
 }
 
 // refusal is the text of the tool error that a call has to end with.

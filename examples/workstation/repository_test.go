@@ -12,6 +12,7 @@ import (
 
 // The main job on real input: this repository, which is only read.
 func TestThisRepository(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {

@@ -12,14 +12,20 @@ import (
 // patience is how long goroutines have to end.
 const patience = time.Minute
 
-// VerifyTestMain runs the tests of a package and exits. It fails when goroutines outlive the tests.
-func VerifyTestMain(m *testing.M) { goleak.VerifyTestMain(waiting{m}) }
+// VerifyTestMain runs the tests of a package, then cleanups, and exits. It fails when goroutines outlive the tests.
+func VerifyTestMain(m *testing.M, cleanups ...func()) { goleak.VerifyTestMain(waiting{m, cleanups}) }
 
-type waiting struct{ m *testing.M }
+type waiting struct {
+	m        *testing.M
+	cleanups []func()
+}
 
 // Run runs the tests and waits for their goroutines.
 func (w waiting) Run() int {
 	code := w.m.Run()
+	for _, cleanup := range w.cleanups {
+		cleanup()
+	}
 	if code == 0 {
 		_ = await()
 	}
