@@ -17,7 +17,7 @@ import (
 )
 
 // named is the key of a caller in tests.
-func named(name string) Key { return Key{name: name} }
+func named(name string) Key { return Key{host: name} }
 
 // took takes a place for key, which must be there, and returns it with the name of what was evicted.
 func took(t *testing.T, places *Places, key, name string) (*Place, string) {
@@ -191,18 +191,17 @@ func TestBudget(t *testing.T) {
 func TestCaller(t *testing.T) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	for _, test := range []struct {
-		name, remote, forwarded, session string
-		want                             Key
-		trusted                          []netip.Prefix
-		who                              *oauth.Principal
+		name, remote, forwarded string
+		want                    Key
+		trusted                 []netip.Prefix
+		who                     *oauth.Principal
 	}{
-		{name: "principal", remote: "192.0.2.1:9", session: "x", who: &oauth.Principal{Subject: "ann"}, want: Key{kind: keyPrincipal, name: (&oauth.Principal{Subject: "ann"}).Key()}},
-		{name: "session", remote: "192.0.2.1:9", session: "x", want: Key{kind: keySession, name: "x"}},
+		{name: "principal", remote: "192.0.2.1:9", who: &oauth.Principal{Subject: "ann"}, want: Key{principal: (&oauth.Principal{Subject: "ann"}).Key()}},
 		{name: "address", remote: "192.0.2.1:9", want: Key{addr: netip.MustParseAddr("192.0.2.1")}},
 		{name: "IPv4 in IPv6", remote: "[::ffff:192.0.2.1]:9", want: Key{addr: netip.MustParseAddr("192.0.2.1")}},
 		{name: "IPv6", remote: "[2001:db8:1:2:3:4:5:6]:9", want: Key{addr: netip.MustParseAddr("2001:db8:1:2::")}},
 		{name: "IPv6 with a zone", remote: "[fe80::1%eth0]:9", want: Key{addr: netip.MustParseAddr("fe80::")}},
-		{name: "no network", remote: "@", want: Key{name: "@"}},
+		{name: "no network", remote: "@", want: Key{host: "@"}},
 		{name: "nobody is trusted", remote: "10.0.0.1:9", forwarded: "192.0.2.1", want: Key{addr: netip.MustParseAddr("10.0.0.1")}},
 		{name: "a proxy", remote: "10.0.0.1:9", forwarded: "192.0.2.1", trusted: trusted, want: Key{addr: netip.MustParseAddr("192.0.2.1")}},
 		{name: "a proxy that names ports", remote: "10.0.0.1:9", forwarded: "192.0.2.1:1234", trusted: trusted, want: Key{addr: netip.MustParseAddr("192.0.2.1")}},
@@ -222,7 +221,7 @@ func TestCaller(t *testing.T) {
 			if test.who != nil {
 				r = r.WithContext(oauth.NewContext(context.Background(), test.who))
 			}
-			require.Equal(t, test.want, Caller(r, test.session, test.trusted))
+			require.Equal(t, test.want, Caller(r, test.trusted))
 		})
 	}
 }

@@ -13,28 +13,15 @@ import (
 // A Key tells one caller from another. Each request makes one, so it is put together from what the request has, without
 // allocations.
 type Key struct {
-	kind keyKind
-	name string     // of the principal or the session, or an address that is not an IP address
-	addr netip.Addr // invalid for all others
+	principal string     // empty for callers without one
+	addr      netip.Addr // invalid for all others
+	host      string     // an address that is not an IP address
 }
 
-// A keyKind keeps principals, sessions and addresses with the same name apart.
-type keyKind byte
-
-const (
-	keyAddress keyKind = iota
-	keyPrincipal
-	keySession
-)
-
-// Caller returns whose share a request counts against: its principal, or else the session, or else the address that it came from.
-// session may be empty.
-func Caller(r *http.Request, session string, trusted []netip.Prefix) Key {
+// Caller returns the caller of r: its principal, or else the address that it came from.
+func Caller(r *http.Request, trusted []netip.Prefix) Key {
 	if p := oauth.FromContext(r.Context()); p != nil {
-		return Key{kind: keyPrincipal, name: p.Key()}
-	}
-	if session != "" {
-		return Key{kind: keySession, name: session}
+		return Key{principal: p.Key()}
 	}
 	return address(r, trusted)
 }
@@ -44,11 +31,11 @@ func Caller(r *http.Request, session string, trusted []netip.Prefix) Key {
 func address(r *http.Request, trusted []netip.Prefix) Key {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		return Key{name: r.RemoteAddr} // of a listener that is no network's
+		return Key{host: r.RemoteAddr} // of a listener that is no network's
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		return Key{name: host}
+		return Key{host: host}
 	}
 	addr = addr.Unmap()
 	if len(trusted) > 0 {

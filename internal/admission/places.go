@@ -1,6 +1,6 @@
 // Package admission decides whose requests a server over HTTP takes when there are more than it
-// can hold. What there is is shared among callers: a caller is a principal, or else a legacy session,
-// or else a network address. Nobody else's share shrinks because one caller asks for more.
+// can hold. Callers share what there is: a caller is a principal, or else a network address. Nobody
+// else's share shrinks because one caller asks for more.
 package admission
 
 import (

@@ -1,10 +1,10 @@
 package duplex
 
 import (
-	"bytes"
 	"encoding/json"
 	"sync"
 
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -14,7 +14,7 @@ func (l *Link) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, f
 	l.awaitHandshake()
 	if l.session.Version() != batchVersion {
 		bad = &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
-			"batches are for sessions of revision %s; send each message alone", batchVersion)}
+			"batches exist only in %s; send each message by itself", batchVersion)}
 	}
 	if bad != nil {
 		if l.opts.Client {
@@ -37,7 +37,9 @@ func (l *Link) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, f
 		case m.Request.IsNotification():
 			l.receiveNotification(m.Request, len(element), from)
 		case m.Request.Method == protocol.MethodInitialize:
-			b.add(m.Request.ID, &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be part of a batch")})
+			b.add(m.Request.ID, &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize must not be in a batch")})
+		case protocol.IsModern("", m.Request):
+			b.add(m.Request.ID, &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request of a modern version must not be in a batch")})
 		default:
 			c, refused := l.begin(m.Request, len(element), from)
 			if refused != nil {
@@ -89,12 +91,12 @@ func (b *batch) add(id jsonrpc.ID, r *jsonrpc.Response) {
 // no room, and of one whose Stream fails.
 func (b *batch) encode(r *jsonrpc.Response) (part []byte, reserved int64) {
 	if streams(r) {
-		w := &reservingWriter{out: b.out}
+		w := &ledger.Held{Spend: func(n int64) bool { return b.out.reserve(n) == nil }}
 		if err := writeStream(w, r); err != nil {
-			b.out.unreserve(w.reserved)
+			b.out.unreserve(w.Spent)
 			return jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: r.ID, Error: r.Broken(err)}), 0
 		}
-		return w.text.Bytes(), w.reserved
+		return w.Text.Bytes(), w.Spent
 	}
 	part = jsonrpc.AppendResponse(make([]byte, 0, size(r)), r)
 	reserved = int64(len(part))
@@ -102,27 +104,6 @@ func (b *batch) encode(r *jsonrpc.Response) (part []byte, reserved int64) {
 		return jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: r.ID, Error: refused}), 0
 	}
 	return part, reserved
-}
-
-// reserveStep is how many bytes a streamed result of a batch reserves at a time.
-const reserveStep = 64 << 10
-
-// A reservingWriter holds a streamed result of a batch. It reserves memory before it holds more, and fails when there is none
-// left, so that a result is never read into memory only to be refused.
-type reservingWriter struct {
-	out      *output
-	text     bytes.Buffer
-	reserved int64
-}
-
-func (w *reservingWriter) Write(p []byte) (int, error) {
-	for w.reserved < int64(w.text.Len()+len(p)) {
-		if refused := w.out.reserve(reserveStep); refused != nil {
-			return 0, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is too large for a batch; send its request alone")
-		}
-		w.reserved += reserveStep
-	}
-	return w.text.Write(p)
 }
 
 // close counts one request less, c if it is not nil, and sends the array after the last one. An

@@ -554,12 +554,15 @@ func TestBatches(t *testing.T) {
 		{name: "notifications", version: "2025-03-26", batch: `[{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","method":"n"}]`},
 		{name: "responses", version: "2025-03-26", batch: `[` + answer(1, `1`) + `]`},
 		{name: "garbage in it", version: "2025-03-26", batch: `[1]`, want: `[` + failure(nil, -32600, "invalid message: a message is a JSON object") + `]`},
-		{name: "initialize", version: "2025-03-26", batch: `[` + request(1, "initialize") + `]`, want: `[` + failure(1, -32600, "initialize must not be part of a batch") + `]`},
+		{name: "initialize", version: "2025-03-26", batch: `[` + request(1, "initialize") + `]`, want: `[` + failure(1, -32600, "initialize must not be in a batch") + `]`},
+		{name: "a modern request", version: "2025-03-26",
+			batch: `[{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}]`,
+			want:  `[` + failure(1, -32600, "a request of a modern version must not be in a batch") + `]`},
 		{name: "empty", version: "2025-03-26", batch: `[]`, want: failure(nil, -32600, "invalid message: a batch must not be empty")},
 		{name: "malformed", version: "2025-03-26", batch: `[1`, want: failure(nil, -32700, "invalid JSON at byte 2: unexpected end")},
 		{name: "stream", version: "2025-03-26", batch: `[` + request(1, "stream") + `]`, want: `[` + answer(1, `[1, 2]`) + `]`},
-		{name: "later revision", version: "2025-06-18", batch: `[` + request(1, "a") + `]`, want: failure(nil, -32600, "batches are for sessions of revision 2025-03-26; send each message alone")},
-		{name: "no revision", batch: `[` + request(1, "a") + `]`, want: failure(nil, -32600, "batches are for sessions of revision 2025-03-26; send each message alone")},
+		{name: "later version", version: "2025-06-18", batch: `[` + request(1, "a") + `]`, want: failure(nil, -32600, "batches exist only in 2025-03-26; send each message by itself")},
+		{name: "no version", batch: `[` + request(1, "a") + `]`, want: failure(nil, -32600, "batches exist only in 2025-03-26; send each message by itself")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -142,7 +142,7 @@ func TestEndlessResultInABatchIsCutOff(t *testing.T) {
 		}}}, &duplex.Options{MaxUnsentBytes: 1 << 20})
 		p.link.Session().SetVersion("2025-03-26")
 		p.send(`[` + request(1, "endless") + `]`)
-		require.Equal(t, `[`+failure(1, -32603, "the result is too large for a batch; send its request alone")+`]`, p.receive())
+		require.Equal(t, `[`+failure(1, -32603, "the result is too large to be held in memory; send its request alone, and read the response as it comes")+`]`, p.receive())
 		require.LessOrEqual(t, written, 1<<20)
 		p.send(`[` + request(2, "ping") + `]`) // what it had reserved is free again
 		require.Equal(t, `[`+answer(2, `"ping"`)+`]`, p.receive())

@@ -49,7 +49,7 @@ func (c *Connections) Open(w http.ResponseWriter, r *http.Request) *Connection {
 	x.cancelling, x.cancel = context.WithCancel(context.Background())
 	x.cutting, x.cut = context.WithCancel(context.Background())
 	if c.Begin(x) {
-		evicted, ok := c.places.Take(&x.place, admission.Caller(r, "", c.trusted))
+		evicted, ok := c.places.Take(&x.place, admission.Caller(r, c.trusted))
 		if evicted != nil {
 			// The evicted connection is drained and cancelled now, and cut after CancelGrace.
 			old := evicted.Value.(*Connection)

@@ -162,7 +162,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, "session is unknown or over; open a new stream", http.StatusNotFound)
 		return
 	}
-	account := admission.Account{Budget: h.bodies, Key: admission.Caller(r, "", h.opts.TrustedProxies)}
+	account := admission.Account{Budget: h.bodies, Key: admission.Caller(r, h.opts.TrustedProxies)}
 	defer account.Close() // from then on the limits of the session count
 	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &account)
 	if bad != nil {

@@ -1,11 +1,11 @@
 package streamable
 
 import (
-	"bytes"
 	"net/http"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
+	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
@@ -15,19 +15,10 @@ const (
 	busyListens = "busy: too many streams listen; try again later"
 )
 
-// caller returns whose share a request counts against. A session counts only if it is there and the principal's, or else
-// everyone could make up as many as they like.
+// caller returns the caller of r, whose share its requests, sessions and streams count against. A session has no share of
+// its own: a caller may open as many as it likes.
 func (h *Handler) caller(r *http.Request) admission.Key {
-	id := field(r.Header, headerSession)
-	if id != "" && !h.sessions.has(id, r) {
-		id = ""
-	}
-	return admission.Caller(r, id, h.opts.TrustedProxies)
-}
-
-// site returns whose share a session or a stream that listens counts against: a caller may have as many sessions as it likes.
-func (h *Handler) site(r *http.Request) admission.Key {
-	return admission.Caller(r, "", h.opts.TrustedProxies)
+	return admission.Caller(r, h.opts.TrustedProxies)
 }
 
 // busy refuses a request that is one too many.
@@ -37,12 +28,12 @@ func busy(text string) *refusal {
 
 // admit counts a request as in flight, or refuses it. Whoever is admitted gives the place back at the end.
 func (p *post) admit(req *jsonrpc.Request, listens bool) (place, bool) {
-	budget, key, text := p.h.calls, p.account.Key, busyCalls
+	budget, text := p.h.calls, busyCalls
 	if listens {
-		budget, key, text = p.h.listening, p.h.site(p.r), busyListens
+		budget, text = p.h.listening, busyListens
 	}
-	if budget.Spend(key, 1) {
-		return place{budget, key}, true
+	if budget.Spend(p.account.Key, 1) {
+		return place{budget, p.account.Key}, true
 	}
 	var id jsonrpc.ID
 	if req != nil {
@@ -89,31 +80,11 @@ func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 	if resp.Stream == nil || resp.Error != nil {
 		return p.afford(resp)
 	}
-	w := &spendingWriter{p: p}
+	w := &ledger.Held{Spend: p.account.Spend}
 	if err := resp.Stream(w); err != nil {
 		return &jsonrpc.Response{ID: resp.ID, Error: resp.Broken(err)}
 	}
-	return &jsonrpc.Response{ID: resp.ID, Result: w.text.Bytes(), RetryAfter: resp.RetryAfter}
-}
-
-// spendStep is how many bytes a streamed result that has to be held spends at a time.
-const spendStep = 64 << 10
-
-// A spendingWriter holds a streamed result. It fails when its caller has too much in memory.
-type spendingWriter struct {
-	p     *post
-	text  bytes.Buffer
-	spent int
-}
-
-func (w *spendingWriter) Write(b []byte) (int, error) {
-	for w.spent < w.text.Len()+len(b) {
-		if !w.p.account.Spend(spendStep) {
-			return 0, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result is too large to be held; send its request alone, and read the response as it comes")
-		}
-		w.spent += spendStep
-	}
-	return w.text.Write(b)
+	return &jsonrpc.Response{ID: resp.ID, Result: w.Text.Bytes(), RetryAfter: resp.RetryAfter}
 }
 
 // tooMuchUnread takes the place of a response that does not fit.

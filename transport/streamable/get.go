@@ -37,8 +37,8 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		h.methodNotAllowed(w, r)
 		return
 	}
-	if site := h.site(r); h.listening.Spend(site, 1) {
-		defer h.listening.Return(site, 1)
+	if caller := h.caller(r); h.listening.Spend(caller, 1) {
+		defer h.listening.Return(caller, 1)
 	} else {
 		w.Header().Set("Retry-After", "1")
 		busy(busyListens).write(w)

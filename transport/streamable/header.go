@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -18,9 +17,6 @@ const (
 	headerLastEventID = "Last-Event-Id"
 	mcpPrefix         = "Mcp-"
 )
-
-// metaVersion is the member of _meta by which a request says that it is modern.
-const metaVersion = "io.modelcontextprotocol/protocolVersion"
 
 func field(h http.Header, name string) string {
 	if v := h[name]; len(v) > 0 {
@@ -42,14 +38,7 @@ func modernHeader(h http.Header) bool {
 
 // isModern reports whether a request belongs to 2026-07-28 and later: by its header or by its own word.
 func isModern(h http.Header, req *jsonrpc.Request) bool {
-	if modernHeader(h) {
-		return true
-	}
-	if req == nil || req.Params == nil {
-		return false
-	}
-	meta := req.Param("_meta")
-	return meta != nil && jsonx.Member(meta, metaVersion) != nil
+	return modernHeader(h) || protocol.IsModern("", req)
 }
 
 // repeated returns the name of an Mcp-* field that came in two lines, and "" where there is none.

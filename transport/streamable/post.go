@@ -174,7 +174,7 @@ func (p *post) serveInitialize(req *jsonrpc.Request) {
 		e.finish(ctx, resp)
 		return
 	}
-	if listed = p.h.sessions.add(s, p.h.site(p.r)); !listed {
+	if listed = p.h.sessions.add(s, p.account.Key); !listed {
 		p.refuseSession(req.ID)
 		return
 	}

@@ -103,14 +103,14 @@ func (t *sessionTable) init(h *Handler) {
 	t.places = admission.NewPlaces(h.opts.MaxSessions, 0)
 }
 
-// add makes s known as a session of the caller site. It reports whether there was a place.
-func (t *sessionTable) add(s *session, site admission.Key) bool {
+// add makes s known as a session of the caller. It reports whether there was a place.
+func (t *sessionTable) add(s *session, caller admission.Key) bool {
 	t.mu.Lock()
 	if t.closed {
 		t.mu.Unlock()
 		return false
 	}
-	evicted, ok := t.places.Take(&s.place, site)
+	evicted, ok := t.places.Take(&s.place, caller)
 	if !ok {
 		t.mu.Unlock()
 		return false
@@ -130,14 +130,6 @@ func (t *sessionTable) add(s *session, site admission.Key) bool {
 		old.close()
 	}
 	return true
-}
-
-// has reports whether the session named id is one of the principal of r.
-func (t *sessionTable) has(id string, r *http.Request) bool {
-	t.mu.Lock()
-	s := t.byID[id]
-	t.mu.Unlock()
-	return s != nil && s.owner == oauth.FromContext(r.Context()).Key()
 }
 
 // use returns the session named id of the principal owner, busy until it is released. Another

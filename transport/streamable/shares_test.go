@@ -110,9 +110,11 @@ func TestCallsInFlightAreLimited(t *testing.T) {
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"busy: too many requests are in flight; try again later"}}`, w.body.String())
 	require.Equal(t, http.StatusOK, do("192.0.2.2", "echo", "").status, "others are not refused")
-	require.Equal(t, http.StatusServiceUnavailable, do("192.0.2.1", "echo", "made-up").status, "sessions that are not there are no callers")
 	session, _ := initialize(h, "192.0.2.9")
-	hold("192.0.2.1", session)
+	for _, id := range []string{"made-up", session} {
+		require.Equal(t, http.StatusServiceUnavailable, do("192.0.2.1", "echo", id).status, "a session has no share of its own")
+	}
+	hold("192.0.2.9", session)
 	require.Equal(t, http.StatusOK, do("192.0.2.2", "echo", "").status)
 	w = newRecorder()
 	h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, "Mcp-Session-Id", session))

@@ -88,7 +88,8 @@ type Options struct {
 
 	// MaxInFlight is how many requests of one caller may be unanswered at once, and MaxInFlightTotal how many of all. Zero
 	// means [DefaultMaxInFlight] and [DefaultMaxInFlightTotal]. One more is answered 503, "busy". A caller may never have more than
-	// are left for all others. The caller of a request is its principal, or else its session, or else its address.
+	// are left for all others. The caller of a request is its principal, or else its address:
+	// sessions have no share of their own.
 	MaxInFlight, MaxInFlightTotal int
 
 	// MaxInFlightBytes is how many bytes the bodies of requests that are unanswered, and the responses that are being read, may
@@ -103,7 +104,7 @@ type Options struct {
 	MaxSubscriptions, MaxSubscriptionsTotal int
 
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For says from which address a request came. Behind a
-	// proxy that is not named here, all callers without a principal or a session are one. IPv6 addresses count by their first 64 bits.
+	// proxy that is not named here, all callers without a principal are one. IPv6 addresses count by their first 64 bits.
 	TrustedProxies []netip.Prefix
 
 	// SessionIdle is how long a session lives without a request or an open stream. Zero means
