@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,8 +48,12 @@ func TestStaleDescriptionsAreLogged(t *testing.T) {
 	logged := func(service any) string {
 		var log bytes.Buffer
 		srv := newServer(t, service, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+		// However the server is served, as by a handler in a program's own HTTP server.
+		modern(t, srv).result("tools/list", `{}`)
+		first := log.String()
 		require.NoError(t, srv.Serve(t.Context(), noPeers{}))
-		return log.String()
+		require.Equal(t, first, log.String(), "it is logged once")
+		return first
 	}
 	require.Contains(t, logged(&bakery{}), stale, "a method is new")
 	require.Contains(t, logged(&dairy{}), stale, "a comment has changed")
