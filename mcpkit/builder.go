@@ -390,6 +390,18 @@ func (b *PromptBuilder) Desc(d string) *PromptBuilder { b.def.desc = d; return b
 // Scopes are what the caller must be allowed to do.
 func (b *PromptBuilder) Scopes(scopes ...string) *PromptBuilder { b.def.scopes = scopes; return b }
 
+// Tags are words for middleware to go by.
+func (b *PromptBuilder) Tags(tags ...string) *PromptBuilder { b.def.tags = tags; return b }
+
+// Timeout is how long a call may take; 0 means no limit.
+func (b *PromptBuilder) Timeout(d time.Duration) *PromptBuilder {
+	b.say("timeout", d.String())
+	return b
+}
+
+// Rate is how many calls each caller may begin, as in the rate tag: "10/s", "100/m burst=20".
+func (b *PromptBuilder) Rate(limit string) *PromptBuilder { b.say("rate", limit); return b }
+
 // Params names the function's plain parameters in order: "topic,style?".
 func (b *PromptBuilder) Params(names string) *PromptBuilder { b.say("params", names); return b }
 
@@ -412,6 +424,18 @@ func (b *ResourceBuilder) MIME(t string) *ResourceBuilder { b.def.mime = t; retu
 
 // Scopes are what the caller must be allowed to do.
 func (b *ResourceBuilder) Scopes(scopes ...string) *ResourceBuilder { b.def.scopes = scopes; return b }
+
+// Tags are words for middleware to go by.
+func (b *ResourceBuilder) Tags(tags ...string) *ResourceBuilder { b.def.tags = tags; return b }
+
+// Timeout is how long a call may take; 0 means no limit.
+func (b *ResourceBuilder) Timeout(d time.Duration) *ResourceBuilder {
+	b.say("timeout", d.String())
+	return b
+}
+
+// Rate is how many calls each caller may begin, as in the rate tag: "10/s", "100/m burst=20".
+func (b *ResourceBuilder) Rate(limit string) *ResourceBuilder { b.say("rate", limit); return b }
 
 // Cache is how long clients may keep the contents, in the words of the cache tag: "60s,public".
 func (b *ResourceBuilder) Cache(words string) *ResourceBuilder { b.say("cache", words); return b }

@@ -175,7 +175,9 @@ func TestReadersThatDoNotReturnAreOverdue(t *testing.T) {
 		feed := &deafFeed{released: make(chan struct{})}
 		srv := newServer(t, feed, mcpkit.Logger(slog.New(slog.DiscardHandler)), mcpkit.MaxOverdue(2))
 		p := modern(t, srv)
-		read := func() *jsonrpc.Response { return p.rpc(t.Context(), p.request("resources/read", `{"uri":"feed://all"}`)) }
+		read := func() *jsonrpc.Response {
+			return p.rpc(t.Context(), p.request("resources/read", `{"uri":"feed://all"}`))
+		}
 		for n := range 2 {
 			require.ErrorContains(t, read().Error, "timed out after 1s")
 			<-time.After(time.Second)
@@ -186,5 +188,29 @@ func TestReadersThatDoNotReturnAreOverdue(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, srv.Overdue())
 		require.Nil(t, read().Error)
+	})
+}
+
+// Prompts and resources that are built have the limits that tags give methods.
+func TestBuiltPromptsAndResourcesHaveLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, nil)
+		wait := func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+		require.NoError(t, srv.Add(
+			mcpkit.NewPrompt("slow", wait).Timeout(time.Second).Rate("1/h").Tags("slow"),
+			mcpkit.NewResource("slow://one", "slow", wait).Timeout(time.Second).Rate("1/h").Tags("slow")))
+		var tags []string
+		srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+			return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+				tags = append(tags, call.Tags()...)
+				return next(ctx, call)
+			}
+		})
+		p := modern(t, srv)
+		for method, params := range map[string]string{"prompts/get": `{"name":"slow"}`, "resources/read": `{"uri":"slow://one"}`} {
+			require.ErrorContains(t, p.fails(method, params), "timed out after 1s")
+			require.ErrorContains(t, p.fails(method, params), "too many calls")
+		}
+		require.Equal(t, []string{"slow", "slow", "slow", "slow"}, tags)
 	})
 }

@@ -43,7 +43,7 @@ func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) e
 	if err := s.Start(ctx); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	s.warnOfDescriptions()
+	s.warnOfMissing()
 	if len(transports) == 0 {
 		transports = []transport.Transport{stdio.New(nil)}
 	}

@@ -310,11 +310,11 @@ var errMethodExited = errors.New("the method ended its goroutine")
 // on with a context that has ended until it returns.
 func (c *Call) attend(ctx context.Context, h Handler) (Result, error) {
 	s := &c.scope
-	if !s.limited() {
-		return c.inTime(h(ctx, c))
-	}
 	if err := c.overdue().refuse(c.server.config.maxOverdue); err != nil {
 		return nil, err
+	}
+	if !s.limited() {
+		return c.inTime(h(ctx, c))
 	}
 	x := s.execute(c, ctx, h)
 	if x == nil {
@@ -469,5 +469,6 @@ func (e *QuestionTimeoutError) UserMessage() string { return e.Error() }
 // Is reports whether target is context.DeadlineExceeded.
 func (e *QuestionTimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Overdue is how many methods are running whose calls were answered without them, since their time was over: see [ToolTimeout].
+// Overdue is the number of methods, and of readers that they returned, that still run although their calls are over: see
+// [ToolTimeout].
 func (s *Server) Overdue() int { return int(s.overdue.Load()) }

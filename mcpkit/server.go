@@ -152,6 +152,7 @@ type lifecycle struct {
 	// turn is held while services start or close, one after another. Their methods run under it, so they must not take it;
 	// mu is never held while one of them runs.
 	turn sync.Mutex
+	warn sync.Once // of stale descriptions, when the server first starts
 
 	mu       sync.Mutex
 	services []any       // guarded by mu: in order of registration
@@ -179,6 +180,9 @@ func (s *Server) Start(ctx context.Context) error {
 			}
 			if err == nil && !l.ready.Load() {
 				continue // something was registered meanwhile
+			}
+			if err == nil {
+				l.warn.Do(s.warnOfStale)
 			}
 			return err
 		}
@@ -265,28 +269,30 @@ func (s *Server) awaitStart(ctx context.Context) error {
 	}
 }
 
-// warnOfDescriptions says how much models will know only by name, which is mostly what was built without its sources, and what they will know
-// by descriptions that are not those of the source.
-func (s *Server) warnOfDescriptions() {
+// warnOfStale logs which packages have generated descriptions that differ from their source.
+func (s *Server) warnOfStale() {
 	if stale := s.generated.stalePackages(); len(stale) > 0 {
 		s.config.logger.Warn("mcpkit: generated descriptions are stale; run go generate, or mcpkit gen", "packages", stale)
 	}
+}
+
+// warnOfMissing logs how many definitions have no description, which is mostly what was built without its source.
+func (s *Server) warnOfMissing() {
 	c := s.catalog.Load()
 	missing := 0
-	for _, t := range c.tools.all() {
-		if t.def.Description == "" {
+	count := func(description string) {
+		if description == "" {
 			missing++
 		}
+	}
+	for _, t := range c.tools.all() {
+		count(t.def.Description)
 	}
 	for _, p := range c.prompts.all() {
-		if p.def.Description == "" {
-			missing++
-		}
+		count(p.def.Description)
 	}
 	for _, r := range slices.Concat(c.resources.all(), c.templates.all()) {
-		if r.def.Description == "" && r.templateDef.Description == "" {
-			missing++
-		}
+		count(r.def.Description + r.templateDef.Description)
 	}
 	total := c.tools.len() + c.prompts.len() + c.resources.len() + c.templates.len()
 	if total == 0 {

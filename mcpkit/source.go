@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,7 +22,14 @@ type source struct {
 	got   chan block
 	over  chan struct{} // closed by close
 	close func()        // closes the reader; may be called often
+	state atomic.Int32  // sourceIdle, sourceReads or sourceOverdue
 }
+
+const (
+	sourceIdle int32 = iota
+	sourceReads
+	sourceOverdue // a Read has not returned though the source is closed
+)
 
 // A block is what was read: a part, or all until the end if last.
 type block struct {
@@ -54,6 +62,9 @@ func newSource(call *Call, r io.Reader) *source {
 		if closer != nil {
 			s.closeReader(closer)
 		}
+		if s.state.Load() == sourceReads {
+			time.AfterFunc(grace, s.leave)
+		}
 	})
 	// A Read that waits may end with that; and a response that is never sent is never read.
 	context.AfterFunc(s.scope.parent, s.close)
@@ -74,22 +85,48 @@ func (s *source) closeReader(c io.Closer) {
 	_ = c.Close()
 }
 
+// leave counts and logs a Read that has not returned though the reader is closed.
+func (s *source) leave() {
+	if !s.state.CompareAndSwap(sourceReads, sourceOverdue) {
+		return
+	}
+	n := s.call.overdue().begin()
+	s.call.server.overdue.Add(1)
+	s.call.server.config.logger.WarnContext(s.call.ctx, "mcpkit: a reader does not return though its call is over",
+		"ref", s.call.Ref(), "method", s.call.row.method, "uri", s.call.name, "overdue", n)
+}
+
+// returned notes that a Read has returned.
+func (s *source) returned() {
+	if s.state.Swap(sourceIdle) == sourceOverdue {
+		s.call.overdue().end()
+		s.call.server.overdue.Add(-1)
+	}
+}
+
 // serve reads until the reader ends.
 func (s *source) serve(r io.Reader) {
-	reading := false
+	got := block{err: errEndedGoroutine}
 	defer func() {
-		if reading {
-			s.got <- block{err: errEndedGoroutine}
+		if s.state.Load() != sourceIdle {
+			s.returned()
+			s.got <- got
 		}
 	}()
 	for {
 		select {
 		case b := <-s.ask:
-			reading = true
-			got := fill(r, b)
-			reading = false
-			s.got <- got
-			if got.last || got.err != nil {
+			s.state.Store(sourceReads)
+			select {
+			case <-s.over: // close has not seen that it reads
+				got.err = context.Canceled
+				return
+			default:
+			}
+			read := fill(r, b)
+			s.returned()
+			s.got <- read
+			if read.last || read.err != nil {
 				return
 			}
 		case <-s.over:

@@ -2,15 +2,12 @@ package mcpkit_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // A bakery has a method that its generated file does not know.
@@ -31,11 +28,6 @@ type mill struct{}
 // Grind grinds grain.
 func (*mill) Grind() {}
 
-// noPeers is a transport whose peers are gone at once.
-type noPeers struct{}
-
-func (noPeers) Serve(context.Context, transport.Handler) error { return nil }
-
 // Programs that run beside their source, as under go run, say that the generated file says something else.
 func TestStaleDescriptionsAreLogged(t *testing.T) {
 	const stale = `level=WARN msg="mcpkit: generated descriptions are stale; run go generate, or mcpkit gen" packages=[github.com/mcpkit/mcpkit-go/mcpkit_test]`
@@ -51,7 +43,7 @@ func TestStaleDescriptionsAreLogged(t *testing.T) {
 		// However the server is served, as by a handler in a program's own HTTP server.
 		modern(t, srv).result("tools/list", `{}`)
 		first := log.String()
-		require.NoError(t, srv.Serve(t.Context(), noPeers{}))
+		require.NoError(t, srv.Start(t.Context()))
 		require.Equal(t, first, log.String(), "it is logged once")
 		return first
 	}
