@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
@@ -306,7 +305,7 @@ func readSlice(d *decoder, n *node, i int, v reflect.Value) int {
 		}
 	}
 	v.Set(out)
-	d.length(n, start, min(i, len(d.b)), count, v)
+	d.check(n, start, min(i, len(d.b)), v)
 	return i
 }
 
@@ -325,7 +324,7 @@ func (d *decoder) strings(n *node, i int, strs *[]string, v reflect.Value) int {
 		if d.b[i] == '"' {
 			s := jsonx.String(d.b[i:end])
 			out = append(out, s)
-			d.text(n.elem, i, end, s, reflect.Value{})
+			d.text(n.elem, i, end, s, reflect.ValueOf(&out[len(out)-1]).Elem())
 		} else {
 			out = append(out, "")
 			d.wrong(n.elem, i)
@@ -337,7 +336,7 @@ func (d *decoder) strings(n *node, i int, strs *[]string, v reflect.Value) int {
 		}
 	}
 	*strs = out
-	d.length(n, start, min(i, len(d.b)), len(out), v)
+	d.check(n, start, min(i, len(d.b)), v)
 	return i
 }
 
@@ -370,7 +369,7 @@ func readArray(d *decoder, n *node, i int, v reflect.Value) int {
 		d.violate(shorten(d.b[start:end]), n.want, "")
 		return i
 	}
-	d.length(n, start, end, count, v)
+	d.check(n, start, end, v)
 	return i
 }
 
@@ -399,7 +398,7 @@ func readMap(d *decoder, n *node, i int, v reflect.Value) int {
 		}
 	}
 	v.Set(m)
-	d.length(n, start, min(i, len(d.b)), count, v)
+	d.check(n, start, min(i, len(d.b)), v)
 	return i
 }
 
@@ -424,20 +423,9 @@ func (d *decoder) entry(n *node, m reflect.Value, nameAt int, raw []byte, i int)
 	return i
 }
 
-// length asks the rules about how many elements there are, and those about the value as a whole.
-func (d *decoder) length(n *node, start, end, count int, v reflect.Value) {
-	for _, ok := range n.lens {
-		if !ok(count) {
-			d.violate(shorten(d.b[start:end]), n.want, "")
-			return
-		}
-	}
-	d.whole(n, start, end, v)
-}
-
-// whole asks the rules that take the decoded value.
-func (d *decoder) whole(n *node, start, end int, v reflect.Value) {
-	for _, ok := range n.values {
+// check asks the rules about the value v, which was read from start to end.
+func (d *decoder) check(n *node, start, end int, v reflect.Value) {
+	for _, ok := range n.checks {
 		if !ok(d.ctx, v) {
 			d.violate(shorten(d.b[start:end]), n.want, "")
 			return
@@ -514,12 +502,4 @@ func (f *field) of(v reflect.Value) reflect.Value {
 		v = v.Field(at)
 	}
 	return v
-}
-
-// joinWords returns "a, b or c".
-func joinWords(words []string, last string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
 }

@@ -23,12 +23,7 @@ func readBool(d *decoder, n *node, i int, v reflect.Value) int {
 	b := d.b[i] == 't'
 	v.SetBool(b)
 	end := jsonx.Skip(d.b, i)
-	for _, ok := range n.bools {
-		if !ok(b) {
-			return d.wrong(n, i)
-		}
-	}
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -43,20 +38,23 @@ func readString(d *decoder, n *node, i int, v reflect.Value) int {
 	return end
 }
 
-// text asks the rules about the string s. v is needed by rules that take the value only.
+// text asks the rules about the string s, which v holds.
 func (d *decoder) text(n *node, i, end int, s string, v reflect.Value) {
-	for _, ok := range n.strs {
+	if !n.takes(s) {
+		d.violate(shorten(d.b[i:end]), n.want, "")
+		return
+	}
+	d.check(n, i, end, v)
+}
+
+// takes asks the rules about the text s.
+func (n *node) takes(s string) bool {
+	for _, ok := range n.texts {
 		if !ok(s) {
-			d.violate(shorten(d.b[i:end]), n.want, "")
-			return
+			return false
 		}
 	}
-	if len(n.values) > 0 {
-		if !v.IsValid() {
-			v = reflect.ValueOf(s)
-		}
-		d.whole(n, i, end, v)
-	}
+	return true
 }
 
 // isNumber reports whether a JSON value that begins with c is a number.
@@ -75,12 +73,7 @@ func readInt(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	v.SetInt(x)
-	for _, ok := range n.ints {
-		if !ok(x) {
-			return d.wrong(n, i)
-		}
-	}
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -97,12 +90,7 @@ func readUint(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	v.SetUint(x)
-	for _, ok := range n.uints {
-		if !ok(x) {
-			return d.wrong(n, i)
-		}
-	}
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -110,10 +98,10 @@ func readUint(d *decoder, n *node, i int, v reflect.Value) int {
 // the type are said, which otherwise only cost words.
 func (d *decoder) notWide(n *node, i, end int) int {
 	x, err := strconv.ParseFloat(string(d.b[i:end]), 64)
-	if n.wide == "" || err == nil && x != math.Trunc(x) {
+	if n.wantWide == "" || err == nil && x != math.Trunc(x) {
 		return d.wrong(n, i)
 	}
-	d.violate(shorten(d.b[i:end]), n.wide, "")
+	d.violate(shorten(d.b[i:end]), n.wantWide, "")
 	return end
 }
 
@@ -127,12 +115,7 @@ func readFloat(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	v.SetFloat(x)
-	for _, ok := range n.floats {
-		if !ok(x) {
-			return d.wrong(n, i)
-		}
-	}
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -268,7 +251,7 @@ func readBig(d *decoder, n *node, i int, v reflect.Value) int {
 	if neg {
 		x.Neg(x)
 	}
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -279,7 +262,7 @@ func readNumber(d *decoder, n *node, i int, v reflect.Value) int {
 	}
 	end := jsonx.Skip(d.b, i)
 	v.SetString(string(d.b[i:end]))
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -294,7 +277,7 @@ func readBytes(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	v.SetBytes(b)
-	d.length(n, i, end, len(b), v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -309,7 +292,7 @@ func readTime(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	v.Set(reflect.ValueOf(t).Convert(n.t))
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -338,7 +321,7 @@ func readDuration(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	v.SetInt(int64(x))
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -352,13 +335,11 @@ func readURL(d *decoder, n *node, i int, v reflect.Value) int {
 	if err != nil || !u.IsAbs() {
 		return d.wrong(n, i)
 	}
-	for _, ok := range n.strs {
-		if !ok(s) {
-			return d.wrong(n, i)
-		}
+	if !n.takes(s) {
+		return d.wrong(n, i)
 	}
 	v.Set(reflect.ValueOf(*u).Convert(n.t))
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -369,15 +350,13 @@ func readText(d *decoder, n *node, i int, v reflect.Value) int {
 	}
 	end := jsonx.Skip(d.b, i)
 	s := jsonx.String(d.b[i:end])
-	for _, ok := range n.strs {
-		if !ok(s) {
-			return d.wrong(n, i)
-		}
+	if !n.takes(s) {
+		return d.wrong(n, i)
 	}
 	if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
 		return d.wrong(n, i)
 	}
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -387,7 +366,7 @@ func readCustom(d *decoder, n *node, i int, v reflect.Value) int {
 	if err := jsonx.Unmarshal(d.b[i:end], v.Addr().Interface()); err != nil {
 		return d.wrong(n, i)
 	}
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -402,7 +381,7 @@ func readAny(d *decoder, n *node, i int, v reflect.Value) int {
 	if x != nil {
 		v.Set(reflect.ValueOf(x))
 	}
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -414,7 +393,7 @@ func readRaw(d *decoder, n *node, i int, v reflect.Value) int {
 		return end
 	}
 	v.SetBytes(append(json.RawMessage(nil), d.b[i:end]...))
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }
 
@@ -428,12 +407,7 @@ func readIntKey(d *decoder, n *node, i int, v reflect.Value) int {
 			return d.wrong(n, i)
 		}
 		v.SetInt(x)
-		for _, ok := range n.ints {
-			if !ok(x) {
-				return d.wrong(n, i)
-			}
-		}
-		d.whole(n, i, end, v)
+		d.check(n, i, end, v)
 		return end
 	}
 	x, err := strconv.ParseUint(s, 10, 64)
@@ -441,11 +415,6 @@ func readIntKey(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	v.SetUint(x)
-	for _, ok := range n.uints {
-		if !ok(x) {
-			return d.wrong(n, i)
-		}
-	}
-	d.whole(n, i, end, v)
+	d.check(n, i, end, v)
 	return end
 }

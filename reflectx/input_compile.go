@@ -3,142 +3,47 @@ package reflectx
 import (
 	"cmp"
 	"context"
-	"encoding"
 	"encoding/json"
 	"fmt"
-	"math"
-	"math/big"
-	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/go-playground/validator/v10"
 	"github.com/invopop/jsonschema"
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// A shape says how values of a type stand in JSON.
-type shape int
+// A spec is a node while it is compiled, with what the schema and the description say of its place.
+// [Input] keeps the nodes only.
+type spec struct {
+	*node
+	elem *spec // of slice, array and map
+	key  *spec // of a map
 
-const (
-	shapeAny shape = iota
-	shapeBool
-	shapeInt
-	shapeUint
-	shapeFloat
-	shapeString
-	shapeBytes    // base64
-	shapeTime     // RFC 3339
-	shapeDuration // 1h30m
-	shapeURL
-	shapeText   // UnmarshalText
-	shapeBig    // big.Int
-	shapeNumber // json.Number
-	shapeRaw    // json.RawMessage
-	shapeCustom // UnmarshalJSON
-	shapeSlice
-	shapeArray
-	shapeMap
-	shapeStruct
-	shapeUnion // an interface whose types are known
-)
+	kw      *jsonschema.Schema // the keywords of this place, without children
+	phrases []string           // what violations say beyond the keywords: `starting with "a"`
+	notes   []string           // sentences for the description, for rules without a keyword
 
-// A reader reads the value at d.b[i] into v and returns the index after the value.
-type reader func(d *decoder, n *node, i int, v reflect.Value) int
-
-// A node is a type at one place: the type itself and what the tags of its place add.
-type node struct {
-	t      reflect.Type // without the pointers
-	ptrs   int          // how many pointers lead to it
-	shape  shape
 	nullOK bool // null is a value like any other
 	isKey  bool // the name of a map's member
 	own    bool // the type's method JSONSchema says everything
-	there  bool // of a union that is written: it is not nil
+	there  bool // in an output: it is not nil
 
-	read      reader // from the pointers on
-	readValue reader // behind the pointers
-
-	elem *node   // of slice, array and map
-	key  *node   // of a map
-	obj  *object // of a struct
-
-	union *union // of a union
-
-	*checks
-	lasting *checks // those of calls, where others hold until the input is compiled; nil where all last
-
-	kw      *jsonschema.Schema // the keywords of this place, without children
-	phrases []string           // what want says beyond the keywords: `starting with "a"`
-	notes   []string           // sentences for the description, for what no keyword says
-	want    string
-	wide    string // want with the limits of a type of 64 bits
+	// keep and keepTexts are how many checks and texts calls ask, if keep is not -1: the program's own
+	// validator asks the others of calls, and they serve defaults and examples only.
+	keep, keepTexts int
 }
 
-// checks are the compiled rules of a node, by what they take.
-type checks struct {
-	bools  []func(bool) bool
-	strs   []func(string) bool
-	ints   []func(int64) bool
-	uints  []func(uint64) bool
-	floats []func(float64) bool
-	lens   []func(int) bool
-	values []valueRule
-}
-
-// noChecks stands for those of the many nodes that have none.
-var noChecks checks
-
-func (c *checks) empty() bool {
-	return len(c.bools)+len(c.strs)+len(c.ints)+len(c.uints)+len(c.floats)+len(c.lens)+len(c.values) == 0
-}
-
-// A valueRule takes the decoded value.
-type valueRule func(ctx context.Context, v reflect.Value) bool
-
-// stringSlice returns the []string that v holds, nil where v is something else.
-func (n *node) stringSlice(v reflect.Value) *[]string {
-	if !fast || n.t != stringsType || n.elem.shape != shapeString || n.elem.ptrs > 0 {
-		return nil
-	}
-	return v.Addr().Interface().(*[]string)
-}
-
-// An object is a struct type. All places with the type share it.
-type object struct {
-	t         reflect.Type
-	place     descriptionPlace
-	fields    []*field
-	names     []string
-	index     map[string]int // nil where there are few
-	absent    bool           // an absent member means something: a default, or a violation
-	rules     []memberRule
-	compiling bool
-	recursive bool
-}
-
-// A field is a member of an object.
-type field struct {
-	Field
-	jsonName []byte
-	node     *node
-	ready    reflect.Value // the default, where values may share it
-	example  json.RawMessage
-	owner    reflect.Type         // the struct that declares it
-	sf       *reflect.StructField // nil once compiled
-	validate string               // the tag
+// A fieldSpec is what only compiling needs of a field.
+type fieldSpec struct {
+	spec     *spec
+	sf       *reflect.StructField // nil for a discriminator
 	rules    []rule               // of its own validate tag, before dive
-	mayOmit  bool                 // the encoder may leave it out
-	faulty   bool                 // what its tags or its type say is wrong, so its values show nothing
-	inner    bool                 // a struct by value with defaults in it
-	optional bool                 // the validate tag says that it may be absent
-	notNull  bool                 // required in so many words, so that null does not count where the type takes it
-	skipNull bool                 // null counts as absent
+	example  json.RawMessage
+	mayOmit  bool // the encoder may leave it out
+	faulty   bool // its tags or its type have a mistake, so its values show nothing
+	optional bool // the validate tag says that it may be absent
 }
 
 type direction bool
@@ -163,8 +68,6 @@ type compiler struct {
 	before   string           // the rule before the one that is being compiled
 	place    descriptionPlace // of the type that is being compiled
 	scratch  []*jsonschema.Schema
-	arena    *arena // of results
-	unasked  checks // of results, which nobody holds to rules
 }
 
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
@@ -204,8 +107,9 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	if in.repaired == nil {
 		in.repaired = func(context.Context) {}
 	}
-	in.root = c.node(t, nil)
-	c.finish(in.root)
+	root := c.spec(t, nil)
+	in.root = root.node
+	c.finish(root)
 	in.own = c.o.Validate != nil
 	in.asks = c.asksAll || in.own
 	if in.asks {
@@ -217,42 +121,35 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	in.schema = c.publish(in.root)
+	in.schema = c.publish(root)
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	in.makeExample()
-	release(in.root, map[*object]bool{})
+	in.makeExample(root)
+	in.root.release(root, map[*object]bool{})
 	return in, nil
 }
 
-// release lets go of what only compiling needs. Keywords are large and have been written.
-func release(n *node, done map[*object]bool) {
-	n.kw, n.phrases, n.notes = nil, nil, nil
-	if n.lasting != nil {
-		n.checks, n.lasting = n.lasting, nil
+// release lets go of what only compiling needs.
+func (n *node) release(from *spec, done map[*object]bool) {
+	if from.keep >= 0 {
+		n.checks, n.texts = n.checks[:from.keep:from.keep], n.texts[:from.keepTexts:from.keepTexts]
 	}
-	if n.checks.empty() {
-		n.checks = &noChecks
+	if from.key != nil {
+		n.key.release(from.key, done)
 	}
-	if n.key != nil {
-		release(n.key, done)
+	if from.elem != nil {
+		n.elem.release(from.elem, done)
 	}
-	if n.elem != nil {
-		release(n.elem, done)
-	}
-	if n.union != nil {
-		for _, one := range n.union.cases {
-			release(one, done)
+	for _, o := range n.objects() {
+		if done[o] {
+			continue
 		}
-	}
-	if n.obj == nil || done[n.obj] {
-		return
-	}
-	done[n.obj] = true
-	for _, f := range n.obj.fields {
-		f.sf, f.rules, f.example = nil, nil, nil
-		release(f.node, done)
+		done[o] = true
+		for _, f := range o.fields {
+			f.node.release(f.spec, done)
+			f.fieldSpec = nil
+		}
 	}
 }
 
@@ -280,102 +177,9 @@ func (o *object) list(above map[*object]bool) []Field {
 	return fields
 }
 
-var (
-	stringsType   = reflect.TypeFor[[]string]()
-	timeType      = reflect.TypeFor[time.Time]()
-	durationType  = reflect.TypeFor[time.Duration]()
-	urlType       = reflect.TypeFor[url.URL]()
-	bigIntType    = reflect.TypeFor[big.Int]()
-	numberType    = reflect.TypeFor[json.Number]()
-	rawType       = reflect.TypeFor[json.RawMessage]()
-	unmarshalJSON = reflect.TypeFor[json.Unmarshaler]()
-	unmarshalText = reflect.TypeFor[encoding.TextUnmarshaler]()
-	marshalJSON   = reflect.TypeFor[json.Marshaler]()
-	marshalText   = reflect.TypeFor[encoding.TextMarshaler]()
-)
-
-// ownJSON returns the name of the method by which t reads or writes its JSON itself, "" where it has none.
-func ownJSON(t reflect.Type, dir direction) string {
-	p := reflect.PointerTo(t)
-	switch {
-	case dir == forInput && p.Implements(unmarshalJSON):
-		return "UnmarshalJSON"
-	case dir == forInput && p.Implements(unmarshalText):
-		return "UnmarshalText"
-	case dir == forOutput && p.Implements(marshalJSON):
-		return "MarshalJSON"
-	case dir == forOutput && p.Implements(marshalText):
-		return "MarshalText"
-	}
-	return ""
-}
-
-// shapeOf returns the shape of t, which is no pointer, and false where JSON has nothing for it.
-func (c *compiler) shapeOf(t reflect.Type) (shape, bool) {
-	if c.o.Unions[t] != nil {
-		return shapeUnion, true
-	}
-	switch t {
-	case timeType:
-		return shapeTime, true
-	case bigIntType:
-		return shapeBig, true
-	case rawType:
-		return shapeRaw, true
-	case numberType:
-		if c.dir == forOutput {
-			return shapeString, true // the encoder quotes it
-		}
-		return shapeNumber, true
-	case durationType:
-		return shapeDuration, true
-	case urlType:
-		return shapeURL, true
-	}
-	switch ownJSON(t, c.dir) {
-	case "UnmarshalJSON", "MarshalJSON":
-		return shapeCustom, true
-	case "UnmarshalText", "MarshalText":
-		return shapeText, true
-	}
-	return c.shapeOfKind(t)
-}
-
-func (c *compiler) shapeOfKind(t reflect.Type) (shape, bool) {
-	switch t.Kind() {
-	case reflect.Bool:
-		return shapeBool, true
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return shapeInt, true
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return shapeUint, true
-	case reflect.Float32, reflect.Float64:
-		return shapeFloat, true
-	case reflect.String:
-		return shapeString, true
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Uint8 && ownJSON(t.Elem(), c.dir) == "" {
-			return shapeBytes, true
-		}
-		return shapeSlice, true
-	case reflect.Array:
-		if c.dir == forOutput && t.Elem().Kind() == reflect.Uint8 && ownJSON(t.Elem(), c.dir) == "" {
-			return shapeBytes, true
-		}
-		return shapeArray, true
-	case reflect.Map:
-		return shapeMap, true
-	case reflect.Struct:
-		return shapeStruct, true
-	case reflect.Interface:
-		return shapeAny, t.NumMethod() == 0 || c.dir == forOutput
-	}
-	return shapeAny, false
-}
-
-// node compiles t. kw are the keywords that its place has already, nil for those of the type alone.
-func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
-	n := c.newNode()
+// spec compiles t. kw are the keywords that its place has already, nil for those of the type alone.
+func (c *compiler) spec(t reflect.Type, kw *jsonschema.Schema) *spec {
+	n := &spec{node: &node{}, keep: -1}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 		n.ptrs++
@@ -412,12 +216,13 @@ func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
 	case shapeSlice, shapeArray:
 		var items *jsonschema.Schema
 		if kw != nil && !n.own {
-			items, kw.Items = kw.Items, nil // written from the element's node
+			items, kw.Items = kw.Items, nil // written from the element's spec
 		}
-		n.elem = c.node(t.Elem(), items)
+		n.setElem(c.spec(t.Elem(), items))
 	case shapeMap:
-		n.elem = c.node(t.Elem(), nil)
-		n.key = c.keyNode(t)
+		n.setElem(c.spec(t.Elem(), nil))
+		n.key = c.keySpec(t)
+		n.node.key = n.key.node
 	case shapeStruct:
 		n.obj = c.object(t)
 	case shapeUnion:
@@ -431,78 +236,12 @@ func (c *compiler) node(t reflect.Type, kw *jsonschema.Schema) *node {
 	return n
 }
 
-// An arena holds what compiling a result needs and its schema, which is all that is left of it, does not. Inputs keep
-// their nodes and fields. Without arenas and the pool of schemas, registering a thousand tools (BenchmarkRegister1000 of
-// bench/) takes 57 MB and 549,000 allocations in place of 32 MB and 476,000.
-type arena struct {
-	nodes  []node
-	fields []field
-}
+func (n *spec) setElem(elem *spec) { n.elem, n.node.elem = elem, elem.node }
 
-var arenas = sync.Pool{New: func() any { return &arena{nodes: make([]node, 0, 32), fields: make([]field, 0, 32)} }}
-
-func (c *compiler) room() *arena {
-	if c.arena == nil {
-		c.arena = arenas.Get().(*arena)
-	}
-	return c.arena
-}
-
-func (c *compiler) newNode() *node {
-	if c.dir == forInput {
-		return &node{checks: &checks{}}
-	}
-	a := c.room()
-	if len(a.nodes) == cap(a.nodes) {
-		a.nodes = make([]node, 0, 2*cap(a.nodes)) // the others live as long as something points to them
-	}
-	a.nodes = a.nodes[:len(a.nodes)+1]
-	n := &a.nodes[len(a.nodes)-1]
-	n.checks = &c.unasked // nobody holds results to rules
-	return n
-}
-
-func (c *compiler) newFields(count int) []field {
-	if c.dir == forInput {
-		return make([]field, count)
-	}
-	a := c.room()
-	if len(a.fields)+count > cap(a.fields) {
-		a.fields = make([]field, 0, max(2*cap(a.fields), count))
-	}
-	from := len(a.fields)
-	a.fields = a.fields[:from+count]
-	return a.fields[from : from+count : from+count]
-}
-
-// release gives the arena back, empty.
-func (a *arena) release() {
-	const most = 1024 // of a type that is larger than nearly all
-	if cap(a.nodes) > most || cap(a.fields) > most {
-		return
-	}
-	clear(a.nodes)
-	clear(a.fields)
-	a.nodes, a.fields = a.nodes[:0], a.fields[:0]
-	arenas.Put(a)
-}
-
-// readers is by shape. It is filled in init since the readers reach it through nodes.
-var readers [shapeUnion + 1]reader
-
-func init() {
-	readers = [...]reader{
-		shapeAny: readAny, shapeBool: readBool, shapeInt: readInt, shapeUint: readUint, shapeFloat: readFloat,
-		shapeString: readString, shapeBytes: readBytes, shapeTime: readTime, shapeDuration: readDuration,
-		shapeURL: readURL, shapeText: readText, shapeBig: readBig, shapeNumber: readNumber, shapeRaw: readRaw,
-		shapeCustom: readCustom, shapeSlice: readSlice, shapeArray: readArray, shapeMap: readMap, shapeStruct: readStruct, shapeUnion: readUnion,
-	}
-}
-
-// keyNode compiles the key type of the map type t.
-func (c *compiler) keyNode(t reflect.Type) *node {
+// keySpec compiles the key type of the map type t.
+func (c *compiler) keySpec(t reflect.Type) *spec {
 	k := t.Key()
-	n := &node{t: k, isKey: true, checks: &checks{}}
+	n := &spec{node: &node{t: k}, isKey: true, keep: -1}
 	switch s, _ := c.shapeOf(k); s {
 	case shapeString:
 		n.shape, n.kw, n.read = s, &jsonschema.Schema{}, readString
@@ -549,14 +288,15 @@ func (c *compiler) objectOf(key objectKey) *object {
 	o := &object{t: key.t, place: at, compiling: true}
 	c.objects[key] = o
 	members := c.members(key.t)
-	fields := c.newFields(len(members))
+	fields, specs := make([]field, len(members)), make([]fieldSpec, len(members))
 	o.fields, o.names = make([]*field, 0, len(members)+1), make([]string, 0, len(members)+1)
 	if key.discriminator != "" {
 		o.fields, o.names, o.absent = append(o.fields, c.discriminatorField(key)), append(o.names, key.discriminator), true
 	}
 	for i := range members {
 		m, f := &members[i], &fields[i]
-		*f = field{owner: m.owner, sf: &m.sf, validate: m.sf.Tag.Get("validate"), jsonName: []byte(m.name), mayOmit: m.mayOmit}
+		specs[i] = fieldSpec{sf: &m.sf, mayOmit: m.mayOmit}
+		*f = field{fieldSpec: &specs[i], owner: m.owner, validate: m.sf.Tag.Get("validate"), jsonName: []byte(m.name)}
 		f.Name, f.GoName, f.Index, f.Type = m.name, m.sf.Name, m.index, m.sf.Type
 		o.fields = append(o.fields, f)
 		o.names = append(o.names, f.Name)
@@ -603,10 +343,11 @@ func (c *compiler) enter(f *field, fn func()) {
 func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 	outer := c.place
 	c.place = o.placeOf(f)
-	f.node = c.node(f.Type, props)
+	f.spec = c.spec(f.Type, props)
+	f.node = f.spec.node
 	c.place = outer
 	c.tagKeys(f)
-	n := f.node
+	n := f.spec
 	tag := f.sf.Tag
 	if d := tag.Get("desc"); d != "" {
 		n.kw.Description = d
@@ -634,7 +375,7 @@ func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 
 // presence settles whether the member must be there: unless something says that it need not be.
 func (c *compiler) presence(f *field) {
-	n := f.node
+	n := f.spec
 	if c.o.Form && n.shape == shapeBool && n.ptrs == 0 && f.Default == nil && n.accepts(json.RawMessage("false")) {
 		f.Default = json.RawMessage("false") // a box that nobody ticked
 	}
@@ -655,147 +396,3 @@ func (o *object) placeOf(f *field) descriptionPlace {
 	}
 	return descriptionPlace{o.place.owner, o.place.path + "." + f.sf.Name}
 }
-
-// finish computes what n needs its whole tree for, once for each object.
-func (c *compiler) finish(n *node) {
-	c.finishNode(n, map[*object]bool{})
-}
-
-func (c *compiler) finishNode(n *node, done map[*object]bool) {
-	if n.key != nil {
-		c.enums(n.key)
-		n.key.want = wantOf(n.key)
-	}
-	if n.elem != nil {
-		c.finishNode(n.elem, done)
-	}
-	if n.union != nil {
-		for _, one := range n.union.cases {
-			c.finishNode(one, done)
-		}
-	}
-	if n.obj != nil && !done[n.obj] {
-		done[n.obj] = true
-		for _, f := range n.obj.fields {
-			c.finishNode(f.node, done)
-			c.describe(f)
-		}
-	}
-	c.enums(n)
-	n.want = wantOf(n)
-	c.wide(n)
-}
-
-// wide completes the node of an integer of 64 bits, whose limits its schema does not say.
-func (c *compiler) wide(n *node) {
-	if n.shape != shapeInt && n.shape != shapeUint || n.t.Bits() < 64 || n.kw.Const != nil || len(n.kw.Enum) > 0 {
-		return
-	}
-	limited := *n
-	limited.kw = c.clone(n.kw)
-	kw := limited.kw
-	if n.shape == shapeInt {
-		if kw.Minimum == "" && kw.ExclusiveMinimum == "" {
-			kw.Minimum = json.Number(strconv.FormatInt(math.MinInt64, 10))
-		}
-		if kw.Maximum == "" && kw.ExclusiveMaximum == "" {
-			kw.Maximum = json.Number(strconv.FormatInt(math.MaxInt64, 10))
-		}
-	} else if kw.Maximum == "" && kw.ExclusiveMaximum == "" {
-		kw.Maximum = json.Number(strconv.FormatUint(math.MaxUint64, 10))
-	}
-	n.wide = wantOf(&limited)
-}
-
-// describe completes what callers see of f.
-func (c *compiler) describe(f *field) {
-	kw := f.node.kw
-	if hasDeprecation(kw.Description) {
-		kw.Deprecated = true
-	}
-	for _, note := range f.node.notes {
-		kw.Description = strings.TrimSpace(kw.Description + " " + note)
-	}
-	f.node.notes = nil
-	f.Description, f.Title = kw.Description, kw.Title
-	for _, e := range kw.Enum {
-		f.Enum = append(f.Enum, enumText(e))
-	}
-}
-
-func enumText(e any) string {
-	if s, ok := e.(string); ok {
-		return s
-	}
-	return fmt.Sprint(e)
-}
-
-// hasDeprecation reports whether a paragraph of text begins as Go marks what is deprecated.
-func hasDeprecation(text string) bool {
-	for p := range strings.SplitSeq(text, "\n\n") {
-		if strings.HasPrefix(strings.TrimSpace(p), "Deprecated: ") {
-			return true
-		}
-	}
-	return false
-}
-
-// enums describes the constants of a named type. They do not restrict it: what a program accepts must not hang on
-// comments and sources being at hand, and constants are often units or well-known values rather than all there are.
-// A oneof rule restricts; then the constants describe its values.
-func (c *compiler) enums(n *node) {
-	if c.o.Descriptions == nil || n.kw.Const != nil || n.t.PkgPath() == "" || n.t.Name() == "" {
-		return
-	}
-	switch n.shape {
-	case shapeString, shapeInt, shapeUint, shapeFloat, shapeBool:
-	default:
-		return
-	}
-	var lines []string
-	var seen []any
-	texts := false
-	for _, e := range c.o.Descriptions.Enum(n.t) {
-		v, ok := enumValue(n.shape, e.JSON)
-		if !ok || slices.Contains(seen, v) || len(n.kw.Enum) > 0 && !slices.Contains(n.kw.Enum, v) {
-			continue
-		}
-		seen = append(seen, v)
-		line := e.JSON
-		if e.Text != "" {
-			texts = true
-			line += ": " + oneLine(e.Text)
-		}
-		lines = append(lines, line)
-	}
-	// Values that a oneof lists already need no second list without texts.
-	if len(lines) > 0 && (texts || len(n.kw.Enum) == 0) {
-		n.kw.Description = strings.TrimSpace(n.kw.Description + "\n" + strings.Join(lines, "\n"))
-	}
-}
-
-// enumValue returns the constant as a schema holds it, false where it is none of the shape.
-func enumValue(s shape, text string) (any, bool) {
-	raw := []byte(text)
-	if !jsonx.Valid(raw) {
-		return nil, false
-	}
-	switch k := jsonx.Kind(raw); {
-	case s == shapeString && k == '"':
-		return jsonx.String(raw), true
-	case s == shapeBool && (k == 't' || k == 'f'):
-		return k == 't', true
-	case (s == shapeInt || s == shapeUint || s == shapeFloat) && k == '0':
-		return json.Number(text), true
-	}
-	return nil, false
-}
-
-// oneLine joins the lines of a comment.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// durationText is what time.Duration.String writes. time.ParseDuration takes a little more, which would make the
-// pattern in the schema twice as long.
-var durationText = regexp.MustCompile(durationPattern)
-
-const durationPattern = `^-?([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$`

@@ -290,22 +290,22 @@ func (c *compiler) header(f *field) {
 		return
 	}
 	f.Header = name
-	c.headerRange(f.node)
-	if f.node.kw.Extras == nil {
-		f.node.kw.Extras = map[string]any{}
+	c.headerRange(f.spec)
+	if f.spec.kw.Extras == nil {
+		f.spec.kw.Extras = map[string]any{}
 	}
-	f.node.kw.Extras["x-mcp-header"] = name
+	f.spec.kw.Extras["x-mcp-header"] = name
 }
 
 // headerRange keeps integers to what every client can write exactly, as the x-mcp-header rules ask.
-func (c *compiler) headerRange(n *node) {
+func (c *compiler) headerRange(n *spec) {
 	const limit = "9007199254740991" // 2^53-1
 	switch {
 	case n.shape == shapeInt && n.t.Bits() == 64:
-		c.bound(n, rule{tag: "min", param: "-" + limit})
-		c.bound(n, rule{tag: "max", param: limit})
+		c.compare(n, rule{tag: "min", param: "-" + limit})
+		c.compare(n, rule{tag: "max", param: limit})
 	case n.shape == shapeUint && n.t.Bits() == 64:
-		c.bound(n, rule{tag: "max", param: limit})
+		c.compare(n, rule{tag: "max", param: limit})
 	}
 }
 

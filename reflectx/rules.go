@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/invopop/jsonschema"
@@ -39,8 +40,8 @@ func (c *compiler) rules(f *field) {
 		return
 	}
 	parts := strings.Split(tag, ",")
-	n, top := f.node, true
-	c.lendChecks(f.node)
+	n, top := f.spec, true
+	c.lendChecks(n)
 	for i := 0; i < len(parts); i++ {
 		switch part := parts[i]; part {
 		case "dive":
@@ -79,7 +80,7 @@ func (c *compiler) rules(f *field) {
 // lendChecks lets what rules of n compile to last until the input is compiled, for its example and its defaults, where the
 // program's own validator asks the rules of calls. Rules about the text of a type, which that validator sees as a struct,
 // and about values of any type, at which it panics, are asked one by one, and stay.
-func (c *compiler) lendChecks(n *node) {
+func (c *compiler) lendChecks(n *spec) {
 	for ; n != nil && c.o.Validate != nil; n = n.elem {
 		n.lendChecks()
 		if n.key != nil {
@@ -88,12 +89,11 @@ func (c *compiler) lendChecks(n *node) {
 	}
 }
 
-func (n *node) lendChecks() {
-	if n.shape == shapeText || n.shape == shapeURL || n.shape == shapeAny {
-		return
+func (n *spec) lendChecks() {
+	if n.shape != shapeText && n.shape != shapeURL && n.shape != shapeAny {
+		n.keep = len(n.checks)
+		n.keepTexts = len(n.texts)
 	}
-	n.lasting = n.checks
-	n.checks = &checks{slices.Clip(n.bools), slices.Clip(n.strs), slices.Clip(n.ints), slices.Clip(n.uints), slices.Clip(n.floats), slices.Clip(n.lens), slices.Clip(n.values)}
 }
 
 // require makes the member required in so many words. Then null does not count, which needs saying where the type takes
@@ -103,15 +103,15 @@ func (c *compiler) require(f *field) {
 		return
 	}
 	f.Required = true
-	if f.node.nullOK {
+	if n := f.spec; n.nullOK {
 		f.notNull = true
-		refuse(f.node.kw, &jsonschema.Schema{Type: "null"})
-		f.node.phrases = append(f.node.phrases, "other than null")
+		refuse(n.kw, &jsonschema.Schema{Type: "null"})
+		n.phrases = append(n.phrases, "other than null")
 	}
 }
 
 // keyRules compiles the rules between keys and endkeys for the names of the map n, and returns the index of endkeys.
-func (c *compiler) keyRules(f *field, n *node, parts []string, i int) int {
+func (c *compiler) keyRules(f *field, n *spec, parts []string, i int) int {
 	if n.key == nil {
 		c.errorf("rule \"keys\" does not fit %s; it is for maps", typeText(f.Type))
 		return -1
@@ -132,19 +132,19 @@ func (c *compiler) keyRules(f *field, n *node, parts []string, i int) int {
 }
 
 // requiredElem is what `required` means for elements: not the zero value.
-func (c *compiler) requiredElem(n *node) {
+func (c *compiler) requiredElem(n *spec) {
 	switch n.shape {
 	case shapeString:
-		c.bound(n, rule{text: "required", tag: "min", param: "1"})
+		c.compare(n, rule{text: "required", tag: "min", param: "1"})
 	case shapeInt, shapeUint, shapeFloat:
-		c.bound(n, rule{text: "required", tag: "ne", param: "0"})
+		c.compare(n, rule{text: "required", tag: "ne", param: "0"})
 	case shapeBool:
-		c.bound(n, rule{text: "required", tag: "eq", param: "true"})
+		c.compare(n, rule{text: "required", tag: "eq", param: "true"})
 	}
 }
 
 // rule compiles one rule for the value at n. top says that n is the field's own value.
-func (c *compiler) rule(f *field, n *node, text string, top bool) {
+func (c *compiler) rule(f *field, n *spec, text string, top bool) {
 	r := parseRule(text)
 	if strings.Contains(text, "|") && n.shape != shapeUnion {
 		c.either(n, r)
@@ -163,7 +163,7 @@ func (c *compiler) rule(f *field, n *node, text string, top bool) {
 			return
 		}
 		f.rules = append(f.rules, r)
-	case slices.Contains(crossTags, r.tag):
+	case isCross(r.tag):
 		c.cross(f, n, r)
 	case n.shape == shapeUnion:
 		c.ruleOfUnion(n, r)
@@ -174,21 +174,8 @@ func (c *compiler) rule(f *field, n *node, text string, top bool) {
 	}
 }
 
-// presenceTags are about whether a member is there. They are checked on the raw members.
-var presenceTags = []string{
-	"required_if", "required_unless", "required_with", "required_with_all", "required_without", "required_without_all",
-	"excluded_if", "excluded_unless", "excluded_with", "excluded_with_all", "excluded_without", "excluded_without_all",
-}
-
-// crossTags compare with other fields. The validator itself asks them, of the whole struct.
-var crossTags = []string{
-	"eqfield", "nefield", "gtfield", "gtefield", "ltfield", "ltefield", "fieldcontains", "fieldexcludes",
-	"eqcsfield", "necsfield", "gtcsfield", "gtecsfield", "ltcsfield", "ltecsfield",
-	"postcode_iso3166_alpha2_field", "skip_unless", "validateFn",
-}
-
 // cross notes a rule that compares with another field.
-func (c *compiler) cross(f *field, n *node, r rule) {
+func (c *compiler) cross(f *field, n *spec, r rule) {
 	c.asksAll = true
 	if r.tag == "validateFn" {
 		return
@@ -202,30 +189,23 @@ func (c *compiler) cross(f *field, n *node, r rule) {
 		c.errorf("rule %q names the field %q, which %s has not; write the name of the Go field", r.text, name, typeText(f.owner))
 		return
 	}
-	if says := crossNotes[r.tag]; says != "" {
+	if says := fieldRules[r.tag]; says != "" {
 		n.notes = append(n.notes, fmt.Sprintf(says, memberName(other)))
 	}
 }
 
 func memberName(sf reflect.StructField) string { return jsonFieldName(sf) }
 
-var crossNotes = map[string]string{
-	"eqfield": "Must equal %s.", "nefield": "Must not equal %s.",
-	"gtfield": "Must be greater than %s.", "gtefield": "Must not be less than %s.",
-	"ltfield": "Must be less than %s.", "ltefield": "Must not be greater than %s.",
-	"fieldcontains": "Must contain the value of %s.", "fieldexcludes": "Must not contain the value of %s.",
-}
-
 // probe asks the validator once whether it knows the rule and whether the rule takes the type and its parameter:
 // it would panic at the first call otherwise.
-func (c *compiler) probe(n *node, r rule) (ok bool) {
+func (c *compiler) probe(n *spec, r rule) (ok bool) {
 	defer func() {
 		p := recover()
 		if p == nil {
 			return
 		}
 		text := fmt.Sprint(p)
-		switch custom := !slices.Contains(validateTags(), r.tag); {
+		switch custom := !isBuiltin(r.tag); {
 		case strings.Contains(text, "Undefined validation function"):
 			if strings.HasPrefix(c.before, "oneof") {
 				c.errorf("unknown rule %q; the values of oneof have blanks between them, so write %s %[1]s", r.text, c.before)
@@ -291,21 +271,14 @@ func (c *compiler) probeAll(t reflect.Type) {
 }
 
 // compile turns a rule that the validator took into a check and keywords.
-func (c *compiler) compile(n *node, r rule) {
-	if !slices.Contains(validateTags(), r.tag) {
+func (c *compiler) compile(n *spec, r rule) {
+	if !isBuiltin(r.tag) {
 		c.asksAll = true // registered by the user
 		n.notes = append(n.notes, "Must satisfy "+r.text+".")
 		return
 	}
-	switch r.tag {
-	case "min", "gte", "max", "lte", "gt", "lt", "len", "eq", "ne":
-		if c.bound(n, r) {
-			return
-		}
-	case "oneof", "noneof":
-		if c.oneof(n, r) {
-			return
-		}
+	if _, ok := comparisons[r.tag]; ok && c.compare(n, r) || (r.tag == "oneof" || r.tag == "noneof") && c.oneof(n, r) {
+		return
 	}
 	if n.shape == shapeString || n.asText(r) {
 		if c.affix(n, r) || c.pattern(n, r) {
@@ -313,7 +286,7 @@ func (c *compiler) compile(n *node, r rule) {
 		}
 	} else if c.numeric(n, r) {
 		return
-	} else if stringsOnly(r.tag) && n.shape != shapeAny {
+	} else if isText(r.tag) && n.shape != shapeAny {
 		c.errorf("rule %q does not fit %s; it is for strings", r.tag, typeText(n.t))
 		return
 	}
@@ -321,36 +294,35 @@ func (c *compiler) compile(n *node, r rule) {
 }
 
 // residual leaves the rule to the validator, and says it in the description.
-func (c *compiler) residual(n *node, r rule) {
+func (c *compiler) residual(n *spec, r rule) {
 	v, text := c.validate, r.text
 	phrase := "that satisfies " + r.text
 	note := "Must satisfy " + r.text + "."
-	if p := cmp.Or(phrases[r.tag], textRules[r.tag].phrase); p != "" {
+	known := textRules[r.tag]
+	if p := known.phrase; p != "" {
 		phrase = p
 		note = "Must be a value " + p + "."
 	}
-	if n.shape == shapeTime || n.shape == shapeDuration {
-		if says := timePhrase(n.shape, r); says != "" {
-			phrase, note = says, "Must be "+says+"."
-			if strings.HasPrefix(says, "at ") || strings.HasPrefix(says, "exactly ") {
-				phrase = "of " + says
-			}
-		}
+	switch by := comparisons[r.tag]; {
+	case n.shape == shapeTime && by.moment != "":
+		phrase, note = by.moment, "Must be "+by.moment+"."
+	case n.shape == shapeDuration && by.span != "":
+		phrase, note = by.span+r.param, "Must be "+strings.TrimPrefix(by.span, "of ")+r.param+"."
 	}
 	n.phrases = append(n.phrases, phrase)
-	if !hasKeyword(r.tag) {
+	if known.pattern == "" && known.format == "" {
 		n.notes = append(n.notes, note)
 	}
 	if n.asText(r) {
-		n.strs = append(n.strs, func(s string) bool { return v.Var(s, text) == nil })
+		n.texts = append(n.texts, func(s string) bool { return v.Var(s, text) == nil })
 		return
 	}
-	n.values = append(n.values, c.asked(n, text))
+	n.checks = append(n.checks, c.asked(n, text))
 }
 
 // asked is the rule that asks the validator. A value of any type may be of one that the rule does not take, at which the
 // validator panics: it is not what the rule wants.
-func (c *compiler) asked(n *node, text string) valueRule {
+func (c *compiler) asked(n *spec, text string) check {
 	v := c.validate
 	ask := func(ctx context.Context, value reflect.Value) bool {
 		return v.VarCtx(ctx, value.Interface(), text) == nil
@@ -370,39 +342,12 @@ func (c *compiler) asked(n *node, text string) valueRule {
 
 // asText reports whether the rule is about the text of a type that reads text itself. The validator would compare
 // with what reflect prints of the type.
-func (n *node) asText(r rule) bool {
-	return (n.shape == shapeText || n.shape == shapeURL) && stringsOnly(r.tag)
-}
-
-func timePhrase(s shape, r rule) string {
-	if s == shapeDuration {
-		switch r.tag {
-		case "min", "gte":
-			return "at least " + r.param
-		case "max", "lte":
-			return "at most " + r.param
-		case "gt":
-			return "longer than " + r.param
-		case "lt":
-			return "shorter than " + r.param
-		case "eq", "len":
-			return "exactly " + r.param
-		case "ne":
-			return "other than " + r.param
-		}
-		return ""
-	}
-	switch r.tag {
-	case "gt", "gte", "min":
-		return "in the future"
-	case "lt", "lte", "max":
-		return "in the past"
-	}
-	return ""
+func (n *spec) asText(r rule) bool {
+	return (n.shape == shapeText || n.shape == shapeURL) && isText(r.tag)
 }
 
 // either compiles "a|b".
-func (c *compiler) either(n *node, r rule) {
+func (c *compiler) either(n *spec, r rule) {
 	var kws []*jsonschema.Schema
 	var words []string
 	exact := true
@@ -411,13 +356,12 @@ func (c *compiler) either(n *node, r rule) {
 		if !c.probe(n, one) {
 			return
 		}
-		if slices.Contains(crossTags, one.tag) || slices.Contains(presenceTags, one.tag) || !slices.Contains(validateTags(), one.tag) {
+		if isCross(one.tag) || slices.Contains(presenceTags, one.tag) || !isBuiltin(one.tag) {
 			c.errorf("rule %q cannot be one of several; write it without |", one.text)
 			return
 		}
-		scratch := *n
-		scratch.kw, scratch.phrases, scratch.notes, scratch.checks = &jsonschema.Schema{}, nil, nil, &checks{}
-		c.compile(&scratch, one)
+		scratch := &spec{node: &node{t: n.t, shape: n.shape}, elem: n.elem, key: n.key, kw: &jsonschema.Schema{}, isKey: n.isKey}
+		c.compile(scratch, one)
 		exact = exact && len(scratch.notes) == 0
 		kws = append(kws, scratch.kw)
 		words = append(words, one.text)
@@ -429,62 +373,102 @@ func (c *compiler) either(n *node, r rule) {
 		n.notes = append(n.notes, "Must satisfy "+joinWords(words, "or")+".")
 	}
 	n.phrases = append(n.phrases, says)
-	n.values = append(n.values, c.asked(n, r.text))
+	n.checks = append(n.checks, c.asked(n, r.text))
 }
 
-// bound compiles the rules that compare with a number: the value itself, or how long it is.
-func (c *compiler) bound(n *node, r rule) bool {
-	switch n.shape {
-	case shapeInt:
-		p, err := strconv.ParseInt(r.param, 0, 64)
-		c.badParam(n, r, err)
-		n.ints = append(n.ints, compare(r.tag, p))
-		c.numberKeyword(n, r.tag, json.Number(strconv.FormatInt(p, 10)))
-	case shapeUint:
-		p, err := strconv.ParseUint(r.param, 0, 64)
-		c.badParam(n, r, err)
-		n.uints = append(n.uints, compare(r.tag, p))
-		c.numberKeyword(n, r.tag, json.Number(strconv.FormatUint(p, 10)))
-	case shapeFloat:
-		p, err := strconv.ParseFloat(r.param, 64)
-		num, ok := floatNumber(p)
-		if err == nil && !ok {
-			err = strconv.ErrRange
-		}
-		c.badParam(n, r, err)
-		n.floats = append(n.floats, compare(r.tag, p))
-		c.numberKeyword(n, r.tag, num)
-	case shapeBool:
-		p, err := strconv.ParseBool(r.param)
-		c.badParam(n, r, err)
-		if r.tag == "ne" {
-			p = !p
-		}
-		n.bools = append(n.bools, func(b bool) bool { return b == p })
-		n.kw.Const = p
-	case shapeString:
-		if r.tag == "eq" || r.tag == "ne" {
-			c.equalText(n, r)
-			return true
-		}
-		p, err := strconv.ParseInt(r.param, 0, 64)
-		c.badParam(n, r, err)
-		ok := compare(r.tag, int(p))
-		n.strs = append(n.strs, func(s string) bool { return ok(utf8.RuneCountInString(s)) })
-		c.countKeyword(n, r.tag, p)
-	case shapeSlice, shapeArray, shapeMap:
-		p, err := strconv.ParseInt(r.param, 0, 64)
-		c.badParam(n, r, err)
-		n.lens = append(n.lens, compare(r.tag, int(p)))
-		c.countKeyword(n, r.tag, p)
-	default:
+// compare compiles the rules of comparisons.
+func (c *compiler) compare(n *spec, r rule) bool {
+	by := comparisons[r.tag]
+	switch {
+	case n.shape == shapeBool:
+		c.equalBool(n, r)
+		return true
+	case n.shape == shapeString && by.equal:
+		c.equalText(n, r)
+		return true
+	}
+	sign, p, err := measure(n.shape, r.param)
+	if sign == nil {
 		return false
 	}
+	c.badParam(n, r, err)
+	n.checks = append(n.checks, func(_ context.Context, v reflect.Value) bool { return by.holds(sign(v)) })
+	number := n.shape == shapeInt || n.shape == shapeUint || n.shape == shapeFloat
+	switch {
+	case !number:
+		c.lengthKeyword(n, by, p)
+		return true
+	case n.isKey:
+		n.phrases = append(n.phrases, by.text+string(p))
+		return true
+	case r.tag == "ne":
+		n.phrases = append(n.phrases, by.text+string(p))
+	}
+	by.number(n.kw, p)
 	return true
 }
 
+// measure returns what compares a value of the shape, or its length, with the parameter of a rule,
+// and the parameter as JSON. It returns nil for shapes that are not compared.
+func measure(s shape, param string) (sign func(reflect.Value) int, p json.Number, err error) {
+	switch s {
+	case shapeUint:
+		x, err := strconv.ParseUint(param, 0, 64)
+		sign = func(v reflect.Value) int { return cmp.Compare(v.Uint(), x) }
+		return sign, json.Number(strconv.FormatUint(x, 10)), err
+	case shapeFloat:
+		x, err := strconv.ParseFloat(param, 64)
+		p, ok := floatNumber(x)
+		if err == nil && !ok {
+			err = strconv.ErrRange
+		}
+		return func(v reflect.Value) int { return cmp.Compare(v.Float(), x) }, p, err
+	case shapeInt, shapeString, shapeSlice, shapeArray, shapeMap:
+		x, err := strconv.ParseInt(param, 0, 64)
+		switch s {
+		case shapeInt:
+			sign = func(v reflect.Value) int { return cmp.Compare(v.Int(), x) }
+		case shapeString:
+			sign = func(v reflect.Value) int { return cmp.Compare(int64(utf8.RuneCountInString(v.String())), x) }
+		default:
+			sign = func(v reflect.Value) int { return cmp.Compare(int64(v.Len()), x) }
+		}
+		return sign, json.Number(strconv.FormatInt(x, 10)), err
+	}
+	return nil, "", nil
+}
+
+// lengthKeyword publishes a rule about a length.
+func (c *compiler) lengthKeyword(n *spec, by comparison, param json.Number) {
+	kw := n.kw
+	p, _ := param.Int64()
+	low, high := by.length(p)
+	if high < 0 {
+		c.errorf("nothing has a length of %d; write 0 or more", high)
+		return
+	}
+	if by.not {
+		kw = &jsonschema.Schema{}
+		refuse(n.kw, kw)
+		n.phrases = append(n.phrases, fmt.Sprintf("of a length %s%d", by.text, p))
+	}
+	least, most := &kw.MinLength, &kw.MaxLength
+	switch n.shape {
+	case shapeSlice, shapeArray:
+		least, most = &kw.MinItems, &kw.MaxItems
+	case shapeMap:
+		least, most = &kw.MinProperties, &kw.MaxProperties
+	}
+	if u := uint64(max(low, 0)); low != anyLength && (*least == nil || **least < u) {
+		*least = &u
+	}
+	if u := uint64(high); high != anyLength && (*most == nil || **most > u) {
+		*most = &u
+	}
+}
+
 // badParam complains about the parameter of a rule that compares, if there is an error.
-func (c *compiler) badParam(n *node, r rule, err error) {
+func (c *compiler) badParam(n *spec, r rule, err error) {
 	if err == nil {
 		return
 	}
@@ -508,54 +492,6 @@ func (c *compiler) badParam(n *node, r rule, err error) {
 		write += " that fits"
 	}
 	c.errorf("rule %q: the parameter %q does not fit %s; write %s, such as %s=%s", r.tag, r.param, typeText(n.t), write, r.tag, example)
-}
-
-func compare[T int | int64 | uint64 | float64](tag string, p T) func(T) bool {
-	switch tag {
-	case "min", "gte":
-		return func(x T) bool { return x >= p }
-	case "max", "lte":
-		return func(x T) bool { return x <= p }
-	case "gt":
-		return func(x T) bool { return x > p }
-	case "lt":
-		return func(x T) bool { return x < p }
-	case "ne":
-		return func(x T) bool { return x != p }
-	}
-	return func(x T) bool { return x == p }
-}
-
-func (c *compiler) numberKeyword(n *node, tag string, p json.Number) {
-	kw := n.kw
-	if n.isKey {
-		n.phrases = append(n.phrases, keyPhrase(tag, string(p)))
-		return
-	}
-	switch tag {
-	case "min", "gte":
-		kw.Minimum = stricter(kw.Minimum, p, 1)
-	case "max", "lte":
-		kw.Maximum = stricter(kw.Maximum, p, -1)
-	case "gt":
-		kw.ExclusiveMinimum = stricter(kw.ExclusiveMinimum, p, 1)
-	case "lt":
-		kw.ExclusiveMaximum = stricter(kw.ExclusiveMaximum, p, -1)
-	case "ne":
-		refuse(kw, &jsonschema.Schema{Const: p})
-		n.phrases = append(n.phrases, "other than "+string(p))
-	default:
-		kw.Const = p
-	}
-}
-
-func keyPhrase(tag, p string) string {
-	words := map[string]string{"min": "of at least ", "gte": "of at least ", "max": "of at most ", "lte": "of at most ",
-		"gt": "greater than ", "lt": "less than ", "ne": "other than "}
-	if w := words[tag]; w != "" {
-		return w + p
-	}
-	return "equal to " + p
 }
 
 // stricter returns the larger of a and b where sign is 1, the smaller where it is -1. An empty a does not count.
@@ -586,57 +522,24 @@ func match(kw *jsonschema.Schema, pattern string) {
 	kw.AllOf = append(kw.AllOf, &jsonschema.Schema{Pattern: pattern})
 }
 
-// countKeyword publishes a rule about a length.
-func (c *compiler) countKeyword(n *node, tag string, p int64) {
-	kw := n.kw
-	low, high := &kw.MinLength, &kw.MaxLength
-	switch n.shape {
-	case shapeSlice, shapeArray:
-		low, high = &kw.MinItems, &kw.MaxItems
-	case shapeMap:
-		low, high = &kw.MinProperties, &kw.MaxProperties
-	}
-	switch tag {
-	case "gt":
-		tag, p = "min", p+1
-	case "lt":
-		tag, p = "max", p-1
-	}
-	if p < 0 && (tag == "max" || tag == "lte" || tag == "len" || tag == "eq") {
-		c.errorf("nothing has a length of %d; write 0 or more", p)
-		return
-	}
-	u := uint64(max(p, 0))
-	switch tag {
-	case "min", "gte":
-		if *low == nil || **low < u {
-			*low = &u
-		}
-	case "max", "lte":
-		if *high == nil || **high > u {
-			*high = &u
-		}
-	case "ne":
-		not := &jsonschema.Schema{}
-		scratch := &node{shape: n.shape, kw: not}
-		c.countKeyword(scratch, "len", p)
-		refuse(kw, not)
-		n.phrases = append(n.phrases, fmt.Sprintf("of a length other than %d", p))
-	default: // it narrows what there is
-		c.countKeyword(n, "min", p)
-		c.countKeyword(n, "max", p)
-	}
+// equalBool compiles eq and ne for bools.
+func (c *compiler) equalBool(n *spec, r rule) {
+	p, err := strconv.ParseBool(r.param)
+	c.badParam(n, r, err)
+	p = p != (r.tag == "ne")
+	n.checks = append(n.checks, func(_ context.Context, v reflect.Value) bool { return v.Bool() == p })
+	n.kw.Const = p
 }
 
 // equalText compiles eq and ne for strings.
-func (c *compiler) equalText(n *node, r rule) {
+func (c *compiler) equalText(n *spec, r rule) {
 	p := r.param
 	if r.tag == "eq" {
-		n.strs = append(n.strs, func(s string) bool { return s == p })
+		n.texts = append(n.texts, func(s string) bool { return s == p })
 		n.kw.Const = p
 		return
 	}
-	n.strs = append(n.strs, func(s string) bool { return s != p })
+	n.texts = append(n.texts, func(s string) bool { return s != p })
 	refuse(n.kw, &jsonschema.Schema{Const: p})
 	n.phrases = append(n.phrases, "other than "+quoteJSON(p))
 }
@@ -653,7 +556,7 @@ func splitWords(s string) []string {
 }
 
 // oneof compiles oneof and noneof.
-func (c *compiler) oneof(n *node, r rule) bool {
+func (c *compiler) oneof(n *spec, r rule) bool {
 	words := splitWords(r.param)
 	if len(words) == 0 {
 		c.errorf("rule %q lists nothing; write the values with spaces between, such as oneof=a b", r.text)
@@ -661,87 +564,175 @@ func (c *compiler) oneof(n *node, r rule) bool {
 	}
 	values := make([]any, 0, len(words))
 	for _, w := range words {
+		var known bool
 		switch n.shape {
 		case shapeString:
 			values = append(values, w)
 			continue
 		case shapeInt:
-			if x, err := strconv.ParseInt(w, 10, 64); err == nil && strconv.FormatInt(x, 10) == w {
-				values = append(values, json.Number(w))
-				continue
-			}
+			x, err := strconv.ParseInt(w, 10, 64)
+			known = err == nil && strconv.FormatInt(x, 10) == w
 		case shapeUint:
-			if x, err := strconv.ParseUint(w, 10, 64); err == nil && strconv.FormatUint(x, 10) == w {
-				values = append(values, json.Number(w))
-				continue
-			}
+			x, err := strconv.ParseUint(w, 10, 64)
+			known = err == nil && strconv.FormatUint(x, 10) == w
 		default:
 			return false
 		}
-		c.errorf("rule %q: %q is no %s; write whole numbers that it can hold", r.text, w, typeText(n.t))
-		return true
+		if !known {
+			c.errorf("rule %q: %q is no %s; write whole numbers that it can hold", r.text, w, typeText(n.t))
+			return true
+		}
+		values = append(values, json.Number(w))
 	}
+	among := oneOf(n.shape, values)
 	if r.tag == "oneof" {
 		n.kw.Enum = values
-		c.enforceEnum(n)
+		n.checks = append(n.checks, among)
 		return true
 	}
-	scratch := &node{t: n.t, shape: n.shape, kw: &jsonschema.Schema{Enum: values}, checks: &checks{}}
-	c.enforceEnum(scratch)
-	for _, ok := range scratch.strs {
-		n.strs = append(n.strs, func(s string) bool { return !ok(s) })
-	}
-	for _, ok := range scratch.ints {
-		n.ints = append(n.ints, func(x int64) bool { return !ok(x) })
-	}
-	for _, ok := range scratch.uints {
-		n.uints = append(n.uints, func(x uint64) bool { return !ok(x) })
-	}
-	refuse(n.kw, scratch.kw)
+	n.checks = append(n.checks, func(ctx context.Context, v reflect.Value) bool { return !among(ctx, v) })
+	refuse(n.kw, &jsonschema.Schema{Enum: values})
 	n.phrases = append(n.phrases, "other than "+strings.TrimPrefix(enumWant(values), "one of "))
 	return true
 }
 
-// enforceEnum makes the enum of n's keywords a check.
-func (c *compiler) enforceEnum(n *node) {
-	switch n.shape {
+// oneOf returns the check that a value of the shape is one of the values of an enum.
+func oneOf(s shape, enum []any) check {
+	switch s {
 	case shapeString:
-		allowed := make([]string, 0, len(n.kw.Enum))
-		for _, e := range n.kw.Enum {
-			s, _ := e.(string)
-			allowed = append(allowed, s)
-		}
-		n.strs = append(n.strs, func(s string) bool { return slices.Contains(allowed, s) })
+		return among(enum, func(e string) (string, bool) { return e, true }, reflect.Value.String)
 	case shapeInt:
-		allowed := enumNumbers(n.kw.Enum, parseInt)
-		n.ints = append(n.ints, func(x int64) bool { return slices.Contains(allowed, x) })
+		return among(enum, func(e string) (int64, bool) { return parseInt([]byte(e)) }, reflect.Value.Int)
 	case shapeUint:
-		allowed := enumNumbers(n.kw.Enum, parseUint)
-		n.uints = append(n.uints, func(x uint64) bool { return slices.Contains(allowed, x) })
+		return among(enum, func(e string) (uint64, bool) { return parseUint([]byte(e)) }, reflect.Value.Uint)
 	case shapeFloat:
-		allowed := enumNumbers(n.kw.Enum, func(b []byte) (float64, bool) {
-			x, err := strconv.ParseFloat(string(b), 64)
+		return among(enum, func(e string) (float64, bool) {
+			x, err := strconv.ParseFloat(e, 64)
 			return x, err == nil
-		})
-		n.floats = append(n.floats, func(x float64) bool { return slices.Contains(allowed, x) })
+		}, reflect.Value.Float)
 	case shapeBool:
-		allowed := slices.Clone(n.kw.Enum)
-		n.bools = append(n.bools, func(b bool) bool { return slices.Contains(allowed, any(b)) })
+		return among(enum, func(e string) (bool, bool) { return e == "true", true }, reflect.Value.Bool)
 	}
+	return func(context.Context, reflect.Value) bool { return true }
 }
 
-func enumNumbers[T any](enum []any, parse func([]byte) (T, bool)) []T {
-	out := make([]T, 0, len(enum))
+func among[T comparable](enum []any, parse func(string) (T, bool), get func(reflect.Value) T) check {
+	allowed := make([]T, 0, len(enum))
 	for _, e := range enum {
-		if x, ok := parse([]byte(fmt.Sprint(e))); ok {
-			out = append(out, x)
+		if x, ok := parse(enumText(e)); ok {
+			allowed = append(allowed, x)
 		}
 	}
-	return out
+	return func(_ context.Context, v reflect.Value) bool { return slices.Contains(allowed, get(v)) }
+}
+
+// isText reports whether the rule makes sense for text alone. The validator takes any type for most of these,
+// and then compares with what reflect prints.
+func isText(tag string) bool {
+	t, text := textRules[tag]
+	_, affix := affixes[tag]
+	return text && !t.others || affix
+}
+
+// pattern compiles the rules of textRules that have a keyword.
+func (c *compiler) pattern(n *spec, r rule) bool {
+	if r.tag == "datetime" {
+		c.datetime(n, r)
+		return true
+	}
+	t := textRules[r.tag]
+	if t.pattern == "" && t.format == "" {
+		return false
+	}
+	if t.format != "" {
+		n.kw.Format = t.format
+	}
+	if t.pattern != "" {
+		re, err := compiled(t.pattern)
+		if err != nil {
+			panic(err) // a mistake in the table
+		}
+		if t.format != "uuid" { // the format says the same
+			match(n.kw, t.pattern)
+		}
+		if t.each != nil && fast {
+			n.texts = append(n.texts, func(s string) bool { return s != "" && only(s, t.each) })
+		} else {
+			n.texts = append(n.texts, re.MatchString)
+		}
+	}
+	if t.guard != nil {
+		n.texts = append(n.texts, t.guard)
+	}
+	if t.pattern == "" || t.more {
+		c.residual(n, r)
+		return true
+	}
+	n.phrases = append(n.phrases, t.phrase)
+	return true
+}
+
+// datetime compiles a layout of package time.
+func (c *compiler) datetime(n *spec, r rule) {
+	layout := r.param
+	switch layout {
+	case time.DateOnly:
+		n.kw.Format = "date"
+	case time.RFC3339:
+		n.kw.Format = "date-time"
+	default:
+		n.notes = append(n.notes, "Written like "+layout+".")
+	}
+	n.phrases = append(n.phrases, "written like "+quoteJSON(layout))
+	n.texts = append(n.texts, func(s string) bool {
+		_, err := time.Parse(layout, s)
+		return err == nil
+	})
+}
+
+// affix compiles the rules of affixes.
+func (c *compiler) affix(n *spec, r rule) bool {
+	a, ok := affixes[r.tag]
+	if !ok {
+		return false
+	}
+	part := r.param
+	if part == "" {
+		c.errorf("rule %q lacks its parameter; write %s=text", r.tag, r.tag)
+		return true
+	}
+	if strings.HasSuffix(r.tag, "rune") {
+		part = string([]rune(part)[:1])
+	}
+	n.texts = append(n.texts, func(s string) bool { return a.has(s, part) != a.not })
+	if a.not {
+		refuse(n.kw, &jsonschema.Schema{Pattern: a.pattern(part)})
+	} else {
+		match(n.kw, a.pattern(part))
+	}
+	n.phrases = append(n.phrases, a.phrase+quoteJSON(part))
+	return true
+}
+
+// numeric compiles the rules of numberRules, and boolean for a bool, which says nothing.
+func (c *compiler) numeric(n *spec, r rule) bool {
+	between, ok := numberRules[r.tag]
+	if !ok || n.shape != shapeInt && n.shape != shapeUint && n.shape != shapeFloat {
+		return r.tag == "boolean" && n.shape == shapeBool
+	}
+	if between.high == "" {
+		return true
+	}
+	if n.shape == shapeUint && between.low[0] == '-' {
+		between.low = "0"
+	}
+	c.compare(n, rule{tag: "min", param: string(between.low)})
+	c.compare(n, rule{tag: "max", param: string(between.high)})
+	return true
 }
 
 // unique compiles unique and unique=Field.
-func (c *compiler) unique(n *node, r rule) {
+func (c *compiler) unique(n *spec, r rule) {
 	elem := n.elem
 	switch {
 	case elem == nil:
@@ -763,16 +754,16 @@ func (c *compiler) unique(n *node, r rule) {
 		n.kw.UniqueItems = true
 	}
 	if fast && n.shape == shapeSlice && r.param == "" && n.t == stringsType {
-		n.values = append(n.values, func(_ context.Context, v reflect.Value) bool {
+		n.checks = append(n.checks, func(_ context.Context, v reflect.Value) bool {
 			return distinct(*v.Addr().Interface().(*[]string))
 		})
 		return
 	}
-	n.values = append(n.values, c.asked(n, r.text))
+	n.checks = append(n.checks, c.asked(n, r.text))
 }
 
 // has reports whether the struct at n has the Go field.
-func (n *node) has(name string) bool {
+func (n *spec) has(name string) bool {
 	_, ok := n.t.FieldByName(name)
 	return ok
 }

@@ -16,7 +16,7 @@ func (c *compiler) contradictions(root *node) {
 		if !c.sound(f) {
 			return
 		}
-		for n := f.node; n != nil; n = n.elem {
+		for n := f.spec; n != nil; n = n.elem {
 			if f.sf == nil {
 				return // a discriminator
 			}
@@ -40,7 +40,7 @@ func ruleTags(f *field) string {
 }
 
 // impossible says why no value satisfies the keywords of n, and what to do, "" where one may.
-func (n *node) impossible() string {
+func (n *spec) impossible() string {
 	kw := n.kw
 	switch {
 	case n.own:
@@ -80,7 +80,7 @@ func impossibleCount(low, high *uint64, array bool) string {
 }
 
 // impossibleRange looks for a number between the bounds, a whole one for integers.
-func (n *node) impossibleRange() string {
+func (n *spec) impossibleRange() string {
 	kw := n.kw
 	low, lowText, lowOpen := tighter(kw.Minimum, kw.ExclusiveMinimum, 1)
 	high, highText, highOpen := tighter(kw.Maximum, kw.ExclusiveMaximum, -1)

@@ -2,7 +2,6 @@ package reflectx
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"reflect"
 	"strconv"
@@ -17,12 +16,12 @@ import (
 func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
 	c := newCompiler(site, o, forOutput)
 	defer c.recycle()
-	n := c.node(t, nil)
+	n := c.spec(t, nil)
 	c.finish(n)
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	n.ptrs, n.there = 0, true // the root is there, or there is no output
+	n.there = true // the root is there, or there is no output
 	schema := c.publish(n)
 	if len(c.errs) > 0 {
 		return nil, c.errs
@@ -295,143 +294,6 @@ func ownSchema(t reflect.Type) *jsonschema.Schema {
 	fresh := *kw
 	fresh.Version, fresh.ID = "", ""
 	return &fresh
-}
-
-// wantOf returns what n wants, for violations: "an integer between 1 and 50".
-func wantOf(n *node) string {
-	kw := n.kw
-	var want string
-	switch {
-	case n.isKey:
-		want = "a name"
-		if n.shape == shapeInt || n.shape == shapeUint {
-			want = "an integer as name"
-		}
-	case kw.Const != nil:
-		return jsonText(kw.Const)
-	case len(kw.Enum) > 0:
-		return enumWant(kw.Enum)
-	default:
-		want = noun(n)
-	}
-	parts := bounds(n)
-	parts = append(parts, n.phrases...)
-	if len(parts) > 0 {
-		want += " " + strings.Join(parts, ", ")
-	}
-	return want
-}
-
-func enumWant(values []any) string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = jsonText(v)
-	}
-	if len(words) == 1 {
-		return words[0]
-	}
-	return "one of " + joinWords(words, "or")
-}
-
-// jsonText returns a value of a schema as JSON.
-func jsonText(v any) string {
-	return string(appendValue(nil, v))
-}
-
-func noun(n *node) string {
-	switch n.shape {
-	case shapeBool:
-		return "true or false"
-	case shapeInt, shapeUint, shapeBig:
-		return "an integer"
-	case shapeFloat, shapeNumber:
-		return "a number"
-	case shapeString:
-		return "a string"
-	case shapeBytes:
-		return "a base64 string"
-	case shapeTime:
-		return `a date-time such as "2006-01-02T15:04:05Z"`
-	case shapeDuration:
-		return `a duration such as "1h30m"`
-	case shapeURL:
-		return `an absolute URL such as "https://example.com/"`
-	case shapeText:
-		return "the text of a " + n.t.Name()
-	case shapeCustom:
-		return "a " + n.t.Name()
-	case shapeSlice, shapeArray:
-		return "an array"
-	case shapeMap, shapeStruct:
-		return "an object"
-	case shapeUnion:
-		words := make([]string, len(n.union.Cases))
-		for i, one := range n.union.Cases {
-			words[i] = quoteJSON(one.Name)
-		}
-		return "an object whose " + quoteJSON(n.union.Discriminator) + " is " + joinWords(words, "or")
-	}
-	return "a value"
-}
-
-// bounds says the numbers of a node's keywords: "between 1 and 50", "of at least 2 characters".
-func bounds(n *node) []string {
-	kw := n.kw
-	var out []string
-	switch n.shape {
-	case shapeInt, shapeUint, shapeFloat, shapeNumber, shapeBig:
-		switch {
-		case kw.Minimum != "" && kw.Maximum != "" && kw.ExclusiveMinimum == "" && kw.ExclusiveMaximum == "":
-			out = append(out, "between "+string(kw.Minimum)+" and "+string(kw.Maximum))
-		default:
-			if kw.Minimum != "" {
-				out = append(out, "of at least "+string(kw.Minimum))
-			}
-			if kw.ExclusiveMinimum != "" {
-				out = append(out, "greater than "+string(kw.ExclusiveMinimum))
-			}
-			if kw.Maximum != "" {
-				out = append(out, "of at most "+string(kw.Maximum))
-			}
-			if kw.ExclusiveMaximum != "" {
-				out = append(out, "less than "+string(kw.ExclusiveMaximum))
-			}
-		}
-		if kw.MultipleOf != "" {
-			out = append(out, "that is a multiple of "+string(kw.MultipleOf))
-		}
-		return out
-	case shapeSlice, shapeArray:
-		out = count(kw.MinItems, kw.MaxItems, "element")
-	case shapeMap:
-		out = count(kw.MinProperties, kw.MaxProperties, "member")
-	default:
-		out = count(kw.MinLength, kw.MaxLength, "character")
-	}
-	if kw.UniqueItems {
-		out = append(out, "without equal elements")
-	}
-	return out
-}
-
-func count(low, high *uint64, what string) []string {
-	plural := func(n uint64) string {
-		if n == 1 {
-			return "1 " + what
-		}
-		return strconv.FormatUint(n, 10) + " " + what + "s"
-	}
-	switch {
-	case low == nil && high == nil:
-		return nil
-	case high == nil:
-		return []string{"of at least " + plural(*low)}
-	case low == nil || *low == 0 && *high > 0:
-		return []string{"of at most " + plural(*high)}
-	case *low == *high:
-		return []string{"of exactly " + plural(*low)}
-	}
-	return []string{fmt.Sprintf("of %d to %s", *low, plural(*high))}
 }
 
 // floatNumber returns f as a JSON number, false where JSON has none.

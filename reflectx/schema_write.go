@@ -15,7 +15,7 @@ import (
 
 // publish writes the schema of the tree of n. Objects stand where they are used; only those that contain
 // themselves go to $defs.
-func (c *compiler) publish(n *node) json.RawMessage {
+func (c *compiler) publish(n *spec) json.RawMessage {
 	w := &schemaWriter{c: c, names: map[*object]string{}, defs: map[string]bool{}}
 	root := *n
 	if n.obj != nil {
@@ -24,7 +24,7 @@ func (c *compiler) publish(n *node) json.RawMessage {
 			root.kw.Description = c.typeComment(n.t)
 		}
 	}
-	out := w.node(nil, &root, true)
+	out := w.spec(nil, &root, true)
 	if len(w.pending) == 0 {
 		return out
 	}
@@ -32,9 +32,9 @@ func (c *compiler) publish(n *node) json.RawMessage {
 	defs := memberWriter{b: append(out, '{')}
 	for i := 0; i < len(w.pending); i++ { // writing one may find more
 		o := w.pending[i]
-		def := &node{t: o.t, shape: shapeStruct, obj: o, kw: &jsonschema.Schema{Type: "object"}}
+		def := &spec{node: &node{t: o.t, shape: shapeStruct, obj: o}, kw: &jsonschema.Schema{Type: "object"}}
 		def.kw.Description = c.typeComment(o.t)
-		defs.b = w.node(defs.name(w.names[o]), def, true)
+		defs.b = w.spec(defs.name(w.names[o]), def, true)
 	}
 	return append(defs.b, '}', '}')
 }
@@ -68,10 +68,6 @@ func (c *compiler) recycle() {
 		schemas.Put(kw)
 	}
 	c.scratch = nil
-	if c.arena != nil {
-		c.arena.release()
-		c.arena = nil
-	}
 }
 
 var schemas = sync.Pool{New: func() any { return new(jsonschema.Schema) }}
@@ -84,17 +80,17 @@ type schemaWriter struct {
 	pending []*object
 }
 
-// node writes the schema at n. inline says to write an object out even where it contains itself.
-func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
+// spec writes the schema at n. inline says to write an object out even where it contains itself.
+func (w *schemaWriter) spec(dst []byte, n *spec, inline bool) []byte {
 	if w.c.dir == forOutput && n.nilable() && !inline {
 		// A nil pointer encodes as null. No array of types: many clients take one type only.
 		notNil := *n
-		notNil.ptrs, notNil.there, notNil.kw = 0, true, w.c.clone(n.kw)
+		notNil.there, notNil.kw = true, w.c.clone(n.kw)
 		outer := memberWriter{b: append(dst, '{')}
 		outer.text("title", n.kw.Title)
 		outer.text("description", n.kw.Description)
 		notNil.kw.Title, notNil.kw.Description = "", ""
-		dst = w.node(append(outer.name("anyOf"), '['), &notNil, false)
+		dst = w.spec(append(outer.name("anyOf"), '['), &notNil, false)
 		return append(dst, `,{"type":"null"}]}`...)
 	}
 	kw := n.kw
@@ -135,7 +131,7 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 	case n.union != nil:
 		w.union(&s, n.union)
 	case n.elem != nil:
-		s.b = w.node(s.name("items"), n.elem, false)
+		s.b = w.spec(s.name("items"), n.elem, false)
 	}
 	s.after(kw)
 	return append(s.b, '}')
@@ -144,11 +140,11 @@ func (w *schemaWriter) node(dst []byte, n *node, inline bool) []byte {
 var schemaExtender = reflect.TypeFor[interface{ JSONSchemaExtend(*jsonschema.Schema) }]()
 
 // nilable reports whether values of n may be nil where something stands.
-func (n *node) nilable() bool { return n.ptrs > 0 || n.shape == shapeUnion && !n.there }
+func (n *spec) nilable() bool { return !n.there && (n.ptrs > 0 || n.shape == shapeUnion) }
 
 // extended applies the method JSONSchemaExtend of the struct, if it has one. The method sees the keywords of the object
 // and of each field, and may change those; what it adds or takes away beyond is ignored, since nothing would keep it.
-func (w *schemaWriter) extended(n *node, kw *jsonschema.Schema) (out *jsonschema.Schema) {
+func (w *schemaWriter) extended(n *spec, kw *jsonschema.Schema) (out *jsonschema.Schema) {
 	if kw.Ref != "" || !reflect.PointerTo(n.t).Implements(schemaExtender) {
 		return kw
 	}
@@ -156,7 +152,7 @@ func (w *schemaWriter) extended(n *node, kw *jsonschema.Schema) (out *jsonschema
 	out = clone(kw)
 	out.Properties = jsonschema.NewProperties()
 	for _, f := range n.obj.fields {
-		out.Properties.Set(f.Name, clone(f.node.kw))
+		out.Properties.Set(f.Name, clone(f.spec.kw))
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -204,14 +200,14 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 			s.b = append(s.b, ',')
 		}
 		s.b = append(jsonx.AppendString(s.b, f.Name), ':')
-		n := *f.node
+		n := *f.spec
 		if extended.Properties != nil {
 			if kw, ok := extended.Properties.Get(f.Name); ok && kw != nil {
 				n.kw = kw
 			}
 		}
 		if w.c.dir == forOutput && f.mayOmit {
-			n.ptrs, n.there = 0, true // a nil pointer is left out
+			n.there = true // a nil pointer is left out
 		}
 		if f.Default != nil || f.example != nil {
 			n.kw = w.c.clone(n.kw)
@@ -222,7 +218,7 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 				n.kw.Examples = []any{f.example}
 			}
 		}
-		s.b = w.node(s.b, &n, false)
+		s.b = w.spec(s.b, &n, false)
 		if f.Required && w.c.dir == forInput || w.c.dir == forOutput && !f.mayOmit {
 			required = append(required, f.Name)
 		}
@@ -236,7 +232,7 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 
 // mapping writes the members of a map. That it has no properties is said, since there are clients that refuse an object
 // without the word.
-func (w *schemaWriter) mapping(s *memberWriter, n *node) {
+func (w *schemaWriter) mapping(s *memberWriter, n *spec) {
 	s.b = append(s.name("properties"), "{}"...)
 	if s2 := (memberWriter{b: []byte{'{'}}); n.key != nil {
 		s2.before(n.key.kw)
@@ -245,7 +241,7 @@ func (w *schemaWriter) mapping(s *memberWriter, n *node) {
 			s.b = append(append(s.name("propertyNames"), s2.b...), '}')
 		}
 	}
-	s.b = w.node(s.name("additionalProperties"), n.elem, false)
+	s.b = w.spec(s.name("additionalProperties"), n.elem, false)
 }
 
 // A memberWriter writes the members of one JSON object.

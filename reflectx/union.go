@@ -95,6 +95,7 @@ func (u *Union) names() []string {
 type union struct {
 	*Union
 	cases []*node // of the structs
+	specs []*spec // of the cases; nil once compiled
 }
 
 // objects returns the objects that values of n may be.
@@ -129,19 +130,19 @@ func (c *compiler) unionOf(t reflect.Type) *union {
 	c.unions[t] = u
 	for _, one := range u.Cases {
 		st := indirectType(one.Type)
-		n := &node{t: st, shape: shapeStruct, checks: &checks{}, kw: c.schema(), read: readStruct, readValue: readStruct}
+		n := &spec{node: &node{t: st, shape: shapeStruct, read: readStruct, readValue: readStruct}, kw: c.schema(), keep: -1}
 		n.kw.Type, n.kw.Description = "object", c.typeComment(st)
 		n.obj = c.objectOf(objectKey{t: st, discriminator: u.Discriminator, name: one.Name})
-		u.cases = append(u.cases, n)
+		u.cases, u.specs = append(u.cases, n.node), append(u.specs, n)
 	}
 	return u
 }
 
 // discriminatorField is the member that says which case an object is. No Go field holds it.
 func (c *compiler) discriminatorField(key objectKey) *field {
-	n := &node{t: reflect.TypeFor[string](), shape: shapeString, checks: &checks{}, kw: c.schema(), read: readDiscriminator, readValue: readDiscriminator}
+	n := &spec{node: &node{t: reflect.TypeFor[string](), shape: shapeString, read: readDiscriminator, readValue: readDiscriminator}, kw: c.schema(), keep: -1}
 	n.kw.Type, n.kw.Const = "string", key.name
-	f := &field{node: n, owner: key.t, jsonName: []byte(key.discriminator)}
+	f := &field{fieldSpec: &fieldSpec{spec: n}, node: n.node, owner: key.t, jsonName: []byte(key.discriminator)}
 	f.Name, f.Type, f.Required = key.discriminator, n.t, true
 	return f
 }
@@ -213,11 +214,11 @@ func (w *schemaWriter) union(s *memberWriter, u *union) {
 	s.b = append(tag.b, '}', '}')
 	s.value("required", []string{u.Discriminator})
 	s.b = append(s.name("anyOf"), '[')
-	for i, one := range u.cases {
+	for i, one := range u.specs {
 		if i > 0 {
 			s.b = append(s.b, ',')
 		}
-		s.b = w.node(s.b, one, false)
+		s.b = w.spec(s.b, one, false)
 	}
 	s.b = append(s.b, ']')
 }
@@ -240,7 +241,7 @@ func (u *union) fields(above map[*object]bool) []Field {
 }
 
 // ruleOfUnion complains about a rule that a union has no use for.
-func (c *compiler) ruleOfUnion(n *node, r rule) {
+func (c *compiler) ruleOfUnion(n *spec, r rule) {
 	c.errorf("rule %q does not fit the union %s; write rules at the fields of its cases", r.text, n.t)
 }
 

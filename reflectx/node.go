@@ -1,0 +1,82 @@
+package reflectx
+
+import (
+	"context"
+	"reflect"
+)
+
+// A node decodes and checks the values of a type at one place. Nodes are what is left of compiling:
+// they know neither schemas nor descriptions, see [spec].
+type node struct {
+	t     reflect.Type // without the pointers
+	ptrs  int          // how many pointers lead to it
+	shape shape
+
+	read      reader // from the pointers on
+	readValue reader // behind the pointers
+
+	elem  *node   // of slice, array and map
+	key   *node   // of a map
+	obj   *object // of a struct
+	union *union
+
+	texts  []func(string) bool // rules about the text of a string, asked before it is read
+	checks []check             // rules about the value
+
+	want     string // what violations say is wanted
+	wantWide string // want with the limits of a 64-bit type
+}
+
+// A reader reads the value at d.b[i] into v and returns the index after the value.
+type reader func(d *decoder, n *node, i int, v reflect.Value) int
+
+// A check reports whether the decoded value v satisfies a rule.
+type check func(ctx context.Context, v reflect.Value) bool
+
+// An object is a struct type. All places with the type share it.
+type object struct {
+	t         reflect.Type
+	place     descriptionPlace
+	fields    []*field
+	names     []string
+	index     map[string]int // nil if there are few fields
+	absent    bool           // an absent member means something: a default, or a violation
+	rules     []memberRule
+	compiling bool
+	recursive bool
+}
+
+// A field is a member of an object.
+type field struct {
+	Field
+	*fieldSpec // nil once compiled
+
+	jsonName []byte
+	node     *node
+	ready    reflect.Value // the default, if values may share it
+	owner    reflect.Type  // the struct that declares it
+	validate string        // the tag
+	inner    bool          // a struct by value with defaults in it
+	notNull  bool          // explicitly required, so that null does not count even if the type takes it
+	skipNull bool          // null counts as absent
+}
+
+// stringSlice returns the []string that v holds, nil if v is something else.
+func (n *node) stringSlice(v reflect.Value) *[]string {
+	if !fast || n.t != stringsType || n.elem.shape != shapeString || n.elem.ptrs > 0 {
+		return nil
+	}
+	return v.Addr().Interface().(*[]string)
+}
+
+// readers is by shape. It is filled in init since the readers reach it through nodes.
+var readers [shapeUnion + 1]reader
+
+func init() {
+	readers = [...]reader{
+		shapeAny: readAny, shapeBool: readBool, shapeInt: readInt, shapeUint: readUint, shapeFloat: readFloat,
+		shapeString: readString, shapeBytes: readBytes, shapeTime: readTime, shapeDuration: readDuration,
+		shapeURL: readURL, shapeText: readText, shapeBig: readBig, shapeNumber: readNumber, shapeRaw: readRaw,
+		shapeCustom: readCustom, shapeSlice: readSlice, shapeArray: readArray, shapeMap: readMap, shapeStruct: readStruct, shapeUnion: readUnion,
+	}
+}

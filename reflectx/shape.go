@@ -1,0 +1,136 @@
+package reflectx
+
+import (
+	"encoding"
+	"encoding/json"
+	"math/big"
+	"net/url"
+	"reflect"
+	"regexp"
+	"time"
+)
+
+// A shape says how values of a type stand in JSON.
+type shape int
+
+const (
+	shapeAny shape = iota
+	shapeBool
+	shapeInt
+	shapeUint
+	shapeFloat
+	shapeString
+	shapeBytes    // base64
+	shapeTime     // RFC 3339
+	shapeDuration // 1h30m
+	shapeURL
+	shapeText   // UnmarshalText
+	shapeBig    // big.Int
+	shapeNumber // json.Number
+	shapeRaw    // json.RawMessage
+	shapeCustom // UnmarshalJSON
+	shapeSlice
+	shapeArray
+	shapeMap
+	shapeStruct
+	shapeUnion // an interface whose types are known
+)
+
+var (
+	stringsType   = reflect.TypeFor[[]string]()
+	timeType      = reflect.TypeFor[time.Time]()
+	durationType  = reflect.TypeFor[time.Duration]()
+	urlType       = reflect.TypeFor[url.URL]()
+	bigIntType    = reflect.TypeFor[big.Int]()
+	numberType    = reflect.TypeFor[json.Number]()
+	rawType       = reflect.TypeFor[json.RawMessage]()
+	unmarshalJSON = reflect.TypeFor[json.Unmarshaler]()
+	unmarshalText = reflect.TypeFor[encoding.TextUnmarshaler]()
+	marshalJSON   = reflect.TypeFor[json.Marshaler]()
+	marshalText   = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// ownJSON returns the name of the method by which t reads or writes its JSON itself, "" where it has none.
+func ownJSON(t reflect.Type, dir direction) string {
+	p := reflect.PointerTo(t)
+	switch {
+	case dir == forInput && p.Implements(unmarshalJSON):
+		return "UnmarshalJSON"
+	case dir == forInput && p.Implements(unmarshalText):
+		return "UnmarshalText"
+	case dir == forOutput && p.Implements(marshalJSON):
+		return "MarshalJSON"
+	case dir == forOutput && p.Implements(marshalText):
+		return "MarshalText"
+	}
+	return ""
+}
+
+// shapeOf returns the shape of t, which is no pointer, and false where JSON has nothing for it.
+func (c *compiler) shapeOf(t reflect.Type) (shape, bool) {
+	if c.o.Unions[t] != nil {
+		return shapeUnion, true
+	}
+	switch t {
+	case timeType:
+		return shapeTime, true
+	case bigIntType:
+		return shapeBig, true
+	case rawType:
+		return shapeRaw, true
+	case numberType:
+		if c.dir == forOutput {
+			return shapeString, true // the encoder quotes it
+		}
+		return shapeNumber, true
+	case durationType:
+		return shapeDuration, true
+	case urlType:
+		return shapeURL, true
+	}
+	switch ownJSON(t, c.dir) {
+	case "UnmarshalJSON", "MarshalJSON":
+		return shapeCustom, true
+	case "UnmarshalText", "MarshalText":
+		return shapeText, true
+	}
+	return c.shapeOfKind(t)
+}
+
+func (c *compiler) shapeOfKind(t reflect.Type) (shape, bool) {
+	switch t.Kind() {
+	case reflect.Bool:
+		return shapeBool, true
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return shapeInt, true
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return shapeUint, true
+	case reflect.Float32, reflect.Float64:
+		return shapeFloat, true
+	case reflect.String:
+		return shapeString, true
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 && ownJSON(t.Elem(), c.dir) == "" {
+			return shapeBytes, true
+		}
+		return shapeSlice, true
+	case reflect.Array:
+		if c.dir == forOutput && t.Elem().Kind() == reflect.Uint8 && ownJSON(t.Elem(), c.dir) == "" {
+			return shapeBytes, true
+		}
+		return shapeArray, true
+	case reflect.Map:
+		return shapeMap, true
+	case reflect.Struct:
+		return shapeStruct, true
+	case reflect.Interface:
+		return shapeAny, t.NumMethod() == 0 || c.dir == forOutput
+	}
+	return shapeAny, false
+}
+
+// durationText is what time.Duration.String writes. time.ParseDuration takes a little more, which would make the
+// pattern in the schema twice as long.
+var durationText = regexp.MustCompile(durationPattern)
+
+const durationPattern = `^-?([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$`
