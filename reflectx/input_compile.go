@@ -33,6 +33,8 @@ type spec struct {
 	// keep and keepTexts are how many checks and texts calls ask, if keep is not -1: the program's own
 	// validator asks the others of calls, and they serve defaults and examples only.
 	keep, keepTexts int
+
+	room node // of an output, whose nodes nobody keeps
 }
 
 // A fieldSpec is what only compiling needs of a field.
@@ -67,7 +69,8 @@ type compiler struct {
 	asksAll  bool             // a rule needs the whole struct
 	before   string           // the rule before the one that is being compiled
 	place    descriptionPlace // of the type that is being compiled
-	scratch  []*jsonschema.Schema
+	specs    []*spec
+	schemas  []*jsonschema.Schema
 }
 
 func newCompiler(site string, o InputOptions, dir direction) *compiler {
@@ -151,6 +154,9 @@ func (n *node) release(from *spec, done map[*object]bool) {
 			f.fieldSpec = nil
 		}
 	}
+	if n.union != nil {
+		n.union.specs = nil
+	}
 }
 
 // list returns the fields of o as callers see them.
@@ -179,7 +185,7 @@ func (o *object) list(above map[*object]bool) []Field {
 
 // spec compiles t. kw are the keywords that its place has already, nil for those of the type alone.
 func (c *compiler) spec(t reflect.Type, kw *jsonschema.Schema) *spec {
-	n := &spec{node: &node{}, keep: -1}
+	n := c.newSpec()
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 		n.ptrs++
@@ -241,7 +247,8 @@ func (n *spec) setElem(elem *spec) { n.elem, n.node.elem = elem, elem.node }
 // keySpec compiles the key type of the map type t.
 func (c *compiler) keySpec(t reflect.Type) *spec {
 	k := t.Key()
-	n := &spec{node: &node{t: k}, isKey: true, keep: -1}
+	n := c.newSpec()
+	n.t, n.isKey = k, true
 	switch s, _ := c.shapeOf(k); s {
 	case shapeString:
 		n.shape, n.kw, n.read = s, &jsonschema.Schema{}, readString

@@ -387,12 +387,12 @@ func (c *compiler) compare(n *spec, r rule) bool {
 		c.equalText(n, r)
 		return true
 	}
-	sign, p, err := measure(n.shape, r.param)
-	if sign == nil {
+	ok, p, err := measure(n.shape, by.holds, r.param)
+	if ok == nil {
 		return false
 	}
 	c.badParam(n, r, err)
-	n.checks = append(n.checks, func(_ context.Context, v reflect.Value) bool { return by.holds(sign(v)) })
+	n.checks = append(n.checks, ok)
 	number := n.shape == shapeInt || n.shape == shapeUint || n.shape == shapeFloat
 	switch {
 	case !number:
@@ -408,35 +408,40 @@ func (c *compiler) compare(n *spec, r rule) bool {
 	return true
 }
 
-// measure returns what compares a value of the shape, or its length, with the parameter of a rule,
-// and the parameter as JSON. It returns nil for shapes that are not compared.
-func measure(s shape, param string) (sign func(reflect.Value) int, p json.Number, err error) {
+// measure returns the check that compares a value of the shape, or its length, with the parameter of a
+// rule, and the parameter as JSON. It returns nil for shapes that are not compared.
+func measure(s shape, holds func(sign int) bool, param string) (ok check, p json.Number, err error) {
 	switch s {
 	case shapeUint:
 		x, err := strconv.ParseUint(param, 0, 64)
-		sign = func(v reflect.Value) int { return cmp.Compare(v.Uint(), x) }
-		return sign, json.Number(strconv.FormatUint(x, 10)), err
+		return against(x, holds, reflect.Value.Uint), json.Number(strconv.FormatUint(x, 10)), err
 	case shapeFloat:
 		x, err := strconv.ParseFloat(param, 64)
 		p, ok := floatNumber(x)
 		if err == nil && !ok {
 			err = strconv.ErrRange
 		}
-		return func(v reflect.Value) int { return cmp.Compare(v.Float(), x) }, p, err
+		return against(x, holds, reflect.Value.Float), p, err
 	case shapeInt, shapeString, shapeSlice, shapeArray, shapeMap:
 		x, err := strconv.ParseInt(param, 0, 64)
+		p = json.Number(strconv.FormatInt(x, 10))
 		switch s {
 		case shapeInt:
-			sign = func(v reflect.Value) int { return cmp.Compare(v.Int(), x) }
+			return against(x, holds, reflect.Value.Int), p, err
 		case shapeString:
-			sign = func(v reflect.Value) int { return cmp.Compare(int64(utf8.RuneCountInString(v.String())), x) }
-		default:
-			sign = func(v reflect.Value) int { return cmp.Compare(int64(v.Len()), x) }
+			return against(int(x), holds, characters), p, err
 		}
-		return sign, json.Number(strconv.FormatInt(x, 10)), err
+		return against(int(x), holds, reflect.Value.Len), p, err
 	}
 	return nil, "", nil
 }
+
+// against returns the check that compares what get returns with x.
+func against[T cmp.Ordered](x T, holds func(sign int) bool, get func(reflect.Value) T) check {
+	return func(_ context.Context, v reflect.Value) bool { return holds(cmp.Compare(get(v), x)) }
+}
+
+func characters(v reflect.Value) int { return utf8.RuneCountInString(v.String()) }
 
 // lengthKeyword publishes a rule about a length.
 func (c *compiler) lengthKeyword(n *spec, by comparison, param json.Number) {

@@ -152,7 +152,7 @@ func (c *compiler) enforceLength(n *spec, low, high *uint64) {
 			n.texts = append(n.texts, func(s string) bool { return by.holds(cmp.Compare(utf8.RuneCountInString(s), limit)) })
 			continue
 		}
-		n.checks = append(n.checks, func(_ context.Context, v reflect.Value) bool { return by.holds(cmp.Compare(v.Len(), limit)) })
+		n.checks = append(n.checks, against(limit, by.holds, reflect.Value.Len))
 	}
 }
 
@@ -165,7 +165,7 @@ func (c *compiler) enforceBound(n *spec, tag string, bound json.Number) {
 	by := comparisons[tag]
 	if n.shape == shapeFloat {
 		x, _ := limit.Float64()
-		n.checks = append(n.checks, func(_ context.Context, v reflect.Value) bool { return by.holds(cmp.Compare(v.Float(), x)) })
+		n.checks = append(n.checks, against(x, by.holds, reflect.Value.Float))
 		return
 	}
 	n.checks = append(n.checks, func(_ context.Context, v reflect.Value) bool { return by.holds(ratOf(v).Cmp(limit)) })

@@ -130,7 +130,8 @@ func (c *compiler) unionOf(t reflect.Type) *union {
 	c.unions[t] = u
 	for _, one := range u.Cases {
 		st := indirectType(one.Type)
-		n := &spec{node: &node{t: st, shape: shapeStruct, read: readStruct, readValue: readStruct}, kw: c.schema(), keep: -1}
+		n := c.newSpec()
+		n.t, n.shape, n.kw, n.read, n.readValue = st, shapeStruct, c.schema(), readStruct, readStruct
 		n.kw.Type, n.kw.Description = "object", c.typeComment(st)
 		n.obj = c.objectOf(objectKey{t: st, discriminator: u.Discriminator, name: one.Name})
 		u.cases, u.specs = append(u.cases, n.node), append(u.specs, n)
@@ -140,7 +141,8 @@ func (c *compiler) unionOf(t reflect.Type) *union {
 
 // discriminatorField is the member that says which case an object is. No Go field holds it.
 func (c *compiler) discriminatorField(key objectKey) *field {
-	n := &spec{node: &node{t: reflect.TypeFor[string](), shape: shapeString, read: readDiscriminator, readValue: readDiscriminator}, kw: c.schema(), keep: -1}
+	n := c.newSpec()
+	n.t, n.shape, n.kw, n.read, n.readValue = reflect.TypeFor[string](), shapeString, c.schema(), readDiscriminator, readDiscriminator
 	n.kw.Type, n.kw.Const = "string", key.name
 	f := &field{fieldSpec: &fieldSpec{spec: n}, node: n.node, owner: key.t, jsonName: []byte(key.discriminator)}
 	f.Name, f.Type, f.Required = key.discriminator, n.t, true
