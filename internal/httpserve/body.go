@@ -14,7 +14,9 @@ import (
 
 // Limits of the bodies of requests.
 const (
-	// BodyTimeout is how long the body of a request may take. Then it is answered 408.
+	// BodyTimeout is how long the body of a request may take.
+	//
+	//limit:message time of the body of an HTTP request | 408: `body took longer than `
 	BodyTimeout = 30 * time.Second
 
 	// FreeBodyBytes is how much of each body is not counted against what a caller may hold in memory: the connection

@@ -9,8 +9,12 @@ import (
 // Limits of what is read of the body of a request that is refused.
 const (
 	// DiscardBytes is how much of the rest of a body is read and thrown away.
+	//
+	//limit:message bytes that are read of the body of a refused HTTP request | the connection is closed
 	DiscardBytes = 16 << 20
 	// DiscardTimeout is how long that may take.
+	//
+	//limit:message time in which the body of a refused HTTP request is read | the connection is closed
 	DiscardTimeout = 5 * time.Second
 )
 

@@ -40,11 +40,17 @@ type Server struct {
 
 // Limits of the server. Requests and replies have deadlines of their own.
 const (
+	//limit:message time of the header of an HTTP request, for the Listen functions | the connection is closed
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = readHeaderTimeout + BodyTimeout // of requests that are refused before their body is read
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
+	//limit:connection time between two HTTP requests, for the Listen functions | the connection is closed
+	idleTimeout = 2 * time.Minute
 )
+
+// maxHeaderBytes is how long the header of a request may be.
+//
+//limit:message bytes of the header of an HTTP request, for the Listen functions | 431
+const maxHeaderBytes = 64 << 10
 
 // Positive returns v, or otherwise where v is not positive: the rule of most options.
 func Positive[N int | int64 | time.Duration](v, otherwise N) N {

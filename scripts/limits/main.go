@@ -26,7 +26,7 @@ import (
 )
 
 // marked are the packages of which no limit may be left out.
-var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket"}
+var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket"}
 
 var scopes = []string{"message", "call", "peer", "session", "caller", "connection", "server"}
 
@@ -131,14 +131,17 @@ func (s *source) read(dir, pkg string) error {
 	return nil
 }
 
+// isOptions reports whether the fields of a struct of that name set limits.
+func isOptions(name string) bool { return name == "Options" || name == "MemoryLimits" }
+
 func (s *source) readDecl(fset *token.FileSet, pkg string, d *ast.GenDecl) {
 	for _, spec := range d.Specs {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:
-			if st, ok := spec.Type.(*ast.StructType); ok && spec.Name.Name == "Options" {
+			if st, ok := spec.Type.(*ast.StructType); ok && isOptions(spec.Name.Name) {
 				for _, f := range st.Fields.List {
 					for _, name := range f.Names {
-						s.options[pkg+".Options."+name.Name] = true
+						s.options[pkg+"."+spec.Name.Name+"."+name.Name] = true
 					}
 				}
 			}
@@ -228,7 +231,7 @@ func (s *source) row(l *limit) (row, scope string, err error) {
 		return "", "", err
 	}
 	var options []string
-	field := strings.TrimPrefix(l.name, "Default")
+	field := strings.TrimPrefix(strings.TrimPrefix(l.name, "Default"), "default")
 	for _, pkg := range marked {
 		short := pkg[strings.LastIndexByte(pkg, '/')+1:]
 		own := s.limits[pkg+"."+l.name]
@@ -237,6 +240,8 @@ func (s *source) row(l *limit) (row, scope string, err error) {
 		case pkg != l.pkg && (l.pkg != "internal/duplex" || own != nil && s.isOwnNumber(own)), pkg == "internal/duplex":
 		case s.options[pkg+".Options."+field]:
 			options = append(options, "`"+short+".Options."+field+"`")
+		case s.options[pkg+".MemoryLimits."+field]:
+			options = append(options, "`"+short+".MemoryLimits."+field+"`")
 		case field != l.name && s.options[pkg+"."+field]:
 			options = append(options, "`"+short+"."+field+"`")
 		}

@@ -36,6 +36,13 @@ type Conn interface {
 	Close() error
 }
 
+const (
+	//limit:message bytes of a message of a broker or a channel | -32600: `message is larger than `
+	defaultMaxMessageBytes = 4 << 20
+	//limit:server connections that Accept serves | the next one waits
+	defaultMaxConnections = 100
+)
+
 // Options configures a transport. The zero value serves, and so does nil.
 type Options struct {
 	// MaxMessageBytes is how long a message may be. A longer one is answered with an error. Zero means 4 MiB.
@@ -68,10 +75,10 @@ func (o *Options) withDefaults() Options {
 		c = *o
 	}
 	if c.MaxMessageBytes <= 0 {
-		c.MaxMessageBytes = 4 << 20
+		c.MaxMessageBytes = defaultMaxMessageBytes
 	}
 	if c.MaxConnections <= 0 {
-		c.MaxConnections = 100
+		c.MaxConnections = defaultMaxConnections
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/internal/memnet"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 )
 
@@ -24,10 +25,11 @@ func FuzzPOST(f *testing.F) {
 		f.Add(body, "text/plain", "")
 	}
 	handler := sse.NewHandler(pong{}, &sse.Options{Logger: quiet, MaxBodyBytes: 1 << 16})
-	server := httptest.NewServer(handler)
-	f.Cleanup(func() { handler.Close(); server.Close() })
+	// In memory: thousands of TCP connections a second use up all ports.
+	network, closeAll := memnet.Serve(&http.Server{Handler: handler})
+	f.Cleanup(func() { handler.Close(); closeAll() })
 	f.Fuzz(func(t *testing.T, body, contentType, query string) {
-		c := open(t, server.URL, nil)
+		c := openOn(t, network, "http://mcp.test", nil)
 		defer c.Close()
 		r := httptest.NewRequest(http.MethodPost, "/sse", strings.NewReader(body))
 		r.URL.RawQuery = c.url[strings.Index(c.url, "?")+1:] + query

@@ -41,6 +41,8 @@ const (
 )
 
 // acceptTimeout is how long a POST waits for the session to take its message.
+//
+//limit:message time that a POST to HTTP+SSE waits for a session whose stream is not read | 503: `the session takes no messages, since its stream is not read`
 const acceptTimeout = 10 * time.Second
 
 // Options configures a [Handler]. The zero value, and nil, serve.
@@ -113,10 +115,11 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// How many bytes of POSTs may be in memory before their sessions take them: for one caller, and in all. Callers over the limit get
-// status 503.
+// How many bytes of POSTs may be in memory before their sessions take them.
 const (
-	maxHeldBytes      = 32 << 20
+	//limit:caller bytes of POSTs to HTTP+SSE that their sessions have not taken | 503: `busy: too many bytes of requests and unread responses are in memory; try again later`
+	maxHeldBytes = 32 << 20
+	//limit:server bytes of POSTs to HTTP+SSE that their sessions have not taken | 503: `busy: too many bytes of requests and unread responses are in memory; try again later`
 	maxHeldBytesTotal = 256 << 20
 )
 

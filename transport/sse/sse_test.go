@@ -40,7 +40,11 @@ type client struct {
 }
 
 func open(t *testing.T, base string, header http.Header) *client {
-	c := &client{http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, header: header}
+	return openOn(t, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, base, header)
+}
+
+func openOn(t *testing.T, h *http.Client, base string, header http.Header) *client {
+	c := &client{http: h, header: header}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/sse", nil)
 	require.NoError(t, err)
 	r.Header = header.Clone()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 )
 
 // An EventStore keeps the messages of the streams of legacy sessions, so that a client whose connection broke
@@ -35,28 +37,30 @@ type Event struct {
 // ErrTooLarge says that a message is larger than an event store keeps.
 var ErrTooLarge = errors.New("streamable: message is too large for the event store")
 
-// MemoryLimits bound what [NewMemoryStore] keeps. The oldest messages go first.
+// MemoryLimits limit what [NewMemoryStore] keeps. It drops the oldest messages first.
 type MemoryLimits struct {
 	SessionBytes  int // of one session; zero means 4 MiB
 	SessionEvents int // of one session; zero means 1000
 	TotalBytes    int // of all sessions; zero means 64 MiB
 }
 
+const (
+	//limit:session bytes of messages that are kept for clients that resume a stream | the oldest are dropped
+	defaultSessionBytes = 4 << 20
+	//limit:session messages that are kept for clients that resume a stream | the oldest are dropped
+	defaultSessionEvents = 1000
+	//limit:server bytes of messages that are kept for clients that resume a stream | the oldest are dropped
+	defaultTotalBytes = 64 << 20
+)
+
 // eventOverhead is what an event costs besides its data, roughly.
 const eventOverhead = 100
 
 // NewMemoryStore returns a store that keeps messages in memory within limits.
 func NewMemoryStore(limits MemoryLimits) EventStore {
-	if limits.SessionBytes <= 0 {
-		limits.SessionBytes = 4 << 20
-	}
-	if limits.SessionEvents <= 0 {
-		limits.SessionEvents = 1000
-	}
-	if limits.TotalBytes <= 0 {
-		limits.TotalBytes = 64 << 20
-	}
-	limits.SessionBytes = min(limits.SessionBytes, limits.TotalBytes)
+	limits.SessionEvents = httpserve.Positive(limits.SessionEvents, defaultSessionEvents)
+	limits.TotalBytes = httpserve.Positive(limits.TotalBytes, defaultTotalBytes)
+	limits.SessionBytes = min(httpserve.Positive(limits.SessionBytes, defaultSessionBytes), limits.TotalBytes)
 	return &memoryStore{limits: limits, sessions: make(map[string]*sessionEvents)}
 }
 
