@@ -70,7 +70,7 @@ func TestOneLineIsLoggedForEachCall(t *testing.T) {
 	c.Request("tools/call", `{"name":"no_such_tool"}`)
 	lines := log.lines(`msg="mcp call"`)
 	require.Len(t, lines, 5)
-	require.Contains(t, lines[0], "level=INFO msg=\"mcp call\" method=tools/call revision=2026-07-28")
+	require.Contains(t, lines[0], "level=INFO msg=\"mcp call\" method=tools/call version=2026-07-28")
 	require.Contains(t, lines[0], "outcome=ok")
 	require.Contains(t, lines[0], "name=files_list")
 	require.Contains(t, lines[1], "level=WARN")
