@@ -17,20 +17,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// An asker asks the person at the terminal what servers want to know, one question at a time.
+// An asker puts the questions of servers to the user at the terminal, one at a time.
 type asker struct {
 	in     io.Reader
 	screen *screen
 	open   func(ctx context.Context, page string) error
 
 	mu    sync.Mutex  // held while a server asks
-	lines chan string // what the person writes; closed at the end of the input; nil before the first question
+	lines chan string // the lines of the user; closed at the end of the input; nil before the first question
 }
 
 // errNoMore says that the input ended.
 var errNoMore = errors.New("the input ended")
 
-// line returns the next line of the person.
+// line returns the next line of the user.
 func (a *asker) line(ctx context.Context, prompt string) (string, error) {
 	a.screen.printf("%s", prompt)
 	if a.lines == nil {
@@ -55,7 +55,7 @@ func (a *asker) line(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// cancelled is the answer of a person who went away.
+// cancelled returns the result for a question whose input ended.
 func cancelled(err error) (*protocol.ElicitResult, error) {
 	if errors.Is(err, errNoMore) {
 		return &protocol.ElicitResult{Action: protocol.ElicitCancel}, nil
@@ -63,7 +63,7 @@ func cancelled(err error) (*protocol.ElicitResult, error) {
 	return nil, err
 }
 
-// ElicitURL shows the whole URL and asks for consent before it goes there.
+// ElicitURL shows the whole URL and asks for consent before it opens the page.
 func (a *asker) ElicitURL(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,7 +75,7 @@ func (a *asker) ElicitURL(ctx context.Context, p *protocol.ElicitParams) (*proto
 		}
 		switch strings.ToLower(answer) {
 		case "y", "yes":
-			_ = a.open(ctx, p.URL) // which says so when it cannot
+			_ = a.open(ctx, p.URL) // open itself prints its errors
 			return &protocol.ElicitResult{Action: protocol.ElicitAccept}, nil
 		case "", "n", "no":
 			return &protocol.ElicitResult{Action: protocol.ElicitDecline}, nil
@@ -83,7 +83,7 @@ func (a *asker) ElicitURL(ctx context.Context, p *protocol.ElicitParams) (*proto
 	}
 }
 
-// Elicit asks for the fields of a form, and at last whether to send it.
+// Elicit asks for the fields of a form, and then for consent to send it.
 func (a *asker) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
 	fields, err := formFields(p.RequestedSchema)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *asker) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol
 	}
 }
 
-// field asks for one field until the answer fits its schema. Nil means that it is left out.
+// field asks for one field until the answer fits its schema. It returns nil for a field that is left out.
 func (a *asker) field(ctx context.Context, f *formField) (json.RawMessage, error) {
 	label := cleanLine(f.label())
 	if f.Description != "" {
@@ -149,7 +149,7 @@ func (a *asker) field(ctx context.Context, f *formField) (json.RawMessage, error
 	}
 }
 
-// whyNot is what a person is told of an answer that does not fit.
+// whyNot explains to the user why an answer does not fit.
 func whyNot(err error) string {
 	wrong, ok := errors.AsType[*reflectx.ArgumentError](err)
 	if !ok {
@@ -162,7 +162,7 @@ func whyNot(err error) string {
 	return strings.Join(all, "; ")
 }
 
-// A formField is a member of the schema of a form: the keywords that forms have (2025-11-25, client/elicitation).
+// A formField is a property of the schema of a form, with the keywords that forms may have (2025-11-25, client/elicitation).
 type formField struct {
 	name     string
 	required bool
@@ -176,7 +176,7 @@ type formField struct {
 	Items choiceList `json:"items"` // of an array
 }
 
-// A choiceList is a closed choice, in any of the ways that revisions write it.
+// A choiceList is a closed choice, in any of the notations of the protocol versions.
 type choiceList struct {
 	Enum      []string     `json:"enum"`
 	EnumNames []string     `json:"enumNames"`
@@ -189,7 +189,7 @@ type constTitle struct {
 	Title string `json:"title"`
 }
 
-// A choice is a value and what people see of it.
+// A choice is a value and its label.
 type choice struct{ value, label string }
 
 // formFields reads the schema of a form, in the order of its fields.
@@ -246,14 +246,14 @@ func (f *formField) choices() []choice {
 	return all
 }
 
-// hint says what may be written.
+// hint describes valid answers.
 func (f *formField) hint() string {
 	var what string
 	switch f.Type {
 	case "boolean":
 		what = "yes or no"
 	case "array":
-		what = "numbers with commas between"
+		what = "numbers, separated by commas"
 	case "integer", "number":
 		what = f.Type
 	}
@@ -269,7 +269,7 @@ func (f *formField) hint() string {
 	return " [" + what + "]"
 }
 
-// parse makes JSON of what a person wrote.
+// parse encodes an answer as JSON.
 func (f *formField) parse(answer string, choices []choice) (json.RawMessage, error) {
 	switch {
 	case f.Type == "array":
@@ -301,14 +301,14 @@ func (f *formField) parse(answer string, choices []choice) (json.RawMessage, err
 		return nil, errors.New("write yes or no")
 	case f.Type == "integer", f.Type == "number":
 		if !json.Valid([]byte(answer)) || jsonx.Kind([]byte(answer)) != '0' {
-			return nil, fmt.Errorf("%q is no number", answer)
+			return nil, fmt.Errorf("%q is not a number", answer)
 		}
 		return json.RawMessage(answer), nil
 	}
 	return json.Marshal(answer)
 }
 
-// pick finds the choice that a person means: by its number, its value or its label.
+// pick finds a choice by its number, its value or its label.
 func pick(answer string, choices []choice) (string, error) {
 	for _, c := range choices {
 		if answer == c.value || strings.EqualFold(answer, c.label) {
@@ -318,5 +318,5 @@ func pick(answer string, choices []choice) (string, error) {
 	if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(choices) {
 		return choices[n-1].value, nil
 	}
-	return "", fmt.Errorf("%q is none of the choices", answer)
+	return "", fmt.Errorf("%q is not one of the choices", answer)
 }

@@ -22,7 +22,7 @@ func toolArguments(words []string) (map[string]any, error) {
 		raw := strings.HasSuffix(name, ":")
 		name = strings.TrimSuffix(name, ":")
 		if !found || name == "" {
-			return nil, fmt.Errorf("%q is no argument; write name=text or name:=json", w)
+			return nil, fmt.Errorf("%q is not an argument; write name=text or name:=json", w)
 		}
 		if _, twice := args[name]; twice {
 			return nil, fmt.Errorf("the argument %q is given twice", name)
@@ -32,7 +32,7 @@ func toolArguments(words []string) (map[string]any, error) {
 			continue
 		}
 		if !json.Valid([]byte(value)) {
-			return nil, fmt.Errorf("%q is no JSON; write %s=%s for text", w, name, value)
+			return nil, fmt.Errorf("argument %q: %q is not valid JSON; write %s=%s to send it as text", name, value, name, value)
 		}
 		args[name] = json.RawMessage(value)
 	}
@@ -46,16 +46,16 @@ func runCall(ctx context.Context, args []string, std streams) int {
 		return code
 	}
 	if len(r.rest) == 0 {
-		return r.usage("which tool? mcpkit list shows them")
+		return r.usage("the name of the tool is missing; mcpkit list %s shows all tools", r.target)
 	}
 	var in any
 	in, err := toolArguments(r.rest[1:])
 	if err == nil && r.arguments != "" {
 		switch {
 		case len(r.rest) > 1:
-			err = errors.New("-json and arguments exclude each other")
+			err = errors.New("use -json or arguments after the tool, not both")
 		case !json.Valid([]byte(r.arguments)) || !strings.HasPrefix(strings.TrimSpace(r.arguments), "{"):
-			err = fmt.Errorf("-json %q is no JSON object", r.arguments)
+			err = fmt.Errorf(`-json %q is not a JSON object; write for example {"name": "value"}`, r.arguments)
 		}
 		in = json.RawMessage(r.arguments)
 	}
@@ -96,7 +96,7 @@ func runRead(ctx context.Context, args []string, std streams) int {
 		return code
 	}
 	if len(r.rest) != 1 {
-		return r.usage("want one URI")
+		return r.usage("write one URI after the server; mcpkit list %s shows the resources", r.target)
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		res, err := c.ReadResource(ctx, r.rest[0], r.callOptions()...)
@@ -125,13 +125,13 @@ func runPrompt(ctx context.Context, args []string, std streams) int {
 		return code
 	}
 	if len(r.rest) == 0 {
-		return r.usage("which prompt? mcpkit list shows them")
+		return r.usage("the name of the prompt is missing; mcpkit list %s shows all prompts", r.target)
 	}
 	texts := map[string]string{}
 	for _, w := range r.rest[1:] {
 		name, value, found := strings.Cut(w, "=")
 		if !found || name == "" {
-			return r.usage("%q is no argument; write name=text", w)
+			return r.usage("%q is not an argument; write name=text", w)
 		}
 		texts[name] = value
 	}

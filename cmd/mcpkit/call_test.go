@@ -70,7 +70,7 @@ func TestServersAreCalled(t *testing.T) {
 	}{
 		{"tool", []string{"call", notes, "search", "query=first", "limit:=5"}, exitOK, "[{\"id\":\"welcome\",\"text\":\"# Welcome\\n\\nThis is your first note.\"}]\n"},
 		{"tool with JSON", []string{"call", "-json", `{"query":"nothing"}`, notes, "--", "search"}, exitOK, "[]\n"},
-		{"revision", []string{"call", "-revision", "2024-11-05", notes, "search", "query=nothing"}, exitOK, "[]\n"},
+		{"version", []string{"call", "-protocol-version", "2024-11-05", notes, "search", "query=nothing"}, exitOK, "[]\n"},
 		{"tool error", []string{"call", notes, "search", "query=f"}, exitFault, ""},
 		{"no tool", []string{"call", notes}, exitUsage, ""},
 		{"no program", []string{"call", self + "-none", "search"}, exitConnection, ""},
@@ -110,9 +110,9 @@ func TestToolArgumentsAreRead(t *testing.T) {
 	}{
 		{words: nil, want: `{}`},
 		{words: []string{"a=1", "b:=1", "c=x=y"}, want: `{"a":"1","b":1,"c":"x=y"}`},
-		{words: []string{"a"}, err: `"a" is no argument; write name=text or name:=json`},
+		{words: []string{"a"}, err: `"a" is not an argument; write name=text or name:=json`},
 		{words: []string{"a=1", "a=2"}, err: `the argument "a" is given twice`},
-		{words: []string{"a:=x"}, err: `"a:=x" is no JSON; write a=x for text`},
+		{words: []string{"a:=x"}, err: `argument "a": "x" is not valid JSON; write a=x to send it as text`},
 	} {
 		got, err := toolArguments(test.words)
 		if test.err != "" {

@@ -296,10 +296,10 @@ func TestGenSaysWhatIsMissing(t *testing.T) {
 func TestUsage(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, exitUsage, run(t.Context(), nil, streams{out: &out, err: &errs}))
-	require.Contains(t, errs.String(), "usage: mcpkit command [flags] [arguments]")
+	require.Contains(t, errs.String(), "usage: mcpkit COMMAND [flags] [arguments]")
 	errs.Reset()
 	require.Equal(t, exitUsage, run(t.Context(), []string{"gne"}, streams{out: &out, err: &errs}))
-	require.Contains(t, errs.String(), `mcpkit: there is no command "gne"; did you mean "gen"?`)
+	require.Contains(t, errs.String(), `mcpkit: unknown command "gne"; did you mean "gen"?`)
 	errs.Reset()
 	require.Equal(t, exitOK, run(t.Context(), []string{"gen", "-h"}, streams{out: &out, err: &errs}))
 	require.Contains(t, errs.String(), "usage: mcpkit gen [flags] [packages]")

@@ -22,8 +22,8 @@ type listing struct {
 	Templates []*protocol.ResourceTemplate `json:"resourceTemplates"`
 }
 
-// listAll asks for all lists that the server says it has. A list that fails is nil, and does not keep the others away; the error
-// is that of all lists that failed.
+// listAll requests all lists that the server declares. A list that fails is nil, and the others are still requested; the error
+// joins those of the lists that failed.
 func listAll(ctx context.Context, c *client.Client) (l listing, err error) {
 	var errs [4]error
 	has := c.Capabilities()
@@ -53,12 +53,12 @@ func collect[T any](pages iter.Seq2[T, error]) ([]T, error) {
 
 // runList is the command list.
 func runList(ctx context.Context, args []string, std streams) int {
-	r, code, ok := newRemote("list", "list [flags] SERVER\n\nLists what a server offers, a line each.\n", args, std)
+	r, code, ok := newRemote("list", "list [flags] SERVER\n\nLists tools, prompts, resources and templates, one on each line.\n", args, std)
 	if !ok {
 		return code
 	}
 	if len(r.rest) > 0 {
-		return r.usage("%q is too much", r.rest)
+		return r.usage("unexpected argument %q after the server; flags come before it", r.rest[0])
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
@@ -86,11 +86,11 @@ func runList(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-// An overview is all that a server says of itself.
+// An overview is what a server publishes about itself.
 type overview struct {
 	Server       protocol.Implementation     `json:"server"`
-	Revision     protocol.Version            `json:"protocolVersion"`
-	Revisions    []protocol.Version          `json:"supportedVersions"`
+	Version      protocol.Version            `json:"protocolVersion"`
+	Versions     []protocol.Version          `json:"supportedVersions"`
 	Capabilities protocol.ServerCapabilities `json:"capabilities"`
 	Instructions string                      `json:"instructions,omitempty"`
 	listing
@@ -98,25 +98,25 @@ type overview struct {
 
 // runInspect is the command inspect.
 func runInspect(ctx context.Context, args []string, std streams) int {
-	r, code, ok := newRemote("inspect", "inspect [flags] SERVER\n\nShows all that a server says of itself: who it is, what it can, and what its tools take and give.\n", args, std)
+	r, code, ok := newRemote("inspect", "inspect [flags] SERVER\n\nShows the server's name, protocol versions, capabilities, and the inputs and outputs of its tools.\n", args, std)
 	if !ok {
 		return code
 	}
 	if len(r.rest) > 0 {
-		return r.usage("%q is too much", r.rest)
+		return r.usage("unexpected argument %q after the server; flags come before it", r.rest[0])
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		l, err := listAll(ctx, c)
 		if wantsLogin(err) {
 			return err
 		}
-		o := overview{c.Server(), c.Version(), revisions(ctx, c), c.Capabilities(), c.Instructions(), l}
+		o := overview{c.Server(), c.Version(), versions(ctx, c), c.Capabilities(), c.Instructions(), l}
 		return errors.Join(err, r.write(o, func() { r.writeOverview(&o) }))
 	})
 }
 
-// revisions are those that a server says it speaks. Legacy ones name but the one that was agreed on.
-func revisions(ctx context.Context, c *client.Client) []protocol.Version {
+// versions returns the versions that a server supports. A legacy server names only the negotiated one.
+func versions(ctx context.Context, c *client.Client) []protocol.Version {
 	var res protocol.DiscoverResult
 	if !c.Version().Modern() || c.Request(ctx, protocol.MethodDiscover, nil, &res) != nil || len(res.SupportedVersions) == 0 {
 		return []protocol.Version{c.Version()}
@@ -131,13 +131,13 @@ func (r *remote) writeOverview(o *overview) {
 		name = cleanLine(o.Server.Title) + " (" + name + ")"
 	}
 	out.line(out.paint(bold, name), cleanLine(o.Server.Version))
-	speaks := "speaks " + string(o.Revision)
-	for _, v := range o.Revisions {
-		if v != o.Revision {
+	speaks := "speaks " + string(o.Version)
+	for _, v := range o.Versions {
+		if v != o.Version {
 			speaks += ", " + string(v)
 		}
 	}
-	out.line(cleanLine(speaks + eras(o.Revisions)))
+	out.line(cleanLine(speaks + families(o.Versions)))
 	if can, err := jsonx.Marshal(o.Capabilities); err == nil && len(memberNames(can)) > 0 {
 		out.line(cleanLine("can " + strings.Join(memberNames(can), ", ")))
 	}
@@ -169,13 +169,13 @@ func (r *remote) writeOverview(o *overview) {
 	}
 }
 
-// eras says in the words of the specification what servers of these revisions are.
-func eras(all []protocol.Version) string {
+// families names the families that the versions belong to.
+func families(all []protocol.Version) string {
 	modern := slices.ContainsFunc(all, protocol.Version.Modern)
 	legacy := slices.ContainsFunc(all, protocol.Version.Legacy)
 	switch {
 	case modern && legacy:
-		return " (dual-era)"
+		return " (legacy and modern)"
 	case modern:
 		return " (modern)"
 	}
@@ -193,7 +193,7 @@ func (s *screen) indented(by, text string) {
 	}
 }
 
-// toolHints are what a tool says of its effects. They are the server's word, not a promise.
+// toolHints describes the effects that a tool declares. Nothing enforces them.
 func toolHints(t *protocol.Tool) string {
 	if t.Annotations == nil {
 		return ""
@@ -218,7 +218,7 @@ func toolHints(t *protocol.Tool) string {
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), ", ")
 }
 
-// writeSchema writes the members of an object schema, a line each.
+// writeSchema writes the properties of an object schema, one on each line.
 func (r *remote) writeSchema(verb string, schema json.RawMessage) {
 	var object struct {
 		Properties json.RawMessage `json:"properties"`
@@ -235,7 +235,7 @@ func (r *remote) writeSchema(verb string, schema json.RawMessage) {
 		var member struct {
 			Description string `json:"description"`
 		}
-		_ = json.Unmarshal(raw, &member) // what has none is shown without
+		_ = json.Unmarshal(raw, &member) // a schema without a description is valid
 		name, optional := jsonx.String(key), "?"
 		if slices.Contains(object.Required, name) {
 			optional = ""
@@ -244,7 +244,7 @@ func (r *remote) writeSchema(verb string, schema json.RawMessage) {
 	}
 }
 
-// typeName is the type of a schema in few words.
+// typeName describes the type of a schema.
 func typeName(schema json.RawMessage) string {
 	var s struct {
 		Type   any               `json:"type"`

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
-// A login is what the flags say of logging in.
+// A login holds the flags for logging in.
 type login struct {
 	wanted bool
 	tokens string // folder of what is kept; empty for the usual one
@@ -27,59 +27,59 @@ type login struct {
 }
 
 func (l *login) flags(flags *flag.FlagSet) {
-	flags.BoolVar(&l.wanted, "login", false, "log in with the browser where the server wants that (OAuth 2.1); tokens are kept for the next time")
+	flags.BoolVar(&l.wanted, "login", false, "log in with the browser if the server requires it (OAuth 2.1), and store the tokens")
 	l.storeFlags(flags)
-	flags.BoolVar(&l.quiet, "no-browser", false, "open no browser: only write the pages to visit")
-	flags.StringVar(&l.clientID, "client-id", "", "the `id` that the authorization server knows this program by, where it lets none register; needs -issuer")
-	flags.StringVar(&l.issuer, "issuer", "", "the `URL` of the authorization server that -client-id, and "+secretVariable+" in the environment, are for; no other sees them")
-	flags.IntVar(&l.port, "callback-port", 0, "the `port` of this machine that the browser comes back to; any when none is given")
-	flags.Func("private-network", "a `network`, such as 10.0.0.0/8, in which authorization servers may be; may be repeated", func(s string) error {
+	flags.BoolVar(&l.quiet, "no-browser", false, "open no browser; only print the pages to visit")
+	flags.StringVar(&l.clientID, "client-id", "", "the client `ID` of this program, for authorization servers where it cannot register itself; needs -issuer")
+	flags.StringVar(&l.issuer, "issuer", "", "the `URL` of the authorization server that -client-id, and "+secretVariable+" in the environment, are for; no other server receives them")
+	flags.IntVar(&l.port, "callback-port", 0, "the `port` on this machine to which the browser returns; default: any free port")
+	flags.Func("private-network", "a private `network`, such as 10.0.0.0/8, that may contain authorization servers; may be repeated", func(s string) error {
 		network, err := netip.ParsePrefix(s)
 		l.networks = append(l.networks, network)
 		return err
 	})
 }
 
-// secretVariable is where the secret of -client-id is: arguments are seen by all users of a machine.
+// secretVariable is the environment variable with the secret of -client-id. All users of a machine can see arguments.
 const secretVariable = "MCPKIT_CLIENT_SECRET"
 
-// known are the registrations that there are already.
+// known returns the credentials of -client-id.
 func (l *login) known() ([]oauthclient.Credentials, error) {
 	switch {
 	case l.clientID == "" && l.issuer == "":
 		return nil, nil
 	case l.clientID == "" || l.issuer == "":
-		return nil, errors.New("-client-id and -issuer belong together")
+		return nil, errors.New("-client-id and -issuer need each other; write both or neither")
 	}
 	return []oauthclient.Credentials{{Issuer: l.issuer, ClientID: l.clientID, ClientSecret: os.Getenv(secretVariable)}}, nil
 }
 
 func (l *login) storeFlags(flags *flag.FlagSet) {
-	flags.StringVar(&l.tokens, "tokens", "", "the `folder` that tokens are kept in; mcpkit/tokens in the folder for settings of users when none is given")
+	flags.StringVar(&l.tokens, "tokens", "", "the `folder` for tokens; default: mcpkit/tokens in the user's configuration folder")
 }
 
-// opener shows pages to the person at the terminal. Browse is the way to the browser; nil is that of the system.
+// opener returns a function that shows a page to the user: it prints the URL and opens it with browse. Nil means the system's browser.
 func (l *login) opener(to *screen, browse func(ctx context.Context, page string) error) func(ctx context.Context, page string) error {
 	if browse == nil {
 		browse = oauthclient.OpenBrowser
 	}
 	return func(ctx context.Context, page string) error {
-		to.printf("Go on in the browser, at\n%s\n", clean(page))
+		to.printf("Continue in the browser:\n%s\n", clean(page))
 		if l.quiet {
 			return nil
 		}
 		if err := browse(ctx, page); err != nil {
-			to.printf("The browser does not open (%s); visit the page yourself.\n", clean(err.Error()))
+			to.printf("The browser cannot be opened (%s); open the page yourself.\n", clean(err.Error()))
 		}
 		return nil
 	}
 }
 
-// transport makes the transport that logs in to the server and keeps what it gets.
+// transport returns the HTTP transport that logs in to the server and stores the tokens.
 func (l *login) transport(server string, open func(ctx context.Context, page string) error) (*oauthclient.Transport, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no http or https URL: there is nobody to log in to", server)
+		return nil, fmt.Errorf("-login needs a server at an http or https URL; %q is not one", server)
 	}
 	known, err := l.known()
 	if err != nil {
@@ -89,7 +89,7 @@ func (l *login) transport(server string, open func(ctx context.Context, page str
 	if dir == "" {
 		settings, err := os.UserConfigDir()
 		if err != nil {
-			return nil, fmt.Errorf("there is no folder for tokens (%w); name one by -tokens", err)
+			return nil, fmt.Errorf("no folder for tokens: %w; write -tokens FOLDER", err)
 		}
 		dir = filepath.Join(settings, "mcpkit", "tokens")
 	}
@@ -103,7 +103,7 @@ func (l *login) transport(server string, open func(ctx context.Context, page str
 		Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Port: l.port, Open: open}),
 	}, &oauthclient.Options{
 		Store: store,
-		// Whoever tries a server on this machine has its authorization server there as well.
+		// A server on this machine is a development server, whose authorization server may be here too.
 		InsecureLoopback: isLoopback(u.Hostname()),
 		PrivateNetworks:  l.networks,
 	})

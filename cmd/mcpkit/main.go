@@ -1,13 +1,13 @@
-// Command mcpkit helps with servers that are made of annotated Go.
+// Command mcpkit generates and checks the descriptions of annotated services, and calls MCP servers.
 //
 //	mcpkit gen [-check] [-type T,...] [packages]   write the doc comments of services into their packages
 //	mcpkit vet [-type T,...] [packages]            report what is wrong with services, and what their tools cost
-//	mcpkit inspect SERVER                          show all that a server says of itself
-//	mcpkit list SERVER                             list what a server offers
+//	mcpkit inspect SERVER                          show a server's versions, capabilities, inputs and outputs
+//	mcpkit list SERVER                             list tools, prompts, resources and templates
 //	mcpkit call SERVER TOOL [name=text ...]        call a tool of a server
 //	mcpkit read SERVER URI                         read a resource of a server
 //	mcpkit prompt SERVER PROMPT [name=text ...]    get the messages of a prompt of a server
-//	mcpkit logout URL                              forget the tokens that -login got
+//	mcpkit logout URL                              revoke and delete the tokens that -login got
 //
 // Run it as "go tool mcpkit" after "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with go run.
 package main
@@ -27,36 +27,36 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
-// A command is one of the things that the program does.
+// A command is one command of the program.
 type command struct {
 	name string
 	line string // what it does, on one line
 	run  func(ctx context.Context, args []string, std streams) int
 }
 
-// streams are the standard ones of the program, and the way to the user's browser; nil for the usual one.
+// streams are the standard streams of the program, and the function that opens the browser; nil means the system's.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	browse   func(ctx context.Context, page string) error
 }
 
-// What run returns, and so the program.
+// The exit codes of all commands.
 const (
 	exitOK    = 0
-	exitFault = 1 // it was done, and something is wrong
+	exitFault = 1 // there are findings, or the tool failed
 	exitUsage = 2
 )
 
 var commands = []command{
 	{"gen", "write the doc comments of services into their packages", runGen},
 	{"vet", "report what is wrong with services, and what their tools cost", runVet},
-	{"inspect", "show all that a server says of itself", runInspect},
-	{"list", "list what a server offers", runList},
+	{"inspect", "show a server's versions, capabilities, inputs and outputs", runInspect},
+	{"list", "list tools, prompts, resources and templates", runList},
 	{"call", "call a tool of a server", runCall},
 	{"read", "read a resource of a server", runRead},
 	{"prompt", "get the messages of a prompt of a server", runPrompt},
-	{"logout", "forget the tokens that -login got", runLogout},
+	{"logout", "revoke and delete the tokens that -login got", runLogout},
 }
 
 func main() {
@@ -64,7 +64,7 @@ func main() {
 		unitchecker.Main(analyzer)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // whoever interrupts twice does not want to wait
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
 	os.Exit(code)
@@ -78,14 +78,14 @@ func run(ctx context.Context, args []string, std streams) int {
 			}
 		}
 		if args[0] != "help" && !strings.HasPrefix(args[0], "-") {
-			fmt.Fprintf(std.err, "mcpkit: there is no command %q%s\n", args[0], nearest.Hint(args[0], names()))
+			fmt.Fprintf(std.err, "mcpkit: unknown command %q%s\n", args[0], nearest.Hint(args[0], names()))
 		}
 	}
-	fmt.Fprint(std.err, "usage: mcpkit command [flags] [arguments]\n\nThe commands are:\n\n")
+	fmt.Fprint(std.err, "usage: mcpkit COMMAND [flags] [arguments]\n\nThe commands are:\n\n")
 	for _, c := range commands {
 		fmt.Fprintf(std.err, "  %-8s %s\n", c.name, c.line)
 	}
-	fmt.Fprint(std.err, "\nmcpkit command -h says more of one.\n")
+	fmt.Fprint(std.err, "\nmcpkit COMMAND -h describes one command.\n")
 	return exitUsage
 }
 
@@ -97,7 +97,7 @@ func names() []string {
 	return all
 }
 
-// parse reads the flags of a command. When the answer is false, the command is over, with the code.
+// parse parses the flags of a command. If ok is false, the command ends with the code.
 func parse(flags *flag.FlagSet, usage string, args []string, stderr io.Writer) (code int, ok bool) {
 	flags.SetOutput(stderr)
 	flags.Usage = func() {

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +22,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// What the commands that speak to servers return besides.
+// Further exit codes, of the commands that call servers.
 const (
 	exitConnection  = 3
 	exitProtocol    = 4
@@ -28,12 +30,14 @@ const (
 )
 
 const remoteUsage = `
-SERVER is an http, https, ws or wss URL, unix: and the path of a socket, or a command line in one argument; no shell sees it. Results go
-to standard output, as text on a terminal and as JSON elsewhere. Progress, log messages and questions of the server go to standard error; it may ask when standard
-input is a terminal. The program returns 0 when all went well, 1 for an error of the tool, 2 for wrong usage, 3 when there is no
-connection, 4 for an error of the protocol or an HTTP status that answers in its place, and 130 when it was interrupted: the call is cancelled first.`
+SERVER is an http, https, ws or wss URL, unix: and the path of a socket, or a command line in one
+argument; no shell runs it. Flags come before SERVER. Results go to standard output, as text on a
+terminal and as JSON elsewhere. Progress, log messages and questions of the server go to standard
+error; the server can ask only if standard input is a terminal. The exit code is 0 for success, 1 if
+the tool failed, 2 for wrong usage, 3 for no connection, 4 for a protocol error or an HTTP status
+instead, and 130 if the call was interrupted.`
 
-// A remote is what a command that speaks to a server was told.
+// A remote holds the flags and arguments of a command that calls a server.
 type remote struct {
 	flags     *flag.FlagSet
 	stdin     io.Reader
@@ -41,17 +45,17 @@ type remote struct {
 	err       *screen // standard error
 	opts      []client.DialOption
 	timeout   time.Duration
-	revision  string
+	version   string
 	asJSON    bool
 	login     login
 	browse    func(ctx context.Context, page string) error
 	arguments string // --json of call
 	target    string
 	rest      []string
-	headers   bool // there are some to be sent
+	headers   bool // -header was given
 }
 
-// newRemote parses the flags. When the answer is false, the command is over, with the code.
+// newRemote parses the flags. If ok is false, the command ends with the code.
 func newRemote(name, usage string, args []string, std streams) (r *remote, code int, ok bool) {
 	r = &remote{flags: flag.NewFlagSet(name, flag.ContinueOnError), stdin: std.in, out: newScreen(std.out), err: newScreen(std.err), browse: std.browse}
 	r.flags.Func("header", "`name: value` to send with each HTTP request; may be repeated", func(s string) error {
@@ -64,10 +68,10 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 		r.opts = append(r.opts, client.Header(strings.TrimSpace(field), strings.TrimSpace(value)))
 		return nil
 	})
-	r.flags.DurationVar(&r.timeout, "timeout", client.DefaultTimeout, "how long dialing, and each request, may take; 0 for ever")
-	r.flags.StringVar(&r.revision, "revision", "", "`revision` of the protocol to speak; the newest that both know when none is given")
+	r.flags.DurationVar(&r.timeout, "timeout", client.DefaultTimeout, "how long dialing and each request may take; 0 means no limit")
+	r.flags.StringVar(&r.version, "protocol-version", "", "`version` of the protocol to use; default: the newest that both sides support")
 	r.asJSON = !isTerminal(std.out)
-	r.flags.Func("output", "`text` or json; text on a terminal and json elsewhere when none is given", func(s string) error {
+	r.flags.Func("output", "`text` or json; default: text on a terminal, json elsewhere", func(s string) error {
 		if s != "text" && s != "json" {
 			return errors.New("write text or json")
 		}
@@ -86,7 +90,7 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 		return nil, exitUsage, false
 	}
 	if r.login.wanted && r.login.fixed {
-		return nil, r.usage("-login and -header Authorization exclude each other"), false
+		return nil, r.usage("use -login or -header Authorization, not both"), false
 	}
 	r.target, r.rest = r.flags.Arg(0), r.flags.Args()[1:]
 	if len(r.rest) > 0 && r.rest[0] == "--" {
@@ -96,18 +100,18 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 		return nil, r.usage("%s", strings.TrimPrefix(err.Error(), "client: ")), false
 	}
 	if r.headers && !overHTTP(r.target) {
-		return nil, r.usage("-header is for servers at a URL; %q is none", r.target), false
+		return nil, r.usage("-header needs a server at an http, https, ws or wss URL; %q is not one", r.target), false
 	}
-	if v := protocol.Version(r.revision); r.revision != "" && !v.Known() {
-		return nil, r.usage("-revision %s: unknown revision; known are %s", v, known()), false
-	}
-	if r.revision != "" {
-		r.opts = append(r.opts, client.Version(protocol.Version(r.revision)))
+	if v := protocol.Version(r.version); r.version != "" {
+		if !v.Known() {
+			return nil, r.usage("-protocol-version %q is not a version of MCP; write one of %s", v, known()), false
+		}
+		r.opts = append(r.opts, client.Version(v))
 	}
 	return r, exitOK, true
 }
 
-// overHTTP reports whether a target is reached by requests that have header fields.
+// overHTTP reports whether requests to the target have header fields.
 func overHTTP(target string) bool {
 	scheme, _, ok := strings.Cut(target, "://")
 	return ok && slices.Contains([]string{"http", "https", "ws", "wss"}, strings.ToLower(scheme))
@@ -121,19 +125,19 @@ func known() string {
 	return strings.Join(all, ", ")
 }
 
-// usage says what is wrong with the arguments.
+// usage reports wrong arguments.
 func (r *remote) usage(format string, args ...any) int {
 	r.say("%s", fmt.Sprintf(format, args...))
 	return exitUsage
 }
 
-// say writes a message of the program itself.
+// say writes a message of the program itself to standard error.
 func (r *remote) say(format string, args ...any) {
 	r.err.printf("mcpkit %s: %s\n", r.flags.Name(), fmt.Sprintf(format, args...))
 }
 
-// with dials, runs f, and returns the code of the program. F must have done nothing when the server answers its first request by 401: with
-// -login it then runs again.
+// with dials, runs f and returns the exit code. With -login, f runs again after the server responded with status 401, so its first
+// request must come before anything that f may not do twice.
 func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	defer r.err.done()
 	open := r.login.opener(r.err, r.browse)
@@ -151,7 +155,7 @@ func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	}
 	dialed, err := r.attempt(ctx, f)
 	if t != nil && wantsLogin(err) {
-		if _, err := t.Token(ctx); err != nil { // which may take as long as the user does, and so has no place in a request
+		if _, err := t.Token(ctx); err != nil { // outside of a request: the user may take longer than its timeout
 			return r.failed(ctx, err)
 		}
 		r.opts = append(r.opts, client.HTTPClient(&http.Client{Transport: t}))
@@ -169,17 +173,17 @@ func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	return exitOf(ctx, err)
 }
 
-// shutdownTimeout is how long a program has to end of itself, and again after it was told to.
+// shutdownTimeout is how long a server process may take to exit after its input ends, and again after a signal.
 const shutdownTimeout = time.Second
 
-// hostPort is what somebody writes who means a URL.
+// hostPort matches a target that was probably meant as a URL.
 var hostPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]+(/\S*)?$`)
 
 // attempt dials and runs f.
 func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) (dialed bool, err error) {
 	dialing, cancel := ctx, context.CancelFunc(func() {})
 	if r.timeout > 0 {
-		dialing, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no server answered within %s; see -timeout", r.timeout))
+		dialing, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no response within %s; raise -timeout if the server is slow to start", r.timeout))
 	}
 	c, err := client.Dial(dialing, r.target, r.opts...)
 	cancel()
@@ -190,34 +194,63 @@ func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) (d
 	return true, f(c)
 }
 
-// wantsLogin reports whether a server wants to know who asks.
+// wantsLogin reports whether the server requires authentication.
 func wantsLogin(err error) bool {
 	status, ok := errors.AsType[*client.StatusError](err)
 	return ok && status.Code == http.StatusUnauthorized
 }
 
-// failed says why nothing could be asked of the server.
+// failed reports why the server could not be called.
 func (r *remote) failed(ctx context.Context, err error) int {
 	r.explain(err)
 	return exitOf(ctx, err)
 }
 
+// explain reports the error and what the user can do about it.
 func (r *remote) explain(err error) {
 	r.say("%s", r.err.paint(red, clean(err.Error())))
-	switch {
-	case hostPort.MatchString(r.target):
-		r.say("for a server over HTTP write http://%s", clean(r.target))
-	case strings.Contains(err.Error(), "AuthorizationCode.Known"): // which is for programmers
-		r.say("-client-id and -issuer say who this program is there")
-	case !wantsLogin(err):
-	case r.login.wanted:
-		r.say("the server does not take what -login got; mcpkit logout %s, and log in again", clean(r.target))
-	default:
-		r.say("the server wants to know who you are; -login asks it how, and logs you in")
+	if advice := r.advice(err); advice != "" {
+		r.say("%s", advice)
 	}
 }
 
-// exitOf is the code that an error of a request means.
+func (r *remote) advice(err error) string {
+	status, isStatus := errors.AsType[*client.StatusError](err)
+	switch {
+	case hostPort.MatchString(r.target):
+		return "for a server over HTTP write http://" + clean(r.target)
+	case strings.Contains(err.Error(), "AuthorizationCode.Known"): // an option for programmers
+		return "the authorization server does not let programs register themselves; write -client-id and -issuer of a registration that you have"
+	case errors.Is(err, exec.ErrNotFound):
+		return "write the path of the server's program, or the URL of a server over HTTP"
+	case strings.Contains(err.Error(), "the server ended"):
+		return "the program ended before it responded; run it by itself to see whether it serves MCP on standard input and output"
+	case !isStatus:
+		return ""
+	case status.Code == http.StatusNotFound, status.Code == http.StatusMethodNotAllowed:
+		return "the URL may lack the path of the MCP endpoint; write for example " + clean(endpoint(r.target))
+	case status.Code != http.StatusUnauthorized:
+		return ""
+	case r.login.wanted:
+		return "the server refuses the token of -login; run mcpkit logout " + clean(r.target) + " and log in again"
+	case r.login.fixed:
+		return "the server refuses the Authorization header that you gave; check the token and its expiry"
+	case status.Header.Get("WWW-Authenticate") == "":
+		return "the server requires authentication and does not say which; with a token write -header 'Authorization: Bearer TOKEN', or try -login"
+	}
+	return "the server requires authentication; write -login to log in with the browser, or -header 'Authorization: Bearer TOKEN' with a token"
+}
+
+// endpoint is the target with the path that MCP servers usually have.
+func endpoint(target string) string {
+	u, err := url.Parse(target)
+	if err != nil || strings.HasSuffix(u.Path, "/mcp") {
+		return "http://127.0.0.1:8080/mcp"
+	}
+	return u.JoinPath("mcp").String()
+}
+
+// exitOf returns the exit code for the error of a request.
 func exitOf(ctx context.Context, err error) int {
 	if ctx.Err() != nil {
 		return exitInterrupted
@@ -240,7 +273,7 @@ func exitOf(ctx context.Context, err error) int {
 	return exitConnection
 }
 
-// callOptions show progress and messages while a call runs.
+// callOptions show progress and log messages while a call runs.
 func (r *remote) callOptions() []client.CallOption {
 	return []client.CallOption{
 		client.LogLevel(protocol.LevelInfo),
@@ -257,7 +290,7 @@ func (r *remote) callOptions() []client.CallOption {
 	}
 }
 
-// write writes a result as JSON, or by human where that is not asked for.
+// write writes a result as JSON, or calls human for text.
 func (r *remote) write(v any, human func()) error {
 	r.err.done()
 	if !r.asJSON {

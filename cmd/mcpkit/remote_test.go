@@ -111,13 +111,13 @@ func typed(lines ...string) *terminal {
 func TestFormsAreAskedAtThePrompt(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	t.Setenv("TERM", "xterm")
-	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
-		t.Run(revision, func(t *testing.T) {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
 			url := desk(t, bare)
 			screen := new(terminal)
 			var out bytes.Buffer
 			in := typed("middle", "2", "seven", "9", "", "rice, 1", "Al", "Ada", "perhaps", "yes", "y")
-			require.Equal(t, exitOK, run(t.Context(), []string{"call", "-revision", revision, url, "order"}, streams{in: in, out: &out, err: screen}), screen.String())
+			require.Equal(t, exitOK, run(t.Context(), []string{"call", "-protocol-version", version, url, "order"}, streams{in: in, out: &out, err: screen}), screen.String())
 			var res struct{ StructuredContent order }
 			require.NoError(t, json.Unmarshal(out.Bytes(), &res))
 			require.Equal(t, order{Seat: "window", People: 2, Meals: []string{"rice", "fish"}, Name: "Ada", Agreed: true}, res.StructuredContent)
@@ -125,16 +125,16 @@ func TestFormsAreAskedAtThePrompt(t *testing.T) {
 seat (Where to sit.)
   1  aisle
   2  window
-  [empty for none]: `+`  "middle" is none of the choices
+  [empty for none]: `+`  "middle" is not one of the choices
 seat (Where to sit.)
   1  aisle
   2  window
-  [empty for none]: `+`people [integer, 2 when empty]: `+`  "seven" is no number
+  [empty for none]: `+`people [integer, 2 when empty]: `+`  "seven" is not a number
 people [integer, 2 when empty]: `+`  maximum: got 9, want 4
 people [integer, 2 when empty]: `+`meals
   1  fish
   2  rice
-  [numbers with commas between, empty for none]: `+`name: `+`  minLength: got 2, want 3
+  [numbers, separated by commas, empty for none]: `+`name: `+`  minLength: got 2, want 3
 name: agreed [yes or no, false when empty]:   write yes or no
 agreed [yes or no, false when empty]: Send this to the server? [Y/n] `, screen.String())
 		})
@@ -196,16 +196,16 @@ func TestQuestionsAreInterrupted(t *testing.T) {
 // There is no model behind the program, also where there is somebody to ask.
 func TestSamplingIsNotOffered(t *testing.T) {
 	for _, test := range []struct {
-		revision string
-		code     int
-		want     string
+		version string
+		code    int
+		want    string
 	}{
 		{"2025-11-25", exitFault, "this client cannot be asked that"},
 		{"2026-07-28", exitProtocol, "sampling needs a capability that the client did not declare"},
 	} {
 		screen := typed()
 		var out bytes.Buffer
-		require.Equal(t, test.code, run(t.Context(), []string{"call", "-output", "text", "-revision", test.revision, desk(t, bare), "think"}, streams{in: screen, out: &out, err: screen}))
+		require.Equal(t, test.code, run(t.Context(), []string{"call", "-output", "text", "-protocol-version", test.version, desk(t, bare), "think"}, streams{in: screen, out: &out, err: screen}))
 		require.Contains(t, screen.String(), test.want)
 		require.Empty(t, out.String())
 	}
@@ -224,9 +224,9 @@ func TestPagesAreVisitedWithConsent(t *testing.T) {
 	require.Equal(t, "paid\n", out.String())
 	require.Equal(t, `The server wants you to visit a page: Pay there.
 https://bank.example.com/pay?id=7
-Open it in the browser? [y/N] Open it in the browser? [y/N] Go on in the browser, at
+Open it in the browser? [y/N] Open it in the browser? [y/N] Continue in the browser:
 https://bank.example.com/pay?id=7
-The browser does not open (no browser here); visit the page yourself.
+The browser cannot be opened (no browser here); open the page yourself.
 `, screen.String())
 }
 
@@ -268,7 +268,7 @@ func TestInspect(t *testing.T) {
 	out := new(terminal)
 	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", desk(t, bare)}, streams{out: out, err: io.Discard}))
 	require.Contains(t, out.String(), `desk 1.0.0
-speaks 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05 (dual-era)
+speaks 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05 (legacy and modern)
 can logging, prompts, tools
 Desk sells tickets.
 `)
@@ -321,7 +321,7 @@ func TestUnknownPromptsAreCompared(t *testing.T) {
 func TestInspectOfALegacyServer(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	out := new(terminal)
-	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", "-revision", "2025-06-18", desk(t, bare)}, streams{out: out, err: io.Discard}))
+	require.Equal(t, exitOK, run(t.Context(), []string{"inspect", "-protocol-version", "2025-06-18", desk(t, bare)}, streams{out: out, err: io.Discard}))
 	require.Contains(t, out.String(), "speaks 2025-06-18 (legacy)\n")
 
 	var asJSON bytes.Buffer
@@ -392,7 +392,7 @@ func TestLogin(t *testing.T) {
 
 	code, _, errs := call("call", url, "count", "to:=1")
 	require.Equal(t, exitProtocol, code)
-	require.Contains(t, errs, "-login asks it how, and logs you in")
+	require.Contains(t, errs, "write -login to log in with the browser")
 
 	for range 2 { // the second run has the token of the first
 		code, out, errs := call("call", "-output", "text", "-login", "-tokens", tokens, url, "count", "to:=1")
@@ -412,7 +412,7 @@ func TestLogin(t *testing.T) {
 
 	code, _, errs = call("list", "-login", "go version")
 	require.Equal(t, exitConnection, code)
-	require.Equal(t, "mcpkit list: \"go version\" is no http or https URL: there is nobody to log in to\n", errs)
+	require.Equal(t, "mcpkit list: -login needs a server at an http or https URL; \"go version\" is not one\n", errs)
 	code, _, _ = call("logout")
 	require.Equal(t, exitUsage, code)
 }
@@ -443,7 +443,7 @@ func TestNobodyLogsInWhereNobodyAsks(t *testing.T) {
 	require.NotContains(t, errs.String(), "browser")
 
 	require.Equal(t, exitUsage, run(t.Context(), []string{"list", "-login", "-header", "authorization: Bearer x", "https://example.com"}, std))
-	require.Equal(t, "mcpkit list: -login and -header Authorization exclude each other\n", errs.String()[strings.LastIndex(errs.String(), "mcpkit list"):])
+	require.Equal(t, "mcpkit list: use -login or -header Authorization, not both\n", errs.String()[strings.LastIndex(errs.String(), "mcpkit list"):])
 }
 
 // A server that wants its tokens for calls alone is asked for the rest without one.
@@ -496,10 +496,10 @@ func TestLoginOfAClientThatIsKnown(t *testing.T) {
 	code, errs := list()
 	require.Equal(t, exitConnection, code)
 	require.Contains(t, errs, "does not know the client and has no dynamic registration")
-	require.Contains(t, errs, "mcpkit list: -client-id and -issuer say who this program is there\n")
+	require.Contains(t, errs, "mcpkit list: the authorization server does not let programs register themselves; write -client-id and -issuer of a registration that you have\n")
 	code, errs = list("-client-id", "cli")
 	require.Equal(t, exitConnection, code)
-	require.Equal(t, "mcpkit list: -client-id and -issuer belong together\n", errs)
+	require.Equal(t, "mcpkit list: -client-id and -issuer need each other; write both or neither\n", errs)
 	t.Setenv(secretVariable, "an0ther")
 	code, errs = list("-client-id", "cli", "-issuer", as.Issuer)
 	require.Equal(t, exitConnection, code)

@@ -71,8 +71,8 @@ func TestVetReportsWhatIsSilent(t *testing.T) {
 		`main.go:37:2: Shop.Remove, field Name of Input: nothing says what it is for; write a comment, or a desc tag`,
 		`main.go:47:2: Shop.BulkDelete, field Deep of Inner: nothing says what it is for; write a comment, or a desc tag`,
 		`main.go:47:2: Shop.Remove, field Deep of Inner: nothing says what it is for; write a comment, or a desc tag`,
-		`main.go:51:2: mcpkit.Serve(…) tells in its error what is wrong with the service, and nobody looks; write if err := mcpkit.Serve(…); err != nil { log.Fatal(err) }`,
-		`main.go:53:5: mcpkit.Serve(…) tells in its error what is wrong with the service, and nobody looks; write if err := mcpkit.Serve(…); err != nil { log.Fatal(err) }`,
+		`main.go:51:2: the error of mcpkit.Serve(…), which says what is wrong with the service, is dropped; write if err := mcpkit.Serve(…); err != nil { log.Fatal(err) }`,
+		`main.go:53:5: the error of mcpkit.Serve(…), which says what is wrong with the service, is dropped; write if err := mcpkit.Serve(…); err != nil { log.Fatal(err) }`,
 		filepath.Join("other", "other.go") + `:8:2: Shop.BulkDelete, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
 		filepath.Join("other", "other.go") + `:8:2: Shop.Keep, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
 		filepath.Join("other", "other.go") + `:8:2: Shop.Remove, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
@@ -92,7 +92,12 @@ func TestVetReportsChangesBeforeQuestions(t *testing.T) {
 	require.NoError(t, err)
 	const end = " comes before a question, and runs again when the answer comes; put it into mcpkit.Once, or ask first"
 	file := filepath.Join("trips", "trips.go")
+	books := filepath.Join("books", "books.go")
 	require.Equal(t, []string{
+		books + `:60:2: Shop.Pay: s.hold(…)` + end,
+		books + `:61:12: Shop.Pay: s.stock.Book(…)` + end,
+		books + `:73:2: a //lint:ignore mcpkit comment needs a reason after "mcpkit"`,
+		books + `:74:2: Shop.Silence: s.stock.Book(…)` + end,
 		file + `:61:2: agency.Early: the assignment to a.count` + end,
 		file + `:62:2: agency.Early: the assignment to a.seats["1A"]` + end,
 		file + `:63:12: agency.Early: a.api.SaveSeat(…)` + end,
@@ -100,8 +105,8 @@ func TestVetReportsChangesBeforeQuestions(t *testing.T) {
 		file + `:75:2: agency.Helped: a.api.SaveSeat(…)` + end,
 		file + `:92:3: agency.Loop: a.api.SaveSeat(…)` + end,
 	}, found)
-	require.Len(t, costs, 1)
-	require.Regexp(t, `^example\.com/prog/trips\.agency: 5 tools; tools/list is \d+ bytes`, costs[0], "those that demand scopes count, too")
+	require.Len(t, costs, 2)
+	require.Regexp(t, `^example\.com/prog/trips\.agency: 5 tools; tools/list is \d+ bytes`, costs[1], "those that demand scopes count, too")
 }
 
 // What keeps the package from being built or begun is said.

@@ -19,12 +19,12 @@ func TestWebSockets(t *testing.T) {
 	web := httptest.NewServer(h)
 	defer func() { h.Close(); web.Close(); require.NoError(t, srv.Close()) }()
 	url := strings.Replace(web.URL, "http", "ws", 1)
-	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", "-revision", revision, url, "count", "to:=2"}, streams{out: &out, err: &errs}), errs.String())
+		require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", "-protocol-version", version, url, "count", "to:=2"}, streams{out: &out, err: &errs}), errs.String())
 		require.Equal(t, "2\n", out.String())
 	}
 	var out, errs bytes.Buffer
 	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "-login", "-tokens", t.TempDir(), url}, streams{out: &out, err: &errs}))
-	require.Contains(t, errs.String(), "is no http or https URL: there is nobody to log in to")
+	require.Contains(t, errs.String(), "-login needs a server at an http or https URL")
 }

@@ -2,24 +2,28 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// What cannot be meant is said before anything is started or asked.
-func TestArgumentsThatCannotBeMeant(t *testing.T) {
+// Wrong arguments are reported before anything is started or called.
+func TestWrongArgumentsAreReported(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		args []string
 		code int
 		want string
 	}{
-		{[]string{"-revision", "2025", "true"}, exitUsage,
-			"mcpkit list: -revision 2025: unknown revision; known are 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05\n"},
+		{[]string{"-protocol-version", "2025", "true"}, exitUsage,
+			`mcpkit list: -protocol-version "2025" is not a version of MCP; write one of 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05` + "\n"},
 		{[]string{"ftp://x"}, exitUsage, `mcpkit list: "ftp://x": the scheme is none of http, https, ws and wss` + "\n"},
 		{[]string{"http:///mcp"}, exitUsage, `mcpkit list: "http:///mcp" has no host` + "\n"},
 		{[]string{"unix:"}, exitUsage, `mcpkit list: "unix:" names no socket; write unix:/path/of/the.sock` + "\n"},
-		{[]string{"-header", "a: b", "true"}, exitUsage, `mcpkit list: -header is for servers at a URL; "true" is none` + "\n"},
+		{[]string{"-header", "a: b", "true"}, exitUsage, `mcpkit list: -header needs a server at an http, https, ws or wss URL; "true" is not one` + "\n"},
 		{[]string{"no-such-host.invalid:18090"}, exitConnection,
 			`mcpkit list: client: the server does not start: exec: "no-such-host.invalid:18090": executable file not found in $PATH` + "\n" +
 				"mcpkit list: for a server over HTTP write http://no-such-host.invalid:18090\n"},
@@ -35,5 +39,60 @@ func TestArgumentsThatCannotBeMeant(t *testing.T) {
 func TestDialingTakesNoLongerThanTheTimeout(t *testing.T) {
 	var out, said bytes.Buffer
 	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "-timeout", "200ms", "sleep 1000"}, streams{out: &out, err: &said}))
-	require.Equal(t, "mcpkit list: client: no server answered within 200ms; see -timeout\n", said.String())
+	require.Equal(t, "mcpkit list: client: no response within 200ms; raise -timeout if the server is slow to start\n", said.String())
+}
+
+// Each mistake of a caller has a message that says what is wrong and what to write instead.
+func TestMistakesOfCallersAreExplained(t *testing.T) {
+	url := desk(t, bare)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", http.NotFound)
+	mux.HandleFunc("/html", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<html>Welcome</html>")
+	})
+	mux.HandleFunc("/closed", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	web := httptest.NewServer(mux)
+	defer web.Close()
+	gone := httptest.NewServer(mux)
+	gone.Close()
+	for _, test := range []struct {
+		name string
+		args []string
+		code int
+		want []string
+	}{
+		{"unknown command", []string{"cal", url}, exitUsage, []string{`mcpkit: unknown command "cal"; did you mean "call"?`}},
+		{"no server", []string{"call"}, exitUsage, []string{"usage: mcpkit call [flags] SERVER"}},
+		{"no tool", []string{"call", url}, exitUsage, []string{"the name of the tool is missing; mcpkit list " + url + " shows all tools"}},
+		{"no prompt", []string{"prompt", url}, exitUsage, []string{"the name of the prompt is missing; mcpkit list " + url + " shows all prompts"}},
+		{"no resource", []string{"read", url}, exitUsage, []string{"write one URI after the server; mcpkit list " + url + " shows the resources"}},
+		{"too many arguments", []string{"list", url, "-output", "json"}, exitUsage, []string{`unexpected argument "-output" after the server; flags come before it`}},
+		{"arguments twice", []string{"call", "-json", "{}", url, "count", "to:=1"}, exitUsage, []string{"use -json or arguments after the tool, not both"}},
+		{"no object", []string{"call", "-json", "[1]", url, "count"}, exitUsage, []string{`-json "[1]" is not a JSON object; write for example {"name": "value"}`}},
+		{"no JSON", []string{"call", url, "count", "to:=one"}, exitUsage, []string{`argument "to": "one" is not valid JSON; write to=one to send it as text`}},
+		{"wrong type", []string{"call", "-output", "text", url, "count", "to=one"}, exitFault, []string{`/to`, `"one"`, "integer"}},
+		{"missing argument", []string{"call", "-output", "text", url, "count"}, exitFault, []string{"/to: missing, want an integer"}},
+		{"unknown argument", []string{"call", "-output", "text", url, "count", "to:=1", "form=x"}, exitFault, []string{"form"}},
+		{"unknown tool", []string{"call", url, "conut"}, exitProtocol, []string{`did you mean "count"?`}},
+		{"wrong path", []string{"list", web.URL}, exitProtocol, []string{"404 Not Found", "the URL may lack the path of the MCP endpoint; write for example " + web.URL + "/mcp"}},
+		{"not an MCP server", []string{"list", web.URL + "/html"}, exitProtocol, []string{"text/html"}},
+		{"no challenge", []string{"list", web.URL + "/closed"}, exitProtocol,
+			[]string{"401 Unauthorized", "the server requires authentication and does not say which; with a token write -header 'Authorization: Bearer TOKEN', or try -login"}},
+		{"wrong token", []string{"list", "-header", "Authorization: Bearer x", web.URL + "/closed"}, exitProtocol,
+			[]string{"the server refuses the Authorization header that you gave; check the token and its expiry"}},
+		{"unreachable", []string{"list", gone.URL}, exitConnection, []string{"connection refused"}},
+		{"no such program", []string{"list", "no-such-program-here"}, exitConnection,
+			[]string{`"no-such-program-here": executable file not found`, "write the path of the server's program, or the URL of a server over HTTP"}},
+		{"a program that ends", []string{"list", "go nonsense"}, exitConnection, []string{"go nonsense: unknown command", "exit status 2"}},
+		{"a program that is not a server", []string{"list", "go version"}, exitConnection, []string{"exit status 0", "the program ended before it responded; run it by itself to see whether it serves MCP on standard input and output"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var out, said bytes.Buffer
+			require.Equal(t, test.code, run(t.Context(), test.args, streams{out: &out, err: &said}), said.String())
+			for _, want := range test.want {
+				require.Contains(t, said.String(), want)
+			}
+		})
+	}
 }

@@ -27,8 +27,8 @@ var changing = []string{
 // 2026-07-28 of the protocol, and only mcpkit.Once keeps it from doing so twice. What changes something is told by its name, so this
 // finds neither all nor nothing else.
 func (v *checker) rounds() {
-	r := &rounds{checker: v, asking: map[*types.Func]bool{}}
 	bodies := map[*types.Func]*ast.FuncDecl{}
+	r := &rounds{checker: v, asking: map[*types.Func]bool{}, bodies: bodies, reading: map[*types.Func]bool{}}
 	for _, file := range v.pkg.Files {
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
@@ -59,6 +59,9 @@ func (v *checker) rounds() {
 type rounds struct {
 	*checker
 	asking map[*types.Func]bool // of this package
+	bodies map[*types.Func]*ast.FuncDecl
+	// reading has what reads found out. A function that is looked at is taken to read, which ends the search in recursive ones.
+	reading map[*types.Func]bool
 }
 
 // method reports the changes from which a question is reached.
@@ -91,7 +94,7 @@ func (r *rounds) method(s *services.Service, decl *ast.FuncDecl) {
 					r.reportChange(s, decl, call.Pos(), types.ExprString(call.Fun)+"(…)")
 				}
 			}
-			if pos, text := r.assigns(n, receiver); later && text != "" {
+			if pos, text := r.assigns(n, func(obj types.Object) bool { return obj == receiver }); later && text != "" {
 				r.reportChange(s, decl, pos, text)
 			}
 		}
@@ -145,8 +148,9 @@ func (r *rounds) asks(call *ast.CallExpr) bool {
 	return r.asking[fn.Origin()]
 }
 
-// changes reports whether the function sounds as if it changed something that outlives the call. Those of package mcpkit do not, nor
-// do built-in functions and the standard library's buffers, formatters and containers.
+// changes reports whether the function seems to change something that outlives the call: its name says so, and neither its
+// declaration nor its body says otherwise. Functions of package mcpkit change nothing, nor do built-in functions and the
+// standard library's buffers, formatters and containers.
 func (r *rounds) changes(call *ast.CallExpr) bool {
 	fn, ok := typeutil.Callee(r.pkg.Info, call).(*types.Func)
 	if !ok || fn.Pkg() == nil || services.IsLibrary(fn.Pkg()) {
@@ -159,7 +163,89 @@ func (r *rounds) changes(call *ast.CallExpr) bool {
 			return false
 		}
 	}
-	return slices.Contains(changing, firstWord(fn.Name()))
+	return slices.Contains(changing, firstWord(fn.Name())) && !r.reads(fn.Origin())
+}
+
+// reads reports whether a function whose name sounds as if it changed something only reads.
+func (r *rounds) reads(fn *types.Func) bool {
+	if reads, known := r.reading[fn]; known {
+		return reads
+	}
+	r.reading[fn] = true
+	r.reading[fn] = r.declaredReadOnly(fn) || r.bodyReads(fn) || isGetter(fn)
+	return r.reading[fn]
+}
+
+// declaredReadOnly reports whether the annotation block declares a resource, a prompt or a tool that only reads.
+func (r *rounds) declaredReadOnly(fn *types.Func) bool {
+	for _, s := range r.pkg.Services {
+		for _, m := range s.Methods {
+			if m.Func == fn {
+				return m.Marker == "Resource" || m.Marker == "Prompt" || strings.Contains(s.EntryTag(fn.Name()).Get("hints"), "readonly")
+			}
+		}
+	}
+	return false
+}
+
+// bodyReads reports whether the body of the function is known and changes nothing that is seen: it assigns nothing that its
+// receiver or parameters point to, deletes and sends nothing, and calls no function that changes or starts something.
+func (r *rounds) bodyReads(fn *types.Func) bool {
+	decl := r.bodies[fn]
+	if decl == nil {
+		return false
+	}
+	own := map[types.Object]bool{}
+	for _, list := range []*ast.FieldList{decl.Recv, decl.Type.Params} {
+		if list == nil {
+			continue
+		}
+		for _, field := range list.List {
+			for _, name := range field.Names {
+				own[r.pkg.Info.Defs[name]] = true
+			}
+		}
+	}
+	reads := true
+	ast.Inspect(decl.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SendStmt, *ast.GoStmt:
+			reads = false
+		case *ast.AssignStmt, *ast.IncDecStmt:
+			_, text := r.assigns(n, func(obj types.Object) bool { return own[obj] || obj.Parent() == r.pkg.Types.Scope() })
+			reads = reads && text == ""
+		case *ast.CallExpr:
+			switch callee := typeutil.Callee(r.pkg.Info, n).(type) {
+			case *types.Builtin:
+				reads = reads && !slices.Contains([]string{"delete", "clear", "copy", "close"}, callee.Name())
+			case *types.Func:
+				started := callee.Pkg() != nil && slices.Contains([]string{"net", "net/http", "net/smtp", "os/exec", "syscall"}, callee.Pkg().Path())
+				reads = reads && !started && !r.changes(n)
+			}
+		}
+		return reads
+	})
+	return reads
+}
+
+// isGetter reports whether the function returns what it is named for, such as Order(ctx, id string) (*Order, error), and takes
+// nothing but a context and values of basic types.
+func isGetter(fn *types.Func) bool {
+	sig := fn.Signature()
+	if sig.Results().Len() == 0 {
+		return false
+	}
+	for param := range sig.Params().Variables() {
+		if _, basic := param.Type().Underlying().(*types.Basic); !basic && types.TypeString(param.Type(), nil) != "context.Context" {
+			return false
+		}
+	}
+	result := types.Unalias(sig.Results().At(0).Type())
+	if ptr, ok := result.(*types.Pointer); ok {
+		result = types.Unalias(ptr.Elem())
+	}
+	named, ok := result.(*types.Named)
+	return ok && named.Obj().Name() == fn.Name()
 }
 
 // isStandard reports whether the package is of the standard library, as far as that is known: only others have directories.
@@ -177,8 +263,8 @@ func firstWord(name string) string {
 	return string(word)
 }
 
-// assigns is an assignment to what the receiver points to.
-func (r *rounds) assigns(n ast.Node, receiver types.Object) (token.Pos, string) {
+// assigns finds an assignment to what is reached by one of the variables that own reports.
+func (r *rounds) assigns(n ast.Node, own func(types.Object) bool) (token.Pos, string) {
 	var left []ast.Expr
 	switch n := n.(type) {
 	case *ast.AssignStmt:
@@ -200,7 +286,11 @@ func (r *rounds) assigns(n ast.Node, receiver types.Object) (token.Pos, string) 
 				done = true
 			}
 		}
-		if id, ok := ast.Unparen(root).(*ast.Ident); ok && steps > 0 && receiver != nil && r.pkg.Info.Uses[id] == receiver {
+		id, ok := ast.Unparen(root).(*ast.Ident)
+		if !ok {
+			continue
+		}
+		if obj := r.pkg.Info.Uses[id]; obj != nil && own(obj) && (steps > 0 || obj.Parent() == r.pkg.Types.Scope()) {
 			return n.Pos(), "the assignment to " + types.ExprString(e)
 		}
 	}

@@ -34,6 +34,8 @@ type Cost struct {
 }
 
 // Check reads the source of the services of p, in which services were looked for.
+//
+// The comment //lint:ignore mcpkit REASON silences what Check reports for its own line and the next.
 func Check(p *services.Package) []Diagnostic {
 	v := &checker{pkg: p, source: newSourceDescriptions(p)}
 	for _, s := range p.Services {
@@ -44,11 +46,45 @@ func Check(p *services.Package) []Diagnostic {
 	v.rounds()
 	for _, call := range p.Dropped {
 		if !v.inTest(call.Pos()) {
-			v.report(call.Pos(), "%s tells in its error what is wrong with the service, and nobody looks; write if err := %[1]s; err != nil { log.Fatal(err) }",
+			v.report(call.Pos(), "the error of %s, which says what is wrong with the service, is dropped; write if err := %[1]s; err != nil { log.Fatal(err) }",
 				types.ExprString(call.Fun)+"(…)")
 		}
 	}
-	return v.found
+	return v.withoutIgnored()
+}
+
+// ignore begins the comments that silence a diagnostic.
+const ignore = "//lint:ignore mcpkit"
+
+// withoutIgnored returns what was found and is not silenced, and the comments that silence without a reason.
+func (v *checker) withoutIgnored() []Diagnostic {
+	type line struct {
+		file   string
+		number int
+	}
+	ignored := map[line]bool{}
+	var faults []Diagnostic
+	for _, file := range v.pkg.Files {
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				reason, ok := strings.CutPrefix(comment.Text, ignore)
+				if !ok {
+					continue
+				}
+				if strings.TrimSpace(reason) == "" {
+					faults = append(faults, Diagnostic{comment.Pos(), "a " + ignore + " comment needs a reason after \"mcpkit\""})
+					continue
+				}
+				place := v.pkg.Fset.Position(comment.Pos())
+				ignored[line{place.Filename, place.Line}] = true
+				ignored[line{place.Filename, place.Line + 1}] = true
+			}
+		}
+	}
+	return append(slices.DeleteFunc(v.found, func(d Diagnostic) bool {
+		place := v.pkg.Fset.Position(d.Pos)
+		return ignored[line{place.Filename, place.Line}]
+	}), faults...)
 }
 
 // Sort sorts diagnostics of p by place, and drops those that are there twice.
