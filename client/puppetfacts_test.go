@@ -83,7 +83,7 @@ func TestCallsEndThoughTheServerDoesNotRead(t *testing.T) {
 	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
 		t.Parallel()
 		close(p.frozen)
-		const n = 32
+		const n = 16
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		errs := make(chan error, n)

@@ -26,7 +26,7 @@ type shelf struct {
 	}
 }
 
-var manyWords = strings.Repeat("many words, ", 50_000)
+var manyWords = strings.Repeat("many words, ", 10_000)
 
 // volume is a file that cannot be read once it is closed or its call is over.
 type volume struct {
