@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"sync"
 	"testing"
@@ -116,7 +117,8 @@ func TestSubscriptionsContinueInANewSession(t *testing.T) {
 			streams <- r.Header.Get("Mcp-Session-Id")
 			select {
 			case <-update:
-				stream(event(updatedX))(w, r, nil)
+				_, _ = io.WriteString(w, event(updatedX))
+				w.(http.Flusher).Flush()
 			case <-r.Context().Done():
 			}
 		},
