@@ -237,6 +237,26 @@ func TestAServerThatDiesFailsEachCallOnce(t *testing.T) {
 	}, client.Timeout(20*time.Second))
 }
 
+// A legacy subscription has no request of its own that could fail.
+func TestALegacySubscriptionEndsWithItsConnection(t *testing.T) {
+	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, die func()) {
+		if c.Version().Modern() {
+			return // see TestAServerThatDiesFailsEachCallOnce: it is a call
+		}
+		sub, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.NoError(t, err)
+		die()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		_, err = sub.Next(ctx)
+		require.ErrorIs(t, err, transport.ErrClosed)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		_, err = sub.Next(ctx)
+		require.ErrorIs(t, err, transport.ErrClosed, "and stays so")
+		require.NoError(t, sub.Close())
+	})
+}
+
 func TestEachCallHasItsOwnEnd(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, _ func()) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -220,12 +220,13 @@ func onWebSocket(t *testing.T, p *puppet, _ protocol.Version) any {
 }
 
 func onSSE(t *testing.T, p *puppet, _ protocol.Version) any {
-	out := make(chan string)
+	out, ended := make(chan string), make(chan struct{})
+	end := sync.OnceFunc(func() { close(ended) })
 	p.say = func(text string) {
 		select {
 		case out <- text:
 		case <-p.over:
-		case <-time.After(time.Second): // nobody is there
+		case <-ended: // nobody is there
 		}
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -237,6 +238,7 @@ func onSSE(t *testing.T, p *puppet, _ protocol.Version) any {
 			})
 			return
 		}
+		defer end()
 		w.Header().Set("Content-Type", "text/event-stream")
 		text := "event: endpoint\ndata: /post\n\n"
 		for {
