@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -131,6 +132,7 @@ type Subscription struct {
 	cancel  context.CancelCauseFunc
 	done    <-chan struct{} // closed when it is over
 	ready   chan error      // receives what became of the first listen request; holds one
+	legacy  bool            // does not change
 
 	// Guarded by the mu of changes.
 	filter protocol.SubscriptionFilter // what the server agreed to
@@ -208,6 +210,7 @@ type changes struct {
 
 	mu      sync.Mutex
 	subs    []*Subscription     // in the order in which they began; guarded by mu
+	over    error               // why nothing more can come, once that is so; guarded by mu
 	watched map[string]*watched // resources of a legacy session by URI; guarded by mu
 }
 
@@ -219,6 +222,23 @@ func (ch *changes) add(s *Subscription) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	ch.subs = append(ch.subs, s)
+}
+
+// end ends the legacy subscriptions, since nothing more comes for them: for good, if the connection
+// is over. Modern ones are requests, and end as these do.
+func (ch *changes) end(why error, forGood bool) {
+	ch.mu.Lock()
+	if forGood {
+		ch.over = why
+	}
+	subs := slices.Clone(ch.subs)
+	ch.mu.Unlock()
+	for _, s := range subs {
+		if s.legacy {
+			s.end(why)
+			s.cancel(why)
+		}
+	}
 }
 
 func (ch *changes) remove(s *Subscription) {
@@ -382,8 +402,15 @@ type watched struct {
 // listenLegacy subscribes to what the filter names.
 func (c *Client) listenLegacy(ctx, base context.Context, s *Subscription) (*Subscription, error) {
 	ch := &c.changes
-	s.acked = true
+	s.legacy, s.acked = true, true
 	ch.add(s)
+	ch.mu.Lock()
+	over := ch.over
+	ch.mu.Unlock()
+	if over != nil {
+		ch.remove(s)
+		return nil, fmt.Errorf("client: Listen: %w", over)
+	}
 	c.listen(ctx)
 	for i, uri := range s.filter.ResourceSubscriptions {
 		if err := ch.watch(ctx, uri); err != nil {

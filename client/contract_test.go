@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"errors"
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -22,6 +23,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
+	"net/http"
+	"sync/atomic"
+	"testing/synctest"
 )
 
 // Queue has calls that end in an order of the test's.
@@ -180,7 +184,7 @@ func onEveryEnd(t *testing.T, fact func(t *testing.T, q *Queue, c *client.Client
 				target, die := e.serve(t, srv)
 				t.Cleanup(die)
 				t.Cleanup(q.end)
-				c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Version(v), client.Logger(slog.New(slog.DiscardHandler))}, opts...)...)
+				c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Version(v), patient, client.Logger(slog.New(slog.DiscardHandler))}, opts...)...)
 				require.NoError(t, err)
 				t.Cleanup(func() { _ = c.Close() }) // which may complain of a server that died
 				fact(t, q, c, die)
@@ -240,8 +244,8 @@ func TestAServerThatDiesFailsEachCallOnce(t *testing.T) {
 // A legacy subscription has no request of its own that could fail.
 func TestALegacySubscriptionEndsWithItsConnection(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, die func()) {
-		if c.Version().Modern() {
-			return // see TestAServerThatDiesFailsEachCallOnce: it is a call
+		if c.Version().Modern() || strings.Contains(t.Name(), "/http/") {
+			return // where it is a request; and where a stream is resumed, as the next test has it
 		}
 		sub, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
 		require.NoError(t, err)
@@ -253,6 +257,59 @@ func TestALegacySubscriptionEndsWithItsConnection(t *testing.T) {
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		_, err = sub.Next(ctx)
 		require.ErrorIs(t, err, transport.ErrClosed, "and stays so")
+		require.NoError(t, sub.Close())
+		_, err = c.Listen(ctx, protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.ErrorIs(t, err, transport.ErrClosed)
+	})
+}
+
+func TestALegacySubscriptionEndsWithItsProgram(t *testing.T) {
+	c, err := client.Dial(t.Context(), child("mortal"), client.Version(protocol.LatestLegacy), client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.Error(t, c.Close()) })
+	sub, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+	require.NoError(t, err)
+	for err == nil {
+		_, err = client.Call[entry](t.Context(), c, "show", entry{1})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	_, err = sub.Next(ctx)
+	require.EqualError(t, err, "transport: closed: the server ended (exit status 7)")
+}
+
+// A roundTripper answers without a network.
+type roundTripper func(r *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestALegacySubscriptionOverHTTPEndsWhenItsStreamCannotBeResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dead atomic.Bool
+		f := &flooder{}
+		c, err := client.Dial(t.Context(), "http://example.com/mcp", client.Version(protocol.V20251125), client.Logger(slog.New(slog.DiscardHandler)),
+			client.HTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodGet && dead.Load() {
+					return nil, errors.New("connection refused")
+				}
+				ctx, cancel := context.WithTimeout(r.Context(), time.Hour) // after which the stream ends
+				context.AfterFunc(ctx, cancel)
+				return f.RoundTrip(r.WithContext(ctx))
+			})}))
+		require.NoError(t, err)
+		defer c.Close()
+		sub, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		_, err = sub.Next(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "streams that end after an hour are resumed")
+		dead.Store(true)
+		_, err = sub.Next(t.Context())
+		require.EqualError(t, err, "client: the stream of the session ended 6 times without an event; call Listen again")
+		dead.Store(false)
+		sub, err = c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
+		require.NoError(t, err)
 		require.NoError(t, sub.Close())
 	})
 }

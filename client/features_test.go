@@ -326,7 +326,7 @@ func TestAHandlerThatTakesItsTimeDoesNotUseUpTheCalls(t *testing.T) {
 			t.Skip("no elicitation")
 		}
 		c := dial(t, client.Handlers(slowUser{}))
-		_, err := client.Call[Address](t.Context(), c, "order", Hit{}, client.Timeout(250*time.Millisecond))
+		_, err := client.Call[Address](t.Context(), c, "order", Hit{}, client.Timeout(3*time.Second))
 		require.NoError(t, err)
 	})
 }
@@ -335,7 +335,7 @@ func TestAHandlerThatTakesItsTimeDoesNotUseUpTheCalls(t *testing.T) {
 type slowUser struct{}
 
 func (slowUser) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
-	t := time.NewTimer(300 * time.Millisecond)
+	t := time.NewTimer(3100 * time.Millisecond)
 	defer t.Stop()
 	select {
 	case <-t.C:

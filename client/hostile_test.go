@@ -61,11 +61,15 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFake(t, map[string]answer{"tools/call": test.call})
-			c := dial(t, f.URL, client.MaxMessageBytes(10000), client.Timeout(300*time.Millisecond))
-			text, err := client.Call[string](t.Context(), c, "x", nil, client.OnProgress(func(*protocol.ProgressParams) { t.Error("it is not our progress") }))
+			c := dial(t, f.URL, client.MaxMessageBytes(10000))
+			timeout := client.Timeout(time.Minute)
+			if strings.HasSuffix(test.err, "300ms") {
+				timeout = client.Timeout(300 * time.Millisecond)
+			}
+			text, err := client.Call[string](t.Context(), c, "x", nil, timeout, client.OnProgress(func(*protocol.ProgressParams) { t.Error("it is not our progress") }))
 			if test.err != "" {
 				require.ErrorContains(t, err, test.err)
-				require.Equal(t, 1, f.count("tools/call"), "it is not sent again")
+				require.LessOrEqual(t, f.count("tools/call"), 1, "it is not sent again")
 				return
 			}
 			require.NoError(t, err)
@@ -302,8 +306,8 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 	begun := make(chan time.Time, 2)
 	f := newLegacyFake(t, map[string]answer{
 		"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
-			stream(prime)(w, r, req)
 			begun <- time.Now()
+			stream(prime)(w, r, req)
 		},
 		"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
 			begun <- time.Now()
@@ -337,10 +341,14 @@ func TestResumingIsLimited(t *testing.T) {
 			f := newLegacyFake(t, map[string]answer{
 				"initialize": initialized("2025-11-25", "s"), "tools/call": stream("id: a\nretry: 0\ndata: \n\n"), "GET": test.get,
 			})
-			_, err := dial(t, f.URL).CallTool(t.Context(), "x", nil, client.Timeout(400*time.Millisecond))
+			timeout := time.Minute
+			if strings.HasSuffix(test.err, "400ms") {
+				timeout = 400 * time.Millisecond
+			}
+			_, err := dial(t, f.URL).CallTool(t.Context(), "x", nil, client.Timeout(timeout))
 			require.ErrorContains(t, err, test.err)
 			require.Less(t, f.count("GET"), 6, "not more often than every 100 ms")
-			require.Equal(t, 1, f.count("tools/call"), "it may have been handled")
+			require.LessOrEqual(t, f.count("tools/call"), 1, "it may have been handled")
 		})
 	}
 }

@@ -158,8 +158,11 @@ func (h *httpConn) listen() <-chan struct{} {
 	return open
 }
 
-// follow reads the stream outside of calls, and comes back to it when it ends. It calls open when
-// the server answered.
+// steadyStream is how long a stream lasts that was worth opening, even if nothing came on it.
+const steadyStream = 10 * time.Second
+
+// follow reads the stream outside of calls, and opens it again when it ends. It calls open when the
+// server answered. When the stream cannot be opened again, the subscriptions end.
 func (h *httpConn) follow(ctx context.Context, open func()) {
 	defer open()
 	x := &exchange{}
@@ -175,12 +178,31 @@ func (h *httpConn) follow(ctx context.Context, open func()) {
 		}
 		open()
 		if body != nil {
+			begun := time.Now()
 			_, err = h.events(ctx, x, body, &r)
 			_ = body.Close()
 			h.c.log.Debug("client: the stream of the session ended", "error", err)
+			if time.Since(begun) >= steadyStream {
+				r.fruitless = 0
+			}
 		}
-		if r.fruitless > maxFruitless || r.wait(ctx) != nil {
+		if r.fruitless > maxFruitless {
+			h.unfollow(ctx)
+			return
+		}
+		if r.wait(ctx) != nil {
 			return
 		}
 	}
+}
+
+// unfollow gives up the stream outside of calls, which the next Listen opens again.
+func (h *httpConn) unfollow(ctx context.Context) {
+	h.mu.Lock()
+	if ctx.Err() == nil { // else there is another stream already
+		h.listening()
+		h.listening = nil
+	}
+	h.mu.Unlock()
+	h.c.changes.end(fmt.Errorf("client: the stream of the session ended %d times without an event; call Listen again", maxFruitless+1), false)
 }

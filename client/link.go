@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
@@ -38,6 +37,9 @@ func serveWire(c *Client, w duplex.Wire) *live {
 		if l.err = l.link.Serve(context.WithoutCancel(c.base)); l.err != nil {
 			c.log.Warn("client: the connection with the server broke", "error", l.err)
 		}
+		if c.agreed.Load() != nil { // else the connection was that of a failed probe
+			c.background(func(context.Context) { c.changes.end(l.gone(), true) })
+		}
 	}()
 	<-ready
 	return l
@@ -61,22 +63,27 @@ func (l *live) flush(patience time.Duration) {
 	l.link.Flush(ctx)
 }
 
-// end ends the connection and waits for that.
-func (l *live) end() {
+// stop ends the connection, and the process that it is with, and waits for both. The error is that
+// of the process.
+func (l *live) stop(patience time.Duration) (err error) {
+	if patience > 0 {
+		l.flush(patience)
+	}
+	if p, ok := l.wire.(processWire); ok {
+		err = p.process.stop(patience)
+	}
 	l.link.Close()
 	<-l.served
+	return err
 }
 
-// A linkConn talks over a connection that is the session, as the one of a WebSocket is.
+// A linkConn talks over a connection that is the session: that of a WebSocket, a socket, a process.
 type linkConn struct {
 	c       *Client
 	connect func(ctx context.Context) (duplex.Wire, error)
-	legacy  bool // carries legacy revisions alone
-	once    bool // cannot connect again
-
-	mu     sync.Mutex
-	live   *live // guarded by mu; a failed probe changes it
-	closed bool  // guarded by mu
+	legacy  bool  // carries legacy revisions alone
+	once    bool  // cannot connect again
+	live    *live // does not change after Dial
 }
 
 func newLinkConn(ctx context.Context, c *Client, legacy bool, connect func(ctx context.Context) (duplex.Wire, error)) (*linkConn, error) {
@@ -87,14 +94,8 @@ func newLinkConn(ctx context.Context, c *Client, legacy bool, connect func(ctx c
 	return &linkConn{c: c, connect: connect, legacy: legacy, live: serveWire(c, w)}, nil
 }
 
-func (l *linkConn) current() *live {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.live
-}
-
 func (l *linkConn) roundTrip(ctx context.Context, x *exchange) (resp *jsonrpc.Response, err error) {
-	now := l.current()
+	now := l.live
 	if w, ok := now.wire.(*sseWire); ok {
 		refused := w.expect(x.req.ID)
 		defer func() {
@@ -111,7 +112,7 @@ func (l *linkConn) roundTrip(ctx context.Context, x *exchange) (resp *jsonrpc.Re
 }
 
 func (l *linkConn) notify(ctx context.Context, n *jsonrpc.Request) error {
-	now := l.current()
+	now := l.live
 	err := now.link.Notify(ctx, n)
 	if errors.Is(err, transport.ErrClosed) {
 		return now.gone()
@@ -119,16 +120,25 @@ func (l *linkConn) notify(ctx context.Context, n *jsonrpc.Request) error {
 	return err
 }
 
-// gone says why the connection is over. Its end follows that of the calls at once.
+// gone says why the connection is over: how the process ended, as far as it has, or what broke. Its
+// end follows that of the calls at once.
 func (l *live) gone() error {
 	<-l.served
+	if p, ok := l.wire.(processWire); ok {
+		// The pipe closes a little before the process is known to have ended.
+		if p.process.wait(pipesDelay + time.Second) {
+			return fmt.Errorf("%w: %s", transport.ErrClosed, p.process.epitaph())
+		}
+		return fmt.Errorf("%w: the server closed its output", transport.ErrClosed)
+	}
 	if l.err != nil {
 		return fmt.Errorf("%w: %w", transport.ErrClosed, l.err)
 	}
 	return fmt.Errorf("%w: the server closed the connection", transport.ErrClosed)
 }
 
-// renew connects again where the probe ended the connection, or was never answered.
+// renew connects again where the probe ended the connection, or was never answered: some servers end
+// at what they do not know, and some are still busy with it.
 func (l *linkConn) renew(ctx context.Context, probe error) error {
 	if !errors.Is(probe, errProbe) && !errors.Is(probe, transport.ErrClosed) {
 		return nil
@@ -139,33 +149,19 @@ func (l *linkConn) renew(ctx context.Context, probe error) error {
 	case l.once:
 		return nil // a server that does not answer what it does not know may still answer what it knows
 	}
-	l.current().end()
+	_ = l.live.stop(0)
 	w, err := l.connect(ctx)
 	if err != nil {
 		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return errors.Join(transport.ErrClosed, w.Close())
 	}
 	l.live = serveWire(l.c, w)
 	return nil
 }
 
-func (l *linkConn) settled(v protocol.Version) { l.current().link.Session().SetVersion(string(v)) }
+func (l *linkConn) settled(v protocol.Version) { l.live.link.Session().SetVersion(string(v)) }
 func (l *linkConn) listen() <-chan struct{}    { return nil }
 func (l *linkConn) mirrors() bool              { return false }
-
-func (l *linkConn) close() error {
-	l.mu.Lock()
-	l.closed = true
-	now := l.live
-	l.mu.Unlock()
-	now.flush(l.c.cfg.shutdownTimeout)
-	now.end()
-	return nil
-}
+func (l *linkConn) close() error               { return l.live.stop(l.c.cfg.shutdownTimeout) }
 
 // A wireTarget is a server at the other end of a connection that is the session.
 type wireTarget struct {

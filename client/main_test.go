@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -126,11 +127,14 @@ func serveSSE(t *testing.T, srv *mcpkit.Server) string {
 // dial dials, and closes when the test is over.
 func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
 	t.Helper()
-	c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(nil)}, opts...)...)
+	c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(nil), patient}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
 }
+
+// patient lets a server take its time to start, on a busy machine.
+var patient = client.ProbeTimeout(time.Minute)
 
 // everywhere runs a test on every transport in every version. A program is started for the newest
 // version of each family alone: over a stream, which is the same but for the process, run all.

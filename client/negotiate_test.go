@@ -60,7 +60,11 @@ func TestProbeDetectsLegacyAndModernServers(t *testing.T) {
 				init = "2025-11-25"
 			}
 			f := newLegacyFake(t, map[string]answer{"server/discover": test.probe, "initialize": initialized(init, "")})
-			c, err := dialing(t, f.URL, client.ProbeTimeout(200*time.Millisecond))
+			patience := patient
+			if test.name == "silence" {
+				patience = client.ProbeTimeout(200 * time.Millisecond)
+			}
+			c, err := dialing(t, f.URL, patience)
 			if test.err != "" {
 				require.EqualError(t, err, test.err)
 				require.Zero(t, f.count("initialize"), "no fall back")

@@ -139,7 +139,7 @@ func TestAProgramThatDoesNotEndIsKilled(t *testing.T) {
 	require.NoError(t, err)
 	begun := time.Now()
 	require.NoError(t, c.Close())
-	require.Less(t, time.Since(begun), 4*time.Second)
+	require.Less(t, time.Since(begun), time.Minute)
 }
 
 func TestAProgramThatFailsAtItsEndSaysSo(t *testing.T) {

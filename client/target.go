@@ -124,11 +124,17 @@ func Command(program string, args ...string) *CommandTarget {
 	return &CommandTarget{Args: append([]string{program}, args...)}
 }
 
-func (t *CommandTarget) dial(_ context.Context, c *Client) (conn, error) {
+func (t *CommandTarget) dial(ctx context.Context, c *Client) (conn, error) {
 	if len(t.Args) == 0 || t.Args[0] == "" {
 		return nil, fmt.Errorf("the command is empty")
 	}
-	return newStdioConn(c, t)
+	return wireTarget{connect: func(_ context.Context, c *Client) (duplex.Wire, error) {
+		p, err := startProcess(t, c.cfg.stderr)
+		if err != nil {
+			return nil, err
+		}
+		return processWire{c.wire(p.stdout, p.stdin), p}, nil
+	}}.dial(ctx, c)
 }
 
 // ParseTarget makes the target that [Dial] makes of a string, without connecting to it. The error
