@@ -97,8 +97,8 @@ func respond(t testing.TB, method string, params json.RawMessage) string {
 	}
 }
 
-// drive repeats a modern call, on the servers in turn, until it is complete, and returns the result and how many rounds
-// it took.
+// drive repeats a modern call, on the servers in turn, until it is complete, and returns the result
+// and how many rounds it took.
 func drive(t testing.TB, servers []*mcpkit.Server, method, params string) (result string, rounds int) {
 	inputs := ""
 	for {

@@ -13,19 +13,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// Authenticated says that something in front of the server finds out who asks and puts the [oauth.Principal] into the
-// context of requests: package oauth/resourceserver, or an app's own middleware. What demands scopes cannot be
-// registered without this option or [TrustLocal]: nobody could ever reach it, or nobody would be asked.
+// Authenticated says that code in front of the server authenticates callers and puts the
+// [oauth.Principal] into the context of requests: package oauth/resourceserver, or middleware of
+// the program. Tools, prompts and resources with scopes cannot be registered without this option or
+// [TrustLocal], since nobody could call them.
 //
-// The option trusts nobody. A request without a principal reaches only what demands no scopes.
+// A request without a principal reaches only what needs no scopes.
 func Authenticated() Option {
 	return newOption(func(c *config) error { c.authenticated = true; return nil })
 }
 
-// TrustLocal lets whoever runs the server have these scopes: requests that did not come over HTTP (those on standard
-// input, of a child process or of the same process) and have no principal are those of the principal "local". Requests
-// over HTTP, and those on sockets that others than the user can connect to, are never trusted by it. The program that starts a server on stdio says by its environment what that
-// server may do; name only scopes that every such program may have.
+// TrustLocal gives scopes to local callers: requests that did not come over HTTP, such as those on
+// standard input, and have no principal get the principal "local". Requests over HTTP, and over
+// sockets that other users can connect to, never do. Any program that can start the server gets the
+// scopes, so name only those that all of them may have.
 func TrustLocal(scopes ...string) Option {
 	return newOption(func(c *config) error {
 		if len(scopes) == 0 {
@@ -36,14 +37,15 @@ func TrustLocal(scopes ...string) Option {
 	})
 }
 
-// StepUp lets principals see what they lack scopes for. A call of it fails with the scopes that it needs; behind a
-// resource server the client is answered 403 with a challenge, so that it can ask its user for more. Without this option
-// what a principal may not call does not exist for it. Requests without a principal see nothing more either way.
+// StepUp shows principals what they lack scopes for. Such a call fails with the scopes that it
+// needs, and behind a resource server the client gets status 403 with a challenge, so that it can
+// ask its user for more. By default, what a principal may not call does not exist for it. Requests
+// without a principal see nothing more.
 func StepUp() Option {
 	return newOption(func(c *config) error { c.stepUp = true; return nil })
 }
 
-// entries are all that the draft adds.
+// entries returns all entries of the draft.
 func (d *draft) entries() []*entry {
 	var all []*entry
 	for _, t := range d.tools {
@@ -58,11 +60,11 @@ func (d *draft) entries() []*entry {
 	return all
 }
 
-// checkScopes refuses entries whose scopes nobody would ask for.
+// checkScopes refuses entries with scopes if nobody authenticates callers.
 func (s *Server) checkScopes(d *draft) (faults reflectx.Errors) {
 	known := s.config.authenticated || s.config.local != nil
 	for _, e := range d.entries() {
-		if e.stepUp != s.config.stepUp { // what is mounted may be in use already, and has it
+		if e.stepUp != s.config.stepUp { // a mounted entry may be in use and have the value
 			e.stepUp = s.config.stepUp
 		}
 		if known || len(e.scopes) == 0 {
@@ -83,7 +85,7 @@ func quoted(words []string) string {
 	return strings.Join(list, ", ")
 }
 
-// trust puts the principal of who runs the server into the context of a request that did not come over HTTP.
+// trust gives the local principal to a request that did not come over HTTP.
 func (s *Server) trust(ctx context.Context, peer transport.Peer) context.Context {
 	if s.config.local == nil || peer.Header() != nil || oauth.AuthenticationDecided(ctx) {
 		return ctx
@@ -91,12 +93,12 @@ func (s *Server) trust(ctx context.Context, peer transport.Peer) context.Context
 	return oauth.NewContext(ctx, s.config.local)
 }
 
-// CodeForbidden is the JSON-RPC error code of calls that the caller is not allowed to make, if the caller may know of what it
-// called. If scopes are missing, the data of the error names all that are needed: {"scopes": ["notes:write"]}. The specification
-// leaves codes outside of -32768 to -32000 to applications.
+// CodeForbidden is the JSON-RPC error code of calls that the caller is not allowed to make, if the
+// caller may know that the tool, prompt or resource exists. If scopes are missing, the data of the
+// error has all that are needed: {"scopes": ["notes:write"]}.
 const CodeForbidden = -31001
 
-// demandScopes refuses a call of what the caller only sees because of [StepUp].
+// demandScopes refuses a call for which the caller lacks scopes, where [StepUp] shows it.
 func (call *Call) demandScopes() *jsonrpc.Error {
 	if call.entry == nil || !call.entry.stepUp || call.principal.Has(call.entry.scopes...) {
 		return nil
@@ -106,11 +108,11 @@ func (call *Call) demandScopes() *jsonrpc.Error {
 }
 
 func insufficientScope(scopes []string) *jsonrpc.Error {
-	data, _ := jsonx.Marshal(map[string][]string{"scopes": scopes}) // strings: always encodable
+	data, _ := jsonx.Marshal(map[string][]string{"scopes": scopes}) // strings always encode
 	return &jsonrpc.Error{Code: CodeForbidden, Message: fmt.Sprintf("insufficient scope: this needs %q", strings.Join(scopes, " ")), Data: data}
 }
 
-// neededScopes are those that an error like [oauth.InsufficientScopeError] names.
+// neededScopes returns the scopes of an error such as [oauth.InsufficientScopeError].
 func neededScopes(err error) []string {
 	type needer interface {
 		error

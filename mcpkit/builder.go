@@ -16,13 +16,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// An Item is a tool, prompt or resource that no struct describes: what [NewTool], [NewPrompt] and [NewResource] build.
+// An Item is a tool, prompt or resource that is built in code: by [NewTool], [NewPrompt] or
+// [NewResource].
 type Item interface {
 	build(s *Server, d *draft) error
 }
 
-// Add registers items. They are validated first: the error has every fault of all of them, and then none is registered.
-// Clients that asked for it hear of the change, once for all items.
+// Add registers items. If one of them has a fault, none is registered, and the error has all faults
+// of all items. Subscribed clients are notified once.
 func (s *Server) Add(items ...Item) error {
 	var d draft
 	var errs []error
@@ -39,19 +40,20 @@ func (s *Server) Add(items ...Item) error {
 	return s.add(&d)
 }
 
-// A ToolBuilder describes a tool. Make one with [NewTool], register it with [Server.Add].
+// A ToolBuilder describes a tool. Make one with [NewTool] and register it with [Server.Add].
 type ToolBuilder struct {
 	builder
 	input, output json.RawMessage
 }
 
-// A PromptBuilder describes a prompt. Make one with [NewPrompt], register it with [Server.Add].
+// A PromptBuilder describes a prompt. Make one with [NewPrompt] and register it with [Server.Add].
 type PromptBuilder struct{ builder }
 
-// A ResourceBuilder describes a resource or a resource template. Make one with [NewResource], register it with [Server.Add].
+// A ResourceBuilder describes a resource or a resource template. Make one with [NewResource] and
+// register it with [Server.Add].
 type ResourceBuilder struct{ builder }
 
-// builder holds what all builders say, by the words of the tags of methods.
+// builder is the part that all builders share. Its values are those of the tags of methods.
 type builder struct {
 	def    definition
 	faults []string
@@ -69,7 +71,7 @@ func newBuilder(k kind, name string, fn any) builder {
 	return b
 }
 
-// say sets what a tag would, with the tag's checks.
+// say sets the value of a tag, with the checks of the tag.
 func (b *builder) say(key, value string) {
 	for _, t := range tagKeys {
 		if t.key == key {
@@ -80,7 +82,7 @@ func (b *builder) say(key, value string) {
 	}
 }
 
-// check reports the faults of the words themselves.
+// check returns the faults of the values.
 func (b *builder) check() error {
 	var faults reflectx.Errors
 	for _, f := range b.faults {
@@ -101,41 +103,41 @@ func (b *builder) build(s *Server, d *draft) error {
 	return s.define(d, &def)
 }
 
-// NewTool begins a tool made of a function: one that could be a tool method of a service, or, with [ToolBuilder.Input],
-// func(ctx context.Context, call *mcpkit.Call) (any, error).
+// NewTool describes a tool that calls fn: a function with the signature of a tool method or, with
+// [ToolBuilder.Input], a func(ctx context.Context, call *mcpkit.Call) (any, error).
 func NewTool(name string, fn any) *ToolBuilder {
 	return &ToolBuilder{builder: newBuilder(kindTool, name, fn)}
 }
 
-// Title is the name shown to people.
+// Title sets the name that people see.
 func (b *ToolBuilder) Title(t string) *ToolBuilder { b.def.title = t; return b }
 
-// Desc says what the tool does.
+// Desc sets the description: what the tool does.
 func (b *ToolBuilder) Desc(d string) *ToolBuilder { b.def.desc = d; return b }
 
-// Hints says what the tool does to its world, in the words of the hints tag.
+// Hints says how the tool affects its environment. The values are those of the hints tag.
 func (b *ToolBuilder) Hints(hints ...string) *ToolBuilder {
 	b.say("hints", strings.Join(hints, ","))
 	return b
 }
 
-// Scopes are what the caller must be allowed to do.
+// Scopes sets the scopes that a caller needs.
 func (b *ToolBuilder) Scopes(scopes ...string) *ToolBuilder { b.def.scopes = scopes; return b }
 
-// Tags are words for middleware to go by.
+// Tags sets labels for middleware. They are not sent to clients.
 func (b *ToolBuilder) Tags(tags ...string) *ToolBuilder { b.def.tags = tags; return b }
 
-// Timeout is how long a call may take; 0 means no limit.
+// Timeout limits the time of a call; 0 means no limit.
 func (b *ToolBuilder) Timeout(d time.Duration) *ToolBuilder { b.say("timeout", d.String()); return b }
 
-// Rate is how many calls each caller may begin, as in the rate tag: "10/s", "100/m burst=20".
+// Rate limits how many calls each caller may begin, like the rate tag: "10/s", "100/m burst=20".
 func (b *ToolBuilder) Rate(limit string) *ToolBuilder { b.say("rate", limit); return b }
 
-// Cache is how long the server keeps results of the tool, which must have the hint readonly, and for whom, in the words of the
-// cache tag: "60s", "10m,public".
+// Cache sets how long the server keeps results and for whom, like the cache tag: "60s",
+// "10m,public". The tool needs the hint readonly.
 func (b *ToolBuilder) Cache(words string) *ToolBuilder { b.say("cache", words); return b }
 
-// Params names the function's plain parameters in order: "a,b?".
+// Params names the plain parameters of the function in order: "a,b?".
 func (b *ToolBuilder) Params(names string) *ToolBuilder { b.say("params", names); return b }
 
 // Icon adds an icon: an https: or data: URI.
@@ -144,11 +146,12 @@ func (b *ToolBuilder) Icon(src string) *ToolBuilder { b.say("icon", src); return
 // Hidden leaves the tool out of lists.
 func (b *ToolBuilder) Hidden() *ToolBuilder { b.def.hidden = true; return b }
 
-// Input gives the JSON Schema of the arguments, an object, instead of the function's parameters. The function then reads
-// them from the call: they were validated.
+// Input sets the JSON Schema of the arguments, an object. The arguments are validated by it, and
+// the function reads them from the call.
 func (b *ToolBuilder) Input(schema string) *ToolBuilder { b.input = json.RawMessage(schema); return b }
 
-// Output gives the JSON Schema of the structured result. Results that do not fit are internal errors.
+// Output sets the JSON Schema of the structured result. A result that does not fit is an internal
+// error.
 func (b *ToolBuilder) Output(schema string) *ToolBuilder {
 	b.output = json.RawMessage(schema)
 	return b
@@ -181,7 +184,7 @@ func (b *ToolBuilder) build(s *Server, d *draft) error {
 	return s.addRaw(d, t, fn)
 }
 
-// A rawFunc reads its arguments from the call, and returns what a method may.
+// A rawFunc reads its arguments from the call and returns what a method may return.
 type rawFunc func(ctx context.Context, call *Call) (any, error)
 
 // addRaw adds a tool whose schemas were written by hand.
@@ -239,7 +242,8 @@ func prefixed(prefix string, err error) error {
 	return fmt.Errorf("%s%w", prefix, err)
 }
 
-// checkOutput holds a result to the output schema: clients rely on it (server/tools, "Output Schema").
+// checkOutput validates a result against the output schema, since clients rely on it (server/tools,
+// "Output Schema").
 func checkOutput(schema *reflectx.RawSchema, r *ToolResult) error {
 	if r.StructuredContent.IsZero() {
 		return fmt.Errorf("the tool has an output schema but returned no structured content")
@@ -250,8 +254,9 @@ func checkOutput(schema *reflectx.RawSchema, r *ToolResult) error {
 	return nil
 }
 
-// AddTool registers a tool whose definition, schemas included, is at hand, such as one that another program described.
-// Arguments are validated by the input schema before h runs; h reads them from the call.
+// AddTool registers a tool with a complete definition, for instance one that another program
+// described. The arguments are validated against the input schema before h runs; h reads them from
+// the call.
 func (s *Server) AddTool(def protocol.Tool, h func(ctx context.Context, call *Call) (any, error)) error {
 	t := &tool{entry: entry{key: def.Name, site: callerSite("tool", def.Name), logs: true}, def: def}
 	if h == nil {
@@ -268,8 +273,8 @@ func noHandler(site string) error {
 	return &reflectx.Error{Site: site, Msg: "there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)"}
 }
 
-// AddPrompt registers a prompt whose definition is at hand. h reads the arguments with [Call.Var] and returns what a
-// prompt method may.
+// AddPrompt registers a prompt with a complete definition. h reads the arguments with [Call.Var]
+// and returns what a prompt method may return.
 func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call *Call) (any, error)) error {
 	p := &prompt{entry: entry{key: def.Name, site: callerSite("prompt", def.Name), logs: true}, def: def}
 	if h == nil {
@@ -299,7 +304,8 @@ func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call
 	return s.add(&d)
 }
 
-// AddResource registers a resource whose definition is at hand. h returns what a resource method may.
+// AddResource registers a resource with a complete definition. h returns what a resource method may
+// return.
 func (s *Server) AddResource(def protocol.Resource, h func(ctx context.Context, call *Call) (any, error)) error {
 	r := &resource{entry: entry{key: def.URI, site: callerSite("resource", def.URI), logs: true}, def: def, mime: def.MIMEType, private: true}
 	if h == nil {
@@ -313,8 +319,8 @@ func (s *Server) AddResource(def protocol.Resource, h func(ctx context.Context, 
 	return s.add(&draft{resources: []*resource{r}})
 }
 
-// AddResourceTemplate registers a resource template whose definition is at hand. h reads the variables with [Call.Var] and
-// returns what a resource method may.
+// AddResourceTemplate registers a resource template with a complete definition. h reads the
+// variables with [Call.Var] and returns what a resource method may return.
 func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h func(ctx context.Context, call *Call) (any, error)) error {
 	r := &resource{entry: entry{key: def.URITemplate, site: callerSite("resource template", def.URITemplate), logs: true}, templateDef: def, mime: def.MIMEType, private: true}
 	if h == nil {
@@ -352,19 +358,20 @@ func callerSite(what, name string) string {
 	return site
 }
 
-// RemoveTools takes tools out, by name. Calls that began go on. It reports whether any was there.
+// RemoveTools removes tools by name and reports whether any existed. Running calls continue.
 func (s *Server) RemoveTools(names ...string) (removed bool) {
 	_ = s.change(func(c *catalog) error { c.tools, removed = c.tools.without(names); return nil })
 	return removed
 }
 
-// RemovePrompts takes prompts out, by name. It reports whether any was there.
+// RemovePrompts removes prompts by name and reports whether any existed.
 func (s *Server) RemovePrompts(names ...string) (removed bool) {
 	_ = s.change(func(c *catalog) error { c.prompts, removed = c.prompts.without(names); return nil })
 	return removed
 }
 
-// RemoveResources takes resources and resource templates out, by URI or template. It reports whether any was there.
+// RemoveResources removes resources by URI, and resource templates by template. It reports whether
+// any existed.
 func (s *Server) RemoveResources(uris ...string) (removed bool) {
 	_ = s.change(func(c *catalog) error {
 		var a, b bool
@@ -376,66 +383,66 @@ func (s *Server) RemoveResources(uris ...string) (removed bool) {
 	return removed
 }
 
-// NewPrompt begins a prompt made of a function: one that could be a prompt method of a service.
+// NewPrompt describes a prompt that calls fn, a function with the signature of a prompt method.
 func NewPrompt(name string, fn any) *PromptBuilder {
 	return &PromptBuilder{newBuilder(kindPrompt, name, fn)}
 }
 
-// Title is the name shown to people.
+// Title sets the name that people see.
 func (b *PromptBuilder) Title(t string) *PromptBuilder { b.def.title = t; return b }
 
-// Desc says what the prompt is for.
+// Desc sets the description: what the prompt is for.
 func (b *PromptBuilder) Desc(d string) *PromptBuilder { b.def.desc = d; return b }
 
-// Scopes are what the caller must be allowed to do.
+// Scopes sets the scopes that a caller needs.
 func (b *PromptBuilder) Scopes(scopes ...string) *PromptBuilder { b.def.scopes = scopes; return b }
 
-// Tags are words for middleware to go by.
+// Tags sets labels for middleware. They are not sent to clients.
 func (b *PromptBuilder) Tags(tags ...string) *PromptBuilder { b.def.tags = tags; return b }
 
-// Timeout is how long a call may take; 0 means no limit.
+// Timeout limits the time of a call; 0 means no limit.
 func (b *PromptBuilder) Timeout(d time.Duration) *PromptBuilder {
 	b.say("timeout", d.String())
 	return b
 }
 
-// Rate is how many calls each caller may begin, as in the rate tag: "10/s", "100/m burst=20".
+// Rate limits how many calls each caller may begin, like the rate tag: "10/s", "100/m burst=20".
 func (b *PromptBuilder) Rate(limit string) *PromptBuilder { b.say("rate", limit); return b }
 
-// Params names the function's plain parameters in order: "topic,style?".
+// Params names the plain parameters of the function in order: "topic,style?".
 func (b *PromptBuilder) Params(names string) *PromptBuilder { b.say("params", names); return b }
 
-// NewResource begins a resource, or a resource template when uri has variables, made of a function: one that could be a
-// resource method of a service. The name is for people and models to tell it by.
+// NewResource describes a resource, or a resource template if uri has variables, that calls fn: a
+// function with the signature of a resource method. People and models see the name.
 func NewResource(uri, name string, fn any) *ResourceBuilder {
 	b := &ResourceBuilder{newBuilder(kindResource, name, fn)}
 	b.def.uri = uri
 	return b
 }
 
-// Title is the name shown to people.
+// Title sets the name that people see.
 func (b *ResourceBuilder) Title(t string) *ResourceBuilder { b.def.title = t; return b }
 
-// Desc says what the resource holds.
+// Desc sets the description: what the resource contains.
 func (b *ResourceBuilder) Desc(d string) *ResourceBuilder { b.def.desc = d; return b }
 
-// MIME is the media type of the contents.
+// MIME sets the media type of the contents.
 func (b *ResourceBuilder) MIME(t string) *ResourceBuilder { b.def.mime = t; return b }
 
-// Scopes are what the caller must be allowed to do.
+// Scopes sets the scopes that a caller needs.
 func (b *ResourceBuilder) Scopes(scopes ...string) *ResourceBuilder { b.def.scopes = scopes; return b }
 
-// Tags are words for middleware to go by.
+// Tags sets labels for middleware. They are not sent to clients.
 func (b *ResourceBuilder) Tags(tags ...string) *ResourceBuilder { b.def.tags = tags; return b }
 
-// Timeout is how long a call may take; 0 means no limit.
+// Timeout limits the time of a call; 0 means no limit.
 func (b *ResourceBuilder) Timeout(d time.Duration) *ResourceBuilder {
 	b.say("timeout", d.String())
 	return b
 }
 
-// Rate is how many calls each caller may begin, as in the rate tag: "10/s", "100/m burst=20".
+// Rate limits how many calls each caller may begin, like the rate tag: "10/s", "100/m burst=20".
 func (b *ResourceBuilder) Rate(limit string) *ResourceBuilder { b.say("rate", limit); return b }
 
-// Cache is how long clients may keep the contents, in the words of the cache tag: "60s,public".
+// Cache sets how long clients may cache the contents, like the cache tag: "60s,public".
 func (b *ResourceBuilder) Cache(words string) *ResourceBuilder { b.say("cache", words); return b }

@@ -21,10 +21,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A Call is one request being answered: what it says, who sent it, and the way back while it lasts.
-// A method that has a *Call parameter is given it; so are middleware and raw handlers.
+// A Call is one request while it is answered: what the request contains, who sent it, and the way
+// to notify or ask the client. Methods with a *Call parameter, middleware and raw handlers get it.
 //
-// Its methods may be called concurrently, but not after the method that was given it has returned.
+// Its methods are safe for concurrent use, but must not be called after the method that got the
+// Call has returned.
 type Call struct {
 	*request
 
@@ -34,32 +35,32 @@ type Call struct {
 	refusal *jsonrpc.Error // what prepare found wrong with the request
 
 	name      string             // tool or prompt name, or resource URI
-	entry     *entry             // what name names; nil for methods that name nothing
+	entry     *entry             // what name names, or nil
 	target    any                // *tool, *prompt or *resource
 	vars      uritemplate.Values // of the resource template that matched
 	texts     []textArgument     // of prompts/get
-	arguments json.RawMessage    // what SetArguments gave; nil: as they came
-	ctx       context.Context    // of the call: scope, or what stands for it in a mounted server
+	arguments json.RawMessage    // of SetArguments; nil: those of the request
+	ctx       context.Context    // the scope, or a context that derives from it in a mounted server
 	values    atomic.Pointer[kept]
 }
 
-// A request is what a client sent, and what belongs to it in whichever server answers: a request to a tool of a mounted server is one
-// request and two Calls, one in each server.
+// A request is what a client sent, and its state in all servers that answer it: a call of a mounted
+// tool is one request and two Calls, one in each server.
 type request struct {
 	req       *jsonrpc.Request
 	peer      transport.Peer
-	to        *Server // that the client sent it to
+	to        *Server // the server that the client sent it to
 	version   protocol.Version
-	session   *session // legacy only; nil where there is none
+	session   *session // legacy only; may be nil
 	meta      json.RawMessage
 	principal *oauth.Principal
-	sent      string   // the name or URI that it is about, as the client has it
-	needs     []string // scopes that the caller lacks some of; nil: it does not
-	malformed bool     // it lacks a part of its envelope
+	sent      string   // the client's name or URI of the target
+	needs     []string // scopes that the call needs, if the caller lacks one
+	malformed bool     // a part of its envelope is missing
 	scope     scope
-	begun     time.Time        // with the first round
-	response  jsonrpc.Response // here so that it needs no memory of its own
-	consulted atomic.Bool      // the client was asked something
+	begun     time.Time        // when the first round began
+	response  jsonrpc.Response // here to save an allocation
+	consulted atomic.Bool      // the client was asked a question
 	repairs   atomic.Int32     // see Repairs
 
 	mu         sync.Mutex
@@ -70,7 +71,7 @@ type request struct {
 	onQuestion []func(context.Context, *Question) func(error) // guarded by mu
 }
 
-// newCall makes the call of a request that a client sent to s.
+// newCall returns the call of a request that a client sent to s.
 func newCall(s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
 	c := &struct {
 		Call
@@ -81,7 +82,7 @@ func newCall(s *Server, req *jsonrpc.Request, peer transport.Peer) *Call {
 	return &c.Call
 }
 
-// within lets a call of a mounted server run in a context of the call that it is part of.
+// within gives the call of a mounted server a context that derives from that of the parent's call.
 func (c *Call) within(ctx context.Context) {
 	c.ctx = &callContext{ctx, c}
 }
@@ -101,7 +102,7 @@ func (c *callContext) Value(key any) any {
 
 type callKey struct{}
 
-// overdue counts the methods that do not return, of what is called.
+// overdue returns the count of overdue methods of the call's target.
 func (c *Call) overdue() *overdueCount {
 	if c.entry != nil && c.entry.overdue != nil {
 		return c.entry.overdue
@@ -109,20 +110,21 @@ func (c *Call) overdue() *overdueCount {
 	return c.row.overdue
 }
 
-// CallFrom returns the call that ctx belongs to, and nil when it belongs to none.
+// CallFrom returns the call that ctx belongs to, or nil.
 func CallFrom(ctx context.Context) *Call {
 	call, _ := ctx.Value(callKey{}).(*Call)
 	return call
 }
 
-// Method is the protocol's method: "tools/call".
+// Method returns the protocol's method: "tools/call".
 func (c *Call) Method() string { return c.row.method }
 
-// Name is the name of the tool or prompt, or the URI of the resource, that the request is about; "" for other methods.
+// Name returns the name of the tool or prompt, or the URI of the resource, that the request is
+// about; "" for other methods.
 func (c *Call) Name() string { return c.name }
 
-// Target is the name, URI or URI template under which the tool, prompt or resource that the request is about is
-// registered, so one of few; "" when nothing of the kind is, or the caller may not know of it.
+// Target returns the registered name, URI or URI template of what the request is about. Unlike Name
+// it has few values. It is "" for other methods, and if the caller may not know of the target.
 func (c *Call) Target() string {
 	if c.entry == nil {
 		return ""
@@ -130,31 +132,32 @@ func (c *Call) Target() string {
 	return c.entry.key
 }
 
-// Version is the protocol revision of this request.
+// Version returns the protocol version of the request.
 func (c *Call) Version() protocol.Version { return c.version }
 
-// RequestID is the request's JSON-RPC id as JSON text.
+// RequestID returns the request's JSON-RPC id as JSON text.
 func (c *Call) RequestID() string { return c.req.ID.String() }
 
-// Params is the params object as it came; nil when absent. It must not be changed.
+// Params returns the params object as it was sent, or nil. It must not be changed.
 func (c *Call) Params() json.RawMessage { return c.req.Params }
 
-// Arguments is the arguments object of a tool call or of prompts/get, as it came or as [Call.SetArguments] gave it; nil
-// when absent or null. It must not be changed.
+// Arguments returns the arguments of a tool call or of prompts/get: as they were sent, or as
+// [Call.SetArguments] set them. It is nil if they are absent or null. It must not be changed.
 func (c *Call) Arguments() json.RawMessage {
 	if c.arguments != nil {
 		return c.arguments
 	}
 	args := c.req.Param("arguments")
 	if jsonx.Kind(args) == 'n' {
-		return nil // clients in languages with null send it for none
+		return nil // clients send null for no arguments
 	}
 	return args
 }
 
-// RedactedArguments are the arguments as logs may have them: what is tagged secret, and what nothing is known of, is
-// replaced by "[redacted]". In tools with a schema written by hand the writeOnly properties and those of the format
-// password are secret. It is nil when there are no arguments; where nothing of the name is registered no value is shown.
+// RedactedArguments returns the arguments for logs: values of fields with the tag secret, and of
+// unknown fields, are "[redacted]". In tools with a schema written by hand, properties that are
+// writeOnly or have the format password are secret. It is nil if there are no arguments. If the
+// target is unknown, all values are redacted.
 func (c *Call) RedactedArguments() json.RawMessage {
 	raw := c.Arguments()
 	switch {
@@ -169,9 +172,9 @@ func (c *Call) RedactedArguments() json.RawMessage {
 	}
 }
 
-// SetArguments replaces the arguments of a tool call or of prompts/get: middleware calls it before it calls the next
-// handler. They are held to the tool's schema like those that a client sends. args must be valid JSON, an object, for
-// prompts one of strings; it belongs to the call from then on.
+// SetArguments replaces the arguments of a tool call or of prompts/get. Middleware calls it before
+// the next handler. The new arguments are validated like those of a client. args must be a valid
+// JSON object, for prompts one of strings, and must not be changed afterwards.
 func (c *Call) SetArguments(args json.RawMessage) error {
 	method := c.row.method
 	if method != protocol.MethodToolsCall && method != protocol.MethodPromptsGet {
@@ -191,7 +194,8 @@ func (c *Call) SetArguments(args json.RawMessage) error {
 	return nil
 }
 
-// Bind decodes the arguments into v, a pointer. It checks no rules: that is for raw tools, whose schema was checked already.
+// Bind decodes the arguments into v, a pointer. It checks no rules: it is for raw tools, whose
+// arguments were validated already.
 func (c *Call) Bind(v any) error {
 	raw := c.Arguments()
 	if raw == nil {
@@ -203,13 +207,14 @@ func (c *Call) Bind(v any) error {
 	return nil
 }
 
-// Var is the value of a variable of the resource template that matched, or of a prompt's argument; "" when absent.
+// Var returns the value of a variable of the URI template, or of an argument of the prompt; "" if
+// it is absent.
 func (c *Call) Var(name string) string {
 	v, _ := c.text(name)
 	return v
 }
 
-// text looks a textual argument up: URI variables and prompt arguments.
+// text returns a textual argument: a URI variable or an argument of a prompt.
 func (c *Call) text(name string) (string, bool) {
 	for _, t := range c.texts {
 		if t.name == name {
@@ -219,10 +224,10 @@ func (c *Call) text(name string) (string, bool) {
 	return c.vars.Get(name)
 }
 
-// Principal is who is asking; nil where nobody was authenticated.
+// Principal returns who the caller authenticated as, or nil.
 func (c *Call) Principal() *oauth.Principal { return c.principal }
 
-// Scopes are the scopes that the tool, prompt or resource demands.
+// Scopes returns the scopes that the tool, prompt or resource needs.
 func (c *Call) Scopes() []string {
 	if c.entry == nil {
 		return nil
@@ -230,7 +235,7 @@ func (c *Call) Scopes() []string {
 	return c.entry.scopes
 }
 
-// Tags are the words of the tags tag of the tool, prompt or resource.
+// Tags returns the labels of the tags tag of the tool, prompt or resource.
 func (c *Call) Tags() []string {
 	if c.entry == nil {
 		return nil
@@ -238,7 +243,8 @@ func (c *Call) Tags() []string {
 	return c.entry.tags
 }
 
-// Tool is the definition of the tool that is called; nil for other methods. It must not be changed.
+// Tool returns the definition of the tool that is called; nil for other methods. It must not be
+// changed.
 func (c *Call) Tool() *protocol.Tool {
 	if t, ok := c.target.(*tool); ok {
 		return &t.def
@@ -246,7 +252,8 @@ func (c *Call) Tool() *protocol.Tool {
 	return nil
 }
 
-// SessionID names the legacy session; "" where there is none or the connection is the session.
+// SessionID returns the id of the legacy session; "" if there is no session or the connection is
+// the session.
 func (c *Call) SessionID() string {
 	if s := c.peer.Session(); s != nil {
 		return s.ID()
@@ -254,13 +261,13 @@ func (c *Call) SessionID() string {
 	return ""
 }
 
-// Header returns a header field of the HTTP request, by its canonical name; "" on other bindings.
+// Header returns a header field of the HTTP request by its canonical name; "" on other transports.
 func (c *Call) Header(name string) string { return c.peer.Header().Get(name) }
 
-// Meta returns a member of the request's _meta as JSON; nil when absent.
+// Meta returns a member of the request's _meta as JSON, or nil.
 func (c *Call) Meta(key string) json.RawMessage { return jsonx.Member(c.meta, key) }
 
-// ClientInfo is what the client says it is; nil when it does not say. It proves nothing.
+// ClientInfo returns what the client calls itself, or nil. It proves nothing.
 func (c *Call) ClientInfo() *protocol.Implementation {
 	if !c.version.Modern() {
 		if c.session != nil {
@@ -279,8 +286,9 @@ func (c *Call) ClientInfo() *protocol.Implementation {
 	return &info
 }
 
-// ClientCapabilities are what the client can be asked: declared on this request (2026-07-28) or when the session began.
-// What the version of the session does not have is left out.
+// ClientCapabilities returns what the client can be asked, as it declared on this request
+// (2026-07-28) or at the start of its session. Capabilities that the session's version does not
+// have are left out.
 func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
 	if !c.version.Modern() {
 		if c.session == nil {
@@ -292,20 +300,21 @@ func (c *Call) ClientCapabilities() protocol.ClientCapabilities {
 		case c.version < protocol.V20250618:
 			caps.Elicitation = nil
 		case c.version < protocol.V20251125:
-			caps.Elicitation = &protocol.ElicitationCapability{} // forms alone
+			caps.Elicitation = &protocol.ElicitationCapability{} // only forms
 		}
 		return caps
 	}
 	var caps protocol.ClientCapabilities
-	_ = jsonx.Unmarshal(c.Meta(protocol.MetaClientCapabilities), &caps) // checked to be an object; a wrong member is one not declared
+	_ = jsonx.Unmarshal(c.Meta(protocol.MetaClientCapabilities), &caps) // checked to be an object; a wrong member counts as not declared
 	return caps
 }
 
-// Asked reports whether the method has asked the client something, with [Elicit] and its like: what comes of it is for this call alone.
+// Asked reports whether the method has asked the client a question, for instance with [Elicit]:
+// then its result is for this call only.
 func (c *Call) Asked() bool { return c.consulted.Load() }
 
-// Round is how many times the client has come back with answers to questions of this call: 0 when the call begins. On legacy versions it is
-// always 0, since the method waits for the answers.
+// Round returns how many times the client has sent the call again with answers. It is always 0 on
+// legacy versions, where the method waits for answers.
 func (c *Call) Round() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,20 +324,22 @@ func (c *Call) Round() int {
 	return c.asked.State.Round
 }
 
-// SetTimeout lets the time of the call be over after d, from now on, unless it is over sooner. The context of the call ends then, with a
-// [*TimeoutError] for its cause, and the caller gets that error whether the method returns or not. The time does not pass while a question
-// to the client is open. No d, or a negative one, changes nothing.
+// SetTimeout limits the rest of the call to d, unless its limit is earlier. When the time is up,
+// the context of the call ends with a [*TimeoutError] as its cause, and the caller gets that error
+// even if the method does not return. The time stops while a question to the client is open.
+// SetTimeout does nothing if d is 0 or negative.
 func (c *Call) SetTimeout(d time.Duration) { c.scope.limit(d) }
 
-// Overdue reports whether a method of the call still runs though its caller was answered in its place: see [Server.Overdue].
+// Overdue reports whether a method of the call still runs although the caller has got a timeout
+// error: see [Server.Overdue].
 func (c *Call) Overdue() bool {
 	c.scope.mu.Lock()
 	defer c.scope.mu.Unlock()
 	return slices.ContainsFunc(c.scope.running, func(x *execution) bool { return x.overdue })
 }
 
-// OnReturn calls f as soon as no method of the call runs: at once, unless the caller was answered in place of a method that does not
-// return (see [Server.Overdue]). It reports whether f waits.
+// OnReturn calls f when no method of the call runs. That is immediately, unless a method is overdue
+// (see [Server.Overdue]); waits reports that.
 func (c *Call) OnReturn(f func()) (waits bool) {
 	s := &c.scope
 	s.mu.Lock()
@@ -342,23 +353,22 @@ func (c *Call) OnReturn(f func()) (waits bool) {
 	return waits
 }
 
-// OnEnd lets f run when the call is over: after its method has returned, and after its result was encoded or, where the
-// result is written while it is read, after its last byte. The latest f runs first.
+// OnEnd calls f when the call is over: after its method has returned, and after the last byte of
+// its result was encoded. The last f runs first.
 func (c *Call) OnEnd(f func()) { c.scope.onEnd(f) }
 
-// Repairs is how many values of the arguments were repaired so far (see [Repair]): none before the method was called, and none without
-// that option.
+// Repairs returns how many values of the arguments were repaired so far (see [Repair]).
 func (c *Call) Repairs() int { return int(c.repairs.Load()) }
 
-// Ref is a short random name for this call, the same in the log, in what a caller is told of an internal error, and in all rounds of a
-// call that asks questions.
+// Ref returns a short random name of this call for logs. A caller sees it in internal errors. It is
+// the same in all rounds of a call that asks questions.
 func (c *Call) Ref() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refLocked()
 }
 
-// refLocked is Ref for who holds mu.
+// refLocked is like Ref. The caller holds mu.
 func (c *Call) refLocked() string {
 	if c.ref == "" {
 		c.ref = newRef()
@@ -366,17 +376,17 @@ func (c *Call) refLocked() string {
 	return c.ref
 }
 
-// Begun is when the call began: with its first round.
+// Begun returns when the first round of the call began.
 func (c *Call) Begun() time.Time { return c.begun }
 
-// A kept value is what Set kept, and what was kept before it.
+// A kept value is a value of Set, in a list of all earlier ones.
 type kept struct {
 	key, value any
 	before     *kept
 }
 
-// Set keeps a value with the call, for middleware and methods further in, those of mounted servers too; keys as for
-// context.WithValue.
+// Set keeps a value with the call, for inner middleware and methods, also those of mounted servers.
+// Use keys as for context.WithValue.
 func (c *Call) Set(key, value any) {
 	for {
 		before := c.values.Load()
@@ -386,7 +396,7 @@ func (c *Call) Set(key, value any) {
 	}
 }
 
-// Get returns what Set kept; nil when nothing.
+// Get returns a value of Set, or nil.
 func (c *Call) Get(key any) any {
 	for k := c.values.Load(); k != nil; k = k.before {
 		if k.key == key {
@@ -396,9 +406,9 @@ func (c *Call) Get(key any) any {
 	return nil
 }
 
-// Progress tells the client how far the call is, if it asked to be told: done so far, of total (0 when not known), and a
-// message, which may be empty. done must grow from one report to the next; a report that does not is dropped, as the
-// protocol demands (basic/utilities/progress).
+// Progress notifies the client of the progress of the call if the client asked for it: done of
+// total (0 if it is unknown), and a message, which may be empty. done must grow; a report with a
+// done that does not grow is dropped, as the protocol demands (basic/utilities/progress).
 func (c *Call) Progress(done, total float64, message string) {
 	token := c.Meta(protocol.MetaProgressToken)
 	if token == nil {
@@ -422,11 +432,13 @@ func (c *Call) Progress(done, total float64, message string) {
 	}
 }
 
-// Logger writes log messages to the client, as far as it asked for them, and to the server's own logger.
+// Logger returns a logger that writes to the client, at the level that it asked for, and to the
+// server's own logger.
 func (c *Call) Logger() *slog.Logger { return slog.New(&clientLog{call: c}) }
 
-// CloseStream ends the stream of this call while its method goes on: the client comes back for the result after about
-// retry (2025-11-25, "polling"). The error is errors.ErrUnsupported where the client cannot come back.
+// CloseStream ends the stream of this call while its method continues. The client resumes after
+// about retry (2025-11-25, "polling"). The error is errors.ErrUnsupported if the client cannot
+// resume.
 func (c *Call) CloseStream(retry time.Duration) error {
 	if sc, ok := c.peer.(transport.StreamCloser); ok {
 		return sc.CloseStream(retry)
@@ -434,7 +446,7 @@ func (c *Call) CloseStream(retry time.Duration) error {
 	return errors.ErrUnsupported
 }
 
-// notify sends a notification on the stream of this call. That a client is gone is not the method's business.
+// notify sends a notification on the stream of this call. A disconnected client is not an error.
 func (c *Call) notify(method string, params any) {
 	n, err := jsonrpc.NewNotification(method, params)
 	if err == nil && !c.isFinished() {
@@ -451,7 +463,7 @@ func (c *Call) isFinished() bool {
 	return c.finished
 }
 
-// finish makes late progress reports void: none may follow the result.
+// finish drops later progress reports, since none may follow the result.
 func (c *Call) finish() {
 	c.mu.Lock()
 	c.finished = true

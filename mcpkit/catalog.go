@@ -20,8 +20,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A catalog is all that is registered at one time. It never changes: a change makes another one, so that calls read it
-// without a lock and keep what they began with.
+// A catalog is all that is registered at one time. It never changes: a change makes another one, so
+// that calls read it without a lock and keep what they began with.
 type catalog struct {
 	tools     registry[*tool]
 	prompts   registry[*prompt]
@@ -55,7 +55,8 @@ type entry struct {
 
 func (e *entry) base() *entry { return e }
 
-// visible reports whether p may know of the entry. Who may not gets the same answers as if there were none.
+// visible reports whether p may know of the entry. Who may not gets the same answers as if there
+// were none.
 func (e *entry) visible(p *oauth.Principal) bool {
 	return len(e.scopes) == 0 || e.stepUp && p != nil || p.Has(e.scopes...)
 }
@@ -75,10 +76,10 @@ func (e *entry) setWire(define func(v protocol.Version) any) {
 
 type item interface{ base() *entry }
 
-// A registry holds the entries of one kind. Like the catalog that it is part of it never changes; the registries that grew
-// out of one another by additions share their memory, so that an addition costs what it adds, however much is there. What
-// calls read, sorted and by key, is made when the first call after a change asks for it: a thousand additions in a row
-// make it once.
+// A registry holds the entries of one kind. Like the catalog that it is part of it never changes;
+// the registries that grew out of one another by additions share their memory, so that an addition
+// costs what it adds, however much is there. What calls read, sorted and by key, is made when the
+// first call after a change asks for it: a thousand additions in a row make it once.
 type registry[T item] struct {
 	added     []T            // in the order in which they came; behind the end may be what later registries added
 	places    map[string]int // where in added a key is, if it is; for those who hold the family's lock only. See find.
@@ -122,7 +123,8 @@ func (r registry[T]) get(key string) (it T, ok bool) {
 	return it, ok
 }
 
-// key returns the key that name, as it stands in JSON, is for: no key has to be written with escapes.
+// key returns the key that name, as it stands in JSON, is for: no key has to be written with
+// escapes.
 func (r registry[T]) key(name []byte) (string, bool) {
 	v := r.read()
 	if v == nil {
@@ -144,8 +146,8 @@ func (r registry[T]) all() []T {
 
 func (r registry[T]) len() int { return len(r.added) }
 
-// find is get for those who hold the family's lock: it needs nothing made. Places that a change which came to nothing has left
-// behind are known by the key that is not there.
+// find is get for those who hold the family's lock: it needs nothing made. Places that a change
+// which came to nothing has left behind are known by the key that is not there.
 func (r registry[T]) find(key string) (it T, ok bool) {
 	if at, found := r.places[key]; found && at < len(r.added) && r.added[at].base().key == key {
 		return r.added[at], true
@@ -153,7 +155,8 @@ func (r registry[T]) find(key string) (it T, ok bool) {
 	return it, false
 }
 
-// with returns r and also items. The error names both places of each key that is there already. The caller holds the family's lock.
+// with returns r and also items. The error names both places of each key that is there already. The
+// caller holds the family's lock.
 func (r registry[T]) with(what string, items []T) (registry[T], error) {
 	if len(items) == 0 {
 		return r, nil
@@ -283,8 +286,8 @@ func (d *draft) wrap(mw []Middleware) {
 	}
 }
 
-// change replaces the catalog by what f makes of it, and has its followers follow, and tells the peers of the lists that
-// differ.
+// change replaces the catalog by what f makes of it, and has its followers follow, and tells the
+// peers of the lists that differ.
 func (s *Server) change(f func(c *catalog) error) error {
 	var p plan
 	unlock := s.family.Lock()
@@ -325,8 +328,8 @@ func (p *plan) apply(s *Server, f func(c *catalog) error) error {
 
 // A gate leads into a server that is mounted.
 type gate interface {
-	// enter has that server answer the call with its row of the method. target is what the call is about there; nil for nothing in
-	// particular.
+	// enter has that server answer the call with its row of the method. target is what the call is
+	// about there; nil for nothing in particular.
 	enter(ctx context.Context, call *Call, target item, row *methodRow) (Result, error)
 }
 
@@ -386,8 +389,8 @@ func (p *plan) announce() {
 
 func (s *Server) add(d *draft) error { return s.addUnless(nil, d) }
 
-// addUnless puts what is in d into the server. Where there are faults already it adds nothing and returns them, and what
-// would be wrong with d besides.
+// addUnless puts what is in d into the server. Where there are faults already it adds nothing and
+// returns them, and what would be wrong with d besides.
 func (s *Server) addUnless(faults reflectx.Errors, d *draft) error {
 	faults = append(faults, s.checkScopes(d)...)
 	return s.change(func(c *catalog) error { return joinFaults(faults, c.add(d)) })

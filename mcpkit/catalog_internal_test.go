@@ -14,8 +14,8 @@ import (
 
 func bareTool(key string) *tool { return &tool{entry: entry{key: key, site: "site of " + key}} }
 
-// TestRegistryAgainstMap adds, refuses, removes and abandons at random, and holds every registry that was ever current to
-// a map, also long after others have grown out of it.
+// TestRegistryAgainstMap adds, refuses, removes and abandons at random, and holds every registry
+// that was ever current to a map, also long after others have grown out of it.
 func TestRegistryAgainstMap(t *testing.T) {
 	type state struct {
 		r    registry[*tool]
@@ -89,7 +89,8 @@ mcpkit: tool "b" is registered twice, by site of b and site of b`)
 	require.Equal(t, []string{"a"}, keysOf(same))
 }
 
-// TestAddingOneByOneGrowsWithWhatIsAdded: four times as many tools, four times the memory and not sixteen times.
+// TestAddingOneByOneGrowsWithWhatIsAdded: four times as many tools, four times the memory and not
+// sixteen times.
 func TestAddingOneByOneGrowsWithWhatIsAdded(t *testing.T) {
 	few, many := bytesToAdd(t, 1000), bytesToAdd(t, 4000)
 	require.Less(t, many, 7*few)
@@ -113,7 +114,8 @@ func bytesToAdd(t *testing.T, n int) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestTheListOfManyAdditionsIsMadeOnce shows what calls read: nothing is made before, and all calls share it after.
+// TestTheListOfManyAdditionsIsMadeOnce shows what calls read: nothing is made before, and all calls
+// share it after.
 func TestTheListOfManyAdditionsIsMadeOnce(t *testing.T) {
 	s, err := New(nil)
 	require.NoError(t, err)

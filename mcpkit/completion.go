@@ -13,12 +13,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A completer says which values a parameter may have that begin with prefix; others are the values that the other
-// parameters have so far.
+// A completer says which values a parameter may have that begin with prefix; others are the values
+// that the other parameters have so far.
 type completer func(ctx context.Context, prefix string, others map[string]string) ([]string, error)
 
-// completers finds who completes which parameter: the method that the block or a field names, or the parameter's own
-// list of values.
+// completers finds who completes which parameter: the method that the block or a field names, or
+// the parameter's own list of values.
 func (s *Server) completers(def *definition, fields []reflectx.Field) (map[string]completer, error) {
 	found := map[string]completer{}
 	var faults reflectx.Errors
@@ -69,7 +69,8 @@ func listCompleter(values []string) completer {
 	}
 }
 
-// methodCompleter adapts func([ctx,] prefix string [, others map[string]string]) []string [, error].
+// methodCompleter adapts func([ctx,] prefix string [, others map[string]string]) []string [,
+// error].
 func methodCompleter(fn reflect.Value) (completer, error) {
 	switch f := fn.Interface().(type) {
 	case func(string) []string:
@@ -119,8 +120,8 @@ func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) 
 	return NewObjectResult(&protocol.CompleteResult{Completion: result})
 }
 
-// completersOf finds what the reference names, as far as the caller may see it, and its completers. It changes nothing: the method
-// calls it on a goroutine of its own.
+// completersOf finds what the reference names, as far as the caller may see it, and its completers.
+// It changes nothing: the method calls it on a goroutine of its own.
 func (c *Call) completersOf(ref protocol.CompletionRef) (item, map[string]completer, error) {
 	switch ref.Type {
 	case protocol.RefPrompt:

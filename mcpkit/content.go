@@ -23,8 +23,9 @@ type (
 	Content = protocol.Content
 )
 
-// A Blob is bytes of some media type. In a tool's result an image or a sound becomes what it is, text becomes text,
-// and anything else an embedded resource. As the result of a resource it is the contents.
+// A Blob is bytes of some media type. In a tool's result an image or a sound becomes what it is,
+// text becomes text, and anything else an embedded resource. As the result of a resource it is the
+// contents.
 type Blob struct {
 	Data     []byte
 	MIMEType string // "" is found by looking at Data
@@ -39,7 +40,8 @@ func User(content any) protocol.PromptMessage {
 	return protocol.PromptMessage{Role: protocol.RoleUser, Content: asContent(content)}
 }
 
-// Assistant returns a prompt message of the assistant: a string, or Content, or what can be Content.
+// Assistant returns a prompt message of the assistant: a string, or Content, or what can be
+// Content.
 func Assistant(content any) protocol.PromptMessage {
 	return protocol.PromptMessage{Role: protocol.RoleAssistant, Content: asContent(content)}
 }
@@ -92,7 +94,8 @@ func (b Blob) content() Content {
 	return &protocol.EmbeddedResource{Resource: contentsOf(uri, mime, b.Data)}
 }
 
-// contentsOf makes the contents of a resource: text where the media type says so and the bytes are UTF-8.
+// contentsOf makes the contents of a resource: text where the media type says so and the bytes are
+// UTF-8.
 func contentsOf(uri, mime string, data []byte) protocol.ResourceContents {
 	c := protocol.ResourceContents{URI: uri, MIMEType: mime}
 	if isText(mime) && utf8.Valid(data) {
@@ -107,7 +110,8 @@ func contentsOf(uri, mime string, data []byte) protocol.ResourceContents {
 	return c
 }
 
-// isText reports whether a media type is for reading: text, and the structured types that are written as text.
+// isText reports whether a media type is for reading: text, and the structured types that are
+// written as text.
 func isText(mime string) bool {
 	mime, _, _ = strings.Cut(mime, ";")
 	mime = strings.TrimSpace(mime)

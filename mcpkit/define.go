@@ -22,8 +22,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A definition is a Go function that is to become a tool, a prompt or a resource, and all that is said of it.
-// Methods of services and functions given to builders meet here.
+// A definition is a Go function that is to become a tool, a prompt or a resource, and all that is
+// said of it. Methods of services and functions given to builders meet here.
 type definition struct {
 	*annotation
 	site              string
@@ -99,8 +99,8 @@ func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
 	slices.Sort(o.Injectable[4:])
 }
 
-// isHeader recognises http.Header by its shape and name: naming the type would link net/http into programs that have
-// no use for it.
+// isHeader recognises http.Header by its shape and name: naming the type would link net/http into
+// programs that have no use for it.
 func isHeader(t reflect.Type) bool {
 	return t == reflect.TypeFor[transport.Header]() || t.PkgPath() == "net/http" && t.Name() == "Header"
 }
@@ -172,12 +172,14 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		t.def.Annotations = &def.hints
 	}
 	if in := fn.Input(); in != nil {
-		// Tools are not completed, but their input may be a prompt's too: a method that is misspelt here is no less wrong.
+		// Tools are not completed, but their input may be a prompt's too: a method that is misspelt
+		// here is no less wrong.
 		fields := in.Fields()
 		if _, err := s.completers(def, fields); err != nil {
 			return err
 		}
-		// The tool's description says what the arguments are for; the input type's would cost every model its tokens.
+		// The tool's description says what the arguments are for; the input type's would cost every
+		// model its tokens.
 		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
 		t.secrets = secret.OfFields(fields)
 	}
@@ -273,7 +275,8 @@ func (s *Server) addPrompt(d *draft, p *prompt) {
 	d.prompts = append(d.prompts, p)
 }
 
-// knownArguments refuses arguments that the prompt does not have: a misspelt optional one would go unnoticed.
+// knownArguments refuses arguments that the prompt does not have: a misspelt optional one would go
+// unnoticed.
 func knownArguments(call *Call, known []protocol.PromptArgument) error {
 	for _, v := range call.texts {
 		if !slices.ContainsFunc(known, func(a protocol.PromptArgument) bool { return a.Name == v.name }) {

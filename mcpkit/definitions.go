@@ -14,8 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// Definitions are all that a server elsewhere offers, each as a JSON object of the protocol, as that server gave it: members that
-// the protocol does not have are kept.
+// Definitions are all that a server elsewhere offers, each as a JSON object of the protocol, as
+// that server gave it: members that the protocol does not have are kept.
 type Definitions struct {
 	Tools, Prompts, Resources, Templates []json.RawMessage
 
@@ -23,17 +23,17 @@ type Definitions struct {
 	Site string
 	// Scopes are what a caller must be allowed to do to see and to use any of them.
 	Scopes []string
-	// Completes says that arguments of prompts and variables of templates can be completed. Middleware of the server answers
-	// completion/complete then.
+	// Completes says that arguments of prompts and variables of templates can be completed.
+	// Middleware of the server answers completion/complete then.
 	Completes bool
 }
 
-// SetDefinitions makes the definitions all that s has of this kind, in place of those of an earlier SetDefinitions, and tells the
-// clients of s which lists differ. What was registered otherwise stays. h answers the calls of tools, prompts and resources.
-// Package proxy is made of it.
+// SetDefinitions makes the definitions all that s has of this kind, in place of those of an earlier
+// SetDefinitions, and tells the clients of s which lists differ. What was registered otherwise
+// stays. h answers the calls of tools, prompts and resources. Package proxy is made of it.
 //
-// Definitions that the server cannot have are left out, and skipped says why. The error says that a name or URI is registered
-// already, with both places; then nothing changes.
+// Definitions that the server cannot have are left out, and skipped says why. The error says that a
+// name or URI is registered already, with both places; then nothing changes.
 func (s *Server) SetDefinitions(d Definitions, h Handler) (skipped []error, err error) {
 	r := &definer{server: s, from: d, handler: h}
 	add(r, d.Tools, r.tool)
@@ -54,7 +54,8 @@ func (s *Server) SetDefinitions(d Definitions, h Handler) (skipped []error, err 
 	return r.skipped, err
 }
 
-// replaceDefined takes out of r what another server had, unless items say the same. It returns what is to be added.
+// replaceDefined takes out of r what another server had, unless items say the same. It returns what
+// is to be added.
 func replaceDefined[T item](r registry[T], items []T) (registry[T], []T) {
 	var keys []string
 	known := map[string]T{}
@@ -84,7 +85,8 @@ type definer struct {
 	skipped []error
 }
 
-// add makes entries of one kind. What cannot be had, and what comes twice, is skipped: it is not this program's mistake.
+// add makes entries of one kind. What cannot be had, and what comes twice, is skipped: it is not
+// this program's mistake.
 func add(r *definer, definitions []json.RawMessage, make func(json.RawMessage) (key string, keep func(), err error)) {
 	seen := map[string]bool{}
 	for _, raw := range definitions {

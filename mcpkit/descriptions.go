@@ -9,13 +9,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// RegisterDescriptions gives the doc comments of the package pkgPath to a program that is built without its source. The files
-// that "mcpkit gen" writes call it, before main runs; nobody else has to. [reflectx.RegisterDescriptions] says what the keys are.
+// RegisterDescriptions registers the doc comments of a package for programs that run without its
+// source. Only files written by "mcpkit gen" call it. See [reflectx.RegisterDescriptions] for the
+// keys.
 func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	reflectx.RegisterDescriptions(pkgPath, descriptions)
 }
 
-// generatedDescriptions are the descriptions of generated files. It compares them with the source, where the program runs beside that.
+// generatedDescriptions are the descriptions of generated files. They are compared with the source
+// if it is available.
 type generatedDescriptions struct {
 	reflectx.Descriptions
 	source reflectx.Descriptions
@@ -47,7 +49,8 @@ func (w *generatedDescriptions) Field(t reflect.Type, field string) string {
 	return w.member(t, field, reflectx.Descriptions.Field)
 }
 
-// member compares what is said of a method or a field. Nothing is, where the file knows the type, means that the file is older.
+// member compares the description of a method or a field. If the file knows the type but not the
+// member, the file is older than the source.
 func (w *generatedDescriptions) member(t reflect.Type, name string, of func(reflectx.Descriptions, reflect.Type, string) string) string {
 	text := of(w.Descriptions, t, name)
 	if text != "" || w.Descriptions.Type(t) != "" {
@@ -56,7 +59,7 @@ func (w *generatedDescriptions) member(t reflect.Type, name string, of func(refl
 	return text
 }
 
-// compare notes that a package is stale. Without the source at hand nothing is known.
+// compare notes a package whose description differs from its source.
 func (w *generatedDescriptions) compare(t reflect.Type, generated, source string) {
 	if source == "" || source == generated {
 		return
@@ -66,7 +69,7 @@ func (w *generatedDescriptions) compare(t reflect.Type, generated, source string
 	w.stale[t.PkgPath()] = true
 }
 
-// stalePackages are the packages of which the source says something else than the generated file.
+// stalePackages returns the packages with a description that differs from the source.
 func (w *generatedDescriptions) stalePackages() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

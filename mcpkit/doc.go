@@ -1,7 +1,7 @@
 // Package mcpkit turns plain Go structs into MCP (Model Context Protocol) servers.
 //
-// Exported methods become tools, resources and prompts. What changes behaviour stands in struct tags, what
-// describes stands in doc comments:
+// Exported methods become tools, resources and prompts. What changes behaviour stands in struct
+// tags, what describes stands in doc comments:
 //
 //	// Notes keeps short notes and finds them again.
 //	type Notes struct {
@@ -18,7 +18,8 @@
 //		}
 //	}
 //
-// A [Server] is a transport.Handler: it understands all five protocol revisions, decides for each request which one
-// it is, and leaves framing to the transports. Every request of every revision walks the same way: era and version,
-// the middleware chain, the method, the result (see docs/design/architecture.md).
+// A [Server] is a transport.Handler: it understands all five protocol revisions, decides for each
+// request which one it is, and leaves framing to the transports. Every request of every revision
+// walks the same way: era and version, the middleware chain, the method, the result (see
+// docs/design/architecture.md).
 package mcpkit

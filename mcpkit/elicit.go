@@ -17,14 +17,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// unsupported is ErrUnsupported, and for modern clients also the protocol error that says what they would have to declare.
+// unsupported is ErrUnsupported and, for modern clients, the protocol error with the missing
+// capability.
 type unsupported struct{ rpc *jsonrpc.Error }
 
 func (e *unsupported) Error() string   { return e.rpc.Message }
 func (e *unsupported) Unwrap() []error { return []error{ErrUnsupported, e.rpc} }
 
-// asking returns the call of ctx, if its client declared on this very request (or when its session began) what has
-// accepts; needed is what it would have to declare.
+// asking returns the call of ctx if has accepts the capabilities of its client. needed is what the
+// client would have to declare.
 func asking(ctx context.Context, has func(protocol.ClientCapabilities) bool, needed protocol.ClientCapabilities, what string) (*Call, error) {
 	c := CallFrom(ctx)
 	if c == nil {
@@ -45,13 +46,14 @@ func (c *Call) canAsk(has func(protocol.ClientCapabilities) bool, needed protoco
 	return nil, fmt.Errorf("%w: %s", ErrUnsupported, what)
 }
 
-// Elicit asks the user to fill in a form, which is T: a struct of strings, numbers, bools, enums and slices of enums,
-// with the same tags as the input of a tool. The answer is validated by them.
+// Elicit asks the user to fill in a form, which is T: a struct of strings, numbers, bools, enums
+// and slices of enums, with the tags of tool inputs. The answer is validated by these tags.
 //
-// On legacy revisions Elicit waits for the answer. On 2026-07-28 it returns an error when the answer is not there yet: the
-// method returns it, and is run again from its beginning when the client comes back with the answer (see [Once]).
-// The errors are [ErrDeclined], [ErrCancelled], [ErrUnsupported] and [ErrCannotAsk]. Only tools, prompts and resources
-// can ask.
+// Up to and including version 2025-11-25, Elicit waits for the answer. In version 2026-07-28 it
+// returns [ErrAsked] if the answer has not arrived: the method returns the error, the client sends
+// the call again with the answer, and the method runs again from its beginning (see [Once]). Other
+// errors are [ErrDeclined], [ErrCancelled], [ErrUnsupported] and [ErrCannotAsk]. Only tools,
+// prompts and resources can ask.
 func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, error) {
 	var answer T
 	f, err := formOf(reflect.TypeFor[T]())
@@ -68,8 +70,8 @@ func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, e
 	return answer, nil
 }
 
-// ElicitForm is [Elicit] for a form that is not a Go type: schema is a flat JSON Schema object as client/elicitation
-// allows. The content of the accepted answer is not validated.
+// ElicitForm is [Elicit] for a form that is not a Go type. schema is a flat JSON Schema object
+// (client/elicitation). The content of the answer is not validated.
 func ElicitForm(ctx context.Context, message string, schema json.RawMessage, opts ...AskOption) (*protocol.ElicitResult, error) {
 	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool { return caps.Elicitation.SupportsForm() },
 		protocol.ClientCapabilities{Elicitation: &protocol.ElicitationCapability{}}, "elicitation")
@@ -79,8 +81,8 @@ func ElicitForm(ctx context.Context, message string, schema json.RawMessage, opt
 	return c.elicit(ctx, &protocol.ElicitParams{Message: message, RequestedSchema: schema}, opts)
 }
 
-// ElicitURL sends the user to a URL for what must not pass through the client: credentials, payments, consent.
-// That it returns nil says only that the user agreed to go there.
+// ElicitURL asks the user to open a URL, for what must not pass through the client: credentials,
+// payments, consent. A nil error means only that the user agreed to open it.
 func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) error {
 	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool { return caps.Elicitation.SupportsURL() },
 		protocol.ClientCapabilities{Elicitation: &protocol.ElicitationCapability{URL: protocol.Object{}}}, "URL elicitation")
@@ -125,7 +127,7 @@ func (c *Call) elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskO
 	return nil, invalidParams("the response to elicitation/create has the unknown action %q", result.Action)
 }
 
-// Confirm asks the user yes or no. Declining is no.
+// Confirm asks the user yes or no. A user who declines says no.
 func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, error) {
 	answer, err := Elicit[struct {
 		Confirm bool `json:"confirm" validate:"required"`
@@ -154,7 +156,7 @@ func Choose(ctx context.Context, message string, options []string, opts ...AskOp
 	return choice, nil
 }
 
-// Sample asks the client's model. See [Elicit] for how it waits and for its errors.
+// Sample asks the client's model. It waits and fails like [Elicit].
 func Sample(ctx context.Context, p *protocol.CreateMessageParams, opts ...AskOption) (*protocol.CreateMessageResult, error) {
 	needed := &protocol.SamplingCapability{}
 	if p.Tools != nil || p.ToolChoice != nil {
@@ -177,7 +179,7 @@ func Sample(ctx context.Context, p *protocol.CreateMessageParams, opts ...AskOpt
 	return &result, nil
 }
 
-// Roots asks which directories the client works in. See [Elicit] for how it waits and for its errors.
+// Roots asks which directories the client works in. It waits and fails like [Elicit].
 func Roots(ctx context.Context, opts ...AskOption) ([]protocol.Root, error) {
 	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool { return caps.Roots != nil },
 		protocol.ClientCapabilities{Roots: &protocol.RootsCapability{}}, "roots")
@@ -195,9 +197,9 @@ func Roots(ctx context.Context, opts ...AskOption) ([]protocol.Root, error) {
 	return result.Roots, nil
 }
 
-// Ask puts a question to the client as it stands: method is elicitation/create, sampling/createMessage or roots/list, params are an
-// object that fits it, and the result is that of the client. See [Elicit] for how it waits and for its errors; the result of an
-// elicitation is returned whatever its action is.
+// Ask sends a question with raw params: method is elicitation/create, sampling/createMessage or
+// roots/list. It returns the client's result, for an elicitation whatever its action is. It waits
+// and fails like [Elicit].
 func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, opts ...AskOption) (json.RawMessage, error) {
 	has, needed := demands(method, params)
 	if _, err := c.canAsk(has, needed, rounds.Short(method)); err != nil {
@@ -206,7 +208,7 @@ func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, o
 	return c.ask(ctx, method, params, opts)
 }
 
-// demands are the capabilities that a client needs to be asked a question.
+// demands returns the capability that a client needs to be asked a question.
 func demands(method string, params json.RawMessage) (has func(protocol.ClientCapabilities) bool, needed protocol.ClientCapabilities) {
 	switch {
 	case method == protocol.MethodSamplingCreateMessage:

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A UserMessenger is an error that has something to say to the caller: a model or the person behind it.
-// The text of any other error goes to the log only.
+// A UserMessenger is an error with a text for the caller: a model or a person. The text of other
+// errors only goes to the log.
 type UserMessenger interface {
 	error
 	UserMessage() string
@@ -29,38 +29,38 @@ func (e *userError) Error() string       { return e.err.Error() }
 func (e *userError) UserMessage() string { return e.err.Error() }
 func (e *userError) Unwrap() error       { return errors.Unwrap(e.err) }
 
-// Errorf returns an error whose text is meant for the caller. %w works as in fmt.Errorf; what it wraps is shown as part
-// of the text.
+// Errorf returns an error whose text is meant for the caller. It formats like fmt.Errorf, %w
+// included: the text of a wrapped error is shown.
 func Errorf(format string, args ...any) error {
 	return &userError{fmt.Errorf(format, args...)}
 }
 
-// ErrNotFound says that there is no such thing: a resource method returns it, or an error that wraps it or
-// fs.ErrNotExist, for a URI of which there is nothing.
+// ErrNotFound means that nothing has this URI. A resource method returns it, or an error that wraps
+// it or fs.ErrNotExist.
 var ErrNotFound = errors.New("not found")
 
-// A CodedError is an error that is answered as a protocol error with a code of its own, also where a tool error would be
-// the rule. Its text is shown by the same rules as that of any other error.
+// A CodedError becomes a protocol error with its own code, even in tools. Its text is shown by the
+// rules for all errors.
 type CodedError interface {
 	error
 	ErrorCode() int
 }
 
-// A DetailedError is an error with details for programs: an object, which becomes the data of a protocol error, or stands
-// in the _meta of a tool error as [MetaErrorDetails].
+// A DetailedError has details for programs: an object that becomes the data of a protocol error, or
+// [MetaErrorDetails] in the _meta of a tool error.
 type DetailedError interface {
 	error
 	ErrorDetails() map[string]any
 }
 
-// A RetryableError is an error that passes: a call that comes after that time may fare better. Over Streamable HTTP a reply of a
-// single message has the header Retry-After then, beside whatever the error itself says; zero and less say nothing.
+// A RetryableError is temporary: the call may succeed after that time. Over Streamable HTTP a reply
+// of a single message gets the header Retry-After. Zero and negative times have no effect.
 type RetryableError interface {
 	error
 	RetryAfter() time.Duration
 }
 
-// retryAfter is the time of a [RetryableError]; 0 for others.
+// retryAfter returns the time of a [RetryableError]; 0 for other errors.
 func retryAfter(err error) time.Duration {
 	if retryable, ok := errors.AsType[RetryableError](err); ok {
 		return max(retryable.RetryAfter(), 0)
@@ -68,10 +68,10 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// MetaErrorDetails is the key in the _meta of a tool error for the details of a [DetailedError].
+// MetaErrorDetails is the key of the details of a [DetailedError] in the _meta of a tool error.
 const MetaErrorDetails = "io.github.mcpkit/error"
 
-// detailsOf encodes the details of an error; nil when it has none.
+// detailsOf returns the encoded details of an error, or nil.
 func detailsOf(err error) json.RawMessage {
 	detailed, ok := errors.AsType[DetailedError](err)
 	if !ok {
@@ -79,13 +79,13 @@ func detailsOf(err error) json.RawMessage {
 	}
 	details, encodeErr := jsonx.Marshal(detailed.ErrorDetails())
 	if encodeErr != nil {
-		return nil // the text says it, too
+		return nil // the text remains
 	}
 	return details
 }
 
-// fail turns the error of a call into what the peer sees: for tools a result with isError, so that the model can try
-// again; a protocol error for everything else.
+// fail turns the error of a call into a response: in tools a result with isError, so that the model
+// can try again, and otherwise a protocol error.
 func (s *Server) fail(ctx context.Context, call *Call, err error) (Result, *jsonrpc.Error) {
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return nil, s.protocolError(ctx, call, rpc)
@@ -117,8 +117,8 @@ func (s *Server) fail(ctx context.Context, call *Call, err error) (Result, *json
 	return nil, rpc
 }
 
-// protocolError is what the peer sees of a protocol error that user code returned: nil in an error is a failure all the
-// same, and data that is no JSON would make the whole answer unreadable.
+// protocolError makes a protocol error of user code safe to send: nil is an internal error, and
+// data that is not valid JSON is left out.
 func (s *Server) protocolError(ctx context.Context, call *Call, err *jsonrpc.Error) *jsonrpc.Error {
 	switch {
 	case err == nil:
@@ -133,8 +133,8 @@ func (s *Server) protocolError(ctx context.Context, call *Call, err *jsonrpc.Err
 	return err
 }
 
-// tell returns what err says to the caller, and the code that suits it where a code is needed.
-// What the caller is not shown goes to the log under a reference that the caller is given.
+// tell returns the text of err for the caller and a suitable code. An error that the caller may not
+// see is logged under a reference, which the caller gets.
 func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, code int) {
 	if arg, ok := errors.AsType[*reflectx.ArgumentError](err); ok {
 		return arg.Error(), jsonrpc.CodeInvalidParams
@@ -149,7 +149,7 @@ func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, 
 		return err.Error(), jsonrpc.CodeInternalError
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return "the call was cancelled", jsonrpc.CodeInternalError // by the caller, who may hang up; the log need not hear of it
+		return "the call was cancelled", jsonrpc.CodeInternalError // the caller cancelled it, so nothing is logged
 	}
 	ref := call.Ref()
 	attrs := []any{"ref", ref, "method", call.row.method, "name", call.name, "error", err.Error()}
@@ -164,12 +164,12 @@ func isNotFound(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
-// invalidParams is a protocol error about the params of a request.
+// invalidParams returns a protocol error about the params of a request.
 func invalidParams(format string, args ...any) *jsonrpc.Error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, format, args...)
 }
 
-// decodeParams decodes the params of req, where absent is {}.
+// decodeParams decodes the params of req; absent ones are {}.
 func decodeParams[P any](_ context.Context, req *jsonrpc.Request, v *P) error {
 	raw := req.Params
 	if raw == nil {

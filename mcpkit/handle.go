@@ -14,13 +14,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// Handle gives a Server a method of the program's own, which clients of every version may call: the params are decoded
-// into Req, and Resp is the result, an object. Errors become protocol errors.
+// Handle adds a method of the program to a Server, for clients of all versions. The params are
+// decoded into Req, and Resp becomes the result, an object. Errors become protocol errors.
 //
-// A Req that is a struct is read by the rules of tool arguments: its tags say what is required and what values may be, and
-// unknown members are refused; _meta is not one of them. A Req of another type, or with a method UnmarshalJSON, reads all
-// of the params itself. The error of Handle has every fault of Req's tags. The name needs a prefix of its own, such as
-// "example.com/reindex": names without a dot before the slash belong to the protocol.
+// If Req is a struct, its tags are enforced as in tool arguments, and unknown members other than
+// _meta are refused. Any other Req, or one with a method UnmarshalJSON, gets all params. The error
+// has all faults of Req's tags. The name should have a prefix, such as "example.com/reindex": names
+// without a dot before the slash belong to the protocol.
 func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context, req Req) (Resp, error)) error {
 	if method == "" || strings.HasPrefix(method, "rpc.") || strings.HasPrefix(method, "notifications/") {
 		return fmt.Errorf("mcpkit: Handle(%q): not a name for a method; write for example \"example.com/reindex\"", method)
@@ -44,7 +44,7 @@ func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context
 	return s.change(func(c *catalog) error { return prefixed("mcpkit: Handle: ", c.addMethods(row)) })
 }
 
-// paramsDecoder returns what decodes the params of the method.
+// paramsDecoder returns the decoder for the params of the method.
 func paramsDecoder[Req any](s *Server, method string) (func(context.Context, *jsonrpc.Request, *Req) error, error) {
 	t := reflect.TypeFor[Req]()
 	for t.Kind() == reflect.Pointer {

@@ -16,36 +16,36 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// askError is an outcome of a question that is no answer. Its text may be shown to the caller.
+// askError is an outcome of a question other than an answer. Callers may see its text.
 type askError struct{ text string }
 
 func (e *askError) Error() string       { return e.text }
 func (e *askError) UserMessage() string { return e.text }
 
-// What becomes of questions that get no answer.
+// Errors of questions.
 var (
-	// ErrDeclined says that the user read the question and does not want to answer.
+	// ErrDeclined means that the user refused to answer.
 	ErrDeclined error = &askError{"the user declined"}
-	// ErrCancelled says that the user closed the question without answering.
+	// ErrCancelled means that the user closed the question without answering.
 	ErrCancelled error = &askError{"the user cancelled"}
-	// ErrUnsupported says that this client cannot be asked such a question: it declared no capability for it.
+	// ErrUnsupported means that the client did not declare the capability for such a question.
 	ErrUnsupported error = &askError{"this client cannot be asked that"}
-	// ErrCannotAsk says that this connection cannot carry a question to the client: a legacy client on a stateless
-	// server. Serve it with sessions, or let the client use revision 2026-07-28.
+	// ErrCannotAsk means that this connection cannot carry a question: a legacy client uses a
+	// stateless server. Serve it with sessions, or let the client use version 2026-07-28.
 	ErrCannotAsk error = &askError{"this connection cannot carry a question to the client"}
 )
 
-// ErrAsked says that a question was just put to a client of 2026-07-28, which will repeat the call with the answer: the method
-// returns, and is run again from its beginning then. The questions are kept with the call, so it does not matter what the method
-// makes of this error.
+// ErrAsked means that the client gets a question and will send the call again with the answer
+// (2026-07-28). The method should return it, and runs again from its beginning. The call keeps the
+// question, so the client gets it even if the method ignores this error.
 var ErrAsked error = &askError{"mcpkit: the question goes to the client; return this error"}
 
-// errOver is what questions get whose call is over.
+// errOver is the error of questions after the end of their call.
 var errOver = errors.New("mcpkit: the call is over; ask before its method returns")
 
 // Limits of a call that asks questions.
 const (
-	// AnswerTime is how long a client of 2026-07-28 may take to send the call again with its answers. Then the call is over.
+	// AnswerTime is how long a client of 2026-07-28 may take to send a call again with its answers.
 	//
 	//limit:call time between two rounds of a call that asks (2026-07-28) | -32602; the client starts the call again
 	AnswerTime = time.Hour
@@ -56,17 +56,18 @@ const (
 	MaxRounds = 32
 )
 
-// An AskOption says how a question is put.
+// An AskOption configures a question.
 type AskOption func(*askOptions)
 
 type askOptions struct{ key string }
 
-// Key names a question for the client. By default its content does. The answer is used only for a question of the same words,
-// whatever its key. Where several questions are asked at once, their numbers stand before their keys: "1-size".
+// Key names a question for the client; by default its content does. An answer is used only for a
+// question with the same text. If several questions are asked at once, their numbers stand before
+// their keys: "1-size".
 func Key(key string) AskOption { return func(o *askOptions) { o.key = key } }
 
-// takeState reads requestState and inputResponses of a retry (basic/patterns, multi round-trip requests).
-// They come from the client: the state is opened and held to this very call.
+// takeState reads requestState and inputResponses of a retry (basic/patterns, multi round-trip
+// requests). They come from the client, so the state must fit this call.
 func (c *Call) takeState() *jsonrpc.Error {
 	responses := c.req.Param("inputResponses")
 	if responses != nil && jsonx.Kind(responses) != '{' {
@@ -102,11 +103,11 @@ func (c *Call) fits(st *rounds.State) bool {
 }
 
 func (c *Call) argumentsDigest() []byte {
-	args := c.req.Param("arguments") // the client's: it repeats those, not what middleware makes of them
+	args := c.req.Param("arguments") // the client's, which it repeats, not those of SetArguments
 	if args == nil {
 		args = []byte("{}")
 	}
-	// Retries repeat the arguments, but a client may write them anew: white space does not count.
+	// Clients repeat the arguments, perhaps with other white space.
 	compact, err := jsonx.Compact(bytes.Clone(args))
 	if err != nil {
 		compact = args
@@ -116,8 +117,8 @@ func (c *Call) argumentsDigest() []byte {
 
 func (c *Call) principalDigest() []byte { return rounds.Digest([]byte(c.principal.Key())) }
 
-// ask puts a question to the client and returns the result as JSON. On legacy revisions it waits for it; on modern ones
-// it returns what the client sent with this round, or ErrAsked.
+// ask sends a question and returns the result as JSON. On legacy versions it waits; on modern ones
+// it returns the answer that the client sent, or ErrAsked.
 func (c *Call) ask(ctx context.Context, method string, params any, opts []AskOption) (json.RawMessage, error) {
 	raw, err := jsonx.Marshal(params)
 	if err != nil {
@@ -171,7 +172,7 @@ func (c *Call) askModern(method string, params json.RawMessage, opts []AskOption
 	return value, err
 }
 
-// questions returns c.asked, made on first use. c.mu is held.
+// questions returns c.asked, which it makes on first use. c.mu is held.
 func (c *Call) questions() *rounds.Questions {
 	if c.asked == nil {
 		c.asked = &rounds.Questions{}
@@ -179,8 +180,8 @@ func (c *Call) questions() *rounds.Questions {
 	return c.asked
 }
 
-// settle replaces the result of a method by input_required if it asked questions that have no answer
-// yet, even if the method has ignored the error.
+// settle replaces the result of a method by input_required if it asked questions that have no
+// answer yet, even if the method has ignored the error.
 func (c *Call) settle(result Result, err error) (Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,24 +211,24 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 	return &InputRequiredResult{Requests: requests, state: sealed}, nil
 }
 
-// warnOfRandomKey says once that only this process can go on with what it began.
+// warnOfRandomKey logs once that only this process can continue calls that ask questions.
 func (s *Server) warnOfRandomKey(c *Call) {
 	if s.state.Random && c.peer.Header() != nil && s.warnedOfKey.CompareAndSwap(false, true) {
 		s.config.logger.Warn("mcpkit: calls that ask questions are sealed with a random key: no other process, and not this one after a restart, can go on with them; give mcpkit.StateKeys")
 	}
 }
 
-// Once runs f at most once in a call that asks questions, however often the method is run again for the rounds of
-// 2026-07-28: what it returned is kept with the call, under key, until the call is over. The value travels, sealed,
-// through the client, so it has to be small and to survive JSON. An error is not kept.
+// Once runs f at most once in a call that asks questions, even if the method runs again for the
+// rounds of 2026-07-28: the call keeps the value under key. The value travels through the client,
+// sealed, so it has to be small and to survive JSON. If f fails, nothing is kept.
 //
-// What has to happen exactly once even if the client repeats a round of its own accord needs more than that.
+// A client may repeat a round, so Once alone does not make a side effect happen exactly once.
 func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error) {
 	c := CallFrom(ctx)
 	if c == nil || !c.version.Modern() {
 		return f()
 	}
-	key = hex.EncodeToString(c.server.state.Owner[:4]) + ":" + key // each server has keys of its own
+	key = hex.EncodeToString(c.server.state.Owner[:4]) + ":" + key // mounted servers have keys of their own
 	c.mu.Lock()
 	raw, ok := c.questions().State.Once[key]
 	c.mu.Unlock()
@@ -253,11 +254,13 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	return v, nil
 }
 
-// Ask runs several functions that each ask a question, so that all the questions reach the client at once, in the order of
-// the functions, and joins their errors. A function may ask further questions when it has the answer to its first.
+// Ask runs functions that each ask a question, so that all questions reach the client at once, in
+// the order of the functions. It joins their errors. A function may ask more questions when it has
+// an answer.
 //
-// On 2026-07-28 the functions run one after the other, since none of them waits. On legacy revisions each runs on a goroutine
-// of its own, begun when the function before it has sent its first question or returned.
+// In version 2026-07-28 the functions run one after the other, since none of them waits. On legacy
+// versions each runs on a goroutine, which starts when the function before it has sent its first
+// question or returned.
 func Ask(ctx context.Context, questions ...func(ctx context.Context) error) error {
 	errs := make([]error, len(questions))
 	run := func(ctx context.Context, i int) {

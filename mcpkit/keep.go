@@ -8,14 +8,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/memo"
 )
 
-// A keepRule is what the cache tag of a tool says: how long the server keeps results, and whether callers share them. The
-// zero value is not at all.
+// A keepRule is the cache tag of a tool: how long the server keeps results, and whether callers
+// share them. The zero value keeps nothing.
 type keepRule struct {
 	ttl    time.Duration
 	shared bool
 }
 
-// keep returns the rule of the annotation of a tool.
+// keep returns the rule of a tool's annotation.
 func (a *annotation) keep() (keepRule, error) {
 	switch {
 	case !a.hasCache:
@@ -28,7 +28,7 @@ func (a *annotation) keep() (keepRule, error) {
 	return keepRule{a.cacheTTL, !a.cachePrivate}, nil
 }
 
-// A keptKey says what the result of one tool depends on.
+// A keptKey is what the result of one tool depends on.
 type keptKey struct {
 	caller
 	scopes    string
@@ -37,7 +37,7 @@ type keptKey struct {
 
 func cloneKept(r Result) Result { return r.(*ToolResult).Clone() }
 
-// shareable reports whether a result is for other callers, too, and how many bytes it has.
+// shareable reports whether a result may be kept, and its size in bytes.
 func (c *Call) shareable(r Result) (size int, ok bool) {
 	t, ok := r.(*ToolResult)
 	if !ok || t.IsError || c.Asked() {
@@ -46,7 +46,7 @@ func (c *Call) shareable(r Result) (size int, ok bool) {
 	return t.Size()
 }
 
-// withKept gives callers what h returned to the same arguments before, as far as rule says.
+// withKept returns kept results for equal arguments, as rule allows.
 func withKept(rule keepRule, h Handler) Handler {
 	if rule == (keepRule{}) {
 		return h
@@ -54,7 +54,7 @@ func withKept(rule keepRule, h Handler) Handler {
 	kept := memo.New[keptKey](rule.ttl, 0, 0, cloneKept)
 	return func(ctx context.Context, call *Call) (Result, error) {
 		if call.req.Param("requestState") != nil || call.req.Param("inputResponses") != nil {
-			return h(ctx, call) // the caller is in the middle of a call of its own
+			return h(ctx, call) // in the middle of a call that asks questions
 		}
 		key := keptKey{arguments: memo.Arguments(call.Arguments())}
 		if !rule.shared {

@@ -90,8 +90,8 @@ func (w *vaultWords) WordsAlpha(string) []string { return []string{w.v.enter("co
 func (w *vaultWords) WordsBoth(string) []string  { return []string{w.v.enter("completion", "both")} }
 func (w *vaultWords) WordsWide(string) []string  { return []string{w.v.enter("completion", "wide")} }
 
-// vaultServer has a tool, a hidden tool, a raw tool, a prompt, a resource and a template behind every gate. Half of the
-// tools and resources come after the first calls.
+// vaultServer has a tool, a hidden tool, a raw tool, a prompt, a resource and a template behind
+// every gate. Half of the tools and resources come after the first calls.
 func vaultServer(t *testing.T, opts ...mcpkit.Option) (*mcpkit.Server, *vault) {
 	v := &vault{}
 	srv := newServer(t, &vaultWords{v: v}, append([]mcpkit.Option{mcpkit.Authenticated(), mcpkit.PageSize(2), mcpkit.Name("vault", "1.0.0")}, opts...)...)
@@ -192,8 +192,8 @@ func offered(method string, v protocol.Version) bool {
 	return true
 }
 
-// TestNothingReachesAMethodUnauthorized sends everything that could reach a method, in every revision, for every caller
-// and every gate.
+// TestNothingReachesAMethodUnauthorized sends everything that could reach a method, in every
+// revision, for every caller and every gate.
 func TestNothingReachesAMethodUnauthorized(t *testing.T) {
 	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
 		t.Run(name, func(t *testing.T) {
@@ -261,8 +261,8 @@ func probe(t *testing.T, p *peer, v *vault, r reach, g gate, c caller, stepUp bo
 	}
 }
 
-// TestListsShowWhatTheCallerMayReach pages through every list, from the beginning and from every cursor that could be
-// made up.
+// TestListsShowWhatTheCallerMayReach pages through every list, from the beginning and from every
+// cursor that could be made up.
 func TestListsShowWhatTheCallerMayReach(t *testing.T) {
 	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +285,8 @@ func TestListsShowWhatTheCallerMayReach(t *testing.T) {
 								continue
 							}
 							require.NotContains(t, all, secret(g.name), what)
-							// A cursor shows nothing that the list does not, and does not tell whether its key is there.
+							// A cursor shows nothing that the list does not, and does not tell
+							// whether its key is there.
 							_, there := pages(t, p, c, l.method, l.member, l.key, fmt.Sprintf(l.format, g.name))
 							_, none := pages(t, p, c, l.method, l.member, l.key, fmt.Sprintf(l.format, g.name)+"\x00")
 							require.Equal(t, none, there, what)
@@ -303,7 +304,8 @@ func TestListsShowWhatTheCallerMayReach(t *testing.T) {
 	}
 }
 
-// pages reads a list to its end from behind a key, and returns the keys in it and all that was sent.
+// pages reads a list to its end from behind a key, and returns the keys in it and all that was
+// sent.
 func pages(t *testing.T, p *peer, c caller, method, member, key, after string) (keys []string, all string) {
 	t.Helper()
 	params := "{}"
@@ -329,7 +331,8 @@ func pages(t *testing.T, p *peer, c caller, method, member, key, after string) (
 	}
 }
 
-// TestNobodyHearsOfWhatItMayNotRead subscribes to everything, in every revision, and changes everything.
+// TestNobodyHearsOfWhatItMayNotRead subscribes to everything, in every revision, and changes
+// everything.
 func TestNobodyHearsOfWhatItMayNotRead(t *testing.T) {
 	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
 		t.Run(name, func(t *testing.T) {
@@ -390,7 +393,8 @@ func listens(t *testing.T, srv *mcpkit.Server, p *peer, c caller, uris []string,
 			heard = append(heard, ack)
 		}
 		srv.ResourceUpdated(uri)
-		// Owed after the other one, so that the other one is sent by the time that the request has ended.
+		// Owed after the other one, so that the other one is sent by the time that the request has
+		// ended.
 		srv.ResourceUpdated("doc://open")
 		for text := range own.said {
 			if heard = append(heard, text); strings.Contains(text, "doc://open") {
@@ -467,8 +471,8 @@ func TestListeningEndsWithTheToken(t *testing.T) {
 	})
 }
 
-// TestHeadersTellNothingOfWhatIsHidden sends headers that mirror the body, rightly, wrongly and not at all: what is not to
-// be seen answers each as what is not there.
+// TestHeadersTellNothingOfWhatIsHidden sends headers that mirror the body, rightly, wrongly and not
+// at all: what is not to be seen answers each as what is not there.
 func TestHeadersTellNothingOfWhatIsHidden(t *testing.T) {
 	srv, v := vaultServer(t)
 	for _, r := range []reach{
@@ -505,7 +509,8 @@ func TestHeadersTellNothingOfWhatIsHidden(t *testing.T) {
 	require.Equal(t, []string{"mirrored eu both"}, v.take(), "who may gets there")
 }
 
-// TestSubscriptionsEndWithTheRightToRead takes rights away from who subscribed, and puts scopes on what is subscribed to.
+// TestSubscriptionsEndWithTheRightToRead takes rights away from who subscribed, and puts scopes on
+// what is subscribed to.
 func TestSubscriptionsEndWithTheRightToRead(t *testing.T) {
 	srv, _ := vaultServer(t)
 	p := legacy(t, srv, protocol.V20251125)

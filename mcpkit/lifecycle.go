@@ -54,7 +54,8 @@ func (set *sessionSet) remove(s *session) {
 	delete(set.all, s)
 }
 
-// snapshot returns the sessions whose clients said that they are ready. No lock is held when they are written to.
+// snapshot returns the sessions whose clients said that they are ready. No lock is held when they
+// are written to.
 func (set *sessionSet) snapshot() []*session {
 	set.mu.Lock()
 	defer set.mu.Unlock()

@@ -35,10 +35,12 @@ type pageKey struct {
 	sight   uint64
 }
 
-// maxPersonalPages is how many bytes of pages that not everybody sees are kept for each kind of list.
+// maxPersonalPages is how many bytes of pages that not everybody sees are kept for each kind of
+// list.
 const maxPersonalPages = 16 << 20
 
-// listOf answers a list request from bytes made once per change, protocol version and sight: callers that see the same share them.
+// listOf answers a list request from bytes made once per change, protocol version and sight:
+// callers that see the same share them.
 func listOf[T item](ctx context.Context, call *Call, member string, r registry[T]) (Result, error) {
 	after, err := cursor(call)
 	if err != nil {
@@ -65,7 +67,8 @@ func listOf[T item](ctx context.Context, call *Call, member string, r registry[T
 	return page, nil
 }
 
-// sight is what p sees of the registry: a bit for each of its demands that p meets. It is not known of one with very many demands.
+// sight is what p sees of the registry: a bit for each of its demands that p meets. It is not known
+// of one with very many demands.
 func (r registry[T]) sight(p *oauth.Principal, stepUp bool) (sight uint64, known bool) {
 	if len(r.demands) > 64 {
 		return 0, false
@@ -109,8 +112,8 @@ func encodePage[T item](call *Call, member string, r registry[T], after string, 
 	return &listPage{append(b, '}')}
 }
 
-// page returns up to size entries that p may see whose keys come after a key, and the last of their keys when there are more.
-// Those behind refused gates are left out.
+// page returns up to size entries that p may see whose keys come after a key, and the last of their
+// keys when there are more. Those behind refused gates are left out.
 func (r registry[T]) page(p *oauth.Principal, after string, size int, refused map[gate]bool) (page []T, next string) {
 	all := r.all()
 	start := 0
@@ -130,8 +133,9 @@ func (r registry[T]) page(p *oauth.Principal, after string, size int, refused ma
 	return page, ""
 }
 
-// cursorPrefix begins every cursor. The rest is the key after which the page begins. A cursor is opaque to clients. It
-// names no position, so lists may change while a client paginates, and the server need not remember it.
+// cursorPrefix begins every cursor. The rest is the key after which the page begins. A cursor is
+// opaque to clients. It names no position, so lists may change while a client paginates, and the
+// server need not remember it.
 const cursorPrefix = "after:"
 
 func encodeCursor(key string) string {
@@ -156,8 +160,8 @@ func cursor(call *Call) (after string, err error) {
 	return key, nil
 }
 
-// outputSchemaFor returns what a definition shows a protocol version of an output schema: nothing before 2025-06-18, only
-// objects up to and including 2025-11-25.
+// outputSchemaFor returns what a definition shows a protocol version of an output schema: nothing
+// before 2025-06-18, only objects up to and including 2025-11-25.
 func outputSchemaFor(v protocol.Version, schema []byte) []byte {
 	switch {
 	case schema == nil || v < protocol.V20250618:
@@ -173,7 +177,8 @@ func isObjectSchema(schema []byte) bool {
 	return jsonx.IsString(jsonx.Member(schema, "type"), "object")
 }
 
-// wrapSchema describes {"result": what schema describes}. Its $defs move to the root, where references point to.
+// wrapSchema describes {"result": what schema describes}. Its $defs move to the root, where
+// references point to.
 func wrapSchema(schema []byte) []byte {
 	b := []byte(`{"type":"object","properties":{"result":`)
 	defs := jsonx.Member(schema, "$defs")

@@ -44,8 +44,8 @@ func protocolLevel(l slog.Level) protocol.LoggingLevel {
 	return protocol.LevelDebug
 }
 
-// wants reports whether the client asked for messages of this level: by the session's level, or since 2026-07-28 by the
-// request's own, without which there are none.
+// wants reports whether the client asked for messages of this level: by the session's level, or
+// since 2026-07-28 by the request's own, without which there are none.
 func (c *Call) wants(l protocol.LoggingLevel) bool {
 	if !c.version.Modern() {
 		least := protocol.LevelInfo.Severity()
@@ -58,8 +58,8 @@ func (c *Call) wants(l protocol.LoggingLevel) bool {
 	return ok && l.Severity() >= protocol.LoggingLevel(asked).Severity()
 }
 
-// clientLog is a slog.Handler that sends records to the client of one call, on the stream of that call, and to the
-// server's own log.
+// clientLog is a slog.Handler that sends records to the client of one call, on the stream of that
+// call, and to the server's own log.
 type clientLog struct {
 	call  *Call
 	scope []logScope // groups and attributes, outermost first
@@ -100,7 +100,8 @@ func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// data is the record as the client sees it: an object of the message and the attributes, or the message alone.
+// data is the record as the client sees it: an object of the message and the attributes, or the
+// message alone.
 func (h *clientLog) data(r slog.Record) any {
 	if r.NumAttrs() == 0 && len(h.scope) == 0 {
 		return r.Message
@@ -131,7 +132,8 @@ func inGroup(m map[string]any, name string) map[string]any {
 	return inner
 }
 
-// putAttrs adds attributes by the rules of [slog.Handler]: zero attributes are left out, and groups without a name are inlined.
+// putAttrs adds attributes by the rules of [slog.Handler]: zero attributes are left out, and groups
+// without a name are inlined.
 func putAttrs(m map[string]any, attrs []slog.Attr) {
 	for _, a := range attrs {
 		v := a.Value.Resolve()

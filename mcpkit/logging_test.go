@@ -15,7 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// TestClientLogKeepsTheRulesOfSlog runs slog's own tests of handlers on the one whose records go to clients.
+// TestClientLogKeepsTheRulesOfSlog runs slog's own tests of handlers on the one whose records go to
+// clients.
 func TestClientLogKeepsTheRulesOfSlog(t *testing.T) {
 	var client *peer
 	slogtest.Run(t, func(t *testing.T) slog.Handler {

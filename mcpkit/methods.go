@@ -127,7 +127,8 @@ func (row *methodRow) offered(c *catalog, v protocol.Version) bool {
 	return !row.notification && v >= row.from && (row.until == "" || v <= row.until) && (row.feature == nil || row.feature.has(c))
 }
 
-// with returns the row with another handler, for a call that does not end in the server that it is in.
+// with returns the row with another handler, for a call that does not end in the server that it is
+// in.
 func (row *methodRow) with(h Handler) *methodRow {
 	other := *row
 	other.handle = h

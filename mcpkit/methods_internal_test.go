@@ -30,7 +30,8 @@ func TestServersShareTheTableOfMethods(t *testing.T) {
 	require.Len(t, plain.catalog.Load().methods, len(coreMethods))
 }
 
-// Added rows have everything that the protocol's own have: versions, a feature with a capability, params, notifications.
+// Added rows have everything that the protocol's own have: versions, a feature with a capability,
+// params, notifications.
 func TestMethodsCanBeAddedToOneServer(t *testing.T) {
 	type params struct {
 		URI string `json:"uri"`

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// A Handler answers one call: a request of any method of any protocol version. Errors become tool errors or protocol errors
-// after the whole chain.
+// A Handler answers one call of any method and version. Its errors become tool errors or protocol
+// errors after all middleware has run.
 type Handler func(ctx context.Context, call *Call) (Result, error)
 
 // A Middleware wraps a Handler.
 type Middleware func(next Handler) Handler
 
-// Use puts middleware around every method, also of what is registered later. The first is the outermost; what an earlier
-// Use gave stays outside of what a later one gives. Requests that are being handled keep the chain they began with.
+// Use puts middleware around all methods, including those registered later. The first is the
+// outermost, and middleware of earlier calls of Use is outside that of later ones. Running requests
+// keep their chain.
 //
-// A middleware that is nil, and perhaps was to be a guard, is a mistake of the program that must not pass: Use panics, and puts
-// nothing on.
+// Use panics if a middleware is nil, since it might have been a guard.
 func (s *Server) Use(mw ...Middleware) {
 	if err := checkMiddleware("Use", mw); err != nil {
 		panic(err.Error())
@@ -44,7 +44,7 @@ func checkMiddleware(where string, mw []Middleware) error {
 	return nil
 }
 
-// chainOf puts middleware around the methods.
+// chainOf puts middleware around dispatch.
 func chainOf(use []Middleware) Handler {
 	h := Handler(dispatch)
 	for i := len(use) - 1; i >= 0; i-- {
@@ -59,7 +59,8 @@ func refuseAll(err error) Handler {
 	return func(context.Context, *Call) (Result, error) { return nil, err }
 }
 
-// dispatch is the innermost handler: the method itself. A panic ends here as an error, so that every middleware sees it.
+// dispatch is the innermost handler: the method itself. It turns a panic into an error, so that all
+// middleware sees it.
 func dispatch(ctx context.Context, call *Call) (result Result, err error) {
 	defer recoverAs(&err)
 	if call.refusal != nil {
@@ -71,13 +72,13 @@ func dispatch(ctx context.Context, call *Call) (result Result, err error) {
 	return call.row.handle(ctx, call)
 }
 
-// A PanicError is what a panic of a method or a middleware becomes.
+// A PanicError is the error of a method or a middleware that panicked.
 type PanicError struct {
 	Value any
 	Stack []byte
 }
 
-// Error returns the panic's value; the stack is for the log.
+// Error returns the panic's value. The stack is for the log.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 func recoverAs(err *error) {
@@ -86,16 +87,17 @@ func recoverAs(err *error) {
 	}
 }
 
-// ErrTimeout is what a [TimeoutError] is, the cause with which a method's context ends when its time is over.
+// ErrTimeout matches each [TimeoutError] with errors.Is.
 var ErrTimeout = errors.New("mcpkit: the call took too long")
 
-// A TimeoutError says that a call was given up because it took too long. It is shown to the caller.
+// A TimeoutError means that the time limit of a call was reached. It is the cause of the method's
+// context, and the caller sees it.
 type TimeoutError struct{ After time.Duration }
 
-// Error says after how long.
+// Error returns the text with the time limit.
 func (e *TimeoutError) Error() string { return "timed out after " + e.After.String() }
 
-// UserMessage is the same text: it is meant for the caller.
+// UserMessage returns the same text.
 func (e *TimeoutError) UserMessage() string { return e.Error() }
 
 // Is reports whether target is context.DeadlineExceeded or ErrTimeout.
@@ -103,10 +105,10 @@ func (e *TimeoutError) Is(target error) bool {
 	return target == context.DeadlineExceeded || target == ErrTimeout
 }
 
-// refDigits are those of base 32 (RFC 4648).
+// refDigits are the digits of base 32 (RFC 4648).
 const refDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
-// newRef returns a short random name for one call, to find it in the log. It is no secret.
+// newRef returns a short random name for a call. It is not secret.
 func newRef() string {
 	var ref [10]byte
 	bits := rand.Uint64()

@@ -23,24 +23,24 @@ type mount struct {
 	site          string // who mounted it, for errors: `mounted as "billing" (main.go:12)`
 }
 
-// Mount makes everything that other has part of s, at once and for as long as both live: its tools and prompts under the
-// prefix, as [Prefix] puts it ("billing" makes "billing_refund" of "refund"; "" leaves the names as they are), its
-// resources and resource templates under the URIs that they have, since results and links name them by those, and its own
-// methods (see [Handle]). What is added to other or taken from it later is added and taken here too, and the clients of s
-// hear of it.
+// Mount makes the tools, prompts, resources and own methods (see [Handle]) of other part of s, now
+// and in future: what is added to other or removed from it is added and removed here, too, and
+// subscribed clients of s are notified. Tools and prompts get the prefix: "billing" makes
+// "billing_refund" of "refund", and "" leaves the names unchanged. Resources keep their URIs, since
+// results and links contain them.
 //
-// A call passes the middleware of s, then that of [Around], then that of other, each once, and
-// is bound by the limits and tags of other. To the middleware and the methods of other everything has the name that it
-// has there. Lists, completions and subscriptions pass the middleware of other as well: what it refuses is left out.
-// What is about the connection and not about something in particular (initialize, server/discover, ping and
-// logging/setLevel) is answered by s alone. So are failures: whether callers see the text of errors is up to s.
+// A call passes the middleware of s, then that of [Around], then that of other, and the limits and
+// tags of other apply. Middleware and methods of other see the names of other. Lists, completions
+// and subscriptions also pass the middleware of other, and what it refuses is left out. initialize,
+// server/discover, ping and logging/setLevel pass only the middleware of s. The options of s decide
+// which errors callers see.
 //
-// Names and URIs that are there already are refused, with both places named, and nothing is mounted. The same holds from
-// then on the other way round: other refuses what would collide here. What demands scopes can only be mounted where
-// somebody finds out who asks, as if it were registered on s.
+// If a name or URI exists already, nothing is mounted, and the error names both places. Later,
+// other refuses to register what would collide in s. Scopes need [Authenticated] or [TrustLocal] on
+// s.
 //
-// Starting s starts other, and closing s closes it. other may be served by itself as well, and be mounted in several
-// places, but not within itself.
+// Starting s starts other, and closing s closes it. other may also be served by itself and be
+// mounted in several servers, but not within itself.
 func (s *Server) Mount(prefix string, other *Server, opts ...MountOption) error {
 	return s.mount(&mount{parent: s, child: other, prefix: prefix, site: mountSite(prefix)}, opts)
 }
@@ -108,13 +108,13 @@ func (m *mount) check(opts []MountOption) error {
 	return checkMiddleware("Around", m.around)
 }
 
-// contains reports whether other is s or is mounted in it, at any depth.
+// contains reports whether other is s or is mounted in it, directly or indirectly.
 func (s *Server) contains(other *Server) bool {
 	return s == other || slices.ContainsFunc(s.mounts.all(), func(m *mount) bool { return m.child.contains(other) })
 }
 
-// mirror puts what the child has into c, the catalog of the parent, in place of what was there of it. Kinds that are the
-// same in both catalogs of the child stay as they are.
+// mirror replaces the entries of the mount in c, the catalog of the parent, by the entries of next.
+// Lists that are equal in both catalogs of the child stay unchanged.
 func (m *mount) mirror(c *catalog, old, next *catalog) error {
 	var d draft
 	known := m.mirrored(c)
@@ -146,7 +146,7 @@ func (m *mount) mirror(c *catalog, old, next *catalog) error {
 	return m.mirrorMethods(c, old, next)
 }
 
-// mirrored are the entries of the mount that c has, by what they stand for.
+// mirrored returns the entries of the mount in c, by the entry of the child.
 func (m *mount) mirrored(c *catalog) map[item]item {
 	known := map[item]item{}
 	note := func(it item) {
@@ -166,7 +166,8 @@ func (m *mount) mirrored(c *catalog) map[item]item {
 	return known
 }
 
-// mirrorAll makes the parent's entries of the child's. What was there before is used again, with the JSON that it keeps.
+// mirrorAll returns the parent's entries for those of the child. Existing ones are used again, with
+// their encoded JSON.
 func mirrorAll[T item](known map[item]item, items []T, mirror func(T) T) []T {
 	all := make([]T, len(items))
 	for i, it := range items {
@@ -179,7 +180,7 @@ func mirrorAll[T item](known map[item]item, items []T, mirror func(T) T) []T {
 	return all
 }
 
-// withoutMount returns r less the entries of m.
+// withoutMount returns r without the entries of m.
 func (r registry[T]) withoutMount(m *mount) registry[T] {
 	var keys []string
 	for _, it := range r.all() {
@@ -191,7 +192,7 @@ func (r registry[T]) withoutMount(m *mount) registry[T] {
 	return r
 }
 
-// entry is what the parent has of an entry of the child.
+// entry returns the parent's entry for one of the child.
 func (m *mount) entry(inner item) entry {
 	e := inner.base()
 	outer := entry{
@@ -205,7 +206,7 @@ func (m *mount) entry(inner item) entry {
 	return outer
 }
 
-// name is a name of the child as the parent has it.
+// name returns the parent's name for a name of the child.
 func (m *mount) name(name string) string {
 	if m.prefix == "" {
 		return name
@@ -239,7 +240,7 @@ func (m *mount) resource(inner *resource) *resource {
 	return &r
 }
 
-// checkMirrored holds the names to the rules that they had to keep without the prefix.
+// checkMirrored checks names after the prefix was added.
 func checkMirrored(d *draft) error {
 	var faults reflectx.Errors
 	for _, e := range d.entries() {
@@ -277,8 +278,8 @@ func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
 	return nil
 }
 
-// enter hands a call of the parent to the child, whose middleware runs around the method: row says what that is there. Target is what
-// the call is about, as the child has it; nil when it is about nothing in particular.
+// enter implements [gate]: it answers a call of the parent with the child, whose middleware runs
+// around the row's handler.
 func (m *mount) enter(ctx context.Context, outer *Call, target item, row *methodRow) (Result, error) {
 	if !m.child.life.ready.Load() {
 		if err := m.child.awaitStart(ctx); err != nil {
@@ -305,7 +306,8 @@ func (m *mount) enter(ctx context.Context, outer *Call, target item, row *method
 	return m.child.run(inner)
 }
 
-// through runs the middleware of the servers that the target of the call is mounted from, the outermost first, around h.
+// through runs h inside the middleware of the servers that the target of the call is mounted from,
+// the outermost first.
 func (c *Call) through(ctx context.Context, h Handler) (Result, error) {
 	if c.entry == nil || c.entry.from == nil {
 		return h(ctx, c)
@@ -320,8 +322,8 @@ func (s *Server) guarded() bool {
 	return s.hasMiddleware.Load() || slices.ContainsFunc(s.mounts.all(), func(m *mount) bool { return m.child.guarded() })
 }
 
-// refusedGates asks the middleware of the servers that are mounted in the call's whether they may be listed, and returns
-// those that may not.
+// refusedGates asks the middleware of mounted servers whether the call may list their entries, and
+// returns those that refuse.
 func (c *Call) refusedGates(ctx context.Context) map[gate]bool {
 	var refused map[gate]bool
 	for _, m := range c.server.mounts.all() {
@@ -339,7 +341,8 @@ func (c *Call) refusedGates(ctx context.Context) map[gate]bool {
 	return refused
 }
 
-// askToList runs the middleware of the child, and of what is mounted in it, around nothing.
+// askToList runs the middleware of the child, and of what is mounted in it, around an empty
+// handler.
 func (m *mount) askToList(ctx context.Context, c *Call, refused map[gate]bool) {
 	reached := false
 	_, err := m.enter(ctx, c, nil, c.row.with(func(ctx context.Context, inner *Call) (Result, error) {
@@ -347,13 +350,13 @@ func (m *mount) askToList(ctx context.Context, c *Call, refused map[gate]bool) {
 		maps.Copy(refused, inner.refusedGates(ctx))
 		return emptyResult, nil
 	}))
-	// Middleware that answers by itself did not let the list through either.
+	// Middleware that answers by itself also refuses.
 	if err != nil || !reached {
 		refused[m] = true
 	}
 }
 
-// refusedBy reports whether the entry comes from one of the mounts, at any depth.
+// refusedBy reports whether the entry comes from one of the mounts, directly or indirectly.
 func (e *entry) refusedBy(mounts map[gate]bool) bool {
 	for e.from != nil {
 		if mounts[e.from] {
@@ -364,8 +367,8 @@ func (e *entry) refusedBy(mounts map[gate]bool) bool {
 	return false
 }
 
-// listenThrough runs the middleware of the servers that are mounted in the call's around h, which holds the request open.
-// Where it refuses, the listener hears nothing of that server's resources.
+// listenThrough runs h, which holds the request open, inside the middleware of mounted servers. If
+// one refuses, the listener is not notified of the resources of that server.
 func (c *Call) listenThrough(ctx context.Context, l *listener, h Handler) (Result, error) {
 	return c.listenThroughAll(ctx, c.server.mounts.all(), l, h)
 }
@@ -394,18 +397,18 @@ func (c *Call) listenThroughAll(ctx context.Context, mounts []*mount, l *listene
 	return rest(ctx)
 }
 
-// follow makes a change of the child one of the parent.
+// follow applies a change of the child to the parent.
 func (m *mount) follow(p *plan, old, next *catalog) error {
 	return p.apply(m.parent, func(c *catalog) error { return m.mirror(c, old, next) })
 }
 
-// updated tells the clients of the parent that a resource of the child changed.
+// updated notifies the clients of the parent that a resource of the child has changed.
 func (m *mount) updated(uri string) bool {
 	match, _ := m.parent.catalog.Load().findResource(nil, uri)
 	return match.resource != nil && match.resource.from == m && m.parent.ResourceUpdated(uri)
 }
 
-// setToolWire makes the JSON of a tool's definition: what each revision is shown of it.
+// setToolWire prepares the JSON of a tool's definition in each version.
 func (t *tool) setToolWire() {
 	t.setWire(func(v protocol.Version) any {
 		if t.raw != nil {
@@ -417,7 +420,7 @@ func (t *tool) setToolWire() {
 	})
 }
 
-// setPromptWire makes the JSON of a prompt's definition.
+// setPromptWire prepares the JSON of a prompt's definition.
 func (p *prompt) setPromptWire() {
 	p.setWire(func(protocol.Version) any {
 		if p.raw != nil {
@@ -427,7 +430,7 @@ func (p *prompt) setPromptWire() {
 	})
 }
 
-// rawTool is the definition of a tool of another server as v may have it, under a name.
+// rawTool returns the definition of another server's tool for version v, under a new name.
 func rawTool(raw json.RawMessage, name string, v protocol.Version) json.RawMessage {
 	def := replaceMember(raw, "name", name)
 	schema := jsonx.Member(def, "outputSchema")
@@ -446,7 +449,7 @@ func rawTool(raw json.RawMessage, name string, v protocol.Version) json.RawMessa
 	return def
 }
 
-// replaceMember returns the object obj with the member name, which it has, being the string value.
+// replaceMember returns the object obj with the string value in place of the member name.
 func replaceMember(obj []byte, name, value string) json.RawMessage {
 	b := append(make([]byte, 0, len(obj)+len(value)), '{')
 	for n, v := range jsonx.Members(obj) {

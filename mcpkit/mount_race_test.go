@@ -11,8 +11,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// TestMountedServersChangeWhileTheyAreUsed registers, removes, mounts and calls at the same time, in servers that are mounted
-// in each other in two ways.
+// TestMountedServersChangeWhileTheyAreUsed registers, removes, mounts and calls at the same time,
+// in servers that are mounted in each other in two ways.
 func TestMountedServersChangeWhileTheyAreUsed(t *testing.T) {
 	shared, left, right, top := newServer(t, nil), newServer(t, nil), newServer(t, nil), newServer(t, nil)
 	require.NoError(t, shared.Add(mcpkit.NewTool("stays", func() string { return "here" })))

@@ -281,7 +281,8 @@ func TestAGuardOfAMountedServerHoldsInTheOther(t *testing.T) {
 	require.Contains(t, <-own.said, `"resourceSubscriptions":["own://x"]`, "the rest is not agreed to")
 }
 
-// TestAGuardOfTheOuterServerCoversWhatIsMountedLater holds for calls of what is mounted and registered after it.
+// TestAGuardOfTheOuterServerCoversWhatIsMountedLater holds for calls of what is mounted and
+// registered after it.
 func TestAGuardOfTheOuterServerCoversWhatIsMountedLater(t *testing.T) {
 	srv, other := newServer(t, nil), newServer(t, &library{})
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {

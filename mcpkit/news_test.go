@@ -25,8 +25,8 @@ func (l *slowLink) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	return l.peer.Notify(ctx, n)
 }
 
-// TestChangesAreToldTogetherWhileAClientIsSlow: who adds while another addition is being told of does not wait for the
-// client, and a hundred additions are one notification.
+// TestChangesAreToldTogetherWhileAClientIsSlow: who adds while another addition is being told of
+// does not wait for the client, and a hundred additions are one notification.
 func TestChangesAreToldTogetherWhileAClientIsSlow(t *testing.T) {
 	srv := newServer(t, &library{})
 	p := legacy(t, srv, protocol.V20251125)

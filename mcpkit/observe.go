@@ -13,30 +13,31 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A Question is a request of the server to its client, made with [Elicit] and its like during a call of a legacy revision.
-// On 2026-07-28 there are none: what is asked there is part of a result.
+// A Question is a request of the server to a legacy client during a call, made for instance with
+// [Elicit]. In version 2026-07-28 there are none, since questions are part of results.
 type Question struct {
-	// Method is the protocol's: "sampling/createMessage".
+	// Method is the protocol's method: "sampling/createMessage".
 	Method string
 
-	// Meta is the _meta of the request. What is put here is sent.
+	// Meta is the _meta of the request. Entries that are added are sent.
 	Meta protocol.Meta
 
-	// ID is the JSON-RPC id as JSON text; "" until it is answered.
+	// ID is the JSON-RPC id as JSON text; "" until the response has arrived.
 	ID string
 }
 
-// OnQuestion lets begin see each question to the client while this call lasts, before it is sent; what it returns is told when
-// the answer is there, or why there is none: the client's own error is a [*jsonrpc.Error]. Either func may be called
-// concurrently, and end may be nil. Middleware that traces calls needs it.
+// OnQuestion calls begin before each question to the client during this call. The returned end,
+// which may be nil, gets the error of the question: nil, or a [*jsonrpc.Error] if the client sent
+// one. Both may be called concurrently. It is for middleware that traces calls.
 func (c *Call) OnQuestion(begin func(ctx context.Context, q *Question) (end func(err error))) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.onQuestion = append(slices.Clip(c.onQuestion), begin)
 }
 
-// OnSessionEnd lets f run when the session of this call is over, after what is running then. It is false, and f never runs, where
-// there is no session, or none any more. Calls of initialize have theirs once the next handler has returned.
+// OnSessionEnd calls f when the session of this call has ended and nothing of it runs. It returns
+// false, and f never runs, if there is no session or it has ended. Middleware of initialize must
+// call it after the next handler.
 func (c *Call) OnSessionEnd(f func()) bool {
 	ts := c.peer.Session()
 	if ts == nil {
@@ -55,7 +56,7 @@ func (c *Call) OnSessionEnd(f func()) bool {
 	return true
 }
 
-// endSession tells who wanted to know, once. A panic of theirs must not reach the transport.
+// endSession calls the functions of OnSessionEnd, once. It recovers their panics.
 func (s *Server) endSession(state *session) {
 	state.mu.Lock()
 	tell := state.onEnd
@@ -73,7 +74,7 @@ func (s *Server) endSession(state *session) {
 	}
 }
 
-// question sends a question to the client, past those who watch.
+// question sends a question to the client and calls the functions of OnQuestion.
 func (c *Call) question(ctx context.Context, method string, params json.RawMessage) (*jsonrpc.Response, error) {
 	c.mu.Lock()
 	watchers := c.onQuestion
@@ -116,7 +117,7 @@ func (c *Call) send(ctx context.Context, q *Question, params json.RawMessage) (*
 	if c.isFinished() {
 		return nil, errors.New("mcpkit: the call is over; its client cannot be asked any more")
 	}
-	// A person answers: that time is not the method's.
+	// The time in which a person answers does not count.
 	s := &c.scope
 	s.pause()
 	defer s.resume()
@@ -135,7 +136,7 @@ func (c *Call) send(ctx context.Context, q *Question, params json.RawMessage) (*
 	return resp, err
 }
 
-// withMeta returns the object params with another _meta, unless there is none to be put there.
+// withMeta returns the object params with meta as its _meta, unless meta is empty.
 func withMeta(params json.RawMessage, meta protocol.Meta) (json.RawMessage, error) {
 	if len(meta) == 0 {
 		return params, nil

@@ -17,10 +17,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// noTimeout is what a duration option means by "no limit"; zero is "not said".
+// noTimeout is the value of a duration option for "no limit". Zero means that it is not set.
 const noTimeout time.Duration = -1
 
-// Defaults of options.
+// Defaults of the options.
 const (
 	//limit:call time of a tool call; a `timeout` tag overrides it | a tool error: `timed out after `
 	DefaultToolTimeout = 30 * time.Second
@@ -36,13 +36,13 @@ const (
 	DefaultMaxOverdue = 32
 )
 
-// config is what the options of a Server add up to. It does not change after New.
+// config holds the options of a Server. It does not change after New.
 type config struct {
 	info           protocol.Implementation
 	instructions   string
 	logger         *slog.Logger
 	toolTimeout    time.Duration
-	questions      time.Duration // how long a question to a legacy client may be open; 0: for ever
+	questions      time.Duration // how long a question to a legacy client may be open; 0: no limit
 	maxOverdue     int           // 0: no limit
 	pageSize       int
 	listTTL        time.Duration
@@ -59,10 +59,10 @@ type config struct {
 	transports     []transport.Transport
 	authenticated  bool
 	stepUp         bool
-	local          *oauth.Principal // who runs the server; nil: nobody is trusted for that
+	local          *oauth.Principal // the principal of TrustLocal; nil: none
 }
 
-// registration is a service and how it is to be registered.
+// registration is a service and its options.
 type registration struct {
 	service any
 	prefix  string
@@ -115,8 +115,8 @@ func (o around) register(r *registration)  { r.around = append(r.around, o...) }
 func (o around) wrap() []Middleware        { return o }
 func (around) option()                     {}
 
-// Name overrides the server's name and version, which otherwise come from the first service's Info field,
-// its type name and the main module.
+// Name sets the server's name and version. By default the name comes from the tags of the first
+// service's Info field or from its type, and the version from the tags or from the main module.
 func Name(name, version string) Option {
 	return newOption(func(c *config) error {
 		if name == "" && version == "" {
@@ -127,13 +127,13 @@ func Name(name, version string) Option {
 	})
 }
 
-// Instructions tells models how to use the server, instead of the services' doc comments.
+// Instructions tells models how to use the server. The default is the doc comments of the services.
 func Instructions(text string) Option {
 	return newOption(func(c *config) error { c.instructions = text; return nil })
 }
 
-// Logger hears what the server has to say of itself and the full text of errors that clients are not shown.
-// The default is slog.Default.
+// Logger receives warnings and errors meant for the operator, and the full text of errors that
+// clients do not see. The default is slog.Default.
 func Logger(l *slog.Logger) Option {
 	return newOption(func(c *config) error {
 		if l == nil {
@@ -144,13 +144,14 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// ToolTimeout is how long a tool call may take unless its timeout tag says otherwise; 0 means no limit. When the time is over the
-// method's context ends and the caller gets a tool error that says so, whether the method returns or not. Iterators and readers that
-// the method returned are part of its time; the time in which a question to the client is open is not (see [QuestionTimeout]).
+// ToolTimeout limits the time of a tool call; the timeout tag of a tool overrides it. When the time
+// is up, the method's context ends and the caller gets a tool error, even if the method does not
+// return. The limit includes reading the iterators and readers that the method returned. It does
+// not include the time in which a question to the client is open (see [QuestionTimeout]).
 //
-// A method that does not return is overdue: it goes on with its ended context, and the values that [Provide] gave it stay until it
-// returns. It is logged once, and counted by [Server.Overdue]; see [MaxOverdue].
-// The default is [DefaultToolTimeout].
+// A method that does not return in time is overdue: it continues with its ended context, and keeps
+// the values of [Provide] until it returns. The server logs it once and counts it in
+// [Server.Overdue]; see [MaxOverdue]. 0 means no limit. The default is [DefaultToolTimeout].
 func ToolTimeout(d time.Duration) Option {
 	return newOption(func(c *config) error {
 		if d < 0 {
@@ -164,9 +165,9 @@ func ToolTimeout(d time.Duration) Option {
 	})
 }
 
-// MaxOverdue is how many methods of one tool may be overdue (see [ToolTimeout]) before further calls of the tool are refused with an
-// [*OverdueError]: each holds memory and a goroutine. The same holds for each prompt and resource. 0 means no limit. The default is
-// [DefaultMaxOverdue].
+// MaxOverdue limits how many methods of one tool, prompt or resource may be overdue (see
+// [ToolTimeout]). At the limit, further calls get an [*OverdueError], since each overdue method
+// holds memory and a goroutine. 0 means no limit. The default is [DefaultMaxOverdue].
 func MaxOverdue(n int) Option {
 	return newOption(func(c *config) error {
 		if n < 0 {
@@ -177,9 +178,9 @@ func MaxOverdue(n int) Option {
 	})
 }
 
-// QuestionTimeout is how long a question to a legacy client, such as [Elicit], may be open: a person may have to answer. When it is over
-// the question fails with an error that is context.DeadlineExceeded. The time limit of the call does not count that time. 0 means
-// no limit. The default is [DefaultQuestionTimeout].
+// QuestionTimeout limits how long a question to a legacy client, such as [Elicit], may be open.
+// When the time is up, the question returns an error that is context.DeadlineExceeded. 0 means no
+// limit. The default is [DefaultQuestionTimeout].
 func QuestionTimeout(d time.Duration) Option {
 	return newOption(func(c *config) error {
 		if d < 0 {
@@ -190,7 +191,7 @@ func QuestionTimeout(d time.Duration) Option {
 	})
 }
 
-// PageSize is how many items a page of a list holds. The default is [DefaultPageSize].
+// PageSize sets how many items a page of a list holds. The default is [DefaultPageSize].
 func PageSize(n int) Option {
 	return newOption(func(c *config) error {
 		if n < 1 {
@@ -201,7 +202,8 @@ func PageSize(n int) Option {
 	})
 }
 
-// ListTTL is how long clients of 2026-07-28 may keep lists without asking again; the default, 0, is not at all.
+// ListTTL sets how long clients of 2026-07-28 may cache lists. The default, 0, means that they may
+// not.
 func ListTTL(d time.Duration) Option {
 	return newOption(func(c *config) error {
 		if d < 0 {
@@ -212,8 +214,8 @@ func ListTTL(d time.Duration) Option {
 	})
 }
 
-// MaxResultBytes bounds what is collected from an io.Reader or an iterator that a method returns.
-// The default is [DefaultMaxResultBytes].
+// MaxResultBytes limits what is collected from an io.Reader or an iterator that a method returns,
+// in bytes. The default is [DefaultMaxResultBytes].
 func MaxResultBytes(n int) Option {
 	return newOption(func(c *config) error {
 		if n < 1 {
@@ -224,25 +226,27 @@ func MaxResultBytes(n int) Option {
 	})
 }
 
-// ExposeErrors shows clients the text of every error. Without it they see only errors meant for them (see [Errorf]) and,
-// for the others, a reference to the log.
+// ExposeErrors shows the text of all errors to clients. By default they see only errors meant for
+// them (see [Errorf]), and for the others a reference to the log.
 func ExposeErrors() Option {
 	return newOption(func(c *config) error { c.exposeErrors = true; return nil })
 }
 
-// Repair accepts arguments that are wrong in an unambiguous way, as models send them: "5" for 5, and JSON text for
-// an object or an array. Without it the published schema and the server agree exactly. [Call.Repairs] counts
-// them, and the Logging middleware writes them down.
+// Repair accepts wrong arguments that have only one possible meaning, as models send them: "5" for
+// 5, and JSON text for an object or an array. By default the server accepts exactly what the
+// published schema accepts. [Call.Repairs] counts the repaired values, and the Logging middleware
+// logs them.
 func Repair() Option {
 	return newOption(func(c *config) error { c.repair = true; return nil })
 }
 
-// Validator gives the validator that enforces the validate tags, with the caller's own rules registered on it.
+// Validator sets the validator that enforces the validate tags. It may have rules of its own.
 func Validator(v *validator.Validate) Option {
 	return newOption(func(c *config) error { c.validate = v; return nil })
 }
 
-// Docs gives the source of the services' package, so that doc comments are found in programs that run without it:
+// Docs gives the source of the services' package, so that doc comments are found in programs that
+// run without it:
 //
 //	//go:embed *.go
 //	var source embed.FS
@@ -258,8 +262,9 @@ func Docs(source fs.FS, pkgPath string) Option {
 	})
 }
 
-// Provide gives methods that have a parameter of type T its value, made anew for each call. The clean-ups run when
-// the call is over. T never shows in a schema. An error from f ends the call like an error of the method.
+// Provide gives a value to methods with a parameter of type T. f makes it for each call, and the
+// clean-ups run when the call is over. T is not part of any schema. An error of f ends the call
+// like an error of the method.
 func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) Option {
 	return newOption(func(c *config) error {
 		t := reflect.TypeFor[T]()
@@ -284,13 +289,14 @@ func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) 
 	})
 }
 
-// StateKeys seals what travels through clients between the rounds of a call that asks questions (2026-07-28): new state
-// is sealed with current, and state sealed with one of previous is still accepted. Every replica of a server needs the
-// same keys. Each is at least 32 random bytes. Without this option a random key per process is used.
+// StateKeys sets the keys that seal what clients keep between the rounds of a call that asks
+// questions (2026-07-28). New state is sealed with current; state sealed with a previous key is
+// still accepted. Each key has at least 32 random bytes, and all replicas of a server need the same
+// keys. The default is a random key for each process.
 //
-// State is bound to the name of the server (see [Name] and [Info]), and answers in it to the name of the server that asked,
-// where that is a mounted one. So servers that share keys need different names, and replicas need the same; their versions
-// may differ.
+// State is bound to the name of the server (see [Name] and [Info]), and each answer to the name of
+// the mounted server that asked. So replicas need the same name, and other servers that share the
+// keys need other names. Versions may differ.
 func StateKeys(current []byte, previous ...[]byte) Option {
 	return newOption(func(c *config) error {
 		keys := append([][]byte{current}, previous...)
@@ -304,8 +310,8 @@ func StateKeys(current []byte, previous ...[]byte) Option {
 	})
 }
 
-// Over gives [Serve] its transports; the default is stdio. Several transports serve at once. Over(t) is short for New
-// followed by [Server.Serve] with t.
+// Over gives [Serve] its transports; the default is stdio. Several transports serve at once.
+// Over(t) is short for New followed by [Server.Serve] with t.
 func Over(transports ...transport.Transport) ServeOption {
 	return serveOption(func(c *config) error {
 		c.transports = append(c.transports, transports...)
@@ -313,7 +319,7 @@ func Over(transports ...transport.Transport) ServeOption {
 	})
 }
 
-// With registers one more service. The options are those that [Server.Register] takes.
+// With registers one more service. See [Server.Register].
 func With(service any, opts ...ServiceOption) Option {
 	return newOption(func(c *config) error {
 		c.services = append(c.services, newRegistration(service, opts))
@@ -321,18 +327,18 @@ func With(service any, opts ...ServiceOption) Option {
 	})
 }
 
-// Prefix stands, with an underscore, before the name of every tool and prompt of a service.
+// Prefix puts a prefix and an underscore before the name of each tool and prompt of a service.
 func Prefix(p string) ServiceOption {
 	return serviceOption(func(r *registration) { r.prefix = p })
 }
 
-// OptIn registers only the methods that the service's annotation block mentions.
+// OptIn registers only the methods that the service's annotation block lists.
 func OptIn() ServiceOption {
 	return serviceOption(func(r *registration) { r.optIn = true })
 }
 
-// Around puts middleware around the tools, prompts and resources of one service, inside of what [Server.Use] puts around
-// every method and outside of the limits that tags set. The first is the outermost.
+// Around puts middleware around the tools, prompts and resources of one service: inside of the
+// middleware of [Server.Use], and outside of the limits of tags. The first is the outermost.
 func Around(mw ...Middleware) MountOption { return around(mw) }
 
 func newRegistration(service any, opts []ServiceOption) registration {

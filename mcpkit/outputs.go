@@ -159,7 +159,8 @@ func (o *toolOutputs) tool(call *Call, values []reflect.Value) (Result, error) {
 	return &r.ToolResult, nil
 }
 
-// A madeToolResult is a result in the making. What is met most, one text, lies in the same piece of memory.
+// A madeToolResult is a result in the making. What is met most, one text, lies in the same piece of
+// memory.
 type madeToolResult struct {
 	ToolResult
 	first [1]protocol.Content
@@ -242,7 +243,8 @@ func addToolOutput(call *Call, r *madeToolResult, sh shape, v reflect.Value) (wh
 	return nil, nil
 }
 
-// setStructured makes v the structured output, and its JSON the text for clients that know no other.
+// setStructured makes v the structured output, and its JSON the text for clients that know no
+// other.
 func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
 	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
@@ -411,7 +413,8 @@ func newResourceOutputs(site string, types []reflect.Type) (*resourceOutputs, er
 	return out, nil
 }
 
-// read makes the result of resources/read: contents, or streamed where the method returned a reader and nothing else.
+// read makes the result of resources/read: contents, or streamed where the method returned a reader
+// and nothing else.
 func (o *resourceOutputs) read(ctx context.Context, call *Call, res *resource, values []reflect.Value) (Result, error) {
 	if len(values) == 1 {
 		if r, ok := readerIn(values[0]); ok {

@@ -29,7 +29,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// deafServer has a tool that ignores its context until the test lets it go, and one that returns at once.
+// deafServer has a tool that ignores its context until the test lets it go, and one that returns at
+// once.
 func deafServer(t *testing.T) (srv *mcpkit.Server, letGo func()) {
 	released := make(chan struct{})
 	srv = newServer(t, nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
@@ -42,8 +43,8 @@ func deafServer(t *testing.T) (srv *mcpkit.Server, letGo func()) {
 	}
 }
 
-// The method is let go only after the caller has its whole response and that of a second request on the same connection, so the
-// test hangs if either waits for the method.
+// The method is let go only after the caller has its whole response and that of a second request on
+// the same connection, so the test hangs if either waits for the method.
 func TestCallerIsAnsweredInTimeOverHTTP(t *testing.T) {
 	mount := func(srv *mcpkit.Server, before ...echo.MiddlewareFunc) (http.Handler, func()) {
 		e := echo.New()

@@ -92,7 +92,8 @@ func TestStatesAreForTheirServer(t *testing.T) {
 	}
 }
 
-// Two servers of one name may have mounted different ones under one prefix. What a user answered one is no answer to the other.
+// Two servers of one name may have mounted different ones under one prefix. What a user answered
+// one is no answer to the other.
 func TestAnswersAreForTheServerThatAsked(t *testing.T) {
 	gateway := func(child string) *mcpkit.Server {
 		inner := newServer(t, nil, mcpkit.Name(child, "1"))

@@ -10,17 +10,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/limits"
 )
 
-// A RateLimitError says that a caller made too many calls, and when to try again. Models read it in the text; programs find
-// {"retryAfterMs": n} in the data of the protocol error, or in the _meta of the tool error as [MetaErrorDetails].
+// A RateLimitError means that a caller made too many calls. Its text has a retry time for models;
+// programs find {"retryAfterMs": n} in the data of the protocol error, or in the _meta of the tool
+// error as [MetaErrorDetails].
 //
-// It is no HTTP status 429: a client's transport takes such an answer for a failure of the connection and drops the message in it,
-// so that nobody who could wait would learn of it. The header Retry-After is there all the same, for proxies and programs.
+// The HTTP status is not 429: clients would take it for a failure of the connection and drop the
+// message. The header Retry-After is set for proxies and programs.
 type RateLimitError struct {
-	// After is how long to wait; the longest duration of all when waiting does not help.
+	// After is how long to wait. If waiting does not help, it is the maximum duration.
 	After time.Duration
 }
 
-// Error says how long to wait.
+// Error returns the text with the time to wait.
 func (e *RateLimitError) Error() string {
 	if e.After >= limits.Forever {
 		return "too many calls"
@@ -28,10 +29,10 @@ func (e *RateLimitError) Error() string {
 	return fmt.Sprintf("too many calls; try again in %s", e.rounded())
 }
 
-// UserMessage is the same text: it is meant for the caller.
+// UserMessage returns the same text.
 func (e *RateLimitError) UserMessage() string { return e.Error() }
 
-// RetryAfter is After, or 0 when waiting does not help.
+// RetryAfter returns After, or 0 if waiting does not help.
 func (e *RateLimitError) RetryAfter() time.Duration {
 	if e.After >= limits.Forever {
 		return 0
@@ -39,7 +40,7 @@ func (e *RateLimitError) RetryAfter() time.Duration {
 	return e.After
 }
 
-// ErrorDetails are for programs.
+// ErrorDetails returns {"retryAfterMs": n}.
 func (e *RateLimitError) ErrorDetails() map[string]any {
 	if e.After >= limits.Forever {
 		return map[string]any{}
@@ -47,18 +48,18 @@ func (e *RateLimitError) ErrorDetails() map[string]any {
 	return map[string]any{"retryAfterMs": e.rounded().Milliseconds()}
 }
 
-// rounded is After in whole milliseconds, never too few.
+// rounded returns After rounded up to milliseconds.
 func (e *RateLimitError) rounded() time.Duration {
 	return (e.After + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// A rateLimit is what a rate tag says. The zero value is none.
+// A rateLimit is the rate tag. The zero value is no limit.
 type rateLimit struct {
 	perSecond float64
 	burst     int
 }
 
-// setRate reads "10/s" and "100/m burst=20". Without a burst as many may go at once as in the whole time.
+// setRate parses "10/s" and "100/m burst=20". The default burst is the number of calls in the time.
 func setRate(limit *rateLimit, v string) error {
 	parts := strings.Fields(v)
 	if len(parts) == 0 || len(parts) > 2 {
@@ -84,7 +85,8 @@ func setRate(limit *rateLimit, v string) error {
 	return nil
 }
 
-// caller tells callers apart: principals, or sessions where nobody is authenticated, or everybody together where there is neither.
+// caller identifies a caller: by principal, or by session if callers are unauthenticated. Without
+// both, all callers are one.
 type caller struct{ principal, session string }
 
 func callerOf(call *Call) caller {
@@ -94,13 +96,13 @@ func callerOf(call *Call) caller {
 	return caller{session: call.SessionID()}
 }
 
-// continued is the limit of the rounds that follow: up to MaxRounds for each call that begins.
+// continued returns the limit of later rounds: MaxRounds for each call that begins.
 func (limit rateLimit) continued() rateLimit {
 	return rateLimit{limit.perSecond * MaxRounds, limit.burst * MaxRounds}
 }
 
-// withRate lets each caller begin as many calls of h as limit says. A call that continues after a question was counted when it began.
-// The later rounds take from a bucket of their own, so that replaying a requestState does not evade the limit.
+// withRate limits how many calls of h each caller may begin. Later rounds of a call have a bucket
+// of their own, so that replaying a requestState does not evade the limit.
 func withRate(limit rateLimit, h Handler) Handler {
 	if limit == (rateLimit{}) {
 		return h

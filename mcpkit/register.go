@@ -15,9 +15,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// Register adds a service: each exported method of it that its annotation block does not skip becomes a tool, or what the
-// block says it is. The error, a [reflectx.Errors], has every fault of the service; then
-// nothing of it is registered.
+// Register adds a service: each exported method of it that its annotation block does not skip
+// becomes a tool, or what the block says it is. The error, a [reflectx.Errors], has every fault of
+// the service; then nothing of it is registered.
 func (s *Server) Register(service any, opts ...ServiceOption) error {
 	return s.registerAll([]registration{newRegistration(service, opts)})
 }
@@ -46,7 +46,8 @@ func newRegistrar(s *Server, reg registration) *registrar {
 	return &registrar{server: s, reg: reg, methods: map[string]reflectx.Method{}, block: map[string]*annotation{}}
 }
 
-// registerAll puts the entries of all services into the server, or tells all that is wrong with any of them.
+// registerAll puts the entries of all services into the server, or tells all that is wrong with any
+// of them.
 func (s *Server) registerAll(regs []registration) error {
 	var faults reflectx.Errors
 	var all draft
@@ -235,7 +236,8 @@ func completeTags(t reflect.Type) []string {
 	return methods
 }
 
-// checkWellKnown refuses methods that have the name of a well-known one but not its signature: they would be left out silently.
+// checkWellKnown refuses methods that have the name of a well-known one but not its signature: they
+// would be left out silently.
 func (r *registrar) checkWellKnown(completers []string) {
 	for _, name := range rehearsal.WellKnown {
 		m, ok := r.methods[name]
@@ -259,7 +261,8 @@ func (r *registrar) checkWellKnown(completers []string) {
 // goTypes writes the types of signatures as people do.
 var goTypes = strings.NewReplacer("[]uint8", "[]byte", "interface {}", "any", "fmt.State, int32", "fmt.State, rune")
 
-// checkEmpty refuses a service of which nothing is registered, unless it does something when the server starts or closes.
+// checkEmpty refuses a service of which nothing is registered, unless it does something when the
+// server starts or closes.
 func (r *registrar) checkEmpty(names []string) {
 	_, starts := r.methods["Start"]
 	_, closes := r.methods["Close"]
@@ -291,7 +294,8 @@ func (r *registrar) names() []string {
 	return names
 }
 
-// included reports whether the embedded field that promotes m is tagged to have its methods registered.
+// included reports whether the embedded field that promotes m is tagged to have its methods
+// registered.
 func (r *registrar) included(m reflectx.Method) bool {
 	t := r.typ
 	for _, name := range m.Path {
@@ -377,8 +381,8 @@ func paramNames(a *annotation) []string {
 	return tmpl.Vars()
 }
 
-// describe makes a description of a doc comment: Go's begin with the method's name, which clients do not know, and a verb. What goes on in
-// another way, as "Area of a shape" does, is left whole.
+// describe makes a description of a doc comment: Go's begin with the method's name, which clients
+// do not know, and a verb. What goes on in another way, as "Area of a shape" does, is left whole.
 func describe(method, doc string) string {
 	rest, ok := strings.CutPrefix(doc, method+" ")
 	verb := strings.TrimRight(rest[:len(rest)-len(strings.TrimLeftFunc(rest, func(r rune) bool { return !unicode.IsSpace(r) }))], ".,;:!?")
@@ -398,7 +402,8 @@ func (r *registrar) site(m reflectx.Method) string {
 	return site
 }
 
-// serviceInfo is what the Info field of a service says; faults in it were reported when the service was registered.
+// serviceInfo is what the Info field of a service says; faults in it were reported when the service
+// was registered.
 func serviceInfo(t reflect.Type) *annotation {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.Type == reflect.TypeFor[Info]() {

@@ -57,8 +57,8 @@ func thousandMethods() (services []any) {
 	return services
 }
 
-// BenchmarkRegister1000 registers a thousand methods with nested arguments and results. No two share a type, so nothing
-// is saved by remembering types.
+// BenchmarkRegister1000 registers a thousand methods with nested arguments and results. No two
+// share a type, so nothing is saved by remembering types.
 func BenchmarkRegister1000(b *testing.B) {
 	services := thousandMethods()
 	b.ReportAllocs()

@@ -13,20 +13,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A Result is what a call returns. It writes itself as the JSON object that the protocol version of the request wants, so
-// nothing needs to know all kinds of results. Methods return plain Go values, and the server makes Results of them;
-// middleware sees the Results:
+// A Result is what a call returns. It writes itself as the JSON object that the protocol version of
+// the request wants, so nothing needs to know all kinds of results. Methods return plain Go values,
+// and the server makes Results of them; middleware sees the Results:
 //
 //   - [*ToolResult], [*PromptResult] and [*ResourceResult] are those of tools, prompts and resources. Their fields may be
 //     read. To change one, return a copy: a result may be kept in a cache.
 //   - [*InputRequiredResult] asks the client something (2026-07-28).
 //   - [*ObjectResult] is that of any other method.
 //
-// Pages of lists, and resources whose contents are read while they are sent, are of types that are not exported. A nil Result
-// stands for an empty object.
+// Pages of lists, and resources whose contents are read while they are sent, are of types that are
+// not exported. A nil Result stands for an empty object.
 type Result interface {
-	// Size is how many bytes of content the result has, before it is encoded: texts, data and structured content. It is
-	// not known for contents that are read while they are sent.
+	// Size is how many bytes of content the result has, before it is encoded: texts, data and
+	// structured content. It is not known for contents that are read while they are sent.
 	Size() (bytes int, known bool)
 
 	// appendTo appends the result as a JSON object.
@@ -41,8 +41,8 @@ type streamer interface {
 	broken(call *Call, err error) error
 }
 
-// AppendResult appends r as the client of call receives it. The error says that it does not encode, or that it is read while it
-// is sent and cannot be held.
+// AppendResult appends r as the client of call receives it. The error says that it does not encode,
+// or that it is read while it is sent and cannot be held.
 func AppendResult(b []byte, call *Call, r Result) ([]byte, error) {
 	return appendResult(b, r, call.wire())
 }
@@ -54,11 +54,12 @@ func appendResult(b []byte, r Result, w wire) ([]byte, error) {
 	return r.appendTo(b, w)
 }
 
-// JSON is a JSON value that is known to be valid: it can only be made by [ParseJSON] and [EncodeJSON]. The zero value is no
-// value at all.
+// JSON is a JSON value that is known to be valid: it can only be made by [ParseJSON] and
+// [EncodeJSON]. The zero value is no value at all.
 type JSON struct{ text json.RawMessage }
 
-// ParseJSON returns text as JSON. It belongs to the JSON from then on and must not be changed. Nil is no value.
+// ParseJSON returns text as JSON. It belongs to the JSON from then on and must not be changed. Nil
+// is no value.
 func ParseJSON(text []byte) (JSON, error) {
 	if text == nil {
 		return JSON{}, nil
@@ -110,8 +111,9 @@ type ToolResult struct {
 	Extra map[string]json.RawMessage
 }
 
-// NewToolResult returns the result r, whose parts must not be changed from then on. The error says that its structured content
-// is not valid JSON, or that it is of another result type than "complete" (see [Extension]).
+// NewToolResult returns the result r, whose parts must not be changed from then on. The error says
+// that its structured content is not valid JSON, or that it is of another result type than
+// "complete" (see [Extension]).
 func NewToolResult(r *protocol.CallToolResult) (*ToolResult, error) {
 	if r == nil {
 		return nil, errors.New("mcpkit: the *CallToolResult is nil")
@@ -134,8 +136,8 @@ func checkComplete(resultType string) error {
 	return nil
 }
 
-// Clone returns a copy with a Content of its own, so that contents may be added or replaced. What the contents point to is
-// shared.
+// Clone returns a copy with a Content of its own, so that contents may be added or replaced. What
+// the contents point to is shared.
 func (r *ToolResult) Clone() *ToolResult {
 	own := *r
 	own.Content = slices.Clone(r.Content)
@@ -268,8 +270,9 @@ type PromptResult struct {
 	Meta        protocol.Meta
 }
 
-// NewPromptResult returns the result r, whose parts must not be changed from then on. The error says that a message has no
-// content, or that r is of another result type than "complete" (see [Extension]).
+// NewPromptResult returns the result r, whose parts must not be changed from then on. The error
+// says that a message has no content, or that r is of another result type than "complete" (see
+// [Extension]).
 func NewPromptResult(r *protocol.GetPromptResult) (*PromptResult, error) {
 	if r == nil {
 		return nil, errors.New("mcpkit: the *GetPromptResult is nil")
@@ -336,8 +339,8 @@ type ResourceResult struct {
 	Meta protocol.Meta
 }
 
-// NewResourceResult returns the result r, whose parts must not be changed from then on. The error says that r is of another result
-// type than "complete" (see [Extension]).
+// NewResourceResult returns the result r, whose parts must not be changed from then on. The error
+// says that r is of another result type than "complete" (see [Extension]).
 func NewResourceResult(r *protocol.ReadResourceResult) (*ResourceResult, error) {
 	if r == nil {
 		return nil, errors.New("mcpkit: the *ReadResourceResult is nil")
@@ -399,8 +402,8 @@ func (w wire) appendCache(b []byte, c protocol.Cache) []byte {
 	return b
 }
 
-// An InputRequiredResult asks the client something before the call can go on (2026-07-28): see [Elicit]. It is made by the
-// server alone.
+// An InputRequiredResult asks the client something before the call can go on (2026-07-28): see
+// [Elicit]. It is made by the server alone.
 type InputRequiredResult struct {
 	// Requests are the questions by key. They must not be changed.
 	Requests protocol.InputRequests
@@ -427,9 +430,10 @@ type ObjectResult struct {
 	resultType string
 }
 
-// NewObjectResult returns a result that is the JSON of object: a JSON, a json.RawMessage or any value that encodes to a JSON
-// object. Modern clients receive the members that every result has besides: resultType, unless object says it, and the
-// server's name in _meta. The error says that object does not encode to a JSON object.
+// NewObjectResult returns a result that is the JSON of object: a JSON, a json.RawMessage or any
+// value that encodes to a JSON object. Modern clients receive the members that every result has
+// besides: resultType, unless object says it, and the server's name in _meta. The error says that
+// object does not encode to a JSON object.
 func NewObjectResult(object any) (*ObjectResult, error) {
 	text, err := EncodeJSON(object)
 	if err != nil {
@@ -441,9 +445,9 @@ func NewObjectResult(object any) (*ObjectResult, error) {
 	return &ObjectResult{object: text, resultType: protocol.ResultComplete}, nil
 }
 
-// Extension returns a result of an extension: one whose resultType is not "complete", as modern clients receive it. Legacy
-// clients receive the object alone. The error says that the value does not encode to a JSON object, or that the type is one of the
-// protocol itself.
+// Extension returns a result of an extension: one whose resultType is not "complete", as modern
+// clients receive it. Legacy clients receive the object alone. The error says that the value does
+// not encode to a JSON object, or that the type is one of the protocol itself.
 func Extension(resultType string, value any) (*ObjectResult, error) {
 	switch resultType {
 	case "", protocol.ResultComplete, protocol.ResultInputRequired:

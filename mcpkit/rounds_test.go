@@ -113,7 +113,8 @@ func TestServeUsesTheTransportsOfOver(t *testing.T) {
 	require.EqualValues(t, 1, second.served.Load())
 }
 
-// A parent's deadline that is earlier than the time of the tool ends the call: with the parent's error, not as a timeout of the tool.
+// A parent's deadline that is earlier than the time of the tool ends the call: with the parent's
+// error, not as a timeout of the tool.
 func TestEarlierDeadlineOfTheRequestEndsACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, nil, mcpkit.ExposeErrors())

@@ -12,8 +12,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
-// Serve makes a [Server] of a service and serves it until the peer is gone or the program is told to stop; see
-// [Server.Serve]. Without [Over] it serves on standard input and output.
+// Serve makes a [Server] of a service and serves it until the client disconnects or the program is
+// told to stop. It is short for [New] and [Server.Serve]. Without [Over] it serves on standard
+// input and output.
 func Serve(service any, opts ...ServeOption) error {
 	c, err := newConfig(service, opts)
 	if err != nil {
@@ -26,18 +27,20 @@ func Serve(service any, opts ...ServeOption) error {
 	return s.Serve(context.Background(), c.transports...)
 }
 
-// Serve starts the services, serves them over the transports (stdio if there are none), and closes them.
+// Serve starts the services, serves them over the transports (stdio if there are none), and closes
+// them.
 //
-// It returns when ctx ends, on SIGINT or SIGTERM, or when a transport has no more peers; then no new calls are taken and
-// those in flight have a bounded time to finish. All of these are nil; a second signal ends the program at once. An error
-// is one of starting, of a transport, or of closing.
+// It returns when ctx ends, on SIGINT or SIGTERM, or when a transport has no more clients. Then the
+// server takes no new calls, and calls in flight have a limited time to finish. The error is nil
+// unless a service does not start or close, or a transport fails. A second signal ends the program
+// at once.
 func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) error {
 	if err := checkTransports("Serve", transports); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	// The next signal is the program's end again: whoever sends two does not want to wait.
+	// The next signal ends the program: nobody who sends two wants to wait.
 	context.AfterFunc(ctx, stop)
 
 	if err := s.Start(ctx); err != nil {
@@ -51,13 +54,13 @@ func (s *Server) Serve(ctx context.Context, transports ...transport.Transport) e
 	defer cancel()
 	results := make(chan error, len(transports))
 	for _, t := range transports {
-		// Ends when the transport does: cancel sees to it.
+		// Ends when the transport does, which cancel causes.
 		go func() { results <- t.Serve(ctx, s) }()
 	}
 	var errs []error
 	for range transports {
 		errs = append(errs, <-results)
-		cancel() // one that ends takes the others with it
+		cancel() // when one ends, the others end, too
 	}
 	return errors.Join(append(errs, s.Close())...)
 }

@@ -11,10 +11,12 @@ import (
 	"time"
 )
 
-// A scope is what a call has for as long as it lasts: its context, its time, and its clean-ups. There is one for each request.
+// A scope is what a call has for as long as it lasts: its context, its time, and its clean-ups.
+// There is one for each request.
 //
-// It is the context of the call. It ends with the request, when the time of the call is over, or when everything is done: the last
-// byte of the result was written, and every method of the call has returned. The clean-ups run then.
+// It is the context of the call. It ends with the request, when the time of the call is over, or
+// when everything is done: the last byte of the result was written, and every method of the call
+// has returned. The clean-ups run then.
 type scope struct {
 	parent context.Context // of the request
 	call   *Call
@@ -61,7 +63,8 @@ func (s *scope) begin(parent context.Context, call *Call) {
 	s.changed.L = &s.mu
 }
 
-// Deadline is the earlier one of the request's and the call's own, which does not count while a question to the client is open.
+// Deadline is the earlier one of the request's and the call's own, which does not count while a
+// question to the client is open.
 func (s *scope) Deadline() (time.Time, bool) {
 	s.mu.Lock()
 	own := s.deadline
@@ -86,7 +89,8 @@ func (s *scope) Err() error {
 	return s.parent.Err()
 }
 
-// Value is the call, or the request's. When the time was over, package context finds the cause by it.
+// Value is the call, or the request's. When the time was over, package context finds the cause by
+// it.
 func (s *scope) Value(key any) any {
 	if key == (callKey{}) {
 		return s.call
@@ -112,7 +116,8 @@ func (s *scope) Done() <-chan struct{} {
 	return s.done
 }
 
-// AfterFunc calls f in a goroutine of its own when the scope ends. Package context uses it for contexts that derive from this one.
+// AfterFunc calls f in a goroutine of its own when the scope ends. Package context uses it for
+// contexts that derive from this one.
 func (s *scope) AfterFunc(f func()) (stop func() bool) {
 	s.Done() // so that the request is watched
 	own := &scopeFunc{f}
@@ -200,7 +205,8 @@ func (s *scope) late() *TimeoutError {
 	return &TimeoutError{After: s.timeout}
 }
 
-// pause stops the time of the call while a question to the client is open. Each pause is followed by a resume.
+// pause stops the time of the call while a question to the client is open. Each pause is followed
+// by a resume.
 func (s *scope) pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,8 +225,8 @@ func (s *scope) resume() {
 	}
 }
 
-// expire ends the scope since its time is over, and the second time the wait for its methods. A request that the client has
-// cancelled is no exception: its method may go on.
+// expire ends the scope since its time is over, and the second time the wait for its methods. A
+// request that the client has cancelled is no exception: its method may go on.
 func (s *scope) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +260,8 @@ func (s *scope) onEnd(clean func()) {
 	s.cleanups = append(s.cleanups, clean)
 }
 
-// release lets go of the scope. The last one to do so runs the clean-ups, the latest first, and ends the scope.
+// release lets go of the scope. The last one to do so runs the clean-ups, the latest first, and
+// ends the scope.
 func (s *scope) release() {
 	s.mu.Lock()
 	s.holds--
@@ -286,7 +293,8 @@ func (s *scope) clean(f func()) {
 	f()
 }
 
-// An execution is a method that runs on a goroutine of its own, so that its caller is answered in time whatever it does.
+// An execution is a method that runs on a goroutine of its own, so that its caller is answered in
+// time whatever it does.
 type execution struct {
 	scope   *scope
 	call    *Call // in the server whose method it is
@@ -300,14 +308,16 @@ type execution struct {
 	overdue bool // guarded by scope.mu: its caller was answered in its place
 }
 
-// grace is how long a method may take to return when its time is over. One that minds its context returns at once.
+// grace is how long a method may take to return when its time is over. One that minds its context
+// returns at once.
 const grace = 100 * time.Millisecond
 
-// errMethodExited is what a method is answered with that called runtime.Goexit, as testing.T.FailNow does.
+// errMethodExited is what a method is answered with that called runtime.Goexit, as
+// testing.T.FailNow does.
 var errMethodExited = errors.New("the method ended its goroutine")
 
-// attend runs h for a call that may have a time limit. When the time is over and h does not return, attend does: h is overdue, and goes
-// on with a context that has ended until it returns.
+// attend runs h for a call that may have a time limit. When the time is over and h does not return,
+// attend does: h is overdue, and goes on with a context that has ended until it returns.
 func (c *Call) attend(ctx context.Context, h Handler) (Result, error) {
 	s := &c.scope
 	if err := c.overdue().refuse(c.server.config.maxOverdue); err != nil {
@@ -423,7 +433,8 @@ func (x *execution) returned() {
 	s.mu.Unlock()
 }
 
-// An overdueCount is how many methods of a tool, or of anything else that is called, do not return though their time is over.
+// An overdueCount is how many methods of a tool, or of anything else that is called, do not return
+// though their time is over.
 type overdueCount struct{ n atomic.Int64 }
 
 func (o *overdueCount) begin() int64 { return o.n.Add(1) }
@@ -437,8 +448,8 @@ func (o *overdueCount) refuse(limit int) error {
 	return nil
 }
 
-// An OverdueError says that a tool is not called since so many earlier calls of it do not return, though their time is over: see
-// [MaxOverdue].
+// An OverdueError says that a tool is not called since so many earlier calls of it do not return,
+// though their time is over: see [MaxOverdue].
 type OverdueError struct {
 	// Overdue is how many there are.
 	Overdue int
@@ -455,7 +466,8 @@ func (e *OverdueError) UserMessage() string { return e.Error() }
 // RetryAfter is ten seconds: nobody knows when one of them returns.
 func (e *OverdueError) RetryAfter() time.Duration { return 10 * time.Second }
 
-// A QuestionTimeoutError says that a question to the client was not answered in time: see [QuestionTimeout]. It is shown to the caller.
+// A QuestionTimeoutError says that a question to the client was not answered in time: see
+// [QuestionTimeout]. It is shown to the caller.
 type QuestionTimeoutError struct{ After time.Duration }
 
 // Error says after how long.
@@ -469,6 +481,6 @@ func (e *QuestionTimeoutError) UserMessage() string { return e.Error() }
 // Is reports whether target is context.DeadlineExceeded.
 func (e *QuestionTimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Overdue is the number of methods, and of readers that they returned, that still run although their calls are over: see
-// [ToolTimeout].
+// Overdue is the number of methods, and of readers that they returned, that still run although
+// their calls are over: see [ToolTimeout].
 func (s *Server) Overdue() int { return int(s.overdue.Load()) }

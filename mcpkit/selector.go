@@ -10,37 +10,40 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A Selector says by name which calls middleware is for; see [Server.UseFor]. Make one with [OnTool], [OnTag] or [OnMethod].
+// A Selector selects calls by name for [Server.UseFor]. Make one with [OnTool], [OnTag] or
+// [OnMethod].
 type Selector struct {
 	what  string // "tool", "tag", "method"
 	names []string
 	later bool
 }
 
-// OnTool selects the calls of tools by name, as clients know them: "billing_charge" of a mounted server.
+// OnTool selects calls of tools by the names that clients use: "billing_charge" for a mounted
+// server.
 func OnTool(names ...string) Selector { return Selector{what: "tool", names: names} }
 
-// OnTag selects the calls, completions and subscriptions of what has one of the words in its tags tag, that of mounted servers
-// included.
+// OnTag selects calls, completions and subscriptions of tools, prompts and resources with one of
+// the labels in their tags tag, including those of mounted servers.
 func OnTag(words ...string) Selector { return Selector{what: "tag", names: words} }
 
-// OnMethod selects the calls of methods of the protocol, such as protocol.MethodToolsCall, and of the program's own; see [Handle].
+// OnMethod selects methods of the protocol, such as protocol.MethodToolsCall, and methods of the
+// program (see [Handle]).
 func OnMethod(methods ...string) Selector { return Selector{what: "method", names: methods} }
 
-// Later lets the names be of what is registered after the start, or comes and goes, as behind an optional proxy. A name that is
-// misspelt is not found then.
+// Later allows names that do not exist when the server starts, for instance those of an optional
+// proxy. Misspelt names are then not detected.
 func (sel Selector) Later() Selector {
 	sel.later = true
 	return sel
 }
 
-// UseFor puts middleware around the calls that sel selects, in the place among those of [Server.Use] that the order of calls
-// gives it. What is registered later is selected, too.
+// UseFor is like [Server.Use] for the calls that sel selects, including those of tools registered
+// later. Its place in the chain is that of a call of Use.
 //
-// A name that nothing has when the server starts is a mistake that would leave something unguarded: starting the server fails, and
-// the error has the nearest name. See [Selector.Later] for names that come later.
+// If a name does not exist when the server starts, Start fails with the nearest name, since
+// something would be unguarded. See [Selector.Later] for names that come later.
 //
-// Like Use, UseFor panics when a middleware is nil; and when there is none, or no name.
+// UseFor panics if a middleware is nil, if there is none, or if there is no name.
 func (s *Server) UseFor(sel Selector, mw ...Middleware) {
 	switch err := checkMiddleware("UseFor", mw); {
 	case err != nil:
@@ -54,7 +57,7 @@ func (s *Server) UseFor(sel Selector, mw ...Middleware) {
 	s.Use(sel.around(mw))
 }
 
-// around is middleware that puts mw around what is selected.
+// around returns middleware that puts mw around selected calls.
 func (sel Selector) around(mw []Middleware) Middleware {
 	return func(next Handler) Handler {
 		inner := next
@@ -82,7 +85,7 @@ func (sel *Selector) selects(call *Call) bool {
 	return slices.Contains(sel.names, call.row.method)
 }
 
-// checkSelectors returns the names of selectors that nothing in the server has.
+// checkSelectors returns an error with the names that do not exist.
 func (s *Server) checkSelectors(selectors []Selector) error {
 	var faults reflectx.Errors
 	known := map[string][]string{}
@@ -108,7 +111,7 @@ func (s *Server) checkSelectors(selectors []Selector) error {
 	return nil
 }
 
-// known are the names that a selector may have.
+// known returns the names that exist.
 func (c *catalog) known(what string) (names []string) {
 	switch what {
 	case "tool":

@@ -73,7 +73,8 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	return s.respond(call, result, err)
 }
 
-// lastResort answers for what panics outside the chain: the methods of errors and results that user code made.
+// lastResort answers for what panics outside the chain: the methods of errors and results that user
+// code made.
 func (s *Server) lastResort(ctx context.Context, call *Call, resp **jsonrpc.Response) {
 	if v := recover(); v != nil {
 		s.config.logger.ErrorContext(ctx, "mcpkit: a result or an error panicked", "ref", call.Ref(), "method", call.req.Method, "panic", v, "stack", string(debug.Stack()))
@@ -90,7 +91,8 @@ func (s *Server) run(call *Call) (result Result, err error) {
 	return (*s.chain.Load())(call.ctx, call)
 }
 
-// identify settles revision and method: the order of checks is that of PROTOCOL: era, _meta, header, version, method.
+// identify settles revision and method: the order of checks is that of PROTOCOL: era, _meta,
+// header, version, method.
 func (s *Server) identify(call *Call) *jsonrpc.Error {
 	call.meta = call.req.Param("_meta")
 	header := call.mirror()
@@ -110,8 +112,8 @@ func (s *Server) identify(call *Call) *jsonrpc.Error {
 	return nil
 }
 
-// mirror returns the header fields that mirror the request: those that came with it alone. What came with a connection that is the
-// session, as a WebSocket's upgrade does, cannot.
+// mirror returns the header fields that mirror the request: those that came with it alone. What
+// came with a connection that is the session, as a WebSocket's upgrade does, cannot.
 func (call *Call) mirror() transport.Header {
 	if call.peer.Session() != nil {
 		return nil
@@ -119,7 +121,8 @@ func (call *Call) mirror() transport.Header {
 	return call.peer.Header()
 }
 
-// identifyModern holds the request to what basic/index and the Streamable HTTP chapter of 2026-07-28 demand of each one.
+// identifyModern holds the request to what basic/index and the Streamable HTTP chapter of
+// 2026-07-28 demand of each one.
 func (call *Call) identifyModern(header transport.Header, declared string) *jsonrpc.Error {
 	call.version = protocol.V20260728 // errors before the version is known take this revision's form
 	version, capabilities, level, twice := call.envelope()
@@ -154,8 +157,8 @@ func (call *Call) identifyModern(header transport.Header, declared string) *json
 	return mirror.Check(header, "Mcp-Method", call.req.Method)
 }
 
-// envelope finds what identifyModern looks at in one walk over _meta, and which of it stands there twice: somebody between
-// the client and here may have read the other one.
+// envelope finds what identifyModern looks at in one walk over _meta, and which of it stands there
+// twice: somebody between the client and here may have read the other one.
 func (call *Call) envelope() (version, capabilities, level []byte, twice string) {
 	take := func(member *[]byte, name, value []byte) {
 		if *member != nil {
@@ -176,7 +179,8 @@ func (call *Call) envelope() (version, capabilities, level []byte, twice string)
 	return version, capabilities, level, twice
 }
 
-// badEnvelope is an invalid-params error that a transport over HTTP answers with 400: required _meta is missing.
+// badEnvelope is an invalid-params error that a transport over HTTP answers with 400: required
+// _meta is missing.
 func (call *Call) badEnvelope(format string, args ...any) *jsonrpc.Error {
 	call.malformed = true
 	return invalidParams(format, args...)
@@ -187,7 +191,8 @@ func metaString(meta json.RawMessage, key string) (string, bool) {
 	return jsonx.String(raw), jsonx.Kind(raw) == '"'
 }
 
-// identifyLegacy takes the revision that the session agreed on, or what the header says where there is no session.
+// identifyLegacy takes the revision that the session agreed on, or what the header says where there
+// is no session.
 func (call *Call) identifyLegacy(declared string) *jsonrpc.Error {
 	ts := call.peer.Session()
 	if ts == nil {
@@ -245,7 +250,8 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 	return err
 }
 
-// checkNameless returns the error of a request whose body names nothing: a mismatch where the header names something.
+// checkNameless returns the error of a request whose body names nothing: a mismatch where the
+// header names something.
 func (call *Call) checkNameless(header transport.Header, err *jsonrpc.Error) *jsonrpc.Error {
 	param := call.row.nameParam
 	if param == "" || len(header["Mcp-Name"]) == 0 || jsonx.Kind(call.req.Param(param)) == '"' {
@@ -288,8 +294,8 @@ func (s *Server) respond(call *Call, result Result, err error) *jsonrpc.Response
 	return &call.response
 }
 
-// stream returns the function that writes the result, and lets go of the scope then. A response that is never sent is never written: the
-// end of the request lets go of it.
+// stream returns the function that writes the result, and lets go of the scope then. A response
+// that is never sent is never written: the end of the request lets go of it.
 func (call *Call) stream(result streamer) func(out io.Writer) error {
 	s := &call.scope
 	var taken atomic.Bool
@@ -314,7 +320,8 @@ func (call *Call) stream(result streamer) func(out io.Writer) error {
 // maxErrorMessage bounds what an error says, in bytes: it may quote what a peer sent.
 const maxErrorMessage = 8 << 10
 
-// refuse makes an error response, with the HTTP status that the revision wants for it (PROTOCOL 2.4).
+// refuse makes an error response, with the HTTP status that the revision wants for it (PROTOCOL
+// 2.4).
 func (call *Call) refuse(err *jsonrpc.Error) *jsonrpc.Response {
 	if len(err.Message) > maxErrorMessage {
 		err = &jsonrpc.Error{Code: err.Code, Message: strings.ToValidUTF8(err.Message[:maxErrorMessage], "") + "…", Data: err.Data}

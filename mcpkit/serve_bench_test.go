@@ -68,7 +68,8 @@ func (s *benchService) Raw() []byte { return []byte(s.text) }
 
 func (*benchService) Greet(name string) string { return "Say hello to " + name + "." }
 
-// benchPeer is a client without a session (2025-03-26, stateless) or one of a modern request on a binding without headers.
+// benchPeer is a client without a session (2025-03-26, stateless) or one of a modern request on a
+// binding without headers.
 type benchPeer struct{ session *transport.Session }
 
 func (benchPeer) Notify(context.Context, *jsonrpc.Request) error { return nil }

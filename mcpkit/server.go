@@ -19,11 +19,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A Server answers MCP requests of every revision with what is registered on it. It is a [transport.Handler]; any number
-// of transports may serve it at once.
+// A Server answers MCP requests of all protocol versions with the tools, prompts and resources that
+// are registered on it. It is a [transport.Handler]; any number of transports may serve it at once.
 //
-// A Server is safe for concurrent use: registering, Use and serving may overlap, and peers that asked for it hear of each
-// change. Make one with [New].
+// A Server is safe for concurrent use: it may be changed while it serves, and subscribed clients
+// are notified of each change. Make one with [New].
 type Server struct {
 	config       *config
 	descriptions reflectx.Descriptions
@@ -42,8 +42,8 @@ type Server struct {
 	catalog       atomic.Pointer[catalog] // changed under the family's lock
 
 	family    *family.Family
-	mounts    list[*mount]   // what is mounted in the server
-	followers list[follower] // what changes with the server: where it is mounted
+	mounts    list[*mount]   // mounted in this server
+	followers list[follower] // servers that this one is mounted in
 
 	life     lifecycle
 	overdue  atomic.Int64
@@ -56,9 +56,9 @@ type Server struct {
 
 var _ transport.SessionHandler = (*Server)(nil)
 
-// New makes a Server of a service, a pointer to an annotated struct; nil when everything comes from options or is
-// registered later. The error joins every fault of every service given: where it is, what is wrong, what to write
-// instead. New starts nothing.
+// New makes a Server of a service, which is a pointer to an annotated struct. The service is nil if
+// everything comes from options or is registered later. The error has all faults of all services:
+// where each is, what is wrong, and what to write instead. New starts nothing.
 func New(service any, opts ...Option) (*Server, error) {
 	c, err := newConfig(service, opts)
 	if err != nil {
@@ -92,7 +92,8 @@ func MustNew(service any, opts ...Option) *Server {
 	return s
 }
 
-// introduce settles who the server says it is: options first, then the first service's Info field, then its type.
+// introduce determines the name of the server and its instructions: from options, then from the
+// first service's Info field, then from its type.
 func (s *Server) introduce() {
 	s.info = s.config.info
 	var texts []string
@@ -139,7 +140,8 @@ func fillInfo(info *protocol.Implementation, a *annotation, t reflect.Type) {
 	}
 }
 
-// mainVersion is the version of the program's main module, "0.0.0" for one that was not built from a release.
+// mainVersion returns the version of the program's main module, or "0.0.0" if it was not built from
+// a release.
 func mainVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
@@ -149,8 +151,8 @@ func mainVersion() string {
 
 // lifecycle starts services before the first call and closes them after the last.
 type lifecycle struct {
-	// turn is held while services start or close, one after another. Their methods run under it, so they must not take it;
-	// mu is never held while one of them runs.
+	// turn is held while services start or close, one after another. Their methods run meanwhile,
+	// so they must not lock it; mu is never held while one of them runs.
 	turn sync.Mutex
 	warn sync.Once // of stale descriptions, when the server first starts
 
@@ -158,16 +160,16 @@ type lifecycle struct {
 	services []any       // guarded by mu: in order of registration
 	started  int         // guarded by mu: how many of services were started
 	failed   error       // guarded by mu
-	expected []Selector  // guarded by mu: of UseFor
+	expected []Selector  // guarded by mu: the selectors of UseFor
 	ready    atomic.Bool // every service was started; set under mu
 }
 
-// Start calls Start(context.Context) error on each service that has it and was not started yet, in order of
-// registration. [Serve] and the first request call it; a program that mounts a Server elsewhere may call it to learn of
-// errors early. After an error the Server answers no calls.
+// Start calls Start(context.Context) error on each service that has this method and has not been
+// started, in order of registration. [Serve] and the first request call Start; a program may call
+// it to see errors early. After an error the Server answers no calls.
 //
-// A service may register more services, mount servers and use middleware while it starts; what it registers is started
-// after it. It must not call Start or Close of its own server.
+// While it starts, a service may register services, mount servers and use middleware. What it
+// registers is started after it. It must not call Start or Close of its own server.
 func (s *Server) Start(ctx context.Context) error {
 	l := &s.life
 	l.turn.Lock()
@@ -195,7 +197,8 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// next returns the service to start. There is none when all are started, or when one failed, with its error.
+// next returns the service to start. ok is false if all are started, or if one failed, with its
+// error.
 func (l *lifecycle) next() (service any, ok bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,8 +208,8 @@ func (l *lifecycle) next() (service any, ok bool, err error) {
 	return nil, false, l.failed
 }
 
-// settle checks what can be checked when every service was started, and makes the server ready. A mistake is no reason not to try
-// again: what is missing may be registered before the next request.
+// settle makes the checks that need all services, and makes the server ready. After an error it may
+// be called again: what is missing may be registered before the next request.
 func (s *Server) settle() error {
 	l := &s.life
 	l.mu.Lock()
@@ -229,7 +232,7 @@ func (l *lifecycle) expect(sel Selector) {
 	l.ready.Store(false)
 }
 
-// done notes that the service of next was started, or was not.
+// done notes whether the service of next was started.
 func (l *lifecycle) done(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,7 +249,7 @@ func (l *lifecycle) add(service any) {
 	l.ready.Store(false)
 }
 
-// takeAll returns the services that were started, in order, and forgets all of them.
+// takeAll returns the services that were started, in order, and forgets all services.
 func (l *lifecycle) takeAll() []any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -255,11 +258,11 @@ func (l *lifecycle) takeAll() []any {
 	return started
 }
 
-// awaitStart starts what was not started, for a call that may be given up before a slow service is ready. The services go
-// on starting for the next one.
+// awaitStart starts what has not been started. It returns early if ctx ends; the services continue
+// to start for the next call.
 func (s *Server) awaitStart(ctx context.Context) error {
 	started := make(chan error, 1)
-	// Ends when every service has started, or one has not.
+	// Ends when all services have started, or one has failed.
 	go func() { started <- s.Start(context.WithoutCancel(ctx)) }()
 	select {
 	case err := <-started:
@@ -276,7 +279,8 @@ func (s *Server) warnOfStale() {
 	}
 }
 
-// warnOfMissing logs how many definitions have no description, which is mostly what was built without its source.
+// warnOfMissing logs how many definitions have no description, which is mostly what was built
+// without its source.
 func (s *Server) warnOfMissing() {
 	c := s.catalog.Load()
 	missing := 0
@@ -304,8 +308,8 @@ func (s *Server) warnOfMissing() {
 	}
 }
 
-// Close calls Close() error on each service that has it and was started, last first, and joins the errors.
-// Transports must have stopped before.
+// Close calls Close() error on each service that has it and was started, the last first, and joins
+// the errors. Stop all transports before.
 func (s *Server) Close() error {
 	s.life.turn.Lock()
 	defer s.life.turn.Unlock()

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// source reads what a method returned, on a goroutine of its own: a Read that blocks, whatever its context says, holds up neither the
-// end of its call nor the connection that others share. One goroutine at a time asks it for blocks.
+// source reads what a method returned, on a goroutine of its own: a Read that blocks, whatever its
+// context says, holds up neither the end of its call nor the connection that others share. One
+// goroutine at a time asks it for blocks.
 type source struct {
 	call  *Call
 	scope *scope
@@ -47,8 +48,8 @@ func (e *readError) Unwrap() error { return e.err }
 const (
 	// gathering is how long small reads are gathered into one block.
 	gathering = 100 * time.Millisecond
-	// lastRead is how long a read may take when the time of its call is over. What comes at once goes on being sent: it is the caller
-	// who takes its time.
+	// lastRead is how long a read may take when the time of its call is over. What comes at once
+	// goes on being sent: it is the caller who takes its time.
 	lastRead = time.Second
 	// emptyReads is how often in a row a reader may return nothing, without an error.
 	emptyReads = 100
@@ -135,7 +136,8 @@ func (s *source) serve(r io.Reader) {
 	}
 }
 
-// errEndedGoroutine is what a Read is answered with that called runtime.Goexit, as testing.T.FailNow does.
+// errEndedGoroutine is what a Read is answered with that called runtime.Goexit, as
+// testing.T.FailNow does.
 var errEndedGoroutine = errors.New("the reader ended its goroutine")
 
 // fill reads into b until it is full, the reader ends, or what there is has waited for long enough.
@@ -170,7 +172,8 @@ func fill(r io.Reader, b []byte) (got block) {
 	return got
 }
 
-// begin reads the first block, and reports whether it is all there is. The error is that of the reader, or of ctx.
+// begin reads the first block, and reports whether it is all there is. The error is that of the
+// reader, or of ctx.
 func (s *source) begin(ctx context.Context) (first []byte, whole bool, err error) {
 	size := 4 << 10 // most are small
 	s.buf = make([]byte, size)

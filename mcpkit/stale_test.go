@@ -28,7 +28,8 @@ type mill struct{}
 // Grind grinds grain.
 func (*mill) Grind() {}
 
-// Programs that run beside their source, as under go run, say that the generated file says something else.
+// Programs that run beside their source, as under go run, say that the generated file says
+// something else.
 func TestStaleDescriptionsAreLogged(t *testing.T) {
 	const stale = `level=WARN msg="mcpkit: generated descriptions are stale; run go generate, or mcpkit gen" packages=[github.com/mcpkit/mcpkit-go/mcpkit_test]`
 	// Words that are registered stay, so that each case has a type of its own.

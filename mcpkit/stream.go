@@ -16,7 +16,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// streamed is the result of a resource whose contents are read while they are sent, so that their size does not matter.
+// streamed is the result of a resource whose contents are read while they are sent, so that their
+// size does not matter.
 type streamed struct {
 	uri, mime string
 	from      *source
@@ -27,13 +28,13 @@ type streamed struct {
 const (
 	// sniffed is how many bytes are looked at to find a media type.
 	sniffed = 3072
-	// firstBlock is how many bytes are read before a response begins. What fails until then is an ordinary error, and what ends until
-	// then an ordinary result.
+	// firstBlock is how many bytes are read before a response begins. What fails until then is an
+	// ordinary error, and what ends until then an ordinary result.
 	firstBlock = 64 << 10
 )
 
-// newStreamed prepares the contents of r for sending: as a plain result where the first block is all there is. The reader may use
-// the context of the call until it is closed.
+// newStreamed prepares the contents of r for sending: as a plain result where the first block is
+// all there is. The reader may use the context of the call until it is closed.
 func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (Result, error) {
 	s := &streamed{uri: call.name, mime: res.mime, from: newSource(call, r), cache: cacheHint(res.ttl, res.private)}
 	var whole bool
@@ -80,8 +81,9 @@ func (s *streamed) broken(call *Call, err error) error {
 	return err
 }
 
-// brokeOff is what can still be said of contents that could not be read to their end. Where the caller is gone nobody hears of it, and over
-// HTTP the caller sees no more than that the connection breaks: so the log has it in any case.
+// brokeOff is what can still be said of contents that could not be read to their end. Where the
+// caller is gone nobody hears of it, and over HTTP the caller sees no more than that the connection
+// breaks: so the log has it in any case.
 func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
 	defer func() {
 		if v := recover(); v != nil { // of the methods of the error
@@ -137,8 +139,8 @@ func (s *streamed) writeTo(w io.Writer, form wire) error {
 	return err
 }
 
-// send writes the contents as put makes them the inside of a JSON string. As many bytes as keep says wait at the end of a block for
-// the next one.
+// send writes the contents as put makes them the inside of a JSON string. As many bytes as keep
+// says wait at the end of a block for the next one.
 func (s *streamed) send(w io.Writer, keep func([]byte) int, put func(dst, b []byte) []byte) error {
 	var out []byte
 	b, last := s.first, false
@@ -164,8 +166,8 @@ func (s *streamed) send(w io.Writer, keep func([]byte) int, put func(dst, b []by
 // partOfBlob is how many bytes at the end of b do not make four digits of base 64 yet.
 func partOfBlob(b []byte) int { return len(b) % 3 }
 
-// appendText appends the inside of a JSON string. A character that a read cuts in two waits for its rest; bytes that
-// are no UTF-8 become U+FFFD, since what came before them is on its way already.
+// appendText appends the inside of a JSON string. A character that a read cuts in two waits for its
+// rest; bytes that are no UTF-8 become U+FFFD, since what came before them is on its way already.
 func appendText(dst, b []byte) []byte {
 	start := len(dst)
 	dst = jsonx.AppendString(dst, b)

@@ -127,7 +127,8 @@ func readOf(uri string, progress bool) string {
 	return `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":` + params + `}`
 }
 
-// A way sends a request for a resource and returns the answer, as far as it came, and what went wrong with the connection.
+// A way sends a request for a resource and returns the answer, as far as it came, and what went
+// wrong with the connection.
 type way struct {
 	name string
 	read func(t *testing.T, srv *mcpkit.Server, uri string) (string, error)
@@ -174,7 +175,8 @@ var ways = []way{
 	}},
 }
 
-// postRead posts to a server whose replies are event streams if there is progress. net/http has nothing to complain of.
+// postRead posts to a server whose replies are event streams if there is progress. net/http has
+// nothing to complain of.
 func postRead(t *testing.T, srv *mcpkit.Server, uri string, progress bool) (string, error) {
 	handler := streamable.NewHandler(srv, nil)
 	defer handler.Close()
@@ -367,7 +369,8 @@ func TestErrorsOfReadersThatPanicAreAnsweredToo(t *testing.T) {
 	require.EqualError(t, err, jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", entries[0].Ref).Error())
 }
 
-// A line that was begun cannot be taken back: it is ended where it is, and the error is a line of its own.
+// A line that was begun cannot be taken back: it is ended where it is, and the error is a line of
+// its own.
 func TestTheErrorFollowsTheBrokenLine(t *testing.T) {
 	srv, _, _ := serveBreaking(t)
 	c := serveLines(t, srv, stdio.Lines)

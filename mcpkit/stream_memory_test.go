@@ -42,8 +42,8 @@ func (water) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestServeLake is the server, in a process of its own so that nobody else's memory counts. It serves over HTTP and prints its URL, or on
-// its standard streams, and ends with its input.
+// TestServeLake is the server, in a process of its own so that nobody else's memory counts. It
+// serves over HTTP and prints its URL, or on its standard streams, and ends with its input.
 func TestServeLake(t *testing.T) {
 	srv := newServer(t, &lake{})
 	switch os.Getenv(streamMemory) {
@@ -61,8 +61,8 @@ func TestServeLake(t *testing.T) {
 	}
 }
 
-// A resource that is an io.Reader is sent as it is read: a GiB of it, 1.33 GiB as base64 on the wire, leaves the server's
-// peak below 64 MiB, and so its heap.
+// A resource that is an io.Reader is sent as it is read: a GiB of it, 1.33 GiB as base64 on the
+// wire, leaves the server's peak below 64 MiB, and so its heap.
 func TestLargeResourcesNeedLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds of two processors")

@@ -11,8 +11,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A listener is one subscriptions/listen request (2026-07-28). What it is owed is kept as a set, not as a queue: a slow
-// client hears once of what changed often, and costs no more memory than it asked for.
+// A listener is one subscriptions/listen request (2026-07-28). What it is owed is kept as a set,
+// not as a queue: a slow client hears once of what changed often, and costs no more memory than it
+// asked for.
 type listener struct {
 	filter    protocol.SubscriptionFilter
 	principal *oauth.Principal
@@ -68,8 +69,8 @@ type listenParams struct {
 	Notifications *protocol.SubscriptionFilter `json:"notifications"`
 }
 
-// listen answers subscriptions/listen: it holds the request open and notifies until the client goes, what it was
-// authenticated by ends, or the server stops.
+// listen answers subscriptions/listen: it holds the request open and notifies until the client
+// goes, what it was authenticated by ends, or the server stops.
 func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
 	l, err := newListener(call, p.Notifications)
 	if err != nil {
@@ -166,8 +167,9 @@ func (s *Server) announce(tools, prompts, resources bool) {
 	})
 }
 
-// news is what sessions are yet to be told of lists. Like what a listener is owed it is a set: whoever changes lists while
-// others are told of a change before leaves it to them and does not wait, and however many do, one notification follows.
+// news is what sessions are yet to be told of lists. Like what a listener is owed it is a set:
+// whoever changes lists while others are told of a change before leaves it to them and does not
+// wait, and however many do, one notification follows.
 type news struct {
 	mu      sync.Mutex
 	lists   [3]bool // guarded by mu
@@ -196,8 +198,8 @@ func (n *news) tell(changed [3]bool, tell func(lists [3]bool)) {
 	n.mu.Unlock()
 }
 
-// ResourceUpdated tells the clients that subscribed to the resource uri that its contents changed, also where the server
-// is mounted. It reports whether there are any.
+// ResourceUpdated tells the clients that subscribed to the resource uri that its contents changed,
+// also where the server is mounted. It reports whether there are any.
 func (s *Server) ResourceUpdated(uri string) (notified bool) {
 	// What it demands may have changed since, and what the client may do.
 	var scopes []string

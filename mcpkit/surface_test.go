@@ -195,7 +195,8 @@ func TestSurface(t *testing.T) {
 	require.Equal(t, string(want), got.String(), "%s; -update-surface writes it anew", file)
 }
 
-// Clients break on schemas that are valid but unusual. None of that is in ours, whatever the revision.
+// Clients break on schemas that are valid but unusual. None of that is in ours, whatever the
+// revision.
 func TestSchemasArePortable(t *testing.T) {
 	srv := newServer(t, &surface{})
 	for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20251125), legacy(t, srv, protocol.V20250618)} {
@@ -269,7 +270,8 @@ func (w schemaWalk) schema(at string, v any) {
 	w.each(s, func(key string, sub any) { w.schema(at+"/"+key, sub) })
 }
 
-// each calls f with the schemas within s. That additional properties are none is said with false everywhere.
+// each calls f with the schemas within s. That additional properties are none is said with false
+// everywhere.
 func (w schemaWalk) each(s map[string]any, f func(key string, sub any)) {
 	for _, key := range []string{"properties", "$defs", "patternProperties"} {
 		m, _ := s[key].(map[string]any)
@@ -323,7 +325,8 @@ func callSurface(t *testing.T, p *peer, name, args string) calledTool {
 	return r
 }
 
-// What a model is given as an example it can send, and what comes back is as the output schema says.
+// What a model is given as an example it can send, and what comes back is as the output schema
+// says.
 func TestToolsTakeTheirOwnExamples(t *testing.T) {
 	p := modern(t, newServer(t, &surface{}))
 	_, tools := surfaceTools(t, p)
@@ -378,7 +381,8 @@ func TestNumbersAreExactAndZeroesAreThere(t *testing.T) {
 	}
 }
 
-// A type that contains itself is no mistake: it is described with a reference, and read to any depth.
+// A type that contains itself is no mistake: it is described with a reference, and read to any
+// depth.
 func TestTypesThatContainThemselves(t *testing.T) {
 	p := modern(t, newServer(t, &surface{}))
 	deep := strings.Repeat(`{"label":"x","kids":[`, 20) + `{"label":"leaf"}` + strings.Repeat(`]}`, 20)

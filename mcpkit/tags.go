@@ -77,8 +77,8 @@ type annotation struct {
 	meta                   map[string]string
 }
 
-// A tagKey is one word of the closed vocabulary: which kinds take it, what it means, how it is read.
-// The parser and docs/reference/tags.md come from the same table.
+// A tagKey is one word of the closed vocabulary: which kinds take it, what it means, how it is
+// read. The parser and docs/reference/tags.md come from the same table.
 type tagKey struct {
 	key   string
 	kinds kind
@@ -158,8 +158,8 @@ func keysFor(k kind) []string {
 	return keys
 }
 
-// tagPairs yields the key:"value" pairs of a struct tag. reflect.StructTag only finds keys it is asked for and is silent
-// about a tag it cannot read; a closed vocabulary needs both.
+// tagPairs yields the key:"value" pairs of a struct tag. reflect.StructTag only finds keys it is
+// asked for and is silent about a tag it cannot read; a closed vocabulary needs both.
 func tagPairs(tag string, faults *[]string) func(yield func(key, value string) bool) {
 	return func(yield func(string, string) bool) {
 		seen := map[string]bool{}

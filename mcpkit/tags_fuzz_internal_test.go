@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzAnnotation reads any tag as one of each marker: it says what is wrong or understands it, and understands the same
-// tag the same way again.
+// FuzzAnnotation reads any tag as one of each marker: it says what is wrong or understands it, and
+// understands the same tag the same way again.
 func FuzzAnnotation(f *testing.F) {
 	for _, t := range tagKeys {
 		f.Add(t.form)

@@ -30,7 +30,8 @@ func nameOf(call *Call, known func(name []byte) (string, bool)) *jsonrpc.Error {
 	return nil
 }
 
-// findTool finds the tool of tools/call. A tool that the caller may not see is as unknown as one that is not there.
+// findTool finds the tool of tools/call. A tool that the caller may not see is as unknown as one
+// that is not there.
 func findTool(call *Call) *jsonrpc.Error {
 	if err := nameOf(call, call.catalog.tools.key); err != nil {
 		return err
@@ -46,8 +47,8 @@ func findTool(call *Call) *jsonrpc.Error {
 	return nil
 }
 
-// mayKnow reports whether the caller may know of the entry. If not, the caller gets the response for a name that is not
-// registered; the operator, who set the scopes, is told what is missing.
+// mayKnow reports whether the caller may know of the entry. If not, the caller gets the response
+// for a name that is not registered; the operator, who set the scopes, is told what is missing.
 func (call *Call) mayKnow(e *entry) bool {
 	if e.visible(call.principal) {
 		return true
@@ -108,7 +109,8 @@ func findResource(call *Call) *jsonrpc.Error {
 	return nil
 }
 
-// findSubscribed finds the resource of a subscription, for the middleware; the method itself answers what is wrong.
+// findSubscribed finds the resource of a subscription, for the middleware; the method itself
+// answers what is wrong.
 func findSubscribed(call *Call) *jsonrpc.Error {
 	if m, ok := call.catalog.findResource(call.principal, jsonx.String(call.req.Param("uri"))); ok {
 		call.entry, call.target, call.vars = &m.resource.entry, m.resource, m.vars
@@ -116,7 +118,8 @@ func findSubscribed(call *Call) *jsonrpc.Error {
 	return nil
 }
 
-// findListened finds the tags and scopes of all resources of subscriptions/listen together, for the middleware.
+// findListened finds the tags and scopes of all resources of subscriptions/listen together, for the
+// middleware.
 func findListened(call *Call) *jsonrpc.Error {
 	e := &entry{}
 	n := 0
@@ -146,7 +149,8 @@ func union(list, words []string) []string {
 	return list
 }
 
-// findCompleted finds what completion/complete is about, for the middleware; the method itself answers what is wrong.
+// findCompleted finds what completion/complete is about, for the middleware; the method itself
+// answers what is wrong.
 func findCompleted(call *Call) *jsonrpc.Error {
 	ref := call.req.Param("ref")
 	found, _, err := call.completersOf(protocol.CompletionRef{
@@ -161,7 +165,8 @@ func findCompleted(call *Call) *jsonrpc.Error {
 	return nil
 }
 
-// A resourceMatch is the resource that a URI names, or the template that it fits with the variables' values.
+// A resourceMatch is the resource that a URI names, or the template that it fits with the
+// variables' values.
 type resourceMatch struct {
 	resource *resource
 	vars     uritemplate.Values
@@ -172,7 +177,8 @@ func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, b
 		return resourceMatch{resource: r}, r.visible(p)
 	}
 	for _, t := range c.templates.all() {
-		// The first that fits decides, whoever asks: a template that demands scopes is not passed by through a wider one.
+		// The first that fits decides, whoever asks: a template that demands scopes is not passed
+		// by through a wider one.
 		if values, ok := t.template.Match(uri); ok {
 			return resourceMatch{t, values}, t.visible(p)
 		}

@@ -93,8 +93,9 @@ func (Library) Rules() map[string]int { return map[string]int{"days": 14} }
 // Review asks for a review.
 func (Library) Review(title, tone string) string { return "Review " + title + " " + tone + "." }
 
-// TestTranscripts plays what a client says and compares what the server says: one file a story. A file's first lines say
-// what it shows. The folder is the era; a client of the folder "legacy" begins with initialize itself.
+// TestTranscripts plays what a client says and compares what the server says: one file a story. A
+// file's first lines say what it shows. The folder is the era; a client of the folder "legacy"
+// begins with initialize itself.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/transcripts/*/*.txtar")
 	require.NoError(t, err)
@@ -135,7 +136,8 @@ func playTranscript(t *testing.T, file string) {
 	require.Equal(t, string(want.Data), got.String())
 }
 
-// play sends the lines of the client. A line that is a response answers the request that the server has sent meanwhile.
+// play sends the lines of the client. A line that is a response answers the request that the server
+// has sent meanwhile.
 func play(t *testing.T, p *peer, script string, got *strings.Builder) {
 	lines := strings.Split(strings.TrimSpace(script), "\n")
 	say := func(messages ...string) {

@@ -10,20 +10,22 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// Union lets fields, elements, parameters and results have the interface type T: their values are objects of one of the
-// cases, which are structs or pointers to structs, and the member that discriminator names says which.
+// Union lets fields, elements, parameters and results have the interface type T: their values are
+// objects of one of the cases, which are structs or pointers to structs, and the member that
+// discriminator names says which.
 //
 //	type Shape interface{ Area() float64 }
 //
 //	mcpkit.New(&Canvas{}, mcpkit.Union[Shape]("kind", Circle{}, &Polygon{}))
 //
-// A Circle is then {"kind":"circle","radius":1} in arguments and in results: the cases themselves have no such field. A
-// case is called as its type in snake case, or what a method UnionName() string of it returns, which is called once on the
-// value given here. Arguments become values of exactly the types given, here Circle and *Polygon; in results a type and
-// pointers to it are the same.
+// A Circle is then {"kind":"circle","radius":1} in arguments and in results: the cases themselves
+// have no such field. A case is called as its type in snake case, or what a method UnionName()
+// string of it returns, which is called once on the value given here. Arguments become values of
+// exactly the types given, here Circle and *Polygon; in results a type and pointers to it are the
+// same.
 //
-// The schema is an object with the discriminator and an anyOf of the cases. What names no case is refused with a list of
-// them. A union may contain itself.
+// The schema is an object with the discriminator and an anyOf of the cases. What names no case is
+// refused with a list of them. A union may contain itself.
 func Union[T any](discriminator string, cases ...T) Option {
 	site := unionSite(reflect.TypeFor[T]())
 	return newOption(func(c *config) error {
@@ -75,7 +77,8 @@ func (s *Server) marshalValue(v reflect.Value) ([]byte, error) {
 	return jsonx.MarshalValue(v)
 }
 
-// encoderOf is the encoder of the type of v where that holds a union, made when the first such value is met.
+// encoderOf is the encoder of the type of v where that holds a union, made when the first such
+// value is met.
 func (s *Server) encoderOf(v reflect.Value) reflectx.Encoder {
 	if len(s.config.unions) == 0 || !v.IsValid() {
 		return nil

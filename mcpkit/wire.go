@@ -7,7 +7,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// wire is what results need to know to write themselves: the version of the request, and who answers.
+// wire is what results need to know to write themselves: the version of the request, and who
+// answers.
 type wire struct {
 	version protocol.Version
 	server  json.RawMessage // the server's Implementation
@@ -16,7 +17,8 @@ type wire struct {
 // wire returns how results of the call are written.
 func (c *Call) wire() wire { return wire{c.version, c.server.serverInfo} }
 
-// end closes the object that b begins, which has a member already, with what every result of the version has.
+// end closes the object that b begins, which has a member already, with what every result of the
+// version has.
 func (w wire) end(b []byte, meta protocol.Meta) ([]byte, error) {
 	var raw []byte
 	if len(meta) > 0 {
@@ -35,7 +37,8 @@ func (w wire) end(b []byte, meta protocol.Meta) ([]byte, error) {
 	return append(w.appendMeta(b, raw), '}'), nil
 }
 
-// appendObject appends an object with what every result of the version has; what the object says itself stays.
+// appendObject appends an object with what every result of the version has; what the object says
+// itself stays.
 func (w wire) appendObject(b []byte, object json.RawMessage, resultType string) ([]byte, error) {
 	if !w.version.Modern() {
 		return append(b, object...), nil

@@ -1,5 +1,5 @@
-// Package form turns the schema of a Go type into the schema of an elicitation form, which has fewer keywords: rules that a
-// form cannot carry become part of descriptions.
+// Package form turns the schema of a Go type into the schema of an elicitation form, which has
+// fewer keywords: rules that a form cannot carry become part of descriptions.
 package form
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// formKeywords are what the schema of a form's field may say (client/elicitation, "Requested Schema").
+// formKeywords are what the schema of a form's field may say (client/elicitation, "Requested
+// Schema").
 var formKeywords = []string{
 	"type", "title", "description", "default", "enum", "oneOf", "format",
 	"minLength", "maxLength", "minimum", "maximum", "items", "minItems", "maxItems",
@@ -24,7 +25,8 @@ var formKeywords = []string{
 // formFormats are the formats that a form may name.
 var formFormats = []string{"email", "uri", "date", "date-time"}
 
-// lostRule says in words what a keyword demands that a form cannot carry; "" where it demands nothing.
+// lostRule says in words what a keyword demands that a form cannot carry; "" where it demands
+// nothing.
 func lostRule(keyword string, value json.RawMessage) string {
 	switch text := string(value); keyword {
 	case "exclusiveMinimum":
@@ -54,7 +56,8 @@ func lostRule(keyword string, value json.RawMessage) string {
 	}
 }
 
-// formField leaves of a field's schema the members that keep says a form has, and puts the others into its description.
+// formField leaves of a field's schema the members that keep says a form has, and puts the others
+// into its description.
 func formField(property []byte, keep func(keyword string, value json.RawMessage) bool) []byte {
 	var words []string
 	if text := jsonx.String(jsonx.Member(property, "description")); text != "" {
@@ -95,7 +98,8 @@ func carried(kind, keyword string, value json.RawMessage) bool {
 	return true
 }
 
-// Older writes a form as 2025-06-18 has it: enum and enumNames in place of oneOf, no lists, and defaults for bools alone.
+// Older writes a form as 2025-06-18 has it: enum and enumNames in place of oneOf, no lists, and
+// defaults for bools alone.
 func Older(schema json.RawMessage) (json.RawMessage, error) {
 	b := []byte{'{'}
 	for name, value := range jsonx.Members(schema) {
@@ -146,8 +150,8 @@ func namedValues(field []byte) []byte {
 // closeObject ends an object each of whose members is followed by a comma.
 func closeObject(b []byte) []byte { return append(bytes.TrimSuffix(b, []byte{','}), '}') }
 
-// Flat leaves of an input schema what a form may say. Rules that it cannot say stand in descriptions, and hold for the
-// answer.
+// Flat leaves of an input schema what a form may say. Rules that it cannot say stand in
+// descriptions, and hold for the answer.
 func Flat(t reflect.Type, in *reflectx.Input, descriptions reflectx.Descriptions) (json.RawMessage, error) {
 	schema := in.Schema()
 	titles := map[string]map[string]string{} // by property, by value as JSON
@@ -191,8 +195,8 @@ func valueTitles(t reflect.Type, descriptions reflectx.Descriptions) map[string]
 	return titles
 }
 
-// appendFormField appends the schema of one field. Strings that are chosen from a list are shown by their titles where
-// each has one.
+// appendFormField appends the schema of one field. Strings that are chosen from a list are shown by
+// their titles where each has one.
 func appendFormField(b, property []byte, titles map[string]string) []byte {
 	if items := jsonx.Member(property, "items"); items != nil {
 		options := appendTitled([]byte(`{"anyOf":[`), items, titles)
@@ -211,8 +215,8 @@ func appendFormField(b, property []byte, titles map[string]string) []byte {
 	return append(append(b[:len(b)-1], options...), '}')
 }
 
-// appendTitled appends the values of the enum of schema with their titles and a closing bracket; nil where there is no
-// enum of strings, or a value has no title.
+// appendTitled appends the values of the enum of schema with their titles and a closing bracket;
+// nil where there is no enum of strings, or a value has no title.
 func appendTitled(b, schema []byte, titles map[string]string) []byte {
 	enum := jsonx.Member(schema, "enum")
 	if enum == nil || !jsonx.IsString(jsonx.Member(schema, "type"), "string") {

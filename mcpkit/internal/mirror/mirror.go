@@ -1,4 +1,5 @@
-// Package mirror compares the headers of a request with the members of its body that they mirror (2026-07-28).
+// Package mirror compares the headers of a request with the members of its body that they mirror
+// (2026-07-28).
 package mirror
 
 import (
@@ -35,8 +36,8 @@ type Param struct {
 	path   []string // of the property, from the root
 }
 
-// Params finds the mirrored properties of an input schema. What the specification does not allow is an error,
-// since clients have to drop a tool that has it.
+// Params finds the mirrored properties of an input schema. What the specification does not allow is
+// an error, since clients have to drop a tool that has it.
 func Params(schema []byte) ([]Param, error) {
 	var found []Param
 	if err := collectHeaders(schema, nil, &found); err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// State is what travels through the client between the rounds of a call: sealed, and bound to that call.
+// State is what travels through the client between the rounds of a call: sealed, and bound to that
+// call.
 type State struct {
 	Method    string                     `json:"m"`
 	Name      string                     `json:"n"`
@@ -61,8 +62,8 @@ type pending struct {
 	request protocol.InputRequest
 }
 
-// Answered returns the questions of a retry: state is that of the round before, or nil, and responses
-// are the answers of the client, an object or nil.
+// Answered returns the questions of a retry: state is that of the round before, or nil, and
+// responses are the answers of the client, an object or nil.
 func Answered(state *State, responses json.RawMessage) (*Questions, *jsonrpc.Error) {
 	if state == nil {
 		return &Questions{offered: responses}, nil
@@ -129,7 +130,8 @@ func (a *Questions) Ask(owner []byte, method string, params json.RawMessage, key
 	return nil, nil
 }
 
-// nameOf names a question by its content, so that the order in which goroutines ask does not matter.
+// nameOf names a question by its content, so that the order in which goroutines ask does not
+// matter.
 func (a *Questions) nameOf(method string, params json.RawMessage) string {
 	if a.counts == nil {
 		a.counts = map[string]int{}
@@ -153,9 +155,9 @@ func (e *SameKeyError) Error() string {
 // UserMessage is the same text: it is meant for the caller.
 func (e *SameKeyError) UserMessage() string { return e.Error() }
 
-// Pending returns the questions that the client has to be asked, and adds them to next, the state of
-// the next round. Each has its own key, or, if there are several, its number before the key: clients
-// that keep JSON objects in maps sort by key.
+// Pending returns the questions that the client has to be asked, and adds them to next, the state
+// of the next round. Each has its own key, or, if there are several, its number before the key:
+// clients that keep JSON objects in maps sort by key.
 func (a *Questions) Pending(next *State) protocol.InputRequests {
 	if len(a.pending) == 0 {
 		return nil
@@ -188,8 +190,8 @@ func (a *Questions) Changing() (before, now string, ok bool) {
 	return "", "", false
 }
 
-// lastUnused returns an answer that no question of this round got, of those to questions of the same kind as key the one that
-// was given last.
+// lastUnused returns an answer that no question of this round got, of those to questions of the
+// same kind as key the one that was given last.
 func (a *Questions) lastUnused(key string) (last Answer, ok bool) {
 	kind, _, _ := strings.Cut(key, "-")
 	for other, answer := range a.State.Answers {

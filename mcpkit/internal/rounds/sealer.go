@@ -29,8 +29,8 @@ type Sealer struct {
 // sealPurpose separates these keys from any other use of the same secret, and versions the form.
 const sealPurpose = "mcpkit request state v2"
 
-// NewSealer returns the sealer of a server. States are for all replicas of it, in whatever version, and for no other server:
-// what a server is called is what it is.
+// NewSealer returns the sealer of a server. States are for all replicas of it, in whatever version,
+// and for no other server: what a server is called is what it is.
 func NewSealer(secrets [][]byte, server string) *Sealer {
 	s := &Sealer{
 		Random: len(secrets) == 0, bound: []byte(sealPurpose + "\x00" + server), Owner: Digest([]byte(server)),

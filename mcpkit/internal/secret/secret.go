@@ -58,7 +58,8 @@ func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Interface && t.NumMethod() > 0 // a union of structs
 }
 
-// OfSchema finds the properties of a schema written by hand that are writeOnly or passwords; nil when there is none.
+// OfSchema finds the properties of a schema written by hand that are writeOnly or passwords; nil
+// when there is none.
 func OfSchema(schema []byte) *Secrecy {
 	found := false
 	s := ofNode(schema, &found)
