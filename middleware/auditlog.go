@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/mcpkit/mcpkit-go/internal/filelock"
 )
 
 // An AuditLog is a file or another writer to which [Audit] appends records, one JSON object a line. Safe for concurrent use.
@@ -69,7 +71,12 @@ func openAudit(path string) (f *os.File, size int64, err error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("middleware: audit file: %w", err)
 	}
-	if err = lockFile(f); err == nil {
+	// Another process that cut off half a line would cut off what this one is about to finish.
+	locked, err := filelock.TryLock(f)
+	switch {
+	case err == nil && !locked:
+		err = errors.New("another process, or another log of this one, writes to it; give each a file of its own")
+	case err == nil:
 		size, err = wholeLines(f)
 	}
 	if err == nil {

@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 		"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/language", "golang.org/x/text/message"},
 
 	// What stands on them.
-	"middleware":           {"mcpkit", "oauth", "protocol", "jsonrpc", "reflectx", "internal/jsonx", "internal/limits", "internal/memo"},
+	"middleware":           {"mcpkit", "oauth", "protocol", "jsonrpc", "reflectx", "internal/filelock", "internal/jsonx", "internal/limits", "internal/memo"},
 	"middleware/expvarmcp": {"middleware", "mcpkit"},
 	"middleware/healthz":   {}, // HTTP, beside the protocol
 	"middleware/otelmcp": {"middleware", "mcpkit", "protocol", "jsonrpc", "reflectx", "internal/jsonx",

@@ -1,7 +1,7 @@
 // Package filelock locks files between processes, and between openings of a file in one process. A lock ends with the
 // process that holds it.
 //
-// Locks are advisory on Unix and mandatory on Windows. Systems and file systems without locks grant every lock.
+// A lock keeps nobody from reading or writing the file. Systems and file systems without locks grant every lock.
 package filelock
 
 import "os"

@@ -8,9 +8,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// beyond is where the locked byte is. Locks are mandatory, so it is a byte that no file reaches.
+func beyond() *windows.Overlapped {
+	return &windows.Overlapped{OffsetHigh: math.MaxInt32}
+}
+
 func tryLock(f *os.File) (bool, error) {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, math.MaxUint32, math.MaxUint32, new(windows.Overlapped))
+	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, beyond())
 	switch {
 	case err == nil, errors.Is(err, windows.ERROR_NOT_SUPPORTED), errors.Is(err, windows.ERROR_CALL_NOT_IMPLEMENTED): // the last two: no locks here
 		return true, nil
@@ -21,7 +26,7 @@ func tryLock(f *os.File) (bool, error) {
 }
 
 func unlock(f *os.File) error {
-	err := windows.UnlockFileEx(windows.Handle(f.Fd()), 0, math.MaxUint32, math.MaxUint32, new(windows.Overlapped))
+	err := windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, beyond())
 	if err != nil && !errors.Is(err, windows.ERROR_NOT_LOCKED) && !errors.Is(err, windows.ERROR_NOT_SUPPORTED) {
 		return &os.PathError{Op: "unlock", Path: f.Name(), Err: err}
 	}

@@ -1,8 +1,0 @@
-//go:build !unix || solaris || aix
-
-package middleware
-
-import "os"
-
-// lockFile does nothing: there is no lock here that ends with the process.
-func lockFile(*os.File) error { return nil }
