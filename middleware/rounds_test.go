@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,6 +139,82 @@ func TestAuditEndsCallsThatWaitForAnswersWhenItIsClosed(t *testing.T) {
 		got := lines(t, b.String())
 		require.Len(t, got, 1)
 		require.Equal(t, "input_required", got[0]["outcome"])
+	})
+}
+
+// Clients that never answer do not make the log keep all that they sent.
+func TestAuditKeepsFewArgumentsOfCallsThatWait(t *testing.T) {
+	const calls, size = 40, 1 << 20
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		srv := newServer(t, mcpkit.NewTool("ask", func(ctx context.Context, in struct {
+			Text string `json:"text"`
+		}) error {
+			_, err := mcpkit.Confirm(ctx, "Pay?")
+			return err
+		}))
+		log := middleware.NewAuditLog(&b)
+		srv.Use(middleware.Audit(log, middleware.AuditArguments()))
+		p := modern(t, srv)
+		for range calls {
+			agree(t, p.round(t.Context(), "ask", `,"arguments":{"text":"`+strings.Repeat("x", size)+`"}`))
+		}
+		written := len(lines(t, b.String()))
+		require.GreaterOrEqual(t, written, calls-16, "at most 16 MiB wait")
+		require.Less(t, written, calls, "some wait")
+		require.NoError(t, log.Close())
+		got := lines(t, b.String())
+		require.Len(t, got, calls)
+		for _, record := range got {
+			require.Equal(t, "input_required", record["outcome"])
+			require.Equal(t, strings.Repeat("x", size), record["arguments"].(map[string]any)["text"])
+		}
+	})
+}
+
+// Answers make room for further calls that wait.
+func TestAuditForgetsTheArgumentsOfAnsweredCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		srv := newServer(t, mcpkit.NewTool("ask", func(ctx context.Context, in struct {
+			Text string `json:"text"`
+		}) error {
+			_, err := mcpkit.Confirm(ctx, "Pay?")
+			return err
+		}))
+		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditArguments()))
+		p := modern(t, srv)
+		args := `,"arguments":{"text":"` + strings.Repeat("x", 1<<20) + `"}`
+		for range 20 {
+			p.round(t.Context(), "ask", args+agree(t, p.round(t.Context(), "ask", args)))
+		}
+		for _, record := range lines(t, b.String()) {
+			require.Equal(t, "ok", record["outcome"])
+		}
+	})
+}
+
+// A record is written long after its request, whose bytes may hold another request by then.
+func TestAuditCopiesTheArgumentsOfCallsThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		srv := newServer(t, mcpkit.NewTool("ask", func(ctx context.Context, in struct {
+			Text string `json:"text"`
+		}) error {
+			_, err := mcpkit.Confirm(ctx, "Pay?")
+			return err
+		}))
+		log := middleware.NewAuditLog(&b)
+		srv.Use(middleware.Audit(log, middleware.AuditArguments()))
+		var sent json.RawMessage
+		srv.Use(wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
+			sent = call.Arguments()
+			return next(ctx, call)
+		}))
+		agree(t, modern(t, srv).round(t.Context(), "ask", `,"arguments":{"text":"ann"}`))
+		copy(sent, `{"text":"bob"}`)
+		require.NoError(t, log.Close())
+		require.Equal(t, map[string]any{"text": "ann"}, lines(t, b.String())[0]["arguments"])
 	})
 }
 
