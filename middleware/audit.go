@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
@@ -91,7 +92,7 @@ func Audit(log *AuditLog, opts ...AuditOption) mcpkit.Middleware {
 				if finished {
 					record.Outcome, record.Code = OutcomeOf(result, err), codeOf(err)
 				}
-				if record.Outcome == InputRequired && log.awaits(record) {
+				if record.Outcome == InputRequired && log.await(record) {
 					return
 				}
 				if writeErr := log.write(record); writeErr != nil && finished {
@@ -119,74 +120,86 @@ func newAuditRecord(call *mcpkit.Call, o auditOptions) *AuditRecord {
 	return r
 }
 
-// maxWaiting is how many calls may wait for an answer. The round of a further call that asks gets an end record at once.
-const maxWaiting = 10_000
+// Limits of the calls that wait for answers of their clients. A call beyond them gets an end record
+// with the outcome [InputRequired] at once.
+const (
+	//limit:server calls for which `Audit` waits until clients answer (2026-07-28) | the end record is written at once
+	maxWaiting = 10_000
+	//limit:server bytes of the arguments of these calls, with `AuditArguments` | the end record is written at once
+	maxWaitingBytes = 16 << 20
+)
 
-// A waitingCall is one whose client was asked something.
+// A waitingCall is a call whose client was asked a question.
 type waitingCall struct {
 	record *AuditRecord
-	timer  *time.Timer // ends it after AnswerTime
+	timer  *time.Timer // ends the call after AnswerTime
 }
 
-// awaits keeps the record of a call whose client is asked something until the client sends the answer or AnswerTime has passed. It
-// reports false when too many records are kept, or the log is closed.
-func (l *AuditLog) awaits(r *AuditRecord) bool {
+// await keeps the record of a call that waits for an answer, until the client answers or AnswerTime has
+// passed. It returns false if too many records are kept, or the log is closed.
+func (l *AuditLog) await(r *AuditRecord) bool {
 	l.waitingMu.Lock()
 	defer l.waitingMu.Unlock()
-	if l.ended || len(l.waiting) >= maxWaiting {
+	l.forget(r.Ref) // if the client replayed a round
+	if l.ended || len(l.waiting) >= maxWaiting || l.waitingBytes+len(r.Arguments) > maxWaitingBytes {
 		return false
 	}
 	if l.waiting == nil {
 		l.waiting = map[string]*waitingCall{}
 	}
-	if before := l.waiting[r.Ref]; before != nil { // of a round that the client played twice
-		before.timer.Stop()
-	}
+	r.Arguments = slices.Clone(r.Arguments) // the bytes of a request are reused after its response
 	call := &waitingCall{record: r}
 	call.timer = time.AfterFunc(mcpkit.AnswerTime, func() { l.unanswered(call) })
 	l.waiting[r.Ref] = call
+	l.waitingBytes += len(r.Arguments)
 	return true
 }
 
-// resumed forgets a call that waits for an answer.
+// resumed drops the record of a call whose client has answered.
 func (l *AuditLog) resumed(ref string) {
 	l.waitingMu.Lock()
 	defer l.waitingMu.Unlock()
+	l.forget(ref)
+}
+
+// forget drops a record, if there is one. The caller holds waitingMu.
+func (l *AuditLog) forget(ref string) {
 	if call := l.waiting[ref]; call != nil {
 		call.timer.Stop()
 		delete(l.waiting, ref)
+		l.waitingBytes -= len(call.record.Arguments)
 	}
 }
 
-// unanswered ends a call whose client did not send the answer in time.
+// unanswered writes the end record of a call whose client did not answer in time.
 func (l *AuditLog) unanswered(call *waitingCall) {
 	r := call.record
 	l.waitingMu.Lock()
 	waits := l.waiting[r.Ref] == call
 	if waits {
-		delete(l.waiting, r.Ref)
+		l.forget(r.Ref)
 	}
 	l.waitingMu.Unlock()
 	if waits {
 		r.Time, r.Outcome = time.Now().UTC(), Unanswered
 		r.DurationMS += float64(mcpkit.AnswerTime.Milliseconds())
-		_ = l.write(r) // there is no response left to withhold
+		_ = l.write(r) // there is no response to hold back
 	}
 }
 
-// endWaiting writes the records of all calls that wait for answers.
+// endWaiting writes the end records of all calls that wait for answers.
 func (l *AuditLog) endWaiting() {
 	l.waitingMu.Lock()
 	waiting := l.waiting
-	l.waiting, l.ended = nil, true
+	l.waiting, l.waitingBytes, l.ended = nil, 0, true
 	l.waitingMu.Unlock()
 	for _, call := range waiting {
 		call.timer.Stop()
-		_ = l.write(call.record) // Close says why the log cannot be written
+		_ = l.write(call.record) // Close returns the error
 	}
 }
 
-// codeOf is the code of a protocol error that is known to be one here; 0 for others.
+// codeOf returns the code of a protocol error, or 0.
 func codeOf(err error) int {
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return rpc.Code
@@ -197,7 +210,7 @@ func codeOf(err error) int {
 	return 0
 }
 
-// write appends a record as a line.
+// write appends a record.
 func (l *AuditLog) write(r *AuditRecord) error {
 	line, err := jsonx.Marshal(r)
 	if err == nil {
@@ -209,11 +222,11 @@ func (l *AuditLog) write(r *AuditRecord) error {
 	return nil
 }
 
-// auditError hides from callers why the record of a call was not written.
+// An auditError hides from callers why a record was not written.
 type auditError struct{ err error }
 
 func (e *auditError) Error() string { return fmt.Sprintf("middleware: the audit log: %v", e.err) }
 func (e *auditError) UserMessage() string {
-	return "the audit log cannot be written, so there is no answer"
+	return "the audit log cannot be written, so there is no result"
 }
 func (e *auditError) Unwrap() error { return e.err }

@@ -73,10 +73,10 @@ func TestNoAnswerLeavesWithoutItsRecord(t *testing.T) {
 	require.Equal(t, "answer", p.toolText(t.Context(), "x"))
 	whole := w.Len()
 	w.left = 10 // half a line fits
-	require.Equal(t, "the audit log cannot be written, so there is no answer", p.toolText(t.Context(), "x"))
+	require.Equal(t, "the audit log cannot be written, so there is no result", p.toolText(t.Context(), "x"))
 	require.Equal(t, whole+10, w.Len())
 	w.left = 1 << 20
-	require.Equal(t, "the audit log cannot be written, so there is no answer", p.toolText(t.Context(), "x"), "nothing is appended to half a line")
+	require.Equal(t, "the audit log cannot be written, so there is no result", p.toolText(t.Context(), "x"), "nothing is appended to half a line")
 	require.Equal(t, whole+10, w.Len())
 	require.Equal(t, 3, ran)
 }
@@ -85,14 +85,14 @@ func TestWithBeginNothingRunsWithoutARecord(t *testing.T) {
 	ran := 0
 	srv := newServer(t, mcpkit.NewTool("x", func() { ran++ }))
 	srv.Use(middleware.Audit(middleware.NewAuditLog(&limitedWriter{}), middleware.AuditBegin()))
-	require.Equal(t, "the audit log cannot be written, so there is no answer", modern(t, srv).toolText(t.Context(), "x"))
+	require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), "x"))
 	require.Zero(t, ran)
 }
 
 func TestARefusalIsNotShownWithoutItsRecord(t *testing.T) {
 	srv := newServer(t, mcpkit.NewTool("x", ok))
 	srv.Use(middleware.Audit(middleware.NewAuditLog(&limitedWriter{})))
-	require.Equal(t, "the audit log cannot be written, so there is no answer", modern(t, srv).toolText(t.Context(), "unknown"))
+	require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), "unknown"))
 }
 
 func TestAuditFileIsAppendedTo(t *testing.T) {
@@ -105,7 +105,7 @@ func TestAuditFileIsAppendedTo(t *testing.T) {
 		modern(t, srv).toolText(t.Context(), "x")
 		require.NoError(t, log.Close())
 		require.NoError(t, log.Close(), "twice is fine")
-		require.Equal(t, "the audit log cannot be written, so there is no answer", modern(t, srv).toolText(t.Context(), "x"), "closed")
+		require.Equal(t, "the audit log cannot be written, so there is no result", modern(t, srv).toolText(t.Context(), "x"), "closed")
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)

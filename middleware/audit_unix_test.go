@@ -156,7 +156,7 @@ func TestAFullDiskLeavesWholeLines(t *testing.T) {
 	require.Greater(t, fine, 1)
 	require.Less(t, fine, 12)
 	for _, answer := range answers[fine:12] {
-		require.Equal(t, "the audit log cannot be written, so there is no answer", answer)
+		require.Equal(t, "the audit log cannot be written, so there is no result", answer)
 	}
 	require.Equal(t, "ok", answers[12], "there is room again")
 	written, err := os.ReadFile(file)

@@ -13,29 +13,31 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/filelock"
 )
 
-// An AuditLog is a file or another writer to which [Audit] appends records, one JSON object a line. Safe for concurrent use.
+// An AuditLog is a file or another writer to which [Audit] appends one JSON object per line. It is safe
+// for concurrent use.
 type AuditLog struct {
 	path string // "" for a writer
 	sync bool
 
-	waitingMu sync.Mutex
-	waiting   map[string]*waitingCall // guarded by waitingMu: calls whose clients were asked something, by ref
-	ended     bool                    // guarded by waitingMu: no more wait
+	waitingMu    sync.Mutex
+	waiting      map[string]*waitingCall // guarded by waitingMu: calls that wait for answers, by ref
+	waitingBytes int                     // guarded by waitingMu: of the arguments of these calls
+	ended        bool                    // guarded by waitingMu: no further calls may wait
 
 	mu      sync.Mutex
 	w       io.Writer
-	file    *os.File // nil for a writer; Reopen, which holds both locks, puts another one here
-	size    int64    // of the whole lines in file
+	file    *os.File // nil for a writer; Reopen replaces it and holds both locks
+	size    int64    // of the complete lines in file
 	written uint64   // lines
-	failed  error    // once the log may end in half a line, or lost one: nothing is written any more
+	failed  error    // set once the log may have lost or cut a line; nothing is written after that
 
 	syncing sync.Mutex
-	synced  uint64                        // lines that are on the disk, guarded by syncing
-	lost    struct{ after, until uint64 } // lines that may be missing in a file before this one, guarded by syncing
+	synced  uint64                        // guarded by syncing: lines that are on the disk
+	lost    struct{ after, until uint64 } // guarded by syncing: lines that a previous file may lack
 }
 
-// NewAuditLog appends to w: each record is one Write of a whole line. After a Write that failed half-way nothing is written any
-// more, since what follows would be part of a broken line.
+// NewAuditLog returns a log that appends to w, one Write per line. After a partial Write it writes
+// nothing more, since further records would become part of the broken line.
 func NewAuditLog(w io.Writer) *AuditLog { return &AuditLog{w: w} }
 
 // An AuditFileOption configures [OpenAuditFile].
@@ -65,7 +67,7 @@ func OpenAuditFile(path string, opts ...AuditFileOption) (*AuditLog, error) {
 	return l, nil
 }
 
-// openAudit opens a file that ends in a whole line, of the size that it returns.
+// openAudit opens a file, removes a partial line at its end, and returns its size.
 func openAudit(path string) (f *os.File, size int64, err error) {
 	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -89,13 +91,13 @@ func openAudit(path string) (f *os.File, size int64, err error) {
 	return f, size, nil
 }
 
-// Reopen goes on in a new file of the old name after the old one was renamed or removed, as a program that rotates logs does it:
-// call it on SIGHUP. The old file is on the disk then and holds all records until now. When the file was not renamed it
-// does nothing, and when the new one cannot be opened the old one stays in use. A log that may end in half a line, or lost
-// one, is fine again in its new file. Logs of other writers than files return errors.ErrUnsupported.
+// Reopen continues in a new file after a program such as logrotate has renamed or removed the old one;
+// call it on SIGHUP. It syncs the old file, which has all records until then. It does nothing if the
+// file was not renamed, and keeps the old file if it cannot open a new one. A log that has lost or cut
+// a line works again with its new file. Reopen returns errors.ErrUnsupported for other writers.
 func (l *AuditLog) Reopen() error {
 	if l.path == "" {
-		return fmt.Errorf("middleware: the audit log is no file: %w", errors.ErrUnsupported)
+		return fmt.Errorf("middleware: the audit log is not a file: %w", errors.ErrUnsupported)
 	}
 	l.syncing.Lock()
 	defer l.syncing.Unlock()
@@ -113,7 +115,7 @@ func (l *AuditLog) Reopen() error {
 	}
 	err = l.file.Sync()
 	if err == nil && l.failed == nil {
-		l.synced = l.written // else who waits for the old file is told the truth
+		l.synced = l.written // for calls that wait for a sync of the old file
 	} else {
 		l.lost.after, l.lost.until = l.synced, l.written
 	}
@@ -122,7 +124,7 @@ func (l *AuditLog) Reopen() error {
 	return err
 }
 
-// inPlace reports whether the file still has its name.
+// inPlace reports whether the path still names the open file.
 func (l *AuditLog) inPlace() (bool, error) {
 	named, err := os.Stat(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +137,7 @@ func (l *AuditLog) inPlace() (bool, error) {
 	return err == nil && os.SameFile(named, open), err
 }
 
-// wholeLines is where the last whole line of a file ends.
+// wholeLines returns the offset at which the last complete line of a file ends.
 func wholeLines(f *os.File) (int64, error) {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -155,7 +157,7 @@ func wholeLines(f *os.File) (int64, error) {
 	return 0, nil
 }
 
-// append writes one line, its newline included, and returns when it is as safe as the log makes it.
+// append writes one line with its newline, and syncs it if the log does.
 func (l *AuditLog) append(line []byte) error {
 	number, err := l.appendLine(line)
 	if err != nil || !l.sync {
@@ -180,15 +182,16 @@ func (l *AuditLog) appendLine(line []byte) (number uint64, err error) {
 		return l.written, nil
 	}
 	switch {
-	case n == 0 && l.file == nil: // the next may fare better
-	case l.file != nil && l.file.Truncate(l.size) == nil: // such as a full disk
+	case n == 0 && l.file == nil: // nothing was written; the next record may succeed
+	case l.file != nil && l.file.Truncate(l.size) == nil: // for example a full disk
 	default:
-		l.failed = fmt.Errorf("it ends in half a line since: %w", err)
+		l.failed = fmt.Errorf("it ends in a partial line since: %w", err)
 	}
 	return 0, err
 }
 
-// waitSynced returns when the line is on the disk. Who comes while another syncs finds its line among those of the next sync.
+// waitSynced returns when the line is on the disk. One sync serves all lines that were written before
+// it.
 func (l *AuditLog) waitSynced(number uint64) error {
 	l.syncing.Lock()
 	defer l.syncing.Unlock()
@@ -205,7 +208,7 @@ func (l *AuditLog) waitSynced(number uint64) error {
 		return failed
 	}
 	if err := l.file.Sync(); err != nil {
-		// What the system could not write it may have dropped: a later sync that succeeds would prove nothing.
+		// The system may drop what it cannot write, so a later sync that succeeds proves nothing.
 		l.mu.Lock()
 		l.failed = fmt.Errorf("a sync failed before: %w", err)
 		l.mu.Unlock()
@@ -215,9 +218,9 @@ func (l *AuditLog) waitSynced(number uint64) error {
 	return nil
 }
 
-// Close closes the file, after what was written is on the disk; other writers stay open. Records that come later are refused.
-// Calls that wait for answers of their clients get an end record with the outcome [InputRequired] before that: the log does
-// not learn how they end.
+// Close syncs and closes the file; it does not close other writers. Later calls fail. Before that, it
+// writes an end record with the outcome [InputRequired] for each call that waits for an answer of its
+// client.
 func (l *AuditLog) Close() error {
 	l.endWaiting()
 	l.syncing.Lock()
@@ -233,7 +236,7 @@ func (l *AuditLog) Close() error {
 	}
 	err := l.file.Sync()
 	if err == nil {
-		l.synced = l.written // so who waits is told the truth
+		l.synced = l.written // for calls that wait for this sync
 	}
 	return errors.Join(err, l.file.Close())
 }

@@ -1,4 +1,4 @@
-// Package limits has rate limits for many keys: what the middleware and the tags of methods share.
+// Package limits has rate limits by key, for the middleware and for the tag rate.
 package limits
 
 import (
@@ -9,20 +9,22 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Forever is how long to wait where waiting does not help.
+// Forever is the wait of a key that may never go.
 const Forever = rate.InfDuration
 
-// maxKeys bounds what a table remembers.
+// maxKeys is how many keys a table remembers.
+//
+//limit:server callers, or other keys, that one rate limit remembers | the least recently used key gets its full burst again
 const maxKeys = 10_000
 
-// A Table holds a limit for each key. Up to 10,000 keys are remembered; the one that was used longest ago is forgotten first, and so
-// has a full burst again. It is safe for concurrent use. Make one with [NewTable].
+// A Table has a limit for each of up to 10,000 keys. It forgets the least recently used key first,
+// which then has its full burst again. It is safe for concurrent use. Make one with [NewTable].
 type Table[K comparable] struct {
 	rate  rate.Limit
 	burst int
 
 	mu     sync.Mutex
-	recent *list.List // of *entry[K], guarded by mu; the latest in front
+	recent *list.List // of *entry[K], guarded by mu; the most recently used in front
 	byKey  map[K]*list.Element
 }
 
@@ -31,12 +33,12 @@ type entry[K comparable] struct {
 	limiter *rate.Limiter
 }
 
-// NewTable returns a table that lets each key go perSecond times a second, and burst times at once.
+// NewTable returns a table in which each key may go perSecond times a second, and burst times at once.
 func NewTable[K comparable](perSecond float64, burst int) *Table[K] {
 	return &Table[K]{rate: rate.Limit(perSecond), burst: burst, recent: list.New(), byKey: map[K]*list.Element{}}
 }
 
-// limiter returns the limiter of a key, which becomes the latest.
+// limiter returns the limiter of a key, which becomes the most recently used.
 func (t *Table[K]) limiter(key K) *rate.Limiter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +56,8 @@ func (t *Table[K]) limiter(key K) *rate.Limiter {
 	return e.limiter
 }
 
-// Take lets the key go once, or says how long to wait for it: 0 when it may go, [Forever] when waiting does not help.
+// Take returns 0 if the key may go now, and counts it. Otherwise it returns how long to wait, which is
+// [Forever] if the key may never go.
 func (t *Table[K]) Take(key K, now time.Time) time.Duration {
 	limiter := t.limiter(key)
 	if limiter.AllowN(now, 1) {
@@ -62,7 +65,7 @@ func (t *Table[K]) Take(key K, now time.Time) time.Duration {
 	}
 	r := limiter.ReserveN(now, 1)
 	if !r.OK() {
-		return Forever // a burst of 0 lets nobody through
+		return Forever // the burst is 0
 	}
 	wait := r.DelayFrom(now)
 	r.CancelAt(now)

@@ -1,4 +1,4 @@
-// Package memo keeps results for a while: what the middleware and the tags of methods share.
+// Package memo caches results, for the middleware and for the tag cache.
 package memo
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// Results keeps results under keys, each for TTL, and knows which are being made: calls of one key that come meanwhile wait
-// for the first. It is safe for concurrent use. Make one with [New].
+// Results caches results by key for a time. While a call runs, further calls with its key wait for its
+// result. Results is safe for concurrent use. Make one with [New].
 type Results[K comparable, R any] struct {
 	clone    func(R) R
 	ttl      time.Duration
@@ -22,21 +22,22 @@ type Results[K comparable, R any] struct {
 	maxBytes int
 
 	mu      sync.Mutex
-	recent  *list.List // of *entry[K, R], the latest used in front
+	recent  *list.List // of *entry[K, R], the most recently used in front
 	byKey   map[K]*list.Element
 	flights map[K]*flight[R]
 }
 
-// What is kept by default.
+// Defaults of [New].
 const (
-	Entries  = 1000
+	//limit:server results in one cache; `CacheEntries` changes it for `middleware.Cache` | the least recently used result is dropped
+	Entries = 1000
+	//limit:call bytes of a cached result and its arguments; `CacheBytes` changes it for `middleware.Cache` | the result is not cached
 	MaxBytes = 64 << 10
 )
 
-// New keeps up to so many results, none of more than maxBytes of content; the one that was not used for longest goes first.
-// Zero means [Entries] and [MaxBytes].
-//
-// What is kept and what callers are given are clones, so that a caller may change its own.
+// New returns a cache of up to so many results, each of at most maxBytes. It drops the least recently
+// used result first. Zero means [Entries] and [MaxBytes]. The cache keeps and returns clones, so
+// callers may change their results.
 func New[K comparable, R any](ttl time.Duration, entries, maxBytes int, clone func(R) R) *Results[K, R] {
 	if entries <= 0 {
 		entries = Entries
@@ -56,18 +57,19 @@ type entry[K comparable, R any] struct {
 	expires time.Time
 }
 
-// A flight is a call whose result others wait for.
+// A flight is a call in progress, for whose result others wait.
 type flight[R any] struct {
 	done chan struct{}
-	// What follows is set before done is closed.
-	result R
-	size   int
-	shared bool // there is a result for others
-	given  bool // the call was given up by its caller
+	// The fields below are set before done is closed.
+	result    R
+	size      int
+	shared    bool // others may have the result
+	cancelled bool // by its caller
 }
 
-// Do returns the result that is kept under key, or what run returns. That is kept in its turn unless it is an error: share says how
-// many bytes it has, and false where it is for this caller alone. keySize counts as bytes of the result.
+// Do returns the cached result for key, or calls run and caches its result unless it is an error. share
+// returns the size of a result, and false if it must not be cached. keySize counts as a part of the
+// size.
 func (r *Results[K, R]) Do(ctx context.Context, key K, keySize int, run func() (R, error), share func(R) (size int, ok bool)) (R, error) {
 	var none R
 	for {
@@ -92,27 +94,27 @@ func (r *Results[K, R]) Do(ctx context.Context, key K, keySize int, run func() (
 		switch {
 		case f.shared:
 			return r.clone(f.result), nil
-		case !f.given:
-			return run() // what failed once is tried by each for itself
+		case !f.cancelled:
+			return run() // after an error, each caller runs its own call
 		}
-		// The first one's caller has gone: one of those who wait goes first now.
+		// The caller of the first call has cancelled it: one of the waiting calls runs next.
 	}
 }
 
-// lead makes the call for which others wait.
+// lead runs the call for which others wait.
 func (r *Results[K, R]) lead(ctx context.Context, key K, keySize int, f *flight[R], run func() (R, error), share func(R) (int, bool)) (R, error) {
-	defer r.land(key, keySize, f) // also when the method panics
+	defer r.land(key, keySize, f) // even if the method panics
 	result, err := run()
 	if err == nil {
 		if f.size, f.shared = share(result); f.shared {
 			f.result = r.clone(result)
 		}
 	}
-	f.given = ctx.Err() != nil
+	f.cancelled = ctx.Err() != nil
 	return result, err
 }
 
-// land keeps what a flight brought, and lets go who waits.
+// land caches the result of a flight and wakes the calls that wait for it.
 func (r *Results[K, R]) land(key K, keySize int, f *flight[R]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +129,7 @@ func (r *Results[K, R]) land(key K, keySize int, f *flight[R]) {
 	}
 }
 
-// lookup finds a result that is fresh. r.mu is held.
+// lookup returns a result that has not expired. The caller holds r.mu.
 func (r *Results[K, R]) lookup(key K, now time.Time) (result R, ok bool) {
 	at, ok := r.byKey[key]
 	if !ok {
@@ -147,7 +149,7 @@ func (r *Results[K, R]) remove(at *list.Element) {
 	r.recent.Remove(at)
 }
 
-// Arguments are the arguments of a call without white space, as a part of a key.
+// Arguments returns the arguments of a call without white space, as a part of a key.
 func Arguments(args json.RawMessage) string {
 	if args == nil {
 		return "{}"
@@ -159,7 +161,7 @@ func Arguments(args json.RawMessage) string {
 	return string(compact)
 }
 
-// Scopes are what a caller may do, in any order, as a part of a key.
+// Scopes returns scopes in a fixed order, as a part of a key.
 func Scopes(scopes []string) string {
 	return strings.Join(slices.Sorted(slices.Values(scopes)), "\x00")
 }

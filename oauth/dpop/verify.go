@@ -20,15 +20,19 @@ import (
 
 // Defaults of [Options] and [NewMemoryReplays].
 const (
-	DefaultMaxAge           = 5 * time.Minute
-	DefaultMaxReplays       = 1 << 18
-	DefaultMaxReplaysPerKey = DefaultMaxReplays / 8 // about 100 requests a second
+	//limit:message age of a DPoP proof | 401
+	DefaultMaxAge = 5 * time.Minute
+	//limit:server DPoP proofs that `NewMemoryReplays` remembers | 503
+	DefaultMaxReplays = 1 << 18
+	//limit:caller DPoP proofs by one key, about 100 requests a second | 429
+	DefaultMaxReplaysPerKey = DefaultMaxReplays / 8
 )
 
-// maxProof is the largest proof that is parsed, maxID the longest jti, both in bytes.
 const (
-	maxProof = 8 << 10
-	maxID    = 256
+	//limit:message bytes of a DPoP proof | 401
+	maxProofBytes = 8 << 10
+	//limit:message bytes of the jti of a DPoP proof | 401
+	maxIDBytes = 256
 )
 
 // minRSA is the smallest allowed RSA key of a proof, in bits (RFC 7518, section 3.3). Keys over
@@ -184,8 +188,8 @@ func (v *Verifier) check(claims *proof, r Request) (issued time.Time, err error)
 
 // parse checks the type, algorithm, key and signature of a proof.
 func (v *Verifier) parse(text string) (*jose.JSONWebKey, *proof, error) {
-	if len(text) > maxProof {
-		return nil, nil, refuse("the proof is larger than %d bytes", maxProof)
+	if len(text) > maxProofBytes {
+		return nil, nil, refuse("the proof is larger than %d bytes", maxProofBytes)
 	}
 	jws, err := jose.ParseSignedCompact(text, v.algorithms)
 	if err != nil {
@@ -213,7 +217,7 @@ func (v *Verifier) parse(text string) (*jose.JSONWebKey, *proof, error) {
 	if jsonx.Unmarshal(payload, &claims) != nil {
 		return nil, nil, refuse("the claims of the proof are invalid")
 	}
-	if claims.ID == "" || len(claims.ID) > maxID || claims.Verb == "" || claims.URI == "" || claims.IssuedAt == 0 {
+	if claims.ID == "" || len(claims.ID) > maxIDBytes || claims.Verb == "" || claims.URI == "" || claims.IssuedAt == 0 {
 		return nil, nil, refuse("the proof needs jti, htm, htu and iat")
 	}
 	return key, &claims, nil

@@ -113,7 +113,7 @@ func NewIntrospector(opts IntrospectorOptions) (*Introspector, error) {
 // [*oauth.TokenError] for a token that is rejected, and another error if the endpoint failed or too
 // many tokens are waiting.
 func (v *Introspector) Verify(ctx context.Context, token string) (*oauth.Principal, error) {
-	if len(token) > maxToken {
+	if len(token) > maxTokenBytes {
 		return nil, refuse("it is too large")
 	}
 	now := v.now()
@@ -167,6 +167,8 @@ func (v *Introspector) judge(answer map[string]any, now time.Time) (*oauth.Princ
 }
 
 // maxQuestions is the limit of tokens that are being asked about or are waiting.
+//
+//limit:server tokens that are being introspected or wait for that | 503
 const maxQuestions = 1024
 
 var errBusy = errors.New("too many tokens at once; try again later")

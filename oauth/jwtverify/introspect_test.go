@@ -168,7 +168,7 @@ func TestActiveTokensAreCached(t *testing.T) {
 	}
 	require.Equal(t, 3, asked, "what is not active may become so")
 
-	_, err = v.Verify(t.Context(), strings.Repeat("x", maxToken+1))
+	_, err = v.Verify(t.Context(), strings.Repeat("x", maxTokenBytes+1))
 	require.EqualError(t, err, "oauth: the token is rejected: it is too large")
 	require.Equal(t, 3, asked, "nobody is asked about it")
 }

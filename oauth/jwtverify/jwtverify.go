@@ -32,17 +32,24 @@ import (
 
 // Defaults of [Options] and [IntrospectorOptions].
 const (
-	DefaultLeeway      = 30 * time.Second
-	DefaultCacheTime   = 60 * time.Second
-	DefaultCacheSize   = 4096
-	DefaultMinRefresh  = 10 * time.Second
-	DefaultMaxKeyAge   = time.Hour
+	//limit:message difference of clocks when the times of a token are checked | 401
+	DefaultLeeway = 30 * time.Second
+	//limit:server time for which an accepted token is cached | the server verifies the token again
+	DefaultCacheTime = 60 * time.Second
+	//limit:server accepted tokens that are cached | the server verifies the token again
+	DefaultCacheSize = 4096
+	//limit:server time between two attempts to fetch the keys of an issuer | the keys that are known are used
+	DefaultMinRefresh = 10 * time.Second
+	//limit:server time until the keys of an issuer are fetched again | the old keys work for a day if the issuer is down
+	DefaultMaxKeyAge = time.Hour
+	//limit:server time for which an introspected and rejected token is cached | the server asks about it again
 	DefaultRefusalTime = 5 * time.Second
+	//limit:server concurrent requests to an introspection endpoint | further tokens wait
 	DefaultMaxRequests = 16
 )
 
-// maxToken is the largest token that is parsed, in bytes.
-const maxToken = 16 << 10
+// maxTokenBytes is the size of the largest token that is parsed.
+const maxTokenBytes = 16 << 10
 
 // algorithms are the supported signature algorithms. They are all asymmetric: with a symmetric one,
 // a verifier could forge tokens, or a public key could serve as the secret.
@@ -207,7 +214,7 @@ func refuse(reason string) error { return &oauth.TokenError{Reason: reason} }
 
 // open checks the signature of a token and returns its claims.
 func (v *Verifier) open(ctx context.Context, token string) (map[string]any, error) {
-	if len(token) > maxToken {
+	if len(token) > maxTokenBytes {
 		return nil, refuse("it is too large")
 	}
 	jws, err := jose.ParseSignedCompact(token, v.algorithms)
@@ -346,7 +353,7 @@ func OneOf(verifiers ...*Verifier) (oauth.Verifier, error) {
 type multi map[string]*Verifier
 
 func (m multi) Verify(ctx context.Context, token string) (*oauth.Principal, error) {
-	if len(token) > maxToken {
+	if len(token) > maxTokenBytes {
 		return nil, refuse("it is too large")
 	}
 	// The unverified issuer only selects the verifier, which checks the signature.

@@ -160,7 +160,7 @@ func TestMalformedTokensAreRejected(t *testing.T) {
 		{"claims twice", sign(t, jose.RS256, key, object{"kid": "1"}, `{"sub":"a","sub":"b"}`), noClaims},
 		{"claims and more", sign(t, jose.RS256, key, object{"kid": "1"}, body+"{}"), noClaims},
 		{"no UTF-8", sign(t, jose.RS256, key, object{"kid": "1"}, "{\"sub\":\"\xff\"}"), noClaims},
-		{"huge", strings.Repeat("x", maxToken+1), "it is too large"},
+		{"huge", strings.Repeat("x", maxTokenBytes+1), "it is too large"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, err := v.Verify(t.Context(), test.token)
@@ -266,7 +266,7 @@ func TestOneOfUsesTheVerifierOfTheIssuer(t *testing.T) {
 		{"no base64", "a.!.c", "", "it is of another issuer"},
 		{"no JWT", "opaque", "", "it is not a signed JWT"},
 		{"two parts", "a.b", "", "it is not a signed JWT"},
-		{"huge", strings.Repeat("x", maxToken+1), "", "it is too large"},
+		{"huge", strings.Repeat("x", maxTokenBytes+1), "", "it is too large"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, err := both.Verify(t.Context(), test.token)

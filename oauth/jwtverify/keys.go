@@ -20,11 +20,13 @@ import (
 )
 
 const (
+	//limit:server time for fetching keys or introspecting a token | 503, unless older keys are known
 	fetchTimeout = 15 * time.Second
-	maxStale     = 24 * time.Hour // how long keys serve that cannot be fetched again
-	maxKeys      = 100            // of a set
-	maxTried     = 8              // keys that a token without a kid is tried with
-	recheckTime  = time.Minute    // after which keys are fetched again for a token whose key they should have
+	maxStale     = 24 * time.Hour // how long keys are used that cannot be fetched again
+	//limit:server keys of an issuer | further keys of the set are ignored
+	maxKeys     = 100
+	maxTried    = 8           // keys that are tried for a token without a kid
+	recheckTime = time.Minute // after which keys are fetched again for a token whose key they should contain
 )
 
 func issuerOf(payload string) string {

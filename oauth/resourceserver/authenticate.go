@@ -15,8 +15,10 @@ import (
 
 const bearer = "Bearer"
 
-// maxToken is the largest accepted token, in bytes.
-const maxToken = 16 << 10
+// maxTokenBytes is the size of the largest accepted token.
+//
+//limit:message bytes of an access token | 400: `the access token is too large`
+const maxTokenBytes = 16 << 10
 
 // authenticate returns the principal of r, or nil for an accepted anonymous request.
 func (g *Guard) authenticate(r *http.Request) (*oauth.Principal, *refusal) {
@@ -66,7 +68,7 @@ func credentials(header http.Header) (scheme, token string, refused *refusal) {
 	if !isToken68(token) {
 		return "", "", malformed("the Authorization header is not a scheme and one token")
 	}
-	if len(token) > maxToken {
+	if len(token) > maxTokenBytes {
 		return "", "", malformed("the access token is too large")
 	}
 	return scheme, token, nil

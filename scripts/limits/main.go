@@ -26,7 +26,8 @@ import (
 )
 
 // marked are the packages of which no limit may be left out.
-var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket"}
+var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
+	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch"}
 
 var scopes = []string{"message", "call", "peer", "session", "caller", "connection", "server"}
 
@@ -75,7 +76,7 @@ func write(dir string) (string, error) {
 	for _, key := range s.order {
 		l := s.limits[key]
 		if l.mark == "" {
-			if ast.IsExported(l.name) && slices.Contains(marked, l.pkg) && s.isOwnNumber(l) && (strings.HasPrefix(l.name, "Default") || strings.Contains(l.name, "Max") || strings.HasSuffix(l.name, "Timeout")) {
+			if ast.IsExported(l.name) && !strings.HasPrefix(l.name, "Code") && slices.Contains(marked, l.pkg) && s.isOwnNumber(l) && (strings.HasPrefix(l.name, "Default") || strings.Contains(l.name, "Max") || strings.HasSuffix(l.name, "Timeout")) {
 				return "", fmt.Errorf("%s: %s.%s has no line //limit:SCOPE what | what the peer sees", l.place, l.pkg, l.name)
 			}
 			continue
@@ -132,7 +133,9 @@ func (s *source) read(dir, pkg string) error {
 }
 
 // isOptions reports whether the fields of a struct of that name set limits.
-func isOptions(name string) bool { return name == "Options" || name == "MemoryLimits" }
+func isOptions(name string) bool {
+	return name == "Options" || name == "IntrospectorOptions" || name == "MemoryLimits"
+}
 
 func (s *source) readDecl(fset *token.FileSet, pkg string, d *ast.GenDecl) {
 	for _, spec := range d.Specs {
@@ -242,6 +245,8 @@ func (s *source) row(l *limit) (row, scope string, err error) {
 			options = append(options, "`"+short+".Options."+field+"`")
 		case s.options[pkg+".MemoryLimits."+field]:
 			options = append(options, "`"+short+".MemoryLimits."+field+"`")
+		case s.options[pkg+".IntrospectorOptions."+field]:
+			options = append(options, "`"+short+".IntrospectorOptions."+field+"`")
 		case field != l.name && s.options[pkg+"."+field]:
 			options = append(options, "`"+short+"."+field+"`")
 		}
