@@ -13,14 +13,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/middleware"
 )
 
-// said calls f with what v points to, if it was said.
+// said calls f with *v if v is not nil.
 func said[T any](v *T, f func(T)) {
 	if v != nil {
 		f(*v)
 	}
 }
 
-// or is what v points to, and otherwise what was not said means.
+// or returns *v, or unsaid if v is nil.
 func or[T any](v *T, unsaid T) T {
 	if v != nil {
 		return *v
@@ -28,7 +28,7 @@ func or[T any](v *T, unsaid T) T {
 	return unsaid
 }
 
-// never makes 0, which in a file means none or for ever, what it is for options: less than 0.
+// never turns 0, which means "no limit" in a file, into -1, which means that in options.
 func never(d *time.Duration) time.Duration {
 	if d != nil && *d == 0 {
 		return -1
@@ -36,7 +36,7 @@ func never(d *time.Duration) time.Duration {
 	return or(d, 0)
 }
 
-// Logger is what log says, and otherwise when nothing is said.
+// Logger returns the configured logger, or otherwise if log is not set.
 func (c *Config) Logger(otherwise *slog.Logger) *slog.Logger {
 	if c.Log == (Log{}) {
 		return otherwise
@@ -48,7 +48,8 @@ func (c *Config) Logger(otherwise *slog.Logger) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, opts))
 }
 
-// Options are the options of mcpkit.New that server, log and auth say. Given after those of code they hold.
+// Options returns the options of mcpkit.New for server, log and auth. Pass them after those of code, so
+// that they override these.
 func (c *Config) Options() []mcpkit.Option {
 	var opts []mcpkit.Option
 	add := func(o mcpkit.Option) { opts = append(opts, o) }
@@ -91,8 +92,8 @@ func (c *Config) Options() []mcpkit.Option {
 	return opts
 }
 
-// Middlewares are what middleware says, the outermost first, and what has to be closed when no call needs it any more. The
-// error is that the audit file cannot be written.
+// Middlewares returns the configured middleware, the outermost first, and a function that closes it
+// after the last call. The error is that the audit file cannot be opened.
 func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err error) {
 	m := &c.Middleware
 	close = func() error { return nil }
@@ -145,8 +146,8 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 	return mw, close, nil
 }
 
-// New makes a server of a service, as mcpkit.New does, with all that was said put on; opts are those of code. The server is
-// not served yet: what transport and auth say is for [Config.Serve] and [Config.Transports].
+// New returns a server for a service, as mcpkit.New does, with the configured options and middleware.
+// opts are options of code. [Config.Serve] or [Config.Transports] apply transport and auth.
 func (c *Config) New(service any, opts ...mcpkit.Option) (*mcpkit.Server, error) {
 	mw, end, err := c.Middlewares()
 	if err != nil {
@@ -157,17 +158,18 @@ func (c *Config) New(service any, opts ...mcpkit.Option) (*mcpkit.Server, error)
 		return nil, errors.Join(err, end())
 	}
 	srv.Use(mw...)
-	// It is closed with the server, after every service that was registered later.
+	// It closes with the server, after every service that is registered later.
 	return srv, srv.Register(&ending{end}, mcpkit.OptIn())
 }
 
-// ending closes what middleware needs.
+// An ending closes middleware.
 type ending struct{ end func() error }
 
-// Close closes it.
+// Close closes the middleware.
 func (e *ending) Close() error { return e.end() }
 
-// Serve makes a server and serves it as was said, until ctx ends or the program is told to stop; see mcpkit.Server.Serve.
+// Serve makes a server and serves it on the configured transports, until ctx ends or the program gets a
+// signal to stop; see mcpkit.Server.Serve.
 func (c *Config) Serve(ctx context.Context, service any, opts ...mcpkit.Option) error {
 	transports, err := c.Transports()
 	if err != nil {

@@ -1,15 +1,19 @@
-// Package config makes servers of what a file and the environment say:
+// Package config configures a server from a file and the environment:
 //
 //	c, err := config.Load("server.yaml")
 //	err = c.Serve(ctx, &Notes{})
 //
-// A file is YAML or JSON. Everything in it can be said by a variable of the environment too, which then holds: code comes
-// first, the file overrides code, and the environment overrides the file. Keys and variables that are not known are errors,
-// and so is every value that does not fit; the error has all of them, each with its file, line and key. All keys are listed in
-// docs/reference/config.md.
+// The file is YAML or JSON. Each of its keys is an environment variable as well. The file overrides
+// options of code, and the environment overrides the file. Unknown keys and variables and invalid
+// values are errors; the error lists all of them with file, line and key. docs/reference/config.md
+// lists all keys.
 //
-// Secrets are never written into a file: their values are references, env:NAME to a variable and file:PATH to a file, and they
-// are not printed by anything here.
+// A file does not contain secrets. Their values are references: env:NAME for a variable, file:PATH for
+// a file. This package never prints secrets.
+//
+// [Load] and [Parse] return a [Config], whose methods apply it: [Config.Serve] does everything,
+// [Config.New], [Config.Options], [Config.Middlewares] and [Config.Transports] do one part. The other
+// types are the sections of a file.
 package config
 
 import (
@@ -18,8 +22,8 @@ import (
 	"time"
 )
 
-// A Config is what was said. The zero Config says nothing: a server on standard input and output, as mcpkit.Serve makes it.
-// What is nil or empty was not said.
+// A Config is a configuration. Fields that are nil or empty are not set. The zero value configures
+// nothing, so the server uses standard input and output.
 type Config struct {
 	Server     Server     `key:"server" doc:"Name, limits and behaviour of the server."`
 	Log        Log        `key:"log" doc:"The program's log, on standard error. If set, it replaces the logger passed in code."`
@@ -27,10 +31,10 @@ type Config struct {
 	Auth       *Auth      `key:"auth" doc:"Require access tokens that an authorization server issues. For HTTP only."`
 	Middleware Middleware `key:"middleware" doc:"Middleware around every method, from the outermost to the innermost in this order. It runs inside the middleware that code passed to Use before."`
 
-	onListen func(net.Addr) // of tests
+	onListen func(net.Addr) // for tests
 }
 
-// Server is what the server is.
+// Server configures the server itself.
 type Server struct {
 	Name           string         `key:"name" doc:"Name of the server; requires version."`
 	Version        string         `key:"version" doc:"Version of the server; requires name."`
@@ -46,47 +50,52 @@ type Server struct {
 	StateKeys      []Secret       `key:"stateKeys" doc:"Keys of at least 32 bytes, the current one first, that encrypt state which travels through clients. Every replica needs the same keys. White space at the end of a file is ignored; base64: before the reference decodes the content."`
 }
 
-// Log is the log of the program.
+// Log configures the program's log.
 type Log struct {
 	Level  *slog.Level `key:"level" doc:"Lowest level that is logged."`
 	Format string      `key:"format" enum:"text json" doc:"Format of a line."`
 }
 
-// Transport is how the server is reached.
+// Transport configures the transports.
 type Transport struct {
-	Stdio *bool `key:"stdio" doc:"Serve on standard input and output."`
-	HTTP  *HTTP `key:"http" doc:"Serve over Streamable HTTP, and optionally over HTTP+SSE and WebSockets."`
-	Unix  *Unix `key:"unix" doc:"Serve on a Unix socket. Only the user who runs the server can connect."`
-	TCP   *TCP  `key:"tcp" doc:"Serve on a TCP port. Anyone who reaches the port can connect and is unauthenticated, so use a loopback address."`
+	Stdio *Stdio `key:"stdio" doc:"Serve on standard input and output. An empty map uses the defaults. Standard output has no write timeout by default."`
+	HTTP  *HTTP  `key:"http" doc:"Serve over Streamable HTTP, and optionally over HTTP+SSE and WebSockets."`
+	Unix  *Unix  `key:"unix" doc:"Serve on a Unix socket. Only the user who runs the server can connect."`
+	TCP   *TCP   `key:"tcp" doc:"Serve on a TCP port. Anyone who reaches the port can connect and is unauthenticated, so use a loopback address."`
 }
 
-// Unix is a server on a Unix socket.
+// A Stream has the limits of a connection that carries messages one after the other.
+type Stream struct {
+	MaxMessage       *Size          `key:"maxMessage" min:"1" doc:"Most bytes of a message."`
+	MaxInFlight      *int           `key:"maxInFlight" min:"1" doc:"Most unanswered requests of a connection."`
+	MaxInFlightBytes *Size          `key:"maxInFlightBytes" min:"1" doc:"Most bytes of the unanswered requests of a connection."`
+	MaxUnsent        *Size          `key:"maxUnsent" min:"1" doc:"Most bytes of responses that wait for a client that does not read."`
+	WriteTimeout     *time.Duration `key:"writeTimeout" doc:"How long a client may read nothing of what waits for it before it is disconnected; 0 means no limit."`
+	Framing          string         `key:"framing" enum:"lines headers any" doc:"Framing of messages: one on each line, with header fields as in the Language Server Protocol, or as the client begins (any)."`
+	ShutdownTimeout  *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server shuts down."`
+}
+
+// Stdio configures standard input and output.
+type Stdio struct {
+	Enabled *bool `key:"enabled" doc:"Serve on standard input and output. The default is true if stdio is set, or if no other transport is."`
+	Stream
+}
+
+// Unix configures a Unix socket.
 type Unix struct {
-	Path             Path           `key:"path" required:"" doc:"Path of the socket."`
-	MaxConnections   *int           `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
-	MaxMessage       *Size          `key:"maxMessage" min:"1" doc:"Most bytes of a message."`
-	MaxInFlight      *int           `key:"maxInFlight" min:"1" doc:"Most unanswered requests of a connection."`
-	MaxInFlightBytes *Size          `key:"maxInFlightBytes" min:"1" doc:"Most bytes of the unanswered requests of a connection."`
-	MaxUnsent        *Size          `key:"maxUnsent" min:"1" doc:"Most bytes of responses that wait for a client that does not read."`
-	WriteTimeout     *time.Duration `key:"writeTimeout" doc:"How long a client may read nothing of what waits for it before it is disconnected; 0 means no limit."`
-	Framing          string         `key:"framing" enum:"lines headers any" doc:"Framing of messages: one on each line, with header fields as in the Language Server Protocol, or as the client begins (any)."`
-	ShutdownTimeout  *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server shuts down."`
+	Path           Path `key:"path" required:"" doc:"Path of the socket."`
+	MaxConnections *int `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
+	Stream
 }
 
-// TCP is a server on a port.
+// TCP configures a TCP port.
 type TCP struct {
-	Addr             string         `key:"addr" required:"" address:"" doc:"Address to listen on, such as 127.0.0.1:7000."`
-	MaxConnections   *int           `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
-	MaxMessage       *Size          `key:"maxMessage" min:"1" doc:"Most bytes of a message."`
-	MaxInFlight      *int           `key:"maxInFlight" min:"1" doc:"Most unanswered requests of a connection."`
-	MaxInFlightBytes *Size          `key:"maxInFlightBytes" min:"1" doc:"Most bytes of the unanswered requests of a connection."`
-	MaxUnsent        *Size          `key:"maxUnsent" min:"1" doc:"Most bytes of responses that wait for a client that does not read."`
-	WriteTimeout     *time.Duration `key:"writeTimeout" doc:"How long a client may read nothing of what waits for it before it is disconnected; 0 means no limit."`
-	Framing          string         `key:"framing" enum:"lines headers any" doc:"Framing of messages: one on each line, with header fields as in the Language Server Protocol, or as the client begins (any)."`
-	ShutdownTimeout  *time.Duration `key:"shutdownTimeout" min:"1" doc:"How long calls may take to finish when the server shuts down."`
+	Addr           string `key:"addr" required:"" address:"" doc:"Address to listen on, such as 127.0.0.1:7000."`
+	MaxConnections *int   `key:"maxConnections" min:"1" doc:"Most clients connected at a time."`
+	Stream
 }
 
-// HTTP is a server of the bindings over HTTP, on one address.
+// HTTP configures Streamable HTTP, HTTP+SSE and WebSockets on one address.
 type HTTP struct {
 	Addr                  string         `key:"addr" required:"" address:"" doc:"Address to listen on, such as 127.0.0.1:8080, or :8080 for all addresses of this machine."`
 	Path                  string         `key:"path" doc:"Path of the MCP endpoint."`
@@ -116,13 +125,13 @@ type HTTP struct {
 	Drain                 *time.Duration `key:"drain" doc:"How long /readyz reports \"not ready\" before the server stops accepting requests."`
 }
 
-// TLS is by what the server is known.
+// TLS configures the certificate of the server.
 type TLS struct {
 	Certificate Path `key:"certificate" required:"" doc:"PEM file with the certificate, followed by the intermediate certificates. The server reads it again when it changes."`
 	Key         Path `key:"key" required:"" doc:"PEM file with the private key."`
 }
 
-// Auth says whose access tokens are taken.
+// Auth configures which access tokens are accepted.
 type Auth struct {
 	Issuer           string         `key:"issuer" required:"" doc:"URL of the authorization server."`
 	Resource         string         `key:"resource" required:"" doc:"URL of the MCP endpoint as clients know it. Tokens must be issued for it."`
@@ -144,7 +153,7 @@ type Auth struct {
 	InsecureLoopback *bool          `key:"insecureLoopback" doc:"Allow an authorization server on this machine, over plain HTTP as well. For development."`
 }
 
-// Introspection is how an authorization server is asked about tokens.
+// Introspection configures requests to the authorization server about tokens.
 type Introspection struct {
 	Endpoint     string         `key:"endpoint" required:"" doc:"URL of the introspection endpoint."`
 	ClientID     string         `key:"clientID" doc:"Client ID of this server at the authorization server, if the endpoint requires authentication."`
@@ -152,7 +161,7 @@ type Introspection struct {
 	CacheTime    *time.Duration `key:"cacheTime" doc:"How long an active token is cached. A revoked token may work that long; 0 asks every time."`
 }
 
-// DPoP is how proofs of keys are checked.
+// DPoP configures the proofs of tokens that are bound to a key.
 type DPoP struct {
 	Required   *bool          `key:"required" doc:"Refuse tokens that are not bound to a key."`
 	Algorithms []string       `key:"algorithms" doc:"Signature algorithms of proofs; by default every asymmetric algorithm."`
@@ -160,7 +169,7 @@ type DPoP struct {
 	NonceKey   *Secret        `key:"nonceKey" doc:"Require proofs to contain a nonce of the server, made with this key of at least 32 bytes. Every replica needs the same key."`
 }
 
-// Middleware is what stands around every method.
+// Middleware configures the middleware around every method.
 type Middleware struct {
 	Logging     *Logging       `key:"logging" doc:"Log one line for each call, to the log configured under log, or else to slog.Default."`
 	Audit       *Audit         `key:"audit" doc:"Append a record of each call (caller, method, outcome) to a file."`
@@ -173,13 +182,13 @@ type Middleware struct {
 	Retry       *Retry         `key:"retry" doc:"Retry failed calls of tools that are read-only or idempotent."`
 }
 
-// Logging is middleware.Logging.
+// Logging configures middleware.Logging.
 type Logging struct {
 	Arguments        *bool `key:"arguments" doc:"Include the arguments, without secrets."`
 	MaxArgumentBytes *Size `key:"maxArgumentBytes" min:"1" doc:"Most bytes of arguments in a line."`
 }
 
-// Audit is middleware.Audit.
+// Audit configures middleware.Audit.
 type Audit struct {
 	File      string `key:"file" required:"" doc:"Path of the file."`
 	Sync      *bool  `key:"sync" doc:"Sync the file to disk after each record."`
@@ -187,32 +196,32 @@ type Audit struct {
 	Arguments *bool  `key:"arguments" doc:"Include the arguments, without secrets."`
 }
 
-// RateLimit is middleware.RateLimit.
+// RateLimit configures middleware.RateLimit.
 type RateLimit struct {
 	PerSecond float64 `key:"perSecond" required:"" min:"0.000001" doc:"Average calls per second."`
 	Burst     int     `key:"burst" required:"" min:"1" doc:"Most calls at once."`
 }
 
-// Concurrency is middleware.Concurrency.
+// Concurrency configures middleware.Concurrency.
 type Concurrency struct {
 	Limit int  `key:"limit" required:"" min:"1" doc:"Most calls that run."`
 	Queue *int `key:"queue" min:"0" doc:"Most calls that wait. Further calls are refused."`
 }
 
-// ResultLimit is middleware.ResultLimit.
+// ResultLimit configures middleware.ResultLimit.
 type ResultLimit struct {
 	MaxBytes     Size  `key:"maxBytes" required:"" min:"1" doc:"Most bytes of a result."`
 	NoTruncation *bool `key:"noTruncation" doc:"Refuse larger results instead of truncating them."`
 }
 
-// Cache is middleware.Cache.
+// Cache configures middleware.Cache.
 type Cache struct {
 	TTL      time.Duration `key:"ttl" required:"" min:"1" doc:"How long a result is cached."`
 	Entries  *int          `key:"entries" min:"1" doc:"Most cached results."`
 	MaxBytes *Size         `key:"maxBytes" min:"1" doc:"Most bytes of a cached result."`
 }
 
-// Retry is middleware.Retry.
+// Retry configures middleware.Retry.
 type Retry struct {
 	Attempts *int           `key:"attempts" min:"1" doc:"Most attempts, the first one included."`
 	Backoff  *time.Duration `key:"backoff" doc:"How long to wait before the second attempt. The wait grows with each further attempt."`
@@ -221,25 +230,26 @@ type Retry struct {
 // A Size is a number of bytes: 4096, 64KiB, 4MiB, 1GiB.
 type Size int64
 
-// A Path is that of a file. A relative one begins at the folder of the file that says it, and one of the environment as if that file did.
+// A Path is the path of a file. It is relative to the folder of the configuration file, also in the
+// environment.
 type Path string
 
-// A Secret is a value that was read by a reference. It does not print.
+// A Secret is a value that a reference names. It prints as the reference.
 type Secret struct {
 	from  string // the reference
 	value []byte
 }
 
-// Bytes is the value.
+// Bytes returns the value.
 func (s Secret) Bytes() []byte { return s.value }
 
-// String is the reference, never the value.
+// String returns the reference, never the value.
 func (s Secret) String() string { return s.from }
 
-// GoString is the reference, never the value.
+// GoString returns the reference, never the value.
 func (s Secret) GoString() string { return s.from }
 
-// LogValue is the reference, never the value.
+// LogValue returns the reference, never the value.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.from) }
 
 // MarshalText writes the reference, never the value.

@@ -26,7 +26,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv("CONFIG_TEST_SERVE"); text != "" {
+		serveStdio(text)
+	}
+	leaktest.VerifyTestMain(m)
+}
 
 var none = config.Environ(nil)
 
@@ -60,7 +65,7 @@ log:
   level: warn
   format: json
 transport:
-  stdio: false
+  stdio: {enabled: false, maxMessage: 1MiB, maxInFlight: 9, maxInFlightBytes: 2MiB, maxUnsent: 3MiB, writeTimeout: 4s, framing: headers, shutdownTimeout: 1s}
   unix: {path: notes.sock, maxConnections: 3, maxMessage: 1MiB, maxInFlight: 9, maxInFlightBytes: 2MiB, maxUnsent: 3MiB, writeTimeout: 0s, framing: any, shutdownTimeout: 1s}
   tcp: {addr: "127.0.0.1:0", maxConnections: 3, maxMessage: 1MiB, maxInFlight: 9, maxInFlightBytes: 2MiB, maxUnsent: 3MiB, writeTimeout: 4s, framing: headers, shutdownTimeout: 1s}
   http:
@@ -196,7 +201,7 @@ func TestErrorsSayWhere(t *testing.T) {
 		"several at once": {"server:\n  nmae: x\n  pageSize: many\ntransport:\n  http:\n    addr: [1]\nmiddelware: 1\n", nil,
 			"config: c.yaml:2:3: server.nmae: unknown key; did you mean \"name\"?\n" +
 				"config: c.yaml:3:13: server.pageSize: \"many\" is not valid; want a whole number\n" +
-				"config: c.yaml:6:11: transport.http.addr: here is a list; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
+				"config: c.yaml:6:11: transport.http.addr: this is a list; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
 				"config: c.yaml:7:1: middelware: unknown key; did you mean \"middleware\"?"},
 		"what is missing": {"transport:\n  http:\n    path: /x\nmiddleware:\n  rateLimit:\n    burst: 2\n", nil,
 			"config: c.yaml:2:3: transport.http.addr: it is missing; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
@@ -223,15 +228,15 @@ func TestErrorsSayWhere(t *testing.T) {
 		"texts for numbers":    {"server:\n  pageSize: \"7\"\n", nil, `config: c.yaml:2:13: server.pageSize: "7" is not valid; want a whole number`},
 		"texts for bools":      {"server:\n  stepUp: yes\n", nil, `config: c.yaml:2:11: server.stepUp: "yes" is not valid; want true or false`},
 		"no number":            {"middleware:\n  rateLimit: {perSecond: .inf, burst: 1}\n", nil, `config: c.yaml:2:26: middleware.rateLimit.perSecond: ".inf" is not valid; want a number`},
-		"too little":           {"server:\n  pageSize: 0\n", nil, `config: c.yaml:2:13: server.pageSize: 0 is too little; at least 1 is wanted`},
-		"no time":              {"middleware:\n  timeout: 0s\n", nil, `config: c.yaml:2:12: middleware.timeout: it has to be more than 0`},
-		"nothing":              {"server:\n  name:\n", nil, `config: c.yaml:2:3: server.name: here is nothing; want a string`},
-		"a value for a map":    {"server: x\n", nil, `config: c.yaml:1:1: server: here is a single value; want a map`},
-		"a list for all":       {"- a\n", nil, `config: c.yaml:1:1: here is a list; want a map`},
-		"items":                {"server:\n  trustLocal: [a, [b]]\n", nil, `config: c.yaml:2:19: server.trustLocal[1]: here is a list; want a string`},
+		"too little":           {"server:\n  pageSize: 0\n", nil, `config: c.yaml:2:13: server.pageSize: 0 is too small; want at least 1`},
+		"no time":              {"middleware:\n  timeout: 0s\n", nil, `config: c.yaml:2:12: middleware.timeout: it must be more than 0`},
+		"nothing":              {"server:\n  name:\n", nil, `config: c.yaml:2:3: server.name: this is nothing; want a string`},
+		"a value for a map":    {"server: x\n", nil, `config: c.yaml:1:1: server: this is a single value; want a map`},
+		"a list for all":       {"- a\n", nil, `config: c.yaml:1:1: this is a list; want a map`},
+		"items":                {"server:\n  trustLocal: [a, [b]]\n", nil, `config: c.yaml:2:19: server.trustLocal[1]: this is a list; want a string`},
 		"half a name":          {"server: {name: x}\n", nil, `config: c.yaml:1:16: server.name: name and version go together; say both`},
 		"tokens without HTTP":  {"auth: {issuer: \"https://i.example\", resource: \"https://r.example\"}\n", nil, `config: c.yaml:1:1: auth: tokens come over HTTP; say transport.http.addr, too`},
-		"a secret in the file": {"server:\n  stateKeys: [hunter2hunter2]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: here is a string; want a reference, env:NAME or file:PATH, since secrets do not belong here`},
+		"a secret in the file": {"server:\n  stateKeys: [hunter2hunter2]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: this is a string; want a reference, env:NAME or file:PATH, since secrets do not belong here`},
 		"a secret not there":   {"server:\n  stateKeys: [env:UNSET]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: the variable UNSET, where the secret should be, is not set`},
 		"a short secret":       {"server:\n  stateKeys: [env:SHORT]\n", []string{"SHORT=hunter2"}, `config: c.yaml:2:15: server.stateKeys[0]: the key has 7 bytes; at least 32 random ones are wanted`},
 		"a path twice":         {"transport:\n  http: {addr: \":0\", path: /x, sse: /x}\n", nil, `config: c.yaml:2:37: transport.http.sse: "/x" is served by transport.http.path already`},

@@ -20,9 +20,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
-// A field is a key: a field of a struct by its tags.
+// A field is a field of a struct that has a key.
 type field struct {
-	index    int
+	index    []int
 	key      string
 	path     string // from the root
 	typ      reflect.Type
@@ -34,19 +34,20 @@ type field struct {
 	doc      string
 }
 
-// isStruct reports whether the value of the field is a map with keys of its own.
+// isStruct reports whether the value of the field is a map with keys.
 func (f *field) isStruct() bool {
 	return f.typ.Kind() == reflect.Struct && f.typ != reflect.TypeFor[Secret]()
 }
 
-// element is the field as one item of the list that it is.
+// element returns the field for one item of its list.
 func (f *field) element() *field {
 	e := *f
 	e.typ = f.typ.Elem()
 	return &e
 }
 
-// variable is the name that the field has in the environment, less the prefix: TRANSPORT_HTTP_MAX_BODY for transport.http.maxBody.
+// variable returns the environment variable of the field without the prefix, such as
+// TRANSPORT_HTTP_MAX_BODY for transport.http.maxBody.
 func (f *field) variable() string {
 	var b strings.Builder
 	var last rune
@@ -65,15 +66,14 @@ func (f *field) variable() string {
 	return b.String()
 }
 
-// fieldsOf reads the keys of a struct.
+// fieldsOf returns the keys of a struct, those of embedded structs included.
 func fieldsOf(t reflect.Type, at string) []field {
-	fields := make([]field, 0, t.NumField())
-	for i := range t.NumField() {
-		sf := t.Field(i)
-		if !sf.IsExported() {
+	var fields []field
+	for _, sf := range reflect.VisibleFields(t) {
+		if !sf.IsExported() || sf.Anonymous {
 			continue
 		}
-		f := field{index: i, key: sf.Tag.Get("key"), typ: sf.Type, doc: sf.Tag.Get("doc"), enum: strings.Fields(sf.Tag.Get("enum"))}
+		f := field{index: sf.Index, key: sf.Tag.Get("key"), typ: sf.Type, doc: sf.Tag.Get("doc"), enum: strings.Fields(sf.Tag.Get("enum"))}
 		f.path = below(at, f.key)
 		if f.typ.Kind() == reflect.Pointer {
 			f.typ = f.typ.Elem()
@@ -81,7 +81,7 @@ func fieldsOf(t reflect.Type, at string) []field {
 		_, f.required = sf.Tag.Lookup("required")
 		_, f.address = sf.Tag.Lookup("address")
 		if text, ok := sf.Tag.Lookup("min"); ok {
-			f.min, _ = strconv.ParseFloat(text, 64) // the tags are this package's own, and tested
+			f.min, _ = strconv.ParseFloat(text, 64) // a test checks the tags
 			f.hasMin = true
 		}
 		fields = append(fields, f)
@@ -96,7 +96,7 @@ func below(at, key string) string {
 	return at + "." + key
 }
 
-// decode fills c from the file and then from the environment, and finds all that is wrong.
+// decode fills c from the file, then from the environment, and collects all errors.
 func (l *loader) decode(c *Config, root ast.Node) {
 	v := reflect.ValueOf(c).Elem()
 	if root != nil {
@@ -118,7 +118,7 @@ func (l *loader) decode(c *Config, root ast.Node) {
 func (l *loader) object(v reflect.Value, at string, n ast.Node) {
 	list, ok := members(n)
 	if !ok {
-		l.fault(at, "here is %s; want a map", kindOf(n))
+		l.fault(at, "this is %s; want a map", kindOf(n))
 		return
 	}
 	fields := fieldsOf(v.Type(), at)
@@ -135,14 +135,14 @@ func (l *loader) object(v reflect.Value, at string, n ast.Node) {
 			}
 			l.fault(path, "unknown key%s", nearest.Hint(key, keys))
 		case fields[i].isStruct():
-			l.object(allocated(v.Field(fields[i].index)), path, m.Value)
+			l.object(allocated(v.FieldByIndex(fields[i].index)), path, m.Value)
 		default:
-			l.value(v.Field(fields[i].index), &fields[i], path, m.Value)
+			l.value(v.FieldByIndex(fields[i].index), &fields[i], path, m.Value)
 		}
 	}
 }
 
-// allocated is what v points to, made if need be, or v itself.
+// allocated returns the target of a pointer, which it allocates if it is nil, or v itself.
 func allocated(v reflect.Value) reflect.Value {
 	if v.Kind() != reflect.Pointer {
 		return v
@@ -161,7 +161,7 @@ func (l *loader) value(v reflect.Value, f *field, path string, n ast.Node) {
 	if f.typ.Kind() == reflect.Slice {
 		items, ok := n.(*ast.SequenceNode)
 		if !ok {
-			l.fault(path, "here is %s; want %s", kindOf(n), wanted(f))
+			l.fault(path, "this is %s; want %s", kindOf(n), wanted(f))
 			return
 		}
 		v.Set(reflect.MakeSlice(f.typ, len(items.Values), len(items.Values)))
@@ -172,17 +172,17 @@ func (l *loader) value(v reflect.Value, f *field, path string, n ast.Node) {
 	}
 	text, quoted, ok := scalar(n)
 	if !ok {
-		l.fault(path, "here is %s; want %s", kindOf(n), wanted(f))
+		l.fault(path, "this is %s; want %s", kindOf(n), wanted(f))
 	} else if err := l.set(allocated(v), f, text, quoted); err != nil {
 		l.fault(path, "%v", err)
 	}
 }
 
-// fromEnv fills a struct from the environment, and notes the names that it has there.
+// fromEnv fills a struct from the environment and records the names of its variables.
 func (l *loader) fromEnv(v reflect.Value, at string, known map[string]bool) (any bool) {
 	for _, f := range fieldsOf(v.Type(), at) {
 		if f.isStruct() {
-			inner := v.Field(f.index)
+			inner := v.FieldByIndex(f.index)
 			if inner.Kind() != reflect.Pointer || !inner.IsNil() {
 				any = l.fromEnv(reflect.Indirect(inner), f.path, known) || any
 			} else if made := reflect.New(f.typ); l.fromEnv(made.Elem(), f.path, known) {
@@ -195,13 +195,13 @@ func (l *loader) fromEnv(v reflect.Value, at string, known map[string]bool) (any
 		known[name] = true
 		if text := l.env[name]; text != "" {
 			any = true
-			l.variable(v.Field(f.index), &f, name, text)
+			l.variable(v.FieldByIndex(f.index), &f, name, text)
 		}
 	}
 	return any
 }
 
-// variable fills a field from a variable; the items of a list stand between commas.
+// variable fills a field from a variable. Commas separate the items of a list.
 func (l *loader) variable(v reflect.Value, f *field, name, text string) {
 	l.places[f.path] = place{variable: name}
 	if f.typ.Kind() != reflect.Slice {
@@ -221,7 +221,7 @@ func (l *loader) variable(v reflect.Value, f *field, name, text string) {
 	}
 }
 
-// unknownVariables finds the variables that begin with the prefix and say nothing. One that is empty is not set.
+// unknownVariables reports variables with the prefix that name no key. Empty variables do not count.
 func (l *loader) unknownVariables(known map[string]bool) {
 	var names, unknown []string
 	for name := range known {
@@ -240,7 +240,7 @@ func (l *loader) unknownVariables(known map[string]bool) {
 	}
 }
 
-// wanted says what a value has to look like.
+// wanted describes the values of a field.
 func wanted(f *field) string {
 	switch {
 	case len(f.enum) > 0:
@@ -273,8 +273,8 @@ func wanted(f *field) string {
 	return "a string"
 }
 
-// set parses one value. Texts are taken as they are, whatever YAML would make of them; numbers and bools as YAML does, but not from
-// quotes.
+// set parses one value. Strings stay as they are, even if YAML would read a number. Numbers and bools
+// are parsed as in YAML, but not within quotes.
 func (l *loader) set(v reflect.Value, f *field, text string, quoted bool) error {
 	ok := text != ""
 	switch p := v.Addr().Interface().(type) {
@@ -312,14 +312,14 @@ func (l *loader) set(v reflect.Value, f *field, text string, quoted bool) error 
 	case !ok || math.IsNaN(number) || math.IsInf(number, 0):
 		return fmt.Errorf("%q is not valid; want %s", clip(text), wanted(f))
 	case f.hasMin && number < f.min && f.typ == reflect.TypeFor[time.Duration]():
-		return errors.New("it has to be more than 0")
+		return errors.New("it must be more than 0")
 	case f.hasMin && number < f.min:
-		return fmt.Errorf("%s is too little; at least %v is wanted", text, f.min)
+		return fmt.Errorf("%s is too small; want at least %v", text, f.min)
 	}
 	return nil
 }
 
-// clip shortens what a message quotes.
+// clip shortens a quoted text.
 func clip(text string) string {
 	if len(text) > 60 {
 		return strings.ToValidUTF8(text[:60], "") + "..."
@@ -342,7 +342,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 // complete finds keys that are missing. One whose value is wrong is there.
 func (l *loader) complete(v reflect.Value, at string) {
 	for _, f := range fieldsOf(v.Type(), at) {
-		field := v.Field(f.index)
+		field := v.FieldByIndex(f.index)
 		if _, there := l.places[f.path]; f.required && field.IsZero() && !there {
 			l.fault(f.path, "it is missing; want %s", wanted(&f))
 		}

@@ -82,10 +82,10 @@ func TestTagsOfFields(t *testing.T) {
 	var walk func(typ reflect.Type, at string)
 	walk = func(typ reflect.Type, at string) {
 		for _, f := range fieldsOf(typ, at) {
-			require.NotEmpty(t, f.key, "%s.%s", typ, typ.Field(f.index).Name)
+			require.NotEmpty(t, f.key, "%s.%s", typ, typ.FieldByIndex(f.index).Name)
 			require.NotEmpty(t, f.doc, f.path)
 			require.True(t, strings.HasSuffix(f.doc, "."), f.path)
-			if text, ok := typ.Field(f.index).Tag.Lookup("min"); ok {
+			if text, ok := typ.FieldByIndex(f.index).Tag.Lookup("min"); ok {
 				_, err := strconv.ParseFloat(text, 64)
 				require.NoError(t, err, f.path)
 			}

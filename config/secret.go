@@ -49,7 +49,7 @@ func (l *loader) secret(ref string) (Secret, error) {
 			return s, fmt.Errorf("the file %s, where the secret should be, is empty", name)
 		}
 	default:
-		return Secret{}, errors.New("here is a string; want a reference, env:NAME or file:PATH, since secrets do not belong here")
+		return Secret{}, errors.New("this is a string; want a reference, env:NAME or file:PATH, since secrets do not belong here")
 	}
 	if coded {
 		decoded, err := base64.StdEncoding.DecodeString(string(s.value))

@@ -15,27 +15,25 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// Transports are what transport says, with what auth says in front of HTTP; none when it says nothing, which serves on standard
-// input and output. The error says what of auth is wrong, and of the certificate.
+// Transports returns the configured transports, with auth in front of HTTP. Without any, it returns
+// standard input and output. The error describes mistakes of auth and of the certificate.
 func (c *Config) Transports() ([]transport.Transport, error) {
 	var all []transport.Transport
 	t := &c.Transport
 	logger := c.Logger(slog.Default())
-	if or(t.Stdio, t.HTTP == nil && t.Unix == nil && t.TCP == nil) {
+	switch others := t.HTTP != nil || t.Unix != nil || t.TCP != nil; {
+	case t.Stdio == nil && !others:
 		all = append(all, stdio.New(nil))
+	case t.Stdio != nil && or(t.Stdio.Enabled, true):
+		opts := t.Stdio.options(logger)
+		all = append(all, stdio.New(&opts))
 	}
 	if u := t.Unix; u != nil {
-		opts := c.socket(u.MaxConnections, u.Framing, stdio.Options{
-			MaxMessageBytes: int(or(u.MaxMessage, 0)), MaxInFlight: or(u.MaxInFlight, 0), MaxInFlightBytes: int64(or(u.MaxInFlightBytes, 0)),
-			MaxUnsentBytes: int64(or(u.MaxUnsent, 0)), WriteTimeout: never(u.WriteTimeout), DrainTimeout: or(u.ShutdownTimeout, 0), Logger: logger,
-		})
+		opts := &socket.Options{MaxConnections: or(u.MaxConnections, 0), OnListen: c.onListen, Stream: u.options(logger)}
 		all = append(all, named{"transport.unix", socket.Listen("unix", string(u.Path), opts)})
 	}
 	if p := t.TCP; p != nil {
-		opts := c.socket(p.MaxConnections, p.Framing, stdio.Options{
-			MaxMessageBytes: int(or(p.MaxMessage, 0)), MaxInFlight: or(p.MaxInFlight, 0), MaxInFlightBytes: int64(or(p.MaxInFlightBytes, 0)),
-			MaxUnsentBytes: int64(or(p.MaxUnsent, 0)), WriteTimeout: never(p.WriteTimeout), DrainTimeout: or(p.ShutdownTimeout, 0), Logger: logger,
-		})
+		opts := &socket.Options{MaxConnections: or(p.MaxConnections, 0), OnListen: c.onListen, Stream: p.options(logger)}
 		all = append(all, named{"transport.tcp", socket.Listen("tcp", p.Addr, opts)})
 	}
 	if t.HTTP == nil {
@@ -48,13 +46,16 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 	return append(all, s), nil
 }
 
-// socket are the options of a socket.
-func (c *Config) socket(connections *int, framing string, stream stdio.Options) *socket.Options {
-	stream.Framing = map[string]stdio.Framing{"headers": stdio.ContentLength, "any": stdio.AnyFraming}[framing] // otherwise lines
-	return &socket.Options{MaxConnections: or(connections, 0), OnListen: c.onListen, Stream: stream}
+// options returns the options of a connection.
+func (s *Stream) options(logger *slog.Logger) stdio.Options {
+	return stdio.Options{
+		MaxMessageBytes: int(or(s.MaxMessage, 0)), MaxInFlight: or(s.MaxInFlight, 0), MaxInFlightBytes: int64(or(s.MaxInFlightBytes, 0)),
+		MaxUnsentBytes: int64(or(s.MaxUnsent, 0)), WriteTimeout: never(s.WriteTimeout), DrainTimeout: or(s.ShutdownTimeout, 0),
+		Framing: map[string]stdio.Framing{"headers": stdio.ContentLength, "any": stdio.AnyFraming}[s.Framing], Logger: logger,
+	}
 }
 
-// web is the server over HTTP.
+// web returns the server over HTTP.
 func (c *Config) web(logger *slog.Logger) (*server, error) {
 	t := c.Transport.HTTP
 	s := &server{http: t, logger: logger, onListen: c.onListen, path: t.Path, timeout: or(t.ShutdownTimeout, streamable.DefaultShutdownTimeout)}
@@ -82,7 +83,7 @@ func (c *Config) web(logger *slog.Logger) (*server, error) {
 	return s, nil
 }
 
-// guard makes what stands in front of the endpoints.
+// guard returns the guard of the endpoints.
 func (a *Auth) guard(logger *slog.Logger, origins []string) (*resourceserver.Guard, error) {
 	verifier, err := a.verifier(logger)
 	if err != nil {
@@ -106,7 +107,7 @@ func (a *Auth) guard(logger *slog.Logger, origins []string) (*resourceserver.Gua
 	return guard, nil
 }
 
-// verifier makes what tells who a token stands for.
+// verifier returns the verifier of access tokens.
 func (a *Auth) verifier(logger *slog.Logger) (v oauth.Verifier, err error) {
 	fetch := jwtverify.Fetch{InsecureLoopback: or(a.InsecureLoopback, false)}
 	if fetch.PrivateNetworks, err = networks("auth.privateNetworks", a.PrivateNetworks); err != nil {
@@ -134,7 +135,7 @@ func (a *Auth) verifier(logger *slog.Logger) (v oauth.Verifier, err error) {
 	return v, nil
 }
 
-// verifier makes what checks proofs.
+// verifier returns the verifier of proofs.
 func (d *DPoP) verifier() (*dpop.Verifier, error) {
 	opts := dpop.Options{Algorithms: d.Algorithms, MaxAge: or(d.MaxAge, 0)}
 	if d.NonceKey != nil {
@@ -147,7 +148,7 @@ func (d *DPoP) verifier() (*dpop.Verifier, error) {
 	return dpop.NewVerifier(opts)
 }
 
-// networks are the networks of the list at key.
+// networks parses the networks of the list at key.
 func networks(key string, texts []string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for i, text := range texts {

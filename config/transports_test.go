@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -437,5 +438,35 @@ auth:
 	} {
 		c := parsed(t, "transport: {http: {addr: \":0\"}}\nauth: {issuer: \"https://id.example\", resource: \""+resource+"\", "+text+"}\n")
 		require.ErrorContains(t, c.Serve(context.Background(), &clock{}), want)
+	}
+}
+
+// serveStdio serves standard input and output for TestStdioHasLimits.
+func serveStdio(text string) {
+	c, err := config.Parse("test.yaml", []byte(text))
+	if err == nil {
+		err = c.Serve(context.Background(), &clock{})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func TestStdioHasLimits(t *testing.T) {
+	for _, test := range []struct{ name, config, want string }{
+		{"a small limit", "transport: {stdio: {maxMessage: 1KiB}}", "message is larger than 1024 bytes"},
+		{"the defaults", "transport: {stdio: {}}", `unknown tool \"missing\"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), os.Args[0])
+			cmd.Env = append(os.Environ(), "CONFIG_TEST_SERVE="+test.config)
+			cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"missing","arguments":{"pad":"` + strings.Repeat("x", 2000) + `"},"_meta":{` +
+				`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}` + "\n")
+			out, err := cmd.Output()
+			require.NoError(t, err)
+			require.Contains(t, string(out), test.want)
+		})
 	}
 }

@@ -21,6 +21,7 @@ type place struct {
 	resource string   // the resource identifier, byte by byte
 	scopes   []string // supported by the resource
 	as       *metadata.AuthorizationServer
+	guessed  bool // the server names no authorization server, and has no metadata of its own
 }
 
 // discover finds the authorization server of the resource that sent a challenge. The challenge may
@@ -198,6 +199,7 @@ func (t *Transport) discoverLegacy(ctx context.Context) (*place, error) {
 	case err == nil:
 		p.as = as
 	case isMissing(err):
+		p.guessed = true
 		p.as = &metadata.AuthorizationServer{
 			Issuer:                        origin,
 			AuthorizationEndpoint:         origin + "/authorize",

@@ -525,6 +525,10 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holdin
 	t.attempts++
 	t.mu.Unlock()
 	tok, client, err := t.grant.get(ctx, t, at, scopesFor(used, c, at))
+	if err != nil && at.guessed {
+		err = fmt.Errorf("the server requires authentication but names no authorization server (neither WWW-Authenticate nor metadata), and is not one itself; "+
+			"send a token in the header Authorization instead: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}
