@@ -11,9 +11,12 @@ import (
 
 // Bounds of the cache.
 const (
-	maxCached      = 1000     // results
-	maxCachedBytes = 64 << 20 // all together
-	maxTTL         = 24 * time.Hour
+	//limit:client results in the cache | another result is dropped
+	maxCached = 1000
+	//limit:client bytes of the cache | another result is dropped
+	maxCachedBytes = 64 << 20
+	//limit:client time that a result stays in the cache | it is asked for again
+	maxTTL = 24 * time.Hour
 )
 
 // A cache keeps results of modern servers for as long as these allow (2026-07-28, basic/caching). A

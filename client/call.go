@@ -77,7 +77,7 @@ func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.Raw
 		case !r.asks:
 			return nil, explain(r, invalid(r.method, "this method cannot require input"))
 		case round >= c.cfg.maxRounds:
-			return nil, fmt.Errorf("%s: the server asked %d times for input and still wants more; see MaxRounds", title(r.method, r.name), round)
+			return nil, fmt.Errorf("%s: the server asked %d times for input and still wants more; raise MaxRounds", title(r.method, r.name), round)
 		}
 		if in, err = c.answer(ctx, r, raw, round); err != nil {
 			return nil, explain(r, c.orClosed(err))

@@ -52,8 +52,10 @@ type Change struct {
 
 // Bounds of the changes that wait for a reader.
 const (
-	maxChanges   = 1000    // resources
-	maxChangeURI = 8 << 10 // bytes of the URI of one
+	//limit:client updated resources that wait for one subscription | an update is dropped and logged
+	maxChanges = 1000
+	//limit:client bytes of the URI of an updated resource | the update is dropped and logged
+	maxChangeURIBytes = 8 << 10
 )
 
 // pending holds the changes that one reader has yet to take, each once however often it happened.
@@ -77,7 +79,7 @@ func (p *pending) add(change Change) bool {
 	if change.Kind != ResourceUpdated {
 		p.lists[change.Kind-1] = true
 	} else if _, waits := p.updated[change.URI]; !waits {
-		if len(p.updated) == maxChanges || len(change.URI) > maxChangeURI {
+		if len(p.updated) == maxChanges || len(change.URI) > maxChangeURIBytes {
 			return false
 		}
 		p.updated[change.URI] = struct{}{}

@@ -30,7 +30,9 @@ func called(method, name string) string {
 	return fmt.Sprintf("%s %q", method, name)
 }
 
-// extensions is how often over progress can make a call last its timeout.
+// extensions is how many times its timeout a call with progress may last.
+//
+//limit:client times its timeout that a call with progress may last | the call fails: `no answer within `
 const extensions = 10
 
 // A deadline ends a context when its time is over. Its time can begin anew, and stand still.

@@ -50,9 +50,9 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 		{name: "an internal error", call: status(500, "boom"), err: `client: tools/call "x": the server answered with HTTP status 500 Internal Server Error: "boom"`},
 		{name: "an error with a status", call: withStatus(500, rpcError(-32603, "boom", "")), err: `client: tools/call "x": boom (code -32603)`},
 		{name: "an error without an id", call: withStatus(400, raw("application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"bad"}}`)), err: `client: tools/call "x": bad (code -32600)`},
-		{name: "larger than allowed", call: raw("application/json", done(strings.Repeat("x", 20000))), err: invalid + "it is larger than 10000 bytes; see MaxMessageBytes"},
-		{name: "an event that is larger than allowed", call: stream(event(done(strings.Repeat("x", 20000)))), err: invalid + "an event is larger than 10000 bytes; see MaxMessageBytes"},
-		{name: "a line without an end", call: stream(strings.Repeat("x", 30000)), err: invalid + "an event is larger than 10000 bytes; see MaxMessageBytes"},
+		{name: "larger than allowed", call: raw("application/json", done(strings.Repeat("x", 20000))), err: invalid + "it is larger than 10000 bytes; raise MaxMessageBytes"},
+		{name: "an event that is larger than allowed", call: stream(event(done(strings.Repeat("x", 20000)))), err: invalid + "an event is larger than 10000 bytes; raise MaxMessageBytes"},
+		{name: "a line without an end", call: stream(strings.Repeat("x", 30000)), err: invalid + "an event is larger than 10000 bytes; raise MaxMessageBytes"},
 		{name: "a stream that ends", call: stream(": nothing\n\n"), err: `client: tools/call "x": the stream ended before the response: EOF`},
 		{name: "silence", call: silence, err: `client: tools/call "x": no answer within 300ms`},
 		{name: "a stream of comments", call: endless(": still here\n\n"), err: `client: tools/call "x": no answer within 300ms`},
@@ -103,8 +103,14 @@ func TestEndlessPaginationIsLimited(t *testing.T) {
 	var last error
 	for _, last = range c.Tools(t.Context()) {
 	}
-	require.EqualError(t, last, "client: tools/list: the list has more than 20 pages; see MaxPages")
+	require.EqualError(t, last, "client: tools/list: the list has more than 20 pages; raise MaxPages")
 	require.EqualValues(t, 20, n.Load())
+	c = dial(t, f.URL, client.MaxListBytes(200))
+	for _, last = range c.Tools(t.Context()) {
+	}
+	require.EqualError(t, last, "client: tools/list: the list is larger than 200 bytes; raise MaxListBytes")
+	require.Less(t, n.Load(), int64(20+20))
+	c = dial(t, f.URL, client.MaxPages(20))
 	for _, last = range c.Prompts(t.Context()) {
 	}
 	require.EqualError(t, last, "client: prompts/list: the server's answer is invalid: it leads back to a page that came before")
@@ -124,7 +130,7 @@ func TestEndlessServerRequestsAreLimited(t *testing.T) {
 	u := &user{}
 	c := dial(t, f.URL, client.Handlers(u), client.MaxRounds(3))
 	_, err := c.CallTool(t.Context(), "x", nil)
-	require.EqualError(t, err, `client: tools/call "x": the server asked 3 times for input and still wants more; see MaxRounds`)
+	require.EqualError(t, err, `client: tools/call "x": the server asked 3 times for input and still wants more; raise MaxRounds`)
 	require.Len(t, u.asked, 3)
 	ids := map[string]bool{}
 	for i, req := range f.all("tools/call") {

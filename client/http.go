@@ -24,11 +24,14 @@ import (
 
 // Bounds of HTTP.
 const (
-	maxRedirects    = 5
-	maxErrorBody    = 64 << 10
-	maxSessionID    = 1024
-	maxServerCalls  = 16      // requests of a legacy server that are answered at a time
-	maxServerBytes  = 8 << 20 // of these together
+	//limit:client redirects of one HTTP request | an error: `redirects`
+	maxRedirects = 5
+	maxErrorBody = 64 << 10
+	maxSessionID = 1024
+	//limit:client requests of a legacy HTTP server that are answered at a time | the server gets -32603: `busy: `
+	maxServerCalls = 16
+	//limit:client bytes of these requests | the server gets -32603: `busy: `
+	maxServerBytes  = 8 << 20
 	cancelPatience  = 5 * time.Second
 	drainPatience   = 50 * time.Millisecond // for the end of a stream whose response is there
 	maxDrained      = 4 << 10
@@ -246,7 +249,7 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 	data, err := readReply(resp, h.c.cfg.maxMessage)
 	switch {
 	case errors.Is(err, errTooLarge):
-		return nil, invalid(x.req.Method, "it is larger than %d bytes; see MaxMessageBytes", h.c.cfg.maxMessage)
+		return nil, invalid(x.req.Method, "it is larger than %d bytes; raise MaxMessageBytes", h.c.cfg.maxMessage)
 	case err != nil && ctx.Err() == nil:
 		return nil, fmt.Errorf("%w: %w", errLost, err)
 	case err != nil:

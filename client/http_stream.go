@@ -15,11 +15,13 @@ import (
 
 // When a client comes back to a stream (2025-11-25, basic/transports, "Resumability").
 const (
-	defaultRetry   = time.Second
-	minRetry       = 100 * time.Millisecond // what a server says is kept within these
-	maxRetry       = 30 * time.Second
-	maxFruitless   = 5   // attempts in a row that bring no event
-	maxReconnects  = 100 // in all, for one call
+	defaultRetry = time.Second
+	minRetry     = 100 * time.Millisecond // what a server says is kept within these
+	maxRetry     = 30 * time.Second
+	//limit:client attempts in a row to resume a stream that bring no event | the call or the subscription ends
+	maxFruitless = 5
+	//limit:client attempts to resume the stream of one call | the call fails: `the stream ended before the response`
+	maxReconnects  = 100
 	maxResumeToken = 4096
 )
 
@@ -93,7 +95,7 @@ func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *r
 			return nil, ctx.Err()
 		case err != nil:
 			if _, ok := errors.AsType[*sse.SizeError](err); ok {
-				return nil, invalid(x.method(), "an event is larger than %d bytes; see MaxMessageBytes", h.c.cfg.maxMessage)
+				return nil, invalid(x.method(), "an event is larger than %d bytes; raise MaxMessageBytes", h.c.cfg.maxMessage)
 			}
 			return nil, fmt.Errorf("%w: %w", errLost, err)
 		}

@@ -10,8 +10,10 @@ import (
 
 // Bounds of the notifications of one call that wait for its handlers.
 const (
-	maxInbox      = 1024
-	maxInboxBytes = 4 << 20 // together, but for the first
+	//limit:client notifications of one call that wait for its handlers | a notification is dropped and logged
+	maxInbox = 1024
+	//limit:client bytes of these notifications, but for the first | a notification is dropped and logged
+	maxInboxBytes = 4 << 20
 )
 
 // An inbox hands what the server says in the middle of one call to the handlers of that call: in

@@ -17,6 +17,8 @@ import (
 )
 
 // maxQuestions bounds the input requests of one result.
+//
+//limit:client questions in one result | the call fails: `inputs at once; at most `
 const maxQuestions = 100
 
 // answer gathers the answers to a result that requires input (2026-07-28, basic/patterns/mrtr): all

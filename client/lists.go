@@ -9,6 +9,8 @@ import (
 )
 
 // maxItems bounds the items of one list, whatever its pages hold.
+//
+//limit:client items of one list | an error: `items`
 const maxItems = 100_000
 
 // Tools yields the tools of the server, page by page. It ends after an error. Over HTTP, tools
@@ -48,15 +50,20 @@ func pages[Page, Item any](ctx context.Context, c *Client, method string, opts [
 	return func(yield func(*Item, error) bool) {
 		seen := map[string]struct{}{}
 		var cursor *string
-		count := 0
+		count, bytes := 0, 0
 		for page := 0; ; page++ {
 			if page == c.cfg.maxPages {
-				yield(nil, fmt.Errorf("client: %s: the list has more than %d pages; see MaxPages", method, page))
+				yield(nil, fmt.Errorf("client: %s: the list has more than %d pages; raise MaxPages", method, page))
 				return
 			}
 			p := new(Page)
-			if err := c.page(ctx, method, cursor, p, opts); err != nil {
+			size, err := c.page(ctx, method, cursor, p, opts)
+			if err != nil {
 				yield(nil, err)
+				return
+			}
+			if bytes += size; bytes > c.cfg.maxListBytes {
+				yield(nil, fmt.Errorf("client: %s: the list is larger than %d bytes; raise MaxListBytes", method, c.cfg.maxListBytes))
 				return
 			}
 			items, next := open(p)
@@ -85,17 +92,17 @@ func pages[Page, Item any](ctx context.Context, c *Client, method string, opts [
 	}
 }
 
-// page gets one page of a list.
-func (c *Client) page(ctx context.Context, method string, cursor *string, into any, opts []CallOption) error {
+// page gets one page of a list, and returns its size in bytes.
+func (c *Client) page(ctx context.Context, method string, cursor *string, into any, opts []CallOption) (int, error) {
 	key := method + "\x00"
 	if cursor != nil {
 		key += "@" + *cursor
 	}
 	raw, err := c.do(ctx, request{method: method, params: &protocol.ListParams{Cursor: cursor}, reads: true, key: key}, opts)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return decodeResult(method, raw, into)
+	return len(raw), decodeResult(method, raw, into)
 }
 
 // GetPrompt returns the messages of a prompt.

@@ -16,12 +16,20 @@ import (
 
 // Defaults of options.
 const (
-	DefaultTimeout         = 30 * time.Second
-	DefaultProbeTimeout    = 5 * time.Second
+	//limit:client time that a request may take | its call fails: `no answer within `
+	DefaultTimeout = 30 * time.Second
+	//limit:client time that a server may take to answer server/discover | it counts as a legacy server
+	DefaultProbeTimeout = 5 * time.Second
+	//limit:client time that a program may take to end after its input was closed, and again after SIGTERM | it is killed
 	DefaultShutdownTimeout = 5 * time.Second
+	//limit:client bytes of one message | its call fails: `bytes; raise MaxMessageBytes`
 	DefaultMaxMessageBytes = 16 << 20
-	DefaultMaxPages        = 1000
-	DefaultMaxRounds       = 16
+	//limit:client pages of one list | an error: `pages; raise MaxPages`
+	DefaultMaxPages = 1000
+	//limit:client bytes of all pages of one list | an error: `bytes; raise MaxListBytes`
+	DefaultMaxListBytes = 64 << 20
+	//limit:client rounds of questions in one call | an error: `times for input and still wants more; raise MaxRounds`
+	DefaultMaxRounds = 16
 )
 
 // config is what the options of Dial add up to. It does not change after Dial.
@@ -37,6 +45,7 @@ type config struct {
 	maxMessage      int
 	framing         framing.Framing
 	maxPages        int
+	maxListBytes    int
 	maxRounds       int
 	noCache         bool
 	logLevel        protocol.LoggingLevel
@@ -87,7 +96,7 @@ type bothOption struct {
 func newConfig(opts []DialOption) (*config, error) {
 	c := &config{
 		timeout: DefaultTimeout, probeTimeout: DefaultProbeTimeout, shutdownTimeout: DefaultShutdownTimeout,
-		maxMessage: DefaultMaxMessageBytes, maxPages: DefaultMaxPages, maxRounds: DefaultMaxRounds,
+		maxMessage: DefaultMaxMessageBytes, maxPages: DefaultMaxPages, maxListBytes: DefaultMaxListBytes, maxRounds: DefaultMaxRounds,
 		handlers: &handlers{}, header: http.Header{}, stderr: os.Stderr,
 	}
 	for _, o := range opts {
@@ -195,6 +204,18 @@ func MaxPages(n int) DialOption {
 			return fmt.Errorf("client: MaxPages(%d): a list has at least 1 page", n)
 		}
 		c.maxPages = n
+		return nil
+	})
+}
+
+// MaxListBytes bounds the pages of one list together, in bytes. The default is
+// [DefaultMaxListBytes].
+func MaxListBytes(n int) DialOption {
+	return dialOption(func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("client: MaxListBytes(%d): a list has at least 1 byte", n)
+		}
+		c.maxListBytes = n
 		return nil
 	})
 }

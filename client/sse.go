@@ -206,7 +206,7 @@ func (w *sseWire) why(err error) error {
 	case errors.Is(err, io.EOF):
 		return &duplex.GoneError{Err: errors.New("the server ended the stream")}
 	case errors.As(err, &large):
-		return &duplex.GoneError{Err: fmt.Errorf("message is larger than %d bytes; see MaxMessageBytes", large.Max)}
+		return &duplex.GoneError{Err: fmt.Errorf("message is larger than %d bytes; raise MaxMessageBytes", large.Max)}
 	}
 	return &duplex.GoneError{Err: err}
 }

@@ -157,7 +157,7 @@ func TestAnOldServerThatMisbehaves(t *testing.T) {
 			o.stream <- `{"jsonrpc":"2.0","id":2,"result":{"text":"` + strings.Repeat("x", 10_000) + `"}}`
 		}
 		c := dial(t, startOld(t, o), client.MaxMessageBytes(5_000))
-		require.ErrorContains(t, c.Ping(t.Context()), "message is larger than 5000 bytes; see MaxMessageBytes")
+		require.ErrorContains(t, c.Ping(t.Context()), "message is larger than 5000 bytes; raise MaxMessageBytes")
 	})
 	t.Run("a server that never takes the message is given up", func(t *testing.T) {
 		block := make(chan struct{})

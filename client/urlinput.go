@@ -30,7 +30,7 @@ func (v *visit) goOn(ctx context.Context, c *Client, a *agreement, bad *jsonrpc.
 		return bad
 	}
 	if v.rounds == c.cfg.maxRounds {
-		return fmt.Errorf("the server wanted the user to go to a URL %d times and still does; see MaxRounds: %w", v.rounds, bad)
+		return fmt.Errorf("the server wanted the user to go to a URL %d times and still does; raise MaxRounds: %w", v.rounds, bad)
 	}
 	ctx, stop := c.untilClose(ctx)
 	defer stop()

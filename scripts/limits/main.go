@@ -3,7 +3,7 @@
 //
 //	//limit:SCOPE what it limits | what the peer sees beyond it
 //
-// SCOPE is what has the limit for itself: message, call, peer, session, caller, connection or server. Text between backquotes has to be in a string of the code.
+// SCOPE is what has the limit for itself: message, call, peer, session, caller, connection, server or client. Text between backquotes has to be in a string of the code.
 // The value and the option are read from the code. Every exported number of the packages in marked has to have such a line.
 //
 // usage: limits [DIR]    from the root DIR of the repository; "." by default
@@ -27,9 +27,9 @@ import (
 
 // marked are the packages of which no limit may be left out.
 var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
-	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch"}
+	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client"}
 
-var scopes = []string{"message", "call", "peer", "session", "caller", "connection", "server"}
+var scopes = []string{"message", "call", "peer", "session", "caller", "connection", "server", "client"}
 
 func main() {
 	dir := "."
@@ -89,14 +89,17 @@ func write(dir string) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("# What is limited, and what happens beyond?\n\n<!-- Written by scripts/limits from the constants that are enforced; go generate ./scripts/limits -->\n\n" +
-		"This page lists the limits of servers. An option changes a limit; a limit without one is fixed.\n")
+		"This page lists the limits of servers and, in its last table, those of package client. An option changes a limit; a limit without one is fixed.\n")
 	for _, scope := range scopes {
 		if len(rows[scope]) == 0 {
 			continue
 		}
 		title := "For each " + scope
-		if scope == "server" {
+		switch scope {
+		case "server":
 			title = "For the whole server"
+		case "client":
+			title = "For each client"
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n| limit | default | option | beyond it | constant |\n|---|---|---|---|---|\n%s", title, strings.Join(rows[scope], ""))
 	}
