@@ -28,8 +28,9 @@ import (
 // decoded as by [Call], and an error, or the error alone.
 //
 // Bind asks the server for its tools and holds every field to them: that there is such a tool, that
-// each field of the input is one of its arguments, and that none that it requires is missing. All
-// faults are reported at once, and then nothing is filled.
+// each field of the input is one of its arguments, that none that it requires is missing, and that
+// the output has each field of the output type, with a JSON type that decodes into it. All faults
+// are reported at once, and then nothing is filled.
 func (c *Client) Bind(dst any) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -100,6 +101,11 @@ func (c *Client) bind(f reflect.StructField, name string, tools map[string]*prot
 	if t.NumOut() == 2 {
 		out = t.Out(0)
 	}
+	if out != nil && out != reflect.TypeFor[*protocol.CallToolResult]() && out.Kind() != reflect.String {
+		if err := c.checkOutputType(out, tool); err != nil {
+			return fn, fmt.Errorf("tool %q: %w", name, err)
+		}
+	}
 	return reflect.MakeFunc(t, func(args []reflect.Value) []reflect.Value {
 		ctx, _ := args[0].Interface().(context.Context)
 		var input any
@@ -167,6 +173,92 @@ func checkInput(in reflect.Type, schema []byte) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkOutputType holds the output type of a function to the output schema of the tool, if it has one.
+func (c *Client) checkOutputType(out reflect.Type, tool *protocol.Tool) error {
+	schema := tool.OutputSchema
+	if t, ok := c.tools.get(tool.Name); ok && t.wrapped {
+		schema = jsonx.Member(jsonx.Member(schema, "properties"), "result")
+	}
+	var errs []error
+	checkDecodes(out, schema, "", &errs)
+	return errors.Join(errs...)
+}
+
+// checkDecodes adds to errs what the schema describes at path and t cannot hold, and the fields of t
+// that it does not describe. What is not plain from the keywords type, properties and items is
+// accepted.
+func checkDecodes(t reflect.Type, schema []byte, path string, errs *[]error) {
+	for t.Kind() == reflect.Pointer && !decodesItself(t) {
+		t = t.Elem()
+	}
+	if jsonx.Kind(schema) != '{' || decodesItself(t) {
+		return
+	}
+	if want := jsonx.String(jsonx.Member(schema, "type")); !decodesFrom(t, want) {
+		what := "the output"
+		if path != "" {
+			what = fmt.Sprintf("the field %q of the output", path)
+		}
+		*errs = append(*errs, fmt.Errorf("%s is of the JSON type %s, which does not decode into %s", what, want, t))
+		return
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array:
+		checkDecodes(t.Elem(), jsonx.Member(schema, "items"), path+"[]", errs)
+	case reflect.Map:
+		checkDecodes(t.Elem(), jsonx.Member(schema, "additionalProperties"), path+"[]", errs)
+	case reflect.Struct:
+		checkFields(t, schema, path, errs)
+	}
+}
+
+// checkFields is checkDecodes for the fields of a struct.
+func checkFields(t reflect.Type, schema []byte, path string, errs *[]error) {
+	properties := map[string]json.RawMessage{}
+	if jsonx.Unmarshal(jsonx.Member(schema, "properties"), &properties) != nil || len(properties) == 0 {
+		return
+	}
+	rest := jsonx.Member(schema, "additionalProperties")
+	fields := map[string]reflect.Type{}
+	jsonFields(t, fields)
+	for _, name := range sortedKeys(fields) {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		if property, ok := properties[name]; ok {
+			checkDecodes(fields[name], property, at, errs)
+		} else if rest == nil || string(rest) == "false" {
+			*errs = append(*errs, fmt.Errorf("the output has no field %q for the %s of %s; it has %q", at, fields[name], t, sortedKeys(properties)))
+		}
+	}
+}
+
+// decodesItself reports whether t has a method that decodes JSON.
+func decodesItself(t reflect.Type) bool {
+	return slices.ContainsFunc([]string{"UnmarshalJSON", "UnmarshalText", "UnmarshalJSONFrom"}, func(method string) bool {
+		_, ok := reflect.PointerTo(t).MethodByName(method)
+		return ok
+	})
+}
+
+// decodesFrom reports whether a value of the JSON Schema type can decode into t; where that is not
+// clear, it can.
+func decodesFrom(t reflect.Type, from string) bool {
+	switch t.Kind() {
+	case reflect.String:
+		return from == "" || from == "string"
+	case reflect.Bool:
+		return from == "" || from == "boolean"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return from == "" || from == "integer" || from == "string" // a duration, or json:",string"
+	case reflect.Float32, reflect.Float64:
+		return from == "" || from == "number" || from == "integer"
+	case reflect.Map, reflect.Struct:
+		return from == "" || from == "object"
+	case reflect.Slice, reflect.Array:
+		return from == "" || from == "array" || from == "string" && t.Elem().Kind() == reflect.Uint8
+	}
+	return true
 }
 
 func sortedKeys[V any](m map[string]V) []string {

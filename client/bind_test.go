@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,6 +94,38 @@ it has no argument "limt"; it has ["limit" "query"]
 client: Bind: client_test.bound.hidden: it is not exported`)
 	require.Nil(t, dst.Add, "nothing is filled when something is wrong")
 	require.Nil(t, dst.hidden)
+}
+
+func TestBindHoldsOutputsToTheirSchemas(t *testing.T) {
+	type hit struct {
+		ID    string `json:"id"`    // an integer
+		Title string `json:"title"` // as it is
+		Price int    `json:"price"` // not there
+	}
+	type address struct {
+		Street []string `json:"street"` // a string
+		Gift   *bool    `json:"gift"`   // as it is
+	}
+	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
+		c := dial(t)
+		var dst struct {
+			Search func(context.Context, SearchInput) ([]hit, error) `mcp:"search"`
+			Add    func(context.Context, AddInput) (bool, error)     `mcp:"add"`
+			Order  func(context.Context, Hit) (*address, error)      `mcp:"order"`
+		}
+		err := c.Bind(&dst)
+		if v < protocol.V20250618 {
+			require.NoError(t, err, "no output schemas")
+			return
+		}
+		require.Error(t, err)
+		text := regexp.MustCompile(`client: Bind: struct .*?}\.`).ReplaceAllString(err.Error(), "")
+		require.Equal(t, `Search: tool "search": the field "[].id" of the output is of the JSON type integer, which does not decode into string
+the output has no field "[].price" for the int of client_test.hit; it has ["id" "title"]
+Add: tool "add": the output is of the JSON type integer, which does not decode into bool
+Order: tool "order": the field "street" of the output is of the JSON type string, which does not decode into []string`, text)
+		require.Nil(t, dst.Order)
+	})
 }
 
 type misspelt struct{}
