@@ -11,7 +11,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/admission"
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
-	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
@@ -29,7 +28,7 @@ type session struct {
 
 // serveStream opens a session, which lasts as long as the stream.
 func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
-	if !acceptsStream(r.Header) {
+	if _, stream := httpserve.Accepts(r.Header); !stream {
 		http.Error(w, "Accept must list text/event-stream", http.StatusNotAcceptable)
 		return
 	}
@@ -101,22 +100,6 @@ func (h *Handler) endpoint(r *http.Request, id string) string {
 	return base + sep + sessionParam + "=" + id
 }
 
-// acceptsStream reports whether a client takes event streams. One that says nothing does.
-func acceptsStream(h http.Header) bool {
-	values := h["Accept"]
-	if len(values) == 0 {
-		return true
-	}
-	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		mediaRange, _, _ := strings.Cut(item, ";")
-		switch strings.ToLower(strings.TrimSpace(mediaRange)) {
-		case sse.ContentType, "text/*", "*/*":
-			return true
-		}
-	}
-	return false
-}
-
 // watch keeps the stream alive, and ends the session when it is idle for too long.
 func (s *session) watch(ctx context.Context, opts *Options) {
 	var keepAlive, idle <-chan time.Time
@@ -147,7 +130,7 @@ func (s *session) watch(ctx context.Context, opts *Options) {
 
 // servePost takes one message to its session.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
-	if !isJSON(r.Header) {
+	if !httpserve.IsJSON(r.Header) {
 		refuse(w, r, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
 		return
 	}
@@ -191,14 +174,4 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 func refuse(w http.ResponseWriter, r *http.Request, text string, status int) {
 	httpserve.Discard(w, r)
 	http.Error(w, text, status)
-}
-
-// isJSON reports whether the body of a request is declared to be JSON. Anything else could be sent by a form of a foreign page.
-func isJSON(h http.Header) bool {
-	values := h["Content-Type"]
-	if len(values) != 1 {
-		return false
-	}
-	mediaType, _, _ := strings.Cut(values[0], ";")
-	return strings.EqualFold(strings.TrimSpace(mediaType), "application/json")
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -223,7 +224,7 @@ func (e *exchange) become() bool {
 		return false
 	}
 	if e.flush == nil {
-		if e.flush = flusher(e.w); e.flush == nil {
+		if e.flush = httpserve.Flusher(e.w); e.flush == nil {
 			e.h.sayPlain(e.r, "the response writer cannot flush; is there a middleware that buffers?")
 			return false
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -16,7 +17,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		h.methodNotAllowed(w, r)
 		return
 	}
-	if _, stream := accepts(r.Header); !stream || len(r.Header["Accept"]) == 0 {
+	if _, stream := httpserve.Accepts(r.Header); !stream || len(r.Header["Accept"]) == 0 {
 		refuse(http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list text/event-stream").write(w)
 		return
 	}
@@ -31,7 +32,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 		shuttingDown(w, jsonrpc.ID{})
 		return
 	}
-	flush := flusher(w)
+	flush := httpserve.Flusher(w)
 	if flush == nil {
 		h.sayPlain(r, "the response writer cannot flush; is there a middleware that buffers?")
 		h.methodNotAllowed(w, r)

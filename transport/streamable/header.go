@@ -2,10 +2,8 @@ package streamable
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 
-	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -51,60 +49,3 @@ func repeated(h http.Header) string {
 	}
 	return ""
 }
-
-// isJSON reports whether the body of a request is declared to be JSON. Anything else could be sent by a form
-// or a script of a foreign page without asking first.
-func isJSON(h http.Header) bool {
-	values := h["Content-Type"]
-	if len(values) != 1 {
-		return false
-	}
-	if values[0] == "application/json" {
-		return true
-	}
-	mediaType, _, _ := strings.Cut(values[0], ";")
-	return strings.EqualFold(strings.TrimSpace(mediaType), "application/json")
-}
-
-// accepts says which of the two replies a client takes. A client that says nothing takes both.
-func accepts(h http.Header) (json, stream bool) {
-	values := h["Accept"]
-	if len(values) == 0 {
-		return true, true
-	}
-	for _, value := range values {
-		if value == "application/json, text/event-stream" {
-			return true, true
-		}
-		for item := range strings.SplitSeq(value, ",") {
-			mediaRange, params, _ := strings.Cut(item, ";")
-			if refused(params) {
-				continue
-			}
-			switch strings.ToLower(strings.TrimSpace(mediaRange)) {
-			case "*/*":
-				json, stream = true, true
-			case "application/json", "application/*":
-				json = true
-			case "text/event-stream", "text/*":
-				stream = true
-			}
-		}
-	}
-	return json, stream
-}
-
-// refused reports whether the parameters of a media range give it the weight zero (RFC 9110, section 12.4.2).
-func refused(params string) bool {
-	for p := range strings.SplitSeq(params, ";") {
-		name, weight, _ := strings.Cut(p, "=")
-		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			q, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
-			return err == nil && q == 0
-		}
-	}
-	return false
-}
-
-// quote quotes what a peer sent, cut to a length that is fit for messages.
-func quote(s string) string { return httpguard.Quote(s) }

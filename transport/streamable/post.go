@@ -16,13 +16,13 @@ import (
 
 // servePost takes one message, or a batch of them.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
-	if !isJSON(r.Header) {
+	if !httpserve.IsJSON(r.Header) {
 		httpserve.Discard(w, r)
 		refuse(http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest,
 			"Content-Type must be application/json").write(w)
 		return
 	}
-	acceptJSON, acceptStream := accepts(r.Header)
+	acceptJSON, acceptStream := httpserve.Accepts(r.Header)
 	if !acceptJSON {
 		httpserve.Discard(w, r)
 		refuse(http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest,

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 )
 
 func TestBadRequestsAreRefusedAndTheNextGoodOneIsAnswered(t *testing.T) {
@@ -287,7 +289,7 @@ func TestAccept(t *testing.T) {
 		{[]string{""}, false, false},
 		{[]string{"image/png"}, false, false},
 	} {
-		json, stream := accepts(http.Header{"Accept": test.accept})
+		json, stream := httpserve.Accepts(http.Header{"Accept": test.accept})
 		require.Equal(t, [2]bool{test.json, test.stream}, [2]bool{json, stream}, "%q", test.accept)
 	}
 }

@@ -131,7 +131,7 @@ func (p *post) writeTimed(status int, body []byte) {
 	}
 	set := p.rc.SetWriteDeadline(time.Now().Add(WriteTimeout)) == nil
 	_ = writeBody(w, status, body, &p.length)
-	if flush := flusher(w); set && flush != nil && !timeout {
+	if flush := httpserve.Flusher(w); set && flush != nil && !timeout {
 		// The connection may carry other requests, of handlers that know nothing of deadlines.
 		if flush() == nil {
 			_ = p.rc.SetWriteDeadline(time.Time{})
@@ -152,7 +152,7 @@ func writeStreamed(w http.ResponseWriter, r *http.Request, status int, resp *jso
 		}
 		panic(http.ErrAbortHandler)
 	}
-	if flush := flusher(w); flush != nil && flush() == nil {
+	if flush := httpserve.Flusher(w); flush != nil && flush() == nil {
 		clearWriteDeadline(rc, r)
 	}
 }
@@ -187,6 +187,3 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// flusher returns what sends on the bytes written to w so far, and nil where they cannot be.
-func flusher(w http.ResponseWriter) func() error { return httpserve.Flusher(w) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/ledger"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -221,7 +222,7 @@ func (h *Handler) session(r *http.Request) (*session, *refusal) {
 	}
 	if v := protocol.Version(field(r.Header, headerVersion)); v != "" && !v.Legacy() {
 		return nil, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
-			"header %s: %s is no version that sessions have; send the one that initialize agreed on", protocol.HeaderProtocolVersion, quote(string(v)))
+			"header %s: %s is no version that sessions have; send the one that initialize agreed on", protocol.HeaderProtocolVersion, httpguard.Quote(string(v)))
 	}
 	s := h.sessions.use(id, oauth.FromContext(r.Context()).Key())
 	if s == nil {

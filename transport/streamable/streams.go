@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -296,7 +297,7 @@ func (o *streams) find(eventID string) (st *stream, seq uint64, err error) {
 	defer o.mu.Unlock()
 	switch {
 	case !ok || id > o.count:
-		return nil, 0, fmt.Errorf("%s is no event id of this session", quote(eventID))
+		return nil, 0, fmt.Errorf("%s is no event id of this session", httpguard.Quote(eventID))
 	case id == 0:
 		st = o.standalone
 	case o.open[id] != nil:
@@ -308,7 +309,7 @@ func (o *streams) find(eventID string) (st *stream, seq uint64, err error) {
 		return st, seq, nil
 	}
 	if seq > st.last {
-		return nil, 0, fmt.Errorf("%s is no event id of this session", quote(eventID))
+		return nil, 0, fmt.Errorf("%s is no event id of this session", httpguard.Quote(eventID))
 	}
 	return st, seq, nil
 }
