@@ -245,7 +245,7 @@ func TestWhatComesBackWithAState(t *testing.T) {
 	})
 	t.Run("malformed answers are refused", func(t *testing.T) {
 		require.EqualError(t, modern(t, srv).fails("tools/call", retry(fmt.Sprintf(`{%q:5}`, question))),
-			fmt.Sprintf("inputResponses: the response %q is no object (code -32602)", question))
+			fmt.Sprintf("inputResponses: the response %q is not an object (code -32602)", question))
 		require.EqualError(t, modern(t, srv).fails("tools/call", retry(fmt.Sprintf(`{%q:{"action":"perhaps"}}`, question))),
 			`the response to elicitation/create has the unknown action "perhaps" (code -32602)`)
 	})

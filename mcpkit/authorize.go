@@ -70,8 +70,8 @@ func (s *Server) checkScopes(d *draft) (faults reflectx.Errors) {
 		if known || len(e.scopes) == 0 {
 			continue
 		}
-		faults = append(faults, &reflectx.Error{Site: e.site, Msg: fmt.Sprintf("it demands the scopes %q, but nobody finds out who asks: "+
-			"give mcpkit.Authenticated() where a resource server or other middleware does, or mcpkit.TrustLocal(%s) to trust who runs the server on stdio",
+		faults = append(faults, &reflectx.Error{Site: e.site, Msg: fmt.Sprintf("it demands the scopes %q, but nobody authenticates callers: "+
+			"give mcpkit.Authenticated() if a resource server or other middleware does, or mcpkit.TrustLocal(%s) to trust local callers",
 			strings.Join(e.scopes, " "), quoted(e.scopes))})
 	}
 	return faults

@@ -26,8 +26,8 @@ func (scoped) Needs() error { return &oauth.InsufficientScopeError{Scopes: []str
 
 func TestScopesNeedSomebodyWhoFindsOutWhoAsks(t *testing.T) {
 	_, err := mcpkit.New(&scoped{})
-	require.ErrorContains(t, err, `scoped.Closed (authorize_test.go:22): it demands the scopes "a b", but nobody finds out who asks: `+
-		`give mcpkit.Authenticated() where a resource server or other middleware does, or mcpkit.TrustLocal("a", "b") to trust who runs the server on stdio`)
+	require.ErrorContains(t, err, `scoped.Closed (authorize_test.go:22): it demands the scopes "a b", but nobody authenticates callers: `+
+		`give mcpkit.Authenticated() if a resource server or other middleware does, or mcpkit.TrustLocal("a", "b") to trust local callers`)
 	srv, err := mcpkit.New(nil)
 	require.NoError(t, err)
 	require.Error(t, srv.Register(&scoped{}))

@@ -270,7 +270,7 @@ func (s *Server) AddTool(def protocol.Tool, h func(ctx context.Context, call *Ca
 }
 
 func noHandler(site string) error {
-	return &reflectx.Error{Site: site, Msg: "there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)"}
+	return &reflectx.Error{Site: site, Msg: "the handler is nil; give a func(context.Context, *mcpkit.Call) (any, error)"}
 }
 
 // AddPrompt registers a prompt with a complete definition. h reads the arguments with [Call.Var]
@@ -312,7 +312,7 @@ func (s *Server) AddResource(def protocol.Resource, h func(ctx context.Context, 
 		return noHandler(r.site)
 	}
 	if !strings.Contains(def.URI, ":") {
-		return &reflectx.Error{Site: r.site, Msg: fmt.Sprintf("%q is no absolute URI", def.URI)}
+		return &reflectx.Error{Site: r.site, Msg: fmt.Sprintf("%q is not an absolute URI", def.URI)}
 	}
 	r.setWire(func(protocol.Version) any { return r.def })
 	s.guardResource(r, h)

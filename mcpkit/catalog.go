@@ -20,8 +20,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A catalog is all that is registered at one time. It never changes: a change makes another one, so
-// that calls read it without a lock and keep what they began with.
+// A catalog is all that is registered at one time. It never changes: a change makes a new one, so
+// calls read it without a lock and keep the one that they began with.
 type catalog struct {
 	tools     registry[*tool]
 	prompts   registry[*prompt]
@@ -35,38 +35,38 @@ type catalog struct {
 // An entry is what tools, prompts and resources have in common.
 type entry struct {
 	key     string // tool or prompt name, URI, or URI template
-	site    string // who registered it, for errors: "Notes.Search (notes.go:12)"
+	site    string // where it was registered, for errors: "Notes.Search (notes.go:12)"
 	scopes  []string
-	stepUp  bool // who lacks scopes may know of it
+	stepUp  bool // callers that lack scopes may know of it
 	tags    []string
 	hidden  bool
 	timeout time.Duration
 	rate    rateLimit
 	overdue *overdueCount // set by guard
 	keep    keepRule      // of a tool
-	run     Handler       // what the tags wrap around the method, and the method
+	run     Handler       // the method inside of what its tags demand
 	logs    bool
-	secrets *secret.Secrecy              // which arguments are not to be shown; nil: all may
-	wires   [len(versions)]func() []byte // the definition as JSON, per version, made once
-	from    gate                         // of the server that it is mounted from; nil for the server's own
-	inner   item                         // what it is there
-	given   json.RawMessage              // the definition as SetDefinitions was given it; nil for others
+	secrets *secret.Secrecy              // which arguments logs may show; nil: all
+	wires   [len(versions)]func() []byte // the encoded definition for each version
+	from    gate                         // of the server that it is mounted from; nil for own entries
+	inner   item                         // the entry of that server
+	given   json.RawMessage              // the definition of SetDefinitions; nil for other entries
 }
 
 func (e *entry) base() *entry { return e }
 
-// visible reports whether p may know of the entry. Who may not gets the same answers as if there
-// were none.
+// visible reports whether p may know of the entry. For others it does not exist.
 func (e *entry) visible(p *oauth.Principal) bool {
 	return len(e.scopes) == 0 || e.stepUp && p != nil || p.Has(e.scopes...)
 }
 
-// setWire makes the definition's JSON of each version on first use: define returns what to encode.
+// setWire sets the functions that encode the definition for each version on first use. define
+// returns what to encode.
 func (e *entry) setWire(define func(v protocol.Version) any) {
 	for i, v := range versions {
 		e.wires[i] = sync.OnceValue(func() []byte {
 			b, err := jsonx.Marshal(define(v))
-			if err != nil { // definitions are checked when registered
+			if err != nil { // definitions are checked at registration
 				panic(fmt.Sprintf("mcpkit: definition of %s: %v", e.site, err))
 			}
 			return b
@@ -76,31 +76,30 @@ func (e *entry) setWire(define func(v protocol.Version) any) {
 
 type item interface{ base() *entry }
 
-// A registry holds the entries of one kind. Like the catalog that it is part of it never changes;
-// the registries that grew out of one another by additions share their memory, so that an addition
-// costs what it adds, however much is there. What calls read, sorted and by key, is made when the
-// first call after a change asks for it: a thousand additions in a row make it once.
+// A registry holds the entries of one kind. It never changes. Registries that only add to others
+// share their memory, so that an addition costs what it adds. What calls read, by key and sorted,
+// is made when the first call after a change needs it: a thousand additions in a row make it once.
 type registry[T item] struct {
-	added     []T            // in the order in which they came; behind the end may be what later registries added
-	places    map[string]int // where in added a key is, if it is; for those who hold the family's lock only. See find.
-	personal  bool           // not everybody sees the same entries
-	demands   [][]string     // the scopes that entries demand, each list once, up to 65
+	added     []T            // in order of addition; later registries may have added more behind the end
+	places    map[string]int // key to index in added; only for changes, see find
+	personal  bool           // not all callers see the same entries
+	demands   [][]string     // the scopes that entries need, each list once, up to 65
 	logs      bool           // some method can send log messages
 	completes bool           // some entry has completions
-	view      *view[T]       // another one with each change; nil for none
+	view      *view[T]       // a new one for each change; nil if empty
 }
 
-// A view is what calls read of a registry.
+// A view is the part of a registry that calls read.
 type view[T item] struct {
 	once   sync.Once
 	byKey  map[string]T
 	sorted []T
 	pages  sync.Map // pageKey -> *listPage
 
-	personal atomic.Int64 // bytes of pages that not everybody sees
+	personal atomic.Int64 // bytes of pages that not all callers see
 }
 
-// read returns what calls read, nil of an empty registry.
+// read returns the view, or nil of an empty registry.
 func (r registry[T]) read() *view[T] {
 	if r.view != nil {
 		r.view.once.Do(func() { r.view.make(r.added) })
@@ -123,8 +122,7 @@ func (r registry[T]) get(key string) (it T, ok bool) {
 	return it, ok
 }
 
-// key returns the key that name, as it stands in JSON, is for: no key has to be written with
-// escapes.
+// key returns the registered key that equals name, the inside of a JSON string.
 func (r registry[T]) key(name []byte) (string, bool) {
 	v := r.read()
 	if v == nil {
@@ -146,8 +144,8 @@ func (r registry[T]) all() []T {
 
 func (r registry[T]) len() int { return len(r.added) }
 
-// find is get for those who hold the family's lock: it needs nothing made. Places that a change
-// which came to nothing has left behind are known by the key that is not there.
+// find is like get, for changes: it needs no view. places may have keys of changes that were
+// refused, so the key is compared. The caller holds the family's lock.
 func (r registry[T]) find(key string) (it T, ok bool) {
 	if at, found := r.places[key]; found && at < len(r.added) && r.added[at].base().key == key {
 		return r.added[at], true
@@ -155,7 +153,7 @@ func (r registry[T]) find(key string) (it T, ok bool) {
 	return it, false
 }
 
-// with returns r and also items. The error names both places of each key that is there already. The
+// with returns r with items added. The error names both places of each key that exists already. The
 // caller holds the family's lock.
 func (r registry[T]) with(what string, items []T) (registry[T], error) {
 	if len(items) == 0 {
@@ -185,7 +183,7 @@ func (r registry[T]) with(what string, items []T) (registry[T], error) {
 	return next, nil
 }
 
-// note keeps what follows from one more entry.
+// note updates what depends on the entries.
 func (r *registry[T]) note(it T) {
 	e := it.base()
 	if len(e.scopes) > 0 {
@@ -203,7 +201,7 @@ func (r *registry[T]) note(it T) {
 	}
 }
 
-// without returns r less the keys, and whether any was there. The caller holds the family's lock.
+// without returns r without the keys, and whether any existed. The caller holds the family's lock.
 func (r registry[T]) without(keys []string) (registry[T], bool) {
 	gone := make(map[string]bool, len(keys))
 	for _, key := range keys {
@@ -230,14 +228,14 @@ type tool struct {
 	entry
 	def     protocol.Tool
 	headers []mirror.Param
-	raw     json.RawMessage // the definition as another server gave it; nil for those made here
+	raw     json.RawMessage // the definition of another server; nil for own tools
 }
 
 type prompt struct {
 	entry
 	def      protocol.Prompt
 	complete map[string]completer // by argument
-	raw      json.RawMessage      // the definition as another server gave it; nil for those made here
+	raw      json.RawMessage      // the definition of another server; nil for own prompts
 }
 
 // resource is a resource or a resource template.
@@ -252,7 +250,7 @@ type resource struct {
 	complete    map[string]completer // by variable
 }
 
-// draft collects what one registration adds.
+// A draft collects what one registration adds.
 type draft struct {
 	tools     []*tool
 	prompts   []*prompt
@@ -260,7 +258,7 @@ type draft struct {
 	templates []*resource
 }
 
-// take adds what is in the other draft.
+// take adds the entries of the other draft.
 func (d *draft) take(other *draft) {
 	d.tools = append(d.tools, other.tools...)
 	d.prompts = append(d.prompts, other.prompts...)
@@ -268,7 +266,7 @@ func (d *draft) take(other *draft) {
 	d.templates = append(d.templates, other.templates...)
 }
 
-// wrap puts middleware around everything in the draft.
+// wrap puts middleware around all entries of the draft.
 func (d *draft) wrap(mw []Middleware) {
 	wrap := func(e *entry) {
 		for _, m := range slices.Backward(mw) {
@@ -286,8 +284,8 @@ func (d *draft) wrap(mw []Middleware) {
 	}
 }
 
-// change replaces the catalog by what f makes of it, and has its followers follow, and tells the
-// peers of the lists that differ.
+// change applies f to a copy of the catalog, and the change to the followers. Subscribed clients
+// are notified of the lists that differ.
 func (s *Server) change(f func(c *catalog) error) error {
 	var p plan
 	unlock := s.family.Lock()
@@ -302,7 +300,7 @@ func (s *Server) change(f func(c *catalog) error) error {
 	return err
 }
 
-// A plan holds catalogs that are to be replaced together. The zero plan replaces none.
+// A plan holds catalogs that are replaced together. The zero value replaces none.
 type plan struct{ steps []*step }
 
 // A step is the change of one server.
@@ -311,7 +309,7 @@ type step struct {
 	old, next *catalog
 }
 
-// apply has f change the catalog of s, and its followers what follows from that.
+// apply lets f change the catalog of s, and its followers their own.
 func (p *plan) apply(s *Server, f func(c *catalog) error) error {
 	st := p.step(s)
 	if err := f(st.next); err != nil {
@@ -326,23 +324,23 @@ func (p *plan) apply(s *Server, f func(c *catalog) error) error {
 	return nil
 }
 
-// A gate leads into a server that is mounted.
+// A gate leads into a mounted server.
 type gate interface {
-	// enter has that server answer the call with its row of the method. target is what the call is
-	// about there; nil for nothing in particular.
+	// enter answers the call with the mounted server and its row of the method. target is the
+	// mounted server's entry; nil for methods without one.
 	enter(ctx context.Context, call *Call, target item, row *methodRow) (Result, error)
 }
 
-// A follower shows what a server has somewhere else, and so changes with it.
+// A follower shows the entries of a server elsewhere, and changes with it.
 type follower interface {
-	// follow adds to p what follows from a change of the catalog, or refuses it.
+	// follow adds the follower's part of a change to p, or refuses the change.
 	follow(p *plan, old, next *catalog) error
 
-	// updated says that the contents of a resource changed, and reports whether anybody is told.
+	// updated tells that a resource has changed, and reports whether any client was notified.
 	updated(uri string) bool
 }
 
-// A list is replaced and never changed, under the family's lock, so that it is read without one.
+// A list is replaced under the family's lock, and read without one.
 type list[T any] struct{ items atomic.Pointer[[]T] }
 
 func (l *list[T]) all() []T {
@@ -376,7 +374,7 @@ func (p *plan) store() {
 	}
 }
 
-// announce is called without a lock.
+// announce is called without locks.
 func (p *plan) announce() {
 	for _, st := range p.steps {
 		st.server.announce(
@@ -389,8 +387,8 @@ func (p *plan) announce() {
 
 func (s *Server) add(d *draft) error { return s.addUnless(nil, d) }
 
-// addUnless puts what is in d into the server. Where there are faults already it adds nothing and
-// returns them, and what would be wrong with d besides.
+// addUnless adds the draft to the server. If there are faults, it adds nothing and returns them
+// together with those of the draft.
 func (s *Server) addUnless(faults reflectx.Errors, d *draft) error {
 	faults = append(faults, s.checkScopes(d)...)
 	return s.change(func(c *catalog) error { return joinFaults(faults, c.add(d)) })
@@ -418,7 +416,7 @@ func (c *catalog) add(d *draft) error {
 	return nil
 }
 
-// derive finds what follows from the entries.
+// derive sets what depends on the entries.
 func (c *catalog) derive() {
 	c.logs = c.tools.logs || c.prompts.logs || c.resources.logs || c.templates.logs
 	c.completes = c.prompts.completes || c.resources.completes || c.templates.completes

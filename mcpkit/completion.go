@@ -13,12 +13,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A completer says which values a parameter may have that begin with prefix; others are the values
-// that the other parameters have so far.
+// A completer returns the values of a parameter that begin with prefix. others are the values of
+// other parameters so far.
 type completer func(ctx context.Context, prefix string, others map[string]string) ([]string, error)
 
-// completers finds who completes which parameter: the method that the block or a field names, or
-// the parameter's own list of values.
+// completers returns the completer of each parameter: the method that the block or a field names,
+// or the list of its values.
 func (s *Server) completers(def *definition, fields []reflectx.Field) (map[string]completer, error) {
 	found := map[string]completer{}
 	var faults reflectx.Errors
@@ -48,7 +48,7 @@ func (s *Server) completers(def *definition, fields []reflectx.Field) (map[strin
 	}
 	for param := range def.complete {
 		if !slices.Contains(names, param) {
-			fault("complete names %q, which is no parameter%s", param, nearest.Hint(param, names))
+			fault("complete names %q, which is not a parameter%s", param, nearest.Hint(param, names))
 		}
 	}
 	if faults != nil {
@@ -100,7 +100,7 @@ func complete(ctx context.Context, call *Call, p *protocol.CompleteParams) (Resu
 	})
 }
 
-// runCompleter asks c for the values; nil has none.
+// runCompleter calls c; nil has no values.
 func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) (Result, error) {
 	if c == nil {
 		return NewObjectResult(&protocol.CompleteResult{Completion: protocol.Completion{Values: []string{}}})
@@ -120,8 +120,8 @@ func runCompleter(ctx context.Context, p *protocol.CompleteParams, c completer) 
 	return NewObjectResult(&protocol.CompleteResult{Completion: result})
 }
 
-// completersOf finds what the reference names, as far as the caller may see it, and its completers.
-// It changes nothing: the method calls it on a goroutine of its own.
+// completersOf returns what the reference names, if the caller may see it, and its completers. It
+// changes nothing, since it runs on the method's goroutine as well.
 func (c *Call) completersOf(ref protocol.CompletionRef) (item, map[string]completer, error) {
 	switch ref.Type {
 	case protocol.RefPrompt:

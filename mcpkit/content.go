@@ -9,39 +9,39 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// What methods may return beside plain Go values. Each may be returned as a value or a pointer.
+// What methods may return besides plain Go values, as values or pointers.
 type (
 	// Image is an image in a tool's result or a prompt's message.
 	Image = protocol.ImageContent
 	// Audio is sound in a tool's result or a prompt's message.
 	Audio = protocol.AudioContent
-	// Link names a resource that the client may read if it wants to.
+	// Link names a resource that the client may read.
 	Link = protocol.ResourceLink
 	// Embedded is the contents of a resource as part of a result or a message.
 	Embedded = protocol.EmbeddedResource
-	// Content is any of the kinds of content of the protocol.
+	// Content is any content of the protocol.
 	Content = protocol.Content
 )
 
-// A Blob is bytes of some media type. In a tool's result an image or a sound becomes what it is,
-// text becomes text, and anything else an embedded resource. As the result of a resource it is the
-// contents.
+// A Blob is bytes with a media type. In a tool's result it becomes an image, audio, text, or else
+// an embedded resource. As the result of a resource it is the contents.
 type Blob struct {
 	Data     []byte
-	MIMEType string // "" is found by looking at Data
-	URI      string // of the embedded resource; "" where there is none: the media type stands for it
+	MIMEType string // "" is detected from Data
+	URI      string // of the embedded resource; "" is made of the media type
 }
 
 // Text returns text content.
 func Text(s string) Content { return &protocol.TextContent{Text: s} }
 
-// User returns a prompt message of the user: a string, or Content, or what can be Content.
+// User returns a prompt message of the user. content is a string, Content or a type that can become
+// Content.
 func User(content any) protocol.PromptMessage {
 	return protocol.PromptMessage{Role: protocol.RoleUser, Content: asContent(content)}
 }
 
-// Assistant returns a prompt message of the assistant: a string, or Content, or what can be
-// Content.
+// Assistant returns a prompt message of the assistant. content is a string, Content or a type that
+// can become Content.
 func Assistant(content any) protocol.PromptMessage {
 	return protocol.PromptMessage{Role: protocol.RoleAssistant, Content: asContent(content)}
 }
@@ -94,7 +94,7 @@ func (b Blob) content() Content {
 	return &protocol.EmbeddedResource{Resource: contentsOf(uri, mime, b.Data)}
 }
 
-// contentsOf makes the contents of a resource: text where the media type says so and the bytes are
+// contentsOf returns the contents of a resource: text, if the media type is textual and data is
 // UTF-8.
 func contentsOf(uri, mime string, data []byte) protocol.ResourceContents {
 	c := protocol.ResourceContents{URI: uri, MIMEType: mime}
@@ -110,8 +110,7 @@ func contentsOf(uri, mime string, data []byte) protocol.ResourceContents {
 	return c
 }
 
-// isText reports whether a media type is for reading: text, and the structured types that are
-// written as text.
+// isText reports whether a media type is textual.
 func isText(mime string) bool {
 	mime, _, _ = strings.Cut(mime, ";")
 	mime = strings.TrimSpace(mime)

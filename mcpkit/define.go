@@ -22,19 +22,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A definition is a Go function that is to become a tool, a prompt or a resource, and all that is
-// said of it. Methods of services and functions given to builders meet here.
+// A definition is a Go function with everything that its tool, prompt or resource needs. Methods of
+// services and functions of builders become definitions.
 type definition struct {
 	*annotation
 	site              string
 	name, title, desc string
 	fn                reflect.Value
-	bound             *reflectx.Method  // that fn is; nil for other functions
+	bound             *reflectx.Method  // the method that fn is; nil for other functions
 	paramDescriptions map[string]string // of plain parameters, by name
-	owner             reflect.Type      // whose method it is; nil for functions
+	owner             reflect.Type      // the type of the method; nil for functions
 	method            string
 	completer         func(method string) (reflect.Value, bool)
-	completers        []string // the methods that could complete, for suggestions
+	completers        []string // methods that can complete, for suggestions
 }
 
 // define compiles the function and adds the entry to the draft.
@@ -52,7 +52,7 @@ func (s *Server) define(d *draft, def *definition) error {
 	}
 }
 
-// injection gives the parameters that do not come from arguments.
+// injection provides the parameters that are not arguments.
 func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
 	var (
 		typeCall   = reflect.TypeFor[*Call]()
@@ -100,7 +100,7 @@ func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
 }
 
 // isHeader recognises http.Header by its shape and name: naming the type would link net/http into
-// programs that have no use for it.
+// all programs.
 func isHeader(t reflect.Type) bool {
 	return t == reflect.TypeFor[transport.Header]() || t.PkgPath() == "net/http" && t.Name() == "Header"
 }
@@ -109,7 +109,7 @@ func (s *Server) inputOptions() reflectx.InputOptions {
 	return reflectx.InputOptions{Descriptions: s.descriptions, Validate: s.config.validate, Repair: s.config.repair, Repaired: noteRepair, Unions: s.config.unions, Give: howToGive}
 }
 
-// howToGive says what an interface needs to be part of arguments.
+// howToGive says how an interface can be part of arguments.
 func howToGive(t reflect.Type) string {
 	if t.Kind() == reflect.Interface && t.NumMethod() > 0 {
 		return "register its types with mcpkit.Union"
@@ -117,14 +117,14 @@ func howToGive(t reflect.Type) string {
 	return ""
 }
 
-// noteRepair counts a value that was repaired.
+// noteRepair counts a repaired value.
 func noteRepair(ctx context.Context) {
 	if call := CallFrom(ctx); call != nil {
 		call.repairs.Add(1)
 	}
 }
 
-// compile makes the call plan of the definition's function.
+// compile returns the call plan of the definition's function.
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
 	e := def.entry()
 	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Descriptions: def.paramDescriptions, Input: s.inputOptions(),
@@ -138,14 +138,14 @@ func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entr
 	return fn, &e, err
 }
 
-// entry is what the words of the definition say, without the handler.
+// entry returns the entry of the definition, without its handler.
 func (def *definition) entry() entry {
 	return entry{
 		key: def.name, site: def.site, scopes: def.scopes, tags: def.tags, hidden: def.hidden, timeout: def.timeout, rate: def.rate,
 	}
 }
 
-// guard puts around h what the tags of an entry ask for.
+// guard puts what the tags of an entry demand around h.
 func (s *Server) guard(e *entry, k kind, h Handler) {
 	if e.timeout == 0 && k == kindTool {
 		e.timeout = s.config.toolTimeout
@@ -172,14 +172,13 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		t.def.Annotations = &def.hints
 	}
 	if in := fn.Input(); in != nil {
-		// Tools are not completed, but their input may be a prompt's too: a method that is misspelt
-		// here is no less wrong.
+		// Tools are not completed, but their input type may be shared with a prompt: misspelt
+		// methods are found here, too.
 		fields := in.Fields()
 		if _, err := s.completers(def, fields); err != nil {
 			return err
 		}
-		// The tool's description says what the arguments are for; the input type's would cost every
-		// model its tokens.
+		// The tool's description covers the input type, whose own description would cost tokens.
 		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
 		t.secrets = secret.OfFields(fields)
 	}
@@ -212,7 +211,7 @@ var noInput = sync.OnceValue(func() *reflectx.Input {
 	return in
 })
 
-// refuseArguments holds calls to noArguments.
+// refuseArguments validates arguments against noArguments.
 func refuseArguments(ctx context.Context, args json.RawMessage) error {
 	if len(args) == 0 || string(args) == "{}" {
 		return nil
@@ -220,7 +219,7 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 	return noInput().Decode(ctx, args, reflect.New(noInput().Type()).Elem())
 }
 
-// addTool settles what follows from the definition, whoever made it.
+// addTool sets what depends on the definition, and adds the tool.
 func (s *Server) addTool(d *draft, t *tool) error {
 	headers, err := mirror.Params(t.def.InputSchema)
 	if err != nil {
@@ -275,8 +274,7 @@ func (s *Server) addPrompt(d *draft, p *prompt) {
 	d.prompts = append(d.prompts, p)
 }
 
-// knownArguments refuses arguments that the prompt does not have: a misspelt optional one would go
-// unnoticed.
+// knownArguments refuses arguments that the prompt does not have, since they may be misspelt.
 func knownArguments(call *Call, known []protocol.PromptArgument) error {
 	for _, v := range call.texts {
 		if !slices.ContainsFunc(known, func(a protocol.PromptArgument) bool { return a.Name == v.name }) {
@@ -301,7 +299,7 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 	}
 	fn, e, err := s.compile(def, vars)
 	if uriErr != nil {
-		err = uriErr // the parameters cannot be held to variables that nobody can read
+		err = uriErr // parameters cannot be compared with unreadable variables
 	}
 	outputs, outErr := newResourceOutputs(def.site, fn.Outputs())
 	if err := joinFaults(err, outErr); err != nil {
@@ -314,7 +312,7 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 	if err := sameNames(def, vars, fields); err != nil {
 		return err
 	}
-	// What not everybody may read is not for caches that are shared, whatever the tag says.
+	// What not all callers may read is not for shared caches.
 	private := def.cachePrivate || !def.hasCache || len(def.scopes) > 0
 	r := &resource{entry: *e, mime: def.mime, ttl: def.cacheTTL, private: private}
 	r.key = def.uri
@@ -335,14 +333,14 @@ func (s *Server) defineResource(d *draft, def *definition) error {
 	return nil
 }
 
-// parseTemplate reads a URI template by which URIs are to be recognised.
+// parseTemplate parses a URI template that URIs will be matched against.
 func parseTemplate(site, uri string) (*uritemplate.Template, error) {
 	tmpl, err := uritemplate.Parse(uri)
 	if err == nil {
 		err = tmpl.Matchable()
 	}
 	if err == nil && !strings.Contains(tmpl.Prefix(), ":") {
-		err = fmt.Errorf("%q is no absolute URI; write for example \"note://{id}\"", uri)
+		err = fmt.Errorf("%q is not an absolute URI; write for example \"note://{id}\"", uri)
 	}
 	if err != nil {
 		return nil, &reflectx.Error{Site: site, Msg: err.Error()}
@@ -350,13 +348,13 @@ func parseTemplate(site, uri string) (*uritemplate.Template, error) {
 	return tmpl, nil
 }
 
-// sameNames holds the parameters of a resource to the variables of its URI template.
+// sameNames compares the parameters of a resource with the variables of its URI template.
 func sameNames(def *definition, vars []string, fields []reflectx.Field) error {
 	var faults reflectx.Errors
 	for _, f := range fields {
 		if !slices.Contains(vars, f.Name) {
 			faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf(
-				"parameter %q is no variable of uri %q%s", f.Name, def.uri, nearest.Hint(f.Name, vars))})
+				"parameter %q is not a variable of uri %q%s", f.Name, def.uri, nearest.Hint(f.Name, vars))})
 		}
 	}
 	for _, v := range vars {
@@ -404,7 +402,7 @@ func metaOf(m map[string]string) protocol.Meta {
 	return meta
 }
 
-// joinFaults makes one error of several, nil of none.
+// joinFaults joins errors; nil if there are none.
 func joinFaults(errs ...error) error {
 	var all reflectx.Errors
 	for _, err := range errs {

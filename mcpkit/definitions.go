@@ -14,26 +14,26 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// Definitions are all that a server elsewhere offers, each as a JSON object of the protocol, as
-// that server gave it: members that the protocol does not have are kept.
+// Definitions are the tools, prompts and resources of another server, each as a JSON object of the
+// protocol. Unknown members are kept.
 type Definitions struct {
 	Tools, Prompts, Resources, Templates []json.RawMessage
 
-	// Site is where they come from, for errors: "proxy of weather".
+	// Site says where they come from, for errors: "proxy of weather".
 	Site string
-	// Scopes are what a caller must be allowed to do to see and to use any of them.
+	// Scopes are what a caller needs to see and use them.
 	Scopes []string
-	// Completes says that arguments of prompts and variables of templates can be completed.
-	// Middleware of the server answers completion/complete then.
+	// Completes says that arguments and variables can be completed. Middleware of the server must
+	// answer completion/complete.
 	Completes bool
 }
 
-// SetDefinitions makes the definitions all that s has of this kind, in place of those of an earlier
-// SetDefinitions, and tells the clients of s which lists differ. What was registered otherwise
-// stays. h answers the calls of tools, prompts and resources. Package proxy is made of it.
+// SetDefinitions replaces the definitions of an earlier call, and notifies subscribed clients of
+// the lists that differ. Everything else that was registered stays. h answers the calls of tools,
+// prompts and resources. Package proxy uses it.
 //
-// Definitions that the server cannot have are left out, and skipped says why. The error says that a
-// name or URI is registered already, with both places; then nothing changes.
+// skipped has the reasons for definitions that the server cannot have. The error means that a name
+// or URI is registered already, names both places, and nothing has changed.
 func (s *Server) SetDefinitions(d Definitions, h Handler) (skipped []error, err error) {
 	r := &definer{server: s, from: d, handler: h}
 	add(r, d.Tools, r.tool)
@@ -54,8 +54,8 @@ func (s *Server) SetDefinitions(d Definitions, h Handler) (skipped []error, err 
 	return r.skipped, err
 }
 
-// replaceDefined takes out of r what another server had, unless items say the same. It returns what
-// is to be added.
+// replaceDefined removes the definitions of another server from r, unless items are equal. It
+// returns what is to be added.
 func replaceDefined[T item](r registry[T], items []T) (registry[T], []T) {
 	var keys []string
 	known := map[string]T{}
@@ -85,8 +85,8 @@ type definer struct {
 	skipped []error
 }
 
-// add makes entries of one kind. What cannot be had, and what comes twice, is skipped: it is not
-// this program's mistake.
+// add makes entries of one kind. Invalid and duplicate definitions are skipped, since they are not
+// mistakes of this program.
 func add(r *definer, definitions []json.RawMessage, make func(json.RawMessage) (key string, keep func(), err error)) {
 	seen := map[string]bool{}
 	for _, raw := range definitions {
@@ -149,7 +149,7 @@ func (r *definer) resource(raw json.RawMessage) (string, func(), error) {
 	res.entry, res.mime = r.entry(res.def.URI, raw), res.def.MIMEType
 	var err error
 	if !strings.Contains(res.key, ":") {
-		err = errors.New("it is no absolute URI")
+		err = errors.New("it is not an absolute URI")
 	}
 	res.setWire(func(protocol.Version) any { return raw })
 	return res.key, func() { r.draft.resources = append(r.draft.resources, res) }, err

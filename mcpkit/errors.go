@@ -126,7 +126,7 @@ func (s *Server) protocolError(ctx context.Context, call *Call, err *jsonrpc.Err
 			"ref", call.Ref(), "method", call.row.method, "name", call.name)
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref())
 	case len(err.Data) > 0 && !jsonx.Valid(err.Data):
-		s.config.logger.ErrorContext(ctx, "mcpkit: the data of an error is no valid JSON and is left out",
+		s.config.logger.ErrorContext(ctx, "mcpkit: the data of an error is not valid JSON and is left out",
 			"ref", call.Ref(), "method", call.row.method, "name", call.name)
 		return &jsonrpc.Error{Code: err.Code, Message: err.Message}
 	}

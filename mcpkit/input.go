@@ -71,7 +71,7 @@ func Key(key string) AskOption { return func(o *askOptions) { o.key = key } }
 func (c *Call) takeState() *jsonrpc.Error {
 	responses := c.req.Param("inputResponses")
 	if responses != nil && jsonx.Kind(responses) != '{' {
-		return invalidParams("inputResponses is no object")
+		return invalidParams("inputResponses is not an object")
 	}
 	raw := c.req.Param("requestState")
 	if raw == nil {
@@ -81,7 +81,7 @@ func (c *Call) takeState() *jsonrpc.Error {
 		return nil
 	}
 	if jsonx.Kind(raw) != '"' {
-		return invalidParams("requestState is no string")
+		return invalidParams("requestState is not a string")
 	}
 	state, err := c.server.state.Open(jsonx.String(raw))
 	if err != nil || !c.fits(state) {

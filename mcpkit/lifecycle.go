@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A session is what the server keeps of a legacy client between its requests.
+// A session is the state of a legacy client between its requests.
 type session struct {
 	link         *transport.Session
 	version      protocol.Version
@@ -20,20 +20,21 @@ type session struct {
 	capabilities protocol.ClientCapabilities
 	ready        atomic.Bool // notifications/initialized arrived
 	logLevel     atomic.Int32
-	principal    atomic.Pointer[oauth.Principal] // by its latest request
+	principal    atomic.Pointer[oauth.Principal] // of its last request
 
 	mu            sync.Mutex
 	subscriptions map[string]struct{} // guarded by mu: URIs
-	onEnd         []func()            // guarded by mu: told when it is over
+	onEnd         []func()            // guarded by mu: called at the end
 	over          bool                // guarded by mu
 }
 
-// maxSubscriptions bounds what one session may subscribe to, and one listen request may name.
+// maxSubscriptions limits the resources that a session may subscribe to, and that one
+// subscriptions/listen may name.
 //
 //limit:session resources that a session may subscribe to, and one subscriptions/listen may name | -32602: `resourceSubscriptions names `
 const maxSubscriptions = 1000
 
-// sessionSet holds the sessions that hear of changes.
+// sessionSet holds the sessions that are notified of changes.
 type sessionSet struct {
 	mu  sync.Mutex
 	all map[*session]struct{}
@@ -54,8 +55,7 @@ func (set *sessionSet) remove(s *session) {
 	delete(set.all, s)
 }
 
-// snapshot returns the sessions whose clients said that they are ready. No lock is held when they
-// are written to.
+// snapshot returns the sessions whose clients are ready. No lock is held while they are notified.
 func (set *sessionSet) snapshot() []*session {
 	set.mu.Lock()
 	defer set.mu.Unlock()
@@ -68,7 +68,7 @@ func (set *sessionSet) snapshot() []*session {
 	return ready
 }
 
-// SessionEnded forgets a session. Transports call it.
+// SessionEnded removes a session. Transports call it.
 func (s *Server) SessionEnded(ts *transport.Session) {
 	if state, ok := ts.State().(*session); ok {
 		s.sessions.remove(state)
@@ -83,13 +83,13 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 		return nil, invalidParams("initialize needs protocolVersion")
 	}
 	if call.session != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has begun already, with revision %s", call.session.version)
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has begun already, with version %s", call.session.version)
 	}
 	version := p.ProtocolVersion
 	if !version.Known() || version.Modern() {
 		version = protocol.LatestLegacy
 	}
-	call.version = version // what follows is said in the new revision
+	call.version = version // the response has the new version
 	if ts := call.peer.Session(); ts != nil {
 		state := &session{link: ts, version: version, info: p.ClientInfo, capabilities: p.Capabilities}
 		state.logLevel.Store(int32(protocol.LevelInfo.Severity()))
@@ -105,7 +105,7 @@ func initialize(_ context.Context, call *Call, p *protocol.InitializeParams) (Re
 	})
 }
 
-// initialized ends the handshake: from now on the client is notified of changes.
+// initialized ends the handshake: the client is now notified of changes.
 func initialized(_ context.Context, call *Call) (Result, error) {
 	if call.session != nil {
 		call.session.ready.Store(true)
@@ -113,10 +113,10 @@ func initialized(_ context.Context, call *Call) (Result, error) {
 	return nil, nil
 }
 
-// ping answers at once.
+// ping returns at once.
 func ping(context.Context, *Call) (Result, error) { return emptyResult, nil }
 
-// discover tells a modern client what there is (server/discover).
+// discover answers server/discover.
 func discover(_ context.Context, call *Call) (Result, error) {
 	s := call.server
 	return NewObjectResult(&protocol.DiscoverResult{
@@ -127,7 +127,7 @@ func discover(_ context.Context, call *Call) (Result, error) {
 	})
 }
 
-// cacheHint says how long and for whom a result stays true.
+// cacheHint returns how long a result may be cached, and by whom.
 func cacheHint(ttl time.Duration, private bool) protocol.Cache {
 	ms := ttl.Milliseconds()
 	scope := protocol.CachePublic

@@ -28,18 +28,18 @@ func listTemplates(ctx context.Context, call *Call) (Result, error) {
 	return listOf(ctx, call, "resourceTemplates", call.catalog.templates)
 }
 
-// pageKey names an encoded page among those of its registry.
+// pageKey identifies an encoded page of a registry.
 type pageKey struct {
 	version int
 	after   string
 	sight   uint64
 }
 
-// maxPersonalPages is how many bytes of pages that not everybody sees are kept for each kind of
+// maxPersonalPages limits the cached pages that not all callers see, in bytes for each kind of
 // list.
 const maxPersonalPages = 16 << 20
 
-// listOf answers a list request from bytes made once per change, protocol version and sight:
+// listOf answers a list request. Pages are encoded once for each change, version and sight, so
 // callers that see the same share them.
 func listOf[T item](ctx context.Context, call *Call, member string, r registry[T]) (Result, error) {
 	after, err := cursor(call)
@@ -58,7 +58,7 @@ func listOf[T item](ctx context.Context, call *Call, member string, r registry[T
 	}
 	shared := !r.personal && refused == nil
 	page := encodePage(call, member, r, after, refused, shared)
-	// Only cursors that this server gave are kept, so that a client cannot grow the table.
+	// Only cursors of this server are cached, so a client cannot fill the cache.
 	if _, known := r.get(after); kept && (after == "" || known) {
 		if shared || view.personal.Add(int64(len(page.object))) <= maxPersonalPages {
 			view.pages.Store(key, page)
@@ -67,8 +67,8 @@ func listOf[T item](ctx context.Context, call *Call, member string, r registry[T
 	return page, nil
 }
 
-// sight is what p sees of the registry: a bit for each of its demands that p meets. It is not known
-// of one with very many demands.
+// sight returns which demands of the registry p meets, as bits. known is false if there are too
+// many demands.
 func (r registry[T]) sight(p *oauth.Principal, stepUp bool) (sight uint64, known bool) {
 	if len(r.demands) > 64 {
 		return 0, false
@@ -112,8 +112,8 @@ func encodePage[T item](call *Call, member string, r registry[T], after string, 
 	return &listPage{append(b, '}')}
 }
 
-// page returns up to size entries that p may see whose keys come after a key, and the last of their
-// keys when there are more. Those behind refused gates are left out.
+// page returns up to size entries after a key that p may see, and the last key if there are more.
+// Entries behind refused gates are left out.
 func (r registry[T]) page(p *oauth.Principal, after string, size int, refused map[gate]bool) (page []T, next string) {
 	all := r.all()
 	start := 0
@@ -133,23 +133,23 @@ func (r registry[T]) page(p *oauth.Principal, after string, size int, refused ma
 	return page, ""
 }
 
-// cursorPrefix begins every cursor. The rest is the key after which the page begins. A cursor is
-// opaque to clients. It names no position, so lists may change while a client paginates, and the
-// server need not remember it.
+// cursorPrefix begins each cursor. The rest is the key after which the page begins, so lists may
+// change while a client paginates, and the server keeps no state.
 const cursorPrefix = "after:"
 
 func encodeCursor(key string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + key))
 }
 
-// cursor reads the cursor of a list request. An empty string is a cursor too, and none of ours.
+// cursor returns the key of a list request's cursor. An empty string is not a cursor of this
+// server.
 func cursor(call *Call) (after string, err error) {
 	raw := call.req.Param("cursor")
 	if raw == nil || jsonx.Kind(raw) == 'n' {
 		return "", nil
 	}
 	if jsonx.Kind(raw) != '"' {
-		return "", invalidParams("cursor is no string")
+		return "", invalidParams("cursor is not a string")
 	}
 	text := jsonx.String(raw)
 	decoded, err := base64.RawURLEncoding.DecodeString(text)
@@ -160,8 +160,8 @@ func cursor(call *Call) (after string, err error) {
 	return key, nil
 }
 
-// outputSchemaFor returns what a definition shows a protocol version of an output schema: nothing
-// before 2025-06-18, only objects up to and including 2025-11-25.
+// outputSchemaFor returns the form of an output schema for a version: none before 2025-06-18, and
+// only objects up to and including 2025-11-25.
 func outputSchemaFor(v protocol.Version, schema []byte) []byte {
 	switch {
 	case schema == nil || v < protocol.V20250618:
@@ -177,8 +177,8 @@ func isObjectSchema(schema []byte) bool {
 	return jsonx.IsString(jsonx.Member(schema, "type"), "object")
 }
 
-// wrapSchema describes {"result": what schema describes}. Its $defs move to the root, where
-// references point to.
+// wrapSchema returns the schema of {"result": value}. $defs move to the root, which references
+// point to.
 func wrapSchema(schema []byte) []byte {
 	b := []byte(`{"type":"object","properties":{"result":`)
 	defs := jsonx.Member(schema, "$defs")
@@ -191,7 +191,7 @@ func wrapSchema(schema []byte) []byte {
 	return append(b, '}')
 }
 
-// appendWithout appends the object obj less one member.
+// appendWithout appends the object obj without one member.
 func appendWithout(b, obj []byte, name string) []byte {
 	b = append(b, '{')
 	comma := false

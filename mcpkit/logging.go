@@ -10,7 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Levels of the protocol that slog has no name for, as slog levels.
+// Levels of the protocol that slog has no names for.
 const (
 	LevelNotice    = slog.Level(2)
 	LevelCritical  = slog.Level(12)
@@ -18,7 +18,7 @@ const (
 	LevelEmergency = slog.Level(20)
 )
 
-// logLevels are the protocol's levels with the least slog level of each, the gravest first.
+// logLevels are the protocol's levels with the lowest slog level of each, the most severe first.
 var logLevels = []struct {
 	least slog.Level
 	level protocol.LoggingLevel
@@ -32,7 +32,7 @@ var logLevels = []struct {
 	{slog.LevelInfo, protocol.LevelInfo},
 }
 
-// knownLevels are the words for levels, for errors.
+// knownLevels lists the levels for errors.
 const knownLevels = "debug, info, notice, warning, error, critical, alert, emergency"
 
 func protocolLevel(l slog.Level) protocol.LoggingLevel {
@@ -44,8 +44,8 @@ func protocolLevel(l slog.Level) protocol.LoggingLevel {
 	return protocol.LevelDebug
 }
 
-// wants reports whether the client asked for messages of this level: by the session's level, or
-// since 2026-07-28 by the request's own, without which there are none.
+// wants reports whether the client asked for messages of this level, for its session or, in version
+// 2026-07-28, on the request.
 func (c *Call) wants(l protocol.LoggingLevel) bool {
 	if !c.version.Modern() {
 		least := protocol.LevelInfo.Severity()
@@ -58,15 +58,15 @@ func (c *Call) wants(l protocol.LoggingLevel) bool {
 	return ok && l.Severity() >= protocol.LoggingLevel(asked).Severity()
 }
 
-// clientLog is a slog.Handler that sends records to the client of one call, on the stream of that
-// call, and to the server's own log.
+// clientLog is a slog.Handler that sends records to the client of one call, and to the server's
+// logger.
 type clientLog struct {
 	call  *Call
 	scope []logScope // groups and attributes, outermost first
 	own   slog.Handler
 }
 
-// logScope is what one WithGroup or WithAttrs added.
+// logScope is one WithGroup or WithAttrs.
 type logScope struct {
 	group string
 	attrs []slog.Attr
@@ -79,7 +79,7 @@ func (h *clientLog) server() slog.Handler {
 	return h.call.server.config.logger.Handler()
 }
 
-// Enabled reports whether the client or the server's log wants the level.
+// Enabled reports whether the client or the server's logger wants the level.
 func (h *clientLog) Enabled(ctx context.Context, l slog.Level) bool {
 	return h.call.wants(protocolLevel(l)) || h.server().Enabled(ctx, l)
 }
@@ -90,7 +90,7 @@ func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
 	if h.call.wants(level) {
 		data, err := jsonx.Marshal(h.data(r))
 		if err != nil {
-			data = jsonx.AppendString(nil, r.Message) // an attribute that does not encode must not cost the message
+			data = jsonx.AppendString(nil, r.Message) // the message is sent even if an attribute does not encode
 		}
 		h.call.notify(protocol.NotificationMessage, &protocol.LoggingMessageParams{Level: level, Logger: h.call.sent, Data: data})
 	}
@@ -100,8 +100,8 @@ func (h *clientLog) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// data is the record as the client sees it: an object of the message and the attributes, or the
-// message alone.
+// data returns the record for the client: an object with the message and the attributes, or only
+// the message.
 func (h *clientLog) data(r slog.Record) any {
 	if r.NumAttrs() == 0 && len(h.scope) == 0 {
 		return r.Message
@@ -122,7 +122,7 @@ func (h *clientLog) data(r slog.Record) any {
 	return root
 }
 
-// inGroup returns the group of m with that name, which is made where there is none.
+// inGroup returns the group of m with that name, which it makes if necessary.
 func inGroup(m map[string]any, name string) map[string]any {
 	inner, ok := m[name].(map[string]any)
 	if !ok {
@@ -132,8 +132,8 @@ func inGroup(m map[string]any, name string) map[string]any {
 	return inner
 }
 
-// putAttrs adds attributes by the rules of [slog.Handler]: zero attributes are left out, and groups
-// without a name are inlined.
+// putAttrs adds attributes by the rules of [slog.Handler]: empty attributes are left out, and
+// groups without a name are inlined.
 func putAttrs(m map[string]any, attrs []slog.Attr) {
 	for _, a := range attrs {
 		v := a.Value.Resolve()
@@ -148,7 +148,7 @@ func putAttrs(m map[string]any, attrs []slog.Attr) {
 	}
 }
 
-// dropEmpty removes the groups without attributes.
+// dropEmpty removes groups without attributes.
 func dropEmpty(m map[string]any) {
 	for name, v := range m {
 		if inner, ok := v.(map[string]any); ok {
@@ -172,12 +172,12 @@ func attrValue(v slog.Value) any {
 	return v.Any()
 }
 
-// WithAttrs returns a handler whose records have attrs too.
+// WithAttrs returns a handler that adds attrs to records.
 func (h *clientLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &clientLog{h.call, append(slices.Clip(h.scope), logScope{attrs: attrs}), h.server().WithAttrs(attrs)}
 }
 
-// WithGroup returns a handler that puts what follows into a group.
+// WithGroup returns a handler that puts later attributes into a group.
 func (h *clientLog) WithGroup(name string) slog.Handler {
 	if name == "" {
 		return h
@@ -185,14 +185,14 @@ func (h *clientLog) WithGroup(name string) slog.Handler {
 	return &clientLog{h.call, append(slices.Clip(h.scope), logScope{group: name}), h.server().WithGroup(name)}
 }
 
-// SendLog sends a log message to the client as it stands, if the client wants that level.
+// SendLog sends p to the client unchanged if the client wants its level.
 func (c *Call) SendLog(p *protocol.LoggingMessageParams) {
 	if p.Level.Valid() && c.wants(p.Level) {
 		c.notify(protocol.NotificationMessage, p)
 	}
 }
 
-// setLogLevel sets the session's level (server/utilities/logging, until 2025-11-25).
+// setLogLevel sets the session's level (server/utilities/logging, up to and including 2025-11-25).
 func setLogLevel(_ context.Context, call *Call, p *protocol.SetLevelParams) (Result, error) {
 	if !p.Level.Valid() {
 		return nil, invalidParams("unknown log level %q; known are %s", p.Level, knownLevels)

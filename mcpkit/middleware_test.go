@@ -124,7 +124,7 @@ func TestSetArgumentsReplacesWhatIsDecoded(t *testing.T) {
 		{name: "no JSON", method: "tools/call", params: `{"name":"hello","arguments":{"user":"ann"}}`, set: `{`, want: "hello ann",
 			err: `mcpkit: SetArguments: "{" is no JSON object`},
 		{name: "prompt, no string", method: "prompts/get", params: `{"name":"greet","arguments":{"user":"ann"}}`, set: `{"user":1}`, want: "greet ann",
-			err: `mcpkit: SetArguments: argument "user" of prompt "greet" is no string`},
+			err: `mcpkit: SetArguments: argument "user" of prompt "greet" is not a string`},
 		{name: "no arguments", method: "tools/list", params: `{}`, set: `{}`, want: "hello",
 			err: `mcpkit: SetArguments: tools/list has no arguments`},
 	} {

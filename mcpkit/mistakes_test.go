@@ -242,7 +242,7 @@ func TestMistakesOfSignatures(t *testing.T) {
 		{&listedTwice{}, `listedTwice.Now (here): the annotation block says it twice`},
 		{&sameName{}, `mcpkit: tool "time" is registered twice, by sameName.Now (here) and sameName.Today (here)`},
 		{&badTemplate{}, `badTemplate.Page (here): uri template "page://{id": the "{" at character 8 is not closed; add a "}"`},
-		{&misspeltVariable{}, `misspeltVariable.Page (here): parameter "di" is no variable of uri "page://{id}"; did you mean "id"?
+		{&misspeltVariable{}, `misspeltVariable.Page (here): parameter "di" is not a variable of uri "page://{id}"; did you mean "id"?
 misspeltVariable.Page (here): variable "id" of uri "page://{id}" goes to no parameter; add one`},
 		{&silentResource{}, `silentResource.Page (here): a resource returns its contents: string, []byte, mcpkit.Blob, io.Reader, any data, or *protocol.ReadResourceResult`},
 		{&contentResource{}, `contentResource.Page (here): *protocol.TextContent is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data`},
@@ -256,7 +256,7 @@ misspeltVariable.Page (here): variable "id" of uri "page://{id}" goes to no para
 		{&skipWithTag{}, `skipWithTag.Now (here): tag "title" means nothing for a Skip; known are none`},
 		{&badInfo{}, `badInfo, field Info: tag "timeout" means nothing for an Info; known are name, title, desc, version, website, icon`},
 		{&badCompleter{}, `badCompleter.Page (here): completion method IDs: it is func() []int; write func(ctx context.Context, prefix string) ([]string, error), with others map[string]string as a last parameter where needed`},
-		{&noSuchCompleted{}, `noSuchCompleted.Page (here): complete names "di", which is no parameter; did you mean "id"?`},
+		{&noSuchCompleted{}, `noSuchCompleted.Page (here): complete names "di", which is not a parameter; did you mean "id"?`},
 	} {
 		_, err := mcpkit.New(test.service)
 		requireMistake(t, test.want, err)
@@ -311,18 +311,18 @@ func TestNothingIsNoItem(t *testing.T) {
 	for want, err := range map[string]error{
 		"mcpkit: Add: item 2 is nil; make one with NewTool, NewPrompt or NewResource":                                                    srv.Add(mcpkit.NewTool("x", handler), nil),
 		"mcpkit: Add: item 1 is nil; make one with NewTool, NewPrompt or NewResource":                                                    srv.Add((*mcpkit.ToolBuilder)(nil)),
-		`mcpkit: tool "x" (here): there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)`:                  srv.AddTool(protocol.Tool{Name: "x"}, nil),
-		`mcpkit: prompt "x" (here): there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)`:                srv.AddPrompt(protocol.Prompt{Name: "x"}, nil),
-		`mcpkit: resource "x:y" (here): there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)`:            srv.AddResource(protocol.Resource{URI: "x:y"}, nil),
-		`mcpkit: resource template "x:{y}" (here): there is no handler to call; give a func(context.Context, *mcpkit.Call) (any, error)`: srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "x:{y}"}, nil),
+		`mcpkit: tool "x" (here): the handler is nil; give a func(context.Context, *mcpkit.Call) (any, error)`:                  srv.AddTool(protocol.Tool{Name: "x"}, nil),
+		`mcpkit: prompt "x" (here): the handler is nil; give a func(context.Context, *mcpkit.Call) (any, error)`:                srv.AddPrompt(protocol.Prompt{Name: "x"}, nil),
+		`mcpkit: resource "x:y" (here): the handler is nil; give a func(context.Context, *mcpkit.Call) (any, error)`:            srv.AddResource(protocol.Resource{URI: "x:y"}, nil),
+		`mcpkit: resource template "x:{y}" (here): the handler is nil; give a func(context.Context, *mcpkit.Call) (any, error)`: srv.AddResourceTemplate(protocol.ResourceTemplate{URITemplate: "x:{y}"}, nil),
 		"mcpkit: Serve: transport 1 is nil; give for example stdio.New(nil)":                                                             srv.Serve(t.Context(), nil),
 	} {
 		requireMistake(t, want, err)
 	}
 	for want, opt := range map[string]mcpkit.Option{
 		"mcpkit: option 1 is nil": nil,
-		"mcpkit: Docs: there is no source; embed the package's files with //go:embed *.go": mcpkit.Docs(nil, "main"),
-		"mcpkit: Provide[int]: there is no function to call":                               mcpkit.Provide[int](nil),
+		"mcpkit: Docs: the source is nil; embed the package's files with //go:embed *.go": mcpkit.Docs(nil, "main"),
+		"mcpkit: Provide[int]: the function is nil":                               mcpkit.Provide[int](nil),
 	} {
 		_, err := mcpkit.New(nil, opt)
 		requireMistake(t, want, err)

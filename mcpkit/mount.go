@@ -95,7 +95,7 @@ func (m *mount) check(opts []MountOption) error {
 		return m.fault("the server to mount it in is nil")
 	}
 	if m.child == nil {
-		return m.fault("there is no server to mount; it is nil")
+		return m.fault("the server to mount is nil")
 	}
 	if m.prefix != "" {
 		if err := checkName(m.prefix); err != nil {

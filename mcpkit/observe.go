@@ -115,7 +115,7 @@ func (c *Call) send(ctx context.Context, q *Question, params json.RawMessage) (*
 		return nil, err
 	}
 	if c.isFinished() {
-		return nil, errors.New("mcpkit: the call is over; its client cannot be asked any more")
+		return nil, errors.New("mcpkit: the call is over; its client can no longer be asked")
 	}
 	// The time in which a person answers does not count.
 	s := &c.scope

@@ -255,7 +255,7 @@ func Validator(v *validator.Validate) Option {
 func Docs(source fs.FS, pkgPath string) Option {
 	return newOption(func(c *config) error {
 		if source == nil {
-			return errors.New("mcpkit: Docs: there is no source; embed the package's files with //go:embed *.go")
+			return errors.New("mcpkit: Docs: the source is nil; embed the package's files with //go:embed *.go")
 		}
 		c.docs = append(c.docs, reflectx.EmbeddedDescriptions(source, pkgPath))
 		return nil
@@ -269,7 +269,7 @@ func Provide[T any](f func(ctx context.Context) (T, error), cleanup ...func(T)) 
 	return newOption(func(c *config) error {
 		t := reflect.TypeFor[T]()
 		if f == nil {
-			return fmt.Errorf("mcpkit: Provide[%s]: there is no function to call", t)
+			return fmt.Errorf("mcpkit: Provide[%s]: the function is nil", t)
 		}
 		if _, ok := c.providers[t]; ok {
 			return fmt.Errorf("mcpkit: Provide[%s] is given twice", t)

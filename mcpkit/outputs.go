@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// A shape is what becomes of one Go type as a result.
+// A shape is what a Go type becomes in a result.
 type shape uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	shapeReader                  // io.Reader: read to its end
 	shapeSeq                     // iter.Seq[T]: collected
 	shapeSeqErr                  // iter.Seq2[T, error]: collected
-	shapeWhole                   // a Result, or *protocol.CallToolResult and its like for prompts and resources: as it is
+	shapeWhole                   // a Result, *protocol.CallToolResult and the like: unchanged
 	shapeDynamic                 // any: decided by the value
 )
 
@@ -48,7 +48,7 @@ var (
 	typeObjectResult = reflect.TypeFor[ObjectResult]()
 )
 
-// wholeTypes are a kind's own result types: that of package protocol, and the Result.
+// wholeTypes are the result types of a kind: that of package protocol, and the Result.
 type wholeTypes [2]reflect.Type
 
 var (
@@ -57,7 +57,7 @@ var (
 	resourceTypes = wholeTypes{reflect.TypeFor[protocol.ReadResourceResult](), reflect.TypeFor[ResourceResult]()}
 )
 
-// has reports whether t is the whole result of the kind, or may be.
+// has reports whether t is, or may be, the whole result of the kind.
 func (w wholeTypes) has(t reflect.Type) bool {
 	if t == typeResult {
 		return true
@@ -68,7 +68,7 @@ func (w wholeTypes) has(t reflect.Type) bool {
 	return t == w[0] || t == w[1] || t == typeObjectResult
 }
 
-// shapeOf classifies the type of a result of a kind.
+// shapeOf returns the shape of a result type.
 func shapeOf(t reflect.Type, whole wholeTypes) (shape, error) {
 	switch {
 	case whole.has(t):
@@ -102,7 +102,7 @@ func shapeOf(t reflect.Type, whole wholeTypes) (shape, error) {
 	return shapeStructured, nil
 }
 
-// toolOutputs is what a tool's Go results become.
+// toolOutputs turns the Go results of a tool into its result.
 type toolOutputs struct {
 	shapes []shape
 	schema json.RawMessage // of the structured result; nil when there is none
@@ -147,7 +147,7 @@ func outputSchema(site string, t reflect.Type, sh shape, o reflectx.InputOptions
 	return reflectx.OutputSchema(site, t, o)
 }
 
-// tool makes the result of a tool call from what the method returned.
+// tool returns the result of a tool call for the values that the method returned.
 func (o *toolOutputs) tool(call *Call, values []reflect.Value) (Result, error) {
 	r := newMadeToolResult()
 	for i, v := range values {
@@ -159,8 +159,7 @@ func (o *toolOutputs) tool(call *Call, values []reflect.Value) (Result, error) {
 	return &r.ToolResult, nil
 }
 
-// A madeToolResult is a result in the making. What is met most, one text, lies in the same piece of
-// memory.
+// A madeToolResult has the memory for the most frequent result, one text.
 type madeToolResult struct {
 	ToolResult
 	first [1]protocol.Content
@@ -169,7 +168,7 @@ type madeToolResult struct {
 
 func newMadeToolResult() *madeToolResult {
 	r := new(madeToolResult)
-	r.Content = r.first[:0] // never nil: content is [] where there is none
+	r.Content = r.first[:0] // never nil, since content must be []
 	return r
 }
 
@@ -182,7 +181,7 @@ func (r *madeToolResult) addText(s string) {
 	r.Content = append(r.Content, c)
 }
 
-// wholeResult takes the result as the method made it.
+// wholeResult returns a result that the method made itself.
 func wholeResult(v reflect.Value) (Result, error) {
 	if v.Kind() != reflect.Pointer && v.Kind() != reflect.Interface {
 		p := reflect.New(v.Type())
@@ -205,7 +204,7 @@ func wholeResult(v reflect.Value) (Result, error) {
 	return nil, fmt.Errorf("%s is not a result", v.Type())
 }
 
-// addToolOutput adds to r what v says, or returns the whole result that v is.
+// addToolOutput adds v to r, or returns the whole result that v is.
 func addToolOutput(call *Call, r *madeToolResult, sh shape, v reflect.Value) (whole Result, err error) {
 	if sh == shapeDynamic {
 		if v.Kind() == reflect.Interface {
@@ -243,8 +242,7 @@ func addToolOutput(call *Call, r *madeToolResult, sh shape, v reflect.Value) (wh
 	return nil, nil
 }
 
-// setStructured makes v the structured output, and its JSON the text for clients that know no
-// other.
+// setStructured makes v the structured output, and its JSON the text for older clients.
 func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
 	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
@@ -277,7 +275,7 @@ func dynamicShape(t reflect.Type, whole wholeTypes) (shape, error) {
 	return sh, err
 }
 
-// appendContents appends the content, or the slice of contents, v. Nil ones are left out.
+// appendContents appends v, a content or a slice of contents, without nil ones.
 func appendContents(list []protocol.Content, v reflect.Value) []protocol.Content {
 	if v.Kind() == reflect.Slice {
 		for i := range v.Len() {
@@ -296,7 +294,7 @@ func appendContents(list []protocol.Content, v reflect.Value) []protocol.Content
 	return append(list, p.Interface().(protocol.Content))
 }
 
-// blobOf makes bytes of a Blob, bytes, an image or a reader; ok is false where there is none.
+// blobOf returns a Blob of v: a Blob, bytes, an image or a reader. ok is false if v is nil.
 func blobOf(call *Call, sh shape, v reflect.Value) (b Blob, ok bool, err error) {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer, reflect.Func:
@@ -327,7 +325,7 @@ func blobOf(call *Call, sh shape, v reflect.Value) (b Blob, ok bool, err error) 
 	return Blob{}, false, fmt.Errorf("a result of type %s makes no bytes", v.Type())
 }
 
-// readAll reads up to limit bytes and closes what can be closed.
+// readAll reads up to limit bytes and closes r.
 func readAll(r io.Reader, limit int) ([]byte, error) {
 	if c, ok := r.(io.Closer); ok {
 		defer c.Close()
@@ -339,10 +337,10 @@ func readAll(r io.Reader, limit int) ([]byte, error) {
 	return data, err
 }
 
-// progressEvery is how often a collected iterator reports its progress.
+// progressEvery is how often a collected iterator reports progress.
 const progressEvery = 100 * time.Millisecond
 
-// collect gathers what an iterator yields, up to MaxResultBytes of JSON.
+// collect collects the values of an iterator, up to MaxResultBytes of JSON.
 func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 	b := []byte{'['}
 	if seq.IsNil() {
@@ -384,7 +382,7 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 	return append(b, ']'), nil
 }
 
-// resourceOutputs is what a resource method's Go results become.
+// resourceOutputs turns the Go results of a resource into its result.
 type resourceOutputs struct{ shapes []shape }
 
 var (
@@ -413,8 +411,8 @@ func newResourceOutputs(site string, types []reflect.Type) (*resourceOutputs, er
 	return out, nil
 }
 
-// read makes the result of resources/read: contents, or streamed where the method returned a reader
-// and nothing else.
+// read returns the result of resources/read: contents, or a stream if the method returned only a
+// reader.
 func (o *resourceOutputs) read(ctx context.Context, call *Call, res *resource, values []reflect.Value) (Result, error) {
 	if len(values) == 1 {
 		if r, ok := readerIn(values[0]); ok {
@@ -450,7 +448,7 @@ func readerIn(v reflect.Value) (io.Reader, bool) {
 	return v.Interface().(io.Reader), true
 }
 
-// addResourceOutput adds to r what v says, or returns the whole result that v is.
+// addResourceOutput adds v to r, or returns the whole result that v is.
 func addResourceOutput(call *Call, r *ResourceResult, mime string, sh shape, v reflect.Value) (whole Result, err error) {
 	if sh == shapeDynamic {
 		if v = v.Elem(); !v.IsValid() {
@@ -524,7 +522,7 @@ func or[T comparable](values ...T) T {
 	return values[i]
 }
 
-// promptOutputs is what a prompt method's Go results become.
+// promptOutputs turns the Go results of a prompt into its result.
 type promptOutputs struct{ shapes []shape }
 
 func newPromptOutputs(site string, types []reflect.Type) (*promptOutputs, error) {
@@ -548,7 +546,7 @@ func newPromptOutputs(site string, types []reflect.Type) (*promptOutputs, error)
 	return out, nil
 }
 
-// get makes the result of prompts/get.
+// get returns the result of prompts/get.
 func (o *promptOutputs) get(call *Call, description string, values []reflect.Value) (Result, error) {
 	r := &PromptResult{Description: description, Messages: []protocol.PromptMessage{}}
 	for i, v := range values {
@@ -560,7 +558,7 @@ func (o *promptOutputs) get(call *Call, description string, values []reflect.Val
 	return r, r.check()
 }
 
-// addPromptOutput adds to r what v says, or returns the whole result that v is.
+// addPromptOutput adds v to r, or returns the whole result that v is.
 func addPromptOutput(call *Call, r *PromptResult, sh shape, v reflect.Value) (whole Result, err error) {
 	if sh == shapeDynamic {
 		if v = v.Elem(); !v.IsValid() {

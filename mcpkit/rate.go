@@ -63,14 +63,14 @@ type rateLimit struct {
 func setRate(limit *rateLimit, v string) error {
 	parts := strings.Fields(v)
 	if len(parts) == 0 || len(parts) > 2 {
-		return fmt.Errorf("%q is no rate", v)
+		return fmt.Errorf("%q is not a rate", v)
 	}
 	count, unit, found := strings.Cut(parts[0], "/")
 	n, err := strconv.Atoi(count)
 	per := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
 	switch {
 	case !found || err != nil || per == 0:
-		return fmt.Errorf("%q is no rate; want a number for each s, m or h", parts[0])
+		return fmt.Errorf("%q is not a rate; want a number for each s, m or h", parts[0])
 	case n < 1:
 		return fmt.Errorf("%q lets nobody through", parts[0])
 	}
@@ -80,7 +80,7 @@ func setRate(limit *rateLimit, v string) error {
 	}
 	text, found := strings.CutPrefix(parts[1], "burst=")
 	if limit.burst, err = strconv.Atoi(text); !found || err != nil || limit.burst < 1 {
-		return fmt.Errorf("%q is no burst of at least 1", parts[1])
+		return fmt.Errorf("%q is not a burst of at least 1", parts[1])
 	}
 	return nil
 }

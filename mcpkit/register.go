@@ -15,9 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// Register adds a service: each exported method of it that its annotation block does not skip
-// becomes a tool, or what the block says it is. The error, a [reflectx.Errors], has every fault of
-// the service; then nothing of it is registered.
+// Register adds a service. Each exported method becomes a tool, or what the annotation block says.
+// The error, a [reflectx.Errors], has all faults of the service; then nothing of it is registered.
 func (s *Server) Register(service any, opts ...ServiceOption) error {
 	return s.registerAll([]registration{newRegistration(service, opts)})
 }
@@ -37,7 +36,7 @@ type registrar struct {
 	name    string       // of it
 	methods map[string]reflectx.Method
 	block   map[string]*annotation
-	order   []string // of the block's fields
+	order   []string // the fields of the block, in order
 	faults  reflectx.Errors
 	draft   draft
 }
@@ -46,8 +45,7 @@ func newRegistrar(s *Server, reg registration) *registrar {
 	return &registrar{server: s, reg: reg, methods: map[string]reflectx.Method{}, block: map[string]*annotation{}}
 }
 
-// registerAll puts the entries of all services into the server, or tells all that is wrong with any
-// of them.
+// registerAll registers all services, or returns all of their faults.
 func (s *Server) registerAll(regs []registration) error {
 	var faults reflectx.Errors
 	var all draft
@@ -93,7 +91,7 @@ func (r *registrar) inspect() error {
 	return r.read(methods)
 }
 
-// addAll makes entries of the methods that are for clients.
+// addAll makes entries of the methods.
 func (r *registrar) addAll() {
 	completers := r.completers()
 	r.checkWellKnown(completers)
@@ -154,7 +152,7 @@ func (r *registrar) readBlock(block reflect.Type) {
 		}
 		k := kindOf[f.Type]
 		if k == 0 || k == kindInfo {
-			r.fault(site, fmt.Sprintf("%s is no marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type))
+			r.fault(site, fmt.Sprintf("%s is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip", f.Type))
 			continue
 		}
 		a, faults := parseAnnotation(k, f.Tag)
@@ -172,12 +170,13 @@ func (r *registrar) readBlock(block reflect.Type) {
 	}
 }
 
-// completers are the methods that complete parameters: no tools, unless the block says so.
+// completers returns the methods that complete parameters. They are not tools, unless the block
+// says so.
 func (r *registrar) completers() []string {
 	var names []string
 	able := r.ableToComplete()
 	add := func(method string) {
-		if _, ok := r.methods[method]; !ok { // the mistake is the name, not the method that was meant
+		if _, ok := r.methods[method]; !ok { // the name is misspelt, not the method
 			method = nearest.Of(method, able)
 		}
 		if r.block[method] == nil {
@@ -199,7 +198,7 @@ func (r *registrar) completers() []string {
 	return names
 }
 
-// ableToComplete are the methods with the signature of one that completes.
+// ableToComplete returns the methods with the signature of a completer.
 func (r *registrar) ableToComplete() []string {
 	return slices.DeleteFunc(sortedKeys(r.methods), func(name string) bool {
 		_, err := methodCompleter(r.methods[name].Func)
@@ -207,7 +206,7 @@ func (r *registrar) ableToComplete() []string {
 	})
 }
 
-// completeTags are the completion methods that the fields of an input struct name.
+// completeTags returns the completers that the fields of an input struct name.
 func completeTags(t reflect.Type) []string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -228,7 +227,7 @@ func completeTags(t reflect.Type) []string {
 		return methods
 	}
 	methods = nil
-	for _, f := range reflect.VisibleFields(t) { // many times the work, which few types need
+	for _, f := range reflect.VisibleFields(t) { // slow, and needed by few types
 		if method := f.Tag.Get("complete"); method != "" {
 			methods = append(methods, method)
 		}
@@ -236,8 +235,8 @@ func completeTags(t reflect.Type) []string {
 	return methods
 }
 
-// checkWellKnown refuses methods that have the name of a well-known one but not its signature: they
-// would be left out silently.
+// checkWellKnown refuses methods that have a well-known name but another signature: leaving them
+// out silently would surprise.
 func (r *registrar) checkWellKnown(completers []string) {
 	for _, name := range rehearsal.WellKnown {
 		m, ok := r.methods[name]
@@ -258,11 +257,10 @@ func (r *registrar) checkWellKnown(completers []string) {
 	}
 }
 
-// goTypes writes the types of signatures as people do.
+// goTypes writes types as Go code does.
 var goTypes = strings.NewReplacer("[]uint8", "[]byte", "interface {}", "any", "fmt.State, int32", "fmt.State, rune")
 
-// checkEmpty refuses a service of which nothing is registered, unless it does something when the
-// server starts or closes.
+// checkEmpty refuses a service that registers nothing, unless it starts or closes something.
 func (r *registrar) checkEmpty(names []string) {
 	_, starts := r.methods["Start"]
 	_, closes := r.methods["Close"]
@@ -276,7 +274,7 @@ func (r *registrar) checkEmpty(names []string) {
 	r.fault("", fmt.Sprintf("mcpkit: %s has no method to register: %s", r.name, how))
 }
 
-// names are the methods to register, sorted.
+// names returns the methods to register, sorted.
 func (r *registrar) names() []string {
 	var names []string
 	for _, name := range sortedKeys(r.methods) {
@@ -294,8 +292,7 @@ func (r *registrar) names() []string {
 	return names
 }
 
-// included reports whether the embedded field that promotes m is tagged to have its methods
-// registered.
+// included reports whether the embedded field that promotes m has the tag mcpkit:"include".
 func (r *registrar) included(m reflectx.Method) bool {
 	t := r.typ
 	for _, name := range m.Path {
@@ -332,7 +329,7 @@ func (r *registrar) keep(site string, err error) {
 	}
 }
 
-// add registers one method as what it is.
+// add registers one method.
 func (r *registrar) add(m reflectx.Method) {
 	a := r.block[m.Name]
 	if a == nil {
@@ -362,7 +359,7 @@ func (r *registrar) add(m reflectx.Method) {
 	}
 }
 
-// paramNames are the names that the annotation gives plain parameters, as far as it can be read.
+// paramNames returns the names that the annotation gives plain parameters.
 func paramNames(a *annotation) []string {
 	if a.hasParams {
 		names := strings.Split(a.params, ",")
@@ -381,8 +378,8 @@ func paramNames(a *annotation) []string {
 	return tmpl.Vars()
 }
 
-// describe makes a description of a doc comment: Go's begin with the method's name, which clients
-// do not know, and a verb. What goes on in another way, as "Area of a shape" does, is left whole.
+// describe makes a description of a doc comment: it removes the method's name, which clients do not
+// know, before a verb. Other comments, such as "Area of a shape", stay as they are.
 func describe(method, doc string) string {
 	rest, ok := strings.CutPrefix(doc, method+" ")
 	verb := strings.TrimRight(rest[:len(rest)-len(strings.TrimLeftFunc(rest, func(r rune) bool { return !unicode.IsSpace(r) }))], ".,;:!?")
@@ -393,7 +390,7 @@ func describe(method, doc string) string {
 	return string(unicode.ToUpper(r)) + rest[size:]
 }
 
-// site is "Notes.Search (notes.go:12)".
+// site returns for example "Notes.Search (notes.go:12)".
 func (r *registrar) site(m reflectx.Method) string {
 	site := r.name + "." + m.Name
 	if m.File != "" {
@@ -402,8 +399,7 @@ func (r *registrar) site(m reflectx.Method) string {
 	return site
 }
 
-// serviceInfo is what the Info field of a service says; faults in it were reported when the service
-// was registered.
+// serviceInfo returns the tags of a service's Info field. Its faults were reported at registration.
 func serviceInfo(t reflect.Type) *annotation {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.Type == reflect.TypeFor[Info]() {

@@ -235,23 +235,23 @@ func TestAuthorsMistakes(t *testing.T) {
 		{&misspeltHint{}, `misspeltHint.Search: tag hints: unknown hint "readnly"; did you mean "readonly"?; known are readonly, destructive, additive, idempotent, open-world, closed-world; write for example hints:"readonly,idempotent"`},
 		{&contradiction{}, `contradiction.Search: tag hints: "additive" and "destructive" contradict each other; write for example hints:"readonly,idempotent"`},
 		{&badName{}, `badName.Search: tag name: name "find it" holds ' '; allowed are letters, digits, '_', '-' and '.'; write for example name:"find_notes"`},
-		{&badRate{}, `badRate.Search: tag rate: "often" is no rate; want a number for each s, m or h; write for example rate:"100/m burst=20"`},
+		{&badRate{}, `badRate.Search: tag rate: "often" is not a rate; want a number for each s, m or h; write for example rate:"100/m burst=20"`},
 		{&noRate{}, `noRate.Search: tag rate: "0/s" lets nobody through; write for example rate:"100/m burst=20"`},
 		{&cachedChange{}, `cachedChange.Do: cache: a call that is not made could be a change that is not made; add hints:"readonly" if the tool only reads, or drop the tag`},
 		{&cachedNever{}, `cachedNever.Do: cache: it says no time; write for example cache:"60s"`},
-		{&badBurst{}, `badBurst.Search: tag rate: "burst=some" is no burst of at least 1; write for example rate:"100/m burst=20"`},
-		{&badTimeout{}, `badTimeout.Search: tag timeout: "soon" is no duration; write for example timeout:"5s"`},
-		{&noMarker{}, `noMarker.Search: string is no marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip`},
+		{&badBurst{}, `badBurst.Search: tag rate: "burst=some" is not a burst of at least 1; write for example rate:"100/m burst=20"`},
+		{&badTimeout{}, `badTimeout.Search: tag timeout: "soon" is not a duration; write for example timeout:"5s"`},
+		{&noMarker{}, `noMarker.Search: string is not a marker; known are mcpkit.Tool, mcpkit.Resource, mcpkit.Prompt, mcpkit.Skip`},
 		{&namedBlock{}, `namedBlock.Annotations: the annotation block is a blank field of a struct without a name: _ struct { ... }`},
 		{&blankMarker{}, `blankMarker._: a mcpkit.Tool stands in a block: _ struct { Method mcpkit.Tool }`},
 		{&markerOutside{}, `markerOutside.Search: a mcpkit.Tool stands in a block: _ struct { Method mcpkit.Tool }`},
 		{&noURI{}, `noURI.Search: a resource needs a URI; write for example uri:"note://{id}"`},
-		{&relativeURI{}, `relativeURI.Search: "notes/all" is no absolute URI; write for example "note://{id}"`},
+		{&relativeURI{}, `relativeURI.Search: "notes/all" is not an absolute URI; write for example "note://{id}"`},
 		{&unusedVariable{}, `unusedVariable.Search: no parameter takes the variable "id"; add parameter`},
 		{&badComplete{}, `badComplete.Page: parameter "id" is completed by method "Nothing", which does not exist`},
 		{&badIcon{}, `badIcon.Search: tag icon: "http://example.com/i.png" is neither an https: nor a data: URI; write for example icon:"https://example.com/i.png"`},
 		{&badCache{}, `badCache.Search: tag cache: "forever" is neither a duration nor public or private; write for example cache:"60s,private"`},
-		{&badPriority{}, `badPriority.Search: tag priority: "high" is no number from 0 to 1; write for example priority:"0.8"`},
+		{&badPriority{}, `badPriority.Search: tag priority: "high" is not a number from 0 to 1; write for example priority:"0.8"`},
 		{&twoStructured{}, `twoStructured.Both: several results want to be the structured output; put them into one struct`},
 		{&channelResult{}, `channelResult.Stream: a result of type chan int cannot be sent; return data, an io.Reader or an iter.Seq`},
 		{&promptOfInt{}, `promptOfInt.Number: a prompt cannot return int; return a string, mcpkit.User(…), messages or content`},
@@ -333,7 +333,7 @@ func TestMistakesOfEveryStepAreReportedAtOnce(t *testing.T) {
 clashing.Bad: a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq
 clashing.Both: parameter 1 (chan int): a channel cannot come from JSON; give it with mcpkit.Provide, or take one of context.Context, *mcpkit.Call, *slog.Logger, *oauth.Principal, http.Header
 clashing.Both: a result of type func() cannot be sent; return data, an io.Reader or an iter.Seq
-clashing.Third: it demands the scopes "notes:write", but nobody finds out who asks: give mcpkit.Authenticated() where a resource server or other middleware does, or mcpkit.TrustLocal("notes:write") to trust who runs the server on stdio
+clashing.Third: it demands the scopes "notes:write", but nobody authenticates callers: give mcpkit.Authenticated() if a resource server or other middleware does, or mcpkit.TrustLocal("notes:write") to trust local callers
 mcpkit: tool "same" is registered twice, by clashing.First and clashing.Second
 mcpkit: tool "same" is registered twice, by clashing.First and alsoClashing.Other`, position.ReplaceAllString(err.Error(), ""))
 

@@ -25,24 +25,24 @@ import (
 // Pages of lists, and resources whose contents are read while they are sent, are of types that are
 // not exported. A nil Result stands for an empty object.
 type Result interface {
-	// Size is how many bytes of content the result has, before it is encoded: texts, data and
-	// structured content. It is not known for contents that are read while they are sent.
+	// Size returns how many bytes of content the result has before it is encoded: texts, data and
+	// structured content. known is false for contents that are read while they are sent.
 	Size() (bytes int, known bool)
 
 	// appendTo appends the result as a JSON object.
 	appendTo(b []byte, w wire) ([]byte, error)
 }
 
-// A streamer is a Result that may be too large to hold: it is written instead of appended.
+// A streamer is a Result that may be too large for memory: it is written instead of appended.
 type streamer interface {
 	Result
 	writeTo(out io.Writer, w wire) error
-	// broken says what the caller is told when writeTo fails.
+	// broken returns what the caller gets when writeTo fails.
 	broken(call *Call, err error) error
 }
 
-// AppendResult appends r as the client of call receives it. The error says that it does not encode,
-// or that it is read while it is sent and cannot be held.
+// AppendResult appends r as the client of call receives it. It fails if r does not encode, or is
+// read while it is sent.
 func AppendResult(b []byte, call *Call, r Result) ([]byte, error) {
 	return appendResult(b, r, call.wire())
 }
@@ -54,12 +54,10 @@ func appendResult(b []byte, r Result, w wire) ([]byte, error) {
 	return r.appendTo(b, w)
 }
 
-// JSON is a JSON value that is known to be valid: it can only be made by [ParseJSON] and
-// [EncodeJSON]. The zero value is no value at all.
+// JSON is a valid JSON value, made by [ParseJSON] or [EncodeJSON]. The zero value is no value.
 type JSON struct{ text json.RawMessage }
 
-// ParseJSON returns text as JSON. It belongs to the JSON from then on and must not be changed. Nil
-// is no value.
+// ParseJSON returns text as JSON; nil is no value. The text must not be changed afterwards.
 func ParseJSON(text []byte) (JSON, error) {
 	if text == nil {
 		return JSON{}, nil
@@ -85,7 +83,7 @@ func EncodeJSON(v any) (JSON, error) {
 	return JSON{text}, nil
 }
 
-// Raw is the text; nil for the zero value. It must not be changed.
+// Raw returns the text, or nil for the zero value. It must not be changed.
 func (j JSON) Raw() json.RawMessage { return j.text }
 
 // IsZero reports whether there is no value.
@@ -104,16 +102,15 @@ var errNilResult = errors.New("the result is a nil pointer")
 // A ToolResult is the result of tools/call.
 type ToolResult struct {
 	Content           []protocol.Content
-	StructuredContent JSON // the zero value where there is none
-	IsError           bool // the tool failed, and Content says how
+	StructuredContent JSON // the zero value if there is none
+	IsError           bool // the tool failed; Content says how
 	Meta              protocol.Meta
-	// Extra are further members. Those that the protocol has are left out.
+	// Extra are further members. Members that the protocol has are left out.
 	Extra map[string]json.RawMessage
 }
 
-// NewToolResult returns the result r, whose parts must not be changed from then on. The error says
-// that its structured content is not valid JSON, or that it is of another result type than
-// "complete" (see [Extension]).
+// NewToolResult returns r as a Result. Its parts must not be changed afterwards. It fails if the
+// structured content is not valid JSON, or if the result type is not "complete" (see [Extension]).
 func NewToolResult(r *protocol.CallToolResult) (*ToolResult, error) {
 	if r == nil {
 		return nil, errors.New("mcpkit: the *CallToolResult is nil")
@@ -128,7 +125,7 @@ func NewToolResult(r *protocol.CallToolResult) (*ToolResult, error) {
 	return &ToolResult{Content: r.Content, StructuredContent: structured, IsError: r.IsError, Meta: r.Meta, Extra: r.Extra}, nil
 }
 
-// checkComplete refuses result types that only an extension may give.
+// checkComplete refuses result types of extensions.
 func checkComplete(resultType string) error {
 	if resultType != "" && resultType != protocol.ResultComplete {
 		return fmt.Errorf("mcpkit: a result of type %q is made with mcpkit.Extension", resultType)
@@ -136,15 +133,15 @@ func checkComplete(resultType string) error {
 	return nil
 }
 
-// Clone returns a copy with a Content of its own, so that contents may be added or replaced. What
-// the contents point to is shared.
+// Clone returns a copy with its own Content, so that contents may be added or replaced. The
+// contents themselves are shared.
 func (r *ToolResult) Clone() *ToolResult {
 	own := *r
 	own.Content = slices.Clone(r.Content)
 	return &own
 }
 
-// Size is how many bytes of content the result has.
+// Size returns how many bytes of content the result has.
 func (r *ToolResult) Size() (int, bool) {
 	if r == nil {
 		return 0, true
@@ -175,7 +172,7 @@ func (r *ToolResult) appendTo(b []byte, w wire) ([]byte, error) {
 		}
 	}
 	b = append(b, ']')
-	// A failure has no output to hold to the output schema.
+	// An error has no output for the output schema.
 	if !r.StructuredContent.IsZero() && !r.IsError {
 		b = appendStructured(b, r.StructuredContent.text, w.version)
 	}
@@ -191,10 +188,10 @@ func (r *ToolResult) appendTo(b []byte, w wire) ([]byte, error) {
 	return w.end(b, r.Meta)
 }
 
-// encodedSize guesses how many bytes the result takes, so that its buffer need not grow.
+// encodedSize estimates the encoded size in bytes, so that the buffer need not grow.
 func (r *ToolResult) encodedSize() int {
 	structured := len(r.StructuredContent.text)
-	// The text of structured content is JSON itself, whose quotes are escaped.
+	// The text of structured content is JSON, whose quotes are escaped.
 	n := 160 + structured + structured/8 + 64*len(r.Content)
 	for _, c := range r.Content {
 		switch c := c.(type) {
@@ -215,13 +212,13 @@ func appendStructured(b []byte, value json.RawMessage, v protocol.Version) []byt
 		return b
 	case v.Modern() || jsonx.Kind(value) == '{':
 		return append(append(b, `,"structuredContent":`...), value...)
-	default: // an object is demanded; the output schema was wrapped in the same way
+	default: // must be an object; the output schema is wrapped in the same way
 		b = append(append(b, `,"structuredContent":{"result":`...), value...)
 		return append(b, '}')
 	}
 }
 
-// contentFor replaces content that the version does not know by text that says what is missing.
+// contentFor replaces content that the version does not have by a text.
 func contentFor(v protocol.Version, c protocol.Content) protocol.Content {
 	switch c := c.(type) {
 	case *protocol.AudioContent:
@@ -236,7 +233,7 @@ func contentFor(v protocol.Version, c protocol.Content) protocol.Content {
 	return c
 }
 
-// contentSize is how many bytes of text or data c has.
+// contentSize returns the size of the text or data of c in bytes.
 func contentSize(c protocol.Content) int {
 	switch c := c.(type) {
 	case *protocol.TextContent:
@@ -270,9 +267,8 @@ type PromptResult struct {
 	Meta        protocol.Meta
 }
 
-// NewPromptResult returns the result r, whose parts must not be changed from then on. The error
-// says that a message has no content, or that r is of another result type than "complete" (see
-// [Extension]).
+// NewPromptResult returns r as a Result. Its parts must not be changed afterwards. It fails if a
+// message has no content, or if the result type is not "complete" (see [Extension]).
 func NewPromptResult(r *protocol.GetPromptResult) (*PromptResult, error) {
 	if r == nil {
 		return nil, errors.New("mcpkit: the *GetPromptResult is nil")
@@ -293,7 +289,7 @@ func (r *PromptResult) check() error {
 	return nil
 }
 
-// Size is how many bytes of content the messages have.
+// Size returns how many bytes of content the messages have.
 func (r *PromptResult) Size() (int, bool) {
 	if r == nil {
 		return 0, true
@@ -331,16 +327,16 @@ func (r *PromptResult) appendTo(b []byte, w wire) ([]byte, error) {
 	return w.end(append(b, ']'), r.Meta)
 }
 
-// A ResourceResult is the result of resources/read, where its contents are at hand.
+// A ResourceResult is the result of resources/read, if its contents are in memory.
 type ResourceResult struct {
 	Contents []protocol.ResourceContents
-	// Cache says how long and for whom the contents stay true. Legacy clients are not told.
+	// Cache says how long the contents may be cached, and for whom. Legacy clients do not get it.
 	protocol.Cache
 	Meta protocol.Meta
 }
 
-// NewResourceResult returns the result r, whose parts must not be changed from then on. The error
-// says that r is of another result type than "complete" (see [Extension]).
+// NewResourceResult returns r as a Result. Its parts must not be changed afterwards. It fails if
+// the result type is not "complete" (see [Extension]).
 func NewResourceResult(r *protocol.ReadResourceResult) (*ResourceResult, error) {
 	if r == nil {
 		return nil, errors.New("mcpkit: the *ReadResourceResult is nil")
@@ -351,7 +347,7 @@ func NewResourceResult(r *protocol.ReadResourceResult) (*ResourceResult, error) 
 	return &ResourceResult{Contents: r.Contents, Cache: r.Cache, Meta: r.Meta}, nil
 }
 
-// Size is how many bytes the contents have.
+// Size returns how many bytes the contents have.
 func (r *ResourceResult) Size() (int, bool) {
 	if r == nil {
 		return 0, true
@@ -388,7 +384,7 @@ func (r *ResourceResult) appendTo(b []byte, w wire) ([]byte, error) {
 	return w.end(w.appendCache(append(b, ']'), r.Cache), r.Meta)
 }
 
-// appendCache appends what modern clients are told of how long a result stays true.
+// appendCache appends the caching members that modern clients get.
 func (w wire) appendCache(b []byte, c protocol.Cache) []byte {
 	if !w.version.Modern() {
 		return b
@@ -402,15 +398,15 @@ func (w wire) appendCache(b []byte, c protocol.Cache) []byte {
 	return b
 }
 
-// An InputRequiredResult asks the client something before the call can go on (2026-07-28): see
-// [Elicit]. It is made by the server alone.
+// An InputRequiredResult asks the client questions before the call can continue (2026-07-28): see
+// [Elicit]. Only the server makes it.
 type InputRequiredResult struct {
 	// Requests are the questions by key. They must not be changed.
 	Requests protocol.InputRequests
 	state    string
 }
 
-// Size is 0: questions are not content.
+// Size returns 0: questions are not content.
 func (*InputRequiredResult) Size() (int, bool) { return 0, true }
 
 func (r *InputRequiredResult) appendTo(b []byte, w wire) ([]byte, error) {
@@ -424,16 +420,15 @@ func (r *InputRequiredResult) appendTo(b []byte, w wire) ([]byte, error) {
 	return w.appendObject(b, object, protocol.ResultInputRequired)
 }
 
-// An ObjectResult is a JSON object: the result of a method that has no type of its own here.
+// An ObjectResult is a JSON object: the result of a method without a result type of its own.
 type ObjectResult struct {
 	object     JSON
 	resultType string
 }
 
-// NewObjectResult returns a result that is the JSON of object: a JSON, a json.RawMessage or any
-// value that encodes to a JSON object. Modern clients receive the members that every result has
-// besides: resultType, unless object says it, and the server's name in _meta. The error says that
-// object does not encode to a JSON object.
+// NewObjectResult returns the JSON of object: a JSON, a json.RawMessage or any value that encodes
+// to a JSON object. For modern clients, resultType, unless object has one, and the server's name in
+// _meta are added. It fails if object does not encode to a JSON object.
 func NewObjectResult(object any) (*ObjectResult, error) {
 	text, err := EncodeJSON(object)
 	if err != nil {
@@ -445,9 +440,9 @@ func NewObjectResult(object any) (*ObjectResult, error) {
 	return &ObjectResult{object: text, resultType: protocol.ResultComplete}, nil
 }
 
-// Extension returns a result of an extension: one whose resultType is not "complete", as modern
-// clients receive it. Legacy clients receive the object alone. The error says that the value does
-// not encode to a JSON object, or that the type is one of the protocol itself.
+// Extension returns a result with the resultType of an extension, for modern clients. Legacy
+// clients get the object without it. It fails if value does not encode to a JSON object, or if the
+// protocol itself has the type.
 func Extension(resultType string, value any) (*ObjectResult, error) {
 	switch resultType {
 	case "", protocol.ResultComplete, protocol.ResultInputRequired:
@@ -464,13 +459,13 @@ func Extension(resultType string, value any) (*ObjectResult, error) {
 	return r, nil
 }
 
-// JSON is the object as it was given.
+// JSON returns the object.
 func (r *ObjectResult) JSON() JSON { return r.object }
 
-// Type is "complete", or the result type of an extension.
+// Type returns "complete", or the result type of an extension.
 func (r *ObjectResult) Type() string { return r.resultType }
 
-// Size is how many bytes the object has.
+// Size returns how many bytes the object has.
 func (r *ObjectResult) Size() (int, bool) {
 	if r == nil {
 		return 0, true
@@ -485,13 +480,13 @@ func (r *ObjectResult) appendTo(b []byte, w wire) ([]byte, error) {
 	return w.appendObject(b, r.object.text, r.resultType)
 }
 
-// emptyResult is {} with whatever a version adds.
+// emptyResult is {} with what a version adds.
 var emptyResult = &ObjectResult{object: JSON{json.RawMessage("{}")}, resultType: protocol.ResultComplete}
 
-// A listPage is the result of a list request, which is encoded once for each change and version.
+// A listPage is the result of a list request. It is encoded once for each change and version.
 type listPage struct{ object []byte }
 
-// Size is how many bytes the page has.
+// Size returns how many bytes the page has.
 func (p *listPage) Size() (int, bool) { return len(p.object), true }
 
 func (p *listPage) appendTo(b []byte, _ wire) ([]byte, error) {

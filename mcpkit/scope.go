@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// A scope is what a call has for as long as it lasts: its context, its time, and its clean-ups.
-// There is one for each request.
+// A scope is the context of a call, its time limit and its clean-ups. Each request has one.
 //
-// It is the context of the call. It ends with the request, when the time of the call is over, or
-// when everything is done: the last byte of the result was written, and every method of the call
-// has returned. The clean-ups run then.
+// It ends with the request, when the time is up, or when everything is done: the last byte of the
+// result was written, and all methods of the call have returned. Then the clean-ups run.
 type scope struct {
 	parent context.Context // of the request
 	call   *Call
@@ -25,29 +23,29 @@ type scope struct {
 	expired context.Context // set before state becomes scopeLate
 
 	mu      sync.Mutex
-	done    chan struct{}           // made when somebody first waits; closed at the end
+	done    chan struct{}           // made on first use; closed at the end
 	unwatch func() bool             // stops watching parent; set with done
 	after   map[*scopeFunc]struct{} // called at the end
 
-	changed   sync.Cond // tells who attends an execution that it has returned, or need not be waited for any more
-	graceOver bool      // methods that have not returned are not waited for any more
+	changed   sync.Cond // tells attend that an execution has returned, or is overdue
+	graceOver bool      // methods that have not returned are overdue
 
-	holds    int // the response, and the executions that have not returned
+	holds    int // the response and the executions that have not returned
 	cleanups []func()
-	running  []*execution // that have not returned
+	running  []*execution // executions that have not returned
 	first    execution    // most calls have one
 	places   [1]*execution
-	onReturn []func() // called when none is running
+	onReturn []func() // called when no execution runs
 
-	deadline time.Time     // zero: there is none
-	timeout  time.Duration // what deadline was set by
+	deadline time.Time     // zero: none
+	timeout  time.Duration // what set the deadline
 	timer    *time.Timer   // set with deadline
-	lapsed   bool          // the time is over, also where the request had ended before
+	lapsed   bool          // the time is up, even if the request had ended before
 	paused   int           // how many questions are open
-	left     time.Duration // while paused: how much time is left
+	left     time.Duration // the time left while paused
 }
 
-// How a scope ended. While it lasts, and when the request ended, it says what its parent says.
+// How a scope ended. While it lasts, and when the request has ended, its parent says that.
 const (
 	scopeLasts  int32 = iota
 	scopeParent       // with the request
@@ -57,13 +55,13 @@ const (
 
 type scopeFunc struct{ f func() }
 
-// begin readies the scope, before it is shared. The response is the first to hold it.
+// begin prepares the scope before it is shared. The response holds it first.
 func (s *scope) begin(parent context.Context, call *Call) {
 	s.parent, s.call, s.holds = parent, call, 1
 	s.changed.L = &s.mu
 }
 
-// Deadline is the earlier one of the request's and the call's own, which does not count while a
+// Deadline returns the earlier deadline of the request and of the call. The call has none while a
 // question to the client is open.
 func (s *scope) Deadline() (time.Time, bool) {
 	s.mu.Lock()
@@ -78,7 +76,7 @@ func (s *scope) Deadline() (time.Time, bool) {
 	return own, !own.IsZero()
 }
 
-// Err says how the scope ended.
+// Err returns how the scope ended.
 func (s *scope) Err() error {
 	switch s.state.Load() {
 	case scopeLate:
@@ -89,8 +87,8 @@ func (s *scope) Err() error {
 	return s.parent.Err()
 }
 
-// Value is the call, or the request's. When the time was over, package context finds the cause by
-// it.
+// Value returns the call, or a value of the request. After a timeout, package context finds the
+// cause by it.
 func (s *scope) Value(key any) any {
 	if key == (callKey{}) {
 		return s.call
@@ -101,7 +99,7 @@ func (s *scope) Value(key any) any {
 	return s.parent.Value(key)
 }
 
-// Done is made when it is first asked for: most calls are over before anybody waits for their end.
+// Done is made on first use: most calls end before anybody waits for that.
 func (s *scope) Done() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,10 +114,10 @@ func (s *scope) Done() <-chan struct{} {
 	return s.done
 }
 
-// AfterFunc calls f in a goroutine of its own when the scope ends. Package context uses it for
-// contexts that derive from this one.
+// AfterFunc calls f on its own goroutine when the scope ends. Package context uses it for derived
+// contexts.
 func (s *scope) AfterFunc(f func()) (stop func() bool) {
-	s.Done() // so that the request is watched
+	s.Done() // to watch the request
 	own := &scopeFunc{f}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +145,7 @@ func (s *scope) end(state int32) {
 	s.endLocked(state)
 }
 
-// endLocked is end for who holds mu.
+// endLocked is like end. The caller holds mu.
 func (s *scope) endLocked(state int32) {
 	if s.state.Load() != scopeLasts {
 		return
@@ -165,7 +163,7 @@ func (s *scope) endLocked(state int32) {
 	s.after = nil
 }
 
-// limit lets the time of the call be over after d, unless it is over sooner.
+// limit limits the rest of the call to d, unless its limit is earlier.
 func (s *scope) limit(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +193,7 @@ func (s *scope) limited() bool {
 	return !s.deadline.IsZero()
 }
 
-// late is the error of a call whose time was over; nil for others.
+// late returns the error of a call whose time is up, or nil.
 func (s *scope) late() *TimeoutError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +203,7 @@ func (s *scope) late() *TimeoutError {
 	return &TimeoutError{After: s.timeout}
 }
 
-// pause stops the time of the call while a question to the client is open. Each pause is followed
-// by a resume.
+// pause stops the time while a question to the client is open. Each pause is followed by a resume.
 func (s *scope) pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,8 +222,8 @@ func (s *scope) resume() {
 	}
 }
 
-// expire ends the scope since its time is over, and the second time the wait for its methods. A
-// request that the client has cancelled is no exception: its method may go on.
+// expire ends the scope because the time is up; the second time it ends the wait for its methods.
+// It does so for cancelled requests as well, since their methods may still run.
 func (s *scope) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,14 +235,14 @@ func (s *scope) expire() {
 	if s.paused > 0 || s.state.Load() == scopeOver {
 		return
 	}
-	if left := time.Until(s.deadline); left > 0 { // the timer was set anew meanwhile
+	if left := time.Until(s.deadline); left > 0 { // the timer was reset meanwhile
 		s.timer.Reset(left)
 		return
 	}
 	s.lapsed = true
 	s.timer.Reset(grace)
 	if s.state.Load() == scopeLasts {
-		// A context of package context whose deadline has passed says how this one ended, and why.
+		// This context supplies the error and the cause.
 		expired, cancel := context.WithDeadlineCause(s.parent, time.Unix(0, 0), &TimeoutError{After: s.timeout})
 		cancel()
 		s.expired = expired
@@ -253,15 +250,14 @@ func (s *scope) expire() {
 	}
 }
 
-// onEnd lets clean run when everything is done.
+// onEnd adds a clean-up.
 func (s *scope) onEnd(clean func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cleanups = append(s.cleanups, clean)
 }
 
-// release lets go of the scope. The last one to do so runs the clean-ups, the latest first, and
-// ends the scope.
+// release drops a hold. The last hold runs the clean-ups, the last added first, and ends the scope.
 func (s *scope) release() {
 	s.mu.Lock()
 	s.holds--
@@ -281,7 +277,7 @@ func (s *scope) release() {
 	s.end(scopeOver)
 }
 
-// clean runs a clean-up. A panic of one must not keep others from running.
+// clean runs a clean-up and recovers its panic.
 func (s *scope) clean(f func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -293,8 +289,7 @@ func (s *scope) clean(f func()) {
 	f()
 }
 
-// An execution is a method that runs on a goroutine of its own, so that its caller is answered in
-// time whatever it does.
+// An execution is a method on its own goroutine, so that the caller gets a response in time.
 type execution struct {
 	scope   *scope
 	call    *Call // in the server whose method it is
@@ -305,19 +300,17 @@ type execution struct {
 	err    error
 
 	over    bool // the method has returned; guarded by scope.mu
-	overdue bool // guarded by scope.mu: its caller was answered in its place
+	overdue bool // guarded by scope.mu: the caller has got a timeout error
 }
 
-// grace is how long a method may take to return when its time is over. One that minds its context
-// returns at once.
+// grace is how long a method may take to return when the time is up.
 const grace = 100 * time.Millisecond
 
-// errMethodExited is what a method is answered with that called runtime.Goexit, as
-// testing.T.FailNow does.
+// errMethodExited is the error of a method that called runtime.Goexit, as testing.T.FailNow does.
 var errMethodExited = errors.New("the method ended its goroutine")
 
-// attend runs h for a call that may have a time limit. When the time is over and h does not return,
-// attend does: h is overdue, and goes on with a context that has ended until it returns.
+// attend runs h, within the time limit of the call if it has one. If h does not return in time,
+// attend returns without it. Then h is overdue, and continues with an ended context.
 func (c *Call) attend(ctx context.Context, h Handler) (Result, error) {
 	s := &c.scope
 	if err := c.overdue().refuse(c.server.config.maxOverdue); err != nil {
@@ -339,7 +332,7 @@ func (c *Call) attend(ctx context.Context, h Handler) (Result, error) {
 	return nil, s.late()
 }
 
-// execute enters an execution; nil when the time is over already.
+// execute adds an execution; nil if the time is up.
 func (s *scope) execute(c *Call, ctx context.Context, h Handler) *execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -359,7 +352,7 @@ func (s *scope) execute(c *Call, ctx context.Context, h Handler) *execution {
 	return x
 }
 
-// inTime lets the error of a method that was ended by its time speak of that.
+// inTime replaces the error of a method that the time limit ended by the timeout error.
 func (c *Call) inTime(result Result, err error) (Result, error) {
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
 		if late := c.scope.late(); late != nil {
@@ -377,13 +370,13 @@ func (x *execution) run() {
 	x.result, x.err = x.handler(x.ctx, x.call)
 }
 
-// wait waits until the method has returned. It reports false when the method is overdue.
+// wait waits until the method has returned, or is overdue.
 func (x *execution) wait() (returned bool) {
 	s := x.scope
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !x.over && !x.overdue {
-		// One that is not among those that run is about to be over.
+		// An execution that is not in running is about to be over.
 		if x.overdue = s.graceOver && slices.Contains(s.running, x); !x.overdue {
 			s.changed.Wait()
 		}
@@ -411,7 +404,7 @@ func (x *execution) returned() {
 	if len(s.running) == 0 {
 		tell, s.onReturn = s.onReturn, nil
 	}
-	if !overdue && len(tell) == 0 && s.holds > 1 { // as nearly always: there is nothing more to do
+	if !overdue && len(tell) == 0 && s.holds > 1 { // nearly always there is nothing more to do
 		s.holds--
 		x.over = true
 		s.changed.Broadcast()
@@ -426,21 +419,20 @@ func (x *execution) returned() {
 	for _, f := range tell {
 		s.clean(f)
 	}
-	s.release() // before the caller goes on, so that it finds nothing of the method left
+	s.release() // first, so that the caller finds nothing of the method left
 	s.mu.Lock()
 	x.over = true
 	s.changed.Broadcast()
 	s.mu.Unlock()
 }
 
-// An overdueCount is how many methods of a tool, or of anything else that is called, do not return
-// though their time is over.
+// An overdueCount is the number of overdue methods of a tool, prompt, resource or method.
 type overdueCount struct{ n atomic.Int64 }
 
 func (o *overdueCount) begin() int64 { return o.n.Add(1) }
 func (o *overdueCount) end()         { o.n.Add(-1) }
 
-// refuse is an error when as many are overdue as may be.
+// refuse returns an error if limit methods are overdue.
 func (o *overdueCount) refuse(limit int) error {
 	if n := int(o.n.Load()); limit > 0 && n >= limit {
 		return &OverdueError{Overdue: n}
@@ -448,10 +440,10 @@ func (o *overdueCount) refuse(limit int) error {
 	return nil
 }
 
-// An OverdueError says that a tool is not called since so many earlier calls of it do not return,
-// though their time is over: see [MaxOverdue].
+// An OverdueError means that a tool is not called because too many of its earlier calls are
+// overdue: see [MaxOverdue].
 type OverdueError struct {
-	// Overdue is how many there are.
+	// Overdue is the number of overdue calls.
 	Overdue int
 }
 
@@ -460,22 +452,22 @@ func (e *OverdueError) Error() string {
 	return fmt.Sprintf("%d earlier calls of this are still running after their time was over; try again later", e.Overdue)
 }
 
-// UserMessage is the same text: it is meant for the caller.
+// UserMessage returns the same text.
 func (e *OverdueError) UserMessage() string { return e.Error() }
 
-// RetryAfter is ten seconds: nobody knows when one of them returns.
+// RetryAfter is ten seconds, since nobody knows when a method returns.
 func (e *OverdueError) RetryAfter() time.Duration { return 10 * time.Second }
 
-// A QuestionTimeoutError says that a question to the client was not answered in time: see
-// [QuestionTimeout]. It is shown to the caller.
+// A QuestionTimeoutError means that a question to the client was not answered in time: see
+// [QuestionTimeout]. The caller sees it.
 type QuestionTimeoutError struct{ After time.Duration }
 
-// Error says after how long.
+// Error returns the text with the time limit.
 func (e *QuestionTimeoutError) Error() string {
 	return "the question was not answered within " + e.After.String()
 }
 
-// UserMessage is the same text: it is meant for the caller.
+// UserMessage returns the same text.
 func (e *QuestionTimeoutError) UserMessage() string { return e.Error() }
 
 // Is reports whether target is context.DeadlineExceeded.

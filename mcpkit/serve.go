@@ -18,18 +18,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// versions are all the versions that a Server speaks, oldest first.
+// versions are all protocol versions of a Server, oldest first.
 var versions = [...]protocol.Version{
 	protocol.V20241105, protocol.V20250326, protocol.V20250618, protocol.V20251125, protocol.V20260728,
 }
 
-// modernVersions are those that a request may name in its _meta.
+// modernVersions are the versions that a request may name in its _meta.
 var modernVersions = []protocol.Version{protocol.V20260728}
 
-// versionIndex is the place of v among versions.
+// versionIndex returns the index of v in versions.
 func versionIndex(v protocol.Version) int { return slices.Index(versions[:], v) }
 
-// ServeRPC answers one request, or takes one notification and returns nil. See [transport.Handler].
+// ServeRPC answers one request, or handles one notification and returns nil. Transports call it;
+// see [transport.Handler].
 func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (resp *jsonrpc.Response) {
 	call := newCall(s, req, peer)
 	defer s.lastResort(ctx, call, &resp)
@@ -56,7 +57,7 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	}
 	call.scope.begin(ctx, call)
 	call.ctx = &call.scope
-	// What is streamed lets go of the scope itself, when it was written.
+	// A streamed result releases the scope when it was written.
 	defer func() {
 		if resp == nil || resp.Stream == nil {
 			call.scope.release()
@@ -66,15 +67,15 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 		if err.Code == protocol.CodeHeaderMismatch {
 			return call.refuse(err)
 		}
-		call.refusal = err // the chain sees refused calls too
+		call.refusal = err // middleware sees refused calls, too
 	}
 	result, err := s.run(call)
 	call.finish()
 	return s.respond(call, result, err)
 }
 
-// lastResort answers for what panics outside the chain: the methods of errors and results that user
-// code made.
+// lastResort answers calls that panic outside the chain, in methods of errors and results of user
+// code.
 func (s *Server) lastResort(ctx context.Context, call *Call, resp **jsonrpc.Response) {
 	if v := recover(); v != nil {
 		s.config.logger.ErrorContext(ctx, "mcpkit: a result or an error panicked", "ref", call.Ref(), "method", call.req.Method, "panic", v, "stack", string(debug.Stack()))
@@ -85,14 +86,14 @@ func (s *Server) lastResort(ctx context.Context, call *Call, resp **jsonrpc.Resp
 	}
 }
 
-// run walks the middleware chain. A panic in it ends here.
+// run runs the middleware chain and recovers its panics.
 func (s *Server) run(call *Call) (result Result, err error) {
 	defer recoverAs(&err)
 	return (*s.chain.Load())(call.ctx, call)
 }
 
-// identify settles revision and method: the order of checks is that of PROTOCOL: era, _meta,
-// header, version, method.
+// identify determines the version and the method. It checks in this order: version family, _meta,
+// headers, version, method.
 func (s *Server) identify(call *Call) *jsonrpc.Error {
 	call.meta = call.req.Param("_meta")
 	header := call.mirror()
@@ -112,8 +113,8 @@ func (s *Server) identify(call *Call) *jsonrpc.Error {
 	return nil
 }
 
-// mirror returns the header fields that mirror the request: those that came with it alone. What
-// came with a connection that is the session, as a WebSocket's upgrade does, cannot.
+// mirror returns the header fields that mirror the body. Fields of a connection that is the
+// session, such as those of a WebSocket's upgrade, do not.
 func (call *Call) mirror() transport.Header {
 	if call.peer.Session() != nil {
 		return nil
@@ -121,10 +122,10 @@ func (call *Call) mirror() transport.Header {
 	return call.peer.Header()
 }
 
-// identifyModern holds the request to what basic/index and the Streamable HTTP chapter of
-// 2026-07-28 demand of each one.
+// identifyModern checks what version 2026-07-28 demands of each request (basic/index and Streamable
+// HTTP).
 func (call *Call) identifyModern(header transport.Header, declared string) *jsonrpc.Error {
-	call.version = protocol.V20260728 // errors before the version is known take this revision's form
+	call.version = protocol.V20260728 // the format of errors until the version is known
 	version, capabilities, level, twice := call.envelope()
 	if twice != "" {
 		return call.badEnvelope("params._meta has %q twice", twice)
@@ -157,8 +158,8 @@ func (call *Call) identifyModern(header transport.Header, declared string) *json
 	return mirror.Check(header, "Mcp-Method", call.req.Method)
 }
 
-// envelope finds what identifyModern looks at in one walk over _meta, and which of it stands there
-// twice: somebody between the client and here may have read the other one.
+// envelope finds the members of _meta that identifyModern needs, and a member that occurs twice:
+// another reader may have taken the other one.
 func (call *Call) envelope() (version, capabilities, level []byte, twice string) {
 	take := func(member *[]byte, name, value []byte) {
 		if *member != nil {
@@ -179,8 +180,7 @@ func (call *Call) envelope() (version, capabilities, level []byte, twice string)
 	return version, capabilities, level, twice
 }
 
-// badEnvelope is an invalid-params error that a transport over HTTP answers with 400: required
-// _meta is missing.
+// badEnvelope returns an invalid-params error with HTTP status 400: required _meta is missing.
 func (call *Call) badEnvelope(format string, args ...any) *jsonrpc.Error {
 	call.malformed = true
 	return invalidParams(format, args...)
@@ -191,14 +191,13 @@ func metaString(meta json.RawMessage, key string) (string, bool) {
 	return jsonx.String(raw), jsonx.Kind(raw) == '"'
 }
 
-// identifyLegacy takes the revision that the session agreed on, or what the header says where there
-// is no session.
+// identifyLegacy takes the version of the session, or of the header if there is no session.
 func (call *Call) identifyLegacy(declared string) *jsonrpc.Error {
 	ts := call.peer.Session()
 	if ts == nil {
 		call.version = protocol.Version(declared)
 		if declared == "" {
-			call.version = protocol.V20250326 // transports, "Protocol Version Header": what is assumed
+			call.version = protocol.V20250326 // transports, "Protocol Version Header": the default
 		}
 		return nil
 	}
@@ -207,14 +206,14 @@ func (call *Call) identifyLegacy(declared string) *jsonrpc.Error {
 		call.version = call.session.version
 		return nil
 	}
-	call.version = protocol.V20241105 // before initialize only what every revision has
+	call.version = protocol.V20241105 // before initialize, only what all versions have
 	if m := call.req.Method; m != protocol.MethodInitialize && m != protocol.MethodPing {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the session has not begun: send %q before %q", protocol.MethodInitialize, m)
 	}
 	return nil
 }
 
-// prepare finds what the request is about and checks the headers that mirror it.
+// prepare finds the target of the request and checks the headers that mirror it.
 func (s *Server) prepare(call *Call) *jsonrpc.Error {
 	if call.row.prepare == nil {
 		return nil
@@ -236,7 +235,7 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 	if header == nil {
 		return err
 	}
-	if call.name == "" || call.row.nameParam == "" { // what a completion is for is mirrored by no header
+	if call.name == "" || call.row.nameParam == "" { // no header mirrors what a completion is for
 		return call.checkNameless(header, err)
 	}
 	if mismatch := mirror.Check(header, "Mcp-Name", call.name); mismatch != nil {
@@ -250,8 +249,8 @@ func (s *Server) prepare(call *Call) *jsonrpc.Error {
 	return err
 }
 
-// checkNameless returns the error of a request whose body names nothing: a mismatch where the
-// header names something.
+// checkNameless returns the error of a request whose body has no name: a mismatch if the header has
+// one.
 func (call *Call) checkNameless(header transport.Header, err *jsonrpc.Error) *jsonrpc.Error {
 	param := call.row.nameParam
 	if param == "" || len(header["Mcp-Name"]) == 0 || jsonx.Kind(call.req.Param(param)) == '"' {
@@ -267,7 +266,7 @@ func runTarget(ctx context.Context, call *Call) (Result, error) {
 	return call.settle(result, err)
 }
 
-// respond makes the response of what the chain returned.
+// respond returns the response for the result of the chain.
 func (s *Server) respond(call *Call, result Result, err error) *jsonrpc.Response {
 	var later time.Duration
 	if err != nil {
@@ -294,8 +293,8 @@ func (s *Server) respond(call *Call, result Result, err error) *jsonrpc.Response
 	return &call.response
 }
 
-// stream returns the function that writes the result, and lets go of the scope then. A response
-// that is never sent is never written: the end of the request lets go of it.
+// stream returns the function that writes the result and then releases the scope. If the response
+// is never written, the end of the request releases it.
 func (call *Call) stream(result streamer) func(out io.Writer) error {
 	s := &call.scope
 	var taken atomic.Bool
@@ -317,11 +316,10 @@ func (call *Call) stream(result streamer) func(out io.Writer) error {
 	}
 }
 
-// maxErrorMessage bounds what an error says, in bytes: it may quote what a peer sent.
+// maxErrorMessage limits error texts, which may quote a client, in bytes.
 const maxErrorMessage = 8 << 10
 
-// refuse makes an error response, with the HTTP status that the revision wants for it (PROTOCOL
-// 2.4).
+// refuse returns an error response with the HTTP status that the version demands (PROTOCOL 2.4).
 func (call *Call) refuse(err *jsonrpc.Error) *jsonrpc.Response {
 	if len(err.Message) > maxErrorMessage {
 		err = &jsonrpc.Error{Code: err.Code, Message: strings.ToValidUTF8(err.Message[:maxErrorMessage], "") + "…", Data: err.Data}

@@ -561,7 +561,7 @@ func TestBuildersAreCheckedWhenAdded(t *testing.T) {
 		{mcpkit.NewTool("a", raw).Input(`{"type":"object","properties":{"x":{"$ref":"http://127.0.0.1:1/x"}}}`), `leads out of the schema`},
 		{mcpkit.NewTool("a", raw).Input(`{"type":"object","properties":{"x":{"type":"number","x-mcp-header":"X"}}}`), `x-mcp-header: property "x" is of type "number"; only string, integer and boolean can be mirrored`},
 		{mcpkit.NewTool("a", func(s string) string { return s }).Input(`{"type":"object"}`), "with a schema of its own a tool is func(context.Context, *mcpkit.Call) (any, error), not func(string) string"},
-		{mcpkit.NewResource("nothing", "n", func() string { return "" }), `"nothing" is no absolute URI`},
+		{mcpkit.NewResource("nothing", "n", func() string { return "" }), `"nothing" is not an absolute URI`},
 	} {
 		srv := newServer(t, nil)
 		err := srv.Add(mcpkit.NewTool("fine", func() string { return "" }), test.item)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// source reads what a method returned, on a goroutine of its own: a Read that blocks, whatever its
-// context says, holds up neither the end of its call nor the connection that others share. One
-// goroutine at a time asks it for blocks.
+// source reads what a method returned on its own goroutine: a Read that blocks delays neither the
+// end of its call nor other calls on the connection. Only one goroutine at a time may ask it for
+// blocks.
 type source struct {
 	call  *Call
 	scope *scope
@@ -29,29 +29,29 @@ type source struct {
 const (
 	sourceIdle int32 = iota
 	sourceReads
-	sourceOverdue // a Read has not returned though the source is closed
+	sourceOverdue // a Read has not returned although the source is closed
 )
 
-// A block is what was read: a part, or all until the end if last.
+// A block is what was read: a part, or everything if last.
 type block struct {
 	n    int
 	last bool
 	err  error
 }
 
-// readError is an error of the reader, or of the waiting for it, as opposed to one of the wire.
+// readError is an error of the reader or the call, not of the connection.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
 func (e *readError) Unwrap() error { return e.err }
 
 const (
-	// gathering is how long small reads are gathered into one block.
+	// gathering is how long small reads are collected into one block.
 	gathering = 100 * time.Millisecond
-	// lastRead is how long a read may take when the time of its call is over. What comes at once
-	// goes on being sent: it is the caller who takes its time.
+	// lastRead is how long a Read may take when the time is up. A faster reader is still sent to
+	// its end.
 	lastRead = time.Second
-	// emptyReads is how often in a row a reader may return nothing, without an error.
+	// emptyReads is how often in a row a reader may return no bytes and no error.
 	emptyReads = 100
 )
 
@@ -67,15 +67,15 @@ func newSource(call *Call, r io.Reader) *source {
 			time.AfterFunc(grace, s.leave)
 		}
 	})
-	// A Read that waits may end with that; and a response that is never sent is never read.
+	// Closing may end a Read that blocks. A response that is never sent is never read.
 	context.AfterFunc(s.scope.parent, s.close)
 	s.scope.onEnd(s.close)
-	// Ends with close, or when the Read returns that is at work then.
+	// Ends after close, when the current Read has returned.
 	go s.serve(r)
 	return s
 }
 
-// closeReader closes the reader. Its error means nothing for what was read, and a panic no more.
+// closeReader closes the reader. Its error does not matter for what was read; its panic is logged.
 func (s *source) closeReader(c io.Closer) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -86,7 +86,7 @@ func (s *source) closeReader(c io.Closer) {
 	_ = c.Close()
 }
 
-// leave counts and logs a Read that has not returned though the reader is closed.
+// leave counts and logs a Read that has not returned although the reader is closed.
 func (s *source) leave() {
 	if !s.state.CompareAndSwap(sourceReads, sourceOverdue) {
 		return
@@ -119,7 +119,7 @@ func (s *source) serve(r io.Reader) {
 		case b := <-s.ask:
 			s.state.Store(sourceReads)
 			select {
-			case <-s.over: // close has not seen that it reads
+			case <-s.over: // close did not see the Read
 				got.err = context.Canceled
 				return
 			default:
@@ -136,11 +136,11 @@ func (s *source) serve(r io.Reader) {
 	}
 }
 
-// errEndedGoroutine is what a Read is answered with that called runtime.Goexit, as
-// testing.T.FailNow does.
+// errEndedGoroutine is the error of a Read that called runtime.Goexit, as testing.T.FailNow does.
 var errEndedGoroutine = errors.New("the reader ended its goroutine")
 
-// fill reads into b until it is full, the reader ends, or what there is has waited for long enough.
+// fill reads into b until it is full, the reader ends, or small reads were collected for long
+// enough.
 func fill(r io.Reader, b []byte) (got block) {
 	defer recoverAs(&got.err)
 	begun, empty := time.Now(), 0
@@ -172,7 +172,7 @@ func fill(r io.Reader, b []byte) (got block) {
 	return got
 }
 
-// begin reads the first block, and reports whether it is all there is. The error is that of the
+// begin reads the first block and reports whether it is everything. The error is that of the
 // reader, or of ctx.
 func (s *source) begin(ctx context.Context) (first []byte, whole bool, err error) {
 	size := 4 << 10 // most are small
@@ -202,7 +202,8 @@ func (s *source) begin(ctx context.Context) (first []byte, whole bool, err error
 	return s.buf[:n], false, nil
 }
 
-// next reads another block, behind what is kept of the last one. The error is a *readError.
+// next reads another block and puts it after kept, the rest of the last one. The error is a
+// *readError.
 func (s *source) next(kept []byte) (b []byte, last bool, err error) {
 	n := copy(s.buf, kept)
 	select {
@@ -230,7 +231,7 @@ func (s *source) next(kept []byte) (b []byte, last bool, err error) {
 	}
 }
 
-// ended is why the call's context ended.
+// ended returns why the call's context ended.
 func (s *source) ended() error {
 	if cause := context.Cause(s.scope.parent); errors.Is(cause, context.DeadlineExceeded) {
 		return cause

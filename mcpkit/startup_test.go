@@ -139,7 +139,7 @@ func TestMistakesThatWereSilentAreFaults(t *testing.T) {
 	require.ErrorContains(t, err, `limit has tags but is not exported, so nothing fills it or checks it; export it, or drop the tags`)
 	var none *mcpkit.Server
 	require.ErrorContains(t, none.Mount("a", srv), `the server to mount it in is nil`)
-	require.ErrorContains(t, srv.Mount("a", none), `there is no server to mount; it is nil`)
+	require.ErrorContains(t, srv.Mount("a", none), `the server to mount is nil`)
 }
 
 type growsNothing struct{}

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// streamed is the result of a resource whose contents are read while they are sent, so that their
-// size does not matter.
+// streamed is the result of a resource whose contents are read while they are sent, whatever their
+// size.
 type streamed struct {
 	uri, mime string
 	from      *source
@@ -26,15 +26,15 @@ type streamed struct {
 }
 
 const (
-	// sniffed is how many bytes are looked at to find a media type.
+	// sniffed is how many bytes are used to detect a media type.
 	sniffed = 3072
-	// firstBlock is how many bytes are read before a response begins. What fails until then is an
-	// ordinary error, and what ends until then an ordinary result.
+	// firstBlock is how many bytes are read before a response begins. An error until then is an
+	// ordinary error, and a reader that ends until then an ordinary result.
 	firstBlock = 64 << 10
 )
 
-// newStreamed prepares the contents of r for sending: as a plain result where the first block is
-// all there is. The reader may use the context of the call until it is closed.
+// newStreamed returns the contents of r, as a plain result if the first block is everything. The
+// reader may use the context of the call until it is closed.
 func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (Result, error) {
 	s := &streamed{uri: call.name, mime: res.mime, from: newSource(call, r), cache: cacheHint(res.ttl, res.private)}
 	var whole bool
@@ -59,7 +59,7 @@ func newStreamed(ctx context.Context, call *Call, res *resource, r io.Reader) (R
 	return &ResourceResult{Contents: []protocol.ResourceContents{contents}, Cache: s.cache}, nil
 }
 
-// validText is b with U+FFFD for each byte that is no UTF-8, as longer contents have it.
+// validText returns b with U+FFFD for each byte that is not UTF-8, like streamed contents.
 func validText(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -67,7 +67,7 @@ func validText(b []byte) string {
 	return string([]rune(string(b)))
 }
 
-// Size is not known.
+// Size is unknown.
 func (s *streamed) Size() (int, bool) { return 0, false }
 
 func (s *streamed) appendTo([]byte, wire) ([]byte, error) {
@@ -81,12 +81,11 @@ func (s *streamed) broken(call *Call, err error) error {
 	return err
 }
 
-// brokeOff is what can still be said of contents that could not be read to their end. Where the
-// caller is gone nobody hears of it, and over HTTP the caller sees no more than that the connection
-// breaks: so the log has it in any case.
+// brokeOff returns the error for contents that could not be read to their end, and logs it, since a
+// caller over HTTP only sees that the connection breaks.
 func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
 	defer func() {
-		if v := recover(); v != nil { // of the methods of the error
+		if v := recover(); v != nil { // in the methods of the error
 			s.config.logger.ErrorContext(call.ctx, "mcpkit: a result or an error panicked",
 				"ref", call.Ref(), "method", call.row.method, "uri", call.name, "panic", v, "stack", string(debug.Stack()))
 			told = jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref())
@@ -139,8 +138,8 @@ func (s *streamed) writeTo(w io.Writer, form wire) error {
 	return err
 }
 
-// send writes the contents as put makes them the inside of a JSON string. As many bytes as keep
-// says wait at the end of a block for the next one.
+// send writes the contents, which put turns into the inside of a JSON string. keep says how many
+// bytes at the end of a block have to wait for the next one.
 func (s *streamed) send(w io.Writer, keep func([]byte) int, put func(dst, b []byte) []byte) error {
 	var out []byte
 	b, last := s.first, false
@@ -163,18 +162,18 @@ func (s *streamed) send(w io.Writer, keep func([]byte) int, put func(dst, b []by
 	}
 }
 
-// partOfBlob is how many bytes at the end of b do not make four digits of base 64 yet.
+// partOfBlob returns how many bytes at the end of b are not yet four digits of base 64.
 func partOfBlob(b []byte) int { return len(b) % 3 }
 
-// appendText appends the inside of a JSON string. A character that a read cuts in two waits for its
-// rest; bytes that are no UTF-8 become U+FFFD, since what came before them is on its way already.
+// appendText appends the inside of a JSON string. Bytes that are not UTF-8 become U+FFFD, since the
+// text before them was sent already.
 func appendText(dst, b []byte) []byte {
 	start := len(dst)
 	dst = jsonx.AppendString(dst, b)
 	return append(dst[:start], dst[start+1:len(dst)-1]...)
 }
 
-// incomplete is how many bytes at the end of b are the beginning of a character.
+// incomplete returns how many bytes at the end of b are the beginning of a character.
 func incomplete(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if c := b[len(b)-n]; utf8.RuneStart(c) {

@@ -11,9 +11,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A listener is one subscriptions/listen request (2026-07-28). What it is owed is kept as a set,
-// not as a queue: a slow client hears once of what changed often, and costs no more memory than it
-// asked for.
+// A listener is one subscriptions/listen request (2026-07-28). What it still has to send is a set,
+// not a queue: a slow client is notified once of what changed often, and needs no more memory than
+// its filter.
 type listener struct {
 	filter    protocol.SubscriptionFilter
 	principal *oauth.Principal
@@ -45,7 +45,7 @@ func (set *listenSet) remove(l *listener) {
 	delete(set.all, l)
 }
 
-// each calls f, which does not wait, for every listener.
+// each calls f for each listener. f must not block.
 func (set *listenSet) each(f func(*listener)) {
 	set.mu.Lock()
 	defer set.mu.Unlock()
@@ -54,7 +54,7 @@ func (set *listenSet) each(f func(*listener)) {
 	}
 }
 
-// owe notes what the client is to hear.
+// owe notes what has to be sent.
 func (l *listener) owe(note func()) {
 	l.mu.Lock()
 	note()
@@ -69,8 +69,8 @@ type listenParams struct {
 	Notifications *protocol.SubscriptionFilter `json:"notifications"`
 }
 
-// listen answers subscriptions/listen: it holds the request open and notifies until the client
-// goes, what it was authenticated by ends, or the server stops.
+// listen answers subscriptions/listen. It holds the request open and notifies the client until it
+// disconnects, its authentication expires, or the server stops.
 func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
 	l, err := newListener(call, p.Notifications)
 	if err != nil {
@@ -81,7 +81,7 @@ func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
 
 // run holds the request open.
 func (l *listener) run(ctx context.Context, call *Call) (Result, error) {
-	// Who listens for longer than it is known to be who it is, has to ask again.
+	// The subscription ends when the authentication expires; the client then has to ask again.
 	ctx, cancel := oauth.WithExpiry(ctx)
 	defer cancel()
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
@@ -98,7 +98,7 @@ func (l *listener) run(ctx context.Context, call *Call) (Result, error) {
 	}
 }
 
-// newListener keeps of the filter what the server can honour.
+// newListener returns a listener for the part of the filter that the server supports.
 func newListener(call *Call, filter *protocol.SubscriptionFilter) (*listener, error) {
 	if filter == nil {
 		return nil, invalidParams("subscriptions/listen needs notifications, an object")
@@ -134,12 +134,12 @@ func (l *listener) deliver(call *Call, meta protocol.Meta) {
 	}
 }
 
-// listChanged are the notifications of changed lists, in the order of listener.lists.
+// listChanged are the list-changed notifications, in the order of listener.lists.
 var listChanged = [3]string{
 	protocol.NotificationToolsListChanged, protocol.NotificationPromptsListChanged, protocol.NotificationResourcesListChanged,
 }
 
-// announce tells everybody who wants to know which lists changed.
+// announce notifies subscribed clients of changed lists.
 func (s *Server) announce(tools, prompts, resources bool) {
 	changed := [3]bool{tools, prompts, resources}
 	if changed == [3]bool{} {
@@ -167,16 +167,16 @@ func (s *Server) announce(tools, prompts, resources bool) {
 	})
 }
 
-// news is what sessions are yet to be told of lists. Like what a listener is owed it is a set:
-// whoever changes lists while others are told of a change before leaves it to them and does not
-// wait, and however many do, one notification follows.
+// news is the list changes that sessions still have to be notified of. It is a set, too: a change
+// that happens while others are notified does not wait, and many such changes cause one
+// notification.
 type news struct {
 	mu      sync.Mutex
 	lists   [3]bool // guarded by mu
-	telling bool    // guarded by mu: somebody tells, and will look again
+	telling bool    // guarded by mu: a goroutine notifies, and will look again
 }
 
-// tell calls tell with what changed, unless somebody is at it.
+// tell adds changes and calls tell, unless another goroutine already does.
 func (n *news) tell(changed [3]bool, tell func(lists [3]bool)) {
 	n.mu.Lock()
 	for i, c := range changed {
@@ -198,10 +198,10 @@ func (n *news) tell(changed [3]bool, tell func(lists [3]bool)) {
 	n.mu.Unlock()
 }
 
-// ResourceUpdated tells the clients that subscribed to the resource uri that its contents changed,
-// also where the server is mounted. It reports whether there are any.
+// ResourceUpdated notifies the clients that subscribed to the resource, including those of servers
+// in which this one is mounted. It reports whether there were any.
 func (s *Server) ResourceUpdated(uri string) (notified bool) {
-	// What it demands may have changed since, and what the client may do.
+	// The scopes that it needs, and those of the client, may have changed.
 	var scopes []string
 	if match, _ := s.catalog.Load().findResource(nil, uri); match.resource != nil {
 		scopes = match.resource.scopes
@@ -227,7 +227,7 @@ func (s *Server) ResourceUpdated(uri string) (notified bool) {
 	return notified
 }
 
-// tellSession sends a notification outside any request.
+// tellSession sends a notification outside of any request.
 func (s *Server) tellSession(state *session, method string, params any) {
 	n, err := jsonrpc.NewNotification(method, params)
 	if err == nil {
@@ -238,7 +238,7 @@ func (s *Server) tellSession(state *session, method string, params any) {
 	}
 }
 
-// subscribe answers resources/subscribe (until 2025-11-25).
+// subscribe answers resources/subscribe (up to and including 2025-11-25).
 func subscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Result, error) {
 	uri := p.URI
 	if _, ok := call.catalog.findResource(call.principal, uri); !ok {
@@ -247,10 +247,10 @@ func subscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Re
 	return call.through(ctx, func(context.Context, *Call) (Result, error) { return call.session.subscribe(uri) })
 }
 
-// subscribe notes that the client of the session is to hear of the resource.
+// subscribe adds a subscription.
 func (state *session) subscribe(uri string) (Result, error) {
 	if state == nil {
-		return emptyResult, nil // without a session there is no way to notify; reading is still possible
+		return emptyResult, nil // without a session the client cannot be notified, but it can read
 	}
 	state.mu.Lock()
 	defer state.mu.Unlock()
@@ -264,7 +264,7 @@ func (state *session) subscribe(uri string) (Result, error) {
 	return emptyResult, nil
 }
 
-// unsubscribe answers resources/unsubscribe (until 2025-11-25).
+// unsubscribe answers resources/unsubscribe (up to and including 2025-11-25).
 func unsubscribe(ctx context.Context, call *Call, p *protocol.SubscribeParams) (Result, error) {
 	return call.through(ctx, func(context.Context, *Call) (Result, error) {
 		if state := call.session; state != nil {

@@ -38,7 +38,7 @@ func (k kind) String() string {
 	}
 }
 
-// article is the kind as a sentence has it.
+// article returns the kind with its article.
 func (k kind) article() string {
 	if k == kindInfo {
 		return "an Info"
@@ -54,7 +54,7 @@ var kindOf = map[reflect.Type]kind{
 	reflect.TypeFor[Skip]():     kindSkip,
 }
 
-// annotation is what the tags of one method, or of the Info field, say.
+// annotation holds the tags of one method, or of the Info field.
 type annotation struct {
 	kind                   kind
 	name, title, desc      string
@@ -77,8 +77,8 @@ type annotation struct {
 	meta                   map[string]string
 }
 
-// A tagKey is one word of the closed vocabulary: which kinds take it, what it means, how it is
-// read. The parser and docs/reference/tags.md come from the same table.
+// A tagKey is a key of a tag: the kinds that take it, its meaning and its parser.
+// docs/reference/tags.md is generated from the table.
 type tagKey struct {
 	key   string
 	kinds kind
@@ -125,7 +125,7 @@ var tagKeys = []tagKey{
 	{"meta", anyMethod, `meta:"example.com/team=search"`, "Entries of the definition's _meta, as key=value pairs separated by spaces.", setMeta},
 }
 
-// parseAnnotation reads the tags of one block field.
+// parseAnnotation parses the tags of one field of a block.
 func parseAnnotation(k kind, tag reflect.StructTag) (*annotation, []string) {
 	a := &annotation{kind: k}
 	var faults []string
@@ -158,8 +158,8 @@ func keysFor(k kind) []string {
 	return keys
 }
 
-// tagPairs yields the key:"value" pairs of a struct tag. reflect.StructTag only finds keys it is
-// asked for and is silent about a tag it cannot read; a closed vocabulary needs both.
+// tagPairs yields the key:"value" pairs of a struct tag. reflect.StructTag finds neither unknown
+// keys nor syntax errors.
 func tagPairs(tag string, faults *[]string) func(yield func(key, value string) bool) {
 	return func(yield func(string, string) bool) {
 		seen := map[string]bool{}
@@ -189,7 +189,7 @@ func words(v string) []string {
 	return strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || r == ',' })
 }
 
-// checkName holds names to what every client takes (server/tools, "Tool Names").
+// checkName checks a name by the rules that all clients accept (server/tools, "Tool Names").
 func checkName(name string) error {
 	if len(name) == 0 || len(name) > 128 {
 		return fmt.Errorf("name %q has %d characters; 1 to 128 are allowed", name, len(name))
@@ -214,7 +214,7 @@ func setDuration(d *time.Duration, v string) error {
 	parsed, err := time.ParseDuration(v)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is no duration", v)
+		return fmt.Errorf("%q is not a duration", v)
 	case parsed < 0:
 		return fmt.Errorf("%q is negative", v)
 	case parsed == 0:
@@ -308,7 +308,7 @@ func setAudience(a *annotation, v string) error {
 func setPriority(a *annotation, v string) error {
 	p, err := strconv.ParseFloat(v, 64)
 	if err != nil || !(p >= 0 && p <= 1) {
-		return fmt.Errorf("%q is no number from 0 to 1", v)
+		return fmt.Errorf("%q is not a number from 0 to 1", v)
 	}
 	a.priority = &p
 	return nil

@@ -15,8 +15,8 @@ import (
 // textArgument is an argument of a prompt.
 type textArgument struct{ name, value string }
 
-// nameOf reads the member that says what a request is about.
-// Where that is one of the names that are registered, known finds the string to share.
+// nameOf reads the name or URI of a request. known returns the registered string that equals it, to
+// save a copy.
 func nameOf(call *Call, known func(name []byte) (string, bool)) *jsonrpc.Error {
 	raw := call.req.Param(call.row.nameParam)
 	if jsonx.Kind(raw) != '"' {
@@ -30,8 +30,7 @@ func nameOf(call *Call, known func(name []byte) (string, bool)) *jsonrpc.Error {
 	return nil
 }
 
-// findTool finds the tool of tools/call. A tool that the caller may not see is as unknown as one
-// that is not there.
+// findTool finds the tool of tools/call. A tool that the caller may not see does not exist.
 func findTool(call *Call) *jsonrpc.Error {
 	if err := nameOf(call, call.catalog.tools.key); err != nil {
 		return err
@@ -42,13 +41,13 @@ func findTool(call *Call) *jsonrpc.Error {
 	}
 	call.entry, call.target = &t.entry, t
 	if raw := call.Arguments(); raw != nil && jsonx.Kind(raw) != '{' {
-		return invalidParams("the arguments of tool %q are no object", call.name)
+		return invalidParams("the arguments of tool %q are not an object", call.name)
 	}
 	return nil
 }
 
 // mayKnow reports whether the caller may know of the entry. If not, the caller gets the response
-// for a name that is not registered; the operator, who set the scopes, is told what is missing.
+// for an unknown name, and the log gets the missing scopes.
 func (call *Call) mayKnow(e *entry) bool {
 	if e.visible(call.principal) {
 		return true
@@ -74,7 +73,7 @@ func findPrompt(call *Call) *jsonrpc.Error {
 	call.entry, call.target = &p.entry, p
 	raw := call.Arguments()
 	if raw != nil && jsonx.Kind(raw) != '{' {
-		return invalidParams("the arguments of prompt %q are no object", call.name)
+		return invalidParams("the arguments of prompt %q are not an object", call.name)
 	}
 	var err *jsonrpc.Error
 	call.texts, err = textArguments(call.name, raw)
@@ -86,7 +85,7 @@ func textArguments(prompt string, raw []byte) ([]textArgument, *jsonrpc.Error) {
 	var texts []textArgument
 	for name, value := range jsonx.Members(raw) {
 		if jsonx.Kind(value) != '"' {
-			return nil, invalidParams("argument %s of prompt %q is no string", name, prompt)
+			return nil, invalidParams("argument %s of prompt %q is not a string", name, prompt)
 		}
 		texts = append(texts, textArgument{jsonx.String(name), jsonx.String(value)})
 	}
@@ -109,8 +108,8 @@ func findResource(call *Call) *jsonrpc.Error {
 	return nil
 }
 
-// findSubscribed finds the resource of a subscription, for the middleware; the method itself
-// answers what is wrong.
+// findSubscribed finds the resource of a subscription for middleware. The method itself reports
+// faults.
 func findSubscribed(call *Call) *jsonrpc.Error {
 	if m, ok := call.catalog.findResource(call.principal, jsonx.String(call.req.Param("uri"))); ok {
 		call.entry, call.target, call.vars = &m.resource.entry, m.resource, m.vars
@@ -118,14 +117,14 @@ func findSubscribed(call *Call) *jsonrpc.Error {
 	return nil
 }
 
-// findListened finds the tags and scopes of all resources of subscriptions/listen together, for the
+// findListened combines the tags and scopes of all resources of subscriptions/listen for
 // middleware.
 func findListened(call *Call) *jsonrpc.Error {
 	e := &entry{}
 	n := 0
 	for uri := range jsonx.Elements(jsonx.Member(call.req.Param("notifications"), "resourceSubscriptions")) {
 		if n++; n > maxSubscriptions {
-			break // too many: the method refuses them all
+			break // too many: the method refuses all
 		}
 		if m, ok := call.catalog.findResource(call.principal, jsonx.String(uri)); ok {
 			e.tags = union(e.tags, m.resource.tags)
@@ -139,7 +138,7 @@ func findListened(call *Call) *jsonrpc.Error {
 	return nil
 }
 
-// union adds to list the words that it does not have.
+// union adds the missing words to list.
 func union(list, words []string) []string {
 	for _, w := range words {
 		if !slices.Contains(list, w) {
@@ -149,8 +148,7 @@ func union(list, words []string) []string {
 	return list
 }
 
-// findCompleted finds what completion/complete is about, for the middleware; the method itself
-// answers what is wrong.
+// findCompleted finds what is completed, for middleware. The method itself reports faults.
 func findCompleted(call *Call) *jsonrpc.Error {
 	ref := call.req.Param("ref")
 	found, _, err := call.completersOf(protocol.CompletionRef{
@@ -165,8 +163,8 @@ func findCompleted(call *Call) *jsonrpc.Error {
 	return nil
 }
 
-// A resourceMatch is the resource that a URI names, or the template that it fits with the
-// variables' values.
+// A resourceMatch is the resource with a URI, or the template that matches it with the values of
+// its variables.
 type resourceMatch struct {
 	resource *resource
 	vars     uritemplate.Values
@@ -177,8 +175,7 @@ func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, b
 		return resourceMatch{resource: r}, r.visible(p)
 	}
 	for _, t := range c.templates.all() {
-		// The first that fits decides, whoever asks: a template that demands scopes is not passed
-		// by through a wider one.
+		// The first match counts for all callers: a wider template is not a way around scopes.
 		if values, ok := t.template.Match(uri); ok {
 			return resourceMatch{t, values}, t.visible(p)
 		}
@@ -186,13 +183,13 @@ func (c *catalog) findResource(p *oauth.Principal, uri string) (resourceMatch, b
 	return resourceMatch{}, false
 }
 
-// CanRead reports whether there is a resource with the URI, as far as the caller may see it.
+// CanRead reports whether a resource with the URI exists that the caller may see.
 func (c *Call) CanRead(uri string) bool {
 	_, ok := c.catalog.findResource(c.principal, uri)
 	return ok
 }
 
-// hint guesses which name was meant, among those that the caller may know of.
+// hint suggests the name that was meant, among those that the caller may know of.
 func (r registry[T]) hint(call *Call) string {
 	var known []string
 	for _, it := range r.all() {

@@ -33,7 +33,7 @@ func (*poems) secret(context.Context, string) (func(), io.Reader, int) { return 
 func TestAMisspeltCompleterIsTheOnlyMistake(t *testing.T) {
 	_, err := mcpkit.New(&poems{})
 	require.ErrorContains(t, err, `parameter "style" is completed by method "Stlyes", which does not exist; did you mean "Styles"?`)
-	require.ErrorContains(t, err, `complete names "numbr", which is no parameter; did you mean "number"?`)
+	require.ErrorContains(t, err, `complete names "numbr", which is not a parameter; did you mean "number"?`)
 	require.NotContains(t, err.Error(), "has no name", "the completer itself is not a tool that is wrong")
 	_, _, _ = new(poems).secret(t.Context(), "")
 }

@@ -52,7 +52,7 @@ func Union[T any](discriminator string, cases ...T) Option {
 	})
 }
 
-// unionSite says where Union was called.
+// unionSite returns where Union was called.
 func unionSite(t reflect.Type) string {
 	site := fmt.Sprintf("mcpkit: Union[%s]", t)
 	if _, file, line, ok := runtime.Caller(2); ok {
@@ -61,7 +61,7 @@ func unionSite(t reflect.Type) string {
 	return site
 }
 
-// appendValue appends the JSON of what a method returned, with the discriminators of unions in it.
+// appendValue appends the JSON of v, with the discriminators of its unions.
 func (s *Server) appendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	if encode := s.encoderOf(v); encode != nil {
 		return encode(dst, v)
@@ -69,7 +69,7 @@ func (s *Server) appendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	return jsonx.AppendValue(dst, v)
 }
 
-// marshalValue returns the JSON of what a method returned, with the discriminators of unions in it.
+// marshalValue returns the JSON of v, with the discriminators of its unions.
 func (s *Server) marshalValue(v reflect.Value) ([]byte, error) {
 	if encode := s.encoderOf(v); encode != nil {
 		return encode(nil, v)
@@ -77,8 +77,7 @@ func (s *Server) marshalValue(v reflect.Value) ([]byte, error) {
 	return jsonx.MarshalValue(v)
 }
 
-// encoderOf is the encoder of the type of v where that holds a union, made when the first such
-// value is met.
+// encoderOf returns the encoder of v's type if it contains a union, and makes it on first use.
 func (s *Server) encoderOf(v reflect.Value) reflectx.Encoder {
 	if len(s.config.unions) == 0 || !v.IsValid() {
 		return nil

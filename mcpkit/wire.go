@@ -7,8 +7,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// wire is what results need to know to write themselves: the version of the request, and who
-// answers.
+// wire is what results need to encode themselves: the version of the request, and the name of the
+// server.
 type wire struct {
 	version protocol.Version
 	server  json.RawMessage // the server's Implementation
@@ -17,8 +17,7 @@ type wire struct {
 // wire returns how results of the call are written.
 func (c *Call) wire() wire { return wire{c.version, c.server.serverInfo} }
 
-// end closes the object that b begins, which has a member already, with what every result of the
-// version has.
+// end closes the object that b begins and adds the members that all results of the version have.
 func (w wire) end(b []byte, meta protocol.Meta) ([]byte, error) {
 	var raw []byte
 	if len(meta) > 0 {
@@ -37,8 +36,8 @@ func (w wire) end(b []byte, meta protocol.Meta) ([]byte, error) {
 	return append(w.appendMeta(b, raw), '}'), nil
 }
 
-// appendObject appends an object with what every result of the version has; what the object says
-// itself stays.
+// appendObject appends an object with the members that all results of the version have. Members of
+// the object win.
 func (w wire) appendObject(b []byte, object json.RawMessage, resultType string) ([]byte, error) {
 	if !w.version.Modern() {
 		return append(b, object...), nil
@@ -66,7 +65,7 @@ func (w wire) appendObject(b []byte, object json.RawMessage, resultType string) 
 	return append(w.appendMeta(b, meta), '}'), nil
 }
 
-// appendMeta appends meta, an object or nil, with the server's name added unless it is there.
+// appendMeta appends meta, an object or nil, with the server's name unless it has one.
 func (w wire) appendMeta(b, meta []byte) []byte {
 	if jsonx.Member(meta, protocol.MetaServerInfo) != nil {
 		return append(b, meta...)

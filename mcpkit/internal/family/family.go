@@ -14,7 +14,7 @@ import (
 type Family struct {
 	mu   sync.Mutex
 	id   uint64                 // two families are locked in the order of their ids
-	into atomic.Pointer[Family] // what this one was joined into; nil if none. Set while both are locked.
+	into atomic.Pointer[Family] // the family that this one was joined into, or nil; set while both are locked
 }
 
 var families atomic.Uint64 // the number of families so far
@@ -22,7 +22,7 @@ var families atomic.Uint64 // the number of families so far
 // New returns the family of one server.
 func New() *Family { return &Family{id: families.Add(1)} }
 
-// Last is the family that f is part of now.
+// Last returns the family that f is part of now.
 func (f *Family) Last() *Family {
 	for next := f.into.Load(); next != nil; next = f.into.Load() {
 		f = next
@@ -30,7 +30,7 @@ func (f *Family) Last() *Family {
 	return f
 }
 
-// Lock locks the family that f is part of, and returns what unlocks it.
+// Lock locks the family that f is part of. unlock unlocks it.
 func (f *Family) Lock() (unlock func()) {
 	for {
 		f = f.Last()
@@ -42,7 +42,7 @@ func (f *Family) Lock() (unlock func()) {
 	}
 }
 
-// LockBoth locks the families that a and b are part of. Join makes them one when it is unlocked.
+// LockBoth locks the families that a and b are part of. unlock makes them one if join is true.
 func LockBoth(a, b *Family) (unlock func(join bool)) {
 	for {
 		a, b = a.Last(), b.Last()

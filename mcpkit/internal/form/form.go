@@ -15,7 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// formKeywords are what the schema of a form's field may say (client/elicitation, "Requested
+// formKeywords are the keywords of the schema of a form's field (client/elicitation, "Requested
 // Schema").
 var formKeywords = []string{
 	"type", "title", "description", "default", "enum", "oneOf", "format",
@@ -25,8 +25,7 @@ var formKeywords = []string{
 // formFormats are the formats that a form may name.
 var formFormats = []string{"email", "uri", "date", "date-time"}
 
-// lostRule says in words what a keyword demands that a form cannot carry; "" where it demands
-// nothing.
+// lostRule describes a keyword that a form cannot carry; "" if it demands nothing.
 func lostRule(keyword string, value json.RawMessage) string {
 	switch text := string(value); keyword {
 	case "exclusiveMinimum":
@@ -56,8 +55,8 @@ func lostRule(keyword string, value json.RawMessage) string {
 	}
 }
 
-// formField leaves of a field's schema the members that keep says a form has, and puts the others
-// into its description.
+// formField returns the schema of a field with the members that keep accepts. It describes the
+// others.
 func formField(property []byte, keep func(keyword string, value json.RawMessage) bool) []byte {
 	var words []string
 	if text := jsonx.String(jsonx.Member(property, "description")); text != "" {
@@ -79,7 +78,7 @@ func formField(property []byte, keep func(keyword string, value json.RawMessage)
 		}
 	}
 	if len(words) == described {
-		return appendOnly(nil, property, formKeywords) // as it was said
+		return appendOnly(nil, property, formKeywords) // unchanged
 	}
 	lost = append(lost, `"description":`...)
 	return append(jsonx.AppendString(lost, strings.Join(words, " ")), '}')
@@ -98,8 +97,8 @@ func carried(kind, keyword string, value json.RawMessage) bool {
 	return true
 }
 
-// Older writes a form as 2025-06-18 has it: enum and enumNames in place of oneOf, no lists, and
-// defaults for bools alone.
+// Older returns a form for version 2025-06-18: enum and enumNames instead of oneOf, no lists, and
+// defaults only for bools.
 func Older(schema json.RawMessage) (json.RawMessage, error) {
 	b := []byte{'{'}
 	for name, value := range jsonx.Members(schema) {
@@ -147,11 +146,11 @@ func namedValues(field []byte) []byte {
 	return closeObject(b)
 }
 
-// closeObject ends an object each of whose members is followed by a comma.
+// closeObject ends an object in which a comma follows each member.
 func closeObject(b []byte) []byte { return append(bytes.TrimSuffix(b, []byte{','}), '}') }
 
-// Flat leaves of an input schema what a form may say. Rules that it cannot say stand in
-// descriptions, and hold for the answer.
+// Flat returns the form of an input schema. Rules that it cannot carry are described, and enforced
+// on the answer.
 func Flat(t reflect.Type, in *reflectx.Input, descriptions reflectx.Descriptions) (json.RawMessage, error) {
 	schema := in.Schema()
 	titles := map[string]map[string]string{} // by property, by value as JSON
@@ -181,7 +180,7 @@ func Flat(t reflect.Type, in *reflectx.Input, descriptions reflectx.Descriptions
 	return append(b, '}'), nil
 }
 
-// valueTitles says what the constants of a field's type, or of the elements of a slice, are called.
+// valueTitles returns the titles of the constants of a field's type, or of its elements.
 func valueTitles(t reflect.Type, descriptions reflectx.Descriptions) map[string]string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -195,8 +194,7 @@ func valueTitles(t reflect.Type, descriptions reflectx.Descriptions) map[string]
 	return titles
 }
 
-// appendFormField appends the schema of one field. Strings that are chosen from a list are shown by
-// their titles where each has one.
+// appendFormField appends the schema of one field. Enums show titles if each value has one.
 func appendFormField(b, property []byte, titles map[string]string) []byte {
 	if items := jsonx.Member(property, "items"); items != nil {
 		options := appendTitled([]byte(`{"anyOf":[`), items, titles)
@@ -215,8 +213,8 @@ func appendFormField(b, property []byte, titles map[string]string) []byte {
 	return append(append(b[:len(b)-1], options...), '}')
 }
 
-// appendTitled appends the values of the enum of schema with their titles and a closing bracket;
-// nil where there is no enum of strings, or a value has no title.
+// appendTitled appends the values of an enum with their titles and a closing bracket; nil if it is
+// not an enum of strings, or a value has no title.
 func appendTitled(b, schema []byte, titles map[string]string) []byte {
 	enum := jsonx.Member(schema, "enum")
 	if enum == nil || !jsonx.IsString(jsonx.Member(schema, "type"), "string") {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// Check holds a header to the value in the body that it mirrors.
+// Check compares a header with the value in the body that it mirrors.
 func Check(header transport.Header, name, value string) *jsonrpc.Error {
 	lines := header[name]
 	if len(lines) == 0 {
@@ -36,8 +36,8 @@ type Param struct {
 	path   []string // of the property, from the root
 }
 
-// Params finds the mirrored properties of an input schema. What the specification does not allow is
-// an error, since clients have to drop a tool that has it.
+// Params returns the mirrored properties of an input schema. Properties that the specification does
+// not allow are an error, since clients have to ignore such a tool.
 func Params(schema []byte) ([]Param, error) {
 	var found []Param
 	if err := collectHeaders(schema, nil, &found); err != nil {
@@ -87,12 +87,12 @@ func newParam(raw, property []byte, path []string) (Param, error) {
 	return Param{}, fmt.Errorf("x-mcp-header: property %q is of type %q; only string, integer and boolean can be mirrored", at, kind)
 }
 
-// isTokenChar reports whether r may stand in a header name (RFC 9110, section 5.6.2).
+// isTokenChar reports whether r may be part of a header name (RFC 9110, section 5.6.2).
 func isTokenChar(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// CheckParams holds each mirroring header to the argument that it mirrors.
+// CheckParams compares headers with the arguments that they mirror.
 func CheckParams(header transport.Header, params []Param, args json.RawMessage) *jsonrpc.Error {
 	for _, p := range params {
 		value := []byte(args)
@@ -100,7 +100,7 @@ func CheckParams(header transport.Header, params []Param, args json.RawMessage) 
 			value = jsonx.Member(value, name)
 		}
 		if value == nil || jsonx.Kind(value) == 'n' {
-			continue // nothing is mirrored
+			continue // it need not be mirrored
 		}
 		if err := p.check(header, value); err != nil {
 			return err

@@ -15,8 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// State is what travels through the client between the rounds of a call: sealed, and bound to that
-// call.
+// State travels through the client between the rounds of a call: sealed, and bound to that call.
 type State struct {
 	Method    string                     `json:"m"`
 	Name      string                     `json:"n"`
@@ -31,7 +30,7 @@ type State struct {
 	Waiting   map[string]Waiting         `json:"w,omitempty"` // the questions of this round, by the key that the client knows
 }
 
-// An Answer is bound to the question that it answers, so that another question never gets it.
+// An Answer is bound to its question, so that no other question gets it.
 type Answer struct {
 	Question []byte          `json:"q"`
 	Text     string          `json:"t,omitempty"` // of the question, shortened; for the log
@@ -39,7 +38,7 @@ type Answer struct {
 	Value    json.RawMessage `json:"v"`
 }
 
-// A Waiting question is one that was asked in the round before.
+// A Waiting question was asked in the round before.
 type Waiting struct {
 	Key      string `json:"k"`
 	Question []byte `json:"q"`
@@ -50,7 +49,7 @@ type Waiting struct {
 // concurrent use.
 type Questions struct {
 	State   State           // of the rounds before; zero in the first
-	offered json.RawMessage // responses that came without a state: answers to questions that the client foresaw
+	offered json.RawMessage // responses without a state: answers to questions that the client foresaw
 	pending []pending       // asked in this round, in this order
 	used    map[string]bool // keys of the answers that questions of this round got
 	counts  map[string]int  // how often a question without a key of its own was asked
@@ -62,8 +61,8 @@ type pending struct {
 	request protocol.InputRequest
 }
 
-// Answered returns the questions of a retry: state is that of the round before, or nil, and
-// responses are the answers of the client, an object or nil.
+// Answered returns the questions of a retry. state is that of the round before, or nil. responses
+// are the answers of the client, an object or nil.
 func Answered(state *State, responses json.RawMessage) (*Questions, *jsonrpc.Error) {
 	if state == nil {
 		return &Questions{offered: responses}, nil
@@ -72,7 +71,7 @@ func Answered(state *State, responses json.RawMessage) (*Questions, *jsonrpc.Err
 	for name, question := range state.Waiting {
 		value := jsonx.Member(responses, name)
 		if value == nil {
-			continue // asked again if it is still wanted
+			continue // asked again if the method still wants it
 		}
 		if jsonx.Kind(value) != '{' {
 			return nil, badResponse(name)
@@ -84,7 +83,7 @@ func Answered(state *State, responses json.RawMessage) (*Questions, *jsonrpc.Err
 }
 
 func badResponse(name string) *jsonrpc.Error {
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: the response %q is no object", name)
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "inputResponses: the response %q is not an object", name)
 }
 
 // answer keeps the answer to a question.
@@ -144,7 +143,7 @@ func (a *Questions) nameOf(method string, params json.RawMessage) string {
 	return name
 }
 
-// A SameKeyError says that two different questions of one call have the same key.
+// A SameKeyError means that two different questions of one call have the same key.
 type SameKeyError struct{ Key string }
 
 // Error names the key.
@@ -152,12 +151,12 @@ func (e *SameKeyError) Error() string {
 	return fmt.Sprintf("two questions of this call have the key %q", e.Key)
 }
 
-// UserMessage is the same text: it is meant for the caller.
+// UserMessage returns the same text.
 func (e *SameKeyError) UserMessage() string { return e.Error() }
 
-// Pending returns the questions that the client has to be asked, and adds them to next, the state
-// of the next round. Each has its own key, or, if there are several, its number before the key:
-// clients that keep JSON objects in maps sort by key.
+// Pending returns the questions for the client and adds them to next, the state of the next round.
+// Several questions get numbers before their keys, since clients that keep JSON objects in maps
+// sort by key.
 func (a *Questions) Pending(next *State) protocol.InputRequests {
 	if len(a.pending) == 0 {
 		return nil
@@ -190,8 +189,8 @@ func (a *Questions) Changing() (before, now string, ok bool) {
 	return "", "", false
 }
 
-// lastUnused returns an answer that no question of this round got, of those to questions of the
-// same kind as key the one that was given last.
+// lastUnused returns the last answer that no question of this round got, among the questions of the
+// same kind as key.
 func (a *Questions) lastUnused(key string) (last Answer, ok bool) {
 	kind, _, _ := strings.Cut(key, "-")
 	for other, answer := range a.State.Answers {
@@ -202,10 +201,10 @@ func (a *Questions) lastUnused(key string) (last Answer, ok bool) {
 	return last, ok
 }
 
-// maxQuestionText is how many bytes of a question's text are kept for the log.
+// maxQuestionText limits the text of a question that is kept for the log, in bytes.
 const maxQuestionText = 100
 
-// questionText is what a question says, shortened; "" for those without words.
+// questionText returns the shortened text of a question; "" if it has none.
 func questionText(params json.RawMessage) string {
 	text := jsonx.String(jsonx.Member(params, "message"))
 	if text == "" {
@@ -217,7 +216,7 @@ func questionText(params json.RawMessage) string {
 	return text
 }
 
-// Short is a short name of a kind of question.
+// Short returns a short name for a kind of question.
 func Short(method string) string {
 	switch method {
 	case protocol.MethodElicitationCreate:

@@ -18,19 +18,20 @@ import (
 //limit:call bytes of answers and values of Once that travel through the client | an error: `can travel through the client`
 const maxStateBytes = 32 << 10
 
-// A Sealer keeps round states secret and whole while clients hold them.
+// A Sealer encrypts and authenticates states while clients hold them.
 type Sealer struct {
 	keys   []cipher.AEAD // the first seals; each opens
-	bound  []byte        // what states are bound to beside the key: their purpose and their server
-	Owner  []byte        // whom the answers and values are for, within a state
+	bound  []byte        // what states are bound to besides the key: their purpose and their server
+	Owner  []byte        // the server that answers and values in a state belong to
 	Random bool          // no key was given
 }
 
-// sealPurpose separates these keys from any other use of the same secret, and versions the form.
+// sealPurpose separates these keys from other uses of the same secret, and is the version of the
+// format.
 const sealPurpose = "mcpkit request state v2"
 
-// NewSealer returns the sealer of a server. States are for all replicas of it, in whatever version,
-// and for no other server: what a server is called is what it is.
+// NewSealer returns the sealer of a server. States are valid for all replicas and versions of the
+// server, and for no server with another name.
 func NewSealer(secrets [][]byte, server string) *Sealer {
 	s := &Sealer{
 		Random: len(secrets) == 0, bound: []byte(sealPurpose + "\x00" + server), Owner: Digest([]byte(server)),
@@ -49,11 +50,11 @@ func NewSealer(secrets [][]byte, server string) *Sealer {
 func newAEAD(secret []byte) cipher.AEAD {
 	key, err := hkdf.Key(sha256.New, secret, nil, sealPurpose, 32)
 	if err != nil {
-		panic("mcpkit: " + err.Error()) // 32 bytes are never too many
+		panic("mcpkit: " + err.Error()) // 32 bytes are always possible
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		panic("mcpkit: " + err.Error()) // nor a wrong size
+		panic("mcpkit: " + err.Error()) // so is this size
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
@@ -77,12 +78,12 @@ func (s *Sealer) Seal(state *State) (string, error) {
 
 var ErrBadState = errors.New("requestState is not one that this server gave")
 
-// Open is the inverse of Seal. It says nothing of why it refuses.
+// Open is the inverse of Seal. Its error has no reason.
 func (s *Sealer) Open(text string) (*State, error) {
-	if len(text) > 2*maxStateBytes || strings.ContainsAny(text, "\r\n") { // which decoders skip
+	if len(text) > 2*maxStateBytes || strings.ContainsAny(text, "\r\n") { // decoders skip these
 		return nil, ErrBadState
 	}
-	// Strict: else several texts, differing in unused bits, would be the same state.
+	// Strict: otherwise several texts, differing in unused bits, would be the same state.
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil {
 		return nil, ErrBadState
@@ -101,7 +102,7 @@ func (s *Sealer) Open(text string) (*State, error) {
 	return nil, ErrBadState
 }
 
-// Digest identifies the parts.
+// Digest returns a digest of the parts.
 func Digest(parts ...[]byte) []byte {
 	h := sha256.New()
 	for _, p := range parts {

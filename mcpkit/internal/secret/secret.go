@@ -8,22 +8,22 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// redacted stands for what is not shown.
+// redacted replaces what logs may not show.
 const redacted = `"[redacted]"`
 
-// A Secrecy says which members of an arguments object may be shown. It is nil where all may.
+// A Secrecy says which members of an arguments object logs may show. Nil means all.
 type Secrecy struct {
 	hide    bool                // not shown at all
-	members map[string]*Secrecy // of an object, or of the objects of an array; a member that is not here is hidden
+	members map[string]*Secrecy // of an object, or of the objects of an array; other members are hidden
 }
 
-// shown is the secrecy of a member that may be shown whole.
+// shown is the secrecy of a value that logs may show.
 var shown = &Secrecy{}
 
-// hidden is the secrecy of a member of which nothing may be shown.
+// hidden is the secrecy of a value that logs may not show.
 var hidden = &Secrecy{hide: true}
 
-// OfFields finds the fields that are tagged secret; nil when there is none.
+// OfFields returns the secrecy of fields; nil if none has the tag secret.
 func OfFields(fields []reflectx.Field) *Secrecy {
 	found := false
 	s := ofFields(fields, &found)
@@ -43,7 +43,7 @@ func ofFields(fields []reflectx.Field, found *bool) *Secrecy {
 		case len(f.Fields) > 0:
 			s.members[f.Name] = ofFields(f.Fields, found)
 		case isStruct(f.Type):
-			s.members[f.Name] = hidden // a type within itself: what of it is secret is not listed again
+			s.members[f.Name] = hidden // a recursive type, whose secret fields are not listed again
 		default:
 			s.members[f.Name] = shown
 		}
@@ -58,8 +58,8 @@ func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Interface && t.NumMethod() > 0 // a union of structs
 }
 
-// OfSchema finds the properties of a schema written by hand that are writeOnly or passwords; nil
-// when there is none.
+// OfSchema returns the secrecy of a schema written by hand, in which properties that are writeOnly
+// or passwords are secret; nil if there are none.
 func OfSchema(schema []byte) *Secrecy {
 	found := false
 	s := ofNode(schema, &found)
@@ -83,7 +83,7 @@ func ofNode(schema []byte, found *bool) *Secrecy {
 	case jsonx.Kind(jsonx.Member(schema, "type")) == '"' && !jsonx.IsString(jsonx.Member(schema, "type"), "object"):
 		return shown
 	default:
-		return hidden // whatever it is that the schema says, here it is not looked at
+		return hidden // other schemas are not examined
 	}
 	s := &Secrecy{members: map[string]*Secrecy{}}
 	for name, property := range jsonx.Members(properties) {
@@ -92,7 +92,7 @@ func ofNode(schema []byte, found *bool) *Secrecy {
 	return s
 }
 
-// appendShown appends what may be shown of a value.
+// appendShown appends the part of a value that logs may show.
 func (s *Secrecy) appendShown(b, value []byte) []byte {
 	kind := jsonx.Kind(value)
 	switch {
@@ -115,7 +115,7 @@ func (s *Secrecy) appendShown(b, value []byte) []byte {
 		return append(b, ']')
 	case kind == 'n':
 		return append(b, value...)
-	default: // no object where one belongs: perhaps one as text
+	default: // not an object: perhaps one as text
 		return append(b, redacted...)
 	}
 }
@@ -131,7 +131,7 @@ func (s *Secrecy) AppendObject(b, object []byte) []byte {
 		b = append(append(b, name...), ':')
 		member := s.members[jsonx.String(name)]
 		if member == nil {
-			member = hidden // perhaps a secret whose name is misspelt
+			member = hidden // perhaps a misspelt secret
 		}
 		b = member.appendShown(b, value)
 	}
