@@ -1,7 +1,7 @@
 // Package mcpkit turns plain Go structs into MCP (Model Context Protocol) servers.
 //
-// Exported methods become tools, resources and prompts. What changes behaviour stands in struct
-// tags, what describes stands in doc comments:
+// Exported methods become tools, resources and prompts. Struct tags set their behaviour, and doc
+// comments describe them:
 //
 //	// Notes keeps short notes and finds them again.
 //	type Notes struct {
@@ -18,8 +18,24 @@
 //		}
 //	}
 //
-// A [Server] is a transport.Handler: it understands all five protocol revisions, decides for each
-// request which one it is, and leaves framing to the transports. Every request of every revision
-// walks the same way: era and version, the middleware chain, the method, the result (see
-// docs/design/architecture.md).
+// The package has these parts:
+//
+//   - Describe a service with tags: [Info], [Tool], [Resource], [Prompt], [Skip]; [Union] for
+//     interface types and [Provide] for parameters.
+//   - Serve it: [Serve], or [New] and [Server.Serve], or any transport with a [Server] as its
+//     handler. [Option] lists the options.
+//   - Add to a server: [Server.Register], [Server.Mount], [NewTool], [NewPrompt] and [NewResource]
+//     with [Server.Add], [Server.AddTool] and its like for complete definitions, and [Handle] for
+//     methods of your own.
+//   - In a method: [Call] for progress, logs and the caller; [Elicit], [Confirm], [Choose], [Sample],
+//     [Roots], [Ask] and [Once] for questions to the user; [Image], [Blob], [Link] and so on for
+//     results.
+//   - Errors: [Errorf] for texts that callers may see, [ErrNotFound], [CodedError],
+//     [DetailedError], [RetryableError].
+//   - Middleware: [Server.Use], [Server.UseFor] with [OnTool], [OnTag] and [OnMethod], [Around],
+//     [Handler], [Result].
+//   - Authorization: scopes in tags, with [Authenticated], [TrustLocal] or [StepUp].
+//
+// A Server supports all five protocol versions at once and determines the version of each request.
+// See docs/design/architecture.md for the way of a request.
 package mcpkit

@@ -122,7 +122,7 @@ func (s *Server) fail(ctx context.Context, call *Call, err error) (Result, *json
 func (s *Server) protocolError(ctx context.Context, call *Call, err *jsonrpc.Error) *jsonrpc.Error {
 	switch {
 	case err == nil:
-		s.config.logger.ErrorContext(ctx, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil itself where there is none",
+		s.config.logger.ErrorContext(ctx, "mcpkit: the error of a call is a nil *jsonrpc.Error; return nil instead",
 			"ref", call.Ref(), "method", call.row.method, "name", call.name)
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", call.Ref())
 	case len(err.Data) > 0 && !jsonx.Valid(err.Data):
@@ -156,7 +156,7 @@ func (s *Server) tell(ctx context.Context, call *Call, err error) (text string, 
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
-	s.config.logger.ErrorContext(ctx, "mcpkit: a call ended with an error that the caller is not shown", attrs...)
+	s.config.logger.ErrorContext(ctx, "mcpkit: a call failed with an error that the caller does not see", attrs...)
 	return "internal error (ref " + ref + ")", jsonrpc.CodeInternalError
 }
 

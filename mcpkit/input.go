@@ -214,7 +214,7 @@ func (c *Call) settle(result Result, err error) (Result, error) {
 // warnOfRandomKey logs once that only this process can continue calls that ask questions.
 func (s *Server) warnOfRandomKey(c *Call) {
 	if s.state.Random && c.peer.Header() != nil && s.warnedOfKey.CompareAndSwap(false, true) {
-		s.config.logger.Warn("mcpkit: calls that ask questions are sealed with a random key: no other process, and not this one after a restart, can go on with them; give mcpkit.StateKeys")
+		s.config.logger.Warn("mcpkit: calls that ask questions are sealed with a random key: only this process can continue them, until it restarts; set mcpkit.StateKeys")
 	}
 }
 

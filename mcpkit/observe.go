@@ -66,7 +66,7 @@ func (s *Server) endSession(state *session) {
 		func() {
 			defer func() {
 				if v := recover(); v != nil {
-					s.config.logger.Error("mcpkit: what was to run at the end of a session panicked", "panic", v, "stack", string(debug.Stack()))
+					s.config.logger.Error("mcpkit: a function of OnSessionEnd panicked", "panic", v, "stack", string(debug.Stack()))
 				}
 			}()
 			f()

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
-	"github.com/mcpkit/mcpkit-go/internal/rehearsal"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
+	"github.com/mcpkit/mcpkit-go/internal/wellknown"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -238,13 +238,13 @@ func completeTags(t reflect.Type) []string {
 // checkWellKnown refuses methods that have a well-known name but another signature: leaving them
 // out silently would surprise.
 func (r *registrar) checkWellKnown(completers []string) {
-	for _, name := range rehearsal.WellKnown {
+	for _, name := range wellknown.Methods {
 		m, ok := r.methods[name]
 		if _, mentioned := r.block[name]; !ok || mentioned || m.Promoted && !r.included(m) || slices.Contains(completers, name) {
 			continue
 		}
 		life := name == "Start" || name == "Close"
-		known, got := rehearsal.Signatures[name], m.Func.Type().String()
+		known, got := wellknown.Signatures[name], m.Func.Type().String()
 		switch {
 		case slices.Contains(known.Forms, got), r.reg.optIn && !life:
 		case life:
@@ -284,7 +284,7 @@ func (r *registrar) names() []string {
 		case mentioned && a.kind == kindSkip:
 		case mentioned:
 			names = append(names, name)
-		case r.reg.optIn, slices.Contains(rehearsal.WellKnown, name), m.Promoted && !r.included(m):
+		case r.reg.optIn, slices.Contains(wellknown.Methods, name), m.Promoted && !r.included(m):
 		default:
 			names = append(names, name)
 		}

@@ -390,7 +390,7 @@ func (x *execution) leave() {
 	c := x.call
 	n := c.overdue().begin()
 	c.server.overdue.Add(1)
-	c.server.config.logger.WarnContext(s, "mcpkit: a method does not return though its time is over; its caller was answered in its place",
+	c.server.config.logger.WarnContext(s, "mcpkit: a method did not return in time; its caller got a timeout error",
 		"ref", c.Ref(), "method", c.row.method, "name", c.Target(), "timeout", s.timeout.String(), "overdue", n)
 }
 

@@ -300,7 +300,7 @@ func (s *Server) warnOfMissing() {
 	}
 	total := c.tools.len() + c.prompts.len() + c.resources.len() + c.templates.len()
 	if total == 0 {
-		s.config.logger.Warn("mcpkit: the server has no tools, prompts or resources yet; they are exported methods of a service, those of an embedded struct where that is tagged mcpkit:\"include\"")
+		s.config.logger.Warn("mcpkit: the server has no tools, prompts or resources yet; they are exported methods of a service, or of an embedded struct with the tag mcpkit:\"include\"")
 	}
 	if missing > 0 {
 		s.config.logger.Warn("mcpkit: some tools, prompts and resources have no description; write doc comments and run mcpkit gen, or use desc tags",

@@ -93,7 +93,7 @@ func (s *source) leave() {
 	}
 	n := s.call.overdue().begin()
 	s.call.server.overdue.Add(1)
-	s.call.server.config.logger.WarnContext(s.call.ctx, "mcpkit: a reader does not return though its call is over",
+	s.call.server.config.logger.WarnContext(s.call.ctx, "mcpkit: a reader did not return although its call is over",
 		"ref", s.call.Ref(), "method", s.call.row.method, "uri", s.call.name, "overdue", n)
 }
 

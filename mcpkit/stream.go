@@ -99,7 +99,7 @@ func (s *Server) brokeOff(call *Call, err error) (told *jsonrpc.Error) {
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
-	s.config.logger.ErrorContext(call.ctx, "mcpkit: a result broke off, since reading failed", attrs...)
+	s.config.logger.ErrorContext(call.ctx, "mcpkit: a result ended early because reading failed", attrs...)
 	text := "internal error (ref " + ref + ")"
 	if user, ok := errors.AsType[UserMessenger](err); ok {
 		text = user.UserMessage() + " (ref " + ref + ")"

@@ -300,7 +300,7 @@ func TestReadersThatFailAtOnceAreAnsweredWithErrors(t *testing.T) {
 				require.Equal(t, test.what == "panic", entries[0].Stack != "")
 				entries[0].Stack = ""
 				require.Equal(t, entry{
-					Level: "ERROR", Msg: "mcpkit: a call ended with an error that the caller is not shown",
+					Level: "ERROR", Msg: "mcpkit: a call failed with an error that the caller does not see",
 					Ref: ref, Method: "resources/read", Name: "b://" + test.what, Error: test.logged,
 				}, entries[0])
 			})
@@ -334,7 +334,7 @@ func TestReadersThatFailLateBreakTheirMessageAlone(t *testing.T) {
 				require.Equal(t, test.what == "late-panic", entries[0].Stack != "")
 				entries[0].Stack = ""
 				require.Equal(t, entry{
-					Level: "ERROR", Msg: "mcpkit: a result broke off, since reading failed",
+					Level: "ERROR", Msg: "mcpkit: a result ended early because reading failed",
 					Ref: ref, Method: "resources/read", URI: "b://" + test.what, Error: test.logged,
 				}, entries[0])
 				if strings.HasSuffix(w.name, "HTTP") {
@@ -440,7 +440,7 @@ func TestReadersThatBlockHoldUpTheirOwnCallAlone(t *testing.T) {
 					return
 				}
 				require.Equal(t, []entry{{
-					Level: "ERROR", Msg: "mcpkit: a result broke off, since reading failed",
+					Level: "ERROR", Msg: "mcpkit: a result ended early because reading failed",
 					Ref: ref, Method: "resources/read", URI: test.uri, Error: test.logged,
 				}}, entries)
 			})

@@ -56,7 +56,7 @@ func (call *Call) mayKnow(e *entry) bool {
 	if call.principal != nil {
 		who = call.principal.Subject
 	}
-	call.server.config.logger.WarnContext(call.ctx, "mcpkit: a call was refused for lack of scopes; the caller was told that there is nothing of this name",
+	call.server.config.logger.WarnContext(call.ctx, "mcpkit: a call was refused because the caller lacks scopes; the caller got the response for an unknown name",
 		"ref", call.Ref(), "method", call.row.method, "name", call.name, "scopes", strings.Join(e.scopes, " "), "principal", who)
 	return false
 }

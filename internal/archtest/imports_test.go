@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"internal/httpserve":   {"internal/admission", "transport", "jsonrpc"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
-	"internal/rehearsal":   {},
+	"internal/wellknown":   {},
 	"internal/limits":      {"golang.org/x/time/rate"},
 	"internal/memo":        {"protocol", "internal/jsonx"},
 	"internal/sse":         {},
@@ -80,7 +80,7 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/rounds": {"internal/jsonx", "jsonrpc", "protocol"},
 	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
 	"mcpkit": {"transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "jsonrpc",
-		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/rehearsal", "internal/uritemplate",
+		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/wellknown", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
 	"client": {"transport", "internal/ledger", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx",

@@ -83,8 +83,8 @@ type Question struct {
 	open   bool // guarded by ledger.mu
 }
 
-// change is the only function that adds entries to a Ledger or removes them. Exactly one of c and
-// q is not nil. It reports false when the entry is in the wanted state already. The caller holds mu.
+// change is the only function that adds entries to a Ledger or removes them. Exactly one of c and q
+// is not nil. It reports false when the entry is in the wanted state already. The caller holds mu.
 func (l *Ledger) change(c *Call, q *Question, open bool) bool {
 	by := -1
 	if open {
@@ -153,7 +153,8 @@ func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*C
 	return c, nil
 }
 
-// BeginAt is Begin for a caller that has memory for the Call: c is a zero Call, and is not used for another request.
+// BeginAt is Begin for a caller that has memory for the Call: c is a zero Call, and is not used for
+// another request.
 func (l *Ledger) BeginAt(c *Call, ctx context.Context, req *jsonrpc.Request, bytes int) *jsonrpc.Error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

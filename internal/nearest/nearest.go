@@ -1,13 +1,13 @@
-// Package nearest finds the known word that a misspelt one was meant to be.
+// Package nearest suggests the known word for a misspelt one.
 package nearest
 
 import "strings"
 
-// maxWord bounds the words that are looked at, in bytes: a longer one is no misspelling of a name.
+// maxWord limits the words that are compared, in bytes.
 const maxWord = 256
 
-// Of returns the word of known that is closest to word, and "" when none is close enough to be a guess
-// worth making: at most a third of the letters differ. Case, '-' and '_' do not count.
+// Of returns the word of known that is closest to word, or "" if more than a third of the letters
+// differ from each. Case, '-' and '_' do not count.
 func Of(word string, known []string) string {
 	if len(word) > maxWord {
 		return ""
@@ -25,7 +25,7 @@ func Of(word string, known []string) string {
 	return best
 }
 
-// Hint returns `; did you mean "x"?` for the nearest word, and "" when there is none.
+// Hint returns `; did you mean "x"?` for the nearest word, or "".
 func Hint(word string, known []string) string {
 	if k := Of(word, known); k != "" {
 		return `; did you mean "` + k + `"?`
@@ -39,8 +39,8 @@ func fold(s string) []rune {
 	return []rune(separators.Replace(strings.ToLower(s)))
 }
 
-// distance is the edit distance of a and b with adjacent swaps (optimal string alignment);
-// it stops counting at limit.
+// distance returns the edit distance of a and b with adjacent swaps (optimal string alignment), at
+// most limit.
 func distance(a, b []rune, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

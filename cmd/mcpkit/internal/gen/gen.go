@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
-	"github.com/mcpkit/mcpkit-go/internal/rehearsal"
+	"github.com/mcpkit/mcpkit-go/internal/wellknown"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -99,7 +99,7 @@ func (f *file) use(path, name string) string {
 // registrations are the calls of RegisterDescriptions, a package each.
 func (f *file) registrations(mcpkit string) string {
 	var b strings.Builder
-	reached := f.pkg.Reach(rehearsal.WellKnown)
+	reached := f.pkg.Reach(wellknown.Methods)
 	for _, path := range slices.Sorted(maps.Keys(reached.Types)) {
 		descriptions := Descriptions(f.pkg, path, reached.Types[path])
 		if len(descriptions) == 0 {
@@ -177,7 +177,7 @@ func (f *file) signatures() string {
 			continue // no type arguments to write
 		}
 		name := s.Type.Obj().Name()
-		for _, m := range s.Registered(rehearsal.WellKnown) {
+		for _, m := range s.Registered(wellknown.Methods) {
 			sig := m.Func.Signature()
 			if !f.canWrite(sig, map[types.Type]bool{}) {
 				fmt.Fprintf(&b, "_ = (*%s).%s\n", name, m.Func.Name())

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
-	"github.com/mcpkit/mcpkit-go/internal/rehearsal"
+	"github.com/mcpkit/mcpkit-go/internal/wellknown"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
@@ -20,7 +20,7 @@ type sourceDescriptions struct {
 }
 
 func newSourceDescriptions(p *services.Package) *sourceDescriptions {
-	return &sourceDescriptions{pkg: p, reached: p.Reach(rehearsal.WellKnown), read: map[string]map[string]string{}}
+	return &sourceDescriptions{pkg: p, reached: p.Reach(wellknown.Methods), read: map[string]map[string]string{}}
 }
 
 // text is what the source says of the type, or of the member of it.
@@ -44,7 +44,7 @@ func (w *sourceDescriptions) text(obj *types.TypeName, member string) string {
 func (v *checker) descriptions(s *services.Service) {
 	name := s.Type.Obj().Name()
 	completers := s.Completers()
-	for _, m := range s.Registered(rehearsal.WellKnown) {
+	for _, m := range s.Registered(wellknown.Methods) {
 		method := m.Func.Name()
 		if slices.Contains(completers, method) && m.Marker == "" || s.OptIn && m.Marker == "" {
 			continue
@@ -125,7 +125,7 @@ var (
 
 // hints reports tools whose names sound as if they did harm, and of which nothing is said.
 func (v *checker) hints(s *services.Service) {
-	for _, m := range s.Registered(rehearsal.WellKnown) {
+	for _, m := range s.Registered(wellknown.Methods) {
 		name := m.Func.Name()
 		if m.Marker != "" && m.Marker != "Tool" || s.OptIn && m.Marker == "" || m.Marker == "" && slices.Contains(s.Completers(), name) ||
 			s.EntryTag(name).Get("hints") != "" {

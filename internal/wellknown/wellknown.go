@@ -1,17 +1,18 @@
-// Package rehearsal holds which methods of services are not for clients: package mcpkit tells them by reflection, and the tools that
-// read services from their source do the same.
-package rehearsal
+// Package wellknown has the methods of services that are not for clients. Package mcpkit finds them
+// by reflection, and the tools that read source code by name.
+package wellknown
 
 import (
 	"maps"
 	"slices"
 )
 
-// WellKnown are methods that mean something to Go programs; they are not for clients unless the annotation block says so.
-var WellKnown = slices.Sorted(maps.Keys(Signatures))
+// Methods are the names that mean something to Go programs. Such methods are not for clients unless
+// the annotation block lists them.
+var Methods = slices.Sorted(maps.Keys(Signatures))
 
-// Signatures are those that Go programs know the methods of WellKnown by, as reflect writes them, and what they are for. A method
-// of the name with another signature is a mistake, or a tool that the annotation block has to mention.
+// Signatures are the well-known signatures of Methods, as reflect writes them. A method with such a
+// name and another signature is a mistake, unless the annotation block lists it.
 var Signatures = map[string]Signature{
 	"Start":           {"the service's own method to start it", []string{"func(context.Context) error"}},
 	"Close":           {"the service's own method to close it", []string{"func() error"}},
@@ -43,7 +44,7 @@ var Signatures = map[string]Signature{
 	"LogValue":        {"a method of Go's slog.LogValuer", []string{"func() slog.Value"}},
 }
 
-// A Signature is what a method of a well-known name is for, and the forms that it has then.
+// A Signature is what a well-known method is for, and its possible types.
 type Signature struct {
 	What  string
 	Forms []string
