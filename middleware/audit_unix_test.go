@@ -27,7 +27,7 @@ func TestAnAuditFileHasOneWriter(t *testing.T) {
 	log, err := middleware.OpenAuditFile(file)
 	require.NoError(t, err)
 	_, err = middleware.OpenAuditFile(file)
-	require.EqualError(t, err, "middleware: audit file "+file+": another process, or another log of this one, writes to it; give each a file of its own")
+	require.EqualError(t, err, "middleware: audit file "+file+": another process, or another log of this process, writes to it; use one file for each")
 	require.NoError(t, log.Close())
 	log, err = middleware.OpenAuditFile(file)
 	require.NoError(t, err)

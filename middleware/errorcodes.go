@@ -10,19 +10,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// CodeToolTimeout is the code that [ErrorCodes] gives to tools that take too long.
+// CodeToolTimeout is the code with which [ErrorCodes] reports a timeout of a tool.
 const CodeToolTimeout = -32000
 
-// ErrorCodes answers failures of tools/call with JSON-RPC errors, for callers that go by their codes:
+// ErrorCodes reports failures of tools/call as JSON-RPC errors, for programs that call tools without a
+// model:
 //
-//	-32601  no such tool
-//	-32602  the arguments do not fit
-//	-32603  the tool failed, or its result says so
+//	-32601  unknown tool
+//	-32602  invalid arguments
+//	-32603  the tool returned an error, or a result with isError
 //	-32000  "Tool execution timeout"
 //
-// The specification wants the failures of a tool in its result, where the model sees them, and an unknown tool as -32602: so
-// this is for programs that call tools without a model. What the text of an error shows follows the same rules as without
-// it. Errors that have a code of their own keep it.
+// The specification puts failures of a tool into its result, where the model sees them, and reports an
+// unknown tool as -32602. The texts of errors follow the same rules as without ErrorCodes. Errors with
+// a code of their own keep it.
 func ErrorCodes() mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -41,7 +42,7 @@ func ErrorCodes() mcpkit.Middleware {
 	}
 }
 
-// withCode gives an error of a tool call its code.
+// withCode returns the error of a tool call with its code.
 func withCode(call *mcpkit.Call, err error) error {
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		if rpc.Code == jsonrpc.CodeInvalidParams && call.Tool() == nil {
@@ -70,7 +71,7 @@ func firstText(r *mcpkit.ToolResult) string {
 	return "the tool failed"
 }
 
-// codedError is an error that has a code besides.
+// A codedError is an error with a code.
 type codedError struct {
 	error
 	code int
@@ -79,11 +80,11 @@ type codedError struct {
 // Unwrap returns the error without the code.
 func (e *codedError) Unwrap() error { return e.error }
 
-// ErrorCode is the code.
+// ErrorCode returns the code.
 func (e *codedError) ErrorCode() int { return e.code }
 
-// toolTimeout says so in the words that callers of these codes know.
+// A toolTimeout is a timeout with the text that callers of these codes expect.
 type toolTimeout struct{ codedError }
 
-// UserMessage is always the same.
+// UserMessage returns the fixed text.
 func (e *toolTimeout) UserMessage() string { return "Tool execution timeout" }

@@ -10,10 +10,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// GuardArguments inspects the arguments of every tool call and prompt, also of what is registered later, before they are
-// checked and decoded: f returns them, or others in their place (which are held to the schema all the same), or an error,
-// which refuses the call and is shown like an error of the method. args is {} where the client sent none, and must not be
-// changed. With mcpkit.Server.UseFor it guards a part of the server.
+// GuardArguments calls f with the arguments of every tool call and prompt, before they are validated.
+// f returns the arguments, other arguments in their place, which are then validated, or an error, which
+// ends the call like an error of the method. args is {} if the client sent none; do not change it.
+// Server.UseFor limits the guard to a part of the server.
 func GuardArguments(f func(ctx context.Context, call *mcpkit.Call, args json.RawMessage) (json.RawMessage, error)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -30,7 +30,7 @@ func GuardArguments(f func(ctx context.Context, call *mcpkit.Call, args json.Raw
 			}
 			if len(guarded) != len(args) || &guarded[0] != &args[0] {
 				if err := call.SetArguments(guarded); err != nil {
-					return nil, fmt.Errorf("middleware: a guard's arguments: %w", err)
+					return nil, fmt.Errorf("middleware: arguments of a guard: %w", err)
 				}
 			}
 			return next(ctx, call)
@@ -38,8 +38,8 @@ func GuardArguments(f func(ctx context.Context, call *mcpkit.Call, args json.Raw
 	}
 }
 
-// GuardResult inspects what every method returned without an error: f returns it, or another in its place, or an error instead
-// of it. A result must not be changed: it may be cached, or someone else's. See mcpkit.Result for its types.
+// GuardResult calls f with every result. f returns the result, another one in its place, or an error.
+// Do not change a result: it may be cached or shared. See [mcpkit.Result] for its types.
 func GuardResult(f func(ctx context.Context, call *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -52,10 +52,10 @@ func GuardResult(f func(ctx context.Context, call *mcpkit.Call, result mcpkit.Re
 	}
 }
 
-// GuardText rewrites every text that tools, prompts and resources return: text contents, the texts of resources, and the strings
-// within structured content, member names aside. f returns the text, or another in its place, or an error instead
-// of the whole result. Images, audio and blobs pass; a result that cannot be looked into, such as contents that are sent
-// while they are read, is refused, so that nothing slips past.
+// GuardText calls f with every text that tools, prompts and resources return: text contents, texts of
+// resources, and strings in structured content except member names. f returns the text, another one in
+// its place, or an error instead of the whole result. Images, audio and blobs pass. A result that
+// cannot be inspected, such as a resource that is sent from a reader, is an error.
 func GuardText(f func(ctx context.Context, call *mcpkit.Call, text string) (string, error)) mcpkit.Middleware {
 	return GuardResult(func(ctx context.Context, call *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
 		switch call.Method() {
@@ -67,7 +67,7 @@ func GuardText(f func(ctx context.Context, call *mcpkit.Call, text string) (stri
 	})
 }
 
-// A textGuard makes copies of results whose texts it rewrites.
+// A textGuard copies results and rewrites their texts.
 type textGuard struct {
 	f func(text string) (string, error)
 }
@@ -104,7 +104,7 @@ func (g textGuard) result(result mcpkit.Result) (mcpkit.Result, error) {
 	case *mcpkit.InputRequiredResult:
 		return r, nil // questions to the client, and sealed state
 	}
-	return nil, fmt.Errorf("middleware: a result of type %T cannot be looked into", result)
+	return nil, fmt.Errorf("middleware: a result of type %T cannot be inspected", result)
 }
 
 func (g textGuard) content(c protocol.Content) (protocol.Content, error) {
@@ -122,7 +122,7 @@ func (g textGuard) content(c protocol.Content) (protocol.Content, error) {
 	case *protocol.ImageContent, *protocol.AudioContent, *protocol.ResourceLink:
 		return c, nil
 	}
-	return nil, fmt.Errorf("middleware: content of type %T cannot be looked into", c)
+	return nil, fmt.Errorf("middleware: content of type %T cannot be inspected", c)
 }
 
 func (g textGuard) contents(c protocol.ResourceContents) (protocol.ResourceContents, error) {
@@ -165,10 +165,10 @@ func (g textGuard) appendJSON(b, value []byte) ([]byte, error) {
 		}
 		return append(b, ']'), nil
 	}
-	return append(b, value...), nil // nil stays nil: append of nothing
+	return append(b, value...), nil // nil stays nil
 }
 
-// mapSlice returns what f makes of each element; nil stays nil.
+// mapSlice returns the results of f for each element. Nil stays nil.
 func mapSlice[T any](list []T, f func(T) (T, error)) ([]T, error) {
 	if list == nil {
 		return nil, nil

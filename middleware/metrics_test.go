@@ -52,7 +52,7 @@ func TestMetricsMeasureEveryCall(t *testing.T) {
 			bytes                  int
 		}{
 			{"tools/call", `{"name":"x"}`, "x", middleware.OK, time.Second, 5},
-			{"tools/call", `{"name":"made up by a client"}`, "", middleware.Refused, 0, -1},
+			{"tools/call", `{"name":"made up by a client"}`, "", middleware.ProtocolError, 0, -1},
 			{"tools/call", `{"name":"breaks"}`, "breaks", middleware.Panicked, 0, -1},
 			{"resources/read", `{"uri":"x://123"}`, "x://{id}", middleware.OK, 0, 3},
 			{"resources/read", `{"uri":"s://s"}`, "s://s", middleware.OK, 0, -1},

@@ -8,9 +8,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// When puts middleware around the calls for which cond is true; the first is the outermost. The others pass it by. For calls that
-// a name tells apart there is mcpkit.Server.UseFor, which refuses to start when a name is misspelt. Like Server.Use it
-// panics when one is nil.
+// When applies middleware to the calls for which cond returns true. The first is the outermost. To
+// select calls by name use [mcpkit.Server.UseFor], with which a misspelt name is an error at startup.
+// When panics if a middleware is nil.
 func When(cond func(*mcpkit.Call) bool, mw ...mcpkit.Middleware) mcpkit.Middleware {
 	for i, m := range mw {
 		if m == nil {

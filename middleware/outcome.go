@@ -19,7 +19,7 @@ const (
 	Unanswered    Outcome = "unanswered"     // the client did not answer a question in time (2026-07-28)
 	ToolError     Outcome = "tool_error"     // the method returned a result with isError
 	Failed        Outcome = "error"          // the method or middleware returned an error
-	Refused       Outcome = "protocol_error" // the name is unknown or the request is malformed
+	ProtocolError Outcome = "protocol_error" // the name is unknown or the request is malformed
 	Denied        Outcome = "denied"         // by Scopes or Authorize
 	Limited       Outcome = "limited"        // by RateLimit or Concurrency
 	TimedOut      Outcome = "timeout"
@@ -59,7 +59,7 @@ func OutcomeOf(result mcpkit.Result, err error) Outcome {
 		return Cancelled
 	}
 	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return Refused
+		return ProtocolError
 	}
 	return Failed
 }

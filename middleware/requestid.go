@@ -8,8 +8,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// RequestID returns the name of a call in logs: the X-Request-Id of the HTTP request where a proxy or a framework gave one,
-// else the call's own reference, which is also what callers are told of internal errors.
+// RequestID returns the ID of a call in logs: the X-Request-Id of the HTTP request if there is one, or
+// else [mcpkit.Call.Ref], which callers also get with internal errors.
 func RequestID(call *mcpkit.Call) string {
 	if id := call.Header("X-Request-Id"); id != "" && len(id) <= 128 {
 		return id
@@ -17,8 +17,8 @@ func RequestID(call *mcpkit.Call) string {
 	return call.Ref()
 }
 
-// TraceID returns the W3C trace id that the client sent, in _meta or else in the HTTP header traceparent; "" when it sent
-// none, or a malformed one.
+// TraceID returns the W3C trace ID that the client sent in _meta or in the HTTP header traceparent. It
+// returns "" if there is none or it is malformed.
 func TraceID(call *mcpkit.Call) string {
 	parent := jsonx.String(call.Meta(protocol.MetaTraceParent))
 	if parent == "" {

@@ -10,10 +10,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Timeout bounds every call in time, whatever its method, but for subscriptions/listen, which lasts as long as the client
-// wants. When d is over the context of the call ends with a [*mcpkit.TimeoutError] for its cause, and the caller gets that error whether
-// the method returns or not: see mcpkit.ToolTimeout. A timeout tag of a method can only be shorter. The time does not pass while a
-// question to the client is open. 0 bounds nothing. It panics when d is negative.
+// Timeout limits the time of every call of every method except subscriptions/listen, which the client
+// ends. After d, the context of the call ends with a [*mcpkit.TimeoutError] as its cause, and the
+// caller gets that error even if the method does not return; see [mcpkit.ToolTimeout]. The timeout tag
+// of a method can only shorten the time. The time stops while a question to the client is open. 0
+// means no limit. Timeout panics if d is negative.
 func Timeout(d time.Duration) mcpkit.Middleware {
 	if d < 0 {
 		panic(fmt.Sprintf("middleware: Timeout(%s): the time is negative", d))
@@ -29,7 +30,7 @@ func Timeout(d time.Duration) mcpkit.Middleware {
 			call.SetTimeout(d)
 			result, err := next(ctx, call)
 			if err != nil && errors.Is(err, context.DeadlineExceeded) {
-				// A middleware further in that waits says only that its context ended.
+				// Inner middleware that waits returns only the error of the context.
 				if late, ok := errors.AsType[*mcpkit.TimeoutError](context.Cause(ctx)); ok {
 					return nil, late
 				}

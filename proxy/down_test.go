@@ -79,7 +79,7 @@ func TestAServerThatIsNotThereIsToldApart(t *testing.T) {
 		require.ErrorContains(t, err, "mcpkit: *mcpkit.Server does not start: mcpkit: *proxy.remote does not start: proxy: remote: client:")
 	})
 	t.Run("has nothing when it is optional", func(t *testing.T) {
-		near := mounted(t, f.URL, protocol.V20260728, proxy.Optional(), proxy.Named("shop"))
+		near := mounted(t, f.URL, protocol.V20260728, proxy.Optional(), proxy.Name("shop"))
 		require.NoError(t, near.Start(t.Context()))
 		require.NoError(t, near.Add(mcpkit.NewTool("own", func() string { return "own" })))
 		c := dial(t, near, protocol.V20260728)
@@ -271,7 +271,7 @@ func TestAListThatFailsHidesNoOther(t *testing.T) {
 	}))
 	defer s.Close()
 	var log strings.Builder
-	srv, err := proxy.New(s.URL, proxy.Logger(slog.New(slog.NewTextHandler(&log, nil))), proxy.Named("far"))
+	srv, err := proxy.New(s.URL, proxy.Logger(slog.New(slog.NewTextHandler(&log, nil))), proxy.Name("far"))
 	require.NoError(t, err)
 	require.NoError(t, srv.Start(t.Context()), "the rest works")
 	c := dial(t, srv, protocol.V20260728)
@@ -293,7 +293,7 @@ func TestAListThatFailsHidesNoOther(t *testing.T) {
 		fails.Store(method, `{"code":-32603,"message":"all is broken"}`)
 	}
 	fails.Delete("server/discover")
-	srv, err = proxy.New(s.URL, proxy.Logger(silent), proxy.Named("far"))
+	srv, err = proxy.New(s.URL, proxy.Logger(silent), proxy.Name("far"))
 	require.NoError(t, err)
 	require.ErrorContains(t, srv.Start(t.Context()), "all is broken", "nothing can be read")
 	require.NoError(t, srv.Close())

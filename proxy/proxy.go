@@ -58,8 +58,8 @@ func Dial(opts ...client.DialOption) Option {
 	return func(c *config) { c.dial = append(c.dial, opts...) }
 }
 
-// Named says what the remote server is called in errors and logs. By default it is what it says itself.
-func Named(name string) Option { return func(c *config) { c.name = name } }
+// Name says what the remote server is called in errors and logs. By default it is what it says itself.
+func Name(name string) Option { return func(c *config) { c.name = name } }
 
 // Scopes demands scopes of everything that the remote server has: who lacks them does not see it.
 func Scopes(scopes ...string) Option { return func(c *config) { c.scopes = scopes } }

@@ -57,7 +57,7 @@ func newGateway(c *config.Config, weather, token string) (*mcpkit.Server, error)
 		return nil, err
 	}
 	remote, err := proxy.New(weather,
-		proxy.Named("weather"),
+		proxy.Name("weather"),
 		proxy.Optional(), // the rest works without it
 		proxy.Dial(client.Header("Authorization", "Bearer "+token)))
 	if err != nil {
