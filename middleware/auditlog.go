@@ -77,7 +77,7 @@ func openAudit(path string) (f *os.File, size int64, err error) {
 	locked, err := filelock.TryLock(f)
 	switch {
 	case err == nil && !locked:
-		err = errors.New("another process, or another log of this one, writes to it; give each a file of its own")
+		err = errors.New("another process, or another log of this process, writes to it; use one file for each")
 	case err == nil:
 		size, err = wholeLines(f)
 	}
