@@ -16,33 +16,33 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// running is a call that was sent to the remote server. It outlives the request that began it when its caller has to come back
-// with an answer (2026-07-28): then it is parked, and the next request takes it up.
+// running is a call that was sent to the remote server. If its caller must answer a question in a new
+// request (2026-07-28), the call is parked, and the new request continues it.
 type running struct {
 	link      *link
 	version   protocol.Version // of the caller
 	ctx       context.Context  // ends with the call
 	cancel    context.CancelFunc
 	questions chan *question
-	done      chan struct{} // closed when raw and err are there
+	done      chan struct{} // closed when raw and err are set
 	raw       json.RawMessage
 	err       error
 
-	open *question // asked, and not answered; of whoever attends
+	open *question // the question without an answer; used only by attend
 
 	mu    sync.Mutex
 	asked int                     // guarded by mu
-	to    context.Context         // of the request that attends; nil while nobody does; guarded by mu
-	late  []func(context.Context) // what came while nobody attended; guarded by mu
-	timer *time.Timer             // ends the call if nobody comes back; guarded by remote.mu
+	to    context.Context         // of the request that attends; nil if parked; guarded by mu
+	late  []func(context.Context) // messages for the next request; guarded by mu
+	timer *time.Timer             // ends a parked call; guarded by remote.mu
 }
 
-// A question is one that the remote server asks in a call.
+// A question is a request of the remote server during a call.
 type question struct {
 	key    string
 	method string
 	params json.RawMessage
-	answer chan answered // holds one
+	answer chan answered // has a buffer of one
 }
 
 type answered struct {
@@ -52,7 +52,8 @@ type answered struct {
 
 type runningKey struct{}
 
-// begin sends a call. Its context is none of the caller's: what stands in that one is not for the remote server.
+// begin sends a call. Its context does not derive from the caller's, whose values are not for the
+// remote server.
 func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running {
 	run := &running{link: l, to: ctx, version: call.Version(), questions: make(chan *question), done: make(chan struct{})}
 	run.ctx, run.cancel = context.WithCancel(context.WithValue(l.ctx, runningKey{}, run))
@@ -72,7 +73,7 @@ func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running
 	r.mu.Lock()
 	r.running[run] = struct{}{}
 	r.mu.Unlock()
-	// Ends with the call, which ends with the connection at the latest.
+	// Ends with the call, or with the connection.
 	sent := r.spawn(func() {
 		err := l.client.Request(run.ctx, method, params, &run.raw, opts...)
 		r.mu.Lock()
@@ -89,7 +90,8 @@ func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running
 	return run
 }
 
-// logLevel is the level from which on the caller may want messages; "" for none. What it wants exactly is seen to when they come.
+// logLevel returns the lowest level that the caller may want, or "". Messages are filtered when they
+// arrive.
 func logLevel(call *mcpkit.Call) protocol.LoggingLevel {
 	if !call.Version().Modern() {
 		return protocol.LevelDebug
@@ -101,7 +103,7 @@ func logLevel(call *mcpkit.Call) protocol.LoggingLevel {
 	return level
 }
 
-// attend waits for the result, and puts what the remote server asks meanwhile to the caller.
+// attend waits for the result, and forwards questions of the remote server to the caller.
 func (r *remote) attend(ctx context.Context, run *running) (json.RawMessage, error) {
 	run.attach(ctx)
 	defer run.detach()
@@ -125,12 +127,13 @@ func (r *remote) attend(ctx context.Context, run *running) (json.RawMessage, err
 	}
 }
 
-// put asks the caller the open question. When the answer is yet to come the call is parked, and the error says so.
+// put asks the caller the open question. If the answer comes in a later request, put parks the call and
+// returns an error.
 func (r *remote) put(ctx context.Context, run *running) error {
 	q := run.open
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(run.ctx, cancel)() // the remote server may not want to know any more
+	defer context.AfterFunc(run.ctx, cancel)() // the remote server may cancel the question
 	raw, err := mcpkit.CallFrom(ctx).Ask(asking, q.method, q.params, mcpkit.Key(q.key))
 	if errors.Is(err, mcpkit.ErrAsked) {
 		r.park(ctx, run)
@@ -141,7 +144,7 @@ func (r *remote) put(ctx context.Context, run *running) error {
 	return nil
 }
 
-// attach says whose request hears of progress and log messages.
+// attach sets the request to which progress and log messages go.
 func (run *running) attach(ctx context.Context) {
 	run.mu.Lock()
 	run.to = ctx
@@ -152,10 +155,10 @@ func (run *running) attach(ctx context.Context) {
 	run.mu.Unlock()
 }
 
-// maxLate bounds what is kept for a caller that has to come back.
+// maxLate limits the messages that are kept for the next request.
 const maxLate = 64
 
-// tell says something to the caller: at once, or when it is back.
+// tell sends a message to the caller, at once or with the next request.
 func (run *running) tell(f func(ctx context.Context)) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
@@ -167,7 +170,7 @@ func (run *running) tell(f func(ctx context.Context)) {
 	}
 }
 
-// detach is called when that request is over: nothing must be sent on it then.
+// detach ends what attach began: nothing may be sent on a request that has ended.
 func (run *running) detach() {
 	run.mu.Lock()
 	run.to = nil
@@ -182,7 +185,7 @@ func (run *running) progress(p *protocol.ProgressParams) {
 	run.tell(func(ctx context.Context) { mcpkit.CallFrom(ctx).Progress(p.Progress, total, p.Message) })
 }
 
-// log passes a message on, if it is known to belong to this call.
+// log forwards a log message if it is known to belong to this call.
 func (r *remote) log(run *running, p *protocol.LoggingMessageParams) {
 	if !r.streams && r.only(run.link) != run {
 		return
@@ -190,11 +193,11 @@ func (r *remote) log(run *running, p *protocol.LoggingMessageParams) {
 	run.tell(func(ctx context.Context) { mcpkit.CallFrom(ctx).SendLog(p) })
 }
 
-// parkedKey names a parked call in the sealed state that its caller has.
+// parkedKey is the key of a parked call in the sealed state of its caller.
 const parkedKey = "mcpkit/proxy"
 
-// park keeps a call until its caller comes back. A call that cannot be kept is begun anew then: the answers that were given are
-// used again.
+// park keeps a call until the next request of its caller. A call that cannot be kept starts again then,
+// with the answers that were given.
 func (r *remote) park(ctx context.Context, run *running) {
 	id, err := mcpkit.Once(ctx, parkedKey, func() (string, error) { return rand.Text(), nil })
 	r.mu.Lock()
@@ -214,7 +217,7 @@ func (r *remote) park(ctx context.Context, run *running) {
 	})
 }
 
-// resume returns the call that ctx's request goes on with; nil when it begins one.
+// resume returns the call that the request of ctx continues, or nil.
 func (r *remote) resume(ctx context.Context) *running {
 	id, err := mcpkit.Once(ctx, parkedKey, func() (string, error) { return "", errors.New("none is parked") })
 	if err != nil {
@@ -230,13 +233,13 @@ func (r *remote) resume(ctx context.Context) *running {
 	run.timer.Stop()
 	select {
 	case <-run.done:
-		return nil // it ended meanwhile
+		return nil // it has ended
 	default:
 		return run
 	}
 }
 
-// only returns the call of the connection, if there is just one.
+// only returns the call of the connection if there is exactly one.
 func (r *remote) only(l *link) (found *running) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,13 +255,13 @@ func (r *remote) only(l *link) (found *running) {
 	return found
 }
 
-// asker answers the remote server in the name of its callers.
+// An asker forwards questions of the remote server to callers.
 type asker struct {
 	r *remote
 	l *link
 }
 
-// Elicit asks the caller's user by a form.
+// Elicit forwards a form to the caller's user.
 func (a *asker) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
 	result := new(protocol.ElicitResult)
 	return result, a.ask(ctx, protocol.MethodElicitationCreate, func(v protocol.Version) any {
@@ -271,7 +274,7 @@ func (a *asker) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol
 	}, result)
 }
 
-// ElicitURL sends the caller's user to a URL.
+// ElicitURL forwards a URL to the caller's user.
 func (a *asker) ElicitURL(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
 	result := new(protocol.ElicitResult)
 	return result, a.ask(ctx, protocol.MethodElicitationCreate, func(v protocol.Version) any {
@@ -286,20 +289,20 @@ func (a *asker) ElicitURL(ctx context.Context, p *protocol.ElicitParams) (*proto
 	}, result)
 }
 
-// Sample asks the caller's model.
+// Sample forwards a request to the caller's model.
 func (a *asker) Sample(ctx context.Context, p *protocol.CreateMessageParams) (*protocol.CreateMessageResult, error) {
 	result := new(protocol.CreateMessageResult)
 	return result, a.ask(ctx, protocol.MethodSamplingCreateMessage, func(protocol.Version) any { return p }, result)
 }
 
-// Roots asks which directories the caller works in.
+// Roots asks the caller for its roots.
 func (a *asker) Roots(ctx context.Context) ([]protocol.Root, error) {
 	var result protocol.ListRootsResult
 	err := a.ask(ctx, protocol.MethodRootsList, func(protocol.Version) any { return &protocol.ListRootsParams{} }, &result)
 	return result.Roots, err
 }
 
-// ask puts a question to the caller that it is for, and decodes the answer.
+// ask sends a question to its caller and decodes the answer.
 func (a *asker) ask(ctx context.Context, method string, params func(protocol.Version) any, result any) error {
 	run, _ := ctx.Value(runningKey{}).(*running)
 	if run == nil {
@@ -336,13 +339,13 @@ func (a *asker) ask(ctx context.Context, method string, params func(protocol.Ver
 	}
 }
 
-// refusal is how the remote server is told that there is no answer.
+// refusal returns the error for the remote server if there is no answer.
 func (a *asker) refusal(err error) error {
 	switch {
 	case errors.Is(err, mcpkit.ErrDeclined):
 		return client.ErrRejected
 	case a.l.client.Version().Modern():
-		return err // ends the call, whose caller is told
+		return err // ends the call with this error
 	}
 	if user, ok := errors.AsType[mcpkit.UserMessenger](err); ok {
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", user.UserMessage())

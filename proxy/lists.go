@@ -12,14 +12,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Bounds of one list.
+// Limits of one list.
 const (
 	maxPages = 1000
 	maxItems = 10_000
 )
 
-// definitions reads all that a server has. A list that cannot be read is as it was before, and is told to failed; the error is that of
-// a server of which nothing can be read.
+// definitions reads all lists of a server. A list that cannot be read stays as it was, and definitions
+// calls failed for it. It returns an error only if no list can be read.
 func definitions(ctx context.Context, c *client.Client, before mcpkit.Definitions, failed func(method string, err error)) (mcpkit.Definitions, error) {
 	caps := c.Capabilities()
 	d := mcpkit.Definitions{Completes: caps.Completions != nil || !c.Version().Modern() && c.Version() < protocol.V20250326}
@@ -42,7 +42,7 @@ func definitions(ctx context.Context, c *client.Client, before mcpkit.Definition
 		{caps.Resources != nil, protocol.MethodResourcesTemplatesList, &d.Templates, before.Templates, func() ([]json.RawMessage, error) {
 			all, err := list(ctx, c, protocol.MethodResourcesTemplatesList, "resourceTemplates")
 			if rpc, ok := asRPC(err); ok && rpc.Code == -32601 {
-				err = nil // many servers with resources have none
+				err = nil // many servers have resources but no templates
 			}
 			return all, err
 		}},
@@ -69,8 +69,8 @@ func definitions(ctx context.Context, c *client.Client, before mcpkit.Definition
 	return d, nil
 }
 
-// tools reads the tools. The client does so too: it has to know their headers and their hints, and leaves out those that must
-// not be called.
+// tools reads the tools through the client, which needs their headers and hints, and omits tools that
+// must not be called.
 func tools(ctx context.Context, c *client.Client) ([]json.RawMessage, error) {
 	usable := map[string]bool{}
 	for t, err := range c.Tools(ctx, client.Fresh()) {
@@ -89,7 +89,7 @@ func tools(ctx context.Context, c *client.Client) ([]json.RawMessage, error) {
 	return kept, err
 }
 
-// list reads one list as it is on the wire.
+// list reads one list without decoding its entries.
 func list(ctx context.Context, c *client.Client, method, member string) (items []json.RawMessage, err error) {
 	var cursor *string
 	for range maxPages {

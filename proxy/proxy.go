@@ -1,16 +1,16 @@
-// Package proxy makes a server of a server that runs elsewhere, so that it can be mounted in one's own or be served in another
-// way:
+// Package proxy turns a remote server into a *mcpkit.Server, to mount it in another server or to serve
+// it over another transport:
 //
 //	github, err := proxy.New("https://github.example.com/mcp", proxy.Dial(client.Header("Authorization", "Bearer "+token)))
 //	err = srv.Mount("github", github)
 //
-// The tools, prompts, resources and templates of the remote server are there as it describes them, also after it changes them.
-// Calls, completions and subscriptions go to it; progress, log messages and questions (elicitation, sampling, roots) come back
-// to whoever called, whichever revisions of the protocol are spoken on either side. Results and errors come as the remote server
-// gave them.
+// The proxy has the tools, prompts, resources and templates of the remote server, and follows their
+// changes. It forwards calls, completions and subscriptions, and returns progress, log messages and
+// questions (elicitation, sampling, roots) to the caller, whatever protocol versions the two sides
+// speak. It does not change results and errors.
 //
-// The remote server sees this program as its client: nothing that says who called is passed on, no token and no header. What it
-// needs to know of this program is given to [Dial].
+// The remote server sees this program as its client. The proxy forwards nothing about the caller: no
+// token and no header. Pass the credentials of this program to [Dial].
 package proxy
 
 import (
@@ -27,18 +27,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Bounds.
+// Limits.
 const (
 	firstRetry  = time.Second
 	lastRetry   = 30 * time.Second
-	parkedFor   = 10 * time.Minute // how long a call waits for its caller to come back with an answer
+	parkedFor   = 10 * time.Minute // how long a call waits for the answer of its caller
 	maxParked   = 1000
 	maxWatched  = 1000        // resources
-	unheardFor  = time.Minute // after which an update that nobody hears of ends the subscription
-	refreshTime = time.Minute // for reading what the remote server has
+	unheardFor  = time.Minute // after which an update without a subscriber ends the subscription
+	refreshTime = time.Minute // for reading the lists of the remote server
 )
 
-// config is what the options add up to. It does not change after New.
+// config has the options. It does not change after New.
 type config struct {
 	name      string
 	dial      []client.DialOption
@@ -52,47 +52,50 @@ type config struct {
 // An Option configures a proxy.
 type Option func(*config)
 
-// Dial gives options of [client.Dial]: headers with this program's own credentials, an HTTP client that logs in, the time that
-// calls may take. Handlers cannot be given: the callers answer.
+// Dial adds options of [client.Dial], such as headers with the credentials of this program, an HTTP
+// client that logs in, or the timeout of calls. [client.Handlers] is not allowed, since callers answer
+// the questions.
 func Dial(opts ...client.DialOption) Option {
 	return func(c *config) { c.dial = append(c.dial, opts...) }
 }
 
-// Name says what the remote server is called in errors and logs. By default it is what it says itself.
+// Name sets the name of the remote server in errors and logs. The default is the name that it reports.
 func Name(name string) Option { return func(c *config) { c.name = name } }
 
-// Scopes demands scopes of everything that the remote server has: who lacks them does not see it.
+// Scopes requires scopes for everything that the remote server has. Callers without them do not see it.
 func Scopes(scopes ...string) Option { return func(c *config) { c.scopes = scopes } }
 
-// Optional lets the program start when the remote server is not there: it has nothing then, and what it has appears when it
-// comes. Without the option that is an error of the start.
+// Optional lets the program start without the remote server. The proxy is empty until it can connect.
+// By default, a failed connection is an error of [mcpkit.Server.Start].
 func Optional() Option { return func(c *config) { c.optional = true } }
 
-// NoQuestions lets the remote server ask callers nothing: it is told that they cannot be asked.
+// NoQuestions tells the remote server that callers cannot be asked questions.
 func NoQuestions() Option { return func(c *config) { c.questions = false } }
 
-// Meta adds members to the _meta of each call that is passed on, in the place of those that the caller gave, such as the trace
-// context of the call here, so that this server is part of the trace:
+// Meta adds members to the _meta of each forwarded call, and replaces those of the caller. Use it for
+// the trace context, so that this server is part of the trace:
 //
 //	proxy.Meta(func(ctx context.Context) protocol.Meta { return otelmcp.Inject(ctx, nil) })
 //
-// ctx is that of the call here. Without it the remote server is told what the caller says, its trace context included.
+// ctx is the context of the call. Without Meta, the proxy forwards the _meta of the caller, with its
+// trace context.
 func Meta(f func(ctx context.Context) protocol.Meta) Option { return func(c *config) { c.meta = f } }
 
-// Logger hears what becomes of the connection. The default is slog.Default.
+// Logger receives messages about the connection. The default is slog.Default.
 func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 
-// New returns a server that stands for the remote one at target, which is anything that [client.Dial] takes: a URL, a command
-// line, a [client.Target]. The server connects when it starts ([mcpkit.Server.Start], or that of the server in which it is
-// mounted), and disconnects when it is closed.
+// New returns a proxy for the remote server at target, which is a URL, a command line or a
+// [client.Target]; see [client.Dial]. The proxy connects when it starts, or when the server starts in
+// which it is mounted, and disconnects when it closes.
 //
-// A connection that breaks is made anew by the next call; where that fails there is another attempt after a second at first and
-// after half a minute at last, and until then calls fail at once, with an error for the model that says so. A call whose connection breaks is repeated only if that does no
-// harm: reads, and tools with hints that say so.
+// After a disconnect, the next call connects again. If that fails, further attempts follow after 1 to
+// 30 s, and until then calls fail at once with an error for the model. The proxy repeats a call whose
+// connection broke only if it is safe: reads, and tools with the hint readonly or idempotent.
 //
-// On connections that calls share, such as the standard input and output of a process, a legacy server does not say for which of
-// several calls it asks, and no server for which it logs: while several callers wait, such questions are refused and such
-// messages are dropped, rather than guessed. Over HTTP each call has a stream of its own.
+// On a connection that calls share, such as the standard input and output of a process, a legacy server
+// does not say to which call a question belongs, and no server to which call a log message belongs.
+// While several calls run, the proxy therefore rejects such questions and drops such messages. Over
+// HTTP each call has its own stream.
 func New(target any, opts ...Option) (*mcpkit.Server, error) {
 	c := config{questions: true, logger: slog.Default()}
 	for _, o := range opts {
@@ -114,13 +117,13 @@ func New(target any, opts ...Option) (*mcpkit.Server, error) {
 	return srv, nil
 }
 
-// overHTTP reports whether target is a URL of HTTP, as a string or made by [client.URL].
+// overHTTP reports whether target is an HTTP URL, as a string or a [client.URL].
 func overHTTP(target any) bool {
 	v := reflect.ValueOf(target)
 	return v.Kind() == reflect.String && (strings.HasPrefix(v.String(), "http://") || strings.HasPrefix(v.String(), "https://"))
 }
 
-// MustNew is New that panics with the error.
+// MustNew is like [New], but panics with the error.
 func MustNew(target any, opts ...Option) *mcpkit.Server {
 	srv, err := New(target, opts...)
 	if err != nil {
@@ -129,7 +132,7 @@ func MustNew(target any, opts ...Option) *mcpkit.Server {
 	return srv
 }
 
-// title is what the remote server is called.
+// title returns the name of the remote server.
 func (r *remote) title() string {
 	if r.config.name != "" {
 		return r.config.name
@@ -140,7 +143,7 @@ func (r *remote) title() string {
 	return "remote"
 }
 
-// Start connects, and reads what there is.
+// Start connects and reads the lists.
 func (r *remote) Start(ctx context.Context) error {
 	r.base, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	_, err := r.connect(ctx)
@@ -157,7 +160,7 @@ func (r *remote) Start(ctx context.Context) error {
 	return fmt.Errorf("proxy: %s: %w", r.title(), err)
 }
 
-// Close disconnects. Calls that wait for their callers are given up.
+// Close disconnects and ends the calls that wait for answers of their callers.
 func (r *remote) Close() error {
 	if r.cancel == nil {
 		return nil
@@ -175,7 +178,7 @@ func (r *remote) Close() error {
 	return err
 }
 
-// keepTrying connects as soon as that is possible.
+// keepTrying tries to connect until it succeeds.
 func (r *remote) keepTrying() {
 	for wait := firstRetry; pause(r.base, wait); wait = min(2*wait, lastRetry) {
 		if _, err := r.connect(r.base); err == nil {
@@ -187,15 +190,15 @@ func (r *remote) keepTrying() {
 // A link is one connection.
 type link struct {
 	client *client.Client
-	ctx    context.Context // of what runs over it; ends when it is of no more use
+	ctx    context.Context // ends with the connection
 	end    context.CancelFunc
-	lists  *client.Subscription // of changes of the lists; nil where the remote server tells of none
+	lists  *client.Subscription // to list changes; nil if the remote server has none
 }
 
-// errClosed says that the proxy was closed.
+// errClosed is returned after Close.
 var errClosed = errors.New("the proxy is closed")
 
-// connect returns the connection, a new one if there is none. One caller at a time connects.
+// connect returns the connection, or makes one. One caller at a time connects.
 func (r *remote) connect(ctx context.Context) (*link, error) {
 	if l := r.link.Load(); l != nil {
 		return l, nil
@@ -218,7 +221,7 @@ func (r *remote) connect(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// dial makes a connection. It holds connecting.
+// dial makes a connection. The caller holds connecting.
 func (r *remote) dial(ctx context.Context) (*link, error) {
 	l := &link{}
 	l.ctx, l.end = context.WithCancel(r.base)
@@ -238,7 +241,7 @@ func (r *remote) dial(ctx context.Context) (*link, error) {
 		r.said.Store(&name)
 	}
 	if !c.Version().Modern() && c.Capabilities().Logging != nil {
-		// What each caller wants of it is settled here, for every call.
+		// Each call has its own log level here.
 		if err := c.SetLogLevel(ctx, protocol.LevelDebug); err != nil {
 			r.config.logger.DebugContext(ctx, "proxy: the log level was not set", "server", r.title(), "error", err)
 		}
@@ -259,7 +262,7 @@ func (r *remote) dial(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// adopt makes l the connection, unless the proxy was closed.
+// adopt makes l the current connection, unless the proxy is closed.
 func (r *remote) adopt(l *link) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,7 +270,7 @@ func (r *remote) adopt(l *link) bool {
 		return false
 	}
 	r.link.Store(l)
-	// Ends when the connection is given up, or with Close.
+	// Ends with the connection, or with Close.
 	r.tasks.Go(func() { r.follow(l) })
 	for uri, w := range r.watched {
 		r.tasks.Go(func() { r.watch(l, uri, w, nil) })
@@ -275,19 +278,19 @@ func (r *remote) adopt(l *link) bool {
 	return true
 }
 
-// giveUp drops a connection that is of no more use.
+// giveUp drops a broken connection.
 func (r *remote) giveUp(l *link, why error) {
 	if r.link.CompareAndSwap(l, nil) {
 		r.config.logger.Warn("proxy: the connection is lost; the next call makes another", "server", r.title(), "error", why)
 		l.end()
-		// Ends when what is in flight was told; a child process is killed after a while.
+		// Ends when the calls in flight have ended; a child process is killed after a time.
 		if !r.spawn(func() { _ = l.client.Close() }) {
 			_ = l.client.Close()
 		}
 	}
 }
 
-// spawn runs f, and has Close wait for it. After Close it does not.
+// spawn runs f in a goroutine that Close waits for. It does nothing after Close.
 func (r *remote) spawn(f func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -298,7 +301,7 @@ func (r *remote) spawn(f func()) bool {
 	return true
 }
 
-// listen subscribes to changes of the lists. It comes before they are read, so that none is missed.
+// listen subscribes to list changes, before the lists are read, so that none is missed.
 func (l *link) listen(ctx context.Context) (err error) {
 	caps := l.client.Capabilities()
 	filter := protocol.SubscriptionFilter{
@@ -314,7 +317,7 @@ func (l *link) listen(ctx context.Context) (err error) {
 	return err
 }
 
-// follow reads the lists again when they change.
+// follow reads the lists again after each change.
 func (r *remote) follow(l *link) {
 	if l.lists == nil {
 		return
@@ -330,8 +333,8 @@ func (r *remote) follow(l *link) {
 	}
 }
 
-// listenAgain goes on after the subscription of the lists ended. Where calls share the connection that is its end, too; over HTTP
-// there is another try now and then.
+// listenAgain continues after the subscription to list changes has ended. On a shared connection, that
+// is the end of the connection; over HTTP, it subscribes again.
 func (r *remote) listenAgain(l *link, why error) bool {
 	_ = l.lists.Close()
 	if l.ctx.Err() != nil {
@@ -352,7 +355,7 @@ func (r *remote) listenAgain(l *link, why error) bool {
 	return false
 }
 
-// pause lets d pass; false when ctx ends before that.
+// pause waits for d. It returns false if ctx ends before.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -364,7 +367,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// refresh takes over what the remote server has.
+// refresh reads the lists of the remote server.
 func (r *remote) refresh(ctx context.Context, l *link) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()

@@ -19,37 +19,37 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// remote is a server elsewhere, as a service of the one that stands for it.
+// remote is the service of a proxy.
 type remote struct {
 	config  config
 	target  any
-	streams bool // each call has a stream of its own, by which it is known what belongs to it
+	streams bool // each call has its own stream, which identifies its messages
 	server  *mcpkit.Server
 
-	base   context.Context // of what runs in the background; ends with Close
+	base   context.Context // of background work; ends with Close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	connecting sync.Mutex    // held while a connection is made
+	connecting sync.Mutex    // held while connecting
 	retryAt    time.Time     // guarded by connecting
 	backoff    time.Duration // guarded by connecting
 	lastErr    error         // guarded by connecting
 
-	link atomic.Pointer[link]   // nil: there is none
-	said atomic.Pointer[string] // what the remote server calls itself
+	link atomic.Pointer[link]   // nil if disconnected
+	said atomic.Pointer[string] // the name that the remote server reports
 
 	mu      sync.Mutex
 	closed  bool                  // guarded by mu
 	watched map[string]*watch     // by URI; guarded by mu
-	parked  map[string]*running   // by a name that only the caller's sealed state has; guarded by mu
+	parked  map[string]*running   // by a key in the caller's sealed state; guarded by mu
 	running map[*running]struct{} // calls that were sent; guarded by mu
 
-	definitions mcpkit.Definitions // what the remote server has, as far as it could be read; guarded by mu
+	definitions mcpkit.Definitions // the lists as last read; guarded by mu
 }
 
 func asRPC(err error) (*jsonrpc.Error, bool) { return errors.AsType[*jsonrpc.Error](err) }
 
-// answer answers a call of a tool, a prompt or a resource.
+// answer handles a call of a tool, prompt or resource.
 func (r *remote) answer(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 	run := r.resume(ctx)
 	for again := repeatable(call); ; again = false {
@@ -84,7 +84,7 @@ func repeatable(call *mcpkit.Call) bool {
 	return a != nil && (a.ReadOnlyHint != nil && *a.ReadOnlyHint || a.IdempotentHint != nil && *a.IdempotentHint)
 }
 
-// unreachable tells the caller that there is no connection, and the log why.
+// unreachable returns an error for the caller and logs why there is no connection.
 func (r *remote) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -96,13 +96,14 @@ func (r *remote) unreachable(ctx context.Context, err error) error {
 	return mcpkit.Errorf("the server %q behind this cannot be reached at the moment; try again later", r.title())
 }
 
-// refused tells the caller that the remote server, or what stands in front of it, answered by an HTTP status.
+// refused returns the error for a response that is only an HTTP status.
 func (r *remote) refused(ctx context.Context, status *client.StatusError) error {
 	r.config.logger.WarnContext(ctx, "proxy: the remote server refuses", "server", r.title(), "error", status)
 	return mcpkit.Errorf("the server %q behind this answered with HTTP status %d %s", r.title(), status.Code, http.StatusText(status.Code))
 }
 
-// explain says what became of a call that did not get an answer. Errors of the remote server stay as they are.
+// explain returns the error of a call without a response. It does not change errors of the remote
+// server.
 func (r *remote) explain(ctx context.Context, l *link, err error) error {
 	if errors.Is(err, mcpkit.ErrAsked) {
 		return err
@@ -114,7 +115,7 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 		return ctx.Err()
 	}
 	if user, ok := errors.AsType[mcpkit.UserMessenger](err); ok {
-		return user // what became of a question
+		return user // the error of a question
 	}
 	if errors.Is(err, client.ErrRejected) {
 		return mcpkit.ErrDeclined
@@ -126,7 +127,7 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 		return r.unreachable(ctx, err)
 	}
 	if l.lost(err) {
-		if !r.streams { // over HTTP other calls go on
+		if !r.streams { // over HTTP, other calls continue
 			r.giveUp(l, err)
 		}
 		return mcpkit.Errorf("the connection to the server %q behind this was lost; the call may or may not have taken effect", r.title())
@@ -138,19 +139,19 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 	return mcpkit.Errorf("the server %q behind this did not answer as it should", r.title())
 }
 
-// lost reports whether err is one of the connection, which others may have found broken first.
+// lost reports whether err means that the connection broke.
 func (l *link) lost(err error) bool {
 	var network net.Error
 	return l.ctx.Err() != nil || errors.Is(err, transport.ErrClosed) || errors.As(err, &network) && !network.Timeout()
 }
 
-// dialing reports whether err is that nobody was reached: the call was not sent.
+// dialing reports whether err means that the call was not sent.
 func dialing(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
 }
 
-// params are those of the call, as the remote server has its name.
+// params returns the params of the call with the name that the remote server uses.
 func params(call *mcpkit.Call) json.RawMessage {
 	b := []byte{'{'}
 	if call.Method() == protocol.MethodResourcesRead {
@@ -161,14 +162,14 @@ func params(call *mcpkit.Call) json.RawMessage {
 			b = append(append(b, `,"arguments":`...), args...)
 		}
 	}
-	// What the caller adds for whoever it may concern; the client sets what is the protocol's.
+	// The members of the caller. The client sets those of the protocol.
 	if meta := jsonx.Member(call.Params(), "_meta"); jsonx.Kind(meta) == '{' {
 		b = append(append(b, `,"_meta":`...), meta...)
 	}
 	return append(b, '}')
 }
 
-// decode makes of a result what middleware knows, so that it sees everything that the caller will.
+// decode returns the result as a type that middleware can inspect.
 func decode(call *mcpkit.Call, raw json.RawMessage) (result mcpkit.Result, err error) {
 	switch call.Method() {
 	case protocol.MethodToolsCall:
@@ -196,8 +197,8 @@ func decode(call *mcpkit.Call, raw json.RawMessage) (result mcpkit.Result, err e
 	return result, nil
 }
 
-// cacheFor says how long a resource stays true: as long as the remote server says, but for this caller alone, since that server
-// cannot know who else may read it here.
+// cacheFor returns how long a resource may be cached: as long as the remote server allows, but for this
+// caller alone, since that server does not know the other callers.
 func cacheFor(c protocol.Cache) protocol.Cache {
 	if c.TTLMs == nil {
 		c.TTLMs = new(int64)
@@ -206,7 +207,7 @@ func cacheFor(c protocol.Cache) protocol.Cache {
 	return c
 }
 
-// middleware passes on what is not a call: completions, and that a resource is watched.
+// middleware forwards completions and subscriptions.
 func (r *remote) middleware(next mcpkit.Handler) mcpkit.Handler {
 	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 		switch call.Method() {
@@ -234,7 +235,7 @@ func (r *remote) middleware(next mcpkit.Handler) mcpkit.Handler {
 	}
 }
 
-// complete asks the remote server how an argument may go on.
+// complete forwards a completion.
 func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 	l, err := r.connect(ctx)
 	if err != nil {
@@ -258,11 +259,11 @@ func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (mcpkit.Result
 	return mcpkit.NewObjectResult(&protocol.CompleteResult{Completion: *c})
 }
 
-// A watch is the subscription of a resource at the remote server.
+// A watch is a subscription to a resource at the remote server.
 type watch struct{ begun time.Time }
 
-// subscribe watches a resource at the remote server, unless that is done already. It returns when the server has agreed, or does
-// not: then there are no updates, but that is no reason to refuse the caller.
+// subscribe watches a resource at the remote server, if it is not watched already. It returns when the
+// server has accepted or rejected that. Without it there are no updates, but the caller gets no error.
 func (r *remote) subscribe(ctx context.Context, uri string) {
 	l, err := r.connect(ctx)
 	if err != nil {
@@ -275,7 +276,7 @@ func (r *remote) subscribe(ctx context.Context, uri string) {
 	if !known && !full && !r.closed {
 		r.watched[uri] = w
 		agreed := make(chan struct{})
-		// Ends when nobody hears of updates any more, or with the connection.
+		// Ends when no client is subscribed, or with the connection.
 		r.tasks.Go(func() { r.watch(l, uri, w, agreed) })
 		r.mu.Unlock()
 		select {
@@ -293,7 +294,8 @@ func (r *remote) subscribe(ctx context.Context, uri string) {
 	}
 }
 
-// watch tells of updates of a resource until nobody hears of them. Agreed, unless nil, is closed when the server has answered.
+// watch forwards updates of a resource until no client is subscribed. agreed, unless nil, is closed when
+// the server has responded.
 func (r *remote) watch(l *link, uri string, w *watch, agreed chan struct{}) {
 	sub, err := l.client.Subscribe(l.ctx, uri)
 	if agreed != nil {
@@ -326,7 +328,7 @@ func (r *remote) watch(l *link, uri string, w *watch, agreed chan struct{}) {
 	}
 }
 
-// forget ends a watch, but for one that the next connection takes up.
+// forget removes a watch, unless the next connection continues it.
 func (r *remote) forget(uri string, w *watch, l *link) {
 	if l.ctx.Err() != nil {
 		return
