@@ -241,13 +241,13 @@ func (r *remote) dial(ctx context.Context) (*link, error) {
 		r.said.Store(&name)
 	}
 	if !c.Version().Modern() && c.Capabilities().Logging != nil {
-		// Each call has its own log level here.
+		// Sessions have one log level. The proxy filters messages for each call.
 		if err := c.SetLogLevel(ctx, protocol.LevelDebug); err != nil {
 			r.config.logger.DebugContext(ctx, "proxy: the log level was not set", "server", r.title(), "error", err)
 		}
 	}
 	if err := l.listen(ctx); err != nil {
-		r.config.logger.WarnContext(ctx, "proxy: changes of the remote server are not heard of", "server", r.title(), "error", err)
+		r.config.logger.WarnContext(ctx, "proxy: no list-changed notifications from the remote server", "server", r.title(), "error", err)
 	}
 	if err := r.refresh(ctx, l); err != nil {
 		l.end()
@@ -340,7 +340,7 @@ func (r *remote) listenAgain(l *link, why error) bool {
 	if l.ctx.Err() != nil {
 		return false
 	}
-	r.config.logger.Warn("proxy: changes of the remote server are not heard of at the moment", "server", r.title(), "error", why)
+	r.config.logger.Warn("proxy: no list-changed notifications from the remote server at the moment", "server", r.title(), "error", why)
 	if !r.streams {
 		if l.lost(why) {
 			r.giveUp(l, why)

@@ -15,25 +15,24 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 )
 
-// An Authorization is what a client asks a user for. [Options.Consent] may change what is not said
-// to be fixed.
+// An Authorization is the request of a client for a user's consent. [Options.Consent] may change its
+// fields, except where noted.
 type Authorization struct {
-	// ClientID and ClientName are those of the client, RedirectURI is where the user comes back to.
-	// They are fixed.
+	// ClientID, ClientName and RedirectURI describe the client. Changes have no effect.
 	ClientID, ClientName, RedirectURI string
-	// Resources are those that the token is for, as they were asked for. They are fixed.
+	// Resources are the requested resources. Changes have no effect.
 	Resources []string
-	// Subject is who the user is: "user" unless changed.
+	// Subject is the user. It is "user" unless changed.
 	Subject string
-	// Scopes are those that were asked for: what is left of them is given.
+	// Scopes are the requested scopes. Remove those that the user does not grant.
 	Scopes []string
-	// Claims are put into the token besides, nil for none.
+	// Claims are added to the token. Nil means none.
 	Claims map[string]any
 }
 
-// A grant is what was agreed to: all tokens that come from it end with it.
+// A grant is the consent of a user or client. All of its tokens end with it.
 type grant struct {
-	client    *client // nil where nobody said
+	client    *client // nil if it is not known
 	subject   string
 	scopes    []string
 	resources []string
@@ -67,7 +66,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	c, redirect, err := s.wayBack(r.Context(), q)
 	if err != nil {
-		// Nobody is sent anywhere that the client did not say before.
+		// Users are never redirected to an unregistered URI.
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -92,7 +91,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// wayBack finds the client, and where its users come back to.
+// wayBack returns the client and the redirect URI of a request.
 func (s *Server) wayBack(ctx context.Context, q url.Values) (*client, *url.URL, error) {
 	if len(q["client_id"]) != 1 || len(q["redirect_uri"]) > 1 {
 		return nil, nil, errors.New("there has to be one client_id, and one redirect_uri at most")
@@ -170,8 +169,8 @@ func (s *Server) agree(c *client, q url.Values) (string, error) {
 	return text, nil
 }
 
-// checkTarget holds what is asked for to what there is (RFC 6749, section 3.3; RFC 8707, section
-// 2).
+// checkTarget checks that the requested scopes and resources are supported (RFC 6749, section 3.3;
+// RFC 8707, section 2).
 func (s *Server) checkTarget(scopes, resources []string) error {
 	for _, scope := range scopes {
 		if s.opts.Scopes != nil && !slices.Contains(s.opts.Scopes, scope) {

@@ -20,7 +20,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
-// How clients authenticate, and how it is said that they did not.
+// Authentication methods of clients, and the error code if authentication fails.
 const (
 	authNone  = "none"
 	authBasic = "client_secret_basic"
@@ -31,7 +31,7 @@ const (
 	codeInvalidClient = "invalid_client"
 )
 
-// A Client is one that the server knows from the start. Without Secret and Key it is a public one.
+// A Client is registered from the start. Without Secret and Key it is a public client.
 type Client struct {
 	ID string
 	// Secret authenticates the client, by HTTP Basic or in the form.
@@ -39,12 +39,12 @@ type Client struct {
 	// Key authenticates the client by assertions that its private half signs: *ecdsa.PublicKey,
 	// ed25519.PublicKey or *rsa.PublicKey.
 	Key crypto.PublicKey
-	// RedirectURIs are where its users may come back to. The port of a loopback address may be
-	// another one (RFC 8252, section 7.3).
+	// RedirectURIs are the allowed redirect URIs. The port of a loopback address may differ (RFC 8252,
+	// section 7.3).
 	RedirectURIs []string
 }
 
-// A client is one that is known in whatever way.
+// A client is a known client: registered, or described by its metadata document.
 type client struct {
 	id, name  string
 	secret    string
@@ -103,7 +103,7 @@ func (s *Server) register(r *http.Request, _ http.Header) (status int, answer an
 	return http.StatusCreated, reg, nil
 }
 
-// clientOf makes a client of what one says of itself.
+// clientOf returns the client that its metadata describe.
 func clientOf(doc *metadata.Client) (*client, error) {
 	c := &client{name: doc.ClientName, redirects: doc.RedirectURIs, grants: doc.GrantTypes}
 	if c.grants == nil {
@@ -152,8 +152,8 @@ func keysOf(jwks any) ([]jose.JSONWebKey, error) {
 	return set.Keys, nil
 }
 
-// checkRedirect holds a redirect URI to MCP's rule, https or a loopback address, and to what OpenID
-// Connect Dynamic Client Registration, section 2, says of application types.
+// checkRedirect checks a redirect URI: MCP requires https or a loopback address, and OpenID Connect
+// Dynamic Client Registration, section 2, restricts it by application type.
 func checkRedirect(raw, application string) error {
 	u, err := url.Parse(raw)
 	switch {

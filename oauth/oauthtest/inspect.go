@@ -12,7 +12,7 @@ func (s *Server) active(t *accessToken) bool {
 	return !t.ended && (t.grant == nil || !t.grant.ended) && s.opts.Now().Before(t.expires)
 }
 
-// introspect says what a token is (RFC 7662), to those who authenticate.
+// introspect returns the claims of a token to an authenticated client (RFC 7662).
 func (s *Server) introspect(r *http.Request, _ http.Header) (int, any, error) {
 	if err := parseForm(r); err != nil {
 		return 0, nil, err
@@ -38,8 +38,8 @@ func (s *Server) introspect(r *http.Request, _ http.Header) (int, any, error) {
 	return http.StatusOK, all, nil
 }
 
-// revoke ends a token of the client that asks (RFC 7009): an access token alone, or with a refresh
-// token all that came from the same consent. What is not there is gone already.
+// revoke ends a token of the client that sends the request (RFC 7009): an access token alone, or a
+// refresh token and all tokens of its grant. Unknown tokens are not an error.
 func (s *Server) revoke(r *http.Request, _ http.Header) (int, any, error) {
 	if err := parseForm(r); err != nil {
 		return 0, nil, err

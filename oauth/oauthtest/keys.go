@@ -80,23 +80,24 @@ func (s *Server) published() []jose.JSONWebKey {
 	return keys
 }
 
-// A Token says what an access token is to hold. The zero value is one of the user "user" for the
-// client "client".
+// A Token describes an access token. The zero value is a token of the user "user" for the client
+// "client".
 type Token struct {
 	Subject  string // empty means "user"
 	ClientID string // empty means "client"
-	// Audience are the resources that the token is for. Nil means those of [Options.Resources].
+	// Audience are the resources of the token. Nil means those of [Options.Resources].
 	Audience []string
 	Scopes   []string
-	// Expires is when the token ends. Zero means after [Options.Lifetime].
+	// Expires is the time at which the token expires. Zero means after [Options.Lifetime].
 	Expires time.Time
-	// Thumbprint binds the token to the key that has it (RFC 9449, section 6.1), empty to none.
+	// Thumbprint binds the token to the key with this thumbprint (RFC 9449, section 6.1). Empty means
+	// that the token is not bound.
 	Thumbprint string
-	// Claims are added to the others, and replace them. A nil one takes it out.
+	// Claims are added to the other claims, and replace them. A nil value removes a claim.
 	Claims map[string]any
 }
 
-// An accessToken is what is known of one.
+// An accessToken is the record of an access token.
 type accessToken struct {
 	grant   *grant // nil for one of Server.Token
 	claims  map[string]any
@@ -104,8 +105,8 @@ type accessToken struct {
 	ended   bool // guarded by Server.mu
 }
 
-// Token makes an access token without asking anybody. It can be introspected and revoked as any
-// other. It panics when the claims cannot be encoded.
+// Token issues an access token without a login. It can be introspected and revoked like any other.
+// Token panics if the claims cannot be encoded.
 func (s *Server) Token(t Token) string {
 	if t.Subject == "" {
 		t.Subject = "user"
@@ -125,8 +126,8 @@ func (s *Server) Token(t Token) string {
 	return text
 }
 
-// Sign signs a JWT that says what the caller wants: an assertion of a platform, or what must be
-// refused. typ is that of its header. It panics when the claims cannot be encoded.
+// Sign signs a JWT with any claims, for example an assertion of a platform, or a token that must be
+// rejected. typ is the typ of its header. Sign panics if the claims cannot be encoded.
 func (s *Server) Sign(typ string, claims map[string]any) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

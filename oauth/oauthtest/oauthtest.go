@@ -1,21 +1,20 @@
-// Package oauthtest is an authorization server for tests, examples and development: small, in one
-// process, with users who agree to everything unless told otherwise.
+// Package oauthtest is an authorization server for tests, examples and development. Its users agree
+// to everything by default.
 //
-// It does what MCP asks of authorization servers and what clients of them do beyond: metadata (RFC
-// 8414, OpenID Connect Discovery), codes with PKCE S256, refresh tokens that rotate, registration
-// (RFC 7591) and client ID metadata documents, client credentials, assertions (RFC 7523) and token
-// exchange (RFC 8693) with ID-JAG, resource indicators (RFC 8707), iss in its answers (RFC 9207),
-// keys that rotate, introspection (RFC 7662), revocation (RFC 7009) and tokens that are bound to a
-// key (RFC 9449).
+// It implements what MCP requires of authorization servers and what clients use beyond that: metadata
+// (RFC 8414, OpenID Connect Discovery), codes with PKCE S256, rotating refresh tokens, registration
+// (RFC 7591), client ID metadata documents, client credentials, assertions (RFC 7523), token exchange
+// (RFC 8693) with ID-JAG, resource indicators (RFC 8707), iss in responses (RFC 9207), key rotation,
+// introspection (RFC 7662), revocation (RFC 7009) and DPoP (RFC 9449).
 //
 //	as := oauthtest.New(t, nil)
 //	verifier, err := jwtverify.New(jwtverify.Options{
 //		Issuer: as.Issuer, Audience: []string{resource}, Fetch: jwtverify.Fetch{InsecureLoopback: true},
 //	})
-//	// A client that logs in goes through oauthtest.Open in place of a browser; a test that only wants a token takes one:
+//	// A client logs in with oauthtest.Open instead of a browser. A test that only needs a token gets one:
 //	token := as.Token(oauthtest.Token{Audience: []string{resource}, Scopes: []string{"notes:read"}})
 //
-// It is no server for users: it keeps everything in memory, forgets nothing, and logs nobody in.
+// Do not use it in production: it authenticates no users and keeps everything in memory.
 package oauthtest
 
 import (
@@ -45,7 +44,7 @@ const (
 type Options struct {
 	// Addr is the address of [New] and [Start]. Empty means a free port of 127.0.0.1.
 	Addr string
-	// Path is what the issuer of [New] and [Start] ends with, such as "/tenant1". Empty for none.
+	// Path is the path of the issuer of [New] and [Start], such as "/tenant1". Empty means none.
 	Path string
 
 	// Clients are registered from the start.
@@ -53,53 +52,51 @@ type Options struct {
 	// NoRegistration disables dynamic registration. NoMetadataDocuments disables client ID metadata
 	// documents.
 	NoRegistration, NoMetadataDocuments bool
-	// ClientMetadata reads the document at the URL that is a client's ID. Nil fetches it, over
-	// https from public addresses, or from loopback ones by http as well.
+	// ClientMetadata returns the document at the URL that is a client's ID. Nil fetches it: over https
+	// from public addresses, and over http from loopback addresses.
 	ClientMetadata func(ctx context.Context, url string) (*metadata.Client, error)
 
-	// Consent is asked for each authorization, and may change it; an error denies it. An [*Error]
-	// is answered as it is, any other as access_denied. Nil agrees, as the subject "user".
+	// Consent is called for each authorization and may change it. An error denies it: the client gets
+	// an [*Error] as it is, and any other error as access_denied. Nil agrees, as the subject "user".
 	Consent func(a *Authorization) error
 
-	// Resources are those that tokens are given for. Nil means any.
+	// Resources are the resources for which tokens are issued. Nil means any.
 	Resources []string
-	// Scopes are those that are given and published. Nil means any, and publishes none.
+	// Scopes are the supported scopes. Nil allows any and publishes none.
 	Scopes []string
 
-	// Lifetime is that of access tokens. Zero means an hour.
+	// Lifetime is the lifetime of access tokens. Zero means an hour.
 	Lifetime time.Duration
-	// NoRefresh gives no refresh tokens.
+	// NoRefresh issues no refresh tokens.
 	NoRefresh bool
-	// Opaque gives access tokens that say nothing, to be introspected, in place of JWTs (RFC 9068).
+	// Opaque issues opaque access tokens, for introspection, instead of JWTs (RFC 9068).
 	Opaque bool
 
-	// DPoP checks the proofs that come with token requests, and may demand nonces. Nil is one that
-	// demands none.
+	// DPoP verifies the proofs of token requests. Nil means a verifier that requires no nonces.
 	DPoP *dpop.Verifier
-	// RequireDPoP gives no token without a proof.
+	// RequireDPoP issues no token without a proof.
 	RequireDPoP bool
 
-	// Trusts are the servers whose assertions are taken: identity providers (ID-JAG), and platforms
-	// of workloads.
+	// Trusts are the servers whose assertions are accepted: identity providers (ID-JAG) and workload
+	// platforms.
 	Trusts []*Server
 
-	// Metadata may change what the server says of itself, for example to promise what it does not
-	// keep.
+	// Metadata may change the metadata of the server, for example to test wrong metadata.
 	Metadata func(as *metadata.AuthorizationServer)
-	// Wrap stands in front of all endpoints: to look on, to count, to answer otherwise.
+	// Wrap wraps all endpoints, for example to count requests or to change responses.
 	Wrap func(next http.Handler) http.Handler
 	// Now is the clock. Nil means time.Now. DPoP proofs use the clock of their verifier.
 	Now func() time.Time
 }
 
-// A Server is an [http.Handler], safe for concurrent use. Make one with [New], [Start] or
-// [NewHandler].
+// A Server is an authorization server and an [http.Handler]. It is safe for concurrent use. Make one
+// with [New], [Start] or [NewHandler].
 type Server struct {
-	// Issuer is the identifier of the server. It must not be changed.
+	// Issuer is the identifier of the server. Do not change it.
 	Issuer string
 
 	opts    Options
-	base    string // path of the issuer, without a slash behind
+	base    string // path of the issuer, without a slash at the end
 	dpop    *dpop.Verifier
 	handler http.Handler
 	client  *http.Client
@@ -115,7 +112,7 @@ type Server struct {
 	seen    map[string]bool          // assertions, by issuer and jti; guarded by mu
 }
 
-// TB is what [New] needs of a *testing.T.
+// TB is the part of *testing.T that [New] uses.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -166,8 +163,7 @@ func Start(opts *Options) (*Server, error) {
 	return s, nil
 }
 
-// NewHandler makes a server that listens nowhere, for a handler of one's own that is reached at the
-// issuer's origin.
+// NewHandler returns a server that does not listen. Serve it at the origin of the issuer.
 func NewHandler(issuer string, opts *Options) (*Server, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -225,11 +221,11 @@ func (s *Server) Close() {
 	}
 }
 
-// Client is an HTTP client whose connections end with the server.
+// Client returns an HTTP client whose connections close with the server.
 func (s *Server) Client() *http.Client { return s.client }
 
-// Endpoint is the URL of what metadata calls by a name: "authorization", "token", "registration",
-// "jwks", "introspection" or "revocation".
+// Endpoint returns the URL of an endpoint: "authorization", "token", "registration", "jwks",
+// "introspection" or "revocation".
 func (s *Server) Endpoint(name string) string { return s.origin() + s.base + paths[name] }
 
 var paths = map[string]string{
@@ -304,7 +300,7 @@ func crossOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// describe is what the server says of itself.
+// describe returns the metadata of the server.
 func (s *Server) describe() *metadata.AuthorizationServer {
 	as := &metadata.AuthorizationServer{
 		Issuer:                            s.Issuer,
@@ -362,8 +358,7 @@ func refuse(code, format string, args ...any) *Error {
 	return &Error{Code: code, Description: fmt.Sprintf(format, args...)}
 }
 
-// secret serves what no cache may keep (RFC 6749, section 5.1): a form or a document comes in, a
-// document or an error goes out.
+// secret serves a POST endpoint whose responses must not be cached (RFC 6749, section 5.1).
 func (s *Server) secret(serve func(r *http.Request, h http.Header) (status int, answer any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

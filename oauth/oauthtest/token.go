@@ -46,10 +46,10 @@ type answer struct {
 	IDToken         string `json:"id_token,omitempty"`
 }
 
-// A request is one to the token endpoint, of which is known who sends it, and by which key.
+// A request is an authenticated request to the token endpoint.
 type request struct {
 	form   url.Values
-	client *client // nil when it does not say
+	client *client // nil if the request names none
 	jkt    string  // thumbprint of the key that the token is to be bound to; "" for none
 }
 
@@ -129,8 +129,7 @@ func (s *Server) proof(r *http.Request, h http.Header) (string, error) {
 	return jkt, err
 }
 
-// redeem gives tokens for a code. A code that comes again ends what it was given for (RFC 6749,
-// section 4.1.2).
+// redeem issues tokens for a code. A code that is used twice ends its grant (RFC 6749, section 4.1.2).
 func (s *Server) redeem(r *request) (*answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +159,8 @@ func (s *Server) redeem(r *request) (*answer, error) {
 	return s.give(c.grant, r)
 }
 
-// renew gives tokens for a refresh token, which is replaced. One that comes again was stolen from
-// somebody, so that nobody gets anything by it any more (RFC 9700, section 4.14.2).
+// renew issues tokens for a refresh token, which it replaces. A refresh token that is used twice may be
+// stolen, so it ends its grant (RFC 9700, section 4.14.2).
 func (s *Server) renew(r *request) (*answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,8 +257,8 @@ func (s *Server) onceFor(r *request, g *grant, scopes, resources []string) (*ans
 	return s.issue(g, scopes, resources, r.jkt)
 }
 
-// forAssertion gives a token for what a trusted server vouches for (RFC 7523, section 2.1): a
-// workload, or a user of whom an identity provider says by an ID-JAG which client may act for them.
+// forAssertion issues a token for an assertion of a trusted server (RFC 7523, section 2.1): for a
+// workload, or for a user whose identity provider names the client in an ID-JAG.
 func (s *Server) forAssertion(r *request) (*answer, error) {
 	typ, claims, err := s.trusted(r.form.Get("assertion"))
 	if err != nil {
@@ -290,7 +289,7 @@ func (s *Server) forAssertion(r *request) (*answer, error) {
 	return s.onceFor(r, &grant{client: r.client, subject: claims.Subject}, scopes, r.form["resource"])
 }
 
-// contains reports whether all of what is asked for is there.
+// contains reports whether all contains every element of asked.
 func contains(all, asked []string) bool {
 	for _, one := range asked {
 		if !slices.Contains(all, one) {
