@@ -1,0 +1,151 @@
+package mcpkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-playground/validator/v10"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// A mood is one of its constants.
+type mood string
+
+const (
+	calm   mood = "calm"   // Nothing to do.
+	hectic mood = "hectic" // Too much to do.
+)
+
+// A volume is one of its constants, too.
+type loudness int
+
+const (
+	low  loudness = 1
+	high loudness = 9
+)
+
+type moodInput struct {
+	Mood   mood              `json:"mood" validate:"enum"`
+	Volume loudness          `json:"volume" default:"1" validate:"enum"`
+	Others []mood            `json:"others,omitempty" validate:"max=2,dive,enum"`
+	Rooms  map[mood]loudness `json:"rooms,omitempty" validate:"dive,keys,enum,endkeys,enum"`
+}
+
+type moods struct {
+	_ struct {
+		Describe mcpkit.Prompt
+		Form     mcpkit.Tool
+	}
+}
+
+func (moods) Set(in moodInput) string { return fmt.Sprint(in.Mood, in.Volume) }
+
+func (moods) Describe(in struct {
+	Mood mood `json:"mood" validate:"enum"`
+}) string {
+	return string(in.Mood)
+}
+
+func (moods) Form(ctx context.Context) (string, error) {
+	in, err := mcpkit.Elicit[struct {
+		Mood mood `json:"mood" validate:"enum"`
+	}](ctx, "Which mood?")
+	return string(in.Mood), err
+}
+
+func TestRuleEnumRestrictsToTheConstantsOfTheType(t *testing.T) {
+	for name, opts := range map[string][]mcpkit.Option{
+		"compiled rules":            nil,
+		"the validator of the user": {mcpkit.Validator(validator.New(validator.WithRequiredStructEnabled()))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := newServer(t, &moods{}, opts...)
+			p := modern(t, srv)
+			list := p.result("tools/list", `{}`)
+			require.Contains(t, list, `"mood":{"type":"string","description":"A mood is one of its constants.\n\"calm\": Nothing to do.\n\"hectic\": Too much to do.","enum":["calm","hectic"]}`)
+			require.Contains(t, list, `"enum":[1,9]`)
+			require.Contains(t, list, `"items":{"type":"string",`)
+			require.Contains(t, list, `"propertyNames":{`)
+
+			set := func(arguments string) string {
+				return p.result("tools/call", `{"name":"set","arguments":`+arguments+`}`)
+			}
+			require.Contains(t, set(`{"mood":"calm","volume":9,"others":["hectic"],"rooms":{"calm":1}}`), `"text":"calm 9"`)
+			for arguments, want := range map[string]string{
+				`{"mood":"sad"}`:                     `/mood: got \"sad\", want one of \"calm\" or \"hectic\"`,
+				`{"mood":"calm","volume":2}`:         `/volume: got 2, want one of 1 or 9`,
+				`{"mood":"calm","others":["x"]}`:     `/others/0: got \"x\", want one of`,
+				`{"mood":"calm","rooms":{"calm":5}}`: `/rooms/calm: got 5, want one of 1 or 9`,
+				`{"mood":"calm","rooms":{"x":1}}`:    `/rooms/x: got \"x\", want`,
+			} {
+				require.Contains(t, set(arguments), want)
+			}
+			require.Contains(t, p.result("completion/complete", `{"ref":{"type":"ref/prompt","name":"describe"},"argument":{"name":"mood","value":"h"}}`), `"values":["hectic"]`)
+		})
+	}
+}
+
+func TestRuleEnumListsTheConstantsInForms(t *testing.T) {
+	p := legacy(t, newServer(t, &moods{}), protocol.V20251125)
+	var form string
+	content := `{"mood":"sad"}`
+	p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
+		form = member(t, string(req.Params), "requestedSchema")
+		return &jsonrpc.Response{Result: json.RawMessage(`{"action":"accept","content":` + content + `}`)}
+	}
+	require.Contains(t, p.result("tools/call", `{"name":"form"}`), `"isError":true`)
+	require.Contains(t, form, `"oneOf":[{"const":"calm"`)
+	content = `{"mood":"calm"}`
+	require.Contains(t, p.result("tools/call", `{"name":"form"}`), `"text":"calm"`)
+}
+
+// A shade has no constants.
+type shade string
+
+type shades struct{}
+
+func (shades) Paint(in struct {
+	Shade shade  `json:"shade" validate:"enum"`
+	Text  string `json:"text" validate:"enum"`
+	Count int    `json:"count" validate:"min=1|enum"`
+	Mood  mood   `json:"mood" validate:"oneof=calm,enum"`
+}) {
+}
+
+func TestRuleEnumWithoutConstantsFailsAtStartup(t *testing.T) {
+	_, err := mcpkit.New(&shades{})
+	require.Error(t, err)
+	var found []string
+	for line := range strings.Lines(err.Error()) {
+		_, text, _ := strings.Cut(strings.TrimSpace(line), ", field ")
+		found = append(found, text)
+	}
+	require.Equal(t, []string{
+		`Shade: rule "enum": no constants of the type mcpkit_test.shade are known; declare them, and where the program runs without its source, generate its descriptions or embed the source; or list the values with oneof`,
+		`Text: rule "enum" does not fit a string; it is for a named type with constants`,
+		`Count: rule "enum" cannot be one of several; write it without |`,
+		`Mood: the rules "oneof" and "enum" both list values; drop one of them`,
+	}, found)
+}
+
+// A validator may have a rule of its own that is called enum.
+func TestRuleEnumOfTheUsersValidatorIsItsOwn(t *testing.T) {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	require.NoError(t, v.RegisterValidation("enum", func(fl validator.FieldLevel) bool { return fl.Field().String() == "own" }))
+	srv := newServer(t, nil, mcpkit.Validator(v))
+	require.NoError(t, srv.Add(mcpkit.NewTool("paint", func(_ context.Context, in struct {
+		Shade shade `json:"shade" validate:"enum"`
+	}) (string, error) {
+		return string(in.Shade), nil
+	})))
+	p := modern(t, srv)
+	require.Contains(t, p.result("tools/call", `{"name":"paint","arguments":{"shade":"own"}}`), `"text":"own"`)
+	require.Contains(t, p.result("tools/call", `{"name":"paint","arguments":{"shade":"calm"}}`), `that satisfies enum`)
+}
