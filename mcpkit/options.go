@@ -240,9 +240,10 @@ func Repair() Option {
 	return newOption(func(c *config) error { c.repair = true; return nil })
 }
 
-// Validator sets the validator that enforces the validate tags. It may have rules of its own.
+// Validator sets the validator that enforces the validate tags. It may have rules of its own. Validator
+// registers the rule enum on it, unless v has one.
 func Validator(v *validator.Validate) Option {
-	return newOption(func(c *config) error { c.validate = v; return nil })
+	return newOption(func(c *config) error { c.validate = v; return reflectx.RegisterRules(v) })
 }
 
 // Docs gives the source of the services' package, so that doc comments are found in programs that

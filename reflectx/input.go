@@ -263,6 +263,9 @@ var decoders = sync.Pool{New: func() any { return new(decoder) }}
 var defaultValidate = sync.OnceValue(func() *validator.Validate {
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.RegisterTagNameFunc(jsonFieldName)
+	if err := RegisterRules(v); err != nil {
+		panic(err) // a mistake in the name of a rule
+	}
 	return v
 })
 

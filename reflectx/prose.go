@@ -94,17 +94,20 @@ func hasDeprecation(text string) bool {
 	return false
 }
 
-// enums describes the constants of a named type. They do not restrict it: what a program accepts must not hang on
-// comments and sources being at hand, and constants are often units or well-known values rather than all there are.
-// A oneof rule restricts; then the constants describe its values.
+// enums describes the constants of a named type. They do not restrict it, since constants are often units
+// or well-known values rather than all there are. The rules oneof and enum restrict; then the constants
+// describe the values that are allowed.
 func (c *compiler) enums(n *spec) {
 	if c.o.Descriptions == nil || n.kw.Const != nil || n.t.PkgPath() == "" || n.t.Name() == "" {
 		return
 	}
 	switch n.shape {
-	case shapeString, shapeInt, shapeUint, shapeFloat, shapeBool:
+	case shapeString, shapeInt, shapeUint, shapeFloat, shapeBool, shapeText:
 	default:
 		return
+	}
+	if n.shape == shapeText && len(n.kw.Enum) == 0 {
+		return // its text may be anything
 	}
 	var lines []string
 	var seen []any
@@ -135,7 +138,7 @@ func enumValue(s shape, text string) (any, bool) {
 		return nil, false
 	}
 	switch k := jsonx.Kind(raw); {
-	case s == shapeString && k == '"':
+	case (s == shapeString || s == shapeText) && k == '"':
 		return jsonx.String(raw), true
 	case s == shapeBool && (k == 't' || k == 'f'):
 		return k == 't', true

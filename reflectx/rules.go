@@ -167,6 +167,8 @@ func (c *compiler) rule(f *field, n *spec, text string, top bool) {
 		c.cross(f, n, r)
 	case n.shape == shapeUnion:
 		c.ruleOfUnion(n, r)
+	case r.tag == "enum" && c.ownsEnum():
+		c.enum(n)
 	case r.tag == "unique":
 		c.unique(n, r) // which sees more than a probe
 	case c.probe(n, r):
@@ -356,7 +358,7 @@ func (c *compiler) either(n *spec, r rule) {
 		if !c.probe(n, one) {
 			return
 		}
-		if isCross(one.tag) || slices.Contains(presenceTags, one.tag) || !isBuiltin(one.tag) {
+		if isCross(one.tag) || slices.Contains(presenceTags, one.tag) || !isBuiltin(one.tag) || one.tag == "enum" {
 			c.errorf("rule %q cannot be one of several; write it without |", one.text)
 			return
 		}

@@ -271,7 +271,7 @@ md4 md5 sha256 sha384 sha512 ripemd128 ripemd160 tiger128 tiger160 tiger192
 ascii printascii multibyte datauri latitude longitude ssn ipv4 ipv6 ip cidrv4 cidrv6 cidr
 tcp4_addr tcp6_addr tcp_addr udp4_addr udp6_addr udp_addr ip4_addr ip6_addr ip_addr unix_addr uds_exists mac
 hostname hostname_rfc1123 hostname_label fqdn unique oneof oneofci noneof noneofci html html_encoded url_encoded dir dirpath json jwt
-hostname_port port lowercase uppercase datetime timezone
+hostname_port port enum lowercase uppercase datetime timezone
 iso3166_1_alpha2 iso3166_1_alpha2_eu iso3166_1_alpha3 iso3166_1_alpha3_eu iso3166_1_alpha_numeric iso3166_1_alpha_numeric_eu iso3166_2
 iso4217 iso4217_numeric bcp47_language_tag bcp47_strict_language_tag postcode_iso3166_alpha2 bic_iso_9362_2014 bic semver
 dns_rfc1035_label credit_card cve luhn_checksum mongodb mongodb_connection_string cron spicedb ein duration

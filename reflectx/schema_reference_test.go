@@ -111,6 +111,15 @@ schema that allows null needs two types in one place, which many clients cannot 
 itself accepts null (` + "`any`, `json.RawMessage`" + ` or your own ` + "`UnmarshalJSON`" + `), null is a value like
 any other.
 
+## Constants
+
+` + "`validate:\"enum\"`" + ` restricts a field of a named type to the constants of the type: the exported ones, or
+all of them if none is exported. The schema lists them, the check accepts nothing else, and completion
+and forms offer them. The server finds constants where it finds doc comments: in a generated file, in
+embedded source or in source on disk. If it finds none, ` + "`New`" + ` returns an error. Without the rule,
+constants are listed in the description and restrict nothing. ` + "`mcpkit vet`" + ` reports a ` + "`oneof`" + ` that lists
+other values than the constants.
+
 ## Everywhere
 
 | the schema accepts, the server refuses | why |

@@ -104,6 +104,7 @@ func (v *checker) fieldDescriptions(site string, t types.Type, seen map[types.Ty
 				v.source.text(named.Obj(), f.Name()) == "" && !v.typeHasDescriptions(f.Type()):
 				v.report(f.Pos(), "%s, field %s of %s: nothing says what it is for; write a comment, or a desc tag", site, f.Name(), named.Obj().Name())
 			}
+			v.oneof(site+", field "+f.Name()+" of "+named.Obj().Name(), f, tag.Get("validate"))
 			v.fieldDescriptions(site, f.Type(), seen)
 		}
 	}

@@ -10,14 +10,15 @@ import (
 )
 
 // TestValidateTagsAreTheValidators looks at what the validator keeps to itself, in the version that is used: each rule and
-// alias that it comes with is known here, and no other but the words that it reads before any rule.
+// alias that it comes with is known here, and no other except the keywords that it reads before any rule,
+// and enum.
 func TestValidateTagsAreTheValidators(t *testing.T) {
 	known := slices.Clone(validateTags())
 	slices.Sort(known)
 	require.Equal(t, slices.Compact(slices.Clone(known)), known, "one is there twice")
 
 	v := reflect.ValueOf(validator.New()).Elem()
-	want := []string{"omitempty", "omitnil", "omitzero", "structonly", "nostructlevel", "dive", "keys", "endkeys"}
+	want := []string{"omitempty", "omitnil", "omitzero", "structonly", "nostructlevel", "dive", "keys", "endkeys", "enum"}
 	for _, table := range []string{"validations", "aliases"} {
 		keys := v.FieldByName(table).MapKeys()
 		require.NotEmpty(t, keys, table)

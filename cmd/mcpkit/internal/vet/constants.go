@@ -1,0 +1,95 @@
+package vet
+
+import (
+	"go/constant"
+	"go/types"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+)
+
+// ruleValues are the values of a oneof rule: quoted, or without blanks.
+var ruleValues = regexp.MustCompile(`'[^']*'|\S+`)
+
+// oneof reports a rule oneof of the field that lists other values than the constants of its type.
+func (v *checker) oneof(site string, f *types.Var, rules string) {
+	t := f.Type()
+	for rule := range strings.SplitSeq(rules, ",") {
+		if rule == "dive" {
+			t = elemOf(t)
+			continue
+		}
+		list, ok := strings.CutPrefix(rule, "oneof=")
+		if !ok || t == nil || strings.Contains(list, "|") {
+			continue
+		}
+		named, ok := types.Unalias(indirect(t)).(*types.Named)
+		if !ok || named.Obj().Pkg() == nil || services.WritesItself(named) {
+			continue
+		}
+		known := constants(named)
+		var listed []string
+		for _, value := range ruleValues.FindAllString(strings.ReplaceAll(list, "0x2C", ","), -1) {
+			listed = append(listed, strings.Trim(value, "'"))
+		}
+		if len(known) > 0 && !slices.Equal(slices.Sorted(slices.Values(listed)), slices.Sorted(slices.Values(known))) {
+			v.report(f.Pos(), "%s: oneof lists %s, and the constants of %s are %s; write validate:\"enum\" to allow the constants",
+				site, strings.Join(listed, ", "), named.Obj().Name(), strings.Join(known, ", "))
+		}
+	}
+}
+
+func indirect(t types.Type) types.Type {
+	if ptr, ok := t.Underlying().(*types.Pointer); ok {
+		return ptr.Elem()
+	}
+	return t
+}
+
+// elemOf returns the type of the elements of t, nil if it has none.
+func elemOf(t types.Type) types.Type {
+	if t == nil {
+		return nil
+	}
+	switch u := indirect(t).Underlying().(type) {
+	case *types.Slice:
+		return u.Elem()
+	case *types.Array:
+		return u.Elem()
+	case *types.Map:
+		return u.Elem()
+	}
+	return nil
+}
+
+// constants returns the values of the constants of the type as tags spell them, in source order: the
+// exported ones, or all of them if none is exported.
+func constants(named *types.Named) []string {
+	var found []*types.Const
+	scope := named.Obj().Pkg().Scope()
+	for _, name := range scope.Names() {
+		if c, ok := scope.Lookup(name).(*types.Const); ok && types.Identical(c.Type(), named) {
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, func(a, b *types.Const) int { return int(a.Pos()) - int(b.Pos()) })
+	var exported, all []string
+	for _, c := range found {
+		text := c.Val().ExactString()
+		if c.Val().Kind() == constant.String {
+			text = constant.StringVal(c.Val())
+		}
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+		if c.Exported() && !slices.Contains(exported, text) {
+			exported = append(exported, text)
+		}
+	}
+	if len(exported) > 0 {
+		return exported
+	}
+	return all
+}
