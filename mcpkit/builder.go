@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -41,10 +42,7 @@ func (s *Server) Add(items ...Item) error {
 }
 
 // A ToolBuilder describes a tool. Make one with [NewTool] and register it with [Server.Add].
-type ToolBuilder struct {
-	builder
-	input, output json.RawMessage
-}
+type ToolBuilder struct{ builder }
 
 // A PromptBuilder describes a prompt. Make one with [NewPrompt] and register it with [Server.Add].
 type PromptBuilder struct{ builder }
@@ -56,6 +54,7 @@ type ResourceBuilder struct{ builder }
 // builder is the part that all builders share. Its values are those of the tags of methods.
 type builder struct {
 	def    definition
+	names  []string // of plain parameters, from Param
 	faults []string
 }
 
@@ -84,6 +83,13 @@ func (b *builder) say(key, value string) {
 
 // check returns the faults of the values.
 func (b *builder) check() error {
+	if b.names != nil {
+		if b.def.hasParams {
+			b.faults = append(b.faults, "Params and Param both name the parameters; use one of them")
+		}
+		b.def.params, b.def.hasParams = strings.Join(b.names, ","), true
+		b.names = nil
+	}
 	var faults reflectx.Errors
 	for _, f := range b.faults {
 		faults = append(faults, &reflectx.Error{Site: b.def.site, Msg: f})
@@ -103,8 +109,8 @@ func (b *builder) build(s *Server, d *draft) error {
 	return s.define(d, &def)
 }
 
-// NewTool describes a tool that calls fn: a function with the signature of a tool method or, with
-// [ToolBuilder.Input], a func(ctx context.Context, call *mcpkit.Call) (any, error).
+// NewTool describes a tool that calls fn: a function with the signature of a tool method. With
+// [ToolBuilder.Input], one parameter may take all arguments.
 func NewTool(name string, fn any) *ToolBuilder {
 	return &ToolBuilder{builder: newBuilder(kindTool, name, fn)}
 }
@@ -140,48 +146,36 @@ func (b *ToolBuilder) Cache(words string) *ToolBuilder { b.say("cache", words); 
 // Params names the plain parameters of the function in order: "a,b?".
 func (b *ToolBuilder) Params(names string) *ToolBuilder { b.say("params", names); return b }
 
+// Param names the next plain parameter of the function, and says what is known of it besides its type.
+// Call it once for each parameter that comes from the arguments, in their order, instead of Params.
+// The server enforces the rules, as it does for fields of an input struct; mistakes are errors of
+// [Server.Add].
+func (b *ToolBuilder) Param(name string, opts ...ParamOption) *ToolBuilder {
+	b.param(name, opts)
+	return b
+}
+
 // Icon adds an icon: an https: or data: URI.
 func (b *ToolBuilder) Icon(src string) *ToolBuilder { b.say("icon", src); return b }
 
 // Hidden leaves the tool out of lists.
 func (b *ToolBuilder) Hidden() *ToolBuilder { b.def.hidden = true; return b }
 
-// Input sets the JSON Schema of the arguments, an object. The arguments are validated by it, and
-// the function reads them from the call.
-func (b *ToolBuilder) Input(schema string) *ToolBuilder { b.input = json.RawMessage(schema); return b }
-
-// Output sets the JSON Schema of the structured result. A result that does not fit is an internal
-// error.
-func (b *ToolBuilder) Output(schema string) *ToolBuilder {
-	b.output = json.RawMessage(schema)
+// Input sets the JSON Schema of the arguments, an object. The server validates the arguments by it. The
+// function takes them as one parameter, a map[string]any or a json.RawMessage, or reads them from its
+// *Call; other parameters are injected. Defaults in the schema are not filled in, and numbers in the
+// map are float64, so large integers are exact in a json.RawMessage only. Server.Add returns an error if
+// the schema is not valid, or refers to anything outside itself.
+func (b *ToolBuilder) Input(schema string) *ToolBuilder {
+	b.def.input = json.RawMessage(schema)
 	return b
 }
 
-func (b *ToolBuilder) build(s *Server, d *draft) error {
-	if err := b.check(); err != nil {
-		return err
-	}
-	if b.input == nil && b.output == nil {
-		return b.builder.build(s, d)
-	}
-	fn, ok := b.def.fn.Interface().(func(context.Context, *Call) (any, error))
-	if !ok {
-		return &reflectx.Error{Site: b.def.site, Msg: fmt.Sprintf(
-			"with a schema of its own a tool is func(context.Context, *mcpkit.Call) (any, error), not %s", b.def.fn.Type())}
-	}
-	t := &tool{entry: b.def.entry(), def: protocol.Tool{
-		Name: b.def.name, Title: b.def.title, Description: b.def.desc, Icons: b.def.icons,
-		InputSchema: b.input, OutputSchema: b.output, Meta: metaOf(b.def.meta),
-	}}
-	if b.def.hasHints {
-		t.def.Annotations = &b.def.hints
-	}
-	t.logs = true
-	var err error
-	if t.keep, err = b.def.keep(); err != nil {
-		return &reflectx.Error{Site: b.def.site, Msg: err.Error()}
-	}
-	return s.addRaw(d, t, fn)
+// Output sets the JSON Schema of the structured result, in place of the schema of the function's
+// result type. A result that does not fit is an internal error.
+func (b *ToolBuilder) Output(schema string) *ToolBuilder {
+	b.def.output = json.RawMessage(schema)
+	return b
 }
 
 // A rawFunc reads its arguments from the call and returns what a method may return.
@@ -195,20 +189,14 @@ func (s *Server) addRaw(d *draft, t *tool, h rawFunc) error {
 			faults = append(faults, &reflectx.Error{Site: t.site, Msg: err.Error()})
 		}
 	}
-	fault(checkName(t.def.Name))
+	fault(toolname.Check(t.def.Name))
 	if t.def.InputSchema == nil {
 		t.def.InputSchema = noArguments
 	}
-	input, err := reflectx.CompileSchema(t.def.InputSchema)
-	fault(prefixed("input: ", err))
-	if err == nil && !isObjectSchema(t.def.InputSchema) {
-		fault(fmt.Errorf(`input: the schema of arguments has "type": "object" at its root`))
-	}
-	var output *reflectx.RawSchema
-	if t.def.OutputSchema != nil {
-		output, err = reflectx.CompileSchema(t.def.OutputSchema)
-		fault(prefixed("output: ", err))
-	}
+	input, err := handSchema("input", t.def.InputSchema)
+	fault(err)
+	output, err := handSchema("output", t.def.OutputSchema)
+	fault(err)
 	if faults != nil {
 		return faults
 	}
@@ -227,8 +215,8 @@ func (s *Server) addRaw(d *draft, t *tool, h rawFunc) error {
 			return nil, err
 		}
 		result, err := outputs.tool(call, []reflect.Value{reflect.ValueOf(&v).Elem()})
-		if r, ok := result.(*ToolResult); ok && err == nil && output != nil && !r.IsError {
-			err = checkOutput(output, r)
+		if err == nil && output != nil {
+			err = checkOutput(output, result)
 		}
 		return result, err
 	})
@@ -244,7 +232,11 @@ func prefixed(prefix string, err error) error {
 
 // checkOutput validates a result against the output schema, since clients rely on it (server/tools,
 // "Output Schema").
-func checkOutput(schema *reflectx.RawSchema, r *ToolResult) error {
+func checkOutput(schema *reflectx.RawSchema, result Result) error {
+	r, ok := result.(*ToolResult)
+	if !ok || r.IsError {
+		return nil
+	}
 	if r.StructuredContent.IsZero() {
 		return fmt.Errorf("the tool has an output schema but returned no structured content")
 	}
@@ -280,7 +272,7 @@ func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call
 	if h == nil {
 		return noHandler(p.site)
 	}
-	if err := checkName(def.Name); err != nil {
+	if err := toolname.Check(def.Name); err != nil {
 		return &reflectx.Error{Site: p.site, Msg: err.Error()}
 	}
 	outputs := &promptOutputs{shapes: []shape{shapeDynamic}}
@@ -411,6 +403,13 @@ func (b *PromptBuilder) Rate(limit string) *PromptBuilder { b.say("rate", limit)
 
 // Params names the plain parameters of the function in order: "topic,style?".
 func (b *PromptBuilder) Params(names string) *PromptBuilder { b.say("params", names); return b }
+
+// Param names the next plain parameter of the function, as [ToolBuilder.Param] does. Clients see the
+// rules as part of the argument's description; the values of a oneof rule are offered as completions.
+func (b *PromptBuilder) Param(name string, opts ...ParamOption) *PromptBuilder {
+	b.param(name, opts)
+	return b
+}
 
 // NewResource describes a resource, or a resource template if uri has variables, that calls fn: a
 // function with the signature of a resource method. People and models see the name.

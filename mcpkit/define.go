@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
@@ -31,6 +32,7 @@ type definition struct {
 	fn                reflect.Value
 	bound             *reflectx.Method  // the method that fn is; nil for other functions
 	paramDescriptions map[string]string // of plain parameters, by name
+	input, output     json.RawMessage   // JSON Schemas written by hand; nil where the function says it
 	owner             reflect.Type      // the type of the method; nil for functions
 	method            string
 	completer         func(method string) (reflect.Value, bool)
@@ -39,7 +41,7 @@ type definition struct {
 
 // define compiles the function and adds the entry to the draft.
 func (s *Server) define(d *draft, def *definition) error {
-	if err := checkName(def.name); err != nil && def.kind != kindResource {
+	if err := toolname.Check(def.name); err != nil && def.kind != kindResource {
 		return &reflectx.Error{Site: def.site, Msg: err.Error()}
 	}
 	switch def.kind {
@@ -124,18 +126,37 @@ func noteRepair(ctx context.Context) {
 	}
 }
 
+// handSchema compiles a schema written by hand; nil where there is none.
+func handSchema(what string, schema json.RawMessage) (*reflectx.RawSchema, error) {
+	if schema == nil {
+		return nil, nil
+	}
+	compiled, err := reflectx.CompileSchema(schema)
+	if err == nil && what == "input" && !isObjectSchema(schema) {
+		err = errors.New(`the schema of arguments has "type": "object" at its root`)
+	}
+	return compiled, prefixed(what+": ", err)
+}
+
 // compile returns the call plan of the definition's function.
 func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entry, error) {
 	e := def.entry()
-	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Descriptions: def.paramDescriptions, Input: s.inputOptions(),
-		Provide: "give it with mcpkit.Provide"}
+	o := reflectx.FuncOptions{Method: def.bound, Site: def.site, Params: def.params, HasParams: def.hasParams, Names: names, Descriptions: def.paramDescriptions, Tags: def.paramTags, Input: s.inputOptions(),
+		Provide: "give it with mcpkit.Provide", GiveSchema: "the tag input or ToolBuilder.Input"}
+	schema, schemaErr := handSchema("input", def.input)
+	if schemaErr != nil {
+		schemaErr = &reflectx.Error{Site: def.site, Msg: schemaErr.Error()}
+		schema = &reflectx.RawSchema{} // the parameters are those of a function with a schema
+	}
+	o.Schema = schema
 	if def.kind == kindResource {
 		o.Input.What = "variables of the URI"
 	}
+	o.Input.NoSchema = def.kind == kindPrompt
 	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
 	fn, err := reflectx.Compile(def.fn, o)
-	return fn, &e, err
+	return fn, &e, joinFaults(schemaErr, err)
 }
 
 // entry returns the entry of the definition, without its handler.
@@ -161,7 +182,11 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 	if e.keep, keepErr = def.keep(); keepErr != nil {
 		keepErr = &reflectx.Error{Site: def.site, Msg: keepErr.Error()}
 	}
-	if err := joinFaults(err, outErr, keepErr); err != nil {
+	output, handErr := handSchema("output", def.output)
+	if handErr != nil {
+		handErr = &reflectx.Error{Site: def.site, Msg: handErr.Error()}
+	}
+	if err := joinFaults(err, outErr, handErr, keepErr); err != nil {
 		return err
 	}
 	t := &tool{entry: *e, def: protocol.Tool{
@@ -182,7 +207,13 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
 		t.secrets = secret.OfFields(fields)
 	}
-	none := fn.Input() == nil
+	if def.input != nil {
+		t.def.InputSchema, t.secrets = def.input, secret.OfSchema(def.input)
+	}
+	if output != nil {
+		t.def.OutputSchema = def.output
+	}
+	none := fn.Input() == nil && def.input == nil
 	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {
 		args := call.Arguments()
 		if none {
@@ -194,7 +225,11 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		if err != nil {
 			return nil, err
 		}
-		return outputs.tool(call, values)
+		result, err := outputs.tool(call, values)
+		if err == nil && output != nil {
+			err = checkOutput(output, result)
+		}
+		return result, err
 	})
 	return s.addTool(d, t)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/mirror"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/secret"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -116,7 +117,7 @@ func (r *definer) tool(raw json.RawMessage) (string, func(), error) {
 		return "", nil, err
 	}
 	t.entry = r.entry(t.def.Name, raw)
-	err := checkName(t.def.Name)
+	err := toolname.Check(t.def.Name)
 	if err == nil {
 		t.headers, err = mirror.Params(t.def.InputSchema)
 	}
@@ -138,7 +139,7 @@ func (r *definer) prompt(raw json.RawMessage) (string, func(), error) {
 		}
 	}
 	p.setPromptWire()
-	return p.key, func() { r.draft.prompts = append(r.draft.prompts, p) }, checkName(p.key)
+	return p.key, func() { r.draft.prompts = append(r.draft.prompts, p) }, toolname.Check(p.key)
 }
 
 func (r *definer) resource(raw json.RawMessage) (string, func(), error) {

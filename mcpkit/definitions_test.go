@@ -36,7 +36,7 @@ func TestDefinitionsOfAnotherServerAreReplacedAsAWhole(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, skipped, 2)
 	require.EqualError(t, skipped[0], `elsewhere: "a" comes twice`)
-	require.ErrorContains(t, skipped[1], `elsewhere: "no name": name "no name" holds ' '`)
+	require.ErrorContains(t, skipped[1], `elsewhere: "no name": name "no name" contains ' '`)
 	require.Equal(t, []string{"a", "b", "own"}, names(t, modern(t, srv), "tools/list", "tools", "name"))
 	require.Contains(t, modern(t, srv).result("tools/list", "{}"), `"x-kept":[1]`)
 

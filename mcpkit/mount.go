@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/family"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -98,7 +99,7 @@ func (m *mount) check(opts []MountOption) error {
 		return m.fault("the server to mount is nil")
 	}
 	if m.prefix != "" {
-		if err := checkName(m.prefix); err != nil {
+		if err := toolname.Check(m.prefix); err != nil {
 			return m.fault("prefix: %v", err)
 		}
 	}
@@ -247,7 +248,7 @@ func checkMirrored(d *draft) error {
 		if _, isResource := e.inner.(*resource); isResource {
 			continue
 		}
-		if err := checkName(e.key); err != nil {
+		if err := toolname.Check(e.key); err != nil {
 			faults = append(faults, &reflectx.Error{Site: e.site, Msg: err.Error()})
 		}
 	}

@@ -97,7 +97,7 @@ func TestWhatCannotBeMountedIsRefusedAtOnce(t *testing.T) {
 		"itself":                      {srv.Mount("me", srv), []string{`mcpkit: Mount: mounted as "me" (mount_test.go:`, `a server cannot be mounted within itself`}},
 		"what it is within":           {other.Mount("y", deep), []string{`a server cannot be mounted within itself`}},
 		"nothing":                     {srv.Mount("n", nil), []string{`the server to mount is nil`}},
-		"a bad prefix":                {srv.Mount("a b", other), []string{`prefix: name "a b" holds ' '; allowed are letters, digits, '_', '-' and '.'`}},
+		"a bad prefix":                {srv.Mount("a b", other), []string{`prefix: name "a b" contains ' '; blanks and control characters are not allowed`}},
 		"a name that gets too long":   {srv.Mount("p", long), []string{`has 130 characters; 1 to 128 are allowed`}},
 		"scopes that nobody asks for": {srv.Mount("s", scoped), []string{`mcpkit: tool "open" (mount_test.go:`, `mounted as "s"`, `it demands the scopes "a", but nobody authenticates callers`}},
 	} {

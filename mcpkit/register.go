@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/internal/uritemplate"
 	"github.com/mcpkit/mcpkit-go/internal/wellknown"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -105,7 +107,7 @@ func (r *registrar) addAll() {
 // read takes over the methods and reads the annotation block.
 func (r *registrar) read(methods []reflectx.Method) error {
 	if r.reg.prefix != "" {
-		if err := checkName(r.reg.prefix); err != nil {
+		if err := toolname.Check(r.reg.prefix); err != nil {
 			return &reflectx.Error{Site: r.name, Msg: "prefix: " + err.Error()}
 		}
 	}
@@ -175,7 +177,7 @@ func (r *registrar) readBlock(block reflect.Type) {
 func (r *registrar) completers() []string {
 	var names []string
 	able := r.ableToComplete()
-	add := func(method string) {
+	add := func(method string, able []string) {
 		if _, ok := r.methods[method]; !ok { // the name is misspelt, not the method
 			method = nearest.Of(method, able)
 		}
@@ -185,13 +187,16 @@ func (r *registrar) completers() []string {
 	}
 	for _, a := range r.block {
 		for _, method := range a.complete {
-			add(method)
+			add(method, able)
+		}
+		if a.input != "" {
+			add(a.input, r.ableToDescribe())
 		}
 	}
 	for _, m := range r.methods {
 		for t := range m.Func.Type().Ins() {
 			for _, method := range completeTags(t) {
-				add(method)
+				add(method, able)
 			}
 		}
 	}
@@ -204,6 +209,32 @@ func (r *registrar) ableToComplete() []string {
 		_, err := methodCompleter(r.methods[name].Func)
 		return err != nil
 	})
+}
+
+// ableToDescribe are the methods with the signature of one that returns a schema.
+func (r *registrar) ableToDescribe() []string {
+	return slices.DeleteFunc(sortedKeys(r.methods), func(name string) bool {
+		_, ok := r.methods[name].Func.Interface().(func() string)
+		return !ok
+	})
+}
+
+// inputSchema returns the schema that the method returns which the tag input names.
+func (r *registrar) inputSchema(method string) (schema json.RawMessage, err error) {
+	m, ok := r.methods[method]
+	if !ok {
+		return nil, fmt.Errorf("tag input: %s has no exported method %q%s", r.name, method, nearest.Hint(method, r.ableToDescribe()))
+	}
+	describe, ok := m.Func.Interface().(func() string)
+	if !ok {
+		return nil, fmt.Errorf("tag input: method %s is %s; write func() string", method, m.Func.Type())
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("tag input: method %s panicked: %v", method, p)
+		}
+	}()
+	return json.RawMessage(describe()), nil
 }
 
 // completeTags returns the completers that the fields of an input struct name.
@@ -353,6 +384,14 @@ func (r *registrar) add(m reflectx.Method) {
 	}
 	if r.reg.prefix != "" && a.kind != kindResource {
 		d.name = r.reg.prefix + "_" + d.name
+	}
+	if a.input != "" {
+		schema, err := r.inputSchema(a.input)
+		if err != nil {
+			r.fault(site, err.Error())
+			return
+		}
+		d.input = schema
 	}
 	if err := r.server.define(&r.draft, &d); err != nil {
 		r.keep(site, err)

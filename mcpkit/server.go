@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/family"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -184,7 +185,7 @@ func (s *Server) Start(ctx context.Context) error {
 				continue // something was registered meanwhile
 			}
 			if err == nil {
-				l.warn.Do(s.warnOfStale)
+				l.warn.Do(s.warnAtStart)
 			}
 			return err
 		}
@@ -272,8 +273,18 @@ func (s *Server) awaitStart(ctx context.Context) error {
 	}
 }
 
-// warnOfStale logs which packages have generated descriptions that differ from their source.
-func (s *Server) warnOfStale() {
+// warnAtStart logs which packages have generated descriptions that differ from their source, and which
+// tools have names that some clients refuse.
+func (s *Server) warnAtStart() {
+	var refused []string
+	for _, t := range s.catalog.Load().tools.all() {
+		if !toolname.Portable(t.key) {
+			refused = append(refused, t.key)
+		}
+	}
+	if refused != nil {
+		s.config.logger.Warn("mcpkit: some clients refuse tools with these names; "+toolname.Advice, "tools", refused)
+	}
 	if stale := s.generated.stalePackages(); len(stale) > 0 {
 		s.config.logger.Warn("mcpkit: generated descriptions are stale; run go generate, or mcpkit gen", "packages", stale)
 	}

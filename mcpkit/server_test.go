@@ -552,7 +552,7 @@ func TestBuildersAreCheckedWhenAdded(t *testing.T) {
 		item mcpkit.Item
 		want string
 	}{
-		{mcpkit.NewTool("a b", raw), `name "a b" holds ' '`},
+		{mcpkit.NewTool("a b", raw), `name "a b" contains ' '`},
 		{mcpkit.NewTool("a", nil), "needs a function, not <nil>"},
 		{mcpkit.NewTool("a", 5), "needs a function, not int"},
 		{mcpkit.NewTool("a", raw).Hints("readnly"), `unknown hint "readnly"; did you mean "readonly"?`},
@@ -560,7 +560,7 @@ func TestBuildersAreCheckedWhenAdded(t *testing.T) {
 		{mcpkit.NewTool("a", raw).Input(`{"type":`), "input: the schema is no valid JSON"},
 		{mcpkit.NewTool("a", raw).Input(`{"type":"object","properties":{"x":{"$ref":"http://127.0.0.1:1/x"}}}`), `leads out of the schema`},
 		{mcpkit.NewTool("a", raw).Input(`{"type":"object","properties":{"x":{"type":"number","x-mcp-header":"X"}}}`), `x-mcp-header: property "x" is of type "number"; only string, integer and boolean can be mirrored`},
-		{mcpkit.NewTool("a", func(s string) string { return s }).Input(`{"type":"object"}`), "with a schema of its own a tool is func(context.Context, *mcpkit.Call) (any, error), not func(string) string"},
+		{mcpkit.NewTool("a", func(s string) string { return s }).Input(`{"type":"object"}`), "parameter 1 is a string, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage"},
 		{mcpkit.NewResource("nothing", "n", func() string { return "" }), `"nothing" is not an absolute URI`},
 	} {
 		srv := newServer(t, nil)

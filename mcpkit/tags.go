@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
+	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -65,7 +66,9 @@ type annotation struct {
 	rate                   rateLimit
 	params                 string
 	hasParams              bool
-	complete               map[string]string // parameter -> method
+	input                  string                       // the method that returns the schema of the arguments
+	paramTags              map[string]reflect.StructTag // of plain parameters, by name
+	complete               map[string]string            // parameter -> method
 	hints                  protocol.ToolAnnotations
 	hasHints               bool
 	uri, mime              string
@@ -90,7 +93,7 @@ type tagKey struct {
 const anyMethod = kindTool | kindResource | kindPrompt
 
 var tagKeys = []tagKey{
-	{"name", anyMethod | kindInfo, `name:"find_notes"`, "The name on the wire. Default for methods: the method's name in snake case. Info: the server's name; default: the name of the type.",
+	{"name", anyMethod | kindInfo, `name:"find_notes"`, "The name on the wire: up to 128 characters without blanks and control characters. Some clients refuse tools whose names have more than 64 characters, or others than letters, digits, `_` and `-`. Default for methods: the method's name in snake case. Info: the server's name; default: the name of the type.",
 		setName},
 	{"title", anyMethod | kindInfo, `title:"Find notes"`, "The name shown to people.",
 		func(a *annotation, v string) error { a.title = v; return nil }},
@@ -111,7 +114,10 @@ var tagKeys = []tagKey{
 		func(a *annotation, v string) error { a.tags = words(v); return nil }},
 	{"params", anyMethod, `params:"a,b?"`, "Names of plain parameters, in order; ? marks an optional one.",
 		func(a *annotation, v string) error { a.params, a.hasParams = v, true; return nil }},
+	{"rules", anyMethod, `rules:"style:oneof=short long; count:min=1,max=9"`, "Rules for plain parameters, in the words of the field tag `validate`; `;` separates parameters. `code:pattern=^[a-z]+$` restricts a text to a regular expression without `;`. The server enforces the rules. The allowed values of `oneof` are offered as completions.", setRules},
 	{"complete", kindResource | kindPrompt, `complete:"style=Styles"`, "The method that completes each parameter: func(ctx, prefix string) []string.", setComplete},
+	{"input", kindTool, `input:"SearchSchema"`, "The method that returns the JSON Schema of the arguments: func() string. The tool then takes all arguments as one parameter, a map[string]any or a json.RawMessage. The server calls the method once, when the service is registered, and validates the arguments by the schema.",
+		func(a *annotation, v string) error { a.input = v; return nil }},
 	{"hints", kindTool, `hints:"readonly,idempotent"`, "How the tool affects its environment: readonly, destructive, additive, idempotent, open-world, closed-world. Only the listed hints are sent.", setHints},
 	{"uri", kindResource, `uri:"note://{id}"`, "The resource's URI, or its URI template (RFC 6570). Required.",
 		func(a *annotation, v string) error { a.uri = v; return nil }},
@@ -189,21 +195,8 @@ func words(v string) []string {
 	return strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || r == ',' })
 }
 
-// checkName checks a name by the rules that all clients accept (server/tools, "Tool Names").
-func checkName(name string) error {
-	if len(name) == 0 || len(name) > 128 {
-		return fmt.Errorf("name %q has %d characters; 1 to 128 are allowed", name, len(name))
-	}
-	for _, r := range name {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.') {
-			return fmt.Errorf("name %q holds %q; allowed are letters, digits, '_', '-' and '.'", name, r)
-		}
-	}
-	return nil
-}
-
 func setName(a *annotation, v string) error {
-	if err := checkName(v); err != nil {
+	if err := toolname.Check(v); err != nil {
 		return err
 	}
 	a.name = v

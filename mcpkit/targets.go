@@ -89,6 +89,9 @@ func textArguments(prompt string, raw []byte) ([]textArgument, *jsonrpc.Error) {
 		}
 		texts = append(texts, textArgument{jsonx.String(name), jsonx.String(value)})
 	}
+	if len(texts) > 1 && !jsonx.Distinct(raw) && !jsonx.Valid(raw) {
+		return nil, invalidParams("an argument of prompt %q is there twice", prompt)
+	}
 	return texts, nil
 }
 

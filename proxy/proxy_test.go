@@ -327,7 +327,7 @@ func TestDefinitionsKeepWhatNoRevisionHas(t *testing.T) {
 		"server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public"}`,
 		"tools/list": `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[` +
 			`{"name":"odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},"outputSchema":{"type":"array"},"com.example/price":{"eur":1.50}},` +
-			`{"name":"a/b","inputSchema":{"type":"object"}},{"name":"odd","inputSchema":{"type":"object"}}]}`,
+			`{"name":"a b","inputSchema":{"type":"object"}},{"name":"files/read","inputSchema":{"type":"object"}},{"name":"odd","inputSchema":{"type":"object"}}]}`,
 		"tools/call": `{"resultType":"complete","content":[{"type":"hologram","beams":[1]}],"structuredContent":[1.50],"com.example/cost":7}`,
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -342,10 +342,12 @@ func TestDefinitionsKeepWhatNoRevisionHas(t *testing.T) {
 	ctx := oauth.NewContext(t.Context(), &oauth.Principal{Subject: "ann"})
 	for v, want := range map[protocol.Version][]string{
 		protocol.V20260728: {
-			`[{"name":"far_odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},"outputSchema":{"type":"array"},"com.example/price":{"eur":1.50}}]`,
+			`[{"name":"far_files/read","inputSchema":{"type":"object"}},` +
+				`{"name":"far_odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},"outputSchema":{"type":"array"},"com.example/price":{"eur":1.50}}]`,
 			`[1.50]`},
 		protocol.V20251125: {
-			`[{"name":"far_odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},"com.example/price":{"eur":1.50},` +
+			`[{"name":"far_files/read","inputSchema":{"type":"object"}},` +
+				`{"name":"far_odd","inputSchema":{"type":"object","x":{"$ref":"#/y"}},"com.example/price":{"eur":1.50},` +
 				`"outputSchema":{"type":"object","properties":{"result":{"type":"array"}},"required":["result"],"additionalProperties":false}}]`,
 			`{"result":[1.50]}`},
 	} {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
 // An Injector gives a parameter that does not come from the arguments.
@@ -40,6 +42,15 @@ type FuncOptions struct {
 	Names []string
 	// Descriptions describe plain parameters by name; see [ParamDescriptions].
 	Descriptions map[string]string
+	// Tags are the tags of plain parameters by name: rules, defaults and so on. A name that is not a
+	// parameter is a mistake.
+	Tags map[string]reflect.StructTag
+	// Schema is written by hand, and takes the place of what the parameters say: the arguments are
+	// validated by it, and at most one parameter, a map[string]any or a json.RawMessage, takes all of
+	// them. Numbers in the map are float64. Nil means that the parameters say what the arguments are.
+	Schema *RawSchema
+	// GiveSchema says how a program gives a Schema, for errors. "" says nothing.
+	GiveSchema string
 	// Input is handed to NewInput or NewParams.
 	Input InputOptions
 }
@@ -52,6 +63,8 @@ type Func struct {
 	receiver []reflect.Value // of calls; none where it is fn
 	site     string
 	input    *Input
+	schema   *RawSchema
+	whole    *wholeParam // takes all arguments that fit schema; nil where none does
 	decoded  []decodedParam
 	injected []injectedParam
 	outputs  []reflect.Type
@@ -64,6 +77,12 @@ type Func struct {
 type decodedParam struct {
 	index int                                     // among the parameters
 	pick  func(input reflect.Value) reflect.Value // out of the decoded input
+}
+
+// A wholeParam is a parameter that takes all arguments.
+type wholeParam struct {
+	index int
+	typ   reflect.Type
 }
 
 // An injectedParam is a parameter that does not.
@@ -98,12 +117,38 @@ func (f *Func) Outputs() []reflect.Type { return slices.Clone(f.outputs) }
 func (f *Func) Call(ctx context.Context, args json.RawMessage) ([]reflect.Value, error) {
 	fr := f.frame()
 	defer f.release(fr)
-	if f.input != nil {
+	switch {
+	case f.input != nil:
 		if err := f.input.Decode(ctx, args, fr.input); err != nil {
+			return nil, err
+		}
+	case f.schema != nil:
+		if err := f.takeWhole(args, fr); err != nil {
 			return nil, err
 		}
 	}
 	return f.run(ctx, fr)
+}
+
+// takeWhole validates args by the schema and gives them to the parameter that takes all of them.
+func (f *Func) takeWhole(args json.RawMessage, fr *frame) error {
+	if len(args) == 0 {
+		args = emptyObject
+	}
+	if err := f.schema.Validate(args); err != nil {
+		return err
+	}
+	if f.whole == nil {
+		return nil
+	}
+	v := reflect.New(f.whole.typ).Elem()
+	if f.whole.typ == rawType {
+		v.SetBytes(slices.Clone(args)) // the request's buffer is used again
+	} else if err := jsonx.Unmarshal(args, v.Addr().Interface()); err != nil {
+		return fmt.Errorf("reflectx: arguments that fit their schema do not decode: %w", err)
+	}
+	fr.in[f.whole.index] = v
+	return nil
 }
 
 // CallText is Call with arguments that are texts, the values of a URI template's variables or a prompt's

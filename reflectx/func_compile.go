@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -72,7 +74,10 @@ func (c *planner) params(t reflect.Type) {
 	if len(c.errs) > 0 {
 		return
 	}
+	c.f.schema = c.Schema
 	switch {
+	case c.Schema != nil && c.HasParams:
+		c.errorf("the params tag names %q, but the schema of the arguments is given; remove one of the two", c.Params)
 	case len(c.structs) > 1:
 		a, b := c.structs[0], c.structs[1]
 		c.errorf("parameters %d (%s) and %d (%s) are both structs of arguments; there can be one, so put the fields of both into it; if one of them should not come from the arguments, %s",
@@ -87,6 +92,8 @@ func (c *planner) params(t reflect.Type) {
 		c.plainInput(t)
 	case c.HasParams && strings.TrimSpace(c.Params) != "":
 		c.errorf("the params tag names %q, but no parameter takes an argument; remove the tag", c.Params)
+	case len(c.Tags) > 0:
+		c.errorf("the rules are for %s, but no parameter takes an argument; remove them", quoteAll(slices.Sorted(maps.Keys(c.Tags))))
 	case !c.HasParams && len(c.Names) > 0:
 		c.errorf("no parameter takes the %s %s; add %s", variables(len(c.Names)), quoteAll(c.Names), parameters(len(c.Names)))
 	}
@@ -113,6 +120,10 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 			return
 		}
 	}
+	if c.Schema != nil {
+		c.wholeParam(i, t)
+		return
+	}
 	switch what := unusable(t, map[reflect.Type]bool{}); {
 	case t.Kind() == reflect.Interface && t.NumMethod() > 0 && c.Input.Unions[t] == nil:
 		c.errorf("parameter %d is the interface %s, which neither an argument nor a provider can give; %s", i+1, t, c.given(t))
@@ -125,6 +136,23 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 	default:
 		c.structs = append(c.structs, i)
 	}
+}
+
+// wholeParam plans a parameter of a function whose arguments have a schema written by hand.
+func (c *planner) wholeParam(i int, t reflect.Type) {
+	switch {
+	case !isWhole(t):
+		c.errorf("parameter %d is a %s, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage", i+1, typeText(t))
+	case c.f.whole != nil:
+		c.errorf("parameters %d and %d both take all arguments; keep one", c.f.whole.index+1, i+1)
+	default:
+		c.f.whole = &wholeParam{i, t}
+	}
+}
+
+// isWhole reports whether a parameter of type t can take all arguments.
+func isWhole(t reflect.Type) bool {
+	return t == rawType || t.Kind() == reflect.Map && t.Key() == reflect.TypeFor[string]() && t.Elem() == reflect.TypeFor[any]()
 }
 
 // given says how a parameter of type t could be given without arguments.
@@ -141,6 +169,10 @@ func (c *planner) structInput(t reflect.Type, i int) {
 	st, pointer := t.In(i), false
 	if c.HasParams {
 		c.errorf("the params tag names plain parameters, but the arguments are the fields of %s; remove the tag", st)
+		return
+	}
+	if len(c.Tags) > 0 {
+		c.errorf("the rules are for plain parameters, but the arguments are the fields of %s; write them in validate tags of the fields", st)
 		return
 	}
 	if st.Kind() == reflect.Pointer {
@@ -185,6 +217,10 @@ func (c *planner) names(t reflect.Type) ([]Param, bool) {
 	case c.HasParams:
 		c.errorf("the params tag is empty; name the %s there: %s", parameters(len(c.plain)), c.types(t))
 		return nil, false
+	case c.Names == nil && len(c.plain) == 1 && isWhole(t.In(c.plain[0])) && c.GiveSchema != "":
+		c.errorf("parameter %d (%s) can take all arguments, but nothing says what they are; give their JSON Schema with %s, or name the parameter with the params tag",
+			c.plain[0]+1, typeText(t.In(c.plain[0])), c.GiveSchema)
+		return nil, false
 	case c.Names == nil:
 		c.errorf("the plain %s %s no name, since Go does not keep it; write the tag `params:%q` with your names in the annotation block, or take one struct",
 			parameters(len(c.plain))+" "+c.types(t), hasHave(len(c.plain)), exampleNames(len(c.plain)))
@@ -222,8 +258,14 @@ func (c *planner) names(t reflect.Type) ([]Param, bool) {
 			c.errorf("the name %q is listed twice for the parameters; give each its own", p.Name)
 		}
 		seen[p.Name] = true
-		p.Desc = c.Descriptions[p.Name]
+		p.Desc, p.Tag = c.Descriptions[p.Name], c.Tags[p.Name]
 		params[n] = p
+	}
+	known := slices.Sorted(maps.Keys(seen))
+	for _, name := range slices.Sorted(maps.Keys(c.Tags)) {
+		if !seen[name] {
+			c.errorf("the rules are for %q, which is not a parameter%s", name, hintOr(name, known, "the parameters are "+quoteAll(known)))
+		}
 	}
 	return params, len(c.errs) == before
 }

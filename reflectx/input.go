@@ -40,6 +40,10 @@ type InputOptions struct {
 	// false.
 	Form bool
 
+	// NoSchema says that callers see the descriptions but not the schema, as with the arguments of
+	// prompts. Each description then also says what values are allowed, and the default.
+	NoSchema bool
+
 	// What names the values in messages about those that do not fit: "variables of the URI". "" means arguments.
 	What string
 
@@ -125,6 +129,9 @@ type Param struct {
 	Optional bool
 	// Desc describes the parameter. "" says nothing.
 	Desc string
+	// Tag is the tag of the field that the parameter would be: rules, a default and so on. A desc in it
+	// replaces Desc. "" means none.
+	Tag reflect.StructTag
 }
 
 // NewParams compiles plain parameters into an Input whose struct type has the fields P0, P1 and so on. The error is an
@@ -146,7 +153,10 @@ func NewParams(site string, params []Param, o InputOptions) (*Input, error) {
 			name += ",omitempty"
 		}
 		tag := "json:" + strconv.Quote(name)
-		if p.Desc != "" {
+		if p.Tag != "" {
+			tag += " " + string(p.Tag)
+		}
+		if p.Desc != "" && p.Tag.Get("desc") == "" {
 			tag += " desc:" + strconv.Quote(p.Desc)
 		}
 		fields[i] = reflect.StructField{Name: "P" + strconv.Itoa(i), Type: p.Type, Tag: reflect.StructTag(tag)}

@@ -67,6 +67,12 @@ func (c *compiler) describe(f *field) {
 	if hasDeprecation(kw.Description) {
 		kw.Deprecated = true
 	}
+	if c.o.NoSchema {
+		f.spec.notes = limitsOf(f)
+		if d := kw.Description; len(f.spec.notes) > 0 && d != "" && !strings.ContainsAny(d[len(d)-1:], ".!?") {
+			kw.Description += "."
+		}
+	}
 	for _, note := range f.spec.notes {
 		kw.Description = strings.TrimSpace(kw.Description + " " + note)
 	}
@@ -75,6 +81,19 @@ func (c *compiler) describe(f *field) {
 	for _, e := range kw.Enum {
 		f.Enum = append(f.Enum, enumText(e))
 	}
+}
+
+// limitsOf returns sentences about the allowed values of f and its default, for callers without the
+// schema. There are none if any text is allowed.
+func limitsOf(f *field) []string {
+	var limits []string
+	if f.node.want != "a string" {
+		limits = append(limits, "Must be "+f.node.want+".")
+	}
+	if f.Default != nil {
+		limits = append(limits, "Default: "+string(f.Default)+".")
+	}
+	return limits
 }
 
 func enumText(e any) string {

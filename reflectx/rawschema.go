@@ -51,6 +51,9 @@ func (noLoader) Load(url string) (any, error) {
 
 // Validate holds value, which is valid JSON, to the schema. The error is an *[ArgumentError] with every violation.
 func (s *RawSchema) Validate(value json.RawMessage) error {
+	if !jsonx.Distinct(value) && !jsonx.Valid(value) { // two readers of the same bytes could each take another
+		return &ArgumentError{Violations: []Violation{{Got: shorten(value), Want: "an object without duplicate names"}}}
+	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
 	if err != nil {
 		return fmt.Errorf("reflectx: value to validate: %w", err)
@@ -73,6 +76,10 @@ func (e *ArgumentError) collect(invalid *jsonschema.ValidationError, value json.
 		for _, cause := range invalid.Causes {
 			e.collect(cause, value)
 		}
+		return
+	}
+	if len(e.Violations) >= violationLimit {
+		e.more++
 		return
 	}
 	at := value

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
+	"github.com/mcpkit/mcpkit-go/internal/toolname"
 )
 
 const vetUsage = `vet [flags] [packages]
@@ -21,7 +22,8 @@ const vetUsage = `vet [flags] [packages]
 Reports, for the services of the packages (the current one when none is given), what a start of the server would: unknown tags
 and words, entries of methods that do not exist, signatures and input fields that do not fit. For this it builds each package with
 a small file more, which registers the services and ends the program: the packages that it imports are initialized, but neither its
-own variables nor main or Start run. In the end it prints what tools/list costs a model, in tokens, for each service.
+own variables nor main or Start run. In the end it prints what tools/list costs a model, in tokens, for each service, and warns of
+names of tools that some clients refuse.
 
 It also reports what a start does not: methods and fields without a description, a ` + services.GeneratedFile + ` that is stale,
 tools that sound as if they did harm and have no hints, methods that change something before they ask without mcpkit.Once (told by names:
@@ -123,6 +125,9 @@ func (c *checker) run(ctx context.Context, patterns []string) error {
 	}
 	for _, cost := range costs {
 		fmt.Fprintln(c.stdout, costLine(cost))
+		for _, name := range cost.Refused {
+			fmt.Fprintf(c.stdout, "%s: warning: some clients refuse the tool name %q; %s\n", cost.Service, name, toolname.Advice)
+		}
 	}
 	return errors.Join(faults...)
 }

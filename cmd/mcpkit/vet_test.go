@@ -80,7 +80,9 @@ func TestVetReportsWhatIsSilent(t *testing.T) {
 		filepath.Join("other", "other.go") + `:25:2: Shop.Remove, field Silent of Input: nothing says what it is for; write a comment, or a desc tag`,
 		"example.com/prog: zz_mcpkit_docs.go is stale; run go generate, or mcpkit gen example.com/prog",
 	}, found)
-	require.Len(t, costs, 1)
+	require.Len(t, costs, 2)
+	require.Equal(t, `example.com/prog.Shop: warning: some clients refuse the tool name "shop/remove"; all clients accept up to 64 letters, digits, '_' and '-'`,
+		costs[1], "a warning, not a fault: the specification allows the name")
 }
 
 // Methods run again from the top when an answer comes. Nothing of the package runs when it is vetted.

@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"internal/limits":      {"golang.org/x/time/rate"},
 	"internal/memo":        {"protocol", "internal/jsonx"},
 	"internal/sse":         {},
+	"internal/toolname":    {},
 	"internal/uritemplate": {},
 	"jsonrpc":              {"internal/jsonx"},
 	"oauth":                {}, // who is asking; what speaks HTTP lies in the packages below it
@@ -80,7 +81,7 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/rounds": {"internal/jsonx", "jsonrpc", "protocol"},
 	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
 	"mcpkit": {"transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "jsonrpc",
-		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/wellknown", "internal/uritemplate",
+		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/wellknown", "internal/toolname", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
 	"client": {"transport", "internal/ledger", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx",

@@ -57,6 +57,9 @@ func (s *Service) Completers() []string {
 					_, method, _ := strings.Cut(pair, "=")
 					names = append(names, method)
 				}
+				if method := reflect.StructTag(b.Tag(i)).Get("input"); method != "" {
+					names = append(names, method)
+				}
 			}
 		}
 	}

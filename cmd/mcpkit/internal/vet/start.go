@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/gen"
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
+	"github.com/mcpkit/mcpkit-go/internal/toolname"
 )
 
 // startFile is what Start adds to a package, in memory of the go command alone. Its name comes first, so that its variable does.
@@ -55,11 +56,17 @@ func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, 
 		if len(started[i].Faults) > 0 {
 			continue
 		}
-		var tools []json.RawMessage
+		var tools []struct{ Name string }
 		if err := json.Unmarshal(started[i].Tools, &tools); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", p.Path, err)
 		}
-		costs = append(costs, Cost{Service: p.Path + "." + s.Type.Obj().Name(), Tools: len(tools), Bytes: len(started[i].Tools)})
+		cost := Cost{Service: p.Path + "." + s.Type.Obj().Name(), Tools: len(tools), Bytes: len(started[i].Tools)}
+		for _, tool := range tools {
+			if !toolname.Portable(tool.Name) {
+				cost.Refused = append(cost.Refused, tool.Name)
+			}
+		}
+		costs = append(costs, cost)
 	}
 	return found, costs, nil
 }

@@ -31,6 +31,8 @@ type Cost struct {
 	Tools   int
 	// Bytes is the length of the tools' definitions as JSON.
 	Bytes int
+	// Refused are the names of tools that some clients refuse.
+	Refused []string
 }
 
 // Check reads the source of the services of p, in which services were looked for.

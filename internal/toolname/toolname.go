@@ -1,0 +1,45 @@
+// Package toolname holds the rules for the names of tools and prompts, which package mcpkit enforces
+// and mcpkit vet reports.
+package toolname
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxLength      = 128 // of the specification (server/tools, "Tool Names"), in characters
+	maxForAnyModel = 64  // of the APIs of several models, which refuse a request that lists a longer name
+)
+
+// Check returns an error if name cannot be the name of a tool or prompt: it has no characters or more
+// than 128, or one of them is blank or invisible.
+func Check(name string) error {
+	if n := utf8.RuneCountInString(name); n == 0 || n > maxLength {
+		return fmt.Errorf("name %q has %d characters; 1 to %d are allowed", name, n, maxLength)
+	}
+	if !utf8.ValidString(name) {
+		return fmt.Errorf("name %q is not valid UTF-8", name)
+	}
+	for _, r := range name {
+		if r == ' ' || !unicode.IsPrint(r) {
+			return fmt.Errorf("name %q contains %q; blanks and control characters are not allowed", name, r)
+		}
+	}
+	return nil
+}
+
+// Portable reports whether every known client accepts name: it has at most 64 characters, each a letter
+// or digit of ASCII, '_' or '-'. The name has passed Check.
+func Portable(name string) bool {
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-') {
+			return false
+		}
+	}
+	return len(name) <= maxForAnyModel
+}
+
+// Advice completes the warning about names that are not [Portable].
+const Advice = "all clients accept up to 64 letters, digits, '_' and '-'"

@@ -1,0 +1,70 @@
+package mcpkit_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// disk is a service whose tools have names with a slash.
+type disk struct {
+	_ struct {
+		Read  mcpkit.Tool   `name:"filesystem/read"`
+		About mcpkit.Prompt `name:"filesystem/about"`
+	}
+}
+
+func (*disk) Read() string  { return "read" }
+func (*disk) About() string { return "about" }
+
+func nothing(context.Context, *mcpkit.Call) (any, error) { return nil, nil }
+
+func TestNamesWithASlashAreAccepted(t *testing.T) {
+	long := strings.Repeat("a", 65)
+	var log bytes.Buffer
+	srv := newServer(t, &disk{}, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("größe", func() string { return "size" }), mcpkit.NewTool(long, func() string { return "long" }),
+		mcpkit.NewTool("plain", func() string { return "" })))
+	srv.MustMount("m", newServer(t, &disk{}))
+	require.Empty(t, log.String(), "New, Add and Mount log nothing")
+	for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20251125)} {
+		require.ElementsMatch(t, []string{long, "filesystem/read", "größe", "m_filesystem/read", "plain"}, names(t, p, "tools/list", "tools", "name"))
+		require.Contains(t, p.result("tools/call", `{"name":"filesystem/read"}`), `"read"`)
+		require.Contains(t, p.result("tools/call", `{"name":"m_filesystem/read"}`), `"read"`)
+		require.Contains(t, p.result("tools/call", `{"name":"größe"}`), `"size"`)
+		require.Contains(t, p.result("prompts/get", `{"name":"filesystem/about"}`), `"about"`)
+	}
+	require.NoError(t, srv.Serve(t.Context(), nobody{}))
+	require.Equal(t, 1, strings.Count(log.String(), "some clients refuse tools with these names; all clients accept up to 64 letters, digits, '_' and '-'"), log.String())
+	for _, name := range []string{long, "filesystem/read", "größe", "m_filesystem/read"} {
+		require.Contains(t, log.String(), name)
+	}
+	require.NotContains(t, log.String(), "plain")
+	require.NotContains(t, log.String(), "about", "the names of prompts are for people")
+}
+
+func TestNothingIsLoggedOfNamesThatAllClientsAccept(t *testing.T) {
+	var log bytes.Buffer
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, srv.Add(mcpkit.NewTool(strings.Repeat("a", 64), func() {}), mcpkit.NewTool("Get-URL_2", func() {})))
+	require.NoError(t, srv.Serve(t.Context(), nobody{}))
+	require.NotContains(t, log.String(), "refuse")
+}
+
+func TestNamesWithControlCharactersAreRefused(t *testing.T) {
+	srv := newServer(t, nil)
+	for _, name := range []string{"", "a\nb", "a\x7f", "a\u202eb", "a\u2028b", "a\u00a0b", strings.Repeat("é", 129)} {
+		require.ErrorContains(t, srv.Add(mcpkit.NewTool(name, func() {})), "name ", "%q", name)
+		require.ErrorContains(t, srv.AddTool(protocol.Tool{Name: name}, nothing), "name ", "%q", name)
+		require.ErrorContains(t, srv.AddPrompt(protocol.Prompt{Name: name}, nothing), "name ", "%q", name)
+	}
+	require.NoError(t, srv.Add(mcpkit.NewTool(strings.Repeat("é", 128), func() {})), "characters count, not bytes")
+}

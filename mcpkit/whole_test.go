@@ -1,0 +1,199 @@
+package mcpkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// docs:begin input
+// Reports runs reports that other programs define.
+type Reports struct {
+	_ struct {
+		Run mcpkit.Tool `input:"RunSchema" hints:"readonly"`
+	}
+}
+
+// RunSchema is the JSON Schema of the arguments of Run.
+func (*Reports) RunSchema() string {
+	return `{
+		"type": "object",
+		"properties": {
+			"report": {"type": "string", "enum": ["sales", "stock"]},
+			"filter": {"type": "object", "additionalProperties": {"type": "string"}},
+			"limit": {"type": "integer", "minimum": 1}
+		},
+		"required": ["report"],
+		"additionalProperties": false
+	}`
+}
+
+// Run runs a report.
+func (*Reports) Run(ctx context.Context, args map[string]any) (string, error) {
+	return fmt.Sprint(args["report"], " ", args["filter"]), nil
+}
+
+// docs:end input
+
+// asMap and asJSON are the two ways to take all arguments.
+func asMap(_ context.Context, log *slog.Logger, args map[string]any) string {
+	return fmt.Sprint("map ", args["report"], args["filter"], args["limit"], log != nil)
+}
+
+func asJSON(args json.RawMessage) string { return "json " + string(args) }
+
+func TestAFunctionMayTakeAllArguments(t *testing.T) {
+	schema := (&Reports{}).RunSchema()
+	srv := newServer(t, &Reports{})
+	require.NoError(t, srv.Add(
+		mcpkit.NewTool("map", asMap).Input(schema), mcpkit.NewTool("json", asJSON).Input(schema),
+		mcpkit.NewTool("none", func(call *mcpkit.Call) string { return "none " + string(call.Arguments()) }).Input(schema),
+		mcpkit.NewTool("typed", func(args map[string]any) struct{ N int } { return struct{ N int }{len(args)} }).Input(schema)))
+	for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20251125)} {
+		require.Equal(t, []string{"json", "map", "none", "run", "typed"}, names(t, p, "tools/list", "tools", "name"), "RunSchema is not a tool")
+		require.Equal(t, 5, strings.Count(p.result("tools/list", "{}"), `"enum":["sales","stock"]`))
+		for tool, want := range map[string]string{
+			"run": "sales map[a:b]", "map": "map salesmap[a:b] 9.007199254740992e+15 true", "none": `none {\"report\":\"sales\"`,
+			"json": `json {\"report\":\"sales\",\"filter\":{\"a\":\"b\"},\"limit\":9007199254740993}`, "typed": `{"N":3}`,
+		} {
+			require.Contains(t, p.result("tools/call", `{"name":"`+tool+`","arguments":{"report":"sales","filter":{"a":"b"},"limit":9007199254740993}}`), want)
+		}
+		for _, tool := range []string{"run", "map", "json", "none", "typed"} {
+			for arguments, want := range map[string]string{
+				`{}`:                                        `missing property 'report'`,
+				`null`:                                      `missing property 'report'`,
+				`{"report":"tax"}`:                          `/report: got \"tax\"`,
+				`{"report":"sales","limit":0}`:              `/limit: got 0`,
+				`{"report":"sales","limit":1.5}`:            `/limit: got 1.5`,
+				`{"report":"sales","limit":"5"}`:            `/limit: got \"5\"`,
+				`{"report":"sales","limit":null}`:           `/limit: got null`,
+				`{"report":"sales","reprot":1}`:             `additional properties 'reprot'`,
+				`{"report":"sales","report":"tax"}`:         `want an object without duplicate names`,
+				`{"report":"sales","r\u0065port":"tax"}`:    `want an object without duplicate names`,
+				`{"report":"x","filter":{"a":"b","a":"c"}}`: `want an object without duplicate names`,
+				`{"report":"sales","filter":{"a":1}}`:       `/filter/a: got 1`,
+			} {
+				result := p.result("tools/call", `{"name":"`+tool+`","arguments":`+arguments+`}`)
+				require.Contains(t, result, `"isError":true`, "%s %s", tool, arguments)
+				require.Contains(t, result, want, "%s %s", tool, arguments)
+			}
+			require.NotNil(t, p.fails("tools/call", `{"name":"`+tool+`","arguments":[]}`))
+		}
+	}
+}
+
+func TestThousandsOfViolationsOfASchemaAreCounted(t *testing.T) {
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("sum", asJSON).Input(`{"type":"object","properties":{"n":{"type":"array","items":{"type":"integer"}}}}`)))
+	result := modern(t, srv).result("tools/call", `{"name":"sum","arguments":{"n":["x"`+strings.Repeat(`,"x"`, 4999)+`]}}`)
+	require.Contains(t, result, "5000 problems with the arguments")
+	require.Contains(t, result, "and 4900 more")
+	require.Less(t, len(result), 32<<10)
+}
+
+func TestArgumentsThatAFunctionKeepsStayAsTheyAre(t *testing.T) {
+	var kept []json.RawMessage
+	srv := newServer(t, nil)
+	require.NoError(t, srv.Add(mcpkit.NewTool("keep", func(args json.RawMessage) { kept = append(kept, args) }).Input(`{"type":"object"}`)))
+	p := modern(t, srv)
+	for i := range 3 {
+		p.result("tools/call", fmt.Sprintf(`{"name":"keep","arguments":{"n":%d}}`, i))
+	}
+	p.result("tools/call", `{"name":"keep"}`)
+	require.Equal(t, `[{"n":0} {"n":1} {"n":2} {}]`, fmt.Sprintf("%s", kept))
+}
+
+func TestAnOutputSchemaByHandReplacesThatOfTheType(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.DiscardHandler)))
+	n := 1
+	require.NoError(t, srv.Add(mcpkit.NewTool("count", func(what string) (map[string]int, error) { return map[string]int{what: n}, nil }).Params("what").
+		Output(`{"type":"object","properties":{"a":{"type":"integer","maximum":5}},"required":["a"]}`)))
+	p := modern(t, srv)
+	require.Contains(t, p.result("tools/list", "{}"), `"outputSchema":{"type":"object","properties":{"a":{"type":"integer","maximum":5}},"required":["a"]}`)
+	require.Contains(t, p.result("tools/call", `{"name":"count","arguments":{"what":"a"}}`), `"structuredContent":{"a":1}`)
+	require.Contains(t, p.result("tools/call", `{"name":"count","arguments":{"what":"b"}}`), "internal error")
+	n = 6
+	require.Contains(t, p.result("tools/call", `{"name":"count","arguments":{"what":"a"}}`), "internal error")
+}
+
+type (
+	noSuchSchema struct {
+		_ struct {
+			Run mcpkit.Tool `input:"RunShema"`
+		}
+	}
+	toolAsSchema struct {
+		_ struct {
+			Run mcpkit.Tool `input:"Schema"`
+		}
+	}
+	panicSchema struct {
+		_ struct {
+			Run mcpkit.Tool `input:"Schema"`
+		}
+	}
+	badSchema struct {
+		_ struct {
+			Run mcpkit.Tool `input:"Schema"`
+		}
+	}
+	schemaOfFields struct {
+		_ struct {
+			Run mcpkit.Tool `input:"Schema"`
+		}
+	}
+	withoutSchema struct{}
+)
+
+func (*noSuchSchema) Run(map[string]any)            {}
+func (*noSuchSchema) RunSchema() string             { return `{"type":"object"}` }
+func (*toolAsSchema) Run(map[string]any)            {}
+func (*toolAsSchema) Schema(context.Context) string { return "" }
+func (*panicSchema) Run(map[string]any)             {}
+func (*panicSchema) Schema() string                 { panic("not yet") }
+func (*badSchema) Run(json.RawMessage)              {}
+func (*badSchema) Schema() string                   { return `{"type":"object","required":"a"}` }
+func (*schemaOfFields) Run(searchFields)            {}
+func (*schemaOfFields) Schema() string              { return `{"type":"object"}` }
+func (*withoutSchema) Run(map[string]any)           {}
+
+func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
+	for want, service := range map[string]any{
+		`tag input: noSuchSchema has no exported method "RunShema"; did you mean "RunSchema"?`: &noSuchSchema{},
+		`tag input: method Schema is func(context.Context) string; write func() string`:        &toolAsSchema{},
+		`panicSchema.Run (whole_test.go:`:                                                      &panicSchema{},
+		`tag input: method Schema panicked: not yet`:                                           &panicSchema{},
+		`badSchema.Run (whole_test.go:`:                                                        &badSchema{},
+		`input: the schema does not compile`:                                                   &badSchema{},
+		`parameter 1 is a mcpkit_test.searchFields, but the schema of the arguments is given, so one parameter takes all of them; write map[string]any or json.RawMessage`:                                        &schemaOfFields{},
+		`parameter 1 (map[string]interface {}) can take all arguments, but nothing says what they are; give their JSON Schema with the tag input or ToolBuilder.Input, or name the parameter with the params tag`: &withoutSchema{},
+	} {
+		_, err := mcpkit.New(service)
+		require.ErrorContains(t, err, want)
+	}
+	const object = `{"type":"object"}`
+	for want, tool := range map[string]*mcpkit.ToolBuilder{
+		`input: the schema is no valid JSON`:                                                           mcpkit.NewTool("x", asMap).Input(``),
+		`input: the schema of arguments has "type": "object" at its root`:                              mcpkit.NewTool("x", asMap).Input(`{"type":["object","null"]}`),
+		`input: the schema does not compile`:                                                           mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"pattern":"("}}}`),
+		`leads out of the schema`:                                                                      mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`),
+		`output: the schema is no valid JSON`:                                                          mcpkit.NewTool("x", asMap).Input(object).Output(`{`),
+		`parameters 1 and 2 both take all arguments; keep one`:                                         mcpkit.NewTool("x", func(map[string]any, json.RawMessage) {}).Input(object),
+		`parameter 1 is a map[string]string, but the schema of the arguments is given`:                 mcpkit.NewTool("x", func(map[string]string) {}).Input(object),
+		`the params tag names "args", but the schema of the arguments is given; remove one of the two`: mcpkit.NewTool("x", asJSON).Input(object).Params("args"),
+		`parameter 1 (json.RawMessage) can take all arguments, but nothing says what they are`:         mcpkit.NewTool("x", asJSON),
+	} {
+		err := newServer(t, nil).Add(tool)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "whole_test.go:", "the error says where it was built")
+	}
+	require.NoError(t, newServer(t, nil).Add(mcpkit.NewTool("x", asJSON).Params("value")), "with a name, it is one argument of any kind")
+}
