@@ -175,7 +175,8 @@ func checkInput(in reflect.Type, schema []byte) error {
 	return errors.Join(errs...)
 }
 
-// checkOutputType holds the output type of a function to the output schema of the tool, if it has one.
+// checkOutputType holds the output type of a function to the output schema of the tool, if it has
+// one.
 func (c *Client) checkOutputType(out reflect.Type, tool *protocol.Tool) error {
 	schema := tool.OutputSchema
 	if t, ok := c.tools.get(tool.Name); ok && t.wrapped {
@@ -186,8 +187,8 @@ func (c *Client) checkOutputType(out reflect.Type, tool *protocol.Tool) error {
 	return errors.Join(errs...)
 }
 
-// checkDecodes adds to errs what the schema describes at path and t cannot hold, and the fields of t
-// that it does not describe. What is not plain from the keywords type, properties and items is
+// checkDecodes adds to errs what the schema describes at path and t cannot hold, and the fields of
+// t that it does not describe. What is not plain from the keywords type, properties and items is
 // accepted.
 func checkDecodes(t reflect.Type, schema []byte, path string, errs *[]error) {
 	for t.Kind() == reflect.Pointer && !decodesItself(t) {

@@ -66,7 +66,7 @@ func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.Raw
 		}
 		switch kind, ok := resultType(raw); {
 		case !ok:
-			return nil, explain(r, invalid(r.method, "resultType is no string"))
+			return nil, explain(r, invalid(r.method, "resultType is not a string"))
 		case kind == "" || kind == protocol.ResultComplete:
 			if r.key != "" && round == 0 {
 				c.cache.put(r.key, raw, mark)
@@ -85,7 +85,7 @@ func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.Raw
 	}
 }
 
-// resultType returns what a result says it is; false when that is no string.
+// resultType returns the resultType of a result; false if it is not a string.
 func resultType(raw []byte) (string, bool) {
 	member := jsonx.Member(raw, "resultType")
 	return jsonx.String(member), member == nil || jsonx.Kind(member) == '"'

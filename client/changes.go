@@ -44,10 +44,10 @@ var outdated = map[ChangeKind]string{
 	ResourceUpdated:  protocol.MethodResourcesRead,
 }
 
-// A Change is something that changed at the server.
+// A Change reports what changed at the server.
 type Change struct {
 	Kind ChangeKind
-	URI  string // of the resource that was updated, or of one below it
+	URI  string // of the updated resource, which may be below the one that was subscribed to
 }
 
 // Bounds of the changes that wait for a reader.
@@ -124,10 +124,9 @@ func (p *pending) next(ctx context.Context, over <-chan struct{}) (Change, bool)
 	}
 }
 
-// A Subscription receives the changes that it asked for. What happens often before the program
-// takes it is received once, so that a server cannot fill the memory with notifications; of more
-// than 1000 updated resources, and of URIs that are longer than 8 KiB, the rest is dropped and
-// logged. It is safe for concurrent use.
+// A Subscription receives the changes that it was opened for. A change that repeats before Next
+// returns it is received once. At most 1000 updated resources wait, with URIs of at most 8 KiB; the
+// rest is dropped and logged. A Subscription is safe for concurrent use.
 type Subscription struct {
 	c       *Client
 	pending pending
@@ -144,8 +143,8 @@ type Subscription struct {
 	err    error                       // why it ended
 }
 
-// Next waits for the next change. The error is that of ctx, [transport.ErrClosed] after Close, or
-// says why the server ended the subscription.
+// Next waits for the next change. The error is that of ctx, [transport.ErrClosed] after Close or at
+// the end of the connection, or the reason why the server ended the subscription.
 func (s *Subscription) Next(ctx context.Context) (Change, error) {
 	if change, ok := s.pending.next(ctx, s.done); ok {
 		return change, nil
@@ -158,7 +157,7 @@ func (s *Subscription) Next(ctx context.Context) (Change, error) {
 	return Change{}, s.err
 }
 
-// All yields changes until ctx or the subscription ends; the last error says why.
+// All yields changes until ctx or the subscription ends; the last value is the error.
 func (s *Subscription) All(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for {
@@ -170,7 +169,7 @@ func (s *Subscription) All(ctx context.Context) iter.Seq2[Change, error] {
 	}
 }
 
-// Filter returns what the server agreed to send: all that was asked for, or less.
+// Filter returns the changes that the server agreed to send: all that were requested, or fewer.
 func (s *Subscription) Filter() protocol.SubscriptionFilter {
 	s.c.changes.mu.Lock()
 	defer s.c.changes.mu.Unlock()
@@ -360,17 +359,18 @@ func (ch *changes) missed(s *Subscription) {
 	}
 }
 
-// Subscribe receives the updates of resources. It is Listen with their URIs alone.
+// Subscribe opens a subscription to updates of resources. It is short for Listen with their URIs.
 func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, error) {
 	return c.Listen(ctx, protocol.SubscriptionFilter{ResourceSubscriptions: uris})
 }
 
-// Listen receives changes: from a modern server by subscriptions/listen, from a legacy one by
-// resources/subscribe and by what that sends to every session. It returns when the server has
-// agreed. ctx is for that alone; Close ends the subscription.
+// Listen opens a subscription to changes: with subscriptions/listen on modern servers, with
+// resources/subscribe and the notifications of the session on legacy ones. It returns when the
+// server has agreed. ctx ends only this wait; Close ends the subscription.
 //
-// A stream that breaks is opened again. Since changes may have been missed meanwhile, everything
-// that was subscribed to then counts as changed.
+// A stream that breaks is opened again. Because changes may have been missed meanwhile, everything
+// in the subscription is then reported as changed. When the connection itself is over, the
+// subscription ends.
 func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter) (*Subscription, error) {
 	if isEmptyFilter(filter) {
 		return nil, errors.New("client: Listen: the filter is empty; set what to listen to")

@@ -76,16 +76,17 @@ type agreement struct {
 	meta         []byte // the members that the _meta of every request has, without braces; empty for legacy
 }
 
-// Version is the version that client and server agreed on.
+// Version returns the protocol version that client and server agreed on.
 func (c *Client) Version() protocol.Version { return c.agreed.Load().version }
 
-// Server says what the server calls itself. It may say nothing, and nothing should depend on it.
+// Server returns the name and version that the server reports. They may be empty; do not make
+// decisions depend on them.
 func (c *Client) Server() protocol.Implementation { return c.agreed.Load().info }
 
-// Capabilities are what the server offers.
+// Capabilities returns the capabilities of the server.
 func (c *Client) Capabilities() protocol.ServerCapabilities { return c.agreed.Load().capabilities }
 
-// Instructions are what the server wants a model to know of it; "" when nothing.
+// Instructions returns the instructions that the server gives for models; "" for none.
 func (c *Client) Instructions() string { return c.agreed.Load().instructions }
 
 func (c *Client) modern() bool { return c.Version().Modern() }
@@ -231,9 +232,9 @@ func (c *Client) Close() error {
 // nextID names the next request.
 func (c *Client) nextID() jsonrpc.ID { return jsonrpc.NumberID(c.lastID.Add(1)) }
 
-// Request sends a request of any method and decodes the result into result, unless that is nil: for
-// methods that this package has no function for, and for results that are wanted as they came, in a
-// *json.RawMessage. Params are as for [jsonrpc.NewRequest]; their _meta is added.
+// Request sends a request of any method and decodes the result into result, unless that is nil. Use
+// it for methods that have no function in this package, or pass a *json.RawMessage to get the
+// result undecoded. Params are as for [jsonrpc.NewRequest]; the client adds their _meta.
 func (c *Client) Request(ctx context.Context, method string, params, result any, opts ...CallOption) error {
 	r := request{method: method, params: params}
 	if err := r.recognise(); err != nil {
@@ -273,7 +274,7 @@ func (r *request) recognise() error {
 }
 
 // Notify sends a notification of any method, with params as for [jsonrpc.NewNotification]. Modern
-// servers over HTTP take none.
+// servers over HTTP accept none.
 func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	n, err := jsonrpc.NewNotification(method, params)
 	if err != nil {

@@ -103,7 +103,7 @@ func (q *Queue) Large(in struct {
 // An endpoint is a server of a Queue on one binding, and what makes it go away as a server does whose machine fails.
 type endpoint struct {
 	name   string
-	modern bool // carries modern revisions
+	modern bool // carries modern versions
 	serve  func(t *testing.T, h transport.Handler) (target any, die func())
 }
 
@@ -171,7 +171,7 @@ func (c *cutter) cut() {
 	_ = c.conn.Close()
 }
 
-// onEveryEnd runs a fact on every binding, in the newest revision of each era that it carries.
+// onEveryEnd runs a fact on every transport, in the newest version of each family that it carries.
 func onEveryEnd(t *testing.T, fact func(t *testing.T, q *Queue, c *client.Client, die func()), opts ...client.DialOption) {
 	for _, e := range endpoints {
 		for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {

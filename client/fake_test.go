@@ -57,7 +57,7 @@ func newLegacyFake(t *testing.T, on map[string]answer) *fake {
 
 const discovered = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public"}`
 
-// initialized answers initialize in revision v, with a session unless that is "".
+// initialized answers initialize in version v, with a session unless that is "".
 func initialized(v, session string) answer {
 	return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
 		if session != "" {

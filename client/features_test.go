@@ -225,7 +225,7 @@ func list(t *testing.T, c *client.Client) []string {
 func TestListsAndResourcesAreKeptAsLongAsTheServerAllows(t *testing.T) {
 	for _, b := range bindings {
 		if b.name == "sse" {
-			continue // whose revisions do not say how long
+			continue // whose versions do not say how long
 		}
 		t.Run(b.name, func(t *testing.T) {
 			c := dial(t, b.target(t))

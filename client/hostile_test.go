@@ -34,7 +34,7 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 		{name: "another id, then the right one", call: stream(event(`{"jsonrpc":"2.0","id":99,"result":{}}`), event(done("x"))), want: "x"},
 		{name: "no resultType", call: result(`{"content":[{"type":"text","text":"x"}]}`), want: "x"},
 		{name: "an unknown resultType", call: result(`{"content":[],"resultType":"later"}`), err: invalid + `the resultType "later" is unknown`},
-		{name: "a resultType that is no string", call: result(`{"content":[],"resultType":7}`), err: invalid + "resultType is no string"},
+		{name: "a resultType that is no string", call: result(`{"content":[],"resultType":7}`), err: invalid + "resultType is not a string"},
 		{name: "input required without saying which", call: result(`{"resultType":"input_required"}`), err: invalid + "it requires input but says not which"},
 		{name: "garbage", call: raw("application/json", `nope`), err: invalid + "invalid JSON at byte 0: expected a value"},
 		{name: "garbage in a stream", call: stream(event("nope")), err: invalid + "invalid JSON at byte 0: expected a value"},
@@ -153,7 +153,7 @@ func TestUndeclaredServerRequestsAreRejected(t *testing.T) {
 			`this client did not declare elicitation in the mode "url" (code -32602)`},
 		{"a mode that is none", `{"method":"elicitation/create","params":{"mode":"voice","message":"m"}}`, `this client did not declare elicitation in the mode "voice" (code -32602)`},
 		{"sampling with tools", `{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[]}}`, "sampling with tools was not declared (code -32602)"},
-		{"params that are none", `{"method":"elicitation/create","params":[]}`, "the params of elicitation/create do not fit: json: cannot unmarshal JSON array into Go protocol.ElicitParams (code -32602)"},
+		{"params that are none", `{"method":"elicitation/create","params":[]}`, "the params of elicitation/create are invalid: json: cannot unmarshal JSON array into Go protocol.ElicitParams (code -32602)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake(t, map[string]answer{"tools/call": result(`{"resultType":"input_required","inputRequests":{"k":` + test.question + `}}`)})
@@ -184,7 +184,7 @@ func TestURLElicitationAcceptsWebURLsOnly(t *testing.T) {
 		c := dial(t, f.URL, client.Handlers(u))
 		_, err := c.CallTool(t.Context(), "x", nil)
 		if !fine {
-			require.ErrorContains(t, err, "the URL is none that a user is sent to; want https", url)
+			require.ErrorContains(t, err, "users are not sent to this URL; use https", url)
 			require.Empty(t, u.urls)
 			continue
 		}
@@ -511,7 +511,7 @@ func TestToolsWithInvalidHeadersAreLeftOut(t *testing.T) {
 	c := dial(t, f.URL)
 	require.Equal(t, []string{"good"}, list(t, c))
 	_, err := c.CallTool(t.Context(), "bad", nil)
-	require.EqualError(t, err, `client: tools/call "bad": the tool cannot be called over HTTP: x-mcp-header "R" stands at "r", which is no string, integer or boolean`)
+	require.EqualError(t, err, `client: tools/call "bad": the tool cannot be called over HTTP: x-mcp-header "R" stands at "r", which is not a string, integer or boolean`)
 	require.Zero(t, f.count("tools/call"))
 }
 

@@ -108,7 +108,7 @@ func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *r
 			if x.req != nil {
 				return nil, err
 			}
-			h.c.warn("client: the server sent what is no message", "error", err)
+			h.c.warn("client: the server sent something that is not a message", "error", err)
 		}
 		if resp != nil {
 			return resp, nil

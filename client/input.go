@@ -113,7 +113,7 @@ func notDeclared(method string) error {
 }
 
 func badQuestion(method string, err error) error {
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params of %s do not fit: %v", method, err)
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params of %s are invalid: %v", method, err)
 }
 
 // elicit asks the user.
@@ -165,7 +165,7 @@ func withDefaults(schema, content []byte) ([]byte, error) {
 		content = []byte("{}")
 	}
 	if !jsonx.Valid(content) || jsonx.Kind(content) != '{' {
-		return nil, errors.New("the content of the answer is no JSON object")
+		return nil, errors.New("the content of the response is not a JSON object")
 	}
 	b := []byte{'{'}
 	for name, value := range jsonx.Members(content) {
@@ -187,7 +187,7 @@ func withDefaults(schema, content []byte) ([]byte, error) {
 func (c *Client) serve(ctx context.Context, req *jsonrpc.Request, f *flight) *jsonrpc.Response {
 	a := c.agreed.Load()
 	if a != nil && a.version.Modern() {
-		c.warn("client: the server sent a request, which this revision does not allow", "method", clip(req.Method))
+		c.warn("client: the server sent a request, which the agreed version does not allow", "method", clip(req.Method))
 		return nil
 	}
 	resp := &jsonrpc.Response{ID: req.ID}
@@ -324,7 +324,7 @@ func checkElicitURL(raw string) error {
 	if err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())) {
 		return nil
 	}
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the URL is none that a user is sent to; want https")
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "users are not sent to this URL; use https")
 }
 
 func isLoopback(host string) bool {

@@ -81,7 +81,7 @@ func (l *live) stop(patience time.Duration) (err error) {
 type linkConn struct {
 	c       *Client
 	connect func(ctx context.Context) (duplex.Wire, error)
-	legacy  bool  // carries legacy revisions alone
+	legacy  bool  // carries legacy versions only
 	once    bool  // cannot connect again
 	live    *live // does not change after Dial
 }
@@ -137,15 +137,15 @@ func (l *live) gone() error {
 	return fmt.Errorf("%w: the server closed the connection", transport.ErrClosed)
 }
 
-// renew connects again where the probe ended the connection, or was never answered: some servers end
-// at what they do not know, and some are still busy with it.
+// renew connects again where the probe ended the connection, or was never answered: some servers
+// end at what they do not know, and some are still busy with it.
 func (l *linkConn) renew(ctx context.Context, probe error) error {
 	if !errors.Is(probe, errProbe) && !errors.Is(probe, transport.ErrClosed) {
 		return nil
 	}
 	switch {
 	case l.once && errors.Is(probe, transport.ErrClosed):
-		return fmt.Errorf("the server ended the connection at server/discover, and it cannot be opened again; pin a legacy revision with client.Version, or give client.Connect: %w", probe)
+		return fmt.Errorf("the server ended the connection at server/discover, and it cannot be opened again; pin a legacy version with client.Version, or give client.Connect: %w", probe)
 	case l.once:
 		return nil // a server that does not answer what it does not know may still answer what it knows
 	}

@@ -117,8 +117,8 @@ func (c *Client) GetPrompt(ctx context.Context, name string, args map[string]str
 	return r, decodeResult(protocol.MethodPromptsGet, raw, r)
 }
 
-// ReadResource returns the contents of a resource. That there is none is an error of which
-// [protocol.IsResourceNotFound] is true, if the server words it as the specification does.
+// ReadResource returns the contents of a resource. If the server reports that there is no such
+// resource, as the specification says, [protocol.IsResourceNotFound] is true for the error.
 func (c *Client) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*protocol.ReadResourceResult, error) {
 	raw, err := c.do(ctx, request{
 		method: protocol.MethodResourcesRead, name: uri, params: &protocol.ReadResourceParams{URI: uri}, asks: true, reads: true,
@@ -131,8 +131,8 @@ func (c *Client) ReadResource(ctx context.Context, uri string, opts ...CallOptio
 	return r, decodeResult(protocol.MethodResourcesRead, raw, r)
 }
 
-// Complete asks how the argument of a prompt or of a resource template may go on. Known are the
-// other arguments as far as they are known.
+// Complete asks for values that complete an argument of a prompt or a resource template. Known
+// holds the other arguments that already have a value.
 func (c *Client) Complete(ctx context.Context, ref protocol.CompletionRef, argument, value string, known map[string]string, opts ...CallOption) (*protocol.Completion, error) {
 	p := &protocol.CompleteParams{Ref: ref, Argument: protocol.CompletionArgument{Name: argument, Value: value}}
 	if known != nil && c.Version() >= protocol.V20250618 {

@@ -20,7 +20,7 @@ func newMemoryConn(c *Client, h transport.Handler) *memoryConn {
 		if resp := c.serve(ctx, req, nil); resp != nil {
 			return resp
 		}
-		return &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "servers of this revision have no requests")}
+		return &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "servers send no requests in this version")}
 	})
 	return m
 }

@@ -29,7 +29,7 @@ func (c *Client) negotiate(ctx context.Context) error {
 	if p.outcome == tryOther {
 		p = c.probe(ctx, p.version)
 		if p.outcome == tryOther {
-			return fmt.Errorf("the server refuses revision %s, which it names as one that it supports", p.version)
+			return fmt.Errorf("the server refuses version %s, which it names as one that it supports", p.version)
 		}
 	}
 	switch p.outcome {
@@ -37,7 +37,7 @@ func (c *Client) negotiate(ctx context.Context) error {
 		return nil
 	case isLegacy:
 		if pinned != "" {
-			return fmt.Errorf("the server does not speak revision %s: %w", pinned, p.err)
+			return fmt.Errorf("the server does not speak version %s: %w", pinned, p.err)
 		}
 		if err := c.conn.renew(ctx, p.err); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (c *Client) initializeSSE(ctx context.Context) error {
 	case pinned == "":
 		return c.initialize(ctx, protocol.LatestLegacy, nil)
 	case pinned.Modern():
-		return fmt.Errorf("HTTP+SSE does not carry revision %s", pinned)
+		return fmt.Errorf("HTTP+SSE does not carry version %s", pinned)
 	default:
 		return c.initialize(ctx, pinned, nil)
 	}
@@ -89,7 +89,7 @@ const (
 	failed   outcome = iota // there is no server to talk with, or one that refuses us
 	isModern                // settled
 	isLegacy                // to be initialized
-	tryOther                // modern, but of another revision
+	tryOther                // modern, but of other versions
 )
 
 type probed struct {
@@ -172,7 +172,7 @@ func judgeVersions(theirs []protocol.Version, why error) probed {
 			return probed{outcome: isLegacy, version: v, err: why}
 		}
 	}
-	return probed{outcome: failed, err: fmt.Errorf("no common revision: the server speaks %q and this client %q", theirs, protocol.Supported)}
+	return probed{outcome: failed, err: fmt.Errorf("no common version: the server speaks %q and this client %q", theirs, protocol.Supported)}
 }
 
 // judgeResult tells from the result of a probe what the server is, and settles it if it is modern.
@@ -181,7 +181,7 @@ func (c *Client) judgeResult(asked protocol.Version, raw, meta []byte) probed {
 	if err := jsonx.Unmarshal(raw, &r); err != nil || r.SupportedVersions == nil {
 		return probed{outcome: isLegacy, version: protocol.LatestLegacy, err: errors.New("its answer to server/discover is none")}
 	}
-	p := judgeVersions(r.SupportedVersions, errors.New("it names legacy revisions alone"))
+	p := judgeVersions(r.SupportedVersions, errors.New("it names legacy versions only"))
 	if p.outcome != tryOther || p.version != asked {
 		return p
 	}
@@ -257,9 +257,9 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 	}
 	switch {
 	case !r.ProtocolVersion.Legacy():
-		return fmt.Errorf("initialize: the server wants revision %q; this client speaks %q", r.ProtocolVersion, protocol.SupportedLegacy)
+		return fmt.Errorf("initialize: the server wants version %q; this client speaks %q", r.ProtocolVersion, protocol.SupportedLegacy)
 	case c.cfg.version != "" && r.ProtocolVersion != c.cfg.version:
-		return fmt.Errorf("initialize: the server wants revision %s, not %s", r.ProtocolVersion, c.cfg.version)
+		return fmt.Errorf("initialize: the server wants version %s, not %s", r.ProtocolVersion, c.cfg.version)
 	}
 	c.agreed.Store(&agreement{version: r.ProtocolVersion, info: r.ServerInfo, capabilities: r.Capabilities, instructions: r.Instructions})
 	c.conn.settled(r.ProtocolVersion)

@@ -18,20 +18,20 @@ func TestProbeDetectsLegacyAndModernServers(t *testing.T) {
 		name  string
 		probe answer
 		want  protocol.Version
-		init  string // the revision that the fake initializes; 2025-11-25 when empty
+		init  string // the version that the fake initializes; 2025-11-25 when empty
 		err   string // what Dial says; empty when it succeeds
 	}{
 		{name: "a discovery", probe: result(discovered), want: "2026-07-28"},
-		{name: "a discovery that names both eras", probe: result(`{"supportedVersions":` + both + `,"capabilities":{}}`), want: "2026-07-28"},
+		{name: "a discovery that names both families", probe: result(`{"supportedVersions":` + both + `,"capabilities":{}}`), want: "2026-07-28"},
 		{name: "a discovery by an event stream", probe: stream(event(`{"jsonrpc":"2.0","id":$ID,"result":` + discovered + `}`)), want: "2026-07-28"},
-		{name: "a discovery that names legacy revisions alone", probe: result(`{"supportedVersions":["2025-06-18"],"capabilities":{}}`), want: "2025-06-18", init: "2025-06-18"},
+		{name: "a discovery that names legacy versions only", probe: result(`{"supportedVersions":["2025-06-18"],"capabilities":{}}`), want: "2025-06-18", init: "2025-06-18"},
 		{name: "a discovery that names none we know", probe: result(`{"supportedVersions":["2030-01-01"],"capabilities":{}}`),
-			err: `client: no common revision: the server speaks ["2030-01-01"] and this client ["2026-07-28" "2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
-		{name: "the revision is refused, then taken",
+			err: `client: no common version: the server speaks ["2030-01-01"] and this client ["2026-07-28" "2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
+		{name: "the version is refused, then taken",
 			probe: inTurn(withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2026-07-28"],"requested":"x"}`)), result(discovered)), want: "2026-07-28"},
-		{name: "the revision is refused for ever", probe: withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2026-07-28"],"requested":"x"}`)),
-			err: "client: the server refuses revision 2026-07-28, which it names as one that it supports"},
-		{name: "the revision is refused for a legacy one", probe: withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2025-11-25"],"requested":"x"}`)), want: "2025-11-25"},
+		{name: "the version is refused for ever", probe: withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2026-07-28"],"requested":"x"}`)),
+			err: "client: the server refuses version 2026-07-28, which it names as one that it supports"},
+		{name: "the version is refused for a legacy one", probe: withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2025-11-25"],"requested":"x"}`)), want: "2025-11-25"},
 		{name: "a refusal without data", probe: withStatus(400, rpcError(-32022, "unsupported", "")), err: "client: unsupported (code -32022)"},
 		{name: "a modern error stays modern", probe: withStatus(400, rpcError(-32020, "headers", "")), err: "client: headers (code -32020)"},
 		{name: "a missing capability stays modern", probe: withStatus(400, rpcError(-32021, "more", `{}`)), err: "client: more (code -32021)"},
@@ -89,12 +89,12 @@ func TestWhatInitializeMayAnswer(t *testing.T) {
 		want protocol.Version
 		err  string
 	}{
-		{name: "an unknown revision", init: initialized("1999-01-01", ""),
-			err: `client: initialize: the server wants revision "1999-01-01"; this client speaks ["2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
-		{name: "a modern revision", init: initialized("2026-07-28", ""),
-			err: `client: initialize: the server wants revision "2026-07-28"; this client speaks ["2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
-		{name: "not the pinned revision", init: initialized("2025-06-18", ""), opts: []client.DialOption{client.Version("2025-11-25")},
-			err: "client: initialize: the server wants revision 2025-06-18, not 2025-11-25"},
+		{name: "an unknown version", init: initialized("1999-01-01", ""),
+			err: `client: initialize: the server wants version "1999-01-01"; this client speaks ["2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
+		{name: "a modern version", init: initialized("2026-07-28", ""),
+			err: `client: initialize: the server wants version "2026-07-28"; this client speaks ["2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
+		{name: "not the pinned version", init: initialized("2025-06-18", ""), opts: []client.DialOption{client.Version("2025-11-25")},
+			err: "client: initialize: the server wants version 2025-06-18, not 2025-11-25"},
 		{name: "an error that names others", want: "2025-03-26",
 			init: inTurn(rpcError(-32602, "?", `{"supported":["2025-03-26"],"requested":"2025-11-25"}`), initialized("2025-03-26", ""))},
 		{name: "method not allowed", init: status(405, ""),
@@ -125,7 +125,7 @@ func TestPinnedVersionIsTheOnlyOneRequested(t *testing.T) {
 
 	f = newLegacyFake(t, nil)
 	_, err := dialing(t, f.URL, client.Version("2026-07-28"))
-	require.EqualError(t, err, "client: the server does not speak revision 2026-07-28: the server answered with HTTP status 400 Bad Request")
+	require.EqualError(t, err, "client: the server does not speak version 2026-07-28: the server answered with HTTP status 400 Bad Request")
 	require.Equal(t, []string{"server/discover"}, f.methods())
 
 	f = newFake(t, nil)

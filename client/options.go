@@ -14,7 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Defaults of options.
+// Default values of the options.
 const (
 	//limit:client time that a request may take | its call fails: `no answer within `
 	DefaultTimeout = 30 * time.Second
@@ -131,12 +131,12 @@ func Info(name, version string) DialOption {
 	})
 }
 
-// Version pins the version: a server that does not speak it is an error. The default is the newest
-// that both speak.
+// Version sets the only protocol version that the client accepts: Dial fails if the server does not
+// speak it. By default the client uses the newest version that both speak.
 func Version(v protocol.Version) DialOption {
 	return dialOption(func(c *config) error {
 		if !v.Known() {
-			return fmt.Errorf("client: Version(%q): unknown revision; known are %q", v, protocol.Supported)
+			return fmt.Errorf("client: Version(%q): unknown version; known are %q", v, protocol.Supported)
 		}
 		c.version = v
 		return nil
@@ -150,15 +150,15 @@ func Capabilities(extra protocol.ClientCapabilities) DialOption {
 	return dialOption(func(c *config) error { c.extra = extra; return nil })
 }
 
-// Logger hears what the client has to say: of tools that it left out, of messages that make no
-// sense. The default is slog.Default.
+// Logger receives the warnings of the client, for example about tools that it leaves out or
+// messages that it cannot read. The default is slog.Default.
 func Logger(l *slog.Logger) DialOption {
 	return dialOption(func(c *config) error { c.logger = l; return nil })
 }
 
-// Timeout is how long a request may take; less than or equal to 0 means no limit. Progress
-// restarts it, up to ten times. The time in which the server waits for an answer of this client does
-// not count. As an option of Dial, Timeout is the default of all calls. Without it, the default is
+// Timeout is how long a request may take; less than or equal to 0 means no limit. Progress restarts
+// it, up to ten times. The time in which the server waits for an answer of this client does not
+// count. As an option of Dial, Timeout is the default of all calls. Without it, the default is
 // [DefaultTimeout].
 func Timeout(d time.Duration) Option {
 	return bothOption{
@@ -167,8 +167,9 @@ func Timeout(d time.Duration) Option {
 	}
 }
 
-// ProbeTimeout is how long a server may take to answer whether it is a modern one. Some legacy
-// servers never answer; they are initialized when it is over. The default is [DefaultProbeTimeout].
+// ProbeTimeout limits how long Dial waits for the response to server/discover. Some legacy servers
+// never respond; when the time is over, Dial sends initialize. The default is
+// [DefaultProbeTimeout].
 func ProbeTimeout(d time.Duration) DialOption {
 	return dialOption(func(c *config) error { c.probeTimeout = d; return nil })
 }
@@ -180,7 +181,8 @@ func ShutdownTimeout(d time.Duration) DialOption {
 	return dialOption(func(c *config) error { c.shutdownTimeout = d; return nil })
 }
 
-// MaxMessageBytes bounds one message of the server. The default is [DefaultMaxMessageBytes].
+// MaxMessageBytes limits the size of one message of the server. The default is
+// [DefaultMaxMessageBytes].
 func MaxMessageBytes(n int) DialOption {
 	return dialOption(func(c *config) error {
 		if n < 1 {
@@ -191,13 +193,14 @@ func MaxMessageBytes(n int) DialOption {
 	})
 }
 
-// ContentLength has messages framed by header fields, as in the Language Server Protocol, instead
-// of by lines: for commands, sockets and streams of servers that want that. MCP has lines.
+// ContentLength frames messages with header fields, as the Language Server Protocol does, for
+// commands, sockets and streams of servers that require it. By default each message is a line, as
+// MCP specifies.
 func ContentLength() DialOption {
 	return dialOption(func(c *config) error { c.framing = framing.ContentLength; return nil })
 }
 
-// MaxPages bounds the pages of one list. The default is [DefaultMaxPages].
+// MaxPages limits the number of pages of one list. The default is [DefaultMaxPages].
 func MaxPages(n int) DialOption {
 	return dialOption(func(c *config) error {
 		if n < 1 {
@@ -208,7 +211,7 @@ func MaxPages(n int) DialOption {
 	})
 }
 
-// MaxListBytes bounds the pages of one list together, in bytes. The default is
+// MaxListBytes limits the bytes of all pages of one list together. The default is
 // [DefaultMaxListBytes].
 func MaxListBytes(n int) DialOption {
 	return dialOption(func(c *config) error {
@@ -220,7 +223,7 @@ func MaxListBytes(n int) DialOption {
 	})
 }
 
-// MaxRounds bounds how often a server may answer one call by asking for input. The default is
+// MaxRounds limits how often a server may ask for input in one call. The default is
 // [DefaultMaxRounds].
 func MaxRounds(n int) DialOption {
 	return dialOption(func(c *config) error {
@@ -232,8 +235,8 @@ func MaxRounds(n int) DialOption {
 	})
 }
 
-// NoCache asks the server each time. Without it lists and resources of modern servers are kept for
-// as long as they allow.
+// NoCache turns the cache off. By default the client keeps lists and resources of modern servers
+// for as long as the server allows.
 func NoCache() DialOption {
 	return dialOption(func(c *config) error { c.noCache = true; return nil })
 }
@@ -254,27 +257,28 @@ func LogLevel(level protocol.LoggingLevel) Option {
 	}
 }
 
-// HTTPClient makes the HTTP requests; its Transport is the place for proxies and certificates. A
-// Timeout in it would end streams too. Redirects to another origin are refused whatever it says.
-// The default is a client with connections of its own, set up as [http.DefaultTransport] is.
+// HTTPClient sets the client that sends the HTTP requests. Its Transport configures proxies and
+// certificates. Its Timeout also ends streams, so leave it zero. Redirects to another origin are
+// always refused. By default the client has its own connections, configured like
+// [http.DefaultTransport].
 func HTTPClient(h *http.Client) DialOption {
 	return dialOption(func(c *config) error { c.httpClient = h; return nil })
 }
 
-// Header adds a field to all HTTP requests to the server, and to no other host.
+// Header adds a field to all HTTP requests to the server. It is never sent to another host.
 func Header(name, value string) DialOption {
 	return dialOption(func(c *config) error { c.header.Add(name, value); return nil })
 }
 
-// Stderr is where a child process writes its standard error. The default is os.Stderr; nil discards
-// it. One goroutine for each child writes to w, at any time until Close returns: what the program
-// itself reads or writes there meanwhile, and what clients share, must be safe for concurrent use.
+// Stderr sets where the standard error of a child process goes. The default is os.Stderr; nil
+// discards it. One goroutine for each child writes to w until Close returns, so a w that is shared,
+// or read meanwhile, must be safe for concurrent use.
 func Stderr(w io.Writer) DialOption {
 	return dialOption(func(c *config) error { c.stderr = w; return nil })
 }
 
-// Handlers answers the server and hears what it tells, by the methods that h has. A method that is
-// not there is a capability that is not declared.
+// Handlers sets the value whose methods respond to the server's questions and receive its
+// notifications. A capability is declared only if h has its method.
 //
 //	Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error)                // ask the user by a form
 //	ElicitURL(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error)             // send the user to a URL
@@ -288,13 +292,12 @@ func Stderr(w io.Writer) DialOption {
 //	ResourceUpdated(context.Context, string)            // of a URI that was subscribed to
 //	ElicitationComplete(context.Context, string)        // by its ID; 2025-11-25 alone
 //
-// They may be called concurrently. Whether the server asks by a request, as legacy ones do, or by a
-// result that requires input, or that the user has to go to a URL first by an error, makes no
-// difference to them. What the user left out of an accepted form is filled in from the defaults of
-// its schema. ElicitURL must show the whole URL and ask before it opens it, and must not open it
-// through a shell. Changes are told one after the other, each once however often it happened
-// meanwhile. An error of a method that answers fails the call; [ErrRejected] is the one for a
-// person who refuses.
+// The methods may be called concurrently. They are the same for legacy servers, which ask by a
+// request, and for modern ones, which ask by a result or an error. Fields that the user leaves out
+// of an accepted form get the defaults of its schema. ElicitURL must show the whole URL and ask the
+// user before it opens it, and must not open it through a shell. The methods for changes are called
+// one at a time; changes that repeat meanwhile are reported once. An error of a method that answers
+// a question fails the call; return [ErrRejected] if a person refuses.
 func Handlers(h any) DialOption {
 	return dialOption(func(c *config) (err error) {
 		c.handlers, err = newHandlers(h)
@@ -302,22 +305,23 @@ func Handlers(h any) DialOption {
 	})
 }
 
-// OnProgress hears how far the call has come: in order, one report at a time, and all that came
-// before the answer before the call returns, none after it. It may call the server. Where it is
-// slow, the call waits for it, and of what does not wait any more than 1024 reports are dropped.
+// OnProgress sets the function that receives the progress of the call: in order, one report at a
+// time, and never after the call has returned. It may call the server. The call waits until f has
+// received the reports that came before the response. At most 1024 reports wait for f; the rest is
+// dropped.
 func OnProgress(f func(*protocol.ProgressParams)) CallOption {
 	return callOption(func(c *callConfig) { c.progress = f })
 }
 
-// OnLog hears the log messages of the call; see [LogLevel]. On connections that calls share (stdio,
-// memory) messages do not say which call they belong to: then all calls in flight that have this
-// option hear them.
+// OnLog sets the function that receives the log messages of the call; see [LogLevel]. On
+// connections that calls share (stdio, memory), messages do not say which call they belong to, so
+// every call in flight with this option receives them.
 func OnLog(f func(*protocol.LoggingMessageParams)) CallOption {
 	return callOption(func(c *callConfig) { c.log = f })
 }
 
-// Meta adds a member to the _meta of the request; values that do not encode are left out. Keys of
-// the protocol itself cannot be set, but for those of trace contexts.
+// Meta adds a member to the _meta of the request. A value that cannot be encoded is left out. Of
+// the protocol's own keys, only those of trace contexts can be set.
 func Meta(key string, value any) CallOption {
 	return callOption(func(c *callConfig) {
 		if c.meta == nil {
@@ -327,15 +331,16 @@ func Meta(key string, value any) CallOption {
 	})
 }
 
-// Idempotent says that the call may be sent a second time when its stream broke and nobody knows
-// whether the server handled it. Without it this is done for calls that only read, and for tools
-// whose hints say so.
+// Idempotent allows the client to send the call again when its stream breaks and it is unknown
+// whether the server handled it. By default the client retries only calls that read, and tools with
+// the hint idempotent or readonly.
 func Idempotent() CallOption {
 	return callOption(func(c *callConfig) { c.idempotent = true })
 }
 
-// UncheckedOutput takes the structured content of results as it is. Without it content that is not
-// what the tool's output schema says is an [*OutputError]. Given to Dial it is for all calls.
+// UncheckedOutput turns off the check of structured content against the tool's output schema. By
+// default content that violates the schema is an [*OutputError]. As an option of Dial, it applies
+// to all calls.
 func UncheckedOutput() Option {
 	return bothOption{
 		func(c *config) error { c.uncheckedOutput = true; return nil },
@@ -343,7 +348,7 @@ func UncheckedOutput() Option {
 	}
 }
 
-// Fresh asks the server even if the answer is in the cache.
+// Fresh sends the request to the server even if the result is in the cache.
 func Fresh() CallOption {
 	return callOption(func(c *callConfig) { c.fresh = true })
 }

@@ -85,7 +85,7 @@ func TestCallsThatNeedAVisitAreMadeAgainAfterIt(t *testing.T) {
 	}{
 		{"visited", needed("url", "https://bank.example.com/login"), &visitor{}, 2, ""},
 		{"nobody to go", needed("url", "https://bank.example.com/login"), deaf{}, 1, "log in first (code -32042)"},
-		{"no page of the web", needed("url", "file:///etc/passwd"), &visitor{}, 1, "the URL is none that a user is sent to; want https"},
+		{"no page of the web", needed("url", "file:///etc/passwd"), &visitor{}, 1, "users are not sent to this URL; use https"},
 		{"a form", needed("form", "https://bank.example.com/login"), &visitor{}, 1, "not in URL mode"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

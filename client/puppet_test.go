@@ -36,7 +36,7 @@ type puppet struct {
 // A stage is a binding on which puppets play.
 type stage struct {
 	name   string
-	modern bool // carries modern revisions
+	modern bool // carries modern versions
 	deaf   bool // the client hears the answers to its requests and nothing else
 	raise  func(t *testing.T, p *puppet, v protocol.Version) (target any)
 }
@@ -50,7 +50,7 @@ var stages = []stage{
 	{name: "http", modern: true, raise: onHTTP},
 }
 
-// onEveryStage runs a fact on every binding, in the newest revision of each era that it carries.
+// onEveryStage runs a fact on every transport, in the newest version of each family that it carries.
 func onEveryStage(t *testing.T, fact func(t *testing.T, s stage, p *puppet, c *client.Client), opts ...client.DialOption) {
 	for _, s := range stages {
 		for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {

@@ -25,9 +25,9 @@ func TestServersOfHTTPSSEAreFoundOut(t *testing.T) {
 	require.NoError(t, err)
 
 	_, err = dialing(t, serveSSE(t, shop(t)), client.Version(protocol.V20260728))
-	require.ErrorContains(t, err, "the server does not speak revision 2026-07-28")
+	require.ErrorContains(t, err, "the server does not speak version 2026-07-28")
 	_, err = dialing(t, client.HTTPSSE(serveSSE(t, shop(t))), client.Version(protocol.V20260728))
-	require.EqualError(t, err, "client: HTTP+SSE does not carry revision 2026-07-28")
+	require.EqualError(t, err, "client: HTTP+SSE does not carry version 2026-07-28")
 	_, err = dialing(t, client.HTTPSSE("ws://localhost"))
 	require.EqualError(t, err, `client: "ws://localhost": the scheme of HTTP+SSE is http or https`)
 }

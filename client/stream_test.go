@@ -147,7 +147,7 @@ func probed(t *testing.T, name string, other func(id string) (string, bool)) {
 	c, err = dialing(t, only)
 	if name == "ends the connection" {
 		require.EqualError(t, err, "client: the server ended the connection at server/discover, and it cannot be opened again; "+
-			"pin a legacy revision with client.Version, or give client.Connect: transport: closed: the server closed the connection")
+			"pin a legacy version with client.Version, or give client.Connect: transport: closed: the server closed the connection")
 		return
 	}
 	require.NoError(t, err)

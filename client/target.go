@@ -44,11 +44,11 @@ func parseURL(s string) (*url.URL, error) {
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "ws" && u.Scheme != "wss":
-		return nil, fmt.Errorf("%q: the scheme is none of http, https, ws and wss", s)
+		return nil, fmt.Errorf("%q: the scheme must be http, https, ws or wss", s)
 	case u.Host == "":
 		return nil, fmt.Errorf("%q has no host", s)
 	case u.User != nil:
-		return nil, fmt.Errorf("the URL of the server holds a user or a password; send credentials by Header or HTTPClient")
+		return nil, fmt.Errorf("the URL of the server contains a user or a password; pass credentials with Header or HTTPClient")
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u, nil
@@ -156,7 +156,7 @@ func asTarget(target any) (Target, error) {
 				path = path[2:]
 			}
 			if path == "" || strings.HasPrefix(path, "//") {
-				return nil, fmt.Errorf("client: %q names no socket; write unix:/path/of/the.sock", t)
+				return nil, fmt.Errorf("client: %q does not name a socket; write unix:/path/of/the.sock", t)
 			}
 			return Unix(path), nil
 		}
@@ -212,7 +212,7 @@ func splitCommand(line string, escapes bool) ([]string, error) {
 		}
 	}
 	if quote != 0 || escaped {
-		return nil, fmt.Errorf("client: the command line %q ends inside of a quotation", line)
+		return nil, fmt.Errorf("client: the command line %q ends inside a quotation", line)
 	}
 	if inWord {
 		args = append(args, word.String())

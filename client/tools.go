@@ -154,9 +154,9 @@ func (c *Client) output(name string, r *protocol.CallToolResult, out reflect.Val
 	return nil
 }
 
-// unwrap returns the value inside of {"result": value}. Servers wrap an output that is no object
-// for versions that want objects. Their schema says so; where it is not known, the type does that
-// the caller wants.
+// unwrap returns the value inside of {"result": value}. Servers wrap an output that is not an
+// object for versions that require objects. Their schema says so; where it is not known, the type
+// does that the caller wants.
 func (c *Client) unwrap(name string, value []byte, out reflect.Type) []byte {
 	inner := onlyResult(value)
 	if inner == nil {
@@ -399,13 +399,13 @@ func (s *headerSearch) header(schema, value []byte, path []string, reachable boo
 	typ := jsonx.String(jsonx.Member(schema, "type"))
 	switch {
 	case jsonx.Kind(value) != '"' || name == "":
-		return fmt.Errorf("x-mcp-header of %q is no name", at)
+		return fmt.Errorf("x-mcp-header of %q is not a valid header name", at)
 	case !isToken(name):
 		return fmt.Errorf("x-mcp-header of %q is %.60q, which no header can be called", at, name)
 	case !reachable || len(path) == 0:
 		return fmt.Errorf("x-mcp-header %q stands at %q, where it cannot be found in the arguments", name, at)
 	case typ != "string" && typ != "integer" && typ != "boolean":
-		return fmt.Errorf("x-mcp-header %q stands at %q, which is no string, integer or boolean", name, at)
+		return fmt.Errorf("x-mcp-header %q stands at %q, which is not a string, integer or boolean", name, at)
 	case len(s.found) == maxParamHeaders:
 		return fmt.Errorf("the schema declares more than %d headers", maxParamHeaders)
 	}

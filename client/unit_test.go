@@ -31,8 +31,8 @@ func TestSplitCommand(t *testing.T) {
 		{line: `server a\ b \"`, want: []string{"server", "a b", `"`}},
 		{line: `server "a\n\"b" 'c\d'`, want: []string{"server", `a\n"b`, `c\d`}},
 		{line: "server $HOME; rm * | x && y `z`", want: []string{"server", "$HOME;", "rm", "*", "|", "x", "&&", "y", "`z`"}},
-		{line: `server "open`, err: `client: the command line "server \"open" ends inside of a quotation`},
-		{line: `server \`, err: `client: the command line "server \\" ends inside of a quotation`},
+		{line: `server "open`, err: `client: the command line "server \"open" ends inside a quotation`},
+		{line: `server \`, err: `client: the command line "server \\" ends inside a quotation`},
 		{line: " ", err: "client: the command line is empty"},
 	} {
 		got, err := splitCommand(test.line, true)
@@ -53,13 +53,13 @@ func TestTargets(t *testing.T) {
 		target any
 		err    string
 	}{
-		{"ftp://x/mcp", `client: "ftp://x/mcp": the scheme is none of http, https, ws and wss`},
+		{"ftp://x/mcp", `client: "ftp://x/mcp": the scheme must be http, https, ws or wss`},
 		{"http:///mcp", `client: "http:///mcp" has no host`},
-		{"https://ann:secret@x/mcp", "client: the URL of the server holds a user or a password; send credentials by Header or HTTPClient"},
+		{"https://ann:secret@x/mcp", "client: the URL of the server contains a user or a password; pass credentials with Header or HTTPClient"},
 		{42, "client: cannot dial a int; want a URL, unix:PATH or a command line as a string, a client.Target, a transport.Handler or an io.ReadWriteCloser"},
 		{"", "client: the command line is empty"},
-		{"unix:", `client: "unix:" names no socket; write unix:/path/of/the.sock`},
-		{"unix://host/x", `client: "unix://host/x" names no socket; write unix:/path/of/the.sock`},
+		{"unix:", `client: "unix:" does not name a socket; write unix:/path/of/the.sock`},
+		{"unix://host/x", `client: "unix://host/x" does not name a socket; write unix:/path/of/the.sock`},
 		{"unix:/no/such.sock", "client: dial unix /no/such.sock: connect: no such file or directory"},
 		{"unix:///no/such.sock", "client: dial unix /no/such.sock: connect: no such file or directory"},
 	} {
@@ -81,13 +81,13 @@ func TestParamHeaders(t *testing.T) {
 		{name: "nested", schema: object(`"a":{"type":"object","properties":{"b":{"type":"string","x-mcp-header":"B"}}}`), want: []paramHeader{{"B", []string{"a", "b"}, false}}},
 		{name: "a property of that name", schema: object(`"x-mcp-header":{"type":"string"}`)},
 		{name: "a value", schema: object(`"a":{"const":{"x-mcp-header":"A"},"default":{"x-mcp-header":""}}`)},
-		{name: "empty", schema: object(`"a":{"type":"string","x-mcp-header":""}`), err: `x-mcp-header of "a" is no name`},
-		{name: "no string", schema: object(`"a":{"type":"string","x-mcp-header":1}`), err: `x-mcp-header of "a" is no name`},
+		{name: "empty", schema: object(`"a":{"type":"string","x-mcp-header":""}`), err: `x-mcp-header of "a" is not a valid header name`},
+		{name: "no string", schema: object(`"a":{"type":"string","x-mcp-header":1}`), err: `x-mcp-header of "a" is not a valid header name`},
 		{name: "a blank", schema: object(`"a":{"type":"string","x-mcp-header":"A B"}`), err: `x-mcp-header of "a" is "A B", which no header can be called`},
 		{name: "a line break", schema: object(`"a":{"type":"string","x-mcp-header":"A\r\nB"}`), err: `x-mcp-header of "a" is "A\r\nB", which no header can be called`},
-		{name: "a number", schema: object(`"a":{"type":"number","x-mcp-header":"A"}`), err: `x-mcp-header "A" stands at "a", which is no string, integer or boolean`},
-		{name: "several types", schema: object(`"a":{"type":["string","null"],"x-mcp-header":"A"}`), err: `x-mcp-header "A" stands at "a", which is no string, integer or boolean`},
-		{name: "no type", schema: object(`"a":{"enum":["x"],"x-mcp-header":"A"}`), err: `x-mcp-header "A" stands at "a", which is no string, integer or boolean`},
+		{name: "a number", schema: object(`"a":{"type":"number","x-mcp-header":"A"}`), err: `x-mcp-header "A" stands at "a", which is not a string, integer or boolean`},
+		{name: "several types", schema: object(`"a":{"type":["string","null"],"x-mcp-header":"A"}`), err: `x-mcp-header "A" stands at "a", which is not a string, integer or boolean`},
+		{name: "no type", schema: object(`"a":{"enum":["x"],"x-mcp-header":"A"}`), err: `x-mcp-header "A" stands at "a", which is not a string, integer or boolean`},
 		{name: "twice", schema: object(`"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}`), err: `x-mcp-header "a" is there twice`},
 		{name: "at the root", schema: `{"type":"string","x-mcp-header":"A"}`, err: `x-mcp-header "A" stands at "", where it cannot be found in the arguments`},
 		{name: "in items", schema: object(`"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}`), err: `x-mcp-header "A" stands at "a.items", where it cannot be found in the arguments`},
@@ -140,7 +140,7 @@ func TestDefaultsCompleteAnAcceptedForm(t *testing.T) {
 	}
 	for _, bad := range []string{`[]`, `{`, `"x"`} {
 		_, err := withDefaults([]byte(schema), []byte(bad))
-		require.EqualError(t, err, "the content of the answer is no JSON object")
+		require.EqualError(t, err, "the content of the response is not a JSON object")
 	}
 	got, err := withDefaults(nil, nil)
 	require.NoError(t, err)
