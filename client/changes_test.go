@@ -185,6 +185,7 @@ func TestHandlersAreToldOfEachChangeOnce(t *testing.T) {
 						require.NoError(t, err)
 						subs = append(subs, s)
 					}
+					synctest.Wait() // until the server has agreed to the subscription of the handlers as well
 					change := func(n int) {
 						require.NoError(t, srv.Add(mcpkit.NewTool(fmt.Sprintf("more%d", n), func() string { return "" })))
 						once(t, w.tools)
