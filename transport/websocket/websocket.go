@@ -1,10 +1,10 @@
-// Package websocket carries MCP over WebSockets (RFC 6455): one text message is one JSON-RPC message, under the
-// subprotocol "mcp". The connection is the session.
+// Package websocket carries MCP over WebSockets (RFC 6455). Each text message is one JSON-RPC
+// message, the subprotocol is "mcp", and the connection is the session.
 //
-// MCP does not define this binding; it is as the official TypeScript and Python SDKs have it. What happens between messages
-// (order, cancellation, limits, the end) is described at internal/duplex.
+// The MCP specification does not define this transport. It works as in the official TypeScript and
+// Python SDKs. Package internal/duplex describes order, cancellation, limits and shutdown.
 //
-// A [Handler] is mounted like any http.Handler, beside the one of streamable; [Listen] is a server of its own.
+// Mount a [Handler] like any http.Handler, or let [Listen] run an HTTP server.
 package websocket
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// Subprotocol is what both sides have to agree on.
+// Subprotocol is the WebSocket subprotocol that client and server must agree on.
 const Subprotocol = "mcp"
 
-// What Options says where it says nothing.
+// Defaults of [Options].
 const (
 	//limit:message bytes of a message on a WebSocket | the connection is closed with the status 1009
 	DefaultMaxMessageBytes = 4 << 20
@@ -46,60 +46,64 @@ const (
 	DefaultPath            = "/ws"
 )
 
-// Options configures a [Handler]. The zero value, and nil, serve.
+// Options configures a [Handler]. The zero value and nil are ready to use.
 type Options struct {
-	// MaxMessageBytes is how long a message may be. A longer one ends the connection with the status 1009, message too
-	// big. Zero means [DefaultMaxMessageBytes].
+	// MaxMessageBytes limits the length of a message. A longer message closes the connection with
+	// the status 1009. Zero means [DefaultMaxMessageBytes].
 	MaxMessageBytes int64
 
-	// MaxConnections is how many connections there may be. Zero means [DefaultMaxConnections]. When there are so many, a new one
-	// takes the place of a connection of the caller that has the most, idle ones first; if none has more than the new one's
-	// caller, of the connection that was idle longest, for a minute at least. Otherwise it is answered 503. A caller is
-	// a principal, or else an address.
+	// MaxConnections limits the open connections. Zero means [DefaultMaxConnections]. Beyond the
+	// limit, a new connection evicts one of the caller that has the most, idle ones first. If no
+	// caller has more than the new one, it evicts the connection that was idle longest, for at least
+	// a minute. Otherwise the client gets 503. A caller is a principal, or else an address.
 	MaxConnections int
 
-	// TrustedProxies are the networks of proxies whose X-Forwarded-For says from which address a request came. Behind a
-	// proxy that is not named here, all callers without a principal are one.
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind any
+	// other proxy, all callers without a principal count as one.
 	TrustedProxies []netip.Prefix
 
-	// MaxInFlight is how many requests of a client may be unanswered at once; one more is refused. Zero means 1024.
+	// MaxInFlight limits the unanswered requests of a client. The server refuses more. Zero means
+	// 1024.
 	MaxInFlight int
 
-	// MaxInFlightBytes is how many bytes the unanswered requests may have together. Zero means 16 MiB.
+	// MaxInFlightBytes limits the bytes of the unanswered requests of a client. Zero means 16 MiB.
 	MaxInFlightBytes int64
 
-	// AllowedOrigins and AllowedHosts are those of streamable.Options: the origins whose pages may connect, besides the
-	// server's own, and the hosts that requests may name. No browser asks before it lets a page
-	// connect to a WebSocket of any server, so this is all that keeps foreign pages out.
+	// AllowedOrigins are the origins, besides the server's own, whose pages may connect.
+	// AllowedHosts are the hosts that requests may name. Both work as in streamable.Options.
+	// Browsers let any page connect to any WebSocket, so only these checks keep foreign pages out.
 	AllowedOrigins []string
 	AllowedHosts   []string
 
-	// KeepAlive is how often the client is pinged. One that has not answered when the next ping is due is gone. Zero
-	// means [DefaultKeepAlive], less than zero never.
+	// KeepAlive is the time between pings. A client that has not answered when the next ping is due
+	// is disconnected. Zero means [DefaultKeepAlive]; a negative value turns pings off.
 	KeepAlive time.Duration
 
-	// MessageTimeout is how long a message may take from its first frame to its end. A longer one ends the connection with
-	// the status 1008, policy violation. Zero means [DefaultMessageTimeout], less than zero no limit.
+	// MessageTimeout limits the time from the first frame of a message to its last. A slower message
+	// closes the connection with the status 1008. Zero means [DefaultMessageTimeout]; a negative
+	// value means no limit.
 	MessageTimeout time.Duration
 
-	// SessionIdle is how long a connection may be without a message in either direction and without a call in flight before
-	// it is closed with the status 1000. Pings do not count. Zero means [DefaultSessionIdle], less than zero no limit.
+	// SessionIdle is how long a connection may have neither messages nor calls in flight before the
+	// server closes it with the status 1000. Pings do not count. Zero means [DefaultSessionIdle]; a
+	// negative value means no limit.
 	SessionIdle time.Duration
 
-	// WriteTimeout is how long a client may read nothing of what is being written to it before the connection is closed.
-	// Zero means 30 s.
+	// WriteTimeout is how long a client may read nothing while data waits before the server closes
+	// the connection. Zero means 30 s.
 	WriteTimeout time.Duration
 
-	// ShutdownTimeout is how long calls may go on when the server ends. Zero means [DefaultShutdownTimeout].
+	// ShutdownTimeout is how long calls may continue when the server shuts down. Zero means
+	// [DefaultShutdownTimeout].
 	ShutdownTimeout time.Duration
 
-	// Logger hears what the operator should know. Nil means slog.Default.
+	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
 	Logger *slog.Logger
 
-	// Path is where [Listen] serves. Empty means [DefaultPath]. A Handler mounted elsewhere ignores it.
+	// Path is the path that [Listen] serves. Empty means [DefaultPath]. A Handler ignores it.
 	Path string
 
-	// OnListen hears the address on which [Listen] takes connections, as soon as it does.
+	// OnListen, if not nil, is called with the address of [Listen] once it accepts connections.
 	OnListen func(net.Addr)
 }
 
@@ -119,7 +123,8 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// A Handler serves MCP over WebSockets at one URL. Make one with [NewHandler]. It is safe for concurrent use.
+// A Handler serves MCP over WebSockets at one URL. Create one with [NewHandler]. It is safe for
+// concurrent use.
 type Handler struct {
 	rpc   transport.Handler
 	opts  Options
@@ -127,7 +132,7 @@ type Handler struct {
 	conns *httpserve.Connections
 }
 
-// NewHandler returns a handler that passes the messages it receives to h.
+// NewHandler returns a Handler that passes the messages it receives to h.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{rpc: h, opts: opts.withDefaults()}
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
@@ -135,7 +140,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	return x
 }
 
-// ServeHTTP upgrades a request to a connection, and serves it until it ends.
+// ServeHTTP upgrades the request to a WebSocket and serves it until it closes.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := h.guard.Refuse(r); why != "" {
 		http.Error(w, why, http.StatusForbidden)
@@ -150,10 +155,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer place.Close()
-	// Who asks, and from where, was looked at by the guard, which knows loopback addresses and allowed origins.
+	// The guard has checked Origin and Host.
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, InsecureSkipVerify: true})
 	if err != nil {
-		return // which Accept answered
+		return // Accept has responded
 	}
 	h.serve(r, place, conn)
 }
@@ -172,9 +177,9 @@ func offers(h http.Header, protocol string) bool {
 	return false
 }
 
-// serve runs a connection as the request that it began with: its context's values and header fields are those of
-// all calls. It ends when the credential does that it was opened with, since there is no request in which a
-// client could bring another.
+// serve runs the connection that the request r opened. All calls have the context values and the
+// header of r. The connection closes when the credential of r expires, since the client has no way
+// to send a new one.
 func (h *Handler) serve(r *http.Request, place *httpserve.Connection, conn *websocket.Conn) {
 	wire := newWire(conn, h.opts.MaxMessageBytes, h.opts.MessageTimeout)
 	wire.origin.Header = transport.Header(r.Header)
@@ -202,17 +207,18 @@ func (h *Handler) serve(r *http.Request, place *httpserve.Connection, conn *webs
 	}
 }
 
-// Shutdown refuses new connections with 503 and ends those that there are: calls in flight may finish within
-// Options.ShutdownTimeout, and be answered. Those that have not finished when ctx ends are cancelled, and have another second to be
-// answered. The error is the cause of ctx's end when calls had to be cancelled.
+// Shutdown refuses new connections with 503 and closes the open ones. Calls in flight may finish
+// within Options.ShutdownTimeout. When ctx ends, Shutdown cancels the rest, gives them one second to
+// respond, and returns the cause of ctx.
 func (h *Handler) Shutdown(ctx context.Context) error { return h.conns.Shutdown(ctx) }
 
-// Close refuses new connections and cuts those that there are. It does not wait for them, and may be called more than once.
+// Close refuses new connections and closes the open ones without waiting. It may be called more than
+// once.
 func (h *Handler) Close() { h.conns.Lifecycle.Close() }
 
-// Listen returns a transport that serves WebSockets on addr ("127.0.0.1:8080"; ":0" for a free port) at the path of
-// opts, with an HTTP server of its own. Its Serve returns nil when ctx ended, after the calls in flight finished or
-// were cancelled at the end of Options.ShutdownTimeout.
+// Listen returns a transport that runs an HTTP server for WebSockets on addr ("127.0.0.1:8080", or
+// ":0" for a free port) at Options.Path. When ctx ends, its Serve lets calls in flight finish within
+// Options.ShutdownTimeout, cancels the rest, and returns nil.
 func Listen(addr string, opts *Options) transport.Transport {
 	o := opts.withDefaults()
 	return httpserve.Listen(httpserve.Server{
@@ -226,46 +232,49 @@ func Listen(addr string, opts *Options) transport.Transport {
 	}, func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) })
 }
 
-// DialOptions configures [Dial]. The zero value serves, and so does nil.
+// DialOptions configures [Dial]. The zero value and nil are ready to use.
 type DialOptions struct {
 	// Client sends the upgrade request. Nil means http.DefaultClient.
 	Client *http.Client
 
-	// Header is added to the upgrade request, for authorization.
+	// Header is added to the upgrade request, for example for authorization.
 	Header http.Header
 
-	// MaxMessageBytes is how long a message of the server may be. Zero means [DefaultMaxMessageBytes].
+	// MaxMessageBytes limits the length of a message of the server. Zero means
+	// [DefaultMaxMessageBytes].
 	MaxMessageBytes int64
 }
 
-// A HandshakeError says that a server answered the handshake by another status than 101.
+// A HandshakeError is the error of [Dial] if the server responds with another status than 101.
 type HandshakeError struct {
-	// Response is the answer of the server. Its body holds the first 1024 bytes at most.
+	// Response is the response of the server. Its body has at most 1024 bytes.
 	Response *http.Response
 
 	err error
 }
 
-// Error says what is wrong with the answer.
+// Error returns what is wrong with the response.
 func (e *HandshakeError) Error() string { return e.err.Error() }
 
-// A Conn is the client's end of a connection. It carries messages and does not know what they mean. Read is called by one goroutine at a
-// time, and so is Write; the rest may be called while they run.
+// A Conn is the client's end of a connection. It carries messages and does not know what they mean.
+// One goroutine may call Read and another Write at the same time. Any goroutine may call the other
+// methods meanwhile.
 type Conn interface {
 	// Read returns the next message.
 	Read() ([]byte, error)
 
-	// Write sends messages, each ended by a line feed and without another one in it.
+	// Write sends one or more messages. Each ends with a line feed and contains no other.
 	Write(lines []byte) (int, error)
 
-	// CloseRead says that no more messages are wanted. It need not end a Read.
+	// CloseRead declares that no more messages are read. It need not end a Read.
 	CloseRead() error
 
-	// Close ends the connection, and what is being read or written.
+	// Close closes the connection and ends a Read or Write that is running.
 	Close() error
 }
 
-// Dial connects to a server at a ws, wss, http or https URL, until ctx ends. The error is a [*HandshakeError] where the server refuses.
+// Dial connects to the server at a ws, wss, http or https URL. ctx limits the handshake. The error is
+// a [*HandshakeError] if the server refuses it.
 func Dial(ctx context.Context, url string, opts *DialOptions) (Conn, error) {
 	if opts == nil {
 		opts = &DialOptions{}
