@@ -18,16 +18,16 @@ import (
 
 const genUsage = `gen [flags] [packages]
 
-Writes ` + services.GeneratedFile + ` into each of the packages (the current one when none is given) that has services: structs with an
-annotation block or an Info field, or that are handed to mcpkit. The file holds the doc comments that clients are to see, so
-that a program that runs without its source has them too, and the signatures of the methods, so that a changed one
-is noticed at build time.`
+Writes ` + services.GeneratedFile + ` into each of the packages (default: the current one) that has services:
+structs with an annotation block or an Info field, and structs passed to mcpkit. The file holds the
+doc comments that clients see, so that a program has them without its source, and the signatures of
+the methods, so that the build fails if one of them changes.`
 
 // runGen is the command gen.
 func runGen(_ context.Context, args []string, std streams) int {
 	flags := flag.NewFlagSet("gen", flag.ContinueOnError)
-	check := flags.Bool("check", false, "write nothing; fail when a file is not what would be written")
-	names := flags.String("type", "", "`names` of further structs that are services, with commas between; they are looked for in each package")
+	check := flags.Bool("check", false, "write nothing; fail if a file is stale")
+	names := flags.String("type", "", "`names` of more structs that are services, separated by commas; each package is searched for them")
 	if code, ok := parse(flags, genUsage, args, std.err); !ok {
 		return code
 	}
@@ -67,13 +67,13 @@ func (g *generator) run(patterns []string) error {
 		return err
 	}
 	if found == 0 {
-		return fmt.Errorf("%s has no service: no struct with an annotation block or an Info field, and none that is handed to mcpkit; name one with -type",
+		return fmt.Errorf("%s has no service: no struct with an annotation block or an Info field, and none that is passed to mcpkit; name one with -type",
 			strings.Join(patterns, " "))
 	}
 	return nil
 }
 
-// pkg writes the file of one package, or looks at it. It returns how many services there are.
+// pkg writes or checks the file of one package. It returns the number of services.
 func (g *generator) pkg(p *services.Package) (int, error) {
 	if err := p.Find(g.names); err != nil {
 		return 0, err
@@ -96,7 +96,7 @@ func (g *generator) pkg(p *services.Package) (int, error) {
 	case g.check:
 		return found, fmt.Errorf("%s: %s is stale; run go generate, or mcpkit gen %[1]s", p.Path, services.GeneratedFile)
 	case want == nil && !bytes.HasPrefix(have, []byte(gen.Header)):
-		return found, nil // somebody else's
+		return found, nil // a file that gen did not write
 	case want == nil:
 		fmt.Fprintf(g.stdout, "removed %s\n", path)
 		return found, os.Remove(path)

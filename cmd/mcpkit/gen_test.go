@@ -180,7 +180,7 @@ func TestGeneratedDescriptionsAreThoseOfTheSource(t *testing.T) {
 	found, costs, err := vetted(t, dir, ".")
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		`main.go:37:2: Shop.Find, field Near of Query: nothing says what it is for; write a comment, or a desc tag`,
+		`main.go:37:2: Shop.Find, field Near of Query: it has no description; write a comment, or a desc tag`,
 	}, found)
 	listed := func(service string) int {
 		var response struct {
@@ -270,11 +270,11 @@ func TestGenSaysWhatIsMissing(t *testing.T) {
 	}
 	dir := outlined(t, "prog")
 	_, err := generator{}.in(t, dir, "./wares")
-	require.EqualError(t, err, "./wares has no service: no struct with an annotation block or an Info field, and none that is handed to mcpkit; name one with -type")
+	require.EqualError(t, err, "./wares has no service: no struct with an annotation block or an Info field, and none that is passed to mcpkit; name one with -type")
 	_, err = generator{names: []string{"Gone"}}.in(t, dir, "./wares")
 	require.EqualError(t, err, "example.com/prog/wares has no type Gone")
 	_, err = generator{names: []string{"Sort"}}.in(t, dir, "./wares")
-	require.EqualError(t, err, "example.com/prog/wares.Sort is no struct")
+	require.EqualError(t, err, "example.com/prog/wares.Sort is not a struct")
 
 	wrote, err := generator{names: []string{"Base"}}.in(t, dir, "./wares")
 	require.NoError(t, err)

@@ -19,18 +19,20 @@ import (
 
 const vetUsage = `vet [flags] [packages]
 
-Reports, for the services of the packages (the current one when none is given), what a start of the server would: unknown tags
-and words, entries of methods that do not exist, signatures and input fields that do not fit. For this it builds each package with
-a small file more, which registers the services and ends the program: the packages that it imports are initialized, but neither its
-own variables nor main or Start run. In the end it prints what tools/list costs a model, in tokens, for each service, and warns of
-names of tools that some clients refuse.
+Reports the startup errors of the services of the packages (default: the current one): unknown tags
+and values, entries of methods that do not exist, signatures and input fields that do not fit. Vet
+builds each package with one added file, which registers the services and ends the program. The
+imports of the package are initialized; its own variables, main and Start do not run. Last, vet
+prints what tools/list of each service costs a model, in tokens, and warns of tool names that some
+clients refuse.
 
-It also reports what a start does not: methods and fields without a description, a ` + services.GeneratedFile + ` that is stale,
-tools that sound as if they did harm and have no hints, methods that change something before they ask without mcpkit.Once (told by names:
-not all are found), errors of Serve and Register that nobody looks at. These checks, which read the source alone, also run as:
+Vet also reports methods and fields without a description, a stale ` + services.GeneratedFile + `, tools with
+names such as DeleteNote without hints, methods that seem to change something before they ask
+without mcpkit.Once, and dropped errors of Serve and Register. A comment //lint:ignore mcpkit REASON
+silences these findings on its line and the next. These checks also run as
 go vet -vettool=$(which mcpkit) [packages]`
 
-// analyzer is vet for go vet, which gives it one package at a time, and the types alone of those that it imports.
+// analyzer runs the checks of the source under go vet, which passes one package at a time and only the types of its imports.
 var analyzer = &analysis.Analyzer{
 	Name: "mcpkit",
 	Doc:  "check services of mcpkit: annotations, signatures, input fields, doc comments",
@@ -71,7 +73,7 @@ func calledByGoVet(args []string) bool {
 // runVet is the command vet.
 func runVet(ctx context.Context, args []string, std streams) int {
 	flags := flag.NewFlagSet("vet", flag.ContinueOnError)
-	names := flags.String("type", "", "`names` of further structs that are services, with commas between; they are looked for in each package")
+	names := flags.String("type", "", "`names` of more structs that are services, separated by commas; each package is searched for them")
 	if code, ok := parse(flags, vetUsage, args, std.err); !ok {
 		return code
 	}
@@ -132,12 +134,12 @@ func (c *checker) run(ctx context.Context, patterns []string) error {
 	return errors.Join(faults...)
 }
 
-// costLine says what the definitions of a service's tools cost. A quarter of the bytes is about right for JSON in English.
+// costLine describes the size of a service's tool definitions. Four bytes are about one token of JSON in English.
 func costLine(c vet.Cost) string {
 	return fmt.Sprintf("%s: %d tools; tools/list is %d bytes, about %d tokens (bytes/4)", c.Service, c.Tools, c.Bytes, (c.Bytes+3)/4)
 }
 
-// short names a place from the current directory, where that is shorter.
+// short makes a place relative to the current directory if that is shorter.
 func (c *checker) short(place string) string {
 	dir := c.dir
 	if dir == "" {

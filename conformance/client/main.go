@@ -64,7 +64,7 @@ func main() {
 	}
 }
 
-// dial connects in the revision of the run.
+// dial connects with the protocol version of the run.
 func dial(ctx context.Context, url string, opts ...client.DialOption) (*client.Client, error) {
 	if v := protocol.Version(os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION")); v != "" {
 		opts = append(opts, client.Version(v))

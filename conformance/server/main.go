@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// newServer is one process for every scenario of every revision.
+// newServer serves every scenario on every protocol version.
 func newServer() (*mcpkit.Server, error) {
 	f := &Fixture{}
 	srv, err := mcpkit.New(f, mcpkit.With(&Questions{}))

@@ -47,15 +47,15 @@ func serve(t *testing.T) string {
 	return server.URL
 }
 
-// The transcripts are conversations as they stand on the wire, a folder an era: what the client sends, and what
+// The transcripts are conversations as they stand on the wire, a folder for each family of versions: what the client sends, and what
 // it is answered. They are indented for reading; white space does not count.
 func TestTranscripts(t *testing.T) {
-	for era, version := range map[string]string{"legacy": rawclient.Legacy, "modern": rawclient.Modern} {
-		files, err := filepath.Glob(filepath.Join("testdata", era, "*.txtar"))
+	for family, version := range map[string]string{"legacy": rawclient.Legacy, "modern": rawclient.Modern} {
+		files, err := filepath.Glob(filepath.Join("testdata", family, "*.txtar"))
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
 		for _, file := range files {
-			t.Run(era+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Run(family+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 				replay(t, file, rawclient.Unopened(t, version, serve(t)))
 			})
 		}
@@ -99,7 +99,7 @@ func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
 			require.True(t, again.IsError)
 			require.Equal(t, `there is a note "tea" already; choose another id`, again.Text())
 
-			// Structured content is an object where the revision wants one, so the text is what both have.
+			// Structured content is an object where the version requires one, so the text is what both have.
 			require.Contains(t, c.CallTool("search", `{"query":"tea GREEN"}`).Text(), `{"id":"tea","text":"Green tea: 80 degrees"}`)
 			require.NotContains(t, c.CallTool("search", `{"query":"coffee"}`).Text(), "tea")
 
@@ -129,8 +129,15 @@ func TestDescriptionsTravelWithTheProgram(t *testing.T) {
 		t.Skip("builds the program")
 	}
 	program := filepath.Join(t.TempDir(), "notes")
-	out, err := exec.Command("go", "build", "-trimpath", "-o", program, ".").CombinedOutput()
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	// The program does not find its source. The flag -trimpath of the go command would compile the standard library anew.
+	out, err := exec.Command("go", "build", "-gcflags=-trimpath="+here+"=>/elsewhere", "-ldflags=-s -w", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, string(out))
+	binary, err := os.ReadFile(program)
+	require.NoError(t, err)
+	require.Contains(t, string(binary), "/elsewhere/notes.go")
+	require.NotContains(t, string(binary), here+"/notes.go")
 	cmd := exec.Command(program)
 	cmd.Dir = t.TempDir()
 	list := string(rawclient.Stdio(t, rawclient.Modern, cmd).Request("tools/list", `{}`).Result)

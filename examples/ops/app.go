@@ -27,7 +27,7 @@ type config struct {
 	key     []byte                // of the tokens
 	audit   string                // file
 	rotated <-chan os.Signal      // says that the file was renamed; nil where it never is
-	logger  *slog.Logger          // hears of everything
+	logger  *slog.Logger          // receives all logs
 	spans   sdktrace.SpanExporter // where traces go
 	figures sdkmetric.Exporter    // where metrics go
 	drain   time.Duration         // from when the program is no longer ready to when it takes no more requests

@@ -20,7 +20,7 @@ type Orders struct {
 	open map[string]int    // guarded by mu: cents by order
 	wait chan struct{}     // where set, Refund waits for it
 	down func() error      // where set, what Ping says
-	seen func(what string) // where set, hears of each run
+	seen func(what string) // called on each run if set
 }
 
 // NewOrders returns a shop with two orders.

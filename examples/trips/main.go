@@ -1,4 +1,4 @@
-// Command trips shows tools that ask the user while they work: each is one straight line on every revision.
+// Command trips shows tools that ask the user while they work, in the same straight-line code on every protocol version.
 //
 //	trips              serves on standard input and output
 //	trips -http ADDR   serves over HTTP at http://ADDR/mcp

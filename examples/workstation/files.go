@@ -164,7 +164,7 @@ func (f *Files) read(name string) ([]byte, error) {
 	if err := inside(name); err != nil {
 		return nil, err
 	}
-	// Before it is opened: to open a pipe waits for whoever writes into it.
+	// Checked before the file is opened: opening a pipe waits for its writer.
 	info, err := f.root.Stat(name)
 	if err != nil {
 		return nil, explain(name, err)

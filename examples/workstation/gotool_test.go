@@ -59,7 +59,8 @@ func TestGoBuildLeavesNothing(t *testing.T) {
 	require.NoFileExists(t, root+"/prog")
 }
 
-// Who asks for progress hears of each line while the tests run; the reply is an event stream then, through the app's Gzip as well.
+// A client that asks for progress gets each line while the tests run. The response is then an event stream, through the
+// app's Gzip as well.
 func TestGoTellsItsProgress(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {

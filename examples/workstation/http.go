@@ -73,10 +73,10 @@ func serveHTTP(ctx context.Context, srv *mcpkit.Server, addr string, logger *slo
 func loopback(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("-http %q is no address; write for example 127.0.0.1:8080", addr)
+		return fmt.Errorf("-http %q is not an address; write for example 127.0.0.1:8080", addr)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("-http %q could be reached from other machines, and who reaches it can run code; write for example 127.0.0.1:8080", addr)
+		return fmt.Errorf("-http %q is reachable from other machines, and its callers can run code; write for example 127.0.0.1:8080", addr)
 	}
 	return nil
 }

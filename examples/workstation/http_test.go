@@ -148,10 +148,10 @@ func TestOnlyLoopbackAddressesAreServed(t *testing.T) {
 		require.NoError(t, loopback(addr))
 	}
 	for addr, want := range map[string]string{
-		":8080":          `-http ":8080" could be reached from other machines, and who reaches it can run code; write for example 127.0.0.1:8080`,
-		"0.0.0.0:80":     `-http "0.0.0.0:80" could be reached from other machines, and who reaches it can run code; write for example 127.0.0.1:8080`,
-		"example.com:80": `-http "example.com:80" could be reached from other machines, and who reaches it can run code; write for example 127.0.0.1:8080`,
-		"8080":           `-http "8080" is no address; write for example 127.0.0.1:8080`,
+		":8080":          `-http ":8080" is reachable from other machines, and its callers can run code; write for example 127.0.0.1:8080`,
+		"0.0.0.0:80":     `-http "0.0.0.0:80" is reachable from other machines, and its callers can run code; write for example 127.0.0.1:8080`,
+		"example.com:80": `-http "example.com:80" is reachable from other machines, and its callers can run code; write for example 127.0.0.1:8080`,
+		"8080":           `-http "8080" is not an address; write for example 127.0.0.1:8080`,
 	} {
 		require.EqualError(t, loopback(addr), want)
 	}
@@ -161,5 +161,5 @@ func TestTheRootIsADirectory(t *testing.T) {
 	t.Parallel()
 	root := workplace(t)
 	_, err := newServer(root+"/go.mod", slog.New(slog.DiscardHandler))
-	require.EqualError(t, err, `"`+root+`/go.mod" is no directory`)
+	require.EqualError(t, err, `"`+root+`/go.mod" is not a directory`)
 }

@@ -58,7 +58,7 @@ func directory(name string) (string, error) {
 		return "", err
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("%q is no directory", path)
+		return "", fmt.Errorf("%q is not a directory", path)
 	}
 	return path, nil
 }

@@ -6,7 +6,7 @@
 //
 //	tools      add, rooms (an array as output), content, locate (an argument that a header mirrors), whisper (returns some _meta), fail, work
 //	           (progress and logs), bake (as a task),
-//	           wait (until it is cancelled) and cancelled (ends once that was heard of), change (adds to a list), touch (updates a resource),
+//	           wait (until it is cancelled) and cancelled (ends once the server knows of it), change (adds to a list), touch (updates a resource),
 //	           moved (ends once roots have changed), resume (ends its stream before it answers);
 //	           ask, register (a second question after the first), pay (a URL), pay_first (a URL by an error), think (sampling), look (roots),
 //	           many (all at once)

@@ -121,7 +121,7 @@ func (s *story) urls() {
 	})
 }
 
-// changes are heard of by the handlers and by subscriptions.
+// changes reach the handlers and the subscriptions.
 func (s *story) changes() {
 	lists := []string{"tools", "prompts", "resources"}
 	s.check("list_changed tells the handlers", func(ctx context.Context) error {

@@ -38,7 +38,7 @@ type Target struct {
 	Modern bool     // 2026-07-28, not 2025-11-25
 
 	// HTTP is the client to use over HTTP; nil for the library's own. It keeps as many connections as there are callers:
-	// http.DefaultTransport keeps two, and whoever uses that dials for nearly every call.
+	// http.DefaultTransport keeps two, and a program that uses it dials for nearly every call.
 	HTTP *http.Client
 }
 

@@ -67,7 +67,7 @@ type caller struct {
 	answer  []byte
 }
 
-// dial connects, opens a session where the era has them, and checks one answer.
+// dial connects, opens a session if the version has them, and checks one response.
 func dial(addr string, job *Job, isModern bool) (*caller, error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {

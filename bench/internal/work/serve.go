@@ -29,7 +29,7 @@ func Main(handler func() http.Handler, stdio func() error) {
 		log.Fatal(err)
 	}
 	fmt.Println(l.Addr())
-	// Ends with the process, which ends with its standard input: when whoever started it does.
+	// Ends with the process, which ends when the program that started it closes its standard input.
 	go func() { _ = http.Serve(l, handler()) }()
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The newest revision of each era. Clients speak the earlier ones as well.
+// The newest version of each family. Clients support the earlier ones as well.
 const (
 	Legacy = "2025-11-25"
 	Modern = "2026-07-28"

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 )
 
-// A Service is a struct whose methods are for clients.
+// A Service is a struct whose methods clients can call.
 type Service struct {
 	Type *types.Named
 	// Methods are the exported methods of a pointer to the struct, sorted by name.
@@ -95,7 +95,7 @@ type Method struct {
 }
 
 // Find looks for services in p: structs with an annotation block or an Info field, structs that are given to a function of
-// mcpkit that takes a service, and those that names says. A name that is no struct of the package is an error.
+// mcpkit that takes a service, and those that names says. A name that is not a struct of the package is an error.
 func (p *Package) Find(names []string) error {
 	var found []*types.Named
 	add := func(t *types.Named) {
@@ -120,7 +120,7 @@ func (p *Package) Find(names []string) error {
 		}
 		t := namedStruct(obj.Type())
 		if t == nil {
-			return fmt.Errorf("%s.%s is no struct", p.Path, name)
+			return fmt.Errorf("%s.%s is not a struct", p.Path, name)
 		}
 		add(t)
 	}
@@ -367,7 +367,7 @@ func methods(t *types.Named) []Method {
 }
 
 // Registered are the methods that mcpkit registers, the completion methods included. wellKnown are the names that it
-// leaves out when nothing is said.
+// leaves out by default.
 func (s *Service) Registered(wellKnown []string) []Method {
 	return slices.DeleteFunc(slices.Clone(s.Methods), func(m Method) bool {
 		switch {

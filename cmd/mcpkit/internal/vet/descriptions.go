@@ -40,7 +40,7 @@ func (w *sourceDescriptions) text(obj *types.TypeName, member string) string {
 	return descriptions[obj.Name()+"."+member]
 }
 
-// descriptions reports methods and fields of inputs of which nothing is said.
+// descriptions reports methods and fields of inputs without a description.
 func (v *checker) descriptions(s *services.Service) {
 	name := s.Type.Obj().Name()
 	completers := s.Completers()
@@ -51,7 +51,7 @@ func (v *checker) descriptions(s *services.Service) {
 		}
 		pos := place(v.pkg, s, name+"."+method)
 		if m.Owner != nil && v.hasSource(m.Owner.Obj()) && s.EntryTag(method).Get("desc") == "" && v.source.text(m.Owner.Obj(), method) == "" {
-			v.report(pos, "%s.%s: nothing says what it is for; write a doc comment, or a desc tag in the annotation block", name, method)
+			v.report(pos, "%s.%s: it has no description; write a doc comment, or a desc tag in the annotation block", name, method)
 		}
 		for param := range m.Func.Signature().Params().Variables() {
 			v.fieldDescriptions(name+"."+method, param.Type(), map[types.Type]bool{})
@@ -102,7 +102,7 @@ func (v *checker) fieldDescriptions(site string, t types.Type, seen map[types.Ty
 			case f.Embedded() && tag.Get("json") == "":
 			case tag.Get("desc") == "" && tag.Get("jsonschema_description") == "" && !strings.Contains(tag.Get("jsonschema"), "description=") &&
 				v.source.text(named.Obj(), f.Name()) == "" && !v.typeHasDescriptions(f.Type()):
-				v.report(f.Pos(), "%s, field %s of %s: nothing says what it is for; write a comment, or a desc tag", site, f.Name(), named.Obj().Name())
+				v.report(f.Pos(), "%s, field %s of %s: it has no description; write a comment, or a desc tag", site, f.Name(), named.Obj().Name())
 			}
 			v.oneof(site+", field "+f.Name()+" of "+named.Obj().Name(), f, tag.Get("validate"))
 			v.fieldDescriptions(site, f.Type(), seen)
@@ -124,7 +124,7 @@ var (
 	drasticFirst = []string{"send", "clear", "reset", "kill", "cancel", "post", "pay", "publish", "overwrite", "transfer", "email", "deploy"}
 )
 
-// hints reports tools whose names sound as if they did harm, and of which nothing is said.
+// hints reports tools without hints whose names suggest that they may do harm.
 func (v *checker) hints(s *services.Service) {
 	for _, m := range s.Registered(wellknown.Methods) {
 		name := m.Func.Name()
@@ -135,7 +135,7 @@ func (v *checker) hints(s *services.Service) {
 		for i, word := range strings.Split(reflectx.SnakeCase(name), "_") {
 			if slices.Contains(drastic, word) || i == 0 && slices.Contains(drasticFirst, word) {
 				v.report(place(v.pkg, s, s.Type.Obj().Name()+"."+name),
-					`%s.%s: a tool that may do harm, by its name, has no hints; write for example hints:"destructive", or hints:"additive" if it is harmless`, s.Type.Obj().Name(), name)
+					`%s.%s: the name suggests that it may do harm, and it has no hints; write for example hints:"destructive", or hints:"additive" if it is harmless`, s.Type.Obj().Name(), name)
 				break
 			}
 		}
