@@ -4,7 +4,7 @@
 //	//limit:SCOPE what it limits | what the peer sees beyond it
 //
 // SCOPE is what has the limit for itself: message, call, peer, session, caller, connection, server or client. Text between backquotes has to be in a string of the code.
-// The value and the option are read from the code. Every exported number of the packages in marked has to have such a line.
+// The value and the option are read from the code. Every number of the packages in marked that is named like a limit has such a line, or a reason in unmarked.
 //
 // usage: limits [DIR]    from the root DIR of the repository; "." by default
 package main
@@ -28,6 +28,58 @@ import (
 // marked are the packages of which no limit may be left out.
 var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client"}
+
+// unmarked are the constants named like limits that peers do not see, and what they are instead.
+var unmarked = map[string]string{
+	"mcpkit.maxPersonalPages":                "size of a cache; beyond it a page is made anew",
+	"mcpkit.noTimeout":                       "a value of options, not a limit",
+	"mcpkit.maxErrorMessage":                 "longer error texts are cut",
+	"mcpkit/internal/rounds.maxQuestionText": "longer texts of a question are cut in the log",
+	"jsonrpc.maxPooled":                      "size of a pooled buffer",
+	"internal/duplex.maxParked":              "number of pooled goroutines",
+	"internal/httpserve.readTimeout":         "the sum of two limits on the page",
+	"transport/streamable.maxPooled":         "size of a pooled buffer",
+	"transport/websocket.closeTimeout":       "the connection is being closed",
+	"middleware.maxHeads":                    "size of a cache of log attributes",
+	"middleware.maxLogged":                   "longer texts are cut in the log",
+	"oauth/jwtverify.maxTokenBytes":          "resourceserver.maxTokenBytes, on the page, comes first",
+	"oauth/jwtverify.maxStale":               "named on the page at MaxKeyAge",
+	"oauth/jwtverify.maxTried":               "the same 401 as for any token that no key verifies",
+	"oauth/internal/fetch.maxRedirects":      "of fetched documents; peers do not see them",
+	"client.maxWarnings":                     "further warnings are not logged",
+	"client.maxErrorBody":                    "longer bodies of errors are cut",
+	"client.maxSessionID":                    "named by the error of initialize",
+	"client.maxDrained":                      "a connection is closed instead of reused",
+	"client.maxUndrained":                    "a connection is closed instead of reused",
+	"client.maxPromised":                     "size of a buffer to begin with",
+	"client.maxRetry":                        "longer waits that a server asks for are cut",
+	"client.maxResumeToken":                  "the event cannot be resumed from",
+	"client.maxListenFailures":               "the subscription ends with its last error",
+	"client.maxOutputSchema":                 "named by the error of the schema",
+	"client.maxSchemaCost":                   "named by the error of the schema",
+	"client.maxOutputSteps":                  "named by OutputError",
+	"client.maxOutputFaults":                 "further faults are not listed",
+	"client.maxNumberLength":                 "named by OutputError",
+	"client.maxExponent":                     "named by OutputError",
+	"client.maxAcceptorDepth":                "the general validator takes over",
+	"client.maxAcceptedSteps":                "the general validator takes over",
+	"client.maxAcceptedDepth":                "the general validator takes over",
+	"client.maxSmallDigits":                  "the general validator takes over",
+	"client.maxProperties":                   "the general validator takes over",
+	"client.maxPosts":                        "further messages wait",
+	"client.writeTimeout":                    "the response to the server is logged as lost",
+	"client.maxSchemaDepth":                  "the schema of the tool counts as invalid",
+	"client.maxParamHeaders":                 "the schema of the tool counts as invalid",
+}
+
+// isLimit reports whether a constant is named like a limit.
+func isLimit(name string) bool {
+	if strings.HasPrefix(name, "Code") {
+		return false
+	}
+	return ast.IsExported(name) && strings.HasPrefix(name, "Default") || strings.HasPrefix(name, "max") || strings.Contains(name, "Max") ||
+		strings.HasSuffix(name, "Timeout") || strings.HasSuffix(name, "Limit")
+}
 
 var scopes = []string{"message", "call", "peer", "session", "caller", "connection", "server", "client"}
 
@@ -76,7 +128,7 @@ func write(dir string) (string, error) {
 	for _, key := range s.order {
 		l := s.limits[key]
 		if l.mark == "" {
-			if ast.IsExported(l.name) && !strings.HasPrefix(l.name, "Code") && slices.Contains(marked, l.pkg) && s.isOwnNumber(l) && (strings.HasPrefix(l.name, "Default") || strings.Contains(l.name, "Max") || strings.HasSuffix(l.name, "Timeout")) {
+			if _, known := unmarked[key]; !known && isLimit(l.name) && slices.Contains(marked, l.pkg) && s.isOwnNumber(l) {
 				return "", fmt.Errorf("%s: %s.%s has no line //limit:SCOPE what | what the peer sees", l.place, l.pkg, l.name)
 			}
 			continue

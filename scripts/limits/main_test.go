@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,7 +38,8 @@ func TestLimitsAreReadFromTheCode(t *testing.T) {
 
 func TestLimitsThatDriftAreErrors(t *testing.T) {
 	for code, want := range map[string]string{
-		"const DefaultMaxSessions = 1000\n":                                                "transport/sse.DefaultMaxSessions has no line //limit:SCOPE what | what the peer sees",
+		"const DefaultMaxSessions = 1000\n": "transport/sse.DefaultMaxSessions has no line //limit:SCOPE what | what the peer sees",
+		"const maxRooms = 9\n":              "transport/sse.maxRooms has no line //limit:SCOPE what | what the peer sees",
 		"//limit:server streams | 503: `not said`\nconst DefaultMaxSessions = 1000\n":      `no string of the code has "not said"`,
 		"//limit:planet streams | 503\nconst DefaultMaxSessions = 1000\n":                  "with one of the scopes message, call, peer",
 		"//limit:server streams\nconst DefaultMaxSessions = 1000\n":                        "write //limit:SCOPE what | what the peer sees",
@@ -45,6 +47,17 @@ func TestLimitsThatDriftAreErrors(t *testing.T) {
 	} {
 		_, err := write(repository(t, code))
 		require.ErrorContains(t, err, want, code)
+	}
+}
+
+func TestUnmarkedLimitsExist(t *testing.T) {
+	for key, reason := range unmarked {
+		require.NotEmpty(t, reason, key)
+		pkg, name := key[:strings.LastIndexByte(key, '.')], key[strings.LastIndexByte(key, '.')+1:]
+		s := &source{limits: map[string]*limit{}, options: map[string]bool{}}
+		require.NoError(t, s.read(filepath.Join("..", ".."), pkg))
+		require.Contains(t, s.limits, key, "%s has no constant %s", pkg, name)
+		require.Empty(t, s.limits[key].mark, "%s is marked; delete it from unmarked", key)
 	}
 }
 
