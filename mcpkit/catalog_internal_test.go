@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -60,7 +61,7 @@ func TestRegistryAgainstMap(t *testing.T) {
 	require.Greater(t, len(states), 100)
 	for _, s := range states {
 		require.Equal(t, len(s.want), s.r.len())
-		require.True(t, slices.Equal(sortedKeys(s.want), keysOf(s.r)))
+		require.True(t, slices.Equal(slices.Sorted(maps.Keys(s.want)), keysOf(s.r)))
 		for key := range 60 {
 			it, ok := s.r.get(fmt.Sprint(key))
 			require.Same(t, s.want[fmt.Sprint(key)], it)

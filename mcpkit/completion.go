@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -28,7 +29,7 @@ func (s *Server) completers(def *definition, fields []reflectx.Field) (map[strin
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.Name
-		method := or(def.complete[f.Name], f.Complete)
+		method := cmp.Or(def.complete[f.Name], f.Complete)
 		switch {
 		case method != "":
 			fn, ok := def.completer(method)

@@ -2,8 +2,6 @@ package mcpkit_test
 
 import (
 	"context"
-	"io"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,44 +52,4 @@ func TestExtensionRefusesWhatIsNotAResultOfAnExtension(t *testing.T) {
 	}
 	_, err := mcpkit.Extension("task", func() {})
 	require.Error(t, err, "it does not encode")
-}
-
-func TestAppendResultReportsWhatCannotBeAppended(t *testing.T) {
-	srv := newServer(t, nil)
-	require.NoError(t, srv.Add(
-		mcpkit.NewTool("broken", func() string { return "" }),
-		mcpkit.NewTool("fine", func() string { return "fine" }),
-		mcpkit.NewResource("long://r", "long", func() io.Reader { return strings.NewReader(strings.Repeat("x", 1<<20)) })))
-	srv.UseFor(mcpkit.OnTool("broken"), answers(func() (mcpkit.Result, error) {
-		return &mcpkit.ToolResult{Content: []protocol.Content{nil}}, nil
-	}))
-	var text []byte
-	var appended error
-	look := func(next mcpkit.Handler) mcpkit.Handler {
-		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			r, err := next(ctx, call)
-			if err == nil {
-				text, appended = mcpkit.AppendResult(nil, call, r)
-			}
-			return r, err
-		}
-	}
-	outer := newServer(t, nil)
-	outer.Use(look)
-	require.NoError(t, outer.Mount("m", srv))
-	p := modern(t, outer)
-	for _, test := range []struct{ method, params, err string }{
-		{"tools/call", `{"name":"m_fine"}`, ""},
-		{"tools/call", `{"name":"m_broken"}`, "a content is nil"},
-		{"resources/read", `{"uri":"long://r"}`, "the contents are read while they are sent"},
-	} {
-		text, appended = nil, nil
-		resp := p.rpc(t.Context(), p.request(test.method, test.params))
-		if test.err == "" {
-			require.NoError(t, appended)
-			require.JSONEq(t, string(resp.Result), string(text))
-			continue
-		}
-		require.EqualError(t, appended, test.err, test.params)
-	}
 }

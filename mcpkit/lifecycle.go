@@ -2,6 +2,8 @@ package mcpkit
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,38 +36,32 @@ type session struct {
 //limit:session resources that a session may subscribe to, and one subscriptions/listen may name | -32602: `resourceSubscriptions names `
 const maxSubscriptions = 1000
 
-// sessionSet holds the sessions that are notified of changes.
-type sessionSet struct {
+// A set may be used by several goroutines. The zero value is empty.
+type set[T comparable] struct {
 	mu  sync.Mutex
-	all map[*session]struct{}
+	all map[T]struct{}
 }
 
-func (set *sessionSet) add(s *session) {
-	set.mu.Lock()
-	defer set.mu.Unlock()
-	if set.all == nil {
-		set.all = map[*session]struct{}{}
+func (s *set[T]) add(item T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[T]struct{}{}
 	}
-	set.all[s] = struct{}{}
+	s.all[item] = struct{}{}
 }
 
-func (set *sessionSet) remove(s *session) {
-	set.mu.Lock()
-	defer set.mu.Unlock()
-	delete(set.all, s)
+func (s *set[T]) remove(item T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, item)
 }
 
-// snapshot returns the sessions whose clients are ready. No lock is held while they are notified.
-func (set *sessionSet) snapshot() []*session {
-	set.mu.Lock()
-	defer set.mu.Unlock()
-	ready := make([]*session, 0, len(set.all))
-	for s := range set.all {
-		if s.ready.Load() {
-			ready = append(ready, s)
-		}
-	}
-	return ready
+// snapshot returns the items. No lock is held while they are used.
+func (s *set[T]) snapshot() []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.all))
 }
 
 // SessionEnded removes a session. Transports call it.

@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,6 +103,17 @@ func (option) option() {}
 
 func newOption(f func(*config) error) Option { return option{f} }
 
+// atLeast is an option with a number that must not be less than least.
+func atLeast[T int | time.Duration](name string, n, least T, fault string, set func(*config)) Option {
+	return newOption(func(c *config) error {
+		if n < least {
+			return fmt.Errorf("mcpkit: %s(%v): %s", name, n, fault)
+		}
+		set(c)
+		return nil
+	})
+}
+
 type serviceOption func(*registration)
 
 func (o serviceOption) configure(c *config) error { o(&c.given); return nil }
@@ -153,77 +165,38 @@ func Logger(l *slog.Logger) Option {
 // the values of [Provide] until it returns. The server logs it once and counts it in
 // [Server.Overdue]; see [MaxOverdue]. 0 means no limit. The default is [DefaultToolTimeout].
 func ToolTimeout(d time.Duration) Option {
-	return newOption(func(c *config) error {
-		if d < 0 {
-			return fmt.Errorf("mcpkit: ToolTimeout(%s): the time is negative; 0 means no limit", d)
-		}
-		if d == 0 {
-			d = noTimeout
-		}
-		c.toolTimeout = d
-		return nil
-	})
+	return atLeast("ToolTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.toolTimeout = cmp.Or(d, noTimeout) })
 }
 
 // MaxOverdue limits how many methods of one tool, prompt or resource may be overdue (see
 // [ToolTimeout]). At the limit, further calls get an [*OverdueError], since each overdue method
 // holds memory and a goroutine. 0 means no limit. The default is [DefaultMaxOverdue].
 func MaxOverdue(n int) Option {
-	return newOption(func(c *config) error {
-		if n < 0 {
-			return fmt.Errorf("mcpkit: MaxOverdue(%d): the number is negative; 0 means no limit", n)
-		}
-		c.maxOverdue = n
-		return nil
-	})
+	return atLeast("MaxOverdue", n, 0, "the number is negative; 0 means no limit", func(c *config) { c.maxOverdue = n })
 }
 
 // QuestionTimeout limits how long a question to a legacy client, such as [Elicit], may be open.
 // When the time is up, the question returns an error that is context.DeadlineExceeded. 0 means no
 // limit. The default is [DefaultQuestionTimeout].
 func QuestionTimeout(d time.Duration) Option {
-	return newOption(func(c *config) error {
-		if d < 0 {
-			return fmt.Errorf("mcpkit: QuestionTimeout(%s): the time is negative; 0 means no limit", d)
-		}
-		c.questions = d
-		return nil
-	})
+	return atLeast("QuestionTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.questions = d })
 }
 
 // PageSize sets how many items a page of a list holds. The default is [DefaultPageSize].
 func PageSize(n int) Option {
-	return newOption(func(c *config) error {
-		if n < 1 {
-			return fmt.Errorf("mcpkit: PageSize(%d): a page holds at least 1 item", n)
-		}
-		c.pageSize = n
-		return nil
-	})
+	return atLeast("PageSize", n, 1, "a page holds at least 1 item", func(c *config) { c.pageSize = n })
 }
 
 // ListTTL sets how long clients of 2026-07-28 may cache lists. The default, 0, means that they may
 // not.
 func ListTTL(d time.Duration) Option {
-	return newOption(func(c *config) error {
-		if d < 0 {
-			return fmt.Errorf("mcpkit: ListTTL(%s): the time is negative; 0 means that lists are not kept", d)
-		}
-		c.listTTL = d
-		return nil
-	})
+	return atLeast("ListTTL", d, 0, "the time is negative; 0 means that lists are not kept", func(c *config) { c.listTTL = d })
 }
 
 // MaxResultBytes limits what is collected from an io.Reader or an iterator that a method returns,
 // in bytes. The default is [DefaultMaxResultBytes].
 func MaxResultBytes(n int) Option {
-	return newOption(func(c *config) error {
-		if n < 1 {
-			return fmt.Errorf("mcpkit: MaxResultBytes(%d): a result needs at least 1 byte", n)
-		}
-		c.maxResultBytes = n
-		return nil
-	})
+	return atLeast("MaxResultBytes", n, 1, "a result needs at least 1 byte", func(c *config) { c.maxResultBytes = n })
 }
 
 // ExposeErrors shows the text of all errors to clients. By default they see only errors meant for

@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"image/png"
 	"io"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -467,13 +467,13 @@ func addResourceOutput(call *Call, r *ResourceResult, mime string, sh shape, v r
 		return wholeResult(v)
 	case shapeText:
 		text := v.String()
-		add(protocol.ResourceContents{URI: call.name, MIMEType: or(mime, "text/plain"), Text: &text})
+		add(protocol.ResourceContents{URI: call.name, MIMEType: cmp.Or(mime, "text/plain"), Text: &text})
 	case shapeSeq, shapeSeqErr:
 		raw, err := collect(call, v, sh)
 		if err != nil {
 			return nil, err
 		}
-		add(contentsOf(call.name, or(mime, "application/json"), raw))
+		add(contentsOf(call.name, cmp.Or(mime, "application/json"), raw))
 	case shapeStructured:
 		return nil, addStructuredContents(call, mime, v, add)
 	case shapeContent:
@@ -486,7 +486,7 @@ func addResourceOutput(call *Call, r *ResourceResult, mime string, sh shape, v r
 		if !ok {
 			return nil, ErrNotFound
 		}
-		add(contentsOf(call.name, or(b.MIMEType, mime, Blob{Data: b.Data}.mime()), b.Data))
+		add(contentsOf(call.name, cmp.Or(b.MIMEType, mime, Blob{Data: b.Data}.mime()), b.Data))
 	}
 	return nil, nil
 }
@@ -508,18 +508,8 @@ func addStructuredContents(call *Call, mime string, v reflect.Value, add func(pr
 	if err != nil {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}
-	add(contentsOf(call.name, or(mime, "application/json"), raw))
+	add(contentsOf(call.name, cmp.Or(mime, "application/json"), raw))
 	return nil
-}
-
-// or returns the first value that is not zero.
-func or[T comparable](values ...T) T {
-	var zero T
-	i := slices.IndexFunc(values, func(v T) bool { return v != zero })
-	if i < 0 {
-		return zero
-	}
-	return values[i]
 }
 
 // promptOutputs turns the Go results of a prompt into its result.

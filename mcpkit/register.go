@@ -1,8 +1,10 @@
 package mcpkit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -21,13 +23,6 @@ import (
 // The error, a [reflectx.Errors], has all faults of the service; then nothing of it is registered.
 func (s *Server) Register(service any, opts ...ServiceOption) error {
 	return s.registerAll([]registration{newRegistration(service, opts)})
-}
-
-// MustRegister is Register that panics with the error.
-func (s *Server) MustRegister(service any, opts ...ServiceOption) {
-	if err := s.Register(service, opts...); err != nil {
-		panic(err)
-	}
 }
 
 // A registrar turns one service into entries.
@@ -160,7 +155,7 @@ func (r *registrar) readBlock(block reflect.Type) {
 		a, faults := parseAnnotation(k, f.Tag)
 		r.fault(site, faults...)
 		if !exists {
-			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.name, f.Name, nearest.Hint(f.Name, sortedKeys(r.methods))))
+			r.fault(site, fmt.Sprintf("%s has no exported method %q%s", r.name, f.Name, nearest.Hint(f.Name, slices.Sorted(maps.Keys(r.methods)))))
 			continue
 		}
 		if r.block[f.Name] != nil {
@@ -205,7 +200,7 @@ func (r *registrar) completers() []string {
 
 // ableToComplete returns the methods with the signature of a completer.
 func (r *registrar) ableToComplete() []string {
-	return slices.DeleteFunc(sortedKeys(r.methods), func(name string) bool {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.methods)), func(name string) bool {
 		_, err := methodCompleter(r.methods[name].Func)
 		return err != nil
 	})
@@ -213,7 +208,7 @@ func (r *registrar) ableToComplete() []string {
 
 // ableToDescribe are the methods with the signature of one that returns a schema.
 func (r *registrar) ableToDescribe() []string {
-	return slices.DeleteFunc(sortedKeys(r.methods), func(name string) bool {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.methods)), func(name string) bool {
 		_, ok := r.methods[name].Func.Interface().(func() string)
 		return !ok
 	})
@@ -308,7 +303,7 @@ func (r *registrar) checkEmpty(names []string) {
 // names returns the methods to register, sorted.
 func (r *registrar) names() []string {
 	var names []string
-	for _, name := range sortedKeys(r.methods) {
+	for _, name := range slices.Sorted(maps.Keys(r.methods)) {
 		m := r.methods[name]
 		a, mentioned := r.block[name]
 		switch {
@@ -371,9 +366,9 @@ func (r *registrar) add(m reflectx.Method) {
 	d := definition{
 		annotation:        a,
 		site:              site,
-		name:              or(a.name, reflectx.SnakeCase(m.Name)),
-		title:             or(a.title, reflectx.Title(m.Name)),
-		desc:              or(a.desc, describe(m.Name, doc)),
+		name:              cmp.Or(a.name, reflectx.SnakeCase(m.Name)),
+		title:             cmp.Or(a.title, reflectx.Title(m.Name)),
+		desc:              cmp.Or(a.desc, describe(m.Name, doc)),
 		fn:                m.Func,
 		bound:             &m,
 		paramDescriptions: paramDescriptions,
@@ -448,14 +443,3 @@ func serviceInfo(t reflect.Type) *annotation {
 	}
 	return &annotation{kind: kindInfo}
 }
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func joinParagraphs(texts []string) string { return strings.Join(texts, "\n\n") }

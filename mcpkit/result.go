@@ -41,12 +41,6 @@ type streamer interface {
 	broken(call *Call, err error) error
 }
 
-// AppendResult appends r as the client of call receives it. It fails if r does not encode, or is
-// read while it is sent.
-func AppendResult(b []byte, call *Call, r Result) ([]byte, error) {
-	return appendResult(b, r, call.wire())
-}
-
 func appendResult(b []byte, r Result, w wire) ([]byte, error) {
 	if r == nil {
 		r = emptyResult

@@ -49,7 +49,7 @@ func TestResultsEncodeAsPackageProtocolEncodesThem(t *testing.T) {
 				require.NoError(t, err)
 				want, err := call.wire().appendObject(nil, object, protocol.ResultComplete)
 				require.NoError(t, err)
-				got, err := AppendResult(nil, call, test.result)
+				got, err := appendResult(nil, test.result, call.wire())
 				require.NoError(t, err)
 				require.Equal(t, string(want), string(got))
 			})
@@ -60,7 +60,7 @@ func TestResultsEncodeAsPackageProtocolEncodesThem(t *testing.T) {
 func TestNilResultsDoNotEncode(t *testing.T) {
 	call := &Call{request: &request{version: protocol.V20260728}, server: MustNew(nil)}
 	for _, result := range []Result{(*ToolResult)(nil), (*PromptResult)(nil), (*ResourceResult)(nil), (*ObjectResult)(nil), (*InputRequiredResult)(nil)} {
-		_, err := AppendResult(nil, call, result)
+		_, err := appendResult(nil, result, call.wire())
 		require.EqualError(t, err, "the result is a nil pointer", "%T", result)
 		_, known := result.Size()
 		require.True(t, known)

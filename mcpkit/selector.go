@@ -1,6 +1,7 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,7 +52,7 @@ func (s *Server) UseFor(sel Selector, mw ...Middleware) {
 	case len(mw) == 0:
 		panic("mcpkit: UseFor: there is no middleware to use")
 	case len(sel.names) == 0 || slices.Contains(sel.names, ""):
-		panic(fmt.Sprintf("mcpkit: UseFor: a name of a %s is missing; write for example mcpkit.OnTool(\"charge\")", or(sel.what, "tool")))
+		panic(fmt.Sprintf("mcpkit: UseFor: a name of a %s is missing; write for example mcpkit.OnTool(\"charge\")", cmp.Or(sel.what, "tool")))
 	}
 	s.life.expect(sel)
 	s.Use(sel.around(mw))

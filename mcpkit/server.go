@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -50,8 +51,8 @@ type Server struct {
 	overdue  atomic.Int64
 	encoders sync.Map // reflect.Type -> reflectx.Encoder, nil for types without unions
 
-	sessions sessionSet
-	listens  listenSet
+	sessions set[*session]
+	listens  set[*listener]
 	news     news
 }
 
@@ -118,7 +119,7 @@ func (s *Server) introduce() {
 	}
 	s.instructions = s.config.instructions
 	if s.instructions == "" {
-		s.instructions = joinParagraphs(texts)
+		s.instructions = strings.Join(texts, "\n\n")
 	}
 	s.serverInfo, _ = jsonx.Marshal(s.info) // strings and icons: always encodable
 }

@@ -24,36 +24,6 @@ type listener struct {
 	updated map[string]struct{} // guarded by mu: URIs
 }
 
-// listenSet holds the listeners.
-type listenSet struct {
-	mu  sync.Mutex
-	all map[*listener]struct{}
-}
-
-func (set *listenSet) add(l *listener) {
-	set.mu.Lock()
-	defer set.mu.Unlock()
-	if set.all == nil {
-		set.all = map[*listener]struct{}{}
-	}
-	set.all[l] = struct{}{}
-}
-
-func (set *listenSet) remove(l *listener) {
-	set.mu.Lock()
-	defer set.mu.Unlock()
-	delete(set.all, l)
-}
-
-// each calls f for each listener. f must not block.
-func (set *listenSet) each(f func(*listener)) {
-	set.mu.Lock()
-	defer set.mu.Unlock()
-	for l := range set.all {
-		f(l)
-	}
-}
-
 // owe notes what has to be sent.
 func (l *listener) owe(note func()) {
 	l.mu.Lock()
@@ -145,21 +115,20 @@ func (s *Server) announce(tools, prompts, resources bool) {
 	if changed == [3]bool{} {
 		return
 	}
-	s.listens.each(func(l *listener) {
+	for _, l := range s.listens.snapshot() {
 		wanted := [3]bool{tools && l.filter.ToolsListChanged, prompts && l.filter.PromptsListChanged, resources && l.filter.ResourcesListChanged}
-		if wanted == [3]bool{} {
-			return
+		if wanted != [3]bool{} {
+			l.owe(func() {
+				for i, w := range wanted {
+					l.lists[i] = l.lists[i] || w
+				}
+			})
 		}
-		l.owe(func() {
-			for i, w := range wanted {
-				l.lists[i] = l.lists[i] || w
-			}
-		})
-	})
+	}
 	s.news.tell(changed, func(lists [3]bool) {
 		for _, state := range s.sessions.snapshot() {
 			for i, c := range lists {
-				if c {
+				if c && state.ready.Load() {
 					s.tellSession(state, listChanged[i], &protocol.ListChangedParams{})
 				}
 			}
@@ -206,17 +175,17 @@ func (s *Server) ResourceUpdated(uri string) (notified bool) {
 	if match, _ := s.catalog.Load().findResource(nil, uri); match.resource != nil {
 		scopes = match.resource.scopes
 	}
-	s.listens.each(func(l *listener) {
+	for _, l := range s.listens.snapshot() {
 		if slices.Contains(l.filter.ResourceSubscriptions, uri) && l.principal.Has(scopes...) {
 			notified = true
 			l.owe(func() { l.updated[uri] = struct{}{} })
 		}
-	})
+	}
 	for _, state := range s.sessions.snapshot() {
 		state.mu.Lock()
 		_, subscribed := state.subscriptions[uri]
 		state.mu.Unlock()
-		if subscribed && state.principal.Load().Has(scopes...) {
+		if subscribed && state.ready.Load() && state.principal.Load().Has(scopes...) {
 			notified = true
 			s.tellSession(state, protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri})
 		}
