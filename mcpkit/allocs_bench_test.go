@@ -30,10 +30,10 @@ func TestCallsAllocateNoMoreThanTheyNeed(t *testing.T) {
 		{name: "64 kB of text", method: "tools/call", params: `"name":"blob"`, most: 13},
 		{name: "list", method: "tools/list", params: `"_":1`, most: 4},
 	} {
-		for _, era := range benchEras {
-			t.Run(test.name+", "+era.name, func(t *testing.T) {
-				var peer transport.Peer = newBenchPeer(t, s, era.meta != "")
-				body := []byte(`{"jsonrpc":"2.0","id":7,"method":"` + test.method + `","params":{` + test.params + era.meta + `}}`)
+		for _, family := range benchFamilies {
+			t.Run(test.name+", "+family.name, func(t *testing.T) {
+				var peer transport.Peer = newBenchPeer(t, s, family.meta != "")
+				body := []byte(`{"jsonrpc":"2.0","id":7,"method":"` + test.method + `","params":{` + test.params + family.meta + `}}`)
 				out := make([]byte, 0, 256<<10)
 				got := testing.AllocsPerRun(200, func() {
 					msg, _ := jsonrpc.Decode(body)

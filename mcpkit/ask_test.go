@@ -124,7 +124,7 @@ func drive(t testing.TB, servers []*mcpkit.Server, method, params string) (resul
 
 var key = bytes.Repeat([]byte("k"), 32)
 
-func TestOneStraightLineOnEveryRevision(t *testing.T) {
+func TestMethodsAskOnEachVersion(t *testing.T) {
 	const want = `[{"type":"text","text":"hold-Monday-7: Go!"}]`
 	t.Run("modern, rounds alternating between two processes that share the key", func(t *testing.T) {
 		a, b := &trips{}, &trips{}
@@ -404,7 +404,7 @@ func TestALegacyClientWithoutASessionCannotBeAsked(t *testing.T) {
 	require.Contains(t, got, "this connection cannot carry a question to the client")
 }
 
-func TestARandomKeyIsWarnedOfOnceOverHTTP(t *testing.T) {
+func TestRandomStateKeyIsLoggedOnceOverHTTP(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		opts  []mcpkit.Option

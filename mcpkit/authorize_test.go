@@ -24,7 +24,7 @@ func (scoped) Closed() string { return "closed" }
 // Needs is a tool that finds out itself what it lacks.
 func (scoped) Needs() error { return &oauth.InsufficientScopeError{Scopes: []string{"c"}} }
 
-func TestScopesNeedSomebodyWhoFindsOutWhoAsks(t *testing.T) {
+func TestScopesNeedAuthentication(t *testing.T) {
 	_, err := mcpkit.New(&scoped{})
 	require.ErrorContains(t, err, `scoped.Closed (authorize_test.go:22): it demands the scopes "a b", but nobody authenticates callers: `+
 		`give mcpkit.Authenticated() if a resource server or other middleware does, or mcpkit.TrustLocal("a", "b") to trust local callers`)

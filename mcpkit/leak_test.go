@@ -148,8 +148,8 @@ func (c caller) sees(g gate, stepUp bool) bool {
 	return c.p.Has(g.scopes...) || stepUp && c.p != nil
 }
 
-// eraPeers are clients of all revisions.
-func eraPeers(t *testing.T, srv *mcpkit.Server) map[protocol.Version]*peer {
+// versionPeers are clients of all revisions.
+func versionPeers(t *testing.T, srv *mcpkit.Server) map[protocol.Version]*peer {
 	peers := map[protocol.Version]*peer{protocol.V20260728: modern(t, srv)}
 	for _, v := range []protocol.Version{protocol.V20241105, protocol.V20250326, protocol.V20250618, protocol.V20251125} {
 		peers[v] = legacy(t, srv, v)
@@ -199,7 +199,7 @@ func TestNothingReachesAMethodUnauthorized(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv, v := vaultServer(t, opts...)
 			tried := 0
-			for version, p := range eraPeers(t, srv) {
+			for version, p := range versionPeers(t, srv) {
 				for _, r := range reaches {
 					if !offered(r.method, version) {
 						continue
@@ -267,7 +267,7 @@ func TestListsShowWhatTheCallerMayReach(t *testing.T) {
 	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
 		t.Run(name, func(t *testing.T) {
 			srv, v := vaultServer(t, opts...)
-			for version, p := range eraPeers(t, srv) {
+			for version, p := range versionPeers(t, srv) {
 				for _, c := range callers {
 					for _, l := range []struct{ method, member, key, format string }{
 						{"tools/list", "tools", "name", "tool-%s"},
@@ -331,9 +331,9 @@ func pages(t *testing.T, p *peer, c caller, method, member, key, after string) (
 	}
 }
 
-// TestNobodyHearsOfWhatItMayNotRead subscribes to everything, in every revision, and changes
+// TestClientsAreNotNotifiedOfWhatTheyMayNotRead subscribes to everything, in every revision, and changes
 // everything.
-func TestNobodyHearsOfWhatItMayNotRead(t *testing.T) {
+func TestClientsAreNotNotifiedOfWhatTheyMayNotRead(t *testing.T) {
 	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range callers {
@@ -345,7 +345,7 @@ func TestNobodyHearsOfWhatItMayNotRead(t *testing.T) {
 				may := func(uri string) bool {
 					return slices.ContainsFunc(gates, func(g gate) bool { return strings.Contains(uri, g.name) && c.p.Has(g.scopes...) })
 				}
-				for version, p := range eraPeers(t, srv) {
+				for version, p := range versionPeers(t, srv) {
 					var heard []string
 					if version.Modern() {
 						heard = listens(t, srv, p, c, uris, len(opts) > 0)
@@ -422,7 +422,7 @@ func (p *listeningPeer) Notify(_ context.Context, n *jsonrpc.Request) error {
 	return nil
 }
 
-func TestAWiderTemplateIsNoWayRoundANarrowerOne(t *testing.T) {
+func TestAWiderTemplateDoesNotBypassANarrowerOne(t *testing.T) {
 	srv := newServer(t, nil, mcpkit.Authenticated())
 	require.NoError(t, srv.Add(
 		mcpkit.NewResource("file://home/secret/{name}", "secrets", func(name string) string { return "secret " + name }).Scopes("a"),

@@ -58,7 +58,7 @@ func TestCallersThatSeeTheSameShareTheirPages(t *testing.T) {
 	require.Zero(t, pagesOf(s))
 }
 
-func TestStepUpShowsEverybodyWithANameTheSame(t *testing.T) {
+func TestStepUpShowsAllPrincipalsTheSame(t *testing.T) {
 	s := MustNew(nil, Authenticated(), StepUp())
 	require.NoError(t, s.Add(NewTool("open", func() {}), NewTool("read", func() {}).Scopes("r")))
 	require.Contains(t, string(listAs(t, s, &oauth.Principal{Subject: "ann"})), `"read"`)

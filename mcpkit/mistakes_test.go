@@ -305,7 +305,7 @@ func TestMethodsOfAnotherLifeMayStay(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestNothingIsNoItem(t *testing.T) {
+func TestNilItemsAreRefused(t *testing.T) {
 	srv := newServer(t, nil)
 	handler := func(context.Context, *mcpkit.Call) (any, error) { return nil, nil }
 	for want, err := range map[string]error{

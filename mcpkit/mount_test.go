@@ -55,7 +55,7 @@ func names(t *testing.T, p *peer, method, member, key string) []string { // of a
 func TestAMountedServerIsPartOfTheOther(t *testing.T) {
 	srv := newServer(t, nil, mcpkit.Name("top", "1"), mcpkit.With(&trips{}))
 	srv.MustMount("hall", newServer(t, &library{}))
-	for version, p := range eraPeers(t, srv) {
+	for version, p := range versionPeers(t, srv) {
 		require.Equal(t, []string{"book", "hall_take"}, names(t, p, "tools/list", "tools", "name"), version)
 		require.Equal(t, []string{"guide", "hall_blurb"}, names(t, p, "prompts/list", "prompts", "name"))
 		require.Equal(t, []string{"shelf://index"}, names(t, p, "resources/list", "resources", "uri"))
@@ -212,7 +212,7 @@ func TestEachChainRunsOnceForEveryMethod(t *testing.T) {
 	require.NoError(t, other.Add(mcpkit.NewTool("late", func() {})))
 	require.NoError(t, mcpkit.Handle(other, "example.com/count", func(context.Context, struct{}) (map[string]int, error) { return map[string]int{"n": 1}, nil }))
 	sent := 0
-	for version, p := range eraPeers(t, srv) {
+	for version, p := range versionPeers(t, srv) {
 		for _, r := range mountRequests {
 			if !offered(r.method, version) {
 				continue
@@ -257,7 +257,7 @@ func TestAGuardOfAMountedServerHoldsInTheOther(t *testing.T) {
 		return func(context.Context, *mcpkit.Call) (mcpkit.Result, error) { return nil, mcpkit.Errorf("not you") }
 	})
 	require.NoError(t, other.Add(mcpkit.NewTool("late", func() {})))
-	for version, p := range eraPeers(t, srv) {
+	for version, p := range versionPeers(t, srv) {
 		for _, r := range mountRequests {
 			if !offered(r.method, version) || r.inner == "-" || strings.HasSuffix(r.method, "/list") || r.method == "subscriptions/listen" || r.method == "example.com/count" {
 				continue
@@ -295,7 +295,7 @@ func TestAGuardOfTheOuterServerCoversWhatIsMountedLater(t *testing.T) {
 	})
 	srv.MustMount("a", other)
 	require.NoError(t, other.Add(mcpkit.NewTool("late", func() string { return "reached" })))
-	for version, p := range eraPeers(t, srv) {
+	for version, p := range versionPeers(t, srv) {
 		for _, params := range []string{`{"name":"a_take"}`, `{"name":"a_late"}`} {
 			require.Contains(t, p.result("tools/call", params), "refused above", version)
 		}
@@ -318,7 +318,7 @@ func TestNothingMountedIsReachedUnauthorized(t *testing.T) {
 	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
 		t.Run(name, func(t *testing.T) {
 			srv, v := mountedVault(t, opts...)
-			for version, p := range eraPeers(t, srv) {
+			for version, p := range versionPeers(t, srv) {
 				for _, c := range callers {
 					for _, g := range gates {
 						for _, r := range reaches {
@@ -344,7 +344,7 @@ func TestNothingMountedIsReachedUnauthorized(t *testing.T) {
 	}
 }
 
-func TestMountedMethodsAskInEveryRevision(t *testing.T) {
+func TestMountedMethodsAskOnEachVersion(t *testing.T) {
 	const want = `[{"type":"text","text":"hold-Monday-7: Go!"}]`
 	mounted := func(s *trips) *mcpkit.Server {
 		srv, middle := newServer(t, nil, mcpkit.StateKeys(key)), newServer(t, nil)
@@ -376,7 +376,7 @@ func TestMountedMethodsAskInEveryRevision(t *testing.T) {
 func TestMountedMethodsReportAndLogOnTheStreamOfTheCall(t *testing.T) {
 	srv := newServer(t, nil)
 	srv.MustMount("hall", newServer(t, &library{}, mcpkit.Logger(slog.New(slog.DiscardHandler))))
-	for version, p := range eraPeers(t, srv) {
+	for version, p := range versionPeers(t, srv) {
 		p.take()
 		meta := `{"progressToken":7}`
 		if version.Modern() {

@@ -25,9 +25,9 @@ func (l *slowLink) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	return l.peer.Notify(ctx, n)
 }
 
-// TestChangesAreToldTogetherWhileAClientIsSlow: who adds while another addition is being told of
+// TestSlowClientsAreNotifiedOnceOfManyChanges: who adds while another addition is being told of
 // does not wait for the client, and a hundred additions are one notification.
-func TestChangesAreToldTogetherWhileAClientIsSlow(t *testing.T) {
+func TestSlowClientsAreNotifiedOnceOfManyChanges(t *testing.T) {
 	srv := newServer(t, &library{})
 	p := legacy(t, srv, protocol.V20251125)
 	slow := &slowLink{peer: &peer{t: t, srv: srv}, begun: make(chan struct{}), resume: make(chan struct{})}

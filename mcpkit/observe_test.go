@@ -95,7 +95,7 @@ func TestQuestionsAreSeenOnTheirWay(t *testing.T) {
 	}
 }
 
-func TestTheEndOfASessionIsTold(t *testing.T) {
+func TestOnSessionEndRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := 0
 		srv := newServer(t, nil)
@@ -125,7 +125,7 @@ func TestTheEndOfASessionIsTold(t *testing.T) {
 	})
 }
 
-func TestASessionThatIsOverTellsNobody(t *testing.T) {
+func TestOnSessionEndIsFalseAfterTheEnd(t *testing.T) {
 	srv := newServer(t, nil)
 	var call *mcpkit.Call
 	srv.Use(each(func(c *mcpkit.Call) { call = c }))

@@ -118,7 +118,7 @@ func TestResultsOfEveryKind(t *testing.T) {
 	}
 }
 
-func TestStructuredOutputByRevision(t *testing.T) {
+func TestStructuredOutputByVersion(t *testing.T) {
 	srv := newServer(t, &results{})
 	for _, test := range []struct {
 		revision protocol.Version
@@ -193,7 +193,7 @@ func (w *waits) ForTheEnd(ctx context.Context) error {
 
 func (w *waits) ForNothing() error { return context.Canceled }
 
-func TestCancelledCallIsNoErrorForTheLog(t *testing.T) {
+func TestCancelledCallsAreNotLoggedAsErrors(t *testing.T) {
 	var log bytes.Buffer
 	srv := newServer(t, &waits{}, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	p := modern(t, srv)

@@ -145,7 +145,7 @@ func TestAProgramWhoseReaderIsGoneEnds(t *testing.T) {
 	require.NoError(t, c.Wait(), "stderr: %s", &c.stderr)
 }
 
-func TestWhatUserCodePrintsDoesNotReachTheProtocol(t *testing.T) {
+func TestPrintedTextDoesNotReachTheProtocol(t *testing.T) {
 	c := startProgram(t)
 	c.say(t, callLine(1, "print", ""))
 	require.Contains(t, c.line(t), `"text":"done"`)

@@ -65,7 +65,7 @@ func TestSelectorsReachWhatTheyName(t *testing.T) {
 	srv.UseFor(mcpkit.OnTool("look", "far_look"), refuse)
 	srv.UseFor(mcpkit.OnTag("money"), refuse)
 	srv.UseFor(mcpkit.OnMethod(protocol.MethodToolsList, "example.com/count"), refuse)
-	for version, p := range eraPeers(t, srv) {
+	for version, p := range versionPeers(t, srv) {
 		for _, name := range []string{"look", "far_look", "charge", "far_charge"} {
 			require.Contains(t, p.result("tools/call", `{"name":"`+name+`"}`), "refused", "%s on %s", name, version)
 		}

@@ -99,8 +99,8 @@ func newBenchServer(b testing.TB, opts ...mcpkit.Option) *mcpkit.Server {
 	return s
 }
 
-// benchEras are the two ways in which a client says what it speaks.
-var benchEras = []struct {
+// benchFamilies are the two ways in which a client says what it speaks.
+var benchFamilies = []struct {
 	name string
 	meta string
 }{
@@ -111,10 +111,10 @@ var benchEras = []struct {
 
 // benchRPC measures one request from its bytes to its bytes, in both eras.
 func benchRPC(b *testing.B, s *mcpkit.Server, method, params string) {
-	for _, era := range benchEras {
-		b.Run(era.name, func(b *testing.B) {
-			peer := newBenchPeer(b, s, era.meta != "")
-			body := []byte(`{"jsonrpc":"2.0","id":7,"method":"` + method + `","params":{` + params + era.meta + `}}`)
+	for _, family := range benchFamilies {
+		b.Run(family.name, func(b *testing.B) {
+			peer := newBenchPeer(b, s, family.meta != "")
+			body := []byte(`{"jsonrpc":"2.0","id":7,"method":"` + method + `","params":{` + params + family.meta + `}}`)
 			var out []byte
 			call := func() {
 				msg, bad := jsonrpc.Decode(body)
@@ -137,7 +137,7 @@ func benchRPC(b *testing.B, s *mcpkit.Server, method, params string) {
 	}
 }
 
-// newBenchPeer makes the peer, with a session that has begun where the era has sessions.
+// newBenchPeer makes the peer, with a session that has begun where the family has sessions.
 func newBenchPeer(b testing.TB, s *mcpkit.Server, modern bool) transport.Peer {
 	b.Helper()
 	if modern {

@@ -96,7 +96,7 @@ func (guarded) Any(id string) string    { return id }
 func (guarded) Ask(kind string) string  { return kind }
 func (guarded) Kinds(p string) []string { return []string{p + "1"} }
 
-func TestWhatACallerMayNotCallItDoesNotSee(t *testing.T) {
+func TestCallersDoNotSeeWhatTheyMayNotCall(t *testing.T) {
 	srv := newServer(t, &guarded{}, mcpkit.Authenticated())
 	const refused = "refused"
 	for _, test := range []struct{ method, params, name string }{
@@ -143,7 +143,7 @@ func TestWhatACallerMayNotCallItDoesNotSee(t *testing.T) {
 	})
 }
 
-func TestListenersHearOfWhatTheyAskedFor(t *testing.T) {
+func TestListenersAreNotifiedOfWhatTheyAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, &Library{})
 		p := modern(t, srv)
@@ -174,7 +174,7 @@ func TestListenersHearOfWhatTheyAskedFor(t *testing.T) {
 	})
 }
 
-func TestLegacySessionsHearOfChanges(t *testing.T) {
+func TestLegacySessionsAreNotifiedOfChanges(t *testing.T) {
 	srv := newServer(t, &Library{})
 	p := legacy(t, srv, protocol.V20250618)
 	require.NoError(t, srv.Add(mcpkit.NewTool("new", func() string { return "" })))
@@ -197,7 +197,7 @@ func TestListenNeedsAFilter(t *testing.T) {
 		"resourceSubscriptions names 1001 URIs; at most 1000 are allowed (code -32602)")
 }
 
-func TestMiddlewareRunsOnceForEveryMethodOfBothEras(t *testing.T) {
+func TestMiddlewareRunsOnceForEachMethodOfBothFamilies(t *testing.T) {
 	srv := newServer(t, &Library{})
 	var seen []string
 	trace := func(name string) mcpkit.Middleware {
@@ -484,7 +484,7 @@ type sleepy struct{ go_ chan struct{} }
 func (s *sleepy) Start(context.Context) error { <-s.go_; return nil }
 func (s *sleepy) Tool() string                { return "awake" }
 
-func TestACallMayBeGivenUpWhileAServiceStarts(t *testing.T) {
+func TestCallsCanBeCancelledWhileAServiceStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sleepy{make(chan struct{})}
 		srv := newServer(t, s, mcpkit.Logger(slog.New(slog.DiscardHandler)))

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTagsThatAreNoPairs(t *testing.T) {
+func TestTagsThatAreNotPairs(t *testing.T) {
 	for _, test := range []struct{ tag, want string }{
 		{`title`, `tag "title" is not made of key:"value" pairs`},
 		{`title:Notes`, `tag "title:Notes" is not made of key:"value" pairs`},

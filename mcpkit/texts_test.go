@@ -54,7 +54,7 @@ func (dependent) Query(_ *sql.DB) string                     { return "" }
 func (dependent) Draw(_ interface{ Area() float64 }) string  { return "" }
 func (dependent) Show(_ struct{ A io.Reader }) (string, int) { return "", 0 }
 
-func TestWhatNothingGivesIsToldHowToGive(t *testing.T) {
+func TestMissingProvidersAreNamed(t *testing.T) {
 	_, err := mcpkit.New(&dependent{})
 	require.ErrorContains(t, err, "mcpkit.Provide")
 	require.ErrorContains(t, err, "parameter 1 is a *sql.DB, a struct without exported fields, which neither an argument nor a provider can give; give it with mcpkit.Provide, or take one of context.Context, ")
@@ -69,7 +69,7 @@ func TestANilResultSaysWhatIsMissing(t *testing.T) {
 	require.Contains(t, p.result("tools/call", `{"name":"count"}`), `the tool returned no result and no error`)
 }
 
-func TestAMisspeltMethodIsToldTheNearOne(t *testing.T) {
+func TestUnknownMethodsGetTheNearestName(t *testing.T) {
 	srv := newServer(t, nil)
 	require.NoError(t, srv.Add(mcpkit.NewTool("nothing", func() string { return "" })))
 	require.NoError(t, mcpkit.Handle(srv, "example.com/reindex", func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }))

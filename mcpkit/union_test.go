@@ -69,7 +69,7 @@ func steps() mcpkit.Option {
 	// docs:end union
 }
 
-func TestUnionsInToolsOfEveryRevision(t *testing.T) {
+func TestUnionsInToolsOfEachVersion(t *testing.T) {
 	r := &robot{}
 	srv := newServer(t, r, steps(), mcpkit.ExposeErrors())
 	for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20250618)} {
