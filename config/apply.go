@@ -48,8 +48,8 @@ func (c *Config) Logger(otherwise *slog.Logger) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, opts))
 }
 
-// Options returns the options of mcpkit.New for server, log and auth. Pass them after those of code, so
-// that they override these.
+// Options returns the options of mcpkit.New for server, log and auth. Pass them after those of
+// code, so that they override these.
 func (c *Config) Options() []mcpkit.Option {
 	var opts []mcpkit.Option
 	add := func(o mcpkit.Option) { opts = append(opts, o) }
@@ -146,8 +146,9 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 	return mw, close, nil
 }
 
-// New returns a server for a service, as mcpkit.New does, with the configured options and middleware.
-// opts are options of code. [Config.Serve] or [Config.Transports] apply transport and auth.
+// New returns a server for a service, as mcpkit.New does, with the configured options and
+// middleware. opts are options of code. [Config.Serve] or [Config.Transports] apply transport and
+// auth.
 func (c *Config) New(service any, opts ...mcpkit.Option) (*mcpkit.Server, error) {
 	mw, end, err := c.Middlewares()
 	if err != nil {
@@ -168,8 +169,8 @@ type ending struct{ end func() error }
 // Close closes the middleware.
 func (e *ending) Close() error { return e.end() }
 
-// Serve makes a server and serves it on the configured transports, until ctx ends or the program gets a
-// signal to stop; see mcpkit.Server.Serve.
+// Serve makes a server and serves it on the configured transports, until ctx ends or the program
+// gets a signal to stop; see mcpkit.Server.Serve.
 func (c *Config) Serve(ctx context.Context, service any, opts ...mcpkit.Option) error {
 	transports, err := c.Transports()
 	if err != nil {

@@ -28,8 +28,9 @@ type stamp struct {
 
 func stampOf(info fs.FileInfo) stamp { return stamp{info.Size(), info.ModTime()} }
 
-// get is tls.Config.GetCertificate. It looks at the files for each handshake, which costs far more than that does. While what they hold
-// is no certificate with its key, as it is when one of them is written and the other is not yet, the last one that was serves on.
+// get is tls.Config.GetCertificate. It looks at the files for each handshake, which costs far more
+// than that does. While what they hold is no certificate with its key, as it is when one of them is
+// written and the other is not yet, the last one that was serves on.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,12 +8,12 @@
 // values are errors; the error lists all of them with file, line and key. docs/reference/config.md
 // lists all keys.
 //
-// A file does not contain secrets. Their values are references: env:NAME for a variable, file:PATH for
-// a file. This package never prints secrets.
+// A file does not contain secrets. Their values are references: env:NAME for a variable, file:PATH
+// for a file. This package never prints secrets.
 //
 // [Load] and [Parse] return a [Config], whose methods apply it: [Config.Serve] does everything,
-// [Config.New], [Config.Options], [Config.Middlewares] and [Config.Transports] do one part. The other
-// types are the sections of a file.
+// [Config.New], [Config.Options], [Config.Middlewares] and [Config.Transports] do one part. The
+// other types are the sections of a file.
 package config
 
 import (

@@ -221,7 +221,8 @@ func (l *loader) variable(v reflect.Value, f *field, name, text string) {
 	}
 }
 
-// unknownVariables reports variables with the prefix that name no key. Empty variables do not count.
+// unknownVariables reports variables with the prefix that name no key. Empty variables do not
+// count.
 func (l *loader) unknownVariables(known map[string]bool) {
 	var names, unknown []string
 	for name := range known {
@@ -273,8 +274,8 @@ func wanted(f *field) string {
 	return "a string"
 }
 
-// set parses one value. Strings stay as they are, even if YAML would read a number. Numbers and bools
-// are parsed as in YAML, but not within quotes.
+// set parses one value. Strings stay as they are, even if YAML would read a number. Numbers and
+// bools are parsed as in YAML, but not within quotes.
 func (l *loader) set(v reflect.Value, f *field, text string, quoted bool) error {
 	ok := text != ""
 	switch p := v.Addr().Interface().(type) {

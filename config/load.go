@@ -17,7 +17,8 @@ const maxFile = 256 << 10
 // An Error is something wrong with what was said.
 type Error struct {
 	File string // or "environment"
-	// Line and Column count from 1, columns in characters. They are 0 for the environment, and where no place of the file is meant.
+	// Line and Column count from 1, columns in characters. They are 0 for the environment, and
+	// where no place of the file is meant.
 	Line, Column int
 	Key          string // "transport.http.addr", or the name of a variable
 	Msg          string
@@ -60,8 +61,8 @@ type loader struct {
 	faults []error
 }
 
-// Load reads the file at path, unless that is "", and the environment. The error joins everything that is wrong, each an
-// [*Error].
+// Load reads the file at path, unless that is "", and the environment. The error joins everything
+// that is wrong, each an [*Error].
 func Load(path string, opts ...Option) (*Config, error) {
 	var data []byte
 	if path != "" {
@@ -84,8 +85,8 @@ func Load(path string, opts ...Option) (*Config, error) {
 	return Parse(path, data, opts...)
 }
 
-// Parse is Load of a file whose contents are at hand; name is what it is called in errors, and the folder of it is what files
-// are relative to.
+// Parse is Load of a file whose contents are at hand; name is what it is called in errors, and the
+// folder of it is what files are relative to.
 func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 	l := &loader{file: name, dir: filepath.Dir(name), prefix: DefaultPrefix, environ: os.Environ(), env: map[string]string{}, used: map[string]bool{},
 		places: map[string]place{}}
@@ -112,7 +113,8 @@ func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 	return c, nil
 }
 
-// fault keeps what is wrong with the value at path, or with the key itself. What is not there is wrong where the map is that it should be in.
+// fault keeps what is wrong with the value at path, or with the key itself. What is not there is
+// wrong where the map is that it should be in.
 func (l *loader) fault(path, format string, args ...any) {
 	e := &Error{File: l.file, Key: path, Msg: fmt.Sprintf(format, args...)}
 	if path == "" {

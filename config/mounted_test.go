@@ -16,7 +16,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// TestMiddlewareOfTheFileCoversWhatIsMountedAndAddedLater puts all of it around two servers, one in the other.
+// TestMiddlewareOfTheFileCoversWhatIsMountedAndAddedLater puts all of it around two servers, one in
+// the other.
 func TestMiddlewareOfTheFileCoversWhatIsMountedAndAddedLater(t *testing.T) {
 	for _, v := range protocol.Supported {
 		dir := t.TempDir()

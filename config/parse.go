@@ -82,7 +82,8 @@ func (v *visitor) Visit(n ast.Node) ast.Visitor {
 	return v
 }
 
-// syntaxError takes what the parser says without the lines that it shows: they may hold what nobody is to see.
+// syntaxError takes what the parser says without the lines that it shows: they may hold what nobody
+// is to see.
 func syntaxError(name string, err error) error {
 	var at interface {
 		GetMessage() string

@@ -17,18 +17,20 @@ const MaxBatch = 100
 // statusBadRequest is what a binding over HTTP answers to something that is no message.
 const statusBadRequest = 400
 
-// Decode reads one message, which must be all of data. The message refers to data, so data must not be
-// written to afterwards.
+// Decode reads one message, which must be all of data. The message refers to data, so data must not
+// be written to afterwards.
 //
-// The JSON is checked whole: grammar, UTF-8, no half surrogate pairs, at most [MaxDepth] levels, no member
-// twice in the message or in its params. (Duplicates further down are found by whoever decodes the values there.)
-// Notifications are never answered, so one whose params are not an object is read as one without params.
-// Unknown members of the envelope are ignored, but not those that differ from a known one only by case.
+// The JSON is checked whole: grammar, UTF-8, no half surrogate pairs, at most [MaxDepth] levels, no
+// member twice in the message or in its params. (Duplicates further down are found by whoever
+// decodes the values there.) Notifications are never answered, so one whose params are not an
+// object is read as one without params. Unknown members of the envelope are ignored, but not those
+// that differ from a known one only by case.
 //
 // The second result is not nil when data is no proper message; it is the error to answer with
-// ([CodeParseError] or [CodeInvalidRequest]) and has the ID of the request where that could be read.
-// For a malformed response it has none, since the ID is one of ours and would be mistaken for one of the
-// sender's; instead the Message holds a Response with that ID and an error, so that who waits for it learns of it.
+// ([CodeParseError] or [CodeInvalidRequest]) and has the ID of the request where that could be
+// read. For a malformed response it has none, since the ID is one of ours and would be mistaken for
+// one of the sender's; instead the Message holds a Response with that ID and an error, so that who
+// waits for it learns of it.
 func Decode(data []byte) (Message, *Response) {
 	if uint64(len(data)) > math.MaxUint32 {
 		return Message{}, invalid(ID{}, "message is larger than 4 GiB")
@@ -211,7 +213,8 @@ func malformed(id ID, fault string) (Message, *Response) {
 	return m, invalid(ID{}, "%s", fault)
 }
 
-// decodeError reads the error member of a response. Since it is rare, it may be walked a second time.
+// decodeError reads the error member of a response. Since it is rare, it may be walked a second
+// time.
 func decodeError(raw []byte) (e *Error, fault string) {
 	if raw[0] != '{' {
 		return nil, "error must be an object"
@@ -233,9 +236,9 @@ func decodeError(raw []byte) (e *Error, fault string) {
 	return &Error{Code: int(code), Message: jsonx.String(message), Data: found.find(raw, "data")}, ""
 }
 
-// Batch splits a JSON array into its elements, each for [Decode]. With isBatch false, data does not begin an array
-// and the rest is nil. bad is not nil when the array is malformed, empty, or longer than [MaxBatch]:
-// the one error to answer with.
+// Batch splits a JSON array into its elements, each for [Decode]. With isBatch false, data does not
+// begin an array and the rest is nil. bad is not nil when the array is malformed, empty, or longer
+// than [MaxBatch]: the one error to answer with.
 func Batch(data []byte) (elements []json.RawMessage, isBatch bool, bad *Response) {
 	s := scanner{data: data}
 	i := s.space(0)

@@ -12,9 +12,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// NewRequest returns a request whose params are the JSON of params; nil means none. A json.RawMessage is taken as it is,
-// and must not be changed afterwards. The error says that params do not encode, or are no object.
-// The ID may be absent where a transport chooses it ([transport.Peer.Call]).
+// NewRequest returns a request whose params are the JSON of params; nil means none. A
+// json.RawMessage is taken as it is, and must not be changed afterwards. The error says that params
+// do not encode, or are no object. The ID may be absent where a transport chooses it
+// ([transport.Peer.Call]).
 //
 // [transport.Peer.Call]: https://pkg.go.dev/github.com/mcpkit/mcpkit-go/transport#Peer
 func NewRequest(id ID, method string, params any) (*Request, error) {
@@ -99,8 +100,8 @@ func AppendRequest(dst []byte, r *Request) []byte {
 	return append(dst, '}')
 }
 
-// AppendResponse appends r, whose Stream must be nil, as JSON to dst. An absent ID becomes null, and a
-// response with neither result nor error has the result {}.
+// AppendResponse appends r, whose Stream must be nil, as JSON to dst. An absent ID becomes null,
+// and a response with neither result nor error has the result {}.
 //
 // Result and Error.Data are copied as they are: they must be valid JSON. They may hold line
 // breaks; what frames messages by lines must replace these.
@@ -144,8 +145,9 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // maxPooled is how large a buffer may be, in bytes, to be kept for the next response.
 const maxPooled = 64 << 10
 
-// WriteResponse writes r to w: in one Write, or, when it has a Stream and no Error, as the Stream produces it.
-// Nothing follows the message, no line break either. Errors are those of w and of Stream.
+// WriteResponse writes r to w: in one Write, or, when it has a Stream and no Error, as the Stream
+// produces it. Nothing follows the message, no line break either. Errors are those of w and of
+// Stream.
 func WriteResponse(w io.Writer, r *Response) error {
 	if r.Stream != nil && r.Error == nil {
 		if _, err := w.Write(appendHead(nil, r)); err != nil {

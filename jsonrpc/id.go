@@ -13,7 +13,8 @@ import (
 //
 // An ID keeps the text that came, so that it is echoed as it was. Only where the same value can be
 // written in several ways (a string with escapes, the number -0) it keeps the shortest one, which
-// every reader takes for the same: otherwise a cancellation that spells the ID differently would miss its request.
+// every reader takes for the same: otherwise a cancellation that spells the ID differently would
+// miss its request.
 type ID struct{ raw string }
 
 // NumberID returns the ID that is the number n.
@@ -22,9 +23,9 @@ func NumberID(n int64) ID { return ID{strconv.FormatInt(n, 10)} }
 // StringID returns the ID that is the string s, in which invalid UTF-8 becomes U+FFFD.
 func StringID(s string) ID { return ID{string(jsonx.AppendString(nil, s))} }
 
-// ParseID returns the ID that raw, one JSON value without white space around it, stands for. It reports false, with
-// an absent ID, for everything but strings and integers of 64 bits: null, fractions and
-// exponents, even 1.0, are no IDs here, since other readers round them.
+// ParseID returns the ID that raw, one JSON value without white space around it, stands for. It
+// reports false, with an absent ID, for everything but strings and integers of 64 bits: null,
+// fractions and exponents, even 1.0, are no IDs here, since other readers round them.
 func ParseID(raw []byte) (ID, bool) {
 	if !isID(raw) {
 		return ID{}, false
@@ -33,7 +34,8 @@ func ParseID(raw []byte) (ID, bool) {
 	return ID{string(appendID(room[:0], raw))}, true
 }
 
-// isID reports whether raw is a string or an integer that an ID can be. Strings are known to be well-formed.
+// isID reports whether raw is a string or an integer that an ID can be. Strings are known to be
+// well-formed.
 func isID(raw []byte) bool {
 	if len(raw) == 0 {
 		return false

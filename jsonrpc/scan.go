@@ -6,14 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep objects and arrays may be nested in a message; the message itself is level 1.
-// The bound keeps a message of brackets from growing the stack of whoever walks it.
+// MaxDepth is how deep objects and arrays may be nested in a message; the message itself is level
+// 1. The bound keeps a message of brackets from growing the stack of whoever walks it.
 //
 //limit:message levels of objects and arrays | -32700 or -32600: `nested deeper than `
 const MaxDepth = 128
 
-// A scanner checks JSON text (RFC 8259) in one pass: the whole grammar, UTF-8, paired surrogates, depth.
-// Its methods take the index where something begins and return the index after it, or -1 after a fault.
+// A scanner checks JSON text (RFC 8259) in one pass: the whole grammar, UTF-8, paired surrogates,
+// depth. Its methods take the index where something begins and return the index after it, or -1
+// after a fault.
 type scanner struct {
 	data    []byte
 	escaped bool // the last strings held an escape; reset by who wants to know
@@ -65,8 +66,9 @@ func (s *scanner) value(i, depth int) int {
 	return s.fail(i, "expected a value")
 }
 
-// object checks the object that begins at i. The spans of its members go to found, counted from i, unless it is nil.
-// With params not nil it is an envelope, and the spans of its params' members go there.
+// object checks the object that begins at i. The spans of its members go to found, counted from i,
+// unless it is nil. With params not nil it is an envelope, and the spans of its params' members go
+// there.
 func (s *scanner) object(i, depth int, found, params *members) int {
 	if depth > MaxDepth {
 		s.deep = true
@@ -116,7 +118,8 @@ func (s *scanner) object(i, depth int, found, params *members) int {
 	}
 }
 
-// array checks the array that begins at i and calls element, unless it is nil, with where each element is.
+// array checks the array that begins at i and calls element, unless it is nil, with where each
+// element is.
 func (s *scanner) array(i, depth int, element func(start, end int)) int {
 	if depth > MaxDepth {
 		s.deep = true
@@ -158,8 +161,9 @@ const (
 	highs = 0x8080808080808080
 )
 
-// special sets the high bit of the first byte of w, and perhaps of later ones, that is no plain ASCII
-// character of a string: a quote, a backslash, a control character, or part of a longer character.
+// special sets the high bit of the first byte of w, and perhaps of later ones, that is no plain
+// ASCII character of a string: a quote, a backslash, a control character, or part of a longer
+// character.
 func special(w uint64) uint64 {
 	quote := w ^ lows*'"'
 	slash := w ^ lows*'\\'
@@ -202,8 +206,8 @@ func (s *scanner) string(i int) int {
 	}
 }
 
-// escape checks the escape whose backslash is at i. Half of a surrogate pair is no character, so it is refused
-// (RFC 8259 section 8.2 leaves it open; RFC 7493 section 2.1 forbids it).
+// escape checks the escape whose backslash is at i. Half of a surrogate pair is no character, so it
+// is refused (RFC 8259 section 8.2 leaves it open; RFC 7493 section 2.1 forbids it).
 func (s *scanner) escape(i int) int {
 	s.escaped = true
 	if i+1 >= len(s.data) {

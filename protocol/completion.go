@@ -16,7 +16,8 @@ type CompletionRef struct {
 	URI   string `json:"uri,omitzero"`   // URI or URI template of the resource
 }
 
-// MarshalJSON writes the reference; the name of a prompt and the URI of a resource are always written.
+// MarshalJSON writes the reference; the name of a prompt and the URI of a resource are always
+// written.
 func (r CompletionRef) MarshalJSON() ([]byte, error) {
 	switch r.Type {
 	case RefPrompt:

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// Content is one block of content: a [*TextContent], [*ImageContent], [*AudioContent], [*ResourceLink] or
-// [*EmbeddedResource]; in sampling also a [*ToolUseContent] or [*ToolResultContent]; and an
-// [*UnknownContent] for a type that this module does not know.
+// Content is one block of content: a [*TextContent], [*ImageContent], [*AudioContent],
+// [*ResourceLink] or [*EmbeddedResource]; in sampling also a [*ToolUseContent] or
+// [*ToolResultContent]; and an [*UnknownContent] for a type that this module does not know.
 type Content interface {
 	// AppendJSON appends the block as a JSON object, its type included.
 	AppendJSON(dst []byte) ([]byte, error)

@@ -52,7 +52,8 @@ type InputRequest struct {
 // InputRequests are the questions of a server by a key of its choice.
 type InputRequests map[string]InputRequest
 
-// InputResponses are the answers by the same keys: an ElicitResult, CreateMessageResult or ListRootsResult each.
+// InputResponses are the answers by the same keys: an ElicitResult, CreateMessageResult or
+// ListRootsResult each.
 type InputResponses map[string]json.RawMessage
 
 // An InputRequiredResult says that a call needs answers before it can go on. Modern; tools/call,
@@ -79,8 +80,9 @@ type Inputs struct {
 	RequestState   *string        `json:"requestState,omitzero"` // exactly as it came; nil when none did
 }
 
-// A PrimitiveSchema describes one field of a form: a string, a number, an integer, a boolean, a choice
-// (Enum or OneOf) or several choices (an array with Items). See [ElicitParams.RequestedSchema].
+// A PrimitiveSchema describes one field of a form: a string, a number, an integer, a boolean, a
+// choice (Enum or OneOf) or several choices (an array with Items). See
+// [ElicitParams.RequestedSchema].
 type PrimitiveSchema struct {
 	Type        string          `json:"type"` // "string", "number", "integer", "boolean" or "array"
 	Title       string          `json:"title,omitzero"`

@@ -38,7 +38,8 @@ type UnsupportedProtocolVersionData struct {
 	Requested Version   `json:"requested"`
 }
 
-// UnsupportedProtocolVersion says which versions would do instead of the requested one. Nil means [Supported].
+// UnsupportedProtocolVersion says which versions would do instead of the requested one. Nil means
+// [Supported].
 func UnsupportedProtocolVersion(requested Version, supported []Version) *jsonrpc.Error {
 	if supported == nil {
 		supported = Supported
@@ -62,8 +63,8 @@ func ResourceNotFound(v Version, uri string) *jsonrpc.Error {
 	return withData(code, ResourceNotFoundData{uri}, "resource %q not found", uri)
 }
 
-// IsResourceNotFound reports whether e says so, in either era. That of a server which answers -32602 and names no URI in the data does
-// not: anything else may be wrong with the params.
+// IsResourceNotFound reports whether e says so, in either era. That of a server which answers
+// -32602 and names no URI in the data does not: anything else may be wrong with the params.
 func IsResourceNotFound(e *jsonrpc.Error) bool {
 	return e != nil && (e.Code == CodeResourceNotFound ||
 		e.Code == jsonrpc.CodeInvalidParams && jsonx.Member(e.Data, "uri") != nil)

@@ -27,8 +27,9 @@ const (
 	encodedSuffix = "?="
 )
 
-// EncodeHeader returns s as a value of the headers Mcp-Name and Mcp-Param-*: as it is where it is made of
-// visible ASCII and inner spaces alone, else as =?base64?...?=. What already looks encoded is encoded again.
+// EncodeHeader returns s as a value of the headers Mcp-Name and Mcp-Param-*: as it is where it is
+// made of visible ASCII and inner spaces alone, else as =?base64?...?=. What already looks encoded
+// is encoded again.
 func EncodeHeader(s string) string {
 	if isPlain(s) && !(strings.HasPrefix(s, encodedPrefix) && strings.HasSuffix(s, encodedSuffix)) {
 		return s
@@ -36,8 +37,8 @@ func EncodeHeader(s string) string {
 	return encodedPrefix + base64.StdEncoding.EncodeToString([]byte(s)) + encodedSuffix
 }
 
-// DecodeHeader returns what the value of a Mcp-Name or Mcp-Param-* header says. A value without both
-// marks, exactly so written, is literal.
+// DecodeHeader returns what the value of a Mcp-Name or Mcp-Param-* header says. A value without
+// both marks, exactly so written, is literal.
 func DecodeHeader(value string) (string, error) {
 	value = strings.Trim(value, " \t")
 	body, ok := strings.CutPrefix(value, encodedPrefix)
@@ -74,11 +75,13 @@ func isPlain(s string) bool {
 	return s == "" || s[0] != ' ' && s[len(s)-1] != ' '
 }
 
-// maxHeaderInteger bounds the integers that may be mirrored in a header: what every JSON reader holds exactly.
+// maxHeaderInteger bounds the integers that may be mirrored in a header: what every JSON reader
+// holds exactly.
 const maxHeaderInteger = 1<<53 - 1
 
-// ParamHeader returns the value of the Mcp-Param-* header that mirrors the argument raw. It reports false
-// where the header must be left out: raw is absent, null, or of a kind that is never mirrored.
+// ParamHeader returns the value of the Mcp-Param-* header that mirrors the argument raw. It reports
+// false where the header must be left out: raw is absent, null, or of a kind that is never
+// mirrored.
 func ParamHeader(raw json.RawMessage) (string, bool) {
 	switch jsonx.Kind(raw) {
 	case '"':
@@ -95,8 +98,8 @@ func ParamHeader(raw json.RawMessage) (string, bool) {
 	return "", false
 }
 
-// ParamHeaderMatches reports whether value, a Mcp-Param-* header as it came, says the same as the argument raw,
-// a string, an integer or a boolean. Integers are compared as numbers.
+// ParamHeaderMatches reports whether value, a Mcp-Param-* header as it came, says the same as the
+// argument raw, a string, an integer or a boolean. Integers are compared as numbers.
 func ParamHeaderMatches(value string, raw json.RawMessage) bool {
 	said, err := DecodeHeader(value)
 	if err != nil {

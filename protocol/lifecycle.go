@@ -80,8 +80,9 @@ type EmptyResult struct {
 	Meta       Meta   `json:"_meta,omitzero"`
 }
 
-// Cache says how long and for whom a modern result stays true. The zero Cache is not written, which is
-// what legacy peers get; modern results of list methods, discovery and reading must set both fields.
+// Cache says how long and for whom a modern result stays true. The zero Cache is not written, which
+// is what legacy peers get; modern results of list methods, discovery and reading must set both
+// fields.
 type Cache struct {
 	TTLMs      *int64 `json:"ttlMs,omitzero"`      // milliseconds, 0 or more
 	CacheScope string `json:"cacheScope,omitzero"` // CachePublic or CachePrivate
@@ -114,7 +115,8 @@ type SamplingCapability struct {
 	Tools   Object `json:"tools,omitzero"`   // tools and toolChoice; 2025-11-25 and later
 }
 
-// An ElicitationCapability says how a client can ask its user. Without any member it means forms alone.
+// An ElicitationCapability says how a client can ask its user. Without any member it means forms
+// alone.
 type ElicitationCapability struct {
 	Form Object `json:"form,omitzero"` // 2025-11-25 and later
 	URL  Object `json:"url,omitzero"`  // 2025-11-25 and later
@@ -140,7 +142,8 @@ type ServerCapabilities struct {
 	Extensions   map[string]Object    `json:"extensions,omitzero"`
 }
 
-// A ListCapability says that a server has tools or prompts, and whether it tells of changes of their list.
+// A ListCapability says that a server has tools or prompts, and whether it tells of changes of
+// their list.
 type ListCapability struct {
 	ListChanged bool `json:"listChanged,omitzero"`
 }

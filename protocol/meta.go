@@ -22,8 +22,8 @@ const (
 	MetaBaggage            = "baggage"                                    // W3C Baggage
 )
 
-// A Meta is the _meta member of params, results and many objects. Nil is absent; an empty one is written as {}.
-// The values are kept as they came.
+// A Meta is the _meta member of params, results and many objects. Nil is absent; an empty one is
+// written as {}. The values are kept as they came.
 type Meta map[string]json.RawMessage
 
 // Decode decodes the value of key into v and reports whether the key is there.
@@ -48,13 +48,14 @@ func (m Meta) Set(key string, v any) error {
 // AppendJSON appends m as a JSON object, its keys sorted.
 func (m Meta) AppendJSON(dst []byte) ([]byte, error) { return appendObject(dst, m) }
 
-// An Object is a JSON object whose members are kept as they came: an open settings object, where {} says
-// "supported" and a nil Object says nothing.
+// An Object is a JSON object whose members are kept as they came: an open settings object, where {}
+// says "supported" and a nil Object says nothing.
 type Object map[string]json.RawMessage
 
 // IsModern reports whether req belongs to the modern era: its _meta names a protocol version, or
-// headerVersion, the value of the MCP-Protocol-Version header if there is one, is set and is none of the
-// four legacy revisions. A version that nobody knows is modern too, so that it is refused in the modern way.
+// headerVersion, the value of the MCP-Protocol-Version header if there is one, is set and is none
+// of the four legacy revisions. A version that nobody knows is modern too, so that it is refused in
+// the modern way.
 func IsModern(headerVersion string, req *jsonrpc.Request) bool {
 	if headerVersion != "" && !Version(headerVersion).Legacy() {
 		return true

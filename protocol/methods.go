@@ -19,7 +19,8 @@ const (
 	MethodLoggingSetLevel        = "logging/setLevel"         // legacy
 )
 
-// Requests of servers: sent as such in the legacy revisions, embedded in an [InputRequiredResult] in the modern ones.
+// Requests of servers: sent as such in the legacy revisions, embedded in an [InputRequiredResult]
+// in the modern ones.
 const (
 	MethodSamplingCreateMessage = "sampling/createMessage"
 	MethodElicitationCreate     = "elicitation/create" // 2025-06-18 and later

@@ -40,7 +40,8 @@ type ResourceContents struct {
 	Meta     Meta    `json:"_meta,omitzero"`
 }
 
-// AppendJSON appends the contents as a JSON object. Where neither Text nor Blob is set the text is empty.
+// AppendJSON appends the contents as a JSON object. Where neither Text nor Blob is set the text is
+// empty.
 func (r *ResourceContents) AppendJSON(dst []byte) ([]byte, error) {
 	dst = append(dst, `{"uri":`...)
 	dst = jsonx.AppendString(dst, r.URI)

@@ -53,8 +53,8 @@ type SamplingMessage struct {
 	Meta    Meta             `json:"_meta,omitzero"` // 2025-11-25 and later
 }
 
-// SamplingContents are the blocks of a [SamplingMessage]. One block is written alone, as all revisions
-// read it; several, or none, are written as an array, as revisions from 2025-11-25 on do.
+// SamplingContents are the blocks of a [SamplingMessage]. One block is written alone, as all
+// revisions read it; several, or none, are written as an array, as revisions from 2025-11-25 on do.
 type SamplingContents []Content
 
 // MarshalJSON writes the blocks.

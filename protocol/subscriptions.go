@@ -1,6 +1,7 @@
 package protocol
 
-// A SubscriptionFilter says what a subscriptions/listen stream carries. What is not said is not sent.
+// A SubscriptionFilter says what a subscriptions/listen stream carries. What is not said is not
+// sent.
 type SubscriptionFilter struct {
 	ToolsListChanged      bool     `json:"toolsListChanged,omitzero"`
 	PromptsListChanged    bool     `json:"promptsListChanged,omitzero"`

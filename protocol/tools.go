@@ -31,8 +31,9 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal(plain(t))
 }
 
-// ToolAnnotations are hints about what a tool does. A nil hint is not said; then the specification's
-// default holds, which each field names. Clients must not trust the hints of servers that they do not trust.
+// ToolAnnotations are hints about what a tool does. A nil hint is not said; then the
+// specification's default holds, which each field names. Clients must not trust the hints of
+// servers that they do not trust.
 type ToolAnnotations struct {
 	Title           string `json:"title,omitzero"`
 	ReadOnlyHint    *bool  `json:"readOnlyHint,omitzero"`    // changes nothing; default false
@@ -73,8 +74,8 @@ type CallToolParams struct {
 // A CallToolResult is what a tool returned.
 type CallToolResult struct {
 	Content []Content
-	// StructuredContent is JSON; nil when absent, and `null` where the output is null. Since 2025-06-18;
-	// an object until 2025-11-25, any value later.
+	// StructuredContent is JSON; nil when absent, and `null` where the output is null. Since
+	// 2025-06-18; an object until 2025-11-25, any value later.
 	StructuredContent json.RawMessage
 	IsError           bool // the tool failed, and Content says how
 	ResultType        string
@@ -88,8 +89,8 @@ type CallToolResult struct {
 	saidFalse bool
 }
 
-// AppendMembers appends the members of the result, separated by commas and without the braces around
-// them, so that the caller can add its own. It writes at least content.
+// AppendMembers appends the members of the result, separated by commas and without the braces
+// around them, so that the caller can add its own. It writes at least content.
 func (r *CallToolResult) AppendMembers(dst []byte) ([]byte, error) {
 	dst = append(dst, `"content":`...)
 	dst, err := appendContents(dst, r.Content)
@@ -121,7 +122,8 @@ func (r *CallToolResult) AppendMembers(dst []byte) ([]byte, error) {
 	return appendMeta(dst, r.Meta)
 }
 
-// AppendExtra appends the members of Extra, sorted by name, with a comma before each. Names that the protocol has are left out.
+// AppendExtra appends the members of Extra, sorted by name, with a comma before each. Names that
+// the protocol has are left out.
 func (r *CallToolResult) AppendExtra(dst []byte) ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(r.Extra)) {
 		switch name {
@@ -180,8 +182,8 @@ func (r *CallToolResult) decode(data []byte) error {
 	return nil
 }
 
-// readToolResult reads a result without anything unusual in it, once over. It reports false for what is to be read with more care, or
-// is wrong.
+// readToolResult reads a result without anything unusual in it, once over. It reports false for
+// what is to be read with more care, or is wrong.
 func readToolResult(data []byte, whole bool) (r CallToolResult, ok bool) {
 	i := jsonx.SkipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
@@ -202,9 +204,10 @@ func readToolResult(data []byte, whole bool) (r CallToolResult, ok bool) {
 	return r, i < len(data) && jsonx.SkipSpace(data, i+1) == len(data)
 }
 
-// ReadToolOutput reads of a valid result what programs read that know its output schema: all but the content, which for models says
-// the same again. It reports false for a result without structured content, for one that is an error, and for one with anything
-// unusual in it: they are to be decoded whole. The structured content is part of data.
+// ReadToolOutput reads of a valid result what programs read that know its output schema: all but
+// the content, which for models says the same again. It reports false for a result without
+// structured content, for one that is an error, and for one with anything unusual in it: they are
+// to be decoded whole. The structured content is part of data.
 func ReadToolOutput(data []byte) (*CallToolResult, bool) {
 	r, ok := readToolResult(data, false)
 	return &r, ok && r.StructuredContent != nil && !r.IsError
@@ -216,7 +219,8 @@ func memberAt(data []byte, i int) (name []byte, value int) {
 	return data[i:end], jsonx.SkipSpace(data, jsonx.SkipSpace(data, end)+1)
 }
 
-// more returns the index of what comes after a member or an element that ends at i: the next one, or the bracket.
+// more returns the index of what comes after a member or an element that ends at i: the next one,
+// or the bracket.
 func more(data []byte, i int) int {
 	if i = jsonx.SkipSpace(data, i); i < len(data) && data[i] == ',' {
 		return jsonx.SkipSpace(data, i+1)
@@ -224,7 +228,8 @@ func more(data []byte, i int) int {
 	return i
 }
 
-// readMember reads a member whose value is at data[at]. It says which one it was and where it ends, -1 where it is unusual.
+// readMember reads a member whose value is at data[at]. It says which one it was and where it ends,
+// -1 where it is unusual.
 func (r *CallToolResult) readMember(data, name []byte, at int, whole bool) (which, end int) {
 	switch string(name) {
 	case `"content"`:

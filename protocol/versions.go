@@ -5,8 +5,9 @@ import "slices"
 // A Version is a revision of the protocol, named by its date.
 type Version string
 
-// The revisions. Those up to 2025-11-25 are legacy: a client initializes a session first. From 2026-07-28
-// on a revision is modern: every request stands alone and says in its _meta what it needs.
+// The revisions. Those up to 2025-11-25 are legacy: a client initializes a session first. From
+// 2026-07-28 on a revision is modern: every request stands alone and says in its _meta what it
+// needs.
 const (
 	V20241105 Version = "2024-11-05"
 	V20250326 Version = "2025-03-26"
@@ -21,7 +22,8 @@ const (
 // Supported lists the revisions that this module speaks, newest first. It must not be changed.
 var Supported = []Version{V20260728, V20251125, V20250618, V20250326, V20241105}
 
-// SupportedLegacy lists the revisions that can be negotiated with initialize, newest first. It must not be changed.
+// SupportedLegacy lists the revisions that can be negotiated with initialize, newest first. It must
+// not be changed.
 var SupportedLegacy = Supported[1:]
 
 // Known reports whether this module speaks the revision.

@@ -11,10 +11,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
-// An ArgumentError says everything that is wrong with the arguments of one call. It is meant for the
-// model that wrote them: it is a tool error, not a fault of the server.
+// An ArgumentError says everything that is wrong with the arguments of one call. It is meant for
+// the model that wrote them: it is a tool error, not a fault of the server.
 type ArgumentError struct {
-	// Violations are never empty. They stand in the order of the arguments, missing members after the rest.
+	// Violations are never empty. They stand in the order of the arguments, missing members after
+	// the rest.
 	Violations []Violation
 	// Example is one arguments object that would have been accepted, nil where none is known.
 	Example json.RawMessage
@@ -27,9 +28,11 @@ type ArgumentError struct {
 type Violation struct {
 	// Pointer is the JSON pointer (RFC 6901) of the value; "" is the arguments object itself.
 	Pointer string
-	// Got is what came, as JSON, shortened. It is "" where something is missing and "***" for a secret.
+	// Got is what came, as JSON, shortened. It is "" where something is missing and "***" for a
+	// secret.
 	Got string
-	// Want is what is wanted instead, "an integer between 1 and 50". It is "" where the member is unknown.
+	// Want is what is wanted instead, "an integer between 1 and 50". It is "" where the member is
+	// unknown.
 	Want string
 	// Hint helps to mend it: `did you mean "limit"?`. Mostly "".
 	Hint string
@@ -83,7 +86,8 @@ func (e *ArgumentError) Error() string {
 	return b.String()
 }
 
-// gotLimit is how many bytes of a wrong value are shown: enough to recognize it, too few to fill a context.
+// gotLimit is how many bytes of a wrong value are shown: enough to recognize it, too few to fill a
+// context.
 const gotLimit = 80
 
 // shorten returns raw as it is shown in a violation.

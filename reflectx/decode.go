@@ -10,8 +10,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// A decoder is the state of one walk over the bytes of the arguments. The readers compiled into the nodes
-// move over d.b by index and write what is wrong to violations; they never stop at the first mistake.
+// A decoder is the state of one walk over the bytes of the arguments. The readers compiled into the
+// nodes move over d.b by index and write what is wrong to violations; they never stop at the first
+// mistake.
 type decoder struct {
 	ctx        context.Context
 	in         *Input
@@ -105,8 +106,8 @@ func (d *decoder) wrong(n *node, i int) int {
 	return end
 }
 
-// mend is called where the value at i is of the wrong kind for n. It reads the JSON within a string where
-// that is allowed and unambiguous, and complains otherwise.
+// mend is called where the value at i is of the wrong kind for n. It reads the JSON within a string
+// where that is allowed and unambiguous, and complains otherwise.
 func (d *decoder) mend(n *node, i int, v reflect.Value) int {
 	if !d.repair || d.b[i] != '"' {
 		return d.wrong(n, i)
@@ -211,7 +212,8 @@ func (d *decoder) unknown(o *object, raw []byte, i int) int {
 	return end
 }
 
-// again complains about a member that is there twice: two readers of the same bytes could each take another.
+// again complains about a member that is there twice: two readers of the same bytes could each take
+// another.
 func (d *decoder) again(f *field, i int) int {
 	end := jsonx.Skip(d.b, i)
 	d.push(f.jsonName)
@@ -226,7 +228,8 @@ func (d *decoder) again(f *field, i int) int {
 	return end
 }
 
-// absent fills in the defaults of the members that are not there, and complains about those that had to be.
+// absent fills in the defaults of the members that are not there, and complains about those that
+// had to be.
 func (d *decoder) absent(o *object, seen *presence, v reflect.Value) {
 	for at, f := range o.fields {
 		if seen.has(at) {
@@ -466,8 +469,8 @@ func (p *presence) remove(other *presence) {
 	}
 }
 
-// find returns the index of the field that the raw member name is for, -1 where there is none. next is the
-// field that comes if the members stand in the order of the schema, as they mostly do.
+// find returns the index of the field that the raw member name is for, -1 where there is none. next
+// is the field that comes if the members stand in the order of the schema, as they mostly do.
 func (o *object) find(raw []byte, next *int) int {
 	name := raw[1 : len(raw)-1]
 	if fast && *next < len(o.fields) && string(name) == o.fields[*next].Name {

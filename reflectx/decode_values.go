@@ -94,8 +94,8 @@ func readUint(d *decoder, n *node, i int, v reflect.Value) int {
 	return end
 }
 
-// notWide records that the number between i and end is no integer of 64 bits. Where that is for its size, the limits of
-// the type are said, which otherwise only cost words.
+// notWide records that the number between i and end is no integer of 64 bits. Where that is for its
+// size, the limits of the type are said, which otherwise only cost words.
 func (d *decoder) notWide(n *node, i, end int) int {
 	x, err := strconv.ParseFloat(string(d.b[i:end]), 64)
 	if n.wantWide == "" || err == nil && x != math.Trunc(x) {
@@ -119,8 +119,8 @@ func readFloat(d *decoder, n *node, i int, v reflect.Value) int {
 	return end
 }
 
-// parseInt returns the integer that the JSON number b is. 2.0 and 1e2 are integers to JSON Schema, so they
-// are here too.
+// parseInt returns the integer that the JSON number b is. 2.0 and 1e2 are integers to JSON Schema,
+// so they are here too.
 func parseInt(b []byte) (int64, bool) {
 	neg := b[0] == '-'
 	abs := b
@@ -180,8 +180,8 @@ func parseDigits(b []byte) (uint64, bool) {
 	return u, true
 }
 
-// integral returns the digits of the JSON number b, which has no sign, if it is an integer of at most limit
-// digits. No exponent makes it work harder than the length of b and limit.
+// integral returns the digits of the JSON number b, which has no sign, if it is an integer of at
+// most limit digits. No exponent makes it work harder than the length of b and limit.
 func integral(b []byte, limit int) ([]byte, bool) {
 	digits := make([]byte, 0, len(b)+limit)
 	point := -1 // digits before the point

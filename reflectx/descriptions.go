@@ -10,7 +10,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// FirstDescriptions asks each of ws in turn and gives the first answer that is not empty. Nil ones are passed over.
+// FirstDescriptions asks each of ws in turn and gives the first answer that is not empty. Nil ones
+// are passed over.
 func FirstDescriptions(ws ...Descriptions) Descriptions {
 	var some firstDescriptions
 	for _, w := range ws {
@@ -59,9 +60,10 @@ var registered struct {
 	packages map[string]map[string]string // guarded by mu; the inner maps never change
 }
 
-// RegisterDescriptions keeps the descriptions of the package pkgPath, for [RegisteredDescriptions]. The init function of a generated file
-// calls it; several calls for one package add up, and the last one wins where they differ. The program's own package may
-// be called "main" or by its import path.
+// RegisterDescriptions keeps the descriptions of the package pkgPath, for [RegisteredDescriptions].
+// The init function of a generated file calls it; several calls for one package add up, and the
+// last one wins where they differ. The program's own package may be called "main" or by its import
+// path.
 //
 // The keys are, with names as Go spells them and without type parameters:
 //
@@ -70,8 +72,8 @@ var registered struct {
 //	Notes.Search.Query the field Query of the struct without a name that is the type of Search, or that the method takes
 //	Color#0            the first constant of the type Color, in source order; then Color#1 and so on
 //
-// The text of a constant is its value as a Go literal (a quoted string, a number, true or false), then, if
-// there is something to say, a space and its description: `"red" The color of blood.`
+// The text of a constant is its value as a Go literal (a quoted string, a number, true or false),
+// then, if there is something to say, a space and its description: `"red" The color of blood.`
 func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()
@@ -88,7 +90,8 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	registered.packages[pkgPath] = merged
 }
 
-// RegisteredDescriptions are the descriptions that [RegisterDescriptions] was given, also those that come later.
+// RegisteredDescriptions are the descriptions that [RegisterDescriptions] was given, also those
+// that come later.
 func RegisteredDescriptions() Descriptions { return registeredDescriptions{} }
 
 type registeredDescriptions struct{}
@@ -114,8 +117,8 @@ var programPath = sync.OnceValue(func() string {
 	return ""
 })
 
-// alias is the other name of the program's own package: reflection calls it "main", but in a test by its import path.
-// "" means that there is none.
+// alias is the other name of the program's own package: reflection calls it "main", but in a test
+// by its import path. "" means that there is none.
 func alias(pkgPath string) string {
 	switch pkgPath {
 	case "main":
@@ -164,7 +167,8 @@ func (ws registeredDescriptions) Enum(t reflect.Type) []EnumValue {
 	}
 }
 
-// writeEnum turns the Go literals of the constants of t into their JSON. Where one has none, there are no values.
+// writeEnum turns the Go literals of the constants of t into their JSON. Where one has none, there
+// are no values.
 func writeEnum(t reflect.Type, values []EnumValue) []EnumValue {
 	for i := range values {
 		var ok bool
@@ -184,7 +188,8 @@ func cutLiteral(entry string) (literal, text string) {
 	return literal, strings.TrimSpace(text)
 }
 
-// enumJSON is the JSON of the constant of type t that the Go literal is, the way the type writes itself.
+// enumJSON is the JSON of the constant of type t that the Go literal is, the way the type writes
+// itself.
 func enumJSON(t reflect.Type, literal string) (value string, ok bool) {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {

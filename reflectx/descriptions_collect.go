@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
-// CollectDescriptions reads the Go files of the directory that fsys is, without test files, and returns the descriptions of the
-// package that pkgName is the name of, with the keys that [RegisterDescriptions] takes: what a generator writes.
+// CollectDescriptions reads the Go files of the directory that fsys is, without test files, and
+// returns the descriptions of the package that pkgName is the name of, with the keys that
+// [RegisterDescriptions] takes: what a generator writes.
 //
-// The descriptions are the ones that [SourceDescriptions] finds. Types declared in functions have none here.
+// The descriptions are the ones that [SourceDescriptions] finds. Types declared in functions have
+// none here.
 func CollectDescriptions(fsys fs.FS, pkgName string) map[string]string {
 	dir := newSourceDir(fsys, ".")
 	dir.load(false)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ParamDescriptions takes what the doc comment of a function says of its parameters out of it. That is said in a list, an item
-// for each: the name, a colon, and the text.
+// ParamDescriptions takes what the doc comment of a function says of its parameters out of it. That
+// is said in a list, an item for each: the name, a colon, and the text.
 //
 //	// Add adds two numbers.
 //	//
@@ -14,8 +14,8 @@ import (
 //	//   - b: the other one, which
 //	//     may be negative
 //
-// names are those that clients see. Items that begin with no such name stay in rest, and so does a doc comment that has
-// none that does.
+// names are those that clients see. Items that begin with no such name stay in rest, and so does a
+// doc comment that has none that does.
 func ParamDescriptions(doc string, names []string) (rest string, descriptions map[string]string) {
 	if len(names) == 0 || !strings.Contains(doc, ":") {
 		return doc, nil

@@ -33,7 +33,8 @@ func TestParamDescriptions(t *testing.T) {
 	}
 }
 
-// The descriptions of structs without a name come from a generated file under the keys by which they are asked for.
+// The descriptions of structs without a name come from a generated file under the keys by which
+// they are asked for.
 func TestInlineStructsAreCollected(t *testing.T) {
 	descriptions := CollectDescriptions(fstest.MapFS{"a.go": {Data: []byte(`package a
 

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whichever way descriptions come, they are the same, so that a program says the same with its source and without.
+// Whichever way descriptions come, they are the same, so that a program says the same with its
+// source and without.
 func TestRegisteredDescriptionsAreThoseOfTheSource(t *testing.T) {
 	const root = "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/"
 	RegisterDescriptions(root+"notes", CollectDescriptions(os.DirFS("internal/fixture/notes"), "notes"))
@@ -122,7 +123,8 @@ func TestRegisteredEnum(t *testing.T) {
 
 type flag bool
 
-// A test sees its package main by the import path, the program itself by "main". This test's own package stands for both.
+// A test sees its package main by the import path, the program itself by "main". This test's own
+// package stands for both.
 func TestDescriptionsOfTheProgramItself(t *testing.T) {
 	t.Cleanup(forgetDescriptions)
 	typ := reflect.TypeFor[localKind]()
@@ -211,8 +213,9 @@ func generatedDescriptions() map[string]string {
 	return descriptions
 }
 
-// BenchmarkDescriptions compiles the arguments of fifty methods without descriptions and with those of a generated file, whose
-// registration counts too. The difference is what descriptions cost a program when it starts.
+// BenchmarkDescriptions compiles the arguments of fifty methods without descriptions and with those
+// of a generated file, whose registration counts too. The difference is what descriptions cost a
+// program when it starts.
 func BenchmarkDescriptions(b *testing.B) {
 	types := fiftyInputs()
 	compile := func(b *testing.B, descriptions Descriptions) {

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// makeExample makes one arguments object from the example tags, defaults, enums and rules. It is kept if the input
-// accepts it.
+// makeExample makes one arguments object from the example tags, defaults, enums and rules. It is
+// kept if the input accepts it.
 func (in *Input) makeExample(root *spec) {
 	raw, ok := exampleOf(root, map[*object]bool{})
 	if !ok || in.Decode(context.Background(), raw, reflect.New(in.root.t).Elem()) != nil {

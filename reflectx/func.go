@@ -14,40 +14,46 @@ import (
 
 // An Injector gives a parameter that does not come from the arguments.
 //
-// done, which may be nil, is called when the call is over: after the function returned, panicked, or was not
-// run at all because a later injector had an error. It is called even when err is not nil, if it is given then.
-// The zero v stands for the zero value of the parameter's type. Injectors are called concurrently.
+// done, which may be nil, is called when the call is over: after the function returned, panicked,
+// or was not run at all because a later injector had an error. It is called even when err is not
+// nil, if it is given then. The zero v stands for the zero value of the parameter's type. Injectors
+// are called concurrently.
 type Injector func(ctx context.Context) (v reflect.Value, done func(), err error)
 
-// FuncOptions says what [Compile] cannot see in the function. The zero value serves functions that take
-// a context, an input struct, both or nothing.
+// FuncOptions says what [Compile] cannot see in the function. The zero value serves functions that
+// take a context, an input struct, both or nothing.
 type FuncOptions struct {
-	// Method is the method that the function is, bound to its value; nil for other functions. It is then called with the value
-	// for its first parameter, which takes an allocation less than a bound method does.
+	// Method is the method that the function is, bound to its value; nil for other functions. It is
+	// then called with the value for its first parameter, which takes an allocation less than a
+	// bound method does.
 	Method *Method
 	// Site says where the function is, for errors: "Notes.Search (notes.go:12)". "" means no site.
 	Site string
-	// Params is the params tag, "a,b?": the names of the plain parameters in order, with a '?' after the optional ones.
+	// Params is the params tag, "a,b?": the names of the plain parameters in order, with a '?'
+	// after the optional ones.
 	Params string
 	// HasParams tells an empty Params tag from none.
 	HasParams bool
-	// Inject finds the injector for parameters of type t. Nil means there are none. context.Context is always given.
+	// Inject finds the injector for parameters of type t. Nil means there are none. context.Context
+	// is always given.
 	Inject func(t reflect.Type) (Injector, bool)
-	// Provide says how a type becomes one that Inject knows: "give it with Provide". "" says nothing.
+	// Provide says how a type becomes one that Inject knows: "give it with Provide". "" says
+	// nothing.
 	Provide string
 	// Injectable names the types that Inject knows, for the errors that list what is possible.
 	Injectable []string
-	// Names are the names of the plain parameters in order where there is no params tag (the variables of a
-	// URI template). Nil means that there are none; an input struct ignores them.
+	// Names are the names of the plain parameters in order where there is no params tag (the
+	// variables of a URI template). Nil means that there are none; an input struct ignores them.
 	Names []string
 	// Descriptions describe plain parameters by name; see [ParamDescriptions].
 	Descriptions map[string]string
-	// Tags are the tags of plain parameters by name: rules, defaults and so on. A name that is not a
-	// parameter is a mistake.
+	// Tags are the tags of plain parameters by name: rules, defaults and so on. A name that is not
+	// a parameter is a mistake.
 	Tags map[string]reflect.StructTag
 	// Schema is written by hand, and takes the place of what the parameters say: the arguments are
-	// validated by it, and at most one parameter, a map[string]any or a json.RawMessage, takes all of
-	// them. Numbers in the map are float64. Nil means that the parameters say what the arguments are.
+	// validated by it, and at most one parameter, a map[string]any or a json.RawMessage, takes all
+	// of them. Numbers in the map are float64. Nil means that the parameters say what the arguments
+	// are.
 	Schema *RawSchema
 	// GiveSchema says how a program gives a Schema, for errors. "" says nothing.
 	GiveSchema string
@@ -55,8 +61,8 @@ type FuncOptions struct {
 	Input InputOptions
 }
 
-// A Func is a function that was looked at once and can be called often: where each parameter comes from is
-// decided. It is safe for concurrent use.
+// A Func is a function that was looked at once and can be called often: where each parameter comes
+// from is decided. It is safe for concurrent use.
 type Func struct {
 	fn       reflect.Value
 	calls    reflect.Value   // fn, or the method that fn is, which takes its receiver first
@@ -110,10 +116,10 @@ func (f *Func) Outputs() []reflect.Type { return slices.Clone(f.outputs) }
 
 // Call decodes args, the JSON object of the arguments, and calls the function.
 //
-// It returns the results without the trailing error. An *[ArgumentError] says that the arguments do not fit and the
-// function was not called; any other error is an injector's or the function's own, as it is. When the function
-// returns an error, the results beside it are returned too. Panics are the caller's to recover; what the
-// injectors gave is released first.
+// It returns the results without the trailing error. An *[ArgumentError] says that the arguments do
+// not fit and the function was not called; any other error is an injector's or the function's own,
+// as it is. When the function returns an error, the results beside it are returned too. Panics are
+// the caller's to recover; what the injectors gave is released first.
 func (f *Func) Call(ctx context.Context, args json.RawMessage) ([]reflect.Value, error) {
 	fr := f.frame()
 	defer f.release(fr)
@@ -151,8 +157,8 @@ func (f *Func) takeWhole(args json.RawMessage, fr *frame) error {
 	return nil
 }
 
-// CallText is Call with arguments that are texts, the values of a URI template's variables or a prompt's
-// arguments: get returns the text of the named one and whether there is one.
+// CallText is Call with arguments that are texts, the values of a URI template's variables or a
+// prompt's arguments: get returns the text of the named one and whether there is one.
 func (f *Func) CallText(ctx context.Context, get func(name string) (string, bool)) ([]reflect.Value, error) {
 	fr := f.frame()
 	defer f.release(fr)
@@ -164,8 +170,8 @@ func (f *Func) CallText(ctx context.Context, get func(name string) (string, bool
 	return f.run(ctx, fr)
 }
 
-// run binds the parameters and calls the function. Arguments were decoded before any injector runs, so that
-// a bad argument never opens a connection.
+// run binds the parameters and calls the function. Arguments were decoded before any injector runs,
+// so that a bad argument never opens a connection.
 func (f *Func) run(ctx context.Context, fr *frame) ([]reflect.Value, error) {
 	for i := range f.decoded {
 		p := &f.decoded[i]
@@ -224,7 +230,8 @@ func (f *Func) frame() *frame {
 	return fr
 }
 
-// release ends the call: what was given last is given back first, and nothing of this call stays in the pool.
+// release ends the call: what was given last is given back first, and nothing of this call stays in
+// the pool.
 func (f *Func) release(fr *frame) {
 	defer func() {
 		clear(fr.in)

@@ -17,14 +17,14 @@ var (
 
 // Compile plans the calls of fn, which may be bound to a receiver.
 //
-// The parameters are told apart by their types, in any order: context.Context; the types o.Inject knows; and then
-// either one input struct (or a pointer to one) or plain parameters, whose names the params tag or o.Names
-// gives. A struct that is written as one value, such as time.Time, is a plain parameter, and so is one that reads its
-// JSON itself, if there is a params tag. Any number of results is
-// fine; an error must be the last of them.
+// The parameters are told apart by their types, in any order: context.Context; the types o.Inject
+// knows; and then either one input struct (or a pointer to one) or plain parameters, whose names
+// the params tag or o.Names gives. A struct that is written as one value, such as time.Time, is a
+// plain parameter, and so is one that reads its JSON itself, if there is a params tag. Any number
+// of results is fine; an error must be the last of them.
 //
-// What does not fit is returned as Errors, all of it. The Func beside them can only tell its Outputs, which are empty
-// where the results are what does not fit.
+// What does not fit is returned as Errors, all of it. The Func beside them can only tell its
+// Outputs, which are empty where the results are what does not fit.
 func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 	if !fn.IsValid() || fn.Kind() != reflect.Func || fn.IsNil() {
 		return &Func{}, Errors{{Site: o.Site, Msg: "there is no function to call"}}
@@ -114,7 +114,8 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 			c.f.injected = append(c.f.injected, injectedParam{index: i, typ: t, inject: inject})
 			return
 		}
-		// Without the star it would be an argument, which callers choose: who they are, for example.
+		// Without the star it would be an argument, which callers choose: who they are, for
+		// example.
 		if _, ok := c.Inject(reflect.PointerTo(t)); ok {
 			c.errorf("parameter %d is a %s, which is given as a pointer; write *%[2]s", i+1, t)
 			return
@@ -308,8 +309,8 @@ func (c *planner) results(t reflect.Type) {
 	}
 }
 
-// unusable says which part of t has no JSON form, "" when there is none. Fields of structs are not looked at: they
-// can be left out with a tag, which the input's own check knows.
+// unusable says which part of t has no JSON form, "" when there is none. Fields of structs are not
+// looked at: they can be left out with a tag, which the input's own check knows.
 func unusable(t reflect.Type, seen map[reflect.Type]bool) string {
 	if seen[t] || t.Implements(unmarshalText) || reflect.PointerTo(t).Implements(unmarshalText) {
 		return ""
@@ -335,15 +336,15 @@ func unusable(t reflect.Type, seen map[reflect.Type]bool) string {
 	return ""
 }
 
-// isInputStruct reports whether the fields of t, or of what t points to, are arguments. A struct that reads itself
-// from a text is one value.
+// isInputStruct reports whether the fields of t, or of what t points to, are arguments. A struct
+// that reads itself from a text is one value.
 func isInputStruct(t reflect.Type) bool {
 	t = indirectType(t)
 	return t.Kind() == reflect.Struct && t != urlType && !reflect.PointerTo(t).Implements(unmarshalText)
 }
 
-// isOpaque reports whether the struct t, or what t points to, has fields but none that an argument could set:
-// *sql.DB and its like, which somebody forgot to provide.
+// isOpaque reports whether the struct t, or what t points to, has fields but none that an argument
+// could set: *sql.DB and its like, which somebody forgot to provide.
 func isOpaque(t reflect.Type) bool {
 	t = indirectType(t)
 	named := false

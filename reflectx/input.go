@@ -18,39 +18,44 @@ type InputOptions struct {
 	// Descriptions describes types and fields. Nil: only tags describe.
 	Descriptions Descriptions
 
-	// Owner and Method say whose arguments are compiled, so that the fields of an input struct without a name find their
-	// descriptions. Nil and "" say nothing.
+	// Owner and Method say whose arguments are compiled, so that the fields of an input struct
+	// without a name find their descriptions. Nil and "" say nothing.
 	Owner  reflect.Type
 	Method string
 
-	// Validate knows the rules of validate tags, and asks all of them except those about whether a member is there, which a
-	// struct does not tell. Register custom rules before compiling. Nil means one with WithRequiredStructEnabled that knows
-	// the rules of the validator package alone; then most rules are compiled, which is many times as fast.
+	// Validate knows the rules of validate tags, and asks all of them except those about whether a
+	// member is there, which a struct does not tell. Register custom rules before compiling. Nil
+	// means one with WithRequiredStructEnabled that knows the rules of the validator package alone;
+	// then most rules are compiled, which is many times as fast.
 	Validate *validator.Validate
 
 	// Repair accepts what is wrong but unambiguous: "5" for 5, "true" for true, JSON in a
 	// string for an object or array. The published schema does not say so.
 	Repair bool
 
-	// Repaired, if not nil, is called for each value that was repaired, with the context of the call.
+	// Repaired, if not nil, is called for each value that was repaired, with the context of the
+	// call.
 	Repaired func(ctx context.Context)
 
-	// Form says that people fill in what the schema describes. A member that is required may then have a default, with
-	// which the form begins; elsewhere nothing would ever use it, which is a mistake. A bool without a default begins with
-	// false.
+	// Form says that people fill in what the schema describes. A member that is required may then
+	// have a default, with which the form begins; elsewhere nothing would ever use it, which is a
+	// mistake. A bool without a default begins with false.
 	Form bool
 
 	// NoSchema says that callers see the descriptions but not the schema, as with the arguments of
 	// prompts. Each description then also says what values are allowed, and the default.
 	NoSchema bool
 
-	// What names the values in messages about those that do not fit: "variables of the URI". "" means arguments.
+	// What names the values in messages about those that do not fit: "variables of the URI". ""
+	// means arguments.
 	What string
 
-	// Give says how an interface type gets values from JSON: "register its types with Union". Nil and "" say nothing.
+	// Give says how an interface type gets values from JSON: "register its types with Union". Nil
+	// and "" say nothing.
 	Give func(t reflect.Type) string
 
-	// Unions are the interface types whose implementations are known, by interface type. See [NewUnion].
+	// Unions are the interface types whose implementations are known, by interface type. See
+	// [NewUnion].
 	Unions map[reflect.Type]*Union
 }
 
@@ -62,8 +67,8 @@ func (o *InputOptions) give(t reflect.Type) string {
 	return o.Give(t) + ", "
 }
 
-// An Input is what is known about the arguments of one function: the schema to publish, and the decoder that
-// accepts exactly what the schema says. Make one with [NewInput] or [NewParams].
+// An Input is what is known about the arguments of one function: the schema to publish, and the
+// decoder that accepts exactly what the schema says. Make one with [NewInput] or [NewParams].
 //
 // An Input never changes and is safe for concurrent use.
 type Input struct {
@@ -100,16 +105,17 @@ type Field struct {
 	Complete string
 	// Secret says that the value is not to be shown in logs or errors.
 	Secret bool
-	// Fields are the members of the object, or of the objects of the array or map, where the type is or holds
-	// a struct. They end where a type contains itself.
+	// Fields are the members of the object, or of the objects of the array or map, where the type
+	// is or holds a struct. They end where a type contains itself.
 	Fields []Field
 }
 
-// NewInput compiles the struct type t. A field is required unless it has the json option omitempty or omitzero, a pointer
-// type, a default, or a validate tag with omitempty or with a rule about when it has to be there, such as required_if; the
-// rule required makes any field required. Null for a field that is not required counts as absent, though the schema does
-// not say so: models write it. The error is an [Errors] with every mistake found; site, such as
-// "Notes.Search", begins each.
+// NewInput compiles the struct type t. A field is required unless it has the json option omitempty
+// or omitzero, a pointer type, a default, or a validate tag with omitempty or with a rule about
+// when it has to be there, such as required_if; the rule required makes any field required. Null
+// for a field that is not required counts as absent, though the schema does not say so: models
+// write it. The error is an [Errors] with every mistake found; site, such as "Notes.Search", begins
+// each.
 func NewInput(site string, t reflect.Type, o InputOptions) (*Input, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -129,13 +135,13 @@ type Param struct {
 	Optional bool
 	// Desc describes the parameter. "" says nothing.
 	Desc string
-	// Tag is the tag of the field that the parameter would be: rules, a default and so on. A desc in it
-	// replaces Desc. "" means none.
+	// Tag is the tag of the field that the parameter would be: rules, a default and so on. A desc
+	// in it replaces Desc. "" means none.
 	Tag reflect.StructTag
 }
 
-// NewParams compiles plain parameters into an Input whose struct type has the fields P0, P1 and so on. The error is an
-// [Errors].
+// NewParams compiles plain parameters into an Input whose struct type has the fields P0, P1 and so
+// on. The error is an [Errors].
 func NewParams(site string, params []Param, o InputOptions) (*Input, error) {
 	fields := make([]reflect.StructField, len(params))
 	seen := map[string]bool{}
@@ -172,19 +178,21 @@ func NewParams(site string, params []Param, o InputOptions) (*Input, error) {
 // Type returns the struct type that [Input.Decode] fills.
 func (in *Input) Type() reflect.Type { return in.root.t }
 
-// Schema returns the JSON Schema (2020-12) to publish: compact, an object at the root. It must not be changed.
+// Schema returns the JSON Schema (2020-12) to publish: compact, an object at the root. It must not
+// be changed.
 func (in *Input) Schema() json.RawMessage { return in.schema }
 
 // Example returns an arguments object that [Input.Decode] accepts, nil where none could be made.
 func (in *Input) Example() json.RawMessage { return in.example }
 
-// Fields returns the members of the arguments object in the order of the schema. It makes them anew each time, so
-// that what few callers keep costs the others no memory: call it when something is registered, not for each call.
+// Fields returns the members of the arguments object in the order of the schema. It makes them anew
+// each time, so that what few callers keep costs the others no memory: call it when something is
+// registered, not for each call.
 func (in *Input) Fields() []Field { return in.root.obj.list(map[*object]bool{}) }
 
-// Decode decodes args, which must be valid JSON, into v, an addressable zero value of the input's type.
-// Absent members get their defaults. Nil args mean {}. The error is an [*ArgumentError] with every
-// violation; v is then of no use.
+// Decode decodes args, which must be valid JSON, into v, an addressable zero value of the input's
+// type. Absent members get their defaults. Nil args mean {}. The error is an [*ArgumentError] with
+// every violation; v is then of no use.
 func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Value) error {
 	d := decoders.Get().(*decoder)
 	d.begin(ctx, in, args)
@@ -201,9 +209,10 @@ func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Val
 	return err
 }
 
-// DecodeText is like [Input.Decode] for values that come as text: variables of a URI, arguments of a prompt.
-// get returns the text of the member name, and whether it was given. Strings take the text as it is, other
-// scalars as in JSON, arrays and objects as JSON; an array of scalars may be separated by commas.
+// DecodeText is like [Input.Decode] for values that come as text: variables of a URI, arguments of
+// a prompt. get returns the text of the member name, and whether it was given. Strings take the
+// text as it is, other scalars as in JSON, arrays and objects as JSON; an array of scalars may be
+// separated by commas.
 func (in *Input) DecodeText(ctx context.Context, get func(name string) (string, bool), v reflect.Value) error {
 	args := []byte{'{'}
 	for _, f := range in.root.obj.fields {
@@ -221,8 +230,8 @@ func (in *Input) DecodeText(ctx context.Context, get func(name string) (string, 
 	return in.Decode(ctx, append(args, '}'), v)
 }
 
-// appendText appends the JSON that text stands for at n. What does not fit becomes a JSON string, so that
-// the decoder says what was wanted.
+// appendText appends the JSON that text stands for at n. What does not fit becomes a JSON string,
+// so that the decoder says what was wanted.
 func appendText(dst []byte, n *node, text string) []byte {
 	trimmed := strings.TrimSpace(text)
 	switch n.shape {

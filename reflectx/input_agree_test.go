@@ -48,7 +48,8 @@ func schemaTakes(t testing.TB, s *jsonschema.Schema, args string) bool {
 	return takesArgs(t, s, args)
 }
 
-// The only differences between what a schema accepts and what the decoder accepts, with their reasons.
+// The only differences between what a schema accepts and what the decoder accepts, with their
+// reasons.
 const (
 	exact = "" // none
 
@@ -225,8 +226,8 @@ func TestTheSchemaAcceptsExactlyWhatTheDecoderAccepts(t *testing.T) {
 	}
 }
 
-// withoutNulls leaves out the members of args that count as absent because they are null: the one thing that the decoder
-// accepts and the schema does not.
+// withoutNulls leaves out the members of args that count as absent because they are null: the one
+// thing that the decoder accepts and the schema does not.
 func withoutNulls(in *reflectx.Input, args string) string {
 	types := map[reflect.Type][]reflectx.Field{}
 	return string(dropNulls([]byte(args), in.Type(), in.Fields(), types))
@@ -297,7 +298,8 @@ var oracle = func() *validator.Validate {
 	return validator.New(validator.WithRequiredStructEnabled())
 }()
 
-// stricterThanOracle are the cases in which the decoder refuses what the validator accepts, with the reason.
+// stricterThanOracle are the cases in which the decoder refuses what the validator accepts, with
+// the reason.
 var stricterThanOracle = map[string]string{
 	"string http_url":  "the pattern in the schema is case-sensitive",
 	"string https_url": "the pattern in the schema is case-sensitive",
@@ -331,7 +333,8 @@ func askOracle(rt fataler, a agreement, args string, v reflect.Value, err error)
 	}
 }
 
-// asText reports whether the type is a struct that reads text, of which the validator does not know.
+// asText reports whether the type is a struct that reads text, of which the validator does not
+// know.
 func (a agreement) asText() bool {
 	t := strings.TrimPrefix(a.typ.String(), "*")
 	return t == "url.URL" || t == "netip.Addr"

@@ -30,8 +30,8 @@ type spec struct {
 	own    bool // the type's method JSONSchema says everything
 	there  bool // in an output: it is not nil
 
-	// keep and keepTexts are how many checks and texts calls ask, if keep is not -1: the program's own
-	// validator asks the others of calls, and they serve defaults and examples only.
+	// keep and keepTexts are how many checks and texts calls ask, if keep is not -1: the program's
+	// own validator asks the others of calls, and they serve defaults and examples only.
 	keep, keepTexts int
 
 	room node // of an output, whose nodes nobody keeps
@@ -267,14 +267,16 @@ func (c *compiler) keySpec(t reflect.Type) *spec {
 	return n
 }
 
-// An objectKey names an object of a compiler: a struct type and, where it is a case of a union, which one.
+// An objectKey names an object of a compiler: a struct type and, where it is a case of a union,
+// which one.
 type objectKey struct {
 	t                   reflect.Type
 	discriminator, name string
 	place               descriptionPlace // of a struct without a name
 }
 
-// A descriptionPlace is where a struct without a name is written: in the type owner, at the field that path leads to.
+// A descriptionPlace is where a struct without a name is written: in the type owner, at the field
+// that path leads to.
 type descriptionPlace struct {
 	owner reflect.Type
 	path  string
@@ -346,7 +348,8 @@ func (c *compiler) enter(f *field, fn func()) {
 	c.path = c.path[:len(c.path)-1]
 }
 
-// field compiles one member: its type, then its tags. props are the keywords that invopop read from them.
+// field compiles one member: its type, then its tags. props are the keywords that invopop read from
+// them.
 func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 	outer := c.place
 	c.place = o.placeOf(f)

@@ -20,8 +20,8 @@ type FieldTag struct {
 	Doc  string // what it means, in Markdown
 }
 
-// FieldTags are the tags of the fields of inputs and outputs that this package reads, in the order in which they are best
-// told. The slice is the caller's.
+// FieldTags are the tags of the fields of inputs and outputs that this package reads, in the order
+// in which they are best told. The slice is the caller's.
 func FieldTags() []FieldTag { return slices.Clone(fieldTags) }
 
 var fieldTags = []FieldTag{
@@ -37,7 +37,8 @@ var fieldTags = []FieldTag{
 	{"secret", `secret:"true"`, "Error messages about invalid arguments do not repeat the value."},
 }
 
-// The keys that a field's tag may have. jsonschema_description and jsonschema_extras belong to invopop/jsonschema.
+// The keys that a field's tag may have. jsonschema_description and jsonschema_extras belong to
+// invopop/jsonschema.
 var (
 	tagWords = func() []string {
 		keys := make([]string, len(fieldTags))
@@ -58,7 +59,8 @@ var (
 	}
 )
 
-// tagKeys complains about keys that look like ours misspelt, and about a tag that reflect cannot read.
+// tagKeys complains about keys that look like ours misspelt, and about a tag that reflect cannot
+// read.
 func (c *compiler) tagKeys(f *field) {
 	rest := strings.TrimSpace(string(f.sf.Tag))
 	seen := map[string]bool{}
@@ -119,8 +121,8 @@ func (m member) String() string {
 	return m.owner.String() + "." + m.sf.Name
 }
 
-// members returns the fields of t that JSON has, in order, by the rules of encoding/json: what is less deep
-// wins, then what has its name from a tag.
+// members returns the fields of t that JSON has, in order, by the rules of encoding/json: what is
+// less deep wins, then what has its name from a tag.
 func (c *compiler) members(t reflect.Type) []member {
 	all := c.collect(make([]member, 0, t.NumField()), t, nil, nil)
 	if !sameNames(all) {
@@ -268,8 +270,8 @@ func hintOr(word string, known []string, otherwise string) string {
 	return "; " + otherwise
 }
 
-// header checks the tag that mirrors a field into an HTTP header, as the x-mcp-header rules of MCP 2026-07-28 ask.
-// Uniqueness is checked when the whole schema is known.
+// header checks the tag that mirrors a field into an HTTP header, as the x-mcp-header rules of MCP
+// 2026-07-28 ask. Uniqueness is checked when the whole schema is known.
 func (c *compiler) header(f *field) {
 	name, ok := f.sf.Tag.Lookup("header")
 	if !ok || c.dir == forOutput {
@@ -319,8 +321,8 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// headers checks what can only be seen from the root: names that are taken, and places that a client cannot reach
-// through properties alone.
+// headers checks what can only be seen from the root: names that are taken, and places that a
+// client cannot reach through properties alone.
 func (c *compiler) headers(o *object, reachable bool, names map[string]string, above map[*object]bool) {
 	if above[o] {
 		return
@@ -356,8 +358,8 @@ func (c *compiler) headerAt(f *field, o *object, reachable bool, names map[strin
 	names[key] = strings.Join(c.path, ".")
 }
 
-// textJSON returns the JSON that the text of a default or example tag stands for at n: strings as they are, the
-// rest as JSON.
+// textJSON returns the JSON that the text of a default or example tag stands for at n: strings as
+// they are, the rest as JSON.
 func textJSON(n *node, text string) json.RawMessage {
 	switch n.shape {
 	case shapeString, shapeBytes, shapeTime, shapeDuration, shapeURL, shapeText:
@@ -384,7 +386,8 @@ func (c *compiler) defaultTag(f *field) {
 	}
 }
 
-// defaults checks the defaults and examples of every field, and makes ready those that values may share.
+// defaults checks the defaults and examples of every field, and makes ready those that values may
+// share.
 func (c *compiler) defaults(in *Input) {
 	c.headers(in.root.obj, true, map[string]string{}, map[*object]bool{})
 	c.walk(in.root, map[*object]bool{}, func(f *field) {
@@ -451,7 +454,8 @@ func writeInstead(n *node) string {
 	return "write one that is"
 }
 
-// sound reports whether values of the field f can be tried: neither f nor a field below it has a mistake.
+// sound reports whether values of the field f can be tried: neither f nor a field below it has a
+// mistake.
 func (c *compiler) sound(f *field) bool {
 	return len(c.errs) == 0 || !f.faulty && !f.node.faulty(map[*object]bool{})
 }

@@ -14,26 +14,26 @@ type Method struct {
 	Func reflect.Value
 	// Unbound takes Receiver, which is the value, as its first parameter.
 	Unbound, Receiver reflect.Value
-	// Owner is the type that declares the method: the value's own without pointer, that of an embedded field, or,
-	// where an embedded interface holds nothing, the interface.
+	// Owner is the type that declares the method: the value's own without pointer, that of an
+	// embedded field, or, where an embedded interface holds nothing, the interface.
 	Owner reflect.Type
-	// Promoted says that the value's own type does not declare the method but gets it from an embedded field,
-	// and Path which: the names of the embedded fields from the outside in.
+	// Promoted says that the value's own type does not declare the method but gets it from an
+	// embedded field, and Path which: the names of the embedded fields from the outside in.
 	Promoted bool
 	Path     []string
-	// File and Line are where the method is declared, "" and 0 where unknown. With -trimpath, File begins with
-	// the import path of the package instead of a directory.
+	// File and Line are where the method is declared, "" and 0 where unknown. With -trimpath, File
+	// begins with the import path of the package instead of a directory.
 	File string
 	Line int
 }
 
 // Methods returns the exported methods of v, sorted by name.
 //
-// Of this package's own code it alone uses reflect's Type.Method, for which the linker keeps every exported method of
-// a program. (The rule validateFn of validator/v10 has the same effect.)
+// Of this package's own code it alone uses reflect's Type.Method, for which the linker keeps every
+// exported method of a program. (The rule validateFn of validator/v10 has the same effect.)
 //
-// A nil v or a nil pointer is an error, and so is a value whose type has more methods on its pointer, since those
-// would be left out in silence.
+// A nil v or a nil pointer is an error, and so is a value whose type has more methods on its
+// pointer, since those would be left out in silence.
 func Methods(v any) ([]Method, error) {
 	val := reflect.ValueOf(v)
 	if !val.IsValid() {
@@ -87,8 +87,8 @@ func (m *Method) find(val reflect.Value) {
 	if t.Kind() != reflect.Struct {
 		return
 	}
-	// Breadth first, since the shallowest declaration is the one that is promoted. The language allows no second one
-	// at the same depth.
+	// Breadth first, since the shallowest declaration is the one that is promoted. The language
+	// allows no second one at the same depth.
 	type embedded struct {
 		t    reflect.Type
 		v    reflect.Value // invalid behind a nil pointer
@@ -145,8 +145,9 @@ func (m *Method) from(t reflect.Type, v reflect.Value) bool {
 
 // declared reports whether the named type t itself declares the method, and where.
 //
-// What the compiler makes for a promoted method, and for a value method called through a pointer, is a wrapper
-// without a place in the source. So the value's method is asked first, then the pointer's.
+// What the compiler makes for a promoted method, and for a value method called through a pointer,
+// is a wrapper without a place in the source. So the value's method is asked first, then the
+// pointer's.
 func declared(t reflect.Type, name string) (file string, line int, ok bool) {
 	if t.Name() == "" || t.Kind() == reflect.Interface {
 		return "", 0, false
@@ -168,8 +169,9 @@ func declared(t reflect.Type, name string) (file string, line int, ok bool) {
 	return "", 0, false
 }
 
-// isMethodOf reports whether fn, the linker's name of a function such as "example.com/x.(*Box[...]).Get", is a
-// method of t. It guards against code of an embedded type's method that was inlined into the wrapper.
+// isMethodOf reports whether fn, the linker's name of a function such as
+// "example.com/x.(*Box[...]).Get", is a method of t. It guards against code of an embedded type's
+// method that was inlined into the wrapper.
 func isMethodOf(fn string, t reflect.Type) bool {
 	pkg, rest := splitFuncName(fn)
 	recv, _, _ := strings.Cut(strings.TrimPrefix(rest, "(*"), ".")
@@ -177,7 +179,8 @@ func isMethodOf(fn string, t reflect.Type) bool {
 	return pkg == t.PkgPath() && baseName(recv) == baseName(t.Name())
 }
 
-// splitFuncName splits the linker's name of a function into the import path and the rest: "(*T).M", "T.M", "F".
+// splitFuncName splits the linker's name of a function into the import path and the rest: "(*T).M",
+// "T.M", "F".
 func splitFuncName(fn string) (pkg, rest string) {
 	// The type arguments of a generic function may hold slashes.
 	head, tail := fn, ""
@@ -192,7 +195,8 @@ func splitFuncName(fn string) (pkg, rest string) {
 	return unescapePath(head[:slash+dot]), head[slash+dot+1:] + tail
 }
 
-// unescapePath undoes the %xx that the linker writes for the dots in the last element of an import path.
+// unescapePath undoes the %xx that the linker writes for the dots in the last element of an import
+// path.
 func unescapePath(p string) string {
 	if !strings.Contains(p, "%") {
 		return p

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// initialisms are the words of capitals that are told apart where several stand together (URLID) or in the plural
-// (IDs). Any other run of capitals is one word.
+// initialisms are the words of capitals that are told apart where several stand together (URLID) or
+// in the plural (IDs). Any other run of capitals is one word.
 var initialisms = wordSet(`ACL API ASCII CPU CSS CSV DB DNS EOF GPU GUID HTML HTTP HTTPS ID IP JSON JWT LLM MCP OS PDF QPS
 	RAM RPC SDK SKU SLA SMTP SQL SSE SSH SVG TCP TLS TTL UDP UI UID URI URL UUID VM XML YAML`)
 
@@ -43,9 +43,9 @@ func typeText(t reflect.Type) string {
 	return t.String()
 }
 
-// SnakeCase turns a Go name into the snake case that clients see: GetURLByID is get_url_by_id. Digits stay with the
-// letters before them (OAuth2Token is oauth2_token); a number of four digits or more is a word of its own
-// (List2024Reports is list_2024_reports).
+// SnakeCase turns a Go name into the snake case that clients see: GetURLByID is get_url_by_id.
+// Digits stay with the letters before them (OAuth2Token is oauth2_token); a number of four digits
+// or more is a word of its own (List2024Reports is list_2024_reports).
 func SnakeCase(name string) string {
 	words := splitName(name)
 	for i, w := range words {
@@ -110,7 +110,8 @@ func wordLen(name string) int {
 			return first
 		}
 	}
-	// Letters and the digits among and after them, up to a capital, a long number or a word that begins with a digit.
+	// Letters and the digits among and after them, up to a capital, a long number or a word that
+	// begins with a digit.
 	for n < len(name) {
 		rest := name[n:]
 		if n > 0 && (longNumber(rest) > 0 || strings.HasPrefix(rest, "2D") || strings.HasPrefix(rest, "3D")) {
@@ -125,13 +126,14 @@ func wordLen(name string) int {
 	return n
 }
 
-// isPlural reports whether the s that rest begins with makes a plural of the capitals: IDs, URLsByName.
+// isPlural reports whether the s that rest begins with makes a plural of the capitals: IDs,
+// URLsByName.
 func isPlural(capitals, rest string) bool {
 	return strings.HasPrefix(rest, "s") && !startsLower(rest[1:]) && firstInitialism(capitals) == len(capitals) && initialisms[capitals]
 }
 
-// firstInitialism is the length of the first of the initialisms that the capitals consist of, and the length of
-// all when they are one word.
+// firstInitialism is the length of the first of the initialisms that the capitals consist of, and
+// the length of all when they are one word.
 func firstInitialism(capitals string) int {
 	if initialisms[capitals] || !divides(capitals) {
 		return len(capitals)
@@ -144,7 +146,8 @@ func firstInitialism(capitals string) int {
 	return len(capitals)
 }
 
-// divides reports whether the capitals are initialisms one after the other. Names are short, so that trying is cheap.
+// divides reports whether the capitals are initialisms one after the other. Names are short, so
+// that trying is cheap.
 func divides(capitals string) bool {
 	if capitals == "" {
 		return true
@@ -160,7 +163,8 @@ func divides(capitals string) bool {
 	return false
 }
 
-// longNumber is the length of the number that name begins with, 0 when it has less than four digits.
+// longNumber is the length of the number that name begins with, 0 when it has less than four
+// digits.
 func longNumber(name string) int {
 	if n := digits(name); n >= 4 {
 		return n

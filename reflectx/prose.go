@@ -113,9 +113,9 @@ func hasDeprecation(text string) bool {
 	return false
 }
 
-// enums describes the constants of a named type. They do not restrict it, since constants are often units
-// or well-known values rather than all there are. The rules oneof and enum restrict; then the constants
-// describe the values that are allowed.
+// enums describes the constants of a named type. They do not restrict it, since constants are often
+// units or well-known values rather than all there are. The rules oneof and enum restrict; then the
+// constants describe the values that are allowed.
 func (c *compiler) enums(n *spec) {
 	if c.o.Descriptions == nil || n.kw.Const != nil || n.t.PkgPath() == "" || n.t.Name() == "" {
 		return

@@ -14,11 +14,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// A RawSchema is a JSON Schema (2020-12 unless it says otherwise) that somebody wrote by hand, ready to validate.
-// It is safe for concurrent use.
+// A RawSchema is a JSON Schema (2020-12 unless it says otherwise) that somebody wrote by hand,
+// ready to validate. It is safe for concurrent use.
 type RawSchema struct{ compiled *jsonschema.Schema }
 
-// CompileSchema reads a schema. References are resolved within it alone: no file and no network address is ever read.
+// CompileSchema reads a schema. References are resolved within it alone: no file and no network
+// address is ever read.
 func CompileSchema(schema json.RawMessage) (*RawSchema, error) {
 	if !jsonx.Valid(schema) {
 		return nil, errors.New("the schema is no valid JSON")
@@ -49,7 +50,8 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("$ref %q leads out of the schema; put what it names into $defs", url)
 }
 
-// Validate holds value, which is valid JSON, to the schema. The error is an *[ArgumentError] with every violation.
+// Validate holds value, which is valid JSON, to the schema. The error is an *[ArgumentError] with
+// every violation.
 func (s *RawSchema) Validate(value json.RawMessage) error {
 	if !jsonx.Distinct(value) && !jsonx.Valid(value) { // two readers of the same bytes could each take another
 		return &ArgumentError{Violations: []Violation{{Got: shorten(value), Want: "an object without duplicate names"}}}
@@ -70,7 +72,8 @@ func (s *RawSchema) Validate(value json.RawMessage) error {
 
 var english = message.NewPrinter(language.English)
 
-// collect turns the leaves of the validator's tree into violations: they say what is wrong, the branches only where.
+// collect turns the leaves of the validator's tree into violations: they say what is wrong, the
+// branches only where.
 func (e *ArgumentError) collect(invalid *jsonschema.ValidationError, value json.RawMessage) {
 	if len(invalid.Causes) > 0 {
 		for _, cause := range invalid.Causes {

@@ -33,7 +33,8 @@ func parseRule(text string) rule {
 
 var ruleEscapes = strings.NewReplacer("0x2C", ",", "0x7C", "|")
 
-// rules compiles the validate tag of f: what its own value must be, then after each dive what its elements must be.
+// rules compiles the validate tag of f: what its own value must be, then after each dive what its
+// elements must be.
 func (c *compiler) rules(f *field) {
 	tag := f.validate
 	if tag == "" || tag == "-" {
@@ -77,9 +78,10 @@ func (c *compiler) rules(f *field) {
 	}
 }
 
-// lendChecks lets what rules of n compile to last until the input is compiled, for its example and its defaults, where the
-// program's own validator asks the rules of calls. Rules about the text of a type, which that validator sees as a struct,
-// and about values of any type, at which it panics, are asked one by one, and stay.
+// lendChecks lets what rules of n compile to last until the input is compiled, for its example and
+// its defaults, where the program's own validator asks the rules of calls. Rules about the text of
+// a type, which that validator sees as a struct, and about values of any type, at which it panics,
+// are asked one by one, and stay.
 func (c *compiler) lendChecks(n *spec) {
 	for ; n != nil && c.o.Validate != nil; n = n.elem {
 		n.lendChecks()
@@ -96,8 +98,8 @@ func (n *spec) lendChecks() {
 	}
 }
 
-// require makes the member required in so many words. Then null does not count, which needs saying where the type takes
-// null.
+// require makes the member required in so many words. Then null does not count, which needs saying
+// where the type takes null.
 func (c *compiler) require(f *field) {
 	if f.Required {
 		return
@@ -110,7 +112,8 @@ func (c *compiler) require(f *field) {
 	}
 }
 
-// keyRules compiles the rules between keys and endkeys for the names of the map n, and returns the index of endkeys.
+// keyRules compiles the rules between keys and endkeys for the names of the map n, and returns the
+// index of endkeys.
 func (c *compiler) keyRules(f *field, n *spec, parts []string, i int) int {
 	if n.key == nil {
 		c.errorf("rule \"keys\" does not fit %s; it is for maps", typeText(f.Type))
@@ -198,8 +201,8 @@ func (c *compiler) cross(f *field, n *spec, r rule) {
 
 func memberName(sf reflect.StructField) string { return jsonFieldName(sf) }
 
-// probe asks the validator once whether it knows the rule and whether the rule takes the type and its parameter:
-// it would panic at the first call otherwise.
+// probe asks the validator once whether it knows the rule and whether the rule takes the type and
+// its parameter: it would panic at the first call otherwise.
 func (c *compiler) probe(n *spec, r rule) (ok bool) {
 	defer func() {
 		p := recover()
@@ -259,7 +262,8 @@ func sample(t reflect.Type) any {
 	return v.Interface()
 }
 
-// probeAll lets the validator see a whole zero value, which is when it reads the tags of all fields.
+// probeAll lets the validator see a whole zero value, which is when it reads the tags of all
+// fields.
 func (c *compiler) probeAll(t reflect.Type) {
 	if !c.asksAll && c.o.Validate == nil || len(c.errs) > 0 {
 		return
@@ -322,8 +326,8 @@ func (c *compiler) residual(n *spec, r rule) {
 	n.checks = append(n.checks, c.asked(n, text))
 }
 
-// asked is the rule that asks the validator. A value of any type may be of one that the rule does not take, at which the
-// validator panics: it is not what the rule wants.
+// asked is the rule that asks the validator. A value of any type may be of one that the rule does
+// not take, at which the validator panics: it is not what the rule wants.
 func (c *compiler) asked(n *spec, text string) check {
 	v := c.validate
 	ask := func(ctx context.Context, value reflect.Value) bool {
@@ -342,8 +346,8 @@ func (c *compiler) asked(n *spec, text string) check {
 	}
 }
 
-// asText reports whether the rule is about the text of a type that reads text itself. The validator would compare
-// with what reflect prints of the type.
+// asText reports whether the rule is about the text of a type that reads text itself. The validator
+// would compare with what reflect prints of the type.
 func (n *spec) asText(r rule) bool {
 	return (n.shape == shapeText || n.shape == shapeURL) && isText(r.tag)
 }
@@ -410,8 +414,8 @@ func (c *compiler) compare(n *spec, r rule) bool {
 	return true
 }
 
-// measure returns the check that compares a value of the shape, or its length, with the parameter of a
-// rule, and the parameter as JSON. It returns nil for shapes that are not compared.
+// measure returns the check that compares a value of the shape, or its length, with the parameter
+// of a rule, and the parameter as JSON. It returns nil for shapes that are not compared.
 func measure(s shape, holds func(sign int) bool, param string) (ok check, p json.Number, err error) {
 	switch s {
 	case shapeUint:
@@ -501,7 +505,8 @@ func (c *compiler) badParam(n *spec, r rule, err error) {
 	c.errorf("rule %q: the parameter %q does not fit %s; write %s, such as %s=%s", r.tag, r.param, typeText(n.t), write, r.tag, example)
 }
 
-// stricter returns the larger of a and b where sign is 1, the smaller where it is -1. An empty a does not count.
+// stricter returns the larger of a and b where sign is 1, the smaller where it is -1. An empty a
+// does not count.
 func stricter(a, b json.Number, sign int) json.Number {
 	x, okX := new(big.Rat).SetString(string(a))
 	y, okY := new(big.Rat).SetString(string(b))
@@ -633,8 +638,8 @@ func among[T comparable](enum []any, parse func(string) (T, bool), get func(refl
 	return func(_ context.Context, v reflect.Value) bool { return slices.Contains(allowed, get(v)) }
 }
 
-// isText reports whether the rule makes sense for text alone. The validator takes any type for most of these,
-// and then compares with what reflect prints.
+// isText reports whether the rule makes sense for text alone. The validator takes any type for most
+// of these, and then compares with what reflect prints.
 func isText(tag string) bool {
 	t, text := textRules[tag]
 	_, affix := affixes[tag]

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// contradictions complains about rules that no value satisfies together: nobody could ever call what has them. What needs
-// more than numbers and lists to be found out is left to the author's tests.
+// contradictions complains about rules that no value satisfies together: nobody could ever call
+// what has them. What needs more than numbers and lists to be found out is left to the author's
+// tests.
 func (c *compiler) contradictions(root *node) {
 	c.walk(root, map[*object]bool{}, func(f *field) {
 		if !c.sound(f) {
@@ -113,8 +114,8 @@ func boundText(text string, open bool, closed, beyond string) string {
 	return closed + text
 }
 
-// tighter returns the bound that allows less: the larger one where sign is 1. open says that the bound itself is not
-// allowed.
+// tighter returns the bound that allows less: the larger one where sign is 1. open says that the
+// bound itself is not allowed.
 func tighter(closed, open json.Number, sign int) (bound *big.Rat, text string, isOpen bool) {
 	a, okA := new(big.Rat).SetString(string(closed))
 	b, okB := new(big.Rat).SetString(string(open))

@@ -102,7 +102,8 @@ func TestIntegersThatAreTooLargeHearTheLimits(t *testing.T) {
 	require.NotContains(t, string(in.Schema()), "18446744073709551615")
 }
 
-// A form begins with the default of a member that has to be filled in. What comes back is held to the rules all the same.
+// A form begins with the default of a member that has to be filled in. What comes back is held to
+// the rules all the same.
 func TestRequiredWithDefaultInForms(t *testing.T) {
 	typ := fieldOf(reflect.TypeFor[string](), `validate:"required" default:"x"`)
 	_, err := reflectx.NewInput("T", typ, reflectx.InputOptions{})

@@ -9,8 +9,8 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// RegisterRules registers the rules of this package that validator/v10 does not have: enum. A rule of
-// the same name that v already has stays. Call it before v is used. A nil v is allowed.
+// RegisterRules registers the rules of this package that validator/v10 does not have: enum. A rule
+// of the same name that v already has stays. Call it before v is used. A nil v is allowed.
 func RegisterRules(v *validator.Validate) error {
 	if v == nil {
 		return nil
@@ -28,7 +28,8 @@ func RegisterRules(v *validator.Validate) error {
 
 type enumKey struct{}
 
-// hasEnum reports whether v knows a rule called enum, and whether that is the one of [RegisterRules].
+// hasEnum reports whether v knows a rule called enum, and whether that is the one of
+// [RegisterRules].
 func hasEnum(v *validator.Validate) (known, ours bool) {
 	defer func() {
 		if p := recover(); p != nil { // also a rule that does not take strings

@@ -10,8 +10,8 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// A memberRule says when a member must, or must not, be there. It looks at which members the JSON has, where the
-// validator looks for zero values.
+// A memberRule says when a member must, or must not, be there. It looks at which members the JSON
+// has, where the validator looks for zero values.
 type memberRule struct {
 	field   *field
 	at      int // the index of field
@@ -282,7 +282,8 @@ func (d *decoder) finish(n *node, seen *presence, start, end int, v reflect.Valu
 	d.check(n, start, end, v)
 }
 
-// askMembers takes a copy of what was seen: rules are closures, for which it moves to the heap, and few objects have any.
+// askMembers takes a copy of what was seen: rules are closures, for which it moves to the heap, and
+// few objects have any.
 func (d *decoder) askMembers(o *object, seen presence, v reflect.Value) {
 	for i := range o.rules {
 		r := &o.rules[i]

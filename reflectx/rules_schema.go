@@ -46,7 +46,8 @@ func kindLetter(s shape) string {
 	return "-"
 }
 
-// schemaTag makes what invopop/jsonschema read from the tag a check: the schema promises nothing that is not kept.
+// schemaTag makes what invopop/jsonschema read from the tag a check: the schema promises nothing
+// that is not kept.
 func (c *compiler) schemaTag(f *field) {
 	n := f.spec
 	letters := kindLetter(n.shape)
@@ -171,8 +172,8 @@ func (c *compiler) enforceBound(n *spec, tag string, bound json.Number) {
 	n.checks = append(n.checks, func(_ context.Context, v reflect.Value) bool { return by.holds(ratOf(v).Cmp(limit)) })
 }
 
-// ratOf returns the number that v is. A float is the shortest decimal that reads as it, not its binary expansion: 0.3
-// is a multiple of 0.1.
+// ratOf returns the number that v is. A float is the shortest decimal that reads as it, not its
+// binary expansion: 0.3 is a multiple of 0.1.
 func ratOf(v reflect.Value) *big.Rat {
 	switch {
 	case v.CanInt():

@@ -74,7 +74,8 @@ var comparisons = map[string]comparison{
 	},
 }
 
-// numberRules are rules about texts that mean an interval for numbers. An empty one allows every number.
+// numberRules are rules about texts that mean an interval for numbers. An empty one allows every
+// number.
 var numberRules = map[string]struct{ low, high json.Number }{
 	"numeric": {}, "number": {}, "port": {"1", "65535"}, "latitude": {"-90", "90"}, "longitude": {"-180", "180"},
 }
@@ -251,7 +252,8 @@ func isHostname(s string) bool {
 	return true
 }
 
-// isEmail reports whether s is an address (RFC 5321 sections 4.1.2 and 4.5.3.1). One that goes beyond ASCII is an idn-email.
+// isEmail reports whether s is an address (RFC 5321 sections 4.1.2 and 4.5.3.1). One that goes
+// beyond ASCII is an idn-email.
 func isEmail(s string) bool {
 	local, domain, _ := strings.Cut(s, "@")
 	return len(s) <= 254 && len(local) <= 64 && isHostname(domain) && strings.IndexFunc(s, func(r rune) bool { return r > 0x7F }) < 0

@@ -12,9 +12,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// ask lets the validator see the whole struct, for the rules that compare fields, those of the user and those about
-// structs, and for all rules where the program gave the validator. What it says of rules that are compiled is ignored, and
-// so is what it says of values that are wrong by themselves: their zero value stands in for them.
+// ask lets the validator see the whole struct, for the rules that compare fields, those of the user
+// and those about structs, and for all rules where the program gave the validator. What it says of
+// rules that are compiled is ignored, and so is what it says of values that are wrong by
+// themselves: their zero value stands in for them.
 func (d *decoder) ask(v reflect.Value) {
 	bad := badPointers(d.violations)
 	defer func() {
@@ -32,11 +33,12 @@ func (d *decoder) ask(v reflect.Value) {
 	}
 }
 
-// structRuleNote stands in the description of an object that has a rule of RegisterStructValidation, whose words nobody knows.
+// structRuleNote stands in the description of an object that has a rule of
+// RegisterStructValidation, whose words nobody knows.
 const structRuleNote = "The members must also fit one another."
 
-// hasStructRule reports whether a rule is registered for the struct type t. The validator does not tell, so that one of its
-// unexported fields is looked at; a test notices when it changes.
+// hasStructRule reports whether a rule is registered for the struct type t. The validator does not
+// tell, so that one of its unexported fields is looked at; a test notices when it changes.
 func (c *compiler) hasStructRule(t reflect.Type) bool {
 	if c.o.Validate == nil {
 		return false
@@ -109,8 +111,8 @@ func (d *decoder) judge(e validator.FieldError, v reflect.Value, bad []string) {
 	d.violations = append(d.violations, Violation{Pointer: at.pointer, Got: gotOf(f, e.Value()), Want: want})
 }
 
-// siblingIsBad reports whether the field that a rule compares with is wrong. A path that begins at the root is not followed:
-// if anything is wrong, it counts as wrong.
+// siblingIsBad reports whether the field that a rule compares with is wrong. A path that begins at
+// the root is not followed: if anything is wrong, it counts as wrong.
 func (at *location) siblingIsBad(bad []string, param string) bool {
 	name, _, _ := strings.Cut(param, ".")
 	sf, ok := at.field.owner.FieldByName(name)
@@ -174,8 +176,9 @@ func (t tagRules) has(tag string) bool {
 	return false
 }
 
-// rest asks the rules that follow a `required` and are the validator's to ask: it stops there at a zero value, which is
-// a value like any other here. It returns the rule that is not satisfied, "" where all are.
+// rest asks the rules that follow a `required` and are the validator's to ask: it stops there at a
+// zero value, which is a value like any other here. It returns the rule that is not satisfied, ""
+// where all are.
 func (d *decoder) rest(own tagRules, e validator.FieldError) string {
 	for _, r := range own {
 		if r.tag == "dive" {
@@ -188,7 +191,8 @@ func (d *decoder) rest(own tagRules, e validator.FieldError) string {
 	return ""
 }
 
-// isValueRule reports whether the rule is about a value by itself: neither about whether it is there nor about others.
+// isValueRule reports whether the rule is about a value by itself: neither about whether it is
+// there nor about others.
 func isValueRule(tag string) bool {
 	switch tag {
 	case "", "required", "omitempty", "omitnil", "omitzero", "structonly", "nostructlevel", "dive", "keys", "endkeys", "isdefault":
@@ -197,8 +201,8 @@ func isValueRule(tag string) bool {
 	return !slices.Contains(presenceTags, tag) && !isCross(tag)
 }
 
-// needsDive complains where the validator would not come to a rule that it alone knows: it looks into arrays, slices
-// and maps only where the tag says so.
+// needsDive complains where the validator would not come to a rule that it alone knows: it looks
+// into arrays, slices and maps only where the tag says so.
 func (c *compiler) needsDive(n *node, done map[*object]bool) {
 	c.walk(n, done, func(f *field) {
 		levels, n := 0, f.node
@@ -269,8 +273,8 @@ type location struct {
 	parent  reflect.Value // the struct around it; invalid where it is not there
 }
 
-// locate follows a validator's namespace, "Input.Addr.Items[0].Name". The value v of the input says which cases the unions
-// on the way are.
+// locate follows a validator's namespace, "Input.Addr.Items[0].Name". The value v of the input says
+// which cases the unions on the way are.
 func (in *Input) locate(namespace string, v reflect.Value) *location {
 	path := namespace
 	if name := in.root.t.Name(); name != "" {
@@ -327,7 +331,8 @@ func (at *location) push(name string) {
 	at.pointer = string(appendPointer(append([]byte(at.pointer), '/'), name))
 }
 
-// fieldAt returns the field of the struct that v is or points to, an invalid value where there is none.
+// fieldAt returns the field of the struct that v is or points to, an invalid value where there is
+// none.
 func fieldAt(v reflect.Value, field string) reflect.Value {
 	for v.IsValid() && v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -346,7 +351,8 @@ func fieldAt(v reflect.Value, field string) reflect.Value {
 	return fv
 }
 
-// elemAt returns the element of v that the validator calls key, an invalid value where there is none.
+// elemAt returns the element of v that the validator calls key, an invalid value where there is
+// none.
 func elemAt(v reflect.Value, key string) reflect.Value {
 	for v.IsValid() && v.Kind() == reflect.Pointer {
 		v = v.Elem()

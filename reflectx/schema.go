@@ -10,9 +10,9 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// OutputSchema returns the schema of what a value of type t encodes to, compact, with whatever root type t has;
-// the caller wraps what is no object. Rules of validate tags become keywords where they can, and nothing
-// enforces them. The error is an [Errors].
+// OutputSchema returns the schema of what a value of type t encodes to, compact, with whatever root
+// type t has; the caller wraps what is no object. Rules of validate tags become keywords where they
+// can, and nothing enforces them. The error is an [Errors].
 func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
 	c := newCompiler(site, o, forOutput)
 	defer c.recycle()
@@ -30,13 +30,14 @@ func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage,
 }
 
 // hull stands for the struct whose fields are being reflected: invopop/jsonschema gets them through
-// AdditionalFields, already flattened, since its own flattening lets an embedded field overwrite an outer one.
+// AdditionalFields, already flattened, since its own flattening lets an embedded field overwrite an
+// outer one.
 type hull struct{}
 
 var hullType = reflect.TypeFor[hull]()
 
-// reflectFields returns the keywords of each field of o by name: what its type asks for, what its tags say to
-// invopop/jsonschema, and its comment.
+// reflectFields returns the keywords of each field of o by name: what its type asks for, what its
+// tags say to invopop/jsonschema, and its comment.
 func (c *compiler) reflectFields(o *object) map[string]*jsonschema.Schema {
 	props := make(map[string]*jsonschema.Schema, len(o.fields))
 	var rest []*field
@@ -60,8 +61,9 @@ func (c *compiler) reflectFields(o *object) map[string]*jsonschema.Schema {
 // reflectedTags are the keys that invopop/jsonschema reads.
 var reflectedTags = []string{"jsonschema", "jsonschema_description", "jsonschema_extras"}
 
-// plainField makes the keywords of a field that has no tag for invopop/jsonschema, which would come to the same and takes
-// several times as long: most fields are such ones, and a server may have thousands.
+// plainField makes the keywords of a field that has no tag for invopop/jsonschema, which would come
+// to the same and takes several times as long: most fields are such ones, and a server may have
+// thousands.
 func (c *compiler) plainField(o *object, f *field) (*jsonschema.Schema, bool) {
 	for _, key := range reflectedTags {
 		if _, ok := f.sf.Tag.Lookup(key); ok || !fast {
@@ -167,7 +169,8 @@ func (c *compiler) typeComment(t reflect.Type) string {
 	return paragraphs(c.o.Descriptions.Type(t))
 }
 
-// isKnown reports whether t is a type of the standard library whose comment tells a model nothing about the field.
+// isKnown reports whether t is a type of the standard library whose comment tells a model nothing
+// about the field.
 func isKnown(t reflect.Type) bool {
 	return t == timeType || t == durationType || t == urlType || t == bigIntType || t == numberType || t == rawType
 }
@@ -189,7 +192,8 @@ func paragraphs(text string) string {
 	return strings.Join(out, "\n\n")
 }
 
-// mapType gives invopop/jsonschema the keywords of a type. What it would get right itself is left to it.
+// mapType gives invopop/jsonschema the keywords of a type. What it would get right itself is left
+// to it.
 func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	if t == hullType {
 		return nil
@@ -281,8 +285,8 @@ func textKeywords(t reflect.Type, kw *jsonschema.Schema) {
 
 var schemaMaker = reflect.TypeFor[interface{ JSONSchema() *jsonschema.Schema }]()
 
-// ownSchema returns what the method JSONSchema of t or *t says, nil where there is none. invopop/jsonschema looks
-// at t alone.
+// ownSchema returns what the method JSONSchema of t or *t says, nil where there is none.
+// invopop/jsonschema looks at t alone.
 func ownSchema(t reflect.Type) *jsonschema.Schema {
 	if !reflect.PointerTo(t).Implements(schemaMaker) {
 		return nil

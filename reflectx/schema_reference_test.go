@@ -20,8 +20,8 @@ import (
 
 var updateSchemaReference = flag.Bool("update-reference", false, "write docs/reference/schemas.md anew")
 
-// everywhere are the differences that no single rule or type makes. The arguments of each are accepted by the schema and
-// refused by the server.
+// everywhere are the differences that no single rule or type makes. The arguments of each are
+// accepted by the schema and refused by the server.
 var everywhere = []struct {
 	what, why string
 	typ       reflect.Type
@@ -44,8 +44,8 @@ var everywhere = []struct {
 		}](), `{"a":[{"a":1},{"a":1,"b":"x"}]}`},
 }
 
-// TestSchemaReference holds docs/reference/schemas.md to the tables of the tests that prove it; -update-reference writes it
-// anew.
+// TestSchemaReference holds docs/reference/schemas.md to the tables of the tests that prove it;
+// -update-reference writes it anew.
 func TestSchemaReference(t *testing.T) {
 	page := filepath.Join("..", "docs", "reference", "schemas.md")
 	want := schemaReference()

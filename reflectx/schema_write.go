@@ -13,8 +13,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// publish writes the schema of the tree of n. Objects stand where they are used; only those that contain
-// themselves go to $defs.
+// publish writes the schema of the tree of n. Objects stand where they are used; only those that
+// contain themselves go to $defs.
 func (c *compiler) publish(n *spec) json.RawMessage {
 	w := &schemaWriter{c: c, names: map[*object]string{}, defs: map[string]bool{}}
 	root := *n
@@ -52,8 +52,8 @@ func (c *compiler) clone(kw *jsonschema.Schema) *jsonschema.Schema {
 	return fresh
 }
 
-// schema returns an empty schema that lives as long as c. One is nearly a kilobyte, and every spec has
-// one until its schema is written.
+// schema returns an empty schema that lives as long as c. One is nearly a kilobyte, and every spec
+// has one until its schema is written.
 func (c *compiler) schema() *jsonschema.Schema {
 	kw := schemas.Get().(*jsonschema.Schema)
 	c.schemas = append(c.schemas, kw)
@@ -71,9 +71,9 @@ func (c *compiler) newSpec() *spec {
 	return n
 }
 
-// recycle takes back the schemas and specs of c. Nothing points to them any longer: the fields of inputs
-// have let go of them, and schemas have been written. Without these pools, registering a thousand tools
-// (BenchmarkRegister1000 of bench/) takes 57 MB instead of 32 MB.
+// recycle takes back the schemas and specs of c. Nothing points to them any longer: the fields of
+// inputs have let go of them, and schemas have been written. Without these pools, registering a
+// thousand tools (BenchmarkRegister1000 of bench/) takes 57 MB instead of 32 MB.
 func (c *compiler) recycle() {
 	for _, kw := range c.schemas {
 		*kw = jsonschema.Schema{}
@@ -161,8 +161,9 @@ var schemaExtender = reflect.TypeFor[interface{ JSONSchemaExtend(*jsonschema.Sch
 // nilable reports whether values of n may be nil where something stands.
 func (n *spec) nilable() bool { return !n.there && (n.ptrs > 0 || n.shape == shapeUnion) }
 
-// extended applies the method JSONSchemaExtend of the struct, if it has one. The method sees the keywords of the object
-// and of each field, and may change those; what it adds or takes away beyond is ignored, since nothing would keep it.
+// extended applies the method JSONSchemaExtend of the struct, if it has one. The method sees the
+// keywords of the object and of each field, and may change those; what it adds or takes away beyond
+// is ignored, since nothing would keep it.
 func (w *schemaWriter) extended(n *spec, kw *jsonschema.Schema) (out *jsonschema.Schema) {
 	if kw.Ref != "" || !reflect.PointerTo(n.t).Implements(schemaExtender) {
 		return kw
@@ -182,8 +183,8 @@ func (w *schemaWriter) extended(n *spec, kw *jsonschema.Schema) (out *jsonschema
 	return out
 }
 
-// defName gives o its place in $defs: the package's last part and the type's name, with the whole path where two
-// would be the same.
+// defName gives o its place in $defs: the package's last part and the type's name, with the whole
+// path where two would be the same.
 func (w *schemaWriter) defName(o *object) string {
 	if name := w.names[o]; name != "" {
 		return name
@@ -249,8 +250,8 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 	s.b = append(s.name("additionalProperties"), "false"...)
 }
 
-// mapping writes the members of a map. That it has no properties is said, since there are clients that refuse an object
-// without the word.
+// mapping writes the members of a map. That it has no properties is said, since there are clients
+// that refuse an object without the word.
 func (w *schemaWriter) mapping(s *memberWriter, n *spec) {
 	s.b = append(s.name("properties"), "{}"...)
 	if s2 := (memberWriter{b: []byte{'{'}}); n.key != nil {
@@ -331,8 +332,8 @@ func (s *memberWriter) before(kw *jsonschema.Schema) {
 	s.text("contentMediaType", kw.ContentMediaType)
 }
 
-// after writes the keywords that stand after the children of a schema. Of children that a hand-written schema brings
-// along it writes those of JSONSchema methods.
+// after writes the keywords that stand after the children of a schema. Of children that a
+// hand-written schema brings along it writes those of JSONSchema methods.
 func (s *memberWriter) after(kw *jsonschema.Schema) {
 	s.schemas("anyOf", kw.AnyOf)
 	s.schemas("oneOf", kw.OneOf)

@@ -50,7 +50,8 @@ var (
 	marshalText   = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// ownJSON returns the name of the method by which t reads or writes its JSON itself, "" where it has none.
+// ownJSON returns the name of the method by which t reads or writes its JSON itself, "" where it
+// has none.
 func ownJSON(t reflect.Type, dir direction) string {
 	p := reflect.PointerTo(t)
 	switch {
@@ -129,8 +130,8 @@ func (c *compiler) shapeOfKind(t reflect.Type) (shape, bool) {
 	return shapeAny, false
 }
 
-// durationText is what time.Duration.String writes. time.ParseDuration takes a little more, which would make the
-// pattern in the schema twice as long.
+// durationText is what time.Duration.String writes. time.ParseDuration takes a little more, which
+// would make the pattern in the schema twice as long.
 var durationText = regexp.MustCompile(durationPattern)
 
 const durationPattern = `^-?([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$`

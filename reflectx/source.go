@@ -11,8 +11,9 @@ import (
 	"sync"
 )
 
-// A Source finds descriptions in source files. It is safe for concurrent use. Files are read when the first description of their
-// package is asked for, once, and never fail: where there is no source, there are no descriptions.
+// A Source finds descriptions in source files. It is safe for concurrent use. Files are read when
+// the first description of their package is asked for, once, and never fail: where there is no
+// source, there are no descriptions.
 type Source struct {
 	open func(pkgPath string) *sourceDir // nil where there is none
 
@@ -23,14 +24,15 @@ type Source struct {
 	news int64                 // what places.news was when the nil ones were looked for. Guarded by mu.
 }
 
-// SourceDescriptions are the descriptions of the source files on the disk that the program was built from, as under go run and
-// go test.
+// SourceDescriptions are the descriptions of the source files on the disk that the program was
+// built from, as under go run and go test.
 //
-// A package is found by a file of it that [Methods], [Compile], [Source.AddFunc] or [Source.Locate] came upon, or else
-// through the module of such a file or of the program: in it, by go.work and replace directives, in its vendor
-// directory or the module cache. A build with -trimpath knows no directories; then the go.mod nearest to the working
-// directory counts, but only for a program that lies in that module or was started by go run or go test: a directory
-// that happens to be current must not describe a server.
+// A package is found by a file of it that [Methods], [Compile], [Source.AddFunc] or [Source.Locate]
+// came upon, or else through the module of such a file or of the program: in it, by go.work and
+// replace directives, in its vendor directory or the module cache. A build with -trimpath knows no
+// directories; then the go.mod nearest to the working directory counts, but only for a program that
+// lies in that module or was started by go run or go test: a directory that happens to be current
+// must not describe a server.
 //
 // The standard library has no descriptions here: they are for programmers.
 func SourceDescriptions() *Source {
@@ -45,12 +47,13 @@ func SourceDescriptions() *Source {
 	return s
 }
 
-// onDisk has a *sourceDir by directory: what a program was built from does not change while it runs, so that each
-// directory is read once, however many Sources there are.
+// onDisk has a *sourceDir by directory: what a program was built from does not change while it
+// runs, so that each directory is read once, however many Sources there are.
 var onDisk sync.Map
 
-// EmbeddedDescriptions are the descriptions of source files that the program carries: fsys is the embed.FS of a //go:embed *.go in
-// the package pkgPath. Directories in it are the packages below. "main" stands for the program's own package.
+// EmbeddedDescriptions are the descriptions of source files that the program carries: fsys is the
+// embed.FS of a //go:embed *.go in the package pkgPath. Directories in it are the packages below.
+// "main" stands for the program's own package.
 func EmbeddedDescriptions(fsys fs.FS, pkgPath string) *Source {
 	s := &Source{dirs: map[string]*sourceDir{}}
 	s.open = func(asked string) *sourceDir {
@@ -130,7 +133,8 @@ func (s *Source) Field(t reflect.Type, field string) (text string) {
 	return text
 }
 
-// Enum implements [Descriptions]. Constants that are not exported count only for a type that has no others.
+// Enum implements [Descriptions]. Constants that are not exported count only for a type that has no
+// others.
 func (s *Source) Enum(t reflect.Type) (values []EnumValue) {
 	switch t.Kind() {
 	case reflect.Struct, reflect.Interface, reflect.Func, reflect.Map, reflect.Slice, reflect.Array, reflect.Chan, reflect.Pointer:
@@ -144,8 +148,8 @@ func (s *Source) Enum(t reflect.Type) (values []EnumValue) {
 	return writeEnum(t, values)
 }
 
-// Position returns where the type t is declared, "" and 0 where the source is not found. For embedded files the
-// name is the one within the embed.FS.
+// Position returns where the type t is declared, "" and 0 where the source is not found. For
+// embedded files the name is the one within the embed.FS.
 func (s *Source) Position(t reflect.Type) (file string, line int) {
 	dir := s.dir(t)
 	if dir == nil {

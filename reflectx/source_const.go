@@ -17,7 +17,8 @@ type sourceConst struct {
 	busy  bool // being evaluated
 }
 
-// addConsts keeps the constants of a const declaration, in which a line without an expression repeats the one above.
+// addConsts keeps the constants of a const declaration, in which a line without an expression
+// repeats the one above.
 func (p *sourcePackage) addConsts(decl *ast.GenDecl) {
 	var typ ast.Expr
 	var values []ast.Expr
@@ -48,7 +49,8 @@ func (p *sourcePackage) addConsts(decl *ast.GenDecl) {
 	}
 }
 
-// constsOf returns the constants of the package-level type. Where one is exported, only exported ones count.
+// constsOf returns the constants of the package-level type. Where one is exported, only exported
+// ones count.
 func (p *sourcePackage) constsOf(name string) []*sourceConst {
 	var all, exported []*sourceConst
 	for _, c := range p.consts {
@@ -66,8 +68,8 @@ func (p *sourcePackage) constsOf(name string) []*sourceConst {
 	return all
 }
 
-// enum returns the constants of the package-level type, with Go literals for JSON. Where the value of one cannot be
-// told, there are none, since a list that lacks one would be wrong.
+// enum returns the constants of the package-level type, with Go literals for JSON. Where the value
+// of one cannot be told, there are none, since a list that lacks one would be wrong.
 func (p *sourcePackage) enum(name string) []EnumValue {
 	var values []EnumValue
 	for _, c := range p.constsOf(name) {
@@ -166,7 +168,8 @@ func (p *sourcePackage) convert(v constant.Value, name string) constant.Value {
 	return constant.MakeUnknown()
 }
 
-// eval evaluates literals, iota, constants of the package, conversions and operators. The rest is unknown.
+// eval evaluates literals, iota, constants of the package, conversions and operators. The rest is
+// unknown.
 func (p *sourcePackage) eval(x ast.Expr, iota, depth int) (v constant.Value) {
 	unknown := constant.MakeUnknown()
 	if depth > maxConstDepth {

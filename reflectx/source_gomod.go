@@ -18,8 +18,8 @@ type module struct {
 // A replacement is another module, or a directory where version is empty.
 type replacement struct{ path, version string }
 
-// parseModule reads the go.mod in dir, nil where it names no module. It knows no more of the grammar than
-// finding packages needs: lines, blocks, comments and quotes.
+// parseModule reads the go.mod in dir, nil where it names no module. It knows no more of the
+// grammar than finding packages needs: lines, blocks, comments and quotes.
 func parseModule(dir string) *module {
 	m := &module{dir: dir, require: map[string]string{}, replace: map[string]replacement{}}
 	for _, line := range directives(filepath.Join(dir, "go.mod")) {
@@ -68,7 +68,8 @@ func parseWork(file string) []string {
 	return dirs
 }
 
-// directives are the lines of a go.mod or go.work as words, those of a block with its verb before each.
+// directives are the lines of a go.mod or go.work as words, those of a block with its verb before
+// each.
 func directives(file string) [][]string {
 	data, err := os.ReadFile(file)
 	if err != nil || len(data) > maxSourceFile {

@@ -14,14 +14,15 @@ import (
 	"sync"
 )
 
-// What one directory may hold before the rest of it is left unread: descriptions are worth milliseconds, not more.
+// What one directory may hold before the rest of it is left unread: descriptions are worth
+// milliseconds, not more.
 const (
 	maxSourceFile = 4 << 20
 	maxSourceDir  = 32 << 20
 )
 
-// A sourceDir reads the Go files of one directory when the first word is asked for, and its test files when a type is
-// in none of the others.
+// A sourceDir reads the Go files of one directory when the first word is asked for, and its test
+// files when a type is in none of the others.
 type sourceDir struct {
 	fsys fs.FS
 	name string // the directory within fsys
@@ -41,7 +42,8 @@ type sourcePackage struct {
 	consts  []*sourceConst
 	named   map[string]*sourceConst
 
-	// What a doc link can lead to: other names of the package, and the packages that its files import.
+	// What a doc link can lead to: other names of the package, and the packages that its files
+	// import.
 	others  map[string]bool
 	imports map[string]string
 }
@@ -105,8 +107,8 @@ func (d *sourceDir) find(t reflect.Type, pkg, name string) (*sourcePackage, *sou
 	return p, nil
 }
 
-// describes tells declarations of the same name apart, and those of a package from what changed since the program
-// was built: the fields are the same.
+// describes tells declarations of the same name apart, and those of a package from what changed
+// since the program was built: the fields are the same.
 func (st *sourceType) describes(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct || st.base != "" {
 		return true
@@ -284,8 +286,8 @@ func (st *sourceType) addFields(list *ast.FieldList) {
 	}
 }
 
-// addInline adds the comments of the fields of a struct without a name, or of the elements of such a type, which are
-// called by the way to them: "Filter.Op".
+// addInline adds the comments of the fields of a struct without a name, or of the elements of such
+// a type, which are called by the way to them: "Filter.Op".
 func addInline(fields map[string]*ast.CommentGroup, place string, typ ast.Expr) {
 	for {
 		switch t := typ.(type) {
@@ -325,8 +327,8 @@ func receiver(decl *ast.FuncDecl) string {
 	return typeName(decl.Recv.List[0].Type)
 }
 
-// typeName is the name of the type without pointer, package and type arguments: that of a receiver or an embedded
-// field.
+// typeName is the name of the type without pointer, package and type arguments: that of a receiver
+// or an embedded field.
 func typeName(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -345,8 +347,8 @@ func typeName(x ast.Expr) string {
 	return ""
 }
 
-// field is the comment of a field or, for an interface, a method. A type that is defined by another one has its
-// fields, and so their descriptions.
+// field is the comment of a field or, for an interface, a method. A type that is defined by another
+// one has its fields, and so their descriptions.
 func (p *sourcePackage) field(t reflect.Type, st *sourceType, name string) *ast.CommentGroup {
 	for range 8 { // type A B; type B A does not compile, but is no reason to hang
 		if c, ok := st.fields[name]; ok || st.base == "" {
@@ -393,7 +395,8 @@ func (p *sourcePackage) linked(recv, name string) bool {
 	return false
 }
 
-// plain turns a comment into text: what go doc would print, each paragraph on one line, without directives.
+// plain turns a comment into text: what go doc would print, each paragraph on one line, without
+// directives.
 func (p *sourcePackage) plain(group *ast.CommentGroup) string {
 	if group == nil {
 		return ""

@@ -14,14 +14,16 @@ import (
 	"sync/atomic"
 )
 
-// A knownFiles has a file of each package that this process came upon: enough to find the others of the package.
+// A knownFiles has a file of each package that this process came upon: enough to find the others of
+// the package.
 type knownFiles struct {
 	mu    sync.Mutex
 	files map[string]string // by import path. Guarded by mu.
 	news  atomic.Int64      // how many packages there are
 }
 
-// known is what Methods and Compile came upon. Every Source looks there, so that nobody has to carry it around.
+// known is what Methods and Compile came upon. Every Source looks there, so that nobody has to
+// carry it around.
 var known knownFiles
 
 func (k *knownFiles) add(pkgPath, file string) {
@@ -219,8 +221,8 @@ func (p *places) start() {
 	}
 }
 
-// trusted reports whether the program may take descriptions from the module in dir: it lies there itself, or the go
-// command has just built it.
+// trusted reports whether the program may take descriptions from the module in dir: it lies there
+// itself, or the go command has just built it.
 func (p *places) trusted(dir string) bool {
 	exe, err := p.executable()
 	if err != nil {
@@ -296,7 +298,8 @@ func (p *places) inCache(versioned string) string {
 	if p.cache == "" {
 		return ""
 	}
-	// Capitals are written as '!' and the small letter, for file systems that do not tell them apart.
+	// Capitals are written as '!' and the small letter, for file systems that do not tell them
+	// apart.
 	var b strings.Builder
 	mod, rest, _ := strings.Cut(versioned, "@")
 	version, pkg, _ := strings.Cut(rest, "/")

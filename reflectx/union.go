@@ -10,8 +10,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
-// A Union lists the types that values of an interface type may have, and says how JSON tells them apart: by a member of
-// the object, the discriminator, whose value names the case. Make one with [NewUnion].
+// A Union lists the types that values of an interface type may have, and says how JSON tells them
+// apart: by a member of the object, the discriminator, whose value names the case. Make one with
+// [NewUnion].
 type Union struct {
 	// Interface is the interface type.
 	Interface reflect.Type
@@ -25,13 +26,14 @@ type Union struct {
 type UnionCase struct {
 	// Name is the value of the discriminator. "" becomes the name of the type in snake case.
 	Name string
-	// Type is a struct or a pointer to one. Decoding makes values of exactly this type; encoding takes the struct and
-	// pointers to it alike.
+	// Type is a struct or a pointer to one. Decoding makes values of exactly this type; encoding
+	// takes the struct and pointers to it alike.
 	Type reflect.Type
 }
 
-// NewUnion checks a union and completes the names of its cases. Whether the fields of the cases have JSON is found out
-// where the union is used. The error is an [Errors] with every mistake; site begins each.
+// NewUnion checks a union and completes the names of its cases. Whether the fields of the cases
+// have JSON is found out where the union is used. The error is an [Errors] with every mistake; site
+// begins each.
 func NewUnion(site string, iface reflect.Type, discriminator string, cases []UnionCase) (*Union, error) {
 	var errs Errors
 	errorf := func(format string, args ...any) {
@@ -203,8 +205,8 @@ func (d *decoder) noCase(u *union, tag []byte) {
 	d.violate(shorten(tag), want, hint)
 }
 
-// union writes the schema of a union: an object with the discriminator, which is as much as a client understands that
-// takes no alternatives, and then the alternatives.
+// union writes the schema of a union: an object with the discriminator, which is as much as a
+// client understands that takes no alternatives, and then the alternatives.
 func (w *schemaWriter) union(s *memberWriter, u *union) {
 	names := make([]any, len(u.Cases))
 	for i, one := range u.Cases {
@@ -247,7 +249,8 @@ func (c *compiler) ruleOfUnion(n *spec, r rule) {
 	c.errorf("rule %q does not fit the union %s; write rules at the fields of its cases", r.text, n.t)
 }
 
-// caseOf returns the node of the case that the value v of the union is, and the struct; false where it is none.
+// caseOf returns the node of the case that the value v of the union is, and the struct; false where
+// it is none.
 func (u *union) caseOf(v reflect.Value) (*node, reflect.Value, bool) {
 	for v.IsValid() && (v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer) {
 		v = v.Elem()

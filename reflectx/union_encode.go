@@ -12,9 +12,10 @@ import (
 // An Encoder appends the JSON of a value to dst.
 type Encoder func(dst []byte, v reflect.Value) ([]byte, error)
 
-// OutputEncoder returns what encodes values of type t with the discriminators of the unions in them, nil where t holds no
-// union: then no other than the usual encoder is needed. The schema of what it writes is [OutputSchema]'s. Values whose
-// type is no case of its union are an error; nil ones are null.
+// OutputEncoder returns what encodes values of type t with the discriminators of the unions in
+// them, nil where t holds no union: then no other than the usual encoder is needed. The schema of
+// what it writes is [OutputSchema]'s. Values whose type is no case of its union are an error; nil
+// ones are null.
 func OutputEncoder(t reflect.Type, o InputOptions) Encoder {
 	if len(o.Unions) == 0 {
 		return nil
@@ -30,8 +31,8 @@ func OutputEncoder(t reflect.Type, o InputOptions) Encoder {
 // An encodeFunc is an Encoder that knows how deep within the value it is.
 type encodeFunc func(dst []byte, v reflect.Value, depth int) ([]byte, error)
 
-// maxDepth bounds what would otherwise run until the stack ends, which nothing survives: a value within itself. Every
-// such circle that holds a union goes through a struct.
+// maxDepth bounds what would otherwise run until the stack ends, which nothing survives: a value
+// within itself. Every such circle that holds a union goes through a struct.
 const maxDepth = 1000
 
 // encoders compiles encoders. Only types that hold a union get one of their own.
@@ -41,8 +42,8 @@ type encoders struct {
 	holds map[reflect.Type]bool
 }
 
-// holdsUnion reports whether values of t may hold a value of a union that the encoder gets to see. above are the types on
-// the way.
+// holdsUnion reports whether values of t may hold a value of a union that the encoder gets to see.
+// above are the types on the way.
 func (e *encoders) holdsUnion(t reflect.Type, above []reflect.Type) bool {
 	if held, ok := e.holds[t]; ok {
 		return held
@@ -164,7 +165,8 @@ type memberEncoder struct {
 	value encodeFunc
 }
 
-// object writes a struct; first, which may be nil, stands before its own members: `"kind":"circle"`.
+// object writes a struct; first, which may be nil, stands before its own members:
+// `"kind":"circle"`.
 func (e *encoders) object(t reflect.Type, first []byte) encodeFunc {
 	var members []memberEncoder
 	for _, m := range e.c.members(t) {

@@ -121,8 +121,9 @@ func TestUnionRefusals(t *testing.T) {
 	}
 }
 
-// TestUnionAgreement holds the schema and the decoder to each other for whatever may stand for a figure, and what is
-// accepted to its own JSON: encoded with its discriminators it is decoded to the same, and fits the schema of results.
+// TestUnionAgreement holds the schema and the decoder to each other for whatever may stand for a
+// figure, and what is accepted to its own JSON: encoded with its discriminators it is decoded to
+// the same, and fits the schema of results.
 func TestUnionAgreement(t *testing.T) {
 	in := newDrawing(t)
 	schema := compileSchema(t, in.Schema())
@@ -239,8 +240,8 @@ type triangle struct{}
 
 func (triangle) Area() float64 { return 0 }
 
-// TestUnionEncoderIsTheUsualOneButForDiscriminators writes a struct with every option of json tags and a union that is
-// nil as encoding/json does.
+// TestUnionEncoderIsTheUsualOneButForDiscriminators writes a struct with every option of json tags
+// and a union that is nil as encoding/json does.
 func TestUnionEncoderIsTheUsualOneButForDiscriminators(t *testing.T) {
 	type Inner struct {
 		X int `json:"x"`
@@ -351,8 +352,8 @@ type credentials interface{ isCredentials() }
 func (login) isCredentials() {}
 func (token) isCredentials() {}
 
-// TestRulesThatTheValidatorKnowsReachIntoUnions has one rule that compares fields, one of the author, and a present zero,
-// which the validator takes for a missing value.
+// TestRulesThatTheValidatorKnowsReachIntoUnions has one rule that compares fields, one of the
+// author, and a present zero, which the validator takes for a missing value.
 func TestRulesThatTheValidatorKnowsReachIntoUnions(t *testing.T) {
 	u, err := reflectx.NewUnion("U", reflect.TypeFor[credentials](), "type", []reflectx.UnionCase{{Type: reflect.TypeFor[login]()}, {Type: reflect.TypeFor[token]()}})
 	require.NoError(t, err)
@@ -380,7 +381,8 @@ func TestRulesThatTheValidatorKnowsReachIntoUnions(t *testing.T) {
 	require.Equal(t, map[string]bool{"type": false, "user": false, "password": true, "again": false, "count": false}, secrets)
 }
 
-// TestUnionParameter takes a union as a parameter of its own, and JSON within a string where repairs are on.
+// TestUnionParameter takes a union as a parameter of its own, and JSON within a string where
+// repairs are on.
 func TestUnionParameter(t *testing.T) {
 	var got figure
 	f, err := reflectx.Compile(reflect.ValueOf(func(_ context.Context, f figure) { got = f }), reflectx.FuncOptions{

@@ -54,7 +54,8 @@ func TestViolationsOfAllSortsComeAtOnce(t *testing.T) {
 
 func TestRulesAreNotAskedOfWhatIsWrongByItself(t *testing.T) {
 	in := newBooking(t)
-	// from is no integer, so that until has nothing to be compared with; and the second leg has no low.
+	// from is no integer, so that until has nothing to be compared with; and the second leg has no
+	// low.
 	require.ElementsMatch(t, []string{
 		`/from: got "five", want an integer of at most 100`,
 		`/legs/0/high: got 1, want an integer that satisfies ordered`,
@@ -68,7 +69,8 @@ func TestRulesAboutAStructStandInItsDescription(t *testing.T) {
 	require.Contains(t, schema, `"items":{"type":"object","description":"The members must also fit one another."`)
 }
 
-// The program's own validator may mean something else by a word: then its meaning holds, and it is asked once.
+// The program's own validator may mean something else by a word: then its meaning holds, and it is
+// asked once.
 func TestAValidatorOfTheProgramAsksEveryRule(t *testing.T) {
 	asked := 0
 	v := validator.New(validator.WithRequiredStructEnabled())
@@ -110,7 +112,8 @@ func TestAValidatorOfTheProgramComesToElementsThatSayDive(t *testing.T) {
 	require.EqualError(t, err, `T, field Legs: the elements have the rule "max=50", which is asked only where the validate tag says dive; write validate:"dive"`)
 }
 
-// untested are the rules of the validator that the property test makes no values for, with the reason.
+// untested are the rules of the validator that the property test makes no values for, with the
+// reason.
 var untested = func() map[string]string {
 	reasons := map[string]string{
 		"isdefault": "it is a mistake of the author: nothing could be given (TestMistakesOfTheAuthor)",
@@ -131,7 +134,8 @@ var untested = func() map[string]string {
 	return reasons
 }()
 
-// TestRulesAboutTwoMembers has every rule that compares members: what the validator asks is asked, and said.
+// TestRulesAboutTwoMembers has every rule that compares members: what the validator asks is asked,
+// and said.
 func TestRulesAboutTwoMembers(t *testing.T) {
 	for _, test := range []struct{ rule, right, wrong string }{
 		{"eqfield=A", `"a":"x","b":"x"`, `"a":"x","b":"y"`}, {"nefield=A", `"a":"x","b":"y"`, `"a":"x","b":"x"`},
@@ -156,8 +160,9 @@ func TestRulesAboutTwoMembers(t *testing.T) {
 	}
 }
 
-// TestEveryTagOfTheValidatorIsHeldToItsSchema looks into the validator for its tags: none may be missing from the list that
-// the compiler knows, and each is either in the property test or among those that say why not.
+// TestEveryTagOfTheValidatorIsHeldToItsSchema looks into the validator for its tags: none may be
+// missing from the list that the compiler knows, and each is either in the property test or among
+// those that say why not.
 func TestEveryTagOfTheValidatorIsHeldToItsSchema(t *testing.T) {
 	inside := reflect.ValueOf(validator.New()).Elem()
 	var tags []string

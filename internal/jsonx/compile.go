@@ -14,8 +14,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// AppendValue appends v as JSON to dst, byte for byte as [Append] does, only faster for types that are made of plain
-// structs, slices, strings, numbers and bools: how to write a type is found out once.
+// AppendValue appends v as JSON to dst, byte for byte as [Append] does, only faster for types that
+// are made of plain structs, slices, strings, numbers and bools: how to write a type is found out
+// once.
 func AppendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	if !v.IsValid() {
 		return append(dst, "null"...), nil
@@ -208,8 +209,9 @@ func structWriter(t reflect.Type, above []reflect.Type) writer {
 	}
 }
 
-// newFieldWriter reads the tag of a field. It reports false for what it leaves to the library: embedded fields, and
-// options and names that are not the most usual ones. A field that is not written has no name.
+// newFieldWriter reads the tag of a field. It reports false for what it leaves to the library:
+// embedded fields, and options and names that are not the most usual ones. A field that is not
+// written has no name.
 func newFieldWriter(sf reflect.StructField, index int) (f fieldWriter, known bool) {
 	tag, tagged := sf.Tag.Lookup("json")
 	switch {

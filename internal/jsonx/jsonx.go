@@ -2,9 +2,9 @@
 // which becomes encoding/json/v2 when the toolchain has it.
 //
 // It reads strictly (exact member names, no duplicates, valid UTF-8, nothing after the value) and
-// writes what MCP peers expect (nil slices and maps as [] and {}, sorted map keys, durations as text, `omitempty` that
-// drops zero numbers and false as encoding/json does). No other package imports the library, and no
-// exported type of this module shows it.
+// writes what MCP peers expect (nil slices and maps as [] and {}, sorted map keys, durations as
+// text, `omitempty` that drops zero numbers and false as encoding/json does). No other package
+// imports the library, and no exported type of this module shows it.
 package jsonx
 
 import (
@@ -30,7 +30,8 @@ var options = json.JoinOptions(
 	json.Deterministic(true),
 )
 
-// writing tells how to write: what is no UTF-8 becomes U+FFFD, since one bad file name must not cost a whole listing.
+// writing tells how to write: what is no UTF-8 becomes U+FFFD, since one bad file name must not
+// cost a whole listing.
 var writing = json.JoinOptions(options, jsontext.AllowInvalidUTF8(true))
 
 // writeURL writes a URL as text.
@@ -117,8 +118,8 @@ func Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// An Error is an error of the library with a text that is the same in every run: the library's own begins with one of
-// two words by chance.
+// An Error is an error of the library with a text that is the same in every run: the library's own
+// begins with one of two words by chance.
 type Error struct{ err error }
 
 // Error returns the text.
@@ -155,8 +156,8 @@ func Compact(data []byte) ([]byte, error) {
 
 const hex = "0123456789abcdef"
 
-// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, since the reader of a message
-// could do nothing with an error about it.
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, since the reader of a
+// message could do nothing with an error about it.
 func AppendString[S string | []byte](dst []byte, s S) []byte {
 	dst = append(slices.Grow(dst, len(s)+2), '"')
 	start := 0
@@ -203,8 +204,8 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 	return append(dst, '"')
 }
 
-// plain returns the index of the first byte of s at or after i that is not simply itself in a JSON string: a quote, a
-// backslash, a control character or part of a longer character.
+// plain returns the index of the first byte of s at or after i that is not simply itself in a JSON
+// string: a quote, a backslash, a control character or part of a longer character.
 func plain[S string | []byte](s S, i int) int {
 	const lows, highs = 0x0101010101010101, 0x8080808080808080
 	for ; fast && i+8 <= len(s); i += 8 {

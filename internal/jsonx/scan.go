@@ -73,8 +73,8 @@ func skipString(b []byte, i int) int {
 	return len(b)
 }
 
-// quoteOrSlash returns the index of the first quote or backslash of b at or after i; len(b) where there is none. Texts that hold JSON
-// have one every few bytes, and others none for long.
+// quoteOrSlash returns the index of the first quote or backslash of b at or after i; len(b) where
+// there is none. Texts that hold JSON have one every few bytes, and others none for long.
 func quoteOrSlash(b []byte, i int) int {
 	const lows, highs, words, window = 0x0101010101010101, 0x8080808080808080, 8, 1 << 10
 	for n := 0; fast && i+8 <= len(b); i += 8 {
@@ -172,8 +172,8 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 	}
 }
 
-// String returns what the raw JSON string says; "" where raw is not a string. Half of a surrogate pair without the other
-// becomes U+FFFD.
+// String returns what the raw JSON string says; "" where raw is not a string. Half of a surrogate
+// pair without the other becomes U+FFFD.
 func String(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
@@ -210,7 +210,8 @@ func unescape(body []byte) string {
 // unescaped is what the letter after a backslash stands for.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// unescapeRune reads the hexadecimal digits after a \u, and where they are half of a surrogate pair the other half.
+// unescapeRune reads the hexadecimal digits after a \u, and where they are half of a surrogate pair
+// the other half.
 func unescapeRune(b []byte) (r rune, size int) {
 	r, ok := hex4(b)
 	switch {
@@ -254,8 +255,9 @@ const (
 	maxDistinctMembers = 16
 )
 
-// Distinct reports whether no object in raw has a member twice. It says false also where it would take long to find out: where an
-// object has many members, a name is written with escapes, or the nesting is deep.
+// Distinct reports whether no object in raw has a member twice. It says false also where it would
+// take long to find out: where an object has many members, a name is written with escapes, or the
+// nesting is deep.
 func Distinct(raw []byte) bool {
 	i := distinct(raw, SkipSpace(raw, 0), 0)
 	return i >= 0 && SkipSpace(raw, i) == len(raw)
@@ -264,7 +266,8 @@ func Distinct(raw []byte) bool {
 // SkipDistinct is Skip for a value of which Distinct reports true; it returns -1 for others.
 func SkipDistinct(b []byte, i int) int { return distinct(b, i, 0) }
 
-// distinct looks at the value at b[i] and returns the index after it; -1 where it is not known to be distinct.
+// distinct looks at the value at b[i] and returns the index after it; -1 where it is not known to
+// be distinct.
 func distinct(b []byte, i, depth int) int {
 	if i >= len(b) || depth > maxDistinctDepth {
 		return -1
@@ -331,8 +334,8 @@ func IsString(raw []byte, s string) bool {
 	return String(raw) == s
 }
 
-// Kind returns the first byte of the raw value: '{', '[', '"', 't', 'f', 'n', or '0' for every number;
-// 0 where raw is empty.
+// Kind returns the first byte of the raw value: '{', '[', '"', 't', 'f', 'n', or '0' for every
+// number; 0 where raw is empty.
 func Kind(raw []byte) byte {
 	if len(raw) == 0 {
 		return 0

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Match does not walk the pieces of a template but elements: literals, variables, and options, which say that the
-// elements after them may be absent. A query of the usual form is no list of elements, since its order is free.
+// Match does not walk the pieces of a template but elements: literals, variables, and options,
+// which say that the elements after them may be absent. A query of the usual form is no list of
+// elements, since its order is free.
 
 type elementKind uint8
 
@@ -97,7 +98,8 @@ func (p *parser) literals() string {
 	return b.String()
 }
 
-// split divides the pieces into what comes before the query, the query without its '?', and the fragment.
+// split divides the pieces into what comes before the query, the query without its '?', and the
+// fragment.
 func (p *parser) split() (head, query, tail []piece) {
 	part := &head
 	for _, piece := range p.t.pieces {
@@ -139,8 +141,8 @@ func appendLiteral(list []piece, text string) []piece {
 	return append(list, piece{literal: text})
 }
 
-// parseQuery reads a query whose parts are name=value, name={variable}, {?names} and {&names}, at least one of them with
-// a variable. Of any other it reports false.
+// parseQuery reads a query whose parts are name=value, name={variable}, {?names} and {&names}, at
+// least one of them with a variable. Of any other it reports false.
 func parseQuery(pieces []piece) (params []param, ok bool) {
 	var text string // of the parameter being read
 	var value *spec // its variable
@@ -218,7 +220,8 @@ func elements(pieces []piece) []element {
 			}
 		}
 	}
-	// After a variable whose end is tried, the others begin anywhere, and each would look for its end again and again.
+	// After a variable whose end is tried, the others begin anywhere, and each would look for its
+	// end again and again.
 	tried := false
 	for i := range list {
 		if list[i].kind == varElement {
@@ -271,7 +274,8 @@ func optionVar(op *operator, s spec) element {
 	return e
 }
 
-// isSure reports whether whatever follows element i begins with a byte that the variable cannot have.
+// isSure reports whether whatever follows element i begins with a byte that the variable cannot
+// have.
 func isSure(list []element, i int) bool {
 	for j := i + 1; j < len(list); {
 		switch e := list[j]; e.kind {
@@ -289,8 +293,8 @@ func isSure(list []element, i int) bool {
 	return true
 }
 
-// Matchable says why Match would have to guess which value belongs to which variable, nil when it does not. Such
-// a template can be expanded, but is no name for resources.
+// Matchable says why Match would have to guess which value belongs to which variable, nil when it
+// does not. Such a template can be expanded, but is no name for resources.
 func (t *Template) Matchable() error {
 	for _, list := range [][]element{t.path, t.fragment} {
 		for i := range list {

@@ -47,15 +47,17 @@ func (v Values) Map() map[string]string {
 
 // Match returns the values with which the template gives the URI.
 //
-// {id} matches one or more bytes other than / ? and #; {+path} also slashes; {/path*} any number of segments, joined by
-// slashes; {#frag} the whole fragment. Where several divisions are possible, earlier variables are the shorter ones.
-// Expressions with one of the operators . / ; # may be absent. Query parameters come in any order, may be absent if they
-// stand in {?a,b} or {&c}, and may have others among them; a variable that is there twice does not match. A
-// template without a query matches no URI with one. Literal text is compared byte by byte.
+// {id} matches one or more bytes other than / ? and #; {+path} also slashes; {/path*} any number of
+// segments, joined by slashes; {#frag} the whole fragment. Where several divisions are possible,
+// earlier variables are the shorter ones. Expressions with one of the operators . / ; # may be
+// absent. Query parameters come in any order, may be absent if they stand in {?a,b} or {&c}, and
+// may have others among them; a variable that is there twice does not match. A template without a
+// query matches no URI with one. Literal text is compared byte by byte.
 //
-// Values are decoded exactly once, and the URI does not match when one of them then is no UTF-8, holds a NUL, has ".."
-// for a path segment (with slashes or backslashes around), or, unless it is the value of {+path}, {/path*}, {#frag} or a query
-// parameter, a slash. Nor does a URI with a ".." segment of its own making, or one longer than MaxURI.
+// Values are decoded exactly once, and the URI does not match when one of them then is no UTF-8,
+// holds a NUL, has ".." for a path segment (with slashes or backslashes around), or, unless it is
+// the value of {+path}, {/path*}, {#frag} or a query parameter, a slash. Nor does a URI with a ".."
+// segment of its own making, or one longer than MaxURI.
 //
 // The time is linear in the length of the URI.
 func (t *Template) Match(uri string) (Values, bool) {
@@ -186,7 +188,8 @@ func hasDotDot(value string) bool {
 	return false
 }
 
-// climbs reports whether the path of a URI has a ".." segment, encoded or not. A value can be half of one.
+// climbs reports whether the path of a URI has a ".." segment, encoded or not. A value can be half
+// of one.
 func climbs(uri string) bool {
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
 		uri = uri[:i]
@@ -216,8 +219,9 @@ func isDotDot(segment string) bool {
 	return segment == ""
 }
 
-// A matcher finds where in s the variables are. Where a variable ends is tried from the shortest on; failed remembers
-// the states that led nowhere, so that no state is tried twice and the time stays linear.
+// A matcher finds where in s the variables are. Where a variable ends is tried from the shortest
+// on; failed remembers the states that led nowhere, so that no state is tried twice and the time
+// stays linear.
 type matcher struct {
 	list   []element
 	s      string
@@ -244,10 +248,12 @@ func (m *matcher) end() {
 	matchers.Put(m)
 }
 
-// maxKept is how many words of failed states stay for the next match: those of most URIs, not of the worst.
+// maxKept is how many words of failed states stay for the next match: those of most URIs, not of
+// the worst.
 const maxKept = 1024
 
-// run matches the elements from i on with s from pos on, to its end. It goes as deep as there are elements.
+// run matches the elements from i on with s from pos on, to its end. It goes as deep as there are
+// elements.
 func (m *matcher) run(i, pos int) bool {
 	for ; i < len(m.list); i++ {
 		m.steps++

@@ -73,7 +73,8 @@ func (p *parser) literal(s string) error {
 	for i, r := range s {
 		switch {
 		case r <= ' ' || r == 0x7f || strings.ContainsRune("\"'<>\\^`|", r):
-			// The apostrophe is not allowed by the RFC's grammar (erratum 6937 allows it); URIs have it.
+			// The apostrophe is not allowed by the RFC's grammar (erratum 6937 allows it); URIs
+			// have it.
 			if r != '\'' {
 				return fmt.Errorf("%q cannot stand in a URI; write %%%02X for it", r, r)
 			}

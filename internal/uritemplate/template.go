@@ -1,10 +1,12 @@
 // Package uritemplate expands and matches URI templates (RFC 6570), those that name resources.
 //
-// It knows levels 1 to 3 (every operator, several variables in an expression), the prefix modifier {var:3}, and of
-// the explode modifier the one form {/path*}, whose value is the segments with slashes between. Values are strings.
+// It knows levels 1 to 3 (every operator, several variables in an expression), the prefix modifier
+// {var:3}, and of the explode modifier the one form {/path*}, whose value is the segments with
+// slashes between. Values are strings.
 //
-// Matching is not a part of the RFC. Here it takes time linear in the length of the URI, decodes each value exactly
-// once, and refuses values that would surprise whoever makes a path of them; see [Template.Match].
+// Matching is not a part of the RFC. Here it takes time linear in the length of the URI, decodes
+// each value exactly once, and refuses values that would surprise whoever makes a path of them; see
+// [Template.Match].
 package uritemplate
 
 import "strings"
@@ -65,13 +67,14 @@ func (t *Template) String() string { return t.text }
 // Vars returns the names of the variables in the order of the template. The slice is the caller's.
 func (t *Template) Vars() []string { return append([]string(nil), t.vars...) }
 
-// Prefix returns the literal text that every URI of the template begins with: what matches can be looked for among
-// the templates whose Prefix the URI has. The order of a query is free, so that it is no part of it.
+// Prefix returns the literal text that every URI of the template begins with: what matches can be
+// looked for among the templates whose Prefix the URI has. The order of a query is free, so that it
+// is no part of it.
 func (t *Template) Prefix() string { return t.prefix }
 
-// Expand returns the URI in which the variables have the values. A variable without a value is left out as the RFC
-// says (section 3.2.1), with the separator that would have been before it. The value of {/path*} is divided at
-// its slashes.
+// Expand returns the URI in which the variables have the values. A variable without a value is left
+// out as the RFC says (section 3.2.1), with the separator that would have been before it. The value
+// of {/path*} is divided at its slashes.
 func (t *Template) Expand(values map[string]string) string {
 	var b strings.Builder
 	for _, p := range t.pieces {
@@ -130,8 +133,8 @@ func prefix(s string, n int) string {
 
 const upperHex = "0123456789ABCDEF"
 
-// encode writes s with %xx for what may not stand in a URI: all but unreserved characters or, where reserved, all but
-// those, the reserved ones and %xx.
+// encode writes s with %xx for what may not stand in a URI: all but unreserved characters or, where
+// reserved, all but those, the reserved ones and %xx.
 func encode(b *strings.Builder, s string, reserved bool) {
 	for i := 0; i < len(s); i++ {
 		c := s[i]

@@ -1,4 +1,5 @@
-// Package expvarmcp keeps the metrics of mcpkit servers in expvar, which serves them at /debug/vars:
+// Package expvarmcp keeps the metrics of mcpkit servers in expvar, which serves them at
+// /debug/vars:
 //
 //	metrics := expvarmcp.New("mcp")
 //	srv.Use(middleware.Metrics(metrics))
@@ -44,8 +45,8 @@ type Recorder struct {
 
 var _ middleware.Recorder = (*Recorder)(nil)
 
-// New returns a Recorder that is published under name; like expvar.Publish it ends the program when the name is taken. The name ""
-// publishes nothing: see [Recorder.Map].
+// New returns a Recorder that is published under name; like expvar.Publish it ends the program when
+// the name is taken. The name "" publishes nothing: see [Recorder.Map].
 func New(name string) *Recorder {
 	r := &Recorder{}
 	for i, bound := range buckets {

@@ -1,4 +1,5 @@
-// Package healthz answers the questions of orchestrators over HTTP: does the program live, and may it be sent requests.
+// Package healthz answers the questions of orchestrators over HTTP: does the program live, and may
+// it be sent requests.
 //
 //	health := healthz.New(healthz.Check{Name: "database", Run: db.PingContext})
 //	mux.Handle("GET /livez", healthz.Live())
@@ -19,8 +20,8 @@ import (
 	"time"
 )
 
-// Live answers 200 as long as the program answers anything at all. It checks nothing: a program that cannot reach its database
-// is not helped by being started anew.
+// Live answers 200 as long as the program answers anything at all. It checks nothing: a program
+// that cannot reach its database is not helped by being started anew.
 func Live() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok", nil) })
 }
@@ -30,20 +31,21 @@ type Check struct {
 	// Name names it in the answer.
 	Name string
 
-	// Run returns an error when it is not there. Its text is shown to whoever may ask, so it is written to OnFailure and
-	// not into the answer. ctx ends after the time of the check.
+	// Run returns an error when it is not there. Its text is shown to whoever may ask, so it is
+	// written to OnFailure and not into the answer. ctx ends after the time of the check.
 	Run func(ctx context.Context) error
 
-	// Timeout is how long Run may take. Zero means one second. One that does not look at its context is not waited for any
-	// longer either; until it returns it is not run again, and fails.
+	// Timeout is how long Run may take. Zero means one second. One that does not look at its
+	// context is not waited for any longer either; until it returns it is not run again, and fails.
 	Timeout time.Duration
 
 	// OnFailure is told of errors, for the log. Nil tells nobody.
 	OnFailure func(err error)
 }
 
-// Overdue returns a Check named "overdue methods", which fails while more than limit methods are overdue: they run on though their
-// callers were answered in their place. overdue counts them: give the method Overdue of mcpkit.Server.
+// Overdue returns a Check named "overdue methods", which fails while more than limit methods are
+// overdue: they run on though their callers were answered in their place. overdue counts them: give
+// the method Overdue of mcpkit.Server.
 func Overdue(overdue func() int, limit int) Check {
 	return Check{Name: "overdue methods", Run: func(context.Context) error {
 		if n := overdue(); n > limit {
@@ -53,14 +55,16 @@ func Overdue(overdue func() int, limit int) Check {
 	}}
 }
 
-// Ready is a handler that answers 200 while the program may be sent requests, and 503 when a check fails or after Drain.
-// The body is a JSON object that says which checks fail. Make one with New; safe for concurrent use.
+// Ready is a handler that answers 200 while the program may be sent requests, and 503 when a check
+// fails or after Drain. The body is a JSON object that says which checks fail. Make one with New;
+// safe for concurrent use.
 type Ready struct {
 	checks   []*check
 	draining atomic.Bool
 }
 
-// New returns a Ready that runs the checks, all at once, for each request. Requests that come while a check runs share it.
+// New returns a Ready that runs the checks, all at once, for each request. Requests that come while
+// a check runs share it.
 func New(checks ...Check) *Ready {
 	r := &Ready{checks: make([]*check, len(checks))}
 	for i, c := range checks {
@@ -83,8 +87,8 @@ type run struct {
 	ok   bool
 }
 
-// Drain lets every later request be answered with 503, so that no new requests are sent here while the last ones end.
-// It cannot be taken back.
+// Drain lets every later request be answered with 503, so that no new requests are sent here while
+// the last ones end. It cannot be taken back.
 func (r *Ready) Drain() { r.draining.Store(true) }
 
 // ServeHTTP answers whether the program is ready.

@@ -94,7 +94,8 @@ func (l labels) all() []attribute.KeyValue {
 	return set
 }
 
-// maxLabels bounds the sets that are kept; programs that register and remove tools without end make the others anew.
+// maxLabels bounds the sets that are kept; programs that register and remove tools without end make
+// the others anew.
 const maxLabels = 4096
 
 // labelTable keeps the sets of attributes that were made.
@@ -122,7 +123,8 @@ func (t *labelTable) option(l labels) metric.MeasurementOption {
 	return option
 }
 
-// targetOf is the tool or prompt that is called, as the conventions name spans for; "" for others and for unknown ones.
+// targetOf is the tool or prompt that is called, as the conventions name spans for; "" for others
+// and for unknown ones.
 func targetOf(call *mcpkit.Call) string {
 	switch call.Method() {
 	case protocol.MethodToolsCall, protocol.MethodPromptsGet:
@@ -135,7 +137,8 @@ func isResource(call *mcpkit.Call) bool {
 	return strings.HasPrefix(call.Method(), "resources/") && call.Name() != ""
 }
 
-// networkOf tells HTTP, where every request has headers, and WebSockets, which begin as one, from pipes.
+// networkOf tells HTTP, where every request has headers, and WebSockets, which begin as one, from
+// pipes.
 func networkOf(call *mcpkit.Call) network {
 	switch {
 	case call.Header("Sec-Websocket-Key") != "":

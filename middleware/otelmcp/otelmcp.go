@@ -1,14 +1,14 @@
-// Package otelmcp traces and measures the calls of mcpkit servers with OpenTelemetry. It follows the
-// semantic conventions for MCP, which are still in development, so attribute names may change.
+// Package otelmcp traces and measures the calls of mcpkit servers with OpenTelemetry. It follows
+// the semantic conventions for MCP, which are still in development, so attribute names may change.
 //
 //	srv.Use(otelmcp.Middleware())
 //
-// The W3C trace context comes from the request's _meta (traceparent, tracestate and baggage). If there
-// is a span already, such as that of an HTTP server, it becomes a link if the client sent a context,
-// and the parent otherwise. In a legacy session, each question to the client (sampling, elicitation,
-// roots) has a span, whose context is sent in the _meta of that request. In version 2026-07-28 a
-// question is part of a result and belongs to the client's trace. [Inject] adds the context to the
-// _meta of requests that the program itself sends.
+// The W3C trace context comes from the request's _meta (traceparent, tracestate and baggage). If
+// there is a span already, such as that of an HTTP server, it becomes a link if the client sent a
+// context, and the parent otherwise. In a legacy session, each question to the client (sampling,
+// elicitation, roots) has a span, whose context is sent in the _meta of that request. In version
+// 2026-07-28 a question is part of a result and belongs to the client's trace. [Inject] adds the
+// context to the _meta of requests that the program itself sends.
 package otelmcp
 
 import (
@@ -64,8 +64,8 @@ func Arguments() Option { return func(o *options) { o.arguments = true } }
 // NoResourceURIs keeps the URIs of resources out of spans.
 func NoResourceURIs() Option { return func(o *options) { o.noResourceURIs = true } }
 
-// Middleware makes a span for each call. Add it first, so that it sees the calls that other middleware
-// refuses. It records these metrics:
+// Middleware makes a span for each call. Add it first, so that it sees the calls that other
+// middleware refuses. It records these metrics:
 //
 //	mcp.server.operation.duration  each call
 //	mcp.client.operation.duration  each question to a legacy client, which has a span as well
@@ -249,7 +249,8 @@ func clip(s string) string {
 
 var w3c = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
-// Inject adds the W3C context of ctx to the _meta of a request that is to be sent, and returns it; meta may be nil.
+// Inject adds the W3C context of ctx to the _meta of a request that is to be sent, and returns it;
+// meta may be nil.
 func Inject(ctx context.Context, meta protocol.Meta) protocol.Meta {
 	if meta == nil {
 		meta = protocol.Meta{}

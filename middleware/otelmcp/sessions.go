@@ -46,8 +46,8 @@ func (t *telemetry) question(ctx context.Context, call *mcpkit.Call, q *mcpkit.Q
 	}
 }
 
-// failureOf says why a question has no answer. The codes are the client's own, and may be any: those of the specification become
-// labels.
+// failureOf says why a question has no answer. The codes are the client's own, and may be any:
+// those of the specification become labels.
 func failureOf(err error) (code, errorType string, outcome middleware.Outcome) {
 	outcome = middleware.OutcomeOf(nil, err)
 	rpc, ok := errors.AsType[*jsonrpc.Error](err)

@@ -242,8 +242,8 @@ jwtverify: Audience is empty; name this resource, for example "https://mcp.examp
 	require.EqualError(t, err, "jwtverify: Endpoint: the address 10.0.0.1 is not public")
 }
 
-// TestErrorsContainNoSecrets makes verifiers fail in every way that there is and looks for what they
-// know.
+// TestErrorsContainNoSecrets makes verifiers fail in every way that there is and looks for what
+// they know.
 func TestErrorsContainNoSecrets(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(key, "1"))

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 )
 
-// An Authorization is the request of a client for a user's consent. [Options.Consent] may change its
-// fields, except where noted.
+// An Authorization is the request of a client for a user's consent. [Options.Consent] may change
+// its fields, except where noted.
 type Authorization struct {
 	// ClientID, ClientName and RedirectURI describe the client. Changes have no effect.
 	ClientID, ClientName, RedirectURI string

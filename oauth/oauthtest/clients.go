@@ -39,8 +39,8 @@ type Client struct {
 	// Key authenticates the client by assertions that its private half signs: *ecdsa.PublicKey,
 	// ed25519.PublicKey or *rsa.PublicKey.
 	Key crypto.PublicKey
-	// RedirectURIs are the allowed redirect URIs. The port of a loopback address may differ (RFC 8252,
-	// section 7.3).
+	// RedirectURIs are the allowed redirect URIs. The port of a loopback address may differ (RFC
+	// 8252, section 7.3).
 	RedirectURIs []string
 }
 

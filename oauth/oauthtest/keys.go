@@ -90,8 +90,8 @@ type Token struct {
 	Scopes   []string
 	// Expires is the time at which the token expires. Zero means after [Options.Lifetime].
 	Expires time.Time
-	// Thumbprint binds the token to the key with this thumbprint (RFC 9449, section 6.1). Empty means
-	// that the token is not bound.
+	// Thumbprint binds the token to the key with this thumbprint (RFC 9449, section 6.1). Empty
+	// means that the token is not bound.
 	Thumbprint string
 	// Claims are added to the other claims, and replace them. A nil value removes a claim.
 	Claims map[string]any

@@ -1,11 +1,11 @@
 // Package oauthtest is an authorization server for tests, examples and development. Its users agree
 // to everything by default.
 //
-// It implements what MCP requires of authorization servers and what clients use beyond that: metadata
-// (RFC 8414, OpenID Connect Discovery), codes with PKCE S256, rotating refresh tokens, registration
-// (RFC 7591), client ID metadata documents, client credentials, assertions (RFC 7523), token exchange
-// (RFC 8693) with ID-JAG, resource indicators (RFC 8707), iss in responses (RFC 9207), key rotation,
-// introspection (RFC 7662), revocation (RFC 7009) and DPoP (RFC 9449).
+// It implements what MCP requires of authorization servers and what clients use beyond that:
+// metadata (RFC 8414, OpenID Connect Discovery), codes with PKCE S256, rotating refresh tokens,
+// registration (RFC 7591), client ID metadata documents, client credentials, assertions (RFC 7523),
+// token exchange (RFC 8693) with ID-JAG, resource indicators (RFC 8707), iss in responses (RFC
+// 9207), key rotation, introspection (RFC 7662), revocation (RFC 7009) and DPoP (RFC 9449).
 //
 //	as := oauthtest.New(t, nil)
 //	verifier, err := jwtverify.New(jwtverify.Options{
@@ -52,12 +52,13 @@ type Options struct {
 	// NoRegistration disables dynamic registration. NoMetadataDocuments disables client ID metadata
 	// documents.
 	NoRegistration, NoMetadataDocuments bool
-	// ClientMetadata returns the document at the URL that is a client's ID. Nil fetches it: over https
-	// from public addresses, and over http from loopback addresses.
+	// ClientMetadata returns the document at the URL that is a client's ID. Nil fetches it: over
+	// https from public addresses, and over http from loopback addresses.
 	ClientMetadata func(ctx context.Context, url string) (*metadata.Client, error)
 
-	// Consent is called for each authorization and may change it. An error denies it: the client gets
-	// an [*Error] as it is, and any other error as access_denied. Nil agrees, as the subject "user".
+	// Consent is called for each authorization and may change it. An error denies it: the client
+	// gets an [*Error] as it is, and any other error as access_denied. Nil agrees, as the subject
+	// "user".
 	Consent func(a *Authorization) error
 
 	// Resources are the resources for which tokens are issued. Nil means any.
@@ -77,8 +78,8 @@ type Options struct {
 	// RequireDPoP issues no token without a proof.
 	RequireDPoP bool
 
-	// Trusts are the servers whose assertions are accepted: identity providers (ID-JAG) and workload
-	// platforms.
+	// Trusts are the servers whose assertions are accepted: identity providers (ID-JAG) and
+	// workload platforms.
 	Trusts []*Server
 
 	// Metadata may change the metadata of the server, for example to test wrong metadata.
@@ -89,8 +90,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Server is an authorization server and an [http.Handler]. It is safe for concurrent use. Make one
-// with [New], [Start] or [NewHandler].
+// A Server is an authorization server and an [http.Handler]. It is safe for concurrent use. Make
+// one with [New], [Start] or [NewHandler].
 type Server struct {
 	// Issuer is the identifier of the server. Do not change it.
 	Issuer string

@@ -129,7 +129,8 @@ func (s *Server) proof(r *http.Request, h http.Header) (string, error) {
 	return jkt, err
 }
 
-// redeem issues tokens for a code. A code that is used twice ends its grant (RFC 6749, section 4.1.2).
+// redeem issues tokens for a code. A code that is used twice ends its grant (RFC 6749, section
+// 4.1.2).
 func (s *Server) redeem(r *request) (*answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +160,8 @@ func (s *Server) redeem(r *request) (*answer, error) {
 	return s.give(c.grant, r)
 }
 
-// renew issues tokens for a refresh token, which it replaces. A refresh token that is used twice may be
-// stolen, so it ends its grant (RFC 9700, section 4.14.2).
+// renew issues tokens for a refresh token, which it replaces. A refresh token that is used twice
+// may be stolen, so it ends its grant (RFC 9700, section 4.14.2).
 func (s *Server) renew(r *request) (*answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -229,9 +229,9 @@ func TestAddressesAreCheckedWhenTheyAreDialed(t *testing.T) {
 	})
 }
 
-// TestNameThatResolvesToAPrivateAddressIsRejected answers the first question with a public address and every
-// later one with that of this machine, as somebody does who wants to be asked about and then to
-// have others asked.
+// TestNameThatResolvesToAPrivateAddressIsRejected answers the first question with a public address
+// and every later one with that of this machine, as somebody does who wants to be asked about and
+// then to have others asked.
 func TestNameThatResolvesToAPrivateAddressIsRejected(t *testing.T) {
 	s, trusted, came := server(t, object)
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
