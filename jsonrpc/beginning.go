@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// A Beginning is what can be told of a message that cannot be decoded: it is malformed, or was too
-// large to be read whole.
+// A Beginning is what could be read of a message that cannot be decoded, because it is malformed or
+// too large.
 type Beginning struct {
-	ID       ID   // absent where it cannot be read, or is there twice
+	ID       ID   // absent if it cannot be read or occurs twice
 	Request  bool // it has a method, so it is a request or a notification
-	Response bool // it has a result or an error and no method so far, so it is a response
+	Response bool // it has a result or an error and no method so far, so it is taken for a response
 }
 
-// ReadBeginning reads data up to where it ends or is not JSON any more. It allows what [Decode]
-// refuses, such as names that differ by case, so that it is clear who has to be told of the fault.
+// ReadBeginning reads data until it ends or stops being valid JSON. It accepts things that [Decode]
+// refuses, such as names that differ only by case, so that the error can be sent to the right peer.
 func ReadBeginning(data []byte) (b Beginning) {
 	defer func() { b.Response = b.Response && !b.Request }()
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -29,7 +29,7 @@ func ReadBeginning(data []byte) (b Beginning) {
 			return b
 		}
 		if len(ids) == 1 {
-			b.ID = ids[0] // something comes behind it, so it is whole
+			b.ID = ids[0] // more text follows, so the ID is complete
 		} else {
 			b.ID = ID{}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-func TestTheBeginningOfAMessageSaysWhoseItIs(t *testing.T) {
+func TestReadBeginningOfMalformedMessages(t *testing.T) {
 	for beginning, want := range map[string]struct {
 		id                string
 		request, response bool

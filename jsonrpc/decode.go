@@ -9,28 +9,28 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// MaxBatch is how many messages a batch may hold.
+// MaxBatch is the most messages a batch may hold.
 //
 //limit:message messages of a batch (2025-03-26) | -32600: `a batch of `
 const MaxBatch = 100
 
-// statusBadRequest is what a binding over HTTP answers to something that is no message.
+// statusBadRequest is the status of an HTTP response to something that is not a message.
 const statusBadRequest = 400
 
-// Decode reads one message, which must be all of data. The message refers to data, so data must not
-// be written to afterwards.
+// Decode reads one message, which must be all of data. The message refers to data, so the caller
+// must not write to data afterwards.
 //
-// The JSON is checked whole: grammar, UTF-8, no half surrogate pairs, at most [MaxDepth] levels, no
-// member twice in the message or in its params. (Duplicates further down are found by whoever
-// decodes the values there.) Notifications are never answered, so one whose params are not an
-// object is read as one without params. Unknown members of the envelope are ignored, but not those
-// that differ from a known one only by case.
+// Decode checks all of the JSON: grammar, UTF-8, no unpaired surrogates, at most [MaxDepth] levels,
+// no duplicate members in the message or in its params. (Code that decodes the values inside params
+// has to find duplicates there.) Notifications get no response, so one whose params are not an
+// object is read as one without params. Decode ignores unknown members of the message, but refuses
+// those that differ from a known one only by case.
 //
-// The second result is not nil when data is no proper message; it is the error to answer with
-// ([CodeParseError] or [CodeInvalidRequest]) and has the ID of the request where that could be
-// read. For a malformed response it has none, since the ID is one of ours and would be mistaken for
-// one of the sender's; instead the Message holds a Response with that ID and an error, so that who
-// waits for it learns of it.
+// The second result is not nil if data is not a valid message. It is the error to respond with
+// ([CodeParseError] or [CodeInvalidRequest]) and has the ID of the request if that could be read.
+// For a malformed response it has no ID, since that ID is one of the receiver's and the sender
+// could mistake it for one of its own. Instead, the Message holds a Response with that ID and an
+// error, so that the caller waiting for it gets the error.
 func Decode(data []byte) (Message, *Response) {
 	if uint64(len(data)) > math.MaxUint32 {
 		return Message{}, invalid(ID{}, "message is larger than 4 GiB")
@@ -57,7 +57,7 @@ func Decode(data []byte) (Message, *Response) {
 	return env.message()
 }
 
-// response is the answer to what s found at fault.
+// response returns the error response for the fault that s found.
 func (s *scanner) response(id ID) *Response {
 	if s.deep {
 		return invalid(id, "nested deeper than %d levels at byte %d", MaxDepth, s.at)
@@ -76,18 +76,19 @@ func invalid(id ID, format string, args ...any) *Response {
 	}
 }
 
-// An envelope is the object of a message, taken apart. The fields are raw values, nil when absent.
+// An envelope is the message object, split into members. The fields are raw values, nil when
+// absent.
 type envelope struct {
 	obj    []byte
 	all    members // of obj
-	params members // of the params, where they are an object
+	params members // of the params, if they are an object
 
 	version, id, method, param, result, err []byte
 }
 
 var known = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// sort gives each member its field, and returns what is wrong with the names.
+// sort puts each member into its field. It returns a fault if a name is wrong.
 func (e *envelope) sort() (fault string) {
 	fields := [...]*[]byte{&e.version, &e.id, &e.method, &e.param, &e.result, &e.err}
 members:
@@ -108,14 +109,14 @@ members:
 	}
 	if name, ok := e.all.duplicate(e.obj); ok {
 		if string(name) == "id" {
-			e.id = nil // neither of the two is the one to answer to
+			e.id = nil // it is unclear which of the two is meant
 		}
 		return "member " + quote(name) + " is there twice"
 	}
 	return fault
 }
 
-// quote quotes what a peer sent, as much of it as an error message should repeat.
+// quote quotes text sent by a peer, shortened for an error message.
 func quote(text []byte) string {
 	const most = 40
 	if len(text) > most {
@@ -140,7 +141,7 @@ func (e *envelope) message() (Message, *Response) {
 	case e.method[0] != '"' || len(e.method) == 2:
 		fault = "method must be a string that is not empty"
 	case e.id != nil && !isID(e.id):
-		fault = "id must be a string or an integer of 64 bits"
+		fault = "id must be a string or a 64-bit integer"
 	case e.id != nil && e.param != nil && e.param[0] != '{' && e.param[0] != 'n':
 		fault = "params must be an object"
 	default:
@@ -160,7 +161,7 @@ func (e *envelope) message() (Message, *Response) {
 	return Message{}, invalid(id, "%s", fault)
 }
 
-// request makes the request of an envelope that is proper. ID and method share one string.
+// request returns the request of a valid envelope. ID and method share one string.
 func (e *envelope) request() *Request {
 	r := new(Request)
 	var room [64]byte
@@ -183,7 +184,7 @@ func (e *envelope) request() *Request {
 	return r
 }
 
-// response makes the response of an envelope that has a result or an error.
+// response returns the response of an envelope that has a result or an error.
 func (e *envelope) response() (Message, *Response) {
 	id, _ := ParseID(e.id)
 	null := len(e.id) > 0 && e.id[0] == 'n'
@@ -191,7 +192,7 @@ func (e *envelope) response() (Message, *Response) {
 	case e.result != nil && e.err != nil:
 		return malformed(id, "it has a result and an error")
 	case e.id != nil && !null && !id.IsValid():
-		return malformed(id, "id must be a string or an integer of 64 bits")
+		return malformed(id, "id must be a string or a 64-bit integer")
 	case e.result != nil && !id.IsValid():
 		return malformed(id, "a result must have the id of its request")
 	case e.result != nil:
@@ -204,7 +205,7 @@ func (e *envelope) response() (Message, *Response) {
 	return Message{Response: &Response{ID: id, Error: wire}}, nil
 }
 
-// malformed is the answer to a response that is none.
+// malformed returns the error response to a malformed response.
 func malformed(id ID, fault string) (Message, *Response) {
 	var m Message
 	if id.IsValid() {
@@ -213,8 +214,8 @@ func malformed(id ID, fault string) (Message, *Response) {
 	return m, invalid(ID{}, "%s", fault)
 }
 
-// decodeError reads the error member of a response. Since it is rare, it may be walked a second
-// time.
+// decodeError reads the error member of a response. Errors are rare, so scanning it a second time
+// is acceptable.
 func decodeError(raw []byte) (e *Error, fault string) {
 	if raw[0] != '{' {
 		return nil, "error must be an object"
@@ -236,9 +237,9 @@ func decodeError(raw []byte) (e *Error, fault string) {
 	return &Error{Code: int(code), Message: jsonx.String(message), Data: found.find(raw, "data")}, ""
 }
 
-// Batch splits a JSON array into its elements, each for [Decode]. With isBatch false, data does not
-// begin an array and the rest is nil. bad is not nil when the array is malformed, empty, or longer
-// than [MaxBatch]: the one error to answer with.
+// Batch splits a JSON array into its elements, each to be passed to [Decode]. If data does not
+// begin an array, isBatch is false and the other results are nil. If the array is malformed, empty,
+// or longer than [MaxBatch], bad is the one error to respond with.
 func Batch(data []byte) (elements []json.RawMessage, isBatch bool, bad *Response) {
 	s := scanner{data: data}
 	i := s.space(0)

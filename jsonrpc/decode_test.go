@@ -13,7 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-func TestNotificationsWhoseParamsAreNoObjectHaveNone(t *testing.T) {
+func TestParamsOfNotificationsThatAreNotAnObjectAreIgnored(t *testing.T) {
 	for _, params := range []string{`[]`, `[1]`, `7`, `"x"`, `true`} {
 		m, bad := jsonrpc.Decode([]byte(`{"jsonrpc":"2.0","method":"m","params":` + params + `}`))
 		require.Nil(t, bad, params)
@@ -60,7 +60,7 @@ func TestDecodeReadsRequests(t *testing.T) {
 	}
 }
 
-// nested returns a request of so many levels; the envelope and its params are two of them.
+// nested returns a request with the given number of levels, including the message and its params.
 func nested(levels int) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":` +
 		strings.Repeat("[", levels-2) + strings.Repeat("]", levels-2) + `}}`
@@ -133,15 +133,15 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":""}`, one, request, `invalid message: method must be a string that is not empty`},
 		{`{"jsonrpc":"2.0","id":1,"method":5}`, one, request, `invalid message: method must be a string that is not empty`},
 		{`{"jsonrpc":"2.0","id":1,"method":null}`, one, request, `invalid message: method must be a string that is not empty`},
-		{`{"jsonrpc":"2.0","id":null,"method":"m"}`, none, request, `invalid message: id must be a string or an integer of 64 bits`},
-		{`{"jsonrpc":"2.0","id":1.5,"method":"m"}`, none, request, `invalid message: id must be a string or an integer of 64 bits`},
-		{`{"jsonrpc":"2.0","id":1.0,"method":"m"}`, none, request, `invalid message: id must be a string or an integer of 64 bits`},
-		{`{"jsonrpc":"2.0","id":1e2,"method":"m"}`, none, request, `invalid message: id must be a string or an integer of 64 bits`},
-		{`{"jsonrpc":"2.0","id":true,"method":"m"}`, none, request, `invalid message: id must be a string or an integer of 64 bits`},
-		{`{"jsonrpc":"2.0","id":[1],"method":"m"}`, none, request, `invalid message: id must be a string or an integer of 64 bits`},
-		{`{"jsonrpc":"2.0","id":{},"method":"m"}`, none, request, `invalid message: id must be a string or an integer of 64 bits`},
-		{`{"jsonrpc":"2.0","id":9223372036854775808,"method":"m"}`, none, request, `invalid message: id must be a string or an integer of 64 bits`},
-		{`{"jsonrpc":"2.0","id":-9223372036854775809,"method":"m"}`, none, request, `invalid message: id must be a string or an integer of 64 bits`},
+		{`{"jsonrpc":"2.0","id":null,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":1.5,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":1.0,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":1e2,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":true,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":[1],"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":{},"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":9223372036854775808,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
+		{`{"jsonrpc":"2.0","id":-9223372036854775809,"method":"m"}`, none, request, `invalid message: id must be a string or a 64-bit integer`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}`, one, request, `invalid message: params must be an object`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","params":"x"}`, one, request, `invalid message: params must be an object`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","method":"n"}`, one, request, `invalid message: member "method" is there twice`},
@@ -167,9 +167,9 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// A malformed response is answered without its ID, which the peer would take for one of its own,
-// and still reaches who waits for it.
-func TestDecodeRefusesResponses(t *testing.T) {
+// The response to a malformed response has no ID, which the peer would take for one of its own. The
+// caller that waits for the response still gets an error.
+func TestDecodeRefusesMalformedResponses(t *testing.T) {
 	for _, test := range []struct {
 		data string
 		id   jsonrpc.ID
@@ -185,7 +185,7 @@ func TestDecodeRefusesResponses(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"Error":1,"result":{}}`, jsonrpc.NumberID(1), `member "Error" differs from "error" only by case`},
 		{`{"jsonrpc":"2.0","result":{}}`, jsonrpc.ID{}, `a result must have the id of its request`},
 		{`{"jsonrpc":"2.0","id":null,"result":{}}`, jsonrpc.ID{}, `a result must have the id of its request`},
-		{`{"jsonrpc":"2.0","id":1.5,"result":{}}`, jsonrpc.ID{}, `id must be a string or an integer of 64 bits`},
+		{`{"jsonrpc":"2.0","id":1.5,"result":{}}`, jsonrpc.ID{}, `id must be a string or a 64-bit integer`},
 	} {
 		t.Run(test.data, func(t *testing.T) {
 			m, bad := jsonrpc.Decode([]byte(test.data))
@@ -249,7 +249,7 @@ func TestParamFindsMembers(t *testing.T) {
 	})
 }
 
-func TestManyMembersAreCheckedInTime(t *testing.T) {
+func TestManyMembersAreCheckedQuickly(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"jsonrpc":"2.0","id":1,"method":"m","params":{`)
 	for i := range 200_000 {
@@ -303,8 +303,8 @@ func TestBatch(t *testing.T) {
 	require.Len(t, got, jsonrpc.MaxBatch)
 }
 
-// What the scanner takes for JSON is what other strict readers take for JSON, except that it minds
-// duplicates at the top only and knows a depth.
+// The scanner and other strict readers agree on what is valid JSON, except that the scanner checks
+// duplicates only at the top and limits the depth.
 func FuzzDecodeAgreesOnValidity(f *testing.F) {
 	for _, seed := range jsonSeeds {
 		f.Add([]byte(seed))
@@ -338,7 +338,7 @@ func FuzzDecodeAgreesOnValidity(f *testing.F) {
 	})
 }
 
-// FuzzDecode hands in whole messages: whatever comes, the result is one of the three.
+// FuzzDecode decodes arbitrary messages: the result is always one of the three.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(toolsCall))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"\u0061","error":{"code":-1,"message":"m","data":[1]}}`))

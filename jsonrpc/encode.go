@@ -12,9 +12,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// NewRequest returns a request whose params are the JSON of params; nil means none. A
-// json.RawMessage is taken as it is, and must not be changed afterwards. The error says that params
-// do not encode, or are no object. The ID may be absent where a transport chooses it
+// NewRequest returns a request whose params are the JSON of params; nil means no params. A
+// json.RawMessage is used as it is and must not be changed afterwards. NewRequest returns an error
+// if params cannot be encoded or are not an object. The ID may be absent if a transport chooses it
 // ([transport.Peer.Call]).
 //
 // [transport.Peer.Call]: https://pkg.go.dev/github.com/mcpkit/mcpkit-go/transport#Peer
@@ -43,7 +43,7 @@ func NewRequest(id ID, method string, params any) (*Request, error) {
 	return r, nil
 }
 
-// setRaw keeps params after the same checks that Decode makes.
+// setRaw sets params after making the same checks as Decode.
 func (r *Request) setRaw(params json.RawMessage) error {
 	s := scanner{data: params}
 	i := s.space(0)
@@ -101,10 +101,10 @@ func AppendRequest(dst []byte, r *Request) []byte {
 }
 
 // AppendResponse appends r, whose Stream must be nil, as JSON to dst. An absent ID becomes null,
-// and a response with neither result nor error has the result {}.
+// and a response with neither result nor error gets the result {}.
 //
-// Result and Error.Data are copied as they are: they must be valid JSON. They may hold line
-// breaks; what frames messages by lines must replace these.
+// Result and Error.Data are copied unchanged, so they must be valid JSON. They may contain line
+// breaks; transports that separate messages by lines must replace these.
 func AppendResponse(dst []byte, r *Response) []byte {
 	dst = appendHead(slices.Grow(dst, len(r.ID.raw)+len(r.Result)+len(`{"jsonrpc":"2.0","id":null,"result":{}}`)), r)
 	switch {
@@ -118,7 +118,7 @@ func AppendResponse(dst []byte, r *Response) []byte {
 	return append(dst, '}')
 }
 
-// appendHead appends all of r that comes before the result or the error.
+// appendHead appends the part of r before the result or the error.
 func appendHead(dst []byte, r *Response) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = r.ID.append(dst)
@@ -142,12 +142,12 @@ func appendError(dst []byte, e *Error) []byte {
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxPooled is how large a buffer may be, in bytes, to be kept for the next response.
+// maxPooled is the largest buffer, in bytes, that is kept for reuse.
 const maxPooled = 64 << 10
 
-// WriteResponse writes r to w: in one Write, or, when it has a Stream and no Error, as the Stream
-// produces it. Nothing follows the message, no line break either. Errors are those of w and of
-// Stream.
+// WriteResponse writes r to w: in one Write, or, if r has a Stream and no Error, in the Writes that
+// Stream makes. It writes nothing after the message, not even a line break. It returns the errors
+// of w and of Stream.
 func WriteResponse(w io.Writer, r *Response) error {
 	if r.Stream != nil && r.Error == nil {
 		if _, err := w.Write(appendHead(nil, r)); err != nil {
@@ -178,7 +178,7 @@ func (r *Request) UnmarshalJSON(data []byte) error {
 	case bad != nil:
 		return bad.Error
 	case m.Request == nil:
-		return Errorf(CodeInvalidRequest, "a response where a request is wanted")
+		return Errorf(CodeInvalidRequest, "got a response, want a request")
 	}
 	*r = *m.Request
 	return nil
@@ -187,7 +187,7 @@ func (r *Request) UnmarshalJSON(data []byte) error {
 // MarshalJSON returns r, whose Stream must be nil, as JSON.
 func (r *Response) MarshalJSON() ([]byte, error) {
 	if r.Stream != nil && r.Error == nil {
-		return nil, errors.New("jsonrpc: a response with a Stream is written with WriteResponse")
+		return nil, errors.New("jsonrpc: a response with a Stream cannot be marshaled; use WriteResponse")
 	}
 	return AppendResponse(nil, r), nil
 }
@@ -199,7 +199,7 @@ func (r *Response) UnmarshalJSON(data []byte) error {
 	case bad != nil:
 		return bad.Error
 	case m.Response == nil:
-		return Errorf(CodeInvalidRequest, "a request where a response is wanted")
+		return Errorf(CodeInvalidRequest, "got a request, want a response")
 	}
 	*r = *m.Response
 	return nil

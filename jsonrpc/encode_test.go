@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-func TestIDsKeepWhatCame(t *testing.T) {
+func TestIDsKeepTheirText(t *testing.T) {
 	for _, test := range []struct {
 		raw  string
 		want jsonrpc.ID
@@ -49,7 +49,7 @@ func TestIDsKeepWhatCame(t *testing.T) {
 	require.Equal(t, jsonrpc.StringID("a\uFFFD"), jsonrpc.StringID("a\xff"))
 }
 
-func TestWhatIsNoID(t *testing.T) {
+func TestInvalidIDsAreRefused(t *testing.T) {
 	for _, raw := range []string{``, `null`, `1.0`, `1e3`, `1E3`, `-`, `--1`, `+1`, `01`, `-01`, `true`, `[]`, `{}`, `"`, `9223372036854775808`, `-9223372036854775809`, `10000000000000000000`, `99999999999999999999`} {
 		t.Run(raw, func(t *testing.T) {
 			id, ok := jsonrpc.ParseID([]byte(raw))
@@ -60,7 +60,7 @@ func TestWhatIsNoID(t *testing.T) {
 		})
 	}
 	var id jsonrpc.ID
-	require.EqualError(t, id.UnmarshalJSON([]byte(`1.5`)), "jsonrpc: id must be a string or an integer of 64 bits")
+	require.EqualError(t, id.UnmarshalJSON([]byte(`1.5`)), "jsonrpc: id must be a string or a 64-bit integer")
 	require.NoError(t, id.UnmarshalJSON([]byte(`null`)))
 	require.False(t, id.IsValid())
 	text, err := json.Marshal(jsonrpc.ID{})
@@ -105,7 +105,7 @@ func TestRequestsAreWritten(t *testing.T) {
 	}
 }
 
-func TestParamsThatCannotBe(t *testing.T) {
+func TestInvalidParamsAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		params any
 		err    string
@@ -168,15 +168,15 @@ func TestStreamsAreWritten(t *testing.T) {
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":[1,`, out.String())
 
 	_, err := stream(``, nil).MarshalJSON()
-	require.EqualError(t, err, "jsonrpc: a response with a Stream is written with WriteResponse")
+	require.EqualError(t, err, "jsonrpc: a response with a Stream cannot be marshaled; use WriteResponse")
 }
 
 func TestUnmarshalRefuses(t *testing.T) {
 	var r jsonrpc.Request
-	require.EqualError(t, r.UnmarshalJSON([]byte(`{"jsonrpc":"2.0","id":1,"result":1}`)), "a response where a request is wanted (code -32600)")
+	require.EqualError(t, r.UnmarshalJSON([]byte(`{"jsonrpc":"2.0","id":1,"result":1}`)), "got a response, want a request (code -32600)")
 	require.EqualError(t, r.UnmarshalJSON([]byte(`{}`)), `invalid message: jsonrpc must be "2.0" (code -32600)`)
 	var s jsonrpc.Response
-	require.EqualError(t, s.UnmarshalJSON([]byte(`{"jsonrpc":"2.0","id":1,"method":"m"}`)), "a request where a response is wanted (code -32600)")
+	require.EqualError(t, s.UnmarshalJSON([]byte(`{"jsonrpc":"2.0","id":1,"method":"m"}`)), "got a request, want a response (code -32600)")
 	require.EqualError(t, s.UnmarshalJSON([]byte(`{`)), `invalid JSON at byte 1: unexpected end (code -32700)`)
 	var e jsonrpc.Error
 	require.EqualError(t, e.UnmarshalJSON([]byte(`{"code":1}`)), "message of error must be a string (code -32600)")

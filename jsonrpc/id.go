@@ -8,24 +8,23 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// An ID names a request among the outstanding ones of its sender: a string or an integer.
-// The zero ID is absent. IDs are comparable; the string "7" and the number 7 differ.
+// An ID is a string or an integer that identifies a request among the outstanding requests of its
+// sender. The zero ID is absent. IDs are comparable; the string "7" and the number 7 differ.
 //
-// An ID keeps the text that came, so that it is echoed as it was. Only where the same value can be
-// written in several ways (a string with escapes, the number -0) it keeps the shortest one, which
-// every reader takes for the same: otherwise a cancellation that spells the ID differently would
-// miss its request.
+// An ID keeps the JSON text it was read from, so that a response repeats it exactly. If the same
+// value can be written in several ways (a string with escapes, the number -0), the ID keeps the
+// shortest form, so that a cancellation which spells the ID differently still matches its request.
 type ID struct{ raw string }
 
 // NumberID returns the ID that is the number n.
 func NumberID(n int64) ID { return ID{strconv.FormatInt(n, 10)} }
 
-// StringID returns the ID that is the string s, in which invalid UTF-8 becomes U+FFFD.
+// StringID returns the ID that is the string s. Invalid UTF-8 in s becomes U+FFFD.
 func StringID(s string) ID { return ID{string(jsonx.AppendString(nil, s))} }
 
-// ParseID returns the ID that raw, one JSON value without white space around it, stands for. It
-// reports false, with an absent ID, for everything but strings and integers of 64 bits: null,
-// fractions and exponents, even 1.0, are no IDs here, since other readers round them.
+// ParseID returns the ID for raw, one JSON value without surrounding white space. Only strings and
+// 64-bit integers are IDs. For anything else, ParseID returns an absent ID and false: null,
+// fractions, and numbers such as 1.0 or 1e3, which other implementations may round.
 func ParseID(raw []byte) (ID, bool) {
 	if !isID(raw) {
 		return ID{}, false
@@ -34,8 +33,8 @@ func ParseID(raw []byte) (ID, bool) {
 	return ID{string(appendID(room[:0], raw))}, true
 }
 
-// isID reports whether raw is a string or an integer that an ID can be. Strings are known to be
-// well-formed.
+// isID reports whether raw is a string or an integer that can be an ID. The caller has checked that
+// strings are well-formed.
 func isID(raw []byte) bool {
 	if len(raw) == 0 {
 		return false
@@ -62,7 +61,7 @@ func isID(raw []byte) bool {
 	return err == nil
 }
 
-// appendID appends raw, of which isID is true, in the one way of writing it.
+// appendID appends the canonical form of raw, for which isID must be true.
 func appendID(dst, raw []byte) []byte {
 	switch {
 	case raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0:
@@ -73,13 +72,13 @@ func appendID(dst, raw []byte) []byte {
 	return append(dst, raw...)
 }
 
-// IsValid reports whether the ID is there.
+// IsValid reports whether the ID is present.
 func (id ID) IsValid() bool { return id.raw != "" }
 
-// String returns the ID as JSON text, and "" when it is absent.
+// String returns the ID as JSON text, or "" if it is absent.
 func (id ID) String() string { return id.raw }
 
-// MarshalJSON returns the ID as JSON, null when it is absent.
+// MarshalJSON returns the ID as JSON, or null if it is absent.
 func (id ID) MarshalJSON() ([]byte, error) { return id.append(nil), nil }
 
 // UnmarshalJSON reads a string, an integer, or null for an absent ID.
@@ -90,7 +89,7 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	}
 	read, ok := ParseID(data)
 	if !ok {
-		return errors.New("jsonrpc: id must be a string or an integer of 64 bits")
+		return errors.New("jsonrpc: id must be a string or a 64-bit integer")
 	}
 	*id = read
 	return nil

@@ -8,17 +8,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// A span is where a member of an object is, counted from the object's brace: the opening quote of
-// its name, and its value. 32 bits suffice, since Decode refuses longer messages.
+// A span is the position of a member, counted from the opening brace of its object: of the opening
+// quote of its name, and of its value. 32 bits suffice, since Decode refuses longer messages.
 type span struct{ name, start, end uint32 }
 
-// members is where the members of one object are. Nearly all objects of MCP have few, so that the
-// first ones lie in the struct itself.
+// members holds the positions of the members of one object. Most objects in MCP have few members,
+// so the struct holds the first ones itself.
 type members struct {
-	first   *byte // of the object; it tells whether Params is still what was scanned
+	first   *byte // of the object, to detect that Params was replaced after the scan
 	more    []span
 	inline  [5]span
-	n       uint8 // of inline
+	n       uint8 // used in inline
 	escaped bool  // a name is written with escapes
 }
 
@@ -41,7 +41,7 @@ func (m *members) at(i int) span {
 	return m.more[i-int(m.n)]
 }
 
-// find returns the value of the member name of obj, where m was found in.
+// find returns the value of the member called name. obj must be the object that m was read from.
 func (m *members) find(obj []byte, name string) []byte {
 	for i := range m.len() {
 		s := m.at(i)
@@ -63,7 +63,7 @@ func (m *members) says(obj []byte, s span, name string) bool {
 
 func (m *members) nameEnd(obj []byte, s span) int { return jsonx.Skip(obj, int(s.name)) }
 
-// name returns what the name of s says.
+// name returns the name of s, unescaped.
 func (m *members) name(obj []byte, s span) []byte {
 	begin := int(s.name) + 1
 	if !m.escaped {
@@ -72,11 +72,11 @@ func (m *members) name(obj []byte, s span) []byte {
 	return []byte(jsonx.String(obj[begin-1 : m.nameEnd(obj, s)]))
 }
 
-// fewMembers is how many names are compared pair by pair. With more of them the pairs would cost
-// more than sorting does, and an attacker chooses how many there are.
+// fewMembers is the most names that are compared pair by pair. An attacker chooses how many names
+// there are, so longer lists are sorted instead.
 const fewMembers = 16
 
-// duplicate returns a name that occurs twice, and false where there is none.
+// duplicate returns a name that occurs twice, or false if there is none.
 func (m *members) duplicate(obj []byte) ([]byte, bool) {
 	n := m.len()
 	var room [fewMembers][]byte
@@ -106,7 +106,7 @@ func (m *members) duplicate(obj []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// says reports whether the raw string, quotes included, says name.
+// says reports whether the raw string, including its quotes, has the value name.
 func says(raw []byte, name string) bool {
 	if len(raw) == len(name)+2 {
 		return string(raw[1:len(raw)-1]) == name
@@ -114,8 +114,8 @@ func says(raw []byte, name string) bool {
 	return len(raw) > len(name)+2 && jsonx.IsString(raw, name)
 }
 
-// Param returns the member name of the params object, nil when it is absent. The null that
-// a peer wrote is there, as the text null. It is part of Params, and must not be changed either.
+// Param returns the member of the params object called name, or nil if it is absent. If the peer
+// sent null, it returns the text null. The value is part of Params and must not be changed.
 func (r *Request) Param(name string) json.RawMessage {
 	if len(r.Params) == 0 {
 		return nil

@@ -1,8 +1,8 @@
 // Package jsonrpc reads and writes JSON-RPC 2.0 messages as MCP uses them.
 //
-// A message is decoded once and strictly: exact member names, no duplicates, valid UTF-8, a bounded
-// depth, nothing after the value. IDs are kept as the bytes that came and are echoed as they are.
-// The package knows nothing of MCP's methods.
+// A message is decoded once and strictly: exact member names, no duplicates, valid UTF-8, a limit
+// on depth, no data after the value. An ID is sent back exactly as it was received. The package
+// does not know MCP's methods.
 package jsonrpc
 
 import (
@@ -16,39 +16,39 @@ import (
 type Request struct {
 	ID     ID     // absent for a notification
 	Method string // "tools/call"
-	// Params is the params object as it came; nil when absent. It stays valid as long as anybody
-	// holds it and must not be changed.
+	// Params is the params object as it was received; nil if absent. It stays valid as long as it
+	// is referenced, and must not be changed.
 	Params json.RawMessage
 
 	params members // the top-level members of Params, found while decoding
 }
 
-// IsNotification reports whether nobody waits for an answer.
+// IsNotification reports whether r is a notification, which gets no response.
 func (r *Request) IsNotification() bool { return !r.ID.IsValid() }
 
-// A Response is the answer to a request: a result or an error.
+// A Response is the response to a request: a result or an error.
 type Response struct {
-	ID ID // absent when the request's could not be read
+	ID ID // absent if the request's ID could not be read
 	// Result is the result as JSON; nil when Error or Stream is set.
 	Result json.RawMessage
 	Error  *Error
-	// Stream writes the result instead of Result, for one too large to hold. It is called at most
-	// once, and comes back soon after the context of the request ended. An error ends the message
-	// where it is, unfinished; what the caller may still be told of it, where there is a way, says
-	// [Response.Broken].
+	// Stream writes the result if it is too large to hold in Result. It is called at most once, and
+	// must return soon after the context of the request is done. If it returns an error, the
+	// message stays incomplete; [Response.Broken] says what error the caller gets, if the transport
+	// can still send one.
 	Stream func(w io.Writer) error
-	// HTTPStatus is the status with which a binding over HTTP answers, when nothing was sent
-	// before. Zero means 200. It is not part of the message.
+	// HTTPStatus is the status of the HTTP response, if its headers were not sent before. Zero
+	// means 200. HTTPStatus is not part of the message.
 	HTTPStatus int
-	// RetryAfter is how long the caller should wait before it tries again. A binding over HTTP says
-	// so in the header Retry-After, when nothing was sent before. Zero means nothing. It is not
-	// part of the message.
+	// RetryAfter is how long the caller should wait before it retries. Over HTTP it is sent in the
+	// header Retry-After, if the headers were not sent before. Zero means no header. RetryAfter is
+	// not part of the message.
 	RetryAfter time.Duration
 }
 
-// Broken is the error that a binding answers in the place of r when its Stream came back with err:
-// err itself where it is or wraps an [*Error], which is for the caller. Any other's text is not,
-// and becomes "internal error".
+// Broken returns the error that a transport sends instead of r if Stream returned err. If err is or
+// wraps an [*Error], Broken returns that. The text of any other error may not be for the caller, so
+// Broken returns "internal error".
 func (*Response) Broken(err error) *Error {
 	if rpc, ok := errors.AsType[*Error](err); ok && rpc != nil {
 		return rpc

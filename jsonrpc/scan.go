@@ -6,22 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep objects and arrays may be nested in a message; the message itself is level
-// 1. The bound keeps a message of brackets from growing the stack of whoever walks it.
+// MaxDepth is how many levels of objects and arrays a message may have, counting the message
+// itself. The limit bounds the stack of code that walks the message recursively.
 //
 //limit:message levels of objects and arrays | -32700 or -32600: `nested deeper than `
 const MaxDepth = 128
 
-// A scanner checks JSON text (RFC 8259) in one pass: the whole grammar, UTF-8, paired surrogates,
-// depth. Its methods take the index where something begins and return the index after it, or -1
-// after a fault.
+// A scanner checks JSON text (RFC 8259) in one pass: grammar, UTF-8, paired surrogates, depth. Its
+// methods take the index where a value begins and return the index after it, or -1 after a fault.
 type scanner struct {
 	data    []byte
-	escaped bool // the last strings held an escape; reset by who wants to know
+	escaped bool // a string had an escape; callers reset it before they scan
 
-	fault string // what is wrong; "" while nothing is
+	fault string // what is wrong; "" if nothing is
 	at    int    // where
-	deep  bool   // the fault is no syntax error but MaxDepth
+	deep  bool   // the fault is not a syntax error but too many levels
 }
 
 func (s *scanner) fail(at int, fault string) int {
@@ -29,7 +28,7 @@ func (s *scanner) fail(at int, fault string) int {
 	return -1
 }
 
-// space returns the index of the first byte at or after i that is no white space.
+// space returns the index of the first byte at or after i that is not white space.
 func (s *scanner) space(i int) int {
 	for i < len(s.data) {
 		switch s.data[i] {
@@ -42,7 +41,7 @@ func (s *scanner) space(i int) int {
 	return i
 }
 
-// value checks the value that begins at i, which lies inside depth objects and arrays.
+// value checks the value that begins at i, inside depth objects and arrays.
 func (s *scanner) value(i, depth int) int {
 	if i >= len(s.data) {
 		return s.fail(i, "unexpected end")
@@ -66,9 +65,9 @@ func (s *scanner) value(i, depth int) int {
 	return s.fail(i, "expected a value")
 }
 
-// object checks the object that begins at i. The spans of its members go to found, counted from i,
-// unless it is nil. With params not nil it is an envelope, and the spans of its params' members go
-// there.
+// object checks the object that begins at i. If found is not nil, it receives the spans of the
+// members, counted from i. If params is not nil, the object is a message, and params receives the
+// spans of the members of its params.
 func (s *scanner) object(i, depth int, found, params *members) int {
 	if depth > MaxDepth {
 		s.deep = true
@@ -118,8 +117,7 @@ func (s *scanner) object(i, depth int, found, params *members) int {
 	}
 }
 
-// array checks the array that begins at i and calls element, unless it is nil, with where each
-// element is.
+// array checks the array that begins at i. If element is not nil, array calls it for each element.
 func (s *scanner) array(i, depth int, element func(start, end int)) int {
 	if depth > MaxDepth {
 		s.deep = true
@@ -161,7 +159,7 @@ const (
 	highs = 0x8080808080808080
 )
 
-// special sets the high bit of the first byte of w, and perhaps of later ones, that is no plain
+// special sets the high bit of the first byte of w, and perhaps of later ones, that is not a plain
 // ASCII character of a string: a quote, a backslash, a control character, or part of a longer
 // character.
 func special(w uint64) uint64 {
@@ -206,8 +204,8 @@ func (s *scanner) string(i int) int {
 	}
 }
 
-// escape checks the escape whose backslash is at i. Half of a surrogate pair is no character, so it
-// is refused (RFC 8259 section 8.2 leaves it open; RFC 7493 section 2.1 forbids it).
+// escape checks the escape whose backslash is at i. It refuses half of a surrogate pair, which is
+// not a character (RFC 8259 section 8.2 leaves it open; RFC 7493 section 2.1 forbids it).
 func (s *scanner) escape(i int) int {
 	s.escaped = true
 	if i+1 >= len(s.data) {
@@ -263,7 +261,7 @@ func (s *scanner) literal(i int, text string) int {
 	return end
 }
 
-// number checks the number that begins at i with a minus or a digit.
+// number checks the number that begins at i with a minus sign or a digit.
 func (s *scanner) number(i int) int {
 	start := i
 	if s.data[i] == '-' {
@@ -307,7 +305,7 @@ func (s *scanner) digits(i int) int {
 	return i
 }
 
-// end checks that nothing but white space is left at i.
+// end checks that only white space follows at i.
 func (s *scanner) end(i int) int {
 	if i = s.space(i); i < len(s.data) {
 		return s.fail(i, "data after the end of the message")

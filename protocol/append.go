@@ -10,8 +10,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// appendRaw appends raw, which somebody outside this package made, after a look at it: one broken
-// or indented value would break the message, or the line, that it becomes part of.
+// appendRaw appends raw, which comes from outside this package. It checks raw first: a broken or
+// indented value would break the message, or the line, that it becomes part of.
 func appendRaw(dst, raw []byte) ([]byte, error) {
 	if raw == nil {
 		return append(dst, "null"...), nil

@@ -16,8 +16,8 @@ type CompletionRef struct {
 	URI   string `json:"uri,omitzero"`   // URI or URI template of the resource
 }
 
-// MarshalJSON writes the reference; the name of a prompt and the URI of a resource are always
-// written.
+// MarshalJSON writes the reference. It always writes the name of a prompt and the URI of a
+// resource.
 func (r CompletionRef) MarshalJSON() ([]byte, error) {
 	switch r.Type {
 	case RefPrompt:
@@ -36,7 +36,7 @@ func (r CompletionRef) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal(plain(r))
 }
 
-// CompleteParams ask how an argument may go on.
+// CompleteParams are the params of completion/complete.
 type CompleteParams struct {
 	Ref      CompletionRef      `json:"ref"`
 	Argument CompletionArgument `json:"argument"`
@@ -44,7 +44,7 @@ type CompleteParams struct {
 	Meta     Meta               `json:"_meta,omitzero"`
 }
 
-// A CompletionArgument is the argument being typed and what there is of it.
+// A CompletionArgument is the argument being typed and its value so far.
 type CompletionArgument struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -55,24 +55,24 @@ type CompletionContext struct {
 	Arguments map[string]string `json:"arguments,omitzero"`
 }
 
-// A CompleteResult answers completion/complete.
+// A CompleteResult is the result of completion/complete.
 type CompleteResult struct {
 	Completion Completion `json:"completion"`
 	ResultType string     `json:"resultType,omitzero"`
 	Meta       Meta       `json:"_meta,omitzero"`
 }
 
-// MaxCompletionValues is how many values a [Completion] may hold.
+// MaxCompletionValues is the most values a [Completion] may hold.
 const MaxCompletionValues = 100
 
-// A Completion lists values for an argument, the best first.
+// A Completion lists values for an argument, best first.
 type Completion struct {
 	Values  []string `json:"values"` // at most MaxCompletionValues
 	Total   *int64   `json:"total,omitzero"`
 	HasMore *bool    `json:"hasMore,omitzero"`
 }
 
-// MarshalJSON writes the completion; no values are [].
+// MarshalJSON writes the completion; nil values are written as [].
 func (c Completion) MarshalJSON() ([]byte, error) {
 	type plain Completion
 	return jsonx.Marshal(plain(c))

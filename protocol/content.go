@@ -20,7 +20,7 @@ type Content interface {
 	contentType() string
 }
 
-// Annotations say for whom content is and how important it is.
+// Annotations describe the audience and the importance of content.
 type Annotations struct {
 	Audience     []Role   `json:"audience,omitzero"`
 	Priority     *float64 `json:"priority,omitzero"`     // from 0, optional, to 1, required
@@ -60,7 +60,7 @@ type EmbeddedResource struct {
 	Meta        Meta             `json:"_meta,omitzero"`
 }
 
-// ToolUseContent is a model's wish to call a tool. Sampling, since 2025-11-25.
+// ToolUseContent is a tool call that a model wants to make. Sampling, since 2025-11-25.
 type ToolUseContent struct {
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
@@ -68,7 +68,7 @@ type ToolUseContent struct {
 	Meta  Meta            `json:"_meta,omitzero"`
 }
 
-// ToolResultContent is the outcome of a [ToolUseContent]. Sampling, since 2025-11-25.
+// ToolResultContent is the result of a [ToolUseContent]. Sampling, since 2025-11-25.
 type ToolResultContent struct {
 	ToolUseID         string          `json:"toolUseId"`
 	Content           Contents        `json:"content"`
@@ -77,7 +77,8 @@ type ToolResultContent struct {
 	Meta              Meta            `json:"_meta,omitzero"`
 }
 
-// UnknownContent is a block of a type that this module does not know, kept as it came.
+// UnknownContent is a block of a type that this module does not know. It is written as it was
+// received.
 type UnknownContent struct {
 	Type string
 	Raw  json.RawMessage // the whole object
@@ -92,7 +93,7 @@ func (*ToolUseContent) contentType() string    { return "tool_use" }
 func (*ToolResultContent) contentType() string { return "tool_result" }
 func (c *UnknownContent) contentType() string  { return c.Type }
 
-// ContentType returns the type of c as the wire names it: "text", "resource_link" and so on.
+// ContentType returns the value of the member "type" of c: "text", "resource_link" and so on.
 func ContentType(c Content) string { return c.contentType() }
 
 // AppendJSON appends the block as a JSON object.
@@ -130,7 +131,7 @@ func (c *ResourceLink) AppendJSON(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return append(dst[:n], dst[n+1:]...), nil // without the second brace
+	return append(dst[:n], dst[n+1:]...), nil // without the second opening brace
 }
 
 // AppendJSON appends the block as a JSON object.
@@ -171,10 +172,10 @@ func (c *ToolResultContent) AppendJSON(dst []byte) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
-// AppendJSON appends the block as it came.
+// AppendJSON appends the block as it was received.
 func (c *UnknownContent) AppendJSON(dst []byte) ([]byte, error) {
 	if jsonx.Kind(c.Raw) != '{' {
-		return dst, errors.New("content of an unknown type is no JSON object")
+		return dst, errors.New("content of an unknown type is not a JSON object")
 	}
 	return appendRaw(dst, c.Raw)
 }
@@ -206,7 +207,7 @@ func (c UnknownContent) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil)
 // Contents are blocks of content that encode and decode as an array.
 type Contents []Content
 
-// MarshalJSON writes the blocks; nil is [].
+// MarshalJSON writes the blocks; nil is written as [].
 func (c Contents) MarshalJSON() ([]byte, error) { return appendContents(nil, c) }
 
 // UnmarshalJSON reads an array of blocks.
@@ -231,15 +232,16 @@ func (c *Contents) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalContent reads one block of content. A type that this module does not know is no error.
+// UnmarshalContent reads one block of content. A type that this module does not know is not an
+// error.
 func UnmarshalContent(raw []byte) (Content, error) {
 	if !jsonx.Valid(raw) {
-		return nil, errors.New("content is no valid JSON")
+		return nil, errors.New("content is not valid JSON")
 	}
 	return decodeContent(raw[jsonx.SkipSpace(raw, 0):])
 }
 
-// decodeContent reads one block from JSON that is known to be valid and begins with no white space.
+// decodeContent reads one block from valid JSON that does not begin with white space.
 func decodeContent(raw []byte) (Content, error) {
 	if jsonx.Kind(raw) != '{' {
 		return nil, errors.New("content must be an object")
@@ -273,7 +275,7 @@ func decodeContent(raw []byte) (Content, error) {
 	return c, nil
 }
 
-// content decodes the interface where it is a field.
+// content lets a struct field of the interface type be decoded.
 type content struct{ Content }
 
 // UnmarshalJSON reads one block.

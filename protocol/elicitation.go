@@ -12,14 +12,15 @@ const (
 	ElicitURL  = "url"
 )
 
-// ElicitParams ask the user of a client: by a form, or by sending them to a URL.
+// ElicitParams are the params of elicitation/create, which asks the user to fill in a form or to
+// visit a URL.
 type ElicitParams struct {
 	Mode            string          `json:"mode,omitzero"` // "" and ElicitForm mean a form; 2025-11-25 and later
 	Message         string          `json:"message"`
 	RequestedSchema json.RawMessage `json:"requestedSchema,omitzero"` // form: a flat object schema
 	URL             string          `json:"url,omitzero"`             // url
-	ElicitationID   string          `json:"elicitationId,omitzero"`   // url, 2025-11-25 alone
-	Task            json.RawMessage `json:"task,omitzero"`            // 2025-11-25 alone
+	ElicitationID   string          `json:"elicitationId,omitzero"`   // url; 2025-11-25 only
+	Task            json.RawMessage `json:"task,omitzero"`            // 2025-11-25 only
 	Meta            Meta            `json:"_meta,omitzero"`
 }
 
@@ -30,38 +31,38 @@ const (
 	ElicitCancel  = "cancel"
 )
 
-// An ElicitResult is what the user answered.
+// An ElicitResult is the user's response to an [ElicitParams].
 type ElicitResult struct {
 	Action  string          `json:"action"`           // ElicitAccept, ElicitDecline or ElicitCancel
-	Content json.RawMessage `json:"content,omitzero"` // an object; only of an accepted form
+	Content json.RawMessage `json:"content,omitzero"` // an object; only if a form was accepted
 	Meta    Meta            `json:"_meta,omitzero"`   // legacy
 }
 
-// ElicitationCompleteParams tell that what a URL was for is done. Of 2025-11-25 alone.
+// ElicitationCompleteParams report that the user has finished at a URL. 2025-11-25 only.
 type ElicitationCompleteParams struct {
 	ElicitationID string `json:"elicitationId"`
 	Meta          Meta   `json:"_meta,omitzero"`
 }
 
-// An InputRequest is a question of a server inside an [InputRequiredResult].
+// An InputRequest is a server request inside an [InputRequiredResult].
 type InputRequest struct {
 	Method string          `json:"method"`          // MethodElicitationCreate, MethodSamplingCreateMessage or MethodRootsList
 	Params json.RawMessage `json:"params,omitzero"` // ElicitParams, CreateMessageParams or ListRootsParams
 }
 
-// InputRequests are the questions of a server by a key of its choice.
+// InputRequests are server requests by keys that the server chooses.
 type InputRequests map[string]InputRequest
 
-// InputResponses are the answers by the same keys: an ElicitResult, CreateMessageResult or
-// ListRootsResult each.
+// InputResponses are the responses by the same keys. Each is an ElicitResult, CreateMessageResult
+// or ListRootsResult.
 type InputResponses map[string]json.RawMessage
 
-// An InputRequiredResult says that a call needs answers before it can go on. Modern; tools/call,
-// prompts/get and resources/read alone.
+// An InputRequiredResult is the result of a call that cannot continue before the client responds to
+// its server requests. Modern; for tools/call, prompts/get and resources/read only.
 type InputRequiredResult struct {
 	InputRequests InputRequests `json:"inputRequests,omitzero"`
 	RequestState  *string       `json:"requestState,omitzero"` // opaque to the client; nil when absent
-	ResultType    string        `json:"resultType"`            // ResultInputRequired, also when left empty
+	ResultType    string        `json:"resultType"`            // ResultInputRequired; "" is written as that
 	Meta          Meta          `json:"_meta,omitzero"`
 }
 
@@ -74,14 +75,14 @@ func (r InputRequiredResult) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal(plain(r))
 }
 
-// Inputs are what a retry carries back after an [InputRequiredResult]. Modern.
+// Inputs are what the client sends when it retries a call after an [InputRequiredResult]. Modern.
 type Inputs struct {
 	InputResponses InputResponses `json:"inputResponses,omitzero"`
-	RequestState   *string        `json:"requestState,omitzero"` // exactly as it came; nil when none did
+	RequestState   *string        `json:"requestState,omitzero"` // exactly as received; nil if there was none
 }
 
 // A PrimitiveSchema describes one field of a form: a string, a number, an integer, a boolean, a
-// choice (Enum or OneOf) or several choices (an array with Items). See
+// choice of one (Enum or OneOf) or of several (an array with Items). See
 // [ElicitParams.RequestedSchema].
 type PrimitiveSchema struct {
 	Type        string          `json:"type"` // "string", "number", "integer", "boolean" or "array"
@@ -101,13 +102,13 @@ type PrimitiveSchema struct {
 	Default     json.RawMessage `json:"default,omitzero"`
 }
 
-// An EnumOption is a choice and what people see of it.
+// An EnumOption is a choice with the title that users see.
 type EnumOption struct {
 	Const string `json:"const"`
 	Title string `json:"title"`
 }
 
-// EnumItems are the choices of which several may be taken: Enum, or AnyOf where they have titles.
+// EnumItems are the choices of which the user may take several: Enum, or AnyOf if they have titles.
 type EnumItems struct {
 	Type  string       `json:"type,omitzero"` // "string" with Enum
 	Enum  []string     `json:"enum,omitzero"`

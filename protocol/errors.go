@@ -7,17 +7,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// Error codes of MCP beside those of JSON-RPC.
+// Error codes of MCP, in addition to those of JSON-RPC.
 const (
-	CodeResourceNotFound           = -32002 // legacy; modern servers answer invalid params
+	CodeResourceNotFound           = -32002 // legacy; modern servers send invalid params
 	CodeHeaderMismatch             = -32020 // modern: a header is missing or contradicts the body
-	CodeMissingClientCapability    = -32021 // modern: the request needs what the client did not declare
+	CodeMissingClientCapability    = -32021 // modern: the request needs a capability that the client did not declare
 	CodeUnsupportedProtocolVersion = -32022 // modern: the server does not speak the version of the request
-	CodeURLElicitationRequired     = -32042 // 2025-11-25 alone
-	CodeUserRejected               = -1     // legacy: a person refused what a server asked for (client/sampling)
+	CodeURLElicitationRequired     = -32042 // 2025-11-25 only
+	CodeUserRejected               = -1     // legacy: the user refused a server request (client/sampling)
 )
 
-// HeaderMismatch says which header is missing or contradicts the body, and how.
+// HeaderMismatch returns the error for a header that is missing or contradicts the body.
 func HeaderMismatch(format string, args ...any) *jsonrpc.Error {
 	return jsonrpc.Errorf(CodeHeaderMismatch, format, args...)
 }
@@ -27,7 +27,8 @@ type MissingClientCapabilityData struct {
 	RequiredCapabilities ClientCapabilities `json:"requiredCapabilities"`
 }
 
-// MissingClientCapability says what a client would have to declare.
+// MissingClientCapability returns the error that tells a client which capabilities it would have to
+// declare.
 func MissingClientCapability(required ClientCapabilities, format string, args ...any) *jsonrpc.Error {
 	return withData(CodeMissingClientCapability, MissingClientCapabilityData{required}, format, args...)
 }
@@ -38,7 +39,7 @@ type UnsupportedProtocolVersionData struct {
 	Requested Version   `json:"requested"`
 }
 
-// UnsupportedProtocolVersion says which versions would do instead of the requested one. Nil means
+// UnsupportedProtocolVersion returns the error that lists the supported versions. Nil means
 // [Supported].
 func UnsupportedProtocolVersion(requested Version, supported []Version) *jsonrpc.Error {
 	if supported == nil {
@@ -48,13 +49,13 @@ func UnsupportedProtocolVersion(requested Version, supported []Version) *jsonrpc
 		"unsupported protocol version %q", requested)
 }
 
-// ResourceNotFoundData is the data of the error for a resource that is not there.
+// ResourceNotFoundData is the data of the error for a resource that does not exist.
 type ResourceNotFoundData struct {
 	URI string `json:"uri"`
 }
 
-// ResourceNotFound says that there is no such resource: with invalid params to a modern peer, with
-// [CodeResourceNotFound] to a legacy one.
+// ResourceNotFound returns the error for a resource that does not exist: invalid params for a
+// modern peer, [CodeResourceNotFound] for a legacy one.
 func ResourceNotFound(v Version, uri string) *jsonrpc.Error {
 	code := CodeResourceNotFound
 	if v.Modern() {
@@ -63,8 +64,9 @@ func ResourceNotFound(v Version, uri string) *jsonrpc.Error {
 	return withData(code, ResourceNotFoundData{uri}, "resource %q not found", uri)
 }
 
-// IsResourceNotFound reports whether e says so, in either era. That of a server which answers
-// -32602 and names no URI in the data does not: anything else may be wrong with the params.
+// IsResourceNotFound reports whether e means that a resource does not exist, in any protocol
+// version. An error -32602 without a URI in its data does not count, since something else may be
+// wrong with the params.
 func IsResourceNotFound(e *jsonrpc.Error) bool {
 	return e != nil && (e.Code == CodeResourceNotFound ||
 		e.Code == jsonrpc.CodeInvalidParams && jsonx.Member(e.Data, "uri") != nil)
@@ -75,7 +77,8 @@ type URLElicitationRequiredData struct {
 	Elicitations []ElicitParams `json:"elicitations"` // in URL mode
 }
 
-// URLElicitationRequired says which URLs the user has to visit before the request can succeed.
+// URLElicitationRequired returns the error that lists the URLs that the user has to visit before
+// the request can succeed.
 func URLElicitationRequired(elicitations []ElicitParams, format string, args ...any) *jsonrpc.Error {
 	return withData(CodeURLElicitationRequired, URLElicitationRequiredData{elicitations}, format, args...)
 }
@@ -84,7 +87,7 @@ func withData(code int, data any, format string, args ...any) *jsonrpc.Error {
 	e := &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 	raw, err := jsonx.Marshal(data)
 	if err != nil {
-		// Only raw JSON that the caller put into capabilities or schemas can be at fault.
+		// Only invalid raw JSON in the caller's capabilities or schemas leads here.
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "data of error %d: %v", code, err)
 	}
 	e.Data = raw

@@ -15,8 +15,8 @@ import (
 	. "github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// The envelopes of the specification's examples. Package jsonrpc has the real ones; these only hold
-// the members apart so that what is inside can be decoded and encoded again.
+// The envelopes of the specification's examples. They only separate the members, so that their
+// contents can be decoded and encoded again. Package jsonrpc has the real ones.
 type (
 	request[P any] struct {
 		JSONRPC string          `json:"jsonrpc,omitzero"`
@@ -41,7 +41,7 @@ type (
 	}
 )
 
-// An outcome is a result, or the demand for input that came in its place.
+// An outcome is a result, or the InputRequiredResult returned instead of it.
 type outcome[R any] struct {
 	done  R
 	input *InputRequiredResult
@@ -62,7 +62,7 @@ func (o outcome[R]) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal(o.done)
 }
 
-// goTypes says which Go type stands for each type that the specification gives examples of.
+// goTypes maps each type that has examples in the specification to its Go type.
 var goTypes = map[string]any{
 	"AudioContent":                          AudioContent{},
 	"BlobResourceContents":                  ResourceContents{},
@@ -154,16 +154,16 @@ var goTypes = map[string]any{
 	"UntitledSingleSelectEnumSchema":        PrimitiveSchema{},
 }
 
-func TestExamplesComeBackUnchanged(t *testing.T) {
+func TestExamplesRoundTrip(t *testing.T) {
 	seen := roundTripFolder(t, filepath.Join("testdata", "examples"))
 	for name := range goTypes {
 		require.Contains(t, seen, name, "testdata/examples has no example of this type")
 	}
 }
 
-// TestOfficialExamplesComeBackUnchanged runs the examples of the specification's own repository
-// (schema/2026-07-28/examples), which are not ours to ship.
-func TestOfficialExamplesComeBackUnchanged(t *testing.T) {
+// TestOfficialExamplesRoundTrip runs the examples of the specification's own repository
+// (schema/2026-07-28/examples), which this repository does not contain.
+func TestOfficialExamplesRoundTrip(t *testing.T) {
 	dir := os.Getenv("MCP_SCHEMA_EXAMPLES")
 	if dir == "" {
 		t.Skip("MCP_SCHEMA_EXAMPLES does not name the folder schema/2026-07-28/examples of a checkout of the specification")
@@ -176,7 +176,7 @@ func TestOfficialExamplesComeBackUnchanged(t *testing.T) {
 	t.Logf("%d examples", count)
 }
 
-// roundTripFolder runs dir/TYPE/*.json and returns how many there were of each type.
+// roundTripFolder runs dir/TYPE/*.json and returns the number of examples of each type.
 func roundTripFolder(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.json"))
@@ -192,7 +192,7 @@ func roundTripFolder(t *testing.T, dir string) map[string]int {
 			zero, ok := goTypes[typeName]
 			require.True(t, ok, "no Go type stands for %s", typeName)
 
-			// By the module's own door, and by the one that users know.
+			// Encode with this module's encoder and with encoding/json.
 			v := reflect.New(reflect.TypeOf(zero))
 			require.NoError(t, jsonx.Unmarshal(want, v.Interface()))
 			got, err := jsonx.Marshal(v.Interface())
@@ -210,7 +210,7 @@ func roundTripFolder(t *testing.T, dir string) map[string]int {
 	return seen
 }
 
-// requireSameJSON compares as JSONEq does, but numbers digit by digit.
+// requireSameJSON is like require.JSONEq, but compares numbers digit by digit.
 func requireSameJSON(t *testing.T, want, got []byte) {
 	t.Helper()
 	var w, g any

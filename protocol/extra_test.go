@@ -9,7 +9,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-func TestToolResultsKeepMembersThatNoRevisionHas(t *testing.T) {
+func TestToolResultsKeepUnknownMembers(t *testing.T) {
 	const wire = `{"content":[],"structuredContent":{"a":1},"isError":true,"a":[1, 2],"com.example/cost":{"tokens":7},"_meta":{"k":1}}`
 	var r protocol.CallToolResult
 	require.NoError(t, json.Unmarshal([]byte(wire), &r))

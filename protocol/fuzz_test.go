@@ -12,7 +12,7 @@ import (
 	. "github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// peerTypes are the types that are decoded from what a peer sent.
+// peerTypes are the types that are decoded from messages of a peer.
 var peerTypes = []any{
 	CallToolParams{}, CancelledParams{}, CompleteParams{}, CreateMessageParams{}, DiscoverParams{}, ElicitParams{},
 	ElicitationCompleteParams{}, GetPromptParams{}, InitializeParams{}, InitializedParams{}, ListChangedParams{}, ListParams{}, ListRootsParams{},
@@ -48,7 +48,7 @@ func FuzzDecode(f *testing.F) {
 			if jsonx.Unmarshal(data, v.Interface()) != nil {
 				continue
 			}
-			// What was understood can be said again, and then says the same.
+			// A decoded value can be encoded, and decodes to the same value again.
 			once, err := jsonx.Marshal(v.Interface())
 			require.NoError(t, err, "%T", zero)
 			require.True(t, jsonx.Valid(once), "%T: %s", zero, once)

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// Names of the HTTP headers of the Streamable HTTP binding.
+// Names of the HTTP headers of the Streamable HTTP transport.
 const (
 	HeaderProtocolVersion = "MCP-Protocol-Version" // 2025-06-18 and later
 	HeaderSessionID       = "Mcp-Session-Id"       // legacy
@@ -21,15 +21,15 @@ const (
 	HeaderParamPrefix     = "Mcp-Param-"           // modern
 )
 
-// The marks around a header value that is base64 (basic/transports, "Value Encoding").
+// The prefix and suffix of a base64 header value (basic/transports, "Value Encoding").
 const (
 	encodedPrefix = "=?base64?"
 	encodedSuffix = "?="
 )
 
-// EncodeHeader returns s as a value of the headers Mcp-Name and Mcp-Param-*: as it is where it is
-// made of visible ASCII and inner spaces alone, else as =?base64?...?=. What already looks encoded
-// is encoded again.
+// EncodeHeader returns s as a value of the headers Mcp-Name and Mcp-Param-*. A value that consists
+// of visible ASCII and inner spaces stays as it is, any other becomes =?base64?...?=. A value that
+// already looks encoded is encoded again.
 func EncodeHeader(s string) string {
 	if isPlain(s) && !(strings.HasPrefix(s, encodedPrefix) && strings.HasSuffix(s, encodedSuffix)) {
 		return s
@@ -37,8 +37,8 @@ func EncodeHeader(s string) string {
 	return encodedPrefix + base64.StdEncoding.EncodeToString([]byte(s)) + encodedSuffix
 }
 
-// DecodeHeader returns what the value of a Mcp-Name or Mcp-Param-* header says. A value without
-// both marks, exactly so written, is literal.
+// DecodeHeader decodes the value of a Mcp-Name or Mcp-Param-* header. A value without the exact
+// prefix and suffix of base64 values is returned as it is.
 func DecodeHeader(value string) (string, error) {
 	value = strings.Trim(value, " \t")
 	body, ok := strings.CutPrefix(value, encodedPrefix)
@@ -51,7 +51,7 @@ func DecodeHeader(value string) (string, error) {
 		}
 		return value, nil
 	}
-	// The decoder of the standard library skips line ends.
+	// The decoder of the standard library ignores line breaks.
 	if strings.ContainsAny(body, "\r\n") {
 		return "", errors.New("header value is not valid base64")
 	}
@@ -65,7 +65,7 @@ func DecodeHeader(value string) (string, error) {
 	return string(raw), nil
 }
 
-// isPlain reports whether s can stand in a header as it is and comes out the same.
+// isPlain reports whether s can be sent in a header as it is and is received unchanged.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -75,13 +75,12 @@ func isPlain(s string) bool {
 	return s == "" || s[0] != ' ' && s[len(s)-1] != ' '
 }
 
-// maxHeaderInteger bounds the integers that may be mirrored in a header: what every JSON reader
-// holds exactly.
+// maxHeaderInteger is the largest integer that may be mirrored in a header: the largest one that
+// every JSON reader represents exactly.
 const maxHeaderInteger = 1<<53 - 1
 
-// ParamHeader returns the value of the Mcp-Param-* header that mirrors the argument raw. It reports
-// false where the header must be left out: raw is absent, null, or of a kind that is never
-// mirrored.
+// ParamHeader returns the value of the Mcp-Param-* header that mirrors the argument raw. It returns
+// false if the header must be left out: raw is absent, null, or of a type that is never mirrored.
 func ParamHeader(raw json.RawMessage) (string, bool) {
 	switch jsonx.Kind(raw) {
 	case '"':
@@ -98,8 +97,8 @@ func ParamHeader(raw json.RawMessage) (string, bool) {
 	return "", false
 }
 
-// ParamHeaderMatches reports whether value, a Mcp-Param-* header as it came, says the same as the
-// argument raw, a string, an integer or a boolean. Integers are compared as numbers.
+// ParamHeaderMatches reports whether value, a Mcp-Param-* header as received, equals the argument
+// raw, which is a string, an integer or a boolean. Integers are compared as numbers.
 func ParamHeaderMatches(value string, raw json.RawMessage) bool {
 	said, err := DecodeHeader(value)
 	if err != nil {

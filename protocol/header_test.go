@@ -10,7 +10,7 @@ import (
 	. "github.com/mcpkit/mcpkit-go/protocol"
 )
 
-func TestHeaderValuesBothWays(t *testing.T) {
+func TestHeaderValuesRoundTrip(t *testing.T) {
 	for _, test := range []struct{ plain, header string }{
 		{"", ""},
 		{"a", "a"},
@@ -39,7 +39,7 @@ func TestHeaderValuesBothWays(t *testing.T) {
 	}
 }
 
-func TestHeaderValuesAsOthersWriteThem(t *testing.T) {
+func TestHeaderValuesOfOtherImplementationsAreRead(t *testing.T) {
 	const (
 		notBase64 = "header value is not valid base64"
 		notPlain  = "header value has characters other than visible ASCII; encode it as =?base64?...?="
@@ -74,7 +74,7 @@ func TestHeaderValuesAsOthersWriteThem(t *testing.T) {
 	}
 }
 
-func TestArgumentsInHeaders(t *testing.T) {
+func TestParamHeaderMirrorsArguments(t *testing.T) {
 	for _, test := range []struct {
 		raw, header string
 		absent      bool
@@ -108,7 +108,7 @@ func TestArgumentsInHeaders(t *testing.T) {
 	}
 }
 
-func TestArgumentsAgainstHeaders(t *testing.T) {
+func TestParamHeaderMatchesArguments(t *testing.T) {
 	for _, test := range []struct {
 		header, raw string
 		want        bool

@@ -10,7 +10,7 @@ import (
 // An Implementation names a client or a server and its version.
 type Implementation struct {
 	Name        string `json:"name"`
-	Title       string `json:"title,omitzero"` // for people; 2025-06-18 and later
+	Title       string `json:"title,omitzero"` // for display; 2025-06-18 and later
 	Version     string `json:"version"`
 	Description string `json:"description,omitzero"` // 2025-11-25 and later
 	WebsiteURL  string `json:"websiteUrl,omitzero"`  // 2025-11-25 and later
@@ -21,11 +21,11 @@ type Implementation struct {
 type Icon struct {
 	Src      string   `json:"src"` // an https or data URI
 	MIMEType string   `json:"mimeType,omitzero"`
-	Sizes    []string `json:"sizes,omitzero"` // "48x48", or "any" for one that scales
+	Sizes    []string `json:"sizes,omitzero"` // "48x48", or "any" for a scalable image
 	Theme    string   `json:"theme,omitzero"` // "light" or "dark"
 }
 
-// InitializeParams open a legacy session.
+// InitializeParams are the params of initialize, which opens a legacy session.
 type InitializeParams struct {
 	ProtocolVersion Version            `json:"protocolVersion"`
 	Capabilities    ClientCapabilities `json:"capabilities"`
@@ -33,7 +33,7 @@ type InitializeParams struct {
 	Meta            Meta               `json:"_meta,omitzero"`
 }
 
-// An InitializeResult answers initialize.
+// An InitializeResult is the result of initialize.
 type InitializeResult struct {
 	ProtocolVersion Version            `json:"protocolVersion"`
 	Capabilities    ServerCapabilities `json:"capabilities"`
@@ -42,17 +42,17 @@ type InitializeResult struct {
 	Meta            Meta               `json:"_meta,omitzero"`
 }
 
-// InitializedParams are those of notifications/initialized.
+// InitializedParams are the params of notifications/initialized.
 type InitializedParams struct {
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// DiscoverParams are those of server/discover.
+// DiscoverParams are the params of server/discover.
 type DiscoverParams struct {
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// A DiscoverResult says what a modern server speaks and can do.
+// A DiscoverResult lists the versions and the capabilities of a modern server.
 type DiscoverResult struct {
 	SupportedVersions []Version          `json:"supportedVersions"`
 	Capabilities      ServerCapabilities `json:"capabilities"`
@@ -62,7 +62,7 @@ type DiscoverResult struct {
 	Meta       Meta   `json:"_meta,omitzero"`
 }
 
-// MarshalJSON writes the result; no versions are [].
+// MarshalJSON writes the result; nil versions are written as [].
 func (r DiscoverResult) MarshalJSON() ([]byte, error) {
 	type plain DiscoverResult
 	return jsonx.Marshal(plain(r))
@@ -74,32 +74,34 @@ const (
 	ResultInputRequired = "input_required"
 )
 
-// An EmptyResult says that something was done and nothing else.
+// An EmptyResult is a result without members of its own.
 type EmptyResult struct {
 	ResultType string `json:"resultType,omitzero"` // modern
 	Meta       Meta   `json:"_meta,omitzero"`
 }
 
-// Cache says how long and for whom a modern result stays true. The zero Cache is not written, which
-// is what legacy peers get; modern results of list methods, discovery and reading must set both
-// fields.
+// Cache says for how long and by whom a modern result may be cached. The zero Cache is not written,
+// which is right for legacy peers. Modern results of list methods, server/discover and
+// resources/read must set both fields.
 type Cache struct {
 	TTLMs      *int64 `json:"ttlMs,omitzero"`      // milliseconds, 0 or more
 	CacheScope string `json:"cacheScope,omitzero"` // CachePublic or CachePrivate
 }
 
-// Who may share a cached result: everybody, or only requests with the same authorization.
+// Values of [Cache.CacheScope]: everybody may share the cached result, or only requests with the
+// same authorization.
 const (
 	CachePublic  = "public"
 	CachePrivate = "private"
 )
 
-// ClientCapabilities say what a client can do. A nil member is not supported; an empty one is.
+// ClientCapabilities say what a client supports. It does not support what a nil member stands for;
+// an empty member means support.
 type ClientCapabilities struct {
 	Roots        *RootsCapability       `json:"roots,omitzero"`
 	Sampling     *SamplingCapability    `json:"sampling,omitzero"`
 	Elicitation  *ElicitationCapability `json:"elicitation,omitzero"` // 2025-06-18 and later
-	Tasks        json.RawMessage        `json:"tasks,omitzero"`       // 2025-11-25 alone
+	Tasks        json.RawMessage        `json:"tasks,omitzero"`       // 2025-11-25 only
 	Experimental map[string]Object      `json:"experimental,omitzero"`
 	Extensions   map[string]Object      `json:"extensions,omitzero"`
 }
@@ -116,61 +118,63 @@ type SamplingCapability struct {
 }
 
 // An ElicitationCapability says how a client can ask its user. Without any member it means forms
-// alone.
+// only.
 type ElicitationCapability struct {
 	Form Object `json:"form,omitzero"` // 2025-11-25 and later
 	URL  Object `json:"url,omitzero"`  // 2025-11-25 and later
 }
 
-// SupportsForm reports whether the client shows forms.
+// SupportsForm reports whether the client can show forms.
 func (c *ElicitationCapability) SupportsForm() bool {
 	return c != nil && (c.Form != nil || c.URL == nil)
 }
 
-// SupportsURL reports whether the client sends its user to URLs.
+// SupportsURL reports whether the client can send its user to URLs.
 func (c *ElicitationCapability) SupportsURL() bool { return c != nil && c.URL != nil }
 
-// ServerCapabilities say what a server offers. A nil member is not offered; an empty one is.
+// ServerCapabilities say what a server offers. It does not offer what a nil member stands for; an
+// empty member means that it does.
 type ServerCapabilities struct {
 	Logging      Object               `json:"logging,omitzero"`
 	Completions  Object               `json:"completions,omitzero"` // 2025-03-26 and later
 	Prompts      *ListCapability      `json:"prompts,omitzero"`
 	Resources    *ResourcesCapability `json:"resources,omitzero"`
 	Tools        *ListCapability      `json:"tools,omitzero"`
-	Tasks        json.RawMessage      `json:"tasks,omitzero"` // 2025-11-25 alone
+	Tasks        json.RawMessage      `json:"tasks,omitzero"` // 2025-11-25 only
 	Experimental map[string]Object    `json:"experimental,omitzero"`
 	Extensions   map[string]Object    `json:"extensions,omitzero"`
 }
 
-// A ListCapability says that a server has tools or prompts, and whether it tells of changes of
-// their list.
+// A ListCapability says that a server has tools or prompts, and whether it sends list-changed
+// notifications for them.
 type ListCapability struct {
 	ListChanged bool `json:"listChanged,omitzero"`
 }
 
 // A ResourcesCapability says that a server has resources.
 type ResourcesCapability struct {
-	Subscribe   bool `json:"subscribe,omitzero"` // tells of changes of single resources
+	Subscribe   bool `json:"subscribe,omitzero"` // sends updates of single resources
 	ListChanged bool `json:"listChanged,omitzero"`
 }
 
-// ListParams are those of the four list methods.
+// ListParams are the params of the four list methods.
 type ListParams struct {
-	Cursor *string `json:"cursor,omitzero"` // opaque; nil asks for the first page, an empty string does not
+	Cursor *string `json:"cursor,omitzero"` // opaque; nil for the first page; an empty string is a cursor too
 	Meta   Meta    `json:"_meta,omitzero"`
 }
 
-// PingParams are those of ping.
+// PingParams are the params of ping.
 type PingParams struct {
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// ListChangedParams are those of the notifications about changed lists.
+// ListChangedParams are the params of the list-changed notifications.
 type ListChangedParams struct {
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// CancelledParams tell that the answer to a request is no longer wanted.
+// CancelledParams are the params of notifications/cancelled: the sender no longer wants the
+// response to a request.
 type CancelledParams struct {
 	RequestID jsonrpc.ID `json:"requestId,omitzero"` // absent only in 2025-11-25
 	Reason    string     `json:"reason,omitzero"`

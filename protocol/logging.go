@@ -5,7 +5,7 @@ import "encoding/json"
 // A LoggingLevel is how severe a log message is (RFC 5424, section 6.2.1).
 type LoggingLevel string
 
-// The levels, the least severe first.
+// The levels, least severe first.
 const (
 	LevelDebug     LoggingLevel = "debug"
 	LevelInfo      LoggingLevel = "info"
@@ -17,7 +17,8 @@ const (
 	LevelEmergency LoggingLevel = "emergency"
 )
 
-// Severity orders the levels: 1 for debug up to 8 for emergency, and 0 for what is no level.
+// Severity orders the levels, from 1 for debug to 8 for emergency. It returns 0 for an unknown
+// level.
 func (l LoggingLevel) Severity() int {
 	switch l {
 	case LevelDebug:
@@ -43,13 +44,13 @@ func (l LoggingLevel) Severity() int {
 // Valid reports whether l is one of the eight levels.
 func (l LoggingLevel) Valid() bool { return l.Severity() > 0 }
 
-// SetLevelParams are those of logging/setLevel. Legacy.
+// SetLevelParams are the params of logging/setLevel. Legacy.
 type SetLevelParams struct {
 	Level LoggingLevel `json:"level"`
 	Meta  Meta         `json:"_meta,omitzero"`
 }
 
-// LoggingMessageParams are those of notifications/message.
+// LoggingMessageParams are the params of notifications/message.
 type LoggingMessageParams struct {
 	Level  LoggingLevel    `json:"level"`
 	Logger string          `json:"logger,omitzero"`

@@ -15,7 +15,7 @@ const (
 	MetaLogLevel           = "io.modelcontextprotocol/logLevel"           // request, modern: LoggingLevel
 	MetaServerInfo         = "io.modelcontextprotocol/serverInfo"         // result, modern: Implementation
 	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"     // messages of a listen stream: the id of its request
-	MetaRelatedTask        = "io.modelcontextprotocol/related-task"       // 2025-11-25 alone
+	MetaRelatedTask        = "io.modelcontextprotocol/related-task"       // 2025-11-25 only
 	MetaProgressToken      = "progressToken"                              // request: string or integer
 	MetaTraceParent        = "traceparent"                                // W3C Trace Context
 	MetaTraceState         = "tracestate"                                 // W3C Trace Context
@@ -23,7 +23,7 @@ const (
 )
 
 // A Meta is the _meta member of params, results and many objects. Nil is absent; an empty one is
-// written as {}. The values are kept as they came.
+// written as {}. Values are written as they were received.
 type Meta map[string]json.RawMessage
 
 // Decode decodes the value of key into v and reports whether the key is there.
@@ -35,7 +35,7 @@ func (m Meta) Decode(key string, v any) (bool, error) {
 	return true, jsonx.Unmarshal(raw, v)
 }
 
-// Set sets key to the JSON of v. The map must not be nil.
+// Set sets key to the JSON of v. It panics if the map is nil.
 func (m Meta) Set(key string, v any) error {
 	raw, err := jsonx.Marshal(v)
 	if err != nil {
@@ -45,17 +45,17 @@ func (m Meta) Set(key string, v any) error {
 	return nil
 }
 
-// AppendJSON appends m as a JSON object, its keys sorted.
+// AppendJSON appends m as a JSON object, with sorted keys.
 func (m Meta) AppendJSON(dst []byte) ([]byte, error) { return appendObject(dst, m) }
 
-// An Object is a JSON object whose members are kept as they came: an open settings object, where {}
-// says "supported" and a nil Object says nothing.
+// An Object is a JSON object with any members, such as the settings of a capability. {} means that
+// the capability is supported, a nil Object that it is not.
 type Object map[string]json.RawMessage
 
-// IsModern reports whether req belongs to the modern era: its _meta names a protocol version, or
-// headerVersion, the value of the MCP-Protocol-Version header if there is one, is set and is none
-// of the four legacy revisions. A version that nobody knows is modern too, so that it is refused in
-// the modern way.
+// IsModern reports whether req belongs to a modern version: its _meta names a protocol version, or
+// headerVersion is set and is not one of the four legacy versions. headerVersion is the value of
+// the MCP-Protocol-Version header, or "". An unknown version counts as modern, so that it is
+// refused in the modern way.
 func IsModern(headerVersion string, req *jsonrpc.Request) bool {
 	if headerVersion != "" && !Version(headerVersion).Legacy() {
 		return true

@@ -9,7 +9,7 @@ import (
 	. "github.com/mcpkit/mcpkit-go/protocol"
 )
 
-func TestEraOfARequest(t *testing.T) {
+func TestModernRequestsAreRecognized(t *testing.T) {
 	const key = `"io.modelcontextprotocol/protocolVersion"`
 	for _, test := range []struct {
 		name, header, params string

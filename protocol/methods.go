@@ -19,15 +19,15 @@ const (
 	MethodLoggingSetLevel        = "logging/setLevel"         // legacy
 )
 
-// Requests of servers: sent as such in the legacy revisions, embedded in an [InputRequiredResult]
-// in the modern ones.
+// Requests of servers. Legacy servers send them as requests, modern ones embed them in an
+// [InputRequiredResult].
 const (
 	MethodSamplingCreateMessage = "sampling/createMessage"
 	MethodElicitationCreate     = "elicitation/create" // 2025-06-18 and later
 	MethodRootsList             = "roots/list"
 )
 
-// Requests about tasks, both ways. Of the core in 2025-11-25 alone.
+// Requests about tasks, in both directions. Part of the core in 2025-11-25 only.
 const (
 	MethodTasksGet    = "tasks/get"
 	MethodTasksResult = "tasks/result"
@@ -46,7 +46,7 @@ const (
 	NotificationResourcesListChanged      = "notifications/resources/list_changed"
 	NotificationResourcesUpdated          = "notifications/resources/updated"
 	NotificationRootsListChanged          = "notifications/roots/list_changed"         // legacy, by clients
-	NotificationElicitationComplete       = "notifications/elicitation/complete"       // 2025-11-25 alone
-	NotificationTasksStatus               = "notifications/tasks/status"               // 2025-11-25 alone
+	NotificationElicitationComplete       = "notifications/elicitation/complete"       // 2025-11-25 only
+	NotificationTasksStatus               = "notifications/tasks/status"               // 2025-11-25 only
 	NotificationSubscriptionsAcknowledged = "notifications/subscriptions/acknowledged" // modern
 )

@@ -2,9 +2,9 @@ package protocol
 
 import "encoding/json"
 
-// ProgressParams tell how far a request has come.
+// ProgressParams are the params of notifications/progress.
 type ProgressParams struct {
-	ProgressToken json.RawMessage `json:"progressToken"` // string or integer, as the request gave it
+	ProgressToken json.RawMessage `json:"progressToken"` // string or integer, as in the request
 	Progress      float64         `json:"progress"`      // grows with every notification
 	Total         *float64        `json:"total,omitzero"`
 	Message       string          `json:"message,omitzero"` // 2025-03-26 and later

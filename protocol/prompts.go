@@ -33,13 +33,13 @@ type ListPromptsResult struct {
 	Meta       Meta   `json:"_meta,omitzero"`
 }
 
-// MarshalJSON writes the page; no prompts are [].
+// MarshalJSON writes the page; nil prompts are written as [].
 func (r ListPromptsResult) MarshalJSON() ([]byte, error) {
 	type plain ListPromptsResult
 	return jsonx.Marshal(plain(r))
 }
 
-// GetPromptParams ask for the messages of a prompt.
+// GetPromptParams are the params of prompts/get.
 type GetPromptParams struct {
 	Name      string            `json:"name"`
 	Arguments map[string]string `json:"arguments,omitzero"`
@@ -47,7 +47,7 @@ type GetPromptParams struct {
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// A GetPromptResult holds the messages of a prompt.
+// A GetPromptResult is the result of prompts/get.
 type GetPromptResult struct {
 	Description string          `json:"description,omitzero"`
 	Messages    []PromptMessage `json:"messages"`
@@ -55,13 +55,13 @@ type GetPromptResult struct {
 	Meta        Meta            `json:"_meta,omitzero"`
 }
 
-// MarshalJSON writes the result; no messages are [].
+// MarshalJSON writes the result; nil messages are written as [].
 func (r GetPromptResult) MarshalJSON() ([]byte, error) {
 	type plain GetPromptResult
 	return jsonx.Marshal(plain(r))
 }
 
-// A Role says whose words a message is.
+// A Role is the author of a message.
 type Role string
 
 // The roles.

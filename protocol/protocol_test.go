@@ -11,7 +11,7 @@ import (
 	. "github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// What has to be on the wire even when nobody set it, and what must not be.
+// Required members are written even if they are not set; optional ones are left out.
 func TestZeroValuesKeepRequiredMembers(t *testing.T) {
 	for _, test := range []struct {
 		v    any
@@ -77,7 +77,7 @@ func TestZeroValuesKeepRequiredMembers(t *testing.T) {
 	}
 }
 
-func TestStructuredContentKnowsNullFromAbsent(t *testing.T) {
+func TestStructuredContentDistinguishesNullFromAbsent(t *testing.T) {
 	for _, test := range []struct {
 		wire string
 		want json.RawMessage
@@ -117,7 +117,7 @@ func TestBrokenRawJSONIsRefused(t *testing.T) {
 		{CallToolResult{Content: []Content{&TextContent{}, nil}}, "content 1: content is nil"},
 		{CallToolResult{Content: []Content{&TextContent{Meta: Meta{"k": bad}}}}, "content 0: _meta: k: not valid JSON"},
 		{CallToolResult{Content: []Content{&ToolUseContent{Input: bad}}}, "content 0: input: not valid JSON"},
-		{CallToolResult{Content: []Content{&UnknownContent{}}}, "content 0: content of an unknown type is no JSON object"},
+		{CallToolResult{Content: []Content{&UnknownContent{}}}, "content 0: content of an unknown type is not a JSON object"},
 		{CallToolResult{Content: []Content{&ToolResultContent{Content: Contents{nil}}}}, "content 0: content 0: content is nil"},
 	} {
 		_, err := test.r.AppendJSON(nil)
@@ -139,9 +139,9 @@ func TestContentIsReadByItsType(t *testing.T) {
 		{wire: `{"type":null}`, err: `content has no "type"`},
 		{wire: `null`, err: `content must be an object`},
 		{wire: `[]`, err: `content must be an object`},
-		{wire: `{"type":"text","type":"text"}`, err: `content is no valid JSON`},
-		{wire: `{"type":"text"`, err: `content is no valid JSON`},
-		{wire: ``, err: `content is no valid JSON`},
+		{wire: `{"type":"text","type":"text"}`, err: `content is not valid JSON`},
+		{wire: `{"type":"text"`, err: `content is not valid JSON`},
+		{wire: ``, err: `content is not valid JSON`},
 	} {
 		got, err := UnmarshalContent([]byte(test.wire))
 		if test.err != "" {
@@ -172,7 +172,7 @@ func TestPromptMessageNeedsContent(t *testing.T) {
 	require.ErrorContains(t, err, "content is nil")
 }
 
-func TestMetaKeepsWhatItDoesNotKnow(t *testing.T) {
+func TestMetaKeepsUnknownKeys(t *testing.T) {
 	wire := `{"_meta":{"a":{"b":[1.0,null]},"progressToken":7,"z":"\u00e9"}}`
 	var p ListParams
 	require.NoError(t, json.Unmarshal([]byte(wire), &p))
@@ -193,7 +193,7 @@ func TestMetaKeepsWhatItDoesNotKnow(t *testing.T) {
 	require.Equal(t, `{"a":{"b":[1.0,null]},"io.modelcontextprotocol/serverInfo":{"name":"a","version":"1"},"progressToken":7,"z":"\u00e9"}`, string(got))
 }
 
-func TestEras(t *testing.T) {
+func TestVersionsAreLegacyOrModern(t *testing.T) {
 	for _, test := range []struct {
 		v                     Version
 		known, modern, legacy bool
@@ -249,7 +249,7 @@ func TestElicitationModes(t *testing.T) {
 	}
 }
 
-func TestErrorsCarryTheDataOfTheSchema(t *testing.T) {
+func TestErrorsHaveTheDataOfTheSchema(t *testing.T) {
 	for _, test := range []struct {
 		got  *jsonrpc.Error
 		want *jsonrpc.Error

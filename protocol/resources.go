@@ -6,7 +6,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// A Resource describes something that can be read.
+// A Resource describes something that a client can read.
 type Resource struct {
 	URI         string       `json:"uri"`
 	Name        string       `json:"name"`
@@ -31,7 +31,8 @@ type ResourceTemplate struct {
 	Meta        Meta         `json:"_meta,omitzero"` // 2025-06-18 and later
 }
 
-// ResourceContents are the text or the bytes of a resource: Text is set or Blob is not nil.
+// ResourceContents are the contents of a resource: Text if it is text, Blob (not nil) if it is
+// binary.
 type ResourceContents struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType,omitzero"`
@@ -40,8 +41,8 @@ type ResourceContents struct {
 	Meta     Meta    `json:"_meta,omitzero"`
 }
 
-// AppendJSON appends the contents as a JSON object. Where neither Text nor Blob is set the text is
-// empty.
+// AppendJSON appends the contents as a JSON object. If neither Text nor Blob is set, it writes an
+// empty text.
 func (r *ResourceContents) AppendJSON(dst []byte) ([]byte, error) {
 	dst = append(dst, `{"uri":`...)
 	dst = jsonx.AppendString(dst, r.URI)
@@ -75,7 +76,7 @@ type ListResourcesResult struct {
 	Meta       Meta   `json:"_meta,omitzero"`
 }
 
-// MarshalJSON writes the page; no resources are [].
+// MarshalJSON writes the page; nil resources are written as [].
 func (r ListResourcesResult) MarshalJSON() ([]byte, error) {
 	type plain ListResourcesResult
 	return jsonx.Marshal(plain(r))
@@ -90,20 +91,21 @@ type ListResourceTemplatesResult struct {
 	Meta       Meta   `json:"_meta,omitzero"`
 }
 
-// MarshalJSON writes the page; no templates are [].
+// MarshalJSON writes the page; nil templates are written as [].
 func (r ListResourceTemplatesResult) MarshalJSON() ([]byte, error) {
 	type plain ListResourceTemplatesResult
 	return jsonx.Marshal(plain(r))
 }
 
-// ReadResourceParams ask for the contents of a resource.
+// ReadResourceParams are the params of resources/read.
 type ReadResourceParams struct {
 	URI string `json:"uri"`
 	Inputs
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// A ReadResourceResult holds the contents of a resource, or of several when it is a collection.
+// A ReadResourceResult holds the contents of a resource, or of several if the resource is a
+// collection.
 type ReadResourceResult struct {
 	Contents []ResourceContents `json:"contents"`
 	Cache
@@ -111,19 +113,20 @@ type ReadResourceResult struct {
 	Meta       Meta   `json:"_meta,omitzero"`
 }
 
-// MarshalJSON writes the result; no contents are [].
+// MarshalJSON writes the result; nil contents are written as [].
 func (r ReadResourceResult) MarshalJSON() ([]byte, error) {
 	type plain ReadResourceResult
 	return jsonx.Marshal(plain(r))
 }
 
-// SubscribeParams are those of resources/subscribe and resources/unsubscribe. Legacy.
+// SubscribeParams are the params of resources/subscribe and resources/unsubscribe. Legacy.
 type SubscribeParams struct {
 	URI  string `json:"uri"`
 	Meta Meta   `json:"_meta,omitzero"`
 }
 
-// ResourceUpdatedParams tell that a resource, or one below it, has changed.
+// ResourceUpdatedParams are the params of notifications/resources/updated: the resource, or one
+// below it, has changed.
 type ResourceUpdatedParams struct {
 	URI  string `json:"uri"`
 	Meta Meta   `json:"_meta,omitzero"`

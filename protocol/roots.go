@@ -2,7 +2,7 @@ package protocol
 
 import "github.com/mcpkit/mcpkit-go/internal/jsonx"
 
-// ListRootsParams are those of roots/list.
+// ListRootsParams are the params of roots/list.
 type ListRootsParams struct {
 	Meta Meta `json:"_meta,omitzero"`
 }
@@ -13,13 +13,13 @@ type ListRootsResult struct {
 	Meta  Meta   `json:"_meta,omitzero"`
 }
 
-// MarshalJSON writes the result; no roots are [].
+// MarshalJSON writes the result; nil roots are written as [].
 func (r ListRootsResult) MarshalJSON() ([]byte, error) {
 	type plain ListRootsResult
 	return jsonx.Marshal(plain(r))
 }
 
-// A Root is a place that a client lets a server work in.
+// A Root is a folder or file that a server may work in.
 type Root struct {
 	URI  string `json:"uri"` // a file:// URI
 	Name string `json:"name,omitzero"`

@@ -6,7 +6,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// CreateMessageParams ask a client to run its model. Sampling is deprecated since 2026-07-28.
+// CreateMessageParams are the params of sampling/createMessage, which asks a client to run its
+// model. Sampling is deprecated since 2026-07-28.
 type CreateMessageParams struct {
 	Messages         []SamplingMessage `json:"messages"`
 	ModelPreferences *ModelPreferences `json:"modelPreferences,omitzero"`
@@ -18,11 +19,11 @@ type CreateMessageParams struct {
 	Metadata         json.RawMessage   `json:"metadata,omitzero"`   // an object for the provider of the model
 	Tools            []Tool            `json:"tools,omitzero"`      // 2025-11-25 and later
 	ToolChoice       *ToolChoice       `json:"toolChoice,omitzero"` // 2025-11-25 and later
-	Task             json.RawMessage   `json:"task,omitzero"`       // 2025-11-25 alone
+	Task             json.RawMessage   `json:"task,omitzero"`       // 2025-11-25 only
 	Meta             Meta              `json:"_meta,omitzero"`
 }
 
-// MarshalJSON writes the params; no messages are [].
+// MarshalJSON writes the params; nil messages are written as [].
 func (p CreateMessageParams) MarshalJSON() ([]byte, error) {
 	type plain CreateMessageParams
 	return jsonx.Marshal(plain(p))
@@ -33,9 +34,9 @@ type ToolChoice struct {
 	Mode string `json:"mode,omitzero"` // "auto" (the default), "required" or "none"
 }
 
-// ModelPreferences say what matters in choosing a model. The priorities go from 0 to 1.
+// ModelPreferences are a server's wishes for the choice of a model. The priorities go from 0 to 1.
 type ModelPreferences struct {
-	Hints                []ModelHint `json:"hints,omitzero"` // the most wanted first
+	Hints                []ModelHint `json:"hints,omitzero"` // most preferred first
 	CostPriority         *float64    `json:"costPriority,omitzero"`
 	SpeedPriority        *float64    `json:"speedPriority,omitzero"`
 	IntelligencePriority *float64    `json:"intelligencePriority,omitzero"`
@@ -53,8 +54,9 @@ type SamplingMessage struct {
 	Meta    Meta             `json:"_meta,omitzero"` // 2025-11-25 and later
 }
 
-// SamplingContents are the blocks of a [SamplingMessage]. One block is written alone, as all
-// revisions read it; several, or none, are written as an array, as revisions from 2025-11-25 on do.
+// SamplingContents are the blocks of a [SamplingMessage]. One block is written as an object, which
+// all versions can read. Several blocks, or none, are written as an array, which versions from
+// 2025-11-25 on can read.
 type SamplingContents []Content
 
 // MarshalJSON writes the blocks.
@@ -78,7 +80,7 @@ func (c *SamplingContents) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A CreateMessageResult is what the model said.
+// A CreateMessageResult is the message that the model wrote.
 type CreateMessageResult struct {
 	Role       Role             `json:"role"`
 	Content    SamplingContents `json:"content"`

@@ -1,7 +1,7 @@
 package protocol
 
-// A SubscriptionFilter says what a subscriptions/listen stream carries. What is not said is not
-// sent.
+// A SubscriptionFilter lists the notifications that a subscriptions/listen stream carries. The
+// server sends no others.
 type SubscriptionFilter struct {
 	ToolsListChanged      bool     `json:"toolsListChanged,omitzero"`
 	PromptsListChanged    bool     `json:"promptsListChanged,omitzero"`
@@ -9,13 +9,15 @@ type SubscriptionFilter struct {
 	ResourceSubscriptions []string `json:"resourceSubscriptions,omitzero"` // URIs
 }
 
-// SubscriptionsListenParams open a stream of notifications. Modern.
+// SubscriptionsListenParams are the params of subscriptions/listen, which opens a stream of
+// notifications. Modern.
 type SubscriptionsListenParams struct {
 	Notifications SubscriptionFilter `json:"notifications"`
 	Meta          Meta               `json:"_meta,omitzero"`
 }
 
-// SubscriptionsAcknowledgedParams open the answer: what the server will send of what was asked.
+// SubscriptionsAcknowledgedParams are the params of the first notification on the stream: which of
+// the requested notifications the server will send.
 type SubscriptionsAcknowledgedParams struct {
 	Notifications SubscriptionFilter `json:"notifications"`
 	Meta          Meta               `json:"_meta,omitzero"` // holds MetaSubscriptionID

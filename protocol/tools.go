@@ -16,9 +16,9 @@ type Tool struct {
 	Description  string           `json:"description,omitzero"`
 	Icons        []Icon           `json:"icons,omitzero"`        // 2025-11-25 and later
 	InputSchema  json.RawMessage  `json:"inputSchema"`           // a JSON Schema with "type": "object"; nil is written as the schema of no arguments
-	OutputSchema json.RawMessage  `json:"outputSchema,omitzero"` // 2025-06-18 and later; an object at the root until 2025-11-25
+	OutputSchema json.RawMessage  `json:"outputSchema,omitzero"` // 2025-06-18 and later; up to 2025-11-25 it must describe an object
 	Annotations  *ToolAnnotations `json:"annotations,omitzero"`  // 2025-03-26 and later
-	Execution    *ToolExecution   `json:"execution,omitzero"`    // 2025-11-25 alone
+	Execution    *ToolExecution   `json:"execution,omitzero"`    // 2025-11-25 only
 	Meta         Meta             `json:"_meta,omitzero"`        // 2025-06-18 and later
 }
 
@@ -31,18 +31,19 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal(plain(t))
 }
 
-// ToolAnnotations are hints about what a tool does. A nil hint is not said; then the
-// specification's default holds, which each field names. Clients must not trust the hints of
+// ToolAnnotations are hints about what a tool does. A nil hint is absent and has the
+// specification's default, which each field names. Clients must not trust the hints of servers that
+// they do not trust.
 // servers that they do not trust.
 type ToolAnnotations struct {
 	Title           string `json:"title,omitzero"`
-	ReadOnlyHint    *bool  `json:"readOnlyHint,omitzero"`    // changes nothing; default false
-	DestructiveHint *bool  `json:"destructiveHint,omitzero"` // may destroy, not only add; default true
-	IdempotentHint  *bool  `json:"idempotentHint,omitzero"`  // calling again changes nothing more; default false
-	OpenWorldHint   *bool  `json:"openWorldHint,omitzero"`   // reaches out of a closed domain; default true
+	ReadOnlyHint    *bool  `json:"readOnlyHint,omitzero"`    // does not change anything; default false
+	DestructiveHint *bool  `json:"destructiveHint,omitzero"` // may delete or overwrite, not only add; default true
+	IdempotentHint  *bool  `json:"idempotentHint,omitzero"`  // a second identical call has no further effect; default false
+	OpenWorldHint   *bool  `json:"openWorldHint,omitzero"`   // interacts with an open set of external systems; default true
 }
 
-// A ToolExecution says how a tool may be run. Of 2025-11-25 alone.
+// A ToolExecution says how a tool may be run. 2025-11-25 only.
 type ToolExecution struct {
 	TaskSupport string `json:"taskSupport,omitzero"` // "forbidden" (the default), "optional" or "required"
 }
@@ -62,35 +63,36 @@ func (r ListToolsResult) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal(plain(r))
 }
 
-// CallToolParams call a tool.
+// CallToolParams are the params of tools/call.
 type CallToolParams struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments,omitzero"` // an object; nil when absent
-	Task      json.RawMessage `json:"task,omitzero"`      // 2025-11-25 alone
+	Task      json.RawMessage `json:"task,omitzero"`      // 2025-11-25 only
 	Inputs
 	Meta Meta `json:"_meta,omitzero"`
 }
 
-// A CallToolResult is what a tool returned.
+// A CallToolResult is the result of tools/call.
 type CallToolResult struct {
 	Content []Content
-	// StructuredContent is JSON; nil when absent, and `null` where the output is null. Since
-	// 2025-06-18; an object until 2025-11-25, any value later.
+	// StructuredContent is JSON; nil when absent, and `null` if the output is null. Since
+	// 2025-06-18. Up to 2025-11-25 it must be an object; later it may be any value.
 	StructuredContent json.RawMessage
 	IsError           bool // the tool failed, and Content says how
 	ResultType        string
 	Meta              Meta
 
-	// Extra are members that no revision has. They go out as they came in.
+	// Extra holds the members that are in no protocol version. They are written as they were
+	// received.
 	Extra map[string]json.RawMessage
 
-	// saidFalse tells that isError came as false, which means what its absence means. It goes out
-	// again as it came, so that a proxy does not change what it carries.
+	// saidFalse is true if the result was read with "isError": false, which means the same as no
+	// isError. It is written back, so that a proxy does not change the result.
 	saidFalse bool
 }
 
 // AppendMembers appends the members of the result, separated by commas and without the braces
-// around them, so that the caller can add its own. It writes at least content.
+// around them, so that the caller can add members. It writes at least content.
 func (r *CallToolResult) AppendMembers(dst []byte) ([]byte, error) {
 	dst = append(dst, `"content":`...)
 	dst, err := appendContents(dst, r.Content)
@@ -122,8 +124,8 @@ func (r *CallToolResult) AppendMembers(dst []byte) ([]byte, error) {
 	return appendMeta(dst, r.Meta)
 }
 
-// AppendExtra appends the members of Extra, sorted by name, with a comma before each. Names that
-// the protocol has are left out.
+// AppendExtra appends the members of Extra, sorted by name, with a comma before each. It leaves out
+// names that the protocol defines.
 func (r *CallToolResult) AppendExtra(dst []byte) ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(r.Extra)) {
 		switch name {
@@ -182,8 +184,8 @@ func (r *CallToolResult) decode(data []byte) error {
 	return nil
 }
 
-// readToolResult reads a result without anything unusual in it, once over. It reports false for
-// what is to be read with more care, or is wrong.
+// readToolResult reads the result in one pass if it holds only common members. Otherwise, or if the
+// result is malformed, it returns false and the caller must decode the result in full.
 func readToolResult(data []byte, whole bool) (r CallToolResult, ok bool) {
 	i := jsonx.SkipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
@@ -204,23 +206,24 @@ func readToolResult(data []byte, whole bool) (r CallToolResult, ok bool) {
 	return r, i < len(data) && jsonx.SkipSpace(data, i+1) == len(data)
 }
 
-// ReadToolOutput reads of a valid result what programs read that know its output schema: all but
-// the content, which for models says the same again. It reports false for a result without
-// structured content, for one that is an error, and for one with anything unusual in it: they are
-// to be decoded whole. The structured content is part of data.
+// ReadToolOutput reads a valid result for a program that knows its output schema. It skips the
+// content, which repeats the structured content for models. It returns false for an error, for a
+// result without structured content, and for one with uncommon members; decode those in full. The
+// structured content refers to data.
 func ReadToolOutput(data []byte) (*CallToolResult, bool) {
 	r, ok := readToolResult(data, false)
 	return &r, ok && r.StructuredContent != nil && !r.IsError
 }
 
-// memberAt returns the name of the member at data[i], with its quotes, and where its value is.
+// memberAt returns the name of the member at data[i], including its quotes, and the index of its
+// value.
 func memberAt(data []byte, i int) (name []byte, value int) {
 	end := jsonx.Skip(data, i)
 	return data[i:end], jsonx.SkipSpace(data, jsonx.SkipSpace(data, end)+1)
 }
 
-// more returns the index of what comes after a member or an element that ends at i: the next one,
-// or the bracket.
+// more returns the index of the next member or element, or of the closing bracket. i is the end of
+// the previous one.
 func more(data []byte, i int) int {
 	if i = jsonx.SkipSpace(data, i); i < len(data) && data[i] == ',' {
 		return jsonx.SkipSpace(data, i+1)
@@ -228,8 +231,8 @@ func more(data []byte, i int) int {
 	return i
 }
 
-// readMember reads a member whose value is at data[at]. It says which one it was and where it ends,
-// -1 where it is unusual.
+// readMember reads a member whose value is at data[at]. It returns which member it was and where
+// its value ends, or -1 if it is uncommon.
 func (r *CallToolResult) readMember(data, name []byte, at int, whole bool) (which, end int) {
 	switch string(name) {
 	case `"content"`:
@@ -274,7 +277,7 @@ func (r *CallToolResult) readMember(data, name []byte, at int, whole bool) (whic
 	return -1, -1
 }
 
-// readTexts reads an array of blocks that are nothing but text.
+// readTexts reads an array of blocks that are plain text.
 func readTexts(data []byte, i int) (out []Content, end int) {
 	if data[i] != '[' {
 		return nil, -1
@@ -293,7 +296,7 @@ func readTexts(data []byte, i int) (out []Content, end int) {
 	return out, i + 1
 }
 
-// readText reads a block that is nothing but text.
+// readText reads a block that is plain text.
 func readText(data []byte, i int) (text string, end int) {
 	if data[i] != '{' {
 		return "", -1

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// What is read without care is read as with it.
+// The fast reader returns the same result as the full one.
 func FuzzToolResult(f *testing.F) {
 	for _, seed := range []string{
 		`{"content":[]}`, `{}`, ` { "content" : [ { "type" : "text" , "text" : "a\n\u00e9" } ] } `, `{"content":null}`, `{"content":[{"type":"text"}]}`,
@@ -24,7 +24,7 @@ func FuzzToolResult(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// Members that are there twice, the careful reader refuses.
+		// The full reader refuses duplicate members.
 		if !jsonx.Valid(data) && !(json.Valid(data) && utf8.Valid(data) && !bytes.Contains(data, []byte(`\u`))) {
 			_, _ = readToolResult(data, true) // which ends
 			return
@@ -45,7 +45,7 @@ func FuzzToolResult(f *testing.F) {
 	})
 }
 
-func TestOutputsAreReadWithoutTheContent(t *testing.T) {
+func TestReadToolOutputSkipsContent(t *testing.T) {
 	out, ok := ReadToolOutput([]byte(`{"content":[{"type":"text","text":"{}"},{"type":"image"}],"structuredContent":{"a":[1]},"resultType":"complete"}`))
 	require.True(t, ok)
 	require.Equal(t, &CallToolResult{StructuredContent: []byte(`{"a":[1]}`), ResultType: "complete"}, out)
@@ -58,7 +58,7 @@ func TestOutputsAreReadWithoutTheContent(t *testing.T) {
 	}
 }
 
-func TestUsualToolResultsAreReadFast(t *testing.T) {
+func TestCommonToolResultsAreReadInOnePass(t *testing.T) {
 	for raw, want := range map[string]bool{
 		`{"content":[{"type":"text","text":"{\"sum\":42}"}],"structuredContent":{"sum":42}}`: true,
 		`{"content":[],"isError":false,"resultType":"complete","_meta":{"a":{"name":"x"}}}`:  true,

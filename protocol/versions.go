@@ -2,12 +2,11 @@ package protocol
 
 import "slices"
 
-// A Version is a revision of the protocol, named by its date.
+// A Version is a version of the protocol, named by its date.
 type Version string
 
-// The revisions. Those up to 2025-11-25 are legacy: a client initializes a session first. From
-// 2026-07-28 on a revision is modern: every request stands alone and says in its _meta what it
-// needs.
+// The versions. Those up to 2025-11-25 are legacy: a client first initializes a session. Later ones
+// are modern: each request is self-contained and its _meta says what the client supports.
 const (
 	V20241105 Version = "2024-11-05"
 	V20250326 Version = "2025-03-26"
@@ -19,24 +18,24 @@ const (
 	LatestLegacy = V20251125
 )
 
-// Supported lists the revisions that this module speaks, newest first. It must not be changed.
+// Supported lists the versions that this module supports, newest first. It must not be changed.
 var Supported = []Version{V20260728, V20251125, V20250618, V20250326, V20241105}
 
-// SupportedLegacy lists the revisions that can be negotiated with initialize, newest first. It must
+// SupportedLegacy lists the versions that can be negotiated with initialize, newest first. It must
 // not be changed.
 var SupportedLegacy = Supported[1:]
 
-// Known reports whether this module speaks the revision.
+// Known reports whether this module supports the version.
 func (v Version) Known() bool { return slices.Contains(Supported, v) }
 
-// Modern reports whether v is a revision without sessions: 2026-07-28 or any later date.
-// The empty version is not modern.
+// Modern reports whether v is a version without sessions: 2026-07-28 or any later date. The empty
+// version is not modern.
 func (v Version) Modern() bool { return v.isDate() && v >= V20260728 }
 
-// Legacy reports whether v is one of the four revisions with sessions.
+// Legacy reports whether v is one of the four versions with sessions.
 func (v Version) Legacy() bool { return slices.Contains(SupportedLegacy, v) }
 
-// AtLeast reports whether v is w or newer. Revisions are compared as dates.
+// AtLeast reports whether v is w or newer. Versions are compared as dates.
 func (v Version) AtLeast(w Version) bool { return v >= w }
 
 func (v Version) isDate() bool {
