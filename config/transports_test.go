@@ -251,7 +251,7 @@ func TestSocketsAreServedAsTheFileSays(t *testing.T) {
 	require.ErrorIs(t, call(t, target, client.Version(protocol.V20251125)), transport.ErrClosed, "one more is turned away")
 	require.NoError(t, held.Close())
 	other := parsed(t, "transport: {unix: {path: "+filepath.Join(dir, "clock.sock")+"}}\n")
-	require.EqualError(t, other.Serve(t.Context(), &clock{}), `config: transport.unix: transport/socket: "`+filepath.Join(dir, "clock.sock")+`" is being served already`)
+	require.EqualError(t, other.Serve(t.Context(), &clock{}), `config: transport.unix: transport/socket: a server already listens on "`+filepath.Join(dir, "clock.sock")+`"`)
 	stop()
 
 	for framing, opts := range map[string][]client.DialOption{"lines": nil, "headers": {client.ContentLength()}, "any": {client.ContentLength()}} {

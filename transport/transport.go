@@ -1,8 +1,8 @@
-// Package transport is the seam between what carries messages and what understands them.
+// Package transport defines the interfaces between transports, which carry messages, and handlers,
+// which understand them.
 //
-// A transport pushes: it calls [Handler.ServeRPC] for each request, and the answer is the return value,
-// the way net/http calls its handlers. What the bindings share and the handler needs to know of them is
-// here; the bindings themselves are the packages below this one.
+// A transport calls [Handler.ServeRPC] for each request and sends the response that it returns, as
+// net/http does with its handlers. The transports themselves are the packages below this one.
 package transport
 
 import (
@@ -14,63 +14,65 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// A Handler answers the requests of peers. Transports call it; mcpkit.Server is one.
+// A Handler answers the requests of clients. Transports call it; mcpkit.Server is one.
 //
-// ServeRPC may be called concurrently. For a notification it returns nil. The ID of a response is the transport's to fill in.
-// ctx ends when the peer no longer wants the answer, however its binding says so, or when the transport
-// shuts down.
+// ServeRPC may be called concurrently. It returns nil for a notification. The transport fills in
+// the ID of the response. ctx ends when the client cancels the request or disconnects, or when the
+// transport shuts down.
 type Handler interface {
 	ServeRPC(ctx context.Context, req *jsonrpc.Request, peer Peer) *jsonrpc.Response
 }
 
-// A SessionHandler is a [Handler] that wants to know when a session is over.
-// Transports call SessionEnded once for each session that a ServeRPC of theirs has seen.
+// A SessionHandler is a [Handler] that is notified when a session ends. The transport calls
+// SessionEnded once for each session that it has passed to ServeRPC.
 type SessionHandler interface {
 	Handler
 	SessionEnded(s *Session)
 }
 
-// A Peer is the way back to whoever sent the request being handled. Its methods may be called concurrently,
-// but not after ServeRPC returned.
+// A Peer reaches the sender of the request being handled. Its methods may be called concurrently,
+// but not after ServeRPC has returned.
 type Peer interface {
-	// Notify sends n on the stream of the request being handled. A peer that is gone is no error:
-	// what would have been sent is dropped, or kept for it to come back.
+	// Notify sends n on the stream of the request being handled. Writing to a disconnected peer is
+	// not an error: n is dropped, or kept until the peer resumes the stream.
 	Notify(ctx context.Context, n *jsonrpc.Request) error
 
-	// Call asks the peer and waits for its answer; the ID of req is chosen by the transport.
-	// Only legacy revisions allow it; elsewhere, and where there is no way back, the error is
-	// [ErrNoServerRequests]. It calls [Sent] with ctx when req is on its way.
+	// Call sends a request to the peer and waits for the response. The transport chooses the ID of
+	// req. Only legacy versions allow server requests; otherwise, and if the request cannot reach
+	// the peer, the error is [ErrNoServerRequests]. Call calls [Sent] with ctx once req is sent.
 	Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error)
 
-	// Session is the legacy session that the request belongs to. It is nil where there is none:
-	// on HTTP for modern requests and stateless handlers. On bindings where the connection is the
-	// session (stdio, memory, WebSocket), it is never nil.
+	// Session returns the legacy session of the request. It is nil for modern requests and
+	// stateless handlers over HTTP. Where the connection is the session (stdio, memory, WebSocket),
+	// it is never nil.
 	Session() *Session
 
-	// Header holds the header fields that came with the request; nil where the binding has none.
+	// Header returns the header fields that came with the request; nil if the transport has none.
 	Header() Header
 }
 
-// A StreamCloser is a [Peer] that can end the stream of the request being handled before its answer is there:
-// the client comes back for the rest after about retry (Streamable HTTP of 2025-11-25, "polling").
-// The error is [errors.ErrUnsupported] when this peer cannot come back.
+// A StreamCloser is a [Peer] that can close the stream of the request being handled before the
+// response is ready. The client resumes the stream after about retry (Streamable HTTP of
+// 2025-11-25, "polling"). The error is [errors.ErrUnsupported] if the client cannot resume the
+// stream.
 type StreamCloser interface {
 	CloseStream(retry time.Duration) error
 }
 
-// A Transport carries messages to h until ctx ends or there are no more peers.
-// When ctx ends it lets the requests in flight finish within a bound of its own and then returns nil.
+// A Transport passes messages to h until ctx ends or no peers are left. When ctx ends, it lets the
+// requests in flight finish within its own time limit and then returns nil.
 type Transport interface {
 	Serve(ctx context.Context, h Handler) error
 }
 
-// ErrNoServerRequests says that this peer cannot be asked anything.
+// ErrNoServerRequests is returned by [Peer.Call] if the server cannot send requests to the peer.
 var ErrNoServerRequests = errors.New("transport: this peer takes no requests from the server")
 
-// ErrClosed says that the peer or the transport is gone.
+// ErrClosed is returned if the peer has disconnected or the transport is closed.
 var ErrClosed = errors.New("transport: closed")
 
-// A Header holds header fields by canonical name; it converts from and to http.Header.
+// A Header maps canonical names to the values of header fields. It converts from and to
+// http.Header.
 type Header map[string][]string
 
 // Get returns the first value of the field name, given in canonical form ("Mcp-Method"), or "".
@@ -81,15 +83,15 @@ func (h Header) Get(name string) string {
 	return ""
 }
 
-// A SessionLink is how a binding reaches the client of a session outside any request.
+// A SessionLink reaches the client of a session outside any request. The transport implements it.
 type SessionLink interface {
-	// Notify sends n, or keeps it within bounds for when the client listens. It never waits for a
-	// slow client.
+	// Notify sends n, or keeps it within limits until the client listens. It never waits for a slow
+	// client.
 	Notify(ctx context.Context, n *jsonrpc.Request) error
 }
 
-// A Session is one legacy client's stay: what lives between its requests.
-// The binding makes it; handler and binding share it. Safe for concurrent use.
+// A Session holds what one legacy client keeps between its requests. The transport creates it and
+// shares it with the handler. It is safe for concurrent use.
 type Session struct {
 	id      string
 	link    SessionLink
@@ -97,18 +99,19 @@ type Session struct {
 	state   atomic.Pointer[any]
 }
 
-// NewSession returns a session named id ("" where the connection is the session) whose client is reached by link.
+// NewSession returns a session named id, or "" if the connection is the session. link reaches its
+// client.
 func NewSession(id string, link SessionLink) *Session {
 	return &Session{id: id, link: link}
 }
 
-// ID names the session on the wire; "" where the connection is the session.
+// ID returns the session ID on the wire; "" if the connection is the session.
 func (s *Session) ID() string { return s.id }
 
 // Notify sends n to the client outside any request.
 func (s *Session) Notify(ctx context.Context, n *jsonrpc.Request) error { return s.link.Notify(ctx, n) }
 
-// Version is the protocol revision agreed on by initialize; "" before that.
+// Version returns the protocol version that initialize agreed on; "" before that.
 func (s *Session) Version() string {
 	if v := s.version.Load(); v != nil {
 		return *v
@@ -116,10 +119,10 @@ func (s *Session) Version() string {
 	return ""
 }
 
-// SetVersion keeps the revision that initialize agreed on. The handler calls it before it answers.
+// SetVersion stores the version that initialize agreed on. The handler calls it before it responds.
 func (s *Session) SetVersion(v string) { s.version.Store(&v) }
 
-// State is what the handler keeps with the session; nil until SetState.
+// State returns the value stored by SetState; nil before that.
 func (s *Session) State() any {
 	if v := s.state.Load(); v != nil {
 		return *v
@@ -127,5 +130,5 @@ func (s *Session) State() any {
 	return nil
 }
 
-// SetState keeps v with the session.
+// SetState stores v, a value of the handler, in the session.
 func (s *Session) SetState(v any) { s.state.Store(&v) }

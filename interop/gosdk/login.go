@@ -86,7 +86,7 @@ func (s *story) logIn() {
 		err := write()
 		if !s.modern() {
 			// It registers for each login, and so is another client afterwards, whose session this is not.
-			if err == nil || !strings.Contains(err.Error(), "session is unknown or over") {
+			if err == nil || !strings.Contains(err.Error(), "session is unknown or has ended") {
 				return fmt.Errorf("the session should be over; instead: %w", err)
 			}
 			_ = s.session.Close() // it is over, and says so

@@ -258,9 +258,9 @@ func (m *matrix) bindings() []row {
 func (m *matrix) sessions() []row {
 	return []row{
 		{"a session of the principal", m.session.handler, m.session.ping("ann", "app", m.session.id), 200, "", ""},
-		{"a session of another principal", m.session.handler, m.session.ping("eve", "app", m.session.id), 404, unowned, "session is unknown or over; send initialize without a session id"},
-		{"a session of the principal by another client", m.session.handler, m.session.ping("ann", "other-app", m.session.id), 404, unowned, "session is unknown or over; send initialize without a session id"},
-		{"a session of nobody", m.session.handler, m.session.ping("eve", "app", "made-up"), 404, unowned, "session is unknown or over; send initialize without a session id"},
+		{"a session of another principal", m.session.handler, m.session.ping("eve", "app", m.session.id), 404, unowned, "session is unknown or has ended; send initialize without a session id"},
+		{"a session of the principal by another client", m.session.handler, m.session.ping("ann", "other-app", m.session.id), 404, unowned, "session is unknown or has ended; send initialize without a session id"},
+		{"a session of nobody", m.session.handler, m.session.ping("eve", "app", "made-up"), 404, unowned, "session is unknown or has ended; send initialize without a session id"},
 		{"a session without a token", m.session.handler, m.session.ping("", "", m.session.id), 401, "", ""},
 	}
 }

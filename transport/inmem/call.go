@@ -10,15 +10,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A call is one call of the handler, whose Peer it is.
+// A call is one call of the handler, and its Peer.
 type call struct {
 	conn  *Conn
 	entry *ledger.Call
 	over  atomic.Bool
 }
 
-// begin records a call, unless the connection is closed or the ID taken.
-func (c *Conn) begin(ctx context.Context, req *jsonrpc.Request) (*call, error) {
+// beginCall records a call. It returns an error if the connection is closed or the ID is in use.
+func (c *Conn) beginCall(ctx context.Context, req *jsonrpc.Request) (*call, error) {
 	entry, refused := c.requests.Begin(ctx, req, 0)
 	switch {
 	case c.closed.Load():
@@ -33,18 +33,18 @@ func (c *Conn) begin(ctx context.Context, req *jsonrpc.Request) (*call, error) {
 	return &call{conn: c, entry: entry}, nil
 }
 
-func (k *call) end() {
+func (k *call) endCall() {
 	k.over.Store(true)
 	k.entry.End()
 }
 
-// shut refuses further calls and cancels those in flight.
-func (c *Conn) shut() {
+// shutDown refuses further calls and cancels those in flight.
+func (c *Conn) shutDown() {
 	c.closed.Store(true)
 	c.requests.Close(transport.ErrClosed)
 }
 
-// collect returns resp as the client gets it: whole, and under the ID of its request.
+// collect returns resp with its whole result and the ID of its request.
 func collect(req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
 	if resp == nil {
 		return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error")}
@@ -52,7 +52,7 @@ func collect(req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
 	if resp.ID == req.ID && resp.Stream == nil {
 		return resp
 	}
-	out := *resp // which may be one that the handler uses again
+	out := *resp // the handler may reuse its response
 	out.ID = req.ID
 	if out.Stream != nil && out.Error == nil {
 		var text bytes.Buffer
@@ -64,16 +64,16 @@ func collect(req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
 	return &out
 }
 
-// Notify hands n to the client.
+// Notify passes n to the client.
 func (k *call) Notify(_ context.Context, n *jsonrpc.Request) error {
 	if k.over.Load() {
 		return transport.ErrClosed
 	}
-	k.conn.tell(n)
+	k.conn.notifyClient(n)
 	return nil
 }
 
-// Call asks the client, once a legacy revision was agreed on.
+// Call sends a request to the client, if a legacy version was agreed on.
 func (k *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
 	c := k.conn
 	if c.session.Version() == "" {
@@ -103,11 +103,11 @@ func (k *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 // Session returns the connection's session.
 func (k *call) Session() *transport.Session { return k.conn.session }
 
-// Header returns nil.
+// Header returns nil: there are no header fields.
 func (k *call) Header() transport.Header { return nil }
 
-// tell hands n to who listens.
-func (c *Conn) tell(n *jsonrpc.Request) {
+// notifyClient passes n to the function set by OnNotification.
+func (c *Conn) notifyClient(n *jsonrpc.Request) {
 	c.mu.Lock()
 	hear := c.onNotification
 	c.mu.Unlock()
@@ -116,10 +116,10 @@ func (c *Conn) tell(n *jsonrpc.Request) {
 	}
 }
 
-// link is the way to the client outside any call.
+// A link reaches the client outside any call.
 type link struct{ c *Conn }
 
 func (l link) Notify(_ context.Context, n *jsonrpc.Request) error {
-	l.c.tell(n)
+	l.c.notifyClient(n)
 	return nil
 }

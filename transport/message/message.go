@@ -1,9 +1,9 @@
-// Package message serves MCP on whatever carries whole messages: a broker's queue, a data channel, frames on a TLS
-// connection. The three methods of a [Conn] are all that is to be written; order, concurrency, cancellation, limits and the
-// end are this package's. A carrier of bytes needs not even that: [github.com/mcpkit/mcpkit-go/transport/stdio.NewIO] takes
-// it as it is.
+// Package message serves MCP over anything that carries whole messages: a broker's queue, a data
+// channel, frames on a TLS connection. You implement the three methods of a [Conn]; this package
+// does order, concurrency, cancellation, limits and shutdown. For a byte stream, use
+// [github.com/mcpkit/mcpkit-go/transport/stdio.NewIO] instead.
 //
-// The client's end is client.Messages, on the same Conn.
+// client.Messages is the client's end, on the same Conn.
 package message
 
 import (
@@ -21,18 +21,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A Conn carries messages between two peers, in order, each whole. ReadMessage and WriteMessage are called at the same time, each
-// by one goroutine; Close by any, and once.
+// A Conn carries messages between two peers, whole and in order. One goroutine calls ReadMessage
+// and another WriteMessage, at the same time. Any goroutine may call Close, once.
 type Conn interface {
-	// ReadMessage returns the next message, which belongs to the caller. It must refuse what is larger than it is ready to hold.
-	// The error is [io.EOF] when the peer will send no more; any other ends the connection.
+	// ReadMessage returns the next message, which belongs to the caller. It must refuse messages
+	// that are too large to hold. The error is [io.EOF] if the peer will send no more; any other
+	// error ends the connection.
 	ReadMessage() ([]byte, error)
 
-	// WriteMessage sends a message: JSON on one line. It must not keep the bytes. It should give up on a peer that reads
-	// nothing.
+	// WriteMessage sends a message: JSON on one line. It must not keep the bytes. It should give up
+	// on a peer that does not read.
 	WriteMessage(message []byte) error
 
-	// Close ends the connection, and makes ReadMessage and WriteMessage return.
+	// Close ends the connection and makes ReadMessage and WriteMessage return.
 	Close() error
 }
 
@@ -43,29 +44,34 @@ const (
 	defaultMaxConnections = 100
 )
 
-// Options configures a transport. The zero value serves, and so does nil.
+// Options configures a transport. The zero value and nil are ready to use.
 type Options struct {
-	// MaxMessageBytes is how long a message may be. A longer one is answered with an error. Zero means 4 MiB.
+	// MaxMessageBytes limits the length of a message. A longer message is answered with an error.
+	// Zero means 4 MiB.
 	MaxMessageBytes int
 
-	// MaxInFlight is how many requests of one peer may be unanswered at once; one more is refused. Zero means 1024.
+	// MaxInFlight limits the unanswered requests of a peer. The server refuses more. Zero means
+	// 1024.
 	MaxInFlight int
 
-	// DrainTimeout is how long calls may go on after the peer or ctx ended. Zero means 5 s.
+	// DrainTimeout is how long calls may continue after the peer disconnects or ctx ends. Zero
+	// means 5 s.
 	DrainTimeout time.Duration
 
-	// WriteTimeout is how long one WriteMessage may take before the connection is closed. Zero means 30 s, less than zero for ever.
+	// WriteTimeout is how long one WriteMessage may take before the connection is closed. Zero
+	// means 30 s; a negative value means no limit.
 	WriteTimeout time.Duration
 
-	// MaxConnections is how many peers [Accept] serves at once; one more has to wait. Zero means 100.
+	// MaxConnections limits the peers that [Accept] serves at once; the next one waits. Zero means
+	// 100.
 	MaxConnections int
 
-	// ConnContext returns the context of a peer's calls, made from ctx; here is where a principal is put into it (oauth.NewContext).
-	// The connection is closed when the error is not nil. Nil means that ctx is the context. Until then the peer is nobody, also where
-	// mcpkit.TrustLocal trusts who runs the server.
+	// ConnContext returns the context for the calls of a peer, derived from ctx, for example with a
+	// principal (oauth.NewContext). If it returns an error, the connection is closed. Nil means ctx
+	// itself. Without a principal, peers are unauthenticated, even with mcpkit.TrustLocal.
 	ConnContext func(ctx context.Context, conn Conn) (context.Context, error)
 
-	// Logger hears what the transport has to say. Nil means slog.Default.
+	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
 	Logger *slog.Logger
 }
 
@@ -91,7 +97,7 @@ func (o *Options) serve(ctx context.Context, conn Conn, h transport.Handler) err
 	if o.ConnContext != nil {
 		var err error
 		if ctx, err = o.ConnContext(ctx, conn); err != nil {
-			return errors.Join(fmt.Errorf("transport/message: the peer was refused: %w", err), conn.Close())
+			return errors.Join(fmt.Errorf("transport/message: connection refused: %w", err), conn.Close())
 		}
 	}
 	w := framing.Messages(conn, framing.Options{MaxMessageBytes: o.MaxMessageBytes, Raise: "Options.MaxMessageBytes"})
@@ -104,8 +110,8 @@ func (o *Options) serve(ctx context.Context, conn Conn, h transport.Handler) err
 	return nil
 }
 
-// New returns the transport that serves one peer. Serve closes conn in the end, and can be called once. Its error is nil when the peer
-// went away.
+// New returns a transport that serves one peer. Serve can be called once, and closes conn when it
+// returns. It returns nil when the peer disconnects.
 func New(conn Conn, opts *Options) transport.Transport { return &one{conn, opts.withDefaults()} }
 
 type one struct {
@@ -118,14 +124,15 @@ func (o *one) Serve(ctx context.Context, h transport.Handler) error {
 	return o.opts.serve(ctx, o.conn, h)
 }
 
-// Accept returns the transport that serves each peer that accept returns, until accept returns an error. It has to return when its
-// context ends.
+// Accept returns a transport that serves each peer that accept returns, until accept returns an
+// error. accept must return when its context ends.
 func Accept(accept func(ctx context.Context) (Conn, error), opts *Options) transport.Transport {
 	return &many{accept, opts.withDefaults()}
 }
 
-// Listen returns the transport that serves everybody who connects to l, which Serve closes in the end. Wrap makes messages of what a
-// connection carries; what takes time, such as a handshake, belongs into its first ReadMessage.
+// Listen returns a transport that serves every connection to l. Serve closes l when it returns.
+// wrap turns a connection into a Conn; slow work such as a handshake belongs in its first
+// ReadMessage.
 func Listen(l net.Listener, wrap func(net.Conn) Conn, opts *Options) transport.Transport {
 	return &listening{l, Accept(func(context.Context) (Conn, error) {
 		conn, err := l.Accept()
@@ -157,7 +164,8 @@ type many struct {
 	opts   Options
 }
 
-// Serve implements [transport.Transport]. It returns when all peers are done; the error is that of accept, nil when ctx ended.
+// Serve implements [transport.Transport]. It returns after all peers have disconnected: nil when
+// ctx has ended, or else the error of accept.
 func (m *many) Serve(ctx context.Context, h transport.Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var open sync.WaitGroup
@@ -179,11 +187,11 @@ func (m *many) Serve(ctx context.Context, h transport.Handler) error {
 		case conn == nil:
 			return errors.New("transport/message: accept returned neither a connection nor an error")
 		}
-		// Ends with the connection, which ends with ctx at the latest.
+		// Ends with the connection, at the latest when ctx ends.
 		open.Go(func() {
 			defer func() { <-free }()
 			if err := m.opts.serve(ctx, conn, h); err != nil {
-				m.opts.Logger.Warn("message: a connection broke", "error", err)
+				m.opts.Logger.Warn("message: connection failed", "error", err)
 			}
 		})
 	}

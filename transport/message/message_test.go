@@ -28,7 +28,8 @@ func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 var discard = slog.New(slog.DiscardHandler)
 
-// pair returns both ends of a TCP connection, so that there are buffers between them as on networks.
+// pair returns both ends of a TCP connection, so that there are buffers between them as on
+// networks.
 func pair(t *testing.T) (ours, theirs net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -107,7 +108,7 @@ func TestPeersAreNobodyUntilConnContextSaysWho(t *testing.T) {
 	got, err = serve(&message.Options{ConnContext: func(ctx context.Context, _ message.Conn) (context.Context, error) {
 		return nil, errors.New("no certificate")
 	}})
-	require.EqualError(t, err, "transport/message: the peer was refused: no certificate")
+	require.EqualError(t, err, "transport/message: connection refused: no certificate")
 	require.Empty(t, got)
 }
 

@@ -1,10 +1,12 @@
-// Package socket serves MCP on sockets: one connection is one client, with one message a line as on stdio.
+// Package socket serves MCP on sockets. Each connection is one client, with one message per line as
+// on stdio.
 //
 //	err := server.Serve(ctx, socket.Listen("unix", "/run/user/1000/notes.sock", nil))
 //
-// Unix sockets are for programs of the same machine and user: nobody else can connect. TCP has no such guard, and nothing
-// here says who is asking: listen on loopback addresses at most, or bring a listener that authenticates its peers (mutual TLS)
-// and say with Options.ConnContext who they are. Until then they are nobody, also where mcpkit.TrustLocal trusts who runs the server.
+// Only programs of the same user can connect to a Unix socket. TCP has no such protection, and this
+// package does not authenticate callers: listen only on loopback addresses, or use a listener that
+// authenticates its peers (mutual TLS) and set the principal in Options.ConnContext. Without one,
+// TCP callers are unauthenticated, even with mcpkit.TrustLocal.
 package socket
 
 import (
@@ -23,26 +25,27 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
-// DefaultMaxConnections is how many connections there may be when Options says nothing.
+// DefaultMaxConnections is the default of Options.MaxConnections.
 //
 //limit:server connections on a socket | -32603: `connections are open`, and the connection is closed
 const DefaultMaxConnections = 100
 
-// Options configures a transport. The zero value serves, and so does nil.
+// Options configures a transport. The zero value and nil are ready to use.
 type Options struct {
-	// Stream configures each connection. Its DrainTimeout bounds the shutdown, too.
+	// Stream configures each connection. Its DrainTimeout also limits the shutdown.
 	Stream stdio.Options
 
-	// MaxConnections is how many connections there may be at once; one more hears that the server is busy and is closed. Zero
-	// means [DefaultMaxConnections].
+	// MaxConnections limits the open connections. Beyond the limit, a client gets a "busy" error
+	// and is disconnected. Zero means [DefaultMaxConnections].
 	MaxConnections int
 
-	// ConnContext returns the context of a connection's calls, made from ctx; here is where a principal is put into
-	// it. It runs before anything is read, on a goroutine of the connection, so it may take its time (a TLS handshake).
-	// The connection is closed when the error is not nil. Nil means that ctx is the context.
+	// ConnContext returns the context for the calls of a connection, derived from ctx, for example
+	// with a principal. It runs before anything is read, on a goroutine of the connection, so it
+	// may take time (a TLS handshake). If it returns an error, the connection is closed. Nil means
+	// ctx itself.
 	ConnContext func(ctx context.Context, conn net.Conn) (context.Context, error)
 
-	// OnListen hears the address on which [Listen] takes connections, as soon as it does.
+	// OnListen, if not nil, is called with the address of [Listen] once it accepts connections.
 	OnListen func(net.Addr)
 }
 
@@ -60,11 +63,13 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Listen returns the transport that listens on a network ("unix", "tcp") at addr. Serve returns nil when ctx ended, after
-// the calls in flight finished or were cancelled at the end of Options.Stream.DrainTimeout.
+// Listen returns a transport that listens on a network ("unix", "tcp") at addr. When ctx ends, its
+// Serve lets calls in flight finish within Options.Stream.DrainTimeout, cancels the rest, and
+// returns nil.
 //
-// A Unix socket can be connected to by its user alone (mode 0600), from the moment on at which it exists. One that a server left
-// behind is replaced; when a server is still there, the error says so. The socket is removed in the end.
+// Only its own user can connect to a Unix socket (mode 0600), from the moment it exists. Listen
+// replaces a socket that an earlier server left behind, and returns an error if a server still
+// listens on it. It removes the socket on shutdown.
 func Listen(network, addr string, opts *Options) transport.Transport {
 	return &server{opts: opts.withDefaults(), listen: func(ctx context.Context) (net.Listener, error) {
 		if network == "unix" {
@@ -75,7 +80,8 @@ func Listen(network, addr string, opts *Options) transport.Transport {
 	}}
 }
 
-// New returns the transport on a listener of any kind, which Serve closes in the end. Serve can be called once.
+// New returns a transport that accepts connections from l. Serve closes l when it returns, and can
+// be called once.
 func New(l net.Listener, opts *Options) transport.Transport {
 	return &server{opts: opts.withDefaults(), listen: func(context.Context) (net.Listener, error) { return l, nil }}
 }
@@ -97,7 +103,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	if s.opts.OnListen != nil {
 		s.opts.OnListen(l.Addr())
 	}
-	// The connections end with the listener, whatever ended it.
+	// The connections end when the listener does, for whatever reason.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
@@ -116,7 +122,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	return err
 }
 
-// accept serves connections until the listener is closed or broken.
+// accept serves connections until the listener is closed or fails.
 func (s *server) accept(ctx context.Context, l net.Listener, h transport.Handler, open *sync.WaitGroup) error {
 	free := make(chan struct{}, s.opts.MaxConnections)
 	pause := time.Duration(0)
@@ -126,9 +132,9 @@ func (s *server) accept(ctx context.Context, l net.Listener, h transport.Handler
 			if ctx.Err() != nil || !temporary(err) {
 				return err
 			}
-			// Too many files are open, or the like: others may be closed soon. As net/http does.
+			// For example too many open files. Retry as net/http does.
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			s.opts.Stream.Logger.Warn("socket: a connection could not be accepted", "error", err, "again after", pause)
+			s.opts.Stream.Logger.Warn("socket: accepting a connection failed", "error", err, "retry after", pause)
 			if !wait(ctx, pause) {
 				return ctx.Err()
 			}
@@ -141,7 +147,7 @@ func (s *server) accept(ctx context.Context, l net.Listener, h transport.Handler
 			s.turnAway(conn)
 			continue
 		}
-		// Ends with the connection, which ends with ctx at the latest.
+		// Ends with the connection, at the latest when ctx ends.
 		open.Go(func() {
 			defer func() { <-free }()
 			s.serveConn(ctx, conn, h)
@@ -165,7 +171,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// turnAway tells a client why it is not served. What it says fits into any socket's buffer, so that this takes no time.
+// turnAway sends a "busy" error and closes conn. The message fits into any socket buffer, so the
+// write does not block.
 func (s *server) turnAway(conn net.Conn) {
 	if conn.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
 		busy := &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: %d connections are open", s.opts.MaxConnections)}
@@ -174,35 +181,35 @@ func (s *server) turnAway(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// serveConn serves one client. What goes wrong with it is no reason to end the others.
+// serveConn serves one client. Its errors do not affect the others.
 func (s *server) serveConn(ctx context.Context, conn net.Conn, h transport.Handler) {
 	defer conn.Close()
 	if conn.LocalAddr().Network() != "unix" {
-		// Anybody who reaches the port, so nobody to be trusted for running this program.
+		// Any user can reach the port, so TrustLocal must not apply.
 		ctx = oauth.NewContext(ctx, nil)
 	}
 	if s.opts.ConnContext != nil {
 		var err error
 		if ctx, err = s.opts.ConnContext(ctx, conn); err != nil {
-			s.opts.Stream.Logger.Warn("socket: a connection was refused", "peer", conn.RemoteAddr().String(), "error", err)
+			s.opts.Stream.Logger.Warn("socket: connection refused", "peer", conn.RemoteAddr().String(), "error", err)
 			return
 		}
 	}
 	err := stdio.NewIO(&guarded{Conn: conn, framing: s.opts.Stream.Framing}, conn, &s.opts.Stream).Serve(ctx, h)
 	if err != nil {
-		s.opts.Stream.Logger.Warn("socket: a connection broke", "peer", conn.RemoteAddr().String(), "error", err)
+		s.opts.Stream.Logger.Warn("socket: connection failed", "peer", conn.RemoteAddr().String(), "error", err)
 	}
 }
 
-// guarded is a connection that has to begin as a message does. A web page can make a browser send an HTTP request to any
-// port, and what stands in the lines of its body would be taken for messages.
+// A guarded connection fails unless the first byte can begin a message. A web page can make a
+// browser send an HTTP request to any port, and the lines of its body would be read as messages.
 type guarded struct {
 	net.Conn
 	framing stdio.Framing
 	begun   bool
 }
 
-var errNotMCP = errors.New("what the peer sent first is no JSON-RPC message")
+var errNotMCP = errors.New("the first bytes from the peer are not a JSON-RPC message")
 
 func (g *guarded) Read(p []byte) (int, error) {
 	n, err := g.Conn.Read(p)
@@ -217,7 +224,7 @@ func (g *guarded) Read(p []byte) (int, error) {
 			g.begun = true
 			return n, err
 		case 'C', 'c':
-			// Content-Length. No browser sends the one HTTP method of that letter (CONNECT) to a port.
+			// Content-Length. Browsers do not send CONNECT, the only HTTP method with this letter.
 			if g.framing != stdio.Lines {
 				g.begun = true
 				return n, err

@@ -119,7 +119,7 @@ func TestWhatStandsInTheWay(t *testing.T) {
 	t.Run("a server", func(t *testing.T) {
 		s := serve(t, echo{}, nil)
 		err := socket.Listen("unix", s.path, nil).Serve(t.Context(), echo{})
-		require.EqualError(t, err, `transport/socket: "`+s.path+`" is being served already`)
+		require.EqualError(t, err, `transport/socket: a server already listens on "`+s.path+`"`)
 		require.Equal(t, pong, exchange(t, s.dial(t), ping))
 		s.end(t)
 	})
@@ -127,7 +127,7 @@ func TestWhatStandsInTheWay(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "precious")
 		require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
 		err := socket.Listen("unix", path, nil).Serve(t.Context(), echo{})
-		require.EqualError(t, err, `transport/socket: "`+path+`" is there already, and no socket`)
+		require.EqualError(t, err, `transport/socket: "`+path+`" exists and is not a socket`)
 		require.FileExists(t, path)
 	})
 	t.Run("a socket that was left behind", func(t *testing.T) {

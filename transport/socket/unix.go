@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// listenUnix listens on a Unix socket at path. The socket is made in a directory that nobody else can look into and moved
-// to its place when it has its mode, so that there is no moment at which others could connect, and none without a
-// socket where one is replaced.
+// listenUnix listens on a Unix socket at path. It creates the socket in a directory that only this
+// user can enter, sets its mode, and moves it to path. So other users can never connect, and a
+// socket that is replaced is never missing.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err := replaceable(ctx, path); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return &unixListener{Listener: l, path: path, info: info}, nil
 }
 
-// replaceable says what stands at path that a new socket must not replace.
+// replaceable returns an error if a new socket must not replace the file at path.
 func replaceable(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -47,17 +47,18 @@ func replaceable(ctx context.Context, path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%q is there already, and no socket", path)
+		return fmt.Errorf("%q exists and is not a socket", path)
 	}
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", path)
 	if err != nil {
-		return nil // nobody listens any more
+		return nil // no server listens on it
 	}
 	_ = conn.Close()
-	return fmt.Errorf("%q is being served already", path)
+	return fmt.Errorf("a server already listens on %q", path)
 }
 
+// place sets the mode of the socket made and moves it to path.
 func place(made, path string) (fs.FileInfo, error) {
 	if err := os.Chmod(made, 0o600); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func place(made, path string) (fs.FileInfo, error) {
 	return info, os.Rename(made, path)
 }
 
-// A unixListener removes its socket in the end, if it is still its own.
+// A unixListener removes its socket on Close, unless another server has replaced it.
 type unixListener struct {
 	net.Listener
 	path string
@@ -87,5 +88,5 @@ func (l *unixListener) Close() error {
 	return l.Listener.Close()
 }
 
-// Addr returns the address at which clients find the socket.
+// Addr returns the address of the socket.
 func (l *unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }

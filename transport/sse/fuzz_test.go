@@ -12,8 +12,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 )
 
-// FuzzPOST sends any body to a session, declared as anything: each is answered at once, the stream stays whole, and the next good
-// request is answered.
+// FuzzPOST sends any body to a session, declared as anything: each is answered at once, the stream
+// stays whole, and the next good request is answered.
 func FuzzPOST(f *testing.F) {
 	for _, body := range []string{
 		ping, `[` + ping + `]`, `[]`, ``, `{`, "\n", ping + "\n" + ping, `{"jsonrpc":"2.0","method":"n","params":[]}`,

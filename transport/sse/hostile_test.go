@@ -60,10 +60,10 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"a form", post(c.url, "application/x-www-form-urlencoded", ping), 415, "Content-Type must be application/json"},
 		{"text", post(c.url, "text/plain", ping), 415, "Content-Type must be application/json"},
 		{"no type", post(c.url, "", ping), 415, "Content-Type must be application/json"},
-		{"no session", post(base+"/sse", isJSON, ping), 400, "send messages to the URL that the endpoint event of the stream names"},
-		{"two sessions", post(c.url+"&sessionId=x", isJSON, ping), 400, "send messages to the URL that the endpoint event of the stream names"},
-		{"an unknown session", post(base+"/sse?sessionId=AAAAAAAAAAAAAAAAAAAAAAAAAA", isJSON, ping), 404, "session is unknown or over; open a new stream"},
-		{"an empty session", post(base+"/sse?sessionId=", isJSON, ping), 404, "session is unknown or over; open a new stream"},
+		{"no session", post(base+"/sse", isJSON, ping), 400, "send messages to the URL in the endpoint event of the stream"},
+		{"two sessions", post(c.url+"&sessionId=x", isJSON, ping), 400, "send messages to the URL in the endpoint event of the stream"},
+		{"an unknown session", post(base+"/sse?sessionId=AAAAAAAAAAAAAAAAAAAAAAAAAA", isJSON, ping), 404, "session is unknown or has ended; open a new stream"},
+		{"an empty session", post(base+"/sse?sessionId=", isJSON, ping), 404, "session is unknown or has ended; open a new stream"},
 		{"a long body", post(c.url, isJSON, strings.Repeat("x", 101)), 413, "body is larger than 100 bytes"},
 		{"no stream wanted", get("application/json"), 406, "Accept must list text/event-stream"},
 		{"one session too many", get(""), 503, "too many connections, or shutting down; try again later"},
@@ -91,7 +91,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// A name that leads to this machine, but is not of it, is how foreign pages get at servers on loopback addresses.
+// A name that leads to this machine, but is not of it, is how foreign pages get at servers on
+// loopback addresses.
 func TestHostsThatLookAlike(t *testing.T) {
 	base, httpClient := serveHTTP(t, pong{}, &sse.Options{AllowedHosts: []string{"notes.test"}})
 	for _, host := range []string{

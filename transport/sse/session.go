@@ -15,13 +15,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// sessionParam is the query parameter that names the session, as the official SDKs call it.
+// sessionParam is the query parameter with the session ID, named as in the official SDKs.
 const sessionParam = "sessionId"
 
-// A session is one client: its stream, and who may send to it.
+// A session is the stream of one client.
 type session struct {
 	id    string
-	owner string // key of the principal that opened it
+	owner string // key of the principal who opened it
 	wire  *wire
 	link  *duplex.Link
 }
@@ -34,7 +34,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 	flush := httpserve.Flusher(w)
 	if flush == nil {
-		h.opts.Logger.WarnContext(r.Context(), "sse: a reply cannot be a stream; is there a middleware that buffers?", "path", r.URL.Path)
+		h.opts.Logger.WarnContext(r.Context(), "sse: the response cannot be streamed; does a middleware buffer it?", "path", r.URL.Path)
 		http.Error(w, "this server cannot stream", http.StatusInternalServerError)
 		return
 	}
@@ -45,7 +45,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	defer conn.Close()
 	alive, cut := context.WithCancel(r.Context())
 	defer cut()
-	// More than 128 random bits, in characters that may stand in a URL.
+	// At least 128 random bits, in characters that a URL allows.
 	s := &session{id: rand.Text(), owner: oauth.FromContext(r.Context()).Key()}
 	s.wire = newWire(w, flush, h.opts.WriteTimeout)
 	s.link = duplex.New(s.wire, conn.Handler(h.rpc), &duplex.Options{
@@ -62,7 +62,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	if err := s.wire.open(h.endpoint(r, s.id)); err != nil {
 		return
 	}
-	// The client that went away ends everything at once.
+	// When the client disconnects, everything ends at once.
 	unhook := context.AfterFunc(alive, func() { _ = s.wire.Close() })
 	defer unhook()
 	over := make(chan struct{})
@@ -74,7 +74,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := oauth.WithExpiry(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if err := s.link.Serve(ctx); err != nil {
-		h.opts.Logger.WarnContext(r.Context(), "sse: a session broke", "peer", r.RemoteAddr, "error", err)
+		h.opts.Logger.WarnContext(r.Context(), "sse: session failed", "peer", r.RemoteAddr, "error", err)
 	}
 	unhook()
 	cut()
@@ -82,7 +82,8 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	s.wire.leave()
 }
 
-// endpoint returns the URL for the POSTs of a session. It has the path that the client asked for, not what a router left of it.
+// endpoint returns the URL for the messages of a session. Its path is the one that the client
+// requested, not the rest that a router left.
 func (h *Handler) endpoint(r *http.Request, id string) string {
 	base := h.opts.Endpoint
 	if base == "" {
@@ -90,7 +91,7 @@ func (h *Handler) endpoint(r *http.Request, id string) string {
 		if err != nil {
 			u = r.URL
 		}
-		// Two slashes would begin the name of another host.
+		// Two slashes would introduce another host name.
 		base = "/" + strings.TrimLeft(u.EscapedPath(), "/")
 	}
 	sep := "?"
@@ -100,7 +101,7 @@ func (h *Handler) endpoint(r *http.Request, id string) string {
 	return base + sep + sessionParam + "=" + id
 }
 
-// watch keeps the stream alive, and ends the session when it is idle for too long.
+// watch sends keep-alive comments and ends the session when it has been idle for too long.
 func (s *session) watch(ctx context.Context, opts *Options) {
 	var keepAlive, idle <-chan time.Time
 	if opts.KeepAlive > 0 {
@@ -128,7 +129,7 @@ func (s *session) watch(ctx context.Context, opts *Options) {
 	}
 }
 
-// servePost takes one message to its session.
+// servePost passes one message to its session.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	if !httpserve.IsJSON(r.Header) {
 		refuse(w, r, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
@@ -137,16 +138,16 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	ids := query[sessionParam]
 	if len(ids) != 1 {
-		refuse(w, r, "send messages to the URL that the endpoint event of the stream names", http.StatusBadRequest)
+		refuse(w, r, "send messages to the URL in the endpoint event of the stream", http.StatusBadRequest)
 		return
 	}
 	s := h.session(ids[0], oauth.FromContext(r.Context()).Key())
 	if s == nil {
-		refuse(w, r, "session is unknown or over; open a new stream", http.StatusNotFound)
+		refuse(w, r, "session is unknown or has ended; open a new stream", http.StatusNotFound)
 		return
 	}
 	account := admission.Account{Budget: h.bodies, Key: admission.Caller(r, h.opts.TrustedProxies)}
-	defer account.Close() // from then on the limits of the session count
+	defer account.Close() // the limits of the session apply from then on
 	body, bad := httpserve.ReadBody(w, r, h.opts.MaxBodyBytes, &account)
 	if bad != nil {
 		if bad.Status == http.StatusServiceUnavailable {
@@ -162,7 +163,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	case s.wire.in <- m:
 		w.WriteHeader(http.StatusAccepted)
 	case <-s.wire.ended:
-		http.Error(w, "session is over; open a new stream", http.StatusNotFound)
+		http.Error(w, "session has ended; open a new stream", http.StatusNotFound)
 	case <-r.Context().Done():
 	case <-timeout.C:
 		w.Header().Set("Retry-After", "10")
@@ -170,7 +171,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers an error to a request whose body may not have been read yet.
+// refuse sends an error response. The body of the request may not have been read yet.
 func refuse(w http.ResponseWriter, r *http.Request, text string, status int) {
 	httpserve.Discard(w, r)
 	http.Error(w, text, status)

@@ -1,10 +1,12 @@
-// Package sse is the HTTP+SSE binding of MCP, of the revision 2024-11-05, for clients that know no other (specification
-// 2024-11-05, basic/transports). Later revisions have Streamable HTTP in its place: package streamable. A server may
-// offer both, at two paths; see [Handler].
+// Package sse serves MCP over HTTP+SSE, the HTTP transport of protocol version 2024-11-05, for
+// clients that know no later version (specification 2024-11-05, basic/transports). Package
+// streamable implements its successor, Streamable HTTP. A server may offer both at two paths; see
+// [Handler].
 //
-// A client opens an event stream by GET. Its first event, "endpoint", names the URL to which the client sends its messages,
-// each by a POST that is answered 202; everything that the server says is a "message" event of the stream. The stream is the
-// session: its end ends the calls. What happens between messages (order, cancellation, limits) is described at internal/duplex.
+// A client opens an event stream with GET. The first event, "endpoint", names the URL for its
+// messages. The client sends each message in a POST, which gets the status 202. The server sends
+// everything in "message" events on the stream. The stream is the session: when it ends, its calls
+// are cancelled. Package internal/duplex describes order, cancellation and limits.
 package sse
 
 import (
@@ -23,7 +25,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// What Options says where it says nothing.
+// Defaults of [Options].
 const (
 	//limit:message bytes of the body of a POST | 413: `body is larger than `
 	DefaultMaxBodyBytes = 4 << 20
@@ -45,57 +47,62 @@ const (
 //limit:message time that a POST to HTTP+SSE waits for a session whose stream is not read | 503: `the session takes no messages, since its stream is not read`
 const acceptTimeout = 10 * time.Second
 
-// Options configures a [Handler]. The zero value, and nil, serve.
+// Options configures a [Handler]. The zero value and nil are ready to use.
 type Options struct {
-	// Endpoint is the URL, or a path, of the POSTs as clients see it, to which the session id is added. Empty means the path
-	// of the stream's own request, which is right unless a proxy changes paths. Clients refuse another origin than the stream's.
+	// Endpoint is the URL or path that clients send messages to, without the session ID, which the
+	// server adds. Set it if a proxy changes paths. Empty means the path of the GET request.
+	// Clients refuse an endpoint of another origin.
 	Endpoint string
 
-	// MaxBodyBytes limits the body of a POST. Zero means [DefaultMaxBodyBytes]. A larger one is answered by 413.
+	// MaxBodyBytes limits the body of a POST. A larger body gets 413. Zero means
+	// [DefaultMaxBodyBytes].
 	MaxBodyBytes int64
 
-	// MaxSessions limits the open streams. Zero means [DefaultMaxSessions]. When there are so many, a new one takes the place of a
-	// stream of the caller that has the most, idle ones first; if none has more than the new one's caller, of the stream that
-	// was idle longest, for a minute at least. Otherwise it is answered 503. A caller is a principal, or else an address.
+	// MaxSessions limits the open streams. Zero means [DefaultMaxSessions]. Beyond the limit, a new
+	// stream evicts one of the caller that has the most, idle ones first. If no caller has more
+	// than the new one, it evicts the stream that was idle longest, for at least a minute.
+	// Otherwise the client gets 503. A caller is a principal, or else an address.
 	MaxSessions int
 
-	// TrustedProxies are the networks of proxies whose X-Forwarded-For says from which address a request came. Behind a
-	// proxy that is not named here, all callers without a principal are one.
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
+	// any other proxy, all callers without a principal count as one.
 	TrustedProxies []netip.Prefix
 
-	// SessionIdle is how long a session may be without a message in either direction and without a call in flight before its
-	// stream is ended. Zero means [DefaultSessionIdle], less than zero for ever.
+	// SessionIdle is how long a session may have neither messages nor calls in flight before the
+	// server ends its stream. Zero means [DefaultSessionIdle]; a negative value means no limit.
 	SessionIdle time.Duration
 
-	// MaxInFlight is how many requests of a session may be unanswered at once; one more is refused. Zero means 1024.
+	// MaxInFlight limits the unanswered requests of a session. The server refuses more. Zero means
+	// 1024.
 	MaxInFlight int
 
-	// MaxInFlightBytes is how many bytes the unanswered requests of a session may have together. Zero means 16 MiB.
+	// MaxInFlightBytes limits the bytes of the unanswered requests of a session. Zero means 16 MiB.
 	MaxInFlightBytes int64
 
-	// AllowedOrigins and AllowedHosts are those of streamable.Options: the origins whose pages may send requests, besides the
-	// server's own, and the hosts that requests may name.
+	// AllowedOrigins are the origins, besides the server's own, whose pages may send requests.
+	// AllowedHosts are the hosts that requests may name. Both work as in streamable.Options.
 	AllowedOrigins []string
 	AllowedHosts   []string
 
-	// KeepAlive is how long a stream may be silent before a comment is sent on it. Zero means [DefaultKeepAlive], less than
-	// zero never.
+	// KeepAlive is how long a stream may be silent before the server sends a comment. Zero means
+	// [DefaultKeepAlive]; a negative value turns comments off.
 	KeepAlive time.Duration
 
-	// WriteTimeout is how long a client may read nothing of what is being written to it before its stream is cut. Zero
-	// means [DefaultWriteTimeout].
+	// WriteTimeout is how long a client may read nothing while data waits before the server closes
+	// its stream. Zero means [DefaultWriteTimeout].
 	WriteTimeout time.Duration
 
-	// ShutdownTimeout is how long calls may go on when the server ends. Zero means [DefaultShutdownTimeout].
+	// ShutdownTimeout is how long calls may continue when the server shuts down. Zero means
+	// [DefaultShutdownTimeout].
 	ShutdownTimeout time.Duration
 
-	// Logger hears what the operator should know. Nil means slog.Default.
+	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
 	Logger *slog.Logger
 
-	// Path is where [Listen] serves. Empty means [DefaultPath]. A Handler mounted elsewhere ignores it.
+	// Path is the path that [Listen] serves. Empty means [DefaultPath]. A Handler ignores it.
 	Path string
 
-	// OnListen hears the address on which [Listen] takes requests, as soon as it does.
+	// OnListen, if not nil, is called with the address of [Listen] once it accepts connections.
 	OnListen func(net.Addr)
 }
 
@@ -115,7 +122,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// How many bytes of POSTs may be in memory before their sessions take them.
+// Limits of the bytes of POSTs that wait for their sessions to take them.
 const (
 	//limit:caller bytes of POSTs to HTTP+SSE that their sessions have not taken | 503: `busy: too many bytes of requests and unread responses are in memory; try again later`
 	maxHeldBytes = 32 << 20
@@ -123,8 +130,8 @@ const (
 	maxHeldBytesTotal = 256 << 20
 )
 
-// A Handler serves both URLs of the binding, by GET and POST; usually they are one. Make one with [NewHandler]. It is safe for
-// concurrent use.
+// A Handler serves the stream with GET and messages with POST, usually at one URL. Create one with
+// [NewHandler]. It is safe for concurrent use.
 //
 //	mux.Handle("/mcp", streamable.NewHandler(server, nil))
 //	mux.Handle("/sse", sse.NewHandler(server, nil))
@@ -133,14 +140,14 @@ type Handler struct {
 	opts  Options
 	guard httpguard.Rules
 	conns *httpserve.Connections
-	// bodies are the bytes of POSTs that are being read, or wait for their session to take them.
+	// bodies counts the bytes of POSTs until their sessions take them.
 	bodies *admission.Budget
 
 	mu       sync.Mutex
 	sessions map[string]*session // guarded by mu
 }
 
-// NewHandler returns a handler that passes the messages it receives to h.
+// NewHandler returns a Handler that passes the messages it receives to h.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{rpc: h, opts: opts.withDefaults(), sessions: make(map[string]*session)}
 	x.guard = httpguard.New(x.opts.AllowedOrigins, x.opts.AllowedHosts)
@@ -149,7 +156,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	return x
 }
 
-// ServeHTTP answers one HTTP request. A GET lasts as long as its session.
+// ServeHTTP serves one HTTP request. A GET lasts as long as its session.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := h.guard.Refuse(r); why != "" {
 		refuse(w, r, why, http.StatusForbidden)
@@ -169,7 +176,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// add makes s known.
 func (h *Handler) add(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,8 +188,8 @@ func (h *Handler) remove(s *session) {
 	delete(h.sessions, s.id)
 }
 
-// session returns the session named id of the principal owner. Another principal's is unknown: its name alone gives no right
-// to it.
+// session returns the session id if the principal owner opened it, or else nil: knowing a session
+// ID gives no access to it.
 func (h *Handler) session(id, owner string) *session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,24 +199,25 @@ func (h *Handler) session(id, owner string) *session {
 	return nil
 }
 
-// Shutdown refuses new sessions with 503 and ends those that there are: calls in flight may finish within
-// Options.ShutdownTimeout, and be answered. Those that have not finished when ctx ends are cancelled, and have another second to be
-// answered. The error is the cause of ctx's end when calls had to be cancelled.
+// Shutdown refuses new sessions with 503 and ends the open ones. Calls in flight may finish within
+// Options.ShutdownTimeout. When ctx ends, Shutdown cancels the rest, gives them one second to
+// respond, and returns the cause of ctx.
 func (h *Handler) Shutdown(ctx context.Context) error { return h.conns.Shutdown(ctx) }
 
-// Close refuses new sessions and cuts those that there are. It does not wait for them, and may be called more than once.
+// Close refuses new sessions and closes the open ones without waiting. It may be called more than
+// once.
 func (h *Handler) Close() { h.conns.Lifecycle.Close() }
 
-// Listen returns a transport that serves HTTP+SSE on addr ("127.0.0.1:8080"; ":0" for a free port) at the path of
-// opts, with an HTTP server of its own. Its Serve returns nil when ctx ended, after the calls in flight finished or
-// were cancelled at the end of Options.ShutdownTimeout.
+// Listen returns a transport that runs an HTTP server for HTTP+SSE on addr ("127.0.0.1:8080", or
+// ":0" for a free port) at Options.Path. When ctx ends, its Serve lets calls in flight finish
+// within Options.ShutdownTimeout, cancels the rest, and returns nil.
 func Listen(addr string, opts *Options) transport.Transport {
 	o := opts.withDefaults()
 	return httpserve.Listen(httpserve.Server{
 		Name:            "sse",
 		Addr:            addr,
 		Path:            o.Path,
-		ShutdownTimeout: o.ShutdownTimeout + 2*time.Second, // by when connections have ended by themselves
+		ShutdownTimeout: o.ShutdownTimeout + 2*time.Second, // connections have ended by then
 		AllowedHosts:    o.AllowedHosts,
 		Logger:          o.Logger,
 		OnListen:        o.OnListen,

@@ -12,19 +12,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 )
 
-// A posted message comes with the request that it was the body of.
+// A posted message is the body of a POST and where it came from.
 type posted struct {
 	body   []byte
 	origin duplex.Origin
 }
 
-// wire reads what is POSTed, and writes the events of a stream.
+// A wire reads messages from POSTs and writes events to the stream.
 type wire struct {
 	in     chan posted
-	ended  chan struct{} // closed when no more is read
-	closed chan struct{} // closed when the stream is over, too
-	origin duplex.Origin // of what Read returned last
-	used   atomic.Int64  // when a message went through, in nanoseconds since 1970
+	ended  chan struct{} // closed when no more messages are read
+	closed chan struct{} // closed when the stream has ended too
+	origin duplex.Origin // of the message that Read returned last
+	used   atomic.Int64  // time of the last message, in nanoseconds since 1970
 
 	endOnce, closeOnce sync.Once
 
@@ -34,10 +34,10 @@ type wire struct {
 	writing atomic.Bool
 
 	mu   sync.Mutex          // held while the stream is written
-	w    http.ResponseWriter // nil when the request is over; guarded by mu
-	part bool                // an event was begun and not ended; guarded by mu
+	w    http.ResponseWriter // nil after the request has ended; guarded by mu
+	part bool                // an event is written in part; guarded by mu
 	buf  []byte              // guarded by mu
-	last time.Time           // when the stream was written; guarded by mu
+	last time.Time           // time of the last write; guarded by mu
 
 	broken bool // writing failed; guarded by mu
 }
@@ -58,12 +58,12 @@ func newWire(w http.ResponseWriter, flush func() error, timeout time.Duration) *
 
 func (x *wire) touch() { x.used.Store(time.Now().UnixNano()) }
 
-// idleFor reports whether no message went through for d.
+// idleFor reports whether no message was read or written for d.
 func (x *wire) idleFor(d time.Duration) bool { return time.Since(time.Unix(0, x.used.Load())) >= d }
 
-// open begins the stream, and says where to send messages.
+// open begins the stream with the endpoint event.
 func (x *wire) open(endpoint string) error {
-	// The read deadline of a server with a ReadTimeout would look like the client's going away.
+	// The read deadline of a server with a ReadTimeout would look like a disconnect.
 	_ = x.rc.SetReadDeadline(time.Time{})
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -75,7 +75,7 @@ func (x *wire) open(endpoint string) error {
 	return x.put([]byte("event: endpoint\ndata: " + endpoint + "\n\n"))
 }
 
-// Read returns the next message that is POSTed.
+// Read returns the next message.
 func (x *wire) Read() ([]byte, error) {
 	select {
 	case m := <-x.in:
@@ -89,10 +89,10 @@ func (x *wire) Read() ([]byte, error) {
 	}
 }
 
-// Origin is the request that the message came with.
+// Origin returns the origin of the message that Read returned last.
 func (x *wire) Origin() duplex.Origin { return x.origin }
 
-// Buffered reports false: a POST is answered when its message is read, not before.
+// Buffered reports false: a POST is answered only when its message is read.
 func (x *wire) Buffered() bool { return false }
 
 // Write sends each line as an event.
@@ -122,7 +122,7 @@ func (x *wire) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// put writes text at once. The caller holds mu.
+// put writes and flushes text. The caller holds mu.
 func (x *wire) put(text []byte) error {
 	if x.w == nil {
 		return io.ErrClosedPipe
@@ -144,7 +144,7 @@ func (x *wire) put(text []byte) error {
 	return err
 }
 
-// deadline is when a write that begins now must be over: a little after the connection would be given up for it anyway.
+// deadline returns the deadline of a write that begins now. The link gives up a little earlier.
 func (x *wire) deadline() time.Time {
 	if x.timeout < 0 {
 		return time.Time{}
@@ -152,8 +152,8 @@ func (x *wire) deadline() time.Time {
 	return time.Now().Add(x.timeout + time.Second)
 }
 
-// comment says that the server is there, unless something was written within the last half of the interval or is being
-// written.
+// comment sends a keep-alive comment, unless a write is running or ended within the last half of
+// the interval.
 func (x *wire) comment(interval time.Duration) {
 	if !x.mu.TryLock() {
 		return
@@ -173,7 +173,7 @@ func (x *wire) CloseRead() error {
 	return nil
 }
 
-// Close ends both directions, and a write that is stuck.
+// Close ends both directions and a blocked write.
 func (x *wire) Close() error {
 	x.closeOnce.Do(func() {
 		close(x.closed)
@@ -184,7 +184,7 @@ func (x *wire) Close() error {
 	return x.CloseRead()
 }
 
-// leave gives the response writer back, once nobody writes to it.
+// leave releases the response writer after the last write.
 func (x *wire) leave() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -49,7 +49,8 @@ func floor(r io.Reader, w io.Writer) {
 	}
 }
 
-// BenchmarkRoundTrip measures a server at the other end of two pipes: with one request at a time, and with 64 at once.
+// BenchmarkRoundTrip measures a server at the other end of two pipes: with one request at a time,
+// and with 64 at once.
 func BenchmarkRoundTrip(b *testing.B) {
 	serve := func(r io.Reader, w io.Writer) { _ = stdio.NewIO(r, w, nil).Serve(context.Background(), trivial{}) }
 	for _, server := range []struct {

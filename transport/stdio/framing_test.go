@@ -30,7 +30,8 @@ func framed(lines string) string {
 	return out.String()
 }
 
-// each tells the answers apart, with all that frames them: those of two requests may come in either order.
+// each tells the answers apart, with all that frames them: those of two requests may come in either
+// order.
 func each(out string) []string {
 	out = strings.ReplaceAll(out, "Content-Length: ", "\x00Content-Length: ")
 	return strings.FieldsFunc(strings.ReplaceAll(out, "}\n", "}\n\x00"), func(r rune) bool { return r == 0 })

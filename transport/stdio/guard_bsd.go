@@ -4,5 +4,5 @@ package stdio
 
 import "golang.org/x/sys/unix"
 
-// duplicate makes the descriptor to refer to the file of from.
+// duplicate makes descriptor to refer to the file of descriptor from.
 func duplicate(from, to int) error { return unix.Dup2(from, to) }

@@ -2,5 +2,6 @@ package stdio
 
 import "golang.org/x/sys/unix"
 
-// duplicate makes the descriptor to refer to the file of from. Not every Linux has dup2.
+// duplicate makes descriptor to refer to the file of descriptor from. Some Linux platforms lack
+// dup2.
 func duplicate(from, to int) error { return unix.Dup3(from, to, 0) }

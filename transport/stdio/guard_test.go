@@ -19,7 +19,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
-// guardServer is a program that prints in every way while it serves. Its logger is older than Serve.
+// guardServer is a program that prints in every way while it serves. Its logger is older than
+// Serve.
 func guardServer() {
 	older := log.New(os.Stdout, "", 0)
 	err := stdio.New(nil).Serve(context.Background(), printer{older})

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guard moves standard input and output out of the reach of the rest of the program, and returns
-// them: meanwhile descriptor 0 is empty and descriptor 1 is standard error, whatever writes to it,
-// and children inherit neither stream. restore undoes that.
+// guard moves standard input and output to descriptors that only the transport uses, and returns
+// them. Until restore is called, descriptor 0 is empty, descriptor 1 is standard error, and
+// children inherit neither stream.
 //
-// A stream that the program replaced with another file is left as it is; then only the variable
-// os.Stdout is changed.
+// If the program has replaced a stream with another file, guard leaves it alone and only sets the
+// variable os.Stdout.
 func guard() (in, out *os.File, restore func()) {
 	in, restoreIn := os.Stdin, func() {}
 	if isDescriptor(os.Stdin, 0) {
@@ -40,7 +40,8 @@ func guard() (in, out *os.File, restore func()) {
 	}
 }
 
-// isDescriptor reports whether f is the descriptor fd. Unlike [os.File.Fd], it leaves the mode of f alone.
+// isDescriptor reports whether f has the descriptor fd. Unlike [os.File.Fd], it does not change the
+// mode of f.
 func isDescriptor(f *os.File, fd uintptr) (is bool) {
 	c, err := f.SyscallConn()
 	if err != nil {
@@ -50,10 +51,10 @@ func isDescriptor(f *os.File, fd uintptr) (is bool) {
 	return is && err == nil
 }
 
-// move gives the file of descriptor fd a descriptor that children do not inherit, and fd the file of
-// the descriptor instead.
+// move duplicates the file of descriptor fd to a new descriptor that children do not inherit, and
+// makes fd refer to the file of descriptor instead.
 func move(fd, instead int) (moved *os.File, restore func(), err error) {
-	const lowest = 3 // those below have a meaning of their own
+	const lowest = 3 // 0 to 2 are the standard streams
 	to, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, lowest)
 	if err != nil {
 		return nil, nil, err
@@ -64,7 +65,7 @@ func move(fd, instead int) (moved *os.File, restore func(), err error) {
 	}
 	moved = os.NewFile(uintptr(to), "standard stream")
 	return moved, func() {
-		// Not moved.Fd, which would end what still reads or writes.
+		// Not moved.Fd, which would interrupt reads and writes.
 		_ = duplicate(to, fd)
 		_ = moved.Close()
 	}, nil

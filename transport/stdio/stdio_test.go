@@ -66,7 +66,8 @@ const tooLarge = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"m
 func ping(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id) }
 func pong(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":"ping"}`+"\n", id) }
 
-// sameLines holds answers to what is wanted, in any order: a machine that is busy elsewhere may make one wait.
+// sameLines holds answers to what is wanted, in any order: a machine that is busy elsewhere may
+// make one wait.
 func sameLines(t *testing.T, want, got string) {
 	t.Helper()
 	require.ElementsMatch(t, strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n"))
@@ -255,7 +256,7 @@ func TestStandardInputIsServedOnce(t *testing.T) {
 	_, err = io.WriteString(w, `{"jsonrpc":"2.0","method":"n"}`+"\n")
 	require.NoError(t, err)
 	<-begun
-	require.EqualError(t, stdio.New(nil).Serve(t.Context(), echo{}), "transport/stdio: standard input is being served already; use NewIO for other streams")
+	require.EqualError(t, stdio.New(nil).Serve(t.Context(), echo{}), "transport/stdio: another Serve already reads standard input; use NewIO for other streams")
 	require.NoError(t, w.Close())
 	require.NoError(t, <-over)
 }

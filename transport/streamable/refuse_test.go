@@ -67,7 +67,7 @@ func TestBadRequestsAreRefusedAndTheNextGoodOneIsAnswered(t *testing.T) {
 		{name: "no session", status: 400,
 			want: `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"header Mcp-Session-Id is missing; send initialize first and then the session id that its response names"}}`},
 		{name: "unknown session", fields: []string{"Mcp-Session-Id", "MADEUPMADEUPMADEUPMADEUPMA"}, status: 404,
-			want: `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"session is unknown or over; send initialize without a session id"}}`},
+			want: `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"session is unknown or has ended; send initialize without a session id"}}`},
 		{name: "session and unsupported version", fields: []string{"Mcp-Session-Id", "SESSION", "MCP-Protocol-Version", "1999-01-01"}, status: 400,
 			want: `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"header MCP-Protocol-Version: \"1999-01-01\" is no version that sessions have; send the one that initialize agreed on"}}`},
 		{name: "batch in a session of another version", fields: []string{"Mcp-Session-Id", "SESSION"}, body: `[` + call + `]`, status: 400,

@@ -232,5 +232,5 @@ func (h *Handler) session(r *http.Request) (*session, *refusal) {
 }
 
 func sessionOver() *refusal {
-	return refuse(http.StatusNotFound, jsonrpc.CodeInvalidRequest, "session is unknown or over; send initialize without a session id")
+	return refuse(http.StatusNotFound, jsonrpc.CodeInvalidRequest, "session is unknown or has ended; send initialize without a session id")
 }

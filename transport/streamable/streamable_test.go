@@ -416,7 +416,7 @@ func TestPeerKnowsHeaderSessionAndContext(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
 		resp := c.with("User", "eve").send(method, call1(1, "look"))
 		require.Equal(t, http.StatusNotFound, resp.StatusCode, method)
-		require.Contains(t, read(t, resp), `"code":-32600,"message":"session is unknown or over; send initialize without a session id"`)
+		require.Contains(t, read(t, resp), `"code":-32600,"message":"session is unknown or has ended; send initialize without a session id"`)
 	}
 	c.works()
 }

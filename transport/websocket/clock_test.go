@@ -20,7 +20,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// dialWired serves h in a bubble, to the principal who, and connects. A deaf client answers no pings.
+// dialWired serves h in a bubble, to the principal who, and connects. A deaf client answers no
+// pings.
 func dialWired(t *testing.T, h transport.Handler, opts *websocket.Options, who *oauth.Principal, deaf bool) *ws.Conn {
 	opts.Logger = slog.New(slog.DiscardHandler)
 	handler := websocket.NewHandler(h, opts)

@@ -14,7 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// A bare connection is a WebSocket whose frames the test makes byte by byte (RFC 6455, section 5.2).
+// A bare connection is a WebSocket whose frames the test makes byte by byte (RFC 6455, section
+// 5.2).
 type bare struct {
 	net.Conn
 	r *bufio.Reader
@@ -80,8 +81,9 @@ func TestFramesThatEndAConnection(t *testing.T) {
 		{"a ping without a mask", string([]byte{fin | pinging, 0}), 1002},
 		{"a negative length", string([]byte{fin | text, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}), 1002},
 		{"a close with a status that must not be sent", frame(fin|closing, "\x03\xed"), 1002},
-		// Section 8.1 wants 1007. The library echoes a close frame before we see it, and does not look at the reason. The
-		// connection ends all the same, and the reason goes nowhere but, quoted, into the log.
+		// Section 8.1 wants 1007. The library echoes a close frame before we see it, and does not
+		// look at the reason. The connection ends all the same, and the reason goes nowhere but,
+		// quoted, into the log.
 		{"a close with a reason that is not UTF-8", frame(fin|closing, "\x03\xe8\xff"), 1000},
 		{"reserved bits", frame(fin|0x40|text, "{}"), 1002},
 		{"an unknown kind", frame(fin|0x3, "{}"), 1002},

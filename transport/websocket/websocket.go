@@ -54,12 +54,12 @@ type Options struct {
 
 	// MaxConnections limits the open connections. Zero means [DefaultMaxConnections]. Beyond the
 	// limit, a new connection evicts one of the caller that has the most, idle ones first. If no
-	// caller has more than the new one, it evicts the connection that was idle longest, for at least
-	// a minute. Otherwise the client gets 503. A caller is a principal, or else an address.
+	// caller has more than the new one, it evicts the connection that was idle longest, for at
+	// least a minute. Otherwise the client gets 503. A caller is a principal, or else an address.
 	MaxConnections int
 
-	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind any
-	// other proxy, all callers without a principal count as one.
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
+	// any other proxy, all callers without a principal count as one.
 	TrustedProxies []netip.Prefix
 
 	// MaxInFlight limits the unanswered requests of a client. The server refuses more. Zero means
@@ -79,9 +79,9 @@ type Options struct {
 	// is disconnected. Zero means [DefaultKeepAlive]; a negative value turns pings off.
 	KeepAlive time.Duration
 
-	// MessageTimeout limits the time from the first frame of a message to its last. A slower message
-	// closes the connection with the status 1008. Zero means [DefaultMessageTimeout]; a negative
-	// value means no limit.
+	// MessageTimeout limits the time from the first frame of a message to its last. A slower
+	// message closes the connection with the status 1008. Zero means [DefaultMessageTimeout]; a
+	// negative value means no limit.
 	MessageTimeout time.Duration
 
 	// SessionIdle is how long a connection may have neither messages nor calls in flight before the
@@ -147,7 +147,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if isUpgrade(r) && !offers(r.Header, Subprotocol) {
-		http.Error(w, `the WebSocket subprotocol "mcp" has to be offered`, http.StatusBadRequest)
+		http.Error(w, `the client must offer the WebSocket subprotocol "mcp"`, http.StatusBadRequest)
 		return
 	}
 	place := h.conns.Open(w, r)
@@ -203,29 +203,29 @@ func (h *Handler) serve(r *http.Request, place *httpserve.Connection, conn *webs
 		go wire.endIdle(ctx, link, h.opts.SessionIdle)
 	}
 	if err := link.Serve(ctx); err != nil {
-		h.opts.Logger.WarnContext(ctx, "websocket: a connection broke", "peer", r.RemoteAddr, "error", err)
+		h.opts.Logger.WarnContext(ctx, "websocket: connection failed", "peer", r.RemoteAddr, "error", err)
 	}
 }
 
 // Shutdown refuses new connections with 503 and closes the open ones. Calls in flight may finish
-// within Options.ShutdownTimeout. When ctx ends, Shutdown cancels the rest, gives them one second to
-// respond, and returns the cause of ctx.
+// within Options.ShutdownTimeout. When ctx ends, Shutdown cancels the rest, gives them one second
+// to respond, and returns the cause of ctx.
 func (h *Handler) Shutdown(ctx context.Context) error { return h.conns.Shutdown(ctx) }
 
-// Close refuses new connections and closes the open ones without waiting. It may be called more than
-// once.
+// Close refuses new connections and closes the open ones without waiting. It may be called more
+// than once.
 func (h *Handler) Close() { h.conns.Lifecycle.Close() }
 
 // Listen returns a transport that runs an HTTP server for WebSockets on addr ("127.0.0.1:8080", or
-// ":0" for a free port) at Options.Path. When ctx ends, its Serve lets calls in flight finish within
-// Options.ShutdownTimeout, cancels the rest, and returns nil.
+// ":0" for a free port) at Options.Path. When ctx ends, its Serve lets calls in flight finish
+// within Options.ShutdownTimeout, cancels the rest, and returns nil.
 func Listen(addr string, opts *Options) transport.Transport {
 	o := opts.withDefaults()
 	return httpserve.Listen(httpserve.Server{
 		Name:            "websocket",
 		Addr:            addr,
 		Path:            o.Path,
-		ShutdownTimeout: o.ShutdownTimeout + 2*time.Second, // by when connections have ended by themselves
+		ShutdownTimeout: o.ShutdownTimeout + 2*time.Second, // connections have ended by then
 		AllowedHosts:    o.AllowedHosts,
 		Logger:          o.Logger,
 		OnListen:        o.OnListen,
@@ -273,8 +273,8 @@ type Conn interface {
 	Close() error
 }
 
-// Dial connects to the server at a ws, wss, http or https URL. ctx limits the handshake. The error is
-// a [*HandshakeError] if the server refuses it.
+// Dial connects to the server at a ws, wss, http or https URL. ctx limits the handshake. The error
+// is a [*HandshakeError] if the server refuses it.
 func Dial(ctx context.Context, url string, opts *DialOptions) (Conn, error) {
 	if opts == nil {
 		opts = &DialOptions{}
@@ -291,7 +291,7 @@ func Dial(ctx context.Context, url string, opts *DialOptions) (Conn, error) {
 		return nil, err
 	}
 	if conn.Subprotocol() != Subprotocol {
-		_ = conn.Close(websocket.StatusProtocolError, "subprotocol mcp was not agreed on")
+		_ = conn.Close(websocket.StatusProtocolError, "the server did not select the subprotocol mcp")
 		return nil, errNoSubprotocol
 	}
 	most := opts.MaxMessageBytes

@@ -79,7 +79,7 @@ func TestUpgradesAreGuarded(t *testing.T) {
 		{"look-alike origin", "Origin", "http://127.0.0.1.evil.com", 403, `origin "http://127.0.0.1.evil.com" is not allowed; name it in AllowedOrigins`},
 		{"null origin", "Origin", "null", 403, `origin "null" is not allowed; name it in AllowedOrigins`},
 		{"rebound host", "Host", "evil.example.com", 403, `host "evil.example.com" is not allowed; name it in AllowedHosts`},
-		{"other subprotocol", "Sec-Websocket-Protocol", "chat", 400, `the WebSocket subprotocol "mcp" has to be offered`},
+		{"other subprotocol", "Sec-Websocket-Protocol", "chat", 400, `the client must offer the WebSocket subprotocol "mcp"`},
 		{"own origin", "Origin", "http://" + addr, 101, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -16,27 +16,28 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 )
 
-var errNoSubprotocol = errors.New(`websocket: the server did not agree on the subprotocol "mcp"`)
+var errNoSubprotocol = errors.New(`websocket: the server did not select the subprotocol "mcp"`)
 
-// closeTimeout is how long the peer has to answer our close.
+// closeTimeout is how long the peer may take to respond to a close frame.
 const closeTimeout = time.Second
 
 const (
 	scratchSize = 4 << 10
-	// bigMessage is how long a message must be for being handed out with the buffer it was read into, instead of copied.
+	// bigMessage is the length from which a message is returned in its read buffer instead of
+	// copied.
 	bigMessage = 32 << 10
 )
 
-// wire has one message of JSON in each text message.
+// A wire carries one JSON message in each text message.
 type wire struct {
 	conn   *websocket.Conn
 	origin duplex.Origin
 	most   int64
 
-	timeout time.Duration // of a message that is read, from its first frame to its end; zero or less for none
-	used    atomic.Int64  // when a message went through, in nanoseconds since 1970
+	timeout time.Duration // for reading a message after its first frame; not positive means no limit
+	used    atomic.Int64  // time of the last message, in nanoseconds since 1970
 
-	ctx  context.Context // of all reading and writing; its end cuts the connection
+	ctx  context.Context // of all reads and writes; its end closes the connection
 	cut  context.CancelFunc
 	done atomic.Bool // Close was called
 
@@ -53,15 +54,15 @@ func newWire(conn *websocket.Conn, most int64, timeout time.Duration) *wire {
 	return w
 }
 
-// Origin is the same for all messages: the upgrade.
+// Origin returns the origin of the upgrade request, which all messages share.
 func (w *wire) Origin() duplex.Origin { return w.origin }
 
 func (w *wire) touch() { w.used.Store(time.Now().UnixNano()) }
 
-// idleFor reports whether no message went through for d.
+// idleFor reports whether no message was read or written for d.
 func (w *wire) idleFor(d time.Duration) bool { return time.Since(time.Unix(0, w.used.Load())) >= d }
 
-// Room implements [duplex.RoomyWire]: sockets take that much.
+// Room implements [duplex.RoomyWire]: a socket buffer holds at least this many bytes.
 func (w *wire) Room() int64 { return 4 << 10 }
 
 // Read returns the next message.
@@ -71,14 +72,14 @@ func (w *wire) Read() ([]byte, error) {
 		return nil, w.ended(err)
 	}
 	if w.timeout > 0 {
-		// Runs once at most.
+		// Runs at most once.
 		limit := time.AfterFunc(w.timeout, func() {
 			_ = w.closeWith(websocket.StatusPolicyViolation, fmt.Sprintf("the message did not end within %v", w.timeout))
 		})
 		defer limit.Stop()
 	}
 	if kind != websocket.MessageText {
-		_ = w.conn.Close(websocket.StatusUnsupportedData, "messages are text")
+		_ = w.conn.Close(websocket.StatusUnsupportedData, "messages must be text")
 		return nil, &duplex.GoneError{Err: errors.New("the peer sent a binary message; JSON is text")}
 	}
 	buf := w.scratch[:0]
@@ -97,7 +98,7 @@ func (w *wire) Read() ([]byte, error) {
 	}
 	w.touch()
 	if !utf8.Valid(buf) { // RFC 6455, section 8.1
-		_ = w.conn.Close(websocket.StatusInvalidFramePayloadData, "messages are UTF-8")
+		_ = w.conn.Close(websocket.StatusInvalidFramePayloadData, "messages must be UTF-8")
 		return nil, &duplex.GoneError{Err: errors.New("the peer sent a message that is not UTF-8")}
 	}
 	if len(buf) >= bigMessage {
@@ -108,7 +109,8 @@ func (w *wire) Read() ([]byte, error) {
 	return bytes.Clone(buf), nil
 }
 
-// ended says what an error of the connection means: the peer that closed it, or of which nothing is left, is gone.
+// ended translates an error of the connection. A peer that closed the connection, or whose
+// connection broke, is gone.
 func (w *wire) ended(err error) error {
 	if errors.Is(err, websocket.ErrMessageTooBig) {
 		return &duplex.GoneError{Err: fmt.Errorf("message is larger than %d bytes; raise Options.MaxMessageBytes", w.most)}
@@ -122,13 +124,13 @@ func (w *wire) ended(err error) error {
 		return io.ErrClosedPipe
 	}
 	if _, network := errors.AsType[net.Error](err); !network && !errors.Is(err, net.ErrClosed) {
-		// The frames are at fault. For most faults the library has sent this status already.
+		// A frame is invalid. In most cases the library has already sent this status.
 		_ = w.closeWith(websocket.StatusProtocolError, "")
 	}
 	return &duplex.GoneError{Err: err}
 }
 
-// Write sends each line as a message. A part of a line begins or goes on with one.
+// Write sends each line as a message. A line without its end begins or continues a message.
 func (w *wire) Write(lines []byte) (int, error) {
 	w.writing.Store(true)
 	defer w.writing.Store(false)
@@ -167,10 +169,11 @@ func (w *wire) write(text []byte, ended bool) error {
 	return part.Close()
 }
 
-// CloseRead does nothing: a WebSocket has no way to end one direction alone. What is read after it is dropped.
+// CloseRead does nothing: a WebSocket cannot close one direction alone.
 func (w *wire) CloseRead() error { return nil }
 
-// Close says goodbye and waits a moment for the peer to do so. A peer that does not even read is not waited for.
+// Close sends a close frame and waits up to closeTimeout for the response of the peer. It does not
+// wait if a write is blocked.
 func (w *wire) Close() error {
 	if w.writing.Load() && !w.done.Load() {
 		w.closeNow()
@@ -178,7 +181,7 @@ func (w *wire) Close() error {
 	return w.closeWith(websocket.StatusNormalClosure, "")
 }
 
-// closeWith is Close with a status, for which it waits for what is being written.
+// closeWith is Close with a status. It waits for a write that is running.
 func (w *wire) closeWith(status websocket.StatusCode, reason string) error {
 	if w.done.Swap(true) {
 		return nil
@@ -190,16 +193,17 @@ func (w *wire) closeWith(status websocket.StatusCode, reason string) error {
 	return err
 }
 
-// closeNow cuts the connection.
+// closeNow closes the connection without waiting.
 func (w *wire) closeNow() {
 	w.done.Store(true)
 	w.cut()
 	_ = w.conn.CloseNow()
 }
 
-// endIdle ends link when it has been idle for so long, in which pings do not count. It returns when ctx ends.
+// endIdle closes link after it has been idle for so long. Pings do not count. It returns when ctx
+// ends.
 func (w *wire) endIdle(ctx context.Context, link *duplex.Link, after time.Duration) {
-	const parts = 8 // of the time, after each of which it looks
+	const parts = 8 // checks in that time
 	tick := time.NewTicker(max(after/parts, time.Millisecond))
 	defer tick.Stop()
 	for {
@@ -215,7 +219,8 @@ func (w *wire) endIdle(ctx context.Context, link *duplex.Link, after time.Durati
 	}
 }
 
-// keepAlive pings the peer until ctx ends or the connection does. One that does not answer is cut off.
+// keepAlive pings the peer until ctx or the connection ends. It disconnects a peer that does not
+// respond.
 func (w *wire) keepAlive(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
