@@ -13,14 +13,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/middleware"
 )
 
-// said calls f with *v if v is not nil.
+// said calls f with *v if v is set.
 func said[T any](v *T, f func(T)) {
 	if v != nil {
 		f(*v)
 	}
 }
 
-// or returns *v, or unsaid if v is nil.
+// or returns *v, or unsaid if v is not set.
 func or[T any](v *T, unsaid T) T {
 	if v != nil {
 		return *v
@@ -28,7 +28,7 @@ func or[T any](v *T, unsaid T) T {
 	return unsaid
 }
 
-// never turns 0, which means "no limit" in a file, into -1, which means that in options.
+// never turns 0, which means "no limit" in a file, into -1, which means the same in options.
 func never(d *time.Duration) time.Duration {
 	if d != nil && *d == 0 {
 		return -1
@@ -48,8 +48,8 @@ func (c *Config) Logger(otherwise *slog.Logger) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, opts))
 }
 
-// Options returns the options of mcpkit.New for server, log and auth. Pass them after those of
-// code, so that they override these.
+// Options returns the options of mcpkit.New for server, log and auth. Pass them after the options
+// in code, so that they override these.
 func (c *Config) Options() []mcpkit.Option {
 	var opts []mcpkit.Option
 	add := func(o mcpkit.Option) { opts = append(opts, o) }
@@ -92,8 +92,8 @@ func (c *Config) Options() []mcpkit.Option {
 	return opts
 }
 
-// Middlewares returns the configured middleware, the outermost first, and a function that closes it
-// after the last call. The error is that the audit file cannot be opened.
+// Middlewares returns the configured middleware, outermost first, and a function that closes it
+// after the last call. It returns an error if the audit file cannot be opened.
 func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err error) {
 	m := &c.Middleware
 	close = func() error { return nil }
@@ -147,8 +147,8 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 }
 
 // New returns a server for a service, as mcpkit.New does, with the configured options and
-// middleware. opts are options of code. [Config.Serve] or [Config.Transports] apply transport and
-// auth.
+// middleware. opts are the options in code. New does not apply transport and auth; see
+// [Config.Serve] and [Config.Transports].
 func (c *Config) New(service any, opts ...mcpkit.Option) (*mcpkit.Server, error) {
 	mw, end, err := c.Middlewares()
 	if err != nil {
@@ -159,14 +159,13 @@ func (c *Config) New(service any, opts ...mcpkit.Option) (*mcpkit.Server, error)
 		return nil, errors.Join(err, end())
 	}
 	srv.Use(mw...)
-	// It closes with the server, after every service that is registered later.
+	// Registered first, so that it closes after every later service.
 	return srv, srv.Register(&ending{end}, mcpkit.OptIn())
 }
 
-// An ending closes middleware.
+// An ending closes the middleware with the server.
 type ending struct{ end func() error }
 
-// Close closes the middleware.
 func (e *ending) Close() error { return e.end() }
 
 // Serve makes a server and serves it on the configured transports, until ctx ends or the program

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// A certificate is read again when its files change, so that one that was renewed needs no restart.
+// A certificate is read again when its files change, so a renewed certificate needs no restart.
 type certificate struct {
 	files  TLS
 	logger *slog.Logger
 
 	mu      sync.Mutex
 	current *tls.Certificate // guarded by mu
-	read    [2]stamp         // of what was read last, good or not; guarded by mu
-	lost    bool             // the files cannot be found, which was said; guarded by mu
+	read    [2]stamp         // of the last files read, valid or not; guarded by mu
+	lost    bool             // the files are missing, and this was logged; guarded by mu
 }
 
-// A stamp changes when a file does.
+// A stamp identifies one state of a file.
 type stamp struct {
 	size int64
 	at   time.Time
@@ -28,9 +28,9 @@ type stamp struct {
 
 func stampOf(info fs.FileInfo) stamp { return stamp{info.Size(), info.ModTime()} }
 
-// get is tls.Config.GetCertificate. It looks at the files for each handshake, which costs far more
-// than that does. While what they hold is no certificate with its key, as it is when one of them is
-// written and the other is not yet, the last one that was serves on.
+// get implements tls.Config.GetCertificate. It checks the files at each handshake, which costs far
+// less than the handshake. While the files do not hold a certificate and its key, for example
+// because only one of them is written yet, the previous certificate stays in use.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, err
 	}
 	c.lost = now == [2]stamp{}
-	c.logger.Warn("config: the certificate cannot be read; the last one serves on", "error", err)
+	c.logger.Warn("config: the certificate cannot be read; the previous one stays in use", "error", err)
 	return c.current, nil
 }
 

@@ -127,14 +127,14 @@ middleware:
 
 var keys = config.Environ([]string{"STATE=" + strings.Repeat("s", 32), "OLD=" + "b2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xk"})
 
-func TestEverythingCanBeSaidInEachForm(t *testing.T) {
+func TestYAMLJSONAndEnvironmentAreEquivalent(t *testing.T) {
 	fromYAML, err := config.Parse("all.yaml", []byte(everything), keys)
 	require.NoError(t, err)
 	const checked, asked = "  jwksURI: https://id.example/keys\n  algorithms: [ES256]\n  allowUntyped: true\n",
 		"  introspection: {endpoint: \"https://id.example/about\", clientID: notes, clientSecret: env:STATE, cacheTime: 0s}\n"
 	asking, err := config.Parse("all.yaml", []byte(strings.Replace(everything, checked, asked, 1)), keys)
 	require.NoError(t, err)
-	requireAllSaid(t, reflect.ValueOf(*fromYAML), reflect.ValueOf(*asking), "")
+	requireAllSet(t, reflect.ValueOf(*fromYAML), reflect.ValueOf(*asking), "")
 	require.Equal(t, "1.10", fromYAML.Server.Version, "a version is a string, whatever YAML takes it for")
 	require.Equal(t, "Search first.\nThen read.\n", fromYAML.Server.Instructions)
 	require.EqualValues(t, 1<<20, *fromYAML.Server.MaxResultBytes)
@@ -154,8 +154,8 @@ func TestEverythingCanBeSaidInEachForm(t *testing.T) {
 	require.Equal(t, fromJSON, fromEnv)
 }
 
-// requireAllSaid finds the fields that two files leave out, so that none is forgotten.
-func requireAllSaid(t *testing.T, a, b reflect.Value, at string) {
+// requireAllSet finds the fields that two files leave out, so that none is forgotten.
+func requireAllSet(t *testing.T, a, b reflect.Value, at string) {
 	t.Helper()
 	for i := range a.NumField() {
 		if !a.Type().Field(i).IsExported() {
@@ -175,12 +175,12 @@ func requireAllSaid(t *testing.T, a, b reflect.Value, at string) {
 			require.False(t, f.IsZero() && other.IsZero(), path)
 		}
 		if f, other = reflect.Indirect(f), reflect.Indirect(other); f.Kind() == reflect.Struct {
-			requireAllSaid(t, f, other, path)
+			requireAllSet(t, f, other, path)
 		}
 	}
 }
 
-func TestNothingSaidIsNothing(t *testing.T) {
+func TestEmptyConfigurationIsValid(t *testing.T) {
 	for _, text := range []string{"", "# only a comment\n", "{}", "server: {}\n"} {
 		c, err := config.Parse("c.yaml", []byte(text), none)
 		require.NoError(t, err, text)
@@ -189,8 +189,8 @@ func TestNothingSaidIsNothing(t *testing.T) {
 	}
 }
 
-// TestErrorsSayWhere holds the whole text of errors.
-func TestErrorsSayWhere(t *testing.T) {
+// TestErrorsNameTheirPlace holds the whole text of errors.
+func TestErrorsNameTheirPlace(t *testing.T) {
 	const auth = "transport: {http: {addr: \":0\"}}\nauth:\n  issuer: https://i.example\n  resource: https://r.example\n"
 	t.Setenv("UNSET", "")
 	for name, test := range map[string]struct {
@@ -220,7 +220,7 @@ func TestErrorsSayWhere(t *testing.T) {
 				"config: c.yaml:2:3: transport.http.addr: it is missing; want an address such as \"127.0.0.1:8080\", or \":8080\" for all of this machine\n" +
 				"config: c.yaml:5:3: middleware.rateLimit.perSecond: it is missing; want a number"},
 		"values of variables": {"server:\n  stateKeys: [env:LONG]\n", []string{"LONG=" + strings.Repeat("x", 32), "MCPKIT_SERVER_STATE_KEYS=env:LONG,env:SHORT", "SHORT=hunter2"},
-			"config: environment: MCPKIT_SERVER_STATE_KEYS: the key has 7 bytes; at least 32 random ones are wanted"},
+			"config: environment: MCPKIT_SERVER_STATE_KEYS: the key has 7 bytes; want at least 32 random bytes"},
 		"durations":            {"server:\n  toolTimeout: 30\n", nil, `config: c.yaml:2:16: server.toolTimeout: "30" is not valid; want a duration such as "30s" or "1h30m"`},
 		"negative durations":   {"server:\n  toolTimeout: -1s\n", nil, `config: c.yaml:2:16: server.toolTimeout: "-1s" is not valid; want a duration such as "30s" or "1h30m"`},
 		"levels":               {"log:\n  level: loud\n", nil, `config: c.yaml:2:10: log.level: "loud" is not valid; want one of debug, info, warn, error`},
@@ -230,32 +230,32 @@ func TestErrorsSayWhere(t *testing.T) {
 		"no number":            {"middleware:\n  rateLimit: {perSecond: .inf, burst: 1}\n", nil, `config: c.yaml:2:26: middleware.rateLimit.perSecond: ".inf" is not valid; want a number`},
 		"too little":           {"server:\n  pageSize: 0\n", nil, `config: c.yaml:2:13: server.pageSize: 0 is too small; want at least 1`},
 		"no time":              {"middleware:\n  timeout: 0s\n", nil, `config: c.yaml:2:12: middleware.timeout: it must be more than 0`},
-		"nothing":              {"server:\n  name:\n", nil, `config: c.yaml:2:3: server.name: this is nothing; want a string`},
+		"nothing":              {"server:\n  name:\n", nil, `config: c.yaml:2:3: server.name: this is empty; want a string`},
 		"a value for a map":    {"server: x\n", nil, `config: c.yaml:1:1: server: this is a single value; want a map`},
 		"a list for all":       {"- a\n", nil, `config: c.yaml:1:1: this is a list; want a map`},
 		"items":                {"server:\n  trustLocal: [a, [b]]\n", nil, `config: c.yaml:2:19: server.trustLocal[1]: this is a list; want a string`},
-		"half a name":          {"server: {name: x}\n", nil, `config: c.yaml:1:16: server.name: name and version go together; say both`},
-		"tokens without HTTP":  {"auth: {issuer: \"https://i.example\", resource: \"https://r.example\"}\n", nil, `config: c.yaml:1:1: auth: tokens come over HTTP; say transport.http.addr, too`},
-		"a secret in the file": {"server:\n  stateKeys: [hunter2hunter2]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: this is a string; want a reference, env:NAME or file:PATH, since secrets do not belong here`},
-		"a secret not there":   {"server:\n  stateKeys: [env:UNSET]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: the variable UNSET, where the secret should be, is not set`},
-		"a short secret":       {"server:\n  stateKeys: [env:SHORT]\n", []string{"SHORT=hunter2"}, `config: c.yaml:2:15: server.stateKeys[0]: the key has 7 bytes; at least 32 random ones are wanted`},
-		"a path twice":         {"transport:\n  http: {addr: \":0\", path: /x, sse: /x}\n", nil, `config: c.yaml:2:37: transport.http.sse: "/x" is served by transport.http.path already`},
-		"the usual path":       {"transport:\n  http: {addr: \":0\", websocket: /mcp}\n", nil, `config: c.yaml:2:33: transport.http.websocket: "/mcp" is served by transport.http.path already`},
-		"a path of health":     {"transport:\n  http: {addr: \":0\", websocket: /readyz, health: true}\n", nil, `config: c.yaml:2:33: transport.http.websocket: "/readyz" is served by transport.http.health already`},
-		"no path":              {"transport:\n  http: {addr: \":0\", path: mcp, sse: \"/{all}\"}\n", nil, "config: c.yaml:2:28: transport.http.path: \"mcp\" is no path; write for example \"/v1\"\nconfig: c.yaml:2:38: transport.http.sse: \"/{all}\" is no path; write for example \"/v1\""},
+		"half a name":          {"server: {name: x}\n", nil, `config: c.yaml:1:16: server.name: set both name and version, or neither`},
+		"tokens without HTTP":  {"auth: {issuer: \"https://i.example\", resource: \"https://r.example\"}\n", nil, `config: c.yaml:1:1: auth: auth needs HTTP; set transport.http.addr`},
+		"a secret in the file": {"server:\n  stateKeys: [hunter2hunter2]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: this is a string; want a reference, env:NAME or file:PATH, since a file must not contain secrets`},
+		"a secret not there":   {"server:\n  stateKeys: [env:UNSET]\n", nil, `config: c.yaml:2:15: server.stateKeys[0]: the variable UNSET, which should contain the secret, is not set`},
+		"a short secret":       {"server:\n  stateKeys: [env:SHORT]\n", []string{"SHORT=hunter2"}, `config: c.yaml:2:15: server.stateKeys[0]: the key has 7 bytes; want at least 32 random bytes`},
+		"a path twice":         {"transport:\n  http: {addr: \":0\", path: /x, sse: /x}\n", nil, `config: c.yaml:2:37: transport.http.sse: "/x" is already the path of transport.http.path`},
+		"the usual path":       {"transport:\n  http: {addr: \":0\", websocket: /mcp}\n", nil, `config: c.yaml:2:33: transport.http.websocket: "/mcp" is already the path of transport.http.path`},
+		"a path of health":     {"transport:\n  http: {addr: \":0\", websocket: /readyz, health: true}\n", nil, `config: c.yaml:2:33: transport.http.websocket: "/readyz" is already the path of transport.http.health`},
+		"no path":              {"transport:\n  http: {addr: \":0\", path: mcp, sse: \"/{all}\"}\n", nil, "config: c.yaml:2:28: transport.http.path: \"mcp\" is not a path; write for example \"/v1\"\nconfig: c.yaml:2:38: transport.http.sse: \"/{all}\" is not a path; write for example \"/v1\""},
 		"half of TLS":          {"transport:\n  http:\n    addr: :0\n    tls: {certificate: c.pem}\n", nil, `config: c.yaml:4:5: transport.http.tls.key: it is missing; want the path of a file`},
 		"framing":              {"transport:\n  unix: {path: s, framing: frames}\n", nil, `config: c.yaml:2:28: transport.unix.framing: "frames" is not valid; want one of lines, headers, any`},
-		"two ways to check":    {auth + "  allowUntyped: false\n  introspection: {endpoint: \"https://i.example/i\"}\n", nil, `config: c.yaml:5:17: auth.allowUntyped: it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out`},
-		"half a client":        {auth + "  introspection: {endpoint: \"https://i.example/i\", clientID: c}\n", nil, `config: c.yaml:5:3: auth.introspection: clientID and clientSecret go together; say both`},
-		"a short nonce key":    {auth + "  dpop: {nonceKey: env:SHORT}\n", []string{"SHORT=hunter2"}, `config: c.yaml:5:20: auth.dpop.nonceKey: the key has 7 bytes; at least 32 random ones are wanted`},
-		"no base64":            {"server:\n  stateKeys: [base64:env:SHORT]\n", []string{"SHORT=hunter2!"}, `config: c.yaml:2:15: server.stateKeys[0]: what the reference names is not base64`},
+		"two ways to check":    {auth + "  allowUntyped: false\n  introspection: {endpoint: \"https://i.example/i\"}\n", nil, `config: c.yaml:5:17: auth.allowUntyped: it applies only without auth.introspection; remove one of the two`},
+		"half a client":        {auth + "  introspection: {endpoint: \"https://i.example/i\", clientID: c}\n", nil, `config: c.yaml:5:3: auth.introspection: set both clientID and clientSecret, or neither`},
+		"a short nonce key":    {auth + "  dpop: {nonceKey: env:SHORT}\n", []string{"SHORT=hunter2"}, `config: c.yaml:5:20: auth.dpop.nonceKey: the key has 7 bytes; want at least 32 random bytes`},
+		"no base64":            {"server:\n  stateKeys: [base64:env:SHORT]\n", []string{"SHORT=hunter2!"}, `config: c.yaml:2:15: server.stateKeys[0]: the referenced value is not base64`},
 		"a key twice":          {"server: {name: a, name: b}\n", nil, `config: c.yaml:1:19: mapping key "name" already defined at [1:10]`},
 		"two documents":        {"server: {}\n---\nserver: {}\n", nil, `config: c.yaml:3:7: there are several documents; one is read`},
-		"aliases":              {"server: &a {}\n", nil, `config: c.yaml:1:9: anchors and aliases are not taken; write the value itself`},
-		"tags":                 {"server: !x {}\n", nil, `config: c.yaml:1:9: tags of YAML are not taken; write the value alone`},
+		"aliases":              {"server: &a {}\n", nil, `config: c.yaml:1:9: anchors and aliases are not supported; write the value itself`},
+		"tags":                 {"server: !x {}\n", nil, `config: c.yaml:1:9: YAML tags are not supported; write only the value`},
 		"no YAML":              {"server: [\n", nil, `config: c.yaml:1:9: sequence end token ']' not found`},
 		"too deep":             {strings.Repeat("[", 1000), nil, `config: c.yaml:1: values are nested too deep`},
-		"too large":            {strings.Repeat(" ", 300_000), nil, `config: c.yaml: it has 300000 bytes; at most 262144 are read`},
+		"too large":            {strings.Repeat(" ", 300_000), nil, `config: c.yaml: it has 300000 bytes; the limit is 262144 bytes`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := config.Parse("c.yaml", []byte(test.text), config.Environ(test.env))
@@ -300,11 +300,11 @@ func TestSecretsAreReadFromFilesAndNeverPrinted(t *testing.T) {
 	}
 }
 
-func TestFilesThatCannotBeReadAreToldOf(t *testing.T) {
+func TestUnreadableFilesAreReported(t *testing.T) {
 	_, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = config.Load(write(t, "large.yaml", strings.Repeat(" ", 300_000)))
-	require.ErrorContains(t, err, "has 300000 bytes; at most 262144 are read")
+	require.ErrorContains(t, err, "has 300000 bytes; the limit is 262144 bytes")
 }
 
 type clock struct {
@@ -316,7 +316,7 @@ type clock struct {
 
 func (c *clock) Now() int { c.calls++; return c.calls }
 
-func TestWhatTheFileSaysOfMiddlewareHolds(t *testing.T) {
+func TestMiddlewareOfTheFileIsApplied(t *testing.T) {
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
 	c, err := config.Parse("c.yaml", []byte(`
 log: {level: error}
@@ -352,7 +352,7 @@ middleware:
 	require.Equal(t, middleware.Limited, last.Outcome, "what is refused is written down, too")
 }
 
-func TestServesOverHTTPAsTheFileSays(t *testing.T) {
+func TestHTTPIsServedAsConfigured(t *testing.T) {
 	c, err := config.Parse("c.yaml", []byte(`
 log: {level: error}
 transport:
@@ -383,7 +383,7 @@ transport:
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestTokensAreAskedForAsTheFileSays(t *testing.T) {
+func TestTokensAreRequiredAsConfigured(t *testing.T) {
 	c, err := config.Parse("c.yaml", []byte(`
 log: {level: error}
 transport: {http: {addr: "127.0.0.1:0", health: true}}
@@ -414,7 +414,7 @@ auth:
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestMistakesOfAuthAreFoundBeforeAnythingIsServed(t *testing.T) {
+func TestMistakesOfAuthAreFoundAtStartup(t *testing.T) {
 	for text, want := range map[string]string{
 		`{issuer: "http://id.example", resource: "https://mcp.example/mcp"}`:                           "config: auth: ",
 		`{issuer: "https://id.example", resource: "https://mcp.example/mcp", privateNetworks: [home]}`: `config: auth.privateNetworks[0]: "home" is not a network; write for example 10.1.0.0/16`,
@@ -427,7 +427,7 @@ func TestMistakesOfAuthAreFoundBeforeAnythingIsServed(t *testing.T) {
 	}
 }
 
-func TestThatTheAuditFileCannotBeWrittenIsToldOf(t *testing.T) {
+func TestUnwritableAuditFileIsReported(t *testing.T) {
 	c := &config.Config{Middleware: config.Middleware{Audit: &config.Audit{File: filepath.Join(t.TempDir(), "no", "where")}}}
 	_, err := c.New(nil)
 	require.ErrorContains(t, err, "config: middleware.audit.file: ")

@@ -7,13 +7,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// consistent finds what does not go together.
+// consistent finds settings that contradict each other.
 func (l *loader) consistent(c *Config) {
 	if (c.Server.Name == "") != (c.Server.Version == "") {
-		l.fault("server.name", "name and version go together; say both")
+		l.fault("server.name", "set both name and version, or neither")
 	}
 	if c.Auth != nil && c.Transport.HTTP == nil {
-		l.fault("auth", "tokens come over HTTP; say transport.http.addr, too")
+		l.fault("auth", "auth needs HTTP; set transport.http.addr")
 	}
 	for i, key := range c.Server.StateKeys {
 		l.longEnough(fmt.Sprintf("server.stateKeys[%d]", i), key)
@@ -26,14 +26,14 @@ func (l *loader) consistent(c *Config) {
 	}
 }
 
-// longEnough finds keys that could be guessed.
+// longEnough finds keys that are too short.
 func (l *loader) longEnough(at string, key Secret) {
 	if n := len(key.value); n < 32 {
-		l.fault(at, "the key has %d bytes; at least 32 random ones are wanted", n)
+		l.fault(at, "the key has %d bytes; want at least 32 random bytes", n)
 	}
 }
 
-// distinct finds paths that cannot be served, and those that are said twice.
+// distinct finds paths that are not valid, and paths that are used twice.
 func (l *loader) distinct(h *HTTP) {
 	taken := map[string]string{}
 	if or(h.Health, false) {
@@ -49,17 +49,17 @@ func (l *loader) distinct(h *HTTP) {
 			continue
 		}
 		if by := taken[path]; by != "" {
-			l.fault(at, "%q is served by %s already", path, by)
+			l.fault(at, "%q is already the path of %s", path, by)
 			continue
 		}
 		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{} ?#") {
-			l.fault(at, "%q is no path; write for example %q", clip(path), "/v1")
+			l.fault(at, "%q is not a path; write for example %q", clip(path), "/v1")
 		}
 		taken[path] = at
 	}
 }
 
-// consistentAuth finds what does not go together of auth.
+// consistentAuth finds settings of auth that contradict each other.
 func (l *loader) consistentAuth(a *Auth) {
 	if a.DPoP != nil && a.DPoP.NonceKey != nil {
 		l.longEnough("auth.dpop.nonceKey", *a.DPoP.NonceKey)
@@ -73,10 +73,10 @@ func (l *loader) consistentAuth(a *Auth) {
 		said bool
 	}{{"jwksURI", a.JWKSURI != ""}, {"algorithms", a.Algorithms != nil}, {"allowUntyped", a.AllowUntyped != nil}} {
 		if k.said {
-			l.fault("auth."+k.key, "it is for tokens that are checked here, and auth.introspection asks about all of them; leave one out")
+			l.fault("auth."+k.key, "it applies only without auth.introspection; remove one of the two")
 		}
 	}
 	if (in.ClientID == "") != (in.ClientSecret == nil) {
-		l.fault("auth.introspection", "clientID and clientSecret go together; say both")
+		l.fault("auth.introspection", "set both clientID and clientSecret, or neither")
 	}
 }

@@ -257,7 +257,7 @@ func wanted(f *field) string {
 	case reflect.TypeFor[slog.Level]():
 		return "one of debug, info, warn, error"
 	case reflect.TypeFor[Secret]():
-		return "a reference, env:NAME or file:PATH, since secrets do not belong here"
+		return "a reference, env:NAME or file:PATH, since a file must not contain secrets"
 	case reflect.TypeFor[Path]():
 		return "the path of a file"
 	}
@@ -340,7 +340,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// complete finds keys that are missing. One whose value is wrong is there.
+// complete finds missing keys. A key with an invalid value is not missing.
 func (l *loader) complete(v reflect.Value, at string) {
 	for _, f := range fieldsOf(v.Type(), at) {
 		field := v.FieldByIndex(f.index)

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// DefaultPrefix is what the names of variables begin with.
+// DefaultPrefix is the prefix of the names of environment variables.
 const DefaultPrefix = "MCPKIT_"
 
-// maxFile bounds a file, in bytes.
+// maxFile is the largest size of a file, in bytes.
 const maxFile = 256 << 10
 
-// An Error is something wrong with what was said.
+// An Error is a mistake in a file or in the environment.
 type Error struct {
 	File string // or "environment"
-	// Line and Column count from 1, columns in characters. They are 0 for the environment, and
-	// where no place of the file is meant.
+	// Line and Column count from 1, columns in characters. They are 0 for the environment, and for
+	// mistakes that have no place in the file.
 	Line, Column int
 	Key          string // "transport.http.addr", or the name of a variable
 	Msg          string
 }
 
-// Error says where, and what is wrong.
+// Error returns the place and the mistake.
 func (e *Error) Error() string {
 	at := e.File
 	if e.Line > 0 {
@@ -39,19 +39,19 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("config: %s: %s: %s", at, e.Key, e.Msg)
 }
 
-// An Option says where to load from.
+// An Option changes how [Load] and [Parse] read the environment.
 type Option func(*loader)
 
-// Prefix replaces [DefaultPrefix]; "" takes nothing from the environment.
+// Prefix replaces [DefaultPrefix]. With the prefix "", nothing is read from the environment.
 func Prefix(p string) Option { return func(l *loader) { l.prefix = p } }
 
-// Environ gives the environment in place of os.Environ: "KEY=value".
+// Environ replaces os.Environ by a list of "KEY=value".
 func Environ(env []string) Option { return func(l *loader) { l.environ = env } }
 
-// loader collects what was said and what was wrong with it.
+// A loader collects values and mistakes.
 type loader struct {
-	file    string // as it is to be shown
-	dir     string // what files are relative to
+	file    string // as shown in errors
+	dir     string // relative paths start here
 	prefix  string
 	environ []string
 
@@ -61,8 +61,8 @@ type loader struct {
 	faults []error
 }
 
-// Load reads the file at path, unless that is "", and the environment. The error joins everything
-// that is wrong, each an [*Error].
+// Load reads the file at path, if path is not "", and the environment. The error joins all
+// mistakes, each an [*Error].
 func Load(path string, opts ...Option) (*Config, error) {
 	var data []byte
 	if path != "" {
@@ -73,7 +73,7 @@ func Load(path string, opts ...Option) (*Config, error) {
 		defer f.Close()
 		info, err := f.Stat()
 		if err == nil && info.Size() > maxFile {
-			err = fmt.Errorf("%s has %d bytes; at most %d are read", path, info.Size(), maxFile)
+			err = fmt.Errorf("%s has %d bytes; the limit is %d bytes", path, info.Size(), maxFile)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("config: %w", err)
@@ -85,8 +85,8 @@ func Load(path string, opts ...Option) (*Config, error) {
 	return Parse(path, data, opts...)
 }
 
-// Parse is Load of a file whose contents are at hand; name is what it is called in errors, and the
-// folder of it is what files are relative to.
+// Parse is like [Load], for the contents of a file. name is the path of the file: errors contain
+// it, and relative paths in the file start at its folder.
 func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 	l := &loader{file: name, dir: filepath.Dir(name), prefix: DefaultPrefix, environ: os.Environ(), env: map[string]string{}, used: map[string]bool{},
 		places: map[string]place{}}
@@ -99,7 +99,7 @@ func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 		}
 	}
 	if len(data) > maxFile {
-		return nil, &Error{File: name, Msg: fmt.Sprintf("it has %d bytes; at most %d are read", len(data), maxFile)}
+		return nil, &Error{File: name, Msg: fmt.Sprintf("it has %d bytes; the limit is %d bytes", len(data), maxFile)}
 	}
 	root, err := parse(name, data)
 	if err != nil {
@@ -113,8 +113,8 @@ func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 	return c, nil
 }
 
-// fault keeps what is wrong with the value at path, or with the key itself. What is not there is
-// wrong where the map is that it should be in.
+// fault adds a mistake of the value or the key at path. If the path is not in the file, the mistake
+// is reported at the map that should contain it.
 func (l *loader) fault(path, format string, args ...any) {
 	e := &Error{File: l.file, Key: path, Msg: fmt.Sprintf(format, args...)}
 	if path == "" {

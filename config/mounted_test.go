@@ -16,9 +16,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// TestMiddlewareOfTheFileCoversWhatIsMountedAndAddedLater puts all of it around two servers, one in
+// TestMiddlewareOfTheFileCoversServersMountedLater puts all of it around two servers, one in
 // the other.
-func TestMiddlewareOfTheFileCoversWhatIsMountedAndAddedLater(t *testing.T) {
+func TestMiddlewareOfTheFileCoversServersMountedLater(t *testing.T) {
 	for _, v := range protocol.Supported {
 		dir := t.TempDir()
 		server := func(name string) (*mcpkit.Server, string) {

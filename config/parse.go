@@ -10,16 +10,16 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxDepth bounds how deep brackets and dashes lie in each other.
+// maxDepth is how deep lists and maps may be nested.
 const maxDepth = 64
 
-// parse reads YAML, of which JSON is a part, and returns its value; nil for an empty file.
+// parse reads YAML, which includes JSON, and returns its value, or nil for an empty file.
 func parse(name string, data []byte) (root ast.Node, err error) {
 	if err := checkDepth(name, data); err != nil {
 		return nil, err
 	}
 	defer func() {
-		if v := recover(); v != nil { // of the parser, which has bugs like any other
+		if v := recover(); v != nil { // a bug of the parser
 			root, err = nil, &Error{File: name, Msg: "it is not valid YAML"}
 		}
 	}()
@@ -41,7 +41,8 @@ func parse(name string, data []byte) (root ast.Node, err error) {
 	return file.Docs[0].Body, v.err
 }
 
-// checkDepth refuses what would have the parser recurse too deep: brackets and dashes on one line.
+// checkDepth refuses files that would make the parser recurse too deep: many brackets and dashes on
+// one line.
 func checkDepth(name string, data []byte) error {
 	depth, line, dashes := 0, 1, 0
 	for _, c := range data {
@@ -62,7 +63,7 @@ func checkDepth(name string, data []byte) error {
 	return nil
 }
 
-// A visitor finds the first thing of YAML that is not taken here.
+// A visitor finds the first YAML feature that is not supported here.
 type visitor struct {
 	file string
 	err  error
@@ -72,9 +73,9 @@ type visitor struct {
 func (v *visitor) Visit(n ast.Node) ast.Visitor {
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode:
-		v.err = errorAt(v.file, n, "anchors and aliases are not taken; write the value itself")
+		v.err = errorAt(v.file, n, "anchors and aliases are not supported; write the value itself")
 	case *ast.TagNode:
-		v.err = errorAt(v.file, n, "tags of YAML are not taken; write the value alone")
+		v.err = errorAt(v.file, n, "YAML tags are not supported; write only the value")
 	}
 	if v.err != nil {
 		return nil
@@ -82,8 +83,8 @@ func (v *visitor) Visit(n ast.Node) ast.Visitor {
 	return v
 }
 
-// syntaxError takes what the parser says without the lines that it shows: they may hold what nobody
-// is to see.
+// syntaxError returns the parser's message without the lines of the file that it quotes, since they
+// may contain secrets.
 func syntaxError(name string, err error) error {
 	var at interface {
 		GetMessage() string
@@ -104,7 +105,7 @@ func errorAt(name string, n ast.Node, format string, args ...any) error {
 	return &Error{File: name, Line: p.line, Column: p.column, Msg: fmt.Sprintf(format, args...)}
 }
 
-// A place is where a value comes from: a line and a column of the file, both from 1, or a variable.
+// A place is the source of a value: a line and a column of the file, both from 1, or a variable.
 type place struct {
 	line, column int
 	variable     string
@@ -117,7 +118,7 @@ func placeOf(n ast.Node) place {
 	return place{}
 }
 
-// members are the keys of a map with their values, in order; ok says that n is a map.
+// members returns the members of a map in order. ok reports whether n is a map.
 func members(n ast.Node) (list []*ast.MappingValueNode, ok bool) {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -128,7 +129,8 @@ func members(n ast.Node) (list []*ast.MappingValueNode, ok bool) {
 	return nil, false
 }
 
-// scalar is the text of a single value, and whether it stands in quotes; ok says that n is one.
+// scalar returns the text of a single value, and whether it is quoted. ok reports whether n is a
+// single value.
 func scalar(n ast.Node) (text string, quoted, ok bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -141,11 +143,11 @@ func scalar(n ast.Node) (text string, quoted, ok bool) {
 	return "", false, false
 }
 
-// kindOf names what n is, for errors.
+// kindOf describes n for errors.
 func kindOf(n ast.Node) string {
 	switch n.(type) {
 	case *ast.NullNode:
-		return "nothing"
+		return "empty"
 	case *ast.SequenceNode:
 		return "a list"
 	case *ast.MappingNode, *ast.MappingValueNode:

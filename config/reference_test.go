@@ -76,8 +76,8 @@ func section(b *strings.Builder, t reflect.Type, at, doc string) {
 	}
 }
 
-// TestTagsOfFields holds the tags that the loader goes by to what it understands.
-func TestTagsOfFields(t *testing.T) {
+// TestFieldTagsAreValid holds the tags that the loader goes by to what it understands.
+func TestFieldTagsAreValid(t *testing.T) {
 	variables := map[string]string{}
 	var walk func(typ reflect.Type, at string)
 	walk = func(typ reflect.Type, at string) {

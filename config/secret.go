@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// maxSecret bounds a file with a secret, in bytes.
+// maxSecret is the largest size of a file with a secret, in bytes.
 const maxSecret = 64 << 10
 
-// path is that of a file that was named.
+// path returns the path of a named file.
 func (l *loader) path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -22,7 +22,7 @@ func (l *loader) path(name string) string {
 	return filepath.Join(l.dir, name)
 }
 
-// secret reads what a reference names. No error says what was read.
+// secret reads the value that a reference names. Its errors do not contain the value.
 func (l *loader) secret(ref string) (Secret, error) {
 	s := Secret{from: ref}
 	rest, coded := strings.CutPrefix(ref, "base64:")
@@ -32,7 +32,7 @@ func (l *loader) secret(ref string) (Secret, error) {
 		l.used[name] = true
 		s.value = []byte(l.env[name])
 		if len(s.value) == 0 {
-			return s, fmt.Errorf("the variable %s, where the secret should be, is not set", name)
+			return s, fmt.Errorf("the variable %s, which should contain the secret, is not set", name)
 		}
 	case ok && scheme == "file" && name != "":
 		name = l.path(name)
@@ -46,15 +46,15 @@ func (l *loader) secret(ref string) (Secret, error) {
 		}
 		s.value = bytes.TrimRight(s.value, " \t\r\n")
 		if len(s.value) == 0 {
-			return s, fmt.Errorf("the file %s, where the secret should be, is empty", name)
+			return s, fmt.Errorf("the file %s, which should contain the secret, is empty", name)
 		}
 	default:
-		return Secret{}, errors.New("this is a string; want a reference, env:NAME or file:PATH, since secrets do not belong here")
+		return Secret{}, errors.New("this is a string; want a reference, env:NAME or file:PATH, since a file must not contain secrets")
 	}
 	if coded {
 		decoded, err := base64.StdEncoding.DecodeString(string(s.value))
 		if err != nil {
-			return s, errors.New("what the reference names is not base64")
+			return s, errors.New("the referenced value is not base64")
 		}
 		s.value = decoded
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// named is a transport whose errors say which key it is of.
+// named is a transport whose errors start with its key.
 type named struct {
 	key string
 	transport.Transport
@@ -35,20 +35,20 @@ func (n named) Serve(ctx context.Context, h transport.Handler) error {
 	return nil
 }
 
-// server is a transport over HTTP with what stands beside the endpoint.
+// server is a transport that serves the HTTP endpoints, the health checks and the metadata of auth.
 type server struct {
 	http        *HTTP
 	path        string
-	timeout     time.Duration // of the shutdown
+	timeout     time.Duration // for shutting down
 	guard       *resourceserver.Guard
 	certificate *certificate // nil: no TLS
 	proxies     []netip.Prefix
 	logger      *slog.Logger
 
-	onListen func(net.Addr) // of tests
+	onListen func(net.Addr) // for tests
 }
 
-// Limits of the HTTP server. Requests and streams have their own in the endpoints.
+// Limits of the HTTP server. The endpoints have their own limits for requests and streams.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 40 * time.Second
@@ -56,22 +56,22 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-// Where health is told.
+// Paths of the health checks.
 const livePath, readyPath = "/livez", "/readyz"
 
-// A binding is an endpoint.
-type binding interface {
+// An endpoint is the handler of one HTTP transport.
+type endpoint interface {
 	http.Handler
 	Shutdown(ctx context.Context) error
 	Close()
 }
 
-// bindings are the endpoints by their paths.
-func (s *server) bindings(h transport.Handler) map[string]binding {
+// endpoints returns the endpoints by their paths.
+func (s *server) endpoints(h transport.Handler) map[string]endpoint {
 	t := s.http
 	body, sessions := int64(or(t.MaxBody, 0)), or(t.MaxSessions, 0)
 	calls, bytes := or(t.MaxInFlight, 0), int64(or(t.MaxInFlightBytes, 0))
-	all := map[string]binding{s.path: streamable.NewHandler(h, &streamable.Options{
+	all := map[string]endpoint{s.path: streamable.NewHandler(h, &streamable.Options{
 		Stateless: or(t.Stateless, false), JSONOnly: or(t.JSONOnly, false), MaxBodyBytes: body, MaxSessions: sessions,
 		SessionIdle: never(t.SessionIdle), AllowedOrigins: t.Origins, AllowedHosts: t.Hosts, KeepAlive: never(t.KeepAlive),
 		Retry: or(t.Retry, 0), Logger: s.logger, ShutdownTimeout: s.timeout, TrustedProxies: s.proxies,
@@ -103,7 +103,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	if err != nil {
 		return fmt.Errorf("config: transport.http.addr: %w", err)
 	}
-	endpoints := s.bindings(h)
+	endpoints := s.endpoints(h)
 	s.logger.InfoContext(ctx, "config: serving", "addr", ln.Addr().String(), "tls", s.certificate != nil, "paths", slices.Sorted(maps.Keys(endpoints)))
 	ready := healthz.New()
 	srv := &http.Server{
@@ -125,11 +125,11 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	case <-ctx.Done():
 	}
 	ready.Drain()
-	wait(or(s.http.Drain, 0), failed) // the load balancer looks at /readyz now and then, and sends requests until it has
+	wait(or(s.http.Drain, 0), failed) // the load balancer sends requests until it sees that /readyz fails
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 	s.shutdown(bound, endpoints)
-	// bound may be over by now, and what was answered last has to be sent.
+	// bound may have expired, but the last responses still have to be sent.
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancelLast()
 	if err := srv.Shutdown(last); err != nil {
@@ -138,7 +138,7 @@ func (s *server) Serve(ctx context.Context, h transport.Handler) error {
 	return nil
 }
 
-// serve takes requests from ln.
+// serve accepts connections from ln until the server is shut down.
 func (s *server) serve(srv *http.Server, ln net.Listener) error {
 	if s.certificate == nil {
 		return srv.Serve(ln)
@@ -147,8 +147,8 @@ func (s *server) serve(srv *http.Server, ln net.Listener) error {
 	return srv.ServeTLS(ln, "", "")
 }
 
-// shutdown ends the endpoints, whose streams the HTTP server would wait for.
-func (s *server) shutdown(ctx context.Context, endpoints map[string]binding) {
+// shutdown closes the endpoints, because the HTTP server waits for their streams.
+func (s *server) shutdown(ctx context.Context, endpoints map[string]endpoint) {
 	var end sync.WaitGroup
 	for path, e := range endpoints {
 		end.Go(func() {
@@ -160,7 +160,7 @@ func (s *server) shutdown(ctx context.Context, endpoints map[string]binding) {
 	end.Wait()
 }
 
-// wait lets d pass, but for what ends before.
+// wait waits for d, or until failed receives an error.
 func wait(d time.Duration, failed chan error) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -171,8 +171,8 @@ func wait(d time.Duration, failed chan error) {
 	}
 }
 
-// routes are what the server answers.
-func (s *server) routes(endpoints map[string]binding, ready http.Handler) http.Handler {
+// routes returns the handler of the server.
+func (s *server) routes(endpoints map[string]endpoint, ready http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	if s.guard != nil {
 		s.guard.Mount(mux)

@@ -70,7 +70,7 @@ func parsed(t *testing.T, text string, env ...string) *config.Config {
 	return c
 }
 
-func TestEveryBindingOverHTTPIsAtItsPath(t *testing.T) {
+func TestEveryHTTPTransportIsServedAtItsPath(t *testing.T) {
 	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", path: /v1, sse: /v1/sse, websocket: /v1/ws}}`))
 	defer stop()
 	ws := strings.Replace(base, "http", "ws", 1)
@@ -80,7 +80,7 @@ func TestEveryBindingOverHTTPIsAtItsPath(t *testing.T) {
 	require.ErrorContains(t, call(t, ws+"/v1"), "406")
 }
 
-func TestBoundsHoldForEveryBinding(t *testing.T) {
+func TestLimitsApplyToEveryHTTPTransport(t *testing.T) {
 	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0", sse: /v1/sse, websocket: /v1/ws, maxSessions: 1}}`))
 	defer stop()
 	ws := strings.Replace(base, "http", "ws", 1)
@@ -211,8 +211,8 @@ func TestIdleWebSocketsAreClosed(t *testing.T) {
 	require.Eventually(t, func() bool { return err != nil || c.Ping(t.Context()) != nil }, time.Minute, 10*time.Millisecond)
 }
 
-// TestTheGuidesFileIsTrue makes all that the file of docs/howto/configure.md says.
-func TestTheGuidesFileIsTrue(t *testing.T) {
+// TestFileOfTheGuideWorks makes all that the file of docs/howto/configure.md says.
+func TestFileOfTheGuideWorks(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "reachable.yaml"))
 	require.NoError(t, err)
 	path := write(t, "server.yaml", string(text))
@@ -226,7 +226,7 @@ func TestTheGuidesFileIsTrue(t *testing.T) {
 	require.Len(t, transports, 2)
 }
 
-func TestPathsThatAreNotSaidAreNotServed(t *testing.T) {
+func TestPathsThatAreNotConfiguredAreNotServed(t *testing.T) {
 	base, stop := serve(t, parsed(t, `transport: {http: {addr: "127.0.0.1:0"}}`))
 	defer stop()
 	for _, path := range []string{"/sse", "/ws"} {
@@ -238,7 +238,7 @@ func TestPathsThatAreNotSaidAreNotServed(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestSocketsAreServedAsTheFileSays(t *testing.T) {
+func TestSocketsAreServedAsConfigured(t *testing.T) {
 	dir, err := os.MkdirTemp("", "mcp") // that of the test may be longer than the path of a socket can be
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
@@ -289,7 +289,7 @@ func keyPair(t *testing.T, serial int64, certPath, keyPath string) *x509.Certifi
 	return cert
 }
 
-func TestTLSIsServedByACertificateThatMayBeRenewed(t *testing.T) {
+func TestRenewedCertificatesAreUsed(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	text := "transport:\n  http: {addr: \"127.0.0.1:0\", sse: /sse, websocket: /ws, tls: {certificate: cert.pem, key: key.pem}}\n"
@@ -330,7 +330,7 @@ func TestTLSIsServedByACertificateThatMayBeRenewed(t *testing.T) {
 	require.NoError(t, os.Remove(key))
 	require.EqualValues(t, 3, serial())
 	require.EqualValues(t, 3, serial())
-	require.Equal(t, 2, strings.Count(log.String(), "config: the certificate cannot be read; the last one serves on"), log.String())
+	require.Equal(t, 2, strings.Count(log.String(), "config: the certificate cannot be read; the previous one stays in use"), log.String())
 	known.AddCert(keyPair(t, 4, cert, key))
 	require.EqualValues(t, 4, serial())
 
@@ -338,7 +338,7 @@ func TestTLSIsServedByACertificateThatMayBeRenewed(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestTokensAreAskedAboutAsTheFileSays(t *testing.T) {
+func TestTokensAreIntrospectedAsConfigured(t *testing.T) {
 	const resource = "https://mcp.example"
 	as := oauthtest.New(t, &oauthtest.Options{Opaque: true, Clients: []oauthtest.Client{{ID: "clock", Secret: "hunter2hunter2"}}})
 	base, stop := serve(t, parsed(t, fmt.Sprintf(`
@@ -378,7 +378,7 @@ auth:
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestProofsOfKeysAreAskedForAsTheFileSays(t *testing.T) {
+func TestDPoPProofsAreRequiredAsConfigured(t *testing.T) {
 	const resource = "https://mcp.example/mcp"
 	as := oauthtest.New(t, nil)
 	prover, err := dpop.NewProver(nil)

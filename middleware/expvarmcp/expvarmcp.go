@@ -1,10 +1,10 @@
-// Package expvarmcp keeps the metrics of mcpkit servers in expvar, which serves them at
+// Package expvarmcp publishes the metrics of mcpkit servers in expvar, which serves them at
 // /debug/vars:
 //
 //	metrics := expvarmcp.New("mcp")
 //	srv.Use(middleware.Metrics(metrics))
 //
-// It is a package of its own since expvar links net/http.
+// It is a separate package because expvar imports net/http.
 package expvarmcp
 
 import (
@@ -23,30 +23,30 @@ var buckets = [...]time.Duration{
 	500 * time.Millisecond, 2500 * time.Millisecond, 10 * time.Second, 30 * time.Second,
 }
 
-// A Recorder is a [middleware.Recorder] that keeps, in one expvar.Map:
+// A Recorder is a [middleware.Recorder] that counts, in one expvar.Map:
 //
-//	in_flight             calls that have begun and not ended
-//	overdue               methods that still run though their callers were answered in their place (see mcpkit.Server.Overdue)
-//	calls                 {"<method> <target> <outcome>": how many}; of calls that ask questions, the first round
-//	rounds                {"<method> <target> <outcome>": how many}: the later rounds of calls that ask questions (2026-07-28)
-//	duration_ms           {"<method> <target>": the sum, of what calls counts}
-//	duration_le           {"<bound in seconds>": how many of what calls counts took at most that; "+Inf" has all}
-//	params_bytes          the sum
-//	result_bytes          the sum, where known
-//	repairs               how many values of arguments were repaired (see mcpkit.Repair)
+//	in_flight             calls in progress
+//	overdue               methods that still run after their callers got a timeout error (see mcpkit.Server.Overdue)
+//	calls                 {"<method> <target> <outcome>": calls}; if a call has several rounds, only the first
+//	rounds                {"<method> <target> <outcome>": later rounds of calls (2026-07-28)}
+//	duration_ms           {"<method> <target>": total duration of the calls in calls}
+//	duration_le           {"<upper bound in seconds>": how many of the calls in calls took no longer; "+Inf" counts all}
+//	params_bytes          total bytes of params
+//	result_bytes          total bytes of results, if known
+//	repairs               argument values that were repaired (see mcpkit.Repair)
 //
-// Make one with New.
+// Create one with [New]. It is safe for concurrent use.
 type Recorder struct {
 	inFlight, overdue            expvar.Int
 	params, results, repairs     expvar.Int
 	calls, rounds, durations, le expvar.Map
-	within                       [len(buckets) + 1]expvar.Int // what le has, in the order of the bounds
+	within                       [len(buckets) + 1]expvar.Int // the values of le, in the order of buckets
 }
 
 var _ middleware.Recorder = (*Recorder)(nil)
 
-// New returns a Recorder that is published under name; like expvar.Publish it ends the program when
-// the name is taken. The name "" publishes nothing: see [Recorder.Map].
+// New returns a Recorder that is published under name. Like expvar.Publish, it ends the program if
+// the name is already in use. With the name "", nothing is published; see [Recorder.Map].
 func New(name string) *Recorder {
 	r := &Recorder{}
 	for i, bound := range buckets {
@@ -59,7 +59,7 @@ func New(name string) *Recorder {
 	return r
 }
 
-// Map is what is published.
+// Map returns a map with the metrics.
 func (r *Recorder) Map() *expvar.Map {
 	m := new(expvar.Map)
 	m.Set("in_flight", &r.inFlight)
@@ -74,10 +74,10 @@ func (r *Recorder) Map() *expvar.Map {
 	return m
 }
 
-// CallBegan counts a call, or a round of one, that is in flight.
+// CallBegan counts a call, or a round of one, that begins.
 func (r *Recorder) CallBegan(context.Context, *mcpkit.Call) { r.inFlight.Add(1) }
 
-// CallEnded counts a call, or a round of one, that is over.
+// CallEnded counts a call, or a round of one, that ends.
 func (r *Recorder) CallEnded(_ context.Context, call *mcpkit.Call, m middleware.Measurement) {
 	r.inFlight.Add(-1)
 	if call.Overdue() {

@@ -1,5 +1,5 @@
-// Package healthz answers the questions of orchestrators over HTTP: does the program live, and may
-// it be sent requests.
+// Package healthz serves health checks over HTTP: is the program alive, and is it ready for
+// requests.
 //
 //	health := healthz.New(healthz.Check{Name: "database", Run: db.PingContext})
 //	mux.Handle("GET /livez", healthz.Live())
@@ -7,7 +7,7 @@
 //	...
 //	health.Drain() // on SIGTERM, before the server is shut down
 //
-// It stands beside the protocol and knows nothing of it.
+// The package is independent of MCP.
 package healthz
 
 import (
@@ -20,51 +20,50 @@ import (
 	"time"
 )
 
-// Live answers 200 as long as the program answers anything at all. It checks nothing: a program
-// that cannot reach its database is not helped by being started anew.
+// Live returns a handler that always responds with 200. It makes no checks, because restarting a
+// program that cannot reach its database does not help.
 func Live() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok", nil) })
 }
 
-// A Check is one thing without which a program cannot serve.
+// A Check checks one thing that the program needs, such as a database.
 type Check struct {
-	// Name names it in the answer.
+	// Name is the name of the check in the response.
 	Name string
 
-	// Run returns an error when it is not there. Its text is shown to whoever may ask, so it is
-	// written to OnFailure and not into the answer. ctx ends after the time of the check.
+	// Run returns an error if the check fails. The error is passed to OnFailure and is not in the
+	// response, since anybody may be able to read that. ctx is done after Timeout.
 	Run func(ctx context.Context) error
 
-	// Timeout is how long Run may take. Zero means one second. One that does not look at its
-	// context is not waited for any longer either; until it returns it is not run again, and fails.
+	// Timeout is how long Run may take. Zero means one second. If Run takes longer, the check
+	// fails, and it keeps failing until Run returns; Run is not called again before.
 	Timeout time.Duration
 
-	// OnFailure is told of errors, for the log. Nil tells nobody.
+	// OnFailure receives errors, for example to log them. Nil ignores them.
 	OnFailure func(err error)
 }
 
-// Overdue returns a Check named "overdue methods", which fails while more than limit methods are
-// overdue: they run on though their callers were answered in their place. overdue counts them: give
-// the method Overdue of mcpkit.Server.
+// Overdue returns a Check named "overdue methods". It fails while more than limit methods still run
+// after their callers got a timeout error. Pass the method Overdue of mcpkit.Server as overdue.
 func Overdue(overdue func() int, limit int) Check {
 	return Check{Name: "overdue methods", Run: func(context.Context) error {
 		if n := overdue(); n > limit {
-			return fmt.Errorf("%d methods do not return though their time is over; at most %d may", n, limit)
+			return fmt.Errorf("%d methods still run after their timeout; at most %d may", n, limit)
 		}
 		return nil
 	}}
 }
 
-// Ready is a handler that answers 200 while the program may be sent requests, and 503 when a check
-// fails or after Drain. The body is a JSON object that says which checks fail. Make one with New;
-// safe for concurrent use.
+// Ready is a handler that responds with 200 if the program is ready for requests, and with 503 if a
+// check fails or after Drain. The body is a JSON object that lists the failing checks. Create one
+// with [New]. It is safe for concurrent use.
 type Ready struct {
 	checks   []*check
 	draining atomic.Bool
 }
 
-// New returns a Ready that runs the checks, all at once, for each request. Requests that come while
-// a check runs share it.
+// New returns a Ready that runs all checks concurrently for each request. Requests that arrive
+// while a check runs share its result.
 func New(checks ...Check) *Ready {
 	r := &Ready{checks: make([]*check, len(checks))}
 	for i, c := range checks {
@@ -73,25 +72,25 @@ func New(checks ...Check) *Ready {
 	return r
 }
 
-// A check is a Check and its run that is under way.
+// A check is a Check and its current run.
 type check struct {
 	Check
 
 	mu  sync.Mutex
-	now *run // guarded by mu; nil: none
+	now *run // guarded by mu; nil if there is none
 }
 
 // A run is one call of a check.
 type run struct {
-	done chan struct{} // closed when ok is there
+	done chan struct{} // closed when ok is set
 	ok   bool
 }
 
-// Drain lets every later request be answered with 503, so that no new requests are sent here while
-// the last ones end. It cannot be taken back.
+// Drain makes every later request fail with 503, so that load balancers send no new requests while
+// the last ones finish. It cannot be undone.
 func (r *Ready) Drain() { r.draining.Store(true) }
 
-// ServeHTTP answers whether the program is ready.
+// ServeHTTP responds whether the program is ready.
 func (r *Ready) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if r.draining.Load() {
 		reply(w, http.StatusServiceUnavailable, "draining", nil)
@@ -105,7 +104,7 @@ func (r *Ready) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	reply(w, http.StatusOK, "ok", nil)
 }
 
-// failing names the checks that fail, in their order.
+// failing returns the names of the failing checks, in order.
 func (r *Ready) failing(ctx context.Context) []string {
 	failed := make([]bool, len(r.checks))
 	var wg sync.WaitGroup
@@ -123,7 +122,7 @@ func (r *Ready) failing(ctx context.Context) []string {
 	return names
 }
 
-// passes reports whether the check passes in its time.
+// passes reports whether the check passes within its timeout.
 func (c *check) passes(ctx context.Context) bool {
 	timeout := c.Timeout
 	if timeout <= 0 {
@@ -138,14 +137,14 @@ func (c *check) passes(ctx context.Context) bool {
 	case <-timer.C:
 	}
 	select {
-	case <-now.done: // it ended with its context
+	case <-now.done: // it ended when its context was done
 		return now.ok
 	default:
 		return false
 	}
 }
 
-// join returns the run that is under way, or a new one.
+// join returns the current run, or starts one.
 func (c *check) join(ctx context.Context, timeout time.Duration) *run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +153,7 @@ func (c *check) join(ctx context.Context, timeout time.Duration) *run {
 	}
 	now := &run{done: make(chan struct{})}
 	c.now = now
-	// Ends when the check returns; it is told to after its time.
+	// Ends when the check returns; its context is done after the timeout.
 	go func() {
 		defer func() {
 			c.mu.Lock()
@@ -169,7 +168,7 @@ func (c *check) join(ctx context.Context, timeout time.Duration) *run {
 	return now
 }
 
-// run calls the check. One that panics, or ends its goroutine, fails.
+// run calls the check. A check that panics, or ends its goroutine, fails.
 func (c *check) run(ctx context.Context) (ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -186,7 +185,7 @@ func (c *check) run(ctx context.Context) (ok bool) {
 
 func (c *check) tell(err error) {
 	if c.OnFailure != nil {
-		defer func() { _ = recover() }() // a log that breaks must not end the program
+		defer func() { _ = recover() }() // a panic of OnFailure must not end the program
 		c.OnFailure(err)
 	}
 }
@@ -195,9 +194,9 @@ func reply(w http.ResponseWriter, status int, state string, failing []string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	body, _ := json.Marshal(struct { // of strings: always encodable
+	body, _ := json.Marshal(struct { // only strings, so encoding cannot fail
 		Status  string   `json:"status"`
 		Failing []string `json:"failing,omitempty"`
 	}{state, failing})
-	_, _ = w.Write(append(body, '\n')) // who asked may have gone
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
 }

@@ -27,7 +27,7 @@ func ask(h http.Handler) (status int, body string) {
 	return w.Code, w.Body.String()
 }
 
-func TestReadySaysWhichChecksFail(t *testing.T) {
+func TestReadyListsFailingChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures []string
 		tell := func(err error) { failures = append(failures, err.Error()) }
@@ -77,11 +77,11 @@ func TestOverdueMethodsMakeAServerNotReady(t *testing.T) {
 		}
 		require.Equal(t, http.StatusServiceUnavailable, status, overdue)
 		require.JSONEq(t, `{"status":"not ready","failing":["overdue methods"]}`, body)
-		require.EqualError(t, failure, fmt.Sprintf(`healthz: check "overdue methods": %d methods do not return though their time is over; at most 2 may`, overdue))
+		require.EqualError(t, failure, fmt.Sprintf(`healthz: check "overdue methods": %d methods still run after their timeout; at most 2 may`, overdue))
 	}
 }
 
-func TestAHangingCheckIsRunOnce(t *testing.T) {
+func TestHangingCheckIsRunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
 		var runs atomic.Int64
@@ -101,7 +101,7 @@ func TestAHangingCheckIsRunOnce(t *testing.T) {
 	})
 }
 
-func TestACallerThatGoesDoesNotSpoilACheckForOthers(t *testing.T) {
+func TestDisconnectedCallerDoesNotFailASharedCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := healthz.New(healthz.Check{Name: "slow", Run: func(ctx context.Context) error {
 			select {
@@ -124,7 +124,7 @@ func TestACallerThatGoesDoesNotSpoilACheckForOthers(t *testing.T) {
 	})
 }
 
-func TestDrainLetsNoMoreRequestsCome(t *testing.T) {
+func TestDrainMakesTheServerNotReady(t *testing.T) {
 	ran := false
 	ready := healthz.New(healthz.Check{Name: "x", Run: func(context.Context) error { ran = true; return nil }})
 	ready.Drain()

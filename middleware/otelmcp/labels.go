@@ -19,16 +19,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// labels are the attributes of a metric: each has few values, whatever clients send.
+// labels are the attributes of a metric. Clients cannot add values to any of them.
 type labels struct {
 	method, target  string
 	version         protocol.Version
 	network         network
-	code, errorType string // "" where there is none
+	code, errorType string // "" if there is none
 }
 
-// network says how messages travel.
-type network struct{ transport, protocol string } // "" where there is none
+// network is how messages are transported.
+type network struct{ transport, protocol string } // "" if unknown
 
 func labelsOf(call *mcpkit.Call, outcome middleware.Outcome, err error) labels {
 	l := labels{method: call.Method(), target: targetOf(call), version: call.Version(), network: networkOf(call), code: codeOf(call, err)}
@@ -44,7 +44,7 @@ func labelsOf(call *mcpkit.Call, outcome middleware.Outcome, err error) labels {
 	return l
 }
 
-// codeOf is the code of the error that the client is sent; "" where it is sent a result.
+// codeOf returns the code of the error that the client gets, or "" if it gets a result.
 func codeOf(call *mcpkit.Call, err error) string {
 	if err == nil {
 		return ""
@@ -64,7 +64,7 @@ func codeOf(call *mcpkit.Call, err error) string {
 	return strconv.Itoa(code)
 }
 
-// start are the attributes that are known when the call begins.
+// start returns the attributes that are known when the call begins.
 func (l labels) start() []attribute.KeyValue {
 	set := make([]attribute.KeyValue, 0, 8)
 	if l.method != "" {
@@ -94,11 +94,11 @@ func (l labels) all() []attribute.KeyValue {
 	return set
 }
 
-// maxLabels bounds the sets that are kept; programs that register and remove tools without end make
-// the others anew.
+// maxLabels is the most attribute sets that are kept. Further ones are built anew for each call;
+// only programs that keep adding and removing tools need them.
 const maxLabels = 4096
 
-// labelTable keeps the sets of attributes that were made.
+// labelTable keeps attribute sets.
 type labelTable struct {
 	mu   sync.RWMutex
 	sets map[labels]metric.MeasurementOption
@@ -123,8 +123,8 @@ func (t *labelTable) option(l labels) metric.MeasurementOption {
 	return option
 }
 
-// targetOf is the tool or prompt that is called, as the conventions name spans for; "" for others
-// and for unknown ones.
+// targetOf returns the called tool or prompt, which the conventions put into the span's name. It
+// returns "" for other methods and for unknown names.
 func targetOf(call *mcpkit.Call) string {
 	switch call.Method() {
 	case protocol.MethodToolsCall, protocol.MethodPromptsGet:
@@ -137,8 +137,8 @@ func isResource(call *mcpkit.Call) bool {
 	return strings.HasPrefix(call.Method(), "resources/") && call.Name() != ""
 }
 
-// networkOf tells HTTP, where every request has headers, and WebSockets, which begin as one, from
-// pipes.
+// networkOf distinguishes HTTP, where every request has headers, and WebSockets, which begin as an
+// HTTP request, from pipes.
 func networkOf(call *mcpkit.Call) network {
 	switch {
 	case call.Header("Sec-Websocket-Key") != "":
@@ -157,7 +157,7 @@ func (n network) append(set []attribute.KeyValue) []attribute.KeyValue {
 	return set
 }
 
-// idText is an id as text: the conventions do not tell "1" from 1.
+// idText returns an ID as text. The conventions do not distinguish "1" from 1.
 func idText(id string) string {
 	if jsonx.Kind([]byte(id)) == '"' {
 		return jsonx.String([]byte(id))
@@ -165,13 +165,13 @@ func idText(id string) string {
 	return id
 }
 
-// metaCarrier reads from, or writes to, a _meta object.
+// metaCarrier reads and writes a _meta object.
 type metaCarrier struct {
 	get func(key string) json.RawMessage
 	set protocol.Meta
 }
 
-// Get returns a string member; "" when it is none.
+// Get returns a string member, or "" if it is not a string.
 func (c metaCarrier) Get(key string) string {
 	raw := c.get(key)
 	if jsonx.Kind(raw) != '"' {
@@ -183,7 +183,7 @@ func (c metaCarrier) Get(key string) string {
 // Set sets a string member.
 func (c metaCarrier) Set(key, value string) { c.set[key] = jsonx.AppendString(nil, value) }
 
-// Keys is not asked for by W3C propagators.
+// Keys is not used by the W3C propagators.
 func (c metaCarrier) Keys() []string {
 	keys := make([]string, 0, len(c.set))
 	for k := range c.set {

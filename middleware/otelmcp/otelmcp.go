@@ -5,10 +5,10 @@
 //
 // The W3C trace context comes from the request's _meta (traceparent, tracestate and baggage). If
 // there is a span already, such as that of an HTTP server, it becomes a link if the client sent a
-// context, and the parent otherwise. In a legacy session, each question to the client (sampling,
+// context, and the parent otherwise. In a legacy session, each server request (sampling,
 // elicitation, roots) has a span, whose context is sent in the _meta of that request. In version
-// 2026-07-28 a question is part of a result and belongs to the client's trace. [Inject] adds the
-// context to the _meta of requests that the program itself sends.
+// 2026-07-28 a server request is part of a result and belongs to the client's trace. [Inject] adds
+// the context to the _meta of requests that the program itself sends.
 package otelmcp
 
 import (
@@ -51,8 +51,8 @@ func TracerProvider(p trace.TracerProvider) Option { return func(o *options) { o
 // MeterProvider sets where metrics go. The default is otel.GetMeterProvider.
 func MeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
 
-// Propagator sets what reads the context from _meta and writes it there. The default is W3C trace
-// context and baggage.
+// Propagator sets the propagator that reads the context from _meta and writes it there. The default
+// is W3C trace context and baggage.
 func Propagator(p propagation.TextMapPropagator) Option {
 	return func(o *options) { o.propagator = p }
 }
@@ -68,14 +68,14 @@ func NoResourceURIs() Option { return func(o *options) { o.noResourceURIs = true
 // middleware refuses. It records these metrics:
 //
 //	mcp.server.operation.duration  each call
-//	mcp.client.operation.duration  each question to a legacy client, which has a span as well
+//	mcp.client.operation.duration  each server request to a legacy client, which also has a span
 //	mcp.server.session.duration    each session, when it ends
-//	mcpkit.round.duration          each later round of a call that asks questions
+//	mcpkit.round.duration          each later round of a call with server requests
 //	mcpkit.repairs                 argument values that mcpkit.Repair repaired
 //	mcpkit.overdue                 methods that still run after their callers got a timeout error
 //
-// In version 2026-07-28, a call that asks questions has several rounds. Each has a span; later ones
-// have the attribute mcpkit.round. Only the first round counts as an operation.
+// In version 2026-07-28, a call with server requests has several rounds. Each has a span; later
+// ones have the attribute mcpkit.round. Only the first round counts as an operation.
 //
 // The attribute error.type of a failed call is the JSON-RPC code if the client gets one. For tool
 // errors it is timeout, limited, cancelled or panic (see [middleware.Outcome]), or else tool_error.
@@ -101,7 +101,7 @@ func histogram(meter metric.Meter, name, description string) metric.Float64Histo
 	h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
 		metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300))
 	if err != nil {
-		otel.Handle(err) // h is usable, perhaps as a no-op
+		otel.Handle(err) // h is usable, but may be a no-op
 	}
 	return h
 }
@@ -123,7 +123,7 @@ func overdueCounter(meter metric.Meter) metric.Int64UpDownCounter {
 	return c
 }
 
-// telemetry has what all calls share.
+// telemetry holds the state shared by all calls.
 type telemetry struct {
 	options
 	tracer                                 trace.Tracer
@@ -138,7 +138,7 @@ func (t *telemetry) call(ctx context.Context, call *mcpkit.Call, next mcpkit.Han
 	ctx, span := t.start(ctx, call)
 	finished := false
 	defer func() {
-		outcome := middleware.Panicked // of a middleware further in; the panic goes on
+		outcome := middleware.Panicked // an inner middleware panicked; the panic continues
 		if finished {
 			outcome = middleware.OutcomeOf(result, err)
 		}
@@ -184,7 +184,7 @@ func (t *telemetry) start(ctx context.Context, call *mcpkit.Call) (context.Conte
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: around}))
 	}
 	l := labels{method: call.Method(), target: targetOf(call)}
-	options = append(options, trace.WithAttributes(l.start()...)) // what samplers go by
+	options = append(options, trace.WithAttributes(l.start()...)) // for samplers
 	name := l.method
 	if l.target != "" {
 		name += " " + l.target
@@ -196,7 +196,7 @@ func (t *telemetry) start(ctx context.Context, call *mcpkit.Call) (context.Conte
 	return ctx, span
 }
 
-// describe adds what is known of a call before it runs.
+// describe adds the attributes that are known before the call runs.
 func (t *telemetry) describe(span trace.Span, call *mcpkit.Call) {
 	span.SetAttributes(
 		attribute.String("mcp.protocol.version", string(call.Version())),
@@ -216,7 +216,7 @@ func (t *telemetry) describe(span trace.Span, call *mcpkit.Call) {
 	}
 }
 
-// end says how the call ended.
+// end records how the call ended.
 func end(span trace.Span, l labels, outcome middleware.Outcome, err error) {
 	if l.code != "" {
 		span.SetAttributes(attribute.String("rpc.response.status_code", l.code))
@@ -228,7 +228,7 @@ func end(span trace.Span, l labels, outcome middleware.Outcome, err error) {
 	span.SetStatus(codes.Error, description(outcome, err))
 }
 
-// description is what the client is told, where that is known here, or how the call ended.
+// description returns the error message that the client gets, if it is known here, or the outcome.
 func description(outcome middleware.Outcome, err error) string {
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok && rpc != nil {
 		return clip(rpc.Message)
@@ -236,10 +236,10 @@ func description(outcome middleware.Outcome, err error) string {
 	return string(outcome)
 }
 
-// maxText bounds what a peer may have chosen.
+// maxText is the longest text from a peer that a span contains, in bytes.
 const maxText = 1024
 
-// clip is the beginning of a text that is too long.
+// clip shortens s to maxText.
 func clip(s string) string {
 	if len(s) > maxText {
 		return strings.ToValidUTF8(s[:maxText], "") + "…"
@@ -249,8 +249,8 @@ func clip(s string) string {
 
 var w3c = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
-// Inject adds the W3C context of ctx to the _meta of a request that is to be sent, and returns it;
-// meta may be nil.
+// Inject adds the W3C context of ctx to the _meta of a request to be sent, and returns it. meta may
+// be nil.
 func Inject(ctx context.Context, meta protocol.Meta) protocol.Meta {
 	if meta == nil {
 		meta = protocol.Meta{}
@@ -259,7 +259,7 @@ func Inject(ctx context.Context, meta protocol.Meta) protocol.Meta {
 	return meta
 }
 
-// Extract returns a context with the W3C context of the _meta of a message that came.
+// Extract returns ctx with the W3C context of the _meta of a received message.
 func Extract(ctx context.Context, meta protocol.Meta) context.Context {
 	return w3c.Extract(ctx, metaCarrier{get: func(key string) json.RawMessage { return meta[key] }})
 }

@@ -159,7 +159,7 @@ func TestSpansFollowTheConventions(t *testing.T) {
 			{plain, "tools/call", `"name":"slow"`, "tools/call slow", with(tool("slow"), "error.type", "timeout"), codes.Error},
 			{plain, "tools/call", `"name":"limited"`, "tools/call limited", with(tool("limited"), "error.type", "limited"), codes.Error},
 			{plain, "tools/call", `"name":"closed"`, "tools/call closed",
-				with(tool("closed"), "error.type", "403", "rpc.response.status_code", "403"), codes.Error},
+				with(tool("closed"), "error.type", "-31001", "rpc.response.status_code", "-31001"), codes.Error},
 			{plain, "tools/call", `"name":"made up by a client"`, "tools/call",
 				map[string]string{"mcp.method.name": "tools/call", "error.type": "-32602", "rpc.response.status_code": "-32602"}, codes.Error},
 			{plain, "prompts/get", `"name":"greet"`, "prompts/get greet",
@@ -183,7 +183,7 @@ func TestSpansFollowTheConventions(t *testing.T) {
 	})
 }
 
-func TestWhatAClientChoosesIsBounded(t *testing.T) {
+func TestClientTextIsShortened(t *testing.T) {
 	b := newBench(t)
 	long := strings.Repeat("é", 5000)
 	b.call(t.Context(), peer{}, "resources/read", `"uri":"note://`+long+`"`, "")
@@ -202,7 +202,7 @@ const (
 	traceparent = `,"traceparent":"00-` + clientTrace + `-00f067aa0ba902b7-01","tracestate":"a=b","baggage":"tenant=acme"`
 )
 
-func TestTheContextComesFromMeta(t *testing.T) {
+func TestContextIsReadFromMeta(t *testing.T) {
 	b := newBench(t)
 	t.Run("of the client", func(t *testing.T) {
 		require.Contains(t, b.call(t.Context(), peer{}, "tools/call", `"name":"trace"`, traceparent), clientTrace+" tenant=acme")
@@ -234,7 +234,7 @@ func TestTheContextComesFromMeta(t *testing.T) {
 	}
 }
 
-func TestTheContextGoesOutInMeta(t *testing.T) {
+func TestInjectWritesContextToMeta(t *testing.T) {
 	b := newBench(t)
 	ctx, span := b.traces.Tracer("app").Start(t.Context(), "work")
 	meta := otelmcp.Inject(ctx, protocol.Meta{"x": []byte("1")})
@@ -246,7 +246,7 @@ func TestTheContextGoesOutInMeta(t *testing.T) {
 	require.Empty(t, otelmcp.Inject(t.Context(), nil), "nothing to say")
 }
 
-func TestDurationsAreMeasuredByFewAttributes(t *testing.T) {
+func TestDurationsHaveFewAttributes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, otelmcp.Arguments())
 		header := transport.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"login"}}
@@ -314,7 +314,7 @@ func TestOverdueMethodsAreCounted(t *testing.T) {
 	})
 }
 
-func TestACallThatAsksCountsOnce(t *testing.T) {
+func TestCallWithSeveralRoundsCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		require.NoError(t, b.srv.Add(mcpkit.NewTool("pay", func(ctx context.Context) (bool, error) {

@@ -21,7 +21,7 @@ func (t *telemetry) session(call *mcpkit.Call, start time.Time) {
 	call.OnSessionEnd(func() { t.sessions.Record(context.Background(), time.Since(start).Seconds(), option) })
 }
 
-// question makes a span of what the client is asked, and tells it the context.
+// question makes a span for a server request and puts its context into the request.
 func (t *telemetry) question(ctx context.Context, call *mcpkit.Call, q *mcpkit.Question) func(error) {
 	start := time.Now()
 	l := labels{method: q.Method, version: call.Version(), network: networkOf(call)}
@@ -46,8 +46,8 @@ func (t *telemetry) question(ctx context.Context, call *mcpkit.Call, q *mcpkit.Q
 	}
 }
 
-// failureOf says why a question has no answer. The codes are the client's own, and may be any:
-// those of the specification become labels.
+// failureOf returns why a server request failed. Clients may send any code, so only those of the
+// specification become labels.
 func failureOf(err error) (code, errorType string, outcome middleware.Outcome) {
 	outcome = middleware.OutcomeOf(nil, err)
 	rpc, ok := errors.AsType[*jsonrpc.Error](err)
@@ -63,5 +63,6 @@ func failureOf(err error) (code, errorType string, outcome middleware.Outcome) {
 	return code, code, outcome
 }
 
-// sessionID is enough to tell sessions apart, and too little to take one over.
+// sessionID returns a prefix of the ID: long enough to distinguish sessions, too short to take one
+// over.
 func sessionID(id string) string { return id[:min(len(id), 8)] }

@@ -24,9 +24,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// model is a client whose model answers after two seconds, or fails.
+// model is a client whose model responds after two seconds, or fails.
 type model struct {
-	meta protocol.Meta // of the last question
+	meta protocol.Meta // of the last server request
 	err  error
 }
 
@@ -90,7 +90,7 @@ func dial(t *testing.T, target any, v protocol.Version, opts ...client.DialOptio
 	return c
 }
 
-func TestQuestionsCarryTheContextOutInMeta(t *testing.T) {
+func TestServerRequestsCarryTheContextInMeta(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		require.NoError(t, b.srv.Add(poet(b)))
@@ -133,7 +133,7 @@ func TestQuestionsCarryTheContextOutInMeta(t *testing.T) {
 	})
 }
 
-func TestQuestionsOfTheModernRevisionAreNoRequests(t *testing.T) {
+func TestModernServerRequestsHaveNoSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		require.NoError(t, b.srv.Add(poet(b)))
@@ -153,7 +153,7 @@ func TestQuestionsOfTheModernRevisionAreNoRequests(t *testing.T) {
 	})
 }
 
-func TestSessionsAreMeasuredWhenTheyAreOver(t *testing.T) {
+func TestSessionsAreMeasuredWhenTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		for _, v := range []protocol.Version{protocol.V20241105, protocol.V20251125, protocol.V20260728} {
@@ -172,8 +172,8 @@ func TestSessionsAreMeasuredWhenTheyAreOver(t *testing.T) {
 	})
 }
 
-// Every binding says how messages travel.
-func TestTheBindingIsNamed(t *testing.T) {
+// Each transport is named in the span.
+func TestSpansNameTheTransport(t *testing.T) {
 	b := newBench(t)
 	streamed, events, sockets := streamable.NewHandler(b.srv, nil), sse.NewHandler(b.srv, nil), websocket.NewHandler(b.srv, nil)
 	for _, test := range []struct {
