@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // A scope is the context of a call, its time limit and its clean-ups. Each request has one.
@@ -323,8 +325,12 @@ func (c *Call) attend(ctx context.Context, h Handler) (Result, error) {
 	if x == nil {
 		return nil, s.late()
 	}
-	// Ends when the method returns.
-	go x.run()
+	// The goroutine is done with x when the method returns.
+	if r, ok := c.peer.(transport.Runner); ok {
+		r.Run(x.run)
+	} else {
+		go x.run()
+	}
 	if x.wait() {
 		return c.inTime(x.result, x.err)
 	}

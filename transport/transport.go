@@ -59,6 +59,14 @@ type StreamCloser interface {
 	CloseStream(retry time.Duration) error
 }
 
+// A Runner is a [Peer] that keeps goroutines for the calls of its connection. Their stacks have
+// grown already; growing the stack of a new goroutine takes longer than a short call does. The
+// goroutines end with the connection, or when the last function that they run returns.
+type Runner interface {
+	// Run calls f in a goroutine and does not wait for it.
+	Run(f func())
+}
+
 // A Transport passes messages to h until ctx ends or no peers are left. When ctx ends, it lets the
 // requests in flight finish within its own time limit and then returns nil.
 type Transport interface {

@@ -138,6 +138,9 @@ func (c *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respons
 // Session returns the connection's session.
 func (c *call) Session() *transport.Session { return c.l.session }
 
+// Run implements [transport.Runner].
+func (c *call) Run(f func()) { c.l.workers.run(f) }
+
 // Header returns what the wire says came with the request.
 func (c *call) Header() transport.Header { return c.header }
 

@@ -253,7 +253,7 @@ func (l *Link) drain() {
 func (l *Link) finish() {
 	l.out.close()
 	_ = l.wire.Close()
-	close(l.done)
+	l.workers.close()
 	if sh, ok := l.handler.(transport.SessionHandler); ok && l.served.Load() {
 		sh.SessionEnded(l.session)
 	}

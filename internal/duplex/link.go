@@ -29,9 +29,7 @@ type Link struct {
 	base   context.Context // of all calls; ends with the drain
 	cancel context.CancelCauseFunc
 
-	parked    chan *call    // takes calls for goroutines that are parked
-	parkedNow atomic.Int32  // how many are
-	done      chan struct{} // closed when Serve is over
+	workers pool // of requests and their methods
 
 	stopping chan struct{} // closed by Close
 	stopOnce sync.Once
@@ -48,8 +46,6 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 	l := &Link{
 		wire:     w,
 		handler:  h,
-		parked:   make(chan *call),
-		done:     make(chan struct{}),
 		stopping: make(chan struct{}),
 		inputEnd: make(chan struct{}),
 	}
@@ -167,40 +163,10 @@ func (l *Link) receiveRequest(req *jsonrpc.Request, size int, from Origin) {
 // their handlers may call the server, which may have to ask first.
 func (l *Link) start(c *call) {
 	if c.req.Method == protocol.MethodPing || l.opts.Client {
-		l.run(c)
+		l.workers.run(c.serve)
 		return
 	}
 	l.order.add(c)
-}
-
-// maxParked is how many goroutines a connection keeps for its next calls, so that their stacks need not grow again.
-const maxParked = 16
-
-// run serves the request c on a goroutine of its own: one that is parked, or a new one.
-func (l *Link) run(c *call) {
-	select {
-	case l.parked <- c:
-	default:
-		// Ends when enough others are parked, or with l.done.
-		go l.work(c)
-	}
-}
-
-// work serves c, and then other calls.
-func (l *Link) work(c *call) {
-	for {
-		c.serve()
-		if l.parkedNow.Add(1) > maxParked {
-			l.parkedNow.Add(-1)
-			return
-		}
-		select {
-		case c = <-l.parked:
-			l.parkedNow.Add(-1)
-		case <-l.done:
-			return
-		}
-	}
 }
 
 // awaitHandshake waits until the initialize that came before has been answered: what comes behind it depends on it.

@@ -19,7 +19,7 @@ func (o *order) add(c *call) {
 	o.mu.Lock()
 	if !o.working && !c.req.IsNotification() {
 		o.mu.Unlock()
-		o.link.run(c)
+		o.link.workers.run(c.serve)
 		return
 	}
 	o.queue = append(o.queue, c)
@@ -46,7 +46,7 @@ func (o *order) work() {
 			return
 		}
 		if !c.req.IsNotification() {
-			o.link.run(c)
+			o.link.workers.run(c.serve)
 			continue
 		}
 		current = c
