@@ -240,7 +240,7 @@ func checkOutput(schema *reflectx.RawSchema, result Result) error {
 	if r.StructuredContent.IsZero() {
 		return fmt.Errorf("the tool has an output schema but returned no structured content")
 	}
-	if err := schema.Validate(r.StructuredContent.text); err != nil {
+	if err := schema.Validate([]byte(r.StructuredContent.text)); err != nil {
 		return fmt.Errorf("the structured content does not fit the output schema: %v", err)
 	}
 	return nil

@@ -247,12 +247,12 @@ func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
 	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
 	}
-	raw, err := call.server.marshalValue(v)
+	text, err := call.server.marshalValue(v)
 	if err != nil {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}
-	r.StructuredContent = JSON{raw}
-	r.addText(string(raw))
+	r.StructuredContent = JSON{text}
+	r.addText(text)
 	return nil
 }
 
@@ -504,11 +504,11 @@ func addStructuredContents(call *Call, mime string, v reflect.Value, add func(pr
 		}
 		return nil
 	}
-	raw, err := call.server.marshalValue(v)
+	text, err := call.server.marshalValue(v)
 	if err != nil {
 		return fmt.Errorf("the result does not encode: %w", err)
 	}
-	add(contentsOf(call.name, cmp.Or(mime, "application/json"), raw))
+	add(contentsOf(call.name, cmp.Or(mime, "application/json"), []byte(text)))
 	return nil
 }
 

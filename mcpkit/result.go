@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -49,9 +50,9 @@ func appendResult(b []byte, r Result, w wire) ([]byte, error) {
 }
 
 // JSON is a valid JSON value, made by [ParseJSON] or [EncodeJSON]. The zero value is no value.
-type JSON struct{ text json.RawMessage }
+type JSON struct{ text string }
 
-// ParseJSON returns text as JSON; nil is no value. The text must not be changed afterwards.
+// ParseJSON returns text as JSON. Nil is no value.
 func ParseJSON(text []byte) (JSON, error) {
 	if text == nil {
 		return JSON{}, nil
@@ -59,7 +60,7 @@ func ParseJSON(text []byte) (JSON, error) {
 	if !jsonx.Valid(text) {
 		return JSON{}, errors.New("mcpkit: the text is not valid JSON")
 	}
-	return JSON{text}, nil
+	return JSON{string(text)}, nil
 }
 
 // EncodeJSON returns the JSON of a Go value.
@@ -74,21 +75,26 @@ func EncodeJSON(v any) (JSON, error) {
 	if err != nil {
 		return JSON{}, fmt.Errorf("mcpkit: a value of type %T does not encode: %w", v, err)
 	}
-	return JSON{text}, nil
+	return JSON{string(text)}, nil
 }
 
-// Raw returns the text, or nil for the zero value. It must not be changed.
-func (j JSON) Raw() json.RawMessage { return j.text }
+// Raw returns a copy of the text; nil for the zero value.
+func (j JSON) Raw() json.RawMessage {
+	if j.text == "" {
+		return nil
+	}
+	return json.RawMessage(j.text)
+}
 
 // IsZero reports whether there is no value.
-func (j JSON) IsZero() bool { return j.text == nil }
+func (j JSON) IsZero() bool { return j.text == "" }
 
 // MarshalJSON returns the text; null for the zero value.
 func (j JSON) MarshalJSON() ([]byte, error) {
-	if j.text == nil {
+	if j.text == "" {
 		return []byte("null"), nil
 	}
-	return j.text, nil
+	return []byte(j.text), nil
 }
 
 var errNilResult = errors.New("the result is a nil pointer")
@@ -200,11 +206,11 @@ func (r *ToolResult) encodedSize() int {
 	return n
 }
 
-func appendStructured(b []byte, value json.RawMessage, v protocol.Version) []byte {
+func appendStructured(b []byte, value string, v protocol.Version) []byte {
 	switch {
 	case v < protocol.V20250618:
 		return b
-	case v.Modern() || jsonx.Kind(value) == '{':
+	case v.Modern() || strings.HasPrefix(strings.TrimLeft(value, " \t\r\n"), "{"):
 		return append(append(b, `,"structuredContent":`...), value...)
 	default: // must be an object; the output schema is wrapped in the same way
 		b = append(append(b, `,"structuredContent":{"result":`...), value...)
@@ -416,7 +422,7 @@ func (r *InputRequiredResult) appendTo(b []byte, w wire) ([]byte, error) {
 
 // An ObjectResult is a JSON object: the result of a method without a result type of its own.
 type ObjectResult struct {
-	object     JSON
+	object     json.RawMessage
 	resultType string
 }
 
@@ -428,10 +434,11 @@ func NewObjectResult(object any) (*ObjectResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	if jsonx.Kind(text.text) != '{' {
-		return nil, fmt.Errorf("mcpkit: a result is a JSON object, not %.20s", text.text)
+	raw := text.Raw()
+	if jsonx.Kind(raw) != '{' {
+		return nil, fmt.Errorf("mcpkit: a result is a JSON object, not %.20s", raw)
 	}
-	return &ObjectResult{object: text, resultType: protocol.ResultComplete}, nil
+	return &ObjectResult{object: raw, resultType: protocol.ResultComplete}, nil
 }
 
 // Extension returns a result with the resultType of an extension, for modern clients. Legacy
@@ -446,7 +453,7 @@ func Extension(resultType string, value any) (*ObjectResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	if jsonx.Member(r.object.text, "resultType") != nil {
+	if jsonx.Member(r.object, "resultType") != nil {
 		return nil, fmt.Errorf("mcpkit: Extension(%q): the value has a resultType of its own; leave it out", resultType)
 	}
 	r.resultType = resultType
@@ -454,7 +461,7 @@ func Extension(resultType string, value any) (*ObjectResult, error) {
 }
 
 // JSON returns the object.
-func (r *ObjectResult) JSON() JSON { return r.object }
+func (r *ObjectResult) JSON() JSON { return JSON{string(r.object)} }
 
 // Type returns "complete", or the result type of an extension.
 func (r *ObjectResult) Type() string { return r.resultType }
@@ -464,18 +471,18 @@ func (r *ObjectResult) Size() (int, bool) {
 	if r == nil {
 		return 0, true
 	}
-	return len(r.object.text), true
+	return len(r.object), true
 }
 
 func (r *ObjectResult) appendTo(b []byte, w wire) ([]byte, error) {
 	if r == nil {
 		return nil, errNilResult
 	}
-	return w.appendObject(b, r.object.text, r.resultType)
+	return w.appendObject(b, r.object, r.resultType)
 }
 
 // emptyResult is {} with what a version adds.
-var emptyResult = &ObjectResult{object: JSON{json.RawMessage("{}")}, resultType: protocol.ResultComplete}
+var emptyResult = &ObjectResult{object: json.RawMessage("{}"), resultType: protocol.ResultComplete}
 
 // A listPage is the result of a list request. It is encoded once for each change and version.
 type listPage struct{ object []byte }

@@ -34,7 +34,7 @@ func TestResultsEncodeAsPackageProtocolEncodesThem(t *testing.T) {
 		{name: "messages",
 			result:   &PromptResult{Description: text, Meta: meta, Messages: []protocol.PromptMessage{User(text), Assistant("ok")}},
 			protocol: &protocol.GetPromptResult{Description: text, Meta: meta, Messages: []protocol.PromptMessage{User(text), Assistant("ok")}}},
-		{name: "tool result", result: &ToolResult{Content: []protocol.Content{Text(text)}, StructuredContent: JSON{json.RawMessage(`{"a":1}`)}, Meta: meta},
+		{name: "tool result", result: &ToolResult{Content: []protocol.Content{Text(text)}, StructuredContent: JSON{`{"a":1}`}, Meta: meta},
 			protocol: &protocol.CallToolResult{Content: []protocol.Content{Text(text)}, StructuredContent: json.RawMessage(`{"a":1}`), Meta: meta}},
 		{name: "tool error", result: &ToolResult{Content: []protocol.Content{Text(text)}, IsError: true},
 			protocol: &protocol.CallToolResult{Content: []protocol.Content{Text(text)}, IsError: true}},

@@ -327,3 +327,14 @@ func TestInvalidJSONFromAMethodNeverReachesTheClient(t *testing.T) {
 		log.Reset()
 	}
 }
+
+func TestStructuredContentWithBlanksInFrontIsStillAnObject(t *testing.T) {
+	srv, err := mcpkit.New(nil)
+	require.NoError(t, err)
+	require.NoError(t, srv.Add(mcpkit.NewTool("padded", func() *protocol.CallToolResult {
+		return &protocol.CallToolResult{StructuredContent: []byte(" {\"a\":1}")}
+	})))
+	p := legacy(t, srv, protocol.V20251125)
+	got := p.raw(t.Context(), p.request("tools/call", `{"name":"padded"}`))
+	require.Contains(t, got, `"structuredContent": {"a":1}`)
+}

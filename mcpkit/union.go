@@ -69,10 +69,11 @@ func (s *Server) appendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	return jsonx.AppendValue(dst, v)
 }
 
-// marshalValue returns the JSON of v, with the discriminators of its unions.
-func (s *Server) marshalValue(v reflect.Value) ([]byte, error) {
+// marshalValue returns the JSON of what a method returned, with the discriminators of unions in it.
+func (s *Server) marshalValue(v reflect.Value) (string, error) {
 	if encode := s.encoderOf(v); encode != nil {
-		return encode(nil, v)
+		text, err := encode(nil, v)
+		return string(text), err
 	}
 	return jsonx.MarshalValue(v)
 }

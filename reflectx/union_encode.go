@@ -140,7 +140,7 @@ func (e *encoders) mapping(t reflect.Type) encodeFunc {
 			if err != nil {
 				return nil, err
 			}
-			entries = append(entries, entry{strings.TrimSuffix(strings.TrimPrefix(string(raw), "{"), ":true}"), value})
+			entries = append(entries, entry{strings.TrimSuffix(strings.TrimPrefix(raw, "{"), ":true}"), value})
 		}
 		slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 		dst = append(dst, '{')

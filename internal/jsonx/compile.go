@@ -1,7 +1,6 @@
 package jsonx
 
 import (
-	"bytes"
 	"encoding"
 	"math"
 	"net/url"
@@ -37,16 +36,17 @@ func AppendValue(dst []byte, v reflect.Value) ([]byte, error) {
 }
 
 // MarshalValue returns v as JSON, byte for byte as [Marshal] does, by the way of [AppendValue].
-func MarshalValue(v reflect.Value) ([]byte, error) {
+func MarshalValue(v reflect.Value) (string, error) {
 	if !fast {
-		return AppendValue(nil, v)
+		text, err := AppendValue(nil, v)
+		return string(text), err
 	}
 	room := rooms.Get().(*[]byte)
 	b, err := AppendValue((*room)[:0], v)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	out := bytes.Clone(b)
+	out := string(b)
 	if cap(b) <= maxRoom {
 		*room = b
 		rooms.Put(room)

@@ -95,9 +95,9 @@ func checkSame(t *testing.T, v any) {
 	}
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
-	got, err = MarshalValue(reflect.ValueOf(v))
+	text, err := MarshalValue(reflect.ValueOf(v))
 	require.NoError(t, err)
-	require.Equal(t, strings.TrimPrefix(string(want), "before"), string(got))
+	require.Equal(t, strings.TrimPrefix(string(want), "before"), text)
 }
 
 func TestCompiledWritersWriteWhatTheLibraryWrites(t *testing.T) {

@@ -113,6 +113,7 @@ func TestStreamedAnswersAreOneFrame(t *testing.T) {
 	require.ElementsMatch(t, each(want), each(out.String()))
 }
 
+// Requests run side by side, so the order of their responses is open.
 func FuzzFramesAreAnsweredOneByOne(f *testing.F) {
 	f.Add([]byte(framed(ping(1)+"\n"+ping(2))), uint8(1))
 	f.Add([]byte("Content-Length: 3\n\n{}\nContent-Length:2\r\nX: y\r\n\r\n[]"), uint8(7))
@@ -125,7 +126,7 @@ func FuzzFramesAreAnsweredOneByOne(f *testing.F) {
 		}
 		want, wantErr := serve(bytes.NewReader(in))
 		got, err := serve(&steps{in: in, step: int(step) + 1})
-		require.Equal(t, want, got)
+		require.ElementsMatch(t, each(want), each(got))
 		require.Equal(t, fmt.Sprint(wantErr), fmt.Sprint(err))
 	})
 }
