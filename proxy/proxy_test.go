@@ -443,7 +443,7 @@ func TestCallsThatArePassedOnHaveTheMetaOfTheProxy(t *testing.T) {
 func TestTargetsThatAreNone(t *testing.T) {
 	for target, want := range map[string]string{
 		"":             "proxy: the command line is empty",
-		"htp://x":      `proxy: "htp://x": the scheme is none of http, https, ws and wss`,
+		"htp://x":      `proxy: "htp://x": the scheme must be http, https, ws or wss`,
 		"http:///mcp":  `proxy: "http:///mcp" has no host`,
 		`run "half of`: `proxy: the command line "run \"half of" ends inside of a quotation`,
 	} {
