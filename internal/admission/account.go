@@ -1,14 +1,14 @@
 package admission
 
-// An Account is what one request has spent of a [Budget]. The zero value is one without a budget, which may spend anything. It is
-// not safe for concurrent use.
+// An Account is what one request has spent from a [Budget]. The zero value has no budget and may
+// spend anything. It is not safe for concurrent use.
 type Account struct {
 	Budget *Budget
 	Key    Key // the caller's
 	spent  int64
 }
 
-// Spend takes n more for the request. It reports false, and takes nothing, when that is too much.
+// Spend spends n more. If that is too much, it spends nothing and returns false.
 func (a *Account) Spend(n int64) bool {
 	if a.Budget == nil || n <= 0 {
 		return true
@@ -20,7 +20,7 @@ func (a *Account) Spend(n int64) bool {
 	return true
 }
 
-// Close gives back what the request has spent.
+// Close returns everything that the request has spent.
 func (a *Account) Close() {
 	if a.spent > 0 {
 		a.Budget.Return(a.Key, a.spent)

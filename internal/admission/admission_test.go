@@ -19,7 +19,8 @@ import (
 // named is the key of a caller in tests.
 func named(name string) Key { return Key{host: name} }
 
-// took takes a place for key, which must be there, and returns it with the name of what was evicted.
+// took takes a place for key, which must be there, and returns it with the name of what was
+// evicted.
 func took(t *testing.T, places *Places, key, name string) (*Place, string) {
 	t.Helper()
 	p := &Place{Value: name}

@@ -2,23 +2,24 @@ package admission
 
 import "sync"
 
-// A Budget limits an amount, such as calls in flight or bytes in memory, for each caller and in all. A caller may
-// have at most as much as is left for everyone else, so there is always some left for a newcomer. A single thing may be larger than
-// the limit of a caller. It is safe for concurrent use.
+// A Budget limits an amount, such as calls in flight or bytes in memory, for each caller and in
+// total. A caller may have at most as much as is left for everyone else, so something is always
+// left for a new caller. A single item may exceed the limit of a caller. It is safe for concurrent
+// use.
 type Budget struct {
 	caller, total int64
 
 	mu    sync.Mutex
-	spent map[Key]int64 // of each caller that has spent something; guarded by mu
+	spent map[Key]int64 // by caller, without zeros; guarded by mu
 	sum   int64         // of spent; guarded by mu
 }
 
-// NewBudget returns a Budget of so much for a caller and so much in all.
+// NewBudget returns a Budget with limits for each caller and in total.
 func NewBudget(caller, total int64) *Budget {
 	return &Budget{caller: caller, total: total, spent: make(map[Key]int64)}
 }
 
-// Spend takes n for the caller key. It reports false, and takes nothing, when that is too much.
+// Spend spends n for the caller key. If that is too much, it spends nothing and returns false.
 func (b *Budget) Spend(key Key, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -31,7 +32,7 @@ func (b *Budget) Spend(key Key, n int64) bool {
 	return true
 }
 
-// Return gives back n that the caller key has spent.
+// Return returns n that the caller key has spent.
 func (b *Budget) Return(key Key, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -41,7 +42,7 @@ func (b *Budget) Return(key Key, n int64) {
 	}
 }
 
-// Spent is how much all callers have spent.
+// Spent returns how much all callers have spent.
 func (b *Budget) Spent() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,15 +10,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// A Key tells one caller from another. Each request makes one, so it is put together from what the request has, without
-// allocations.
+// A Key identifies a caller. It allocates nothing, since each request creates one.
 type Key struct {
-	principal string     // empty for callers without one
-	addr      netip.Addr // invalid for all others
+	principal string     // empty if the caller has none
+	addr      netip.Addr // invalid if the caller has a principal or another kind of address
 	host      string     // an address that is not an IP address
 }
 
-// Caller returns the caller of r: its principal, or else the address that it came from.
+// Caller returns the caller of r: its principal, or else its address.
 func Caller(r *http.Request, trusted []netip.Prefix) Key {
 	if p := oauth.FromContext(r.Context()); p != nil {
 		return Key{principal: p.Key()}
@@ -26,12 +25,13 @@ func Caller(r *http.Request, trusted []netip.Prefix) Key {
 	return address(r, trusted)
 }
 
-// address returns the network that r came from: an IPv4 address, or the first 64 bits of an IPv6 address, which is the least that a
-// site is given. Behind trusted proxies it is the address that the first of them saw, by X-Forwarded-For.
+// address returns the IPv4 address that r came from, or the first 64 bits of its IPv6 address, the
+// smallest network that a site gets. Behind trusted proxies it is the client address in
+// X-Forwarded-For.
 func address(r *http.Request, trusted []netip.Prefix) Key {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		return Key{host: r.RemoteAddr} // of a listener that is no network's
+		return Key{host: r.RemoteAddr} // the listener is not a TCP listener
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
@@ -55,7 +55,8 @@ func network(addr netip.Addr) netip.Addr {
 	return p.Addr()
 }
 
-// behind follows the addresses in front of trusted proxies, from the nearest on, up to the first that is not trusted.
+// behind returns the address of the client in front of the trusted proxies: the nearest address
+// that is not trusted.
 func behind(addr netip.Addr, lines []string, trusted []netip.Prefix) netip.Addr {
 	var hops []string
 	for _, line := range lines {
@@ -67,14 +68,14 @@ func behind(addr netip.Addr, lines []string, trusted []netip.Prefix) netip.Addr 
 		}
 		before, ok := parse(strings.TrimSpace(hop))
 		if !ok {
-			break // a trusted proxy passed on what it did not write; it is its own caller
+			break // a trusted proxy passed on a malformed field; the proxy counts as the caller
 		}
 		addr = before
 	}
 	return addr
 }
 
-// parse reads an address with or without a port.
+// parse parses an address with or without a port.
 func parse(s string) (netip.Addr, bool) {
 	if addr, err := netip.ParseAddr(s); err == nil {
 		return addr.Unmap(), true

@@ -1,6 +1,6 @@
-// Package admission decides whose requests a server over HTTP takes when there are more than it
-// can hold. Callers share what there is: a caller is a principal, or else a network address. Nobody
-// else's share shrinks because one caller asks for more.
+// Package admission decides which requests an HTTP server accepts when it has more than it can
+// hold. It shares the capacity among callers, which are principals or else network addresses, so
+// that one caller cannot take the share of another.
 package admission
 
 import (
@@ -10,15 +10,17 @@ import (
 	"time"
 )
 
-// Places is a bounded number of places for things that last, such as sessions and connections. While there is
-// room everyone gets a place. When there is none:
+// Places is a limited number of places for lasting things, such as sessions and connections. While
+// places are free, every caller gets one. When none is free:
 //
-//   - a newcomer that would still hold fewer places than the caller with the most takes one of that caller's: an idle one,
-//     or else a busy one;
-//   - where the places are shared evenly it takes the one that was idle longest, of all callers that hold no fewer than its own.
+//   - If the new caller would still hold fewer places than the caller with the most, it evicts one
+//     of that caller's: an idle one if possible, or else a busy one.
+//   - If the places are shared evenly, it evicts the place that was idle longest, among the callers
+//     that hold at least as many as the new caller.
 //
-// What nobody has used since it began goes first, then what was used longest ago. So a caller that only opens sessions or
-// connections takes its own places away. Make one with [NewPlaces]. It is safe for concurrent use.
+// Places that were never used are evicted first, then the least recently used. So a caller that
+// only opens sessions or connections evicts its own. Create Places with [NewPlaces]. It is safe for
+// concurrent use.
 type Places struct {
 	max   int
 	spare time.Duration
@@ -29,38 +31,39 @@ type Places struct {
 	taken  int
 }
 
-// A Place is held by one thing. The zero value is ready to be taken.
+// A Place is held by one thing. The zero value is ready for [Places.Take].
 type Place struct {
-	// Busy reports whether the thing is in use in a way that [Places.Use] does not know; nil for never. It must not call
-	// the Places.
+	// Busy reports whether the thing is in use besides [Places.Use]. Nil means never. It must not
+	// call the Places.
 	Busy func() bool
 
-	// Value is whatever the holder wants to find again in a place that was evicted.
+	// Value belongs to the holder, which finds it in an evicted place.
 	Value any
 
 	share *share // nil while the place is not taken; guarded by Places.mu, as all below
 	elem  *list.Element
 	uses  int
-	fresh bool // nobody has used it since it was taken
+	fresh bool // it was not used since it was taken
 	used  time.Time
 }
 
-// A share is what one caller holds.
+// A share is the places of one caller.
 type share struct {
 	key    Key
 	n      int
-	index  int       // in the heap
-	fresh  list.List // of *Place, the oldest first
-	recent list.List // of *Place, the one that was used longest ago first
+	index  int       // in Places.order
+	fresh  list.List // of *Place, oldest first
+	recent list.List // of *Place, least recently used first
 }
 
-// NewPlaces returns so many places. Where they are shared evenly, a newcomer takes none that was used within the last spare.
+// NewPlaces returns max places. When they are shared evenly, a place that was used within the last
+// spare is not evicted.
 func NewPlaces(max int, spare time.Duration) *Places {
 	return &Places{max: max, spare: spare, shares: make(map[Key]*share)}
 }
 
-// Take gives p to a thing of the caller key. It reports false when there is no place; evicted is the place that was taken for it, which its
-// holder has lost already, and nil for none.
+// Take gives p to the caller key. It returns false if there is no place. evicted is the place that
+// p replaces, nil if none; its holder has already lost it.
 func (t *Places) Take(p *Place, key Key) (evicted *Place, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,11 +81,11 @@ func (t *Places) Take(p *Place, key Key) (evicted *Place, ok bool) {
 	}
 	p.share, p.fresh, p.uses, p.used = s, true, 0, time.Now()
 	p.elem = s.fresh.PushBack(p)
-	t.weigh(s, 1)
+	t.addTo(s, 1)
 	return evicted, true
 }
 
-// victim returns the place that makes room for a newcomer of the caller key; nil for none. The caller holds mu.
+// victim returns the place to evict for the caller key, or nil. The caller holds mu.
 func (t *Places) victim(key Key) *Place {
 	heaviest, holds := t.order[0], 0
 	if own := t.shares[key]; own != nil {
@@ -94,7 +97,7 @@ func (t *Places) victim(key Key) *Place {
 		}
 		return heaviest.first()
 	}
-	// The places are shared evenly: what was idle longest goes.
+	// The places are shared evenly: evict the place that was idle longest.
 	var longest *Place
 	for _, s := range t.shares {
 		if s.n < max(holds, 1) {
@@ -107,7 +110,7 @@ func (t *Places) victim(key Key) *Place {
 	return longest
 }
 
-// before reports whether p goes before q.
+// before reports whether p is evicted before q.
 func (p *Place) before(q *Place) bool {
 	if p.fresh != q.fresh {
 		return p.fresh
@@ -115,11 +118,12 @@ func (p *Place) before(q *Place) bool {
 	return p.used.Before(q.used)
 }
 
-// freshFor is how long a place that nobody has used yet is as good as one that is used, where others are until they were idle for
+// freshFor is how long a place that was never used is protected, if used places are protected for
 // longer.
 const freshFor = 5 * time.Second
 
-// idle returns the place that goes first of those that are not busy and were not used for d; nil for none.
+// idle returns the first place to evict among those that are not busy and were not used for d, or
+// nil.
 func (s *share) idle(d time.Duration) *Place {
 	if p := firstIdle(&s.fresh, min(d, freshFor)); p != nil {
 		return p
@@ -131,7 +135,7 @@ func firstIdle(l *list.List, d time.Duration) *Place {
 	for e := l.Front(); e != nil; e = e.Next() {
 		p := e.Value.(*Place)
 		if time.Since(p.used) < d {
-			return nil // and so were those behind it
+			return nil // and so were the rest
 		}
 		if p.isIdle() {
 			return p
@@ -142,7 +146,7 @@ func firstIdle(l *list.List, d time.Duration) *Place {
 
 func (p *Place) isIdle() bool { return p.uses == 0 && (p.Busy == nil || !p.Busy()) }
 
-// first returns the place that goes first, busy or not.
+// first returns the first place to evict, busy or not.
 func (s *share) first() *Place {
 	if e := s.fresh.Front(); e != nil {
 		return e.Value.(*Place)
@@ -150,7 +154,7 @@ func (s *share) first() *Place {
 	return s.recent.Front().Value.(*Place)
 }
 
-// Use marks p as used, and busy until [Places.Release]. It reports false when p was lost.
+// Use marks p as used, and as busy until [Places.Release]. It returns false if p was evicted.
 func (t *Places) Use(p *Place) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,7 +166,7 @@ func (t *Places) Use(p *Place) bool {
 	return true
 }
 
-// Release takes back one [Places.Use].
+// Release undoes one [Places.Use].
 func (t *Places) Release(p *Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,7 +176,7 @@ func (t *Places) Release(p *Place) {
 	}
 }
 
-// touch makes p the one of its share that was used last. The caller holds mu.
+// touch makes p the most recently used place of its share. The caller holds mu.
 func (t *Places) touch(p *Place) {
 	p.used = time.Now()
 	if !p.fresh {
@@ -184,7 +188,7 @@ func (t *Places) touch(p *Place) {
 	p.elem = p.share.recent.PushBack(p)
 }
 
-// Leave gives p back. It reports false when p was lost or left before.
+// Leave gives up p. It returns false if p was evicted or given up before.
 func (t *Places) Leave(p *Place) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,7 +199,8 @@ func (t *Places) Leave(p *Place) bool {
 	return true
 }
 
-// IdleFor returns the places that nothing used for d, and how long it is until the next one is; zero where there is none.
+// IdleFor returns the places that were not used for d, and the time until the next place may be;
+// zero if there is none.
 func (t *Places) IdleFor(d time.Duration) (idle []*Place, next time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -220,7 +225,7 @@ func (t *Places) IdleFor(d time.Duration) (idle []*Place, next time.Duration) {
 	return idle, next
 }
 
-// remove takes p away. The caller holds mu.
+// remove removes p. The caller holds mu.
 func (t *Places) remove(p *Place) {
 	s := p.share
 	if p.fresh {
@@ -229,11 +234,11 @@ func (t *Places) remove(p *Place) {
 		s.recent.Remove(p.elem)
 	}
 	p.share, p.elem = nil, nil
-	t.weigh(s, -1)
+	t.addTo(s, -1)
 }
 
-// weigh changes how many places s holds. The caller holds mu.
-func (t *Places) weigh(s *share, by int) {
+// addTo changes how many places s holds. The caller holds mu.
+func (t *Places) addTo(s *share, by int) {
 	s.n += by
 	t.taken += by
 	if s.n == 0 {
@@ -244,7 +249,7 @@ func (t *Places) weigh(s *share, by int) {
 	heap.Fix(&t.order, s.index)
 }
 
-// byWeight is a heap of shares, the heaviest first.
+// byWeight is a heap of shares, the largest first.
 type byWeight []*share
 
 func (h byWeight) Len() int           { return len(h) }

@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	leaktest.VerifyTestMain(m)
 }
 
-// hold is another process: it locks a file, says so, and ends without unlocking when its input does.
+// hold is another process: it locks a file, says so, and ends without unlocking when its input
+// does.
 func hold(name string) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

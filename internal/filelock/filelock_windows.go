@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// beyond is where the locked byte is. Locks are mandatory, so it is a byte that no file reaches.
+// beyond returns the position of the locked byte. Windows locks are mandatory, so no file may reach
+// it.
 func beyond() *windows.Overlapped {
 	return &windows.Overlapped{OffsetHigh: math.MaxInt32}
 }

@@ -1,5 +1,5 @@
-// Package framing tells messages apart in streams of bytes: by lines, as MCP has it, or by header fields, as the Language
-// Server Protocol has it. It is what both ends of every binding on a byte stream share.
+// Package framing separates messages in byte streams: by lines, as in MCP, or by header fields, as
+// in the Language Server Protocol. Servers and clients share it.
 package framing
 
 import (
@@ -17,34 +17,34 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 )
 
-// A Framing is how messages are told apart.
+// A Framing is the way messages are separated.
 type Framing int
 
 // Framings.
 const (
 	Lines         Framing = iota // one message a line
 	ContentLength                // header fields before each message (LSP base protocol, header part)
-	Any                          // what the peer begins with decides, for both directions; until then lines are written
+	Any                          // the first bytes from the peer decide, for both directions; until then, lines are written
 )
 
-// Options say how a [Wire] frames.
+// Options configures a [Wire].
 type Options struct {
 	Framing         Framing
-	MaxMessageBytes int    // how long a message may be; more than zero
-	Raise           string // the option of the caller's that MaxMessageBytes comes from, for the text of errors
+	MaxMessageBytes int    // must be positive
+	Raise           string // the name of the caller's option for MaxMessageBytes, for errors
 
-	// Borrowed says that the streams stay open when the wire is closed.
+	// Borrowed keeps the streams open when the wire is closed.
 	Borrowed bool
-	// WriteTimeout is how long one Write may take where the stream has deadlines. Zero means for ever.
+	// WriteTimeout limits one Write if the stream has deadlines. Zero means no limit.
 	WriteTimeout time.Duration
 }
 
-// New returns the wire that reads from r and writes to w, which may be the same.
+// New returns a wire that reads from r and writes to w, which may be the same.
 func New(r io.Reader, w io.Writer, o Options) *Wire {
 	return &Wire{in: reader{r: r, most: o.MaxMessageBytes, raise: o.Raise}, out: w, o: o}
 }
 
-// A Wire is a [duplex.Wire] on streams.
+// A Wire is a [duplex.Wire] on byte streams.
 type Wire struct {
 	in     reader
 	out    io.Writer
@@ -52,7 +52,7 @@ type Wire struct {
 	frames frames
 }
 
-// room is how much what an operating system has for talking takes at least: a pipe that is short of memory has a page.
+// room is the least that an operating system buffers for a pipe or socket: one page.
 const room = 4 << 10
 
 // Room implements [duplex.RoomyWire].
@@ -63,7 +63,7 @@ func (w *Wire) Room() int64 {
 	return 0 // it may be a net.Pipe
 }
 
-// CloseRead makes a Read that waits return. Where it is the only way to, it closes the input.
+// CloseRead makes a waiting Read return. If the input has no deadlines, it closes the input.
 func (w *Wire) CloseRead() error {
 	if d, ok := w.in.r.(interface{ SetReadDeadline(time.Time) error }); ok {
 		if err := d.SetReadDeadline(time.Unix(1, 0)); err == nil {
@@ -73,7 +73,7 @@ func (w *Wire) CloseRead() error {
 	return w.closeOwn(w.in.r)
 }
 
-// Close closes the streams that can be closed. That they are closed already is no error.
+// Close closes the streams that are io.Closers. A stream that is already closed is not an error.
 func (w *Wire) Close() error {
 	return errors.Join(w.closeOwn(w.in.r), w.closeOwn(w.out))
 }
@@ -89,17 +89,17 @@ func (w *Wire) closeOwn(stream any) error {
 	return nil
 }
 
-// frames is what header framing remembers.
+// frames is the state of header framing.
 type frames struct {
 	on   atomic.Bool // messages have headers
-	told bool        // on is decided; for the reader alone
+	told bool        // on is decided; used only by the reader
 
-	// For the writer alone.
-	part []byte // of a message whose end was not written yet
+	// Used only by the writer.
+	part []byte // of an incomplete message
 	buf  []byte
 }
 
-// maxHeaderPart is how long the header fields before a message may be together.
+// maxHeaderPart limits the bytes of the header fields before a message.
 const maxHeaderPart = 4 << 10
 
 // Read returns the next message.
@@ -115,7 +115,7 @@ func (w *Wire) Read() ([]byte, error) {
 	return w.in.next()
 }
 
-// Buffered reports whether a whole message has been read already.
+// Buffered reports whether the buffer holds a whole message.
 func (w *Wire) Buffered() bool {
 	if w.frames.on.Load() {
 		return w.in.frameBuffered()
@@ -123,7 +123,7 @@ func (w *Wire) Buffered() bool {
 	return w.in.buffered()
 }
 
-// tell decides about the framing. No JSON begins like the name of a header field.
+// tell selects the framing. No JSON begins like the name of a header field.
 func (w *Wire) tell() error {
 	switch w.o.Framing {
 	case ContentLength:
@@ -139,10 +139,10 @@ func (w *Wire) tell() error {
 	return nil
 }
 
-// Write writes lines, each as the framing has it.
+// Write writes lines in the selected framing.
 func (w *Wire) Write(lines []byte) (int, error) {
 	if d, ok := w.out.(interface{ SetWriteDeadline(time.Time) error }); ok && w.o.WriteTimeout > 0 {
-		_ = d.SetWriteDeadline(time.Now().Add(w.o.WriteTimeout)) // where a stream has none, a write may wait
+		_ = d.SetWriteDeadline(time.Now().Add(w.o.WriteTimeout)) // without deadlines, a write may block
 	}
 	if w.lines() {
 		return w.out.Write(lines)
@@ -181,12 +181,12 @@ func (w *Wire) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// lines reports whether lines are written as they are.
+// lines reports whether lines are written unchanged.
 func (w *Wire) lines() bool {
 	return w.o.Framing == Lines || w.o.Framing == Any && !w.frames.on.Load()
 }
 
-// Drop forgets the message whose end was not written yet, unless it is a line, which was begun.
+// Drop drops an incomplete message and returns true, unless a part of it is already written.
 func (w *Wire) Drop() bool {
 	if w.lines() {
 		return false
@@ -195,7 +195,7 @@ func (w *Wire) Drop() bool {
 	return true
 }
 
-// peek returns the first byte that is no white space, and leaves it to be read.
+// peek returns the first byte that is not white space, without consuming it.
 func (r *reader) peek() (byte, error) {
 	for {
 		for r.start < r.end {
@@ -214,8 +214,8 @@ func (r *reader) peek() (byte, error) {
 	}
 }
 
-// nextFrame returns the next message that has headers. It belongs to the caller. Headers that say no length end the stream,
-// since nothing tells where the next message begins.
+// nextFrame returns the next message after its header, which belongs to the caller. A header
+// without a length ends the stream, since the beginning of the next message is unknown.
 func (r *reader) nextFrame() ([]byte, error) {
 	for {
 		head, length, err := parseHead(r.buf[r.start:r.end])
@@ -264,14 +264,14 @@ func (r *reader) body(n int) ([]byte, error) {
 	}
 }
 
-// frameBuffered reports whether a whole message with its headers has been read.
+// frameBuffered reports whether the buffer holds a whole message with its header.
 func (r *reader) frameBuffered() bool {
 	head, length, err := parseHead(r.buf[r.start:r.end])
 	return err == nil && head > 0 && length <= r.end-r.start-head
 }
 
-// parseHead reads the header fields of a message. It returns how many bytes they have with the empty line behind them, 0
-// when that is not there yet, and the length that they say.
+// parseHead parses the header fields of a message. It returns the length of the header including
+// the empty line, or 0 if it is incomplete, and the length of the message.
 func parseHead(buf []byte) (head, length int, err error) {
 	length = -1
 	for rest := buf; ; {
@@ -305,8 +305,7 @@ func parseHead(buf []byte) (head, length int, err error) {
 	}
 }
 
-// parseLength reads decimal digits and nothing else, as much as an int of 32 bits can hold: a longer
-// message would not be accepted by anybody.
+// parseLength parses decimal digits up to the largest int32. No limit allows longer messages.
 func parseLength(text []byte) (int, bool) {
 	for _, c := range text {
 		if c < '0' || c > '9' {

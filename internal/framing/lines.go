@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// bufferSize is how many bytes are read at once; it grows to hold a longer line.
+	// bufferSize is the size of the read buffer, which grows for a longer line.
 	bufferSize = 16 << 10
-	// bigLine is how long a line must be for being handed out with the buffer it is in, instead of being copied.
+	// bigLine is the length from which a line is returned in its read buffer instead of copied.
 	bigLine = bufferSize / 2
 )
 
-// reader cuts a stream into lines. Blank lines are none.
+// A reader splits a stream into lines. It skips blank lines.
 type reader struct {
 	r     io.Reader
-	most  int    // bytes of a line
-	raise string // which option says so
+	most  int    // limit of a line, in bytes
+	raise string // name of the option for most
 
-	buf        []byte // what was read is buf[start:end]
+	buf        []byte // buf[start:end] is read and not used yet
 	start, end int
 	seen       int    // no line ends in buf[start:seen]
 	skipping   bool   // a line that is too long is being skipped
@@ -30,7 +30,7 @@ type reader struct {
 	err        error
 }
 
-// next returns the next line. It belongs to the caller.
+// next returns the next line, which belongs to the caller.
 func (r *reader) next() ([]byte, error) {
 	for {
 		if from, to, ok := r.find(); ok {
@@ -55,7 +55,7 @@ func (r *reader) next() ([]byte, error) {
 	}
 }
 
-// isLong reports whether the line buf[from:to] is too long, not counting its \r.
+// isLong reports whether the line buf[from:to] is too long, not counting its CR.
 func (r *reader) isLong(from, to int) bool {
 	if to > from && r.buf[to-1] == '\r' {
 		to--
@@ -63,10 +63,10 @@ func (r *reader) isLong(from, to int) bool {
 	return to-from > r.most
 }
 
-// headSize is how much of a message that is too long is kept, to find out whose it is.
+// headSize is how many bytes of a message that is too long are kept, to find its ID.
 const headSize = 1 << 10
 
-// skip begins to skip the line that begins with what was read of it.
+// skip starts skipping a line, and keeps its head.
 func (r *reader) skip(line []byte) {
 	if !r.skipping {
 		r.skipping, r.head = true, bytes.Clone(line[:min(len(line), headSize)])
@@ -83,7 +83,7 @@ func tooLong(most int, raise string, head []byte) error {
 	return &duplex.BadMessageError{Text: fmt.Sprintf("message is larger than %d bytes; raise %s", most, raise), Head: head}
 }
 
-// last returns what stands after the last line break, once, and then why there is no more.
+// last returns the text after the last line break, once, and then the reason for the end.
 func (r *reader) last() ([]byte, error) {
 	from, to := r.start, r.end
 	r.start, r.seen = r.end, r.end
@@ -97,13 +97,13 @@ func (r *reader) last() ([]byte, error) {
 	return nil, r.err
 }
 
-// buffered reports whether a whole line has been read already.
+// buffered reports whether the buffer holds a whole line.
 func (r *reader) buffered() bool {
 	_, _, ok := r.find()
 	return ok
 }
 
-// find returns where the next line is, without its end. It drops the blank lines before it.
+// find returns the position of the next line without its end, and drops blank lines before it.
 func (r *reader) find() (from, to int, ok bool) {
 	for {
 		n := bytes.IndexByte(r.buf[r.seen:r.end], '\n')
@@ -123,8 +123,8 @@ func (r *reader) find() (from, to int, ok bool) {
 	}
 }
 
-// trim drops the white space that a line, which goes on to the index to at least, begins with. So it does not count as
-// part of it, and a line of nothing else is none, however long.
+// trim drops white space at the beginning of a line that extends at least to the index to. So it
+// does not count toward the length, and a line of white space is blank, however long.
 func (r *reader) trim(to int) {
 	if r.skipping {
 		return
@@ -139,7 +139,7 @@ func (r *reader) trim(to int) {
 	}
 }
 
-// take hands the line out. A \r before its end is white space to JSON.
+// take returns the line buf[from:to]. JSON treats a CR at its end as white space.
 func (r *reader) take(from, to int) []byte {
 	line := r.buf[from:to:to]
 	rest := r.buf[to+1 : r.end]
@@ -153,7 +153,7 @@ func (r *reader) take(from, to int) []byte {
 	return line
 }
 
-// fill reads more, after making room for it.
+// fill reads more bytes into the buffer.
 func (r *reader) fill() {
 	if r.start == r.end {
 		r.start, r.end, r.seen = 0, 0, 0
@@ -170,7 +170,7 @@ func (r *reader) fill() {
 }
 
 func (r *reader) makeRoom() {
-	buf := r.buf // lines that were handed out are not in it
+	buf := r.buf // no returned line is in it
 	if r.start <= len(buf)/2 {
 		buf = make([]byte, max(2*len(buf), bufferSize))
 	}

@@ -7,20 +7,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 )
 
-// A MessageConn carries whole messages, as [github.com/mcpkit/mcpkit-go/transport/message.Conn] has it.
+// A MessageConn carries whole messages; see [github.com/mcpkit/mcpkit-go/transport/message.Conn].
 type MessageConn interface {
 	ReadMessage() ([]byte, error)
 	WriteMessage(message []byte) error
 	Close() error
 }
 
-// Messages returns the wire on conn. Of o it looks at the limit.
+// Messages returns a wire on conn. It uses only the limit of o.
 func Messages(conn MessageConn, o Options) duplex.Wire { return &messages{conn: conn, o: o} }
 
 type messages struct {
 	conn MessageConn
 	o    Options
-	part []byte // of a message whose end was not written yet; for Write alone
+	part []byte // of an incomplete message; used only by Write
 
 	closing sync.Once
 	err     error // of Close
@@ -34,7 +34,7 @@ func (m *messages) Read() ([]byte, error) {
 	return message, err
 }
 
-// Buffered reports false, since what was read already is not known.
+// Buffered returns false, since the buffer of conn is unknown.
 func (m *messages) Buffered() bool { return false }
 
 func (m *messages) Write(lines []byte) (int, error) {
@@ -56,13 +56,13 @@ func (m *messages) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// Drop forgets the message whose end was not written yet.
+// Drop drops an incomplete message.
 func (m *messages) Drop() bool {
 	m.part = nil
 	return true
 }
 
-// CloseRead does nothing: what carries messages need not be able to end one direction alone.
+// CloseRead does nothing: a MessageConn cannot close one direction alone.
 func (m *messages) CloseRead() error { return nil }
 
 func (m *messages) Close() error {

@@ -5,15 +5,17 @@ import (
 	"strings"
 )
 
-// exposed are the header fields of answers that clients read, and that browsers keep from pages unless told otherwise.
+// exposed lists the response header fields that clients read. Browsers hide them from pages by
+// default.
 const exposed = "Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"
 
-// preflightSeconds is how long a browser may rely on the answer to a preflight.
+// preflightSeconds is how long a browser may cache the response to a preflight.
 const preflightSeconds = "600"
 
-// Share lets the page that sent r read the answer, where a browser would keep it from the page (Fetch standard, "CORS
-// protocol"). It is for requests that Refuse let pass. It answers preflights itself, for these methods, and then reports
-// true. Where a CORS middleware in front has let the page in already, it only adds the header fields that clients read.
+// Share adds CORS header fields so that the page that sent r can read the response (Fetch standard,
+// "CORS protocol"). Refuse must have accepted r. Share itself responds to a preflight, allowing
+// these methods, and then returns true. If a CORS middleware has already allowed the page, Share
+// only exposes the header fields that clients read.
 func Share(w http.ResponseWriter, r *http.Request, methods ...string) (answered bool) {
 	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 	origin := r.Header.Get("Origin")
@@ -34,7 +36,7 @@ func Share(w http.ResponseWriter, r *http.Request, methods ...string) (answered 
 		return false
 	}
 	header.Set("Access-Control-Allow-Methods", strings.Join(methods, ", "))
-	// Mcp-Param-* fields have any name, and the page may be let in as it is.
+	// Mcp-Param-* fields can have any name, so all requested fields are allowed.
 	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
 		header.Set("Access-Control-Allow-Headers", asked)
 		header.Add("Vary", "Access-Control-Request-Headers")

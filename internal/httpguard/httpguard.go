@@ -1,5 +1,5 @@
-// Package httpguard is the first question that every binding over HTTP asks of a request: may its sender be served at
-// all? It looks at Origin and Host alone, whatever the method, and before anything else is read.
+// Package httpguard checks the Origin and Host of requests to the HTTP transports, before anything
+// else is read.
 package httpguard
 
 import (
@@ -12,16 +12,17 @@ import (
 	"strings"
 )
 
-// Rules decide whose requests are served. They keep web pages away from servers that were not meant for them, by plain
-// cross-origin requests as by DNS rebinding (MCP, Streamable HTTP, security warning). The zero value is the
-// strictest. They are safe for concurrent use.
+// Rules decide which requests are served. They protect servers from foreign web pages, both from
+// cross-origin requests and from DNS rebinding (MCP, Streamable HTTP, security warning). The zero
+// value is the strictest. Rules are safe for concurrent use.
 type Rules struct {
 	anyOrigin, anyHost bool
 	origins, hosts     []string
 }
 
-// New returns rules that let pages of these origins in besides the server's own, and requests to these hosts besides
-// loopback ones; "*" stands for all. Without hosts, requests that did not come to a loopback address may name any.
+// New returns rules that allow these origins besides the server's own, and these hosts besides
+// loopback hosts; "*" allows all. Without hosts, requests that did not arrive at a loopback address
+// may name any host.
 func New(origins, hosts []string) Rules {
 	rules := Rules{anyOrigin: slices.Contains(origins, "*"), anyHost: slices.Contains(hosts, "*")}
 	for _, o := range origins {
@@ -33,7 +34,7 @@ func New(origins, hosts []string) Rules {
 	return rules
 }
 
-// Refuse says why r is not served, and "" when it is.
+// Refuse returns why r is refused, or "" if it is allowed.
 func (rules *Rules) Refuse(r *http.Request) string {
 	if !rules.hostAllowed(r) {
 		return "host " + Quote(r.Host) + " is not allowed; name it in AllowedHosts"
@@ -51,9 +52,11 @@ func (rules *Rules) Refuse(r *http.Request) string {
 	return ""
 }
 
-// hostAllowed guards servers from names that were made to resolve to their addresses (DNS rebinding). Once hosts are set they hold for
-// every request. Otherwise any host may be named off loopback addresses, where nothing is known of the names of the server. Loopback
-// hosts are always allowed: their addresses cannot be rebound. Only the Host field counts, since anyone can send X-Forwarded-Host.
+// hostAllowed protects against DNS rebinding: names that were made to resolve to the address of the
+// server. If hosts are set, they apply to every request. Otherwise a request that did not arrive at
+// a loopback address may name any host, since the names of the server are unknown. Loopback hosts
+// are always allowed, since they cannot be rebound. Only the Host field counts: anyone can send
+// X-Forwarded-Host.
 func (rules *Rules) hostAllowed(r *http.Request) bool {
 	if rules.anyHost || len(rules.hosts) == 0 && !onLoopback(r) {
 		return true
@@ -66,7 +69,7 @@ func (rules *Rules) hostAllowed(r *http.Request) bool {
 		slices.Contains(rules.hosts, strings.ToLower(r.Host)))
 }
 
-// onLoopback reports whether r came to a loopback address of this machine.
+// onLoopback reports whether r arrived at a loopback address.
 func onLoopback(r *http.Request) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && addr.IP.IsLoopback()
@@ -76,7 +79,7 @@ func (rules *Rules) originAllowed(origin, host string) bool {
 	if rules.anyOrigin {
 		return true
 	}
-	// "null" is what sandboxed frames and files send: anybody's.
+	// Any page can send "null" from a sandboxed frame.
 	if origin == "null" {
 		return false
 	}
@@ -88,14 +91,14 @@ func (rules *Rules) originAllowed(origin, host string) bool {
 		u.Scheme != "http" && u.Scheme != "https" {
 		return false
 	}
-	// What the client sees of the scheme is not known here: TLS may end before this server.
+	// The scheme that the client used is unknown: a proxy may terminate TLS.
 	if strings.EqualFold(withPort(u.Host, u.Scheme), withPort(host, u.Scheme)) {
 		return true
 	}
 	return isLoopback(u.Hostname()) && isLoopback(hostname(host))
 }
 
-// withPort returns host with the default port of scheme where it names none.
+// withPort returns host with the default port of scheme if it has none.
 func withPort(host, scheme string) string {
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host
@@ -106,7 +109,8 @@ func withPort(host, scheme string) string {
 	return host + ":80"
 }
 
-// hostname returns the host of a Host header field without its port and brackets, and "" where it is malformed.
+// hostname returns the host of a Host header field without port and brackets, or "" if it is
+// malformed.
 func hostname(hostport string) string {
 	if host, port, err := net.SplitHostPort(hostport); err == nil {
 		if strings.Trim(port, "0123456789") != "" || strings.ContainsAny(host, "@/") {
@@ -127,8 +131,8 @@ func hostname(hostport string) string {
 	return hostport
 }
 
-// isLoopback reports whether host always means this machine. A name that merely starts like an address
-// ("127.0.0.1.example.com") does not parse as one.
+// isLoopback reports whether host always means this machine. A name that starts like an address
+// ("127.0.0.1.example.com") is not one.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -137,7 +141,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// Quote quotes what a peer sent, cut to a length that is fit for messages.
+// Quote quotes text from a peer for an error message, cut to 100 bytes.
 func Quote(s string) string {
 	const most = 100
 	if len(s) > most {

@@ -74,7 +74,8 @@ func TestQuoteCuts(t *testing.T) {
 	require.Equal(t, `"`+strings.Repeat("a", 100)+`"...`, Quote(strings.Repeat("a", 101)))
 }
 
-// FuzzOrigin asserts that no origin gets in but those of loopback hosts, whatever it is made to look like.
+// FuzzOrigin asserts that no origin gets in but those of loopback hosts, whatever it is made to
+// look like.
 func FuzzOrigin(f *testing.F) {
 	for _, origin := range []string{
 		"http://localhost", "http://127.0.0.1:80", "http://[::1]", "null", "http://127.0.0.1.evil.com", "http://127.0.0.1@evil.com",

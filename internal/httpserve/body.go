@@ -14,38 +14,40 @@ import (
 
 // Limits of the bodies of requests.
 const (
-	// BodyTimeout is how long the body of a request may take.
+	// BodyTimeout limits the time to receive the body of a request.
 	//
 	//limit:message time of the body of an HTTP request | 408: `body took longer than `
 	BodyTimeout = 30 * time.Second
 
-	// FreeBodyBytes is how much of each body is not counted against what a caller may hold in memory: the connection
-	// costs as much, and a caller at its limit must still be able to cancel and to answer.
+	// FreeBodyBytes of each body do not count against the memory limit of the caller: a connection
+	// costs as much, and a caller at its limit must still be able to send cancellations and
+	// responses.
 	FreeBodyBytes = 16 << 10
 
-	// blockBytes is in what blocks a body is read whose length is not known or not trusted.
+	// blockBytes is the block size for reading a body whose length is not known or not trusted.
 	blockBytes = 64 << 10
 )
 
-// A BodyError says why a body was not read, and how to answer.
+// A BodyError tells why a body was not read, and which status to respond with.
 type BodyError struct {
 	Status int
 	Text   string
 }
 
-// Error returns the text.
+// Error returns e.Text.
 func (e *BodyError) Error() string { return e.Text }
 
 var blocks = sync.Pool{New: func() any { return new([blockBytes]byte) }}
 
-// ReadBody reads the whole body of r, of at most limit bytes. What it holds counts against account, as it arrives. A body costs no more memory
-// than it is long, and for a moment twice that: it is read in blocks and then put together. The result belongs to the caller.
+// ReadBody reads the whole body of r, of at most limit bytes. Its bytes count against account as
+// they arrive. Reading takes at most twice the length of the body in memory, for a moment: the
+// blocks are joined at the end. The result belongs to the caller.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, account *admission.Account) ([]byte, *BodyError) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	// Without a deadline a client could hold the connection by sending nothing. Where the writer knows none
-	// it is for the server around it to have one.
+	// Without a deadline a client could hold the connection by sending nothing. If the writer has
+	// no deadlines, the server around it must set one.
 	rc := http.NewResponseController(w)
 	timed := rc.SetReadDeadline(time.Now().Add(BodyTimeout)) == nil
 	body, err := readBody(r, limit, account)
@@ -55,12 +57,12 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, account *admi
 	return body, err
 }
 
-// readBody reads a body whose declared length is within limit. The length is only a hint: a middleware may have decompressed the body, and
-// what is declared has not been sent yet.
+// readBody reads a body whose declared length is within limit. The length is only a hint: a
+// middleware may have decompressed the body, and the client may never send what it declared.
 func readBody(r *http.Request, limit int64, account *admission.Account) ([]byte, *BodyError) {
 	hint := int64(512)
 	if r.ContentLength >= 0 {
-		hint = min(r.ContentLength, blockBytes) + 1 // where the end is met
+		hint = min(r.ContentLength, blockBytes) + 1 // room to see the end
 	}
 	first := make([]byte, hint)
 	n, ended, err := fill(r.Body, first)
@@ -80,7 +82,7 @@ func readBody(r *http.Request, limit int64, account *admission.Account) ([]byte,
 	return readBlocks(r.Body, first, limit, account)
 }
 
-// readBlocks reads what follows first.
+// readBlocks reads the rest of the body after first, and returns all of it.
 func readBlocks(body io.Reader, first []byte, limit int64, account *admission.Account) ([]byte, *BodyError) {
 	var held []*[blockBytes]byte
 	defer func() {
@@ -115,7 +117,7 @@ func readBlocks(body io.Reader, first []byte, limit int64, account *admission.Ac
 	return whole, nil
 }
 
-// fill reads until buf is full or the body ended.
+// fill reads until buf is full or the body ends.
 func fill(body io.Reader, buf []byte) (n int, ended bool, _ *BodyError) {
 	for n < len(buf) {
 		m, err := body.Read(buf[n:])
@@ -138,7 +140,8 @@ func busyBytes() *BodyError {
 	return &BodyError{http.StatusServiceUnavailable, BusyBytes}
 }
 
-// BusyBytes is what a caller is told whose requests and unread responses hold too much memory.
+// BusyBytes is the error text for a caller whose requests and unread responses hold too much
+// memory.
 const BusyBytes = "busy: too many bytes of requests and unread responses are in memory; try again later"
 
 func unreadable(err error) *BodyError {

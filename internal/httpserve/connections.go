@@ -12,27 +12,28 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// SpareConnection is how long a connection must have been idle to make room for another one of callers that hold as many.
+// SpareConnection is how long a connection must be idle before it is evicted for a caller that
+// holds as many connections as its owner.
 const SpareConnection = time.Minute
 
-// RetryConnection is when a client that was refused a connection is told to come back.
+// RetryConnection is the retry time for a client that was refused a connection.
 const RetryConnection = 10 * time.Second
 
-// Connections are those of a handler whose connections are sessions, as with HTTP+SSE and WebSockets: who gets one, and how they
-// end. Make them with [NewConnections].
+// Connections manages the connections of a handler where a connection is a session (HTTP+SSE,
+// WebSockets): it admits them and shuts them down. Create it with [NewConnections].
 type Connections struct {
 	*Lifecycle
 	places  *admission.Places
 	trusted []netip.Prefix
 }
 
-// NewConnections returns the connections of a handler, of which there may be max. Their places are shared as
-// [admission.Places] says, by principal, or else by address as proxies in trusted say.
+// NewConnections returns the connections of a handler, at most max at once. [admission.Places]
+// shares them among callers: principals, or else addresses as seen by the trusted proxies.
 func NewConnections(max int, trusted []netip.Prefix) *Connections {
 	return &Connections{Lifecycle: NewLifecycle(), places: admission.NewPlaces(max, SpareConnection), trusted: trusted}
 }
 
-// A Connection is one place among [Connections]. It is a [Task].
+// A Connection holds one place in [Connections]. It is a [Task].
 type Connection struct {
 	all   *Connections
 	place admission.Place
@@ -41,7 +42,8 @@ type Connection struct {
 	drain, cancel, cut            context.CancelFunc
 }
 
-// Open returns a connection for r, to be closed. It returns nil when there is none to be had, which it has answered.
+// Open returns a connection for r; the caller must close it. If there is no place, Open responds
+// with 503 and returns nil.
 func (c *Connections) Open(w http.ResponseWriter, r *http.Request) *Connection {
 	x := &Connection{all: c}
 	x.place.Value = x
@@ -67,7 +69,7 @@ func (c *Connections) Open(w http.ResponseWriter, r *http.Request) *Connection {
 	return nil
 }
 
-// Close gives up the place.
+// Close releases the place.
 func (x *Connection) Close() {
 	x.all.places.Leave(&x.place)
 	x.all.End(x)
@@ -76,28 +78,28 @@ func (x *Connection) Close() {
 	x.cut()
 }
 
-// Drain lets the link finish its calls and end.
+// Drain lets the calls finish and then ends the connection.
 func (x *Connection) Drain() { x.drain() }
 
-// Cancel ends the contexts of the calls in flight.
+// Cancel cancels the calls in flight.
 func (x *Connection) Cancel() { x.cancel() }
 
-// Cut ends the connection.
+// Cut closes the connection.
 func (x *Connection) Cut() { x.cut() }
 
-// Attach makes the handler's end close what runs on the connection, which lets calls in flight finish, and then cut
-// it. The function that it returns takes that back.
+// Attach makes Drain call closeLink, which lets calls in flight finish, and makes Cut call cut. The
+// function that it returns undoes that.
 func (x *Connection) Attach(closeLink, cut func()) (detach func()) {
-	// Each runs at most once.
+	// Each function runs at most once.
 	drain := context.AfterFunc(x.draining, closeLink)
 	cutter := context.AfterFunc(x.cutting, cut)
 	return func() { drain(); cutter() }
 }
 
-// Cancelling ends when the calls in flight are to be cancelled.
+// Cancelling returns a context that ends when the calls in flight must be cancelled.
 func (x *Connection) Cancelling() context.Context { return x.cancelling }
 
-// Handler returns h for the calls of this connection, which is in use while there are some.
+// Handler wraps h so that the connection counts as in use during its calls.
 func (x *Connection) Handler(h transport.Handler) transport.Handler { return used{h, x} }
 
 type used struct {
@@ -120,7 +122,7 @@ func (u used) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport
 	return &streamed
 }
 
-// use marks the connection as in use until the function that it returns is called.
+// use marks the connection as in use until release is called.
 func (x *Connection) use() (release func()) {
 	if x.all.places.Use(&x.place) {
 		return x.release

@@ -2,10 +2,10 @@ package httpserve
 
 import "net/http"
 
-// Flusher returns what sends on the bytes written to w so far, and nil where they cannot be.
+// Flusher returns a function that flushes w, or nil if w cannot flush.
 //
-// Writers wrap each other, and some that have a Flush method panic where the one below has none
-// (echo.Response does): the innermost decides. It is also the one that knows whether writing failed.
+// Writers wrap each other, and some have a Flush method that panics if the writer below has none
+// (echo.Response does). So the innermost writer decides, which also knows whether a write failed.
 func Flusher(w http.ResponseWriter) func() error {
 	inner := w
 	for {

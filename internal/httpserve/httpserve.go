@@ -1,5 +1,6 @@
-// Package httpserve is what the bindings over HTTP share of serving: an HTTP server with the limits that a public one
-// needs and an end that lets requests finish, and flushing through whatever wraps a response writer.
+// Package httpserve holds what the HTTP transports share: an HTTP server with the limits that a
+// public server needs and a graceful shutdown, reading of request bodies, and flushing through
+// wrapped response writers.
 package httpserve
 
 import (
@@ -15,44 +16,44 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A Handler is what a binding serves.
+// A Handler is an HTTP handler of a transport.
 type Handler interface {
 	http.Handler
 
-	// Shutdown lets what is in flight finish until ctx ends, and then does as Close does. The error says that it did
-	// not finish.
+	// Shutdown lets calls in flight finish until ctx ends, and then acts like Close. It returns an
+	// error if calls did not finish.
 	Shutdown(ctx context.Context) error
 
-	// Close ends everything without waiting.
+	// Close cancels everything without waiting.
 	Close()
 }
 
-// A Server serves one Handler at one path. All fields but OnListen are needed.
+// A Server serves one Handler at one path. All fields except OnListen are required.
 type Server struct {
-	Name            string // of the binding, for what is said to the operator
+	Name            string // of the transport, for errors and logs
 	Addr            string // "127.0.0.1:8080"
-	Path            string // what other paths there are is not found
+	Path            string // other paths get 404
 	ShutdownTimeout time.Duration
-	AllowedHosts    []string // for the warning of servers that listen beyond this machine
+	AllowedHosts    []string // for the warning of a server that other machines can reach
 	Logger          *slog.Logger
-	OnListen        func(net.Addr) // hears the address as soon as requests are taken
+	OnListen        func(net.Addr) // called with the address once the server accepts requests
 }
 
-// Limits of the server. Requests and replies have deadlines of their own.
+// Limits of the server. Reads of bodies and writes have their own deadlines.
 const (
 	//limit:message time of the header of an HTTP request, for the Listen functions | the connection is closed
 	readHeaderTimeout = 10 * time.Second
-	readTimeout       = readHeaderTimeout + BodyTimeout // of requests that are refused before their body is read
+	readTimeout       = readHeaderTimeout + BodyTimeout // for requests that are refused before their body is read
 	//limit:connection time between two HTTP requests, for the Listen functions | the connection is closed
 	idleTimeout = 2 * time.Minute
 )
 
-// maxHeaderBytes is how long the header of a request may be.
+// maxHeaderBytes limits the header of a request.
 //
 //limit:message bytes of the header of an HTTP request, for the Listen functions | 431
 const maxHeaderBytes = 64 << 10
 
-// Positive returns v, or otherwise where v is not positive: the rule of most options.
+// Positive returns v if it is positive, or else otherwise. Most options follow this rule.
 func Positive[N int | int64 | time.Duration](v, otherwise N) N {
 	if v > 0 {
 		return v
@@ -60,7 +61,8 @@ func Positive[N int | int64 | time.Duration](v, otherwise N) N {
 	return otherwise
 }
 
-// Listen returns a transport that serves what newHandler makes of a handler of messages, as [Server.Serve] does.
+// Listen returns a transport that serves the Handler returned by newHandler, as [Server.Serve]
+// does.
 func Listen(s Server, newHandler func(transport.Handler) Handler) transport.Transport {
 	return &listener{s, newHandler}
 }
@@ -75,8 +77,8 @@ func (l *listener) Serve(ctx context.Context, h transport.Handler) error {
 	return l.server.Serve(ctx, func() Handler { return l.newHandler(h) })
 }
 
-// Serve listens and serves the handler that makeHandler makes, once it listens, until ctx ends. It returns nil then,
-// after the requests in flight finished or were cancelled at the end of ShutdownTimeout.
+// Serve listens, creates the handler with makeHandler and serves it. When ctx ends, it lets
+// requests in flight finish within ShutdownTimeout, cancels the rest, and returns nil.
 func (s *Server) Serve(ctx context.Context, makeHandler func() Handler) error {
 	if !strings.HasPrefix(s.Path, "/") {
 		return fmt.Errorf("%s: path %q must begin with a slash", s.Name, s.Path)
@@ -97,7 +99,7 @@ func (s *Server) Serve(ctx context.Context, makeHandler func() Handler) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn),
-		// Ends not with ctx but with what Shutdown decides: requests in flight may finish.
+		// Requests in flight do not end with ctx: Shutdown lets them finish.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	failed := make(chan error, 1)
@@ -113,18 +115,18 @@ func (s *Server) Serve(ctx context.Context, makeHandler func() Handler) error {
 		return err
 	case <-ctx.Done():
 	}
-	return s.stop(httpServer, handler, failed)
+	return s.shutDown(httpServer, handler, failed)
 }
 
-// warnIfOpen tells the operator that everyone who reaches addr may call the server: Listen asks nobody who they are.
+// warnIfOpen logs a warning if other machines can reach addr: Listen does not authenticate callers.
 func (s *Server) warnIfOpen(addr net.Addr) {
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-		s.Logger.Warn(s.Name+": this server listens beyond this machine and authenticates nobody; mount its handler behind authentication, or listen on 127.0.0.1",
+		s.Logger.Warn(s.Name+": other machines can reach this server, and it does not authenticate callers; mount its handler behind authentication, or listen on 127.0.0.1",
 			"addr", addr.String(), "allowedHosts", s.AllowedHosts)
 	}
 }
 
-// at serves h at the path and nothing else.
+// at serves h at the path of s and 404 elsewhere.
 func (s *Server) at(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != s.Path {
@@ -135,15 +137,15 @@ func (s *Server) at(h http.Handler) http.Handler {
 	})
 }
 
-// stop lets requests finish within the bound. The handler goes first: while it drains, clients must still be
-// able to answer what methods in flight ask them.
-func (s *Server) stop(httpServer *http.Server, handler Handler, failed <-chan error) error {
+// shutDown lets requests finish within ShutdownTimeout. The handler goes first: while it drains,
+// clients must still be able to respond to server requests.
+func (s *Server) shutDown(httpServer *http.Server, handler Handler, failed <-chan error) error {
 	bound, cancel := context.WithTimeout(context.Background(), s.ShutdownTimeout)
 	defer cancel()
 	if err := handler.Shutdown(bound); err != nil {
 		s.Logger.Warn(s.Name+": requests were cancelled at the end of the shutdown timeout", "timeout", s.ShutdownTimeout)
 	}
-	// What was cancelled just now gets a moment to be answered.
+	// Cancelled calls get a moment to respond.
 	last, cancelLast := context.WithTimeout(context.Background(), time.Second)
 	defer cancelLast()
 	if httpServer.Shutdown(last) != nil {

@@ -183,7 +183,7 @@ func TestServersBeyondThisMachineWarnOnce(t *testing.T) {
 		}
 		require.NoError(t, err, addr)
 		require.Equal(t, warns, strings.Count(log.String(), "level=WARN"), addr)
-		require.Equal(t, warns, strings.Count(log.String(), "authenticates nobody"), addr)
+		require.Equal(t, warns, strings.Count(log.String(), "does not authenticate callers"), addr)
 	}
 }
 

@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// CancelGrace is how long calls that were cancelled at the end of the context of [Lifecycle.Shutdown] have to be answered, and what was
-// cut then to end: Shutdown takes at most twice that longer than its context.
+// CancelGrace is how long calls that were cancelled when the context of [Lifecycle.Shutdown] ended
+// may take to respond, and again how long tasks may take to end after Cut. So Shutdown takes at
+// most twice this time longer than its context.
 const CancelGrace = time.Second
 
-// A Task is something that a handler has in flight: a call, a stream or a connection. Its methods may be called
-// concurrently and more than once, must not wait, and come in this order.
+// A Task is a call, stream or connection in flight. Its methods may be called concurrently and more
+// than once, in this order, and must not block.
 type Task interface {
-	// Drain is called when the handler begins to shut down. It asks the task to end in its own time. A task that ends
-	// soon anyway ignores it.
+	// Drain is called when the shutdown begins. It asks the task to finish. A task that ends soon
+	// anyway ignores it.
 	Drain()
 
-	// Cancel is called when that time is over. The task may still answer that it was cancelled.
+	// Cancel is called when the time to finish is over. The task may still respond with an error.
 	Cancel()
 
-	// Cut ends the task without an answer.
+	// Cut ends the task without a response.
 	Cut()
 }
 
-// A Lifecycle is the life of an HTTP handler: it counts the tasks in flight, refuses more once the handler shuts down, and
-// ends those that there are. Make one with [NewLifecycle]. It is safe for concurrent use.
+// A Lifecycle tracks the tasks of an HTTP handler. Once the handler shuts down, it refuses new
+// tasks and ends those in flight. Create one with [NewLifecycle]. It is safe for concurrent use.
 type Lifecycle struct {
-	draining chan struct{} // closed when the handler begins to shut down
-	drained  chan struct{} // closed when it did and no task is in flight
+	draining chan struct{} // closed when the shutdown begins
+	drained  chan struct{} // closed when the shutdown has begun and no task is in flight
 
 	mu    sync.Mutex
 	tasks map[Task]struct{} // guarded by mu
@@ -39,7 +40,8 @@ func NewLifecycle() *Lifecycle {
 	return &Lifecycle{draining: make(chan struct{}), drained: make(chan struct{}), tasks: make(map[Task]struct{})}
 }
 
-// Begin counts t as in flight until [Lifecycle.End]. It reports false when the handler is shutting down.
+// Begin adds t to the tasks in flight until [Lifecycle.End]. It returns false if the handler is
+// shutting down.
 func (l *Lifecycle) Begin(t Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +52,8 @@ func (l *Lifecycle) Begin(t Task) bool {
 	return true
 }
 
-// Hold is Begin for a task that carries the response of another one: it may begin while the handler shuts down.
+// Hold is like Begin, but also works during the shutdown, for a task that carries the response of
+// another task.
 func (l *Lifecycle) Hold(t Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,20 +65,20 @@ func (l *Lifecycle) End(t Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tasks, t)
-	l.settle()
+	l.closeDrained()
 }
 
-// settle closes drained when it is time. The caller holds mu.
-func (l *Lifecycle) settle() {
+// closeDrained closes drained if the shutdown has begun and no task is in flight. The caller holds
+// mu.
+func (l *Lifecycle) closeDrained() {
 	if l.isDraining() && len(l.tasks) == 0 {
 		closeOnce(l.drained)
 	}
 }
 
-// Draining is closed when the handler begins to shut down.
+// Draining returns a channel that is closed when the shutdown begins.
 func (l *Lifecycle) Draining() <-chan struct{} { return l.draining }
 
-// isDraining reports whether the handler shuts down.
 func (l *Lifecycle) isDraining() bool {
 	select {
 	case <-l.draining:
@@ -85,19 +88,19 @@ func (l *Lifecycle) isDraining() bool {
 	}
 }
 
-// drain refuses further tasks, and asks those in flight to end.
+// drain refuses further tasks and drains those in flight.
 func (l *Lifecycle) drain() {
 	l.mu.Lock()
 	first := !l.isDraining()
 	closeOnce(l.draining)
-	l.settle()
+	l.closeDrained()
 	l.mu.Unlock()
 	if first {
 		l.each(Task.Drain)
 	}
 }
 
-// each calls do for every task in flight, without the lock.
+// each calls do for every task in flight, without holding mu.
 func (l *Lifecycle) each(do func(Task)) {
 	l.mu.Lock()
 	all := make([]Task, 0, len(l.tasks))
@@ -110,8 +113,8 @@ func (l *Lifecycle) each(do func(Task)) {
 	}
 }
 
-// Shutdown refuses further tasks and waits for those in flight until ctx ends. Then it cancels them, gives them
-// [CancelGrace] to answer, and cuts what is left. The error is the cause of ctx's end when tasks had to be cancelled.
+// Shutdown refuses further tasks and lets those in flight finish until ctx ends. Then it cancels
+// them, gives them [CancelGrace] to respond, cuts the rest, and returns the cause of ctx.
 func (l *Lifecycle) Shutdown(ctx context.Context) error {
 	l.drain()
 	select {
@@ -126,7 +129,7 @@ func (l *Lifecycle) Shutdown(ctx context.Context) error {
 	case <-l.drained:
 	case <-grace.C:
 		l.each(Task.Cut)
-		// What was cut ends at once, unless its method ignores its context.
+		// Tasks end at once, except methods that ignore their context.
 		grace.Reset(CancelGrace)
 		select {
 		case <-l.drained:
@@ -136,15 +139,15 @@ func (l *Lifecycle) Shutdown(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Close refuses further tasks, and cancels and cuts those in flight. It does not wait for them, and may be called
-// more than once.
+// Close refuses further tasks, and cancels and cuts those in flight without waiting. It may be
+// called more than once.
 func (l *Lifecycle) Close() {
 	l.drain()
 	l.each(Task.Cancel)
 	l.each(Task.Cut)
 }
 
-// closeOnce closes c unless it is closed; the caller holds the lock that guards c.
+// closeOnce closes c unless it is closed already. The caller holds the lock that guards c.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// IsJSON reports whether Content-Type declares the body of a request as JSON. Web pages can send any other type to another
-// site without a preflight.
+// IsJSON reports whether Content-Type declares a JSON body. Web pages can send most other types to
+// another site without a preflight.
 func IsJSON(h http.Header) bool {
 	values := h["Content-Type"]
 	if len(values) != 1 {
@@ -20,7 +20,7 @@ func IsJSON(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(mediaType), "application/json")
 }
 
-// Accepts reports which types of response the client accepts. A request without Accept accepts both.
+// Accepts reports which media types the client accepts. A request without Accept accepts both.
 func Accepts(h http.Header) (json, stream bool) {
 	values := h["Accept"]
 	if len(values) == 0 {
@@ -48,7 +48,8 @@ func Accepts(h http.Header) (json, stream bool) {
 	return json, stream
 }
 
-// hasZeroWeight reports whether the parameters of a media range exclude it (RFC 9110, section 12.4.2).
+// hasZeroWeight reports whether the parameters of a media range exclude it (RFC 9110, section
+// 12.4.2).
 func hasZeroWeight(params string) bool {
 	for p := range strings.SplitSeq(params, ";") {
 		name, weight, _ := strings.Cut(p, "=")

@@ -1,5 +1,6 @@
-// Package leaktest is go.uber.org/goleak for busy machines. goleak gives goroutines less than half a second to end, which
-// is too little for the goroutines of net/http while many packages are tested at once.
+// Package leaktest wraps go.uber.org/goleak for busy machines. goleak waits less than half a second
+// for goroutines to end, which is too short for the goroutines of net/http while many packages are
+// tested at once.
 package leaktest
 
 import (
@@ -9,10 +10,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines have to end.
+// patience is how long to wait for goroutines to end.
 const patience = time.Minute
 
-// VerifyTestMain runs the tests of a package, then cleanups, and exits. It fails when goroutines outlive the tests.
+// VerifyTestMain runs the tests of a package and then cleanups, and exits. It fails if goroutines
+// outlive the tests.
 func VerifyTestMain(m *testing.M, cleanups ...func()) { goleak.VerifyTestMain(waiting{m, cleanups}) }
 
 type waiting struct {
@@ -32,7 +34,7 @@ func (w waiting) Run() int {
 	return code
 }
 
-// VerifyNone fails t when goroutines are left.
+// VerifyNone fails t if goroutines are left.
 func VerifyNone(t testing.TB, opts ...goleak.Option) {
 	t.Helper()
 	if err := await(opts...); err != nil {
@@ -40,7 +42,7 @@ func VerifyNone(t testing.TB, opts ...goleak.Option) {
 	}
 }
 
-// await returns when no goroutines are left, or with an error that lists them.
+// await waits until no goroutines are left, or returns an error that lists them.
 func await(opts ...goleak.Option) error {
 	for limit := time.Now().Add(patience); ; {
 		if err := goleak.Find(opts...); err == nil || time.Now().After(limit) {

@@ -6,15 +6,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// heldStep is how many bytes of a streamed result are spent at a time.
+// heldStep is how many bytes of a streamed result are spent at once.
 const heldStep = 64 << 10
 
-// A Held holds a streamed result in memory, where it cannot be sent as it comes. Its Write fails when there is no more room, so
-// a result is never read into memory only to be refused.
+// A Held holds a streamed result in memory when it cannot be sent as it is produced. Its Write
+// fails when no room is left, so a result is not read completely only to be refused.
 type Held struct {
-	Spend func(bytes int64) bool // takes room for so many bytes; false if there is none
+	Spend func(bytes int64) bool // reserves room; returns false if there is none
 	Text  bytes.Buffer
-	Spent int64 // bytes of room that were taken
+	Spent int64 // bytes of room that are reserved
 }
 
 // Write implements [io.Writer].

@@ -21,19 +21,19 @@ import (
 // ErrCancelled is the cause of the end of a call's context when the peer cancelled the call.
 var ErrCancelled = errors.New("cancelled by the peer")
 
-// Limits bound what a peer may have in flight. Zero means no limit.
+// Limits restrict what a peer may have in flight. Zero means no limit.
 type Limits struct {
-	// MaxCalls is how many requests may be unanswered. Subscriptions do not count.
+	// MaxCalls limits the unanswered requests. Subscriptions do not count.
 	MaxCalls int
 
-	// MaxSubscriptions is how many requests with the method subscriptions/listen may be unanswered.
+	// MaxSubscriptions limits the unanswered requests with the method subscriptions/listen.
 	// They last as long as the connection, so they would use up MaxCalls.
 	MaxSubscriptions int
 
-	// MaxNotifications is how many notifications may be unhandled.
+	// MaxNotifications limits the unhandled notifications.
 	MaxNotifications int
 
-	// MaxBytes is how many bytes all of these may have together. A single message may have more.
+	// MaxBytes limits the bytes of all of these together. A single message may be larger.
 	MaxBytes int64
 }
 
@@ -73,9 +73,9 @@ type Call struct {
 	gone   bool // cancelled by the peer; guarded by ledger.mu
 }
 
-// A Question is a request of ours while it is unanswered.
+// A Question is a request of ours that is not answered yet.
 type Question struct {
-	// ID is what the request is sent with.
+	// ID is the ID of the request.
 	ID jsonrpc.ID
 
 	ledger *Ledger
@@ -84,7 +84,7 @@ type Question struct {
 }
 
 // change is the only function that adds entries to a Ledger or removes them. Exactly one of c and q
-// is not nil. It reports false when the entry is in the wanted state already. The caller holds mu.
+// is not nil. It returns false if the entry is in the wanted state already. The caller holds mu.
 func (l *Ledger) change(c *Call, q *Question, open bool) bool {
 	by := -1
 	if open {
@@ -111,11 +111,11 @@ func (l *Ledger) change(c *Call, q *Question, open bool) bool {
 	default:
 		return false
 	}
-	l.settle()
+	l.closeIdle()
 	return true
 }
 
-// set adds an entry to a table, which it makes when there is none, or removes it.
+// set adds v to a table, which it creates if necessary, or removes it.
 func set[V any](table *map[jsonrpc.ID]V, id jsonrpc.ID, v V, open bool) {
 	switch {
 	case !open:
@@ -127,8 +127,9 @@ func set[V any](table *map[jsonrpc.ID]V, id jsonrpc.ID, v V, open bool) {
 	}
 }
 
-// settle closes idle when it is time. The caller holds mu.
-func (l *Ledger) settle() {
+// closeIdle closes idle if the ledger is closed and no message of the peer is in flight. The caller
+// holds mu.
+func (l *Ledger) closeIdle() {
 	if !l.closed || l.tally.Calls+l.tally.Subscriptions+l.tally.Notifications > 0 {
 		return
 	}
@@ -143,8 +144,8 @@ func (l *Ledger) settle() {
 }
 
 // Begin records req, a request or notification of the peer whose message has so many bytes. The
-// call's context derives from ctx, and ends with the call. The error is what to answer instead:
-// the ID is in use, a limit is reached, or the ledger is closed.
+// context of the call derives from ctx and ends with the call. The error is the response to send
+// instead: the ID is in use, a limit is reached, or the ledger is closed.
 func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*Call, *jsonrpc.Error) {
 	c := new(Call)
 	if err := l.BeginAt(c, ctx, req, bytes); err != nil {
@@ -153,8 +154,7 @@ func (l *Ledger) Begin(ctx context.Context, req *jsonrpc.Request, bytes int) (*C
 	return c, nil
 }
 
-// BeginAt is Begin for a caller that has memory for the Call: c is a zero Call, and is not used for
-// another request.
+// BeginAt is like Begin but uses the memory of c, a zero Call that is not used for another request.
 func (l *Ledger) BeginAt(c *Call, ctx context.Context, req *jsonrpc.Request, bytes int) *jsonrpc.Error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +167,7 @@ func (l *Ledger) BeginAt(c *Call, ctx context.Context, req *jsonrpc.Request, byt
 	return nil
 }
 
-// refusal is why req must not begin; nil when it may. The caller holds mu.
+// refusal returns why req must be refused, or nil. The caller holds mu.
 func (l *Ledger) refusal(req *jsonrpc.Request, bytes int64) *jsonrpc.Error {
 	most, now := &l.Limits, &l.tally
 	switch notification := req.IsNotification(); {
@@ -192,11 +192,13 @@ func (l *Ledger) refusal(req *jsonrpc.Request, bytes int64) *jsonrpc.Error {
 	return nil
 }
 
-// Context ends when the peer cancels the call (the cause is [ErrCancelled]), when [Ledger.Stop] or
-// [Ledger.Close] ends it, when the context given to Begin ends, and when the call ends.
+// Context returns the context of the call. It ends when the peer cancels the call (the cause is
+// [ErrCancelled]), when [Ledger.Stop] or [Ledger.Close] cancels it, when the context passed to
+// Begin ends, and when the call ends.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Cancel ends the context of the call with that cause. The call stays in flight until [Call.End].
+// Cancel cancels the context of the call with this cause. The call stays in flight until
+// [Call.End].
 func (c *Call) Cancel(cause error) { c.cancel(cause) }
 
 // CancelFunc returns Cancel.
@@ -209,8 +211,8 @@ func (c *Call) Wanted() bool {
 	return !c.gone
 }
 
-// End removes the call; from then on the peer may use its ID again. It reports whether the peer
-// still waits for the response. A second End changes nothing and reports false.
+// End removes the call, after which the peer may reuse its ID. It reports whether the peer still
+// waits for the response. A second End does nothing and returns false.
 func (c *Call) End() (wanted bool) {
 	c.ledger.mu.Lock()
 	wanted = c.ledger.change(c, nil, false) && !c.gone
@@ -219,9 +221,9 @@ func (c *Call) End() (wanted bool) {
 	return wanted
 }
 
-// Cancel carries out n, a notifications/cancelled of the peer: the context of the call that n names
-// ends. A request that is not in flight is not a mistake, since its response and the cancellation
-// may have crossed. The handshake cannot be cancelled (2025-11-25, basic/utilities/cancellation).
+// Cancel handles n, a notifications/cancelled of the peer: it cancels the call that n names. A
+// request that is not in flight is ignored, since its response and the cancellation may have
+// crossed. The handshake cannot be cancelled (2025-11-25, basic/utilities/cancellation).
 func (l *Ledger) Cancel(n *jsonrpc.Request) {
 	id, ok := jsonrpc.ParseID(n.Param("requestId"))
 	if !ok {
@@ -241,9 +243,9 @@ func (l *Ledger) Cancel(n *jsonrpc.Request) {
 	}
 }
 
-// Ask records a request of ours. An absent id makes the ledger choose one: 1, 2, 3 and so on.
-// Otherwise no other question in flight may have it. The error is [transport.ErrClosed] when the
-// ledger is closed.
+// Ask records a request of ours. If id is absent, the ledger assigns one: 1, 2, 3 and so on.
+// Otherwise the ID must differ from those of other questions in flight. The error is
+// [transport.ErrClosed] if the ledger is closed.
 func (l *Ledger) Ask(id jsonrpc.ID) (*Question, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -262,19 +264,20 @@ func (l *Ledger) Ask(id jsonrpc.ID) (*Question, error) {
 	return q, nil
 }
 
-// Answered delivers the response, once. It is closed without one when the ledger was closed first.
+// Answered returns a channel that delivers the response, once. It is closed without a response if
+// the ledger is closed first.
 func (q *Question) Answered() <-chan *jsonrpc.Response { return q.answer }
 
-// End removes the question: a response that comes later is dropped. It reports whether the question
-// was still unanswered, so that the peer should be told that its response is not wanted.
+// End removes the question; a later response is dropped. It reports whether the question was still
+// unanswered, so that the caller can cancel it at the peer.
 func (q *Question) End() (unanswered bool) {
 	q.ledger.mu.Lock()
 	defer q.ledger.mu.Unlock()
 	return q.ledger.change(nil, q, false)
 }
 
-// Answer delivers a response to the question with its ID. It reports false when there is none: the
-// response is late, or nobody asked.
+// Answer delivers a response to the question with its ID. It returns false if there is none: the
+// response is late, or no request has its ID.
 func (l *Ledger) Answer(r *jsonrpc.Response) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -287,8 +290,8 @@ func (l *Ledger) Answer(r *jsonrpc.Response) bool {
 	return true
 }
 
-// OnlyQuestion returns the ID of the question that is unanswered when there is exactly one, else
-// an absent ID: a response whose ID cannot be read can only be meant for it.
+// OnlyQuestion returns the ID of the only unanswered question, or an absent ID if there are several
+// or none. A response whose ID cannot be read can only be meant for it.
 func (l *Ledger) OnlyQuestion() (id jsonrpc.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -299,21 +302,21 @@ func (l *Ledger) OnlyQuestion() (id jsonrpc.ID) {
 	return id
 }
 
-// Tally counts what is in flight.
+// Tally returns what is in flight.
 func (l *Ledger) Tally() Tally {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tally
 }
 
-// Stop refuses further messages of the peer and further questions, ends the wait for all responses,
-// and ends the contexts of the subscriptions with that cause, since they have no end of their own.
-// Other calls go on. It may be called more than once.
+// Stop refuses further messages of the peer and further questions, stops waiting for responses, and
+// cancels the subscriptions with this cause, since they do not end by themselves. Other calls
+// continue. It may be called more than once.
 func (l *Ledger) Stop(cause error) {
 	l.stop(cause, func(c *Call) bool { return c.Request.Method == protocol.MethodSubscriptionsListen })
 }
 
-// Close is Stop, but ends the contexts of all calls. They stay in flight until [Call.End].
+// Close is like Stop but cancels all calls. They stay in flight until [Call.End].
 func (l *Ledger) Close(cause error) { l.stop(cause, func(*Call) bool { return true }) }
 
 func (l *Ledger) stop(cause error, ends func(*Call) bool) {
@@ -329,14 +332,15 @@ func (l *Ledger) stop(cause error, ends func(*Call) bool) {
 		close(q.answer)
 	}
 	l.closed = true
-	l.settle()
+	l.closeIdle()
 	l.mu.Unlock()
 	for _, c := range ended {
 		c.cancel(cause)
 	}
 }
 
-// Idle is closed when the ledger was stopped or closed and no message of the peer is in flight.
+// Idle returns a channel that is closed when the ledger was stopped or closed and no message of the
+// peer is in flight.
 func (l *Ledger) Idle() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

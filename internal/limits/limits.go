@@ -33,7 +33,8 @@ type entry[K comparable] struct {
 	limiter *rate.Limiter
 }
 
-// NewTable returns a table in which each key may go perSecond times a second, and burst times at once.
+// NewTable returns a table in which each key may go perSecond times a second, and burst times at
+// once.
 func NewTable[K comparable](perSecond float64, burst int) *Table[K] {
 	return &Table[K]{rate: rate.Limit(perSecond), burst: burst, recent: list.New(), byKey: map[K]*list.Element{}}
 }
@@ -56,8 +57,8 @@ func (t *Table[K]) limiter(key K) *rate.Limiter {
 	return e.limiter
 }
 
-// Take returns 0 if the key may go now, and counts it. Otherwise it returns how long to wait, which is
-// [Forever] if the key may never go.
+// Take returns 0 if the key may go now, and counts it. Otherwise it returns how long to wait, which
+// is [Forever] if the key may never go.
 func (t *Table[K]) Take(key K, now time.Time) time.Duration {
 	limiter := t.limiter(key)
 	if limiter.AllowN(now, 1) {

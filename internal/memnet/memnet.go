@@ -1,5 +1,5 @@
-// Package memnet is a network in memory, for tests of HTTP servers that run by the clock of testing/synctest. Its
-// connections have no buffers: a write returns when the other end has read it.
+// Package memnet is an in-memory network for tests of HTTP servers with testing/synctest. Its
+// connections are unbuffered: a write returns when the other end has read it.
 package memnet
 
 import (
@@ -35,7 +35,7 @@ func (l *Listener) Close() error { l.once.Do(func() { close(l.closed) }); return
 // Addr implements [net.Listener].
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
-// Client returns an HTTP client whose every request opens a connection to l, whatever its host.
+// Client returns an HTTP client that opens a connection to l for every request, whatever its host.
 func (l *Listener) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
@@ -50,7 +50,8 @@ func (l *Listener) Client() *http.Client {
 	}}}
 }
 
-// Serve runs server on a new listener, and returns a client of it and what closes both and waits for them.
+// Serve runs server on a new listener. It returns a client for it and a function that closes the
+// server and waits for it.
 func Serve(server *http.Server) (client *http.Client, closeAll func()) {
 	l := Listen()
 	over := make(chan struct{})

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// Results caches results by key for a time. While a call runs, further calls with its key wait for its
-// result. Results is safe for concurrent use. Make one with [New].
+// Results caches results by key for a time. While a call runs, further calls with its key wait for
+// its result. Results is safe for concurrent use. Make one with [New].
 type Results[K comparable, R any] struct {
 	clone    func(R) R
 	ttl      time.Duration
@@ -35,9 +35,9 @@ const (
 	MaxBytes = 64 << 10
 )
 
-// New returns a cache of up to so many results, each of at most maxBytes. It drops the least recently
-// used result first. Zero means [Entries] and [MaxBytes]. The cache keeps and returns clones, so
-// callers may change their results.
+// New returns a cache of up to so many results, each of at most maxBytes. It drops the least
+// recently used result first. Zero means [Entries] and [MaxBytes]. The cache keeps and returns
+// clones, so callers may change their results.
 func New[K comparable, R any](ttl time.Duration, entries, maxBytes int, clone func(R) R) *Results[K, R] {
 	if entries <= 0 {
 		entries = Entries
@@ -67,9 +67,9 @@ type flight[R any] struct {
 	cancelled bool // by its caller
 }
 
-// Do returns the cached result for key, or calls run and caches its result unless it is an error. share
-// returns the size of a result, and false if it must not be cached. keySize counts as a part of the
-// size.
+// Do returns the cached result for key, or calls run and caches its result unless it is an error.
+// share returns the size of a result, and false if it must not be cached. keySize counts as a part
+// of the size.
 func (r *Results[K, R]) Do(ctx context.Context, key K, keySize int, run func() (R, error), share func(R) (size int, ok bool)) (R, error) {
 	var none R
 	for {

@@ -8,36 +8,37 @@ import (
 	"time"
 )
 
-// DefaultMaxEvent is how many bytes an event may have when [NewReader] is told nothing.
+// DefaultMaxEvent is the default limit of an event, in bytes.
 const DefaultMaxEvent = 4 << 20
 
-// firstBuffer is how much a reader has room for at first.
+// firstBuffer is the size of the first buffer of a reader.
 const firstBuffer = 4 << 10
 
-// firstBuffers are buffers of that size.
+// firstBuffers pools the first buffers.
 var firstBuffers = sync.Pool{New: func() any { return new([firstBuffer]byte) }}
 
-// lentAt is how long a data line is that is handed on with the buffer that it was read into, and not copied.
+// lentAt is the length from which a data line is returned in its read buffer instead of copied.
 const lentAt = 16 << 10
 
 // An Event is one event of a stream.
 type Event struct {
-	// ID is the last event id that the stream named, in this event or before; it stays until another is named.
+	// ID is the last event ID of the stream, from this event or an earlier one.
 	ID string
-	// Type is what the event field said; "" means "message".
+	// Type is the value of the event field; "" means "message".
 	Type string
-	// Data holds the data lines, joined by line feeds. It is nil where the event had none, and belongs to
+	// Data holds the data lines, joined by line feeds. It is nil if there are none. It belongs to
 	// the caller.
 	Data []byte
-	// Retry is how long to wait before coming back, when HasRetry; whole milliseconds.
+	// Retry is how long to wait before resuming the stream, in whole milliseconds, if HasRetry.
 	Retry    time.Duration
 	HasRetry bool
 }
 
-// A SizeError says that an event is larger than the reader allows. The stream cannot be read on.
+// A SizeError is returned for an event that is larger than the limit. The stream cannot be read
+// further.
 type SizeError struct{ Max int }
 
-// Error names the limit.
+// Error returns the limit in bytes.
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("sse: event is larger than %d bytes", e.Max)
 }
@@ -48,16 +49,16 @@ type Reader struct {
 	max int
 
 	buf        []byte
-	start, end int  // what is read and not used yet
-	lent       bool // a part of buf before start is an event's, and buf must not be written to
-	begun      bool // the byte order mark is behind us
-	afterCR    bool // a line feed that comes next belongs to the line before
+	start, end int  // bytes that are read and not used yet
+	lent       bool // an event holds a part of buf before start, so buf must not be written
+	begun      bool // a byte order mark can no longer follow
+	afterCR    bool // the last line ended with CR, so a LF that follows belongs to it
 
-	id string // the last one named
+	id string // the last event ID
 }
 
-// NewReader returns a reader of the events of src that refuses events of more than max bytes; zero or less
-// means [DefaultMaxEvent]. It holds one event in memory at a time.
+// NewReader returns a reader of the events of src. It refuses events of more than max bytes; if max
+// is not positive, the limit is [DefaultMaxEvent]. It holds one event in memory at a time.
 func NewReader(src io.Reader, max int) *Reader {
 	if max <= 0 {
 		max = DefaultMaxEvent
@@ -65,8 +66,8 @@ func NewReader(src io.Reader, max int) *Reader {
 	return &Reader{src: src, max: max}
 }
 
-// Free gives up what the reader holds, which must not be used any more. The events stay. Nobody needs to call it, but most streams of a
-// call are one short event, and those that are to come begin with the same memory.
+// Free returns the buffer of r to a pool; r must not be used afterwards. The events stay valid.
+// Calling Free is optional but saves memory, since most streams are one short event.
 func (r *Reader) Free() {
 	if len(r.buf) == firstBuffer && !r.lent {
 		firstBuffers.Put((*[firstBuffer]byte)(r.buf))
@@ -74,9 +75,9 @@ func (r *Reader) Free() {
 	r.buf, r.start, r.end = nil, 0, 0
 }
 
-// Next returns the next event that has data, an id or a retry time. Comments and unknown fields are passed
-// over. At the end of the stream the error is io.EOF; an event that the end cut short is dropped, as the
-// standard says. An event that is too large is a [*SizeError]; any other error is that of the source.
+// Next returns the next event that has data, an ID or a retry time, and skips comments and unknown
+// fields. At the end of the stream it returns io.EOF and drops an incomplete event, as the standard
+// requires. An event that is too large gives a [*SizeError]; any other error is that of the source.
 func (r *Reader) Next() (Event, error) {
 	var ev Event
 	size, any := 0, false
@@ -105,7 +106,7 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// field keeps what line says in ev and reports whether that makes ev worth returning.
+// field stores the field of line in ev and reports whether Next must return ev for it.
 func (r *Reader) field(ev *Event, line []byte) bool {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
@@ -138,7 +139,7 @@ func (r *Reader) field(ev *Event, line []byte) bool {
 	return false
 }
 
-// digits reads a number of ASCII digits; one that is too large for a waiting time becomes a day.
+// digits parses a number of ASCII digits. It limits the number to a day in milliseconds.
 func digits(b []byte) (int64, bool) {
 	const day = int64(24 * time.Hour / time.Millisecond)
 	if len(b) == 0 {
@@ -154,8 +155,8 @@ func digits(b []byte) (int64, bool) {
 	return n, true
 }
 
-// line returns the next line without its end, valid until the next call. A line that the end of the stream
-// cut short is not returned.
+// line returns the next line without its end, valid until the next call. It does not return an
+// incomplete line at the end of the stream.
 func (r *Reader) line() ([]byte, error) {
 	scanned := 0
 	for {
@@ -164,7 +165,7 @@ func (r *Reader) line() ([]byte, error) {
 		}
 		if i := lineEnd(r.buf[r.start+scanned : r.end]); i >= 0 {
 			line := r.buf[r.start : r.start+scanned+i]
-			// A CR ends the line at once: whether a LF follows may be known only much later.
+			// A CR ends the line at once: a LF may follow much later.
 			r.afterCR = r.buf[r.start+scanned+i] == '\r'
 			r.start += scanned + i + 1
 			r.begun = true
@@ -180,8 +181,8 @@ func (r *Reader) line() ([]byte, error) {
 	}
 }
 
-// skipMarks passes over the byte order mark at the beginning of the stream and the second half of a CRLF.
-// It reports whether it did.
+// skipMarks skips the byte order mark at the beginning of the stream and the LF of a CRLF. It
+// reports whether it skipped any.
 func (r *Reader) skipMarks() (skipped bool) {
 	if !r.begun && r.end-r.start >= len(byteOrderMark) {
 		r.begun = true
@@ -202,7 +203,8 @@ func (r *Reader) skipMarks() (skipped bool) {
 
 const byteOrderMark = "\ufeff"
 
-// growth is by how much the buffer is to grow. What is long already is often much longer, and each step copies it.
+// growth returns how many bytes to add to the buffer. A long event is often much longer, and each
+// step copies it.
 func (r *Reader) growth() int {
 	n := len(r.buf)
 	if n >= 16<<10 {
@@ -211,7 +213,7 @@ func (r *Reader) growth() int {
 	return max(min(n, r.max-len(r.buf)+firstBuffer), firstBuffer)
 }
 
-// fill reads more behind what is not used yet.
+// fill reads more bytes into the buffer.
 func (r *Reader) fill() error {
 	if r.lent {
 		rest := r.buf[r.start:r.end]

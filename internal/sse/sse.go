@@ -1,7 +1,7 @@
 // Package sse writes and reads event streams as Streamable HTTP uses them.
 //
-// The grammar is that of the HTML standard, section 9.2 (server-sent events). What an event means, and when
-// to come back for more, is the business of those who read it.
+// The grammar is that of the HTML standard, section 9.2 (server-sent events). The caller interprets
+// the events and resumes streams.
 package sse
 
 import (
@@ -13,15 +13,15 @@ import (
 // ContentType is the media type of an event stream.
 const ContentType = "text/event-stream"
 
-// AppendEvent appends an event of the type "message" to dst; an empty id is left out.
-// A line break in data, which in JSON can only be white space between tokens, starts another data line.
+// AppendEvent appends an event of the type "message" to dst, without an ID if id is empty. A line
+// break in data, which in JSON is only white space between tokens, starts another data line.
 func AppendEvent(dst []byte, id string, data []byte) []byte {
 	dst = AppendHead(dst, id)
 	dst = AppendData(dst, data)
 	return append(dst, "\n\n"...)
 }
 
-// AppendHead appends the beginning of an event of the type "message" up to where its data starts.
+// AppendHead appends the beginning of an event of the type "message", up to its data.
 func AppendHead(dst []byte, id string) []byte {
 	dst = append(dst, "event: message\n"...)
 	if id != "" {
@@ -32,7 +32,7 @@ func AppendHead(dst []byte, id string) []byte {
 	return append(dst, "data: "...)
 }
 
-// AppendData appends data inside a data line, continued by as many lines as it takes.
+// AppendData appends data inside a data line, and continues it in as many lines as necessary.
 func AppendData(dst, data []byte) []byte {
 	for {
 		i := lineEnd(data)
@@ -48,8 +48,8 @@ func AppendData(dst, data []byte) []byte {
 	}
 }
 
-// AppendPriming appends an event without a message: it tells the client the id to come back with, and when
-// retry is positive how long to wait before it does.
+// AppendPriming appends an event without a message. It tells the client the ID to resume from and,
+// if retry is positive, how long to wait before it resumes the stream.
 func AppendPriming(dst []byte, id string, retry time.Duration) []byte {
 	dst = append(dst, "id: "...)
 	dst = append(dst, id...)
@@ -60,7 +60,8 @@ func AppendPriming(dst []byte, id string, retry time.Duration) []byte {
 	return append(dst, "data: \n\n"...)
 }
 
-// AppendRetry appends an event that only says how long to wait before coming back, in whole milliseconds.
+// AppendRetry appends an event that only tells the client how long to wait before it resumes the
+// stream, in whole milliseconds.
 func AppendRetry(dst []byte, retry time.Duration) []byte {
 	return append(appendRetry(dst, retry), '\n')
 }
@@ -71,10 +72,10 @@ func appendRetry(dst []byte, retry time.Duration) []byte {
 	return append(dst, '\n')
 }
 
-// KeepAlive is a comment: readers ignore it, and what lies between sees that the stream is alive.
+// KeepAlive is a comment. Readers ignore it; proxies see that the stream is alive.
 const KeepAlive = ": keep-alive\n\n"
 
-// lineEnd returns the index of the first CR or LF of b, and -1 where there is none.
+// lineEnd returns the index of the first CR or LF in b, or -1.
 func lineEnd(b []byte) int {
 	i := bytes.IndexByte(b, '\n')
 	head := b

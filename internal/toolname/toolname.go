@@ -1,5 +1,5 @@
-// Package toolname holds the rules for the names of tools and prompts, which package mcpkit enforces
-// and mcpkit vet reports.
+// Package toolname holds the rules for the names of tools and prompts, which package mcpkit
+// enforces and mcpkit vet reports.
 package toolname
 
 import (
@@ -13,8 +13,8 @@ const (
 	maxForAnyModel = 64  // of the APIs of several models, which refuse a request that lists a longer name
 )
 
-// Check returns an error if name cannot be the name of a tool or prompt: it has no characters or more
-// than 128, or one of them is blank or invisible.
+// Check returns an error if name cannot be the name of a tool or prompt: it has no characters or
+// more than 128, or one of them is blank or invisible.
 func Check(name string) error {
 	if n := utf8.RuneCountInString(name); n == 0 || n > maxLength {
 		return fmt.Errorf("name %q has %d characters; 1 to %d are allowed", name, n, maxLength)
@@ -30,8 +30,8 @@ func Check(name string) error {
 	return nil
 }
 
-// Portable reports whether every known client accepts name: it has at most 64 characters, each a letter
-// or digit of ASCII, '_' or '-'. The name has passed Check.
+// Portable reports whether every known client accepts name: it has at most 64 characters, each a
+// letter or digit of ASCII, '_' or '-'. The name has passed Check.
 func Portable(name string) bool {
 	for _, r := range name {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-') {
