@@ -26,7 +26,7 @@ func TestAFaultyResponseEndsItsCallAndIsNotAnswered(t *testing.T) {
 		{"cut off", `{"jsonrpc":"2.0","id":7,"result":{`, "malformed response: invalid JSON at byte 34: unexpected end"},
 		{"another version", `{"jsonrpc":"1.0","id":7,"result":{}}`, `malformed response: jsonrpc must be "2.0"`},
 		{"two ids", `{"jsonrpc":"2.0","id":7,"id":8,"result":{}}`, `malformed response: member "id" is there twice`},
-		{"no id that can be read", `{"jsonrpc":"2.0","id":[7],"result":{}}`, "malformed response: id must be a string or an integer of 64 bits"},
+		{"no id that can be read", `{"jsonrpc":"2.0","id":[7],"result":{}}`, "malformed response: id must be a string or a 64-bit integer"},
 	} {
 		for _, client := range []bool{true, false} {
 			t.Run(test.name, func(t *testing.T) {
