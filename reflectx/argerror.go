@@ -11,37 +11,36 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
-// An ArgumentError says everything that is wrong with the arguments of one call. It is meant for
+// An ArgumentError lists everything that is wrong with the arguments of one call. It is meant for
 // the model that wrote them: it is a tool error, not a fault of the server.
 type ArgumentError struct {
-	// Violations are never empty. They stand in the order of the arguments, missing members after
-	// the rest.
+	// Violations is never empty. It has the order of the arguments, followed by missing members.
 	Violations []Violation
-	// Example is one arguments object that would have been accepted, nil where none is known.
+	// Example is an arguments object that would have been accepted, or nil if none is known.
 	Example json.RawMessage
 
-	more int    // violations beyond those that are kept
-	what string // are wrong; "" means arguments
+	more int    // number of violations that are left out
+	what string // name of the values in messages; "" means arguments
 }
 
 // A Violation is one thing wrong with the arguments.
 type Violation struct {
 	// Pointer is the JSON pointer (RFC 6901) of the value; "" is the arguments object itself.
 	Pointer string
-	// Got is what came, as JSON, shortened. It is "" where something is missing and "***" for a
+	// Got is the received value as JSON, shortened. It is "" for a missing member and "***" for a
 	// secret.
 	Got string
-	// Want is what is wanted instead, "an integer between 1 and 50". It is "" where the member is
+	// Want describes the allowed values: "an integer between 1 and 50". It is "" if the member is
 	// unknown.
 	Want string
-	// Hint helps to mend it: `did you mean "limit"?`. Mostly "".
+	// Hint suggests a correction: `did you mean "limit"?`. It is usually "".
 	Hint string
 }
 
 // String returns the violation as one line: "/limit: got 500, want an integer between 1 and 50".
 func (v Violation) String() string { return v.text("arguments") }
 
-// text is String with what the whole is called.
+// text is like String, with whole as the name of all the values.
 func (v Violation) text(whole string) string {
 	var b strings.Builder
 	if v.Pointer == "" {
@@ -63,7 +62,7 @@ func (v Violation) text(whole string) string {
 	return b.String()
 }
 
-// Error returns a head line, one line a violation, and the example where there is one.
+// Error returns a first line, one line per violation, and the example if there is one.
 func (e *ArgumentError) Error() string {
 	var b strings.Builder
 	what := cmp.Or(e.what, "arguments")
@@ -86,11 +85,11 @@ func (e *ArgumentError) Error() string {
 	return b.String()
 }
 
-// gotLimit is how many bytes of a wrong value are shown: enough to recognize it, too few to fill a
-// context.
+// gotLimit is how many bytes of a wrong value are shown: enough to recognize the value without
+// filling the model's context.
 const gotLimit = 80
 
-// shorten returns raw as it is shown in a violation.
+// shorten returns raw as a violation shows it.
 func shorten(raw []byte) string {
 	if len(raw) > 4096 {
 		raw = raw[:4096]
@@ -106,7 +105,7 @@ func shorten(raw []byte) string {
 	return s[:cut] + "…"
 }
 
-// unknownHint names the member that was meant, or else all that are known.
+// unknownHint suggests the name that was meant, or else lists all known names.
 func unknownHint(name string, known []string) string {
 	if k := nearest.Of(name, known); k != "" {
 		return "did you mean " + quoteJSON(k) + "?"

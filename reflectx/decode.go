@@ -10,8 +10,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// A decoder is the state of one walk over the bytes of the arguments. The readers compiled into the
-// nodes move over d.b by index and write what is wrong to violations; they never stop at the first
+// A decoder is the state of one pass over the bytes of the arguments. The readers compiled into the
+// nodes move through d.b by index and add mistakes to violations. They do not stop at the first
 // mistake.
 type decoder struct {
 	ctx        context.Context
@@ -19,19 +19,19 @@ type decoder struct {
 	b          []byte // valid JSON
 	path       []step // from the root to the value being read
 	violations []Violation
-	more       int             // violations that were not kept
+	more       int             // number of violations that are left out
 	secret     int             // depth of secret fields around the value being read
-	repair     bool            // accept what is wrong but unambiguous
-	missing    map[string]bool // pointers of absent members, kept only where rules about the whole ask
+	repair     bool            // accept values that are wrong but unambiguous
+	missing    map[string]bool // pointers of absent members; only kept if a rule for the whole struct needs them
 }
 
-// A step is one part of a JSON pointer: a member name, or an index where name is nil.
+// A step is one part of a JSON pointer: a member name, or an index if name is nil.
 type step struct {
 	name  []byte
 	index int
 }
 
-// violationLimit bounds what one call can make the server write about it.
+// violationLimit is the most violations that one call reports.
 const violationLimit = 100
 
 func (d *decoder) begin(ctx context.Context, in *Input, b []byte) {
@@ -43,7 +43,7 @@ func (d *decoder) begin(ctx context.Context, in *Input, b []byte) {
 	}
 }
 
-// end returns what was found and lets go of everything that belongs to the call.
+// end returns the error, and resets everything that belongs to the call.
 func (d *decoder) end() error {
 	violations, more, example, what := d.violations, d.more, d.in.example, d.in.what
 	clear(d.path[:cap(d.path)])
@@ -106,8 +106,8 @@ func (d *decoder) wrong(n *node, i int) int {
 	return end
 }
 
-// mend is called where the value at i is of the wrong kind for n. It reads the JSON within a string
-// where that is allowed and unambiguous, and complains otherwise.
+// mend handles a value at i that is of the wrong kind for n. If allowed and unambiguous, it reads
+// the JSON inside a string; otherwise it records a violation.
 func (d *decoder) mend(n *node, i int, v reflect.Value) int {
 	if !d.repair || d.b[i] != '"' {
 		return d.wrong(n, i)
@@ -127,7 +127,7 @@ func (d *decoder) mend(n *node, i int, v reflect.Value) int {
 	return end
 }
 
-// readPointer makes the values that the pointers of n lead to.
+// readPointer allocates the targets of the pointers of n and reads the value into the last one.
 func readPointer(d *decoder, n *node, i int, v reflect.Value) int {
 	for range n.ptrs {
 		v.Set(reflect.New(v.Type().Elem()))
@@ -202,7 +202,7 @@ func (d *decoder) field(f *field, i int, v reflect.Value) int {
 	return i
 }
 
-// unknown complains about a member that o does not have; i is where its value begins.
+// unknown records a member that o does not have; i is the index of its value.
 func (d *decoder) unknown(o *object, raw []byte, i int) int {
 	name := jsonx.String(raw)
 	end := jsonx.Skip(d.b, i)
@@ -212,8 +212,8 @@ func (d *decoder) unknown(o *object, raw []byte, i int) int {
 	return end
 }
 
-// again complains about a member that is there twice: two readers of the same bytes could each take
-// another.
+// again records a duplicate member. Duplicates are refused because two readers of the same bytes
+// could choose different ones.
 func (d *decoder) again(f *field, i int) int {
 	end := jsonx.Skip(d.b, i)
 	d.push(f.jsonName)
@@ -228,8 +228,7 @@ func (d *decoder) again(f *field, i int) int {
 	return end
 }
 
-// absent fills in the defaults of the members that are not there, and complains about those that
-// had to be.
+// absent sets the defaults of absent members, and records those that are required.
 func (d *decoder) absent(o *object, seen *presence, v reflect.Value) {
 	for at, f := range o.fields {
 		if seen.has(at) {
@@ -252,7 +251,7 @@ func (d *decoder) absent(o *object, seen *presence, v reflect.Value) {
 	}
 }
 
-// fill sets the field to its default. Values that can be shared are ready; others are read anew.
+// fill sets the field to its default. It decodes defaults that values cannot share.
 func (d *decoder) fill(f *field, v reflect.Value) {
 	if f.ready.IsValid() {
 		f.of(v).Set(f.ready)
@@ -264,7 +263,7 @@ func (d *decoder) fill(f *field, v reflect.Value) {
 	d.b, d.repair = outer, repair
 }
 
-// fillAll sets the defaults within an object that is not there but has a value in Go all the same.
+// fillAll sets the defaults inside an absent object that is a struct value in Go.
 func (d *decoder) fillAll(o *object, v reflect.Value) {
 	for _, f := range o.fields {
 		switch {
@@ -312,7 +311,7 @@ func readSlice(d *decoder, n *node, i int, v reflect.Value) int {
 	return i
 }
 
-// strings is readSlice for []string, the slice that is met most.
+// strings is readSlice for []string, the most common slice type.
 func (d *decoder) strings(n *node, i int, strs *[]string, v reflect.Value) int {
 	start := i
 	out := make([]string, 0, 4)
@@ -343,7 +342,7 @@ func (d *decoder) strings(n *node, i int, strs *[]string, v reflect.Value) int {
 	return i
 }
 
-// readArray reads an array into a Go array, whose length it must have.
+// readArray reads an array into a Go array, whose length must match.
 func readArray(d *decoder, n *node, i int, v reflect.Value) int {
 	if d.b[i] != '[' {
 		return d.mend(n, i, v)
@@ -405,7 +404,7 @@ func readMap(d *decoder, n *node, i int, v reflect.Value) int {
 	return i
 }
 
-// entry reads one member of a map: its name stands at nameAt, its value at i.
+// entry reads one member of a map: its name is at nameAt, its value at i.
 func (d *decoder) entry(n *node, m reflect.Value, nameAt int, raw []byte, i int) int {
 	d.push([]byte(jsonx.String(raw)))
 	defer d.pop()
@@ -426,7 +425,7 @@ func (d *decoder) entry(n *node, m reflect.Value, nameAt int, raw []byte, i int)
 	return i
 }
 
-// check asks the rules about the value v, which was read from start to end.
+// check checks the rules for the value v, which was read from start to end.
 func (d *decoder) check(n *node, start, end int, v reflect.Value) {
 	for _, ok := range n.checks {
 		if !ok(d.ctx, v) {
@@ -436,7 +435,7 @@ func (d *decoder) check(n *node, start, end int, v reflect.Value) {
 	}
 }
 
-// presence remembers which fields of an object were there.
+// presence records which fields of an object are present.
 type presence struct {
 	low  uint64
 	high []uint64 // beyond 64 fields
@@ -469,8 +468,8 @@ func (p *presence) remove(other *presence) {
 	}
 }
 
-// find returns the index of the field that the raw member name is for, -1 where there is none. next
-// is the field that comes if the members stand in the order of the schema, as they mostly do.
+// find returns the index of the field for the raw member name, or -1. next is the expected field if
+// the members have the order of the schema, as they usually do.
 func (o *object) find(raw []byte, next *int) int {
 	name := raw[1 : len(raw)-1]
 	if fast && *next < len(o.fields) && string(name) == o.fields[*next].Name {
@@ -490,7 +489,7 @@ func (o *object) find(raw []byte, next *int) int {
 	return at
 }
 
-// of returns the field of the struct v, making the embedded structs behind pointers on the way.
+// of returns the field of the struct v. It allocates embedded structs behind pointers on the way.
 func (f *field) of(v reflect.Value) reflect.Value {
 	if len(f.Index) == 1 {
 		return v.Field(f.Index[0])

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// The readers of scalars. Each reads the value at d.b[i] into v and returns the index after it.
+// Readers of scalars. Each reads the value at d.b[i] into v and returns the index after it.
 
 func readBool(d *decoder, n *node, i int, v reflect.Value) int {
 	if c := d.b[i]; c != 't' && c != 'f' {
@@ -38,7 +38,7 @@ func readString(d *decoder, n *node, i int, v reflect.Value) int {
 	return end
 }
 
-// text asks the rules about the string s, which v holds.
+// text checks the rules for the string s, which v holds.
 func (d *decoder) text(n *node, i, end int, s string, v reflect.Value) {
 	if !n.takes(s) {
 		d.violate(shorten(d.b[i:end]), n.want, "")
@@ -47,7 +47,7 @@ func (d *decoder) text(n *node, i, end int, s string, v reflect.Value) {
 	d.check(n, i, end, v)
 }
 
-// takes asks the rules about the text s.
+// takes checks the rules for the text s.
 func (n *node) takes(s string) bool {
 	for _, ok := range n.texts {
 		if !ok(s) {
@@ -94,8 +94,8 @@ func readUint(d *decoder, n *node, i int, v reflect.Value) int {
 	return end
 }
 
-// notWide records that the number between i and end is no integer of 64 bits. Where that is for its
-// size, the limits of the type are said, which otherwise only cost words.
+// notWide records that the number between i and end is not a 64-bit integer. If the number is too
+// large, the message contains the limits of the type.
 func (d *decoder) notWide(n *node, i, end int) int {
 	x, err := strconv.ParseFloat(string(d.b[i:end]), 64)
 	if n.wantWide == "" || err == nil && x != math.Trunc(x) {
@@ -119,8 +119,8 @@ func readFloat(d *decoder, n *node, i int, v reflect.Value) int {
 	return end
 }
 
-// parseInt returns the integer that the JSON number b is. 2.0 and 1e2 are integers to JSON Schema,
-// so they are here too.
+// parseInt returns the integer value of the JSON number b. 2.0 and 1e2 are integers in JSON Schema,
+// so parseInt accepts them.
 func parseInt(b []byte) (int64, bool) {
 	neg := b[0] == '-'
 	abs := b
@@ -161,7 +161,7 @@ func parseUint(b []byte) (uint64, bool) {
 	return parseDigits(digits)
 }
 
-// parseDigits parses decimal digits, and refuses anything else and overflow.
+// parseDigits parses decimal digits. It refuses anything else, and overflow.
 func parseDigits(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
@@ -181,7 +181,7 @@ func parseDigits(b []byte) (uint64, bool) {
 }
 
 // integral returns the digits of the JSON number b, which has no sign, if it is an integer of at
-// most limit digits. No exponent makes it work harder than the length of b and limit.
+// most limit digits. Its work is bounded by the length of b and by limit, whatever the exponent.
 func integral(b []byte, limit int) ([]byte, bool) {
 	digits := make([]byte, 0, len(b)+limit)
 	point := -1 // digits before the point
@@ -195,7 +195,7 @@ scan:
 			point = len(digits)
 		default: // e or E
 			e, err := strconv.Atoi(string(b[i+1:]))
-			if err != nil { // beyond int: only zero is still an integer
+			if err != nil { // larger than an int: only zero is still an integer
 				e = math.MaxInt32
 				if i+1 < len(b) && b[i+1] == '-' {
 					e = -e
@@ -229,7 +229,7 @@ scan:
 	return digits, true
 }
 
-// bigIntDigits bounds the integers whose digits are spelt by an exponent.
+// bigIntDigits is the most digits of an integer written with an exponent.
 const bigIntDigits = 4096
 
 func readBig(d *decoder, n *node, i int, v reflect.Value) int {
@@ -255,7 +255,7 @@ func readBig(d *decoder, n *node, i int, v reflect.Value) int {
 	return end
 }
 
-// readNumber reads into json.Number.
+// readNumber reads a json.Number.
 func readNumber(d *decoder, n *node, i int, v reflect.Value) int {
 	if !isNumber(d.b[i]) {
 		return d.mend(n, i, v)
@@ -273,7 +273,7 @@ func readBytes(d *decoder, n *node, i int, v reflect.Value) int {
 	end := jsonx.Skip(d.b, i)
 	s := jsonx.String(d.b[i:end])
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
-	if err != nil || base64.StdEncoding.EncodedLen(len(b)) != len(s) { // it skips line breaks
+	if err != nil || base64.StdEncoding.EncodedLen(len(b)) != len(s) { // the decoder skips line breaks
 		return d.wrong(n, i)
 	}
 	v.SetBytes(b)
@@ -286,7 +286,8 @@ func readTime(d *decoder, n *node, i int, v reflect.Value) int {
 		return d.wrong(n, i)
 	}
 	end := jsonx.Skip(d.b, i)
-	// RFC 3339 allows a small t and z, time.Parse does not; JSON Schema's date-time is the RFC's.
+	// RFC 3339 and therefore JSON Schema's date-time allow a lower-case t and z; time.Parse does
+	// not.
 	t, err := time.Parse(time.RFC3339Nano, upperTime(jsonx.String(d.b[i:end])))
 	if err != nil {
 		return d.wrong(n, i)
@@ -385,7 +386,7 @@ func readAny(d *decoder, n *node, i int, v reflect.Value) int {
 	return end
 }
 
-// readRaw reads into json.RawMessage. The bytes are copied: the request's buffer is used again.
+// readRaw reads a json.RawMessage. It copies the bytes because the request's buffer is reused.
 func readRaw(d *decoder, n *node, i int, v reflect.Value) int {
 	end := jsonx.Skip(d.b, i)
 	if !jsonx.Valid(d.b[i:end]) {

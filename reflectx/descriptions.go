@@ -10,8 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// FirstDescriptions asks each of ws in turn and gives the first answer that is not empty. Nil ones
-// are passed over.
+// FirstDescriptions returns the first non-empty text of ws. It skips nil elements.
 func FirstDescriptions(ws ...Descriptions) Descriptions {
 	var some firstDescriptions
 	for _, w := range ws {
@@ -54,18 +53,17 @@ func (ws firstDescriptions) first(ask func(Descriptions) string) string {
 	return ""
 }
 
-// registered are the descriptions of generated files by import path.
+// registered holds the descriptions of generated files by import path.
 var registered struct {
 	mu       sync.RWMutex
 	packages map[string]map[string]string // guarded by mu; the inner maps never change
 }
 
-// RegisterDescriptions keeps the descriptions of the package pkgPath, for [RegisteredDescriptions].
-// The init function of a generated file calls it; several calls for one package add up, and the
-// last one wins where they differ. The program's own package may be called "main" or by its import
-// path.
+// RegisterDescriptions adds the descriptions of the package pkgPath to [RegisteredDescriptions].
+// The init function of a generated file calls it. Several calls for one package add up; the last
+// text for a key wins. The program's own package may be called "main" or by its import path.
 //
-// The keys are, with names as Go spells them and without type parameters:
+// The keys are the following, with names as in Go source and without type parameters:
 //
 //	Notes              the type Notes
 //	Notes.Search       the method, or the field of the struct, Search of Notes
@@ -73,7 +71,7 @@ var registered struct {
 //	Color#0            the first constant of the type Color, in source order; then Color#1 and so on
 //
 // The text of a constant is its value as a Go literal (a quoted string, a number, true or false),
-// then, if there is something to say, a space and its description: `"red" The color of blood.`
+// followed by a space and its description if it has one: `"red" The color of blood.`
 func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()
@@ -90,8 +88,8 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	registered.packages[pkgPath] = merged
 }
 
-// RegisteredDescriptions are the descriptions that [RegisterDescriptions] was given, also those
-// that come later.
+// RegisteredDescriptions returns the descriptions registered with [RegisterDescriptions], including
+// those registered later.
 func RegisteredDescriptions() Descriptions { return registeredDescriptions{} }
 
 type registeredDescriptions struct{}
@@ -109,7 +107,7 @@ func (registeredDescriptions) of(t reflect.Type) map[string]string {
 	return nil
 }
 
-// programPath is the import path of the program's package main, "" where unknown.
+// programPath returns the import path of the program's package main, or "" if unknown.
 var programPath = sync.OnceValue(func() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return strings.TrimSuffix(info.Path, ".test")
@@ -117,8 +115,8 @@ var programPath = sync.OnceValue(func() string {
 	return ""
 })
 
-// alias is the other name of the program's own package: reflection calls it "main", but in a test
-// by its import path. "" means that there is none.
+// alias returns the other name of the program's own package, or "" if there is none. Reflection
+// calls it "main", but in a test it uses the import path.
 func alias(pkgPath string) string {
 	switch pkgPath {
 	case "main":
@@ -167,8 +165,8 @@ func (ws registeredDescriptions) Enum(t reflect.Type) []EnumValue {
 	}
 }
 
-// writeEnum turns the Go literals of the constants of t into their JSON. Where one has none, there
-// are no values.
+// writeEnum converts the Go literals of the constants of t to JSON. If one cannot be converted, it
+// returns nil.
 func writeEnum(t reflect.Type, values []EnumValue) []EnumValue {
 	for i := range values {
 		var ok bool
@@ -179,7 +177,7 @@ func writeEnum(t reflect.Type, values []EnumValue) []EnumValue {
 	return values
 }
 
-// cutLiteral divides the text of a constant into its value and its description.
+// cutLiteral splits the text of a constant into its value and its description.
 func cutLiteral(entry string) (literal, text string) {
 	if quoted, err := strconv.QuotedPrefix(entry); err == nil {
 		return quoted, strings.TrimSpace(entry[len(quoted):])
@@ -188,8 +186,8 @@ func cutLiteral(entry string) (literal, text string) {
 	return literal, strings.TrimSpace(text)
 }
 
-// enumJSON is the JSON of the constant of type t that the Go literal is, the way the type writes
-// itself.
+// enumJSON returns the JSON of the constant of type t with the given Go literal, as the type
+// encodes itself.
 func enumJSON(t reflect.Type, literal string) (value string, ok bool) {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {
@@ -222,7 +220,8 @@ func enumJSON(t reflect.Type, literal string) (value string, ok bool) {
 	default:
 		return "", false
 	}
-	// The type's own MarshalText or MarshalJSON runs here, and descriptions are not worth a panic.
+	// The type's own MarshalText or MarshalJSON runs here. A panic in it only costs the
+	// descriptions.
 	defer func() {
 		if recover() != nil {
 			value, ok = "", false

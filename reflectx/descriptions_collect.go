@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// CollectDescriptions reads the Go files of the directory that fsys is, without test files, and
-// returns the descriptions of the package that pkgName is the name of, with the keys that
-// [RegisterDescriptions] takes: what a generator writes.
+// CollectDescriptions reads the Go files in the root of fsys, except test files, and returns the
+// descriptions of the package named pkgName, with the keys of [RegisterDescriptions], for a
+// generator to write.
 //
-// The descriptions are the ones that [SourceDescriptions] finds. Types declared in functions have
-// none here.
+// The descriptions are the same as those of [SourceDescriptions], except for types declared in
+// functions, which CollectDescriptions ignores.
 func CollectDescriptions(fsys fs.FS, pkgName string) map[string]string {
 	dir := newSourceDir(fsys, ".")
 	dir.load(false)
@@ -43,7 +43,7 @@ func CollectDescriptions(fsys fs.FS, pkgName string) map[string]string {
 	return descriptions
 }
 
-// fieldsOf are the fields of the type, or of the one that it is defined by.
+// fieldsOf returns the fields of the type, or of the type that it is defined by.
 func (p *sourcePackage) fieldsOf(st *sourceType) map[string]*ast.CommentGroup {
 	for range 8 {
 		next := p.types[st.base]

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ParamDescriptions takes what the doc comment of a function says of its parameters out of it. That
-// is said in a list, an item for each: the name, a colon, and the text.
+// ParamDescriptions separates the descriptions of parameters from the doc comment of a function.
+// They are a list with an item for each parameter: the name, a colon, and the text.
 //
 //	// Add adds two numbers.
 //	//
@@ -14,8 +14,8 @@ import (
 //	//   - b: the other one, which
 //	//     may be negative
 //
-// names are those that clients see. Items that begin with no such name stay in rest, and so does a
-// doc comment that has none that does.
+// names are the names that clients see. Items that do not begin with one of them stay in rest. If
+// no item does, the doc comment is returned unchanged.
 func ParamDescriptions(doc string, names []string) (rest string, descriptions map[string]string) {
 	if len(names) == 0 || !strings.Contains(doc, ":") {
 		return doc, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// makeExample makes one arguments object from the example tags, defaults, enums and rules. It is
-// kept if the input accepts it.
+// makeExample makes an arguments object from the example tags, defaults, enums and rules. It keeps
+// the object if the input accepts it.
 func (in *Input) makeExample(root *spec) {
 	raw, ok := exampleOf(root, map[*object]bool{})
 	if !ok || in.Decode(context.Background(), raw, reflect.New(in.root.t).Elem()) != nil {
@@ -69,7 +69,7 @@ func exampleOf(n *spec, above map[*object]bool) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// knownTexts are read by one or another well-known type.
+// knownTexts are texts that well-known types can read.
 var knownTexts = []string{"192.0.2.1", "192.0.2.0/24", "192.0.2.1:80", "00000000-0000-4000-8000-000000000000", "1", "a", ""}
 
 // firstOf returns the first of the texts that n accepts.
@@ -139,7 +139,7 @@ func exampleText(n *spec) string {
 	}
 	try := append([]string(nil), exampleTexts...)
 	all := ""
-	for _, p := range n.phrases { // the part that a string must begin with, end with or contain
+	for _, p := range n.phrases { // a required prefix, suffix or substring
 		if i := strings.IndexByte(p, '"'); i >= 0 {
 			part := jsonx.String([]byte(p[i:]))
 			all += part
@@ -186,7 +186,7 @@ func exampleArray(n *spec, above map[*object]bool) (json.RawMessage, bool) {
 	return append(out, ']'), true
 }
 
-// distinctExample varies elem where the elements must differ.
+// distinctExample changes elem if elements must be distinct.
 func distinctExample(n *spec, elem json.RawMessage, i int) json.RawMessage {
 	if !n.kw.UniqueItems || i == 0 {
 		return elem
@@ -246,7 +246,7 @@ func exampleMap(n *spec, above map[*object]bool) (json.RawMessage, bool) {
 	return append(out, '}'), true
 }
 
-// exampleObject has what must be there, and what the author gave an example or a default.
+// exampleObject has the required members, and those with an example or a default.
 func exampleObject(o *object, above map[*object]bool) (json.RawMessage, bool) {
 	if above[o] {
 		return nil, false
@@ -279,7 +279,7 @@ func exampleObject(o *object, above map[*object]bool) (json.RawMessage, bool) {
 	return append(out, '}'), true
 }
 
-// needs reports whether a rule asks for f where only the required members are there.
+// needs reports whether a rule requires f if only the required members are present.
 func (o *object) needs(f *field) bool {
 	for _, r := range o.rules {
 		if r.field == f && !r.exclude {

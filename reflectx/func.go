@@ -12,77 +12,77 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// An Injector gives a parameter that does not come from the arguments.
+// An Injector provides the value of a parameter that does not come from the arguments.
 //
-// done, which may be nil, is called when the call is over: after the function returned, panicked,
-// or was not run at all because a later injector had an error. It is called even when err is not
-// nil, if it is given then. The zero v stands for the zero value of the parameter's type. Injectors
-// are called concurrently.
+// If done is not nil, it is called when the call ends: after the function returned or panicked, or
+// if it was not called because a later injector failed. It is called even if err is not nil. An
+// invalid v stands for the zero value of the parameter's type. Injectors are called concurrently.
 type Injector func(ctx context.Context) (v reflect.Value, done func(), err error)
 
-// FuncOptions says what [Compile] cannot see in the function. The zero value serves functions that
-// take a context, an input struct, both or nothing.
+// FuncOptions tells [Compile] what it cannot find out from the function. The zero value works for
+// functions that take a context, an input struct, both or nothing.
 type FuncOptions struct {
-	// Method is the method that the function is, bound to its value; nil for other functions. It is
-	// then called with the value for its first parameter, which takes an allocation less than a
-	// bound method does.
+	// Method is the method that the function is, bound to its value; nil for other functions. The
+	// method is then called with the value as its first parameter, which saves an allocation per
+	// call.
 	Method *Method
-	// Site says where the function is, for errors: "Notes.Search (notes.go:12)". "" means no site.
+	// Site is the function's name and place, for errors: "Notes.Search (notes.go:12)". "" means
+	// none.
 	Site string
 	// Params is the params tag, "a,b?": the names of the plain parameters in order, with a '?'
-	// after the optional ones.
+	// after optional ones.
 	Params string
-	// HasParams tells an empty Params tag from none.
+	// HasParams distinguishes an empty params tag from none.
 	HasParams bool
-	// Inject finds the injector for parameters of type t. Nil means there are none. context.Context
-	// is always given.
+	// Inject returns the injector for parameters of type t. Nil means there are none. A
+	// context.Context needs no injector.
 	Inject func(t reflect.Type) (Injector, bool)
-	// Provide says how a type becomes one that Inject knows: "give it with Provide". "" says
-	// nothing.
+	// Provide is the advice, in errors, on how to make a type known to Inject: "give it with
+	// Provide". "" means none.
 	Provide string
-	// Injectable names the types that Inject knows, for the errors that list what is possible.
+	// Injectable lists the types that Inject knows, for errors.
 	Injectable []string
-	// Names are the names of the plain parameters in order where there is no params tag (the
-	// variables of a URI template). Nil means that there are none; an input struct ignores them.
+	// Names are the names of the plain parameters in order if there is no params tag (the variables
+	// of a URI template). Nil means none. An input struct ignores them.
 	Names []string
 	// Descriptions describe plain parameters by name; see [ParamDescriptions].
 	Descriptions map[string]string
 	// Tags are the tags of plain parameters by name: rules, defaults and so on. A name that is not
-	// a parameter is a mistake.
+	// a parameter is an error.
 	Tags map[string]reflect.StructTag
-	// Schema is written by hand, and takes the place of what the parameters say: the arguments are
-	// validated by it, and at most one parameter, a map[string]any or a json.RawMessage, takes all
-	// of them. Numbers in the map are float64. Nil means that the parameters say what the arguments
-	// are.
+	// Schema is a schema written by hand. The arguments are validated by it instead of by the types
+	// of the parameters, and at most one parameter, a map[string]any or a json.RawMessage, receives
+	// all of them. Numbers in the map are float64. Nil means that the schema comes from the
+	// parameters.
 	Schema *RawSchema
-	// GiveSchema says how a program gives a Schema, for errors. "" says nothing.
+	// GiveSchema is the advice, in errors, on how to set a Schema. "" means none.
 	GiveSchema string
-	// Input is handed to NewInput or NewParams.
+	// Input is passed to NewInput or NewParams.
 	Input InputOptions
 }
 
-// A Func is a function that was looked at once and can be called often: where each parameter comes
-// from is decided. It is safe for concurrent use.
+// A Func is a compiled function: the source of each of its parameters is known. It is safe for
+// concurrent use.
 type Func struct {
 	fn       reflect.Value
-	calls    reflect.Value   // fn, or the method that fn is, which takes its receiver first
-	receiver []reflect.Value // of calls; none where it is fn
+	calls    reflect.Value   // fn, or its method with the receiver as first parameter
+	receiver []reflect.Value // the receiver that calls takes, if any
 	site     string
 	input    *Input
 	schema   *RawSchema
-	whole    *wholeParam // takes all arguments that fit schema; nil where none does
+	whole    *wholeParam // takes all arguments; nil if there is none
 	decoded  []decodedParam
 	injected []injectedParam
 	outputs  []reflect.Type
 	fails    bool // the last result is an error
-	reuse    bool // the input is copied into the parameters, so that its memory serves the next call
+	reuse    bool // the input is copied into the parameters, so its memory can be reused
 	frames   sync.Pool
 }
 
 // A decodedParam is a parameter that comes from the arguments.
 type decodedParam struct {
-	index int                                     // among the parameters
-	pick  func(input reflect.Value) reflect.Value // out of the decoded input
+	index int                                     // index of the parameter
+	pick  func(input reflect.Value) reflect.Value // returns its part of the decoded input
 }
 
 // A wholeParam is a parameter that takes all arguments.
@@ -91,7 +91,7 @@ type wholeParam struct {
 	typ   reflect.Type
 }
 
-// An injectedParam is a parameter that does not.
+// An injectedParam is a parameter that an injector provides.
 type injectedParam struct {
 	index  int
 	typ    reflect.Type
@@ -100,26 +100,27 @@ type injectedParam struct {
 
 // A frame is the memory of one call.
 type frame struct {
-	all    []reflect.Value // what is called with
-	in     []reflect.Value // of all: without the receiver
-	input  reflect.Value   // addressable; invalid where nothing comes from the arguments
+	all    []reflect.Value // all values passed to the call
+	in     []reflect.Value // part of all: without the receiver
+	input  reflect.Value   // addressable; invalid if nothing comes from the arguments
 	ctx    context.Context
-	ctxVal reflect.Value // of ctx, as an interface: no conversion per call
+	ctxVal reflect.Value // ctx as a value of type context.Context, made once
 	done   []func()
 }
 
-// Input is where the arguments of f are decoded to, nil when nothing comes from the arguments.
+// Input returns the input of f, or nil if nothing comes from the arguments.
 func (f *Func) Input() *Input { return f.input }
 
-// Outputs are the types of the results without the trailing error. The slice is the caller's.
+// Outputs returns the types of the results without the trailing error. The caller may change the
+// slice.
 func (f *Func) Outputs() []reflect.Type { return slices.Clone(f.outputs) }
 
 // Call decodes args, the JSON object of the arguments, and calls the function.
 //
-// It returns the results without the trailing error. An *[ArgumentError] says that the arguments do
-// not fit and the function was not called; any other error is an injector's or the function's own,
-// as it is. When the function returns an error, the results beside it are returned too. Panics are
-// the caller's to recover; what the injectors gave is released first.
+// It returns the results without the trailing error. An *[ArgumentError] means that the arguments
+// are not valid and the function was not called. Any other error was returned by an injector or by
+// the function, and is not wrapped. If the function returns an error, Call also returns its other
+// results. Call does not recover panics, but calls the done functions of the injectors first.
 func (f *Func) Call(ctx context.Context, args json.RawMessage) ([]reflect.Value, error) {
 	fr := f.frame()
 	defer f.release(fr)
@@ -136,7 +137,7 @@ func (f *Func) Call(ctx context.Context, args json.RawMessage) ([]reflect.Value,
 	return f.run(ctx, fr)
 }
 
-// takeWhole validates args by the schema and gives them to the parameter that takes all of them.
+// takeWhole validates args by the schema and sets the parameter that receives all of them.
 func (f *Func) takeWhole(args json.RawMessage, fr *frame) error {
 	if len(args) == 0 {
 		args = emptyObject
@@ -149,7 +150,7 @@ func (f *Func) takeWhole(args json.RawMessage, fr *frame) error {
 	}
 	v := reflect.New(f.whole.typ).Elem()
 	if f.whole.typ == rawType {
-		v.SetBytes(slices.Clone(args)) // the request's buffer is used again
+		v.SetBytes(slices.Clone(args)) // the request's buffer is reused
 	} else if err := jsonx.Unmarshal(args, v.Addr().Interface()); err != nil {
 		return fmt.Errorf("reflectx: arguments that fit their schema do not decode: %w", err)
 	}
@@ -157,8 +158,8 @@ func (f *Func) takeWhole(args json.RawMessage, fr *frame) error {
 	return nil
 }
 
-// CallText is Call with arguments that are texts, the values of a URI template's variables or a
-// prompt's arguments: get returns the text of the named one and whether there is one.
+// CallText is like Call, for arguments that are text: the variables of a URI template or the
+// arguments of a prompt. get returns the text of an argument and whether it was given.
 func (f *Func) CallText(ctx context.Context, get func(name string) (string, bool)) ([]reflect.Value, error) {
 	fr := f.frame()
 	defer f.release(fr)
@@ -170,8 +171,8 @@ func (f *Func) CallText(ctx context.Context, get func(name string) (string, bool
 	return f.run(ctx, fr)
 }
 
-// run binds the parameters and calls the function. Arguments were decoded before any injector runs,
-// so that a bad argument never opens a connection.
+// run binds the parameters and calls the function. Arguments are decoded before any injector runs,
+// so a bad argument does not open a connection.
 func (f *Func) run(ctx context.Context, fr *frame) ([]reflect.Value, error) {
 	for i := range f.decoded {
 		p := &f.decoded[i]
@@ -206,7 +207,7 @@ func (f *Func) run(ctx context.Context, fr *frame) ([]reflect.Value, error) {
 	return out[:last], nil
 }
 
-// fit makes what an injector gave acceptable to reflect's Call, which would panic.
+// fit checks and converts an injected value, since reflect's Call would panic.
 func (f *Func) fit(p *injectedParam, v reflect.Value) (reflect.Value, error) {
 	if !v.IsValid() {
 		return reflect.Zero(p.typ), nil
@@ -230,8 +231,8 @@ func (f *Func) frame() *frame {
 	return fr
 }
 
-// release ends the call: what was given last is given back first, and nothing of this call stays in
-// the pool.
+// release ends the call. It calls the done functions in reverse order, and clears the frame before
+// it returns to the pool.
 func (f *Func) release(fr *frame) {
 	defer func() {
 		clear(fr.in)
@@ -250,14 +251,14 @@ func (f *Func) release(fr *frame) {
 	runAll(fr.done)
 }
 
-// runAll calls the functions from the last to the first, all of them even if one panics.
+// runAll calls the functions in reverse order, all of them even if one panics.
 func runAll(done []func()) {
 	for _, d := range done {
 		defer d()
 	}
 }
 
-// String names the function for messages.
+// String returns the function's name for messages.
 func (f *Func) String() string {
 	return strings.TrimSpace(f.site + " " + f.fn.Type().String())
 }

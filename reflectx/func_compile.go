@@ -15,22 +15,22 @@ var (
 	errorType   = reflect.TypeFor[error]()
 )
 
-// Compile plans the calls of fn, which may be bound to a receiver.
+// Compile compiles fn, which may be bound to a receiver.
 //
-// The parameters are told apart by their types, in any order: context.Context; the types o.Inject
-// knows; and then either one input struct (or a pointer to one) or plain parameters, whose names
-// the params tag or o.Names gives. A struct that is written as one value, such as time.Time, is a
-// plain parameter, and so is one that reads its JSON itself, if there is a params tag. Any number
-// of results is fine; an error must be the last of them.
+// The type of a parameter determines its source, in any order: context.Context; the types that
+// o.Inject knows; and then either one input struct (or a pointer to one) or plain parameters, named
+// by the params tag or o.Names. A struct that is encoded as one value, such as time.Time, is a
+// plain parameter; so is, with a params tag, one that implements json.Unmarshaler. There may be any
+// number of results; an error must be the last one.
 //
-// What does not fit is returned as Errors, all of it. The Func beside them can only tell its
-// Outputs, which are empty where the results are what does not fit.
+// Compile returns all mistakes as Errors. Besides Errors, it returns a Func of which only Outputs
+// can be called. If the results are wrong, Outputs is empty.
 func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 	if !fn.IsValid() || fn.Kind() != reflect.Func || fn.IsNil() {
 		return &Func{}, Errors{{Site: o.Site, Msg: "there is no function to call"}}
 	}
 	if pkgPath, file := funcFile(fn); pkgPath != "reflect" {
-		known.add(pkgPath, file) // a bound method is code of reflect's
+		known.add(pkgPath, file) // reflect implements bound methods
 	}
 	c := planner{FuncOptions: o, f: &Func{fn: fn, calls: fn, site: o.Site}}
 	if m := o.Method; m != nil {
@@ -44,7 +44,7 @@ func Compile(fn reflect.Value, o FuncOptions) (*Func, error) {
 	return c.f, nil
 }
 
-// A planner holds what is known while the parameters are walked.
+// A planner holds the state of compiling the parameters.
 type planner struct {
 	FuncOptions
 	f    *Func
@@ -58,7 +58,7 @@ func (c *planner) errorf(format string, args ...any) {
 	c.errs = append(c.errs, &Error{Site: c.Site, Msg: fmt.Sprintf(format, args...)})
 }
 
-// wrap takes over what NewInput or NewParams says.
+// wrap adds the errors of NewInput or NewParams.
 func (c *planner) wrap(err error) {
 	if many, ok := errors.AsType[Errors](err); ok {
 		c.errs = append(c.errs, many...)
@@ -99,7 +99,7 @@ func (c *planner) params(t reflect.Type) {
 	}
 }
 
-// param finds out what the parameter is.
+// param determines the source of a parameter.
 func (c *planner) param(i int, t reflect.Type, variadic bool) {
 	if variadic {
 		c.errorf("parameter %d is variadic (...%s); take a slice, %s", i+1, t.Elem(), t)
@@ -114,8 +114,8 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 			c.f.injected = append(c.f.injected, injectedParam{index: i, typ: t, inject: inject})
 			return
 		}
-		// Without the star it would be an argument, which callers choose: who they are, for
-		// example.
+		// A value type would become an argument, which callers choose, even if it is, for example,
+		// the caller's identity.
 		if _, ok := c.Inject(reflect.PointerTo(t)); ok {
 			c.errorf("parameter %d is a %s, which is given as a pointer; write *%[2]s", i+1, t)
 			return
@@ -139,7 +139,7 @@ func (c *planner) param(i int, t reflect.Type, variadic bool) {
 	}
 }
 
-// wholeParam plans a parameter of a function whose arguments have a schema written by hand.
+// wholeParam plans a parameter of a function with a schema written by hand.
 func (c *planner) wholeParam(i int, t reflect.Type) {
 	switch {
 	case !isWhole(t):
@@ -156,7 +156,7 @@ func isWhole(t reflect.Type) bool {
 	return t == rawType || t.Kind() == reflect.Map && t.Key() == reflect.TypeFor[string]() && t.Elem() == reflect.TypeFor[any]()
 }
 
-// given says how a parameter of type t could be given without arguments.
+// given returns the advice on how to provide a parameter of type t other than as an argument.
 func (c *planner) given(t reflect.Type) string {
 	provide := ""
 	if c.Provide != "" {
@@ -191,7 +191,7 @@ func (c *planner) structInput(t reflect.Type, i int) {
 	c.f.input, c.f.decoded, c.f.reuse = in, []decodedParam{p}, !pointer
 }
 
-// plainInput plans a function whose arguments are parameters of their own.
+// plainInput plans a function whose arguments are plain parameters.
 func (c *planner) plainInput(t reflect.Type) {
 	params, ok := c.names(t)
 	if !ok {
@@ -300,7 +300,7 @@ func (c *planner) results(t reflect.Type) {
 			c.errorf("result %d of %d is the error; it must be the last", i+1, n)
 			return
 		case last && (out.Kind() == reflect.Pointer || out.Kind() == reflect.Interface) && out.Implements(errorType):
-			// A nil *E that is stored in an error is an error that is not nil.
+			// A nil *E stored in an error is not a nil error.
 			c.errorf("result %d is a %s; return it as an error", i+1, out)
 			return
 		default:
@@ -309,8 +309,8 @@ func (c *planner) results(t reflect.Type) {
 	}
 }
 
-// unusable says which part of t has no JSON form, "" when there is none. Fields of structs are not
-// looked at: they can be left out with a tag, which the input's own check knows.
+// unusable returns the part of t that has no JSON form, or "". It ignores the fields of structs: a
+// tag can leave them out, and the check of the input covers them.
 func unusable(t reflect.Type, seen map[reflect.Type]bool) string {
 	if seen[t] || t.Implements(unmarshalText) || reflect.PointerTo(t).Implements(unmarshalText) {
 		return ""
@@ -336,15 +336,16 @@ func unusable(t reflect.Type, seen map[reflect.Type]bool) string {
 	return ""
 }
 
-// isInputStruct reports whether the fields of t, or of what t points to, are arguments. A struct
-// that reads itself from a text is one value.
+// isInputStruct reports whether the fields of t, or of the type it points to, are arguments. A
+// struct that is decoded from a text is one value.
 func isInputStruct(t reflect.Type) bool {
 	t = indirectType(t)
 	return t.Kind() == reflect.Struct && t != urlType && !reflect.PointerTo(t).Implements(unmarshalText)
 }
 
-// isOpaque reports whether the struct t, or what t points to, has fields but none that an argument
-// could set: *sql.DB and its like, which somebody forgot to provide.
+// isOpaque reports whether the struct t, or the struct it points to, has fields but none that an
+// argument could set. This is the case for types such as *sql.DB, which are usually meant to be
+// provided.
 func isOpaque(t reflect.Type) bool {
 	t = indirectType(t)
 	named := false

@@ -13,53 +13,50 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// InputOptions says how inputs are compiled. The zero value serves.
+// InputOptions configures inputs. The zero value is ready to use.
 type InputOptions struct {
-	// Descriptions describes types and fields. Nil: only tags describe.
+	// Descriptions describes types and fields. Nil means that only tags describe them.
 	Descriptions Descriptions
 
-	// Owner and Method say whose arguments are compiled, so that the fields of an input struct
-	// without a name find their descriptions. Nil and "" say nothing.
+	// Owner and Method are the method whose arguments are compiled, to find the descriptions of an
+	// input struct without a name. Nil and "" mean none.
 	Owner  reflect.Type
 	Method string
 
-	// Validate knows the rules of validate tags, and asks all of them except those about whether a
-	// member is there, which a struct does not tell. Register custom rules before compiling. Nil
-	// means one with WithRequiredStructEnabled that knows the rules of the validator package alone;
-	// then most rules are compiled, which is many times as fast.
+	// Validate checks the rules of validate tags, except those about missing members, which a
+	// decoded struct does not show. Register custom rules before compiling. Nil means a validator
+	// with WithRequiredStructEnabled and only the standard rules; most rules are then compiled,
+	// which makes them many times faster.
 	Validate *validator.Validate
 
-	// Repair accepts what is wrong but unambiguous: "5" for 5, "true" for true, JSON in a
-	// string for an object or array. The published schema does not say so.
+	// Repair accepts values that are wrong but unambiguous: "5" for 5, "true" for true, JSON in a
+	// string for an object or array. The published schema does not mention it.
 	Repair bool
 
-	// Repaired, if not nil, is called for each value that was repaired, with the context of the
-	// call.
+	// Repaired, if not nil, is called for each repaired value, with the context of the call.
 	Repaired func(ctx context.Context)
 
-	// Form says that people fill in what the schema describes. A member that is required may then
-	// have a default, with which the form begins; elsewhere nothing would ever use it, which is a
-	// mistake. A bool without a default begins with false.
+	// Form means that people fill in a form generated from the schema. A required member may then
+	// have a default, which is the initial value in the form; otherwise that is an error, since the
+	// default would never be used. A bool without a default starts as false.
 	Form bool
 
-	// NoSchema says that callers see the descriptions but not the schema, as with the arguments of
-	// prompts. Each description then also says what values are allowed, and the default.
+	// NoSchema means that callers see the descriptions but not the schema, as for the arguments of
+	// prompts. Each description then includes the allowed values and the default.
 	NoSchema bool
 
-	// What names the values in messages about those that do not fit: "variables of the URI". ""
-	// means arguments.
+	// What is the name of the values in error messages: "variables of the URI". "" means arguments.
 	What string
 
-	// Give says how an interface type gets values from JSON: "register its types with Union". Nil
-	// and "" say nothing.
+	// Give returns the advice, in errors, on how to decode an interface type: "register its types
+	// with Union". Nil and "" mean none.
 	Give func(t reflect.Type) string
 
-	// Unions are the interface types whose implementations are known, by interface type. See
-	// [NewUnion].
+	// Unions holds the unions of interface types with known implementations. See [NewUnion].
 	Unions map[reflect.Type]*Union
 }
 
-// give says what to write so that values of t can be had, with a comma behind.
+// give returns the advice of o.Give for t, followed by a comma.
 func (o *InputOptions) give(t reflect.Type) string {
 	if o.Give == nil || o.Give(t) == "" {
 		return ""
@@ -67,19 +64,19 @@ func (o *InputOptions) give(t reflect.Type) string {
 	return o.Give(t) + ", "
 }
 
-// An Input is what is known about the arguments of one function: the schema to publish, and the
-// decoder that accepts exactly what the schema says. Make one with [NewInput] or [NewParams].
+// An Input describes the arguments of one function: the schema to publish, and a decoder that
+// accepts exactly the arguments that the schema allows. Create one with [NewInput] or [NewParams].
 //
 // An Input never changes and is safe for concurrent use.
 type Input struct {
 	root     *node
 	schema   json.RawMessage
 	example  json.RawMessage
-	what     string // are decoded; "" means arguments
+	what     string // name of the values in errors; "" means arguments
 	repair   bool
 	repaired func(context.Context) // not nil
-	asks     bool                  // rules that need the whole struct are asked in the end
-	own      bool                  // the program's own validator asks all rules
+	asks     bool                  // some rules need the whole struct and are checked last
+	own      bool                  // the program's own validator checks all rules
 	validate *validator.Validate
 }
 
@@ -87,35 +84,35 @@ type Input struct {
 type Field struct {
 	// Name is the member's name in JSON.
 	Name string
-	// GoName and Index say which field of the Go struct it is, as reflect.VisibleFields does.
+	// GoName and Index identify the field of the Go struct, as in reflect.VisibleFields.
 	GoName string
 	Index  []int
 	Type   reflect.Type
-	// Required says that the member must be there. Null for one that need not be counts as absent.
+	// Required means that the member must be present. For one that is not required, null counts as
+	// absent.
 	Required    bool
 	Description string
 	Title       string
-	// Enum has the allowed values as text, nil where they are not listed.
+	// Enum lists the allowed values as text. Nil means that they are not listed.
 	Enum []string
-	// Default is what an absent member becomes, as JSON; nil for the zero value.
+	// Default is the value of an absent member, as JSON. Nil means the zero value.
 	Default json.RawMessage
 	// Header names the HTTP header Mcp-Param-<Header> that mirrors the value. "" means none.
 	Header string
 	// Complete names the method that completes the value. "" means none.
 	Complete string
-	// Secret says that the value is not to be shown in logs or errors.
+	// Secret means that logs and errors must not contain the value.
 	Secret bool
-	// Fields are the members of the object, or of the objects of the array or map, where the type
-	// is or holds a struct. They end where a type contains itself.
+	// Fields are the members of the object, or of the objects in the array or map, if the type is
+	// or contains a struct. A recursive type is expanded once.
 	Fields []Field
 }
 
 // NewInput compiles the struct type t. A field is required unless it has the json option omitempty
-// or omitzero, a pointer type, a default, or a validate tag with omitempty or with a rule about
-// when it has to be there, such as required_if; the rule required makes any field required. Null
-// for a field that is not required counts as absent, though the schema does not say so: models
-// write it. The error is an [Errors] with every mistake found; site, such as "Notes.Search", begins
-// each.
+// or omitzero, a pointer type, a default, or a validate tag with omitempty or with a conditional
+// rule such as required_if. The rule required makes any field required. Null for a field that is
+// not required counts as absent, since models often write it, although the schema does not allow
+// it. The error is an [Errors] with every mistake; each begins with site, such as "Notes.Search".
 func NewInput(site string, t reflect.Type, o InputOptions) (*Input, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -131,12 +128,12 @@ func NewInput(site string, t reflect.Type, o InputOptions) (*Input, error) {
 type Param struct {
 	Name string
 	Type reflect.Type
-	// Optional says that the parameter may be absent, as one whose type is a pointer always may.
+	// Optional means that the parameter may be absent. One with a pointer type always may.
 	Optional bool
-	// Desc describes the parameter. "" says nothing.
+	// Desc is the description of the parameter. "" means none.
 	Desc string
-	// Tag is the tag of the field that the parameter would be: rules, a default and so on. A desc
-	// in it replaces Desc. "" means none.
+	// Tag is a struct tag with rules, a default and so on. A desc in it replaces Desc. "" means
+	// none.
 	Tag reflect.StructTag
 }
 
@@ -182,17 +179,16 @@ func (in *Input) Type() reflect.Type { return in.root.t }
 // be changed.
 func (in *Input) Schema() json.RawMessage { return in.schema }
 
-// Example returns an arguments object that [Input.Decode] accepts, nil where none could be made.
+// Example returns an arguments object that [Input.Decode] accepts, or nil if none was found.
 func (in *Input) Example() json.RawMessage { return in.example }
 
-// Fields returns the members of the arguments object in the order of the schema. It makes them anew
-// each time, so that what few callers keep costs the others no memory: call it when something is
-// registered, not for each call.
+// Fields returns the members of the arguments object in the order of the schema. It builds them on
+// each call, to save memory: call it during registration, not for each request.
 func (in *Input) Fields() []Field { return in.root.obj.list(map[*object]bool{}) }
 
 // Decode decodes args, which must be valid JSON, into v, an addressable zero value of the input's
 // type. Absent members get their defaults. Nil args mean {}. The error is an [*ArgumentError] with
-// every violation; v is then of no use.
+// every violation; v must then not be used.
 func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Value) error {
 	d := decoders.Get().(*decoder)
 	d.begin(ctx, in, args)
@@ -209,9 +205,9 @@ func (in *Input) Decode(ctx context.Context, args json.RawMessage, v reflect.Val
 	return err
 }
 
-// DecodeText is like [Input.Decode] for values that come as text: variables of a URI, arguments of
-// a prompt. get returns the text of the member name, and whether it was given. Strings take the
-// text as it is, other scalars as in JSON, arrays and objects as JSON; an array of scalars may be
+// DecodeText is like [Input.Decode] for values that are text: variables of a URI, arguments of a
+// prompt. get returns the text of the member name, and whether it was given. A string is the text
+// itself, other scalars, arrays and objects are decoded as JSON; an array of scalars may also be
 // separated by commas.
 func (in *Input) DecodeText(ctx context.Context, get func(name string) (string, bool), v reflect.Value) error {
 	args := []byte{'{'}
@@ -230,8 +226,8 @@ func (in *Input) DecodeText(ctx context.Context, get func(name string) (string, 
 	return in.Decode(ctx, append(args, '}'), v)
 }
 
-// appendText appends the JSON that text stands for at n. What does not fit becomes a JSON string,
-// so that the decoder says what was wanted.
+// appendText appends the JSON value of text for n. A text that does not fit becomes a JSON string,
+// so that the decoder reports what is allowed.
 func appendText(dst []byte, n *node, text string) []byte {
 	trimmed := strings.TrimSpace(text)
 	switch n.shape {
@@ -278,17 +274,17 @@ var emptyObject = []byte("{}")
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// defaultValidate serves the inputs whose options name none.
+// defaultValidate returns the validator of inputs whose options have none.
 var defaultValidate = sync.OnceValue(func() *validator.Validate {
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.RegisterTagNameFunc(jsonFieldName)
 	if err := RegisterRules(v); err != nil {
-		panic(err) // a mistake in the name of a rule
+		panic(err) // only if the name of a rule is wrong
 	}
 	return v
 })
 
-// jsonFieldName makes the validator name fields as the JSON does.
+// jsonFieldName makes the validator use the JSON names of fields.
 func jsonFieldName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "" || name == "-" {

@@ -14,8 +14,8 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// A spec is a node while it is compiled, with what the schema and the description say of its place.
-// [Input] keeps the nodes only.
+// A spec is a node during compilation, with the schema and the description of its place. [Input]
+// only keeps the nodes.
 type spec struct {
 	*node
 	elem *spec // of slice, array and map
@@ -25,26 +25,27 @@ type spec struct {
 	phrases []string           // what violations say beyond the keywords: `starting with "a"`
 	notes   []string           // sentences for the description, for rules without a keyword
 
-	nullOK bool // null is a value like any other
-	isKey  bool // the name of a map's member
-	own    bool // the type's method JSONSchema says everything
-	there  bool // in an output: it is not nil
+	nullOK bool // null is an allowed value
+	isKey  bool // the key of a map
+	own    bool // the schema comes from the type's method JSONSchema
+	there  bool // in an output: never nil
 
-	// keep and keepTexts are how many checks and texts calls ask, if keep is not -1: the program's
-	// own validator asks the others of calls, and they serve defaults and examples only.
+	// keep and keepTexts are the number of checks and texts that calls use, or -1 for all. The
+	// program's own validator checks the others during calls; they only serve to check defaults and
+	// examples.
 	keep, keepTexts int
 
-	room node // of an output, whose nodes nobody keeps
+	room node // the node of an output, which is not kept
 }
 
-// A fieldSpec is what only compiling needs of a field.
+// A fieldSpec is the part of a field that only the compiler needs.
 type fieldSpec struct {
 	spec     *spec
 	sf       *reflect.StructField // nil for a discriminator
 	rules    []rule               // of its own validate tag, before dive
 	example  json.RawMessage
 	mayOmit  bool // the encoder may leave it out
-	faulty   bool // its tags or its type have a mistake, so its values show nothing
+	faulty   bool // its tags or its type have a mistake, so its values are not checked
 	optional bool // the validate tag says that it may be absent
 }
 
@@ -55,7 +56,7 @@ const (
 	forOutput direction = true
 )
 
-// A compiler makes nodes. It collects every mistake instead of stopping at the first.
+// A compiler compiles nodes. It collects all mistakes instead of stopping at the first.
 type compiler struct {
 	site     string
 	path     []string // the fields on the way to the type being compiled
@@ -81,7 +82,7 @@ func newCompiler(site string, o InputOptions, dir direction) *compiler {
 	return c
 }
 
-// errorf notes a mistake at the field being compiled.
+// errorf records a mistake at the field being compiled.
 func (c *compiler) errorf(format string, args ...any) {
 	site := c.site
 	if len(c.path) > 0 {
@@ -159,7 +160,7 @@ func (n *node) release(from *spec, done map[*object]bool) {
 	}
 }
 
-// list returns the fields of o as callers see them.
+// list returns the fields of o for [Input.Fields].
 func (o *object) list(above map[*object]bool) []Field {
 	if above[o] {
 		return nil
@@ -183,7 +184,8 @@ func (o *object) list(above map[*object]bool) []Field {
 	return fields
 }
 
-// spec compiles t. kw are the keywords that its place has already, nil for those of the type alone.
+// spec compiles t. kw are the keywords that its place already has, or nil if there is only the
+// type.
 func (c *compiler) spec(t reflect.Type, kw *jsonschema.Schema) *spec {
 	n := c.newSpec()
 	for t.Kind() == reflect.Pointer {
@@ -212,7 +214,7 @@ func (c *compiler) spec(t reflect.Type, kw *jsonschema.Schema) *spec {
 	case kw == nil:
 		n.kw = c.keywords(t)
 	case n.own && kw.Description == "":
-		kw.Description = own.Description // the tags have overwritten what the type says
+		kw.Description = own.Description // the tags have overwritten the description of the type
 		fallthrough
 	default:
 		n.kw = kw
@@ -267,16 +269,16 @@ func (c *compiler) keySpec(t reflect.Type) *spec {
 	return n
 }
 
-// An objectKey names an object of a compiler: a struct type and, where it is a case of a union,
-// which one.
+// An objectKey identifies an object of a compiler: a struct type and, for a case of a union, that
+// case.
 type objectKey struct {
 	t                   reflect.Type
 	discriminator, name string
 	place               descriptionPlace // of a struct without a name
 }
 
-// A descriptionPlace is where a struct without a name is written: in the type owner, at the field
-// that path leads to.
+// A descriptionPlace is the place of a struct without a name: the type owner and the path to the
+// field in it.
 type descriptionPlace struct {
 	owner reflect.Type
 	path  string
@@ -321,7 +323,7 @@ func (c *compiler) objectOf(key objectKey) *object {
 	}
 	props := c.reflectFields(o)
 	for _, f := range o.fields {
-		if f.sf != nil { // not of the discriminator
+		if f.sf != nil { // not for the discriminator
 			c.enter(f, func() { c.field(o, f, props[f.Name]) })
 		}
 	}
@@ -332,10 +334,10 @@ func (c *compiler) objectOf(key objectKey) *object {
 	return o
 }
 
-// fewFields are found faster by looking at each.
+// fewFields is the most fields that are faster to search one by one.
 const fewFields = 8
 
-// enter runs fn with f as the place of mistakes.
+// enter runs fn with f as the place of errors.
 func (c *compiler) enter(f *field, fn func()) {
 	name := f.GoName
 	if c.params && len(c.path) == 0 {
@@ -348,8 +350,8 @@ func (c *compiler) enter(f *field, fn func()) {
 	c.path = c.path[:len(c.path)-1]
 }
 
-// field compiles one member: its type, then its tags. props are the keywords that invopop read from
-// them.
+// field compiles one member: its type, then its tags. props are the keywords that
+// invopop/jsonschema read from the tags.
 func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 	outer := c.place
 	c.place = o.placeOf(f)
@@ -370,7 +372,7 @@ func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 		c.schemaTag(f)
 	}
 	c.header(f)
-	if c.dir == forInput { // nobody holds results to rules, and a schema that promised them would be a trap for clients
+	if c.dir == forInput { // results are not validated, so their schema must not promise the rules
 		c.rules(f)
 	}
 	c.defaultTag(f)
@@ -383,18 +385,18 @@ func (c *compiler) field(o *object, f *field, props *jsonschema.Schema) {
 	o.absent = o.absent || f.Required || f.Default != nil || f.inner
 }
 
-// presence settles whether the member must be there: unless something says that it need not be.
+// presence decides whether the member is required. It is, unless something makes it optional.
 func (c *compiler) presence(f *field) {
 	n := f.spec
 	if c.o.Form && n.shape == shapeBool && n.ptrs == 0 && f.Default == nil && n.accepts(json.RawMessage("false")) {
-		f.Default = json.RawMessage("false") // a box that nobody ticked
+		f.Default = json.RawMessage("false") // an unchecked box
 	}
 	optional := f.mayOmit || f.optional || n.ptrs > 0 || f.Default != nil || len(f.rules) > 0
 	f.Required = f.Required || !optional
 	f.skipNull = !f.Required && !n.nullOK
 }
 
-// placeOf is where the descriptions of the field f of o are.
+// placeOf returns the place of the descriptions of the field f of o.
 func (o *object) placeOf(f *field) descriptionPlace {
 	switch {
 	case f.owner.Name() != "": // o, or an embedded struct

@@ -13,15 +13,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
-// A FieldTag is a key that tags of fields may have.
+// A FieldTag is a tag key for fields.
 type FieldTag struct {
 	Key  string
 	Form string // what to write, by example
 	Doc  string // what it means, in Markdown
 }
 
-// FieldTags are the tags of the fields of inputs and outputs that this package reads, in the order
-// in which they are best told. The slice is the caller's.
+// FieldTags returns the tags of the fields of inputs and outputs that this package reads, in the
+// order for documentation. The caller may change the slice.
 func FieldTags() []FieldTag { return slices.Clone(fieldTags) }
 
 var fieldTags = []FieldTag{
@@ -37,7 +37,7 @@ var fieldTags = []FieldTag{
 	{"secret", `secret:"true"`, "Error messages about invalid arguments do not repeat the value."},
 }
 
-// The keys that a field's tag may have. jsonschema_description and jsonschema_extras belong to
+// The tag keys for fields. jsonschema_description and jsonschema_extras belong to
 // invopop/jsonschema.
 var (
 	tagWords = func() []string {
@@ -48,7 +48,7 @@ var (
 		return keys
 	}()
 	tagSchemas = []string{"jsonschema_description", "jsonschema_extras"}
-	// Keys of other libraries, some of which are one letter away from ours.
+	// Keys of other libraries, some of which differ by one letter.
 	tagOthers = []string{
 		"xml", "yaml", "yml", "toml", "bson", "db", "sql", "gorm", "bun", "ent", "dynamodbav", "firestore", "datastore", "spanner",
 		"bigquery", "csv", "env", "envconfig", "envDefault", "flag", "short", "long", "help", "form", "query", "param", "params",
@@ -59,8 +59,8 @@ var (
 	}
 )
 
-// tagKeys complains about keys that look like ours misspelt, and about a tag that reflect cannot
-// read.
+// tagKeys records keys that look like a misspelt key of this package, and tags that reflect cannot
+// parse.
 func (c *compiler) tagKeys(f *field) {
 	rest := strings.TrimSpace(string(f.sf.Tag))
 	seen := map[string]bool{}
@@ -106,14 +106,14 @@ func (c *compiler) boolTag(tag reflect.StructTag, key string) bool {
 // A member is a field of a struct as encoding/json sees it.
 type member struct {
 	name    string
-	tagged  bool // the name stands in the tag
+	tagged  bool // the name comes from the tag
 	index   []int
 	sf      reflect.StructField
 	owner   reflect.Type
 	mayOmit bool
 }
 
-// String names the field, with its type where that has a name.
+// String returns the name of the field, with its type if that has a name.
 func (m member) String() string {
 	if m.owner.Name() == "" {
 		return m.sf.Name
@@ -121,8 +121,8 @@ func (m member) String() string {
 	return m.owner.String() + "." + m.sf.Name
 }
 
-// members returns the fields of t that JSON has, in order, by the rules of encoding/json: what is
-// less deep wins, then what has its name from a tag.
+// members returns the JSON fields of t in order, by the rules of encoding/json: a shallower field
+// wins, then one with a name in its tag.
 func (c *compiler) members(t reflect.Type) []member {
 	all := c.collect(make([]member, 0, t.NumField()), t, nil, nil)
 	if !sameNames(all) {
@@ -154,7 +154,7 @@ func (c *compiler) members(t reflect.Type) []member {
 	return out
 }
 
-// sameNames reports whether two members have one name.
+// sameNames reports whether two members have the same name.
 func sameNames(all []member) bool {
 	if len(all) <= fewFields {
 		for i := range all {
@@ -183,7 +183,7 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// collect appends the members of t to out. index leads to t, and above are the types on the way.
+// collect appends the members of t to out. index is the path to t, and above are the types on it.
 func (c *compiler) collect(out []member, t reflect.Type, index []int, above []reflect.Type) []member {
 	if slices.Contains(above, t) {
 		return out
@@ -227,7 +227,7 @@ func (c *compiler) collect(out []member, t reflect.Type, index []int, above []re
 	return out
 }
 
-// refuseTags refuses rules of a field that is not exported: they would be left out silently.
+// refuseTags refuses rules on an unexported field, since they would have no effect.
 func (c *compiler) refuseTags(sf reflect.StructField) {
 	for _, key := range []string{"json", "validate", "default"} {
 		if sf.Tag.Get(key) != "" {
@@ -237,7 +237,7 @@ func (c *compiler) refuseTags(sf reflect.StructField) {
 	}
 }
 
-// below is the index of the field i of the struct that index leads to.
+// below returns the index of field i of the struct at index.
 func below(index []int, i int) []int {
 	at := make([]int, len(index)+1)
 	copy(at, index)
@@ -245,7 +245,7 @@ func below(index []int, i int) []int {
 	return at
 }
 
-// jsonOptions reads what follows the name in a json tag.
+// jsonOptions reads the options after the name in a json tag.
 func (c *compiler) jsonOptions(m *member, options string) {
 	c.path = append(c.path, m.sf.Name)
 	defer func() { c.path = c.path[:len(c.path)-1] }()
@@ -262,7 +262,7 @@ func (c *compiler) jsonOptions(m *member, options string) {
 	}
 }
 
-// hintOr returns "; did you mean ...?" or else "; " and what to write.
+// hintOr returns "; did you mean ...?" or else "; " and otherwise.
 func hintOr(word string, known []string, otherwise string) string {
 	if h := nearest.Hint(word, known); h != "" {
 		return h
@@ -270,8 +270,8 @@ func hintOr(word string, known []string, otherwise string) string {
 	return "; " + otherwise
 }
 
-// header checks the tag that mirrors a field into an HTTP header, as the x-mcp-header rules of MCP
-// 2026-07-28 ask. Uniqueness is checked when the whole schema is known.
+// header checks the tag that mirrors a field into an HTTP header, by the x-mcp-header rules of MCP
+// 2026-07-28. Uniqueness is checked when the whole schema is known.
 func (c *compiler) header(f *field) {
 	name, ok := f.sf.Tag.Lookup("header")
 	if !ok || c.dir == forOutput {
@@ -299,7 +299,8 @@ func (c *compiler) header(f *field) {
 	f.spec.kw.Extras["x-mcp-header"] = name
 }
 
-// headerRange keeps integers to what every client can write exactly, as the x-mcp-header rules ask.
+// headerRange limits integers to those that every client can represent exactly, as the x-mcp-header
+// rules require.
 func (c *compiler) headerRange(n *spec) {
 	const limit = "9007199254740991" // 2^53-1
 	switch {
@@ -321,8 +322,8 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// headers checks what can only be seen from the root: names that are taken, and places that a
-// client cannot reach through properties alone.
+// headers makes the checks that need the root: duplicate names, and places that a client cannot
+// reach through properties alone.
 func (c *compiler) headers(o *object, reachable bool, names map[string]string, above map[*object]bool) {
 	if above[o] {
 		return
@@ -358,8 +359,8 @@ func (c *compiler) headerAt(f *field, o *object, reachable bool, names map[strin
 	names[key] = strings.Join(c.path, ".")
 }
 
-// textJSON returns the JSON that the text of a default or example tag stands for at n: strings as
-// they are, the rest as JSON.
+// textJSON returns the JSON for the text of a default or example tag at n: strings are taken as
+// text, other values as JSON.
 func textJSON(n *node, text string) json.RawMessage {
 	switch n.shape {
 	case shapeString, shapeBytes, shapeTime, shapeDuration, shapeURL, shapeText:
@@ -373,7 +374,7 @@ func textJSON(n *node, text string) json.RawMessage {
 	return jsonx.AppendString(nil, text)
 }
 
-// defaultTag reads the tags default and example. They are checked once every rule is known.
+// defaultTag reads the tags default and example. They are checked when all rules are known.
 func (c *compiler) defaultTag(f *field) {
 	if text, ok := f.sf.Tag.Lookup("default"); ok {
 		f.Default = textJSON(f.node, text)
@@ -386,8 +387,8 @@ func (c *compiler) defaultTag(f *field) {
 	}
 }
 
-// defaults checks the defaults and examples of every field, and makes ready those that values may
-// share.
+// defaults checks the defaults and examples of every field, and decodes the defaults that values
+// can share.
 func (c *compiler) defaults(in *Input) {
 	c.headers(in.root.obj, true, map[string]string{}, map[*object]bool{})
 	c.walk(in.root, map[*object]bool{}, func(f *field) {
@@ -416,7 +417,7 @@ func (c *compiler) defaults(in *Input) {
 	})
 }
 
-// try reads raw into the field f and returns what is wrong with it, "" when nothing is.
+// try reads raw into the field f and returns what is wrong with it, or "".
 func (in *Input) try(f *field, raw json.RawMessage, v *reflect.Value) string {
 	fresh := reflect.New(f.Type).Elem()
 	if v == nil {
@@ -443,7 +444,7 @@ func (in *Input) try(f *field, raw json.RawMessage, v *reflect.Value) string {
 	return text + "; " + writeInstead(f.node)
 }
 
-// writeInstead says how a default or example of the node's shape is written.
+// writeInstead returns an example of a default for the node's shape.
 func writeInstead(n *node) string {
 	switch n.shape {
 	case shapeSlice, shapeArray:
@@ -454,8 +455,8 @@ func writeInstead(n *node) string {
 	return "write one that is"
 }
 
-// sound reports whether values of the field f can be tried: neither f nor a field below it has a
-// mistake.
+// sound reports whether the values of the field f can be checked: neither f nor a field below it
+// has a mistake.
 func (c *compiler) sound(f *field) bool {
 	return len(c.errs) == 0 || !f.faulty && !f.node.faulty(map[*object]bool{})
 }
@@ -479,7 +480,7 @@ func (n *node) faulty(done map[*object]bool) bool {
 	return false
 }
 
-// walk calls fn for every field below n, once for each object, with the place of mistakes set.
+// walk calls fn for every field below n, once for each object, with the place of errors set.
 func (c *compiler) walk(n *node, done map[*object]bool, fn func(*field)) {
 	for n.elem != nil {
 		n = n.elem

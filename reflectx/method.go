@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// A Method is an exported method of a value, and where it was declared.
+// A Method is an exported method of a value, and its place in the source.
 type Method struct {
 	Name string
 	// Func is bound to the value.
 	Func reflect.Value
 	// Unbound takes Receiver, which is the value, as its first parameter.
 	Unbound, Receiver reflect.Value
-	// Owner is the type that declares the method: the value's own without pointer, that of an
-	// embedded field, or, where an embedded interface holds nothing, the interface.
+	// Owner is the type that declares the method: the value's own type without the pointer, the
+	// type of an embedded field, or, if an embedded interface is nil, the interface.
 	Owner reflect.Type
-	// Promoted says that the value's own type does not declare the method but gets it from an
-	// embedded field, and Path which: the names of the embedded fields from the outside in.
+	// Promoted reports that an embedded field declares the method instead of the value's own type.
+	// Path is the names of the embedded fields from the outside in.
 	Promoted bool
 	Path     []string
-	// File and Line are where the method is declared, "" and 0 where unknown. With -trimpath, File
+	// File and Line are the place of the declaration, or "" and 0 if unknown. With -trimpath, File
 	// begins with the import path of the package instead of a directory.
 	File string
 	Line int
@@ -29,11 +29,11 @@ type Method struct {
 
 // Methods returns the exported methods of v, sorted by name.
 //
-// Of this package's own code it alone uses reflect's Type.Method, for which the linker keeps every
-// exported method of a program. (The rule validateFn of validator/v10 has the same effect.)
+// It is the only code in this package that uses reflect's Type.Method, which makes the linker keep
+// every exported method of a program. (The rule validateFn of validator/v10 has the same effect.)
 //
-// A nil v or a nil pointer is an error, and so is a value whose type has more methods on its
-// pointer, since those would be left out in silence.
+// It returns an error if v is nil or a nil pointer, or if v is not a pointer and its pointer type
+// has more methods, which would be left out.
 func Methods(v any) ([]Method, error) {
 	val := reflect.ValueOf(v)
 	if !val.IsValid() {
@@ -60,7 +60,7 @@ func Methods(v any) ([]Method, error) {
 	return methods, nil
 }
 
-// onlyOnPointer are the methods of *t that t does not have.
+// onlyOnPointer returns the methods of *t that t does not have.
 func onlyOnPointer(t reflect.Type) []string {
 	p := reflect.PointerTo(t)
 	if p.NumMethod() == t.NumMethod() {
@@ -76,7 +76,7 @@ func onlyOnPointer(t reflect.Type) []string {
 	return names
 }
 
-// find tells where the method of val is declared.
+// find finds where the method of val is declared.
 func (m *Method) find(val reflect.Value) {
 	t := indirectType(val.Type())
 	m.Owner = t
@@ -87,8 +87,8 @@ func (m *Method) find(val reflect.Value) {
 	if t.Kind() != reflect.Struct {
 		return
 	}
-	// Breadth first, since the shallowest declaration is the one that is promoted. The language
-	// allows no second one at the same depth.
+	// Breadth first, since the shallowest declaration is promoted. The language does not allow two
+	// at the same depth.
 	type embedded struct {
 		t    reflect.Type
 		v    reflect.Value // invalid behind a nil pointer
@@ -122,7 +122,7 @@ func (m *Method) find(val reflect.Value) {
 	}
 }
 
-// from reports whether the embedded type t declares the method, and takes over where.
+// from reports whether the embedded type t declares the method, and records where.
 func (m *Method) from(t reflect.Type, v reflect.Value) bool {
 	if t.Kind() == reflect.Interface {
 		if _, ok := t.MethodByName(m.Name); !ok {
@@ -145,8 +145,8 @@ func (m *Method) from(t reflect.Type, v reflect.Value) bool {
 
 // declared reports whether the named type t itself declares the method, and where.
 //
-// What the compiler makes for a promoted method, and for a value method called through a pointer,
-// is a wrapper without a place in the source. So the value's method is asked first, then the
+// For a promoted method, and for a value method called through a pointer, the compiler generates a
+// wrapper without a place in the source. So declared looks at the value's method first, then at the
 // pointer's.
 func declared(t reflect.Type, name string) (file string, line int, ok bool) {
 	if t.Name() == "" || t.Kind() == reflect.Interface {
@@ -170,8 +170,8 @@ func declared(t reflect.Type, name string) (file string, line int, ok bool) {
 }
 
 // isMethodOf reports whether fn, the linker's name of a function such as
-// "example.com/x.(*Box[...]).Get", is a method of t. It guards against code of an embedded type's
-// method that was inlined into the wrapper.
+// "example.com/x.(*Box[...]).Get", is a method of t. It is not if the method of an embedded type
+// was inlined into the wrapper.
 func isMethodOf(fn string, t reflect.Type) bool {
 	pkg, rest := splitFuncName(fn)
 	recv, _, _ := strings.Cut(strings.TrimPrefix(rest, "(*"), ".")
@@ -182,7 +182,7 @@ func isMethodOf(fn string, t reflect.Type) bool {
 // splitFuncName splits the linker's name of a function into the import path and the rest: "(*T).M",
 // "T.M", "F".
 func splitFuncName(fn string) (pkg, rest string) {
-	// The type arguments of a generic function may hold slashes.
+	// The type arguments of a generic function may contain slashes.
 	head, tail := fn, ""
 	if i := strings.IndexByte(fn, '['); i >= 0 {
 		head, tail = fn[:i], fn[i:]
@@ -195,7 +195,7 @@ func splitFuncName(fn string) (pkg, rest string) {
 	return unescapePath(head[:slash+dot]), head[slash+dot+1:] + tail
 }
 
-// unescapePath undoes the %xx that the linker writes for the dots in the last element of an import
+// unescapePath decodes the %xx that the linker writes for dots in the last element of an import
 // path.
 func unescapePath(p string) string {
 	if !strings.Contains(p, "%") {
@@ -229,7 +229,7 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// baseName is the name of a type without its type arguments.
+// baseName returns the name of a type without its type arguments.
 func baseName(name string) string {
 	base, _, _ := strings.Cut(name, "[")
 	return base

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// initialisms are the words of capitals that are told apart where several stand together (URLID) or
-// in the plural (IDs). Any other run of capitals is one word.
+// initialisms are recognized in a run of several (URLID) and in the plural (IDs). Any other run of
+// capitals is one word.
 var initialisms = wordSet(`ACL API ASCII CPU CSS CSV DB DNS EOF GPU GUID HTML HTTP HTTPS ID IP JSON JWT LLM MCP OS PDF QPS
 	RAM RPC SDK SKU SLA SMTP SQL SSE SSH SVG TCP TLS TTL UDP UI UID URI URL UUID VM XML YAML`)
 
-// mixed are the words that capitals do not divide.
+// mixed are the words with capitals inside.
 var mixed = []string{"2D", "3D", "DevOps", "GitHub", "GitLab", "GraphQL", "IPv4", "IPv6", "JavaScript", "LinkedIn", "MySQL", "NoSQL",
 	"OAuth", "OpenAPI", "OpenID", "PostgreSQL", "TypeScript", "YouTube"}
 
-// small are the words that a title does not capitalize inside.
+// small are the words that a title does not capitalize, except at the start.
 var small = wordSet("a an and as at but by for from in into of on or per the to via with")
 
 func wordSet(list string) map[string]bool {
@@ -27,7 +27,7 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// typeText is how messages name a type: a struct without a name is not written out.
+// typeText returns the name of a type for messages. It abbreviates a struct without a name.
 func typeText(t reflect.Type) string {
 	switch {
 	case t.Name() != "":
@@ -43,9 +43,9 @@ func typeText(t reflect.Type) string {
 	return t.String()
 }
 
-// SnakeCase turns a Go name into the snake case that clients see: GetURLByID is get_url_by_id.
-// Digits stay with the letters before them (OAuth2Token is oauth2_token); a number of four digits
-// or more is a word of its own (List2024Reports is list_2024_reports).
+// SnakeCase converts a Go name to snake case: GetURLByID becomes get_url_by_id. Digits belong to
+// the letters before them (OAuth2Token becomes oauth2_token), but a number of four digits or more
+// is a word (List2024Reports becomes list_2024_reports).
 func SnakeCase(name string) string {
 	words := splitName(name)
 	for i, w := range words {
@@ -54,7 +54,7 @@ func SnakeCase(name string) string {
 	return strings.Join(words, "_")
 }
 
-// Title turns a Go name into words for people: GetURLByID is "Get URL by ID".
+// Title converts a Go name to a title: GetURLByID becomes "Get URL by ID".
 func Title(name string) string {
 	words := splitName(name)
 	for i, w := range words {
@@ -70,7 +70,7 @@ func Title(name string) string {
 	return strings.Join(words, " ")
 }
 
-// splitName divides a Go name into its words, spelt as they are.
+// splitName splits a Go name into its words.
 func splitName(name string) []string {
 	var words []string
 	for name != "" {
@@ -85,7 +85,7 @@ func splitName(name string) []string {
 	return words
 }
 
-// wordLen is the length of the first word of name, which begins with no underscore.
+// wordLen returns the length of the first word of name, which does not begin with an underscore.
 func wordLen(name string) int {
 	for _, w := range mixed {
 		if strings.HasPrefix(name, w) && !startsLower(name[len(w):]) {
@@ -126,14 +126,13 @@ func wordLen(name string) int {
 	return n
 }
 
-// isPlural reports whether the s that rest begins with makes a plural of the capitals: IDs,
-// URLsByName.
+// isPlural reports whether the s at the start of rest makes the capitals a plural: IDs, URLsByName.
 func isPlural(capitals, rest string) bool {
 	return strings.HasPrefix(rest, "s") && !startsLower(rest[1:]) && firstInitialism(capitals) == len(capitals) && initialisms[capitals]
 }
 
-// firstInitialism is the length of the first of the initialisms that the capitals consist of, and
-// the length of all when they are one word.
+// firstInitialism returns the length of the first of the initialisms in the capitals, or the length
+// of all if they are one word.
 func firstInitialism(capitals string) int {
 	if initialisms[capitals] || !divides(capitals) {
 		return len(capitals)
@@ -146,8 +145,8 @@ func firstInitialism(capitals string) int {
 	return len(capitals)
 }
 
-// divides reports whether the capitals are initialisms one after the other. Names are short, so
-// that trying is cheap.
+// divides reports whether the capitals are a sequence of initialisms. Names are short, so trying
+// all splits is cheap.
 func divides(capitals string) bool {
 	if capitals == "" {
 		return true
@@ -163,7 +162,7 @@ func divides(capitals string) bool {
 	return false
 }
 
-// longNumber is the length of the number that name begins with, 0 when it has less than four
+// longNumber returns the length of the number that name begins with, or 0 if it has fewer than four
 // digits.
 func longNumber(name string) int {
 	if n := digits(name); n >= 4 {
@@ -181,7 +180,7 @@ func startsLower(s string) bool {
 
 func runes(s string) int { return utf8.RuneCountInString(s) }
 
-// prefix is the length of the runes that s begins with and is true of.
+// prefix returns the length of the longest prefix of s whose runes satisfy is.
 func prefix(s string, is func(rune) bool) int {
 	if i := strings.IndexFunc(s, func(r rune) bool { return !is(r) }); i >= 0 {
 		return i

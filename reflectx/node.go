@@ -5,25 +5,25 @@ import (
 	"reflect"
 )
 
-// A node decodes and checks the values of a type at one place. Nodes are what is left of compiling:
-// they know neither schemas nor descriptions, see [spec].
+// A node decodes and checks the values of a type at one place. It has no schema and no description;
+// see [spec] for those.
 type node struct {
 	t     reflect.Type // without the pointers
 	ptrs  int          // how many pointers lead to it
 	shape shape
 
-	read      reader // from the pointers on
-	readValue reader // behind the pointers
+	read      reader // including the pointers
+	readValue reader // without the pointers
 
 	elem  *node   // of slice, array and map
 	key   *node   // of a map
 	obj   *object // of a struct
 	union *union
 
-	texts  []func(string) bool // rules about the text of a string, asked before it is read
-	checks []check             // rules about the value
+	texts  []func(string) bool // rules for the text of a string, checked before it is decoded
+	checks []check             // rules for the value
 
-	want     string // what violations say is wanted
+	want     string // the allowed values, for violations
 	wantWide string // want with the limits of a 64-bit type
 }
 
@@ -53,15 +53,15 @@ type field struct {
 
 	jsonName []byte
 	node     *node
-	ready    reflect.Value // the default, if values may share it
+	ready    reflect.Value // the default, if values can share it
 	owner    reflect.Type  // the struct that declares it
 	validate string        // the tag
 	inner    bool          // a struct by value with defaults in it
-	notNull  bool          // explicitly required, so that null does not count even if the type takes it
+	notNull  bool          // explicitly required, so null does not count even if the type allows it
 	skipNull bool          // null counts as absent
 }
 
-// stringSlice returns the []string that v holds, nil if v is something else.
+// stringSlice returns a pointer to the []string in v, or nil if v is something else.
 func (n *node) stringSlice(v reflect.Value) *[]string {
 	if !fast || n.t != stringsType || n.elem.shape != shapeString || n.elem.ptrs > 0 {
 		return nil
@@ -69,7 +69,8 @@ func (n *node) stringSlice(v reflect.Value) *[]string {
 	return v.Addr().Interface().(*[]string)
 }
 
-// readers is by shape. It is filled in init since the readers reach it through nodes.
+// readers are indexed by shape. They are set in init because they refer to each other through
+// nodes.
 var readers [shapeUnion + 1]reader
 
 func init() {

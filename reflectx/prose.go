@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// finish completes the prose of n and of everything below, once for each object.
+// finish completes the descriptions of n and of everything below, once for each object.
 func (c *compiler) finish(n *spec) { c.finishSpec(n, map[*object]bool{}) }
 
 func (c *compiler) finishSpec(n *spec, done map[*object]bool) {
@@ -40,7 +40,7 @@ func (c *compiler) finishSpec(n *spec, done map[*object]bool) {
 	c.wide(n)
 }
 
-// wide says the limits of a 64-bit integer, which its schema does not say.
+// wide adds the limits of a 64-bit integer, which are not in its schema.
 func (c *compiler) wide(n *spec) {
 	if n.shape != shapeInt && n.shape != shapeUint || n.t.Bits() < 64 || n.kw.Const != nil || len(n.kw.Enum) > 0 {
 		return
@@ -61,7 +61,7 @@ func (c *compiler) wide(n *spec) {
 	n.wantWide = wantOf(&limited)
 }
 
-// describe completes what callers see of f.
+// describe completes the description of f.
 func (c *compiler) describe(f *field) {
 	kw := f.spec.kw
 	if hasDeprecation(kw.Description) {
@@ -83,8 +83,8 @@ func (c *compiler) describe(f *field) {
 	}
 }
 
-// limitsOf returns sentences about the allowed values of f and its default, for callers without the
-// schema. There are none if any text is allowed.
+// limitsOf returns sentences about the allowed values of f and its default, for callers that do not
+// see the schema. It returns none if any text is allowed.
 func limitsOf(f *field) []string {
 	var limits []string
 	if f.node.want != "a string" {
@@ -103,7 +103,7 @@ func enumText(e any) string {
 	return fmt.Sprint(e)
 }
 
-// hasDeprecation reports whether a paragraph of text begins as Go marks what is deprecated.
+// hasDeprecation reports whether a paragraph of text begins with Go's deprecation marker.
 func hasDeprecation(text string) bool {
 	for p := range strings.SplitSeq(text, "\n\n") {
 		if strings.HasPrefix(strings.TrimSpace(p), "Deprecated: ") {
@@ -113,9 +113,9 @@ func hasDeprecation(text string) bool {
 	return false
 }
 
-// enums describes the constants of a named type. They do not restrict it, since constants are often
-// units or well-known values rather than all there are. The rules oneof and enum restrict; then the
-// constants describe the values that are allowed.
+// enums describes the constants of a named type. They do not restrict the values, since constants
+// are often units or well-known examples. With the rules oneof and enum, it describes the allowed
+// values.
 func (c *compiler) enums(n *spec) {
 	if c.o.Descriptions == nil || n.kw.Const != nil || n.t.PkgPath() == "" || n.t.Name() == "" {
 		return
@@ -150,7 +150,7 @@ func (c *compiler) enums(n *spec) {
 	}
 }
 
-// enumValue returns the constant as a schema holds it, false where it is none of the shape.
+// enumValue returns the constant as a schema value, or false if it does not have the shape.
 func enumValue(s shape, text string) (any, bool) {
 	raw := []byte(text)
 	if !jsonx.Valid(raw) {
@@ -170,7 +170,7 @@ func enumValue(s shape, text string) (any, bool) {
 // oneLine joins the lines of a comment.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// wantOf returns what n wants, for violations: "an integer between 1 and 50".
+// wantOf returns the allowed values of n, for violations: "an integer between 1 and 50".
 func wantOf(n *spec) string {
 	kw := n.kw
 	var want string
@@ -247,7 +247,7 @@ func noun(n *spec) string {
 	return "a value"
 }
 
-// bounds says the numbers of a node's keywords: "between 1 and 50", "of at least 2 characters".
+// bounds describes the numeric keywords of a node: "between 1 and 50", "of at least 2 characters".
 func bounds(n *spec) []string {
 	kw := n.kw
 	var out []string

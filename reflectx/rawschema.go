@@ -14,12 +14,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// A RawSchema is a JSON Schema (2020-12 unless it says otherwise) that somebody wrote by hand,
-// ready to validate. It is safe for concurrent use.
+// A RawSchema is a JSON Schema written by hand (2020-12 unless it declares another version), ready
+// to validate. It is safe for concurrent use.
 type RawSchema struct{ compiled *jsonschema.Schema }
 
-// CompileSchema reads a schema. References are resolved within it alone: no file and no network
-// address is ever read.
+// CompileSchema compiles a schema. References are only resolved within it: CompileSchema never
+// reads a file or a network address.
 func CompileSchema(schema json.RawMessage) (*RawSchema, error) {
 	if !jsonx.Valid(schema) {
 		return nil, errors.New("the schema is no valid JSON")
@@ -43,17 +43,17 @@ func CompileSchema(schema json.RawMessage) (*RawSchema, error) {
 	return &RawSchema{compiled}, nil
 }
 
-// noLoader keeps references from leading out of the schema.
+// noLoader refuses references to other schemas.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("$ref %q leads out of the schema; put what it names into $defs", url)
 }
 
-// Validate holds value, which is valid JSON, to the schema. The error is an *[ArgumentError] with
-// every violation.
+// Validate validates value, which is valid JSON, by the schema. The error is an *[ArgumentError]
+// with every violation.
 func (s *RawSchema) Validate(value json.RawMessage) error {
-	if !jsonx.Distinct(value) && !jsonx.Valid(value) { // two readers of the same bytes could each take another
+	if !jsonx.Distinct(value) && !jsonx.Valid(value) { // two readers of the same bytes could choose different duplicates
 		return &ArgumentError{Violations: []Violation{{Got: shorten(value), Want: "an object without duplicate names"}}}
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))

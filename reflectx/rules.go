@@ -19,11 +19,11 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// A rule is one word of a validate tag: "min=1".
+// A rule is one rule of a validate tag: "min=1".
 type rule struct {
-	text  string // as it stands in the tag
+	text  string // as written in the tag
 	tag   string
-	param string // with the escapes 0x2C and 0x7C undone
+	param string // with the escapes 0x2C and 0x7C decoded
 }
 
 func parseRule(text string) rule {
@@ -33,8 +33,8 @@ func parseRule(text string) rule {
 
 var ruleEscapes = strings.NewReplacer("0x2C", ",", "0x7C", "|")
 
-// rules compiles the validate tag of f: what its own value must be, then after each dive what its
-// elements must be.
+// rules compiles the validate tag of f: the rules for its value, then, after each dive, those for
+// its elements.
 func (c *compiler) rules(f *field) {
 	tag := f.validate
 	if tag == "" || tag == "-" {
@@ -78,10 +78,10 @@ func (c *compiler) rules(f *field) {
 	}
 }
 
-// lendChecks lets what rules of n compile to last until the input is compiled, for its example and
-// its defaults, where the program's own validator asks the rules of calls. Rules about the text of
-// a type, which that validator sees as a struct, and about values of any type, at which it panics,
-// are asked one by one, and stay.
+// lendChecks keeps some checks of n only until the input is compiled, to check its example and its
+// defaults. This applies if the program's own validator checks the rules during calls. Rules for
+// the text of a type, which that validator sees as a struct, and for values of any type, at which
+// it panics, are checked one by one and stay.
 func (c *compiler) lendChecks(n *spec) {
 	for ; n != nil && c.o.Validate != nil; n = n.elem {
 		n.lendChecks()
@@ -98,8 +98,8 @@ func (n *spec) lendChecks() {
 	}
 }
 
-// require makes the member required in so many words. Then null does not count, which needs saying
-// where the type takes null.
+// require makes the member required by an explicit rule. Null then counts as absent; the schema
+// must say so if the type allows null.
 func (c *compiler) require(f *field) {
 	if f.Required {
 		return
@@ -112,7 +112,7 @@ func (c *compiler) require(f *field) {
 	}
 }
 
-// keyRules compiles the rules between keys and endkeys for the names of the map n, and returns the
+// keyRules compiles the rules between keys and endkeys for the keys of the map n, and returns the
 // index of endkeys.
 func (c *compiler) keyRules(f *field, n *spec, parts []string, i int) int {
 	if n.key == nil {
@@ -134,7 +134,7 @@ func (c *compiler) keyRules(f *field, n *spec, parts []string, i int) int {
 	return -1
 }
 
-// requiredElem is what `required` means for elements: not the zero value.
+// requiredElem compiles `required` for elements: they must not be the zero value.
 func (c *compiler) requiredElem(n *spec) {
 	switch n.shape {
 	case shapeString:
@@ -146,7 +146,7 @@ func (c *compiler) requiredElem(n *spec) {
 	}
 }
 
-// rule compiles one rule for the value at n. top says that n is the field's own value.
+// rule compiles one rule for the value at n. top reports whether n is the field's own value.
 func (c *compiler) rule(f *field, n *spec, text string, top bool) {
 	r := parseRule(text)
 	if strings.Contains(text, "|") && n.shape != shapeUnion {
@@ -173,13 +173,13 @@ func (c *compiler) rule(f *field, n *spec, text string, top bool) {
 	case r.tag == "enum" && c.ownsEnum():
 		c.enum(n)
 	case r.tag == "unique":
-		c.unique(n, r) // which sees more than a probe
+		c.unique(n, r) // not probed: a probe finds less
 	case c.probe(n, r):
 		c.compile(n, r)
 	}
 }
 
-// cross notes a rule that compares with another field.
+// cross adds the note for a rule that compares with another field.
 func (c *compiler) cross(f *field, n *spec, r rule) {
 	c.asksAll = true
 	if r.tag == "validateFn" {
@@ -201,8 +201,8 @@ func (c *compiler) cross(f *field, n *spec, r rule) {
 
 func memberName(sf reflect.StructField) string { return jsonFieldName(sf) }
 
-// probe asks the validator once whether it knows the rule and whether the rule takes the type and
-// its parameter: it would panic at the first call otherwise.
+// probe tests whether the validator knows the rule, and whether the rule accepts the type and its
+// parameter. Otherwise the validator would panic at the first call.
 func (c *compiler) probe(n *spec, r rule) (ok bool) {
 	defer func() {
 		p := recover()
@@ -219,7 +219,7 @@ func (c *compiler) probe(n *spec, r rule) (ok bool) {
 			c.errorf("unknown rule %q%s", r.tag, hintOr(r.tag, validateTags(), "write one that github.com/go-playground/validator/v10 knows, or register it"))
 			ok = false
 		case custom:
-			ok = true // it may miss the struct around the value, which it has at run time
+			ok = true // it may fail without the enclosing struct, which is present during calls
 		case strings.Contains(text, "Bad field type"):
 			c.errorf("rule %q does not fit %s", r.tag, typeText(n.t))
 			ok = false
@@ -236,7 +236,7 @@ func (c *compiler) probe(n *spec, r rule) (ok bool) {
 	return true
 }
 
-// sample returns a value of t that is not its zero value where that is easily had.
+// sample returns a non-zero value of t, if one is easy to make.
 func sample(t reflect.Type) any {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {
@@ -262,8 +262,7 @@ func sample(t reflect.Type) any {
 	return v.Interface()
 }
 
-// probeAll lets the validator see a whole zero value, which is when it reads the tags of all
-// fields.
+// probeAll passes a zero value to the validator, which then parses the tags of all fields.
 func (c *compiler) probeAll(t reflect.Type) {
 	if !c.asksAll && c.o.Validate == nil || len(c.errs) > 0 {
 		return
@@ -276,7 +275,7 @@ func (c *compiler) probeAll(t reflect.Type) {
 	_ = c.validate.StructCtx(context.Background(), reflect.New(t).Interface())
 }
 
-// compile turns a rule that the validator took into a check and keywords.
+// compile turns a rule that passed the probe into a check and keywords.
 func (c *compiler) compile(n *spec, r rule) {
 	if !isBuiltin(r.tag) {
 		c.asksAll = true // registered by the user
@@ -299,7 +298,7 @@ func (c *compiler) compile(n *spec, r rule) {
 	c.residual(n, r)
 }
 
-// residual leaves the rule to the validator, and says it in the description.
+// residual leaves the rule to the validator, and adds it to the description.
 func (c *compiler) residual(n *spec, r rule) {
 	v, text := c.validate, r.text
 	phrase := "that satisfies " + r.text
@@ -326,8 +325,8 @@ func (c *compiler) residual(n *spec, r rule) {
 	n.checks = append(n.checks, c.asked(n, text))
 }
 
-// asked is the rule that asks the validator. A value of any type may be of one that the rule does
-// not take, at which the validator panics: it is not what the rule wants.
+// asked returns a check that asks the validator. If a value of any type has a type that the rule
+// does not accept, the validator panics; the check then fails.
 func (c *compiler) asked(n *spec, text string) check {
 	v := c.validate
 	ask := func(ctx context.Context, value reflect.Value) bool {
@@ -346,8 +345,8 @@ func (c *compiler) asked(n *spec, text string) check {
 	}
 }
 
-// asText reports whether the rule is about the text of a type that reads text itself. The validator
-// would compare with what reflect prints of the type.
+// asText reports whether the rule applies to the text of a type that is decoded from text. The
+// validator would compare with the fmt output of the value.
 func (n *spec) asText(r rule) bool {
 	return (n.shape == shapeText || n.shape == shapeURL) && isText(r.tag)
 }
@@ -382,7 +381,7 @@ func (c *compiler) either(n *spec, r rule) {
 	n.checks = append(n.checks, c.asked(n, r.text))
 }
 
-// compare compiles the rules of comparisons.
+// compare compiles comparison rules.
 func (c *compiler) compare(n *spec, r rule) bool {
 	by := comparisons[r.tag]
 	switch {
@@ -442,14 +441,14 @@ func measure(s shape, holds func(sign int) bool, param string) (ok check, p json
 	return nil, "", nil
 }
 
-// against returns the check that compares what get returns with x.
+// against returns a check that compares the result of get with x.
 func against[T cmp.Ordered](x T, holds func(sign int) bool, get func(reflect.Value) T) check {
 	return func(_ context.Context, v reflect.Value) bool { return holds(cmp.Compare(get(v), x)) }
 }
 
 func characters(v reflect.Value) int { return utf8.RuneCountInString(v.String()) }
 
-// lengthKeyword publishes a rule about a length.
+// lengthKeyword adds the keywords of a rule for a length.
 func (c *compiler) lengthKeyword(n *spec, by comparison, param json.Number) {
 	kw := n.kw
 	p, _ := param.Int64()
@@ -478,7 +477,7 @@ func (c *compiler) lengthKeyword(n *spec, by comparison, param json.Number) {
 	}
 }
 
-// badParam complains about the parameter of a rule that compares, if there is an error.
+// badParam records an invalid parameter of a comparison rule, if there is an error.
 func (c *compiler) badParam(n *spec, r rule, err error) {
 	if err == nil {
 		return
@@ -505,8 +504,8 @@ func (c *compiler) badParam(n *spec, r rule, err error) {
 	c.errorf("rule %q: the parameter %q does not fit %s; write %s, such as %s=%s", r.tag, r.param, typeText(n.t), write, r.tag, example)
 }
 
-// stricter returns the larger of a and b where sign is 1, the smaller where it is -1. An empty a
-// does not count.
+// stricter returns the larger of a and b if sign is 1, the smaller if it is -1. It ignores an empty
+// a.
 func stricter(a, b json.Number, sign int) json.Number {
 	x, okX := new(big.Rat).SetString(string(a))
 	y, okY := new(big.Rat).SetString(string(b))
@@ -516,7 +515,7 @@ func stricter(a, b json.Number, sign int) json.Number {
 	return a
 }
 
-// refuse adds to kw what must not be.
+// refuse adds not to kw.
 func refuse(kw, not *jsonschema.Schema) {
 	if kw.Not == nil {
 		kw.Not = not
@@ -608,7 +607,7 @@ func (c *compiler) oneof(n *spec, r rule) bool {
 	return true
 }
 
-// oneOf returns the check that a value of the shape is one of the values of an enum.
+// oneOf returns a check that a value of the shape is one of the values of an enum.
 func oneOf(s shape, enum []any) check {
 	switch s {
 	case shapeString:
@@ -638,8 +637,8 @@ func among[T comparable](enum []any, parse func(string) (T, bool), get func(refl
 	return func(_ context.Context, v reflect.Value) bool { return slices.Contains(allowed, get(v)) }
 }
 
-// isText reports whether the rule makes sense for text alone. The validator takes any type for most
-// of these, and then compares with what reflect prints.
+// isText reports whether the rule only makes sense for text. The validator accepts any type for
+// most of these, and compares with the fmt output of the value.
 func isText(tag string) bool {
 	t, text := textRules[tag]
 	_, affix := affixes[tag]
@@ -662,9 +661,9 @@ func (c *compiler) pattern(n *spec, r rule) bool {
 	if t.pattern != "" {
 		re, err := compiled(t.pattern)
 		if err != nil {
-			panic(err) // a mistake in the table
+			panic(err) // only if the table is wrong
 		}
-		if t.format != "uuid" { // the format says the same
+		if t.format != "uuid" { // the format implies the pattern
 			match(n.kw, t.pattern)
 		}
 		if t.each != nil && fast {
@@ -726,7 +725,7 @@ func (c *compiler) affix(n *spec, r rule) bool {
 	return true
 }
 
-// numeric compiles the rules of numberRules, and boolean for a bool, which says nothing.
+// numeric compiles the rules of numberRules, and boolean for a bool, where it has no effect.
 func (c *compiler) numeric(n *spec, r rule) bool {
 	between, ok := numberRules[r.tag]
 	if !ok || n.shape != shapeInt && n.shape != shapeUint && n.shape != shapeFloat {

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// contradictions complains about rules that no value satisfies together: nobody could ever call
-// what has them. What needs more than numbers and lists to be found out is left to the author's
-// tests.
+// contradictions records rules that no value can satisfy together, since their function could never
+// be called. It only finds contradictions between numbers and lists.
 func (c *compiler) contradictions(root *node) {
 	c.walk(root, map[*object]bool{}, func(f *field) {
 		if !c.sound(f) {
@@ -29,7 +28,7 @@ func (c *compiler) contradictions(root *node) {
 	})
 }
 
-// ruleTags quotes the tags that rules come from.
+// ruleTags quotes the tags that the rules come from.
 func ruleTags(f *field) string {
 	var tags []string
 	for _, key := range []string{"validate", "jsonschema"} {
@@ -40,12 +39,12 @@ func ruleTags(f *field) string {
 	return strings.Join(tags, " and ")
 }
 
-// impossible says why no value satisfies the keywords of n, and what to do, "" where one may.
+// impossible returns why no value can satisfy the keywords of n, and how to correct them, or "".
 func (n *spec) impossible() string {
 	kw := n.kw
 	switch {
 	case n.own:
-		return "" // the type's own words may be wider than what it reads
+		return "" // the type's own schema may allow more than the decoder reads
 	case kw.Const != nil:
 		if raw := json.RawMessage(jsonText(kw.Const)); !n.accepts(raw) {
 			return string(raw) + " is the one value that is left, and another rule refuses it; drop one of them"
@@ -80,7 +79,7 @@ func impossibleCount(low, high *uint64, array bool) string {
 	return "a length of at least " + strconv.FormatUint(*low, 10) + " is more than one of at most " + strconv.FormatUint(*high, 10) + "; write the smaller one as the least"
 }
 
-// impossibleRange looks for a number between the bounds, a whole one for integers.
+// impossibleRange is impossible for the numeric limits. Integers need a whole number between them.
 func (n *spec) impossibleRange() string {
 	kw := n.kw
 	low, lowText, lowOpen := tighter(kw.Minimum, kw.ExclusiveMinimum, 1)
@@ -114,8 +113,8 @@ func boundText(text string, open bool, closed, beyond string) string {
 	return closed + text
 }
 
-// tighter returns the bound that allows less: the larger one where sign is 1. open says that the
-// bound itself is not allowed.
+// tighter returns the limit that allows less: the larger one if sign is 1. isOpen reports that the
+// limit itself is not allowed.
 func tighter(closed, open json.Number, sign int) (bound *big.Rat, text string, isOpen bool) {
 	a, okA := new(big.Rat).SetString(string(closed))
 	b, okB := new(big.Rat).SetString(string(open))

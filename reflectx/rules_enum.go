@@ -9,8 +9,8 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// RegisterRules registers the rules of this package that validator/v10 does not have: enum. A rule
-// of the same name that v already has stays. Call it before v is used. A nil v is allowed.
+// RegisterRules registers the rules of this package that validator/v10 does not have: enum. It does
+// not replace a rule of the same name. Call it before v is used. A nil v is allowed.
 func RegisterRules(v *validator.Validate) error {
 	if v == nil {
 		return nil
@@ -22,13 +22,13 @@ func RegisterRules(v *validator.Validate) error {
 		if ours, ok := ctx.Value(enumKey{}).(*bool); ok {
 			*ours = true
 		}
-		return true // the compiled check knows the constants
+		return true // the compiled check checks the constants
 	})
 }
 
 type enumKey struct{}
 
-// hasEnum reports whether v knows a rule called enum, and whether that is the one of
+// hasEnum reports whether v has a rule called enum, and whether it was registered by
 // [RegisterRules].
 func hasEnum(v *validator.Validate) (known, ours bool) {
 	defer func() {
@@ -40,14 +40,15 @@ func hasEnum(v *validator.Validate) (known, ours bool) {
 	return true, ours
 }
 
-// ownsEnum reports whether the rule enum is the one of [RegisterRules], and not one of the program.
+// ownsEnum reports whether the rule enum is that of [RegisterRules] and not the program's own.
 func (c *compiler) ownsEnum() bool {
 	_, ours := hasEnum(c.validate)
 	return ours
 }
 
-// enum compiles the rule enum: the value is one of the constants of its type. The check lasts where
-// the program's own validator asks the other rules, since that does not know the constants.
+// enum compiles the rule enum: the value must be one of the constants of its type. The check is
+// kept even if the program's own validator checks the other rules, because it does not know the
+// constants.
 func (c *compiler) enum(n *spec) {
 	if n.t.Name() == "" || n.t.PkgPath() == "" {
 		c.errorf("rule \"enum\" does not fit a %s; it is for a named type with constants", typeText(n.t))
@@ -75,7 +76,7 @@ func (c *compiler) enum(n *spec) {
 	n.checks = slices.Insert(n.checks, at, oneOf(n.shape, n.kw.Enum))
 }
 
-// constants returns the constants of the type of n, as a schema holds them.
+// constants returns the constants of the type of n as schema values.
 func (c *compiler) constants(n *spec) []any {
 	if c.o.Descriptions == nil {
 		return nil

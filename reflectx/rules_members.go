@@ -10,8 +10,8 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// A memberRule says when a member must, or must not, be there. It looks at which members the JSON
-// has, where the validator looks for zero values.
+// A memberRule says when a member must, or must not, be present. It checks the members of the JSON;
+// the validator would check for zero values.
 type memberRule struct {
 	field   *field
 	at      int // the index of field
@@ -43,7 +43,7 @@ func (c *compiler) memberRules(o *object, f *field) {
 	}
 }
 
-// sibling returns the index of the member of o that is the Go field named name, seen from f.
+// sibling returns the index of the member of o for the Go field called name, as seen from f.
 func (c *compiler) sibling(o *object, f *field, r rule, name string) (int, bool) {
 	found := -1
 	for i, other := range o.fields {
@@ -135,7 +135,7 @@ func (c *compiler) alongside(o *object, f *field, r rule) (memberRule, bool) {
 	return m, true
 }
 
-// then is what follows from the condition of a rule.
+// then returns the schema that applies if the condition of a rule holds.
 func (memberRule) then(f *field, exclude bool) *jsonschema.Schema {
 	has := &jsonschema.Schema{Required: []string{f.Name}}
 	if exclude {
@@ -144,10 +144,10 @@ func (memberRule) then(f *field, exclude bool) *jsonschema.Schema {
 	return has
 }
 
-// An equality is one condition of required_if: the member at has the value.
+// An equality is one condition of required_if: the value of the member at index at.
 type equality struct {
 	at    int
-	value any // as the schema holds it
+	value any // as a schema value
 	ok    func(v reflect.Value) bool
 }
 
@@ -177,7 +177,7 @@ func (c *compiler) conditional(o *object, f *field, r rule) (memberRule, bool) {
 		return (seen.has(e.at) || other.Default != nil) && e.ok(other.of(v))
 	}
 	unless := strings.HasSuffix(r.tag, "_unless")
-	// required_unless asks for any of the pairs, the others for all of them.
+	// required_unless needs any of the pairs, the others need all.
 	any := r.tag == "required_unless"
 	when := func(seen *presence, v reflect.Value) bool {
 		for _, e := range eqs {
@@ -218,7 +218,8 @@ func (c *compiler) conditional(o *object, f *field, r rule) (memberRule, bool) {
 	return m, true
 }
 
-// equals is the schema of one condition. A member whose default is the value may be absent.
+// equals returns the schema of one condition. If the value is the member's default, the member may
+// be absent.
 func (o *object) equals(e equality) *jsonschema.Schema {
 	f := o.fields[e.at]
 	kw := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
@@ -274,7 +275,7 @@ func (c *compiler) equality(o *object, at int, r rule, text string) (equality, b
 	return e, true
 }
 
-// finish asks the rules about which members of the object are there.
+// finish checks the rules about the presence of members.
 func (d *decoder) finish(n *node, seen *presence, start, end int, v reflect.Value) {
 	if len(n.obj.rules) > 0 {
 		d.askMembers(n.obj, *seen, v)
@@ -282,8 +283,8 @@ func (d *decoder) finish(n *node, seen *presence, start, end int, v reflect.Valu
 	d.check(n, start, end, v)
 }
 
-// askMembers takes a copy of what was seen: rules are closures, for which it moves to the heap, and
-// few objects have any.
+// askMembers takes a copy of seen, because the rules are closures that move it to the heap, and few
+// objects have such rules.
 func (d *decoder) askMembers(o *object, seen presence, v reflect.Value) {
 	for i := range o.rules {
 		r := &o.rules[i]

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// schemaWords are the words of a jsonschema tag that are understood here, by the types they fit.
+// schemaWords are the keys of a jsonschema tag that are supported, with the types that they fit.
 var schemaWords = map[string]string{
 	"title": "*", "description": "*", "required": "*", "readOnly": "*", "writeOnly": "*", "default": "*", "example": "*",
 	"enum": "sni", "minLength": "s", "maxLength": "s", "pattern": "s", "format": "s",
@@ -31,7 +31,7 @@ func schemaWordList() []string {
 	return out
 }
 
-// kindLetter is how schemaWords spells the shape.
+// kindLetter returns the letter of the shape in schemaWords.
 func kindLetter(s shape) string {
 	switch s {
 	case shapeString, shapeText:
@@ -46,13 +46,13 @@ func kindLetter(s shape) string {
 	return "-"
 }
 
-// schemaTag makes what invopop/jsonschema read from the tag a check: the schema promises nothing
-// that is not kept.
+// schemaTag compiles the keywords from a jsonschema tag into checks, so that the schema promises
+// only what is enforced.
 func (c *compiler) schemaTag(f *field) {
 	n := f.spec
 	letters := kindLetter(n.shape)
 	if letters == "a" {
-		letters += kindLetter(n.elem.shape) // what does not fit the array goes to its elements
+		letters += kindLetter(n.elem.shape) // keys that do not fit the array apply to its elements
 	}
 	numbers := true
 	for _, word := range splitEscaped(f.sf.Tag.Get("jsonschema")) {
@@ -86,7 +86,7 @@ func (c *compiler) schemaTag(f *field) {
 		}
 	}
 	if !numbers {
-		return // with an exponent of a million they would take forever to compare
+		return // comparing numbers with huge exponents would take too long
 	}
 	c.enforce(n)
 	if n.elem != nil {
@@ -94,14 +94,14 @@ func (c *compiler) schemaTag(f *field) {
 	}
 }
 
-// isModest reports whether a float64 comes near the JSON number.
+// isModest reports whether the JSON number is within the range of float64.
 func isModest(number string) bool {
 	x, err := strconv.ParseFloat(number, 64)
 	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
 	return err == nil && (x != 0 || !strings.ContainsAny(mantissa, "123456789"))
 }
 
-// splitEscaped splits at commas that no backslash precedes.
+// splitEscaped splits at commas that are not preceded by a backslash.
 func splitEscaped(s string) []string {
 	var out []string
 	begin := 0
@@ -113,7 +113,7 @@ func splitEscaped(s string) []string {
 	return append(out, s[begin:])
 }
 
-// enforce compiles the keywords that a jsonschema tag gave n.
+// enforce compiles the keywords that a jsonschema tag added to n.
 func (c *compiler) enforce(n *spec) {
 	kw := n.kw
 	switch n.shape {
@@ -142,7 +142,7 @@ func (c *compiler) enforce(n *spec) {
 	}
 }
 
-// enforceLength compares with the limits of a length.
+// enforceLength compiles the limits of a length.
 func (c *compiler) enforceLength(n *spec, low, high *uint64) {
 	for tag, limit := range map[string]*uint64{"min": low, "max": high} {
 		if limit == nil {
@@ -157,11 +157,11 @@ func (c *compiler) enforceLength(n *spec, low, high *uint64) {
 	}
 }
 
-// enforceBound compares with a bound that may have a fraction where the type has none.
+// enforceBound compiles a limit that may have a fraction even if the type has none.
 func (c *compiler) enforceBound(n *spec, tag string, bound json.Number) {
 	limit, ok := new(big.Rat).SetString(string(bound))
 	if !ok {
-		return // schemaTag has complained
+		return // schemaTag has recorded this
 	}
 	by := comparisons[tag]
 	if n.shape == shapeFloat {
@@ -172,8 +172,8 @@ func (c *compiler) enforceBound(n *spec, tag string, bound json.Number) {
 	n.checks = append(n.checks, func(_ context.Context, v reflect.Value) bool { return by.holds(ratOf(v).Cmp(limit)) })
 }
 
-// ratOf returns the number that v is. A float is the shortest decimal that reads as it, not its
-// binary expansion: 0.3 is a multiple of 0.1.
+// ratOf returns v as a rational number. A float is its shortest decimal form, not its binary
+// expansion: 0.3 is a multiple of 0.1.
 func ratOf(v reflect.Value) *big.Rat {
 	switch {
 	case v.CanInt():
@@ -197,7 +197,7 @@ func (c *compiler) multipleOf(n *spec) {
 	})
 }
 
-// formatTags are the formats that a jsonschema tag may name, and the rules that check them.
+// formatTags are the formats that a jsonschema tag may have, with the rules that check them.
 var formatTags = map[string]string{
 	"email": "email", "uri": "url", "uri-reference": "uri", "uuid": "uuid", "hostname": "hostname_rfc1123", "ipv4": "ipv4", "ipv6": "ipv6",
 	"date": "datetime=2006-01-02", "date-time": "datetime=2006-01-02T15:04:05Z07:00",

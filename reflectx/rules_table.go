@@ -12,22 +12,22 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// The rules of validate tags, a line for each: what it checks, what the schema says of it, and what
-// people and models read. Rules that are in no table here are left to the validator.
+// The rules of validate tags, one line each: the check, the keywords of the schema, and the text
+// for people and models. Rules that are not in these tables are left to the validator.
 
 // A comparison compares a number, or the length of a text, an array or a map, with its parameter.
 type comparison struct {
 	holds  func(sign int) bool                        // sign of the value compared with the parameter
-	number func(kw *jsonschema.Schema, p json.Number) // what the schema of a number says
-	length func(p int64) (low, high int64)            // what the schema of a length says
+	number func(kw *jsonschema.Schema, p json.Number) // adds the keyword for a number
+	length func(p int64) (low, high int64)            // returns the limits for a length
 	not    bool                                       // the schema refuses that length
-	equal  bool                                       // texts and bools are compared as they are
-	text   string                                     // before the parameter
-	span   string                                     // before the parameter of a time.Duration
-	moment string                                     // of a time.Time, which is compared with the time of the call
+	equal  bool                                       // texts and bools are compared by value
+	text   string                                     // the text before the parameter
+	span   string                                     // the same for a time.Duration
+	moment string                                     // the text for a time.Time, which is compared with the time of the call
 }
 
-// anyLength is no limit of a length.
+// anyLength means no limit of a length.
 const anyLength = math.MaxInt64
 
 var (
@@ -74,23 +74,22 @@ var comparisons = map[string]comparison{
 	},
 }
 
-// numberRules are rules about texts that mean an interval for numbers. An empty one allows every
-// number.
+// numberRules are text rules that mean an interval for numbers. An empty limit allows every number.
 var numberRules = map[string]struct{ low, high json.Number }{
 	"numeric": {}, "number": {}, "port": {"1", "65535"}, "latitude": {"-90", "90"}, "longitude": {"-180", "180"},
 }
 
 // A textRule is a rule about a string.
 type textRule struct {
-	pattern string // the regular expression of Go and JavaScript that checks it and stands in the schema
-	format  string // the format in the schema, for rules that no short pattern says; the validator checks
-	more    bool   // the pattern does not say everything; the validator checks the rest
+	pattern string // a regular expression for Go and JavaScript, used by the check and the schema
+	format  string // the format in the schema, for rules without a short pattern; the validator checks them
+	more    bool   // the pattern is incomplete; the validator checks the rest
 
-	each  func(byte) bool   // of each character; the pattern says the same, but takes longer
-	guard func(string) bool // refuses what the validator accepts and the format does not
+	each  func(byte) bool   // checks each character: same as the pattern, but faster
+	guard func(string) bool // refuses texts that the validator accepts and the format does not
 
-	phrase string // after "a string"
-	others bool   // values of other types can satisfy it too
+	phrase string // the text after "a string"
+	others bool   // values of other types can satisfy the rule, too
 }
 
 var textRules = map[string]textRule{
@@ -179,9 +178,9 @@ var textRules = map[string]textRule{
 // An affixRule is a rule about a part of a string.
 type affixRule struct {
 	has     func(s, part string) bool
-	pattern func(part string) string // says the same in the schema
-	not     bool                     // the string must not have it
-	phrase  string                   // before the part
+	pattern func(part string) string // the pattern in the schema
+	not     bool                     // the string must not have the part
+	phrase  string                   // the text before the part
 }
 
 var affixes = map[string]affixRule{
@@ -204,8 +203,8 @@ func anyOf(chars string) string {
 	return "[" + strings.NewReplacer(`\`, `\\`, `]`, `\]`, `[`, `\[`, `^`, `\^`, `-`, `\-`).Replace(chars) + "]"
 }
 
-// fieldRules compare with another field. The validator checks them, with the whole struct; the
-// description says them of the field's name.
+// fieldRules compare with another field. The validator checks them on the whole struct. The
+// description has the text with the name of the other field.
 var fieldRules = map[string]string{
 	"eqfield": "Must equal %s.", "nefield": "Must not equal %s.",
 	"gtfield": "Must be greater than %s.", "gtefield": "Must not be less than %s.",
@@ -215,7 +214,7 @@ var fieldRules = map[string]string{
 	"postcode_iso3166_alpha2_field": "", "skip_unless": "", "validateFn": "",
 }
 
-// presenceTags are about whether a member is there. They are checked on the raw members.
+// presenceTags require or exclude a member. They are checked on the JSON.
 var presenceTags = []string{
 	"required_if", "required_unless", "required_with", "required_with_all", "required_without", "required_without_all",
 	"excluded_if", "excluded_unless", "excluded_with", "excluded_with_all", "excluded_without", "excluded_without_all",
@@ -252,14 +251,14 @@ func isHostname(s string) bool {
 	return true
 }
 
-// isEmail reports whether s is an address (RFC 5321 sections 4.1.2 and 4.5.3.1). One that goes
-// beyond ASCII is an idn-email.
+// isEmail reports whether s is an email address (RFC 5321 sections 4.1.2 and 4.5.3.1) in ASCII;
+// others are an idn-email.
 func isEmail(s string) bool {
 	local, domain, _ := strings.Cut(s, "@")
 	return len(s) <= 254 && len(local) <= 64 && isHostname(domain) && strings.IndexFunc(s, func(r rune) bool { return r > 0x7F }) < 0
 }
 
-// validateTags are the rules of validator/v10, which does not list them itself.
+// validateTags returns the rules of validator/v10, which has no function for that.
 var validateTags = sync.OnceValue(func() []string {
 	return slices.Concat(presenceTags, slices.Sorted(maps.Keys(fieldRules)), strings.Fields(`
 required omitempty omitnil omitzero structonly nostructlevel dive keys endkeys isdefault

@@ -12,15 +12,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// ask lets the validator see the whole struct, for the rules that compare fields, those of the user
-// and those about structs, and for all rules where the program gave the validator. What it says of
-// rules that are compiled is ignored, and so is what it says of values that are wrong by
-// themselves: their zero value stands in for them.
+// ask passes the whole struct to the validator, for rules that compare fields, custom rules and
+// rules for structs, or for all rules if the program supplied the validator. It ignores the
+// validator's errors for rules that are compiled, and for values that are already wrong and were
+// replaced by their zero value.
 func (d *decoder) ask(v reflect.Value) {
 	bad := badPointers(d.violations)
 	defer func() {
 		if len(bad) > 0 {
-			_ = recover() // a rule that does not expect what stands in for a wrong value; enough is said without it
+			_ = recover() // a rule that panics at the zero value of a wrong value; the other violations suffice
 		}
 	}()
 	err := d.in.validate.StructCtx(d.ctx, v.Addr().Interface())
@@ -33,12 +33,12 @@ func (d *decoder) ask(v reflect.Value) {
 	}
 }
 
-// structRuleNote stands in the description of an object that has a rule of
-// RegisterStructValidation, whose words nobody knows.
+// structRuleNote is in the description of an object that has a rule of RegisterStructValidation,
+// whose meaning is unknown.
 const structRuleNote = "The members must also fit one another."
 
 // hasStructRule reports whether a rule is registered for the struct type t. The validator does not
-// tell, so that one of its unexported fields is looked at; a test notices when it changes.
+// export this, so hasStructRule reads an unexported field; a test fails if that changes.
 func (c *compiler) hasStructRule(t reflect.Type) bool {
 	if c.o.Validate == nil {
 		return false
@@ -47,25 +47,25 @@ func (c *compiler) hasStructRule(t reflect.Type) bool {
 	return rules.IsValid() && rules.Type() == reflect.TypeFor[map[reflect.Type]validator.StructLevelFuncCtx]() && rules.MapIndex(reflect.ValueOf(t)).IsValid()
 }
 
-// badPointers are the pointers of the values that are wrong, or missing.
+// badPointers returns the pointers of wrong or missing values.
 func badPointers(violations []Violation) []string {
 	var bad []string
 	for _, v := range violations {
-		if v.Want != "" { // what is unknown stands for no value
+		if v.Want != "" { // an unknown member has no value in the struct
 			bad = append(bad, v.Pointer)
 		}
 	}
 	return bad
 }
 
-// touches reports whether one of the bad values is at the pointer, above it or below.
+// touches reports whether one of the bad values is at the pointer, above it or below it.
 func touches(bad []string, pointer string) bool {
 	return slices.ContainsFunc(bad, func(b string) bool {
 		return b == pointer || strings.HasPrefix(b, pointer+"/") || strings.HasPrefix(pointer, b+"/")
 	})
 }
 
-// judge keeps of what the validator found in v what no compiled rule has decided already.
+// judge records an error of the validator for v, unless a compiled rule has already decided it.
 func (d *decoder) judge(e validator.FieldError, v reflect.Value, bad []string) {
 	at := d.in.locate(e.StructNamespace(), v)
 	f := at.field
@@ -111,8 +111,8 @@ func (d *decoder) judge(e validator.FieldError, v reflect.Value, bad []string) {
 	d.violations = append(d.violations, Violation{Pointer: at.pointer, Got: gotOf(f, e.Value()), Want: want})
 }
 
-// siblingIsBad reports whether the field that a rule compares with is wrong. A path that begins at
-// the root is not followed: if anything is wrong, it counts as wrong.
+// siblingIsBad reports whether the field that a rule compares with is wrong. It does not follow a
+// path from the root; such a field counts as wrong if anything is wrong.
 func (at *location) siblingIsBad(bad []string, param string) bool {
 	name, _, _ := strings.Cut(param, ".")
 	sf, ok := at.field.owner.FieldByName(name)
@@ -123,7 +123,7 @@ func (at *location) siblingIsBad(bad []string, param string) bool {
 	return touches(bad, above+string(appendPointer([]byte(nil), memberName(sf))))
 }
 
-// sibling names the field that a rule compares with, and its value.
+// sibling returns the name and the value of the field that a rule compares with.
 func (at *location) sibling(param string) string {
 	sf, ok := at.field.owner.FieldByName(param)
 	if !ok {
@@ -137,7 +137,7 @@ func (at *location) sibling(param string) string {
 	return name + ", which is " + gotOf(&field{Field: Field{Secret: sf.Tag.Get("secret") == "true"}}, value.Interface())
 }
 
-// gotOf shows a decoded value.
+// gotOf formats a decoded value for a violation.
 func gotOf(f *field, value any) string {
 	if f != nil && f.Secret {
 		return "***"
@@ -156,7 +156,7 @@ func ruleText(tag, param string) string {
 	return tag + "=" + param
 }
 
-// tagRules are the rules of one validate tag, as far as [decoder.judge] asks for them.
+// tagRules are the rules of one validate tag that [decoder.judge] needs.
 type tagRules []rule
 
 func ownRules(f *field) tagRules {
@@ -176,9 +176,9 @@ func (t tagRules) has(tag string) bool {
 	return false
 }
 
-// rest asks the rules that follow a `required` and are the validator's to ask: it stops there at a
-// zero value, which is a value like any other here. It returns the rule that is not satisfied, ""
-// where all are.
+// rest checks the rules after a `required` that only the validator can check. The validator stops
+// there at a zero value, which is a valid value here. rest returns the first rule that fails, or
+// "".
 func (d *decoder) rest(own tagRules, e validator.FieldError) string {
 	for _, r := range own {
 		if r.tag == "dive" {
@@ -191,8 +191,8 @@ func (d *decoder) rest(own tagRules, e validator.FieldError) string {
 	return ""
 }
 
-// isValueRule reports whether the rule is about a value by itself: neither about whether it is
-// there nor about others.
+// isValueRule reports whether the rule is about the value itself, and not about its presence or
+// other fields.
 func isValueRule(tag string) bool {
 	switch tag {
 	case "", "required", "omitempty", "omitnil", "omitzero", "structonly", "nostructlevel", "dive", "keys", "endkeys", "isdefault":
@@ -201,8 +201,8 @@ func isValueRule(tag string) bool {
 	return !slices.Contains(presenceTags, tag) && !isCross(tag)
 }
 
-// needsDive complains where the validator would not come to a rule that it alone knows: it looks
-// into arrays, slices and maps only where the tag says so.
+// needsDive records a rule that only the validator knows and would not reach: it looks into arrays,
+// slices and maps only after dive.
 func (c *compiler) needsDive(n *node, done map[*object]bool) {
 	c.walk(n, done, func(f *field) {
 		levels, n := 0, f.node
@@ -223,7 +223,7 @@ func (c *compiler) needsDive(n *node, done map[*object]bool) {
 	})
 }
 
-// asks returns a rule within o that the validator alone knows, "" where there is none.
+// asks returns a rule within o that only the validator knows, or "".
 func (o *object) asks(own bool, done map[*object]bool) string {
 	if done[o] {
 		return ""
@@ -255,7 +255,7 @@ func (n *node) asks(own bool, done map[*object]bool) string {
 	return ""
 }
 
-// satisfies asks one rule about one value. A rule that panics without its struct is not satisfied.
+// satisfies checks one rule for one value. A rule that panics without its struct fails.
 func (d *decoder) satisfies(value any, r rule) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -265,23 +265,23 @@ func (d *decoder) satisfies(value any, r rule) (ok bool) {
 	return d.in.validate.VarCtx(d.ctx, value, r.text) == nil
 }
 
-// A location is what a validator's namespace leads to.
+// A location is the place that a validator's namespace refers to.
 type location struct {
 	pointer string
-	node    *node         // nil for what is no value
+	node    *node         // nil if it is not a value
 	field   *field        // nil for the root
-	parent  reflect.Value // the struct around it; invalid where it is not there
+	parent  reflect.Value // the struct around it; invalid if there is none
 }
 
-// locate follows a validator's namespace, "Input.Addr.Items[0].Name". The value v of the input says
-// which cases the unions on the way are.
+// locate follows a validator's namespace, "Input.Addr.Items[0].Name". The value v of the input
+// determines the cases of the unions on the way.
 func (in *Input) locate(namespace string, v reflect.Value) *location {
 	path := namespace
 	if name := in.root.t.Name(); name != "" {
 		path = strings.TrimPrefix(path, name+".")
 	}
 	at := &location{node: in.root}
-	t := in.root.t // where embedded structs lead
+	t := in.root.t // follows embedded structs
 	var index []int
 	for path != "" {
 		part := path
@@ -331,8 +331,7 @@ func (at *location) push(name string) {
 	at.pointer = string(appendPointer(append([]byte(at.pointer), '/'), name))
 }
 
-// fieldAt returns the field of the struct that v is or points to, an invalid value where there is
-// none.
+// fieldAt returns the field of the struct that v is or points to, or an invalid value.
 func fieldAt(v reflect.Value, field string) reflect.Value {
 	for v.IsValid() && v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -351,8 +350,7 @@ func fieldAt(v reflect.Value, field string) reflect.Value {
 	return fv
 }
 
-// elemAt returns the element of v that the validator calls key, an invalid value where there is
-// none.
+// elemAt returns the element of v that the validator calls key, or an invalid value.
 func elemAt(v reflect.Value, key string) reflect.Value {
 	for v.IsValid() && v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -375,7 +373,7 @@ func elemAt(v reflect.Value, key string) reflect.Value {
 	return reflect.Value{}
 }
 
-// at returns the member whose field has the index.
+// at returns the member with the index.
 func (o *object) at(index []int) *field {
 	for _, f := range o.fields {
 		if reflect.DeepEqual(f.Index, index) {

@@ -10,9 +10,9 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// OutputSchema returns the schema of what a value of type t encodes to, compact, with whatever root
-// type t has; the caller wraps what is no object. Rules of validate tags become keywords where they
-// can, and nothing enforces them. The error is an [Errors].
+// OutputSchema returns the schema of the JSON of a value of type t, compact. Its root may be of any
+// type; the caller wraps what is not an object. Rules of validate tags become keywords if possible,
+// but are not enforced. The error is an [Errors].
 func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
 	c := newCompiler(site, o, forOutput)
 	defer c.recycle()
@@ -21,7 +21,7 @@ func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage,
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
-	n.there = true // the root is there, or there is no output
+	n.there = true // without a root there would be no output
 	schema := c.publish(n)
 	if len(c.errs) > 0 {
 		return nil, c.errs
@@ -29,15 +29,15 @@ func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage,
 	return schema, nil
 }
 
-// hull stands for the struct whose fields are being reflected: invopop/jsonschema gets them through
-// AdditionalFields, already flattened, since its own flattening lets an embedded field overwrite an
+// hull stands for the struct whose fields are being reflected. invopop/jsonschema gets them already
+// flattened through AdditionalFields, since its own flattening lets an embedded field overwrite an
 // outer one.
 type hull struct{}
 
 var hullType = reflect.TypeFor[hull]()
 
-// reflectFields returns the keywords of each field of o by name: what its type asks for, what its
-// tags say to invopop/jsonschema, and its comment.
+// reflectFields returns the keywords of each field of o by name: those of its type, those of its
+// tags for invopop/jsonschema, and its comment.
 func (c *compiler) reflectFields(o *object) map[string]*jsonschema.Schema {
 	props := make(map[string]*jsonschema.Schema, len(o.fields))
 	var rest []*field
@@ -58,12 +58,11 @@ func (c *compiler) reflectFields(o *object) map[string]*jsonschema.Schema {
 	return props
 }
 
-// reflectedTags are the keys that invopop/jsonschema reads.
+// reflectedTags are the tag keys that invopop/jsonschema reads.
 var reflectedTags = []string{"jsonschema", "jsonschema_description", "jsonschema_extras"}
 
-// plainField makes the keywords of a field that has no tag for invopop/jsonschema, which would come
-// to the same and takes several times as long: most fields are such ones, and a server may have
-// thousands.
+// plainField returns the keywords of a field without a tag for invopop/jsonschema. The result is
+// the same, several times faster; most fields have no such tag, and a server may have thousands.
 func (c *compiler) plainField(o *object, f *field) (*jsonschema.Schema, bool) {
 	for _, key := range reflectedTags {
 		if _, ok := f.sf.Tag.Lookup(key); ok || !fast {
@@ -84,7 +83,8 @@ func (c *compiler) plainField(o *object, f *field) (*jsonschema.Schema, bool) {
 	return kw, true
 }
 
-// jsonschemaAlias is how a type asks invopop/jsonschema for the schema of another.
+// jsonschemaAlias is the interface by which a type asks invopop/jsonschema for the schema of
+// another type.
 var jsonschemaAlias = reflect.TypeFor[interface{ JSONSchemaAlias() any }]()
 
 func indirectAll(t reflect.Type) reflect.Type {
@@ -118,7 +118,7 @@ func (c *compiler) reflectTagged(o *object, tagged []*field, props map[string]*j
 			return c.comment(o, tagged[i])
 		},
 	}
-	// It panics where a tag makes no sense to it; the place is what the author needs.
+	// It panics on an invalid tag; the author needs to know where.
 	defer func() {
 		if p := recover(); p != nil {
 			c.errorf("the tags of %s cannot be read: %v", typeText(o.t), p)
@@ -130,7 +130,7 @@ func (c *compiler) reflectTagged(o *object, tagged []*field, props map[string]*j
 	}
 }
 
-// schemaTagOf keeps of a field's tag what invopop/jsonschema shall read.
+// schemaTagOf returns the parts of a field's tag that invopop/jsonschema may read.
 func schemaTagOf(tag reflect.StructTag, name string) reflect.StructTag {
 	out := "json:" + strconv.Quote(name)
 	for _, key := range reflectedTags {
@@ -141,7 +141,7 @@ func schemaTagOf(tag reflect.StructTag, name string) reflect.StructTag {
 	return reflect.StructTag(out)
 }
 
-// comment returns what the doc comments say of f: of the field, or else of its type.
+// comment returns the doc comment of f, or else that of its type.
 func (c *compiler) comment(o *object, f *field) string {
 	if c.o.Descriptions == nil {
 		return ""
@@ -161,7 +161,7 @@ func (c *compiler) comment(o *object, f *field) string {
 	return c.typeComment(t)
 }
 
-// typeComment returns what the doc comment of the named type t says.
+// typeComment returns the doc comment of the named type t.
 func (c *compiler) typeComment(t reflect.Type) string {
 	if c.o.Descriptions == nil || t.Name() == "" || t.PkgPath() == "" || isKnown(t) {
 		return ""
@@ -169,13 +169,13 @@ func (c *compiler) typeComment(t reflect.Type) string {
 	return paragraphs(c.o.Descriptions.Type(t))
 }
 
-// isKnown reports whether t is a type of the standard library whose comment tells a model nothing
-// about the field.
+// isKnown reports whether t is a type of the standard library. Its comment does not help a model to
+// understand the field.
 func isKnown(t reflect.Type) bool {
 	return t == timeType || t == durationType || t == urlType || t == bigIntType || t == numberType || t == rawType
 }
 
-// paragraphs joins the lines of each paragraph of a comment, and leaves lists and code as they are.
+// paragraphs joins the lines of each paragraph of a comment. It does not change lists and code.
 func paragraphs(text string) string {
 	var out []string
 	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
@@ -192,8 +192,8 @@ func paragraphs(text string) string {
 	return strings.Join(out, "\n\n")
 }
 
-// mapType gives invopop/jsonschema the keywords of a type. What it would get right itself is left
-// to it.
+// mapType returns the keywords of a type to invopop/jsonschema, or nil if invopop/jsonschema finds
+// them itself.
 func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	if t == hullType {
 		return nil
@@ -219,7 +219,7 @@ func (c *compiler) mapType(t reflect.Type) *jsonschema.Schema {
 	return kw
 }
 
-// keywords returns the keywords that t itself asks for, fresh each time.
+// keywords returns new keywords for the type t.
 func (c *compiler) keywords(t reflect.Type) *jsonschema.Schema {
 	if kw := ownSchema(t); kw != nil {
 		return kw
@@ -275,7 +275,7 @@ func (c *compiler) keywords(t reflect.Type) *jsonschema.Schema {
 
 const base64Pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
-// textKeywords adds what is known of the text of well-known types.
+// textKeywords adds the keywords of well-known types that are encoded as text.
 func textKeywords(t reflect.Type, kw *jsonschema.Schema) {
 	switch t.PkgPath() + "." + t.Name() {
 	case "github.com/google/uuid.UUID", "github.com/gofrs/uuid.UUID":
@@ -285,8 +285,8 @@ func textKeywords(t reflect.Type, kw *jsonschema.Schema) {
 
 var schemaMaker = reflect.TypeFor[interface{ JSONSchema() *jsonschema.Schema }]()
 
-// ownSchema returns what the method JSONSchema of t or *t says, nil where there is none.
-// invopop/jsonschema looks at t alone.
+// ownSchema returns the result of the method JSONSchema of t or *t, or nil if there is none.
+// invopop/jsonschema only looks at t.
 func ownSchema(t reflect.Type) *jsonschema.Schema {
 	if !reflect.PointerTo(t).Implements(schemaMaker) {
 		return nil
@@ -300,7 +300,7 @@ func ownSchema(t reflect.Type) *jsonschema.Schema {
 	return &fresh
 }
 
-// floatNumber returns f as a JSON number, false where JSON has none.
+// floatNumber returns f as a JSON number. It returns false if JSON cannot represent f.
 func floatNumber(f float64) (json.Number, bool) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return "", false

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// publish writes the schema of the tree of n. Objects stand where they are used; only those that
-// contain themselves go to $defs.
+// publish writes the schema of the tree of n. Objects are written where they are used; only
+// recursive ones go to $defs.
 func (c *compiler) publish(n *spec) json.RawMessage {
 	w := &schemaWriter{c: c, names: map[*object]string{}, defs: map[string]bool{}}
 	root := *n
@@ -30,7 +30,7 @@ func (c *compiler) publish(n *spec) json.RawMessage {
 	}
 	out = append(out[:len(out)-1], `,"$defs":`...)
 	defs := memberWriter{b: append(out, '{')}
-	for i := 0; i < len(w.pending); i++ { // writing one may find more
+	for i := 0; i < len(w.pending); i++ { // writing one may add more
 		o := w.pending[i]
 		def := &spec{node: &node{t: o.t, shape: shapeStruct, obj: o}, kw: &jsonschema.Schema{Type: "object"}}
 		def.kw.Description = c.typeComment(o.t)
@@ -45,22 +45,22 @@ func clone(kw *jsonschema.Schema) *jsonschema.Schema {
 	return &c
 }
 
-// clone returns a copy of kw that lives as long as c.
+// clone returns a copy of kw that is valid until c is recycled.
 func (c *compiler) clone(kw *jsonschema.Schema) *jsonschema.Schema {
 	fresh := c.schema()
 	*fresh = *kw
 	return fresh
 }
 
-// schema returns an empty schema that lives as long as c. One is nearly a kilobyte, and every spec
-// has one until its schema is written.
+// schema returns an empty schema that is valid until c is recycled. A schema takes nearly a
+// kilobyte, and every spec has one until it is written.
 func (c *compiler) schema() *jsonschema.Schema {
 	kw := schemas.Get().(*jsonschema.Schema)
 	c.schemas = append(c.schemas, kw)
 	return kw
 }
 
-// newSpec returns an empty spec that lives as long as c.
+// newSpec returns an empty spec that is valid until c is recycled.
 func (c *compiler) newSpec() *spec {
 	n := specs.Get().(*spec)
 	n.node, n.keep = &n.room, -1
@@ -71,8 +71,8 @@ func (c *compiler) newSpec() *spec {
 	return n
 }
 
-// recycle takes back the schemas and specs of c. Nothing points to them any longer: the fields of
-// inputs have let go of them, and schemas have been written. Without these pools, registering a
+// recycle takes back the schemas and specs of c. Nothing refers to them any longer: the fields of
+// inputs have dropped them, and the schemas have been written. Without these pools, registering a
 // thousand tools (BenchmarkRegister1000 of bench/) takes 57 MB instead of 32 MB.
 func (c *compiler) recycle() {
 	for _, kw := range c.schemas {
@@ -91,18 +91,20 @@ var (
 	specs   = sync.Pool{New: func() any { return new(spec) }}
 )
 
-// A schemaWriter writes schemas as compact JSON, members in the order in which people read them.
+// A schemaWriter writes schemas as compact JSON, with members in an order that is good to read.
 type schemaWriter struct {
 	c       *compiler
-	names   map[*object]string // of those in $defs
+	names   map[*object]string // the names of the objects in $defs
 	defs    map[string]bool
 	pending []*object
 }
 
-// spec writes the schema at n. inline says to write an object out even where it contains itself.
+// spec writes the schema at n. If inline is true, it writes an object in place even if the object
+// is recursive.
 func (w *schemaWriter) spec(dst []byte, n *spec, inline bool) []byte {
 	if w.c.dir == forOutput && n.nilable() && !inline {
-		// A nil pointer encodes as null. No array of types: many clients take one type only.
+		// A nil pointer encodes as null. Many clients support only one type, so type is not an
+		// array.
 		notNil := *n
 		notNil.there, notNil.kw = true, w.c.clone(n.kw)
 		outer := memberWriter{b: append(dst, '{')}
@@ -158,12 +160,12 @@ func (w *schemaWriter) spec(dst []byte, n *spec, inline bool) []byte {
 
 var schemaExtender = reflect.TypeFor[interface{ JSONSchemaExtend(*jsonschema.Schema) }]()
 
-// nilable reports whether values of n may be nil where something stands.
+// nilable reports whether values of n may be encoded as null.
 func (n *spec) nilable() bool { return !n.there && (n.ptrs > 0 || n.shape == shapeUnion) }
 
-// extended applies the method JSONSchemaExtend of the struct, if it has one. The method sees the
-// keywords of the object and of each field, and may change those; what it adds or takes away beyond
-// is ignored, since nothing would keep it.
+// extended applies the method JSONSchemaExtend of the struct, if it has one. The method may change
+// the keywords of the object and of its fields. Fields that it adds or removes are ignored, since
+// the decoder does not know about them.
 func (w *schemaWriter) extended(n *spec, kw *jsonschema.Schema) (out *jsonschema.Schema) {
 	if kw.Ref != "" || !reflect.PointerTo(n.t).Implements(schemaExtender) {
 		return kw
@@ -183,8 +185,8 @@ func (w *schemaWriter) extended(n *spec, kw *jsonschema.Schema) (out *jsonschema
 	return out
 }
 
-// defName gives o its place in $defs: the package's last part and the type's name, with the whole
-// path where two would be the same.
+// defName returns the name of o in $defs: the last part of its package and the type's name, or the
+// whole path if two would be the same.
 func (w *schemaWriter) defName(o *object) string {
 	if name := w.names[o]; name != "" {
 		return name
@@ -201,7 +203,8 @@ func (w *schemaWriter) defName(o *object) string {
 	return name
 }
 
-// safeName keeps of a Go type name what needs no escape in a JSON pointer or a URI fragment.
+// safeName removes the characters of a Go type name that need an escape in a JSON pointer or a URI
+// fragment.
 func safeName(s string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
@@ -211,7 +214,7 @@ func safeName(s string) string {
 	}, s), "_")
 }
 
-// object writes the members of a struct, with the keywords that extended has for them, if any.
+// object writes the members of a struct, with the keywords from extended, if any.
 func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.Schema) {
 	s.b = append(s.name("properties"), '{')
 	required := []string{}
@@ -250,8 +253,8 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 	s.b = append(s.name("additionalProperties"), "false"...)
 }
 
-// mapping writes the members of a map. That it has no properties is said, since there are clients
-// that refuse an object without the word.
+// mapping writes the members of a map. It always writes properties, because some clients refuse an
+// object without them.
 func (w *schemaWriter) mapping(s *memberWriter, n *spec) {
 	s.b = append(s.name("properties"), "{}"...)
 	if s2 := (memberWriter{b: []byte{'{'}}); n.key != nil {
@@ -302,7 +305,7 @@ func (s *memberWriter) flag(name string, v bool) {
 	}
 }
 
-// before writes the keywords that stand before the children of a schema.
+// before writes the keywords before the children of a schema.
 func (s *memberWriter) before(kw *jsonschema.Schema) {
 	s.text("$ref", kw.Ref)
 	s.text("type", kw.Type)
@@ -332,8 +335,8 @@ func (s *memberWriter) before(kw *jsonschema.Schema) {
 	s.text("contentMediaType", kw.ContentMediaType)
 }
 
-// after writes the keywords that stand after the children of a schema. Of children that a
-// hand-written schema brings along it writes those of JSONSchema methods.
+// after writes the keywords after the children of a schema. Of the children in a schema written by
+// hand, it writes those of JSONSchema methods.
 func (s *memberWriter) after(kw *jsonschema.Schema) {
 	s.schemas("anyOf", kw.AnyOf)
 	s.schemas("oneOf", kw.OneOf)
@@ -393,7 +396,7 @@ func (s *memberWriter) schema(name string, kw *jsonschema.Schema) {
 	}
 }
 
-// appendSchema appends a schema that hangs together by itself.
+// appendSchema appends a self-contained schema.
 func appendSchema(dst []byte, kw *jsonschema.Schema) []byte {
 	if kw == jsonschema.FalseSchema {
 		return append(dst, "false"...)
@@ -404,7 +407,7 @@ func appendSchema(dst []byte, kw *jsonschema.Schema) []byte {
 	return append(s.b, '}')
 }
 
-// appendValue appends a value that stands in a schema.
+// appendValue appends a value in a schema.
 func appendValue(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case string:

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A shape says how values of a type stand in JSON.
+// A shape is the way in which values of a type are encoded in JSON.
 type shape int
 
 const (
@@ -50,8 +50,7 @@ var (
 	marshalText   = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// ownJSON returns the name of the method by which t reads or writes its JSON itself, "" where it
-// has none.
+// ownJSON returns the name of the method by which t itself reads or writes its JSON, or "".
 func ownJSON(t reflect.Type, dir direction) string {
 	p := reflect.PointerTo(t)
 	switch {
@@ -67,7 +66,7 @@ func ownJSON(t reflect.Type, dir direction) string {
 	return ""
 }
 
-// shapeOf returns the shape of t, which is no pointer, and false where JSON has nothing for it.
+// shapeOf returns the shape of t, which is not a pointer. It returns false if t has no JSON form.
 func (c *compiler) shapeOf(t reflect.Type) (shape, bool) {
 	if c.o.Unions[t] != nil {
 		return shapeUnion, true
@@ -130,8 +129,8 @@ func (c *compiler) shapeOfKind(t reflect.Type) (shape, bool) {
 	return shapeAny, false
 }
 
-// durationText is what time.Duration.String writes. time.ParseDuration takes a little more, which
-// would make the pattern in the schema twice as long.
+// durationText matches the output of time.Duration.String. time.ParseDuration accepts slightly
+// more, which would make the pattern in the schema twice as long.
 var durationText = regexp.MustCompile(durationPattern)
 
 const durationPattern = `^-?([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$`
