@@ -409,5 +409,5 @@ func TestPrincipalOfTheUserOfTheApp(t *testing.T) {
 
 	c := echo.New().NewContext(httptest.NewRequest(http.MethodPost, "/", nil).WithContext(oauth.NewContext(t.Context(), given)), nil)
 	c.Set("user", "somebody else")
-	require.Same(t, given, (&users{}).principal(c), "whoever is in the context already stays")
+	require.Same(t, given, (&users{}).principal(c), "a principal that is in the context stays")
 }

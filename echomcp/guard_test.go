@@ -191,8 +191,8 @@ func read(t *testing.T, resp *http.Response) string {
 	return string(raw)
 }
 
-// An era is how clients of one speak.
-type era struct {
+// A family is how legacy or modern clients write a request.
+type family struct {
 	name string
 	// fields are the header fields of a request, params what it says.
 	request func(h *house, auth, method, params string) (body string, fields []string)
@@ -232,10 +232,10 @@ func legacy(h *house, auth, method, params string) (string, []string) {
 		[]string{"Authorization", auth, "Mcp-Session-Id", h.open(auth), "MCP-Protocol-Version", "2025-11-25"}
 }
 
-var eras = []era{{"modern", modern}, {"legacy", legacy}}
+var families = []family{{"modern", modern}, {"legacy", legacy}}
 
-// call sends one request of an era.
-func (h *house) call(e era, auth, method, params string) *http.Response {
+// call sends one request as a client of the family does.
+func (h *house) call(e family, auth, method, params string) *http.Response {
 	h.t.Helper()
 	body, fields := e.request(h, auth, method, params)
 	return h.send(http.MethodPost, body, fields...)
@@ -276,7 +276,7 @@ func TestClientsAreToldWhereToGetATokenBelowAPrefix(t *testing.T) {
 func TestWhatATokenIsNotForIsNotThere(t *testing.T) {
 	h := newHouse(t, settings{})
 	reader, nothing := "Bearer "+h.token("ann", "ledger:read"), "Bearer "+h.token("ben", "")
-	for _, e := range eras {
+	for _, e := range families {
 		for _, test := range []struct{ method, params, shown string }{
 			{"tools/list", `{}`, `"name":"total"`},
 			{"tools/call", `{"name":"total"}`, `"text":"total"`},
@@ -295,11 +295,11 @@ func TestWhatATokenIsNotForIsNotThere(t *testing.T) {
 		}
 	}
 	t.Run("subscriptions", func(t *testing.T) {
-		require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, read(t, h.call(eras[1], reader, "resources/subscribe", `{"uri":"ledger://journal"}`)))
+		require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, read(t, h.call(families[1], reader, "resources/subscribe", `{"uri":"ledger://journal"}`)))
 		require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"resource \"ledger://journal\" not found","data":{"uri":"ledger://journal"}}}`,
-			read(t, h.call(eras[1], nothing, "resources/subscribe", `{"uri":"ledger://journal"}`)))
+			read(t, h.call(families[1], nothing, "resources/subscribe", `{"uri":"ledger://journal"}`)))
 		for auth, honoured := range map[string]string{reader: `"resourceSubscriptions":["ledger://journal"]`, nothing: `"resourceSubscriptions":[]`} {
-			resp := h.call(eras[0], auth, "subscriptions/listen", `{"notifications":{"resourceSubscriptions":["ledger://journal"]}}`)
+			resp := h.call(families[0], auth, "subscriptions/listen", `{"notifications":{"resourceSubscriptions":["ledger://journal"]}}`)
 			require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
 			require.Contains(t, event(t, bufio.NewReader(resp.Body)), honoured)
 		}
@@ -320,7 +320,7 @@ func event(t *testing.T, r *bufio.Reader) string {
 
 func TestStepUpNamesAllScopesInOneChallenge(t *testing.T) {
 	h := newHouse(t, settings{server: []mcpkit.Option{mcpkit.StepUp()}, guard: func(o *resourceserver.Options) { o.Scopes = []string{"ledger:read"} }})
-	for _, e := range eras {
+	for _, e := range families {
 		t.Run(e.name, func(t *testing.T) {
 			for _, have := range []string{"ledger:read", "ledger:read ledger:write"} {
 				auth := "Bearer " + h.token("ann", have)
@@ -341,7 +341,7 @@ func TestStepUpNamesAllScopesInOneChallenge(t *testing.T) {
 func TestProgressComesThroughTheGuardAsItIsMade(t *testing.T) {
 	h := newHouse(t, settings{app: []echo.MiddlewareFunc{middleware.Recover(), middleware.RequestID()}})
 	auth := "Bearer " + h.token("ann", "")
-	for _, e := range eras {
+	for _, e := range families {
 		t.Run(e.name, func(t *testing.T) {
 			resp := h.call(e, auth, "tools/call", map[string]string{"modern": `{"name":"count"}`, "legacy": `{"name":"count","_meta":{"progressToken":"p"}}`}[e.name])
 			require.Equal(t, http.StatusOK, resp.StatusCode)
@@ -364,7 +364,7 @@ func TestASessionIsItsPrincipalsAlone(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, resp.StatusCode, verb)
 		unknown := h.send(verb, body, "Authorization", eve, "Mcp-Session-Id", strings.Repeat("A", len(id)))
 		require.Equal(t, read(t, unknown), read(t, resp), "as if it were not there")
-		require.Equal(t, http.StatusUnauthorized, h.send(verb, body, "Mcp-Session-Id", id).StatusCode, "its name is no token")
+		require.Equal(t, http.StatusUnauthorized, h.send(verb, body, "Mcp-Session-Id", id).StatusCode, "a session ID is not a token")
 	}
 	renewed := "Bearer " + h.token("ann", "")
 	require.Equal(t, http.StatusOK, h.send(http.MethodPost, ping, "Authorization", renewed, "Mcp-Session-Id", id).StatusCode, "another token of the same principal")
@@ -382,7 +382,7 @@ func TestThePrincipalReachesMethodsAndMiddlewareAndNoTokenDoes(t *testing.T) {
 			return next(ctx, call)
 		}
 	}}})
-	for _, e := range eras {
+	for _, e := range families {
 		got := read(t, h.call(e, "Bearer "+h.token("ann", ""), "tools/call", `{"name":"who"}`))
 		require.Contains(t, got, `call=ann param=ann ctx=ann authorization=\"\" echo=\"\"`)
 	}
@@ -399,7 +399,7 @@ func TestTheStateOfAQuestionIsItsPrincipalsAlone(t *testing.T) {
 			InputRequests map[string]json.RawMessage `json:"inputRequests"`
 		} `json:"result"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(read(t, h.call(eras[0], ann, "tools/call", `{"name":"pay"}`))), &asked))
+	require.NoError(t, json.Unmarshal([]byte(read(t, h.call(families[0], ann, "tools/call", `{"name":"pay"}`))), &asked))
 	require.Equal(t, "input_required", asked.Result.ResultType)
 	require.Len(t, asked.Result.InputRequests, 1)
 	answers := map[string]any{}
@@ -408,12 +408,12 @@ func TestTheStateOfAQuestionIsItsPrincipalsAlone(t *testing.T) {
 	}
 	params, err := json.Marshal(map[string]any{"name": "pay", "requestState": asked.Result.RequestState, "inputResponses": answers})
 	require.NoError(t, err)
-	foreign := read(t, h.call(eras[0], eve, "tools/call", string(params)))
+	foreign := read(t, h.call(families[0], eve, "tools/call", string(params)))
 	require.NotContains(t, foreign, "paid")
 	require.Contains(t, foreign, `"code":-32602`)
 	require.NotContains(t, foreign, asked.Result.RequestState)
-	require.Contains(t, read(t, h.call(eras[0], "Bearer "+h.token("ann", "ledger:read"), "tools/call", string(params))), "paid", "another token of the same principal")
-	lacking := read(t, h.call(eras[0], "Bearer "+h.token("ann", ""), "tools/call", string(params)))
+	require.Contains(t, read(t, h.call(families[0], "Bearer "+h.token("ann", "ledger:read"), "tools/call", string(params))), "paid", "another token of the same principal")
+	lacking := read(t, h.call(families[0], "Bearer "+h.token("ann", ""), "tools/call", string(params)))
 	require.Contains(t, lacking, `unknown tool \"pay\"`, "who may no more cannot go on either")
 }
 
@@ -517,7 +517,7 @@ func TestNoLogHoldsAToken(t *testing.T) {
 	for range 2 { // the second time it is a replay
 		hear(h.send(http.MethodPost, body, append(fields, "DPoP", proof)...))
 	}
-	for _, e := range eras {
+	for _, e := range families {
 		hear(h.call(e, "Bearer "+bearer, "tools/call", `{"name":"total"}`))
 		hear(h.call(e, "Bearer "+bearer, "tools/call", `{"name":"book"}`))
 		hear(h.call(e, "Bearer "+bearer, "resources/read", `{"uri":"ledger://none"}`))

@@ -88,7 +88,7 @@ func TestAnAppWithItsOwnTokensKeepsWorking(t *testing.T) {
 	})
 	ann := "Bearer " + appJWT(secret, `{"sub":"ann","scope":"ledger:read"}`)
 	ben := "Bearer " + appJWT(secret, `{"sub":"ben"}`)
-	for _, e := range eras {
+	for _, e := range families {
 		require.Contains(t, read(t, h.call(e, ann, "tools/call", `{"name":"total"}`)), `"text":"total"`)
 		require.Contains(t, read(t, h.call(e, ben, "tools/call", `{"name":"total"}`)), `unknown tool \"total\"`)
 		require.NotContains(t, read(t, h.call(e, ben, "tools/list", `{}`)), "total")

@@ -181,7 +181,7 @@ func (c *Call) SetArguments(args json.RawMessage) error {
 		return fmt.Errorf("mcpkit: SetArguments: %s has no arguments", method)
 	}
 	if !jsonx.Valid(args) || jsonx.Kind(args) != '{' {
-		return fmt.Errorf("mcpkit: SetArguments: %.40q is no JSON object", args)
+		return fmt.Errorf("mcpkit: SetArguments: %.40q is not a JSON object", args)
 	}
 	if method == protocol.MethodPromptsGet {
 		texts, err := textArguments(c.name, args)

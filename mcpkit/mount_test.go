@@ -190,7 +190,7 @@ var mountRequests = []struct {
 	{"tools/call", `{"name":"none"}`, "-"},
 }
 
-// TestEachChainRunsOnceForEveryMethod sends everything in every revision through three servers.
+// TestEachChainRunsOnceForEveryMethod sends every request in every version through three servers.
 func TestEachChainRunsOnceForEveryMethod(t *testing.T) {
 	var trace []string
 	note := func(server string) mcpkit.Middleware {

@@ -151,7 +151,7 @@ func withMeta(params json.RawMessage, meta protocol.Meta) (json.RawMessage, erro
 	b = append(b, `"_meta":{`...)
 	for i, key := range slices.Sorted(maps.Keys(meta)) {
 		if !jsonx.Valid(meta[key]) {
-			return nil, errors.New("mcpkit: OnQuestion: a value of Meta is no JSON")
+			return nil, errors.New("mcpkit: OnQuestion: a value of Meta is not valid JSON")
 		}
 		if i > 0 {
 			b = append(b, ',')

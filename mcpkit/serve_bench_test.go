@@ -109,7 +109,7 @@ var benchFamilies = []struct {
 		`"io.modelcontextprotocol/clientCapabilities":{}}`},
 }
 
-// benchRPC measures one request from its bytes to its bytes, in both eras.
+// benchRPC measures one request from its bytes to its bytes, for legacy and modern clients.
 func benchRPC(b *testing.B, s *mcpkit.Server, method, params string) {
 	for _, family := range benchFamilies {
 		b.Run(family.name, func(b *testing.B) {

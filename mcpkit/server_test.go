@@ -209,18 +209,18 @@ func TestMiddlewareRunsOnceForEachMethodOfBothFamilies(t *testing.T) {
 		}
 	}
 	srv.Use(trace("outer"), trace("inner"))
-	for era, methods := range map[string][]string{
+	for family, methods := range map[string][]string{
 		"modern": {"server/discover", "tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read"},
 		"legacy": {"ping", "tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"},
 	} {
 		p := modern(t, srv)
-		if era == "legacy" {
+		if family == "legacy" {
 			p = legacy(t, srv, protocol.V20251125)
 		}
 		for _, method := range methods {
 			seen = nil
 			p.rpc(t.Context(), p.request(method, `{"name":"find","uri":"library://rules","level":"info"}`))
-			require.Equal(t, []string{"outer " + method, "inner " + method}, seen, era)
+			require.Equal(t, []string{"outer " + method, "inner " + method}, seen, family)
 		}
 	}
 	t.Run("also for what is not there, and for tools added later", func(t *testing.T) {

@@ -118,7 +118,7 @@ func serveBreaking(t *testing.T) (*mcpkit.Server, *breaking, *journal) {
 	return srv, b, j
 }
 
-// readOf is a request that reads a resource, and hears of progress if it is to be an event stream.
+// readOf is a request that reads a resource. With progress, the response is an event stream.
 func readOf(uri string, progress bool) string {
 	params := `{"uri":"` + uri + `",` + modernMeta + `}`
 	if progress {

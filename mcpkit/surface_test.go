@@ -381,8 +381,7 @@ func TestNumbersAreExactAndZeroesAreThere(t *testing.T) {
 	}
 }
 
-// A type that contains itself is no mistake: it is described with a reference, and read to any
-// depth.
+// A type may contain itself. A reference describes it, and it is decoded to any depth.
 func TestTypesThatContainThemselves(t *testing.T) {
 	p := modern(t, newServer(t, &surface{}))
 	deep := strings.Repeat(`{"label":"x","kids":[`, 20) + `{"label":"leaf"}` + strings.Repeat(`]}`, 20)

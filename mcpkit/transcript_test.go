@@ -94,7 +94,7 @@ func (Library) Rules() map[string]int { return map[string]int{"days": 14} }
 func (Library) Review(title, tone string) string { return "Review " + title + " " + tone + "." }
 
 // TestTranscripts plays what a client says and compares what the server says: one file a story. A
-// file's first lines say what it shows. The folder is the era; a client of the folder "legacy"
+// file's first lines say what it shows. The folder is the family; a client of the folder "legacy"
 // begins with initialize itself.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/transcripts/*/*.txtar")

@@ -33,7 +33,8 @@ func (u *untagged) Any(id string) string         { u.ran("any"); return "any-res
 func (u *untagged) Ask(kind string) string       { u.ran("ask"); return "ask-result" }
 func (u *untagged) Kinds(prefix string) []string { u.ran("kinds"); return []string{prefix + "-kind"} }
 
-// Nothing that is guarded, by whatever means, runs for who may not call it: every method of every revision, every kind of caller.
+// TestNothingRunsForWhoMayNotCallIt calls every method in every version of the protocol, as every kind
+// of caller, and guards by every means.
 func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 	callers := []struct {
 		name string
@@ -143,7 +144,7 @@ func TestGuardsByNameGuardThatAlone(t *testing.T) {
 	// Also for what comes later.
 	require.NoError(t, srv.Add(mcpkit.NewTool("a", func() string { return "a" }), mcpkit.NewTool("b", func() string { return "b" }),
 		mcpkit.NewPrompt("a", func() string { return "prompt a" })))
-	for _, p := range eras(t, srv) {
+	for _, p := range families(t, srv) {
 		require.Equal(t, mcpkit.CodeForbidden, p.call(t.Context(), "tools/call", `{"name":"a"}`).Error.Code)
 		require.Equal(t, "a", p.toolText(as(t.Context(), "ann", "s"), "a"))
 		require.Equal(t, "b", p.toolText(t.Context(), "b"))
@@ -182,11 +183,11 @@ func TestErrorCodes(t *testing.T) {
 		{"waits", `{}`, -32000, "Tool execution timeout"},
 		{"own", `{}`, 7, "own"},
 	} {
-		for era, p := range eras(t, srv) {
+		for family, p := range families(t, srv) {
 			params, err := json.Marshal(map[string]any{"name": test.tool, "arguments": json.RawMessage(test.args)})
 			require.NoError(t, err)
 			resp := p.call(t.Context(), "tools/call", string(params))
-			require.NotNil(t, resp.Error, "%s, %s: %s", test.tool, era, resp.Result)
+			require.NotNil(t, resp.Error, "%s, %s: %s", test.tool, family, resp.Result)
 			require.Equal(t, test.code, resp.Error.Code, test.tool)
 			require.Contains(t, resp.Error.Message, test.message, test.tool)
 		}

@@ -165,9 +165,9 @@ func (p *passes) take(method string) []string {
 	return where
 }
 
-// Every middleware, of the server and of the one that is mounted in it, runs exactly once for each request of every revision over
-// every binding, and in its order.
-func TestEachMiddlewareRunsOnceOverEveryBinding(t *testing.T) {
+// TestEachMiddlewareRunsOnceOverEveryTransport uses middleware of the server and of a mounted server.
+// Each runs exactly once for each request, in order, in every version of the protocol.
+func TestEachMiddlewareRunsOnceOverEveryTransport(t *testing.T) {
 	overEach(t, func(t *testing.T, b binding, v protocol.Version) {
 		srv := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet, mcpkit.Authenticated())
 		inner := newServer(t)
@@ -262,7 +262,7 @@ func TestNothingLeaksOverAnyBinding(t *testing.T) {
 			for _, hidden := range []string{`"name":"m_closed"`, `"name":"m_ask"`, `"uri":"doc://one"`, `"uriTemplate":"any://{id}"`, "-kind"} {
 				require.NotContains(t, said, hidden, name)
 			}
-			require.Zero(t, heard, "%s hears of updates", name)
+			require.Zero(t, heard, "%s is notified of updates", name)
 		}
 	})
 }

@@ -73,7 +73,7 @@ func of(t testing.TB, srv *mcpkit.Server, v protocol.Version) *peer {
 	return p
 }
 
-func TestEachMiddlewareRunsOnceForEveryMethodOfEveryRevisionInOrder(t *testing.T) {
+func TestEachMiddlewareRunsOnceAndInOrderForEveryMethodAndVersion(t *testing.T) {
 	srv := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet, mcpkit.Authenticated())
 	var entered, left, want []string
 	probe := func(name string) mcpkit.Middleware {

@@ -35,7 +35,7 @@ func TestGuardArgumentsInspectsAndRewrites(t *testing.T) {
 	}
 	srv.Use(middleware.GuardArguments(guard))
 	require.NoError(t, srv.Add(mcpkit.NewTool("late", echo), mcpkit.NewPrompt("prompt", echo)))
-	for _, p := range eras(t, srv) {
+	for _, p := range families(t, srv) {
 		for _, tool := range []string{"tagged", "late"} {
 			require.Equal(t, "path /a", p.toolText(t.Context(), tool, `{"path":"/a"}`))
 			require.Equal(t, "path /home/a", p.toolText(t.Context(), tool, `{"path":"~/a"}`))
@@ -82,7 +82,7 @@ func TestGuardTextSeesEveryText(t *testing.T) {
 	srv.Use(middleware.GuardText(func(_ context.Context, _ *mcpkit.Call, text string) (string, error) {
 		return strings.ReplaceAll(text, secret, "****"), nil
 	}))
-	for era, p := range eras(t, srv) {
+	for family, p := range families(t, srv) {
 		for _, r := range []request{
 			{method: "tools/call", params: `{"name":"text"}`},
 			{method: "tools/call", params: `{"name":"structured"}`},
@@ -92,8 +92,8 @@ func TestGuardTextSeesEveryText(t *testing.T) {
 			{method: "resources/read", params: `{"uri":"x://reader"}`}, // short enough to be held
 		} {
 			reply := said(t, p.call(t.Context(), r.method, r.params))
-			require.NotContains(t, reply, secret, "%s %s %s", era, r.method, r.params)
-			require.Contains(t, reply, "****", "%s %s %s", era, r.method, r.params)
+			require.NotContains(t, reply, secret, "%s %s %s", family, r.method, r.params)
+			require.Contains(t, reply, "****", "%s %s %s", family, r.method, r.params)
 		}
 		reply := said(t, p.call(t.Context(), "tools/call", `{"name":"structured"}`))
 		require.Contains(t, reply, `"structuredContent":{"note":"card ****","more":{"list":[1,"****",null,true]}}`)

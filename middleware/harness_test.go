@@ -64,8 +64,8 @@ func legacy(t testing.TB, srv *mcpkit.Server, sessionID string) *peer {
 	return p
 }
 
-// eras is a client of each era.
-func eras(t testing.TB, srv *mcpkit.Server) map[string]*peer {
+// families returns a legacy and a modern client.
+func families(t testing.TB, srv *mcpkit.Server) map[string]*peer {
 	return map[string]*peer{"modern": modern(t, srv), "legacy": legacy(t, srv, "s1")}
 }
 

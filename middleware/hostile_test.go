@@ -125,13 +125,13 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 			hostile := true
 			srv := newServer(t, mcpkit.NewTool("echo", func(call *mcpkit.Call, in echoInput) string { _ = call.Method(); return in.Text }))
 			srv.Use(middleware.When(func(call *mcpkit.Call) bool { return hostile && call.Method() == "tools/call" }, test.mw))
-			for era, p := range eras(t, srv) {
+			for family, p := range families(t, srv) {
 				hostile = true
 				reply := said(t, p.call(t.Context(), "tools/call", `{"name":"echo","arguments":{"text":"hello"}}`))
-				require.Contains(t, reply, test.want, era)
-				require.True(t, json.Valid([]byte(reply)), "%s: %s", era, reply)
+				require.Contains(t, reply, test.want, family)
+				require.True(t, json.Valid([]byte(reply)), "%s: %s", family, reply)
 				hostile = false
-				require.Equal(t, "hello", p.toolText(t.Context(), "echo", `{"text":"hello"}`), era)
+				require.Equal(t, "hello", p.toolText(t.Context(), "echo", `{"text":"hello"}`), family)
 			}
 		})
 	}
@@ -150,13 +150,13 @@ func TestArgumentsThatAreOverwrittenBreakTheirOwnCallAlone(t *testing.T) {
 			}
 			return next(ctx, call)
 		}), middleware.Logging(slog.New(slog.NewJSONHandler(io.Discard, nil)), middleware.LogArguments(0)), middleware.Cache(time.Hour))
-		for era, p := range eras(t, srv) {
+		for family, p := range families(t, srv) {
 			overwrite = true
 			reply := said(t, p.call(t.Context(), "tools/call", `{"name":"echo","arguments":{"text":"hello"}}`))
-			require.Contains(t, reply, `"id":1`, "%q, %s", junk, era)
-			require.True(t, json.Valid([]byte(reply)), "%q, %s: %s", junk, era, reply)
+			require.Contains(t, reply, `"id":1`, "%q, %s", junk, family)
+			require.True(t, json.Valid([]byte(reply)), "%q, %s: %s", junk, family, reply)
 			overwrite = false
-			require.Equal(t, "hello", p.toolText(t.Context(), "echo", `{"text":"hello"}`), "%q, %s", junk, era)
+			require.Equal(t, "hello", p.toolText(t.Context(), "echo", `{"text":"hello"}`), "%q, %s", junk, family)
 		}
 	}
 }

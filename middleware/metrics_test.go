@@ -117,7 +117,7 @@ func TestMetricsCountRepairs(t *testing.T) {
 		return in.A + in.B
 	})))
 	srv.Use(middleware.Metrics(metrics))
-	for _, p := range eras(t, srv) {
+	for _, p := range families(t, srv) {
 		require.Equal(t, "3", p.toolText(t.Context(), "add", `{"a":"1","b":"2"}`))
 		require.Equal(t, "3", p.toolText(t.Context(), "add", `{"a":1,"b":"2"}`))
 		require.Equal(t, "3", p.toolText(t.Context(), "add", `{"a":1,"b":2}`))

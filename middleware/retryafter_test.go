@@ -32,7 +32,7 @@ func post(h http.Handler, body string, header http.Header) *httptest.ResponseRec
 	return w
 }
 
-// overHTTP calls a tool in each era.
+// overHTTP calls a tool as a legacy and as a modern client.
 func overHTTP(t *testing.T, h http.Handler, call func(name string, post func(tool string) *httptest.ResponseRecorder)) {
 	call("modern", func(tool string) *httptest.ResponseRecorder {
 		return post(h, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`",`+modernMeta+`,"progressToken":1}}}`,
@@ -92,12 +92,12 @@ func TestRefusalsSayInAHeaderWhenToComeBack(t *testing.T) {
 			srv := newServer(t, mcpkit.NewTool("x", ok))
 			srv.Use(test.use...)
 			for way, h := range mounts(t, srv) {
-				overHTTP(t, h, func(era string, call func(string) *httptest.ResponseRecorder) {
+				overHTTP(t, h, func(family string, call func(string) *httptest.ResponseRecorder) {
 					w := call("x")
-					require.Equal(t, 200, w.Code, "%s, %s", way, era)
+					require.Equal(t, 200, w.Code, "%s, %s", way, family)
 					require.Equal(t, "application/json", w.Header().Get("Content-Type"))
-					require.Equal(t, test.want, w.Header().Get("Retry-After"), "%s, %s", way, era)
-					require.Contains(t, w.Body.String(), test.body, "%s, %s", way, era)
+					require.Equal(t, test.want, w.Header().Get("Retry-After"), "%s, %s", way, family)
+					require.Contains(t, w.Body.String(), test.body, "%s, %s", way, family)
 				})
 			}
 		})
@@ -117,15 +117,15 @@ func TestLimitsSayOverHTTPWhenToComeBack(t *testing.T) {
 			for _, way := range []string{"streamable", "echo"} {
 				synctest.Test(t, func(t *testing.T) {
 					h := mounts(t, build())[way]
-					overHTTP(t, h, func(era string, call func(string) *httptest.ResponseRecorder) {
+					overHTTP(t, h, func(family string, call func(string) *httptest.ResponseRecorder) {
 						first := call("x")
-						require.Contains(t, first.Body.String(), `"text":"ok"`, era)
+						require.Contains(t, first.Body.String(), `"text":"ok"`, family)
 						require.NotContains(t, first.Header(), "Retry-After")
 						require.Equal(t, "3", call("x").Header().Get("Retry-After"), "after 2.5 s")
 						time.Sleep(2 * time.Second)
 						require.Equal(t, "1", call("x").Header().Get("Retry-After"), "after 0.5 s")
 						time.Sleep(500 * time.Millisecond)
-						require.Contains(t, call("x").Body.String(), `"text":"ok"`, era)
+						require.Contains(t, call("x").Body.String(), `"text":"ok"`, family)
 						time.Sleep(time.Hour)
 					})
 				})
@@ -140,9 +140,9 @@ func TestARefusalOnAStreamHasNoHeader(t *testing.T) {
 		return &mcpkit.RateLimitError{After: time.Second}
 	}))
 	for way, h := range mounts(t, srv) {
-		overHTTP(t, h, func(era string, call func(string) *httptest.ResponseRecorder) {
+		overHTTP(t, h, func(family string, call func(string) *httptest.ResponseRecorder) {
 			w := call("x")
-			require.Equal(t, "text/event-stream", w.Header().Get("Content-Type"), "%s, %s", way, era)
+			require.Equal(t, "text/event-stream", w.Header().Get("Content-Type"), "%s, %s", way, family)
 			require.NotContains(t, w.Header(), "Retry-After")
 			require.Contains(t, w.Body.String(), `"retryAfterMs":1000`)
 		})

@@ -99,7 +99,7 @@ func list(ctx context.Context, c *client.Client, method, member string) (items [
 		}
 		for item := range jsonx.Elements(jsonx.Member(raw, member)) {
 			if jsonx.Kind(item) != '{' {
-				return nil, fmt.Errorf("%s: an item is no object", method)
+				return nil, fmt.Errorf("%s: an item is not an object", method)
 			}
 			if items = append(items, item); len(items) > maxItems {
 				return nil, fmt.Errorf("%s: the list has more than %d items", method, maxItems)

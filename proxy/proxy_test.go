@@ -195,15 +195,16 @@ func dial(t *testing.T, target any, v protocol.Version, opts ...client.DialOptio
 	return c
 }
 
-// inEveryWay runs f for both eras on both sides, and each binding on the far side.
+// inEveryWay runs f for legacy and modern clients on both sides, and over each transport to the remote
+// server.
 func inEveryWay(t *testing.T, f func(t *testing.T, d *desk, far *mcpkit.Server, near any, caller, spoken protocol.Version)) {
-	for binding, target := range targets {
+	for transport, target := range targets {
 		for _, inner := range []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728} {
 			for _, outer := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
-				t.Run(fmt.Sprintf("%s %s for %s", binding, inner, outer), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s %s for %s", transport, inner, outer), func(t *testing.T) {
 					d := &desk{waiting: make(chan struct{}, 1), ended: make(chan error, 1)}
 					far := mcpkit.MustNew(d, mcpkit.Logger(silent))
-					f(t, d, far, fronts[binding](t, mounted(t, target(t, far), inner)), outer, inner)
+					f(t, d, far, fronts[transport](t, mounted(t, target(t, far), inner)), outer, inner)
 				})
 			}
 		}
@@ -237,7 +238,7 @@ func TestQuestionsProgressAndLogsComeThrough(t *testing.T) {
 func TestResultsAndErrorsStayAsTheyAre(t *testing.T) {
 	inEveryWay(t, func(t *testing.T, _ *desk, far *mcpkit.Server, near any, caller, spoken protocol.Version) {
 		c := dial(t, near, caller)
-		direct := dial(t, far, min(caller, spoken)) // what the older revision cannot say is not there
+		direct := dial(t, far, min(caller, spoken)) // the older version leaves out what it does not have
 		for _, call := range []struct{ method, params, far string }{
 			{"tools/call", `{"name":"%sfail"}`, "far_"},
 			{"tools/call", `{"name":"%scount"}`, "far_"},
@@ -411,8 +412,8 @@ func TestScopesHideWhatIsFar(t *testing.T) {
 	require.ErrorContains(t, err, `unknown tool "far_count"`)
 }
 
-// TestAServerOfTheFirstRevisionIsMounted reaches one over HTTP+SSE, for callers of every revision.
-func TestAServerOfTheFirstRevisionIsMounted(t *testing.T) {
+// TestServerOf20241105IsMounted reaches a server over HTTP+SSE, for callers of every version.
+func TestServerOf20241105IsMounted(t *testing.T) {
 	handler := sse.NewHandler(mcpkit.MustNew(&desk{}, mcpkit.Logger(silent)), nil)
 	s := httptest.NewServer(handler)
 	defer s.Close()

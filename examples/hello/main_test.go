@@ -65,7 +65,7 @@ func TestNobodyIsNotGreeted(t *testing.T) {
 }
 
 // One program serves clients of all revisions, and no option says which.
-func TestEveryRevision(t *testing.T) {
+func TestEveryVersion(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
