@@ -241,7 +241,7 @@ func TestUnderTimeoutMiddlewareThereIsOneReplyAndOneLine(t *testing.T) {
 				require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, read(t, resp))
 			}
 			require.Equal(t, 1, strings.Count(a.log.String(), "\n"), a.log.String())
-			require.Contains(t, a.log.String(), "the response writer cannot flush; is there a middleware that buffers?")
+			require.Contains(t, a.log.String(), "the response writer cannot flush; does a middleware buffer it?")
 
 			session := a.do(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`).Header.Get("Mcp-Session-Id")
 			require.Equal(t, http.StatusMethodNotAllowed, a.do(http.MethodGet, "/mcp", "", "Mcp-Session-Id", session).StatusCode)

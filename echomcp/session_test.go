@@ -222,7 +222,7 @@ func TestMiddlewareThatBuffersHasNeitherStreamsNorWebSockets(t *testing.T) {
 	_, err := l.dial(l.targets()["/sse"])
 	require.ErrorContains(t, err, "500")
 	require.Equal(t, 1, strings.Count(l.log.String(), "echomcp: a request cannot become a WebSocket; check for middleware that buffers responses, such as Timeout"))
-	require.Contains(t, l.log.String(), "sse: a reply cannot be a stream; is there a middleware that buffers?")
+	require.Contains(t, l.log.String(), "sse: the response cannot be streamed; does a middleware buffer it?")
 	resp, err := l.http.Get(l.url + "/ws")
 	require.NoError(t, err)
 	defer resp.Body.Close()

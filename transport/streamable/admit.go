@@ -9,24 +9,25 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// What a client is told whose request is one too many.
+// The error texts for requests beyond a limit.
 const (
 	busyCalls   = "busy: too many requests are in flight; try again later"
 	busyListens = "busy: too many streams listen; try again later"
 )
 
-// caller returns the caller of r, whose share its requests, sessions and streams count against. A session has no share of
-// its own: a caller may open as many as it likes.
+// caller returns the caller of r, whose share its requests, sessions and streams count against.
+// Sessions have no share of their own, since a caller may open as many as it likes.
 func (h *Handler) caller(r *http.Request) admission.Key {
 	return admission.Caller(r, h.opts.TrustedProxies)
 }
 
-// busy refuses a request that is one too many.
+// busy refuses a request that exceeds a limit.
 func busy(text string) *refusal {
 	return refuse(http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "%s", text)
 }
 
-// admit counts a request as in flight, or refuses it. Whoever is admitted gives the place back at the end.
+// admit counts a request as in flight, or refuses it and returns false. The caller gives the place
+// back.
 func (p *post) admit(req *jsonrpc.Request, listens bool) (place, bool) {
 	budget, text := p.h.calls, busyCalls
 	if listens {
@@ -44,17 +45,18 @@ func (p *post) admit(req *jsonrpc.Request, listens bool) (place, bool) {
 	return place{}, false
 }
 
-// A place is that of one request in flight.
+// A place is the place of one request in flight.
 type place struct {
 	budget *admission.Budget
 	key    admission.Key
 }
 
-// giveBack lets another request have the place.
+// giveBack frees the place.
 func (p place) giveBack() { p.budget.Return(p.key, 1) }
 
-// fits counts a notification or a request of ours that is about to be written, if it is large enough to wait for the client. It
-// reports false when the caller has too much unread; otherwise sent takes the count back.
+// fits counts a notification or server request that is about to be written, if it is large enough
+// to wait for the client. It returns false if the caller has too much unread. Otherwise sent undoes
+// the count.
 func (p *post) fits(req *jsonrpc.Request) (sent func(), ok bool) {
 	n := int64(len(req.Params))
 	if n < largeReply {
@@ -66,8 +68,9 @@ func (p *post) fits(req *jsonrpc.Request) (sent func(), ok bool) {
 	return func() { p.h.bytes.Return(p.account.Key, n) }, true
 }
 
-// afford counts a response that is about to be written, if it is large enough to wait for the client, until the POST is over. When the
-// caller has too much unread it returns the error that takes the place of the response.
+// afford counts a response that is about to be written, if it is large enough to wait for the
+// client, until the POST ends. If the caller has too much unread, it returns an error response
+// instead.
 func (p *post) afford(resp *jsonrpc.Response) *jsonrpc.Response {
 	if n := int64(len(resp.Result)); n >= largeReply && !p.account.Spend(n) {
 		return tooMuchUnread(resp.ID)
@@ -75,7 +78,8 @@ func (p *post) afford(resp *jsonrpc.Response) *jsonrpc.Response {
 	return resp
 }
 
-// hold is afford for a response that cannot be streamed: it reads the result into memory, and no further than there is room for it.
+// hold is like afford for a response that cannot be streamed: it reads the result into memory, as
+// far as there is room.
 func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 	if resp.Stream == nil || resp.Error != nil {
 		return p.afford(resp)
@@ -87,7 +91,7 @@ func (p *post) hold(resp *jsonrpc.Response) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: resp.ID, Result: w.Text.Bytes(), RetryAfter: resp.RetryAfter}
 }
 
-// tooMuchUnread takes the place of a response that does not fit.
+// tooMuchUnread returns the error that replaces a response that does not fit.
 func tooMuchUnread(id jsonrpc.ID) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", httpserve.BusyBytes), HTTPStatus: http.StatusServiceUnavailable, RetryAfter: retryBusy}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// acknowledge answers a notification: 202, or what the handler found wrong with it.
+// acknowledge responds to a notification: 202, or the error of the handler.
 func (e *exchange) acknowledge(resp *jsonrpc.Response) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -27,27 +27,28 @@ func (e *exchange) acknowledge(resp *jsonrpc.Response) {
 	e.w.WriteHeader(http.StatusAccepted)
 }
 
-// finish sends the answer and ends the exchange. A nil answer is none: the client cancelled the request.
-func (e *exchange) finish(ctx context.Context, resp *jsonrpc.Response) {
-	if e.finishUnsent(resp, false) {
+// sendResponse sends the response and ends the exchange. A nil response means that the client
+// cancelled the request.
+func (e *exchange) sendResponse(ctx context.Context, resp *jsonrpc.Response) {
+	if e.sendJSON(resp, false) {
 		return
 	}
-	// Ends when the store does what it is at, within storeTimeout.
+	// Returns when the store has finished its current message, within storeTimeout.
 	_ = e.takeTurn(context.Background())
 	defer e.giveTurn()
-	if e.finishUnsent(resp, true) {
+	if e.sendJSON(resp, true) {
 		return
 	}
-	e.sendAnswer(ctx, resp)
+	e.streamResponse(ctx, resp)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.end()
-	e.breakOff()
+	e.closeReply()
+	e.abortIfBroken()
 }
 
-// finishUnsent is finish where nothing was sent yet: the reply is JSON. Otherwise it reports false. Without the turn it also does so
-// where somebody may have it.
-func (e *exchange) finishUnsent(resp *jsonrpc.Response, hasTurn bool) bool {
+// sendJSON sends the response as JSON and ends the exchange, if nothing was sent before. Otherwise
+// it returns false, and also if another goroutine may have the turn.
+func (e *exchange) sendJSON(resp *jsonrpc.Response, hasTurn bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state != replyOpen || e.turn != nil && !hasTurn {
@@ -65,8 +66,9 @@ func (e *exchange) finishUnsent(resp *jsonrpc.Response, hasTurn bool) bool {
 	return true
 }
 
-// settled is what the client gets of an answer: an error in the place of one that the handler did not give.
-func settled(req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
+// complete returns the response for the client: resp with the ID of req, or an error if the handler
+// returned nil.
+func complete(req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
 	switch {
 	case resp == nil:
 		return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error"), HTTPStatus: http.StatusInternalServerError}
@@ -78,19 +80,20 @@ func settled(req *jsonrpc.Request, resp *jsonrpc.Response) *jsonrpc.Response {
 	return resp
 }
 
-// settle is settled for a call of a session: it is nil when the client cancelled the call. The client may use the id again as soon as it
-// has the answer, and can cancel an answer that is streamed until it is written.
-func settle(c *ledger.Call, resp *jsonrpc.Response) *jsonrpc.Response {
+// endCall ends a call of a session and returns its complete response, or nil if the client
+// cancelled the call. The client may reuse the ID once it has the response. It can cancel a
+// streamed response until it is written.
+func endCall(c *ledger.Call, resp *jsonrpc.Response) *jsonrpc.Response {
 	if resp == nil || resp.Stream == nil || resp.Error != nil {
 		if !c.End() {
 			return nil
 		}
-		return settled(c.Request, resp)
+		return complete(c.Request, resp)
 	}
 	if !c.Wanted() {
 		return nil
 	}
-	last := *settled(c.Request, resp)
+	last := *complete(c.Request, resp)
 	last.Stream = func(w io.Writer) error {
 		defer c.End()
 		return resp.Stream(w)
@@ -98,16 +101,16 @@ func settle(c *ledger.Call, resp *jsonrpc.Response) *jsonrpc.Response {
 	return &last
 }
 
-// sendAnswer puts the answer on the stream. The caller has the turn.
-func (e *exchange) sendAnswer(ctx context.Context, resp *jsonrpc.Response) {
+// streamResponse writes the response to the event stream. The caller has the turn.
+func (e *exchange) streamResponse(ctx context.Context, resp *jsonrpc.Response) {
 	switch {
 	case resp == nil:
 	case e.st != nil:
-		e.sendAnswerStored(ctx, resp)
+		e.streamStored(ctx, resp)
 	case resp.Stream != nil:
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.streamAnswer(resp)
+		e.streamResult(resp)
 	default:
 		body := getBuffer()
 		defer putBuffer(body)
@@ -116,15 +119,16 @@ func (e *exchange) sendAnswer(ctx context.Context, resp *jsonrpc.Response) {
 	}
 }
 
-// sendAnswerStored keeps the answer for a client that comes back, then writes it. An answer that the
-// store cannot keep is written all the same; a client that is not there to read it gets an error instead.
-func (e *exchange) sendAnswerStored(ctx context.Context, resp *jsonrpc.Response) {
+// streamStored stores the response for a client that resumes the stream, and writes it. A response
+// that the store cannot keep is written all the same; a client that has disconnected gets an error
+// instead.
+func (e *exchange) streamStored(ctx context.Context, resp *jsonrpc.Response) {
 	if resp.Stream != nil {
 		e.mu.Lock()
 		live := e.state == replyStream
 		var broken *jsonrpc.Error
 		if live {
-			broken = e.streamAnswer(resp)
+			broken = e.streamResult(resp)
 		}
 		lost := e.state != replyStream
 		e.mu.Unlock()
@@ -144,19 +148,20 @@ func (e *exchange) sendAnswerStored(ctx context.Context, resp *jsonrpc.Response)
 	}
 }
 
-// storeLoss keeps an error in the place of an answer that was lost.
+// storeLoss stores an error in place of a response that was lost.
 func (e *exchange) storeLoss(ctx context.Context, id jsonrpc.ID) {
-	e.storeError(ctx, id, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the answer was lost with the connection and is too large to be kept"))
+	e.storeError(ctx, id, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the response was lost with the connection and is too large to be stored"))
 }
 
 func (e *exchange) storeError(ctx context.Context, id jsonrpc.ID, rpc *jsonrpc.Error) {
 	answer := jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: rpc})
-	_ = e.sendStored(ctx, answer, e.batch == nil) // the session is over, or the store is broken and said so
+	_ = e.sendStored(ctx, answer, e.batch == nil) // the session has ended, or the store failed, which is logged
 }
 
-// streamAnswer writes an answer that is too large to hold. When it breaks off so does the connection. The error is what the caller is told
-// who comes back; nil where it was the connection that broke. The caller holds mu.
-func (e *exchange) streamAnswer(resp *jsonrpc.Response) *jsonrpc.Error {
+// streamResult writes a response with a streamed result. If the stream fails, it closes the
+// connection and returns the error for a client that resumes; nil if the connection failed. The
+// caller holds mu.
+func (e *exchange) streamResult(resp *jsonrpc.Response) *jsonrpc.Error {
 	if e.state != replyStream || e.gone() {
 		return nil
 	}
@@ -185,14 +190,15 @@ func (e *exchange) streamAnswer(resp *jsonrpc.Response) *jsonrpc.Error {
 	return resp.Broken(err)
 }
 
-// breakOff ends the connection where the reply broke off: an end in order would make it look complete. The caller holds mu.
-func (e *exchange) breakOff() {
+// abortIfBroken aborts the connection if the response is incomplete, so that it does not look
+// complete. The caller holds mu.
+func (e *exchange) abortIfBroken() {
 	if e.broken && e.s == nil {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// A dataWriter writes the data of one event, a line for each of its lines.
+// A dataWriter writes the data of one event, with a data line for each of its lines.
 type dataWriter struct {
 	w    http.ResponseWriter
 	head bool // the head of the event was written
@@ -209,15 +215,17 @@ func (d *dataWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// abandon ends an exchange whose handler panicked: nothing may touch the writer when net/http has it back.
+// abandon ends an exchange whose handler panicked: nothing may use the writer after net/http has it
+// back.
 func (e *exchange) abandon() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.end()
+	e.closeReply()
 }
 
-// end closes the stream after its answer. It may be called more than once. The caller holds mu.
-func (e *exchange) end() {
+// closeReply ends the reply after the response. It may be called more than once. The caller holds
+// mu.
+func (e *exchange) closeReply() {
 	if e.state == replyDone {
 		return
 	}
@@ -226,18 +234,19 @@ func (e *exchange) end() {
 	}
 	e.stopWatching()
 	if e.st != nil {
-		e.s.out.finish(e.st)
+		e.s.out.markDone(e.st)
 	}
 	if e.state == replyStream {
 		clearWriteDeadline(&e.rc, e.r)
 		if e.st != nil {
-			e.s.out.free(e.st) // to a client that came back before the end, if there is one
+			e.s.out.free(e.st) // for a client that has resumed it, if any
 		}
 	}
 	e.state = replyDone
 }
 
-// stopWatching lets go of the connection, which net/http is about to have back. The caller holds mu.
+// stopWatching stops watching the connection, which net/http is about to reuse. The caller holds
+// mu.
 func (e *exchange) stopWatching() {
 	if e.unwatch != nil {
 		e.unwatch()

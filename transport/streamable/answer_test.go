@@ -226,7 +226,7 @@ func TestAnswerTooLargeToBeKept(t *testing.T) {
 	require.NoError(t, <-closed)
 	ev := eventsOf(t, c.with("Last-Event-ID", "1-0").get())
 	close(goOn)
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the answer was lost with the connection and is too large to be kept"}}`, ev.data())
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the response was lost with the connection and is too large to be stored"}}`, ev.data())
 	ev.end()
 
 	ev = eventsOf(t, c.call(1, "talk"))
@@ -348,7 +348,8 @@ func TestHTTP2(t *testing.T) {
 	require.Equal(t, answer7, read(t, resp))
 }
 
-// A result that is streamed is in flight until it ends: its client may cancel it, and use the id again afterwards.
+// A result that is streamed is in flight until it ends: its client may cancel it, and use the id
+// again afterwards.
 func TestStreamedResultsCanBeCancelled(t *testing.T) {
 	begun, causes := make(chan struct{}, 2), make(chan error, 2)
 	s := serve(t, script{"drip": func(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {

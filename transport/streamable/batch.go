@@ -9,13 +9,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A batch is what 2025-03-26 alone has: several messages in one POST. Its requests run one after the other on
-// the goroutine of the POST, and its reply holds all their answers.
+// A batch is an array of messages in one POST, which only version 2025-03-26 has. Its requests run
+// one after the other on the goroutine of the POST, and its reply holds all their responses.
 type batch struct {
-	answers []*jsonrpc.Response // those that were there before the reply became a stream
+	responses []*jsonrpc.Response // from before the reply became a stream
 }
 
-// A batched request is in flight from the beginning, so that it can be cancelled before its turn.
+// A batched request is in flight from the beginning, so that it can be cancelled before it runs.
 type batched struct {
 	call
 	ctx   context.Context
@@ -23,7 +23,7 @@ type batched struct {
 	noted *ledger.Call // nil outside sessions
 }
 
-// serveBatch takes several messages at once.
+// serveBatch handles a batch.
 func (p *post) serveBatch(body []byte) {
 	if name := repeated(p.r.Header); name != "" {
 		refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "header %s is repeated", name).write(p.w)
@@ -63,10 +63,10 @@ func (p *post) serveBatch(body []byte) {
 		}
 	}
 	e.serveBatched(requests)
-	e.finishBatch(len(requests) == 0)
+	e.sendBatch(len(requests) == 0)
 }
 
-// mayBatch reports whether the revision of the client has batches.
+// mayBatch reports whether the version of the client has batches.
 func (p *post) mayBatch(s *session) bool {
 	if s != nil {
 		return s.Version() == string(protocol.V20250326)
@@ -75,7 +75,7 @@ func (p *post) mayBatch(s *session) bool {
 	return v == "" || v == protocol.V20250326
 }
 
-// takeBatched does what one message of a batch asks for, unless it is a request, which it returns.
+// takeBatched handles one message of a batch, unless it is a request, which it returns.
 func (e *exchange) takeBatched(element []byte) *jsonrpc.Request {
 	msg, bad := jsonrpc.Decode(element)
 	switch {
@@ -84,10 +84,10 @@ func (e *exchange) takeBatched(element []byte) *jsonrpc.Request {
 			e.s.ledger.Answer(msg.Response)
 		}
 		if bad != nil {
-			e.batch.answers = append(e.batch.answers, bad)
+			e.batch.responses = append(e.batch.responses, bad)
 		}
 	case bad != nil:
-		e.batch.answers = append(e.batch.answers, bad)
+		e.batch.responses = append(e.batch.responses, bad)
 	case !msg.Request.IsNotification():
 		return msg.Request
 	case msg.Request.Method == protocol.NotificationCancelled && e.s != nil:
@@ -114,7 +114,7 @@ func (e *exchange) serveBatched(requests []*jsonrpc.Request) {
 	for _, req := range requests {
 		b := &batched{req: req}
 		if refusal := e.beginBatched(lasts, b); refusal != nil {
-			e.batch.answers = append(e.batch.answers, &jsonrpc.Response{ID: req.ID, Error: refusal})
+			e.batch.responses = append(e.batch.responses, &jsonrpc.Response{ID: req.ID, Error: refusal})
 			continue
 		}
 		defer e.endBatched(b)
@@ -123,28 +123,28 @@ func (e *exchange) serveBatched(requests []*jsonrpc.Request) {
 	for _, b := range all {
 		resp := e.h.rpc.ServeRPC(b.ctx, b.req, e)
 		if b.noted != nil {
-			resp = settle(b.noted, resp)
+			resp = endCall(b.noted, resp)
 		} else {
-			resp = settled(b.req, resp)
+			resp = complete(b.req, resp)
 		}
-		e.answerBatched(resp)
+		e.respondBatched(resp)
 	}
 }
 
-// beginBatched puts b in flight, or says why not.
+// beginBatched puts b in flight, or returns why it cannot.
 func (e *exchange) beginBatched(ctx context.Context, b *batched) *jsonrpc.Error {
 	if b.req.Method == protocol.MethodInitialize {
 		return invalidRequest("initialize must not be in a batch")
 	}
 	if isModern(e.r.Header, b.req) {
-		// Batches are of 2025-03-26 alone. What lasts, such as subscriptions/listen, would outlive its POST.
+		// Only 2025-03-26 has batches, and a subscription would not end with its POST.
 		return invalidRequest("a request of a modern version must not be in a batch")
 	}
 	if e.s == nil {
 		b.ctx, b.cancel = context.WithCancelCause(ctx)
 	} else {
 		noted := new(ledger.Call)
-		if refusal := e.s.begin(noted, ctx, b.req); refusal != nil {
+		if refusal := e.s.beginCall(noted, ctx, b.req); refusal != nil {
 			return refusal.err
 		}
 		b.noted, b.ctx, b.cancel = noted, noted.Context(), noted.CancelFunc()
@@ -156,7 +156,7 @@ func (e *exchange) beginBatched(ctx context.Context, b *batched) *jsonrpc.Error 
 	return nil
 }
 
-// endBatched takes back what beginBatched did.
+// endBatched undoes beginBatched.
 func (e *exchange) endBatched(b *batched) {
 	e.h.life.End(&b.call)
 	if b.noted != nil {
@@ -165,9 +165,9 @@ func (e *exchange) endBatched(b *batched) {
 	b.cancel(nil)
 }
 
-// answerBatched puts one answer on the stream, or keeps it for the reply. A request that its client cancelled
+// respondBatched writes one response to the stream, or keeps it for the reply. A cancelled request
 // has none.
-func (e *exchange) answerBatched(resp *jsonrpc.Response) {
+func (e *exchange) respondBatched(resp *jsonrpc.Response) {
 	if resp == nil {
 		return
 	}
@@ -178,30 +178,30 @@ func (e *exchange) answerBatched(resp *jsonrpc.Response) {
 	unsent := e.state == replyOpen
 	e.mu.Unlock()
 	if unsent {
-		e.batch.answers = append(e.batch.answers, e.hold(resp))
+		e.batch.responses = append(e.batch.responses, e.hold(resp))
 		return
 	}
-	e.sendAnswer(e.r.Context(), resp)
+	e.streamResponse(e.r.Context(), resp)
 }
 
-// finishBatch ends the reply: 202 where nothing was asked.
-func (e *exchange) finishBatch(nothingAsked bool) {
+// sendBatch ends the reply: with 202 if the batch had no requests and no errors.
+func (e *exchange) sendBatch(nothingAsked bool) {
 	_ = e.takeTurn(context.Background())
 	defer e.giveTurn()
-	if e.finishBatchUnsent(nothingAsked) {
+	if e.sendBatchJSON(nothingAsked) {
 		return
 	}
-	for _, resp := range e.batch.answers {
-		e.sendAnswer(e.r.Context(), resp)
+	for _, resp := range e.batch.responses {
+		e.streamResponse(e.r.Context(), resp)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.end()
-	e.breakOff()
+	e.closeReply()
+	e.abortIfBroken()
 }
 
-// finishBatchUnsent is finishBatch where nothing was sent yet: the reply is one JSON array. Otherwise it reports false.
-func (e *exchange) finishBatchUnsent(nothingAsked bool) bool {
+// sendBatchJSON sends the responses as one JSON array and returns true, if nothing was sent before.
+func (e *exchange) sendBatchJSON(nothingAsked bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state != replyOpen {
@@ -209,8 +209,8 @@ func (e *exchange) finishBatchUnsent(nothingAsked bool) bool {
 	}
 	e.stopWatching()
 	e.state = replyDone
-	answers := e.batch.answers
-	if len(answers) == 0 {
+	responses := e.batch.responses
+	if len(responses) == 0 {
 		e.w.WriteHeader(http.StatusAccepted)
 		return true
 	}
@@ -221,7 +221,7 @@ func (e *exchange) finishBatchUnsent(nothingAsked bool) bool {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	*buf = append(*buf, '[')
-	for i, resp := range answers {
+	for i, resp := range responses {
 		if i > 0 {
 			*buf = append(*buf, ',')
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// BenchmarkCall measures one call over a kept connection on loopback beside the floor: a handler of net/http
-// that reads the body and writes the same bytes. The client is the same bare one in all rows, so that the
-// difference is what this package adds.
+// BenchmarkCall measures one call over a kept connection on loopback beside the floor: a handler of
+// net/http that reads the body and writes the same bytes. The client is the same bare one in all
+// rows, so that the difference is what this package adds.
 func BenchmarkCall(b *testing.B) {
 	const reply = `{"jsonrpc":"2.0","id":7,"result":{"a":1}}`
 	h := NewHandler(&scripted{methods: script{"talk": talkative}}, nil)

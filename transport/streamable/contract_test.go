@@ -23,8 +23,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 )
 
-// httpConn is a client of Streamable HTTP that carries messages and knows no more than it has to: each goes in a POST of its own, and what comes
-// back on any stream is received.
+// httpConn is a client of Streamable HTTP that carries messages and knows no more than it has to:
+// each goes in a POST of its own, and what comes back on any stream is received.
 type httpConn struct {
 	url    string
 	http   *http.Client

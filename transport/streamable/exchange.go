@@ -18,59 +18,61 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// keepAliveRetry is when a stream that was busy at the time of its comment is looked at again.
+// keepAliveRetry is how long a keep-alive comment waits if the stream is being written.
 const keepAliveRetry = time.Second
 
 // replyState is the state of an exchange's HTTP response.
 type replyState int
 
 const (
-	replyOpen   replyState = iota // nothing was sent
+	replyOpen   replyState = iota // nothing is sent yet
 	replyStream                   // it is an event stream
-	replyLost                     // the client is gone, or was sent away to come back
-	replyDone                     // the answer was sent; the writer must not be touched any more
+	replyLost                     // the client has disconnected, or was told to resume the stream later
+	replyDone                     // the response is sent; the writer must no longer be used
 )
 
-// An exchange is one POST with a request, its notifications and its answer. It is the peer of that request.
-// What an event stream needs is made when the reply becomes one.
+// An exchange is one POST with a request, its notifications and its response. It is the Peer of
+// that request. The fields of the event stream are set when the reply becomes one.
 type exchange struct {
 	*post
 	call
 	s      *session    // nil outside sessions
-	entry  ledger.Call // of its request, where it is in a session
+	entry  ledger.Call // of the request, in a session
 	modern bool
 
 	mu    sync.Mutex // not held while the event store works
 	state replyState
 	flush func() error
 
-	// turn holds one token, which belongs to whoever stores and sends a message: so messages are sent in the order in which
-	// they are stored, while nobody waits for mu until the store is done. It is made for the first message before the response,
-	// and nil outside sessions, where nothing is stored.
+	// turn holds one token. Its owner stores and sends a message, so messages are sent in the order
+	// in which they are stored, and mu is not held while the store works. It is created for the
+	// first message before the response. It is nil outside sessions, where nothing is stored.
 	turn chan struct{}
 
-	st      *stream     // where a client can come back to; nil outside sessions
+	st      *stream     // the stream that the client can resume; nil outside sessions
 	alive   *time.Timer // nil without keep-alive
-	wrote   time.Time   // when the stream was written last; only with keep-alive
-	unwatch func() bool // ends watching the connection; nil for modern requests
-	batch   *batch      // what the reply of a batch has so far; nil where it is none
-	broken  bool        // an answer broke off
+	wrote   time.Time   // time of the last write; only with keep-alive
+	unwatch func() bool // stops watching the connection; nil for modern requests
+	batch   *batch      // the batch that the reply is for, or nil
+	broken  bool        // the response is incomplete
 }
 
-// newExchange returns the exchange of a POST, which has one, and whose request belongs to s, or to no session.
+// newExchange returns the exchange of a POST. s is the session of its request, or nil.
 func newExchange(p *post, s *session) *exchange {
 	e := &p.exchange
 	e.post, e.s = p, s
 	return e
 }
 
-// watch makes a legacy request, which goes on when its client disconnects, give its connection back then.
+// watch releases the connection of a legacy request when the client disconnects. The request
+// continues.
 func (e *exchange) watch() {
-	// Runs at most once, when the connection ends; end stops it.
+	// Runs at most once, when the connection ends; closeReply stops it.
 	e.unwatch = context.AfterFunc(e.r.Context(), e.disconnected)
 }
 
-// takeTurn waits until nobody stores or sends a message. The caller gives the turn back.
+// takeTurn waits until no other goroutine stores or sends a message. The caller gives the turn
+// back.
 func (e *exchange) takeTurn(ctx context.Context) error {
 	if e.s == nil {
 		return nil
@@ -90,14 +92,14 @@ func (e *exchange) takeTurn(ctx context.Context) error {
 	}
 }
 
-// giveTurn gives back the turn that takeTurn took.
+// giveTurn undoes takeTurn.
 func (e *exchange) giveTurn() {
 	if e.s != nil {
 		e.turn <- struct{}{}
 	}
 }
 
-// Session is the session of the request; nil outside sessions. It implements [transport.Peer].
+// Session returns the session of the request; nil outside sessions. It implements [transport.Peer].
 func (e *exchange) Session() *transport.Session {
 	if e.s == nil {
 		return nil
@@ -105,36 +107,37 @@ func (e *exchange) Session() *transport.Session {
 	return e.s.Session
 }
 
-// Header holds the header fields of the POST.
+// Header returns the header fields of the POST.
 func (e *exchange) Header() transport.Header { return transport.Header(e.r.Header) }
 
-// Notify sends n on the reply, which becomes an event stream by it.
+// Notify sends n on the reply, which becomes an event stream.
 func (e *exchange) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	if err := e.takeTurn(ctx); err != nil {
 		return err
 	}
 	defer e.giveTurn()
 	e.mu.Lock()
-	state, streams := e.state, e.state != replyDone && e.become()
+	state, streams := e.state, e.state != replyDone && e.becomeStream()
 	e.mu.Unlock()
 	switch {
 	case state == replyDone:
 		return transport.ErrClosed
 	case !streams:
-		return e.elsewhere(ctx, n)
+		return e.notifyStandalone(ctx, n)
 	}
 	return unlessGone(e.send(ctx, n))
 }
 
-// elsewhere sends n where the client may still see it: on the stream that it opened by GET.
-func (e *exchange) elsewhere(ctx context.Context, n *jsonrpc.Request) error {
+// notifyStandalone sends n on the stream that the client opened with GET.
+func (e *exchange) notifyStandalone(ctx context.Context, n *jsonrpc.Request) error {
 	if e.s == nil {
 		return nil
 	}
 	return unlessGone(e.s.Notify(ctx, n))
 }
 
-// unlessGone drops the error that the session is over: a peer that is gone is none.
+// unlessGone drops the error that the session has ended: notifying a disconnected peer is not an
+// error.
 func unlessGone(err error) error {
 	if err == transport.ErrClosed {
 		return nil
@@ -142,7 +145,8 @@ func unlessGone(err error) error {
 	return err
 }
 
-// Call asks the client on the reply, which becomes an event stream by it; the answer comes by another POST.
+// Call sends a request on the reply, which becomes an event stream. The response arrives in another
+// POST.
 func (e *exchange) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
 	if e.s == nil {
 		return nil, transport.ErrNoServerRequests
@@ -169,21 +173,21 @@ func (e *exchange) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Res
 		return resp, nil
 	case <-ctx.Done():
 		if q.End() {
-			e.withdraw(q.ID)
+			e.cancelRequest(q.ID)
 		}
 		return nil, ctx.Err()
 	}
 }
 
-// ask sends a request of the server, on the reply or where the client listens.
+// ask sends a server request, on the reply or on the stream that the client opened with GET.
 func (e *exchange) ask(ctx context.Context, req *jsonrpc.Request) error {
 	if err := e.takeTurn(ctx); err != nil {
 		return err
 	}
 	defer e.giveTurn()
 	e.mu.Lock()
-	state, streams := e.state, e.state != replyDone && e.become()
-	// Nobody can come back to a reply that was lost before it became a stream.
+	state, streams := e.state, e.state != replyDone && e.becomeStream()
+	// A reply that was lost before it became a stream cannot be resumed.
 	nowhere := !streams || e.st == nil
 	e.mu.Unlock()
 	switch {
@@ -198,21 +202,21 @@ func (e *exchange) ask(ctx context.Context, req *jsonrpc.Request) error {
 	}
 }
 
-// withdraw tells the client that nobody waits for its answer any more.
-func (e *exchange) withdraw(id jsonrpc.ID) {
+// cancelRequest cancels a server request at the client.
+func (e *exchange) cancelRequest(id jsonrpc.ID) {
 	n, err := jsonrpc.NewRequest(jsonrpc.ID{}, protocol.NotificationCancelled, struct {
 		RequestID json.RawMessage `json:"requestId"`
 		Reason    string          `json:"reason"`
-	}{json.RawMessage(id.String()), "the server no longer waits for the answer"})
+	}{json.RawMessage(id.String()), "the server no longer waits for the response"})
 	if err != nil {
 		return
 	}
-	_ = e.ask(context.Background(), n) // a client that is gone need not be told
+	_ = e.ask(context.Background(), n) // a disconnected client need not be notified
 }
 
-// become makes the reply an event stream unless it is one. It reports false where it cannot be.
-// The caller holds mu.
-func (e *exchange) become() bool {
+// becomeStream makes the reply an event stream unless it is one already. It returns false if that
+// is impossible. The caller holds mu.
+func (e *exchange) becomeStream() bool {
 	if e.state != replyOpen {
 		return true
 	}
@@ -220,12 +224,12 @@ func (e *exchange) become() bool {
 		return false
 	}
 	if !e.acceptStream {
-		e.h.sayPlain(e.r, "the client does not accept text/event-stream")
+		e.h.warnNoStream(e.r, "the client does not accept text/event-stream")
 		return false
 	}
 	if e.flush == nil {
 		if e.flush = httpserve.Flusher(e.w); e.flush == nil {
-			e.h.sayPlain(e.r, "the response writer cannot flush; is there a middleware that buffers?")
+			e.h.warnNoStream(e.r, "the response writer cannot flush; does a middleware buffer it?")
 			return false
 		}
 	}
@@ -244,13 +248,13 @@ func (e *exchange) become() bool {
 	}
 	if e.h.opts.KeepAlive > 0 && e.state == replyStream {
 		e.wrote = time.Now()
-		// Runs each time the stream was silent; end and detach stop it.
+		// Runs each time the stream was silent; closeReply and detach stop it.
 		e.alive = time.AfterFunc(e.h.opts.KeepAlive, e.keepAlive)
 	}
 	return true
 }
 
-// send puts a notification or a request on the stream. The caller has the turn.
+// send writes a notification or a server request to the stream. The caller has the turn.
 func (e *exchange) send(ctx context.Context, req *jsonrpc.Request) error {
 	e.mu.Lock()
 	stored := e.st != nil
@@ -270,10 +274,10 @@ func (e *exchange) send(ctx context.Context, req *jsonrpc.Request) error {
 	return nil
 }
 
-// errUnread says that a notification or a request was not sent.
-var errUnread = errors.New("streamable: dropped, since the client has too much to read")
+// errUnread is returned for a notification or server request that was dropped.
+var errUnread = errors.New("streamable: dropped, since the client has too many unread bytes")
 
-// writeEvent sends data as an event.
+// writeEvent writes data as an event.
 func (e *exchange) writeEvent(id string, data []byte) {
 	buf := getBuffer()
 	defer putBuffer(buf)
@@ -283,7 +287,8 @@ func (e *exchange) writeEvent(id string, data []byte) {
 	e.write(*buf)
 }
 
-// sendStored keeps data for a client that comes back, then writes it. The caller has the turn.
+// sendStored stores data for a client that resumes the stream, and then writes it. The caller has
+// the turn.
 func (e *exchange) sendStored(ctx context.Context, data []byte, answer bool) error {
 	seq, err := e.s.out.append(ctx, e.st, data, answer)
 	e.mu.Lock()
@@ -302,7 +307,7 @@ func (e *exchange) sendStored(ctx context.Context, data []byte, answer bool) err
 	return nil
 }
 
-// write sends frame at once, if there is still somebody to send it to. The caller holds mu.
+// write writes and flushes frame, unless the client has disconnected. The caller holds mu.
 func (e *exchange) write(frame []byte) {
 	if e.state != replyStream || e.gone() {
 		return
@@ -322,29 +327,30 @@ func (e *exchange) write(frame []byte) {
 	}
 }
 
-// gone reports whether the client closed the connection of a modern request: nothing more may be sent then.
+// gone reports whether the client has disconnected from a modern request, so that nothing more may
+// be sent.
 func (e *exchange) gone() bool {
 	return e.modern && errors.Is(e.r.Context().Err(), context.Canceled)
 }
 
-// lose gives the connection up; what is sent from now on waits for the client to come back, if it can.
-// The caller holds mu.
+// lose gives up the connection. In a session, the client can resume the stream. The caller holds
+// mu.
 func (e *exchange) lose() {
 	e.detach()
 	if e.s == nil {
-		return // the request ends with its connection, and the connection with the request
+		return // the request and its connection end together
 	}
 	e.closeConn()
 }
 
-// closeConn closes the connection where it can be taken from net/http. The caller holds mu.
+// closeConn closes the connection if net/http allows it. The caller holds mu.
 func (e *exchange) closeConn() {
 	if conn, err := e.hijack(); err == nil {
 		_ = conn.Close()
 	}
 }
 
-// detach takes the stream off the connection. The caller holds mu.
+// detach separates the stream from the connection. The caller holds mu.
 func (e *exchange) detach() {
 	e.state = replyLost
 	if e.alive != nil {
@@ -355,9 +361,8 @@ func (e *exchange) detach() {
 	}
 }
 
-// hijack takes the connection out of the hands of net/http where that leaves nobody behind who still
-// wants to write on it, as a compressor would. Elsewhere the error is [errors.ErrUnsupported].
-// The caller holds mu.
+// hijack takes the connection from net/http, unless another writer, such as a compressor, may still
+// write to it: then the error is [errors.ErrUnsupported]. The caller holds mu.
 func (e *exchange) hijack() (net.Conn, error) {
 	if e.r.ProtoMajor != 1 || e.w.Header().Get("Content-Encoding") != "" {
 		return nil, errors.ErrUnsupported
@@ -369,11 +374,12 @@ func (e *exchange) hijack() (net.Conn, error) {
 	return conn, nil
 }
 
-// disconnected runs when the connection of a legacy request ended. The method goes on, without the connection.
+// disconnected runs when the connection of a legacy request has ended. The method continues without
+// it.
 func (e *exchange) disconnected() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	// A deadline is the program's own; the client is still there.
+	// If a deadline of the program ended the context, the client is still connected.
 	if !errors.Is(e.r.Context().Err(), context.Canceled) {
 		return
 	}
@@ -388,9 +394,9 @@ func (e *exchange) disconnected() {
 	e.closeConn()
 }
 
-// keepAlive runs when the stream was silent for a while.
+// keepAlive runs when the stream has been silent for Options.KeepAlive.
 func (e *exchange) keepAlive() {
-	// Whoever has the lock may be writing, for as long as the client takes, or may not: so look again soon.
+	// The lock may be held for as long as a write takes, so try again soon.
 	if !e.mu.TryLock() {
 		time.AfterFunc(keepAliveRetry, e.keepAlive)
 		return
@@ -401,10 +407,10 @@ func (e *exchange) keepAlive() {
 	}
 }
 
-// CloseStream ends the reply while the method goes on; the client comes back for the rest by GET. It
-// implements [transport.StreamCloser]. The error is [errors.ErrUnsupported] for clients before 2025-11-25 and
-// modern ones, in batches, over HTTP/2, where a reply cannot end before its handler does, and behind a
-// middleware that compresses.
+// CloseStream ends the reply while the method continues; the client resumes the stream with GET. It
+// implements [transport.StreamCloser]. The error is [errors.ErrUnsupported] for modern clients and
+// those before 2025-11-25, in batches, over HTTP/2, where a reply cannot end before its handler
+// returns, and behind a middleware that compresses.
 func (e *exchange) CloseStream(retry time.Duration) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -413,7 +419,7 @@ func (e *exchange) CloseStream(retry time.Duration) error {
 		return transport.ErrClosed
 	case e.state == replyLost:
 		return nil
-	case e.s == nil || !e.s.canPoll() || e.batch != nil || e.r.ProtoMajor != 1 || !e.become():
+	case e.s == nil || !e.s.canPoll() || e.batch != nil || e.r.ProtoMajor != 1 || !e.becomeStream():
 		return errors.ErrUnsupported
 	}
 	e.write(sse.AppendRetry(nil, retry))

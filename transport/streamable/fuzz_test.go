@@ -14,8 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// FuzzPOST sends any body with any of the fields that routing looks at: there is always one proper reply, and the
-// next good request gets its own.
+// FuzzPOST sends any body with any of the fields that routing looks at: there is always one proper
+// reply, and the next good request gets its own.
 func FuzzPOST(f *testing.F) {
 	for _, body := range []string{
 		call1(7, "talk"), call1(1, "echo"), `[` + call1(1, "echo") + `,` + call1(2, "talk") + `]`, `{"jsonrpc":"2.0","id":1,"result":{}}`,
@@ -66,7 +66,8 @@ func FuzzEventID(f *testing.F) {
 	})
 }
 
-// FuzzBatch puts any elements into a batch: it has one reply, in which each request is answered at most once, and nothing else is.
+// FuzzBatch puts any elements into a batch: it has one reply, in which each request is answered at
+// most once, and nothing else is.
 func FuzzBatch(f *testing.F) {
 	for _, elements := range []string{
 		call1(1, "echo"), call1(1, "echo") + "," + call1(1, "echo"), call1(1, "talk") + "," + call1(2, "echo"),

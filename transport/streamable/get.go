@@ -11,7 +11,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// serveGet opens the stream of what a server says outside any request, or one whose connection broke.
+// serveGet opens the stream for messages outside requests, or resumes a broken stream.
 func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	if h.opts.Stateless || h.opts.JSONOnly || modernHeader(r.Header) {
 		h.methodNotAllowed(w, r)
@@ -34,7 +34,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 	flush := httpserve.Flusher(w)
 	if flush == nil {
-		h.sayPlain(r, "the response writer cannot flush; is there a middleware that buffers?")
+		h.warnNoStream(r, "the response writer cannot flush; does a middleware buffer it?")
 		h.methodNotAllowed(w, r)
 		return
 	}
@@ -52,20 +52,21 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.out.free(l.st)
 	if l.st != s.out.standalone {
-		// It ends with its stream or its session, so there is nothing to cancel.
+		// The listener ends with its stream or session, so there is nothing to cancel.
 		c := &call{cancel: func(error) {}}
 		h.life.Hold(c)
 		defer h.life.End(c)
 	}
-	l.begin()
+	l.sendHead()
 	l.run()
 	if !l.broken {
 		clearWriteDeadline(l.rc, r)
 	}
 }
 
-// A listener is the GET that writes a stream of a session. It reads the event store from where
-// the client is, so that a slow client holds up nobody: when the store has forgotten what it still needs it is cut off.
+// A listener is the GET that writes a stream of a session. It reads the messages from the event
+// store, so a slow client does not block anything. If the store has dropped messages that the
+// client needs, the listener disconnects it.
 type listener struct {
 	h     *Handler
 	w     http.ResponseWriter
@@ -76,12 +77,12 @@ type listener struct {
 
 	st     *stream
 	wake   chan struct{}
-	seq    uint64 // of the message written last
+	seq    uint64 // of the last message written
 	fresh  bool   // the client has not seen this stream before
-	broken bool   // the client is gone
+	broken bool   // the client has disconnected
 }
 
-// open finds the stream and takes it, or says why not.
+// open finds the stream and takes it, or returns why it cannot.
 func (l *listener) open() *refusal {
 	o := &l.s.out
 	wait := time.Duration(0)
@@ -92,7 +93,7 @@ func (l *listener) open() *refusal {
 		}
 		l.st, l.seq, wait = st, seq, l.h.resumeWait
 	} else {
-		l.st, l.seq, l.fresh = o.standalone, o.unsent(o.standalone), true
+		l.st, l.seq, l.fresh = o.standalone, o.lastSent(o.standalone), true
 	}
 	if !l.take(wait) {
 		return refuse(http.StatusConflict, jsonrpc.CodeInvalidRequest, "the stream is open on another connection")
@@ -101,14 +102,14 @@ func (l *listener) open() *refusal {
 		events, err := l.after()
 		if err != nil || len(events) == 0 {
 			o.free(l.st)
-			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: nothing is left of that stream; send the request again")
+			return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "Last-Event-ID: the messages of that stream are no longer stored; send the request again")
 		}
 	}
 	return nil
 }
 
-// take makes l the one who writes its stream. The connection that had it before may be dead without
-// the server knowing yet: a client that comes back waits for a moment.
+// take makes l the writer of its stream. The previous connection may be dead without the server
+// knowing yet, so a client that resumes waits for a moment.
 func (l *listener) take(wait time.Duration) bool {
 	var patience <-chan time.Time
 	for {
@@ -135,9 +136,9 @@ func (l *listener) take(wait time.Duration) bool {
 	}
 }
 
-// begin sends the head of the reply, and with it the event that lets the client come back.
-func (l *listener) begin() {
-	// The read deadline of a server with a ReadTimeout would look like the client's going away.
+// sendHead sends the head of the reply, with the event that makes the stream resumable.
+func (l *listener) sendHead() {
+	// The read deadline of a server with a ReadTimeout would look like a disconnect.
 	_ = l.rc.SetReadDeadline(time.Time{})
 	header := l.w.Header()
 	header["Content-Type"] = contentTypeStream
@@ -151,7 +152,7 @@ func (l *listener) begin() {
 	l.write(head)
 }
 
-// run writes the stream until it ends, the client is gone, or the server wants it to end.
+// run writes the stream until it ends, the client disconnects, or the server closes it.
 func (l *listener) run() {
 	idle := time.NewTimer(max(l.h.opts.KeepAlive, 0))
 	if l.h.opts.KeepAlive < 0 {
@@ -160,13 +161,13 @@ func (l *listener) run() {
 	defer idle.Stop()
 	closing := l.h.life.Draining()
 	if l.st != l.s.out.standalone {
-		closing = nil // a call in flight may finish, and its client hear of it
+		closing = nil // a call in flight may finish and respond
 	}
 	authentic, cancel := oauth.WithExpiry(context.WithoutCancel(l.r.Context()))
 	defer cancel()
 	live := false
 	for !l.broken {
-		// Read before the messages: what is appended after it wakes us again.
+		// Read done before the messages: a message appended later wakes the loop again.
 		_, done := l.s.out.state(l.st)
 		if !l.writeNew(live) || done {
 			return
@@ -184,14 +185,15 @@ func (l *listener) run() {
 		case <-l.s.done:
 			return
 		case <-authentic.Done():
-			return // the client comes back for the rest, with another token
+			return // the client resumes the stream with another token
 		case <-closing:
 			return
 		}
 	}
 }
 
-// writeNew writes what was appended since the last time. It reports false when the stream cannot go on.
+// writeNew writes the messages appended since the last call. It returns false if the stream cannot
+// continue.
 func (l *listener) writeNew(live bool) bool {
 	events, err := l.after()
 	if err != nil {
@@ -201,9 +203,10 @@ func (l *listener) writeNew(live bool) bool {
 	if len(events) == 0 {
 		return true
 	}
-	// A client that comes back gets what is left; one that listens must not miss anything unawares.
+	// A client that resumes gets what is still stored. A live stream must not skip messages
+	// silently.
 	if live && events[0].Seq != l.seq+1 {
-		l.h.opts.Logger.WarnContext(l.r.Context(), "streamable: client reads too slowly; its stream is cut")
+		l.h.opts.Logger.WarnContext(l.r.Context(), "streamable: client reads too slowly; closing its stream")
 		return false
 	}
 	buf := getBuffer()
@@ -225,7 +228,7 @@ func (l *listener) after() ([]Event, error) {
 	return l.h.opts.EventStore.After(context.WithoutCancel(l.r.Context()), l.s.ID(), l.st.name, l.seq)
 }
 
-// write sends frame at once. It reports whether the client is still there.
+// write writes and flushes frame. It returns false if the client has disconnected.
 func (l *listener) write(frame []byte) bool {
 	_ = l.rc.SetWriteDeadline(time.Now().Add(WriteTimeout))
 	_, err := l.w.Write(frame)

@@ -23,9 +23,9 @@ func field(h http.Header, name string) string {
 	return ""
 }
 
-// modernHeader reports whether the header fields alone make a request modern: its version is none of the legacy
-// ones. An unknown version is left to the handler, which answers with those it supports, unless
-// a session, which modern requests do not have, says where the client comes from.
+// modernHeader reports whether the header fields make a request modern: its version is not legacy.
+// The handler responds to an unknown version with those it supports, unless the request has a
+// session ID, which modern requests do not.
 func modernHeader(h http.Header) bool {
 	v := protocol.Version(field(h, headerVersion))
 	if v == "" || v.Legacy() {
@@ -34,13 +34,13 @@ func modernHeader(h http.Header) bool {
 	return v.Known() || field(h, headerSession) == ""
 }
 
-// isModern reports whether a request belongs to 2026-07-28 and later: by its header or by its own word.
+// isModern reports whether a request is of 2026-07-28 or later, by its header or its body.
 func isModern(h http.Header, req *jsonrpc.Request) bool {
 	return modernHeader(h) || protocol.IsModern("", req)
 }
 
-// repeated returns the name of an Mcp-* field that came in two lines, and "" where there is none.
-// Whoever stands between may have looked at the other line.
+// repeated returns the name of an Mcp-* field that appears twice, or "". A proxy may have looked at
+// the other value.
 func repeated(h http.Header) string {
 	for name, values := range h {
 		if len(values) > 1 && strings.HasPrefix(name, mcpPrefix) {

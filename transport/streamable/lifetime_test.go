@@ -18,7 +18,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A gate is a method that says when it runs, goes on when it is let, and says why its context ended.
+// A gate is a method that says when it runs, goes on when it is let, and says why its context
+// ended.
 type gate struct {
 	started chan struct{}
 	release chan struct{}
@@ -149,7 +150,8 @@ func TestCancelledNotification(t *testing.T) {
 	reply := c.background(t.Context(), call1(7, "wait"))
 	<-g.started
 
-	// An id of another type, an unknown one, none, and the right one of another session name nothing.
+	// An id of another type, an unknown one, none, and the right one of another session name
+	// nothing.
 	for _, n := range []struct {
 		c  *client
 		id string
@@ -438,9 +440,9 @@ func TestListenServesUntilItsContextEnds(t *testing.T) {
 	s := &testServer{t: t, rpc: rpc, url: "http://" + (<-addr).String() + "/here"}
 	c := s.modern()
 	c.works()
-	elsewhere := *c
-	elsewhere.url = strings.TrimSuffix(c.url, "/here")
-	require.Equal(t, http.StatusNotFound, elsewhere.call(1, "echo").StatusCode)
+	notifyStandalone := *c
+	notifyStandalone.url = strings.TrimSuffix(c.url, "/here")
+	require.Equal(t, http.StatusNotFound, notifyStandalone.call(1, "echo").StatusCode)
 
 	reply := c.background(t.Context(), call1(7, "wait"))
 	<-g.started

@@ -5,12 +5,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// Listen returns a transport that serves MCP over HTTP on addr ("127.0.0.1:8080"; ":8080" for all addresses of
-// this machine, ":0" for a free port) at the path of opts, with an HTTP server of its own. The zero
-// options serve.
-//
-// Its Serve returns nil when ctx ended, after the requests in flight finished or were cancelled at the end of
-// Options.ShutdownTimeout.
+// Listen returns a transport that runs an HTTP server on addr ("127.0.0.1:8080", ":8080" for all
+// addresses of this machine, or ":0" for a free port) at Options.Path. When ctx ends, its Serve
+// lets requests in flight finish within Options.ShutdownTimeout, cancels the rest, and returns nil.
 func Listen(addr string, opts *Options) transport.Transport {
 	o := opts.withDefaults()
 	return httpserve.Listen(httpserve.Server{

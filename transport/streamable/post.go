@@ -14,7 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// servePost takes one message, or a batch of them.
+// servePost handles one message or a batch.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	if !httpserve.IsJSON(r.Header) {
 		httpserve.Discard(w, r)
@@ -44,7 +44,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	p.serveMessage(body)
 }
 
-// bodyCode is the code of the error for a body that was not read.
+// bodyCode returns the JSON-RPC code for a body that was not read.
 func bodyCode(bad *httpserve.BodyError) int {
 	if bad.Status == http.StatusServiceUnavailable {
 		return jsonrpc.CodeInternalError
@@ -52,7 +52,7 @@ func bodyCode(bad *httpserve.BodyError) int {
 	return jsonrpc.CodeInvalidRequest
 }
 
-// serveMessage serves what a POST carries.
+// serveMessage handles the body of a POST.
 func (p *post) serveMessage(body []byte) {
 	if i := jsonx.SkipSpace(body, 0); i < len(body) && body[i] == '[' {
 		if place, ok := p.admit(nil, false); ok {
@@ -66,11 +66,11 @@ func (p *post) serveMessage(body []byte) {
 	case bad != nil:
 		p.serveMalformed(msg, bad)
 	case msg.Response != nil:
-		p.serveAnswer(msg.Response)
+		p.serveResponse(msg.Response)
 	case msg.Request.Method == protocol.MethodSubscriptionsListen && len(body) > MaxListenBytes:
 		refuse(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "body is larger than %d bytes", MaxListenBytes).writeTo(p.w, msg.Request.ID)
 	case msg.Request.Method == protocol.NotificationCancelled:
-		p.serveRequest(msg.Request) // which ends a call and begins none
+		p.serveRequest(msg.Request) // it cancels a call and starts none
 	default:
 		if place, ok := p.admit(msg.Request, msg.Request.Method == protocol.MethodSubscriptionsListen); ok {
 			defer place.giveBack()
@@ -79,20 +79,20 @@ func (p *post) serveMessage(body []byte) {
 	}
 }
 
-// A post is one POST.
+// A post is one POST request.
 type post struct {
 	h            *Handler
 	w            http.ResponseWriter
 	r            *http.Request
 	rc           http.ResponseController
-	account      admission.Account // what the caller holds for it in memory
+	account      admission.Account // bytes that the POST holds in memory
 	acceptStream bool
-	length       [1]string // of the reply, as its header field has it
+	length       [1]string // the Content-Length of the reply
 
-	exchange exchange // set by newExchange; here so that the two are one piece of memory
+	exchange exchange // set by newExchange; a field to save an allocation
 }
 
-// serveRequest routes a request or notification by its era, which for the binding is only a matter of framing.
+// serveRequest routes a request or notification by its version.
 func (p *post) serveRequest(req *jsonrpc.Request) {
 	modern := isModern(p.r.Header, req)
 	if name := repeated(p.r.Header); name != "" {
@@ -115,14 +115,15 @@ func (p *post) serveRequest(req *jsonrpc.Request) {
 	}
 }
 
-// serveModern serves a request of 2026-07-28 and later: it ends when the client disconnects.
+// serveModern handles a request of 2026-07-28 or later: it is cancelled when the client
+// disconnects.
 func (p *post) serveModern(req *jsonrpc.Request) {
 	e := newExchange(p, nil)
 	e.modern, e.listens = true, req.Method == protocol.MethodSubscriptionsListen
 	p.serve(p.r.Context(), e, req)
 }
 
-// serveStateless serves a legacy request that belongs to no session.
+// serveStateless handles a legacy request outside sessions.
 func (p *post) serveStateless(req *jsonrpc.Request) {
 	ctx, stop := lasting(p.r.Context())
 	defer stop()
@@ -130,7 +131,7 @@ func (p *post) serveStateless(req *jsonrpc.Request) {
 	p.serve(ctx, e, req)
 }
 
-// serve runs one request outside a session, or a notification.
+// serve handles one request outside a session, or a notification.
 func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
 	ctx, e.cancel = context.WithCancelCause(ctx)
 	defer e.cancel(nil)
@@ -147,10 +148,10 @@ func (p *post) serve(ctx context.Context, e *exchange, req *jsonrpc.Request) {
 		e.acknowledge(p.h.rpc.ServeRPC(ctx, req, e.silent()))
 		return
 	}
-	e.finish(ctx, settled(req, p.h.rpc.ServeRPC(ctx, req, e)))
+	e.sendResponse(ctx, complete(req, p.h.rpc.ServeRPC(ctx, req, e)))
 }
 
-// serveInitialize opens a session, which exists for its client only when initialize succeeded.
+// serveInitialize opens a session. The client learns of it only if initialize succeeds.
 func (p *post) serveInitialize(req *jsonrpc.Request) {
 	ctx, cancel := context.WithCancelCause(p.r.Context())
 	defer cancel(nil)
@@ -165,13 +166,14 @@ func (p *post) serveInitialize(req *jsonrpc.Request) {
 	listed := false
 	defer func() {
 		if !listed {
-			p.h.sessions.end(s) // also where the handler panics: it has seen the session
+			p.h.sessions.end(s) // also if the handler panics, since it has seen the session
 		}
 	}()
-	// Whether the session goes into the header is known only by the answer, so that nothing may go before it.
-	resp := settled(req, p.h.rpc.ServeRPC(ctx, req, e.silent()))
+	// Only the response decides whether the header gets a session ID, so nothing may be sent
+	// before.
+	resp := complete(req, p.h.rpc.ServeRPC(ctx, req, e.silent()))
 	if resp.Error != nil || p.r.Context().Err() != nil {
-		e.finish(ctx, resp)
+		e.sendResponse(ctx, resp)
 		return
 	}
 	if listed = p.h.sessions.add(s, p.account.Key); !listed {
@@ -179,10 +181,10 @@ func (p *post) serveInitialize(req *jsonrpc.Request) {
 		return
 	}
 	p.w.Header().Set(headerSession, s.ID())
-	e.finish(ctx, resp)
+	e.sendResponse(ctx, resp)
 }
 
-// refuseSession answers an initialize whose session cannot be kept.
+// refuseSession responds to an initialize whose session has no place.
 func (p *post) refuseSession(id jsonrpc.ID) {
 	if p.h.isDraining() {
 		shuttingDown(p.w, id)
@@ -192,8 +194,8 @@ func (p *post) refuseSession(id jsonrpc.ID) {
 	refuse(http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "too many sessions; try again later").writeTo(p.w, id)
 }
 
-// serveInSession serves a legacy request that names its session. It goes on when the client disconnects,
-// which may come back for the answer.
+// serveInSession handles a legacy request in its session. It continues when the client disconnects,
+// which may resume the stream.
 func (p *post) serveInSession(req *jsonrpc.Request) {
 	s, refusal := p.h.session(p.r)
 	if refusal != nil {
@@ -215,7 +217,7 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 	}
 	defer e.abandon()
 	c := &e.entry
-	if refusal := s.begin(c, ctx, req); refusal != nil {
+	if refusal := s.beginCall(c, ctx, req); refusal != nil {
 		refusal.writeTo(p.w, req.ID)
 		return
 	}
@@ -228,10 +230,11 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 	defer p.h.life.End(&e.call)
 	e.watch()
 	resp := p.h.rpc.ServeRPC(c.Context(), req, e)
-	e.finish(c.Context(), settle(c, resp))
+	e.sendResponse(c.Context(), endCall(c, resp))
 }
 
-// serveMalformed refuses what is no message. Where it was meant as an answer, whoever waits for it learns of it.
+// serveMalformed refuses a malformed message. If it is a malformed response, the server request
+// that it is for ends.
 func (p *post) serveMalformed(msg jsonrpc.Message, bad *jsonrpc.Response) {
 	if msg.Response != nil && !p.h.opts.Stateless && !modernHeader(p.r.Header) {
 		if s, refusal := p.h.session(p.r); refusal == nil {
@@ -242,10 +245,10 @@ func (p *post) serveMalformed(msg jsonrpc.Message, bad *jsonrpc.Response) {
 	writeBad(p.w, bad)
 }
 
-// serveAnswer takes the answer of a client to what the server asked.
-func (p *post) serveAnswer(resp *jsonrpc.Response) {
+// serveResponse passes a response of the client to the server request that waits for it.
+func (p *post) serveResponse(resp *jsonrpc.Response) {
 	if modernHeader(p.r.Header) || p.h.opts.Stateless {
-		refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a response without a session answers nothing").write(p.w)
+		refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a response needs a session; modern and stateless servers send no requests").write(p.w)
 		return
 	}
 	s, refusal := p.h.session(p.r)
@@ -258,8 +261,8 @@ func (p *post) serveAnswer(resp *jsonrpc.Response) {
 	p.w.WriteHeader(http.StatusAccepted)
 }
 
-// lasting returns a context that carries what ctx does but does not end with it, save for a deadline: nobody
-// but the program itself can have set one.
+// lasting returns a context with the values and the deadline of ctx that is not cancelled with it:
+// only the program itself can have set a deadline.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasts := context.WithoutCancel(ctx)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -273,18 +276,20 @@ func shuttingDown(w http.ResponseWriter, id jsonrpc.ID) {
 	refuse(http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "server is shutting down").writeTo(w, id)
 }
 
-// silent is the peer of a request whose reply must not begin before its answer.
+// A silent Peer belongs to a request whose reply must not begin before its response.
 type silent struct{ *exchange }
 
 func (e *exchange) silent() transport.Peer { return silent{e} }
 
-// Notify sends n on the stream that the client opens by GET; without a session there is no such way.
-func (p silent) Notify(ctx context.Context, n *jsonrpc.Request) error { return p.elsewhere(ctx, n) }
+// Notify sends n on the stream that the client opened with GET. Outside sessions it drops n.
+func (p silent) Notify(ctx context.Context, n *jsonrpc.Request) error {
+	return p.notifyStandalone(ctx, n)
+}
 
-// Call has no way to ask.
+// Call returns [transport.ErrNoServerRequests].
 func (p silent) Call(context.Context, *jsonrpc.Request) (*jsonrpc.Response, error) {
 	return nil, transport.ErrNoServerRequests
 }
 
-// CloseStream has no stream to close.
+// CloseStream returns [errors.ErrUnsupported].
 func (p silent) CloseStream(time.Duration) error { return errors.ErrUnsupported }

@@ -65,17 +65,17 @@ func TestBadRequestsAreRefusedAndTheNextGoodOneIsAnswered(t *testing.T) {
 		{name: "DELETE without a session", method: "DELETE", status: 400, want: "header Mcp-Session-Id is missing"},
 		{name: "GET that does not take streams", method: "GET", fields: []string{"Accept", "application/json"}, status: 406, want: "Accept must list text/event-stream"},
 		{name: "no session", status: 400,
-			want: `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"header Mcp-Session-Id is missing; send initialize first and then the session id that its response names"}}`},
+			want: `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"header Mcp-Session-Id is missing; send initialize first, and then the session ID of its response"}}`},
 		{name: "unknown session", fields: []string{"Mcp-Session-Id", "MADEUPMADEUPMADEUPMADEUPMA"}, status: 404,
 			want: `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"session is unknown or has ended; send initialize without a session id"}}`},
 		{name: "session and unsupported version", fields: []string{"Mcp-Session-Id", "SESSION", "MCP-Protocol-Version", "1999-01-01"}, status: 400,
-			want: `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"header MCP-Protocol-Version: \"1999-01-01\" is no version that sessions have; send the one that initialize agreed on"}}`},
+			want: `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"header MCP-Protocol-Version: \"1999-01-01\" is not a version with sessions; send the version that initialize agreed on"}}`},
 		{name: "batch in a session of another version", fields: []string{"Mcp-Session-Id", "SESSION"}, body: `[` + call + `]`, status: 400,
 			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches exist only in 2025-03-26; send each message by itself"}}`},
 		{name: "modern batch", fields: []string{"MCP-Protocol-Version", modern}, body: `[` + call + `]`, status: 400, want: "batches exist only in 2025-03-26"},
 		{name: "batch without a session", body: `[` + call + `]`, status: 400, want: "header Mcp-Session-Id is missing"},
 		{name: "modern response", fields: []string{"MCP-Protocol-Version", modern}, body: `{"jsonrpc":"2.0","id":1,"result":{}}`, status: 400,
-			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a response without a session answers nothing"}}`},
+			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a response needs a session; modern and stateless servers send no requests"}}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := serve(t, nil, &Options{MaxBodyBytes: 1000})

@@ -20,14 +20,14 @@ var (
 	noBuffering       = []string{"no"}
 )
 
-// largeReply is the size from which a reply may not fit into the buffers of the connection, so that
+// largeReply is the size from which a reply may exceed the buffers of the connection, so that
 // writing it may wait for the client.
 const largeReply = 32 << 10
 
-// retryBusy is when a client is told to come back for what the server had no room for.
+// retryBusy is the retry time for a client that the server had no room for.
 const retryBusy = time.Second
 
-// maxPooled is the largest buffer that is kept for later replies.
+// maxPooled is the largest buffer that is reused.
 const maxPooled = 1 << 20
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -41,7 +41,7 @@ func putBuffer(b *[]byte) {
 	}
 }
 
-// A refusal is an answer of the binding itself.
+// A refusal is an error response of the transport itself.
 type refusal struct {
 	status int
 	err    *jsonrpc.Error
@@ -65,7 +65,7 @@ func writeError(w http.ResponseWriter, status int, err *jsonrpc.Error) {
 	writeBad(w, &jsonrpc.Response{Error: err, HTTPStatus: status})
 }
 
-// writeBad writes a response that says what is wrong with the request.
+// writeBad writes an error response.
 func writeBad(w http.ResponseWriter, resp *jsonrpc.Response) {
 	status := resp.HTTPStatus
 	if status == 0 {
@@ -77,7 +77,7 @@ func writeBad(w http.ResponseWriter, resp *jsonrpc.Response) {
 	putBuffer(buf)
 }
 
-// writeBody writes a JSON reply in one go. length is memory for a header field, which belongs to the header from then on.
+// writeBody writes a JSON reply. length is memory for the Content-Length field.
 func writeBody(w http.ResponseWriter, status int, body []byte, length *[1]string) error {
 	header := w.Header()
 	header["Content-Type"] = contentTypeJSON
@@ -88,29 +88,29 @@ func writeBody(w http.ResponseWriter, status int, body []byte, length *[1]string
 	return err
 }
 
-// writeReply writes resp as the JSON reply.
+// writeReply writes resp as a JSON reply.
 func (p *post) writeReply(resp *jsonrpc.Response) {
 	if resp.Stream != nil {
-		p.head(resp)
+		p.setHeader(resp)
 		writeStreamed(p.w, p.r, cmp.Or(resp.HTTPStatus, http.StatusOK), resp)
 		return
 	}
 	resp = p.afford(resp)
-	p.head(resp)
+	p.setHeader(resp)
 	buf := getBuffer()
 	defer putBuffer(buf)
 	*buf = jsonrpc.AppendResponse(*buf, resp)
 	p.writeTimed(cmp.Or(resp.HTTPStatus, http.StatusOK), *buf)
 }
 
-// head adds the header fields that resp asks for.
-func (p *post) head(resp *jsonrpc.Response) {
+// setHeader adds the header fields for resp.
+func (p *post) setHeader(resp *jsonrpc.Response) {
 	if resp.RetryAfter > 0 {
 		p.w.Header().Set("Retry-After", wholeSeconds(resp.RetryAfter))
 	}
 }
 
-// wholeSeconds is a time as headers have it, never too short.
+// wholeSeconds rounds a duration up to seconds for a header field.
 func wholeSeconds(d time.Duration) string {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -119,8 +119,8 @@ func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(seconds, 10)
 }
 
-// writeTimed writes a JSON reply that the client has to read in time. The deadline of a server with a
-// WriteTimeout began when the request came, and the method may have taken longer.
+// writeTimed writes a JSON reply with a deadline. If the server has a WriteTimeout, its deadline
+// began with the request, and the method may have taken longer.
 func (p *post) writeTimed(status int, body []byte) {
 	w := p.w
 	server, _ := p.r.Context().Value(http.ServerContextKey).(*http.Server)
@@ -132,15 +132,15 @@ func (p *post) writeTimed(status int, body []byte) {
 	set := p.rc.SetWriteDeadline(time.Now().Add(WriteTimeout)) == nil
 	_ = writeBody(w, status, body, &p.length)
 	if flush := httpserve.Flusher(w); set && flush != nil && !timeout {
-		// The connection may carry other requests, of handlers that know nothing of deadlines.
+		// The next request on the connection may be for a handler that sets no deadline.
 		if flush() == nil {
 			_ = p.rc.SetWriteDeadline(time.Time{})
 		}
 	}
 }
 
-// writeStreamed writes a JSON reply of unknown length. When it breaks off the connection does so
-// too: what was sent must not look complete.
+// writeStreamed writes a JSON reply of unknown length. If the stream fails, it closes the
+// connection so that the reply does not look complete.
 func writeStreamed(w http.ResponseWriter, r *http.Request, status int, resp *jsonrpc.Response) {
 	w.Header()["Content-Type"] = contentTypeJSON
 	rc := http.NewResponseController(w)
@@ -157,14 +157,15 @@ func writeStreamed(w http.ResponseWriter, r *http.Request, status int, resp *jso
 	}
 }
 
-// clearWriteDeadline takes back the deadline of the last write, unless the server sets its own anew.
+// clearWriteDeadline removes the deadline of the last write, unless the server sets its own for
+// each request.
 func clearWriteDeadline(rc *http.ResponseController, r *http.Request) {
 	if server, _ := r.Context().Value(http.ServerContextKey).(*http.Server); server == nil || server.WriteTimeout <= 0 {
 		_ = rc.SetWriteDeadline(time.Time{})
 	}
 }
 
-// A timedWriter gives every write the same time.
+// A timedWriter sets a new deadline for every write.
 type timedWriter struct {
 	w      io.Writer
 	rc     *http.ResponseController

@@ -16,38 +16,39 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A session is one legacy client's stay. It has no goroutine of its own.
+// A session is the state of one legacy client. It has no goroutine of its own.
 type session struct {
 	*transport.Session
 	h *Handler
 
-	owner string        // key of the principal that opened it
-	done  chan struct{} // closed when the session is over
+	owner string        // key of the principal who opened it
+	done  chan struct{} // closed when the session ends
 
 	ledger ledger.Ledger // of the requests in flight, in both directions
 
-	out streams // what goes to the client
+	out streams // to the client
 
 	place admission.Place
 	ended bool // guarded by sessionTable.mu
 }
 
-// newSession returns a session that nobody can name yet: initialize has to succeed first.
+// newSession returns a session that is not listed yet: initialize has to succeed first.
 func (h *Handler) newSession(ctx context.Context) *session {
 	s := &session{
 		h:     h,
 		owner: oauth.FromContext(ctx).Key(),
 		done:  make(chan struct{}),
 	}
-	// More than 128 random bits, in characters that may stand in a header field.
+	// At least 128 random bits, in characters that a header field allows.
 	s.place.Value = s
 	s.Session = transport.NewSession(rand.Text(), s)
 	s.out.init(s)
 	return s
 }
 
-// Notify sends n on the stream that the client opened by GET, or keeps it until it does. It waits neither for
-// the client nor for the event store. It implements [transport.SessionLink].
+// Notify sends n on the stream that the client opened with GET, or keeps it until the client opens
+// one. It waits neither for the client nor for the event store. It implements
+// [transport.SessionLink].
 func (s *session) Notify(_ context.Context, n *jsonrpc.Request) error {
 	if s.h.opts.JSONOnly {
 		return nil // no client can ever listen
@@ -55,13 +56,15 @@ func (s *session) Notify(_ context.Context, n *jsonrpc.Request) error {
 	return s.out.notify(jsonrpc.AppendRequest(nil, n))
 }
 
-// canPoll reports whether the client knows events without data, and comes back when a stream ends early.
+// canPoll reports whether the client understands events without data, and resumes a stream that
+// ends early.
 func (s *session) canPoll() bool {
 	return protocol.Version(s.Version()).AtLeast(protocol.V20251125)
 }
 
-// begin records a request of the client in c as in flight, or says why it must not begin. The caller ends it.
-func (s *session) begin(c *ledger.Call, ctx context.Context, req *jsonrpc.Request) *refusal {
+// beginCall records a request of the client in c, or returns why it must not begin. The caller ends
+// c.
+func (s *session) beginCall(c *ledger.Call, ctx context.Context, req *jsonrpc.Request) *refusal {
 	err := s.ledger.BeginAt(c, ctx, req, 0)
 	if err == nil {
 		return nil
@@ -74,8 +77,8 @@ func (s *session) begin(c *ledger.Call, ctx context.Context, req *jsonrpc.Reques
 	}
 }
 
-// close does what is to be done once when the session is over. The channel is closed when the event store has forgotten
-// the session; it is nil when there was nothing to forget.
+// close releases what the session holds; it is called once. The channel is closed when the event
+// store has forgotten the session; it is nil if nothing was stored.
 func (s *session) close() (forgotten <-chan struct{}) {
 	close(s.done)
 	s.ledger.Close(transport.ErrClosed)
@@ -86,8 +89,8 @@ func (s *session) close() (forgotten <-chan struct{}) {
 	return forgotten
 }
 
-// A sessionTable finds sessions by name, shares their places among callers, and ends those that nobody used for long. One timer serves
-// them all.
+// A sessionTable finds sessions by ID, shares their places among callers, and ends idle sessions
+// with one timer.
 type sessionTable struct {
 	h      *Handler
 	places *admission.Places
@@ -95,7 +98,7 @@ type sessionTable struct {
 	mu     sync.Mutex
 	byID   map[string]*session // guarded by mu
 	timer  *time.Timer         // set while the table is not empty and sessions expire; guarded by mu
-	closed bool                // there are to be no more sessions; guarded by mu
+	closed bool                // no sessions may be added; guarded by mu
 }
 
 func (t *sessionTable) init(h *Handler) {
@@ -104,7 +107,7 @@ func (t *sessionTable) init(h *Handler) {
 	t.places = admission.NewPlaces(h.opts.MaxSessions, 0)
 }
 
-// add makes s known as a session of the caller. It reports whether there was a place.
+// add lists s as a session of the caller. It returns false if there is no place.
 func (t *sessionTable) add(s *session, caller admission.Key) bool {
 	t.mu.Lock()
 	if t.closed {
@@ -133,8 +136,8 @@ func (t *sessionTable) add(s *session, caller admission.Key) bool {
 	return true
 }
 
-// use returns the session named id of the principal owner, busy until it is released. Another
-// principal's session is unknown: its name alone gives no right to it.
+// use returns the session id if the principal owner opened it, busy until it is released, or else
+// nil: knowing a session ID gives no access to it.
 func (t *sessionTable) use(id, owner string) *session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,7 +150,8 @@ func (t *sessionTable) use(id, owner string) *session {
 
 func (t *sessionTable) release(s *session) { t.places.Release(&s.place) }
 
-// remove makes s unknown. It reports whether it was not over yet, so that the caller has to close it. The caller holds mu.
+// remove removes s. It returns true if the caller has to close s, and false if s was removed
+// before. The caller holds mu.
 func (t *sessionTable) remove(s *session) bool {
 	if s.ended {
 		return false
@@ -162,7 +166,7 @@ func (t *sessionTable) remove(s *session) bool {
 	return true
 }
 
-// end ends s once, whether it was ever known or not.
+// end ends s, listed or not.
 func (t *sessionTable) end(s *session) {
 	t.mu.Lock()
 	last := t.remove(s)
@@ -172,7 +176,8 @@ func (t *sessionTable) end(s *session) {
 	}
 }
 
-// endAll ends all sessions and lets no more in. It returns what tells when the event store has forgotten them.
+// endAll ends all sessions and refuses new ones. The channels are closed when the event store has
+// forgotten them.
 func (t *sessionTable) endAll() (forgotten []<-chan struct{}) {
 	t.mu.Lock()
 	t.closed = true
@@ -190,7 +195,7 @@ func (t *sessionTable) endAll() (forgotten []<-chan struct{}) {
 	return forgotten
 }
 
-// expire ends the sessions that were idle too long; the timer calls it.
+// expire ends the sessions that were idle too long. The timer calls it.
 func (t *sessionTable) expire() {
 	var all []*session
 	t.mu.Lock()
@@ -210,19 +215,19 @@ func (t *sessionTable) expire() {
 	}
 }
 
-// session returns the session that r names, busy until it is released, or what to answer instead.
+// session returns the session that r names, busy until it is released, or the error response.
 func (h *Handler) session(r *http.Request) (*session, *refusal) {
 	id := field(r.Header, headerSession)
 	if id == "" {
 		return nil, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
-			"header %s is missing; send initialize first and then the session id that its response names", protocol.HeaderSessionID)
+			"header %s is missing; send initialize first, and then the session ID of its response", protocol.HeaderSessionID)
 	}
 	if name := repeated(r.Header); name != "" {
 		return nil, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "header %s is repeated", name)
 	}
 	if v := protocol.Version(field(r.Header, headerVersion)); v != "" && !v.Legacy() {
 		return nil, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
-			"header %s: %s is no version that sessions have; send the one that initialize agreed on", protocol.HeaderProtocolVersion, httpguard.Quote(string(v)))
+			"header %s: %s is not a version with sessions; send the version that initialize agreed on", protocol.HeaderProtocolVersion, httpguard.Quote(string(v)))
 	}
 	s := h.sessions.use(id, oauth.FromContext(r.Context()).Key())
 	if s == nil {

@@ -54,7 +54,7 @@ func TestSessionsUsedOnceLockNobodyOut(t *testing.T) {
 		require.Equal(t, http.StatusOK, statusOf(h, "203.0.113.1", id))
 	}
 	id, status := initialize(h, "192.0.2.8")
-	require.Equal(t, http.StatusOK, status, "a newcomer from elsewhere gets in")
+	require.Equal(t, http.StatusOK, status, "a newcomer from notifyStandalone gets in")
 	require.Equal(t, http.StatusOK, statusOf(h, "192.0.2.8", id))
 	id, status = initialize(h, "203.0.113.1")
 	require.Equal(t, http.StatusOK, status, "and so does one from where the flood comes")

@@ -8,36 +8,37 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 )
 
-// An EventStore keeps the messages of the streams of legacy sessions, so that a client whose connection broke
-// can come back for those it missed.
+// An EventStore keeps the messages of the streams of legacy sessions, so that a client can resume a
+// broken stream.
 //
-// The messages of one stream are appended one after the other, with numbers that grow by one. A store may
-// forget old messages whenever it likes: the client then misses them. It must be safe for concurrent use. Methods wait while
-// what they send during a request is appended, for 10 seconds at most; a message that is not kept by then is sent all the same.
-// Nothing else waits for a store: no lock is held while it works, and ctx ends after those 10 seconds.
+// The messages of one stream are appended one after the other, with consecutive numbers. A store
+// may drop old messages at any time; the client then misses them. It must be safe for concurrent
+// use. A message sent during a request waits until it is stored, for at most 10 seconds; then it is
+// sent without being stored, and ctx ends. Nothing else waits for a store: no lock is held while it
+// works.
 type EventStore interface {
-	// Append keeps message number seq of a stream. It may keep data itself, which is not changed any more.
-	// The error is [ErrTooLarge] when the store could never keep a message of that size.
+	// Append stores message number seq of a stream. It may keep data, which does not change.
+	// The error is [ErrTooLarge] if the store cannot keep a message of that size.
 	Append(ctx context.Context, session, stream string, seq uint64, data []byte) error
 
-	// After returns the messages of a stream with numbers larger than seq, in order, as many as are still
-	// there. A stream that is not known has none.
+	// After returns the stored messages of a stream with numbers larger than seq, in order. An
+	// unknown stream has none.
 	After(ctx context.Context, session, stream string, seq uint64) ([]Event, error)
 
-	// Forget drops everything of a session that ended.
+	// Forget drops everything of a session that has ended.
 	Forget(ctx context.Context, session string) error
 }
 
-// An Event is one message that an [EventStore] keeps.
+// An Event is a message in an [EventStore].
 type Event struct {
 	Seq  uint64
 	Data []byte // JSON; must not be changed
 }
 
-// ErrTooLarge says that a message is larger than an event store keeps.
+// ErrTooLarge is returned for a message that is larger than an event store keeps.
 var ErrTooLarge = errors.New("streamable: message is too large for the event store")
 
-// MemoryLimits limit what [NewMemoryStore] keeps. It drops the oldest messages first.
+// MemoryLimits are the limits of [NewMemoryStore], which drops the oldest messages first.
 type MemoryLimits struct {
 	SessionBytes  int // of one session; zero means 4 MiB
 	SessionEvents int // of one session; zero means 1000
@@ -53,7 +54,7 @@ const (
 	defaultTotalBytes = 64 << 20
 )
 
-// eventOverhead is what an event costs besides its data, roughly.
+// eventOverhead is the approximate cost of an event besides its data.
 const eventOverhead = 100
 
 // NewMemoryStore returns a store that keeps messages in memory within limits.
@@ -69,12 +70,12 @@ type memoryStore struct {
 
 	mu       sync.Mutex
 	sessions map[string]*sessionEvents
-	oldest   *sessionEvents // the one that was appended to longest ago; a ring through newest
+	oldest   *sessionEvents // by last append; linked to newest
 	newest   *sessionEvents
 	bytes    int
 }
 
-// sessionEvents are the messages of one session in the order they came.
+// sessionEvents are the messages of one session in order.
 type sessionEvents struct {
 	name   string
 	events []storedEvent
@@ -143,7 +144,7 @@ func (m *memoryStore) Forget(_ context.Context, session string) error {
 	return nil
 }
 
-// dropFirst drops the oldest message of s, and s itself with its last one.
+// dropFirst drops the oldest message of s, and s itself with its last message.
 func (m *memoryStore) dropFirst(s *sessionEvents) {
 	size := s.events[0].size()
 	s.bytes -= size

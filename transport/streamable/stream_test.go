@@ -71,7 +71,7 @@ func TestClientIsToldWhenNobodyWaitsForItsAnswer(t *testing.T) {
 	}}, nil)
 	ev := eventsOf(t, s.legacy("2025-06-18").call(7, "ask"))
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ev.data())
-	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the server no longer waits for the answer"}}`, ev.data())
+	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the server no longer waits for the response"}}`, ev.data())
 	require.Equal(t, answer7, ev.data())
 	ev.end()
 }
@@ -147,12 +147,12 @@ func TestLastEventIDThatNamesNothing(t *testing.T) {
 	for _, id := range []string{"x", "-", "0", "0-1", "1-", "-1", "2-0", "18446744073709551616-0", "99999-1"} {
 		resp := c.with("Last-Event-ID", id).get()
 		require.Equal(t, http.StatusBadRequest, resp.StatusCode, id)
-		require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Last-Event-ID: \"%s\" is no event id of this session"}}`, id),
+		require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Last-Event-ID: \"%s\" is not an event ID of this session"}}`, id),
 			read(t, resp))
 	}
 	resp := c.with("Last-Event-ID", "1-3").get()
 	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
-	require.Contains(t, read(t, resp), "Last-Event-ID: nothing is left of that stream; send the request again")
+	require.Contains(t, read(t, resp), "Last-Event-ID: the messages of that stream are no longer stored; send the request again")
 	c.works()
 }
 
@@ -166,7 +166,7 @@ func TestResumption(t *testing.T) {
 		return result(req, `{"done":true}`)
 	}}, nil)
 	c := s.legacy("2025-11-25")
-	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("elsewhere", "")))
+	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("notifyStandalone", "")))
 	ctx, cancel := context.WithCancel(t.Context())
 	resp, err := c.do(ctx, http.MethodPost, call1(7, "talk"))
 	require.NoError(t, err)
@@ -268,7 +268,7 @@ func TestRepliesThatCannotBeStreams(t *testing.T) {
 		{name: "JSONOnly", opts: Options{JSONOnly: true}},
 		{name: "JSONOnly without sessions", opts: Options{JSONOnly: true, Stateless: true}},
 		{name: "client takes JSON only", fields: []string{"Accept", "application/json"}, warns: `why="the client does not accept text/event-stream"`},
-		{name: "writer does not flush", wrap: plain, warns: `why="the response writer cannot flush; is there a middleware that buffers?"`},
+		{name: "writer does not flush", wrap: plain, warns: `why="the response writer cannot flush; does a middleware buffer it?"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := serve(t, script{"talk": talkative}, &test.opts)
@@ -387,7 +387,8 @@ func TestSlowReaderHoldsUpNobody(t *testing.T) {
 	require.NoError(t, err)
 	ev := eventsOf(t, resp)
 	require.Equal(t, "0-0", ev.next().ID)
-	// The client reads no more. 64 MiB are more than the buffers of the connection and the store hold.
+	// The client reads no more. 64 MiB are more than the buffers of the connection and the store
+	// hold.
 	big := notification("n", `{"x":"`+strings.Repeat("x", 1<<20)+`"}`)
 	for range 64 {
 		require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), big))
@@ -400,5 +401,5 @@ func TestSlowReaderHoldsUpNobody(t *testing.T) {
 		_, err = ev.r.Next()
 	}
 	require.Equal(t, io.EOF, err)
-	require.Contains(t, s.log.String(), "client reads too slowly; its stream is cut")
+	require.Contains(t, s.log.String(), "client reads too slowly; closing its stream")
 }

@@ -1,12 +1,13 @@
-// Package streamable is the Streamable HTTP binding of MCP, of all revisions that have it.
+// Package streamable implements MCP's Streamable HTTP transport, in all protocol versions that have
+// it.
 //
 // It frames messages and does not know what they mean: each POST is one call of
-// [transport.Handler.ServeRPC] on the goroutine that net/http gave it, and the response and the
-// notifications sent meanwhile travel back on that same POST. The reply is JSON, written at once, unless a
-// notification goes out first: then the same reply becomes an event stream.
+// [transport.Handler.ServeRPC] on the goroutine of net/http, and the response and any notifications
+// sent meanwhile travel back on that same POST. The reply is JSON, unless a notification is sent
+// first: then the reply becomes an event stream.
 //
-// What the revisions before 2026-07-28 have besides is here as well: sessions, the stream that a client
-// opens by GET, requests from the server to the client, and coming back for what a broken stream lost.
+// For versions before 2026-07-28, the package also implements sessions, the stream that a client
+// opens with GET, requests from the server to the client, and resuming a broken stream.
 package streamable
 
 import (
@@ -25,7 +26,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// Limits and times where [Options] sets no others.
+// Defaults of [Options].
 const (
 	//limit:message bytes of the body of a POST | 413: `body is larger than `
 	DefaultMaxBodyBytes = 4 << 20
@@ -53,100 +54,105 @@ const (
 )
 
 const (
-	// WriteTimeout is how long one write to a client may take. Then its connection is closed.
+	// WriteTimeout limits one write to a client. After that, the connection is closed.
 	//
 	//limit:connection time that one write may take | the connection is closed
 	WriteTimeout = 30 * time.Second
 
-	// MaxListenBytes is how long the body of subscriptions/listen may be. It stays in memory for as long as the client listens,
-	// so that the limit of requests that are answered soon would let a few hundred idle connections hold gigabytes. A
-	// larger one is answered 413.
+	// MaxListenBytes is how long the body of subscriptions/listen may be. It stays in memory for as
+	// long as the client listens, so that the limit of requests that are answered soon would let a
+	// few hundred idle connections hold gigabytes. A larger one is answered 413.
 	//
 	//limit:message bytes of the body of subscriptions/listen | 413: `body is larger than `
 	MaxListenBytes = 256 << 10
 )
 
-// Options configures a [Handler]. The zero value, and nil, serve.
+// Options configures a [Handler]. The zero value and nil are ready to use.
 type Options struct {
-	// Stateless serves clients of the legacy revisions without sessions: nothing is kept between their
-	// requests, and the server cannot ask them anything. Modern clients never have a session.
+	// Stateless serves legacy clients without sessions: the server keeps nothing between their
+	// requests and cannot send them requests. Modern clients never have a session.
 	Stateless bool
 
-	// JSONOnly never opens an event stream: what a server sends besides its answers is dropped, and it
-	// cannot ask clients anything.
+	// JSONOnly turns event streams off: the server drops its notifications and cannot send requests
+	// to clients.
 	JSONOnly bool
 
-	// MaxBodyBytes limits the body of a request. Zero means [DefaultMaxBodyBytes]. A larger one is
-	// answered by 413.
+	// MaxBodyBytes limits the body of a request. A larger body gets 413. Zero means
+	// [DefaultMaxBodyBytes].
 	MaxBodyBytes int64
 
-	// MaxSessions limits the legacy sessions. Zero means [DefaultMaxSessions]. When there are so many, a new one takes the place of
-	// a session of the caller that has the most, idle ones first; if none has more than the new one's caller, of the session
-	// that was idle longest. Sessions whose clients said nothing after initialize go first. Where all are busy the client is answered 503.
-	// The caller of a session is its principal, or else its address.
+	// MaxSessions limits the legacy sessions. Zero means [DefaultMaxSessions]. Beyond the limit, a
+	// new session evicts one of the caller that has the most, idle ones first. If no caller has
+	// more than the new one, it evicts the session that was idle longest. Sessions that were not
+	// used after initialize are evicted first. If all are busy, the client gets 503. A caller is a
+	// principal, or else an address.
 	MaxSessions int
 
-	// MaxInFlight is how many requests of one caller may be unanswered at once, and MaxInFlightTotal how many of all. Zero
-	// means [DefaultMaxInFlight] and [DefaultMaxInFlightTotal]. One more is answered 503, "busy". A caller may never have more than
-	// are left for all others. The caller of a request is its principal, or else its address:
-	// sessions have no share of their own.
+	// MaxInFlight limits the unanswered requests of one caller, and MaxInFlightTotal those of all.
+	// Beyond a limit, a request gets 503, "busy". Zero means [DefaultMaxInFlight] and
+	// [DefaultMaxInFlightTotal]. A caller may never have more than are left for all others. A
+	// caller is a principal, or else an address: sessions have no share of their own.
 	MaxInFlight, MaxInFlightTotal int
 
-	// MaxInFlightBytes is how many bytes the bodies of requests that are unanswered, and the responses that are being read, may
-	// have together for one caller, and MaxInFlightBytesTotal for all; only large ones count. Zero means
-	// [DefaultMaxInFlightBytes] and [DefaultMaxInFlightBytesTotal]. What is beyond is answered 503, "busy". A single body or response may
-	// have more.
+	// MaxInFlightBytes limits the bytes of the bodies of unanswered requests and of responses being
+	// sent, for one caller, and MaxInFlightBytesTotal for all. Small ones do not count. Beyond a
+	// limit, a request gets 503, "busy". A single body or response may be larger. Zero means
+	// [DefaultMaxInFlightBytes] and [DefaultMaxInFlightBytesTotal].
 	MaxInFlightBytes, MaxInFlightBytesTotal int64
 
-	// MaxSubscriptions is how many streams that only listen, which are subscriptions/listen and the GET of a session, one
-	// caller may have open, and MaxSubscriptionsTotal all. Zero means [DefaultMaxSubscriptions] and
-	// [DefaultMaxSubscriptionsTotal]. One more is answered 503, "busy". The caller is the principal, or else the address.
+	// MaxSubscriptions limits the open streams that only listen (subscriptions/listen and the GET
+	// of a session) of one caller, and MaxSubscriptionsTotal those of all. Beyond a limit, a
+	// request gets 503, "busy". Zero means [DefaultMaxSubscriptions] and
+	// [DefaultMaxSubscriptionsTotal]. A caller is a principal, or else an address.
 	MaxSubscriptions, MaxSubscriptionsTotal int
 
-	// TrustedProxies are the networks of proxies whose X-Forwarded-For says from which address a request came. Behind a
-	// proxy that is not named here, all callers without a principal are one. IPv6 addresses count by their first 64 bits.
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. Behind
+	// any other proxy, all callers without a principal count as one. IPv6 addresses count by their
+	// first 64 bits.
 	TrustedProxies []netip.Prefix
 
 	// SessionIdle is how long a session lives without a request or an open stream. Zero means
-	// [DefaultSessionIdle], less than zero for ever.
+	// [DefaultSessionIdle]; a negative value means no limit.
 	SessionIdle time.Duration
 
-	// AllowedOrigins are the origins ("https://app.example.com") whose pages may send requests, besides the
-	// server's own and, for a server addressed as a loopback host, those of loopback hosts. "*" allows
-	// every web page on earth to call the tools: only for servers that have nothing to protect.
-	// Their preflights are answered, unless a CORS middleware in front does.
+	// AllowedOrigins are the origins ("https://app.example.com") whose pages may send requests,
+	// besides the server's own and, for a server addressed as a loopback host, loopback origins.
+	// "*" allows every web page to call the tools: use it only for servers that have nothing to
+	// protect. The handler responds to preflights of allowed pages, unless a CORS middleware in
+	// front does.
 	AllowedOrigins []string
 
-	// AllowedHosts are the hosts ("mcp.example.com", or with a port "localhost.test:8080") that requests may name in
-	// their Host field, besides loopback hosts; others are answered 403. If it is empty, requests to a loopback
-	// address may name loopback hosts only, and requests to other addresses any host. Set it wherever browsers can
-	// reach the server: behind a proxy that passes the Host field on, and in a container, where requests to a
-	// published port never come to a loopback address. "*" allows every host.
+	// AllowedHosts are the hosts ("mcp.example.com", or with a port "localhost.test:8080") that
+	// requests may name in their Host field, besides loopback hosts. Other requests get 403. If it
+	// is empty, requests to a loopback address may only name loopback hosts, and requests to other
+	// addresses may name any host. Set it wherever browsers can reach the server: behind a proxy
+	// that forwards the Host field, and in a container, where requests to a published port never
+	// arrive at a loopback address. "*" allows every host.
 	AllowedHosts []string
 
-	// EventStore keeps the messages of streams so that legacy clients can come back for those they missed.
-	// Nil means [NewMemoryStore] with its default limits.
+	// EventStore keeps the messages of streams so that legacy clients can resume them. Nil means
+	// [NewMemoryStore] with its default limits.
 	EventStore EventStore
 
-	// KeepAlive is how long an event stream may be silent before a comment is sent on it. Zero means
-	// [DefaultKeepAlive], less than zero never.
+	// KeepAlive is how long an event stream may be silent before the server sends a comment. Zero
+	// means [DefaultKeepAlive]; a negative value turns comments off.
 	KeepAlive time.Duration
 
-	// Retry tells clients of 2025-11-25 how long to wait before they come back to a stream that broke.
-	// Zero leaves it to them.
+	// Retry tells clients of version 2025-11-25 how long to wait before they resume a broken
+	// stream. Zero lets them choose.
 	Retry time.Duration
 
-	// Logger hears what the operator should know. Nil means slog.Default.
+	// Logger receives warnings and errors meant for the operator. Nil means slog.Default.
 	Logger *slog.Logger
 
-	// Path is where [Listen] serves. Empty means [DefaultPath]. A Handler mounted elsewhere ignores it.
+	// Path is the path that [Listen] serves. Empty means [DefaultPath]. A Handler ignores it.
 	Path string
 
-	// ShutdownTimeout is how long [Listen] lets requests finish when it ends. Zero means
+	// ShutdownTimeout is how long requests may continue when [Listen] shuts down. Zero means
 	// [DefaultShutdownTimeout].
 	ShutdownTimeout time.Duration
 
-	// OnListen hears the address on which [Listen] takes requests, as soon as it does.
+	// OnListen, if not nil, is called with the address of [Listen] once it accepts requests.
 	OnListen func(net.Addr)
 }
 
@@ -174,7 +180,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// A Handler serves MCP at one URL. Make one with [NewHandler]. It is safe for concurrent use.
+// A Handler serves MCP at one URL. Create one with [NewHandler]. It is safe for concurrent use.
 type Handler struct {
 	rpc      transport.Handler
 	opts     Options
@@ -186,13 +192,13 @@ type Handler struct {
 	listening *admission.Budget // streams that only listen
 	bytes     *admission.Budget // of bodies and responses
 
-	plainOnce sync.Once // says once that replies cannot be streams
+	plainOnce sync.Once // logs once that replies cannot be streams
 
-	// How long a client that comes back waits for its old connection to end, which the server may learn late.
+	// How long a client that resumes a stream waits for the old connection to end.
 	resumeWait time.Duration
 }
 
-// NewHandler returns a handler that passes the messages it receives to h.
+// NewHandler returns a Handler that passes the messages it receives to h.
 func NewHandler(h transport.Handler, opts *Options) *Handler {
 	x := &Handler{
 		rpc:        h,
@@ -208,7 +214,7 @@ func NewHandler(h transport.Handler, opts *Options) *Handler {
 	return x
 }
 
-// ServeHTTP answers one HTTP request.
+// ServeHTTP serves one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := h.guard.Refuse(r); why != "" {
 		httpserve.Discard(w, r)
@@ -230,7 +236,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// methodNotAllowed answers 405. Clients take it as the word that there is no such stream or session here.
+// methodNotAllowed responds with 405, which tells clients that this server has no such stream or
+// session.
 func (h *Handler) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	allow := "POST, GET, DELETE"
 	switch {
@@ -243,7 +250,7 @@ func (h *Handler) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	writeError(w, http.StatusMethodNotAllowed, invalidRequest("method %s is not served here; use %s", r.Method, allow))
 }
 
-// serveDelete ends a session on behalf of its client.
+// serveDelete ends a session at the request of its client.
 func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 	if h.opts.Stateless || modernHeader(r.Header) {
 		h.methodNotAllowed(w, r)
@@ -259,14 +266,15 @@ func (h *Handler) serveDelete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// A call is one ServeRPC in flight. It is a [httpserve.Task].
+// A call is one ServeRPC in flight. It is an [httpserve.Task].
 type call struct {
 	cancel context.CancelCauseFunc
-	// listens marks a call that by its nature ends only when the client or the server goes away.
+	// listens marks a subscription, which ends only when the client disconnects or the server
+	// stops.
 	listens bool
 }
 
-// Drain ends what would not end by itself.
+// Drain cancels the call if it would not end by itself.
 func (c *call) Drain() {
 	if c.listens {
 		c.Cancel()
@@ -276,13 +284,13 @@ func (c *call) Drain() {
 // Cancel ends the context of the call.
 func (c *call) Cancel() { c.cancel(transport.ErrClosed) }
 
-// Cut does nothing: there is nothing more to take from a call that ignores its context.
+// Cut does nothing: a call that ignores its context cannot be stopped.
 func (c *call) Cut() {}
 
-// Shutdown refuses new requests with 503, ends the streams that only listen and lets the calls in flight finish; their
-// clients can still answer what they are asked, and come back for answers. Calls that have not finished when ctx ends are
-// cancelled and have another second to be answered. Then all sessions end. The error is the cause of ctx's end when
-// calls had to be cancelled.
+// Shutdown refuses new requests with 503, ends the streams that only listen, and lets calls in
+// flight finish. Their clients can still respond to server requests and resume streams. When ctx
+// ends, Shutdown cancels the rest, gives them one second to respond, and returns the cause of ctx.
+// In the end it closes all sessions.
 func (h *Handler) Shutdown(ctx context.Context) error {
 	err := h.life.Shutdown(ctx)
 	forgotten := h.sessions.endAll()
@@ -292,13 +300,13 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 		select {
 		case <-done:
 		case <-limit.C:
-			return err // the event store hangs
+			return err // the event store blocks
 		}
 	}
 	return err
 }
 
-// Close refuses new requests, cancels the calls in flight without waiting for them, and ends all streams and
+// Close refuses new requests, cancels the calls in flight without waiting, and ends all streams and
 // sessions. It may be called more than once.
 func (h *Handler) Close() {
 	h.life.Close()
@@ -314,10 +322,10 @@ func (h *Handler) isDraining() bool {
 	}
 }
 
-// sayPlain tells the operator, once, that replies of h cannot become streams.
-func (h *Handler) sayPlain(r *http.Request, why string) {
+// warnNoStream logs, once, that replies of h cannot become streams.
+func (h *Handler) warnNoStream(r *http.Request, why string) {
 	h.plainOnce.Do(func() {
-		h.opts.Logger.WarnContext(r.Context(), "streamable: a reply could not become an event stream; what methods send before their answer is lost",
+		h.opts.Logger.WarnContext(r.Context(), "streamable: a reply cannot become an event stream; notifications sent before the response are lost",
 			"why", why, "path", r.URL.Path)
 	})
 }

@@ -27,7 +27,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// A scripted handler does for each method what the test says. It knows initialize, echo and notifications.
+// A scripted handler does for each method what the test says. It knows initialize, echo and
+// notifications.
 type scripted struct {
 	methods map[string]func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response
 

@@ -13,19 +13,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// streams are the event streams of one session: the standalone one, which the client opens by GET, and one
-// for each POST whose reply became a stream. Each message is on exactly one of them, and every
-// message is in the event store before it goes out, so that the store is the queue as well: a
-// connection that comes back, or falls behind, reads on from there.
+// streams are the event streams of one session: the standalone stream, which the client opens with
+// GET, and one for each POST whose reply became a stream. Each message is on exactly one stream,
+// and is in the event store before it is sent. So the store is also the queue: a connection that
+// resumes, or falls behind, reads from the store.
 type streams struct {
 	s *session
 
 	mu         sync.Mutex // not held while the event store works
 	standalone *stream
-	open       map[uint64]*stream // those whose answer is not there yet, but for the standalone one
+	open       map[uint64]*stream // streams without a response yet, except standalone
 	count      uint64
 	closed     bool
-	stored     bool          // something of the session is in the store
+	stored     bool          // a message of the session is in the store
 	storing    int           // calls of the store that have not returned
 	forgotten  chan struct{} // closed when the store has forgotten the session; nil until closed
 
@@ -34,14 +34,14 @@ type streams struct {
 	draining     bool // a goroutine stores them
 }
 
-// Limits of what waits for an event store that is slow.
+// Limits for messages that wait for a slow event store.
 const (
 	//limit:session notifications outside requests that wait for the event store | the notification is dropped
-	maxPending = 1024 // notifications of a session outside requests; one more is dropped
+	maxPending = 1024 // notifications of a session outside requests
 	//limit:session bytes of notifications that wait for the event store | the notification is dropped
 	maxPendingBytes = 1 << 20 // of these notifications
 	//limit:call time that a call of the event store may take | the message is sent but not stored
-	storeTimeout = 10 * time.Second // of one call of the store; the message is then sent without being kept
+	storeTimeout = 10 * time.Second // of one call of the store
 )
 
 var (
@@ -49,18 +49,18 @@ var (
 	errStoreLate = fmt.Errorf("the event store took longer than %v", storeTimeout)
 )
 
-// A stream is one of the streams of a session. streams.mu guards all of it.
+// A stream is one of the streams of a session. streams.mu guards all its fields.
 type stream struct {
 	id   uint64
 	name string // id, in decimal
-	last uint64 // number of the message appended last
-	sent uint64 // of the one written last by a GET
-	done bool   // the answer was appended: nothing follows
+	last uint64 // number of the last message appended
+	sent uint64 // number of the last message written by a GET
+	done bool   // the response was appended: nothing follows
 
 	stuck bool          // the store has not returned from the last append
 	taken bool          // a connection writes the stream
-	freed chan struct{} // closed when that one is gone; nil while nobody waits for it
-	wake  chan struct{} // tells the GET that writes the stream of new messages; nil where a POST does
+	freed chan struct{} // closed when that connection ends; nil while nobody waits
+	wake  chan struct{} // wakes the GET that writes the stream; nil if a POST writes it
 }
 
 func newStream(id uint64) *stream { return &stream{id: id, name: strconv.FormatUint(id, 10)} }
@@ -70,7 +70,7 @@ func (o *streams) init(s *session) {
 	o.standalone = newStream(0)
 }
 
-// create returns a new stream for the POST that calls, which writes it from now on.
+// create returns a new stream for a POST, which writes it from now on.
 func (o *streams) create() *stream {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,8 +84,8 @@ func (o *streams) create() *stream {
 	return st
 }
 
-// notify keeps data for the standalone stream. A store of the user is called on a goroutine of the session, since a
-// notification may go to many sessions, and must not wait for the store of one.
+// notify appends data to the standalone stream. It calls a custom store on a goroutine of the
+// session, since a notification may go to many sessions and must not wait for the store of one.
 func (o *streams) notify(data []byte) error {
 	if o.instant() {
 		_, err := o.append(context.Background(), o.standalone, data, false)
@@ -103,13 +103,13 @@ func (o *streams) notify(data []byte) error {
 	o.pendingBytes += len(data)
 	if !o.draining {
 		o.draining = true
-		// Ends when nothing is pending, and each message after storeTimeout at the latest.
+		// Ends when nothing is pending. Each message takes at most storeTimeout.
 		go o.storePending()
 	}
 	return nil
 }
 
-// storePending stores what is pending, in order.
+// storePending stores the pending notifications, in order.
 func (o *streams) storePending() {
 	for {
 		o.mu.Lock()
@@ -122,18 +122,18 @@ func (o *streams) storePending() {
 		o.pending = o.pending[1:]
 		o.pendingBytes -= len(data)
 		o.mu.Unlock()
-		_, _ = o.append(context.Background(), o.standalone, data, false) // which logs what is wrong
+		_, _ = o.append(context.Background(), o.standalone, data, false) // append logs the error
 	}
 }
 
-// instant reports whether the store is this package's own, which never waits, so that it can be called at once.
+// instant reports whether the store is a [memoryStore], which never blocks.
 func (o *streams) instant() bool {
 	_, own := o.s.h.opts.EventStore.(*memoryStore)
 	return own
 }
 
-// append keeps data as the next message of st, and as its last one when it is the answer. It wakes the GET that
-// writes st. No two appends to one stream run at once.
+// append stores data as the next message of st, and as its last one if it is the response. It wakes
+// the GET that writes st. Appends to one stream never run at the same time.
 func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bool) (seq uint64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,7 +144,7 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bo
 		return 0, errStoreLate
 	}
 	o.stored = true
-	// A client that went away is no reason not to keep what it can come back for.
+	// Store the message even if the client has disconnected: it may resume the stream.
 	ctx = context.WithoutCancel(ctx)
 	if o.instant() {
 		return o.appended(ctx, st, answer, o.s.h.opts.EventStore.Append(ctx, o.s.ID(), st.name, st.last+1, data))
@@ -156,7 +156,7 @@ func (o *streams) append(ctx context.Context, st *stream, data []byte, answer bo
 	return o.appendWithin(ctx, st, data, answer)
 }
 
-// appendWithin calls the store, and waits for it until storeTimeout.
+// appendWithin calls the store and waits up to storeTimeout.
 func (o *streams) appendWithin(ctx context.Context, st *stream, data []byte, answer bool) (uint64, error) {
 	type outcome struct {
 		seq uint64
@@ -189,7 +189,7 @@ func (o *streams) appendWithin(ctx context.Context, st *stream, data []byte, ans
 	}
 }
 
-// guarded calls a store of the user, whose panics must not end the program.
+// guarded calls a custom store and turns its panics into errors.
 func guarded(call func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -199,13 +199,13 @@ func guarded(call func() error) (err error) {
 	return call()
 }
 
-// appended notes the end of an append with err. The caller holds mu.
+// appended handles the result of an append. The caller holds mu.
 func (o *streams) appended(ctx context.Context, st *stream, answer bool, err error) (uint64, error) {
 	if err == nil {
 		st.last++
 	}
 	if answer && err == nil {
-		o.finishLocked(st)
+		o.markDoneLocked(st)
 	}
 	if err != nil && !errors.Is(err, ErrTooLarge) {
 		o.s.h.opts.Logger.ErrorContext(ctx, "streamable: event store did not keep a message", "err", err)
@@ -214,15 +214,15 @@ func (o *streams) appended(ctx context.Context, st *stream, answer bool, err err
 	return st.last, err
 }
 
-// finish says that nothing follows on st.
-func (o *streams) finish(st *stream) {
+// markDone records that nothing follows on st.
+func (o *streams) markDone(st *stream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.finishLocked(st)
+	o.markDoneLocked(st)
 	o.wakeLocked(st)
 }
 
-func (o *streams) finishLocked(st *stream) {
+func (o *streams) markDoneLocked(st *stream) {
 	st.done = true
 	delete(o.open, st.id)
 }
@@ -234,7 +234,7 @@ func (o *streams) wakeLocked(st *stream) {
 	}
 }
 
-// free says that the connection that wrote st is gone.
+// free records that the connection that wrote st has ended.
 func (o *streams) free(st *stream) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -245,9 +245,9 @@ func (o *streams) free(st *stream) {
 	}
 }
 
-// take makes the caller the one who writes st. Where another one does it returns a channel that is
-// closed when that one is gone. It never takes a stream away: somebody who
-// learned the session id would cut its client off.
+// take makes the caller the writer of st. If another connection writes it, take returns a channel
+// that is closed when that connection ends. It never takes a stream away: otherwise anyone who
+// learned the session ID could disconnect the client.
 func (o *streams) take(st *stream) (wake, freed chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -262,7 +262,7 @@ func (o *streams) take(st *stream) (wake, freed chan struct{}) {
 	return st.wake, nil
 }
 
-// state returns how far st is.
+// state returns the number of the last message of st, and whether it is complete.
 func (o *streams) state(st *stream) (last uint64, done bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -276,46 +276,46 @@ func (o *streams) listening() bool {
 	return o.standalone.taken
 }
 
-// wrote notes that st was written up to seq.
+// wrote records that st was written up to seq.
 func (o *streams) wrote(st *stream, seq uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	st.sent = seq
 }
 
-// unsent returns the number of the last message of st that a GET wrote.
-func (o *streams) unsent(st *stream) uint64 {
+// lastSent returns the number of the last message of st that a GET wrote.
+func (o *streams) lastSent(st *stream) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return st.sent
 }
 
-// find returns the stream and the message that an event id names.
+// find returns the stream and the message number that an event ID names.
 func (o *streams) find(eventID string) (st *stream, seq uint64, err error) {
 	id, seq, ok := parseEventID(eventID)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case !ok || id > o.count:
-		return nil, 0, fmt.Errorf("%s is no event id of this session", httpguard.Quote(eventID))
+		return nil, 0, fmt.Errorf("%s is not an event ID of this session", httpguard.Quote(eventID))
 	case id == 0:
 		st = o.standalone
 	case o.open[id] != nil:
 		st = o.open[id]
 	default:
-		// Its answer is in the store, if it is anywhere.
+		// Its response is in the store, or nowhere.
 		st = newStream(id)
 		st.last, st.done = seq, true
 		return st, seq, nil
 	}
 	if seq > st.last {
-		return nil, 0, fmt.Errorf("%s is no event id of this session", httpguard.Quote(eventID))
+		return nil, 0, fmt.Errorf("%s is not an event ID of this session", httpguard.Quote(eventID))
 	}
 	return st, seq, nil
 }
 
-// close ends all streams; what is appended later is dropped. The channel is closed when the store has forgotten the
-// session; it is nil where nothing was stored.
+// close ends all streams; later messages are dropped. The channel is closed when the store has
+// forgotten the session; it is nil if nothing was stored.
 func (o *streams) close() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -328,7 +328,7 @@ func (o *streams) close() <-chan struct{} {
 	return o.forgotten
 }
 
-// forgetLocked lets the store forget the session once it is over and the store has nothing more to keep of it.
+// forgetLocked makes the store forget the session once it has ended and no append is running.
 func (o *streams) forgetLocked() {
 	if o.forgotten == nil || o.storing > 0 {
 		return
@@ -350,7 +350,8 @@ func (o *streams) forget() {
 	}
 }
 
-// appendEventID appends the id of message seq of st: unique in the session, and it says the stream.
+// appendEventID appends the ID of message seq of st. It names the stream and is unique in the
+// session.
 func appendEventID(dst []byte, st *stream, seq uint64) []byte {
 	dst = append(dst, st.name...)
 	dst = append(dst, '-')
