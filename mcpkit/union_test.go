@@ -84,7 +84,7 @@ func TestUnionsInToolsOfEachVersion(t *testing.T) {
 			`/steps/0/do: got \"jump\", want one of \"go\", \"grasp\" or \"repeat\"`)
 		require.Contains(t, p.result("tools/call", `{"name":"nothing"}`), `the tool returned no result and no error: it is a nil mcpkit_test.step`)
 		require.Contains(t, p.result("tools/call", `{"name":"odd"}`),
-			`a mcpkit_test.stray is no case of the union mcpkit_test.step; its cases are mcpkit_test.walk, mcpkit_test.grasp and *mcpkit_test.repeat`)
+			`a mcpkit_test.stray is not a case of the union mcpkit_test.step; its cases are mcpkit_test.walk, mcpkit_test.grasp and *mcpkit_test.repeat`)
 	}
 }
 

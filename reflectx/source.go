@@ -11,30 +11,30 @@ import (
 	"sync"
 )
 
-// A Source finds descriptions in source files. It is safe for concurrent use. Files are read when
-// the first description of their package is asked for, once, and never fail: where there is no
-// source, there are no descriptions.
+// A Source finds descriptions in source files. It is safe for concurrent use. It reads the files of
+// a package once, when the first description is needed. It never fails: without source files there
+// are no descriptions.
 type Source struct {
-	open func(pkgPath string) *sourceDir // nil where there is none
+	open func(pkgPath string) *sourceDir // returns nil if there is none
 
 	places *places // nil for embedded files
 
 	mu   sync.Mutex
-	dirs map[string]*sourceDir // by import path; nil where there is none. Guarded by mu.
-	news int64                 // what places.news was when the nil ones were looked for. Guarded by mu.
+	dirs map[string]*sourceDir // by import path; nil if there is none. Guarded by mu.
+	news int64                 // places.news at the time of the search for the nil ones. Guarded by mu.
 }
 
-// SourceDescriptions are the descriptions of the source files on the disk that the program was
-// built from, as under go run and go test.
+// SourceDescriptions returns the descriptions in the source files on disk that the program was
+// built from, as with go run and go test.
 //
-// A package is found by a file of it that [Methods], [Compile], [Source.AddFunc] or [Source.Locate]
-// came upon, or else through the module of such a file or of the program: in it, by go.work and
-// replace directives, in its vendor directory or the module cache. A build with -trimpath knows no
-// directories; then the go.mod nearest to the working directory counts, but only for a program that
-// lies in that module or was started by go run or go test: a directory that happens to be current
-// must not describe a server.
+// It finds a package by one of its files that [Methods], [Compile], [Source.AddFunc] or
+// [Source.Locate] has seen. Otherwise it searches the module of such a file or of the program,
+// including go.work and replace directives, the vendor directory and the module cache. A build with
+// -trimpath does not contain directories. Then it uses the go.mod nearest to the working directory,
+// but only if the program is in that module or was started by go run or go test, so that an
+// unrelated directory does not describe a server.
 //
-// The standard library has no descriptions here: they are for programmers.
+// It has no descriptions of the standard library, whose comments are for programmers.
 func SourceDescriptions() *Source {
 	s := &Source{dirs: map[string]*sourceDir{}, places: newPlaces()}
 	s.open = func(pkgPath string) *sourceDir {
@@ -47,13 +47,13 @@ func SourceDescriptions() *Source {
 	return s
 }
 
-// onDisk has a *sourceDir by directory: what a program was built from does not change while it
-// runs, so that each directory is read once, however many Sources there are.
+// onDisk holds a *sourceDir by directory. The source of a program does not change while it runs, so
+// each directory is read once for all Sources.
 var onDisk sync.Map
 
-// EmbeddedDescriptions are the descriptions of source files that the program carries: fsys is the
-// embed.FS of a //go:embed *.go in the package pkgPath. Directories in it are the packages below.
-// "main" stands for the program's own package.
+// EmbeddedDescriptions returns the descriptions in embedded source files. fsys is the embed.FS of a
+// //go:embed *.go in the package pkgPath, and its directories are the packages below. "main" stands
+// for the program's own package.
 func EmbeddedDescriptions(fsys fs.FS, pkgPath string) *Source {
 	s := &Source{dirs: map[string]*sourceDir{}}
 	s.open = func(asked string) *sourceDir {
@@ -61,7 +61,7 @@ func EmbeddedDescriptions(fsys fs.FS, pkgPath string) *Source {
 		if !ok {
 			rest, ok = within(strings.TrimSuffix(asked, "_test"), pkgPath)
 		}
-		// Whether they are of a package main, the files themselves say.
+		// The files themselves show whether the package is main.
 		if !ok && asked != "main" && (alias(asked) != "main" || pkgPath != "main") {
 			return nil
 		}
@@ -73,7 +73,7 @@ func EmbeddedDescriptions(fsys fs.FS, pkgPath string) *Source {
 	return s
 }
 
-// within is the rest of an import path below the one of root.
+// within returns the part of an import path below root.
 func within(pkgPath, root string) (rest string, ok bool) {
 	if pkgPath == root {
 		return "", true
@@ -81,14 +81,14 @@ func within(pkgPath, root string) (rest string, ok bool) {
 	return strings.CutPrefix(pkgPath, root+"/")
 }
 
-// AddFunc makes the file known that the function fn was declared in.
+// AddFunc adds the file in which the function fn is declared.
 func (s *Source) AddFunc(fn reflect.Value) {
 	if pkgPath, file := funcFile(fn); file != "" {
 		s.addFile(pkgPath, file)
 	}
 }
 
-// Locate says that file, as runtime gives it, is one of the package that declares t.
+// Locate adds a file, named as in package runtime, of the package that declares t.
 func (s *Source) Locate(t reflect.Type, file string) {
 	if t != nil {
 		s.addFile(t.PkgPath(), file)
@@ -124,7 +124,7 @@ func (s *Source) Field(t reflect.Type, field string) (text string) {
 	if t.Kind() == reflect.Struct {
 		s.with(t, func(p *sourcePackage, st *sourceType) {
 			comment := p.field(t, st, field)
-			if comment == nil && strings.Contains(field, ".") { // of the arguments of a method
+			if comment == nil && strings.Contains(field, ".") { // of a method's argument
 				comment = p.methods[baseName(t.Name())+"."+field]
 			}
 			text = p.plain(comment)
@@ -133,8 +133,8 @@ func (s *Source) Field(t reflect.Type, field string) (text string) {
 	return text
 }
 
-// Enum implements [Descriptions]. Constants that are not exported count only for a type that has no
-// others.
+// Enum implements [Descriptions]. It returns unexported constants only if the type has no exported
+// ones.
 func (s *Source) Enum(t reflect.Type) (values []EnumValue) {
 	switch t.Kind() {
 	case reflect.Struct, reflect.Interface, reflect.Func, reflect.Map, reflect.Slice, reflect.Array, reflect.Chan, reflect.Pointer:
@@ -148,8 +148,8 @@ func (s *Source) Enum(t reflect.Type) (values []EnumValue) {
 	return writeEnum(t, values)
 }
 
-// Position returns where the type t is declared, "" and 0 where the source is not found. For
-// embedded files the name is the one within the embed.FS.
+// Position returns where the type t is declared, or "" and 0 if the source is not found. For
+// embedded files, the name is that in the embed.FS.
 func (s *Source) Position(t reflect.Type) (file string, line int) {
 	dir := s.dir(t)
 	if dir == nil {
@@ -171,7 +171,7 @@ func (s *Source) with(t reflect.Type, f func(*sourcePackage, *sourceType)) {
 	}
 }
 
-// dir is the directory of the package that declares t.
+// dir returns the directory of the package that declares t.
 func (s *Source) dir(t reflect.Type) *sourceDir {
 	pkgPath := t.PkgPath()
 	if pkgPath == "" || t.Name() == "" {

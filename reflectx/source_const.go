@@ -10,15 +10,15 @@ import (
 // A sourceConst is one constant of a package: its expression, not yet evaluated.
 type sourceConst struct {
 	name  string
-	typ   ast.Expr // as declared or repeated; nil where the expression says it
+	typ   ast.Expr // as declared or repeated; nil if the expression determines it
 	value ast.Expr
 	iota  int
 	doc   *ast.CommentGroup
 	busy  bool // being evaluated
 }
 
-// addConsts keeps the constants of a const declaration, in which a line without an expression
-// repeats the one above.
+// addConsts adds the constants of a const declaration. A line without an expression repeats the
+// previous one.
 func (p *sourcePackage) addConsts(decl *ast.GenDecl) {
 	var typ ast.Expr
 	var values []ast.Expr
@@ -38,7 +38,7 @@ func (p *sourcePackage) addConsts(decl *ast.GenDecl) {
 			doc = decl.Doc
 		}
 		for n, name := range vs.Names {
-			// One of each name: files for other systems may declare it again.
+			// Only one per name: files for other systems may declare it again.
 			if name.Name == "_" || n >= len(values) || p.named[name.Name] != nil {
 				continue
 			}
@@ -49,8 +49,8 @@ func (p *sourcePackage) addConsts(decl *ast.GenDecl) {
 	}
 }
 
-// constsOf returns the constants of the package-level type. Where one is exported, only exported
-// ones count.
+// constsOf returns the constants of the package-level type: the exported ones, or all if none is
+// exported.
 func (p *sourcePackage) constsOf(name string) []*sourceConst {
 	var all, exported []*sourceConst
 	for _, c := range p.consts {
@@ -68,8 +68,8 @@ func (p *sourcePackage) constsOf(name string) []*sourceConst {
 	return all
 }
 
-// enum returns the constants of the package-level type, with Go literals for JSON. Where the value
-// of one cannot be told, there are none, since a list that lacks one would be wrong.
+// enum returns the constants of the package-level type, with their values as Go literals. It
+// returns nil if a value is unknown, since an incomplete list would be wrong.
 func (p *sourcePackage) enum(name string) []EnumValue {
 	var values []EnumValue
 	for _, c := range p.constsOf(name) {
@@ -82,10 +82,10 @@ func (p *sourcePackage) enum(name string) []EnumValue {
 	return values
 }
 
-// maxConstDepth bounds expressions, which are others' and might be made to be deep.
+// maxConstDepth is the depth of the deepest expression that is evaluated.
 const maxConstDepth = 100
 
-// typeOf is the name of the type of a constant, "" when it has none or is of another package.
+// typeOf returns the name of the type of a constant, or "" if it has none or is of another package.
 func (p *sourcePackage) typeOf(c *sourceConst, depth int) string {
 	if c.typ != nil {
 		id, _ := c.typ.(*ast.Ident)
@@ -148,7 +148,7 @@ func (p *sourcePackage) value(c *sourceConst, depth int) constant.Value {
 	return p.convert(v, id.Name)
 }
 
-// convert gives v the type of the name: the same number divides differently as an integer and not.
+// convert converts v to the named type: division depends on whether the operands are integers.
 func (p *sourcePackage) convert(v constant.Value, name string) constant.Value {
 	for range 8 {
 		declared := p.types[name]
@@ -168,8 +168,8 @@ func (p *sourcePackage) convert(v constant.Value, name string) constant.Value {
 	return constant.MakeUnknown()
 }
 
-// eval evaluates literals, iota, constants of the package, conversions and operators. The rest is
-// unknown.
+// eval evaluates literals, iota, constants of the package, conversions and operators. Other
+// expressions are unknown.
 func (p *sourcePackage) eval(x ast.Expr, iota, depth int) (v constant.Value) {
 	unknown := constant.MakeUnknown()
 	if depth > maxConstDepth {
@@ -248,7 +248,7 @@ func evalBinary(op token.Token, a, b constant.Value) constant.Value {
 
 var integerTypes = wordSet("int int8 int16 int32 int64 uint uint8 uint16 uint32 uint64 byte rune")
 
-// constLiteral writes v as the Go literal that enumJSON reads, "" where v is unknown.
+// constLiteral returns v as a Go literal for enumJSON, or "" if v is unknown.
 func constLiteral(v constant.Value) string {
 	switch v.Kind() {
 	case constant.String:

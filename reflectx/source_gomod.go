@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A module is what a go.mod says.
+// A module is a parsed go.mod.
 type module struct {
 	path    string
 	dir     string
@@ -15,11 +15,11 @@ type module struct {
 	replace map[string]replacement
 }
 
-// A replacement is another module, or a directory where version is empty.
+// A replacement is another module, or a directory if version is empty.
 type replacement struct{ path, version string }
 
-// parseModule reads the go.mod in dir, nil where it names no module. It knows no more of the
-// grammar than finding packages needs: lines, blocks, comments and quotes.
+// parseModule reads the go.mod in dir. It returns nil if that names no module. It only parses what
+// is needed to find packages: lines, blocks, comments and quotes.
 func parseModule(dir string) *module {
 	m := &module{dir: dir, require: map[string]string{}, replace: map[string]replacement{}}
 	for _, line := range directives(filepath.Join(dir, "go.mod")) {
@@ -38,7 +38,7 @@ func parseModule(dir string) *module {
 	return m
 }
 
-// addReplace takes over "old [v1] => new [v2]".
+// addReplace adds "old [v1] => new [v2]".
 func (m *module) addReplace(args []string) {
 	for i, arg := range args {
 		if arg != "=>" || i == 0 || i+1 >= len(args) {
@@ -68,8 +68,8 @@ func parseWork(file string) []string {
 	return dirs
 }
 
-// directives are the lines of a go.mod or go.work as words, those of a block with its verb before
-// each.
+// directives returns the lines of a go.mod or go.work as fields. Lines in a block start with the
+// verb of the block.
 func directives(file string) [][]string {
 	data, err := os.ReadFile(file)
 	if err != nil || len(data) > maxSourceFile {

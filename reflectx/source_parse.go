@@ -14,20 +14,20 @@ import (
 	"sync"
 )
 
-// What one directory may hold before the rest of it is left unread: descriptions are worth
-// milliseconds, not more.
+// Limits of one directory; files beyond them are ignored, so that descriptions take only
+// milliseconds.
 const (
 	maxSourceFile = 4 << 20
 	maxSourceDir  = 32 << 20
 )
 
-// A sourceDir reads the Go files of one directory when the first word is asked for, and its test
-// files when a type is in none of the others.
+// A sourceDir reads the Go files of one directory when the first description is needed, and its
+// test files if a type is in none of the others.
 type sourceDir struct {
 	fsys fs.FS
 	name string // the directory within fsys
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	read  bool
 	tests bool // the test files were read too
 	bytes int64
@@ -35,15 +35,15 @@ type sourceDir struct {
 	pkgs  map[string]*sourcePackage // by package name
 }
 
-// A sourcePackage is what the files with one package clause declare.
+// A sourcePackage holds the declarations of the files with the same package clause.
 type sourcePackage struct {
 	types   map[string][]*sourceType // package-level ones first; a function may declare one of the same name
 	methods map[string]*ast.CommentGroup
 	consts  []*sourceConst
 	named   map[string]*sourceConst
 
-	// What a doc link can lead to: other names of the package, and the packages that its files
-	// import.
+	// The possible targets of doc links: other names of the package, and the packages that its
+	// files import.
 	others  map[string]bool
 	imports map[string]string
 }
@@ -87,7 +87,7 @@ func (d *sourceDir) with(t reflect.Type, f func(*sourcePackage, *sourceType)) bo
 	return true
 }
 
-// packageName is the name in the package clause, which reflect puts before the name of a type.
+// packageName returns the name in the package clause, which reflect puts before the name of a type.
 func packageName(t reflect.Type) string {
 	name, _, _ := strings.Cut(t.String(), ".")
 	return name
@@ -107,8 +107,8 @@ func (d *sourceDir) find(t reflect.Type, pkg, name string) (*sourcePackage, *sou
 	return p, nil
 }
 
-// describes tells declarations of the same name apart, and those of a package from what changed
-// since the program was built: the fields are the same.
+// describes reports whether the declaration has the fields of t. This distinguishes declarations of
+// the same name, and detects a source that has changed since the program was built.
 func (st *sourceType) describes(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct || st.base != "" {
 		return true
@@ -124,7 +124,7 @@ func (st *sourceType) describes(t reflect.Type) bool {
 	return true
 }
 
-// load reads the test files or the others. What cannot be read or parsed says nothing.
+// load reads the test files or the others. It ignores files that cannot be read or parsed.
 func (d *sourceDir) load(tests bool) {
 	entries, err := fs.ReadDir(d.fsys, d.name)
 	if err != nil {
@@ -145,7 +145,7 @@ func (d *sourceDir) load(tests bool) {
 			continue
 		}
 		d.bytes += int64(len(src))
-		// A file that does not parse whole still has the declarations before the fault.
+		// A file with a syntax error still yields the declarations before the error.
 		file, _ := parser.ParseFile(d.fset, full, src, parser.ParseComments|parser.SkipObjectResolution)
 		if file != nil && file.Name != nil {
 			d.pkg(file.Name.Name).add(file)
@@ -249,11 +249,11 @@ func (p *sourcePackage) addType(decl *ast.GenDecl, ts *ast.TypeSpec, local bool)
 		p.types[name] = append(p.types[name], st)
 		return
 	}
-	// Before those of functions in the files that were read earlier.
+	// Insert before the local types of files that were read earlier.
 	p.types[name] = slices.Insert(p.types[name], p.packageLevel(name), st)
 }
 
-// packageLevel counts the declarations of the name that no function made.
+// packageLevel returns the number of package-level declarations of the name.
 func (p *sourcePackage) packageLevel(name string) int {
 	for i, st := range p.types[name] {
 		if st.local {
@@ -287,7 +287,7 @@ func (st *sourceType) addFields(list *ast.FieldList) {
 }
 
 // addInline adds the comments of the fields of a struct without a name, or of the elements of such
-// a type, which are called by the way to them: "Filter.Op".
+// a type. Their keys are paths: "Filter.Op".
 func addInline(fields map[string]*ast.CommentGroup, place string, typ ast.Expr) {
 	for {
 		switch t := typ.(type) {
@@ -319,7 +319,7 @@ func addInline(fields map[string]*ast.CommentGroup, place string, typ ast.Expr) 
 	}
 }
 
-// receiver is the name of the type that the method belongs to, "" for a function.
+// receiver returns the name of the type that the method belongs to, or "" for a function.
 func receiver(decl *ast.FuncDecl) string {
 	if decl.Recv == nil || len(decl.Recv.List) == 0 {
 		return ""
@@ -327,8 +327,8 @@ func receiver(decl *ast.FuncDecl) string {
 	return typeName(decl.Recv.List[0].Type)
 }
 
-// typeName is the name of the type without pointer, package and type arguments: that of a receiver
-// or an embedded field.
+// typeName returns the name of a receiver or embedded field without pointer, package and type
+// arguments.
 func typeName(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -347,10 +347,10 @@ func typeName(x ast.Expr) string {
 	return ""
 }
 
-// field is the comment of a field or, for an interface, a method. A type that is defined by another
-// one has its fields, and so their descriptions.
+// field returns the comment of a field or, for an interface, of a method. A type that is defined by
+// another one has its fields, so it also has their descriptions.
 func (p *sourcePackage) field(t reflect.Type, st *sourceType, name string) *ast.CommentGroup {
-	for range 8 { // type A B; type B A does not compile, but is no reason to hang
+	for range 8 { // type A B; type B A does not compile, but must not cause an endless loop
 		if c, ok := st.fields[name]; ok || st.base == "" {
 			return c
 		}
@@ -364,7 +364,7 @@ func (p *sourcePackage) field(t reflect.Type, st *sourceType, name string) *ast.
 	return nil
 }
 
-// addImports keeps the names by which a file knows other packages.
+// addImports adds the names by which a file refers to other packages.
 func (p *sourcePackage) addImports(file *ast.File) {
 	for _, spec := range file.Imports {
 		importPath, err := strconv.Unquote(spec.Path.Value)
@@ -379,7 +379,7 @@ func (p *sourcePackage) addImports(file *ast.File) {
 	}
 }
 
-// linked reports whether [name] or [recv.name] is a link to something in the package.
+// linked reports whether [name] or [recv.name] links to something in the package.
 func (p *sourcePackage) linked(recv, name string) bool {
 	if recv == "" {
 		return len(p.types[name]) > 0 || p.named[name] != nil || p.others[name]
@@ -395,15 +395,15 @@ func (p *sourcePackage) linked(recv, name string) bool {
 	return false
 }
 
-// plain turns a comment into text: what go doc would print, each paragraph on one line, without
-// directives.
+// plain converts a comment to text, as go doc prints it, with each paragraph on one line and
+// without directives.
 func (p *sourcePackage) plain(group *ast.CommentGroup) string {
 	if group == nil {
 		return ""
 	}
 	kept := &ast.CommentGroup{}
 	for _, c := range group.List {
-		// Those with a colon are directives to the go/ast package too.
+		// go/ast also treats those with a colon as directives.
 		if !strings.HasPrefix(c.Text, "//nolint") {
 			kept.List = append(kept.List, c)
 		}

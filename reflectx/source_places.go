@@ -14,16 +14,16 @@ import (
 	"sync/atomic"
 )
 
-// A knownFiles has a file of each package that this process came upon: enough to find the others of
-// the package.
+// A knownFiles holds one file of each package that this process has seen, to find the other files
+// of the package.
 type knownFiles struct {
 	mu    sync.Mutex
 	files map[string]string // by import path. Guarded by mu.
-	news  atomic.Int64      // how many packages there are
+	news  atomic.Int64      // number of packages
 }
 
-// known is what Methods and Compile came upon. Every Source looks there, so that nobody has to
-// carry it around.
+// known holds the files that Methods and Compile have seen. Every Source uses it, so callers need
+// not pass it around.
 var known knownFiles
 
 func (k *knownFiles) add(pkgPath, file string) {
@@ -42,14 +42,14 @@ func (k *knownFiles) add(pkgPath, file string) {
 	k.news.Add(1)
 }
 
-// all gives the files by import path.
+// all returns a copy of the files by import path.
 func (k *knownFiles) all() map[string]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.files)
 }
 
-// funcFile is the import path and the file of a function, "" where there is none.
+// funcFile returns the import path and the file of a function, or "" if unknown.
 func funcFile(fn reflect.Value) (pkgPath, file string) {
 	if fn.Kind() != reflect.Func || fn.IsNil() {
 		return "", ""
@@ -63,24 +63,24 @@ func funcFile(fn reflect.Value) (pkgPath, file string) {
 	return pkgPath, file
 }
 
-// places knows, or finds out, in which directory the source of a package is.
+// places finds the directory with the source of a package.
 type places struct {
 	mu      sync.Mutex
-	dirs    map[string]string  // by import path: where a file of it was seen. Guarded by mu.
-	paths   map[string]string  // of the linker's "main" and the like, to the real import path. Guarded by mu.
-	modules map[string]*module // by directory; nil where there is no go.mod. Guarded by mu.
-	taken   int64              // how many of the known files are in dirs and paths. Guarded by mu.
-	own     knownFiles         // by AddFunc and Locate
-	started bool               // the program's own modules are among them. Guarded by mu.
-	order   []*module          // the modules, as they were found. Guarded by mu.
+	dirs    map[string]string  // by import path: the directory of a known file. Guarded by mu.
+	paths   map[string]string  // from the linker's names such as "main" to the import path. Guarded by mu.
+	modules map[string]*module // by directory; nil if there is no go.mod. Guarded by mu.
+	taken   int64              // number of known files that are in dirs and paths. Guarded by mu.
+	own     knownFiles         // files from AddFunc and Locate
+	started bool               // the program's own modules have been added. Guarded by mu.
+	order   []*module          // the modules, in the order they were found. Guarded by mu.
 
-	// Of the program; tests replace them.
+	// Facts about the program; tests replace them.
 	known      *knownFiles
 	workDir    func() (string, error)
 	executable func() (string, error)
 	build      func() (*debug.BuildInfo, bool)
-	cache      string // the module cache, "" where unknown
-	goroot     string // the directory of the standard library's packages, "" where unknown
+	cache      string // the module cache, or ""
+	goroot     string // the directory of the standard library's packages, or ""
 }
 
 func newPlaces() *places {
@@ -91,7 +91,7 @@ func newPlaces() *places {
 	}
 }
 
-// moduleCache is where the go command keeps modules, as far as the environment says.
+// moduleCache returns the directory of the go command's module cache, according to the environment.
 func moduleCache() string {
 	if dir := os.Getenv("GOMODCACHE"); dir != "" {
 		return dir
@@ -105,7 +105,7 @@ func moduleCache() string {
 	return ""
 }
 
-// standardLibrary is where the standard library was when the program was built.
+// standardLibrary returns the directory of the standard library when the program was built.
 func standardLibrary() string {
 	_, file := funcFile(reflect.ValueOf(strings.ToUpper))
 	root, ok := strings.CutSuffix(filepath.ToSlash(file), "strings/strings.go")
@@ -115,13 +115,13 @@ func standardLibrary() string {
 	return filepath.FromSlash(root)
 }
 
-// add says that file is one of the package.
+// add adds a file of the package.
 func (p *places) add(pkgPath, file string) { p.own.add(pkgPath, file) }
 
-// news changes whenever more can be found than before.
+// news changes whenever more packages may be found than before.
 func (p *places) news() int64 { return p.own.news.Load() + p.known.news.Load() }
 
-// take looks at the files that became known.
+// take adds files that have become known.
 func (p *places) take() {
 	news := p.news()
 	if news == p.taken {
@@ -133,7 +133,7 @@ func (p *places) take() {
 			file := files[pkgPath]
 			dir := path.Dir(file)
 			if !filepath.IsAbs(filepath.FromSlash(file)) {
-				// -trimpath: the import path, with the version where it is not the main module.
+				// -trimpath: the import path, with the version unless it is the main module.
 				p.paths[pkgPath] = dir
 			} else if dir = filepath.FromSlash(dir); p.dirs[pkgPath] == "" && isDir(dir) {
 				p.dirs[pkgPath] = dir
@@ -143,7 +143,7 @@ func (p *places) take() {
 	}
 }
 
-// find returns the directory of the package, "" when it is not found.
+// find returns the directory of the package, or "" if it is not found.
 func (p *places) find(pkgPath string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *places) locate(pkgPath string) string {
 	if dir := p.dirs[pkgPath]; dir != "" {
 		return dir
 	}
-	// The package of a test in the same directory.
+	// A test package is in the same directory.
 	base, isTest := strings.CutSuffix(pkgPath, "_test")
 	if isTest {
 		if dir := p.dirs[base]; dir != "" {
@@ -168,7 +168,7 @@ func (p *places) locate(pkgPath string) string {
 	}
 	importPath := base
 	if trimmed, ok := p.paths[pkgPath]; ok {
-		// What -trimpath writes is the import path, but for the version.
+		// -trimpath writes the import path plus the version.
 		if strings.Contains(trimmed, "@") {
 			return p.inCache(trimmed)
 		}
@@ -179,7 +179,7 @@ func (p *places) locate(pkgPath string) string {
 		}
 	}
 	p.start()
-	// Of nested modules the inner one has the package.
+	// The innermost of nested modules contains the package.
 	found, longest := "", 0
 	for _, m := range p.order {
 		if rest, ok := within(importPath, m.path); ok && len(m.path) > longest {
@@ -199,7 +199,7 @@ func (p *places) locate(pkgPath string) string {
 	return ""
 }
 
-// start looks for the program's own module, once.
+// start finds the program's own module, once.
 func (p *places) start() {
 	if p.started {
 		return
@@ -221,8 +221,8 @@ func (p *places) start() {
 	}
 }
 
-// trusted reports whether the program may take descriptions from the module in dir: it lies there
-// itself, or the go command has just built it.
+// trusted reports whether the program may use descriptions from the module in dir: the program is
+// in that module, or the go command has just built it.
 func (p *places) trusted(dir string) bool {
 	exe, err := p.executable()
 	if err != nil {
@@ -245,7 +245,7 @@ func (p *places) trusted(dir string) bool {
 	return false
 }
 
-// addModule makes the module known that dir is in.
+// addModule adds the module that contains dir.
 func (p *places) addModule(dir string) {
 	root := upwards(dir, "go.mod")
 	if root == "" {
@@ -261,12 +261,12 @@ func (p *places) addModule(dir string) {
 	}
 }
 
-// required finds a package in what the module m requires.
+// required finds a package in the modules that m requires.
 func (p *places) required(m *module, importPath string) string {
 	if dir := filepath.Join(m.dir, "vendor", filepath.FromSlash(importPath)); isDir(dir) {
 		return dir
 	}
-	// The longest module path that fits has the package.
+	// The module with the longest matching path contains the package.
 	best, rest := "", ""
 	for path := range m.require {
 		if r, ok := within(importPath, path); ok && len(path) > len(best) {
@@ -286,20 +286,19 @@ func (p *places) required(m *module, importPath string) string {
 	if info, ok := p.build(); ok {
 		for _, dep := range info.Deps {
 			if dep.Path == best && dep.Replace == nil {
-				version = dep.Version // what was built, where another module asks for more
+				version = dep.Version // the version built, if another module requires a newer one
 			}
 		}
 	}
 	return p.inCache(path.Join(best+"@"+version, rest))
 }
 
-// inCache is the directory of a package, "example.com/mod@v1.2.3/pkg", in the module cache.
+// inCache returns the directory of a package, "example.com/mod@v1.2.3/pkg", in the module cache.
 func (p *places) inCache(versioned string) string {
 	if p.cache == "" {
 		return ""
 	}
-	// Capitals are written as '!' and the small letter, for file systems that do not tell them
-	// apart.
+	// Capitals are written as '!' and the small letter, for case-insensitive file systems.
 	var b strings.Builder
 	mod, rest, _ := strings.Cut(versioned, "@")
 	version, pkg, _ := strings.Cut(rest, "/")
@@ -313,7 +312,7 @@ func (p *places) inCache(versioned string) string {
 	return existing(filepath.Join(p.cache, filepath.FromSlash(b.String()), filepath.FromSlash(pkg)))
 }
 
-// upwards is the nearest directory from dir up that has a file of the name, "" when there is none.
+// upwards returns the nearest directory, from dir upwards, that contains the named file, or "".
 func upwards(dir, name string) string {
 	for {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {

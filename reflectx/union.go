@@ -10,9 +10,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/nearest"
 )
 
-// A Union lists the types that values of an interface type may have, and says how JSON tells them
-// apart: by a member of the object, the discriminator, whose value names the case. Make one with
-// [NewUnion].
+// A Union lists the types that values of an interface type may have. In JSON, a member of the
+// object, the discriminator, names the case. Create one with [NewUnion].
 type Union struct {
 	// Interface is the interface type.
 	Interface reflect.Type
@@ -24,16 +23,16 @@ type Union struct {
 
 // A UnionCase is one type of a [Union].
 type UnionCase struct {
-	// Name is the value of the discriminator. "" becomes the name of the type in snake case.
+	// Name is the value of the discriminator. "" means the name of the type in snake case.
 	Name string
-	// Type is a struct or a pointer to one. Decoding makes values of exactly this type; encoding
-	// takes the struct and pointers to it alike.
+	// Type is a struct or a pointer to one. Decoding creates values of exactly this type; encoding
+	// accepts both the struct and pointers to it.
 	Type reflect.Type
 }
 
-// NewUnion checks a union and completes the names of its cases. Whether the fields of the cases
-// have JSON is found out where the union is used. The error is an [Errors] with every mistake; site
-// begins each.
+// NewUnion checks a union and sets missing names of its cases. Fields without a JSON form are only
+// found where the union is used. The error is an [Errors] with every mistake; each begins with
+// site.
 func NewUnion(site string, iface reflect.Type, discriminator string, cases []UnionCase) (*Union, error) {
 	var errs Errors
 	errorf := func(format string, args ...any) {
@@ -84,7 +83,7 @@ func NewUnion(site string, iface reflect.Type, discriminator string, cases []Uni
 	return u, nil
 }
 
-// names are those of the cases.
+// names returns the names of the cases.
 func (u *Union) names() []string {
 	names := make([]string, len(u.Cases))
 	for i, one := range u.Cases {
@@ -100,7 +99,7 @@ type union struct {
 	specs []*spec // of the cases; nil once compiled
 }
 
-// objects returns the objects that values of n may be.
+// objects returns the objects that a value of n may be.
 func (n *node) objects() []*object {
 	switch {
 	case n.obj != nil:
@@ -118,7 +117,7 @@ func (n *node) objects() []*object {
 // unionOf compiles the cases of the interface type t.
 func (c *compiler) unionOf(t reflect.Type) *union {
 	if u := c.unions[t]; u != nil {
-		for _, one := range u.Cases { // those that are being compiled contain themselves
+		for _, one := range u.Cases { // cases that are being compiled are recursive
 			if o := c.objects[objectKey{t: indirectType(one.Type), discriminator: u.Discriminator, name: one.Name}]; o != nil {
 				o.recursive = o.recursive || o.compiling
 			}
@@ -141,7 +140,7 @@ func (c *compiler) unionOf(t reflect.Type) *union {
 	return u
 }
 
-// discriminatorField is the member that says which case an object is. No Go field holds it.
+// discriminatorField returns the member that names the case. It has no Go field.
 func (c *compiler) discriminatorField(key objectKey) *field {
 	n := c.newSpec()
 	n.t, n.shape, n.kw, n.read, n.readValue = reflect.TypeFor[string](), shapeString, c.schema(), readDiscriminator, readDiscriminator
@@ -151,10 +150,10 @@ func (c *compiler) discriminatorField(key objectKey) *field {
 	return f
 }
 
-// readDiscriminator passes over what readUnion has read.
+// readDiscriminator skips the discriminator, which readUnion has read.
 func readDiscriminator(d *decoder, _ *node, i int, _ reflect.Value) int { return jsonx.Skip(d.b, i) }
 
-// readUnion reads an object into a new value of the case that it names.
+// readUnion reads an object into a new value of the case that the object names.
 func readUnion(d *decoder, n *node, i int, v reflect.Value) int {
 	if d.b[i] != '{' {
 		return d.mend(n, i, v)
@@ -182,7 +181,7 @@ func readUnion(d *decoder, n *node, i int, v reflect.Value) int {
 	return end
 }
 
-// noCase complains about the discriminator tag, which is nil where it is missing.
+// noCase records a wrong discriminator; tag is nil if it is missing.
 func (d *decoder) noCase(u *union, tag []byte) {
 	names := u.names()
 	quoted := make([]string, len(names))
@@ -205,8 +204,8 @@ func (d *decoder) noCase(u *union, tag []byte) {
 	d.violate(shorten(tag), want, hint)
 }
 
-// union writes the schema of a union: an object with the discriminator, which is as much as a
-// client understands that takes no alternatives, and then the alternatives.
+// union writes the schema of a union: an object with the discriminator, for clients that do not
+// support alternatives, and then the alternatives.
 func (w *schemaWriter) union(s *memberWriter, u *union) {
 	names := make([]any, len(u.Cases))
 	for i, one := range u.Cases {
@@ -227,7 +226,7 @@ func (w *schemaWriter) union(s *memberWriter, u *union) {
 	s.b = append(s.b, ']')
 }
 
-// fields are the members of all cases together. One that has a secret in one case is secret in all.
+// fields returns the members of all cases. A member that is secret in one case is secret in all.
 func (u *union) fields(above map[*object]bool) []Field {
 	var all []Field
 	for _, one := range u.cases {
@@ -244,13 +243,12 @@ func (u *union) fields(above map[*object]bool) []Field {
 	return all
 }
 
-// ruleOfUnion complains about a rule that a union has no use for.
+// ruleOfUnion records a rule that does not apply to unions.
 func (c *compiler) ruleOfUnion(n *spec, r rule) {
 	c.errorf("rule %q does not fit the union %s; write rules at the fields of its cases", r.text, n.t)
 }
 
-// caseOf returns the node of the case that the value v of the union is, and the struct; false where
-// it is none.
+// caseOf returns the case of the value v of the union and its struct, or false if it has none.
 func (u *union) caseOf(v reflect.Value) (*node, reflect.Value, bool) {
 	for v.IsValid() && (v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer) {
 		v = v.Elem()

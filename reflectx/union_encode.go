@@ -12,10 +12,10 @@ import (
 // An Encoder appends the JSON of a value to dst.
 type Encoder func(dst []byte, v reflect.Value) ([]byte, error)
 
-// OutputEncoder returns what encodes values of type t with the discriminators of the unions in
-// them, nil where t holds no union: then no other than the usual encoder is needed. The schema of
-// what it writes is [OutputSchema]'s. Values whose type is no case of its union are an error; nil
-// ones are null.
+// OutputEncoder returns an encoder for values of type t that writes the discriminators of the
+// unions in them. It returns nil if t contains no union, so that encoding/json's rules suffice.
+// [OutputSchema] returns the schema of its output. A value whose type is not a case of its union is
+// an error; a nil value becomes null.
 func OutputEncoder(t reflect.Type, o InputOptions) Encoder {
 	if len(o.Unions) == 0 {
 		return nil
@@ -28,28 +28,28 @@ func OutputEncoder(t reflect.Type, o InputOptions) Encoder {
 	return func(dst []byte, v reflect.Value) ([]byte, error) { return encode(dst, v, 0) }
 }
 
-// An encodeFunc is an Encoder that knows how deep within the value it is.
+// An encodeFunc is an Encoder that also gets the depth within the value.
 type encodeFunc func(dst []byte, v reflect.Value, depth int) ([]byte, error)
 
-// maxDepth bounds what would otherwise run until the stack ends, which nothing survives: a value
-// within itself. Every such circle that holds a union goes through a struct.
+// maxDepth limits the depth of values, since a value that contains itself would overflow the stack.
+// Every such cycle with a union passes through a struct.
 const maxDepth = 1000
 
 // encoders compiles encoders. Only types that hold a union get one of their own.
 type encoders struct {
 	c     *compiler
-	made  map[reflect.Type]*encodeFunc // a type within itself finds its encoder here before it is done
+	made  map[reflect.Type]*encodeFunc // lets a recursive type use its unfinished encoder
 	holds map[reflect.Type]bool
 }
 
-// holdsUnion reports whether values of t may hold a value of a union that the encoder gets to see.
-// above are the types on the way.
+// holdsUnion reports whether values of t may contain a value of a union that the encoder reaches.
+// above are the enclosing types.
 func (e *encoders) holdsUnion(t reflect.Type, above []reflect.Type) bool {
 	if held, ok := e.holds[t]; ok {
 		return held
 	}
 	if slices.Contains(above, t) {
-		return false // whoever is above finds out
+		return false // decided by the enclosing call
 	}
 	above = append(above[:len(above):len(above)], t)
 	held := false
@@ -68,7 +68,7 @@ func (e *encoders) holdsUnion(t reflect.Type, above []reflect.Type) bool {
 		}
 	}
 	if held || len(above) == 1 {
-		e.holds[t] = held // a no from within a cycle may be a yes from elsewhere
+		e.holds[t] = held // false inside a cycle may be true elsewhere
 	}
 	return held
 }
@@ -122,7 +122,7 @@ func listEncoder(elem encodeFunc) encodeFunc {
 	}
 }
 
-// mapping writes a map with its names sorted, as the usual encoder does.
+// mapping writes a map with sorted keys, like the usual encoder.
 func (e *encoders) mapping(t reflect.Type) encodeFunc {
 	elem := e.of(t.Elem())
 	type entry struct {
@@ -165,8 +165,8 @@ type memberEncoder struct {
 	value encodeFunc
 }
 
-// object writes a struct; first, which may be nil, stands before its own members:
-// `"kind":"circle"`.
+// object writes a struct. first is written before its own members, such as `"kind":"circle"`; it
+// may be nil.
 func (e *encoders) object(t reflect.Type, first []byte) encodeFunc {
 	var members []memberEncoder
 	for _, m := range e.c.members(t) {
@@ -184,7 +184,7 @@ func (e *encoders) object(t reflect.Type, first []byte) encodeFunc {
 	}
 	return func(dst []byte, v reflect.Value, depth int) (_ []byte, err error) {
 		if depth > maxDepth {
-			return nil, fmt.Errorf("a %s lies more than %d levels deep, or within itself", t, maxDepth)
+			return nil, fmt.Errorf("a %s is more than %d levels deep, or contains itself", t, maxDepth)
 		}
 		dst = append(append(dst, '{'), first...)
 		comma := len(first) > 0
@@ -192,7 +192,7 @@ func (e *encoders) object(t reflect.Type, first []byte) encodeFunc {
 			m := &members[i]
 			fv, err := v.FieldByIndexErr(m.index)
 			if err != nil || m.omit != nil && m.omit(fv) {
-				continue // behind an embedded pointer that is nil, or left out
+				continue // in a nil embedded struct, or omitted
 			}
 			if comma {
 				dst = append(dst, ',')
@@ -213,7 +213,7 @@ func either(a, b func(reflect.Value) bool) func(reflect.Value) bool {
 	return func(v reflect.Value) bool { return a(v) || b(v) }
 }
 
-// isEmpty is what encoding/json means by omitempty.
+// isEmpty is encoding/json's condition for omitempty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
@@ -224,7 +224,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isZero is what encoding/json means by omitzero.
+// isZero is encoding/json's condition for omitzero.
 func isZero(v reflect.Value) bool {
 	if v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.Interface && v.IsNil() {
 		return true
@@ -240,7 +240,7 @@ func isZero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// union writes the case that a value is.
+// union writes the case of a value.
 func (e *encoders) union(u *Union) encodeFunc {
 	cases := make(map[reflect.Type]encodeFunc, len(u.Cases))
 	for _, one := range u.Cases {
@@ -262,6 +262,6 @@ func (e *encoders) union(u *Union) encodeFunc {
 		for i, one := range u.Cases {
 			known[i] = one.Type.String()
 		}
-		return nil, fmt.Errorf("a %s is no case of the union %s; its cases are %s", v.Type(), u.Interface, joinWords(known, "and"))
+		return nil, fmt.Errorf("a %s is not a case of the union %s; its cases are %s", v.Type(), u.Interface, joinWords(known, "and"))
 	}
 }

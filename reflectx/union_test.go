@@ -224,12 +224,12 @@ func TestUnionOutput(t *testing.T) {
 		require.True(t, takesArgs(t, compileSchema(t, out), want), "%s", out)
 	}
 	_, err := encode(nil, reflect.ValueOf(drawing{Main: triangle{}}))
-	require.EqualError(t, err, "a reflectx_test.triangle is no case of the union reflectx_test.figure; its cases are reflectx_test.circle, reflectx_test.square and *reflectx_test.group")
+	require.EqualError(t, err, "a reflectx_test.triangle is not a case of the union reflectx_test.figure; its cases are reflectx_test.circle, reflectx_test.square and *reflectx_test.group")
 
 	around := &group{Name: "g"}
 	around.Members = []figure{around}
 	_, err = encode(nil, reflect.ValueOf(drawing{Main: around}))
-	require.EqualError(t, err, "a reflectx_test.group lies more than 1000 levels deep, or within itself")
+	require.EqualError(t, err, "a reflectx_test.group is more than 1000 levels deep, or contains itself")
 
 	require.Nil(t, reflectx.OutputEncoder(reflect.TypeFor[circle](), o), "it holds no union")
 	require.Nil(t, reflectx.OutputEncoder(reflect.TypeFor[drawing](), reflectx.InputOptions{}))

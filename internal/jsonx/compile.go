@@ -13,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// AppendValue appends v as JSON to dst, byte for byte as [Append] does, only faster for types that
-// are made of plain structs, slices, strings, numbers and bools: how to write a type is found out
-// once.
+// AppendValue appends v as JSON to dst. The result is the same as that of [Append], but faster for
+// types that consist of plain structs, slices, strings, numbers and bools, because each type is
+// compiled once.
 func AppendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	if !v.IsValid() {
 		return append(dst, "null"...), nil
@@ -31,11 +31,11 @@ func AppendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	if b, ok := w.(writer)(dst, v); ok {
 		return b, nil
 	}
-	// The library says what is wrong with the value.
+	// The library's error says what is wrong with the value.
 	return Append(dst, v.Interface())
 }
 
-// MarshalValue returns v as JSON, byte for byte as [Marshal] does, by the way of [AppendValue].
+// MarshalValue returns v as JSON. The result is the same as that of [Marshal]; see [AppendValue].
 func MarshalValue(v reflect.Value) (string, error) {
 	if !fast {
 		text, err := AppendValue(nil, v)
@@ -54,13 +54,13 @@ func MarshalValue(v reflect.Value) (string, error) {
 	return out, nil
 }
 
-// rooms are buffers for what is copied out of them once its size is known.
+// rooms holds buffers whose contents are copied when their size is known.
 var rooms = sync.Pool{New: func() any { return new(make([]byte, 0, 512)) }}
 
-// maxRoom is how large a buffer may be, in bytes, to be kept.
+// maxRoom is the largest buffer, in bytes, that is kept for reuse.
 const maxRoom = 64 << 10
 
-// A writer appends a value. It reports false for a value that it does not know how to write.
+// A writer appends a value. It returns false for a value that it cannot write.
 type writer func(dst []byte, v reflect.Value) ([]byte, bool)
 
 var writers sync.Map // reflect.Type -> writer
@@ -71,13 +71,13 @@ func byLibrary(dst []byte, v reflect.Value) ([]byte, bool) {
 	return b, err == nil
 }
 
-// newWriter compiles t, which is met inside of the types above.
+// newWriter compiles t. above are the enclosing types.
 func newWriter(t reflect.Type, above []reflect.Type) writer {
 	if writesItself(t) || len(above) > 32 {
 		return byLibrary
 	}
 	for _, a := range above {
-		if a == t { // the library minds cycles of pointers
+		if a == t { // the library detects cycles of pointers
 			return byLibrary
 		}
 	}
@@ -106,7 +106,7 @@ func newWriter(t reflect.Type, above []reflect.Type) writer {
 	return byLibrary
 }
 
-// interfaces by which a type says itself how it is written.
+// interfaces by which a type defines its own encoding.
 var interfaces = []reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](),
 	reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextAppender](),
@@ -124,7 +124,7 @@ func writesItself(t reflect.Type) bool {
 	return false
 }
 
-// writeFloat writes numbers of usual size as ECMAScript does.
+// writeFloat writes numbers of moderate size as ECMAScript does.
 func writeFloat(dst []byte, v reflect.Value, bits int) ([]byte, bool) {
 	f := v.Float()
 	if abs := math.Abs(f); abs != 0 && !(abs >= 1e-6 && abs < 1e21) {
@@ -209,9 +209,9 @@ func structWriter(t reflect.Type, above []reflect.Type) writer {
 	}
 }
 
-// newFieldWriter reads the tag of a field. It reports false for what it leaves to the library:
-// embedded fields, and options and names that are not the most usual ones. A field that is not
-// written has no name.
+// newFieldWriter reads the tag of a field. It returns false for fields that it leaves to the
+// library: embedded fields, and uncommon options and names. A field that is not written has no
+// name.
 func newFieldWriter(sf reflect.StructField, index int) (f fieldWriter, known bool) {
 	tag, tagged := sf.Tag.Lookup("json")
 	switch {
@@ -247,7 +247,7 @@ func newFieldWriter(sf reflect.StructField, index int) (f fieldWriter, known boo
 	return f, true
 }
 
-// isEmpty is what encoding/json means by omitempty.
+// isEmpty is encoding/json's condition for omitempty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:

@@ -2,6 +2,6 @@
 
 package jsonx
 
-// fast says that the fast paths of this package are taken. The build tag mcpkit_plain leaves them
-// out, so that tests and benchmarks can compare.
+// fast enables the fast paths of this package. The build tag mcpkit_plain disables them, so that
+// tests and benchmarks can compare.
 const fast = true

@@ -1,5 +1,5 @@
-// Package jsonx is this module's one door to the JSON library: github.com/go-json-experiment/json,
-// which becomes encoding/json/v2 when the toolchain has it.
+// Package jsonx is the only package of this module that uses the JSON library:
+// github.com/go-json-experiment/json, which becomes encoding/json/v2 when the toolchain has it.
 //
 // It reads strictly (exact member names, no duplicates, valid UTF-8, nothing after the value) and
 // writes what MCP peers expect (nil slices and maps as [] and {}, sorted map keys, durations as
@@ -22,7 +22,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// options makes the library treat users' plain structs the way encoding/json taught them to expect.
+// options makes the library treat plain structs like encoding/json.
 var options = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
 	json.WithMarshalers(json.JoinMarshalers(json.MarshalToFunc(writeDuration), json.MarshalToFunc(writeURL))),
@@ -30,8 +30,8 @@ var options = json.JoinOptions(
 	json.Deterministic(true),
 )
 
-// writing tells how to write: what is no UTF-8 becomes U+FFFD, since one bad file name must not
-// cost a whole listing.
+// writing holds the options for encoding. Invalid UTF-8 becomes U+FFFD, since one bad file name
+// must not make a whole list fail.
 var writing = json.JoinOptions(options, jsontext.AllowInvalidUTF8(true))
 
 // writeURL writes a URL as text.
@@ -58,12 +58,12 @@ func readURL(dec *jsontext.Decoder, u *url.URL) error {
 	return errors.New("no URL; write a string")
 }
 
-// writeDuration writes a duration as text, "1h30m0s": a number would not say its unit.
+// writeDuration writes a duration as text, "1h30m0s", because a number would not have a unit.
 func writeDuration(enc *jsontext.Encoder, d time.Duration) error {
 	return enc.WriteToken(jsontext.String(d.String()))
 }
 
-// readDuration reads what writeDuration writes, and the nanoseconds that encoding/json does.
+// readDuration reads the output of writeDuration, and nanoseconds as encoding/json writes them.
 func readDuration(dec *jsontext.Decoder, d *time.Duration) error {
 	token, err := dec.ReadToken()
 	if err != nil {
@@ -118,8 +118,8 @@ func Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// An Error is an error of the library with a text that is the same in every run: the library's own
-// begins with one of two words by chance.
+// An Error is an error of the library with a text that is the same in every run. The library's own
+// text randomly begins with one of two words.
 type Error struct{ err error }
 
 // Error returns the text.
@@ -130,8 +130,8 @@ func (e *Error) Error() string {
 // Unwrap returns the library's error.
 func (e *Error) Unwrap() error { return e.err }
 
-// ErrorPointer returns the JSON pointer (RFC 6901) of the value that err, made by [Unmarshal],
-// complains about, and "" where it is unknown or the root.
+// ErrorPointer returns the JSON pointer (RFC 6901) of the value that err, returned by [Unmarshal],
+// refers to, or "" if it is unknown or the root.
 func ErrorPointer(err error) string {
 	if sem, ok := errors.AsType[*json.SemanticError](err); ok {
 		return string(sem.JSONPointer)
@@ -156,8 +156,8 @@ func Compact(data []byte) ([]byte, error) {
 
 const hex = "0123456789abcdef"
 
-// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, since the reader of a
-// message could do nothing with an error about it.
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, since the receiver of a
+// message could not handle an error about it.
 func AppendString[S string | []byte](dst []byte, s S) []byte {
 	dst = append(slices.Grow(dst, len(s)+2), '"')
 	start := 0
@@ -204,7 +204,7 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 	return append(dst, '"')
 }
 
-// plain returns the index of the first byte of s at or after i that is not simply itself in a JSON
+// plain returns the index of the first byte of s at or after i that cannot be copied into a JSON
 // string: a quote, a backslash, a control character or part of a longer character.
 func plain[S string | []byte](s S, i int) int {
 	const lows, highs = 0x0101010101010101, 0x8080808080808080
@@ -213,7 +213,7 @@ func plain[S string | []byte](s S, i int) int {
 		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 		quote, slash := w^lows*'"', w^lows*'\\'
-		// The first bit that is set is right; those after it may stand for a borrow.
+		// Only the lowest set bit is reliable; higher ones may come from a borrow.
 		if m := (w | (w-lows*0x20)&^w | (quote-lows)&^quote | (slash-lows)&^slash) & highs; m != 0 {
 			return i + bits.TrailingZeros64(m)>>3
 		}

@@ -2,5 +2,5 @@
 
 package jsonx
 
-// fast says that the library and plain loops do what fast paths do otherwise.
+// fast disables the fast paths: the library and plain loops replace them.
 const fast = false

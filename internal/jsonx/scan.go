@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// The functions of this file walk JSON that is known to be valid: a part of a message that jsonrpc
-// decoded, or what this module wrote itself. On anything else they return nonsense, but they never
-// read out of bounds.
+// The functions in this file walk valid JSON: a part of a message that jsonrpc decoded, or JSON
+// written by this module. For other data their results are undefined, but they never read out of
+// bounds.
 
-// SkipSpace returns the index of the first byte of b at or after i that is no white space.
+// SkipSpace returns the index of the first byte of b at or after i that is not white space.
 func SkipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
@@ -22,7 +22,7 @@ func SkipSpace(b []byte, i int) int {
 	return i
 }
 
-// Skip returns the index after the value that begins at b[i], which is no white space.
+// Skip returns the index after the value that begins at b[i], which is not white space.
 func Skip(b []byte, i int) int {
 	if i >= len(b) {
 		return len(b)
@@ -73,8 +73,8 @@ func skipString(b []byte, i int) int {
 	return len(b)
 }
 
-// quoteOrSlash returns the index of the first quote or backslash of b at or after i; len(b) where
-// there is none. Texts that hold JSON have one every few bytes, and others none for long.
+// quoteOrSlash returns the index of the first quote or backslash of b at or after i, or len(b) if
+// there is none. Text that contains JSON has one every few bytes, other text has few.
 func quoteOrSlash(b []byte, i int) int {
 	const lows, highs, words, window = 0x0101010101010101, 0x8080808080808080, 8, 1 << 10
 	for n := 0; fast && i+8 <= len(b); i += 8 {
@@ -106,8 +106,8 @@ func quoteOrSlash(b []byte, i int) int {
 	return len(b)
 }
 
-// Members yields the members of the object obj: the raw name with its quotes, and the raw value.
-// It yields nothing where obj is no object.
+// Members yields the members of the object obj: the raw name with its quotes, and the raw value. It
+// yields nothing if obj is not an object.
 func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		i := SkipSpace(obj, 0)
@@ -138,7 +138,7 @@ func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Member returns the raw value of the member name of the object obj, and nil where there is none.
+// Member returns the raw value of the member name of the object obj, or nil if there is none.
 func Member(obj []byte, name string) []byte {
 	for n, v := range Members(obj) {
 		if IsString(n, name) {
@@ -148,7 +148,7 @@ func Member(obj []byte, name string) []byte {
 	return nil
 }
 
-// Elements yields the raw elements of the array arr, and nothing where arr is no array.
+// Elements yields the raw elements of the array arr. It yields nothing if arr is not an array.
 func Elements(arr []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := SkipSpace(arr, 0)
@@ -161,7 +161,7 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 				return
 			}
 			end := Skip(arr, i)
-			if end == i || !yield(arr[i:end:end]) { // where nothing is, no JSON is
+			if end == i || !yield(arr[i:end:end]) { // an empty value is not valid JSON
 				return
 			}
 			i = SkipSpace(arr, end)
@@ -172,8 +172,8 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 	}
 }
 
-// String returns what the raw JSON string says; "" where raw is not a string. Half of a surrogate
-// pair without the other becomes U+FFFD.
+// String returns the value of the raw JSON string, or "" if raw is not a string. Half of a
+// surrogate pair becomes U+FFFD.
 func String(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
@@ -185,7 +185,7 @@ func String(raw []byte) string {
 	return unescape(body)
 }
 
-// unescape returns what the body of a JSON string says.
+// unescape returns the value of the body of a JSON string.
 func unescape(body []byte) string {
 	var b strings.Builder
 	b.Grow(len(body))
@@ -207,11 +207,11 @@ func unescape(body []byte) string {
 	return b.String()
 }
 
-// unescaped is what the letter after a backslash stands for.
+// unescaped maps the letter after a backslash to its character.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// unescapeRune reads the hexadecimal digits after a \u, and where they are half of a surrogate pair
-// the other half.
+// unescapeRune reads the hexadecimal digits after a \u, and the second half of a surrogate pair, if
+// any.
 func unescapeRune(b []byte) (r rune, size int) {
 	r, ok := hex4(b)
 	switch {
@@ -249,25 +249,25 @@ func hex4(b []byte) (r rune, ok bool) {
 	return r, true
 }
 
-// Bounds of what Distinct finds out.
+// Limits of Distinct.
 const (
 	maxDistinctDepth   = 128
 	maxDistinctMembers = 16
 )
 
-// Distinct reports whether no object in raw has a member twice. It says false also where it would
-// take long to find out: where an object has many members, a name is written with escapes, or the
+// Distinct reports whether no object in raw has a duplicate member. It also returns false if the
+// check would be slow: if an object has many members, a name is written with escapes, or the
 // nesting is deep.
 func Distinct(raw []byte) bool {
 	i := distinct(raw, SkipSpace(raw, 0), 0)
 	return i >= 0 && SkipSpace(raw, i) == len(raw)
 }
 
-// SkipDistinct is Skip for a value of which Distinct reports true; it returns -1 for others.
+// SkipDistinct is Skip for a value for which Distinct returns true; for others it returns -1.
 func SkipDistinct(b []byte, i int) int { return distinct(b, i, 0) }
 
-// distinct looks at the value at b[i] and returns the index after it; -1 where it is not known to
-// be distinct.
+// distinct checks the value at b[i] and returns the index after it, or -1 if it may not be
+// distinct.
 func distinct(b []byte, i, depth int) int {
 	if i >= len(b) || depth > maxDistinctDepth {
 		return -1
@@ -322,7 +322,7 @@ func distinctMembers(b []byte, i, depth int) int {
 	return i + 1
 }
 
-// IsString reports whether the raw JSON string says s, without allocating in the usual case.
+// IsString reports whether the raw JSON string has the value s. It usually does not allocate.
 func IsString(raw []byte, s string) bool {
 	if len(raw) < 2 || raw[0] != '"' {
 		return false
@@ -335,7 +335,7 @@ func IsString(raw []byte, s string) bool {
 }
 
 // Kind returns the first byte of the raw value: '{', '[', '"', 't', 'f', 'n', or '0' for every
-// number; 0 where raw is empty.
+// number. It returns 0 if raw is empty.
 func Kind(raw []byte) byte {
 	if len(raw) == 0 {
 		return 0

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Match does not walk the pieces of a template but elements: literals, variables, and options,
-// which say that the elements after them may be absent. A query of the usual form is no list of
-// elements, since its order is free.
+// Match does not walk the pieces of a template but its elements: literals, variables, and options,
+// which mark the elements after them as optional. A query of the usual form has no elements, since
+// its parameters may be in any order.
 
 type elementKind uint8
 
@@ -26,12 +26,12 @@ type element struct {
 	spec
 	class  class
 	min    int
-	sure   bool // it ends where its class does: nothing after it could begin earlier, and it is looked at but once
-	afterE bool // it follows "=", or is empty where there is none: ;name
-	slash  bool // the value may hold slashes
+	sure   bool // it ends at the first byte outside its class, so there is only one place to try
+	afterE bool // it follows "=", or is empty if there is none: ;name
+	slash  bool // the value may contain slashes
 }
 
-// A class is a set of bytes that a variable can have before it is decoded.
+// A class is a set of bytes that an encoded variable may contain.
 type class uint8
 
 const (
@@ -60,13 +60,13 @@ var classes = func() (table [256]class) {
 // A param is one parameter of the query.
 type param struct {
 	name     string // decoded
-	literal  string // the whole parameter, where there is no variable
+	literal  string // the whole parameter, if it has no variable
 	spec     spec
 	variable bool
 	required bool // it is written out in the template: ?q={q}
 }
 
-// compile makes what Match needs.
+// compile prepares the template for Match.
 func (p *parser) compile() error {
 	t := p.t
 	for segment := range strings.FieldsFuncSeq(p.literals(), func(r rune) bool { return r == '/' }) {
@@ -85,7 +85,7 @@ func (p *parser) compile() error {
 	return nil
 }
 
-// literals is the template's own text, with something that is no dot for the expressions.
+// literals returns the template's own text, with a placeholder for each expression.
 func (p *parser) literals() string {
 	var b strings.Builder
 	for _, piece := range p.t.pieces {
@@ -98,7 +98,7 @@ func (p *parser) literals() string {
 	return b.String()
 }
 
-// split divides the pieces into what comes before the query, the query without its '?', and the
+// split splits the pieces into the part before the query, the query without its '?', and the
 // fragment.
 func (p *parser) split() (head, query, tail []piece) {
 	part := &head
@@ -141,8 +141,8 @@ func appendLiteral(list []piece, text string) []piece {
 	return append(list, piece{literal: text})
 }
 
-// parseQuery reads a query whose parts are name=value, name={variable}, {?names} and {&names}, at
-// least one of them with a variable. Of any other it reports false.
+// parseQuery parses a query whose parts are name=value, name={variable}, {?names} and {&names}, at
+// least one of them with a variable. It returns false for any other query.
 func parseQuery(pieces []piece) (params []param, ok bool) {
 	var text string // of the parameter being read
 	var value *spec // its variable
@@ -199,7 +199,7 @@ func parseQuery(pieces []piece) (params []param, ok bool) {
 	return params, ok && len(params) <= 64
 }
 
-// elements turns pieces into what is matched in order.
+// elements converts pieces to the elements that are matched in order.
 func elements(pieces []piece) []element {
 	var list []element
 	for _, p := range pieces {
@@ -220,8 +220,8 @@ func elements(pieces []piece) []element {
 			}
 		}
 	}
-	// After a variable whose end is tried, the others begin anywhere, and each would look for its
-	// end again and again.
+	// If the end of one variable is found by trying, later variables may begin anywhere, and each
+	// would search for its end again and again.
 	tried := false
 	for i := range list {
 		if list[i].kind == varElement {
@@ -250,7 +250,7 @@ func appendList(list []element, p piece) []element {
 	return list
 }
 
-// optionText is what stands before a variable of {.x}, {/x}, {;x}, {?x} or {&x}.
+// optionText returns the literal before a variable of {.x}, {/x}, {;x}, {?x} or {&x}.
 func optionText(op *operator, lead string, s spec) element {
 	switch {
 	case op.char == ';':
@@ -274,8 +274,8 @@ func optionVar(op *operator, s spec) element {
 	return e
 }
 
-// isSure reports whether whatever follows element i begins with a byte that the variable cannot
-// have.
+// isSure reports whether everything that may follow element i begins with a byte that the variable
+// cannot contain.
 func isSure(list []element, i int) bool {
 	for j := i + 1; j < len(list); {
 		switch e := list[j]; e.kind {
@@ -293,8 +293,8 @@ func isSure(list []element, i int) bool {
 	return true
 }
 
-// Matchable says why Match would have to guess which value belongs to which variable, nil when it
-// does not. Such a template can be expanded, but is no name for resources.
+// Matchable returns an error if Match would have to guess which value belongs to which variable.
+// Such a template can be expanded, but cannot name resources.
 func (t *Template) Matchable() error {
 	for _, list := range [][]element{t.path, t.fragment} {
 		for i := range list {

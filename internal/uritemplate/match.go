@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxURI is the length in bytes from which on a URI matches no template.
+// MaxURI is the length, in bytes, from which a URI matches no template.
 const MaxURI = 8192
 
 // Values are the decoded values of a template's variables in a URI.
@@ -31,7 +31,7 @@ func (v Values) Get(name string) (value string, ok bool) {
 	return "", false
 }
 
-// Len is the number of variables that have a value.
+// Len returns the number of variables that have a value.
 func (v Values) Len() int { return bits.OnesCount64(v.found) }
 
 // Map returns the variables that have a value.
@@ -45,19 +45,19 @@ func (v Values) Map() map[string]string {
 	return m
 }
 
-// Match returns the values with which the template gives the URI.
+// Match returns the values with which the template expands to the URI.
 //
-// {id} matches one or more bytes other than / ? and #; {+path} also slashes; {/path*} any number of
-// segments, joined by slashes; {#frag} the whole fragment. Where several divisions are possible,
-// earlier variables are the shorter ones. Expressions with one of the operators . / ; # may be
-// absent. Query parameters come in any order, may be absent if they stand in {?a,b} or {&c}, and
-// may have others among them; a variable that is there twice does not match. A template without a
-// query matches no URI with one. Literal text is compared byte by byte.
+// {id} matches one or more bytes other than / ? and #. {+path} also matches slashes, {/path*} any
+// number of segments joined by slashes, and {#frag} the whole fragment. If there are several ways
+// to divide the URI, earlier variables get shorter values. Expressions with one of the operators .
+// / ; # may be absent. Query parameters may be in any order, may be absent if they are in {?a,b} or
+// {&c}, and other parameters are ignored; a URI with a variable that occurs twice does not match. A
+// template without a query does not match a URI with one. Literal text is compared byte by byte.
 //
-// Values are decoded exactly once, and the URI does not match when one of them then is no UTF-8,
-// holds a NUL, has ".." for a path segment (with slashes or backslashes around), or, unless it is
-// the value of {+path}, {/path*}, {#frag} or a query parameter, a slash. Nor does a URI with a ".."
-// segment of its own making, or one longer than MaxURI.
+// Values are decoded exactly once. A URI does not match if a decoded value is not valid UTF-8,
+// contains a NUL, or has a ".." path segment (separated by slashes or backslashes). Only the values
+// of {+path}, {/path*}, {#frag} and query parameters may contain a slash. A URI with a ".." segment
+// elsewhere does not match, nor does one of MaxURI bytes or more.
 //
 // The time is linear in the length of the URI.
 func (t *Template) Match(uri string) (Values, bool) {
@@ -97,9 +97,9 @@ func (v *Values) match(list []element, s string) bool {
 	return true
 }
 
-// matchQuery takes the parameters in whatever order they are.
+// matchQuery matches the parameters in any order.
 func (v *Values) matchQuery(query string) bool {
-	var seen uint64 // bit by param: the required ones that came
+	var seen uint64 // bit by param: the required ones that were found
 	required := 0
 	for i := range v.t.query {
 		if v.t.query[i].required {
@@ -138,7 +138,7 @@ func (v *Values) matchQuery(query string) bool {
 	return required == 0
 }
 
-// set decodes and screens a value.
+// set decodes and checks a value.
 func (v *Values) set(s *spec, raw string, slash bool) bool {
 	value, ok := decode(raw)
 	switch {
@@ -155,7 +155,8 @@ func (v *Values) set(s *spec, raw string, slash bool) bool {
 	return true
 }
 
-// decode undoes %xx, once. It reports false for a '%' without two digits and for what is no UTF-8.
+// decode decodes %xx, once. It returns false for a '%' without two digits, and if the result is not
+// valid UTF-8.
 func decode(s string) (string, bool) {
 	if strings.IndexByte(s, '%') < 0 {
 		return s, utf8.ValidString(s)
@@ -175,7 +176,7 @@ func decode(s string) (string, bool) {
 	return string(b), utf8.Valid(b)
 }
 
-// hasDotDot reports whether a decoded value has ".." for a segment, in the eyes of any system.
+// hasDotDot reports whether a decoded value has a ".." segment on any operating system.
 func hasDotDot(value string) bool {
 	if !strings.Contains(value, "..") {
 		return false
@@ -188,8 +189,8 @@ func hasDotDot(value string) bool {
 	return false
 }
 
-// climbs reports whether the path of a URI has a ".." segment, encoded or not. A value can be half
-// of one.
+// climbs reports whether the path of a URI has a ".." segment, encoded or not. A value may be a
+// part of one.
 func climbs(uri string) bool {
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
 		uri = uri[:i]
@@ -219,21 +220,21 @@ func isDotDot(segment string) bool {
 	return segment == ""
 }
 
-// A matcher finds where in s the variables are. Where a variable ends is tried from the shortest
-// on; failed remembers the states that led nowhere, so that no state is tried twice and the time
-// stays linear.
+// A matcher finds the variables in s. It tries the ends of a variable from the shortest value on.
+// failed records the states that have failed, so that no state is tried twice and the time stays
+// linear.
 type matcher struct {
 	list   []element
 	s      string
 	spans  [][2]int // by spec.index
 	found  uint64   // bit by spec.index
-	steps  int      // what it cost, for the tests
+	steps  int      // number of steps, for tests
 	failed []uint64 // bit by element * (len(s)+1) + position; empty until it is needed
 }
 
 var matchers = sync.Pool{New: func() any { return new(matcher) }}
 
-// begin readies the matcher for s.
+// begin prepares the matcher for s.
 func (m *matcher) begin(list []element, s string, vars int) {
 	m.list, m.s, m.found = list, s, 0
 	m.spans = slices.Grow(m.spans[:0], vars)[:vars]
@@ -242,18 +243,17 @@ func (m *matcher) begin(list []element, s string, vars int) {
 	}
 }
 
-// end gives the matcher back, without the URI.
+// end clears the matcher and returns it to the pool.
 func (m *matcher) end() {
 	m.list, m.s = nil, ""
 	matchers.Put(m)
 }
 
-// maxKept is how many words of failed states stay for the next match: those of most URIs, not of
-// the worst.
+// maxKept is the most words of failed states that are kept for the next match; few URIs need more.
 const maxKept = 1024
 
-// run matches the elements from i on with s from pos on, to its end. It goes as deep as there are
-// elements.
+// run matches the elements from i on with s from pos to its end. Its recursion is as deep as there
+// are elements.
 func (m *matcher) run(i, pos int) bool {
 	for ; i < len(m.list); i++ {
 		m.steps++
@@ -279,7 +279,7 @@ func (m *matcher) run(i, pos int) bool {
 	return pos == len(m.s)
 }
 
-// variable matches the variable that is element i, and what follows.
+// variable matches the variable at element i, and the rest.
 func (m *matcher) variable(i, pos int) bool {
 	e := &m.list[i]
 	if e.afterE {
@@ -326,7 +326,7 @@ func (m *matcher) capture(e *element, start, end, i int) bool {
 	return true
 }
 
-// first reports whether the state is tried for the first time; if not, it led nowhere.
+// first reports whether the state is tried for the first time; otherwise it has failed before.
 func (m *matcher) first(i, pos int) bool {
 	bit := i*(len(m.s)+1) + pos
 	if len(m.failed) == 0 {

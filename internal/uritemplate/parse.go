@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a template. Authors write templates, so they are generous.
+// Limits of a template. They are generous, since templates are written by the program's author.
 const (
 	maxTemplate = 4096
 	maxVars     = 64
 	maxPrefix   = 9999 // RFC 6570, section 2.4.1
 )
 
-// Parse reads a template. The error says where it is wrong and what to write.
+// Parse parses a template. The error says where it is wrong and what to write.
 func Parse(s string) (*Template, error) {
 	p := parser{t: &Template{text: s}}
 	if err := p.parse(); err != nil {
@@ -24,7 +24,7 @@ func Parse(s string) (*Template, error) {
 	return p.t, nil
 }
 
-// A parser reads a template and builds, beside its pieces, what Match needs.
+// A parser parses a template into pieces, and prepares it for Match.
 type parser struct {
 	t *Template
 }
@@ -64,17 +64,17 @@ func (p *parser) parse() error {
 	return p.compile()
 }
 
-// at counts characters from 1, as people do.
+// at returns the position of s[i] in characters from 1.
 func at(s string, i int) int { return utf8.RuneCountInString(s[:i]) + 1 }
 
-// literal keeps text outside of expressions, encoded where a URI must be (section 3.1).
+// literal adds text outside of expressions, percent-encoded as section 3.1 requires.
 func (p *parser) literal(s string) error {
 	var b strings.Builder
 	for i, r := range s {
 		switch {
 		case r <= ' ' || r == 0x7f || strings.ContainsRune("\"'<>\\^`|", r):
-			// The apostrophe is not allowed by the RFC's grammar (erratum 6937 allows it); URIs
-			// have it.
+			// The RFC's grammar does not allow the apostrophe (erratum 6937 allows it), but URIs
+			// contain it.
 			if r != '\'' {
 				return fmt.Errorf("%q cannot stand in a URI; write %%%02X for it", r, r)
 			}
@@ -91,7 +91,7 @@ func (p *parser) literal(s string) error {
 	return nil
 }
 
-// expression reads what stands between braces.
+// expression parses the text between braces.
 func (p *parser) expression(s string) error {
 	if s == "" {
 		return fmt.Errorf(`"{}" names no variable; write {name}`)
@@ -117,7 +117,7 @@ func (p *parser) expression(s string) error {
 	return nil
 }
 
-// variable reads a variable with its modifier.
+// variable parses a variable with its modifier.
 func (p *parser) variable(expr string, op *operator, s string) (spec, error) {
 	name, modifier := s, ""
 	if i := strings.IndexAny(s, ":*"); i >= 0 {

@@ -1,11 +1,11 @@
-// Package uritemplate expands and matches URI templates (RFC 6570), those that name resources.
+// Package uritemplate expands and matches URI templates (RFC 6570) that name resources.
 //
-// It knows levels 1 to 3 (every operator, several variables in an expression), the prefix modifier
-// {var:3}, and of the explode modifier the one form {/path*}, whose value is the segments with
-// slashes between. Values are strings.
+// It supports levels 1 to 3 (every operator, several variables in an expression), the prefix
+// modifier {var:3}, and one form of the explode modifier: {/path*}, whose value is the segments
+// joined by slashes. Values are strings.
 //
-// Matching is not a part of the RFC. Here it takes time linear in the length of the URI, decodes
-// each value exactly once, and refuses values that would surprise whoever makes a path of them; see
+// The RFC does not define matching. Here it takes time linear in the length of the URI, decodes
+// each value exactly once, and refuses values that would be unsafe in a file path; see
 // [Template.Match].
 package uritemplate
 
@@ -18,14 +18,14 @@ type Template struct {
 	pieces []piece // in order, for Expand
 
 	prefix   string
-	path     []element // for Match: what comes before the query and the fragment
+	path     []element // for Match: the part before the query and the fragment
 	query    []param
 	fragment []element
-	hasQuery bool // the query is one in any order
+	hasQuery bool // the query may be in any order
 	dotdot   bool // the template's own text has a ".." segment
 }
 
-// A piece is a literal, as it stands in a URI, or an expression.
+// A piece is a literal, encoded as in a URI, or an expression.
 type piece struct {
 	literal string
 	op      *operator // nil for a literal
@@ -40,7 +40,7 @@ type spec struct {
 	explode bool
 }
 
-// An operator says how the variables of an expression are written: RFC 6570, appendix A.
+// An operator defines how the variables of an expression are written: RFC 6570, appendix A.
 type operator struct {
 	char     byte // 0 for none
 	first    string
@@ -64,17 +64,17 @@ var operators = []operator{
 // String returns the template as it was parsed.
 func (t *Template) String() string { return t.text }
 
-// Vars returns the names of the variables in the order of the template. The slice is the caller's.
+// Vars returns the names of the variables in the order of the template. The caller may change the
+// slice.
 func (t *Template) Vars() []string { return append([]string(nil), t.vars...) }
 
-// Prefix returns the literal text that every URI of the template begins with: what matches can be
-// looked for among the templates whose Prefix the URI has. The order of a query is free, so that it
-// is no part of it.
+// Prefix returns the literal text that every URI of the template begins with, so that a URI only
+// has to be matched with the templates whose Prefix it has. Prefix does not include the query,
+// whose order is free.
 func (t *Template) Prefix() string { return t.prefix }
 
-// Expand returns the URI in which the variables have the values. A variable without a value is left
-// out as the RFC says (section 3.2.1), with the separator that would have been before it. The value
-// of {/path*} is divided at its slashes.
+// Expand returns the URI for the values of the variables. A variable without a value is left out
+// together with its separator (section 3.2.1). The value of {/path*} is split at its slashes.
 func (t *Template) Expand(values map[string]string) string {
 	var b strings.Builder
 	for _, p := range t.pieces {
@@ -120,7 +120,7 @@ func (s spec) expand(b *strings.Builder, op *operator, value string) {
 	}
 }
 
-// prefix is the first n characters of s.
+// prefix returns the first n characters of s.
 func prefix(s string, n int) string {
 	for i := range s {
 		if n == 0 {
@@ -133,8 +133,8 @@ func prefix(s string, n int) string {
 
 const upperHex = "0123456789ABCDEF"
 
-// encode writes s with %xx for what may not stand in a URI: all but unreserved characters or, where
-// reserved, all but those, the reserved ones and %xx.
+// encode writes s and percent-encodes all but unreserved characters. If reserved is true, it also
+// leaves reserved characters and %xx as they are.
 func encode(b *strings.Builder, s string, reserved bool) {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -163,7 +163,7 @@ func isTriplet(s string) bool {
 	return len(s) > 2 && s[0] == '%' && unhex(s[1]) >= 0 && unhex(s[2]) >= 0
 }
 
-// unhex is the value of a hexadecimal digit, -1 for anything else.
+// unhex returns the value of a hexadecimal digit, or -1 for anything else.
 func unhex(c byte) int {
 	switch {
 	case isDigit(c):
