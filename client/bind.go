@@ -13,8 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Bind fills the function fields of the struct that dst points to with calls of tools, so that a
-// server is used like Go:
+// Bind sets the function fields of the struct that dst points to. Each function calls a tool:
 //
 //	var shop struct {
 //		Search func(ctx context.Context, in Query) ([]Hit, error) `mcp:"search"`
@@ -23,14 +22,14 @@ import (
 //	err := c.Bind(&shop)
 //	hits, err := shop.Search(ctx, Query{Text: "tea"})
 //
-// A field without the tag mcp, or with mcp:"-", is left alone. A function takes a context and,
-// unless the tool needs no arguments, one input, which encodes as an object; it returns the output,
-// decoded as by [Call], and an error, or the error alone.
+// Bind ignores fields without the tag mcp, or with mcp:"-". A function takes a context and
+// optionally one input, which must encode as a JSON object. It returns the output, decoded as by
+// [Call], and an error, or only an error.
 //
-// Bind asks the server for its tools and holds every field to them: that there is such a tool, that
-// each field of the input is one of its arguments, that none that it requires is missing, and that
-// the output has each field of the output type, with a JSON type that decodes into it. All faults
-// are reported at once, and then nothing is filled.
+// Bind lists the server's tools and checks every field: the tool exists, each field of the input is
+// one of its arguments, no required argument is missing, and its output schema has each field of
+// the output type, with a JSON type that decodes into it. The error lists all faults; Bind then
+// sets no field.
 func (c *Client) Bind(dst any) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -76,7 +75,7 @@ var (
 	typeError   = reflect.TypeFor[error]()
 )
 
-// bind makes the function for one field.
+// bind returns the function for one field.
 func (c *Client) bind(f reflect.StructField, name string, tools map[string]*protocol.Tool) (fn reflect.Value, err error) {
 	t := f.Type
 	switch {
@@ -131,7 +130,8 @@ func errorValue(err error) reflect.Value {
 	return reflect.ValueOf(&err).Elem()
 }
 
-// checkInput holds the input type of a function, nil for none, to the schema of the tool.
+// checkInput checks the input type of a function, nil for none, against the input schema of the
+// tool.
 func checkInput(in reflect.Type, schema []byte) error {
 	var s struct {
 		Properties           map[string]json.RawMessage `json:"properties"`
@@ -139,14 +139,14 @@ func checkInput(in reflect.Type, schema []byte) error {
 		AdditionalProperties json.RawMessage            `json:"additionalProperties"`
 	}
 	if err := jsonx.Unmarshal(schema, &s); err != nil {
-		return nil // what cannot be read cannot be held against anybody
+		return nil // an unreadable schema is not checked
 	}
 	for in != nil && in.Kind() == reflect.Pointer {
 		in = in.Elem()
 	}
 	if in != nil && in.Kind() != reflect.Struct {
 		if in.Kind() == reflect.Map || in.Kind() == reflect.Interface || in == reflect.TypeFor[json.RawMessage]() {
-			return nil // its members are known when it is called
+			return nil // its members are unknown before the call
 		}
 		return fmt.Errorf("the input %s encodes as no object", in)
 	}
@@ -175,8 +175,8 @@ func checkInput(in reflect.Type, schema []byte) error {
 	return errors.Join(errs...)
 }
 
-// checkOutputType holds the output type of a function to the output schema of the tool, if it has
-// one.
+// checkOutputType checks the output type of a function against the output schema of the tool, if
+// there is one.
 func (c *Client) checkOutputType(out reflect.Type, tool *protocol.Tool) error {
 	schema := tool.OutputSchema
 	if t, ok := c.tools.get(tool.Name); ok && t.wrapped {
@@ -187,9 +187,8 @@ func (c *Client) checkOutputType(out reflect.Type, tool *protocol.Tool) error {
 	return errors.Join(errs...)
 }
 
-// checkDecodes adds to errs what the schema describes at path and t cannot hold, and the fields of
-// t that it does not describe. What is not plain from the keywords type, properties and items is
-// accepted.
+// checkDecodes reports to errs where values of the schema cannot decode into t, and the fields of t
+// that the schema does not have. It uses only the keywords type, properties and items.
 func checkDecodes(t reflect.Type, schema []byte, path string, errs *[]error) {
 	for t.Kind() == reflect.Pointer && !decodesItself(t) {
 		t = t.Elem()
@@ -242,8 +241,8 @@ func decodesItself(t reflect.Type) bool {
 	})
 }
 
-// decodesFrom reports whether a value of the JSON Schema type can decode into t; where that is not
-// clear, it can.
+// decodesFrom reports whether a value of the JSON Schema type can decode into t. It returns true in
+// doubt.
 func decodesFrom(t reflect.Type, from string) bool {
 	switch t.Kind() {
 	case reflect.String:
@@ -271,7 +270,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// jsonFields collects the members that a struct encodes as.
+// jsonFields collects the JSON members of a struct.
 func jsonFields(t reflect.Type, into map[string]reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -293,8 +292,7 @@ func jsonFields(t reflect.Type, into map[string]reflect.Type) {
 	}
 }
 
-// mayBe reports whether a Go type can encode as the JSON Schema type; where that is not clear, it
-// can.
+// mayBe reports whether a Go type can encode as the JSON Schema type. It returns true in doubt.
 func mayBe(t reflect.Type, want string) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -146,9 +146,9 @@ func TestHandlersThatDoNotFitAreRefused(t *testing.T) {
 	}{
 		{nil, "client: Handlers(nil): want a value with methods"},
 		{(*onPointer)(nil), "client: Handlers(nil): want a value with methods"},
-		{onPointer{}, "client: Handlers: client_test.onPointer has none of the methods that answer a server; on a value it has not those of its pointer"},
+		{onPointer{}, "client: Handlers: client_test.onPointer has none of the methods; if they have a pointer receiver, pass a pointer"},
 		{misspelt{}, `client: Handlers: client_test.misspelt.Elicit is a func(context.Context, *protocol.ElicitParams) error; want func(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error)
-client: Handlers: client_test.misspelt.Sampel answers what Sample does; call it so`},
+client: Handlers: client_test.misspelt.Sampel has the signature of Sample; rename it`},
 	} {
 		_, err := dialing(t, shop(t), client.Handlers(test.h))
 		require.EqualError(t, err, test.err)
@@ -164,7 +164,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		{client.MaxMessageBytes(0), "client: MaxMessageBytes(0): a message has at least 1 byte"},
 		{client.MaxListBytes(0), "client: MaxListBytes(0): a list has at least 1 byte"},
 		{client.MaxPages(0), "client: MaxPages(0): a list has at least 1 page"},
-		{client.MaxRounds(-1), "client: MaxRounds(-1): 0 rounds is the least"},
+		{client.MaxRounds(-1), "client: MaxRounds(-1): the minimum is 0"},
 		{client.LogLevel("loud"), `client: LogLevel("loud"): no such level`},
 	} {
 		_, err := dialing(t, shop(t), test.opt)
@@ -212,13 +212,13 @@ func TestOutputsAreDecodedAsTheCallerWants(t *testing.T) {
 	_, err := client.Call[[]int](t.Context(), c, "x", nil)
 	require.EqualError(t, err, `client: tools/call "x": the output does not decode: json: cannot unmarshal JSON object into Go []int`)
 	_, err = client.Call[int](t.Context(), c, "x", []int{1})
-	require.EqualError(t, err, `client: tools/call "x": the arguments must be a JSON object; []int encodes as something else`)
+	require.EqualError(t, err, `client: tools/call "x": the arguments must be a JSON object; []int does not encode as one`)
 	f.on["tools/call"] = raw("application/json", done("hm"))
 	_, err = client.Call[int](t.Context(), c, "x", nil)
 	require.EqualError(t, err, `client: tools/call "x": the tool returned neither structured content nor JSON to decode into int, but "hm"`)
 	f.on["tools/call"] = status(http.StatusTeapot, "")
 	_, err = client.Call[int](t.Context(), c, "x", nil)
-	require.EqualError(t, err, `client: tools/call "x": the server answered with HTTP status 418 I'm a teapot`)
+	require.EqualError(t, err, `client: tools/call "x": the server responded with HTTP status 418 I'm a teapot`)
 }
 
 // gives checks that the tool x returns want.

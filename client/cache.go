@@ -9,26 +9,27 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// Bounds of the cache.
+// Limits of the cache.
 const (
 	//limit:client results in the cache | another result is dropped
 	maxCached = 1000
 	//limit:client bytes of the cache | another result is dropped
 	maxCachedBytes = 64 << 20
-	//limit:client time that a result stays in the cache | it is asked for again
+	//limit:client time that a result stays in the cache | it is requested again
 	maxTTL = 24 * time.Hour
 )
 
-// A cache keeps results of modern servers for as long as these allow (2026-07-28, basic/caching). A
-// Client has one set of credentials, so that private results are safe in it: it is shared with
-// nobody. Keys are the method and what the result depends on. The zero cache is empty.
+// A cache stores results of modern servers for as long as the servers allow (2026-07-28,
+// basic/caching). It may store private results: a Client has one set of credentials and shares its
+// cache with no other. A key is the method and the parameters of the result. The zero value is
+// empty.
 type cache struct {
 	off bool
 
 	mu      sync.Mutex
 	entries map[string]cached // guarded by mu
 	bytes   int               // guarded by mu
-	drops   uint64            // how often something was dropped; guarded by mu
+	drops   uint64            // number of calls of drop; guarded by mu
 }
 
 type cached struct {
@@ -36,7 +37,7 @@ type cached struct {
 	until time.Time
 }
 
-// get returns the result kept under key while it is fresh.
+// get returns the result of key if it is fresh.
 func (k *cache) get(key string) (json.RawMessage, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -48,15 +49,15 @@ func (k *cache) get(key string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// mark is to be taken before a request is sent: a result that may be older than a change that was
-// told meanwhile is not kept.
+// mark returns the argument of put. Call it before sending the request: put does not store a result
+// if drop was called in between, because the result may be older than the change.
 func (k *cache) mark() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.drops
 }
 
-// put keeps a result for as long as it says.
+// put stores a result for its ttlMs.
 func (k *cache) put(key string, raw json.RawMessage, mark uint64) {
 	var ttl struct {
 		TTLMs float64 `json:"ttlMs"`
@@ -74,7 +75,7 @@ func (k *cache) put(key string, raw json.RawMessage, mark uint64) {
 		return
 	}
 	k.remove(key)
-	for old := range k.entries { // any one makes room
+	for old := range k.entries { // evict in random order
 		if len(k.entries) < maxCached && k.bytes+len(raw) <= maxCachedBytes {
 			break
 		}
@@ -87,13 +88,13 @@ func (k *cache) put(key string, raw json.RawMessage, mark uint64) {
 	k.bytes += len(raw)
 }
 
-// remove forgets key. The caller holds mu.
+// remove removes key. The caller holds mu.
 func (k *cache) remove(key string) {
 	k.bytes -= len(k.entries[key].raw)
 	delete(k.entries, key)
 }
 
-// drop forgets all keys with the prefix.
+// drop removes all keys with the prefix.
 func (k *cache) drop(prefix string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,19 +16,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A request is what a method of Client wants of the server.
+// A request is a request that a method of Client sends.
 type request struct {
 	method    string
-	name      string          // of the tool or prompt, or the URI of the resource; "" where the method has none
+	name      string          // of the tool or prompt, or the URI of the resource; "" for other methods
 	params    any             // as for jsonrpc.NewRequest
-	encoded   []byte          // the params as an object without _meta, valid for certain; nil where they are to be encoded yet
-	asks      bool            // the server may answer that it requires input
-	reads     bool            // sending it twice does no harm
+	encoded   []byte          // the params as a valid object without _meta; nil if they are not encoded yet
+	asks      bool            // the result may be that the server requires input
+	reads     bool            // it can be sent twice without harm
 	arguments json.RawMessage // of a tool
-	key       string          // in the cache; "" when it is not to be kept
+	key       string          // in the cache; "" if the result is not cached
 }
 
-// callConfig returns what opts add up to.
+// callConfig returns the configuration of a call with opts.
 func (c *Client) callConfig(opts []CallOption) callConfig {
 	cc := callConfig{timeout: c.cfg.timeout, logLevel: c.level(), uncheckedOutput: c.cfg.uncheckedOutput}
 	for _, o := range opts {
@@ -37,13 +37,13 @@ func (c *Client) callConfig(opts []CallOption) callConfig {
 	return cc
 }
 
-// do sends r, answers what the server asks meanwhile, and returns the result.
+// do sends r, responds to the server's input requests, and returns the result.
 func (c *Client) do(ctx context.Context, r request, opts []CallOption) (json.RawMessage, error) {
 	cc := c.callConfig(opts)
 	return c.doAs(ctx, &r, &cc)
 }
 
-// doAs is do with the options added up.
+// doAs is like do, with the options combined in cc.
 func (c *Client) doAs(ctx context.Context, r *request, cc *callConfig) (json.RawMessage, error) {
 	params, err := encodeParams(r)
 	if err != nil {
@@ -91,7 +91,7 @@ func resultType(raw []byte) (string, bool) {
 	return jsonx.String(member), member == nil || jsonx.Kind(member) == '"'
 }
 
-// send sends one request, again where that is known to do no harm, and returns the result.
+// send sends one request and returns the result. It retries only if that does no harm.
 func (c *Client) send(ctx context.Context, r *request, params []byte, in protocol.Inputs, cc *callConfig) (raw []byte, modern bool, err error) {
 	var renewed, refreshed bool
 	var v visit
@@ -113,7 +113,7 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 		case resp.Error == nil:
 			return resp.Result, a.version.Modern(), nil
 		case resp.Error.Code == protocol.CodeHeaderMismatch && r.method == protocol.MethodToolsCall && c.conn.mirrors() && !refreshed:
-			// The headers were made from a schema that the server has changed since, or from none.
+			// The headers follow an outdated schema of the tool, or the tool was not listed yet.
 			refreshed = true
 			if err := c.refreshTools(ctx); err == nil {
 				continue
@@ -132,7 +132,7 @@ func (c *Client) send(ctx context.Context, r *request, params []byte, in protoco
 	}
 }
 
-// orClosed returns err, or that the client was closed, if it was.
+// orClosed returns err, or transport.ErrClosed if the client is closed.
 func (c *Client) orClosed(err error) error {
 	if c.base.Err() != nil {
 		return transport.ErrClosed
@@ -140,7 +140,7 @@ func (c *Client) orClosed(err error) error {
 	return err
 }
 
-// explain says what was asked for when err happened.
+// explain adds the request r to err.
 func explain(r *request, err error) error {
 	if late, ok := err.(*timeoutError); ok {
 		return fmt.Errorf("client: %w", late)
@@ -178,14 +178,14 @@ func (c *Client) once(ctx context.Context, a *agreement, r *request, params []by
 		}
 	}
 	resp, err := c.conn.roundTrip(ctx, x)
-	f.inbox.close(ctx) // what was said before the response is heard before it
+	f.inbox.close(ctx) // handlers receive the notifications sent before the response first
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	return resp, err
 }
 
-// An attempt is what sending a request once takes, all in one piece.
+// An attempt holds the state of sending a request once, in one allocation.
 type attempt struct {
 	flight   flight
 	deadline deadline
@@ -193,12 +193,12 @@ type attempt struct {
 	late     timeoutError
 }
 
-// newRequest makes the request that is sent for r.
+// newRequest returns the JSON-RPC request for r.
 func (c *Client) newRequest(id jsonrpc.ID, r *request, params []byte) (*jsonrpc.Request, error) {
 	if r.encoded != nil && !c.inMemory {
 		return &jsonrpc.Request{ID: id, Method: r.method, Params: params}, nil
 	}
-	return jsonrpc.NewRequest(id, r.method, rawObject(params)) // which looks at them, and remembers where their members are
+	return jsonrpc.NewRequest(id, r.method, rawObject(params)) // validates the params and indexes their members
 }
 
 // encodeParams returns the params of r as an object.
@@ -216,12 +216,12 @@ func encodeParams(r *request) ([]byte, error) {
 	return req.Params, nil
 }
 
-// compose completes the params by the answers of this round and by what belongs into _meta.
+// compose adds the input responses of this round and _meta to the params.
 func (c *Client) compose(a *agreement, r *request, params []byte, in protocol.Inputs, cc *callConfig, token string) []byte {
 	b := make([]byte, 0, len(params)+len(a.meta)+128)
 	var own []byte
 	if r.encoded != nil {
-		b = append(append(b, params[:len(params)-1]...), ',') // which have a name at least
+		b = append(append(b, params[:len(params)-1]...), ',') // never empty: they have at least a name
 	} else {
 		b = append(b, '{')
 		for name, value := range jsonx.Members(params) {
@@ -254,7 +254,7 @@ func (c *Client) compose(a *agreement, r *request, params []byte, in protocol.In
 	return append(b, '}')
 }
 
-// appendMeta appends the member _meta, unless it would be empty.
+// appendMeta appends the member _meta if it has members.
 func (c *Client) appendMeta(b []byte, a *agreement, own []byte, cc *callConfig, token string) []byte {
 	start := len(b)
 	b = append(b, `"_meta":{`...)
@@ -296,7 +296,7 @@ func (c *Client) appendMeta(b []byte, a *agreement, own []byte, cc *callConfig, 
 	return append(b, '}')
 }
 
-// reserved reports whether the client itself sets key in _meta.
+// reserved reports whether only the client sets key in _meta.
 func reserved(key string) bool {
 	switch key {
 	case protocol.MetaProgressToken, protocol.MetaProtocolVersion, protocol.MetaClientCapabilities, protocol.MetaClientInfo,
@@ -306,7 +306,7 @@ func reserved(key string) bool {
 	return false
 }
 
-// sleep waits for d or the end of ctx.
+// sleep waits for d, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -320,7 +320,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // A flight is a request that waits for its response.
 type flight struct {
-	token    string // progressToken as JSON; "" when nobody listens
+	token    string // progressToken as JSON; "" if no handler receives progress
 	progress func(*protocol.ProgressParams)
 	log      func(*protocol.LoggingMessageParams)
 	deadline *deadline
@@ -333,7 +333,7 @@ type flights struct {
 	all    map[*flight]struct{} // guarded by mu
 	tokens map[string]*flight   // guarded by mu
 	closed bool                 // guarded by mu
-	idle   chan struct{}        // closed when closed and nothing is in flight; made by closeAll; guarded by mu
+	idle   chan struct{}        // made by closeAll, and closed when nothing is in flight; guarded by mu
 }
 
 func (fs *flights) add(f *flight) error {
@@ -362,15 +362,14 @@ func (fs *flights) remove(f *flight) {
 	}
 }
 
-// byToken returns the flight that a progress notification belongs to; nil when it is over or never
-// was.
+// byToken returns the flight with this progress token, nil if there is none.
 func (fs *flights) byToken(token []byte) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	return fs.tokens[string(token)]
 }
 
-// listening returns the flights that want log messages.
+// listening returns the flights that have a handler of log messages.
 func (fs *flights) listening() []*flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -383,8 +382,7 @@ func (fs *flights) listening() []*flight {
 	return found
 }
 
-// hold makes the time of f, or of all flights when f is nil, stand still until the function that it
-// returns is called.
+// hold pauses the timeout of f, or of all flights if f is nil, until release is called.
 func (fs *flights) hold(f *flight) (release func()) {
 	var held []*flight
 	if f != nil {
@@ -404,8 +402,8 @@ func (fs *flights) hold(f *flight) (release func()) {
 	}
 }
 
-// closeAll ends all flights; no more can begin. It waits, until ctx ends, for those that wait for
-// them to have told the server.
+// closeAll cancels all flights and refuses new ones. It waits until they have returned, so that the
+// server is told, or until ctx is done.
 func (fs *flights) closeAll(ctx context.Context) {
 	fs.mu.Lock()
 	fs.closed, fs.idle = true, make(chan struct{})

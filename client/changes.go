@@ -27,7 +27,7 @@ const (
 	ResourceUpdated
 )
 
-// changeKinds has the kind of change of each notification.
+// changeKinds maps notifications to kinds of change.
 var changeKinds = map[string]ChangeKind{
 	protocol.NotificationToolsListChanged:     ToolsChanged,
 	protocol.NotificationPromptsListChanged:   PromptsChanged,
@@ -35,8 +35,8 @@ var changeKinds = map[string]ChangeKind{
 	protocol.NotificationResourcesUpdated:     ResourceUpdated,
 }
 
-// outdated has the beginning of the keys of the cache that a change makes outdated. An updated
-// resource may have been read by the URI of the one above it, so that all that was read goes.
+// outdated maps kinds of change to the prefix of the cache keys that they invalidate. An updated
+// resource invalidates all resources, since it may be part of one with another URI.
 var outdated = map[ChangeKind]string{
 	ToolsChanged:     protocol.MethodToolsList,
 	PromptsChanged:   protocol.MethodPromptsList,
@@ -47,10 +47,10 @@ var outdated = map[ChangeKind]string{
 // A Change reports what changed at the server.
 type Change struct {
 	Kind ChangeKind
-	URI  string // of the updated resource, which may be below the one that was subscribed to
+	URI  string // of the updated resource, which may be a sub-resource of the subscribed one
 }
 
-// Bounds of the changes that wait for a reader.
+// Limits of pending changes.
 const (
 	//limit:client updated resources that wait for one subscription | an update is dropped and logged
 	maxChanges = 1000
@@ -58,10 +58,10 @@ const (
 	maxChangeURIBytes = 8 << 10
 )
 
-// pending holds the changes that one reader has yet to take, each once however often it happened.
-// Make one with newPending.
+// A pending holds the changes that one reader has not taken yet, without duplicates. Create one
+// with newPending.
 type pending struct {
-	wake chan struct{} // holds one token while a change waits
+	wake chan struct{} // receives after a change was added; holds one
 
 	mu      sync.Mutex
 	lists   [3]bool             // guarded by mu
@@ -72,7 +72,7 @@ func newPending() pending {
 	return pending{wake: make(chan struct{}, 1), updated: map[string]struct{}{}}
 }
 
-// add reports false where the change is dropped, because too many wait or its URI is too long.
+// add returns false if it drops the change because too many are pending or its URI is too long.
 func (p *pending) add(change Change) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *pending) add(change Change) bool {
 	return true
 }
 
-// take returns a change that waits.
+// take removes and returns a pending change.
 func (p *pending) take() (Change, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *pending) take() (Change, bool) {
 	return Change{}, false
 }
 
-// next waits for a change, until ctx ends or over is closed: then the answer is false.
+// next waits for a change. It returns false if ctx is done or over is closed.
 func (p *pending) next(ctx context.Context, over <-chan struct{}) (Change, bool) {
 	for {
 		if change, ok := p.take(); ok {
@@ -131,15 +131,15 @@ type Subscription struct {
 	c       *Client
 	pending pending
 	cancel  context.CancelCauseFunc
-	done    <-chan struct{} // closed when it is over
-	ready   chan error      // receives what became of the first listen request; holds one
-	legacy  bool            // does not change
+	done    <-chan struct{} // closed when the subscription has ended
+	ready   chan error      // receives the outcome of the first listen request; holds one
+	legacy  bool            // set before the subscription starts
 
 	// Guarded by the mu of changes.
 	filter protocol.SubscriptionFilter // what the server agreed to
 	id     string                      // of the listen request, as JSON; "" on legacy versions
-	acked  bool                        // the server agreed to that request; always on legacy versions
-	again  bool                        // that request is not the first
+	acked  bool                        // the server acknowledged that request; always true on legacy versions
+	again  bool                        // that request reopens the subscription
 	err    error                       // why it ended
 }
 
@@ -183,8 +183,7 @@ func (s *Subscription) Close() error {
 	return nil
 }
 
-// covers reports whether the server agreed to send such a change to s. The caller holds the mu of
-// changes.
+// covers reports whether the server agreed to send change to s. The caller holds the mu of changes.
 func (s *Subscription) covers(change Change) bool {
 	switch f := s.filter; {
 	case !s.acked:
@@ -203,15 +202,15 @@ func (s *Subscription) covers(change Change) bool {
 	}
 }
 
-// changes hands what changed to the subscriptions and to the handlers.
+// changes passes changes to the subscriptions and to the handlers.
 type changes struct {
 	c       *Client
-	pending pending // what the handlers have yet to be told of
+	pending pending // changes for the handlers
 	telling sync.Once
 
 	mu      sync.Mutex
-	subs    []*Subscription     // in the order in which they began; guarded by mu
-	over    error               // why nothing more can come, once that is so; guarded by mu
+	subs    []*Subscription     // in the order of their start; guarded by mu
+	over    error               // why the connection ended, nil while it is open; guarded by mu
 	watched map[string]*watched // resources of a legacy session by URI; guarded by mu
 }
 
@@ -225,8 +224,8 @@ func (ch *changes) add(s *Subscription) {
 	ch.subs = append(ch.subs, s)
 }
 
-// end ends the legacy subscriptions, since nothing more comes for them: for good, if the connection
-// is over. Modern ones are requests, and end as these do.
+// end ends the legacy subscriptions because their stream has ended. If forGood, new ones are
+// refused too. Modern subscriptions end with their listen request.
 func (ch *changes) end(why error, forGood bool) {
 	ch.mu.Lock()
 	if forGood {
@@ -248,7 +247,7 @@ func (ch *changes) remove(s *Subscription) {
 	ch.subs = slices.DeleteFunc(ch.subs, func(other *Subscription) bool { return other == s })
 }
 
-// heard takes a notification. The protocol wants unknown ones to be ignored.
+// heard handles a notification. It ignores unknown ones, as the protocol requires.
 func (ch *changes) heard(n *jsonrpc.Request) {
 	kind, known := changeKinds[n.Method]
 	switch {
@@ -271,18 +270,18 @@ func (ch *changes) heard(n *jsonrpc.Request) {
 	}
 }
 
-// subscriptionID returns the id of the listen request that a notification belongs to, as JSON; ""
-// where it names none.
+// subscriptionID returns the ID of the listen request that a notification belongs to, as JSON; ""
+// if it has none.
 func subscriptionID(n *jsonrpc.Request) string {
 	return string(jsonx.Member(n.Param("_meta"), protocol.MetaSubscriptionID))
 }
 
-// deliver hands out a change that the server sent to the listen request id. The id is "" on legacy
-// versions, and with some modern servers on stdio, although it has to be there (2026-07-28,
-// subscriptions/listen): then the change is for all who asked for it.
+// deliver passes on a change that the server sent for the listen request id. The id is "" on legacy
+// versions. Some modern servers on stdio omit it too, although it is required (2026-07-28,
+// subscriptions/listen). Without an id, the change is for all subscriptions that cover it.
 //
-// The server sends a change once to each listen request that covers it. The handlers are told when
-// it comes to the first of these. The caller holds mu.
+// The server sends a change once for each listen request that covers it. Handlers receive only that
+// for the first such request. The caller holds mu.
 func (ch *changes) deliver(change Change, id string) {
 	ch.c.cache.drop(outdated[change.Kind])
 	var first *Subscription
@@ -291,7 +290,7 @@ func (ch *changes) deliver(change Change, id string) {
 		if covered && first == nil {
 			first = s
 		}
-		// A server may name an updated resource by another URI than the client subscribed to.
+		// The URI of an updated resource may differ from the subscribed one.
 		if id == "" && covered || id != "" && id == s.id && (covered || change.Kind == ResourceUpdated) {
 			ch.report(s.pending.add(change), change)
 		}
@@ -304,11 +303,11 @@ func (ch *changes) deliver(change Change, id string) {
 
 func (ch *changes) report(taken bool, change Change) {
 	if !taken {
-		ch.c.warn("client: an update was dropped, since the program has not taken those before it or its URI is too long", "uri", clip(change.URI))
+		ch.c.warn("client: an update was dropped because too many are pending or its URI is too long", "uri", clip(change.URI))
 	}
 }
 
-// handled reports whether there is a handler for change.
+// handled reports whether a handler receives change.
 func (ch *changes) handled(change Change) bool {
 	h := ch.c.cfg.handlers
 	switch change.Kind {
@@ -323,7 +322,7 @@ func (ch *changes) handled(change Change) bool {
 	}
 }
 
-// tell runs the handlers, one after the other, until ctx ends.
+// tell calls the handlers, one at a time, until ctx is done.
 func (ch *changes) tell(ctx context.Context) {
 	h := ch.c.cfg.handlers
 	for ctx.Err() == nil {
@@ -346,8 +345,7 @@ func (ch *changes) tell(ctx context.Context) {
 	}
 }
 
-// missed delivers everything that s covers: any of it may have changed while s was not open. The
-// caller holds mu.
+// missed reports everything in s as changed, since s may have missed changes. The caller holds mu.
 func (ch *changes) missed(s *Subscription) {
 	for i, wanted := range [3]bool{s.filter.ToolsListChanged, s.filter.PromptsListChanged, s.filter.ResourcesListChanged} {
 		if wanted {
@@ -382,7 +380,8 @@ func (c *Client) Listen(ctx context.Context, filter protocol.SubscriptionFilter)
 	return c.listenLegacy(ctx, base, s)
 }
 
-// newSubscription returns a subscription that is not open yet, and the context that its Close ends.
+// newSubscription returns a subscription that is not open yet, and the context that its Close
+// cancels.
 func (c *Client) newSubscription(filter protocol.SubscriptionFilter) (*Subscription, context.Context) {
 	base, cancel := context.WithCancelCause(c.base)
 	return &Subscription{c: c, filter: filter, pending: newPending(), cancel: cancel, done: base.Done(), ready: make(chan error, 1), err: transport.ErrClosed}, base
@@ -392,16 +391,16 @@ func isEmptyFilter(f protocol.SubscriptionFilter) bool {
 	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged && len(f.ResourceSubscriptions) == 0
 }
 
-// A watched is a resource of a legacy session, in which all subscriptions to it share that of the
-// server. Until the server has agreed, callers that want it wait.
+// A watched is a subscribed resource of a legacy session. All client subscriptions to the resource
+// share it. Callers wait until the server has agreed.
 type watched struct {
-	wanted  int          // by how many subscriptions
+	wanted  int          // number of subscriptions
 	on      bool         // the server has agreed
-	busy    bool         // the server is being asked
-	waiting []chan error // of those that want it
+	busy    bool         // a request to the server is in progress
+	waiting []chan error // callers that wait for agreement
 }
 
-// listenLegacy subscribes to what the filter names.
+// listenLegacy subscribes to the resources of the filter.
 func (c *Client) listenLegacy(ctx, base context.Context, s *Subscription) (*Subscription, error) {
 	ch := &c.changes
 	s.legacy, s.acked = true, true
@@ -429,7 +428,7 @@ func (c *Client) listenLegacy(ctx, base context.Context, s *Subscription) (*Subs
 	return s, nil
 }
 
-// watch subscribes to uri, and waits until the server has agreed or ctx ends.
+// watch subscribes to uri. It waits until the server has responded or ctx is done.
 func (ch *changes) watch(ctx context.Context, uri string) error {
 	ready := make(chan error, 1)
 	ch.mu.Lock()
@@ -455,7 +454,7 @@ func (ch *changes) watch(ctx context.Context, uri string) error {
 	defer ch.mu.Unlock()
 	n := len(w.waiting)
 	if w.waiting = slices.DeleteFunc(w.waiting, func(other chan error) bool { return other == ready }); len(w.waiting) == n {
-		if refused := <-ready; refused != nil { // at this very moment
+		if refused := <-ready; refused != nil { // it was refused just now
 			return refused
 		}
 	}
@@ -464,7 +463,7 @@ func (ch *changes) watch(ctx context.Context, uri string) error {
 	return explain(&request{method: protocol.MethodResourcesSubscribe, name: uri}, err)
 }
 
-// unwatch ends what watch began.
+// unwatch undoes watch.
 func (ch *changes) unwatch(uris []string) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -475,8 +474,8 @@ func (ch *changes) unwatch(uris []string) {
 	}
 }
 
-// settle makes the server know whether uri is wanted, in the background, unless it does. The caller
-// holds mu.
+// settle subscribes or unsubscribes at the server, in the background, if the server does not know
+// yet whether uri is wanted. The caller holds mu.
 func (ch *changes) settle(uri string, w *watched) {
 	wanted := w.wanted > 0
 	switch {
@@ -496,7 +495,7 @@ func (ch *changes) settle(uri string, w *watched) {
 				w.wanted -= len(w.waiting)
 				w.answer(err)
 			} else if err != nil {
-				ch.c.log.Debug("client: a subscription was not ended at the server", "uri", uri, "error", err)
+				ch.c.log.Debug("client: unsubscribing failed", "uri", uri, "error", err)
 			}
 			ch.settle(uri, w)
 		})
@@ -519,8 +518,8 @@ func (c *Client) askSubscribe(ctx context.Context, method, uri string) error {
 	return err
 }
 
-// restore tells a new legacy session of the subscriptions that the one before had. What they cover
-// may have changed meanwhile.
+// restore subscribes again in a new legacy session, and reports everything in the subscriptions as
+// changed.
 func (ch *changes) restore(ctx context.Context) {
 	ch.mu.Lock()
 	var uris []string
@@ -532,7 +531,7 @@ func (ch *changes) restore(ctx context.Context) {
 	ch.mu.Unlock()
 	for _, uri := range uris {
 		if err := ch.c.askSubscribe(ctx, protocol.MethodResourcesSubscribe, uri); err != nil {
-			ch.c.log.Warn("client: a subscription was not renewed in the new session", "uri", uri, "error", err)
+			ch.c.log.Warn("client: subscribing again in a new session failed", "uri", uri, "error", err)
 		}
 	}
 	ch.mu.Lock()

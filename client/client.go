@@ -12,16 +12,17 @@
 //
 // # Errors
 //
-// A [*ToolError] is a failure that the tool reports, for the model to read. A [*jsonrpc.Error] is a
-// refusal by the server. A [*StatusError] is an HTTP status in place of a response, for example
-// 401. An [*InvalidResponseError] or [*OutputError] is a fault of the server. [transport.ErrClosed]
-// says that the client or the connection is closed; a timeout is [context.DeadlineExceeded].
+// A [*ToolError] is an error that the tool reports, for the model to read. A [*jsonrpc.Error] is an
+// error response of the server. A [*StatusError] is an HTTP status in place of a response, for
+// example 401. An [*InvalidResponseError] or [*OutputError] is a fault of the server.
+// [transport.ErrClosed] says that the client or the connection is closed; a timeout is
+// [context.DeadlineExceeded].
 //
 // # Servers are not trusted
 //
-// What a server sends is bounded in size, depth, number and time. Nothing in it makes the client
-// connect to another host, and commands come from the program alone. Names, descriptions and hints
-// are text of the server: show them as such.
+// The client limits the size, depth, number and time of what a server sends. It never connects to
+// another host because of it, and never runs commands from it. Names, descriptions and hints are
+// text of the server: show them as such.
 package client
 
 import (
@@ -40,17 +41,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A Client is one client of one server. Make one with [Dial]. It is safe for concurrent use.
+// A Client is a client of one server. Create one with [Dial]. It is safe for concurrent use.
 type Client struct {
 	cfg      *config
 	log      *slog.Logger
 	conn     conn
-	inMemory bool // conn is a memoryConn, whose peer is this process: nothing has looked at what it sends
+	inMemory bool // conn is a memoryConn, which does not check that results are valid JSON
 	agreed   atomic.Pointer[agreement]
 	lastID   atomic.Int64
 	logLevel atomic.Pointer[protocol.LoggingLevel] // set by SetLogLevel
 
-	base   context.Context // of what runs in the background; ends with Close
+	base   context.Context // of background tasks; canceled by Close
 	cancel context.CancelCauseFunc
 	tasks  tasks
 
@@ -61,38 +62,37 @@ type Client struct {
 	cache   cache
 
 	warnings  warnings
-	renewing  sync.Mutex // held while a legacy session is begun anew
+	renewing  sync.Mutex // held while replacing a legacy session
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// An agreement is what client and server settled on. It does not change; a new session makes a new
-// one.
+// An agreement is the result of negotiation. It is immutable; a new session has a new one.
 type agreement struct {
 	version      protocol.Version
 	info         protocol.Implementation
 	capabilities protocol.ServerCapabilities
 	instructions string
-	meta         []byte // the members that the _meta of every request has, without braces; empty for legacy
+	meta         []byte // the members of _meta in every request, without braces; empty for legacy
 }
 
 // Version returns the protocol version that client and server agreed on.
 func (c *Client) Version() protocol.Version { return c.agreed.Load().version }
 
-// Server returns the name and version that the server reports. They may be empty; do not make
-// decisions depend on them.
+// Server returns the name and version that the server reports. They may be empty; do not base
+// decisions on them.
 func (c *Client) Server() protocol.Implementation { return c.agreed.Load().info }
 
 // Capabilities returns the capabilities of the server.
 func (c *Client) Capabilities() protocol.ServerCapabilities { return c.agreed.Load().capabilities }
 
-// Instructions returns the instructions that the server gives for models; "" for none.
+// Instructions returns the server's instructions for models, "" if there are none.
 func (c *Client) Instructions() string { return c.agreed.Load().instructions }
 
 func (c *Client) modern() bool { return c.Version().Modern() }
 
-// Dial connects to a server, agrees on a version with it, and returns the client. ctx is for
-// dialing alone. Target is one of
+// Dial connects to a server, agrees on a version with it, and returns the client. ctx applies only
+// to Dial itself. Target is one of
 //
 //   - a string that is an http or https URL: Streamable HTTP, or where the server refuses that, HTTP+SSE of 2024-11-05,
 //   - a string that is a ws or wss URL: WebSocket,
@@ -102,9 +102,8 @@ func (c *Client) modern() bool { return c.Version().Modern() }
 //   - a [transport.Handler], for example a *mcpkit.Server: it is called in memory,
 //   - an [io.ReadWriteCloser]: a connection that is open.
 //
-// The newest version that both speak is taken: first the client asks by server/discover, and where
-// the server does not know that, it initializes a session (see [Version] for pinning a version).
-// The error says why nothing could be agreed on.
+// The client uses the newest version that both support. It sends server/discover first; if the
+// server does not support that, it sends initialize. [Version] sets the version.
 func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -135,7 +134,7 @@ func Dial(ctx context.Context, target any, opts ...DialOption) (*Client, error) 
 	return c, nil
 }
 
-// begun starts what a client does by itself once the version is settled.
+// begun starts the subscriptions and streams that the handlers need.
 func (c *Client) begun(ctx context.Context) {
 	h := c.cfg.handlers
 	if c.modern() {
@@ -149,9 +148,9 @@ func (c *Client) begun(ctx context.Context) {
 	}
 }
 
-// listen opens the way for what a legacy server sends outside of calls. It waits for that a little:
-// a question that comes before is lost with some servers, but others say nothing before they have
-// something to send.
+// listen opens the stream on which a legacy server sends messages outside calls. It waits up to
+// listenPatience until the stream is open: some servers lose requests that they send before, but
+// others send no headers before the first message.
 func (c *Client) listen(ctx context.Context) {
 	open := c.conn.listen()
 	if open == nil {
@@ -168,13 +167,13 @@ func (c *Client) listen(ctx context.Context) {
 
 const listenPatience = 500 * time.Millisecond
 
-// background runs f on a goroutine of its own. The context of f ends with Close, which waits for f.
-// After Close it does nothing, and reports false.
+// background runs f on a new goroutine. Close cancels the context of f and waits for f. After
+// Close, background does nothing and returns false.
 func (c *Client) background(f func(ctx context.Context)) bool {
 	return c.tasks.start(func() { f(c.base) })
 }
 
-// tasks are what runs in the background.
+// tasks are the background goroutines of a client.
 type tasks struct {
 	running sync.WaitGroup
 
@@ -192,7 +191,7 @@ func (t *tasks) start(f func()) bool {
 	return !t.closed
 }
 
-// wait refuses more tasks and waits for those that run, until ctx ends.
+// wait refuses new tasks and waits for the running ones, until ctx is done.
 func (t *tasks) wait(ctx context.Context) {
 	t.mu.Lock()
 	t.closed = true
@@ -212,11 +211,10 @@ func (t *tasks) wait(ctx context.Context) {
 // closePatience is how long Close waits for calls in flight and for handlers to return.
 const closePatience = time.Second
 
-// Close ends the session and what belongs to it: calls in flight fail with [transport.ErrClosed],
-// and a child process is asked to end and in the end killed (see [Command]). It returns when that
-// is done, and waits up to 1 second for methods of [Handlers] that are running: their context has
-// ended. So it may be called inside of these too. The error says what went wrong at the end of a
-// child process; calling Close again returns it again.
+// Close ends the session and closes the connection. Calls in flight fail with
+// [transport.ErrClosed], and a child process is ended (see [Command]). Close cancels the context of
+// running methods of [Handlers] and waits up to 1 second for them, so they may call Close too. The
+// error is that of a child process that failed; calling Close again returns the same error.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
@@ -229,15 +227,15 @@ func (c *Client) Close() error {
 	return c.closeErr
 }
 
-// nextID names the next request.
+// nextID returns the ID of the next request.
 func (c *Client) nextID() jsonrpc.ID { return jsonrpc.NumberID(c.lastID.Add(1)) }
 
-// Request sends a request of any method and decodes the result into result, unless that is nil. Use
-// it for methods that have no function in this package, or pass a *json.RawMessage to get the
-// result undecoded. Params are as for [jsonrpc.NewRequest]; the client adds their _meta.
+// Request sends a request of any method and decodes the result into result unless that is nil. Use
+// it for methods without a function in this package, or pass a *json.RawMessage to get the raw
+// result. Params are as for [jsonrpc.NewRequest]; the client adds _meta.
 func (c *Client) Request(ctx context.Context, method string, params, result any, opts ...CallOption) error {
 	r := request{method: method, params: params}
-	if err := r.recognise(); err != nil {
+	if err := r.recognize(); err != nil {
 		return err
 	}
 	raw, err := c.do(ctx, r, opts)
@@ -250,9 +248,8 @@ func (c *Client) Request(ctx context.Context, method string, params, result any,
 	return decodeResult(method, raw, result)
 }
 
-// recognise finds what is known of the protocol's own methods: what they are about, and that they
-// may ask.
-func (r *request) recognise() error {
+// recognise sets the fields of r for the protocol's own methods.
+func (r *request) recognize() error {
 	member := "name"
 	switch r.method {
 	case protocol.MethodResourcesRead:
@@ -274,7 +271,7 @@ func (r *request) recognise() error {
 }
 
 // Notify sends a notification of any method, with params as for [jsonrpc.NewNotification]. Modern
-// servers over HTTP accept none.
+// servers over HTTP accept no notifications.
 func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	n, err := jsonrpc.NewNotification(method, params)
 	if err != nil {
@@ -289,16 +286,16 @@ func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	return nil
 }
 
-// maxWarnings is how often the client logs the same misbehaviour of a server.
+// maxWarnings is how often the client logs the same warning.
 const maxWarnings = 10
 
-// warnings counts what a server does wrong, so that it cannot fill the log either.
+// warnings counts the warnings about a server, so that it cannot fill the log.
 type warnings struct {
 	mu    sync.Mutex
 	count map[string]int // guarded by mu
 }
 
-// warn logs message, a constant, unless it was logged often enough.
+// warn logs message, a constant, at most maxWarnings times.
 func (c *Client) warn(message string, args ...any) {
 	w := &c.warnings
 	w.mu.Lock()
@@ -316,43 +313,40 @@ func (c *Client) warn(message string, args ...any) {
 	}
 }
 
-// An exchange is one request in progress, as the transports see it.
+// An exchange is a request that a transport sends and waits for.
 type exchange struct {
 	req     *jsonrpc.Request
 	version protocol.Version  // of the request; "" for initialize
-	name    string            // what Mcp-Name says
+	name    string            // value of Mcp-Name
 	mirror  map[string]string // Mcp-Param-* headers, encoded
 	flight  *flight
 }
 
-// A conn carries messages to one server and back: it is a transport's client end. Its methods may
-// be called concurrently.
+// A conn is the client side of a transport. Its methods may be called concurrently.
 type conn interface {
-	// roundTrip sends x and waits for the response, which has its ID. Errors that are not the
-	// server's are [transport.ErrClosed], that of ctx, a *StatusError, errLost, errNoSession, and
-	// those of the network.
+	// roundTrip sends x and waits for the response. Errors are [transport.ErrClosed], that of ctx,
+	// a *StatusError, an *InvalidResponseError, errLost, errNoSession, and those of the network.
 	roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error)
 	notify(ctx context.Context, n *jsonrpc.Request) error
-	// renew makes a connection that a failed probe may have spoilt fit for initialize.
+	// renew reconnects before initialize if a failed probe has ended the connection.
 	renew(ctx context.Context, probe error) error
-	// settled tells the version of all that follows.
+	// settled sets the version of the messages that follow.
 	settled(v protocol.Version)
-	// listen opens the way for what the server sends outside of any call, where that takes opening
-	// (legacy). The channel is closed when it is open or never will be; it is nil where there is
-	// nothing to wait for.
+	// listen opens the stream on which a legacy server sends messages outside calls, if the
+	// transport needs one. The channel is closed when the stream is open or cannot be opened; it is
+	// nil if there is nothing to open.
 	listen() <-chan struct{}
-	// mirrors reports whether requests are mirrored in headers.
+	// mirrors reports whether headers repeat parts of requests.
 	mirrors() bool
 	close() error
 }
 
 var (
-	// errLost says that the stream ended before the response came: the server may or may not have
-	// handled the request.
+	// errLost means that the server may have handled the request.
 	errLost = errors.New("the stream ended before the response")
-	// errNoSession says that the server no longer knows the session.
+	// errNoSession means that the server no longer has the session.
 	errNoSession = errors.New("the server ended the session")
 )
 
-// rawObject is params that are encoded already.
+// rawObject is the type of encoded params.
 type rawObject = json.RawMessage

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// A timeoutError says that the server took too long.
+// A timeoutError reports that the server did not respond in time.
 type timeoutError struct {
 	method, name string
 	after        time.Duration
 }
 
 func (e *timeoutError) Error() string {
-	return fmt.Sprintf("%s: no answer within %s", called(e.method, e.name), e.after)
+	return fmt.Sprintf("%s: no response within %s", called(e.method, e.name), e.after)
 }
 
 func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 func (e *timeoutError) Timeout() bool { return true }
 
-// title names a request in errors.
+// title returns the beginning of errors about a request.
 func title(method, name string) string { return "client: " + called(method, name) }
 
 func called(method, name string) string {
@@ -32,10 +32,10 @@ func called(method, name string) string {
 
 // extensions is how many times its timeout a call with progress may last.
 //
-//limit:client times its timeout that a call with progress may last | the call fails: `no answer within `
+//limit:client times its timeout that a call with progress may last | the call fails: `no response within `
 const extensions = 10
 
-// A deadline ends a context when its time is over. Its time can begin anew, and stand still.
+// A deadline cancels a context after a time, which can be restarted and paused.
 type deadline struct {
 	cancel context.CancelCauseFunc
 	after  time.Duration // 0 for no limit
@@ -43,19 +43,19 @@ type deadline struct {
 	mu     sync.Mutex
 	timer  *time.Timer   // guarded by mu
 	until  time.Time     // when the timer fires; guarded by mu
-	last   time.Time     // until when it can be put off; guarded by mu
-	held   int           // who holds it; guarded by mu
-	left   time.Duration // while it is held; guarded by mu
+	last   time.Time     // the latest until; guarded by mu
+	held   int           // number of calls of hold; guarded by mu
+	left   time.Duration // time left, while held; guarded by mu
 	closed bool          // guarded by mu
 }
 
-// withDeadline returns a context that ends after that time, because of cause. Zero is no limit.
+// withDeadline returns a context that is canceled with cause after that time. Zero means no limit.
 func withDeadline(ctx context.Context, after time.Duration, cause error) (context.Context, *deadline) {
 	d := new(deadline)
 	return d.start(ctx, after, cause), d
 }
 
-// start begins the time of d, and returns the context that it ends.
+// start starts d and returns the context that it cancels.
 func (d *deadline) start(ctx context.Context, after time.Duration, cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	d.cancel, d.after = cancel, after
@@ -69,7 +69,7 @@ func (d *deadline) start(ctx context.Context, after time.Duration, cause error) 
 	return ctx
 }
 
-// extend begins the time anew.
+// extend restarts the time.
 func (d *deadline) extend() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,7 +88,7 @@ func (d *deadline) extend() {
 	}
 }
 
-// hold makes the time stand still until release.
+// hold pauses the time until release.
 func (d *deadline) hold() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

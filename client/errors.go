@@ -12,11 +12,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// ErrRejected is what a method of [Handlers] returns when a person refused what the server asked
-// for.
+// ErrRejected is the error that a method of [Handlers] returns if the user refuses the request.
 var ErrRejected = errors.New("client: rejected by the user")
 
-// A ToolError is the failure of a tool, told by the tool itself and meant for the model.
+// A ToolError is an error that a tool reports in its result, meant for the model.
 type ToolError struct {
 	Tool   string
 	Result *protocol.CallToolResult
@@ -45,9 +44,8 @@ func resultText(r *protocol.CallToolResult) string {
 	return b.String()
 }
 
-// A StatusError is an HTTP status that answers in place of the protocol: one that no JSON-RPC
-// response came with, or one that is about the caller or about what stands in front of the server,
-// whatever came with it (401, 403, 407, 429, 502, 503, 504).
+// A StatusError is an HTTP status in place of a result: one without a JSON-RPC response in the
+// body, or one about the caller or a proxy, with any body (401, 403, 407, 429, 502, 503, 504).
 type StatusError struct {
 	Code   int
 	Header http.Header
@@ -55,9 +53,9 @@ type StatusError struct {
 	RPC    *jsonrpc.Error // the error in the body; nil when the body is not a JSON-RPC error response
 }
 
-// Error names the status and what came with it.
+// Error returns the status and the error or the text of the body.
 func (e *StatusError) Error() string {
-	text := fmt.Sprintf("the server answered with HTTP status %d %s", e.Code, http.StatusText(e.Code))
+	text := fmt.Sprintf("the server responded with HTTP status %d %s", e.Code, http.StatusText(e.Code))
 	if e.RPC != nil {
 		return text + ": " + e.RPC.Error()
 	}
@@ -75,10 +73,10 @@ func (e *StatusError) Unwrap() error {
 	return e.RPC
 }
 
-// statusError reads the body of resp, which is not a success, and closes it.
+// statusError reads and closes the body of resp.
 func statusError(resp *http.Response) *StatusError {
 	defer resp.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as much as there is
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // up to an error
 	e := &StatusError{Code: resp.StatusCode, Header: resp.Header, Body: string(body)}
 	if m, bad := jsonrpc.Decode(body); bad == nil && m.Response != nil {
 		e.RPC = m.Response.Error
@@ -86,8 +84,7 @@ func statusError(resp *http.Response) *StatusError {
 	return e
 }
 
-// aboutCaller reports whether the status is about the caller or about what stands in front of the
-// server, not about the request.
+// aboutCaller reports whether the status is about the caller or a proxy, not about the request.
 func (e *StatusError) aboutCaller() bool {
 	switch e.Code {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusTooManyRequests, http.StatusBadGateway,
@@ -97,15 +94,15 @@ func (e *StatusError) aboutCaller() bool {
 	return false
 }
 
-// An InvalidResponseError says that the server's answer is none that the protocol knows.
+// An InvalidResponseError reports a response that violates the protocol.
 type InvalidResponseError struct {
 	Method string
 	Fault  string
 }
 
-// Error says what is wrong.
+// Error returns the method and the fault.
 func (e *InvalidResponseError) Error() string {
-	return fmt.Sprintf("%s: the server's answer is invalid: %s", e.Method, e.Fault)
+	return fmt.Sprintf("%s: the server's response is invalid: %s", e.Method, e.Fault)
 }
 
 func invalid(method, format string, args ...any) error {

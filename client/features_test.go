@@ -107,7 +107,7 @@ func TestWhatAHandlerRefusesFailsTheCall(t *testing.T) {
 		if v.Modern() {
 			require.ErrorIs(t, err, client.ErrRejected)
 			_, err = c.CallTool(t.Context(), "order", Hit{})
-			require.EqualError(t, err, `client: tools/call "order": the server asks for elicitation/create: nobody is at home`)
+			require.EqualError(t, err, `client: tools/call "order": input request elicitation/create: nobody is at home`)
 			return
 		}
 		require.Error(t, err)
@@ -161,7 +161,7 @@ func TestACallThatTakesTooLongIsGivenUp(t *testing.T) {
 			_, err := c.CallTool(t.Context(), "wait", nil, client.Timeout(timeout),
 				client.OnProgress(func(*protocol.ProgressParams) { began = true }))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.EqualError(t, err, fmt.Sprintf(`client: tools/call "wait": no answer within %s`, timeout))
+			require.EqualError(t, err, fmt.Sprintf(`client: tools/call "wait": no response within %s`, timeout))
 		}
 		ended, err := client.Call[bool](t.Context(), c, "ended", nil)
 		require.NoError(t, err)

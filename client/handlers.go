@@ -9,7 +9,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// handlers are the methods of what was given to Handlers; nil where one is missing.
+// handlers holds the methods of the value passed to Handlers; missing methods are nil.
 type handlers struct {
 	elicit, elicitURL   func(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error)
 	sample              func(context.Context, *protocol.CreateMessageParams) (*protocol.CreateMessageResult, error)
@@ -23,8 +23,8 @@ type handlers struct {
 	elicitationComplete func(context.Context, string)
 }
 
-// newHandlers takes the methods of h by their names. Every fault is reported, none is passed over:
-// a method that is misspelt would be a capability that is silently missing.
+// newHandlers finds the methods of h by name. It refuses wrong signatures and misspelled names,
+// which would silently remove a capability.
 func newHandlers(h any) (*handlers, error) {
 	hs := &handlers{}
 	v := reflect.ValueOf(h)
@@ -51,12 +51,12 @@ func newHandlers(h any) (*handlers, error) {
 			errs = append(errs, fmt.Errorf("client: Handlers: %s.%s is a %s; want %s", v.Type(), name, method.Type(), field.Elem().Type()))
 		default:
 			if want, ok := meant(method.Type()); ok {
-				errs = append(errs, fmt.Errorf("client: Handlers: %s.%s answers what %s does; call it so", v.Type(), name, want))
+				errs = append(errs, fmt.Errorf("client: Handlers: %s.%s has the signature of %s; rename it", v.Type(), name, want))
 			}
 		}
 	}
 	if found == 0 && errs == nil {
-		errs = append(errs, fmt.Errorf("client: Handlers: %s has none of the methods that answer a server; on a value it has not those of its pointer", v.Type()))
+		errs = append(errs, fmt.Errorf("client: Handlers: %s has none of the methods; if they have a pointer receiver, pass a pointer", v.Type()))
 	}
 	if errs != nil {
 		return nil, errors.Join(errs...)
@@ -64,7 +64,7 @@ func newHandlers(h any) (*handlers, error) {
 	return hs, nil
 }
 
-// meant returns the method that a signature can only be meant for.
+// meant returns the name of the only method with the signature t.
 func meant(t reflect.Type) (string, bool) {
 	switch t {
 	case reflect.TypeFor[func(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error)]():
@@ -81,7 +81,7 @@ func meant(t reflect.Type) (string, bool) {
 	return "", false
 }
 
-// filter is what the handlers want to hear of changes, as far as the server tells.
+// filter returns the list changes that both the handlers and the server support.
 func (h *handlers) filter(caps protocol.ServerCapabilities) protocol.SubscriptionFilter {
 	return protocol.SubscriptionFilter{
 		ToolsListChanged:     h.toolsChanged != nil && caps.Tools != nil && caps.Tools.ListChanged,
@@ -90,7 +90,7 @@ func (h *handlers) filter(caps protocol.ServerCapabilities) protocol.Subscriptio
 	}
 }
 
-// unasked reports whether a legacy server may have something to say outside of calls.
+// unasked reports whether a handler needs messages that a legacy server sends outside calls.
 func (h *handlers) unasked() bool {
 	return h.elicit != nil || h.elicitURL != nil || h.sample != nil || h.roots != nil || h.log != nil || h.toolsChanged != nil ||
 		h.promptsChanged != nil || h.resourcesChanged != nil || h.resourceUpdated != nil || h.elicitationComplete != nil

@@ -22,20 +22,20 @@ import (
 )
 
 func TestInvalidResponsesFailTheirCalls(t *testing.T) {
-	const invalid = "client: tools/call: the server's answer is invalid: "
+	const invalid = "client: tools/call: the server's response is invalid: "
 	for _, test := range []struct {
 		name string
 		call answer
 		want string // the text of the result, when there is one
 		err  string
 	}{
-		{name: "another id", call: raw("application/json", `{"jsonrpc":"2.0","id":99,"result":{"content":[]}}`), err: invalid + "the reply does not hold the response to the request"},
-		{name: "the id as a string", call: raw("application/json", `{"jsonrpc":"2.0","id":"$ID","result":{"content":[]}}`), err: invalid + "the reply does not hold the response to the request"},
+		{name: "another id", call: raw("application/json", `{"jsonrpc":"2.0","id":99,"result":{"content":[]}}`), err: invalid + "the body does not contain the response to the request"},
+		{name: "the id as a string", call: raw("application/json", `{"jsonrpc":"2.0","id":"$ID","result":{"content":[]}}`), err: invalid + "the body does not contain the response to the request"},
 		{name: "another id, then the right one", call: stream(event(`{"jsonrpc":"2.0","id":99,"result":{}}`), event(done("x"))), want: "x"},
 		{name: "no resultType", call: result(`{"content":[{"type":"text","text":"x"}]}`), want: "x"},
 		{name: "an unknown resultType", call: result(`{"content":[],"resultType":"later"}`), err: invalid + `the resultType "later" is unknown`},
 		{name: "a resultType that is no string", call: result(`{"content":[],"resultType":7}`), err: invalid + "resultType is not a string"},
-		{name: "input required without saying which", call: result(`{"resultType":"input_required"}`), err: invalid + "it requires input but says not which"},
+		{name: "input required without saying which", call: result(`{"resultType":"input_required"}`), err: invalid + "it requires input but contains no input requests"},
 		{name: "garbage", call: raw("application/json", `nope`), err: invalid + "invalid JSON at byte 0: expected a value"},
 		{name: "garbage in a stream", call: stream(event("nope")), err: invalid + "invalid JSON at byte 0: expected a value"},
 		{name: "an event of another type", call: stream("event: endpoint\ndata: /here\n\n", event(done("x"))), want: "x"},
@@ -47,16 +47,16 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 		{name: "content that is none", call: result(`{"content":[null]}`), err: invalid + "json: cannot unmarshal JSON object into Go protocol.CallToolResult: json: cannot unmarshal JSON array into Go protocol.Contents within \"/content\": content 0: content must be an object"},
 		{name: "a web page", call: raw("text/html", "<html>"), err: invalid + `HTTP status 200 with the content type "text/html"`},
 		{name: "accepted", call: status(202, ""), err: invalid + `HTTP status 202 with the content type "text/plain"`},
-		{name: "an internal error", call: status(500, "boom"), err: `client: tools/call "x": the server answered with HTTP status 500 Internal Server Error: "boom"`},
+		{name: "an internal error", call: status(500, "boom"), err: `client: tools/call "x": the server responded with HTTP status 500 Internal Server Error: "boom"`},
 		{name: "an error with a status", call: withStatus(500, rpcError(-32603, "boom", "")), err: `client: tools/call "x": boom (code -32603)`},
 		{name: "an error without an id", call: withStatus(400, raw("application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"bad"}}`)), err: `client: tools/call "x": bad (code -32600)`},
 		{name: "larger than allowed", call: raw("application/json", done(strings.Repeat("x", 20000))), err: invalid + "it is larger than 10000 bytes; raise MaxMessageBytes"},
 		{name: "an event that is larger than allowed", call: stream(event(done(strings.Repeat("x", 20000)))), err: invalid + "an event is larger than 10000 bytes; raise MaxMessageBytes"},
 		{name: "a line without an end", call: stream(strings.Repeat("x", 30000)), err: invalid + "an event is larger than 10000 bytes; raise MaxMessageBytes"},
 		{name: "a stream that ends", call: stream(": nothing\n\n"), err: `client: tools/call "x": the stream ended before the response: EOF`},
-		{name: "silence", call: silence, err: `client: tools/call "x": no answer within 300ms`},
-		{name: "a stream of comments", call: endless(": still here\n\n"), err: `client: tools/call "x": no answer within 300ms`},
-		{name: "a stream of foreign notifications", call: endless(event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"other","progress":1}}`)), err: `client: tools/call "x": no answer within 300ms`},
+		{name: "silence", call: silence, err: `client: tools/call "x": no response within 300ms`},
+		{name: "a stream of comments", call: endless(": still here\n\n"), err: `client: tools/call "x": no response within 300ms`},
+		{name: "a stream of foreign notifications", call: endless(event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"other","progress":1}}`)), err: `client: tools/call "x": no response within 300ms`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +113,7 @@ func TestEndlessPaginationIsLimited(t *testing.T) {
 	c = dial(t, f.URL, client.MaxPages(20))
 	for _, last = range c.Prompts(t.Context()) {
 	}
-	require.EqualError(t, last, "client: prompts/list: the server's answer is invalid: it leads back to a page that came before")
+	require.EqualError(t, last, "client: prompts/list: the server's response is invalid: nextCursor leads back to an earlier page")
 	require.Equal(t, 2, f.count("prompts/list"))
 	count := 0
 	for r, err := range c.Resources(t.Context()) {
@@ -142,13 +142,13 @@ func TestEndlessServerRequestsAreLimited(t *testing.T) {
 	}
 	require.Len(t, ids, 4, "each round has an id of its own")
 	_, err = c.Tool(t.Context(), "x")
-	require.EqualError(t, err, "client: tools/list: the server's answer is invalid: this method cannot require input")
+	require.EqualError(t, err, "client: tools/list: the server's response is invalid: this method cannot require input")
 }
 
 func TestUndeclaredServerRequestsAreRejected(t *testing.T) {
 	for _, test := range []struct{ name, question, err string }{
-		{"a method that is none", `{"method":"tools/call","params":{}}`, `this client did not declare "tools/call" (code -32601)`},
-		{"a capability that was not declared", `{"method":"roots/list"}`, `this client did not declare "roots/list" (code -32601)`},
+		{"a method that is none", `{"method":"tools/call","params":{}}`, `this client did not declare the capability for "tools/call" (code -32601)`},
+		{"a capability that was not declared", `{"method":"roots/list"}`, `this client did not declare the capability for "roots/list" (code -32601)`},
 		{"a URL when only forms were declared", `{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://x.example"}}`,
 			`this client did not declare elicitation in the mode "url" (code -32602)`},
 		{"a mode that is none", `{"method":"elicitation/create","params":{"mode":"voice","message":"m"}}`, `this client did not declare elicitation in the mode "voice" (code -32602)`},
@@ -184,7 +184,7 @@ func TestURLElicitationAcceptsWebURLsOnly(t *testing.T) {
 		c := dial(t, f.URL, client.Handlers(u))
 		_, err := c.CallTool(t.Context(), "x", nil)
 		if !fine {
-			require.ErrorContains(t, err, "users are not sent to this URL; use https", url)
+			require.ErrorContains(t, err, "the URL of an elicitation must be an https URL", url)
 			require.Empty(t, u.urls)
 			continue
 		}
@@ -338,9 +338,9 @@ func TestResumingIsLimited(t *testing.T) {
 	}{
 		{"refused", status(http.StatusForbidden, ""), "HTTP status 403"},
 		{"the session is gone", status(http.StatusNotFound, ""), "the stream ended before the response, and the session with it"},
-		{"always busy", status(http.StatusServiceUnavailable, ""), "no answer within 400ms"},
-		{"nothing new", stream(": hm\n\n"), "no answer within 400ms"},
-		{"at once, for ever", stream("id: a\nretry: 0\ndata: \n\n"), "no answer within 400ms"},
+		{"always busy", status(http.StatusServiceUnavailable, ""), "no response within 400ms"},
+		{"nothing new", stream(": hm\n\n"), "no response within 400ms"},
+		{"at once, for ever", stream("id: a\nretry: 0\ndata: \n\n"), "no response within 400ms"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -467,10 +467,10 @@ func TestALegacyServerMayTakeAQuestionBackOnAnyStream(t *testing.T) {
 func TestWhatLegacyServersAreToldWhenThereIsNoAnswer(t *testing.T) {
 	for _, test := range []struct{ method, want string }{
 		{"ping", `{"jsonrpc":"2.0","id":"q","result":{}}`},
-		{"roots/list", `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"this client did not declare \"roots/list\""}}`},
-		{"elicitation/create", `{"jsonrpc":"2.0","id":"q","error":{"code":-32603,"message":"the client could not answer"}}`},
+		{"roots/list", `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"this client did not declare the capability for \"roots/list\""}}`},
+		{"elicitation/create", `{"jsonrpc":"2.0","id":"q","error":{"code":-32603,"message":"internal error of the client"}}`},
 		{"sampling/createMessage", `{"jsonrpc":"2.0","id":"q","error":{"code":-1,"message":"the user rejected the request"}}`},
-		{"no/such", `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"this client did not declare \"no/such\""}}`},
+		{"no/such", `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"this client did not declare the capability for \"no/such\""}}`},
 	} {
 		t.Run(test.method, func(t *testing.T) {
 			answered := make(chan string, 1)
@@ -511,7 +511,7 @@ func TestToolsWithInvalidHeadersAreLeftOut(t *testing.T) {
 	c := dial(t, f.URL)
 	require.Equal(t, []string{"good"}, list(t, c))
 	_, err := c.CallTool(t.Context(), "bad", nil)
-	require.EqualError(t, err, `client: tools/call "bad": the tool cannot be called over HTTP: x-mcp-header "R" stands at "r", which is not a string, integer or boolean`)
+	require.EqualError(t, err, `client: tools/call "bad": the tool cannot be called over HTTP: x-mcp-header "R" is at "r", which is not a string, integer or boolean`)
 	require.Zero(t, f.count("tools/call"))
 }
 
@@ -546,6 +546,6 @@ func TestAListenStreamIsOpenedAgainAndEverythingCountsAsChanged(t *testing.T) {
 
 	f = newFake(t, map[string]answer{"subscriptions/listen": silence})
 	_, err = dial(t, f.URL, client.Timeout(100*time.Millisecond)).Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
-	require.EqualError(t, err, "client: subscriptions/listen: no answer within 100ms")
+	require.EqualError(t, err, "client: subscriptions/listen: no response within 100ms")
 	require.True(t, errors.Is(err, context.DeadlineExceeded))
 }

@@ -22,20 +22,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Bounds of HTTP.
+// Limits of HTTP.
 const (
 	//limit:client redirects of one HTTP request | an error: `redirects`
 	maxRedirects = 5
 	maxErrorBody = 64 << 10
 	maxSessionID = 1024
-	//limit:client requests of a legacy HTTP server that are answered at a time | the server gets -32603: `busy: `
+	//limit:client requests of a legacy HTTP server in progress at a time | the server gets -32603: `busy: `
 	maxServerCalls = 16
 	//limit:client bytes of these requests | the server gets -32603: `busy: `
 	maxServerBytes  = 8 << 20
 	cancelPatience  = 5 * time.Second
-	drainPatience   = 50 * time.Millisecond // for the end of a stream whose response is there
+	drainPatience   = 50 * time.Millisecond // for the end of a stream after its response
 	maxDrained      = 4 << 10
-	maxUndrained    = 3 // streams that did not end, after which none is waited for
+	maxUndrained    = 3 // after so many streams that did not end, the client no longer waits
 	contentTypeJSON = "application/json"
 )
 
@@ -44,15 +44,15 @@ type httpConn struct {
 	c      *Client
 	target *url.URL
 	client *http.Client
-	asked  ledger.Ledger // requests of a legacy server, which may cancel one on another stream than it came on
+	asked  ledger.Ledger // requests of a legacy server; it may cancel one on a different stream
 
-	undrained atomic.Int32 // streams that did not end with the response
+	undrained atomic.Int32 // number of streams that did not end after the response
 
 	mu        sync.Mutex
 	version   protocol.Version   // agreed on; guarded by mu
 	session   string             // guarded by mu
-	listening context.CancelFunc // ends the stream outside of calls; guarded by mu
-	heard     string             // the session that this stream is of; guarded by mu
+	listening context.CancelFunc // ends the stream of the session; guarded by mu
+	heard     string             // the session that this stream belongs to; guarded by mu
 }
 
 func newHTTPConn(c *Client, u *url.URL) *httpConn {
@@ -62,15 +62,14 @@ func newHTTPConn(c *Client, u *url.URL) *httpConn {
 	}
 }
 
-// newHTTPClient makes the client of a connection: that of the user, or one with connections of its
-// own.
+// newHTTPClient returns a copy of the user's HTTP client, or one with its own connections.
 func newHTTPClient(c *Client) *http.Client {
 	client := new(http.Client)
 	if c.cfg.httpClient != nil {
 		*client = *c.cfg.httpClient
 	} else {
 		own := http.DefaultTransport.(*http.Transport).Clone()
-		own.MaxIdleConnsPerHost = own.MaxIdleConns // all are to one host; a call that finds none has to dial
+		own.MaxIdleConnsPerHost = own.MaxIdleConns // all connections are to one host
 		client.Transport = own
 	}
 	theirs := client.CheckRedirect
@@ -83,23 +82,22 @@ func newHTTPClient(c *Client) *http.Client {
 	return client
 }
 
-// releaseHTTPClient closes the connections of a client that newHTTPClient made, unless they are the
-// user's.
+// releaseHTTPClient closes the idle connections of client unless they belong to the user's client.
 func releaseHTTPClient(c *Client, client *http.Client) {
 	if c.cfg.httpClient == nil {
 		client.CloseIdleConnections()
 	}
 }
 
-// addHeader adds the fields that the user wants in every request.
+// addHeader adds the header fields that the user configured.
 func addHeader(to, header http.Header) {
 	for name, values := range header {
 		to[name] = values[:len(values):len(values)]
 	}
 }
 
-// checkRedirect keeps messages and credentials at the origin that the user named, and a POST a
-// POST.
+// checkRedirect refuses redirects to another origin, which would receive the messages and
+// credentials, and redirects that change the HTTP method.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -128,9 +126,9 @@ func (h *httpConn) state() (version protocol.Version, session string) {
 	return h.version, h.session
 }
 
-// newRequest makes a request of version v, within the session if there is one.
+// newRequest returns an HTTP request of version v, in the session if there is one.
 func (h *httpConn) newRequest(ctx context.Context, verb string, body []byte, v protocol.Version, session string) *http.Request {
-	req := plainRequest.WithContext(ctx) // as http.NewRequest makes it, without taking the URL apart each time
+	req := plainRequest.WithContext(ctx) // like http.NewRequest, without parsing the URL each time
 	target := *h.target
 	header := make(http.Header, 8+len(h.c.cfg.header))
 	addHeader(header, h.c.cfg.header)
@@ -156,7 +154,7 @@ func (h *httpConn) newRequest(ctx context.Context, verb string, body []byte, v p
 
 var plainRequest = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 
-// What every request has. The slices are shared: whoever adds to one gets another.
+// Header values of every request. Requests share the slices, which have no spare capacity.
 var (
 	acceptBoth   = []string{contentTypeJSON + ", " + sse.ContentType}
 	acceptStream = []string{sse.ContentType}
@@ -168,7 +166,7 @@ var (
 	headerName    = http.CanonicalHeaderKey(protocol.HeaderName)
 )
 
-// mediaType is what a Content-Type says without its parameters; "" where it says nothing.
+// mediaType returns the Content-Type without its parameters, "" if there is none.
 func mediaType(header http.Header) string {
 	switch value := header.Get("Content-Type"); value {
 	case contentTypeJSON, sse.ContentType:
@@ -179,7 +177,7 @@ func mediaType(header http.Header) string {
 	}
 }
 
-// roundTrip posts x and takes the response from what comes back.
+// roundTrip posts x and returns its response.
 func (h *httpConn) roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Response, error) {
 	resp, session, err := h.post(ctx, x)
 	if err == nil {
@@ -190,7 +188,7 @@ func (h *httpConn) roundTrip(ctx context.Context, x *exchange) (*jsonrpc.Respons
 		}
 	}
 	if ctx.Err() != nil && x.req.Method != protocol.MethodInitialize && x.version != "" && !x.version.Modern() {
-		// Until 2025-11-25 a stream that closes means nothing; the server has to be told.
+		// Up to and including 2025-11-25, closing the stream does not cancel the request.
 		h.tellCancelled(ctx, x)
 	}
 	return nil, err
@@ -216,7 +214,7 @@ func (h *httpConn) post(ctx context.Context, x *exchange) (resp *http.Response, 
 	return resp, session, lost(err)
 }
 
-// lost marks an error after which nobody knows whether the server handled the request.
+// lost wraps err in errLost if the server may have handled the request.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return fmt.Errorf("%w: %w", errLost, err)
@@ -224,7 +222,7 @@ func lost(err error) error {
 	return err
 }
 
-// answer reads what came back for x.
+// answer reads the HTTP response to x.
 func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response, session string) (*jsonrpc.Response, error) {
 	defer resp.Body.Close()
 	media := mediaType(resp.Header)
@@ -258,8 +256,8 @@ func (h *httpConn) answer(ctx context.Context, x *exchange, resp *http.Response,
 	return h.only(x, data)
 }
 
-// refused returns what a status other than a success means: the error response that it came with,
-// whatever its content type says, or the status.
+// refused interprets an unsuccessful status. It returns the JSON-RPC error in the body, whatever
+// the content type is, or the status as an error.
 func refused(x *exchange, resp *http.Response) (*jsonrpc.Response, error) {
 	status := statusError(resp)
 	if status.RPC == nil || status.aboutCaller() {
@@ -268,9 +266,8 @@ func refused(x *exchange, resp *http.Response) (*jsonrpc.Response, error) {
 	return &jsonrpc.Response{ID: x.req.ID, Error: status.RPC}, nil
 }
 
-// drain reads the end of a stream whose response is there, so that its connection can be used
-// again. Servers end a stream with the response; one that does not is not waited for any more after
-// a few times.
+// drain reads the end of a stream after its response, so that the connection can be reused. If the
+// server leaves several streams open after the response, the client no longer waits.
 func (h *httpConn) drain(x *exchange, body io.Reader) {
 	if x.flight == nil || h.undrained.Load() >= maxUndrained {
 		return
@@ -282,14 +279,14 @@ func (h *httpConn) drain(x *exchange, body io.Reader) {
 	}
 }
 
-// begin takes the session that the answer to initialize names.
+// begin stores the session ID of the response to initialize.
 func (h *httpConn) begin(x *exchange, resp *http.Response) error {
 	if x.version != "" {
 		return nil
 	}
 	id := resp.Header.Get(protocol.HeaderSessionID)
 	if len(id) > maxSessionID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return invalid(x.req.Method, "the session id is none")
+		return invalid(x.req.Method, "the session ID is not valid")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -299,7 +296,7 @@ func (h *httpConn) begin(x *exchange, resp *http.Response) error {
 
 var errTooLarge = errors.New("too large")
 
-// readBounded reads all of r, up to most bytes.
+// readBounded reads all of r, or returns errTooLarge if it has more than most bytes.
 func readBounded(r io.Reader, most int) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
 	if err == nil && len(data) > most {
@@ -308,7 +305,7 @@ func readBounded(r io.Reader, most int) ([]byte, error) {
 	return data, err
 }
 
-// maxPromised is how many bytes are made room for because a server says that they will come.
+// maxPromised is the largest Content-Length, in bytes, for which a buffer is allocated in advance.
 const maxPromised = 1 << 20
 
 // readReply reads the body of resp, up to most bytes.
@@ -322,16 +319,17 @@ func readReply(resp *http.Response, most int) ([]byte, error) {
 	return data, err
 }
 
-// only takes the response out of a JSON reply: it is the reply, or in 2025-03-26 one of an array.
+// only returns the response in a JSON body. In version 2025-03-26 the body may be an array.
 func (h *httpConn) only(x *exchange, data []byte) (*jsonrpc.Response, error) {
 	resp, err := h.message(h.c.base, x, data)
 	if err == nil && resp == nil {
-		err = invalid(x.req.Method, "the reply does not hold the response to the request")
+		err = invalid(x.req.Method, "the body does not contain the response to the request")
 	}
 	return resp, err
 }
 
-// message handles what came for x. It returns the response if that was it.
+// message handles one message, or a batch, received for x. It returns the response to x if that is
+// among them.
 func (h *httpConn) message(ctx context.Context, x *exchange, data []byte) (*jsonrpc.Response, error) {
 	m, bad := jsonrpc.Decode(data)
 	if bad == nil {
@@ -365,7 +363,7 @@ func (h *httpConn) one(ctx context.Context, x *exchange, m jsonrpc.Message, size
 		if x.req != nil && (m.Response.ID == x.req.ID || !m.Response.ID.IsValid() && m.Response.Error != nil) {
 			return m.Response, nil
 		}
-		h.c.warn("client: the server answered a request that this stream is not for", "id", clip(m.Response.ID.String()))
+		h.c.warn("client: a stream carried the response to a request of another stream", "id", clip(m.Response.ID.String()))
 	case m.Request.Method == protocol.NotificationCancelled:
 		h.asked.Cancel(m.Request)
 	case m.Request.IsNotification():
@@ -376,7 +374,7 @@ func (h *httpConn) one(ctx context.Context, x *exchange, m jsonrpc.Message, size
 	return nil, nil
 }
 
-// method names the request of x in errors.
+// method returns the name of the request for errors.
 func (x *exchange) method() string {
 	if x.req == nil {
 		return "the stream of the session"
@@ -384,11 +382,11 @@ func (x *exchange) method() string {
 	return x.req.Method
 }
 
-// answerServer answers a request of a legacy server, in the background: the stream has to be read
-// on.
+// answerServer responds to a request of a legacy server. It works in the background, so that the
+// client keeps reading the stream.
 func (h *httpConn) answerServer(ctx context.Context, x *exchange, req *jsonrpc.Request, size int) {
 	if x.version.Modern() {
-		h.c.serve(ctx, req, x.flight) // which refuses it
+		h.c.serve(ctx, req, x.flight) // logs it; modern servers may not send requests
 		return
 	}
 	call, refused := h.asked.Begin(ctx, req, size)
@@ -416,7 +414,7 @@ func (h *httpConn) reply(ctx context.Context, req *jsonrpc.Request, resp *jsonrp
 	}
 }
 
-// send posts a message that has no response.
+// send posts a notification or a response.
 func (h *httpConn) send(ctx context.Context, body []byte) error {
 	v, session := h.state()
 	resp, err := h.client.Do(h.newRequest(ctx, http.MethodPost, body, v, session))
@@ -427,7 +425,7 @@ func (h *httpConn) send(ctx context.Context, body []byte) error {
 		return statusError(resp)
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody) // so that the connection can be reused
 	return nil
 }
 
@@ -443,14 +441,14 @@ func (h *httpConn) notify(ctx context.Context, n *jsonrpc.Request) error {
 
 // tellCancelled tells the server, in the background, that x is cancelled.
 func (h *httpConn) tellCancelled(ctx context.Context, x *exchange) {
-	n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, &protocol.CancelledParams{RequestID: x.req.ID, Reason: "the caller does not wait any longer"})
+	n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, &protocol.CancelledParams{RequestID: x.req.ID, Reason: "the caller canceled the request"})
 	if err != nil {
 		return
 	}
 	h.c.background(func(base context.Context) {
 		ctx, cancel := context.WithTimeout(base, cancelPatience)
 		defer cancel()
-		_ = h.send(ctx, jsonrpc.AppendRequest(nil, n)) // a courtesy
+		_ = h.send(ctx, jsonrpc.AppendRequest(nil, n)) // the server need not know
 	})
 }
 
@@ -461,13 +459,13 @@ func (h *httpConn) close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), h.c.cfg.shutdownTimeout)
 		defer cancel()
 		if resp, err := h.client.Do(h.newRequest(ctx, http.MethodDelete, nil, v, session)); err == nil {
-			_ = statusError(resp) // whatever it is
+			_ = statusError(resp) // closes the body
 		}
-		// A server need not let clients end sessions, and one that is gone has none.
+		// Errors are ignored: servers may refuse to end sessions.
 	}
 	releaseHTTPClient(h.c, h.client)
 	return nil
 }
 
-// isEmpty reports whether data is blank.
+// isEmpty reports whether data is empty or all whitespace.
 func isEmpty(data []byte) bool { return jsonx.SkipSpace(data, 0) == len(data) }

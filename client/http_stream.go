@@ -13,10 +13,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// When a client comes back to a stream (2025-11-25, basic/transports, "Resumability").
+// Limits of resuming a stream (2025-11-25, basic/transports, "Resumability").
 const (
 	defaultRetry = time.Second
-	minRetry     = 100 * time.Millisecond // what a server says is kept within these
+	minRetry     = 100 * time.Millisecond // bounds of the retry time that the server sets
 	maxRetry     = 30 * time.Second
 	//limit:client attempts in a row to resume a stream that bring no event | the call or the subscription ends
 	maxFruitless = 5
@@ -25,14 +25,14 @@ const (
 	maxResumeToken = 4096
 )
 
-// A resumption is what is needed to come back to a stream.
+// A resumption holds what is needed to resume a stream.
 type resumption struct {
-	id        string // of the last event; "" when the stream cannot be come back to
+	id        string // of the last event; "" if the stream cannot be resumed
 	retry     time.Duration
 	fruitless int
 }
 
-// note takes what an event says about coming back.
+// note stores the ID and the retry time of an event.
 func (r *resumption) note(ev sse.Event) {
 	r.fruitless = 0
 	if len(ev.ID) <= maxResumeToken {
@@ -43,7 +43,8 @@ func (r *resumption) note(ev sse.Event) {
 	}
 }
 
-// wait waits until it is time to come back.
+// wait waits until the stream may be resumed. The time doubles with each attempt that brings no
+// event.
 func (r *resumption) wait(ctx context.Context) error {
 	d := r.retry
 	if d == 0 {
@@ -56,8 +57,7 @@ func (r *resumption) wait(ctx context.Context) error {
 	return sleep(ctx, d)
 }
 
-// stream reads the events of a reply until the response is there. A legacy server may end the
-// stream before, and be come back to.
+// stream reads events until the response. It resumes the stream if a legacy server ends it early.
 func (h *httpConn) stream(ctx context.Context, x *exchange, body io.ReadCloser) (*jsonrpc.Response, error) {
 	var r resumption
 	resp, err := h.events(ctx, x, body, &r)
@@ -70,7 +70,7 @@ func (h *httpConn) stream(ctx context.Context, x *exchange, body io.ReadCloser) 
 		}
 		again, fatal := h.get(ctx, r.id)
 		if errors.Is(fatal, errNoSession) {
-			return nil, fmt.Errorf("%w, and the session with it", errLost) // the request was handled, it may be to its end
+			return nil, fmt.Errorf("%w, and the session with it", errLost) // the server may have handled the request completely
 		}
 		if fatal != nil {
 			return nil, fatal
@@ -84,7 +84,7 @@ func (h *httpConn) stream(ctx context.Context, x *exchange, body io.ReadCloser) 
 	return resp, err
 }
 
-// events reads one stream to the response, or to its end, which is errLost.
+// events reads one stream until the response. The error is errLost if the stream ends before.
 func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *resumption) (*jsonrpc.Response, error) {
 	reader := sse.NewReader(body, h.c.cfg.maxMessage)
 	defer reader.Free()
@@ -116,8 +116,8 @@ func (h *httpConn) events(ctx context.Context, x *exchange, body io.Reader, r *r
 	}
 }
 
-// get comes back to the stream whose last event was id, or with "" opens the one outside of calls.
-// The body is nil when it may be tried again; the error says that it need not.
+// get resumes the stream after the event id, or opens the stream of the session if id is empty. If
+// both results are nil, the caller may try again; an error is final.
 func (h *httpConn) get(ctx context.Context, id string) (io.ReadCloser, error) {
 	v, session := h.state()
 	req := h.newRequest(ctx, http.MethodGet, nil, v, session)
@@ -141,8 +141,8 @@ func (h *httpConn) get(ctx context.Context, id string) (io.ReadCloser, error) {
 	return nil, status
 }
 
-// listen opens the stream outside of calls, in the background, once for each session. A server need
-// not have one.
+// listen opens the stream of the session in the background, once for each session. The stream is
+// optional for servers.
 func (h *httpConn) listen() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,11 +160,11 @@ func (h *httpConn) listen() <-chan struct{} {
 	return open
 }
 
-// steadyStream is how long a stream lasts that was worth opening, even if nothing came on it.
+// steadyStream is how long a stream without events must last to count as a success.
 const steadyStream = 10 * time.Second
 
-// follow reads the stream outside of calls, and opens it again when it ends. It calls open when the
-// server answered. When the stream cannot be opened again, the subscriptions end.
+// follow reads the stream of the session and reopens it when it ends. It calls open after the first
+// response. If the stream cannot be reopened, the subscriptions end.
 func (h *httpConn) follow(ctx context.Context, open func()) {
 	defer open()
 	x := &exchange{}
@@ -198,10 +198,10 @@ func (h *httpConn) follow(ctx context.Context, open func()) {
 	}
 }
 
-// unfollow gives up the stream outside of calls, which the next Listen opens again.
+// unfollow gives up the stream of the session. The next Listen reopens it.
 func (h *httpConn) unfollow(ctx context.Context) {
 	h.mu.Lock()
-	if ctx.Err() == nil { // else there is another stream already
+	if ctx.Err() == nil { // otherwise a newer stream has replaced it
 		h.listening()
 		h.listening = nil
 	}

@@ -8,32 +8,32 @@ import (
 	"sync"
 )
 
-// Bounds of the notifications of one call that wait for its handlers.
+// Limits of the notifications of one call that wait for its handlers.
 const (
 	//limit:client notifications of one call that wait for its handlers | a notification is dropped and logged
 	maxInbox = 1024
-	//limit:client bytes of these notifications, but for the first | a notification is dropped and logged
+	//limit:client bytes of these notifications, except the first | a notification is dropped and logged
 	maxInboxBytes = 4 << 20
 )
 
-// An inbox hands what the server says in the middle of one call to the handlers of that call: in
-// order, one at a time, and not after the call. The zero inbox is open.
+// An inbox passes the notifications of one call to its handlers: in order, one at a time, and never
+// after the call. The zero value is open.
 type inbox struct {
 	mu     sync.Mutex
 	queue  []heard       // guarded by mu
 	bytes  int           // of the queue; guarded by mu
-	busy   chan struct{} // closed when all is done; nil when nothing is being done; guarded by mu
+	busy   chan struct{} // closed when the queue is done; nil while idle; guarded by mu
 	closed bool          // guarded by mu
 }
 
-// A heard is what is to be done about a notification of size bytes.
+// A heard is the work for a notification of size bytes.
 type heard struct {
 	do   func()
 	size int
 }
 
-// push has f done: at once on this goroutine where inline says so and nothing else is being done,
-// else on another. It reports false where too much is waiting.
+// push queues f. If inline is set and the inbox is idle, push runs f on this goroutine, otherwise
+// another goroutine does. It returns false if too much is queued.
 func (b *inbox) push(log *slog.Logger, f func(), size int, inline bool) bool {
 	b.mu.Lock()
 	if b.closed || len(b.queue) >= maxInbox || b.bytes > 0 && b.bytes+size > maxInboxBytes {
@@ -52,7 +52,7 @@ func (b *inbox) push(log *slog.Logger, f func(), size int, inline bool) bool {
 	case inline:
 		b.work(log)
 	default:
-		// Ends when the queue is empty, or when the call is over.
+		// Ends when the queue is empty or the call has ended.
 		go b.work(log)
 	}
 	return true
@@ -71,7 +71,8 @@ func (b *inbox) work(log *slog.Logger) {
 	returned = true
 }
 
-// next returns what is to be done, and nil when that is nothing any more.
+// next takes a function from the queue. It returns nil and marks the inbox as idle if the queue is
+// empty.
 func (b *inbox) next() func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,7 +87,7 @@ func (b *inbox) next() func() {
 	return first.do
 }
 
-// perform keeps a panic of f from ending the program: what came from the server had a part in it.
+// perform calls f and logs a panic, which input of the server may have caused.
 func perform(log *slog.Logger, f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -96,7 +97,7 @@ func perform(log *slog.Logger, f func()) {
 	f()
 }
 
-// close waits until all is done, or until ctx ends; then nothing more is begun.
+// close waits until the queue is done. If ctx is done first, it drops the rest of the queue.
 func (b *inbox) close(ctx context.Context) {
 	for {
 		b.mu.Lock()

@@ -16,13 +16,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// maxQuestions bounds the input requests of one result.
+// maxQuestions limits the input requests of one result.
 //
-//limit:client questions in one result | the call fails: `inputs at once; at most `
+//limit:client input requests in one result | the call fails: `input requests; at most `
 const maxQuestions = 100
 
-// answer gathers the answers to a result that requires input (2026-07-28, basic/patterns/mrtr): all
-// of them, before the request is sent again. What it returns belongs to that one retry.
+// answer returns the input responses to a result that requires input (2026-07-28,
+// basic/patterns/mrtr). They are for one retry of the request.
 func (c *Client) answer(ctx context.Context, r *request, raw []byte, round int) (protocol.Inputs, error) {
 	var result protocol.InputRequiredResult
 	if err := jsonx.Unmarshal(raw, &result); err != nil {
@@ -33,11 +33,11 @@ func (c *Client) answer(ctx context.Context, r *request, raw []byte, round int) 
 	in := protocol.Inputs{RequestState: result.RequestState}
 	switch {
 	case len(result.InputRequests) == 0 && result.RequestState == nil:
-		return in, invalid(r.method, "it requires input but says not which")
+		return in, invalid(r.method, "it requires input but contains no input requests")
 	case len(result.InputRequests) > maxQuestions:
-		return in, invalid(r.method, "it asks for %d inputs at once; at most %d are answered", len(result.InputRequests), maxQuestions)
+		return in, invalid(r.method, "it contains %d input requests; at most %d are allowed", len(result.InputRequests), maxQuestions)
 	case len(result.InputRequests) == 0:
-		// The server only wants to be asked again: a little later each time.
+		// The server only wants a retry. Wait longer each time.
 		return in, sleep(ctx, backoff(round))
 	}
 	in.InputResponses = protocol.InputResponses{}
@@ -45,16 +45,16 @@ func (c *Client) answer(ctx context.Context, r *request, raw []byte, round int) 
 		q := result.InputRequests[key]
 		v, err := c.respond(ctx, q.Method, q.Params)
 		if err != nil {
-			return in, fmt.Errorf("the server asks for %s: %w", q.Method, err)
+			return in, fmt.Errorf("input request %s: %w", q.Method, err)
 		}
 		if in.InputResponses[key], err = jsonx.Marshal(v); err != nil {
-			return in, fmt.Errorf("the answer to %s: %w", q.Method, err)
+			return in, fmt.Errorf("input response to %s: %w", q.Method, err)
 		}
 	}
 	return in, nil
 }
 
-// untilClose returns a context that ends with ctx, and with Close.
+// untilClose returns a context that is also canceled by Close.
 func (c *Client) untilClose(ctx context.Context) (limited context.Context, stop func()) {
 	limited, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(c.base, func() { cancel(transport.ErrClosed) })
@@ -64,13 +64,13 @@ func (c *Client) untilClose(ctx context.Context) (limited context.Context, stop 
 	}
 }
 
-// backoff is how long to wait before attempt n+1: from 100 ms to 5 s.
+// backoff returns how long to wait before attempt n+1: from 100 ms to 5 s.
 func backoff(n int) time.Duration {
 	return min(100*time.Millisecond<<min(n, 10), 5*time.Second)
 }
 
-// respond answers one question of the server by the handlers. A *jsonrpc.Error says why there is no
-// answer.
+// respond calls the handler for one request of the server. The error is a *jsonrpc.Error if the
+// client refuses the request.
 func (c *Client) respond(ctx context.Context, method string, params []byte) (any, error) {
 	switch method {
 	case protocol.MethodElicitationCreate:
@@ -109,14 +109,14 @@ func orEmpty(params []byte) []byte {
 }
 
 func notDeclared(method string) error {
-	return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "this client did not declare %.60q", method)
+	return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "this client did not declare the capability for %.60q", method)
 }
 
 func badQuestion(method string, err error) error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params of %s are invalid: %v", method, err)
 }
 
-// elicit asks the user.
+// elicit calls the handler for an elicitation.
 func (c *Client) elicit(ctx context.Context, params []byte) (any, error) {
 	p := new(protocol.ElicitParams)
 	if err := jsonx.Unmarshal(orEmpty(params), p); err != nil {
@@ -148,7 +148,7 @@ func (c *Client) elicit(ctx context.Context, params []byte) (any, error) {
 	case r.Action != protocol.ElicitAccept:
 		return &protocol.ElicitResult{Action: r.Action}, nil
 	case p.Mode == protocol.ElicitURL:
-		return &protocol.ElicitResult{Action: r.Action}, nil // agreeing is all there is
+		return &protocol.ElicitResult{Action: r.Action}, nil // URL mode has no content
 	}
 	content, err := withDefaults(p.RequestedSchema, r.Content)
 	if err != nil {
@@ -157,8 +157,8 @@ func (c *Client) elicit(ctx context.Context, params []byte) (any, error) {
 	return &protocol.ElicitResult{Action: r.Action, Content: content}, nil
 }
 
-// withDefaults returns the content of an accepted form, completed by the defaults of its schema
-// (2025-11-25, client/elicitation).
+// withDefaults adds the defaults of the schema to the content of an accepted form (2025-11-25,
+// client/elicitation).
 func withDefaults(schema, content []byte) ([]byte, error) {
 	content = content[jsonx.SkipSpace(content, 0):]
 	if len(content) == 0 || string(content) == "null" {
@@ -182,8 +182,8 @@ func withDefaults(schema, content []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// serve answers a request of the server, which came on the stream of the call f; f is nil where
-// that is not known. The response is nil on modern versions, in which servers have no requests.
+// serve responds to a request that the server sent on the stream of the call f; f is nil if the
+// call is unknown. The response is nil on modern versions, in which servers send no requests.
 func (c *Client) serve(ctx context.Context, req *jsonrpc.Request, f *flight) *jsonrpc.Response {
 	a := c.agreed.Load()
 	if a != nil && a.version.Modern() {
@@ -206,7 +206,7 @@ func (c *Client) serve(ctx context.Context, req *jsonrpc.Request, f *flight) *js
 	return resp
 }
 
-// refusal is what a legacy server is told when there is no answer for it.
+// refusal returns the error that a legacy server receives if its request failed.
 func (c *Client) refusal(method string, err error) *jsonrpc.Error {
 	if errors.Is(err, ErrRejected) {
 		return jsonrpc.Errorf(protocol.CodeUserRejected, "the user rejected the request")
@@ -214,12 +214,12 @@ func (c *Client) refusal(method string, err error) *jsonrpc.Error {
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return rpc
 	}
-	// What went wrong inside of this program is not the server's business.
-	c.warn("client: a question of the server was not answered", "method", clip(method), "error", err)
-	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "the client could not answer")
+	// Do not reveal internal errors of this program to the server.
+	c.warn("client: a request of the server failed", "method", clip(method), "error", err)
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error of the client")
 }
 
-// clip shortens what a server sent for the log.
+// clip shortens text of the server for the log.
 func clip(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "..."
@@ -227,8 +227,8 @@ func clip(s string) string {
 	return s
 }
 
-// hear takes a notification of the server. f is the call on whose stream it came, nil where streams
-// are shared.
+// hear handles a notification that the server sent on the stream of the call f; f is nil if calls
+// share the stream.
 func (c *Client) hear(n *jsonrpc.Request, f *flight) {
 	switch n.Method {
 	case protocol.NotificationProgress:
@@ -243,9 +243,9 @@ func (c *Client) hear(n *jsonrpc.Request, f *flight) {
 	}
 }
 
-// hearFirst takes a notification of a connection that is the session as soon as it was read, so
-// that what belongs to a call is on its way before the response is. It reports whether that was all
-// of it; the rest is heard in its turn.
+// hearFirst handles a notification as soon as it is read from a shared connection, so that a call
+// receives its notifications before its response. It returns false if hearNext must handle the
+// notification too.
 func (c *Client) hearFirst(n *jsonrpc.Request) (all bool) {
 	switch n.Method {
 	case protocol.NotificationProgress:
@@ -258,7 +258,7 @@ func (c *Client) hearFirst(n *jsonrpc.Request) (all bool) {
 	return false
 }
 
-// hearNext takes what hearFirst left.
+// hearNext handles the notifications for which hearFirst returned false, in their order.
 func (c *Client) hearNext(n *jsonrpc.Request) {
 	if n.Method != protocol.NotificationMessage {
 		c.changes.heard(n)
@@ -267,8 +267,7 @@ func (c *Client) hearNext(n *jsonrpc.Request) {
 	}
 }
 
-// heardProgress hands progress to the call that it is of. What is late, or of none of ours, is
-// nobody's.
+// heardProgress passes progress to its call. It ignores progress of unknown or finished calls.
 func (c *Client) heardProgress(n *jsonrpc.Request, inline bool) {
 	f := c.flights.byToken(n.Param("progressToken"))
 	if f == nil {
@@ -289,7 +288,7 @@ func (c *Client) heardProgress(n *jsonrpc.Request, inline bool) {
 	})
 }
 
-// heardLog hands a message to the call f, or to all that listen where it is nobody's own.
+// heardLog passes a log message to the call f, or to all calls with OnLog if f is nil.
 func (c *Client) heardLog(n *jsonrpc.Request, f *flight, inline bool) {
 	flights := []*flight{f}
 	if f == nil {
@@ -302,7 +301,7 @@ func (c *Client) heardLog(n *jsonrpc.Request, f *flight, inline bool) {
 	}
 }
 
-// handOn decodes a message for one handler.
+// handOn decodes a log message and calls h.
 func (c *Client) handOn(n *jsonrpc.Request, h func(context.Context, *protocol.LoggingMessageParams)) {
 	p := new(protocol.LoggingMessageParams)
 	if err := jsonx.Unmarshal(orEmpty(n.Params), p); err == nil {
@@ -310,21 +309,21 @@ func (c *Client) handOn(n *jsonrpc.Request, h func(context.Context, *protocol.Lo
 	}
 }
 
-// hand has hear done, which hears n on behalf of the call.
+// hand queues the function hear, which handles n for the call.
 func (f *flight) hand(c *Client, n *jsonrpc.Request, inline bool, hear func()) {
 	if !f.inbox.push(c.log, hear, len(n.Params), inline) {
-		c.warn("client: a notification was dropped, since too many wait for the handlers of a call")
+		c.warn("client: a notification was dropped because too many wait for the handlers of a call")
 	}
 }
 
-// checkElicitURL refuses what a user must not be sent to: only the web, and only by TLS unless it
-// is this machine.
+// checkElicitURL refuses URLs that a user must not be sent to. It allows https, and http to this
+// machine.
 func checkElicitURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())) {
 		return nil
 	}
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "users are not sent to this URL; use https")
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the URL of an elicitation must be an https URL")
 }
 
 func isLoopback(host string) bool {

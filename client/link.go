@@ -15,29 +15,29 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// A live is a connection that carries messages both ways, and is served.
+// A live is an open connection that carries messages both ways.
 type live struct {
 	wire   duplex.Wire
 	link   *duplex.Link
-	served chan struct{} // closed when the connection is over
-	err    error         // why; nil when an end ended it; set before
+	served chan struct{} // closed when the connection has ended
+	err    error         // why it ended; nil if one side closed it; set before served is closed
 }
 
-// serveWire serves a connection until it is over.
+// serveWire starts a goroutine that serves the connection.
 func serveWire(c *Client, w duplex.Wire) *live {
 	l := &live{wire: w, served: make(chan struct{})}
 	l.link = duplex.New(w, linkHandler{c}, &duplex.Options{
 		Client: true, First: c.hearFirst, Logger: c.log, MaxInFlight: 64, DrainTimeout: time.Second, Cancelling: c.base,
 	})
 	ready := make(chan struct{})
-	// Ends when the server or Close ends the connection.
+	// Ends when the server or Close closes the connection.
 	go func() {
 		defer close(l.served)
 		close(ready)
 		if l.err = l.link.Serve(context.WithoutCancel(c.base)); l.err != nil {
-			c.log.Warn("client: the connection with the server broke", "error", l.err)
+			c.log.Warn("client: the connection to the server broke", "error", l.err)
 		}
-		if c.agreed.Load() != nil { // else the connection was that of a failed probe
+		if c.agreed.Load() != nil { // otherwise only the probe used the connection
 			c.background(func(context.Context) { c.changes.end(l.gone(), true) })
 		}
 	}()
@@ -45,7 +45,7 @@ func serveWire(c *Client, w duplex.Wire) *live {
 	return l
 }
 
-// linkHandler takes what the server sends of itself.
+// linkHandler handles requests and notifications of the server.
 type linkHandler struct{ c *Client }
 
 func (h linkHandler) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
@@ -56,15 +56,15 @@ func (h linkHandler) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ trans
 	return h.c.serve(ctx, req, nil)
 }
 
-// flush waits until the server was told which calls nobody waits for.
+// flush waits until the cancellations of calls are sent.
 func (l *live) flush(patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	l.link.Flush(ctx)
 }
 
-// stop ends the connection, and the process that it is with, and waits for both. The error is that
-// of the process.
+// stop closes the connection and ends its process, and waits for both. The error is that of the
+// process.
 func (l *live) stop(patience time.Duration) (err error) {
 	if patience > 0 {
 		l.flush(patience)
@@ -77,11 +77,11 @@ func (l *live) stop(patience time.Duration) (err error) {
 	return err
 }
 
-// A linkConn talks over a connection that is the session: that of a WebSocket, a socket, a process.
+// A linkConn uses a connection that is also the session: a WebSocket, a socket or a process.
 type linkConn struct {
 	c       *Client
 	connect func(ctx context.Context) (duplex.Wire, error)
-	legacy  bool  // carries legacy versions only
+	legacy  bool  // supports only legacy versions
 	once    bool  // cannot connect again
 	live    *live // does not change after Dial
 }
@@ -120,12 +120,11 @@ func (l *linkConn) notify(ctx context.Context, n *jsonrpc.Request) error {
 	return err
 }
 
-// gone says why the connection is over: how the process ended, as far as it has, or what broke. Its
-// end follows that of the calls at once.
+// gone returns why the connection ended: how the process ended, or what broke.
 func (l *live) gone() error {
 	<-l.served
 	if p, ok := l.wire.(processWire); ok {
-		// The pipe closes a little before the process is known to have ended.
+		// The pipe may close before the process has ended.
 		if p.process.wait(pipesDelay + time.Second) {
 			return fmt.Errorf("%w: %s", transport.ErrClosed, p.process.epitaph())
 		}
@@ -137,17 +136,17 @@ func (l *live) gone() error {
 	return fmt.Errorf("%w: the server closed the connection", transport.ErrClosed)
 }
 
-// renew connects again where the probe ended the connection, or was never answered: some servers
-// end at what they do not know, and some are still busy with it.
+// renew reconnects if the probe ended the connection or had no response: some legacy servers exit
+// or hang when they receive an unknown method.
 func (l *linkConn) renew(ctx context.Context, probe error) error {
 	if !errors.Is(probe, errProbe) && !errors.Is(probe, transport.ErrClosed) {
 		return nil
 	}
 	switch {
 	case l.once && errors.Is(probe, transport.ErrClosed):
-		return fmt.Errorf("the server ended the connection at server/discover, and it cannot be opened again; pin a legacy version with client.Version, or give client.Connect: %w", probe)
+		return fmt.Errorf("the server closed the connection after server/discover, and the client cannot reopen it; set a legacy version with client.Version, or use client.Connect: %w", probe)
 	case l.once:
-		return nil // a server that does not answer what it does not know may still answer what it knows
+		return nil // the server may still respond to initialize
 	}
 	_ = l.live.stop(0)
 	w, err := l.connect(ctx)
@@ -163,7 +162,7 @@ func (l *linkConn) listen() <-chan struct{}    { return nil }
 func (l *linkConn) mirrors() bool              { return false }
 func (l *linkConn) close() error               { return l.live.stop(l.c.cfg.shutdownTimeout) }
 
-// A wireTarget is a server at the other end of a connection that is the session.
+// A wireTarget is a server on a connection that is also the session.
 type wireTarget struct {
 	connect func(ctx context.Context, c *Client) (duplex.Wire, error)
 	once    bool // cannot connect again
@@ -192,7 +191,7 @@ func streamTarget(connect func(ctx context.Context) (io.ReadWriteCloser, error),
 func dialWebSocket(ctx context.Context, c *Client, u *url.URL) (conn, error) {
 	client := newHTTPClient(c)
 	l, err := newLinkConn(ctx, c, false, func(ctx context.Context) (duplex.Wire, error) {
-		// The connection is all that the transport is for.
+		// The HTTP client is needed only for the handshake.
 		defer releaseHTTPClient(c, client)
 		w, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{
 			Client: client, Header: c.cfg.header, MaxMessageBytes: int64(c.cfg.maxMessage),

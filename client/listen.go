@@ -12,13 +12,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// When a listen request is given up.
+// Limits of sending a listen request again.
 const (
 	maxListenFailures = 10               // in a row
-	steadyListen      = 10 * time.Second // what lasted as long as this was no failure
+	steadyListen      = 10 * time.Second // a request that lasted longer was not a failure
 )
 
-// listenModern opens s by subscriptions/listen, and returns when the server has agreed.
+// listenModern opens s with subscriptions/listen and returns when the server has acknowledged it.
 func (c *Client) listenModern(ctx, base context.Context, s *Subscription) (*Subscription, error) {
 	done := make(chan struct{})
 	s.done = done
@@ -43,16 +43,16 @@ func (c *Client) listenModern(ctx, base context.Context, s *Subscription) (*Subs
 	return s, nil
 }
 
-// follow listens on behalf of the handlers.
+// follow keeps a subscription for the handlers open.
 func (c *Client) follow(f protocol.SubscriptionFilter) {
 	s, base := c.newSubscription(f)
 	c.keepListening(base, s)
 	if err := <-s.ready; err != nil && c.base.Err() == nil {
-		c.log.Warn("client: the server refuses to send changes; the handlers for them are not called", "error", err)
+		c.log.Warn("client: the server refuses to send changes; their handlers are not called", "error", err)
 	}
 }
 
-// keepListening holds a listen request open, and sends it again when its stream breaks.
+// keepListening keeps a listen request open and sends it again if its stream breaks.
 func (c *Client) keepListening(ctx context.Context, s *Subscription) {
 	defer s.cancel(nil)
 	c.changes.add(s)
@@ -76,7 +76,7 @@ func (c *Client) keepListening(ctx context.Context, s *Subscription) {
 	}
 }
 
-// end says why the subscription is over.
+// end stores why the subscription ended.
 func (s *Subscription) end(err error) {
 	s.c.changes.mu.Lock()
 	s.err = err
@@ -87,8 +87,8 @@ func (s *Subscription) end(err error) {
 	}
 }
 
-// listenOnce sends one listen request, again or for the first time, and waits for its end. Retry
-// says that another may do better.
+// listenOnce sends a listen request and waits until it ends. Again says that the subscription was
+// open before. Retry reports whether to send another.
 func (c *Client) listenOnce(ctx context.Context, s *Subscription, again bool) (acknowledged, retry bool, err error) {
 	a, ch, id := c.agreed.Load(), &c.changes, c.nextID()
 	r := &request{method: protocol.MethodSubscriptionsListen, params: &protocol.SubscriptionsListenParams{Notifications: s.Filter()}}
@@ -116,12 +116,12 @@ func (c *Client) listenOnce(ctx context.Context, s *Subscription, again bool) (a
 	return acknowledged, true, errors.New("the server ended the subscription")
 }
 
-// acknowledged takes what the server agreed to.
+// acknowledged stores the filter that the server agreed to.
 func (ch *changes) acknowledged(n *jsonrpc.Request) {
 	id := subscriptionID(n)
 	var p protocol.SubscriptionsAcknowledgedParams
 	if err := jsonx.Unmarshal(orEmpty(n.Params), &p); err != nil {
-		ch.c.warn("client: the server agreed to a subscription in words that are none of the protocol", "error", fmt.Sprintf("%.200s", err))
+		ch.c.warn("client: the server sent an invalid acknowledgement of a subscription", "error", fmt.Sprintf("%.200s", err))
 		return
 	}
 	ch.mu.Lock()

@@ -8,13 +8,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// maxItems bounds the items of one list, whatever its pages hold.
+// maxItems limits the items of one list, over all pages.
 //
 //limit:client items of one list | an error: `items`
 const maxItems = 100_000
 
-// Tools yields the tools of the server, page by page. It ends after an error. Over HTTP, tools
-// whose headers are declared wrongly are left out.
+// Tools yields the tools of the server, page by page. It ends after an error. On modern versions
+// over HTTP, it omits tools whose schema declares invalid headers.
 func (c *Client) Tools(ctx context.Context, opts ...CallOption) iter.Seq2[*protocol.Tool, error] {
 	return pages(ctx, c, protocol.MethodToolsList, opts, func(r *protocol.ListToolsResult) ([]protocol.Tool, *string) {
 		return r.Tools, r.NextCursor
@@ -42,8 +42,8 @@ func (c *Client) Templates(ctx context.Context, opts ...CallOption) iter.Seq2[*p
 	}, nil)
 }
 
-// pages yields the items of all pages of a list. Learn, unless nil, sees each page and returns what
-// is left of it; first and last say whether it begins and ends the list.
+// pages yields the items of all pages of a list. If learn is not nil, pages yields what it returns
+// for each page; first and last mark the first and the last page.
 func pages[Page, Item any](ctx context.Context, c *Client, method string, opts []CallOption,
 	open func(*Page) ([]Item, *string), learn func(c *Client, items []Item, first, last bool) []Item,
 ) iter.Seq2[*Item, error] {
@@ -83,7 +83,7 @@ func pages[Page, Item any](ctx context.Context, c *Client, method string, opts [
 				return
 			}
 			if _, ok := seen[*next]; ok {
-				yield(nil, fmt.Errorf("client: %w", invalid(method, "it leads back to a page that came before")))
+				yield(nil, fmt.Errorf("client: %w", invalid(method, "nextCursor leads back to an earlier page")))
 				return
 			}
 			seen[*next] = struct{}{}
@@ -92,7 +92,7 @@ func pages[Page, Item any](ctx context.Context, c *Client, method string, opts [
 	}
 }
 
-// page gets one page of a list, and returns its size in bytes.
+// page requests one page of a list and returns its size in bytes.
 func (c *Client) page(ctx context.Context, method string, cursor *string, into any, opts []CallOption) (int, error) {
 	key := method + "\x00"
 	if cursor != nil {
@@ -131,8 +131,8 @@ func (c *Client) ReadResource(ctx context.Context, uri string, opts ...CallOptio
 	return r, decodeResult(protocol.MethodResourcesRead, raw, r)
 }
 
-// Complete asks for values that complete an argument of a prompt or a resource template. Known
-// holds the other arguments that already have a value.
+// Complete requests completions of an argument of a prompt or a resource template. Known holds the
+// other arguments that already have a value.
 func (c *Client) Complete(ctx context.Context, ref protocol.CompletionRef, argument, value string, known map[string]string, opts ...CallOption) (*protocol.Completion, error) {
 	p := &protocol.CompleteParams{Ref: ref, Argument: protocol.CompletionArgument{Name: argument, Value: value}}
 	if known != nil && c.Version() >= protocol.V20250618 {
@@ -160,9 +160,9 @@ func (c *Client) Ping(ctx context.Context, opts ...CallOption) error {
 	return err
 }
 
-// SetLogLevel asks for log messages of this level and above from now on: legacy servers at once,
-// modern ones with every request that follows. They go to the Log method of [Handlers]. Logging is
-// deprecated since 2026-07-28.
+// SetLogLevel requests log messages of this level and above. It sends the level to legacy servers
+// at once, and to modern servers with every later request. The messages go to the Log method of
+// [Handlers]. Logging is deprecated since 2026-07-28.
 func (c *Client) SetLogLevel(ctx context.Context, level protocol.LoggingLevel, opts ...CallOption) error {
 	if !level.Valid() {
 		return fmt.Errorf("client: SetLogLevel(%q): no such level", level)
@@ -175,7 +175,7 @@ func (c *Client) SetLogLevel(ctx context.Context, level protocol.LoggingLevel, o
 	return err
 }
 
-// level is the log level that was asked for last; "" for none.
+// level returns the current log level, "" for none.
 func (c *Client) level() protocol.LoggingLevel {
 	if l := c.logLevel.Load(); l != nil {
 		return *l

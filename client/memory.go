@@ -39,8 +39,8 @@ func (m *memoryConn) settled(protocol.Version)           {}
 func (m *memoryConn) listen() <-chan struct{}            { return nil }
 func (m *memoryConn) mirrors() bool                      { return false }
 
-// close waits for the calls in flight, but not for ever: the server may be at a handler of the
-// client, and this in Close.
+// close waits for the calls in flight, but at most closePatience: a handler of the client, which a
+// call waits for, may itself have called Close.
 func (m *memoryConn) close() error {
 	over := make(chan error, 1)
 	// Ends with the last call.

@@ -14,9 +14,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// negotiate settles the version (2026-07-28, basic/lifecycle, "Backward Compatibility"): a modern
-// server knows server/discover; what answers that in any way that no modern server would is
-// initialized as a legacy one.
+// negotiate agrees on a version with the server (2026-07-28, basic/lifecycle, "Backward
+// Compatibility"). A modern server supports server/discover. If the response is not that of a
+// modern server, the client sends initialize, as for legacy servers.
 func (c *Client) negotiate(ctx context.Context) error {
 	pinned := c.cfg.version
 	if l, ok := c.conn.(*linkConn); ok && l.legacy {
@@ -29,7 +29,7 @@ func (c *Client) negotiate(ctx context.Context) error {
 	if p.outcome == tryOther {
 		p = c.probe(ctx, p.version)
 		if p.outcome == tryOther {
-			return fmt.Errorf("the server refuses version %s, which it names as one that it supports", p.version)
+			return fmt.Errorf("the server refuses version %s although it lists it as supported", p.version)
 		}
 	}
 	switch p.outcome {
@@ -47,27 +47,27 @@ func (c *Client) negotiate(ctx context.Context) error {
 	return p.err
 }
 
-// initializeSSE begins a session over HTTP+SSE, where there is nothing to probe for.
+// initializeSSE begins a session over HTTP+SSE, which only carries legacy versions.
 func (c *Client) initializeSSE(ctx context.Context) error {
 	switch pinned := c.cfg.version; {
 	case pinned == "":
 		return c.initialize(ctx, protocol.LatestLegacy, nil)
 	case pinned.Modern():
-		return fmt.Errorf("HTTP+SSE does not carry version %s", pinned)
+		return fmt.Errorf("HTTP+SSE does not support version %s", pinned)
 	default:
 		return c.initialize(ctx, pinned, nil)
 	}
 }
 
-// A notStreamableError says that the server refused initialize as servers do that do not speak
+// A notStreamableError is a refusal of initialize that suggests that the server does not speak
 // Streamable HTTP.
 type notStreamableError struct{ err error }
 
 func (e *notStreamableError) Error() string { return e.err.Error() }
 func (e *notStreamableError) Unwrap() error { return e.err }
 
-// fallBack tries HTTP+SSE of 2024-11-05 where the server refused Streamable HTTP (2025-11-25,
-// basic/transports, "Backwards Compatibility"). Refused is the error of that.
+// fallBack tries HTTP+SSE if refused says that the server does not speak Streamable HTTP
+// (2025-11-25, basic/transports, "Backwards Compatibility").
 func (c *Client) fallBack(ctx context.Context, refused error) error {
 	h, ok := c.conn.(*httpConn)
 	if _, is := errors.AsType[*notStreamableError](refused); !ok || !is || c.cfg.version.Modern() {
@@ -75,9 +75,9 @@ func (c *Client) fallBack(ctx context.Context, refused error) error {
 	}
 	l, err := newSSEConn(ctx, c, h.target)
 	if err != nil {
-		return fmt.Errorf("%w; nor does the server speak HTTP+SSE: %w", refused, err)
+		return fmt.Errorf("%w; HTTP+SSE failed too: %w", refused, err)
 	}
-	_ = h.close() // which has no session
+	_ = h.close() // there is no session to end
 	c.conn = l
 	return c.initializeSSE(ctx)
 }
@@ -86,19 +86,19 @@ func (c *Client) fallBack(ctx context.Context, refused error) error {
 type outcome int
 
 const (
-	failed   outcome = iota // there is no server to talk with, or one that refuses us
-	isModern                // settled
-	isLegacy                // to be initialized
-	tryOther                // modern, but of other versions
+	failed   outcome = iota // the server is unreachable or refuses the client
+	isModern                // the version is agreed on
+	isLegacy                // send initialize
+	tryOther                // modern, but probe again with another version
 )
 
 type probed struct {
 	outcome outcome
-	version protocol.Version // what to go on with
-	err     error            // why it failed or is taken for legacy
+	version protocol.Version // to use next
+	err     error            // why the probe failed, or why the server counts as legacy
 }
 
-// probe asks by server/discover in version v.
+// probe sends server/discover in version v.
 func (c *Client) probe(ctx context.Context, v protocol.Version) probed {
 	meta := c.metaOf(v)
 	req, err := jsonrpc.NewRequest(c.nextID(), protocol.MethodDiscover, rawObject(`{"_meta":{`+string(meta)+`}}`))
@@ -120,9 +120,9 @@ func (c *Client) probe(ctx context.Context, v protocol.Version) probed {
 	return c.judgeResult(v, resp.Result, meta)
 }
 
-var errProbe = errors.New("no answer to server/discover")
+var errProbe = errors.New("no response to server/discover")
 
-// judgeFailure tells from a probe without a response what the server is.
+// judgeFailure interprets a probe without a JSON-RPC response.
 func judgeFailure(ctx context.Context, err error) probed {
 	if ctx.Err() != nil {
 		return probed{outcome: failed, err: context.Cause(ctx)}
@@ -145,8 +145,8 @@ func judgeFailure(ctx context.Context, err error) probed {
 	return probed{outcome: failed, err: err}
 }
 
-// judgeError tells from an error response what the server is. No single code means legacy: every
-// one that is not a modern server's does.
+// judgeError interprets an error response. Every code that the modern versions do not define means
+// a legacy server.
 func judgeError(asked protocol.Version, e *jsonrpc.Error) probed {
 	switch e.Code {
 	case protocol.CodeHeaderMismatch, protocol.CodeMissingClientCapability:
@@ -161,7 +161,7 @@ func judgeError(asked protocol.Version, e *jsonrpc.Error) probed {
 	return probed{outcome: isLegacy, version: protocol.LatestLegacy, err: e}
 }
 
-// judgeVersions picks the newest version that both speak.
+// judgeVersions chooses the newest version that both support.
 func judgeVersions(theirs []protocol.Version, why error) probed {
 	for _, v := range protocol.Supported {
 		switch {
@@ -172,40 +172,40 @@ func judgeVersions(theirs []protocol.Version, why error) probed {
 			return probed{outcome: isLegacy, version: v, err: why}
 		}
 	}
-	return probed{outcome: failed, err: fmt.Errorf("no common version: the server speaks %q and this client %q", theirs, protocol.Supported)}
+	return probed{outcome: failed, err: fmt.Errorf("no common version: the server supports %q, this client supports %q", theirs, protocol.Supported)}
 }
 
-// judgeResult tells from the result of a probe what the server is, and settles it if it is modern.
+// judgeResult interprets the result of a probe. If the server is modern, it stores the agreement.
 func (c *Client) judgeResult(asked protocol.Version, raw, meta []byte) probed {
 	var r protocol.DiscoverResult
 	if err := jsonx.Unmarshal(raw, &r); err != nil || r.SupportedVersions == nil {
-		return probed{outcome: isLegacy, version: protocol.LatestLegacy, err: errors.New("its answer to server/discover is none")}
+		return probed{outcome: isLegacy, version: protocol.LatestLegacy, err: errors.New("its response to server/discover is invalid")}
 	}
-	p := judgeVersions(r.SupportedVersions, errors.New("it names legacy versions only"))
+	p := judgeVersions(r.SupportedVersions, errors.New("it lists only legacy versions"))
 	if p.outcome != tryOther || p.version != asked {
 		return p
 	}
 	a := &agreement{version: asked, capabilities: r.Capabilities, instructions: r.Instructions, meta: meta}
-	_, _ = r.Meta.Decode(protocol.MetaServerInfo, &a.info) // which nothing depends on
+	_, _ = r.Meta.Decode(protocol.MetaServerInfo, &a.info) // informative only
 	c.agreed.Store(a)
 	c.conn.settled(asked)
 	return probed{outcome: isModern, version: asked}
 }
 
-// metaOf returns the members that every request of version v has in its _meta.
+// metaOf returns the members of _meta that every request of version v has.
 func (c *Client) metaOf(v protocol.Version) []byte {
 	m := protocol.Meta{}
 	_ = m.Set(protocol.MetaProtocolVersion, v)
 	_ = m.Set(protocol.MetaClientInfo, c.cfg.info)
 	if err := m.Set(protocol.MetaClientCapabilities, c.capabilities(v)); err != nil {
-		c.log.Error("client: the capabilities do not encode", "error", err)
+		c.log.Error("client: the capabilities cannot be encoded", "error", err)
 		m[protocol.MetaClientCapabilities] = rawObject("{}")
 	}
 	b, _ := m.AppendJSON(nil)
 	return b[1 : len(b)-1]
 }
 
-// capabilities are what the client declares in version v.
+// capabilities returns what the client declares in version v.
 func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
 	caps, h := c.cfg.extra, c.cfg.handlers
 	if h.roots != nil && caps.Roots == nil {
@@ -224,7 +224,7 @@ func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
 		}
 		caps.Elicitation = e
 		if v == protocol.V20250618 {
-			// Forms are all there is.
+			// 2025-06-18 has only forms.
 			caps.Elicitation = nil
 			if h.elicit != nil {
 				caps.Elicitation = &protocol.ElicitationCapability{}
@@ -234,8 +234,8 @@ func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
 	return caps
 }
 
-// initialize begins a legacy session in version v. Probe is why the server is not taken for modern,
-// nil when it was not asked.
+// initialize begins a legacy session in version v. Probe says why the server does not count as
+// modern; it is nil if the client did not probe.
 func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error) error {
 	r, err := c.handshake(ctx, v)
 	if err != nil {
@@ -251,13 +251,13 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 			err = fmt.Errorf("initialize: %w", err)
 		}
 		if probe != nil {
-			return fmt.Errorf("%w (and before, to server/discover: %w)", err, probe)
+			return fmt.Errorf("%w (before, server/discover: %w)", err, probe)
 		}
 		return err
 	}
 	switch {
 	case !r.ProtocolVersion.Legacy():
-		return fmt.Errorf("initialize: the server wants version %q; this client speaks %q", r.ProtocolVersion, protocol.SupportedLegacy)
+		return fmt.Errorf("initialize: the server wants version %q; this client supports %q", r.ProtocolVersion, protocol.SupportedLegacy)
 	case c.cfg.version != "" && r.ProtocolVersion != c.cfg.version:
 		return fmt.Errorf("initialize: the server wants version %s, not %s", r.ProtocolVersion, c.cfg.version)
 	}
@@ -273,7 +273,8 @@ func (c *Client) initialize(ctx context.Context, v protocol.Version, probe error
 	return c.restore(ctx)
 }
 
-// handshake asks for version v, and once more for another if the server refuses it and names one.
+// handshake sends initialize with version v. If the server refuses v and lists other versions, it
+// tries again once.
 func (c *Client) handshake(ctx context.Context, v protocol.Version) (*protocol.InitializeResult, error) {
 	for again := false; ; again = true {
 		raw, err := c.askInitialize(ctx, v)
@@ -325,18 +326,18 @@ func (c *Client) askInitialize(ctx context.Context, v protocol.Version) ([]byte,
 	return resp.Result, nil
 }
 
-// restore tells a new session what the client had told the one before.
+// restore sets the log level and the subscriptions of the previous session in a new session.
 func (c *Client) restore(ctx context.Context) error {
 	if level := c.level(); level != "" && c.Capabilities().Logging != nil {
 		if err := c.SetLogLevel(ctx, level); err != nil {
-			c.log.Warn("client: the log level was not set", "error", err)
+			c.log.Warn("client: the log level could not be set", "error", err)
 		}
 	}
 	c.changes.restore(ctx)
 	return nil
 }
 
-// renewSession begins a new session, unless somebody has since old was found gone.
+// renewSession replaces the session of old, unless another call has already replaced it.
 func (c *Client) renewSession(ctx context.Context, old *agreement) error {
 	c.renewing.Lock()
 	defer c.renewing.Unlock()

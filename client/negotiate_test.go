@@ -26,11 +26,11 @@ func TestProbeDetectsLegacyAndModernServers(t *testing.T) {
 		{name: "a discovery by an event stream", probe: stream(event(`{"jsonrpc":"2.0","id":$ID,"result":` + discovered + `}`)), want: "2026-07-28"},
 		{name: "a discovery that names legacy versions only", probe: result(`{"supportedVersions":["2025-06-18"],"capabilities":{}}`), want: "2025-06-18", init: "2025-06-18"},
 		{name: "a discovery that names none we know", probe: result(`{"supportedVersions":["2030-01-01"],"capabilities":{}}`),
-			err: `client: no common version: the server speaks ["2030-01-01"] and this client ["2026-07-28" "2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
+			err: `client: no common version: the server supports ["2030-01-01"], this client supports ["2026-07-28" "2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
 		{name: "the version is refused, then taken",
 			probe: inTurn(withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2026-07-28"],"requested":"x"}`)), result(discovered)), want: "2026-07-28"},
 		{name: "the version is refused for ever", probe: withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2026-07-28"],"requested":"x"}`)),
-			err: "client: the server refuses version 2026-07-28, which it names as one that it supports"},
+			err: "client: the server refuses version 2026-07-28 although it lists it as supported"},
 		{name: "the version is refused for a legacy one", probe: withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2025-11-25"],"requested":"x"}`)), want: "2025-11-25"},
 		{name: "a refusal without data", probe: withStatus(400, rpcError(-32022, "unsupported", "")), err: "client: unsupported (code -32022)"},
 		{name: "a modern error stays modern", probe: withStatus(400, rpcError(-32020, "headers", "")), err: "client: headers (code -32020)"},
@@ -49,9 +49,9 @@ func TestProbeDetectsLegacyAndModernServers(t *testing.T) {
 		{name: "a stream without an answer", probe: stream(": hello\n\n"), want: "2025-11-25"},
 		{name: "silence", probe: silence, want: "2025-11-25"},
 		{name: "older than we asked for", probe: status(400, ""), want: "2024-11-05", init: "2024-11-05"},
-		{name: "not authorized", probe: status(401, "who are you?"), err: `client: the server answered with HTTP status 401 Unauthorized: "who are you?"`},
-		{name: "forbidden", probe: status(403, ""), err: "client: the server answered with HTTP status 403 Forbidden"},
-		{name: "unavailable", probe: status(503, ""), err: "client: the server answered with HTTP status 503 Service Unavailable"},
+		{name: "not authorized", probe: status(401, "who are you?"), err: `client: the server responded with HTTP status 401 Unauthorized: "who are you?"`},
+		{name: "forbidden", probe: status(403, ""), err: "client: the server responded with HTTP status 403 Forbidden"},
+		{name: "unavailable", probe: status(503, ""), err: "client: the server responded with HTTP status 503 Service Unavailable"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -90,20 +90,20 @@ func TestWhatInitializeMayAnswer(t *testing.T) {
 		err  string
 	}{
 		{name: "an unknown version", init: initialized("1999-01-01", ""),
-			err: `client: initialize: the server wants version "1999-01-01"; this client speaks ["2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
+			err: `client: initialize: the server wants version "1999-01-01"; this client supports ["2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
 		{name: "a modern version", init: initialized("2026-07-28", ""),
-			err: `client: initialize: the server wants version "2026-07-28"; this client speaks ["2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
+			err: `client: initialize: the server wants version "2026-07-28"; this client supports ["2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
 		{name: "not the pinned version", init: initialized("2025-06-18", ""), opts: []client.DialOption{client.Version("2025-11-25")},
 			err: "client: initialize: the server wants version 2025-06-18, not 2025-11-25"},
 		{name: "an error that names others", want: "2025-03-26",
 			init: inTurn(rpcError(-32602, "?", `{"supported":["2025-03-26"],"requested":"2025-11-25"}`), initialized("2025-03-26", ""))},
 		{name: "method not allowed", init: status(405, ""),
-			err: "client: initialize: the server answered with HTTP status 405 Method Not Allowed (and before, to server/discover: the server answered with HTTP status 400 Bad Request);" +
-				" nor does the server speak HTTP+SSE: the server answered with HTTP status 405 Method Not Allowed"},
+			err: "client: initialize: the server responded with HTTP status 405 Method Not Allowed (before, server/discover: the server responded with HTTP status 400 Bad Request);" +
+				" HTTP+SSE failed too: the server responded with HTTP status 405 Method Not Allowed"},
 		{name: "a session id that is none", init: initialized("2025-11-25", "\xff"),
-			err: "client: initialize: the server's answer is invalid: the session id is none (and before, to server/discover: the server answered with HTTP status 400 Bad Request)"},
+			err: "client: initialize: the server's response is invalid: the session ID is not valid (before, server/discover: the server responded with HTTP status 400 Bad Request)"},
 		{name: "a result that is none", init: result(`[]`), opts: []client.DialOption{client.Version("2025-11-25")},
-			err: "client: initialize: the server's answer is invalid: json: cannot unmarshal JSON array into Go protocol.InitializeResult"},
+			err: "client: initialize: the server's response is invalid: json: cannot unmarshal JSON array into Go protocol.InitializeResult"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newLegacyFake(t, map[string]answer{"initialize": test.init})
@@ -125,7 +125,7 @@ func TestPinnedVersionIsTheOnlyOneRequested(t *testing.T) {
 
 	f = newLegacyFake(t, nil)
 	_, err := dialing(t, f.URL, client.Version("2026-07-28"))
-	require.EqualError(t, err, "client: the server does not speak version 2026-07-28: the server answered with HTTP status 400 Bad Request")
+	require.EqualError(t, err, "client: the server does not speak version 2026-07-28: the server responded with HTTP status 400 Bad Request")
 	require.Equal(t, []string{"server/discover"}, f.methods())
 
 	f = newFake(t, nil)

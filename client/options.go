@@ -16,9 +16,9 @@ import (
 
 // Default values of the options.
 const (
-	//limit:client time that a request may take | its call fails: `no answer within `
+	//limit:client time that a request may take | its call fails: `no response within `
 	DefaultTimeout = 30 * time.Second
-	//limit:client time that a server may take to answer server/discover | it counts as a legacy server
+	//limit:client time that a server may take to respond to server/discover | it counts as a legacy server
 	DefaultProbeTimeout = 5 * time.Second
 	//limit:client time that a program may take to end after its input was closed, and again after SIGTERM | it is killed
 	DefaultShutdownTimeout = 5 * time.Second
@@ -28,11 +28,11 @@ const (
 	DefaultMaxPages = 1000
 	//limit:client bytes of all pages of one list | an error: `bytes; raise MaxListBytes`
 	DefaultMaxListBytes = 64 << 20
-	//limit:client rounds of questions in one call | an error: `times for input and still wants more; raise MaxRounds`
+	//limit:client rounds of input requests in one call | an error: `times for input and still wants more; raise MaxRounds`
 	DefaultMaxRounds = 16
 )
 
-// config is what the options of Dial add up to. It does not change after Dial.
+// config is the configuration of a client. It does not change after Dial.
 type config struct {
 	info            protocol.Implementation
 	version         protocol.Version // pinned; "" for the newest
@@ -55,7 +55,7 @@ type config struct {
 	uncheckedOutput bool
 }
 
-// callConfig is what the options of one call add up to.
+// callConfig is the configuration of one call.
 type callConfig struct {
 	timeout    time.Duration
 	progress   func(*protocol.ProgressParams)
@@ -74,7 +74,7 @@ type DialOption interface{ dial(*config) error }
 // A CallOption configures one call.
 type CallOption interface{ call(*callConfig) }
 
-// An Option does both: given to [Dial] it holds for every call that does not say otherwise.
+// An Option is both: as an option of [Dial], it is the default for all calls.
 type Option interface {
 	DialOption
 	CallOption
@@ -113,7 +113,7 @@ func newConfig(opts []DialOption) (*config, error) {
 	return c, nil
 }
 
-// programInfo names the program that this client is part of.
+// programInfo returns the name and version of this program.
 func programInfo() protocol.Implementation {
 	info := protocol.Implementation{Name: filepath.Base(os.Args[0]), Version: "0.0.0"}
 	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
@@ -122,8 +122,8 @@ func programInfo() protocol.Implementation {
 	return info
 }
 
-// Info says what the client calls itself. The default is the name of the program and the version of
-// its main module.
+// Info sets the name and version that the client reports. The default is the name of the program
+// and the version of its main module.
 func Info(name, version string) DialOption {
 	return dialOption(func(c *config) error {
 		c.info.Name, c.info.Version = name, version
@@ -144,8 +144,8 @@ func Version(v protocol.Version) DialOption {
 }
 
 // Capabilities declares what the client can do beyond what [Handlers] say: extensions, experimental
-// capabilities, and details such as sampling with tools. What is declared of roots, sampling and
-// elicitation needs the method that answers it.
+// capabilities, and details such as sampling with tools. A declaration of roots, sampling or
+// elicitation needs the method that handles it.
 func Capabilities(extra protocol.ClientCapabilities) DialOption {
 	return dialOption(func(c *config) error { c.extra = extra; return nil })
 }
@@ -157,7 +157,7 @@ func Logger(l *slog.Logger) DialOption {
 }
 
 // Timeout is how long a request may take; less than or equal to 0 means no limit. Progress restarts
-// it, up to ten times. The time in which the server waits for an answer of this client does not
+// it, up to ten times. The time in which the server waits for a response of this client does not
 // count. As an option of Dial, Timeout is the default of all calls. Without it, the default is
 // [DefaultTimeout].
 func Timeout(d time.Duration) Option {
@@ -228,7 +228,7 @@ func MaxListBytes(n int) DialOption {
 func MaxRounds(n int) DialOption {
 	return dialOption(func(c *config) error {
 		if n < 0 {
-			return fmt.Errorf("client: MaxRounds(%d): 0 rounds is the least", n)
+			return fmt.Errorf("client: MaxRounds(%d): the minimum is 0", n)
 		}
 		c.maxRounds = n
 		return nil
@@ -241,9 +241,9 @@ func NoCache() DialOption {
 	return dialOption(func(c *config) error { c.noCache = true; return nil })
 }
 
-// LogLevel asks the server for log messages of this level and above: of all calls when given to
-// Dial, of one call on modern versions. They go to the Log method of [Handlers], or to [OnLog].
-// Logging is deprecated since 2026-07-28.
+// LogLevel requests log messages of this level and above. As an option of a call, it works only on
+// modern versions. The messages go to the Log method of [Handlers] and to [OnLog]. Logging is
+// deprecated since 2026-07-28.
 func LogLevel(level protocol.LoggingLevel) Option {
 	return bothOption{
 		func(c *config) error {
@@ -292,12 +292,11 @@ func Stderr(w io.Writer) DialOption {
 //	ResourceUpdated(context.Context, string)            // of a URI that was subscribed to
 //	ElicitationComplete(context.Context, string)        // by its ID; 2025-11-25 alone
 //
-// The methods may be called concurrently. They are the same for legacy servers, which ask by a
-// request, and for modern ones, which ask by a result or an error. Fields that the user leaves out
-// of an accepted form get the defaults of its schema. ElicitURL must show the whole URL and ask the
-// user before it opens it, and must not open it through a shell. The methods for changes are called
-// one at a time; changes that repeat meanwhile are reported once. An error of a method that answers
-// a question fails the call; return [ErrRejected] if a person refuses.
+// The methods may be called concurrently. They serve legacy and modern servers alike. Fields that
+// the user leaves out of an accepted form get the defaults of its schema. ElicitURL must show the
+// whole URL and ask the user before it opens it, and must not open it through a shell. The methods
+// for changes are called one at a time; changes that repeat meanwhile are reported once. An error
+// of Elicit, ElicitURL, Sample or Roots fails the call; return [ErrRejected] if the user refuses.
 func Handlers(h any) DialOption {
 	return dialOption(func(c *config) (err error) {
 		c.handlers, err = newHandlers(h)

@@ -17,54 +17,54 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// An OutputError says that the structured content of a tool's result is not what the output schema
-// of the tool promises (2025-06-18, server/tools, "Output Schema"). The server is at fault, not the
-// model.
+// An OutputError reports that the structured content of a result violates the output schema of the
+// tool (2025-06-18, server/tools, "Output Schema"). The fault is in the server, not in the
+// arguments.
 type OutputError struct {
 	Tool   string
-	Faults []string // each with the place in the content, as a JSON pointer; the first few
+	Faults []string // the first 5, each with its JSON pointer into the content
 	Result *protocol.CallToolResult
 }
 
-// Error names the tool and what is wrong.
+// Error returns the tool and the faults.
 func (e *OutputError) Error() string {
-	return fmt.Sprintf("client: tool %q: its output is not what its schema says: %s", e.Tool, strings.Join(e.Faults, "; "))
+	return fmt.Sprintf("client: tool %q: the output violates its schema: %s", e.Tool, strings.Join(e.Faults, "; "))
 }
 
-// Bounds of the check of outputs. What lies beyond them is not checked: schemas come from the
-// server, which must not make checking costly.
+// Limits of the check of outputs. An output beyond them is not checked: schemas come from the
+// server, which must not be able to make the check expensive.
 const (
 	maxOutputSchema = 1 << 20 // bytes
-	maxSchemaCost   = 4096    // schemas that one value is held to
-	maxOutputSteps  = 1 << 18 // schemas that the values of one output are held to, all together
+	maxSchemaCost   = 4096    // schemas that one value is checked against
+	maxOutputSteps  = 1 << 18 // schemas that all values of one output are checked against
 	maxOutputFaults = 5
-	maxNumberLength = 64 // as text; a short exponent can stand for a number that fills the memory
+	maxNumberLength = 64 // digits; a number with a large exponent could fill the memory
 	maxExponent     = 400
 )
 
-// An outputSchema holds outputs to the schema of a tool. It compiles when it is first needed.
+// An outputSchema checks outputs against the schema of a tool. It compiles on first use.
 type outputSchema struct {
 	raw      []byte
 	compile  sync.Once
-	compiled *jsonschema.Schema // nil when it cannot be checked against
-	fault    error              // why
-	accept   *acceptor          // tells at once that most outputs are right; nil where the schema is unusual
+	compiled *jsonschema.Schema // nil if it does not compile
+	fault    error              // why it does not compile
+	accept   *acceptor          // accepts most valid outputs quickly; nil if the schema has unusual keywords
 
 	mu    sync.Mutex
-	steps int // of the check that runs; guarded by mu
+	steps int // of the current check; guarded by mu
 }
 
-// errSteps ends a check that takes too many steps.
-var errSteps = errors.New("checking it takes too long")
+// errSteps ends a check that exceeds maxOutputSteps.
+var errSteps = errors.New("the check takes too long")
 
-// step makes every schema count its steps.
+// step adds a stepCounter to every schema.
 func (s *outputSchema) step(*jsonschema.CompilerContext, map[string]any) (jsonschema.SchemaExt, error) {
 	return stepCounter{s}, nil
 }
 
 type stepCounter struct{ s *outputSchema }
 
-// Validate counts. The validator has no other way out than a panic, which check takes.
+// Validate counts a step. Only a panic can stop the validator; check recovers it.
 func (c stepCounter) Validate(*jsonschema.ValidatorContext, any) {
 	if c.s.steps++; c.s.steps > maxOutputSteps {
 		panic(errSteps)
@@ -99,14 +99,15 @@ func (s *outputSchema) prepare() (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// noLoader keeps references from leading out of the schema: nothing is ever fetched.
+// noLoader refuses references to other documents.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("$ref %.100q leads out of the schema", url)
+	return nil, fmt.Errorf("$ref %.100q points outside the schema", url)
 }
 
-// decodeChecked decodes JSON for the validator, which computes with exact numbers.
+// decodeChecked decodes JSON for the validator, which uses exact numbers, and refuses numbers that
+// would be expensive.
 func decodeChecked(raw []byte) (any, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -143,8 +144,8 @@ func checkNumbers(doc any) error {
 	return nil
 }
 
-// schemaCosts are how many schemas a value is held to by each schema, at most. Those that refer to
-// one another twice and twice again cost more than they look.
+// schemaCosts holds, for each schema, how many schemas a value is checked against at most. Schemas
+// that refer to each other repeatedly can cost exponentially more than their size suggests.
 type schemaCosts map[*jsonschema.Schema]int
 
 func (m schemaCosts) of(s *jsonschema.Schema) int {
@@ -154,7 +155,7 @@ func (m schemaCosts) of(s *jsonschema.Schema) int {
 	if cost, ok := m[s]; ok {
 		return cost
 	}
-	m[s] = 1 // a schema that leads back to itself in one place is refused by the validator
+	m[s] = 1 // the validator refuses infinite recursion
 	cost := 1
 	add := func(subs ...*jsonschema.Schema) {
 		for _, sub := range subs {
@@ -172,8 +173,7 @@ func (m schemaCosts) of(s *jsonschema.Schema) int {
 		add(sub)
 	}
 	m[s] = cost
-	// What the members and elements are held to counts where they are; here only whether one of
-	// them costs too much.
+	// The schemas of members and elements apply to other values, so only the most expensive counts.
 	worst := cost
 	look := func(subs ...*jsonschema.Schema) {
 		for _, sub := range subs {
@@ -201,8 +201,7 @@ func (m schemaCosts) of(s *jsonschema.Schema) int {
 
 var english = message.NewPrinter(language.English)
 
-// check holds an output to the schema and returns what is wrong with it. An error says that it
-// cannot be checked.
+// check validates content and returns its faults. The error says why it could not be checked.
 func (s *outputSchema) check(content []byte) (faults []string, err error) {
 	s.compile.Do(func() {
 		if s.compiled, s.fault = s.prepare(); s.fault == nil {
@@ -236,8 +235,7 @@ func (s *outputSchema) check(content []byte) (faults []string, err error) {
 	return faults, nil
 }
 
-// collectFaults takes the leaves of the validator's tree: they say what is wrong, the branches only
-// where.
+// collectFaults collects the leaves of the error tree, which describe the faults.
 func collectFaults(e *jsonschema.ValidationError, faults *[]string) {
 	if len(*faults) == maxOutputFaults {
 		return
@@ -255,9 +253,8 @@ func collectFaults(e *jsonschema.ValidationError, faults *[]string) {
 	*faults = append(*faults, fmt.Sprintf("at %.100q: %.200s", at.String(), e.ErrorKind.LocalizedString(english)))
 }
 
-// checkOutput reports structured content that is not what the tool's output schema says, as far as
-// the tools were listed. Before it does, it looks whether the server has changed the schema
-// meanwhile.
+// checkOutput returns an OutputError if the structured content violates the output schema of a
+// listed tool. Before, it refreshes the list in case the server has changed the schema.
 func (c *Client) checkOutput(ctx context.Context, name string, r *protocol.CallToolResult) error {
 	faults, known := c.outputFaults(name, r)
 	if len(faults) == 0 {
@@ -281,13 +278,13 @@ func (c *Client) outputFaults(name string, r *protocol.CallToolResult) ([]string
 	}
 	if r.StructuredContent == nil {
 		if c.Version() < protocol.V20250618 {
-			return nil, t // which has neither
+			return nil, t // it has neither schemas nor structured content
 		}
 		return []string{"there is no structured content"}, t
 	}
 	faults, err := t.schema.check(r.StructuredContent)
 	if err != nil {
-		c.warn("client: the output of a tool was not checked", "tool", clip(name), "reason", clip(err.Error()))
+		c.warn("client: the output of a tool could not be checked", "tool", clip(name), "reason", clip(err.Error()))
 	}
 	return faults, t
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// An acceptor recognises most outputs that a schema allows, straight from their JSON. What it
-// accepts is valid. What it does not accept may be valid as well: the validator judges that, and
-// says what is wrong. Schemas with unusual keywords have no acceptor. It is there because the
-// validator alone costs several times as much as the rest of a call (docs/adr/0029); the build tag
-// mcpkit_plain leaves it out.
+// An acceptor recognizes most valid outputs directly from their JSON. If it accepts an output, the
+// output is valid; otherwise the validator decides. Schemas with unusual keywords have no acceptor.
+// It exists because the validator costs several times as much as the rest of a call
+// (docs/adr/0029). The build tag mcpkit_plain turns it off.
 type acceptor struct {
-	anything bool // the schema true, or one that says nothing
+	anything bool // the schema true
 	nothing  bool // the schema false
 
 	types      typeSet // 0 for any
@@ -23,20 +22,20 @@ type acceptor struct {
 	low, high  *int64 // of numbers
 	items      *acceptor
 	properties []acceptedProperty
-	required   int         // how many of the properties are
-	other      *acceptor   // of members that are no properties; nil for any
-	ref        *acceptor   // which accepts as well
-	any        []*acceptor // of which one accepts
+	required   int         // how many properties are required
+	other      *acceptor   // for all other members; nil for any
+	ref        *acceptor   // must accept too
+	any        []*acceptor // at least one must accept
 }
 
 type acceptedProperty struct {
 	name     []byte // with its quotes
-	declared bool   // not just required
+	declared bool   // in "properties", not only in "required"
 	required bool
 	value    *acceptor
 }
 
-// A typeSet are JSON types, a bit for each.
+// A typeSet is a set of JSON types, one bit each.
 type typeSet uint8
 
 const (
@@ -54,16 +53,16 @@ var typeNames = map[string]typeSet{
 	"integer": typeInteger, "number": typeNumber | typeInteger,
 }
 
-// Bounds of acceptors.
+// Limits of acceptors.
 const (
 	maxAcceptorDepth = 32      // of schemas in schemas
-	maxAcceptedSteps = 1 << 16 // schemas that the values of one output are held to
-	maxAcceptedDepth = 64      // of values in values, references among them
-	maxSmallDigits   = 15      // of integers that are compared
+	maxAcceptedSteps = 1 << 16 // schemas that all values of one output are checked against
+	maxAcceptedDepth = 64      // of values in values, including references
+	maxSmallDigits   = 15      // of integers in comparisons
 	maxProperties    = 64      // of one object
 )
 
-// newAcceptor makes the acceptor of a schema that was compiled; nil where the schema has an unusual
+// newAcceptor returns the acceptor of a schema that compiles, nil if the schema has an unusual
 // keyword.
 func newAcceptor(schema []byte) *acceptor {
 	if plainOutputs {
@@ -75,7 +74,7 @@ func newAcceptor(schema []byte) *acceptor {
 
 type acceptorMaker struct {
 	root []byte
-	refs map[string]*acceptor // those of $defs; they may be in the making
+	refs map[string]*acceptor // those of $defs; they may be incomplete
 }
 
 func (m *acceptorMaker) make(schema []byte, depth int) *acceptor {
@@ -97,7 +96,7 @@ func (m *acceptorMaker) make(schema []byte, depth int) *acceptor {
 	return a
 }
 
-// fill takes the keywords of schema, and reports false at one that it does not know.
+// fill reads the keywords of schema. It returns false if it does not know one.
 func (m *acceptorMaker) fill(a *acceptor, schema []byte, depth int) bool {
 	for name, value := range jsonx.Members(schema) {
 		keyword := jsonx.String(name)
@@ -108,7 +107,7 @@ func (m *acceptorMaker) fill(a *acceptor, schema []byte, depth int) bool {
 		case "$schema":
 			ok = depth == 0 && jsonx.IsString(value, "https://json-schema.org/draft/2020-12/schema")
 		case "format":
-			ok = jsonx.Kind(value) == '"' // which says nothing of validity in this draft
+			ok = jsonx.Kind(value) == '"' // only an annotation in this draft
 		case "type":
 			ok = a.setTypes(value)
 		case "enum":
@@ -157,7 +156,7 @@ func (a *acceptor) setTypes(value []byte) bool {
 	return a.types != 0
 }
 
-// setEnum takes an enum of strings that are written plainly.
+// setEnum reads an enum of strings without escapes.
 func (a *acceptor) setEnum(value []byte) bool {
 	for element := range jsonx.Elements(value) {
 		if jsonx.Kind(element) != '"' || bytes.IndexByte(element, '\\') >= 0 {
@@ -194,8 +193,8 @@ func (a *acceptor) setRequired(value []byte) bool {
 	return jsonx.Kind(value) == '['
 }
 
-// property returns the property name, new or not; nil where it is written with escapes or there are
-// too many.
+// property returns the property name and adds it if it is new. It returns nil if the name has
+// escapes or there are too many properties.
 func (a *acceptor) property(name []byte) *acceptedProperty {
 	for i := range a.properties {
 		if bytes.Equal(a.properties[i].name, name) {
@@ -237,7 +236,7 @@ func (m *acceptorMaker) ref(ref string, depth int) *acceptor {
 	a := new(acceptor)
 	m.refs[ref] = a
 	if depth > maxAcceptorDepth || !m.fill(a, schema, depth+1) {
-		a.nothing = true // whoever refers to it is not made, or never accepts it
+		a.nothing = true // acceptors that already refer to it accept nothing
 		return nil
 	}
 	return a
@@ -248,7 +247,7 @@ func smallInteger(value []byte) (*int64, bool) {
 	return &n, ok
 }
 
-// integer reads an integer that is written as such and so small that it is exact as a float64 too.
+// integer reads an integer without fraction or exponent that a float64 represents exactly.
 func integer(value []byte) (int64, bool) {
 	if len(value) > maxSmallDigits {
 		return 0, false
@@ -257,16 +256,15 @@ func integer(value []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// accepts reports whether content, JSON without duplicate members, is known to be what the schema
-// says.
+// accepts reports whether content is known to be valid. Content is JSON without duplicate members.
 func (a *acceptor) accepts(content []byte) bool {
 	c := acceptance{b: content, steps: maxAcceptedSteps}
 	end := c.value(a, jsonx.SkipSpace(content, 0), 0)
 	return end >= 0 && jsonx.SkipSpace(content, end) == len(content)
 }
 
-// An acceptance is one output being looked at, once over. Its methods take the index where a value
-// begins and return the index after it, or -1 where it is not accepted.
+// An acceptance checks one output in one pass. Its methods take the index where a value begins and
+// return the index after it, or -1 if it is not accepted.
 type acceptance struct {
 	b     []byte
 	steps int
@@ -287,7 +285,7 @@ func (c *acceptance) value(a *acceptor, i, depth int) (end int) {
 	}
 	kind := jsonx.Kind(c.b[i:])
 	if a.enum != nil && kind != '"' {
-		return -1 // strings alone are listed
+		return -1 // the enum contains only strings
 	}
 	switch kind {
 	case '{':
@@ -329,8 +327,8 @@ func (c *acceptance) oneOf(any []*acceptor, i, depth int) bool {
 
 func (a *acceptor) allows(t typeSet) bool { return a.types == 0 || a.types&t != 0 }
 
-// more returns the index of what comes after a member or an element that ends at i: the next one,
-// or the bracket.
+// more returns the index of the next member or element after one that ends at i, or of the closing
+// bracket.
 func (c *acceptance) more(i int) int {
 	if i = jsonx.SkipSpace(c.b, i); i < len(c.b) && c.b[i] == ',' {
 		return jsonx.SkipSpace(c.b, i+1)
@@ -340,11 +338,11 @@ func (c *acceptance) more(i int) int {
 
 func (c *acceptance) object(a *acceptor, i, depth int) int {
 	missing := a.required
-	next := 0 // members mostly come in the order of the properties
+	next := 0 // members usually have the order of the properties
 	for i = jsonx.SkipSpace(c.b, i+1); i < len(c.b) && c.b[i] != '}'; {
 		nameEnd := jsonx.Skip(c.b, i)
 		name := c.b[i:nameEnd]
-		i = jsonx.SkipSpace(c.b, jsonx.SkipSpace(c.b, nameEnd)+1) // behind the colon
+		i = jsonx.SkipSpace(c.b, jsonx.SkipSpace(c.b, nameEnd)+1) // after the colon
 		var p *acceptedProperty
 		if p, next = a.find(name, next); p == nil && (bytes.IndexByte(name, '\\') >= 0 || len(name) == 0) {
 			return -1
@@ -374,7 +372,8 @@ func (c *acceptance) object(a *acceptor, i, depth int) int {
 	return i + 1
 }
 
-// find returns the property name, nil for none, and where to look for the next one first.
+// find returns the property name, nil if there is none, and the index at which to start the next
+// search.
 func (a *acceptor) find(name []byte, from int) (*acceptedProperty, int) {
 	n := len(a.properties)
 	for i := range n {
@@ -412,7 +411,7 @@ func (a *acceptor) text(raw []byte) bool {
 	return a.enum == nil || slices.ContainsFunc(a.enum, func(value []byte) bool { return bytes.Equal(value, raw) })
 }
 
-// number accepts what is plainly of the type and within the bounds.
+// number reports whether raw has the type and is within the limits.
 func (a *acceptor) number(raw []byte) bool {
 	if !plain(raw) {
 		return false
@@ -427,14 +426,12 @@ func (a *acceptor) number(raw []byte) bool {
 	if n, ok := integer(raw); ok {
 		return (a.low == nil || n >= *a.low) && (a.high == nil || n <= *a.high)
 	}
-	// Rounding keeps the order: what is strictly within bounds that are exact is so before rounding
-	// too.
+	// Rounding preserves order: if the rounded value is strictly within exact limits, so is raw.
 	f, err := strconv.ParseFloat(string(raw), 64)
 	return err == nil && (a.low == nil || f > float64(*a.low)) && (a.high == nil || f < float64(*a.high))
 }
 
-// plain goes over a value that may be anything, but neither is nor holds a number that the
-// validator refuses to compute with, or might.
+// plain skips a value of any type. It refuses numbers that the validator might refuse.
 func (c *acceptance) plain(i int) int {
 	if i >= len(c.b) {
 		return -1
@@ -446,8 +443,7 @@ func (c *acceptance) plain(i int) int {
 	return end
 }
 
-// plain reports whether raw neither is nor holds a number that the validator refuses to compute
-// with, or might.
+// plain reports whether raw contains no number that the validator might refuse.
 func plain(raw []byte) bool {
 	switch jsonx.Kind(raw) {
 	case '{':

@@ -2,5 +2,5 @@
 
 package client
 
-// plainOutputs leaves every output to the validator.
+// plainOutputs turns acceptors off.
 const plainOutputs = true

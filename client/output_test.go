@@ -25,7 +25,7 @@ func TestOutputsAreHeldToTheirSchema(t *testing.T) {
 		err    string
 	}{
 		{"what it says", `{"type":"object","properties":{"n":{"type":"string"}}}`, nil, ""},
-		{"not what it says", strict, nil, `client: tool "x": its output is not what its schema says: at "": missing property 'm'; at "/n": got string, want integer`},
+		{"not what it says", strict, nil, `client: tool "x": the output violates its schema: at "": missing property 'm'; at "/n": got string, want integer`},
 		{"unchecked", strict, []client.CallOption{client.UncheckedOutput()}, ""},
 		{"a schema that leads out", `{"$ref":"https://evil.example.com/schema"}`, nil, ""},
 		{"a schema that is none", `{"type":7}`, nil, ""},
@@ -85,7 +85,7 @@ func TestCallsThatNeedAVisitAreMadeAgainAfterIt(t *testing.T) {
 	}{
 		{"visited", needed("url", "https://bank.example.com/login"), &visitor{}, 2, ""},
 		{"nobody to go", needed("url", "https://bank.example.com/login"), deaf{}, 1, "log in first (code -32042)"},
-		{"no page of the web", needed("url", "file:///etc/passwd"), &visitor{}, 1, "users are not sent to this URL; use https"},
+		{"no page of the web", needed("url", "file:///etc/passwd"), &visitor{}, 1, "the URL of an elicitation must be an https URL"},
 		{"a form", needed("form", "https://bank.example.com/login"), &visitor{}, 1, "not in URL mode"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A process is a running server.
+// A process is a server that the client has started.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  *os.File
@@ -23,10 +23,11 @@ type process struct {
 	err    error         // of Wait; set before ended is closed
 }
 
-// pipesDelay is how long the standard error of a process may outlive it, held open by a grandchild.
+// pipesDelay is how long to wait for standard error after the process has ended: a grandchild may
+// keep it open.
 const pipesDelay = 2 * time.Second
 
-// startProcess starts the program in a process group of its own.
+// startProcess starts the program in its own process group.
 func startProcess(t *CommandTarget, stderr io.Writer) (*process, error) {
 	cmd := exec.Command(t.Args[0], t.Args[1:]...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = t.Dir, environment(t), pipesDelay
@@ -50,8 +51,7 @@ func startProcess(t *CommandTarget, stderr io.Writer) (*process, error) {
 		_, _ = in.Close(), out.Close()
 		return nil, fmt.Errorf("the server does not start: %w", err)
 	}
-	// Ends when the process has ended and nobody holds its standard error open, or has for too
-	// long.
+	// Ends when the process has ended and its standard error is closed, at most pipesDelay later.
 	go func() {
 		p.err = cmd.Wait()
 		close(p.ended)
@@ -59,7 +59,7 @@ func startProcess(t *CommandTarget, stderr io.Writer) (*process, error) {
 	return p, nil
 }
 
-// needed are the variables that programs need to run at all, and that say nothing secret.
+// needed are the variables that most programs need and that contain no secrets.
 var needed = map[string]bool{
 	"PATH": true, "HOME": true, "USER": true, "LOGNAME": true, "SHELL": true, "TERM": true, "LANG": true, "TZ": true, "TMPDIR": true,
 	// Windows
@@ -67,9 +67,9 @@ var needed = map[string]bool{
 	"SYSTEMDRIVE": true, "SYSTEMROOT": true, "TEMP": true, "TMP": true, "USERNAME": true, "USERPROFILE": true, "PROGRAMFILES": true,
 }
 
-// environment is what the program gets.
+// environment returns the environment of the program.
 func environment(t *CommandTarget) []string {
-	env := []string{} // not nil, which would mean everything
+	env := []string{} // nil would mean the environment of this process
 	for _, kv := range os.Environ() {
 		key, _, _ := strings.Cut(kv, "=")
 		if runtime.GOOS == "windows" {
@@ -82,8 +82,8 @@ func environment(t *CommandTarget) []string {
 	return append(env, t.Env...)
 }
 
-// stop ends the process within about twice patience: it closes its input, then asks it to
-// terminate, then kills it. Whatever is left of its group is killed in any case.
+// stop ends the process within about twice patience: it closes the input, then sends SIGTERM, then
+// kills the process. It always kills the rest of the process group.
 func (p *process) stop(patience time.Duration) error {
 	_ = p.stdin.Close()
 	asked := p.wait(patience)
@@ -95,7 +95,7 @@ func (p *process) stop(patience time.Duration) error {
 	<-p.ended
 	if _, isExit := errors.AsType[*exec.ExitError](p.err); isExit || errors.Is(p.err, exec.ErrWaitDelay) {
 		if !asked {
-			return nil // it was told to, one way or another
+			return nil // the client terminated it
 		}
 		if p.cmd.ProcessState.ExitCode() == 0 {
 			return nil
@@ -105,7 +105,7 @@ func (p *process) stop(patience time.Duration) error {
 	return p.err
 }
 
-// wait reports whether the process ended in time.
+// wait reports whether the process ends within patience.
 func (p *process) wait(patience time.Duration) bool {
 	t := time.NewTimer(patience)
 	defer t.Stop()
@@ -117,7 +117,7 @@ func (p *process) wait(patience time.Duration) bool {
 	}
 }
 
-// epitaph says how a process that ended did, and its last words.
+// epitaph returns how the process ended and the end of its standard error.
 func (p *process) epitaph() string {
 	text := "the server ended"
 	if state := p.cmd.ProcessState; state != nil {
@@ -129,7 +129,7 @@ func (p *process) epitaph() string {
 	return text
 }
 
-// tail passes on what it is given and remembers the end of it.
+// A tail is a writer that remembers the last tailSize bytes.
 type tail struct {
 	to io.Writer // may be nil
 
@@ -137,7 +137,7 @@ type tail struct {
 	end []byte // guarded by mu
 }
 
-// tailSize is how much a tail remembers, in bytes.
+// tailSize is how many bytes a tail remembers.
 const tailSize = 500
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -149,12 +149,12 @@ func (t *tail) Write(p []byte) (int, error) {
 	}
 	t.mu.Unlock()
 	if t.to != nil {
-		_, _ = t.to.Write(p) // its trouble is not the server's
+		_, _ = t.to.Write(p) // errors of the user's writer do not concern the server
 	}
 	return len(p), nil
 }
 
-// last returns the last lines.
+// last returns the remembered text.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,8 +6,8 @@ import "os/exec"
 
 func isolate(*exec.Cmd) {}
 
-// terminate does nothing: this system has no way to ask a process to end.
+// terminate does nothing: this system has no SIGTERM.
 func terminate(*exec.Cmd) {}
 
-// kill ends the process. Its children are on their own.
+// kill kills the process, but not its children.
 func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// isolate gives the program a process group of its own, so that its children can be ended with it,
-// and so that a Ctrl-C at the terminal is this process's to handle.
+// isolate gives the program its own process group, so that its children can be killed with it and
+// Ctrl-C at the terminal reaches only this process.
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// terminate asks the group to end.
+// terminate sends SIGTERM to the group.
 func terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
-// kill ends the group.
+// kill sends SIGKILL to the group.
 func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

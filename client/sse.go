@@ -19,9 +19,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// HTTPSSE is a server at an http or https URL that speaks HTTP+SSE of 2024-11-05, the transport
-// with two endpoints that Streamable HTTP replaced. [Dial] finds that out by itself where the
-// server refuses Streamable HTTP; this saves the question.
+// HTTPSSE is a server at an http or https URL that speaks HTTP+SSE, the transport of 2024-11-05
+// that Streamable HTTP replaced. [Dial] with a URL detects such servers, after a request that they
+// refuse; HTTPSSE saves that request.
 func HTTPSSE(url string) Target { return sseTarget(url) }
 
 type sseTarget string
@@ -46,7 +46,7 @@ func newSSEConn(ctx context.Context, c *Client, u *url.URL) (*linkConn, error) {
 	return newLinkConn(ctx, c, true, func(ctx context.Context) (duplex.Wire, error) { return openSSE(ctx, c, u) })
 }
 
-// An sseWire reads the messages of the server from a stream, and posts those of the client to the
+// An sseWire reads the server's messages from a stream and posts the client's messages to the
 // endpoint that the stream names (2024-11-05, basic/transports, "HTTP with SSE").
 type sseWire struct {
 	c        *Client
@@ -57,31 +57,31 @@ type sseWire struct {
 	ctx    context.Context // of the stream and of all posts; ends with Close
 	cancel context.CancelFunc
 	in     chan []byte   // messages of the server
-	out    chan []byte   // messages that wait for being posted; closed by Close
-	posted chan struct{} // closed when nothing is posted any more
+	out    chan []byte   // messages to post; closed by Close
+	posted chan struct{} // closed after the last post
 	ended  chan struct{} // closed when the connection is over
-	err    error         // why; set before
+	err    error         // why; set before ended is closed
 	unread chan struct{} // closed by CloseRead
 
 	endOnce, unreadOnce, closeOnce sync.Once
 
-	mu     sync.Mutex // held while out is written to
-	closed bool       // out is; guarded by mu
-	line   []byte     // what was written of a message that is not complete; for Write alone
+	mu     sync.Mutex // held while writing to out
+	closed bool       // whether out is closed; guarded by mu
+	line   []byte     // the beginning of an incomplete message; used only by Write
 
 	refusing sync.Mutex
-	refused  map[jsonrpc.ID]*StatusError // requests whose POSTs are watched; nil while not refused; guarded by refusing
+	refused  map[jsonrpc.ID]*StatusError // the expected requests; the status is nil unless the POST was refused; guarded by refusing
 }
 
 const (
-	// maxPosts is how many messages may be on their way at once, and how many may wait behind them.
+	// maxPosts limits the POSTs in flight, and also the messages that wait behind them.
 	maxPosts = 64
-	// postPatience is how long those that wait may take once the connection is being closed.
+	// postPatience limits how long Close waits until the waiting messages are posted.
 	postPatience = time.Second
 )
 
-// openSSE opens the stream and waits for its first event, which has to name the endpoint, as long
-// as ctx and the time for probes go.
+// openSSE opens the stream and waits for its first event, which must name the endpoint. It waits
+// until ctx is done, but not longer than ProbeTimeout.
 func openSSE(ctx context.Context, c *Client, u *url.URL) (*sseWire, error) {
 	w := &sseWire{
 		c: c, in: make(chan []byte), out: make(chan []byte, maxPosts), posted: make(chan struct{}),
@@ -119,7 +119,7 @@ func (w *sseWire) open(u *url.URL) error {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || media != sse.ContentType {
 		status := statusError(resp)
 		if resp.StatusCode/100 == 2 {
-			return fmt.Errorf("GET answers with the content type %.100q, not with a stream", media)
+			return fmt.Errorf("the response to GET has the content type %.100q; want text/event-stream", media)
 		}
 		return status
 	}
@@ -128,16 +128,16 @@ func (w *sseWire) open(u *url.URL) error {
 		_ = resp.Body.Close()
 		return err
 	}
-	// Ends with the stream, which Close ends.
+	// Ends with the stream, which Close closes.
 	go w.read(events)
 	// Ends when Close closes out.
 	go w.postAll()
 	return nil
 }
 
-// firstEndpoint reads where to post: a URL, or one relative to where the stream was found in the
-// end, behind all redirects. An endpoint elsewhere than at the origin that was dialed would have
-// messages and credentials sent to whom the user did not name.
+// firstEndpoint reads the URL to post to. It may be relative to the URL of the stream after
+// redirects. It must have the origin that was dialed: otherwise the server could redirect messages
+// and credentials to a host that the user did not choose.
 func firstEndpoint(events *sse.Reader, dialed, found *url.URL) (string, error) {
 	first, err := events.Next()
 	if err != nil {
@@ -156,7 +156,7 @@ func firstEndpoint(events *sse.Reader, dialed, found *url.URL) (string, error) {
 	return endpoint.String(), nil
 }
 
-// sameOrigin compares scheme, host and port (RFC 6454, section 5), however they are written.
+// sameOrigin reports whether a and b have the same scheme, host and port (RFC 6454, section 5).
 func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }
@@ -171,7 +171,7 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// read hands the messages of the stream on until it ends.
+// read passes messages of the stream to Read until the stream ends.
 func (w *sseWire) read(events *sse.Reader) {
 	for {
 		e, err := events.Next()
@@ -189,7 +189,7 @@ func (w *sseWire) read(events *sse.Reader) {
 	}
 }
 
-// end says that the connection is over, and why. The first word counts.
+// end marks the connection as ended because of err. Only the first call counts.
 func (w *sseWire) end(err error) {
 	w.endOnce.Do(func() {
 		w.err = err
@@ -197,7 +197,7 @@ func (w *sseWire) end(err error) {
 	})
 }
 
-// why says what the end of the stream means.
+// why returns the error of the connection for a stream that ended with err.
 func (w *sseWire) why(err error) error {
 	var large *sse.SizeError
 	switch {
@@ -211,7 +211,7 @@ func (w *sseWire) why(err error) error {
 	return &duplex.GoneError{Err: err}
 }
 
-// hand gives a message to Read.
+// hand passes a message to Read. It returns false if the connection has ended.
 func (w *sseWire) hand(message []byte) bool {
 	select {
 	case w.in <- message:
@@ -236,7 +236,7 @@ func (w *sseWire) Read() ([]byte, error) {
 
 func (w *sseWire) Buffered() bool { return false }
 
-// Write has each line posted. It waits only when too many wait already.
+// Write queues each line for posting. It blocks while maxPosts messages are queued.
 func (w *sseWire) Write(lines []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -262,9 +262,9 @@ func (w *sseWire) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// postAll posts what is written. Requests and answers do not wait for each other: a server may take
-// its time for each POST. What their order means something for keeps it: a notification is taken
-// before what comes behind it is sent, and a request before it is cancelled.
+// postAll posts the queued messages. Requests and responses are posted concurrently, since a server
+// may take long for each POST. Messages keep their order where it matters: a notification is posted
+// before the messages behind it, and a request before its cancellation.
 func (w *sseWire) postAll() {
 	defer close(w.posted)
 	var (
@@ -281,7 +281,7 @@ func (w *sseWire) postAll() {
 			continue
 		}
 		var (
-			id           jsonrpc.ID // of the request that the message is
+			id           jsonrpc.ID // of the request
 			after, while chan struct{}
 		)
 		if m.Request != nil {
@@ -294,8 +294,8 @@ func (w *sseWire) postAll() {
 			}
 			mu.Unlock()
 		}
-		places <- struct{}{} // which no POST keeps for longer than writeTimeout
-		// Ends with its POST, and with ctx.
+		places <- struct{}{} // a POST holds its place for at most writeTimeout
+		// Ends with its POST, or with ctx.
 		open.Go(func() {
 			defer func() { <-places }()
 			if after != nil {
@@ -312,8 +312,8 @@ func (w *sseWire) postAll() {
 	}
 }
 
-// post sends one message, unless nobody is there to take it. What the server refuses fails the
-// request that it was, which has this id; the connection goes on.
+// post posts one message unless the connection has ended. If the server refuses the POST of a
+// request, only the request with this id fails; the connection continues.
 func (w *sseWire) post(message []byte, id jsonrpc.ID) {
 	select {
 	case <-w.ended:
@@ -338,7 +338,7 @@ func (w *sseWire) post(message []byte, id jsonrpc.ID) {
 		w.end(&duplex.GoneError{Err: err})
 		return
 	}
-	status := statusError(resp) // or a success
+	status := statusError(resp) // or success
 	switch {
 	case status.Code/100 == 2:
 	case status.Code == http.StatusNotFound || status.Code == http.StatusGone:
@@ -348,7 +348,7 @@ func (w *sseWire) post(message []byte, id jsonrpc.ID) {
 	}
 }
 
-// refuse ends the request id by the status that its POST came back with.
+// refuse fails the request id with the status of its POST.
 func (w *sseWire) refuse(id jsonrpc.ID, status *StatusError) {
 	w.refusing.Lock()
 	if _, waits := w.refused[id]; waits {
@@ -358,8 +358,8 @@ func (w *sseWire) refuse(id jsonrpc.ID, status *StatusError) {
 	w.hand(jsonrpc.AppendResponse(nil, &jsonrpc.Response{ID: id, Error: jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", status)}))
 }
 
-// expect begins to note how the POST of the request id is refused, until the function that it
-// returns is called, which returns that.
+// expect records whether the POST of the request id is refused. The function that it returns ends
+// that and returns the status, nil if the POST was not refused.
 func (w *sseWire) expect(id jsonrpc.ID) func() *StatusError {
 	w.refusing.Lock()
 	defer w.refusing.Unlock()
@@ -381,10 +381,10 @@ func (w *sseWire) CloseRead() error {
 	return nil
 }
 
-// Close ends the stream, when what was written is posted or that takes too long.
+// Close posts the queued messages, for at most postPatience, and closes the stream.
 func (w *sseWire) Close() error {
 	w.closeOnce.Do(func() {
-		late := time.AfterFunc(postPatience, w.cancel) // which also ends a Write that waits
+		late := time.AfterFunc(postPatience, w.cancel) // also unblocks Write
 		w.mu.Lock()
 		w.closed = true
 		close(w.out)

@@ -27,7 +27,7 @@ func TestServersOfHTTPSSEAreFoundOut(t *testing.T) {
 	_, err = dialing(t, serveSSE(t, shop(t)), client.Version(protocol.V20260728))
 	require.ErrorContains(t, err, "the server does not speak version 2026-07-28")
 	_, err = dialing(t, client.HTTPSSE(serveSSE(t, shop(t))), client.Version(protocol.V20260728))
-	require.EqualError(t, err, "client: HTTP+SSE does not carry version 2026-07-28")
+	require.EqualError(t, err, "client: HTTP+SSE does not support version 2026-07-28")
 	_, err = dialing(t, client.HTTPSSE("ws://localhost"))
 	require.EqualError(t, err, `client: "ws://localhost": the scheme of HTTP+SSE is http or https`)
 }
@@ -101,9 +101,9 @@ func TestInvalidStreamsAreRejected(t *testing.T) {
 			`client: the endpoint that the stream names: parse "%zz": invalid URL escape "%zz"`},
 		{"a message first", oldServer{begin: "data: {}\n\n"}, `client: the stream begins with the event "", not with "endpoint"`},
 		{"no stream", oldServer{handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }},
-			`client: GET answers with the content type "text/plain", not with a stream`},
+			`client: the response to GET has the content type "text/plain"; want text/event-stream`},
 		{"refused", oldServer{handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }},
-			`client: the server answered with HTTP status 418 I'm a teapot`},
+			`client: the server responded with HTTP status 418 I'm a teapot`},
 		{"nothing", oldServer{begin: ": wait\n\n"}, "client: the stream named no endpoint in time"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestAnOldServerThatMisbehaves(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 		c := dial(t, startOld(t, o))
-		require.ErrorContains(t, c.Request(t.Context(), "x/y", nil, nil), "the server answered with HTTP status 500 Internal Server Error")
+		require.ErrorContains(t, c.Request(t.Context(), "x/y", nil, nil), "the server responded with HTTP status 500 Internal Server Error")
 		require.NoError(t, c.Ping(t.Context()))
 	})
 	t.Run("a session that is lost ends the connection", func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestInvalidWebSocketsAreRejected(t *testing.T) {
 		handle http.HandlerFunc
 		want   string
 	}{
-		{"no upgrade", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "the server answered with HTTP status 403 Forbidden"},
+		{"no upgrade", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "the server responded with HTTP status 403 Forbidden"},
 		{"redirect elsewhere", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://evil.example.com/", http.StatusTemporaryRedirect)
 		}, "the server redirects to another origin"},

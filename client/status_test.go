@@ -40,7 +40,7 @@ func TestAStatusWithAMessageStaysAStatus(t *testing.T) {
 				if at == "tools/call" {
 					require.NoError(t, err)
 					_, err = c.CallTool(t.Context(), "x", nil)
-					require.EqualError(t, err, `client: tools/call "x": the server answered with HTTP status `+
+					require.EqualError(t, err, `client: tools/call "x": the server responded with HTTP status `+
 						statusLine(code)+`: who are you? (code -32001)`)
 				}
 				check(t, err, code)
@@ -53,7 +53,7 @@ func TestAStatusWithAMessageStaysAStatus(t *testing.T) {
 }
 
 func statusLine(code int) string {
-	return strings.TrimPrefix((&client.StatusError{Code: code}).Error(), "the server answered with HTTP status ")
+	return strings.TrimPrefix((&client.StatusError{Code: code}).Error(), "the server responded with HTTP status ")
 }
 
 func TestARefusedPostOfHTTPSSEIsAStatus(t *testing.T) {
@@ -70,7 +70,7 @@ func TestARefusedPostOfHTTPSSEIsAStatus(t *testing.T) {
 	}
 	c := dial(t, startOld(t, o))
 	_, err := c.CallTool(t.Context(), "x", nil)
-	require.EqualError(t, err, `client: tools/call "x": the server answered with HTTP status 401 Unauthorized: who are you? (code -32001)`)
+	require.EqualError(t, err, `client: tools/call "x": the server responded with HTTP status 401 Unauthorized: who are you? (code -32001)`)
 	var status *client.StatusError
 	require.ErrorAs(t, err, &status)
 	require.Equal(t, "Bearer", status.Header.Get("WWW-Authenticate"))
@@ -85,7 +85,7 @@ func TestARefusedHandshakeOfWebSocketIsAStatus(t *testing.T) {
 	}))
 	defer s.Close()
 	_, err := dialing(t, "ws"+strings.TrimPrefix(s.URL, "http"), client.Version(protocol.Latest))
-	require.EqualError(t, err, `client: the server answered with HTTP status 401 Unauthorized: "who are you?"`)
+	require.EqualError(t, err, `client: the server responded with HTTP status 401 Unauthorized: "who are you?"`)
 	var status *client.StatusError
 	require.ErrorAs(t, err, &status)
 	require.Equal(t, http.StatusUnauthorized, status.Code)

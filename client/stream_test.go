@@ -146,8 +146,8 @@ func probed(t *testing.T, name string, other func(id string) (string, bool)) {
 	require.NoError(t, err)
 	c, err = dialing(t, only)
 	if name == "ends the connection" {
-		require.EqualError(t, err, "client: the server ended the connection at server/discover, and it cannot be opened again; "+
-			"pin a legacy version with client.Version, or give client.Connect: transport: closed: the server closed the connection")
+		require.EqualError(t, err, "client: the server closed the connection after server/discover, and the client cannot reopen it; "+
+			"set a legacy version with client.Version, or use client.Connect: transport: closed: the server closed the connection")
 		return
 	}
 	require.NoError(t, err)

@@ -15,13 +15,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/message"
 )
 
-// A Target is a server that can be dialed.
+// A Target is a server to which [Dial] can connect.
 type Target interface {
 	dial(ctx context.Context, c *Client) (conn, error)
 }
 
-// URL is a server at an http or https URL (Streamable HTTP, or HTTP+SSE where the server does not
-// speak that) or at a ws or wss URL (WebSocket, with the subprotocol "mcp").
+// URL is a server at an http or https URL (Streamable HTTP, or HTTP+SSE if the server refuses that)
+// or at a ws or wss URL (WebSocket with the subprotocol "mcp").
 func URL(url string) Target { return urlTarget(url) }
 
 type urlTarget string
@@ -62,22 +62,21 @@ func Unix(path string) Target {
 	})
 }
 
-// Connect is a server at the other end of what connect returns: a connection of any kind that
-// carries one message a line (see [ContentLength] for the other framing). It is called again when
-// the server ended the first one over server/discover, as some servers that do not know that do.
-// Closing a connection must make its Read and Write return.
+// Connect is a server on the connection that connect returns. Each message is a line (see
+// [ContentLength] for the other framing). Dial calls connect again if the server closes the first
+// connection in response to server/discover, as some legacy servers do. Close of a connection must
+// make its Read and Write return.
 func Connect(connect func(ctx context.Context) (io.ReadWriteCloser, error)) Target {
 	return streamTarget(connect, false)
 }
 
-// Stream is a server at the other end of a connection that is open already. The client closes it.
-// See [Connect].
+// Stream is a server on an open connection, which the client closes. See [Connect].
 func Stream(rwc io.ReadWriteCloser) Target {
 	return streamTarget(func(context.Context) (io.ReadWriteCloser, error) { return rwc, nil }, true)
 }
 
-// Messages is a server at the other end of what carries whole messages; see [Connect] for when
-// connect is called.
+// Messages is a server on a connection of whole messages. See [Connect] for when Dial calls
+// connect.
 func Messages(connect func(ctx context.Context) (message.Conn, error)) Target {
 	return wireTarget{connect: func(ctx context.Context, c *Client) (duplex.Wire, error) {
 		conn, err := connect(ctx)
@@ -97,29 +96,28 @@ func (m memoryTarget) dial(_ context.Context, c *Client) (conn, error) {
 	return newMemoryConn(c, m.handler), nil
 }
 
-// A CommandTarget is a program that serves on its standard input and output. Its fields may be set
-// before it is dialed.
+// A CommandTarget is a program that serves on its standard input and output. Set its fields before
+// Dial.
 type CommandTarget struct {
-	// Args are the program and its arguments; the program is looked for in PATH.
+	// Args are the program, which is searched in PATH, and its arguments.
 	Args []string
 
-	// Dir is the directory to run in; "" is that of this process.
+	// Dir is the working directory; "" means that of this process.
 	Dir string
 
-	// Env are variables ("KEY=value") that the program gets besides those that programs need to run
-	// at all: PATH, HOME, LANG and the like. Secrets in the environment of this process are not
-	// handed on, unless InheritEnv.
+	// Env are additional variables ("KEY=value") of the program. By default it inherits only the
+	// variables that most programs need, such as PATH, HOME and LANG, and no secrets.
 	Env []string
 
-	// InheritEnv hands on the whole environment of this process.
+	// InheritEnv passes the whole environment of this process to the program.
 	InheritEnv bool
 }
 
-// Command is a program that serves on its standard input and output. Dial starts it, in a process
-// group of its own. It is ended by closing its input; if that and then SIGTERM do not end it within
-// [ShutdownTimeout] each, it and its children are killed.
+// Command is a program that serves on its standard input and output. Dial starts it in its own
+// process group. Close closes its input; if the program does not end within [ShutdownTimeout],
+// Close sends SIGTERM, and after the same time again it kills the program and its children.
 //
-// Never take the command from a peer: whoever chooses it can do whatever the user can.
+// Never take the command from a peer: it runs with all rights of the user.
 func Command(program string, args ...string) *CommandTarget {
 	return &CommandTarget{Args: append([]string{program}, args...)}
 }
@@ -137,11 +135,10 @@ func (t *CommandTarget) dial(ctx context.Context, c *Client) (conn, error) {
 	}}.dial(ctx, c)
 }
 
-// ParseTarget makes the target that [Dial] makes of a string, without connecting to it. The error
-// says what is wrong with the string.
+// ParseTarget returns the target that [Dial] uses for a string. It does not connect.
 func ParseTarget(s string) (Target, error) { return asTarget(s) }
 
-// asTarget makes the target of what Dial takes.
+// asTarget converts the argument of Dial to a Target.
 func asTarget(target any) (Target, error) {
 	switch t := target.(type) {
 	case Target:
@@ -156,7 +153,7 @@ func asTarget(target any) (Target, error) {
 				path = path[2:]
 			}
 			if path == "" || strings.HasPrefix(path, "//") {
-				return nil, fmt.Errorf("client: %q does not name a socket; write unix:/path/of/the.sock", t)
+				return nil, fmt.Errorf("client: %q has no path of a socket; write unix:/path/of/the.sock", t)
 			}
 			return Unix(path), nil
 		}
@@ -175,8 +172,8 @@ func asTarget(target any) (Target, error) {
 	return nil, fmt.Errorf("client: cannot dial a %T; want a URL, unix:PATH or a command line as a string, a client.Target, a transport.Handler or an io.ReadWriteCloser", target)
 }
 
-// splitCommand splits a command line at blanks. Quotes, and a backslash where escapes says so, work
-// as in a shell; nothing else does.
+// splitCommand splits a command line at blanks. Quotes work as in a shell, and so do backslashes if
+// escapes is set. There is no other shell syntax.
 func splitCommand(line string, escapes bool) ([]string, error) {
 	var args []string
 	var word strings.Builder
@@ -212,7 +209,7 @@ func splitCommand(line string, escapes bool) ([]string, error) {
 		}
 	}
 	if quote != 0 || escaped {
-		return nil, fmt.Errorf("client: the command line %q ends inside a quotation", line)
+		return nil, fmt.Errorf("client: the command line %q ends inside quotes", line)
 	}
 	if inWord {
 		args = append(args, word.String())

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Tool returns the description of one tool.
+// Tool returns one tool of the server's list.
 func (c *Client) Tool(ctx context.Context, name string, opts ...CallOption) (*protocol.Tool, error) {
 	for t, err := range c.Tools(ctx, opts...) {
 		if err != nil {
@@ -26,15 +26,14 @@ func (c *Client) Tool(ctx context.Context, name string, opts ...CallOption) (*pr
 	return nil, fmt.Errorf("client: the server has no tool %q", name)
 }
 
-// CallTool calls a tool. Args is what encodes as a JSON object, or nil for none. When the tool
-// itself failed, the error is a [*ToolError], and the result is returned too; so it is with an
-// [*OutputError], when the structured content is not what the output schema says that the tool was
-// last listed with.
+// CallTool calls a tool. Args must encode as a JSON object; nil means no arguments. If the tool
+// reports an error, CallTool returns the result and a [*ToolError]. If the tool was listed and its
+// structured content violates the output schema, CallTool returns the result and an [*OutputError].
 func (c *Client) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*protocol.CallToolResult, error) {
 	return c.callTool(ctx, name, args, opts, true)
 }
 
-// callTool is CallTool. Unless the whole result is wanted, the content is left out where there is
+// callTool implements CallTool. Unless whole is set, the result may lack the content if it has
 // structured content.
 func (c *Client) callTool(ctx context.Context, name string, args any, opts []CallOption, whole bool) (*protocol.CallToolResult, error) {
 	r := request{method: protocol.MethodToolsCall, name: name, asks: true}
@@ -65,10 +64,10 @@ func (c *Client) callTool(ctx context.Context, name string, args any, opts []Cal
 	return result, c.checkOutput(ctx, name, result)
 }
 
-// decodeToolResult decodes the result of a tool.
+// decodeToolResult decodes a CallToolResult.
 func (c *Client) decodeToolResult(raw []byte) (*protocol.CallToolResult, error) {
 	r := new(protocol.CallToolResult)
-	// What came over a wire has been looked at: it is valid JSON.
+	// Transports other than memory have checked that raw is valid JSON.
 	if !c.inMemory && r.UnmarshalJSON(raw) == nil {
 		return r, nil
 	}
@@ -76,7 +75,8 @@ func (c *Client) decodeToolResult(raw []byte) (*protocol.CallToolResult, error) 
 	return r, decodeResult(protocol.MethodToolsCall, raw, r)
 }
 
-// encodeCall returns the params of a call, and within them the arguments; nil where they are null.
+// encodeCall returns the params of a call and the arguments, which share memory; arguments is nil
+// for null.
 func encodeCall(name string, args any) (params []byte, arguments json.RawMessage, err error) {
 	b := make([]byte, 0, 256)
 	b = append(b, `{"name":`...)
@@ -94,19 +94,19 @@ func encodeCall(name string, args any) (params []byte, arguments json.RawMessage
 	case string(value) == "null":
 		return append(b[:end], '}'), nil, nil
 	case jsonx.Kind(value) != '{':
-		return nil, nil, fmt.Errorf("the arguments must be a JSON object; %T encodes as something else", args)
+		return nil, nil, fmt.Errorf("the arguments must be a JSON object; %T does not encode as one", args)
 	}
 	size := len(b)
 	b = append(b, '}')
 	return b, json.RawMessage(b[start:size:size]), nil
 }
 
-// Call calls a tool and decodes what it returns: its structured content, or where there is none its
-// text. In encodes as a JSON object.
+// Call calls a tool and decodes its structured content or, if there is none, its text. In must
+// encode as a JSON object; nil means no arguments.
 //
-// Out may be a string, which is the text; any other type decodes from JSON. An output that the
-// server had to wrap, as {"result": ...}, is unwrapped. [*protocol.CallToolResult] is the whole
-// result. When the tool itself failed the error is a [*ToolError].
+// If Out is string, Call returns the text. If Out is [*protocol.CallToolResult], it returns the
+// whole result. All other types decode from JSON. Call unwraps {"result": ...}, in which servers
+// wrap outputs that are not objects. If the tool reports an error, the error is a [*ToolError].
 func Call[Out any](ctx context.Context, c *Client, name string, in any, opts ...CallOption) (Out, error) {
 	var out Out
 	v := reflect.ValueOf(&out).Elem()
@@ -120,7 +120,7 @@ func Call[Out any](ctx context.Context, c *Client, name string, in any, opts ...
 	return out, nil
 }
 
-// needsContent reports whether an output of type t may be made of the content.
+// needsContent reports whether an output of type t needs the content of the result.
 func needsContent(t reflect.Type) bool {
 	return t.Kind() == reflect.String || t == reflect.TypeFor[*protocol.CallToolResult]()
 }
@@ -154,9 +154,9 @@ func (c *Client) output(name string, r *protocol.CallToolResult, out reflect.Val
 	return nil
 }
 
-// unwrap returns the value inside of {"result": value}. Servers wrap an output that is not an
-// object for versions that require objects. Their schema says so; where it is not known, the type
-// does that the caller wants.
+// unwrap returns the value in {"result": value} if the server wrapped the output: on versions that
+// require objects, servers wrap all other values. The output schema tells whether it is wrapped; if
+// the schema is unknown, the type of out decides.
 func (c *Client) unwrap(name string, value []byte, out reflect.Type) []byte {
 	inner := onlyResult(value)
 	if inner == nil {
@@ -182,13 +182,13 @@ func (c *Client) unwrap(name string, value []byte, out reflect.Type) []byte {
 	return inner
 }
 
-// onlyResult returns the member result of an object that has no other.
+// onlyResult returns the member result of obj, or nil if obj has other members.
 func onlyResult(obj []byte) (value []byte) {
 	i := jsonx.SkipSpace(obj, 0)
 	if i >= len(obj) || obj[i] != '{' {
 		return nil
 	}
-	// Most have another first, and that is looked for before the rest of them.
+	// Most objects begin with another member, so check the first name before reading the rest.
 	if i = jsonx.SkipSpace(obj, i+1); !jsonx.IsString(obj[i:jsonx.Skip(obj, i)], "result") {
 		return nil
 	}
@@ -204,17 +204,17 @@ func onlyResult(obj []byte) (value []byte) {
 	return value
 }
 
-// A knownTool is what the client keeps of a tool that was listed.
+// A knownTool is what the client stores about a listed tool.
 type knownTool struct {
 	headers    []paramHeader
-	fault      error  // why it must not be called over HTTP
+	fault      error  // why it cannot be called over HTTP
 	output     []byte // its output schema
 	schema     *outputSchema
 	wrapped    bool // the output schema is that of {"result": ...}
-	repeatable bool // its hints say that calling it twice does no harm
+	repeatable bool // it has the hint readonly or idempotent
 }
 
-// A toolIndex knows the tools by their names, as they were listed last. The zero index knows none.
+// A toolIndex holds the listed tools by name. The zero value is empty.
 type toolIndex struct {
 	mu     sync.Mutex
 	byName map[string]*knownTool // guarded by mu
@@ -227,7 +227,7 @@ func (x *toolIndex) get(name string) (*knownTool, bool) {
 	return t, ok
 }
 
-// learn keeps what is needed of the tools of a page, and returns those that may be used.
+// learn stores the tools of a page and returns those that can be called.
 func (x *toolIndex) learn(c *Client, tools []protocol.Tool, first, last bool) []protocol.Tool {
 	strict := c.conn.mirrors() && c.modern()
 	kept := tools[:0:0]
@@ -266,7 +266,7 @@ func newKnownTool(t *protocol.Tool) *knownTool {
 	return k
 }
 
-// repeatable reports whether r calls a tool that may be called twice.
+// repeatable reports whether r calls a tool that can be called twice without harm.
 func (x *toolIndex) repeatable(r *request) bool {
 	if r.method != protocol.MethodToolsCall {
 		return false
@@ -285,7 +285,7 @@ func (c *Client) refreshTools(ctx context.Context) error {
 	return nil
 }
 
-// mirror returns the Mcp-Param-* headers for a call. A tool that was never listed has none.
+// mirror returns the Mcp-Param-* headers for a call; none if the tool was not listed.
 func (x *toolIndex) mirror(name string, arguments []byte) (map[string]string, error) {
 	t, ok := x.get(name)
 	switch {
@@ -309,22 +309,22 @@ func (x *toolIndex) mirror(name string, arguments []byte) (map[string]string, er
 	return found, nil
 }
 
-// A paramHeader says that an argument is mirrored in the header Mcp-Param-name.
+// A paramHeader is an argument that is copied to the header Mcp-Param-name.
 type paramHeader struct {
 	name    string
 	path    []string // to the argument, from the root
 	integer bool
 }
 
-// Bounds of the schemas that are looked at for headers.
+// Limits of schemas that are searched for headers.
 const (
 	maxSchemaDepth  = 64
 	maxParamHeaders = 100
 )
 
-// paramHeaders finds the headers that an input schema declares (2026-07-28,
-// basic/transports/streamable-http, "Custom Headers"), and says why it must not if it does so
-// wrongly. Nothing that a $ref points to is looked at.
+// paramHeaders returns the headers that an input schema declares (2026-07-28,
+// basic/transports/streamable-http, "Custom Headers"), or an error if a declaration is invalid. It
+// does not follow $ref.
 func paramHeaders(schema []byte) ([]paramHeader, error) {
 	s := headerSearch{names: map[string]struct{}{}}
 	if err := s.object(schema, nil, true); err != nil {
@@ -338,10 +338,11 @@ type headerSearch struct {
 	names map[string]struct{} // in lower case
 }
 
-// object looks at one schema. Reachable says that only properties lie between it and the root.
+// object searches one schema. Reachable says that the path from the root consists of properties
+// only.
 func (s *headerSearch) object(schema []byte, path []string, reachable bool) error {
 	if len(path) > maxSchemaDepth {
-		return errors.New("the schema is nested too deep")
+		return errors.New("the schema is nested too deeply")
 	}
 	for name, value := range jsonx.Members(schema) {
 		switch keyword := jsonx.String(name); keyword {
@@ -367,7 +368,7 @@ func (s *headerSearch) object(schema []byte, path []string, reachable bool) erro
 	return nil
 }
 
-// hidden looks at the schemas inside of another keyword, where no header may be declared.
+// hidden searches the schemas inside another keyword, where headers are not allowed.
 func (s *headerSearch) hidden(keyword string, value []byte, path []string) error {
 	next := append(path[:len(path):len(path)], keyword)
 	switch jsonx.Kind(value) {
@@ -392,7 +393,7 @@ func (s *headerSearch) hidden(keyword string, value []byte, path []string) error
 	return nil
 }
 
-// header takes one declaration.
+// header adds one declared header.
 func (s *headerSearch) header(schema, value []byte, path []string, reachable bool) error {
 	name := jsonx.String(value)
 	at := strings.Join(path, ".")
@@ -401,24 +402,24 @@ func (s *headerSearch) header(schema, value []byte, path []string, reachable boo
 	case jsonx.Kind(value) != '"' || name == "":
 		return fmt.Errorf("x-mcp-header of %q is not a valid header name", at)
 	case !isToken(name):
-		return fmt.Errorf("x-mcp-header of %q is %.60q, which no header can be called", at, name)
+		return fmt.Errorf("x-mcp-header of %q is %.60q, which is not a valid header name", at, name)
 	case !reachable || len(path) == 0:
-		return fmt.Errorf("x-mcp-header %q stands at %q, where it cannot be found in the arguments", name, at)
+		return fmt.Errorf("x-mcp-header %q is at %q, which is not a property of the arguments", name, at)
 	case typ != "string" && typ != "integer" && typ != "boolean":
-		return fmt.Errorf("x-mcp-header %q stands at %q, which is not a string, integer or boolean", name, at)
+		return fmt.Errorf("x-mcp-header %q is at %q, which is not a string, integer or boolean", name, at)
 	case len(s.found) == maxParamHeaders:
 		return fmt.Errorf("the schema declares more than %d headers", maxParamHeaders)
 	}
 	lower := strings.ToLower(name)
 	if _, ok := s.names[lower]; ok {
-		return fmt.Errorf("x-mcp-header %q is there twice", name)
+		return fmt.Errorf("x-mcp-header %q is declared twice", name)
 	}
 	s.names[lower] = struct{}{}
 	s.found = append(s.found, paramHeader{name: name, path: path, integer: typ == "integer"})
 	return nil
 }
 
-// isToken reports whether s can name a header (RFC 9110, section 5.6.2).
+// isToken reports whether s is a valid header name (RFC 9110, section 5.6.2).
 func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -11,16 +11,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A visit is what one request knows of the URLs that the server wants the user to go to before it
-// goes on (2025-11-25, client/elicitation, "URL Elicitation Required Error"). The zero visit has
-// asked for none.
+// A visit is the state of the URLs that a server wants the user to visit before it handles a
+// request (2025-11-25, client/elicitation, "URL Elicitation Required Error"). The zero value is
+// ready for use.
 type visit struct {
 	rounds int
 	asked  map[string]struct{} // elicitation IDs that the user agreed to
 }
 
-// goOn asks the user to go where bad says, and waits until it makes sense to send the request
-// again. Other errors come back as they are.
+// goOn asks the user to visit the URLs in bad and waits until the request should be sent again. It
+// returns other errors unchanged.
 func (v *visit) goOn(ctx context.Context, c *Client, a *agreement, bad *jsonrpc.Error) error {
 	if bad.Code != protocol.CodeURLElicitationRequired || a.version.Modern() || c.cfg.handlers.elicitURL == nil {
 		return bad
@@ -30,7 +30,7 @@ func (v *visit) goOn(ctx context.Context, c *Client, a *agreement, bad *jsonrpc.
 		return bad
 	}
 	if v.rounds == c.cfg.maxRounds {
-		return fmt.Errorf("the server wanted the user to go to a URL %d times and still does; raise MaxRounds: %w", v.rounds, bad)
+		return fmt.Errorf("the server asked %d times for a visit to a URL and still wants more; raise MaxRounds: %w", v.rounds, bad)
 	}
 	ctx, stop := c.untilClose(ctx)
 	defer stop()
@@ -46,7 +46,7 @@ func (v *visit) goOn(ctx context.Context, c *Client, a *agreement, bad *jsonrpc.
 	again := true
 	for _, q := range data.Elicitations {
 		if _, ok := v.asked[q.ElicitationID]; ok {
-			continue // who is on the way there is not asked twice
+			continue // do not ask twice
 		}
 		again = false
 		if err := c.agree(ctx, &q); err != nil {
@@ -58,7 +58,7 @@ func (v *visit) goOn(ctx context.Context, c *Client, a *agreement, bad *jsonrpc.
 	if !again {
 		return nil
 	}
-	// The server says when the user is done, if it can: or else it is asked less and less often.
+	// The server may report when the user is done. Otherwise retry, with growing delays.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(done, func() { cancel(errVisited) })()
@@ -81,16 +81,16 @@ func (c *Client) agree(ctx context.Context, q *protocol.ElicitParams) error {
 	r, err := c.cfg.handlers.elicitURL(ctx, q)
 	switch {
 	case err != nil:
-		return fmt.Errorf("the server asks for %s: %w", protocol.MethodElicitationCreate, err)
+		return fmt.Errorf("input request %s: %w", protocol.MethodElicitationCreate, err)
 	case r == nil:
 		return errors.New("the method ElicitURL returned neither a result nor an error")
 	case r.Action != protocol.ElicitAccept:
-		return fmt.Errorf("the server asks for %s: %w", protocol.MethodElicitationCreate, ErrRejected)
+		return fmt.Errorf("input request %s: %w", protocol.MethodElicitationCreate, ErrRejected)
 	}
 	return nil
 }
 
-// visits are the URLs that requests wait for. The zero value waits for none.
+// visits are the URL elicitations that requests wait for. The zero value is empty.
 type visits struct {
 	mu      sync.Mutex
 	waiting map[*expected]struct{} // guarded by mu
@@ -101,8 +101,7 @@ type expected struct {
 	cancel context.CancelFunc
 }
 
-// expect returns a context that ends when the server says of all ids that they are complete. Forget
-// must be called.
+// expect returns a context that is canceled when all ids are complete. The caller must call forget.
 func (vs *visits) expect(ids []string) (done context.Context, forget func()) {
 	e := &expected{ids: map[string]struct{}{}}
 	for _, id := range ids {
@@ -123,7 +122,7 @@ func (vs *visits) expect(ids []string) (done context.Context, forget func()) {
 	}
 }
 
-// complete takes that the user is done with id. Those that nobody waits for are ignored.
+// complete marks id as complete. It ignores unknown ids.
 func (vs *visits) complete(id string) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()

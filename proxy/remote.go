@@ -99,7 +99,7 @@ func (r *remote) unreachable(ctx context.Context, err error) error {
 // refused returns the error for a response that is only an HTTP status.
 func (r *remote) refused(ctx context.Context, status *client.StatusError) error {
 	r.config.logger.WarnContext(ctx, "proxy: the remote server refuses", "server", r.title(), "error", status)
-	return mcpkit.Errorf("the server %q behind this answered with HTTP status %d %s", r.title(), status.Code, http.StatusText(status.Code))
+	return mcpkit.Errorf("the server %q behind this responded with HTTP status %d %s", r.title(), status.Code, http.StatusText(status.Code))
 }
 
 // explain returns the error of a call without a response. It does not change errors of the remote

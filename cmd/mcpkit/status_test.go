@@ -37,7 +37,7 @@ func TestLoginAtAServerThatRefusesInWordsOfTheProtocol(t *testing.T) {
 	var out, errs bytes.Buffer
 	std := streams{out: &out, err: &errs, browse: oauthtest.Open}
 	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", url, "count", "to:=1"}, std))
-	require.Contains(t, errs.String(), "the server answered with HTTP status 401 Unauthorized: who are you? (code -32001)")
+	require.Contains(t, errs.String(), "the server responded with HTTP status 401 Unauthorized: who are you? (code -32001)")
 	require.Contains(t, errs.String(), "write -login to log in with the browser")
 	require.Equal(t, exitOK, run(t.Context(), []string{"call", "-output", "text", "-login", "-tokens", t.TempDir(), url, "count", "to:=1"}, std), errs.String())
 	require.Equal(t, "1\n", out.String())
