@@ -248,7 +248,7 @@ func (c *Client) Request(ctx context.Context, method string, params, result any,
 	return decodeResult(method, raw, result)
 }
 
-// recognise sets the fields of r for the protocol's own methods.
+// recognize sets the fields of r for the protocol's own methods.
 func (r *request) recognize() error {
 	member := "name"
 	switch r.method {
