@@ -141,7 +141,7 @@ func (b *ToolBuilder) Rate(limit string) *ToolBuilder { b.say("rate", limit); re
 
 // Cache sets how long the server keeps results and for whom, like the cache tag: "60s",
 // "10m,public". The tool needs the hint readonly.
-func (b *ToolBuilder) Cache(words string) *ToolBuilder { b.say("cache", words); return b }
+func (b *ToolBuilder) Cache(policy string) *ToolBuilder { b.say("cache", policy); return b }
 
 // Params names the plain parameters of the function in order: "a,b?".
 func (b *ToolBuilder) Params(names string) *ToolBuilder { b.say("params", names); return b }
@@ -444,4 +444,4 @@ func (b *ResourceBuilder) Timeout(d time.Duration) *ResourceBuilder {
 func (b *ResourceBuilder) Rate(limit string) *ResourceBuilder { b.say("rate", limit); return b }
 
 // Cache sets how long clients may cache the contents, like the cache tag: "60s,public".
-func (b *ResourceBuilder) Cache(words string) *ResourceBuilder { b.say("cache", words); return b }
+func (b *ResourceBuilder) Cache(policy string) *ResourceBuilder { b.say("cache", policy); return b }

@@ -127,7 +127,8 @@ func (c *Call) elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskO
 	return nil, invalidParams("the response to elicitation/create has the unknown action %q", result.Action)
 }
 
-// Confirm asks the user yes or no. A user who declines says no.
+// Confirm asks the user yes or no. A user who declines says no, without an error; a user who closes
+// the question is [ErrCancelled].
 func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, error) {
 	answer, err := Elicit[struct {
 		Confirm bool `json:"confirm" validate:"required"`

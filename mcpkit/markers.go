@@ -14,7 +14,8 @@ package mcpkit
 //
 // They take no space. The tags that each takes are listed in docs/reference/tags.md.
 type (
-	// Tool marks a method as a tool. Exported methods that the block does not list are tools.
+	// Tool marks a method as a tool. Exported methods that the block does not list are tools. The
+	// definition that clients get is a [protocol.Tool].
 	Tool struct{}
 	// Resource marks a method as a resource or, if its URI has variables, as a resource template.
 	Resource struct{}

@@ -182,7 +182,7 @@ func QuestionTimeout(d time.Duration) Option {
 	return atLeast("QuestionTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.questions = d })
 }
 
-// PageSize sets how many items a page of a list holds. The default is [DefaultPageSize].
+// PageSize sets how many items, at least 1, a page of a list holds. The default is [DefaultPageSize].
 func PageSize(n int) Option {
 	return atLeast("PageSize", n, 1, "a page holds at least 1 item", func(c *config) { c.pageSize = n })
 }
@@ -194,7 +194,7 @@ func ListTTL(d time.Duration) Option {
 }
 
 // MaxResultBytes limits what is collected from an io.Reader or an iterator that a method returns,
-// in bytes. The default is [DefaultMaxResultBytes].
+// in bytes; n is at least 1. The default is [DefaultMaxResultBytes].
 func MaxResultBytes(n int) Option {
 	return atLeast("MaxResultBytes", n, 1, "a result needs at least 1 byte", func(c *config) { c.maxResultBytes = n })
 }

@@ -19,8 +19,9 @@ type param struct {
 	err      error
 }
 
-// Describe describes the parameter to models and people. It is the tag desc of a field.
-func Describe(text string) ParamOption { return FieldTag("desc", text) }
+// Desc sets the description of the parameter: what models and people read about it. It is the tag
+// desc of a field.
+func Desc(text string) ParamOption { return FieldTag("desc", text) }
 
 // Optional lets callers leave the parameter out: the function then gets the zero value. Parameters are
 // required by default, unless they have a pointer type or a [Default].

@@ -23,8 +23,8 @@ func searchTool() *mcpkit.ToolBuilder {
 	return mcpkit.NewTool("search", searchNotes).
 		Desc("Finds the notes that contain every word.").
 		Hints("readonly").
-		Param("query", mcpkit.Describe("Words that every hit contains."), mcpkit.Rules("min=2")).
-		Param("limit", mcpkit.Describe("How many hits to return."), mcpkit.Default(10), mcpkit.Rules("min=1,max=50")).
+		Param("query", mcpkit.Desc("Words that every hit contains."), mcpkit.Rules("min=2")).
+		Param("limit", mcpkit.Desc("How many hits to return."), mcpkit.Default(10), mcpkit.Rules("min=1,max=50")).
 		Param("tags", mcpkit.Optional(), mcpkit.Rules("max=3,dive,oneof=home work"))
 	// docs:end param
 }
@@ -155,7 +155,7 @@ func TestRulesRestrictPlainParametersOfToolsAndResources(t *testing.T) {
 func TestRulesOfPromptBuildersAreEnforced(t *testing.T) {
 	srv := newServer(t, nil)
 	require.NoError(t, srv.Add(mcpkit.NewPrompt("brief", func(style string, deep *bool) string { return fmt.Sprint(style, deep == nil) }).
-		Param("style", mcpkit.Describe("How long"), mcpkit.Default("long"), mcpkit.Rules("oneof=short long")).
+		Param("style", mcpkit.Desc("How long"), mcpkit.Default("long"), mcpkit.Rules("oneof=short long")).
 		Param("deep")))
 	p := modern(t, srv)
 	require.JSONEq(t, `[{"name":"style","description":"How long. Must be one of \"short\" or \"long\". Default: \"long\"."},{"name":"deep","description":"Must be true or false."}]`,

@@ -25,7 +25,7 @@ func OnTool(names ...string) Selector { return Selector{what: "tool", names: nam
 
 // OnTag selects calls, completions and subscriptions of tools, prompts and resources with one of
 // the labels in their tags tag, including those of mounted servers.
-func OnTag(words ...string) Selector { return Selector{what: "tag", names: words} }
+func OnTag(labels ...string) Selector { return Selector{what: "tag", names: labels} }
 
 // OnMethod selects methods of the protocol, such as protocol.MethodToolsCall, and methods of the
 // program (see [Handle]).
