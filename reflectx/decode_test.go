@@ -127,7 +127,7 @@ func TestValuesOfEveryShape(t *testing.T) {
 		"map":{"a/~":5,"b":[1,0.5],"b":[]},"keys":{"128":""},"deep":null,"float":1e39,"text":{}}`))
 }
 
-func TestRequiredIsAboutPresence(t *testing.T) {
+func TestRequiredChecksPresence(t *testing.T) {
 	type input struct {
 		B bool   `json:"b" validate:"required"`
 		N int    `json:"n" validate:"required"`
@@ -144,7 +144,7 @@ func TestRequiredIsAboutPresence(t *testing.T) {
 		"/a: got null, want a value other than null", "/p: got null, want an integer"}, violations[input](t, in, `{"b":null,"n":null,"s":null,"a":null,"p":null}`))
 }
 
-func TestRulesAreAboutWhatIsThere(t *testing.T) {
+func TestRulesDoNotApplyToAbsentMembers(t *testing.T) {
 	type input struct {
 		N int    `json:"n,omitempty" validate:"min=1"`
 		S string `json:"s,omitempty" validate:"omitempty,min=2"`
@@ -207,7 +207,7 @@ func TestNamesAreExact(t *testing.T) {
 	require.Equal(t, []string{`/query: got "y" a second time, want the name only once`}, violations[input](t, in, `{"query":"x","\u0071uery":"y"}`))
 }
 
-func TestMoreFieldsThanAWordHasBits(t *testing.T) {
+func TestMoreThan64Fields(t *testing.T) {
 	fields := make([]reflect.StructField, 200)
 	for i := range fields {
 		fields[i] = reflect.StructField{Name: "F" + string(rune('A'+i/26)) + string(rune('A'+i%26)), Type: reflect.TypeFor[int](), Tag: `validate:"required"`}
@@ -222,7 +222,7 @@ func TestMoreFieldsThanAWordHasBits(t *testing.T) {
 		"2 problems with the arguments:\n/"+fields[100].Name+": got 2 a second time, want the name only once\n/"+last+": missing, want an integer\n")
 }
 
-func TestWhatIsNoObject(t *testing.T) {
+func TestArgumentsMustBeAnObject(t *testing.T) {
 	in := newInput[searchInput](t)
 	for args, got := range map[string]string{`[]`: `[]`, `null`: `null`, `"{}"`: `"{}"`, ` 5`: `5`} {
 		_, err := decode[searchInput](t, in, args)
@@ -346,7 +346,7 @@ func TestPlainParameters(t *testing.T) {
 	require.Equal(t, []int{2}, v.FieldByName("P1").Interface())
 }
 
-func TestTheFieldsOfAnInput(t *testing.T) {
+func TestFieldsOfAnInput(t *testing.T) {
 	type input struct {
 		Query string  `json:"query" validate:"required,oneof=a b" desc:"What." title:"Query" header:"Query" complete:"CompleteQuery"`
 		Limit int     `json:"limit" default:"10"`
@@ -392,7 +392,7 @@ type leg struct {
 	High int `json:"high" validate:"gtfield=Low"`
 }
 
-func TestRulesThatOnlyTheValidatorKnows(t *testing.T) {
+func TestRulesLeftToTheValidator(t *testing.T) {
 	v := validator.New(validator.WithRequiredStructEnabled())
 	require.NoError(t, v.RegisterValidation("even", func(fl validator.FieldLevel) bool {
 		if fl.Field().Kind() == reflect.String {
@@ -423,7 +423,7 @@ func TestRulesThatOnlyTheValidatorKnows(t *testing.T) {
 	}
 }
 
-func TestAnInputIsSafeForConcurrentUse(t *testing.T) {
+func TestInputIsSafeForConcurrentUse(t *testing.T) {
 	in := newInput[searchInput](t)
 	var wg sync.WaitGroup
 	for range 8 {

@@ -14,7 +14,7 @@ import (
 
 // Whichever way descriptions come, they are the same, so that a program says the same with its
 // source and without.
-func TestRegisteredDescriptionsAreThoseOfTheSource(t *testing.T) {
+func TestRegisteredDescriptionsMatchTheSource(t *testing.T) {
 	const root = "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/"
 	RegisterDescriptions(root+"notes", CollectDescriptions(os.DirFS("internal/fixture/notes"), "notes"))
 	RegisterDescriptions(root+"base", CollectDescriptions(os.DirFS("internal/fixture/base"), "base"))
@@ -78,7 +78,7 @@ func TestCollectDescriptionsKeys(t *testing.T) {
 	require.Empty(t, CollectDescriptions(os.DirFS("internal/fixture/nowhere"), "base"))
 }
 
-func TestRegisterDescriptionsAddsUp(t *testing.T) {
+func TestRegisterDescriptionsMergesCalls(t *testing.T) {
 	t.Cleanup(forgetDescriptions)
 	typ := reflect.TypeFor[notes.Hit]()
 	descriptions := RegisteredDescriptions()

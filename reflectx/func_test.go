@@ -109,7 +109,7 @@ func TestCallBindsParametersByType(t *testing.T) {
 	}
 }
 
-func TestCallTextTakesNamesOfTheTemplate(t *testing.T) {
+func TestCallTextUsesTheNamesOfTheTemplate(t *testing.T) {
 	f := compile(t, func(ctx context.Context, id string, page int) (string, int) { return id, page }, FuncOptions{Names: []string{"id", "page"}})
 	out, err := f.CallText(t.Context(), func(name string) (string, bool) {
 		v, ok := map[string]string{"id": "7", "page": "2"}[name]
@@ -129,7 +129,7 @@ func TestCallTextTakesNamesOfTheTemplate(t *testing.T) {
 	require.Equal(t, []any{9}, interfaces(out))
 }
 
-func TestCompileTellsInputAndOutputs(t *testing.T) {
+func TestCompileFindsInputAndOutputs(t *testing.T) {
 	f := compile(t, func(context.Context) (int, error) { return 0, nil }, FuncOptions{})
 	require.Nil(t, f.Input())
 	require.Equal(t, []reflect.Type{reflect.TypeFor[int]()}, f.Outputs())
@@ -235,7 +235,7 @@ func TestCompileErrors(t *testing.T) {
 }
 
 // What the input's own check finds stands beside the rest, with its own site.
-func TestCompileTakesOverErrorsOfTheInput(t *testing.T) {
+func TestCompileReturnsErrorsOfTheInput(t *testing.T) {
 	type bad struct {
 		A int `json:"a" validate:"nonsense"`
 	}
@@ -341,7 +341,7 @@ func TestInjectedInterface(t *testing.T) {
 }
 
 // What a function keeps of its input is its own: no later call changes it.
-func TestCallsShareNothing(t *testing.T) {
+func TestCallsShareNoMemory(t *testing.T) {
 	type deep struct {
 		Tags []string       `json:"tags,omitempty"`
 		Map  map[string]int `json:"map,omitempty"`
@@ -371,7 +371,7 @@ func TestCallsShareNothing(t *testing.T) {
 }
 
 // Nothing of a call stays alive in the pool.
-func TestReleaseKeepsNothing(t *testing.T) {
+func TestReleaseClearsTheFrame(t *testing.T) {
 	f := compile(t, func(ctx context.Context, in addInput) {}, FuncOptions{})
 	fr := f.frame()
 	require.NoError(t, f.input.Decode(t.Context(), json.RawMessage(`{"a":1}`), fr.input))
@@ -409,7 +409,7 @@ func TestCallIsSafeForConcurrentUse(t *testing.T) {
 }
 
 // A call within a call has memory of its own.
-func TestCallWithinACall(t *testing.T) {
+func TestNestedCalls(t *testing.T) {
 	var f *Func
 	f = compile(t, func(ctx context.Context, in addInput) int {
 		if in.A > 3 {

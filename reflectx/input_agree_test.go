@@ -181,7 +181,7 @@ func (a agreement) structType() reflect.Type {
 	return reflect.StructOf([]reflect.StructField{{Name: "V", Type: a.typ, Tag: reflect.StructTag(tag)}})
 }
 
-func TestTheSchemaAcceptsExactlyWhatTheDecoderAccepts(t *testing.T) {
+func TestSchemaAndDecoderAcceptTheSameArguments(t *testing.T) {
 	list := agreements()
 	for _, a := range agreements() {
 		a.optional = true

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-func TestMistakesOfTheAuthor(t *testing.T) {
+func TestMistakesInTagsAreReported(t *testing.T) {
 	type inner struct {
 		N int `json:"n" header:"N"`
 	}
@@ -264,7 +264,7 @@ func TestMistakesInParameters(t *testing.T) {
 	}
 }
 
-func TestKeysOfOtherLibrariesAreLeftAlone(t *testing.T) {
+func TestTagKeysOfOtherLibrariesAreIgnored(t *testing.T) {
 	type row struct {
 		ID   int    `json:"id" db:"id" xml:"id,attr" yaml:"id" form:"id" query:"id" param:"id" bson:"_id" toml:"id" mapstructure:"id" gorm:"primaryKey"`
 		Desc string `json:"desc" desc:"What it is." doc:"x" env:"DESC" long:"desc" headers:"x-desc" wholly:"unknown"`

@@ -40,7 +40,7 @@ func decode[T any](t testing.TB, in *reflectx.Input, args string) (T, error) {
 	return v, err
 }
 
-func TestASearchInput(t *testing.T) {
+func TestSearchInput(t *testing.T) {
 	in := newInput[searchInput](t)
 	require.Equal(t, `{"type":"object","properties":{`+
 		`"query":{"type":"string","minLength":2,"examples":["go"]},`+

@@ -63,7 +63,7 @@ func TestMethods(t *testing.T) {
 	require.Equal(t, 7, get.Func.Call(nil)[0].Interface(), "Func is bound to the value")
 }
 
-func TestMethodsOfEmbeddedNothing(t *testing.T) {
+func TestMethodsOfNilEmbeddedFields(t *testing.T) {
 	methods, err := Methods(&notes.Notes{})
 	require.NoError(t, err)
 	for _, m := range methods {
@@ -111,7 +111,7 @@ type kind func()
 
 func (kind) Run() {}
 
-func TestMethodsFindsTheLine(t *testing.T) {
+func TestMethodsFindTheirLine(t *testing.T) {
 	methods, err := Methods(lineOne{})
 	require.NoError(t, err)
 	require.Len(t, methods, 1)
@@ -119,7 +119,7 @@ func TestMethodsFindsTheLine(t *testing.T) {
 	require.Equal(t, "method_test.go", place(methods[0]))
 }
 
-func TestMethodsOfKindsOfTypes(t *testing.T) {
+func TestMethodsOfEveryKindOfType(t *testing.T) {
 	for _, v := range []any{list{}, &list{}, kind(nil), byValue2{}, &byValue2{}} {
 		methods, err := Methods(v)
 		require.NoError(t, err)

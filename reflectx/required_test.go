@@ -34,7 +34,7 @@ type presenceInput struct {
 	*Maybe
 }
 
-func TestFieldsAreRequiredUnlessTheirTagsSayOtherwise(t *testing.T) {
+func TestFieldsAreRequiredByDefault(t *testing.T) {
 	in := newInput[presenceInput](t)
 	var required []string
 	for _, f := range in.Fields() {
@@ -87,7 +87,7 @@ func TestPlainParametersFollowTheSameRule(t *testing.T) {
 	require.True(t, v.Field(2).IsNil())
 }
 
-func TestABoolInAFormBeginsWithFalse(t *testing.T) {
+func TestBoolInAFormDefaultsToFalse(t *testing.T) {
 	type form struct {
 		Name  string `json:"name"`
 		Agree bool   `json:"agree"`
@@ -104,7 +104,7 @@ func TestABoolInAFormBeginsWithFalse(t *testing.T) {
 	require.Equal(t, form{Name: "x", Yes: true}, got)
 }
 
-func TestStructsWithoutANameAreNotWrittenOut(t *testing.T) {
+func TestStructsWithoutANameAreAbbreviated(t *testing.T) {
 	_, err := reflectx.NewInput("T", reflect.TypeFor[struct {
 		A int `json:"same"`
 		B int `json:"same" validate:"gtfield=C"` //nolint:govet // the mistake

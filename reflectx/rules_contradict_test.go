@@ -17,7 +17,7 @@ func fieldOf(t reflect.Type, tag string) reflect.Type {
 	return reflect.StructOf([]reflect.StructField{{Name: "A", Type: t, Tag: reflect.StructTag(`json:"a" ` + tag)}})
 }
 
-func TestRulesThatContradict(t *testing.T) {
+func TestContradictingRulesAreReported(t *testing.T) {
 	for _, test := range []struct {
 		typ  reflect.Type
 		tag  string
@@ -65,7 +65,7 @@ func TestRulesThatContradict(t *testing.T) {
 	require.EqualError(t, err, `T, field A: the rules "max=5" and "minimum=5.5" allow nothing: no integer is at least 5.5 and at most 5; write the smaller one as the least`)
 }
 
-func TestParametersOfRulesSayWhatToWrite(t *testing.T) {
+func TestInvalidRuleParametersAreReported(t *testing.T) {
 	for _, test := range []struct {
 		typ       reflect.Type
 		tag, want string
@@ -83,7 +83,7 @@ func TestParametersOfRulesSayWhatToWrite(t *testing.T) {
 	}
 }
 
-func TestIntegersThatAreTooLargeHearTheLimits(t *testing.T) {
+func TestErrorsForLargeIntegersContainTheLimits(t *testing.T) {
 	type input struct {
 		U uint64 `json:"u"`
 		I int64  `json:"i"`

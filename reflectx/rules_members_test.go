@@ -71,7 +71,7 @@ func combinations(members string, lists [][]string) []string {
 	return out
 }
 
-func TestWhatPresenceRulesSay(t *testing.T) {
+func TestPresenceRuleMessages(t *testing.T) {
 	type input struct {
 		Kind string `json:"kind,omitempty" validate:"oneof=file url"`
 		Path string `json:"path" validate:"required_if=Kind file"`
@@ -120,7 +120,7 @@ type payloads struct {
 	Deep  [][][]string      `json:"deep" validate:"dive,dive,min=1,dive,alpha"`
 }
 
-func TestWhatRulesSay(t *testing.T) {
+func TestRuleMessages(t *testing.T) {
 	type input struct {
 		Took  time.Duration     `json:"took" validate:"min=1s,max=1h"`
 		When  time.Time         `json:"when" validate:"lt"`

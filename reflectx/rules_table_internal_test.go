@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValidateTagsAreTheValidators looks at what the validator keeps to itself, in the version that
+// TestValidateTagsMatchTheValidator looks at what the validator keeps to itself, in the version that
 // is used: each rule and alias that it comes with is known here, and no other except the keywords
 // that it reads before any rule, and enum.
-func TestValidateTagsAreTheValidators(t *testing.T) {
+func TestValidateTagsMatchTheValidator(t *testing.T) {
 	known := slices.Clone(validateTags())
 	slices.Sort(known)
 	require.Equal(t, slices.Compact(slices.Clone(known)), known, "one is there twice")

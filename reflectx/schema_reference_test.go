@@ -61,7 +61,7 @@ func TestSchemaReference(t *testing.T) {
 func TestDifferencesEverywhere(t *testing.T) {
 	for _, e := range everywhere {
 		if e.typ == nil {
-			continue // needs a validator of its own: TestRulesThatTheValidatorKnowsReachIntoUnions has one
+			continue // needs a validator of its own: TestValidatorRulesApplyInsideUnions has one
 		}
 		t.Run(e.what, func(t *testing.T) {
 			in, err := reflectx.NewInput("T", e.typ, reflectx.InputOptions{})

@@ -134,7 +134,7 @@ func (descriptions) Enum(t reflect.Type) []reflectx.EnumValue {
 	return []reflectx.EnumValue{{JSON: `"low"`, Text: "hardly\naudible"}, {JSON: `"high"`, Text: "loud"}, {JSON: `"off"`}}
 }
 
-func TestTheSchemaOfAWideStruct(t *testing.T) {
+func TestSchemaOfAWideStruct(t *testing.T) {
 	require.Zero(t, wide{}.hidden, "it is no field of the schema")
 	in, err := reflectx.NewInput("T", reflect.TypeFor[wide](), reflectx.InputOptions{Descriptions: descriptions{}})
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestTheSchemaOfAWideStruct(t *testing.T) {
 	require.True(t, schemaTakes(t, s, string(in.Example())), "%s", in.Example())
 }
 
-func TestTheSchemaOfAnOutput(t *testing.T) {
+func TestSchemaOfAnOutput(t *testing.T) {
 	type output struct {
 		wide
 		Optional *int  `json:"optional,omitempty"`
@@ -230,7 +230,7 @@ func asObject(v any) map[string]any {
 	return m
 }
 
-func TestTwoPackagesTypesOfOneNameStayApart(t *testing.T) {
+func TestTypesOfTheSameNameHaveTheirOwnDefinitions(t *testing.T) {
 	type node struct { // another one than the package's
 		Name string  `json:"name"`
 		Kids []*node `json:"kids"`
@@ -248,7 +248,7 @@ func TestTwoPackagesTypesOfOneNameStayApart(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestATypeThatContainsItselfThroughTheRoot(t *testing.T) {
+func TestRecursiveRootType(t *testing.T) {
 	in := newInput[tree](t)
 	require.Equal(t, `{"type":"object","properties":{"name":{"type":"string","minLength":1},`+
 		`"kids":{"type":"array","items":{"$ref":"#/$defs/reflectx_test.tree"}}},"required":["name"],"additionalProperties":false,`+
@@ -260,7 +260,7 @@ func TestATypeThatContainsItselfThroughTheRoot(t *testing.T) {
 Example: {"name":"text"}`)
 }
 
-func TestAnEmptyInput(t *testing.T) {
+func TestEmptyInput(t *testing.T) {
 	in := newInput[struct{}](t)
 	require.Equal(t, `{"type":"object","properties":{},"additionalProperties":false}`, string(in.Schema()))
 	_, err := decode[struct{}](t, in, ``)
@@ -269,7 +269,7 @@ func TestAnEmptyInput(t *testing.T) {
 	require.EqualError(t, err, "1 problem with the arguments:\n/a: unknown; there are none\nExample: {}")
 }
 
-func TestAnOutputSchemaIsTrueOfWhatIsEncoded(t *testing.T) {
+func TestOutputsMatchTheirSchema(t *testing.T) {
 	type out struct {
 		At    time.Time        `json:"at"`
 		Took  time.Duration    `json:"took"`
@@ -349,7 +349,7 @@ type broken struct{ A int }
 
 func (broken) JSONSchemaExtend(*jsonschema.Schema) { panic("no schema") }
 
-func TestAMethodMayExtendTheSchema(t *testing.T) {
+func TestJSONSchemaExtendChangesTheSchema(t *testing.T) {
 	in := newInput[struct {
 		E extended `json:"e,omitzero"`
 	}](t)
@@ -396,7 +396,7 @@ func (numberDescriptions) Enum(t reflect.Type) []reflectx.EnumValue {
 	return nil
 }
 
-func TestConstantsThatAreNumbers(t *testing.T) {
+func TestNumericConstants(t *testing.T) {
 	type input struct {
 		Rank  rank         `json:"rank"`
 		Ratio ratio        `json:"ratio"`

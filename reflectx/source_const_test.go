@@ -74,7 +74,7 @@ const (
 `
 
 // The compiler's own evaluation is the measure.
-func TestConstantsAreWhatTheCompilerSays(t *testing.T) {
+func TestConstantsMatchTheCompiler(t *testing.T) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "p.go", constants, parser.SkipObjectResolution)
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestConstantsAreWhatTheCompilerSays(t *testing.T) {
 }
 
 // What cannot be told is unknown, not wrong.
-func TestConstantsThatAreUnknown(t *testing.T) {
+func TestUnknownConstants(t *testing.T) {
 	for _, expr := range []string{
 		`^uint8(0)`, `S(rune('a'))`, `math.Pi`, `unsafe.Sizeof(0)`, `nowhere`, `1 / 0`, `"a" + 1`, `1 << 1000`, `1 << "a"`, `-"a"`, `I(1.5)`, `self`, `f()`,
 		`len(1)`, `struct{}{}`, `"a" < 1`, `true < false`, `other.T(1)`, `!1`,

@@ -153,7 +153,7 @@ func TestPlacesOfTrimmedPaths(t *testing.T) {
 	require.Empty(t, p.find("example.com/one/p"))
 }
 
-func TestPlacesAskTheBuild(t *testing.T) {
+func TestPlacesUseTheBuildInfo(t *testing.T) {
 	root := write(t, tree)
 	p := placesAt(root)
 	p.build = func() (*debug.BuildInfo, bool) {
@@ -174,7 +174,7 @@ func TestPlacesOfAWorkspace(t *testing.T) {
 }
 
 // The directory in which somebody starts a server does not describe it.
-func TestPlacesTrustNoWorkingDirectory(t *testing.T) {
+func TestPlacesDoNotTrustTheWorkingDirectory(t *testing.T) {
 	root := write(t, tree)
 	for _, test := range []struct {
 		name string

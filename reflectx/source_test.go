@@ -138,7 +138,7 @@ func TestSourceOfTestFiles(t *testing.T) {
 	require.Nil(t, descriptions.Enum(reflect.TypeFor[onlyHere]()))
 }
 
-func TestSourceSaysNothingOf(t *testing.T) {
+func TestSourceHasNoDescriptionOf(t *testing.T) {
 	descriptions := SourceDescriptions()
 	descriptions.AddFunc(reflect.ValueOf(filepath.Join))
 	descriptions.AddFunc(reflect.ValueOf(fs.ValidPath))

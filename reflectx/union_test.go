@@ -240,9 +240,9 @@ type triangle struct{}
 
 func (triangle) Area() float64 { return 0 }
 
-// TestUnionEncoderIsTheUsualOneButForDiscriminators writes a struct with every option of json tags
+// TestUnionEncoderMatchesTheUsualEncoder writes a struct with every option of json tags
 // and a union that is nil as encoding/json does.
-func TestUnionEncoderIsTheUsualOneButForDiscriminators(t *testing.T) {
+func TestUnionEncoderMatchesTheUsualEncoder(t *testing.T) {
 	type Inner struct {
 		X int `json:"x"`
 	}
@@ -352,9 +352,9 @@ type credentials interface{ isCredentials() }
 func (login) isCredentials() {}
 func (token) isCredentials() {}
 
-// TestRulesThatTheValidatorKnowsReachIntoUnions has one rule that compares fields, one of the
+// TestValidatorRulesApplyInsideUnions has one rule that compares fields, one of the
 // author, and a present zero, which the validator takes for a missing value.
-func TestRulesThatTheValidatorKnowsReachIntoUnions(t *testing.T) {
+func TestValidatorRulesApplyInsideUnions(t *testing.T) {
 	u, err := reflectx.NewUnion("U", reflect.TypeFor[credentials](), "type", []reflectx.UnionCase{{Type: reflect.TypeFor[login]()}, {Type: reflect.TypeFor[token]()}})
 	require.NoError(t, err)
 	v := validator.New(validator.WithRequiredStructEnabled())

@@ -40,7 +40,7 @@ func newBooking(t *testing.T) *reflectx.Input {
 	return in
 }
 
-func TestViolationsOfAllSortsComeAtOnce(t *testing.T) {
+func TestViolationsAreReportedTogether(t *testing.T) {
 	in := newBooking(t)
 	got := violations[booking](t, in, `{"name":"x","from":5,"until":3,"seats":3,"legs":[{"low":2,"high":1}],"more":1}`)
 	require.ElementsMatch(t, []string{
@@ -52,7 +52,7 @@ func TestViolationsOfAllSortsComeAtOnce(t *testing.T) {
 	}, got)
 }
 
-func TestRulesAreNotAskedOfWhatIsWrongByItself(t *testing.T) {
+func TestRulesAreNotCheckedForWrongValues(t *testing.T) {
 	in := newBooking(t)
 	// from is no integer, so that until has nothing to be compared with; and the second leg has no
 	// low.
@@ -63,7 +63,7 @@ func TestRulesAreNotAskedOfWhatIsWrongByItself(t *testing.T) {
 	}, violations[booking](t, in, `{"name":"xy","from":"five","until":-3,"seats":2,"legs":[{"low":2,"high":1},{"high":-1}]}`))
 }
 
-func TestRulesAboutAStructStandInItsDescription(t *testing.T) {
+func TestStructRulesAreInTheDescription(t *testing.T) {
 	schema := string(newBooking(t).Schema())
 	require.Equal(t, 1, strings.Count(schema, "The members must also fit one another."))
 	require.Contains(t, schema, `"items":{"type":"object","description":"The members must also fit one another."`)
@@ -71,7 +71,7 @@ func TestRulesAboutAStructStandInItsDescription(t *testing.T) {
 
 // The program's own validator may mean something else by a word: then its meaning holds, and it is
 // asked once.
-func TestAValidatorOfTheProgramAsksEveryRule(t *testing.T) {
+func TestCustomValidatorChecksEveryRule(t *testing.T) {
 	asked := 0
 	v := validator.New(validator.WithRequiredStructEnabled())
 	require.NoError(t, v.RegisterValidation("alpha", func(fl validator.FieldLevel) bool {
@@ -104,7 +104,7 @@ func TestAValidatorOfTheProgramAsksEveryRule(t *testing.T) {
 	require.Contains(t, string(in.Schema()), `"zero":{"type":"integer","minimum":1}`, "the schema says what the words usually mean")
 }
 
-func TestAValidatorOfTheProgramComesToElementsThatSayDive(t *testing.T) {
+func TestCustomValidatorChecksElementsAfterDive(t *testing.T) {
 	type input struct {
 		Legs []hop `json:"legs"`
 	}
@@ -116,10 +116,10 @@ func TestAValidatorOfTheProgramComesToElementsThatSayDive(t *testing.T) {
 // reason.
 var untested = func() map[string]string {
 	reasons := map[string]string{
-		"isdefault": "it is a mistake of the author: nothing could be given (TestMistakesOfTheAuthor)",
+		"isdefault": "it is a mistake of the author: nothing could be given (TestMistakesInTagsAreReported)",
 		"file":      "what it accepts depends on the disk", "dir": "what it accepts depends on the disk", "filepath": "what it accepts depends on the disk",
 		"dirpath": "what it accepts depends on the disk", "image": "what it accepts depends on the disk", "mimetype": "what it accepts depends on the disk", "uds_exists": "what it accepts depends on the disk",
-		"skip_unless": "it is a mistake of the author: it takes back what the schema says of other rules (TestMistakesOfTheAuthor)",
+		"skip_unless": "it is a mistake of the author: it takes back what the schema says of other rules (TestMistakesInTagsAreReported)",
 		"validateFn":  "what it asks is a method of the author's",
 	}
 	for _, how := range []string{"if", "unless", "with", "with_all", "without", "without_all"} {
@@ -129,14 +129,14 @@ var untested = func() map[string]string {
 	}
 	for _, tag := range strings.Fields(`eqfield nefield gtfield gtefield ltfield ltefield fieldcontains fieldexcludes eqcsfield necsfield gtcsfield gtecsfield ltcsfield
 		ltecsfield postcode_iso3166_alpha2_field`) {
-		reasons[tag] = "it compares members, for which there is no keyword (TestRulesAboutTwoMembers)"
+		reasons[tag] = "it compares members, for which there is no keyword (TestRulesThatCompareMembers)"
 	}
 	return reasons
 }()
 
-// TestRulesAboutTwoMembers has every rule that compares members: what the validator asks is asked,
+// TestRulesThatCompareMembers has every rule that compares members: what the validator asks is asked,
 // and said.
-func TestRulesAboutTwoMembers(t *testing.T) {
+func TestRulesThatCompareMembers(t *testing.T) {
 	for _, test := range []struct{ rule, right, wrong string }{
 		{"eqfield=A", `"a":"x","b":"x"`, `"a":"x","b":"y"`}, {"nefield=A", `"a":"x","b":"y"`, `"a":"x","b":"x"`},
 		{"gtfield=A", `"a":"x","b":"xy"`, `"a":"x","b":"x"`}, {"gtefield=A", `"a":"x","b":"x"`, `"a":"xy","b":"x"`},
@@ -160,10 +160,10 @@ func TestRulesAboutTwoMembers(t *testing.T) {
 	}
 }
 
-// TestEveryTagOfTheValidatorIsHeldToItsSchema looks into the validator for its tags: none may be
+// TestEveryValidatorTagMatchesItsSchema looks into the validator for its tags: none may be
 // missing from the list that the compiler knows, and each is either in the property test or among
 // those that say why not.
-func TestEveryTagOfTheValidatorIsHeldToItsSchema(t *testing.T) {
+func TestEveryValidatorTagMatchesItsSchema(t *testing.T) {
 	inside := reflect.ValueOf(validator.New()).Elem()
 	var tags []string
 	for _, field := range []string{"validations", "aliases"} {

@@ -100,7 +100,7 @@ func checkSame(t *testing.T, v any) {
 	require.Equal(t, strings.TrimPrefix(string(want), "before"), text)
 }
 
-func TestCompiledWritersWriteWhatTheLibraryWrites(t *testing.T) {
+func TestCompiledWritersMatchTheLibrary(t *testing.T) {
 	n := 7
 	p := &n
 	now := time.Date(2026, 7, 28, 12, 0, 0, 5, time.UTC)
@@ -129,7 +129,7 @@ func TestCompiledWritersWriteWhatTheLibraryWrites(t *testing.T) {
 	checkSame(t, cycle)
 }
 
-func TestCompiledWritersAgreeOnRandomValues(t *testing.T) {
+func TestCompiledWritersMatchTheLibraryOnRandomValues(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[*omittingRandom](), reflect.TypeFor[[]nestedRandom](),

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-func TestUsersPlainStructsEncodeAsEncodingJSONTaught(t *testing.T) {
+func TestPlainStructsEncodeAsInEncodingJSON(t *testing.T) {
 	type value struct {
 		List  []int          `json:"list"`
 		Map   map[string]int `json:"map"`
@@ -62,7 +62,7 @@ func TestDurationsAreText(t *testing.T) {
 	require.Equal(t, `{"d":["1h30m0s"]}`, string(text))
 }
 
-func TestAppendThatFailsLeavesWhatWasThere(t *testing.T) {
+func TestFailedAppendKeepsTheBuffer(t *testing.T) {
 	text, err := jsonx.Append([]byte("x"), map[string]any{"a": 1, "b": func() {}})
 	require.Error(t, err)
 	require.Equal(t, "x", string(text))
@@ -168,7 +168,7 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-func TestStringsAreUnescapedAsTheLibraryDoes(t *testing.T) {
+func TestStringsAreUnescapedLikeTheLibrary(t *testing.T) {
 	for _, raw := range []string{
 		`"\"\\\/\b\f\n\r\t"`, `"a\"b"`, `"\u00e9\u4E16x"`, `"\ud83d\ude00"`, `"\uD83D\uDE00 and \u0000"`, `"ends with \u0041"`,
 	} {
@@ -186,7 +186,7 @@ func TestStringsAreUnescapedAsTheLibraryDoes(t *testing.T) {
 	}
 }
 
-func TestDistinctFindsMembersThatAreThereTwice(t *testing.T) {
+func TestDistinctFindsDuplicateMembers(t *testing.T) {
 	many := make([]string, 17)
 	for i := range many {
 		many[i] = fmt.Sprintf(`"%d":0`, i)
@@ -287,7 +287,7 @@ func TestURLsAreText(t *testing.T) {
 	require.Error(t, jsonx.Unmarshal([]byte(`{"url":"http://[::1"}`), &back))
 }
 
-func TestBytesThatAreNoUTF8CostOnlyThemselves(t *testing.T) {
+func TestInvalidUTF8IsReplaced(t *testing.T) {
 	v := map[string][]string{"a\xff": {"b\xffc"}}
 	const want = `{"a�":["b�c"]}`
 	text, err := jsonx.Marshal(v)

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxURI is the length, in bytes, from which a URI matches no template.
+// MaxURI is the length of the longest URI that a template can match, in bytes.
 const MaxURI = 8192
 
 // Values are the decoded values of a template's variables in a URI.
@@ -57,7 +57,7 @@ func (v Values) Map() map[string]string {
 // Values are decoded exactly once. A URI does not match if a decoded value is not valid UTF-8,
 // contains a NUL, or has a ".." path segment (separated by slashes or backslashes). Only the values
 // of {+path}, {/path*}, {#frag} and query parameters may contain a slash. A URI with a ".." segment
-// elsewhere does not match, nor does one of MaxURI bytes or more.
+// elsewhere does not match, nor does one of more than MaxURI bytes.
 //
 // The time is linear in the length of the URI.
 func (t *Template) Match(uri string) (Values, bool) {

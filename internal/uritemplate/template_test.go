@@ -16,7 +16,7 @@ var rfc = map[string]string{
 	"dom": "example.com", "dub": "me/too", "half": "50%", "base": "http://example.com/home/", "who": "fred", "v": "6",
 }
 
-func TestExpandAsTheRFCShows(t *testing.T) {
+func TestExpandExamplesOfTheRFC(t *testing.T) {
 	for _, test := range []struct{ template, want string }{
 		// 1.2, level 1
 		{"{var}", "value"},
@@ -335,7 +335,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestMatchTakesNoEndlessURI(t *testing.T) {
+func TestMatchRefusesLongURIs(t *testing.T) {
 	tmpl := must(t, "n://{+x}")
 	_, ok := tmpl.Match("n://" + strings.Repeat("a", MaxURI-4))
 	require.True(t, ok)

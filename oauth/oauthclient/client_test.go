@@ -245,7 +245,7 @@ func TestStoredTokensAreUsedAndPrintNoSecrets(t *testing.T) {
 	require.ErrorContains(t, err, "it must be a file that only the user may read, -rw-------")
 }
 
-func TestARefusedTokenIsRefreshed(t *testing.T) {
+func TestRefusedTokenIsRefreshed(t *testing.T) {
 	w := newWorld(t)
 	w.refresh = "again"
 	tr := w.transport(t, oauthclient.Options{})

@@ -26,7 +26,7 @@ import (
 
 // A token that is about to end is refreshed before it is sent. One that never lasts is sent as it
 // is.
-func TestTokensThatEndAreRefreshedFirst(t *testing.T) {
+func TestExpiringTokensAreRefreshedFirst(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Lifetime: 9 * time.Second, Wrap: b.wrap})
 	s := protect(t, as, nil)
@@ -117,7 +117,7 @@ func TestChallengesForScopes(t *testing.T) {
 	}
 }
 
-func TestRegistrationsThatEndAreRenewed(t *testing.T) {
+func TestExpiredRegistrationsAreRenewed(t *testing.T) {
 	for name, test := range map[string]struct {
 		ends time.Duration // of secrets, from now; 0 is never
 		want int

@@ -108,7 +108,7 @@ func TestNonceIsRetriedOnce(t *testing.T) {
 	require.Equal(t, 2, refused)
 }
 
-func TestEnterprisesVouchForTheirUsers(t *testing.T) {
+func TestEnterpriseLogin(t *testing.T) {
 	var atProvider, atServer book
 	provider := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{{ID: "app", Secret: leaked}}, Wrap: atProvider.wrap})
 	as := oauthtest.New(t, &oauthtest.Options{
@@ -143,7 +143,7 @@ func TestEnterprisesVouchForTheirUsers(t *testing.T) {
 	require.NotContains(t, err.Error(), leaked)
 }
 
-func TestAServerThatTakesNoAssertionsIsNotAsked(t *testing.T) {
+func TestServerWithoutAssertionSupportIsNotAsked(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Metadata: func(m *metadata.AuthorizationServer) {
 		m.AuthorizationGrantProfilesSupported = []string{"urn:example:other"}
@@ -157,7 +157,7 @@ func TestAServerThatTakesNoAssertionsIsNotAsked(t *testing.T) {
 	require.Empty(t, b.at("/token"))
 }
 
-func TestPlatformsVouchForTheirWorkloads(t *testing.T) {
+func TestWorkloadIdentity(t *testing.T) {
 	platform := oauthtest.New(t, nil)
 	as := oauthtest.New(t, &oauthtest.Options{Trusts: []*oauthtest.Server{platform}})
 	s := protect(t, as, nil)
@@ -245,7 +245,7 @@ func TestServersOf20250326(t *testing.T) {
 	}
 }
 
-func TestMoreScopesAreAskedForWithThoseBefore(t *testing.T) {
+func TestStepUpKeepsEarlierScopes(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	u := new(user)
@@ -491,7 +491,7 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 		`("the redirect URI \"http://app.example/callback\" has to be https, or http to a loopback address")`, as.Issuer))
 }
 
-func TestRegistrationsSayWhatTheyAre(t *testing.T) {
+func TestRegistrationMetadata(t *testing.T) {
 	for redirect, want := range map[string]string{
 		"http://127.0.0.1:1/callback": "native", "http://localhost:3000/callback": "native", "http://[::1]:1/callback": "native",
 		"https://app.example/callback": "web",

@@ -78,7 +78,7 @@ func TestAddressesAreCheckedWhenDialed(t *testing.T) {
 	}
 }
 
-func TestEverythingBehindTLS(t *testing.T) {
+func TestLoginOverTLS(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	issuer := "https://" + ln.Addr().String()

@@ -25,19 +25,19 @@ func spoil(t *testing.T, as *oauthtest.Server, tr *oauthclient.Transport) *oauth
 	return tok
 }
 
-func TestWhatIsAskedFor(t *testing.T) {
+func TestRequestedScopes(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		scopes    []string // of the authorization server
-		door      []string // that the resource demands
-		supported []string // that the resource publishes
+		door      []string // required by the resource
+		supported []string // published by the resource
 		want      string
 	}{
-		{"what the challenge says", nil, []string{"read"}, []string{"read", "write"}, "read"},
-		{"else all that there is", nil, nil, []string{"read", "write"}, "read write"},
-		{"else nothing", nil, nil, nil, ""},
-		{"and to be let in later", []string{"read", "offline_access"}, []string{"read"}, nil, "read offline_access"},
-		{"but that alone is nothing", []string{"offline_access"}, nil, nil, ""},
+		{"those of the challenge", nil, []string{"read"}, []string{"read", "write"}, "read"},
+		{"without a challenge, all supported", nil, nil, []string{"read", "write"}, "read write"},
+		{"none are known", nil, nil, nil, ""},
+		{"offline_access is added", []string{"read", "offline_access"}, []string{"read"}, nil, "read offline_access"},
+		{"offline_access alone is not requested", []string{"offline_access"}, nil, nil, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			as := oauthtest.New(t, &oauthtest.Options{Scopes: test.scopes})
@@ -50,7 +50,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 }
 
 // A refresh that failed on its way says nothing of the refresh token.
-func TestRefreshesThatFailAreTriedAgain(t *testing.T) {
+func TestFailedRefreshesAreRetried(t *testing.T) {
 	var broken atomic.Bool
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +74,7 @@ func TestRefreshesThatFailAreTriedAgain(t *testing.T) {
 	require.Len(t, u.logins(), 1)
 }
 
-func TestARefreshTokenThatEndedLeadsToALogin(t *testing.T) {
+func TestExpiredRefreshTokenCausesALogin(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}})
 	s := protect(t, as, func(o *resourceserver.Options) { o.Verifier = introspector(t, as, o.Resource) })
 	u := new(user)
@@ -86,7 +86,7 @@ func TestARefreshTokenThatEndedLeadsToALogin(t *testing.T) {
 }
 
 // Tokens that are bound to the key of a run before are of no use to one with a key of its own.
-func TestTokensOfAnotherKeyLeadToALogin(t *testing.T) {
+func TestTokensOfAnotherKeyCauseALogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	proofs := nonces(t)
 	s := protect(t, as, func(o *resourceserver.Options) { o.DPoP, o.RequireDPoP = proofs, true })

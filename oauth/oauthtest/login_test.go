@@ -80,7 +80,7 @@ func ask(t *testing.T, tr http.RoundTripper, resource string) string {
 	return string(b)
 }
 
-func TestAClientRegistersAndLogsIn(t *testing.T) {
+func TestClientRegistersAndLogsIn(t *testing.T) {
 	for _, path := range []string{"", "/tenant1"} {
 		as := oauthtest.New(t, &oauthtest.Options{Path: path})
 		resource := protect(t, as, nil)
@@ -212,7 +212,7 @@ func TestTokensAndKeyRotation(t *testing.T) {
 	require.NotEqual(t, before, as.JWKS())
 }
 
-func TestOpenSaysWhatThePageSays(t *testing.T) {
+func TestOpenReturnsTheTextOfThePage(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	page := as.Endpoint("authorization") + "?" + url.Values{"client_id": {"nobody"}}.Encode()
 	require.EqualError(t, oauthtest.Open(t.Context(), page), `oauthtest: the page answered by status 400: "oauthtest: invalid_client: the client \"nobody\" is not known\n"`)

@@ -190,7 +190,7 @@ func TestAuthorizationsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestWaysBack(t *testing.T) {
+func TestRedirectURIs(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Clients: known})
 	for _, redirect := range []string{callback, "http://127.0.0.1:65000/callback", "https://app.example/back?x=1"} {
 		back, err := visit(t, as, with(authorization(), "redirect_uri", redirect)).Location()
@@ -302,7 +302,7 @@ func TestReplayedCodeOrRefreshTokenRevokesTheGrant(t *testing.T) {
 	refused(t, as, with(refresh, "refresh_token", second["refresh_token"].(string)), "invalid_grant: the refresh token was revoked")
 }
 
-func TestCodesAndTokensEnd(t *testing.T) {
+func TestCodesAndTokensExpire(t *testing.T) {
 	var later atomic.Int64
 	clients := append([]oauthtest.Client{{ID: "resource", Secret: "secret"}}, known...)
 	as := oauthtest.New(t, &oauthtest.Options{Clients: clients, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
@@ -536,7 +536,7 @@ func TestIntrospectionAndRevocationNeedAuthentication(t *testing.T) {
 	require.False(t, as.Revoke("x"))
 }
 
-func TestMetadataIsWhereClientsLook(t *testing.T) {
+func TestMetadataIsAtTheWellKnownPaths(t *testing.T) {
 	for path, places := range map[string][]string{
 		"":         {"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"},
 		"/tenant1": {"/.well-known/oauth-authorization-server/tenant1", "/.well-known/openid-configuration/tenant1", "/tenant1/.well-known/openid-configuration"},
@@ -574,7 +574,7 @@ func doc(t *testing.T, as *oauthtest.Server) *metadata.AuthorizationServer {
 	return d
 }
 
-func TestBrowsersMayAsk(t *testing.T) {
+func TestBrowsersMaySendRequests(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, as.Endpoint("token"), nil)
 	require.NoError(t, err)

@@ -116,7 +116,7 @@ func TestEventStreamsOf20241105NeedAToken(t *testing.T) {
 	require.Contains(t, data(), "it is ann")
 }
 
-func TestPagesOfAllowedOriginsReadRefusals(t *testing.T) {
+func TestPagesOfAllowedOriginsCanReadErrors(t *testing.T) {
 	m := newMatrix(t)
 	const page = "https://app.example.com"
 	entered := false

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-func TestMetadataStandsAtBothWellKnownPaths(t *testing.T) {
+func TestMetadataIsAtBothWellKnownPaths(t *testing.T) {
 	guard, err := resourceserver.New(resourceserver.Options{Resource: resource, AuthorizationServers: []string{issuer},
 		Verifier: verifierFunc(func(string) (*oauth.Principal, error) { return nil, nil }), Scopes: []string{"a"}, Name: "Notes"})
 	require.NoError(t, err)
