@@ -9,7 +9,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// receiveBatch records the messages of a JSON array, as receive does with one. Only one version has batches.
+// receiveBatch records the messages of a JSON array. Only version 2025-03-26 has batches.
 func (l *Link) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, from Origin) {
 	l.awaitHandshake()
 	if l.session.Version() != batchVersion {
@@ -41,7 +41,7 @@ func (l *Link) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, f
 		case protocol.IsModern("", m.Request):
 			b.add(m.Request.ID, &jsonrpc.Response{Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a request of a modern version must not be in a batch")})
 		default:
-			c, refused := l.begin(m.Request, len(element), from)
+			c, refused := l.beginCall(m.Request, len(element), from)
 			if refused != nil {
 				b.add(m.Request.ID, &jsonrpc.Response{Error: refused})
 				continue
@@ -53,27 +53,27 @@ func (l *Link) receiveBatch(elements []json.RawMessage, bad *jsonrpc.Response, f
 			l.start(c)
 		}
 	}
-	b.close(nil)
+	b.closeOne(nil)
 }
 
-// A batch is the response to a JSON array of messages while it comes into being. Its requests stay
-// in flight until it is sent.
+// A batch collects the responses to a JSON array of messages. Its requests stay in flight until it
+// is sent.
 type batch struct {
 	out *output
 
 	mu       sync.Mutex
-	open     int      // requests that are not answered, and one while the array is read; guarded by mu
+	open     int      // unanswered requests, plus one while the array is read; guarded by mu
 	answered []*call  // guarded by mu
 	parts    [][]byte // responses; guarded by mu
 	reserved int64    // bytes of them; guarded by mu
 }
 
-// end ends the request c of b, to which resp is the response.
-func (b *batch) end(c *call, resp *jsonrpc.Response) {
+// endRequest ends the request c of b with the response resp.
+func (b *batch) endRequest(c *call, resp *jsonrpc.Response) {
 	if resp != nil && c.entry.Wanted() {
 		b.add(c.req.ID, resp)
 	}
-	b.close(c)
+	b.closeOne(c)
 }
 
 // add adds the response r to the request id.
@@ -87,8 +87,8 @@ func (b *batch) add(id jsonrpc.ID, r *jsonrpc.Response) {
 	b.reserved += reserved
 }
 
-// encode returns r as JSON and how many bytes it has reserved for it. An error takes the place of a response for which there is
-// no room, and of one whose Stream fails.
+// encode encodes r and reserves its bytes. If there is no room, or its Stream fails, it encodes an
+// error instead.
 func (b *batch) encode(r *jsonrpc.Response) (part []byte, reserved int64) {
 	if streams(r) {
 		w := &ledger.Held{Spend: func(n int64) bool { return b.out.reserve(n) == nil }}
@@ -106,9 +106,9 @@ func (b *batch) encode(r *jsonrpc.Response) (part []byte, reserved int64) {
 	return part, reserved
 }
 
-// close counts one request less, c if it is not nil, and sends the array after the last one. An
-// array of nothing is not sent.
-func (b *batch) close(c *call) {
+// closeOne ends one request, c if it is not nil, and sends the array after the last one. An empty
+// array is not sent.
+func (b *batch) closeOne(c *call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c != nil {

@@ -14,42 +14,42 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// batchVersion is the one version that has batches.
+// batchVersion is the only version that has batches.
 const batchVersion = string(protocol.V20250326)
 
 var internalError = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 
-// A call is one request or notification of the peer. It is the handler's Peer.
+// A call is one request or notification of the peer, and its Peer for the handler.
 type call struct {
 	l      *Link
 	req    *jsonrpc.Request
 	entry  ledger.Call
 	header transport.Header
-	batch  *batch // that the request is part of; nil for none
-	left   bool   // the order went on without this notification; guarded by order.mu
+	batch  *batch // the batch of the request, or nil
+	left   bool   // another goroutine has taken over the queue; guarded by order.mu
 
-	handshake chan struct{} // to be closed when the call is over, if it is the handshake
+	handshake chan struct{} // closed when the call ends; nil unless it is initialize
 
-	mu   sync.Mutex // held while something is sent for the call
-	over bool       // the handler returned; guarded by mu
+	mu   sync.Mutex // held while the call sends a message
+	over bool       // the handler has returned; guarded by mu
 }
 
-// serve runs a request and sends its response. One that was cancelled before does not run.
+// serve runs a request and sends its response. A request that was cancelled before does not run.
 func (c *call) serve() {
-	resp := &jsonrpc.Response{Error: internalError} // if run does not return
+	resp := &jsonrpc.Response{Error: internalError} // in case run does not return
 	defer func() {
-		c.close()
+		c.closePeer()
 		switch {
 		case c.batch != nil:
-			c.batch.end(c, resp)
+			c.batch.endRequest(c, resp)
 		case streams(resp):
 			c.stream(resp)
 		case resp == nil:
-			c.end()
+			c.endCall()
 		default:
 			out := *resp
 			out.ID = c.req.ID
-			c.l.out.respond(&out, c.l.requests.Tally().Calls == 1, c.end)
+			c.l.out.respond(&out, c.l.requests.Tally().Calls == 1, c.endCall)
 		}
 	}()
 	if !c.entry.Wanted() {
@@ -59,8 +59,8 @@ func (c *call) serve() {
 	resp = c.run()
 }
 
-// end ends the request, of which the response is next to be queued; see [ledger.Call.End].
-func (c *call) end() (wanted bool) {
+// endCall ends the request, whose response is about to be queued; see [ledger.Call.End].
+func (c *call) endCall() (wanted bool) {
 	if c.handshake != nil {
 		close(c.handshake)
 	}
@@ -70,21 +70,21 @@ func (c *call) end() (wanted bool) {
 // handle runs a notification.
 func (c *call) handle() {
 	defer func() {
-		c.close()
+		c.closePeer()
 		c.entry.End()
 	}()
 	c.run()
 }
 
-// close refuses further notifications of c.
-func (c *call) close() {
+// closePeer refuses further notifications of c.
+func (c *call) closePeer() {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
 }
 
-// run calls the handler. A panic is the handler's mistake, and here only kept from ending the process. Nor does run return
-// when the handler calls runtime.Goexit, as testing.T.FailNow does.
+// run calls the handler and recovers its panics. It does not return if the handler calls
+// runtime.Goexit, as testing.T.FailNow does.
 func (c *call) run() (resp *jsonrpc.Response) {
 	l := c.l
 	returned := false
@@ -107,7 +107,8 @@ func (c *call) run() (resp *jsonrpc.Response) {
 	return resp
 }
 
-// Notify sends n before the answer of the call. What comes after the peer cancelled the call is dropped.
+// Notify sends n before the response of the call. After the peer has cancelled the call, n is
+// dropped.
 func (c *call) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,9 +124,10 @@ func (c *call) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	return nil
 }
 
-// Call asks the peer, once a legacy version was agreed on.
+// Call sends a request to the peer, if a legacy version was agreed on.
 func (c *call) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
-	// Before "initialized" a server asks nothing (2025-11-25, basic/lifecycle, "Initialization").
+	// A server sends no requests before "initialized" (2025-11-25, basic/lifecycle,
+	// "Initialization").
 	if !c.l.opts.Client && (c.handshake != nil || c.l.session.Version() == "") {
 		return nil, transport.ErrNoServerRequests
 	}
@@ -141,20 +143,20 @@ func (c *call) Session() *transport.Session { return c.l.session }
 // Run implements [transport.Runner].
 func (c *call) Run(f func()) { c.l.workers.run(f) }
 
-// Header returns what the wire says came with the request.
+// Header returns the header from the origin of the request.
 func (c *call) Header() transport.Header { return c.header }
 
-// Call sends req, under an ID of the Link's own, and waits for the answer. When ctx ends first, it tells the
-// peer that the answer is no longer wanted, and returns ctx's error. [transport.ErrClosed] says
-// that the connection ended.
+// Call sends req with an ID that the Link chooses, and waits for the response. If ctx ends first,
+// it cancels the request at the peer and returns ctx's error. The error is [transport.ErrClosed] if
+// the connection ends.
 func (l *Link) Call(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
 	out := *req
 	out.ID = jsonrpc.ID{}
 	return l.Do(ctx, &out)
 }
 
-// Do is Call for a request that has an ID, which no other request of this side in flight may have. So a Link's user
-// calls either Do or Call.
+// Do is like Call for a request that has an ID, which must differ from those of our other requests
+// in flight. So the user of a Link calls either Do or Call.
 func (l *Link) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response, error) {
 	question, err := l.requests.Ask(req.ID)
 	if err != nil {
@@ -174,11 +176,11 @@ func (l *Link) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response,
 		if !ok {
 			return nil, transport.ErrClosed
 		}
-		l.out.wasRead(before) // a peer that answers has read what was sent before
+		l.out.wasRead(before) // the peer has read everything sent before the request
 		return resp, nil
 	case <-ctx.Done():
 		if question.End() && out.Method != protocol.MethodInitialize {
-			l.tellCancelled(ctx, out.ID)
+			l.cancelRequest(ctx, out.ID)
 		}
 		return nil, ctx.Err()
 	case <-l.out.failed:
@@ -186,7 +188,8 @@ func (l *Link) Do(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Response,
 	}
 }
 
-func (l *Link) tellCancelled(ctx context.Context, id jsonrpc.ID) {
+// cancelRequest cancels our request id at the peer.
+func (l *Link) cancelRequest(ctx context.Context, id jsonrpc.ID) {
 	n, err := jsonrpc.NewNotification(protocol.NotificationCancelled, cancelledParams{id, context.Cause(ctx).Error()})
 	if err == nil {
 		_ = l.out.offer(n)
@@ -198,7 +201,7 @@ type cancelledParams struct {
 	Reason    string     `json:"reason"`
 }
 
-// writeStream writes r. A panic of its Stream is like an error.
+// writeStream writes r. It turns a panic of its Stream into an error.
 func writeStream(w io.Writer, r *jsonrpc.Response) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,22 +1,21 @@
-// Package duplex runs one connection that carries messages both ways: what stdio, sockets and WebSockets share,
-// on either side of the connection.
+// Package duplex runs one connection that carries messages both ways. Stdio, sockets and WebSockets
+// share it, on both sides of the connection.
 //
 // It records the requests in flight, matches responses and cancellations, and keeps the order that
-// peers rely on. How messages are framed is the [Wire]'s affair, what they mean the Handler's.
+// peers rely on. A [Wire] frames the messages; the Handler handles them.
 //
-// Reading. One goroutine reads. It decodes and records each message, delivers responses and
-// cancellations, and runs no code of the handler, so a slow call never holds up what arrives behind
-// it.
+// Reading. One goroutine reads. It decodes and records each message and delivers responses and
+// cancellations. It never calls the handler, so a slow call does not block the messages behind it.
 //
-// Order. Notifications are handled one after the other on a goroutine of their own. On a server, a
-// request starts when the notifications before it have returned, however long they take, or wait for
-// the peer themselves; a ping starts at once. Each request has its own goroutine. What arrives behind
-// initialize, except ping, waits until that is answered: a client that sends all at once gets the
-// answers of one that waits. What a handler sends with Peer.Notify goes out before its response.
+// Order. Notifications are handled one after the other on their own goroutine. On a server, a
+// request starts after the notifications before it have returned, however long they take, or when
+// they themselves wait for the peer; a ping starts at once. Each request has its own goroutine. All
+// messages behind initialize, except ping, wait until it is answered: a client may send everything
+// at once. Notifications sent with Peer.Notify go out before the response.
 //
-// Limits. They are listed in limits.go. Requests over the limits in flight are refused at once:
-// making them wait would hold up the cancellations behind them. A peer that does not read its
-// responses is not read from, and one that reads nothing for Options.WriteTimeout is cut off.
+// Limits. They are listed in limits.go. Requests beyond the limits are refused at once: if they
+// waited, the cancellations behind them would wait too. While a peer does not read its responses,
+// nothing is read from it. A peer that reads nothing for Options.WriteTimeout is disconnected.
 package duplex
 
 import (
@@ -30,21 +29,24 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A Wire reads and writes messages. Read is called by one goroutine at a time, and so is Write.
+// A Wire reads and writes messages. One goroutine at a time calls Read, and one calls Write.
 type Wire interface {
-	// Read returns the next message, which must never be written to again. [io.EOF] says that there are no more.
-	// A [*BadMessageError] concerns one message: it is answered, and reading goes on. Any other error ends the connection.
+	// Read returns the next message, whose bytes must not change afterwards. The error is [io.EOF]
+	// at the end. After a [*BadMessageError], which concerns one message, reading continues. Any
+	// other error ends the connection.
 	Read() ([]byte, error)
 
-	// Write sends messages, each ended by '\n', with no other '\n' or '\r' in it. There may be several, and a long one may
-	// come in parts. The bytes must not be kept. [io.ErrClosedPipe] and its likes say that the peer is gone.
+	// Write sends one or more messages. Each ends with '\n' and contains no other '\n' or '\r'. A
+	// long one may come in parts. Write must not keep the bytes. [io.ErrClosedPipe] and similar
+	// errors mean that the peer has disconnected.
 	Write(lines []byte) (int, error)
 
-	// CloseRead makes Read return, if it can be made to, with any error. It may be called while Read and Write run.
+	// CloseRead makes Read return any error, if possible. It may be called while Read and Write
+	// run.
 	CloseRead() error
 
-	// Close ends the connection. It may be called while Read and Write run, and more than once. It should make them
-	// return.
+	// Close ends the connection and should make Read and Write return. It may be called while they
+	// run, and more than once.
 	Close() error
 }
 
@@ -52,54 +54,60 @@ type Wire interface {
 type BufferedWire interface {
 	Wire
 
-	// Buffered reports whether a whole message has been read already. It is called like Read.
+	// Buffered reports whether a whole message is buffered. It is called by the goroutine of Read.
 	Buffered() bool
 }
 
-// An OriginWire is a [Wire] whose messages come with something of their own, as those that are POSTed do.
+// An OriginWire is a [Wire] whose messages have an origin, such as the POST that carried them.
 type OriginWire interface {
 	Wire
 
-	// Origin says where the message came from that Read returned last. It is called before the next Read.
+	// Origin returns the origin of the message that Read returned last. It is called before the
+	// next Read.
 	Origin() Origin
 }
 
-// A RoomyWire is a [Wire] that takes some bytes even while the peer does not read, as what the operating system has for talking does.
+// A RoomyWire is a [Wire] with a write buffer, for example of the operating system, so that it
+// accepts some bytes even if the peer does not read.
 type RoomyWire interface {
 	Wire
 
-	// Room is how many bytes Write takes at once when the peer has read all that was written before; it does not change. A client's
-	// callers write themselves as long as there is room: their contexts, which Write does not know, have to end their waiting.
+	// Room returns how many bytes Write accepts without blocking if the peer has read everything
+	// before; it does not change. Callers of a client write themselves while there is room, since
+	// Write cannot be interrupted by the context of a caller.
 	Room() int64
 }
 
-// A DroppingWire is a [Wire] that may hold a message until its end was written.
+// A DroppingWire is a [Wire] that may hold back a message until it is complete.
 type DroppingWire interface {
 	Wire
 
-	// Drop forgets the message whose end was not written yet. It reports false where a part of it is on its way. It is called like Write.
+	// Drop drops an incomplete message. It returns false if a part of it is already sent. It is
+	// called by the goroutine of Write.
 	Drop() bool
 }
 
-// An Origin is what came with a message.
+// An Origin is the context and header that came with a message.
 type Origin struct {
-	// Context has the values that the handler's context gets besides those of Serve's; its end means nothing. Nil for none.
+	// Context adds its values to the context of the handler; its end is ignored. Nil means none.
 	Context context.Context
 
-	// Header is what [transport.Peer] shows the handler.
+	// Header is the header of [transport.Peer].
 	Header transport.Header
 }
 
-// A BadMessageError says that one message could not be read, and the text to answer.
+// A BadMessageError is returned for one message that could not be read. Text is sent in the error
+// response.
 type BadMessageError struct {
 	Text string
-	Head []byte // how the message begins, so that whoever waits for it can be told; nil where that is not known
+	Head []byte // the beginning of the message, to find its ID; nil if unknown
 }
 
 // Error returns the text.
 func (e *BadMessageError) Error() string { return e.Text }
 
-// A GoneError of a Wire says that nothing can be read or written any more, for a reason that Serve is to return.
+// A GoneError of a Wire means that it can neither read nor write any more, for a reason that Serve
+// returns.
 type GoneError struct{ Err error }
 
 // Error returns the reason.
@@ -108,39 +116,42 @@ func (e *GoneError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *GoneError) Unwrap() error { return e.Err }
 
-// Options configures a Link. The zero value serves.
+// Options configures a Link. The zero value is ready to use.
 type Options struct {
-	// MaxInFlight is how many requests of the peer may be unanswered. Zero means [DefaultMaxInFlight].
+	// MaxInFlight limits the unanswered requests of the peer. Zero means [DefaultMaxInFlight].
 	MaxInFlight int
 
-	// MaxInFlightBytes is how many bytes these requests, and the notifications that wait, may have together. A single one
-	// may have more. Zero means [DefaultMaxInFlightBytes].
+	// MaxInFlightBytes limits the bytes of these requests and of waiting notifications together. A
+	// single message may be larger. Zero means [DefaultMaxInFlightBytes].
 	MaxInFlightBytes int64
 
-	// MaxUnsentBytes is how many bytes of responses may wait for the peer to read. A single one may have more. Zero means
-	// [DefaultMaxUnsentBytes].
+	// MaxUnsentBytes limits the bytes of responses that wait for the peer to read. A single
+	// response may be larger. Zero means [DefaultMaxUnsentBytes].
 	MaxUnsentBytes int64
 
-	// DrainTimeout is how long calls may go on after the peer ended its side or ctx ended, and their responses may take to
-	// be read. Zero means [DefaultDrainTimeout].
+	// DrainTimeout is how long calls may continue, and their responses may take to be read, after
+	// the peer has closed its side or ctx has ended. Zero means [DefaultDrainTimeout].
 	DrainTimeout time.Duration
 
-	// WriteTimeout is how long the peer may read nothing of what is being written to it. Then the connection is closed,
-	// and Serve returns a [StalledError]. Zero means [DefaultWriteTimeout], less than zero for ever.
+	// WriteTimeout is how long the peer may read nothing while data waits. Then the connection is
+	// closed and Serve returns a [StalledError]. Zero means [DefaultWriteTimeout]; a negative value
+	// means no limit.
 	WriteTimeout time.Duration
 
-	// Cancelling, if not nil, cancels the calls in flight when it ends. Serve goes on.
+	// Cancelling, if not nil, cancels the calls in flight when it ends. Serve continues.
 	Cancelling context.Context
 
 	// Logger receives panics and messages that cannot be sent. Nil means slog.Default.
 	Logger *slog.Logger
 
-	// Client says that this is the client's end of the connection: it may ask the peer before initialize, its Handler
-	// may return nil to leave a request unanswered, and what is no message is logged instead of answered.
+	// Client marks the client's end of the connection: it may send requests before initialize, its
+	// Handler may return nil to leave a request unanswered, and invalid messages are logged instead
+	// of answered.
 	Client bool
 
-	// First, if not nil, is shown each notification as soon as it was read, before anything that came behind it is looked at: it must not wait.
-	// True means that the Handler need not see it.
+	// First, if not nil, is called with each notification as soon as it is read, before any later
+	// message is handled. It must not block. If it returns true, the Handler does not get the
+	// notification.
 	First func(n *jsonrpc.Request) bool
 }
 
@@ -165,7 +176,7 @@ func (o *Options) fill() {
 	}
 }
 
-// grace is how long calls have to come back once their context is cancelled.
+// grace is how long calls may take to return after their context is cancelled.
 const grace = time.Second
 
 // Serve runs a connection as its only user; see [Link.Serve].
@@ -173,42 +184,42 @@ func Serve(ctx context.Context, w Wire, h transport.Handler, opts *Options) erro
 	return New(w, h, opts).Serve(ctx)
 }
 
-// Serve handles messages until the peer ends its side, the connection breaks, or ctx ends. Then calls in flight
-// may finish for Options.DrainTimeout, are cancelled, and have another second. What they answer is sent. An
-// open subscriptions/listen is not waited for but cancelled at once, since it would never end.
+// Serve handles messages until the peer closes its side, the connection breaks, or ctx ends. Then
+// calls in flight may finish within Options.DrainTimeout, are cancelled, and get another second.
+// Their responses are sent. Open subscriptions are cancelled at once, since they would never end.
 //
-// An error of Read that says that the peer is gone altogether, not just done with sending, ends the calls at once.
+// If Read fails because the peer has disconnected completely, the calls are cancelled at once.
 //
-// A peer that is gone is the usual end: the error is nil. It is not when reading or writing failed otherwise.
-// Serve is called once. It leaves no goroutine behind, except one in a Read that CloseRead could not end, and
-// those of handlers that ignore their context.
+// A disconnect is the usual end, so Serve returns nil. It returns an error if reading or writing
+// failed otherwise. Serve is called once. It leaves no goroutine behind, except one in a Read that
+// CloseRead could not interrupt, and those of handlers that ignore their context.
 func (l *Link) Serve(ctx context.Context) error {
-	// The end of ctx ends reading; the calls end when they had their time.
+	// The end of ctx only ends reading. The calls get time to finish.
 	l.base, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if l.opts.Cancelling != nil {
-		// Runs once at most.
+		// Runs at most once.
 		defer context.AfterFunc(l.opts.Cancelling, func() { l.cancel(transport.ErrClosed) })()
 	}
-	// Ends when the input does, or when nothing can be written any more.
+	// Ends at the end of the input, or when writing fails.
 	go l.read()
 
-	err := l.await(ctx)
+	err := l.awaitEnd(ctx)
 	l.drain()
 	if werr := l.out.failure(); err == nil && !gone(werr) {
 		err = werr
 	}
-	l.finish()
+	l.closeConnection()
 	return err
 }
 
-// await returns when there is nothing more to read, with what went wrong with reading.
-func (l *Link) await(ctx context.Context) error {
+// awaitEnd waits for the end of the input, and returns the error of reading.
+func (l *Link) awaitEnd(ctx context.Context) error {
 	select {
 	case <-l.inputEnd:
 		switch {
 		case errors.Is(l.inputErr, io.EOF):
 		case gone(l.inputErr):
-			l.out.close() // nobody is there to read what calls would still answer
+			l.out.close() // nobody reads further responses
 		default:
 			if _, over := errors.AsType[*GoneError](l.inputErr); over {
 				l.out.close()
@@ -222,10 +233,10 @@ func (l *Link) await(ctx context.Context) error {
 	return nil
 }
 
-// drain lets the calls in flight come to their end, and the peer read their responses.
+// drain lets the calls in flight finish and the peer read their responses.
 func (l *Link) drain() {
 	l.draining.Store(true)
-	// Nothing of ours can be answered any more, and what has no end of its own is ended.
+	// No more responses arrive for our requests. Subscriptions do not end by themselves.
 	l.requests.Stop(transport.ErrClosed)
 	_ = l.wire.CloseRead()
 	limit := time.NewTimer(l.opts.DrainTimeout)
@@ -245,12 +256,12 @@ func (l *Link) drain() {
 		l.out.drain(last.C)
 	case <-last.C:
 		t := l.requests.Tally()
-		l.opts.Logger.Warn("duplex: calls go on after their context ended", "calls", t.Calls+t.Subscriptions+t.Notifications)
+		l.opts.Logger.Warn("duplex: calls continue after their context was cancelled", "calls", t.Calls+t.Subscriptions+t.Notifications)
 	}
 }
 
-// finish releases everything and tells the handler.
-func (l *Link) finish() {
+// closeConnection closes the wire and ends the session.
+func (l *Link) closeConnection() {
 	l.out.close()
 	_ = l.wire.Close()
 	l.workers.close()
@@ -259,27 +270,28 @@ func (l *Link) finish() {
 	}
 }
 
-// Close ends Serve as the end of its ctx does. It does not wait for it.
+// Close makes Serve return as the end of its ctx does. It does not wait.
 func (l *Link) Close() { l.stopOnce.Do(func() { close(l.stopping) }) }
 
-// Idle reports whether nothing is being handled or awaited, in either direction.
+// Idle reports whether no message is in flight in either direction.
 func (l *Link) Idle() bool {
 	t := l.requests.Tally()
 	return t.Calls+t.Subscriptions+t.Notifications+t.Questions == 0
 }
 
-// Session is the connection's session; never nil.
+// Session returns the session of the connection; never nil.
 func (l *Link) Session() *transport.Session { return l.session }
 
-// Notify sends n outside any request. It returns when n is queued, and waits only when the queue is full.
+// Notify sends n outside any request. It returns when n is queued, and waits only if the queue is
+// full.
 func (l *Link) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	return l.out.request(ctx, n)
 }
 
-// Flush waits until everything that was sent is written, or ctx ends.
+// Flush waits until all sent messages are written, or ctx ends.
 func (l *Link) Flush(ctx context.Context) { l.out.drainUntil(ctx) }
 
-// sessionLink is the way to the peer outside any request, for sessions: it never waits.
+// A sessionLink reaches the peer outside requests. It never waits.
 type sessionLink struct{ l *Link }
 
 func (s sessionLink) Notify(_ context.Context, n *jsonrpc.Request) error {

@@ -294,7 +294,8 @@ func TestTheHandshakeCannotBeCancelled(t *testing.T) {
 	})
 }
 
-// A client may send everything at once, as "cat messages | server" does, however long the handshake takes.
+// A client may send everything at once, as "cat messages | server" does, however long the handshake
+// takes.
 func TestWhatComesBehindTheHandshakeWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string
@@ -349,7 +350,8 @@ func TestTooManyCallsAreRefusedAndCanBeCancelled(t *testing.T) {
 	})
 }
 
-// Subscriptions end with the connection: they must not use up what there is for calls, nor be without a bound.
+// Subscriptions end with the connection: they must not use up what there is for calls, nor be
+// without a bound.
 func TestSubscriptionsHaveTheirOwnBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{

@@ -216,7 +216,8 @@ func TestResponsesAreGatheredWhileOneIsWritten(t *testing.T) {
 	})
 }
 
-// A server's program may print between the messages, and its requests may be none that this client answers.
+// A server's program may print between the messages, and its requests may be none that this client
+// answers.
 func TestAClientLeavesNoiseUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{methods: methods{"ignored": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response { return nil }}}
@@ -240,7 +241,8 @@ func TestAClientLeavesNoiseUnanswered(t *testing.T) {
 	})
 }
 
-// What runtime.Goexit ends, for instance testing.T.FailNow in a handler, is the goroutine of whoever reads.
+// What runtime.Goexit ends, for instance testing.T.FailNow in a handler, is the goroutine of
+// whoever reads.
 func TestAHandlerThatEndsItsGoroutineIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var notes []string

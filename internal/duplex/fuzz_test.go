@@ -17,7 +17,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// fed is a wire from which one can read some messages, and then a last one when those were dealt with.
+// fed is a wire from which one can read some messages, and then a last one when those were dealt
+// with.
 type fed struct {
 	in     chan []byte
 	out    strings.Builder // of the link's writer alone, and of the test after Serve
@@ -62,8 +63,8 @@ func (plain) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) *jsonrp
 	return &jsonrpc.Response{Result: []byte(`{}`)}
 }
 
-// A client asks, and the server answers with anything: then the call ends with an answer or when the
-// right one comes, and the client sends nothing to a message that is not a request.
+// A client asks, and the server answers with anything: then the call ends with an answer or when
+// the right one comes, and the client sends nothing to a message that is not a request.
 func FuzzResponsesToAClient(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":7,"result":{}}`, `{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x"}}`, `{"jsonrpc":"2.0","id":7}`,

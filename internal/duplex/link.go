@@ -15,10 +15,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A Link is one end of a connection. Its methods may be called concurrently; Call and Notify work while Serve runs.
+// A Link is one end of a connection. Its methods may be called concurrently. Call and Notify work
+// while Serve runs.
 type Link struct {
 	wire     Wire
-	origins  OriginWire // the wire, where it knows origins
+	origins  OriginWire // the wire, if it is an OriginWire; else nil
 	handler  transport.Handler
 	opts     Options
 	session  *transport.Session
@@ -26,22 +27,22 @@ type Link struct {
 	requests ledger.Ledger
 	order    order
 
-	base   context.Context // of all calls; ends with the drain
+	base   context.Context // of all calls; cancelled at the end of the drain
 	cancel context.CancelCauseFunc
 
 	workers pool // of requests and their methods
 
 	stopping chan struct{} // closed by Close
 	stopOnce sync.Once
-	inputEnd chan struct{} // closed when the reader could read no more
-	inputErr error         // why; set before
-	draining atomic.Bool   // nothing that is read is handled any more
+	inputEnd chan struct{} // closed when reading fails
+	inputErr error         // why; set before inputEnd is closed
+	draining atomic.Bool   // messages are no longer handled
 	served   atomic.Bool   // the handler has seen the session
 
-	handshake <-chan struct{} // closed when the initialize that was read was answered; nil for none; the reader's alone
+	handshake <-chan struct{} // closed when initialize is answered; nil if none is in flight; used only by the reader
 }
 
-// New returns a Link whose requests and notifications go to h.
+// New returns a Link that passes requests and notifications to h.
 func New(w Wire, h transport.Handler, opts *Options) *Link {
 	l := &Link{
 		wire:     w,
@@ -73,14 +74,14 @@ func New(w Wire, h transport.Handler, opts *Options) *Link {
 	return l
 }
 
-// read reads messages until the input ends or nothing can be written any more. It runs no code of
-// the handler, and waits only for the handshake, for the peer to read, and for the peer to write.
+// read reads messages until the input ends or writing fails. It never calls the handler. It waits
+// only for initialize to be answered and for the peer to read or write.
 func (l *Link) read() {
 	buffered, _ := l.wire.(BufferedWire)
 	for l.out.awaitReader() {
 		l.out.more.Store(buffered != nil && buffered.Buffered())
-		// The call that was started runs now, on this thread. Reading may put the thread to sleep, and
-		// then another one has to be woken for the call, which takes longer than most calls do.
+		// Let the call that was started run on this thread first. Read may put the thread to sleep;
+		// waking another one for the call takes longer than most calls.
 		runtime.Gosched()
 		data, err := l.wire.Read()
 		bad, isBad := errors.AsType[*BadMessageError](err)
@@ -99,7 +100,7 @@ func (l *Link) read() {
 	}
 }
 
-// receive records one message, and has it handled.
+// receive records one message and starts its handling.
 func (l *Link) receive(data []byte) {
 	var from Origin
 	if l.origins != nil {
@@ -108,8 +109,8 @@ func (l *Link) receive(data []byte) {
 	m, bad := jsonrpc.Decode(data)
 	switch {
 	case m.Response != nil:
-		// A malformed one is not answered: the peer waits for no answer to an answer. One that
-		// nobody waits for came too late, and is not a mistake.
+		// A malformed response gets no reply. A response that no request waits for came too late,
+		// which is not an error.
 		l.requests.Answer(m.Response)
 	case bad != nil:
 		if elements, isBatch, badBatch := jsonrpc.Batch(data); isBatch {
@@ -124,7 +125,7 @@ func (l *Link) receive(data []byte) {
 	}
 }
 
-// receiveNotification queues n. A cancellation is carried out here and now.
+// receiveNotification queues n. A cancellation takes effect at once.
 func (l *Link) receiveNotification(n *jsonrpc.Request, size int, from Origin) {
 	if n.Method == protocol.NotificationCancelled {
 		l.requests.Cancel(n)
@@ -134,7 +135,7 @@ func (l *Link) receiveNotification(n *jsonrpc.Request, size int, from Origin) {
 	if l.opts.First != nil && l.opts.First(n) {
 		return
 	}
-	c, refused := l.begin(n, size, from)
+	c, refused := l.beginCall(n, size, from)
 	if refused != nil {
 		l.opts.Logger.Warn("duplex: a notification was dropped, since too many wait", "method", n.Method, "reason", refused.Message)
 		return
@@ -142,12 +143,12 @@ func (l *Link) receiveNotification(n *jsonrpc.Request, size int, from Origin) {
 	l.order.add(c)
 }
 
-// receiveRequest starts the request req in its turn, or refuses it.
+// receiveRequest starts req in its turn, or refuses it.
 func (l *Link) receiveRequest(req *jsonrpc.Request, size int, from Origin) {
 	if req.Method != protocol.MethodPing {
 		l.awaitHandshake()
 	}
-	c, refused := l.begin(req, size, from)
+	c, refused := l.beginCall(req, size, from)
 	if refused != nil {
 		l.refuse(&jsonrpc.Response{ID: req.ID, Error: refused})
 		return
@@ -159,8 +160,8 @@ func (l *Link) receiveRequest(req *jsonrpc.Request, size int, from Origin) {
 	l.start(c)
 }
 
-// start runs the request c in its turn. What a client is asked does not wait for notifications:
-// their handlers may call the server, which may have to ask first.
+// start runs the request c in its turn. Requests to a client do not wait for notifications: a
+// notification handler may call the server, which may have to send a request first.
 func (l *Link) start(c *call) {
 	if c.req.Method == protocol.MethodPing || l.opts.Client {
 		l.workers.run(c.serve)
@@ -169,7 +170,7 @@ func (l *Link) start(c *call) {
 	l.order.add(c)
 }
 
-// awaitHandshake waits until the initialize that came before has been answered: what comes behind it depends on it.
+// awaitHandshake waits until an earlier initialize is answered, since later messages depend on it.
 func (l *Link) awaitHandshake() {
 	if l.handshake != nil {
 		<-l.handshake
@@ -177,8 +178,8 @@ func (l *Link) awaitHandshake() {
 	}
 }
 
-// begin records a request or a notification.
-func (l *Link) begin(req *jsonrpc.Request, size int, from Origin) (*call, *jsonrpc.Error) {
+// beginCall records a request or a notification.
+func (l *Link) beginCall(req *jsonrpc.Request, size int, from Origin) (*call, *jsonrpc.Error) {
 	c := &call{l: l, req: req, header: from.Header}
 	if refused := l.requests.BeginAt(&c.entry, l.contextFor(from), req, size); refused != nil {
 		return nil, refused
@@ -186,7 +187,7 @@ func (l *Link) begin(req *jsonrpc.Request, size int, from Origin) (*call, *jsonr
 	return c, nil
 }
 
-// contextFor returns the context of calls that come from there.
+// contextFor returns the context of calls with this origin.
 func (l *Link) contextFor(from Origin) context.Context {
 	if from.Context == nil {
 		return l.base
@@ -194,7 +195,7 @@ func (l *Link) contextFor(from Origin) context.Context {
 	return valued{l.base, context.WithoutCancel(from.Context)}
 }
 
-// valued is a context with the values of another besides.
+// A valued context adds the values of another context.
 type valued struct {
 	context.Context
 	values context.Context
@@ -207,7 +208,7 @@ func (c valued) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// refuse answers what is not a proper message, or is one too many. Nil answers nothing.
+// refuse sends an error response; nil does nothing.
 func (l *Link) refuse(refusal *jsonrpc.Response) {
 	if refusal != nil {
 		l.out.refuse(refusal)
@@ -217,15 +218,15 @@ func (l *Link) refuse(refusal *jsonrpc.Response) {
 const (
 	malformed = "malformed response: "
 
-	// givenUp ends a line of which the rest will not come. (ASCII calls the character CANCEL: what is
-	// before it is in error.) No JSON can end so, and another line says what became of the call.
+	// givenUp ends an incomplete line. (ASCII calls the character CANCEL: the data before it is in
+	// error.) No JSON ends with it. Another line carries the error response of the call.
 	givenUp = "\x18"
 )
 
-// faulty deals with a message that could not be decoded, of which that much was read, and returns
-// what to answer: for a request the refusal. A response is not answered, since the peer would take
-// that for the answer to a request of its own with that ID. It ends the call that it is for, which
-// would wait in vain, with the text of the refusal behind prefix.
+// faulty handles a message that could not be decoded; data is its beginning. For a request, it
+// returns the error response to send. A response must not be answered, since the peer would take
+// that for the response to its own request with the same ID. Instead, our request that it is for
+// ends with the text of the refusal after prefix.
 func (l *Link) faulty(data []byte, prefix string, refusal *jsonrpc.Response) *jsonrpc.Response {
 	b := jsonrpc.ReadBeginning(data)
 	if b.Request {
@@ -250,8 +251,8 @@ func (l *Link) faulty(data []byte, prefix string, refusal *jsonrpc.Response) *js
 	case id.IsValid() && l.requests.Answer(ending):
 		return nil
 	case b.Response || l.opts.Client:
-		// What a server's program printed between the messages is not a request, and in the modern
-		// versions clients send no responses at all.
+		// Text that the program of a server printed between messages is not a request, and clients
+		// of modern versions send no responses.
 		l.opts.Logger.Warn("duplex: the peer sent what is not a message", "fault", text)
 		return nil
 	}

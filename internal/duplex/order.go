@@ -2,19 +2,19 @@ package duplex
 
 import "sync"
 
-// order handles notifications one after the other, and starts requests, all in the order in which
-// they came. A request starts when the notifications before it have returned, however long that
-// takes. The exception is a notification whose handler asks the peer something and waits for the
-// answer: the peer may want one of its requests answered first.
+// An order handles notifications one after the other and starts requests, in the order in which
+// they arrived. A request starts after the notifications before it have returned, however long that
+// takes. The exception is a notification whose handler sends a request to the peer: the peer may
+// need the response to one of its requests first.
 type order struct {
 	link *Link
 
 	mu      sync.Mutex
 	queue   []*call // guarded by mu
-	working bool    // a goroutine works off the queue; guarded by mu
+	working bool    // a goroutine handles the queue; guarded by mu
 }
 
-// add handles c when it is its turn.
+// add handles c in its turn.
 func (o *order) add(c *call) {
 	o.mu.Lock()
 	if !o.working && !c.req.IsNotification() {
@@ -32,7 +32,7 @@ func (o *order) add(c *call) {
 	}
 }
 
-// work works off the queue until it is empty or another goroutine took over.
+// work handles the queue until it is empty or another goroutine has taken over.
 func (o *order) work() {
 	var current *call
 	defer func() {
@@ -58,7 +58,7 @@ func (o *order) work() {
 	}
 }
 
-// next takes the next call from the queue; nil when there is none, which ends the work.
+// next takes the next call from the queue. It returns nil, and work ends, if the queue is empty.
 func (o *order) next() *call {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,15 +72,15 @@ func (o *order) next() *call {
 	return c
 }
 
-// wentOn reports whether another goroutine works off the queue since c was handed over.
+// wentOn reports whether another goroutine has taken over the queue from c.
 func (o *order) wentOn(c *call) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return c.left
 }
 
-// handOver lets another goroutine work off the queue, since the one that handles the notification c
-// is about to wait for the peer, or ended.
+// handOver makes another goroutine handle the queue, because the notification c is about to wait
+// for the peer or has ended its goroutine.
 func (o *order) handOver(c *call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -93,7 +93,8 @@ func TestARequestDoesNotWaitForANotificationThatWaitsForThePeer(t *testing.T) {
 	})
 }
 
-// A client's handlers of notifications may themselves wait for an answer for which the server asks something first.
+// A client's handlers of notifications may themselves wait for an answer for which the server asks
+// something first.
 func TestAClientsAnswersDoNotWaitForNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Second) }), &duplex.Options{Client: true})

@@ -18,44 +18,44 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// chunkSize is how much is written at a time, so that a peer that reads slowly is told from one that
-// does not read. Messages are gathered in chunks of about that size.
+// chunkSize is the most that one write sends, so that a slow peer can be distinguished from one
+// that does not read. Messages are gathered in chunks of about this size.
 const chunkSize = 64 << 10
 
-// output gathers messages for the wire. Whoever adds one to an output that nobody writes, writes it, and whatever others
-// add meanwhile; so a single message costs one write and no other goroutine, and many cost
-// few writes. No lock is held while the wire writes.
+// An output gathers messages for the wire. If no goroutine is writing, the goroutine that adds a
+// message writes it, and everything that others add meanwhile. So a single message costs one write
+// and no goroutine switch, and many messages cost few writes. No lock is held during a write.
 //
-// Responses never wait for room, so that a finished call holds nothing but its place in the queue.
-// They are owed until they are written; while too much is owed, nothing more is read.
+// Responses never wait for room, so a finished call holds nothing but its place in the queue. Their
+// bytes are owed until they are written. While too many bytes are owed, nothing is read.
 type output struct {
 	wire      Wire
 	failed    chan struct{} // closed when the wire failed, or by close
 	stall     stall
 	room      int64        // see fits
 	maxUnsent int64        // of owed
-	sent      atomic.Int64 // bytes that were added so far; written with mu held
-	read      atomic.Int64 // how many of them the peer is known to have read
-	more      atomic.Bool  // the next message of the peer is there already
+	sent      atomic.Int64 // bytes added so far; written with mu held
+	read      atomic.Int64 // how many of them the peer has read, as far as known
+	more      atomic.Bool  // the next message of the peer is buffered
 
 	mu        sync.Mutex
-	queue     []chunk       // whole lines that wait, the oldest first; guarded by mu
+	queue     []chunk       // waiting lines, oldest first; guarded by mu
 	waiting   int           // bytes of the queue; guarded by mu
-	owed      int64         // bytes of responses that are not written; guarded by mu
+	owed      int64         // bytes of unwritten responses; guarded by mu
 	spare     []byte        // for the next chunk; guarded by mu
 	writing   bool          // one goroutine writes; guarded by mu
 	gathering bool          // one goroutine is about to write; guarded by mu
-	err       error         // why nothing can be written any more; guarded by mu
-	changed   chan struct{} // closed when room was made or the writer is done; nil when nobody waits; guarded by mu
+	err       error         // why writing failed; guarded by mu
+	changed   chan struct{} // closed when there is room or the writer is done; nil if nobody waits; guarded by mu
 }
 
-// A chunk is some lines.
+// A chunk is one or more lines.
 type chunk struct {
 	lines []byte
 	owed  int64 // bytes of them that are responses
 }
 
-// everything is room for whatever there is to write.
+// everything is unlimited room.
 const everything = math.MaxInt64
 
 func (o *output) start(w Wire, opts *Options, room int64) {
@@ -64,14 +64,14 @@ func (o *output) start(w Wire, opts *Options, room int64) {
 	o.failed = make(chan struct{})
 }
 
-// gone reports whether err says that the peer is not there any more, which is no failure of ours.
+// gone reports whether err means that the peer has disconnected, which is not a failure.
 func gone(err error) bool {
 	return err == nil || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, transport.ErrClosed)
 }
 
-// add appends a line with the message that write appends, and sends it unless it may wait for another that
-// is sure to come. It waits for room until ctx ends.
+// add queues the message that write appends, and sends it unless later is set and another message
+// is sure to follow. It waits for room until ctx ends.
 func (o *output) add(ctx context.Context, size int, later bool, write func([]byte) []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -90,7 +90,7 @@ func (o *output) add(ctx context.Context, size int, later bool, write func([]byt
 	return nil
 }
 
-// line appends one line of about so many bytes. The caller holds mu.
+// line queues one line of about size bytes. The caller holds mu.
 func (o *output) line(size int, owed bool, write func([]byte) []byte) {
 	last := len(o.queue) - 1
 	if last < 0 || len(o.queue[last].lines)+size > chunkSize {
@@ -110,8 +110,8 @@ func (o *output) line(size int, owed bool, write func([]byte) []byte) {
 	o.count(c, len(c.lines)-start, owed)
 }
 
-// oneLine replaces line breaks, which in JSON can only be white space, by spaces. Results of handlers may hold
-// them, where they were made from a user's json.RawMessage.
+// oneLine replaces line breaks by spaces. In JSON they can only be white space. They occur in
+// results from a user's json.RawMessage.
 func oneLine(message []byte) {
 	if bytes.IndexByte(message, '\n') < 0 && bytes.IndexByte(message, '\r') < 0 {
 		return
@@ -123,7 +123,7 @@ func oneLine(message []byte) {
 	}
 }
 
-// wait unlocks mu until something changed or ctx ended.
+// wait waits, with mu unlocked, until something changes or ctx ends.
 func (o *output) wait(ctx context.Context) error {
 	if o.changed == nil {
 		o.changed = make(chan struct{})
@@ -139,7 +139,7 @@ func (o *output) wait(ctx context.Context) error {
 	}
 }
 
-// signal wakes who waits. The caller holds mu.
+// signal wakes the goroutines in wait. The caller holds mu.
 func (o *output) signal() {
 	if o.changed != nil {
 		close(o.changed)
@@ -147,7 +147,7 @@ func (o *output) signal() {
 	}
 }
 
-// send writes what waits, unless another goroutine does. The caller holds mu.
+// send writes the queue, unless another goroutine does. The caller holds mu.
 func (o *output) send() {
 	if o.writing {
 		return
@@ -158,8 +158,8 @@ func (o *output) send() {
 	o.signal()
 }
 
-// sendOwn is send for who has a context, whose end has to count: what may have to wait for the peer is written by another goroutine. The
-// caller holds mu.
+// sendOwn is like send, but does not block: if the wire may block, another goroutine writes the
+// rest. So the caller can observe its context. The caller holds mu.
 func (o *output) sendOwn() {
 	if o.writing {
 		return
@@ -173,13 +173,14 @@ func (o *output) sendOwn() {
 	}
 }
 
-// fits reports whether the wire takes what waits even if the peer reads nothing of it. The caller holds mu.
+// fits reports whether the wire accepts the queue even if the peer reads nothing. The caller holds
+// mu.
 func (o *output) fits() bool { return o.sent.Load()-o.read.Load() <= o.room }
 
-// writeAll writes until nothing waits. The caller holds mu and has set writing.
+// writeAll writes the whole queue. The caller holds mu and has set writing.
 func (o *output) writeAll() { o.writeWhile(func() bool { return true }) }
 
-// writeWhile writes as long as something waits and may be written. The caller holds mu and has set writing.
+// writeWhile writes the queue while may returns true. The caller holds mu and has set writing.
 func (o *output) writeWhile(may func() bool) {
 	for len(o.queue) > 0 && o.err == nil && may() {
 		c := o.queue[0]
@@ -213,28 +214,27 @@ func (o *output) fail(err error) {
 	o.signal()
 }
 
-// flush sends what waits.
+// flush writes the queue.
 func (o *output) flush() {
 	o.mu.Lock()
 	o.send()
 	o.mu.Unlock()
 }
 
-// flushSoon has another goroutine send what waits. The caller holds mu.
+// flushSoon writes the queue in another goroutine. The caller holds mu.
 func (o *output) flushSoon() {
 	if !o.writing {
-		// Ends when all that waits is written or the wire failed.
+		// Ends when the queue is written or writing fails.
 		go o.flush()
 	}
 }
 
-// respond sends r, unless end, which ends the call, says that it is not wanted. It does not wait for
-// room: where too much waits already, an error takes the place of r.
-// Alone says that no other call is in flight.
+// respond calls end, which ends the call, and sends r if end returns true. It does not wait for
+// room: if too much waits, an error replaces r. alone means that no other call is in flight.
 func (o *output) respond(r *jsonrpc.Response, alone bool, end func() (wanted bool)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// The peer may use the ID again as soon as it has the response. A drain that waits for
+	// The peer may reuse the ID once it has the response. A drain that waits for
 	// the last call to end must find its response here.
 	if !end() || o.err != nil {
 		return
@@ -247,7 +247,7 @@ func (o *output) respond(r *jsonrpc.Response, alone bool, end func() (wanted boo
 		return
 	}
 	if !alone || o.more.Load() {
-		// Calls that are about to be done may join: one write then carries all their responses.
+		// Calls that finish now may join: one write then carries all their responses.
 		o.gathering = true
 		for waiting := 0; waiting < o.waiting && waiting < chunkSize; {
 			waiting = o.waiting
@@ -260,7 +260,7 @@ func (o *output) respond(r *jsonrpc.Response, alone bool, end func() (wanted boo
 	o.send()
 }
 
-// refuse sends r from another goroutine: the caller reads.
+// refuse sends r from another goroutine, since the caller is the reader.
 func (o *output) refuse(r *jsonrpc.Response) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -270,7 +270,7 @@ func (o *output) refuse(r *jsonrpc.Response) {
 	}
 }
 
-// array sends the responses of a batch, for which so many bytes are reserved, and calls end.
+// array sends the responses of a batch, whose bytes are reserved, and calls end.
 func (o *output) array(parts [][]byte, reserved int64, end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -292,7 +292,7 @@ func (o *output) array(parts [][]byte, reserved int64, end func()) {
 	o.flushSoon()
 }
 
-// put queues text, which it may keep. The caller holds mu.
+// put queues text and may keep it. The caller holds mu.
 func (o *output) put(text []byte, owed bool) {
 	last := len(o.queue) - 1
 	if last >= 0 && len(o.queue[last].lines)+len(text) <= chunkSize {
@@ -304,7 +304,7 @@ func (o *output) put(text []byte, owed bool) {
 	o.count(&o.queue[last], len(text), owed)
 }
 
-// count counts bytes that were added to c. The caller holds mu.
+// count counts bytes added to c. The caller holds mu.
 func (o *output) count(c *chunk, added int, owed bool) {
 	o.waiting += added
 	o.sent.Add(int64(added))
@@ -314,8 +314,8 @@ func (o *output) count(c *chunk, added int, owed bool) {
 	}
 }
 
-// reserve counts bytes of a response that is to be sent with others, unless there are too many: then it returns an error for its
-// place.
+// reserve counts bytes of a response that is sent later with others. If there are too many, it
+// returns an error that replaces the response.
 func (o *output) reserve(bytes int64) *jsonrpc.Error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -326,14 +326,15 @@ func (o *output) reserve(bytes int64) *jsonrpc.Error {
 	return nil
 }
 
-// unreserve takes back what was reserved for a response that is not sent.
+// unreserve undoes reserve for a response that is not sent.
 func (o *output) unreserve(bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.owed -= bytes
 }
 
-// tooMuch is the error that takes the place of a response that would make too much wait. The caller holds mu.
+// tooMuch returns an error that replaces a response of so many bytes if too much would wait, or
+// else nil. The caller holds mu.
 func (o *output) tooMuch(bytes int64) *jsonrpc.Error {
 	if o.owed == 0 || o.owed+bytes <= o.maxUnsent || bytes < 1<<10 {
 		return nil
@@ -341,7 +342,7 @@ func (o *output) tooMuch(bytes int64) *jsonrpc.Error {
 	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "busy: responses of %d bytes wait to be read", o.owed)
 }
 
-// size is about how many bytes r has on the wire.
+// size returns the approximate length of r on the wire.
 func size(r *jsonrpc.Response) int {
 	const envelope = 64
 	n := envelope + len(r.ID.String()) + len(r.Result)
@@ -351,8 +352,8 @@ func size(r *jsonrpc.Response) int {
 	return n
 }
 
-// awaitReader waits until so little is owed to the peer that more may be read from it. It reports
-// false when nothing can be written any more.
+// awaitReader waits until few enough bytes are owed to read more from the peer. It returns false if
+// writing has failed.
 func (o *output) awaitReader() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -362,7 +363,7 @@ func (o *output) awaitReader() bool {
 	return o.err == nil
 }
 
-// wasRead notes that the peer has read what had been sent when sent was so much.
+// wasRead records that the peer has read the first so many bytes sent.
 func (o *output) wasRead(sent int64) {
 	for {
 		read := o.read.Load()
@@ -377,7 +378,8 @@ func (o *output) request(ctx context.Context, r *jsonrpc.Request) error {
 	return o.add(ctx, len(r.Params), false, func(dst []byte) []byte { return jsonrpc.AppendRequest(dst, r) })
 }
 
-// ask sends a request. Where others are under way as well, those about to be sent may join it: one write then carries them all.
+// ask sends a request of ours. Other requests that are sent at the same time may join it: one write
+// then carries them all.
 func (o *output) ask(ctx context.Context, r *jsonrpc.Request, alone bool) error {
 	if alone {
 		return o.request(ctx, r)
@@ -392,7 +394,7 @@ func (o *output) ask(ctx context.Context, r *jsonrpc.Request, alone bool) error 
 	return nil
 }
 
-// offer queues n and never waits: where there is no room, the error says that n was dropped.
+// offer queues n without waiting. If there is no room, it drops n and returns an error.
 func (o *output) offer(n *jsonrpc.Request) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -407,8 +409,9 @@ func (o *output) offer(n *jsonrpc.Request) error {
 	return nil
 }
 
-// stream writes a response part by part. Meanwhile other messages wait: so quiet is called when the response gives nothing for as long as
-// the peer may read nothing, and has to end it. Done is called when all but the end of the line was written.
+// stream writes a response part by part. Other messages wait meanwhile, so quiet is called, and
+// must end the response, if it produces nothing for the write timeout. done is called when
+// everything but the end of the line is written.
 func (o *output) stream(ctx context.Context, r *jsonrpc.Response, quiet func(time.Duration), done func()) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -431,7 +434,7 @@ func (o *output) stream(ctx context.Context, r *jsonrpc.Response, quiet func(tim
 		if w.err != nil {
 			o.fail(w.err)
 		} else if err != nil {
-			end = []byte(givenUp + "\n") // the peer skips that line, and hears in another that there is no result
+			end = []byte(givenUp + "\n") // the peer skips that line; another one has the error
 			if d, ok := o.wire.(DroppingWire); ok && d.Drop() {
 				end = nil
 			}
@@ -449,17 +452,18 @@ func (o *output) stream(ctx context.Context, r *jsonrpc.Response, quiet func(tim
 	return nil
 }
 
-// streamWriter passes the parts of one line on. It remembers the wire's error, which is not the stream's.
+// A streamWriter writes the parts of one line. It keeps errors of the wire apart from errors of the
+// stream.
 type streamWriter struct {
 	out   *output
 	buf   []byte
 	err   error
-	timer *time.Timer // runs while nothing is written; nil for none
+	timer *time.Timer // runs while nothing is written; nil without a timeout
 }
 
 func (w *streamWriter) watch(quiet func(time.Duration)) {
 	if timeout := w.out.stall.timeout; timeout > 0 {
-		// Runs once at most; unwatch stops it.
+		// Runs at most once; unwatch stops it.
 		w.timer = time.AfterFunc(timeout, func() { quiet(timeout) })
 	}
 }
@@ -487,11 +491,11 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// drain waits until everything is written, the wire failed, or the time is over.
+// drain waits until everything is written, writing fails, or limit fires.
 func (o *output) drain(limit <-chan time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// Ends with this function, or when the limit does.
+	// Ends with this function, or when limit fires.
 	go func() {
 		select {
 		case <-limit:
@@ -502,7 +506,7 @@ func (o *output) drain(limit <-chan time.Time) {
 	o.drainUntil(ctx)
 }
 
-// drainUntil is drain with a context for a limit.
+// drainUntil is like drain until ctx ends.
 func (o *output) drainUntil(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -514,7 +518,7 @@ func (o *output) drainUntil(ctx context.Context) {
 	}
 }
 
-// failure is why nothing can be written any more; nil while it can.
+// failure returns why writing failed, or nil.
 func (o *output) failure() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,8 +5,8 @@ import "sync"
 // maxIdle is how many goroutines a pool keeps.
 const maxIdle = 32
 
-// A pool runs functions in goroutines. It keeps those that are done for the next functions, since the
-// stack of a new goroutine has to grow first. The zero value is ready to use.
+// A pool runs functions in goroutines. It keeps those that are done for the next functions, since
+// the stack of a new goroutine has to grow first. The zero value is ready to use.
 type pool struct {
 	mu     sync.Mutex
 	idle   []chan func() // each gives an idle goroutine its next function; the last one idled last; guarded by mu
@@ -41,7 +41,7 @@ func (p *pool) work(f func()) {
 	}
 }
 
-// keep adds a goroutine to those that are idle. It reports false where there are enough.
+// keep makes a goroutine idle. It returns false if enough are idle.
 func (p *pool) keep(next chan func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

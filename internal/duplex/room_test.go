@@ -16,7 +16,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// stuck is a wire whose peer reads so many bytes, and no more: Write waits for it until the wire is closed.
+// stuck is a wire whose peer reads so many bytes, and no more: Write waits for it until the wire is
+// closed.
 type stuck struct {
 	room   int64
 	answer chan []byte // what the peer says

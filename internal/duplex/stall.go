@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// A StalledError says that a connection was closed because the peer did not read.
+// A StalledError is returned if the connection was closed because the peer did not read for
+// Timeout.
 type StalledError struct{ Timeout time.Duration }
 
-// Error says for how long.
+// Error names the timeout.
 func (e *StalledError) Error() string {
 	return fmt.Sprintf("closed, since the peer read nothing for %v", e.Timeout)
 }
@@ -26,13 +27,13 @@ func (o *output) write(lines []byte) error {
 }
 
 func (o *output) writePart(part []byte) error {
-	o.stall.begin()
+	o.stall.beginWrite()
 	_, err := o.wire.Write(part)
-	o.stall.end()
+	o.stall.endWrite()
 	return err
 }
 
-// stalled gives the connection up. Who waits for room, or for the wire where closing it ends its Write, goes on.
+// stalled closes the connection, so that goroutines that wait for room or for a Write continue.
 func (o *output) stalled(timeout time.Duration) {
 	o.mu.Lock()
 	o.fail(&StalledError{timeout})
@@ -40,8 +41,8 @@ func (o *output) stalled(timeout time.Duration) {
 	_ = o.wire.Close()
 }
 
-// stall notices writes that take too long. Its one timer runs only while there are writes, and is not set anew for
-// each of them, which would cost more than the rest of what is done for a message.
+// A stall detects writes that take too long. It has one timer, which runs only while there are
+// writes. Resetting it for each write would cost more than the rest of the work for a message.
 type stall struct {
 	timeout time.Duration
 	tell    func(time.Duration)
@@ -60,7 +61,7 @@ func (s *stall) start(timeout time.Duration, tell func(time.Duration)) {
 	}
 }
 
-func (s *stall) begin() {
+func (s *stall) beginWrite() {
 	if s.timer == nil {
 		return
 	}
@@ -70,9 +71,9 @@ func (s *stall) begin() {
 	}
 }
 
-func (s *stall) end() { s.begun.Store(0) }
+func (s *stall) endWrite() { s.begun.Store(0) }
 
-// check is called by the timer.
+// check runs when the timer fires.
 func (s *stall) check() {
 	begun := s.begun.Load()
 	if begun == 0 {
@@ -90,7 +91,7 @@ func (s *stall) check() {
 	s.tell(s.timeout)
 }
 
-// stop ends the watch. A check that runs already may set the timer once more; it then finds no write.
+// stop stops the timer. A concurrent check may reset it once more, and then finds no write.
 func (s *stall) stop() {
 	if s.timer != nil {
 		s.timer.Stop()
