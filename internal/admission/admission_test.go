@@ -32,7 +32,7 @@ func took(t *testing.T, places *Places, key, name string) (*Place, string) {
 	return p, evicted.Value.(string)
 }
 
-func TestAFloodTakesItsOwnPlaces(t *testing.T) {
+func TestFloodEvictsItsOwnPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := NewPlaces(10, 0)
 		var mine []*Place
@@ -58,7 +58,7 @@ func TestAFloodTakesItsOwnPlaces(t *testing.T) {
 	})
 }
 
-func TestANewcomerTakesTheHeaviestCallersPlace(t *testing.T) {
+func TestNewCallerEvictsAPlaceOfTheLargestCaller(t *testing.T) {
 	places := NewPlaces(4, 0)
 	var heavy []*Place
 	for i := range 4 {
@@ -80,7 +80,7 @@ func TestANewcomerTakesTheHeaviestCallersPlace(t *testing.T) {
 	require.NotEqual(t, "heavy 3", evicted, "where all hold as much, those that are idle go")
 }
 
-func TestPlacesThatAreSharedEvenlyGoToTheLongestIdle(t *testing.T) {
+func TestLongestIdlePlaceIsEvictedWhenSharesAreEven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := NewPlaces(3, time.Minute)
 		for _, key := range []string{"a", "b", "c"} {
@@ -117,7 +117,7 @@ func TestIdlePlaces(t *testing.T) {
 	})
 }
 
-func TestPlacesAreNeverMoreThanThereAre(t *testing.T) {
+func TestPlacesAreLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 6).Draw(t, "max")
 		places := NewPlaces(most, 0)

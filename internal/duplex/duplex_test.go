@@ -200,7 +200,7 @@ func TestRequestsAreAnswered(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoMessageIsAnsweredAndForgotten(t *testing.T) {
+func TestInvalidMessagesGetErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{}, nil)
 		p.send(`{"a":`)
@@ -217,7 +217,7 @@ func TestWhatIsNoMessageIsAnsweredAndForgotten(t *testing.T) {
 	})
 }
 
-func TestSlowCallsDoNotHoldUpOthers(t *testing.T) {
+func TestSlowCallsDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{}, nil)
 		for i := range 100 {
@@ -296,7 +296,7 @@ func TestTheHandshakeCannotBeCancelled(t *testing.T) {
 
 // A client may send everything at once, as "cat messages | server" does, however long the handshake
 // takes.
-func TestWhatComesBehindTheHandshakeWaitsForIt(t *testing.T) {
+func TestMessagesWaitForTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string
 		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
@@ -352,7 +352,7 @@ func TestTooManyCallsAreRefusedAndCanBeCancelled(t *testing.T) {
 
 // Subscriptions end with the connection: they must not use up what there is for calls, nor be
 // without a bound.
-func TestSubscriptionsHaveTheirOwnBound(t *testing.T) {
+func TestSubscriptionsHaveTheirOwnLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{methods: map[string]func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response{
 			"subscriptions/listen": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
@@ -447,7 +447,7 @@ func TestNotificationsAreHandledInOrder(t *testing.T) {
 	})
 }
 
-func TestThePeerIsAsked(t *testing.T) {
+func TestServerRequests(t *testing.T) {
 	ask := func(ctx context.Context, peer transport.Peer) (string, error) {
 		req, _ := jsonrpc.NewRequest(jsonrpc.ID{}, "roots/list", nil)
 		resp, err := peer.Call(ctx, req)

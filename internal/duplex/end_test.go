@@ -76,7 +76,7 @@ func TestCallsThatTakeTooLongAreCancelledAtTheEnd(t *testing.T) {
 	})
 }
 
-func TestCallsThatDoNotComeBackAreLeft(t *testing.T) {
+func TestServeDoesNotWaitForStuckCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{methods: methods{"sleep": sleep(time.Hour)}}
 		p := serve(t, h, nil)
@@ -92,7 +92,7 @@ func TestCallsThatDoNotComeBackAreLeft(t *testing.T) {
 	})
 }
 
-func TestAPeerThatIsGoneEndsAllAtOnce(t *testing.T) {
+func TestDisconnectCancelsAllCallsAtOnce(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		err  error
@@ -123,7 +123,7 @@ func TestAPeerThatIsGoneEndsAllAtOnce(t *testing.T) {
 	}
 }
 
-func TestReadingThatFailsIsReported(t *testing.T) {
+func TestReadErrorsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{}, nil)
 		p.wire.errs <- errors.New("bad sector")
@@ -131,7 +131,7 @@ func TestReadingThatFailsIsReported(t *testing.T) {
 	})
 }
 
-func TestASessionThatNobodySawDoesNotEnd(t *testing.T) {
+func TestSessionEndedIsNotCalledForUnusedSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{}
 		p := serve(t, h, nil)
@@ -140,7 +140,7 @@ func TestASessionThatNobodySawDoesNotEnd(t *testing.T) {
 	})
 }
 
-func TestAPeerThatDoesNotReadHoldsUpItsCallsOnly(t *testing.T) {
+func TestPeerThatDoesNotReadBlocksOnlyItsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told atomic.Int32
 		note := &jsonrpc.Request{Method: "note", Params: []byte(`{"x":"` + strings.Repeat("x", 64<<10) + `"}`)}
@@ -169,7 +169,7 @@ func TestAPeerThatDoesNotReadHoldsUpItsCallsOnly(t *testing.T) {
 	})
 }
 
-func TestAPeerThatNeverReadsIsLeftInTheEnd(t *testing.T) {
+func TestServeDoesNotWaitForAPeerThatNeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serveOn(t, &handler{}, nil, &wire{stuck: make(chan struct{})})
 		begun := time.Now()
@@ -218,7 +218,7 @@ func TestResponsesAreGatheredWhileOneIsWritten(t *testing.T) {
 
 // A server's program may print between the messages, and its requests may be none that this client
 // answers.
-func TestAClientLeavesNoiseUnanswered(t *testing.T) {
+func TestClientDoesNotAnswerInvalidMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{methods: methods{"ignored": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response { return nil }}}
 		p := serve(t, h, &duplex.Options{Client: true})
@@ -243,7 +243,7 @@ func TestAClientLeavesNoiseUnanswered(t *testing.T) {
 
 // What runtime.Goexit ends, for instance testing.T.FailNow in a handler, is the goroutine of
 // whoever reads.
-func TestAHandlerThatEndsItsGoroutineIsAnswered(t *testing.T) {
+func TestCallGetsAnErrorIfItsHandlerEndsTheGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var notes []string
 		exit := func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {

@@ -85,7 +85,7 @@ func TestAFaultyRequestIsAnsweredAndEndsNoCallOfOurs(t *testing.T) {
 
 // The rest of a result that is streamed may never come. What was sent of it is no response, and
 // what became of the call is in the next line.
-func TestAResponseThatWasGivenUpIsFollowedByAnother(t *testing.T) {
+func TestIncompleteResponseIsFollowedByAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{}, &duplex.Options{Client: true})
 		got := make(chan *jsonrpc.Response, 1)

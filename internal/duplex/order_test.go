@@ -95,7 +95,7 @@ func TestARequestDoesNotWaitForANotificationThatWaitsForThePeer(t *testing.T) {
 
 // A client's handlers of notifications may themselves wait for an answer for which the server asks
 // something first.
-func TestAClientsAnswersDoNotWaitForNotifications(t *testing.T) {
+func TestResponsesOfAClientDoNotWaitForNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, recorded(func(context.Context, transport.Peer) { time.Sleep(time.Second) }), &duplex.Options{Client: true})
 		p.send(slowNote, request(1, "order"))
@@ -104,7 +104,7 @@ func TestAClientsAnswersDoNotWaitForNotifications(t *testing.T) {
 	})
 }
 
-func TestACallThatIsCancelledBeforeItStartsNeverDoes(t *testing.T) {
+func TestCallCancelledBeforeItStartsNeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := recorded(func(context.Context, transport.Peer) { time.Sleep(time.Second) })
 		h.methods["never"] = func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {

@@ -116,7 +116,7 @@ func TestCallersDoNotWaitForThePeerToRead(t *testing.T) {
 }
 
 // What is answered was read, and makes room: then the caller writes itself, which is quicker.
-func TestAnswersMakeRoom(t *testing.T) {
+func TestResponsesMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStuck(300, 1<<20)
 		l := running(t, w)

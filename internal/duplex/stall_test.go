@@ -15,7 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-func TestAPeerThatNeverReadsIsCutOff(t *testing.T) {
+func TestPeerThatNeverReadsIsDisconnected(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		timeout time.Duration
@@ -42,7 +42,7 @@ func TestAPeerThatNeverReadsIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAPeerThatMayNeverReadIsNotCutOff(t *testing.T) {
+func TestPeerIsNotDisconnectedWithoutAWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serveOn(t, &handler{}, &duplex.Options{WriteTimeout: -1}, &wire{stuck: make(chan struct{})})
 		p.send(request(1, "ping"))
@@ -64,7 +64,7 @@ func (w *slowWire) Write(p []byte) (int, error) {
 	return w.wire.Write(p)
 }
 
-func TestAPeerThatReadsSlowlyIsNotCutOff(t *testing.T) {
+func TestSlowPeerIsNotDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowWire{each: 20 * time.Second}
 		w.in, w.errs, w.out, w.closed = make(chan []byte, 1), make(chan error), make(chan string, 100), make(chan struct{})
@@ -91,7 +91,7 @@ func TestAPeerThatReadsSlowlyIsNotCutOff(t *testing.T) {
 	})
 }
 
-func TestAPeerThatIsGoneNeedsNoAnswers(t *testing.T) {
+func TestNothingIsSentToADisconnectedPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{}, nil)
 		begun := time.Now()
@@ -116,7 +116,7 @@ func (w mailWire) Origin() duplex.Origin {
 	return duplex.Origin{Context: w.ctx, Header: transport.Header{"Sender": {"me"}}}
 }
 
-func TestCallsSeeWhereTheyComeFrom(t *testing.T) {
+func TestCallsHaveTheirOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := make(chan string, 1)
 		h := &handler{methods: methods{"who": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {

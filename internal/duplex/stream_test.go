@@ -69,7 +69,7 @@ func TestStreamedResultsAreInFlightUntilTheyEnd(t *testing.T) {
 	}
 }
 
-func TestAStreamThatGivesSomethingInTimeGoesOn(t *testing.T) {
+func TestStreamWithProgressContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &handler{methods: methods{"slow": func(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
 			return &jsonrpc.Response{Stream: func(w io.Writer) error {
@@ -108,7 +108,7 @@ func (w *droppingWire) Write(p []byte) (int, error) {
 
 func (w *droppingWire) Drop() bool { w.part = nil; return true }
 
-func TestWiresThatHoldMessagesNeedNotSendBrokenOnes(t *testing.T) {
+func TestIncompleteMessagesAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &droppingWire{}
 		w.in, w.errs, w.out, w.closed = make(chan []byte, 1), make(chan error), make(chan string, 100), make(chan struct{})
@@ -126,7 +126,7 @@ func TestWiresThatHoldMessagesNeedNotSendBrokenOnes(t *testing.T) {
 	})
 }
 
-func TestEndlessResultInABatchIsCutOff(t *testing.T) {
+func TestEndlessResultInABatchIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := 0
 		p := serve(t, &handler{methods: methods{"endless": func(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {

@@ -48,7 +48,7 @@ func TestNothingIsReadFromAPeerThatDoesNotReadItsResponses(t *testing.T) {
 	}
 }
 
-func TestAPeerThatDoesNotReadItsResponsesIsCutOff(t *testing.T) {
+func TestPeerThatDoesNotReadItsResponsesIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{methods: methods{"large": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
 			return result(req, `"`+strings.Repeat("x", 2<<20)+`"`)

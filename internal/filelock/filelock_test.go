@@ -54,7 +54,7 @@ func tryLock(t *testing.T, f *os.File) bool {
 	return ok
 }
 
-func TestOneOpeningOfAFileHoldsTheLock(t *testing.T) {
+func TestOnlyOneOpenFileHoldsTheLock(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	first, second := open(t, name), open(t, name)
 	require.True(t, tryLock(t, first))
@@ -85,7 +85,7 @@ func TestALockEndsWithTheProcessThatHoldsIt(t *testing.T) {
 	require.True(t, tryLock(t, f))
 }
 
-func TestAFileThatIsClosedCannotBeLocked(t *testing.T) {
+func TestClosedFileCannotBeLocked(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "lock"))
 	require.NoError(t, f.Close())
 	_, err := filelock.TryLock(f)

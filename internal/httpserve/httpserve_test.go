@@ -129,7 +129,7 @@ func TestRequestsInFlightFinish(t *testing.T) {
 	require.Error(t, err, "nobody listens any more")
 }
 
-func TestRequestsThatDoNotFinishAreCancelledAndAnswered(t *testing.T) {
+func TestUnfinishedRequestsAreCancelledAndGetResponses(t *testing.T) {
 	b := newBinding()
 	s := serve(t, b, 20*time.Millisecond)
 	got := s.get("/mcp")
@@ -153,7 +153,7 @@ func TestOnePathIsServed(t *testing.T) {
 	require.NoError(t, <-s.over)
 }
 
-func TestWhatCannotBeServed(t *testing.T) {
+func TestServeReportsErrors(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -172,7 +172,7 @@ func TestWhatCannotBeServed(t *testing.T) {
 	require.NoError(t, serve(ctx, "127.0.0.1:0", "/mcp"), "it was to end anyway")
 }
 
-func TestServersBeyondThisMachineWarnOnce(t *testing.T) {
+func TestServersThatOtherMachinesReachWarnOnce(t *testing.T) {
 	for addr, warns := range map[string]int{"127.0.0.1:0": 0, "[::1]:0": 0, "0.0.0.0:0": 1, ":0": 1} {
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
@@ -251,7 +251,7 @@ func TestFlushersAreFoundThroughWrappers(t *testing.T) {
 }
 
 // What is in between, such as a compressor, has to let go of its bytes first.
-func TestEveryBufferInBetweenIsFlushed(t *testing.T) {
+func TestEveryWrapperIsFlushed(t *testing.T) {
 	var order []string
 	outer := hook{wrapper{nil, nil}, func() { order = append(order, "outer") }}
 	inner := hook{wrapper{nil, nil}, func() { order = append(order, "inner") }}

@@ -36,7 +36,7 @@ func begin(t *testing.T, l *ledger.Ledger, req *jsonrpc.Request) *ledger.Call {
 	return c
 }
 
-func TestEndedCallsLeaveNothingBehind(t *testing.T) {
+func TestEndedCallsAreRemoved(t *testing.T) {
 	var l ledger.Ledger
 	calls := []*ledger.Call{
 		begin(t, &l, request(1, "tools/call")), begin(t, &l, request(2, "tools/call")),
@@ -195,7 +195,7 @@ func TestStopAndClose(t *testing.T) {
 	})
 }
 
-func TestManyUseALedgerAtOnce(t *testing.T) {
+func TestLedgerIsSafeForConcurrentUse(t *testing.T) {
 	l := ledger.Ledger{Limits: ledger.Limits{MaxCalls: 3, MaxBytes: 1000}}
 	var all sync.WaitGroup
 	for i := range int64(8) {

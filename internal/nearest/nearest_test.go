@@ -22,7 +22,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestHintSaysNothingWithoutAGuess(t *testing.T) {
+func TestHintIsEmptyWithoutASimilarWord(t *testing.T) {
 	require.Equal(t, `; did you mean "limit"?`, Hint("limits", []string{"limit"}))
 	require.Empty(t, Hint("zebra", []string{"limit"}))
 }

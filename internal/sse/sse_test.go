@@ -107,7 +107,7 @@ func TestReaderReturnsAnEventBeforeTheByteAfterItsCR(t *testing.T) {
 	require.Equal(t, Event{Data: []byte("1")}, ev)
 }
 
-func TestReaderRefusesWhatIsTooLarge(t *testing.T) {
+func TestReaderRefusesLargeEvents(t *testing.T) {
 	for _, test := range []struct{ name, input string }{
 		{"line", "data: " + strings.Repeat("x", 9000) + "\n\n"},
 		{"line without end", "data: " + strings.Repeat("x", 9000)},
@@ -182,7 +182,7 @@ func naive(input string) []Event {
 	return all
 }
 
-func TestLongLinesAreTheCallersToKeep(t *testing.T) {
+func TestCallersMayKeepLongLines(t *testing.T) {
 	long := func(c string, n int) string { return strings.Repeat(c, n) }
 	var input strings.Builder
 	for i, c := range []string{"a", "b", "c", "d"} {

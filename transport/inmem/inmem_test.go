@@ -55,7 +55,7 @@ func (h *handler) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer trans
 	return &jsonrpc.Response{}
 }
 
-func TestRawIsWhatAWireWouldCarry(t *testing.T) {
+func TestRawHandlesEncodedMessages(t *testing.T) {
 	h := &handler{}
 	conn := inmem.Connect(t.Context(), h)
 	for _, test := range []struct{ message, want string }{
@@ -164,7 +164,7 @@ func TestCallsEnd(t *testing.T) {
 	}
 }
 
-func TestASessionNobodySawDoesNotEnd(t *testing.T) {
+func TestSessionEndedIsNotCalledForUnusedSessions(t *testing.T) {
 	h := &handler{}
 	require.NoError(t, inmem.Connect(t.Context(), h).Close())
 	require.Zero(t, h.ended)

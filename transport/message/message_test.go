@@ -82,7 +82,7 @@ func (who) ServeRPC(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *
 	return &jsonrpc.Response{Result: []byte(`"nobody"`)}
 }
 
-func TestPeersAreNobodyUntilConnContextSaysWho(t *testing.T) {
+func TestPeersAreUnauthenticatedWithoutConnContext(t *testing.T) {
 	serve := func(o *message.Options) (string, error) {
 		o.Logger = discard
 		ours, theirs := pair(t)
@@ -126,7 +126,7 @@ func TestAcceptEndsWithItsConnections(t *testing.T) {
 	require.NoError(t, message.Accept(func(context.Context) (message.Conn, error) { return nil, broken }, nil).Serve(ctx, who{}))
 }
 
-func TestAcceptServesSoManyAtOnce(t *testing.T) {
+func TestAcceptLimitsConnections(t *testing.T) {
 	accepted := make(chan *frames) // the clients' ends
 	accept := func(ctx context.Context) (message.Conn, error) {
 		ours, theirs := pair(t)

@@ -103,7 +103,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func TestTheSocketIsOneUsersOwn(t *testing.T) {
+func TestUnixSocketIsPrivateToItsUser(t *testing.T) {
 	s := serve(t, echo{}, nil)
 	info, err := os.Lstat(s.path)
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestTheSocketIsOneUsersOwn(t *testing.T) {
 	require.Empty(t, left)
 }
 
-func TestWhatStandsInTheWay(t *testing.T) {
+func TestExistingFilesAtThePath(t *testing.T) {
 	t.Run("a server", func(t *testing.T) {
 		s := serve(t, echo{}, nil)
 		err := socket.Listen("unix", s.path, nil).Serve(t.Context(), echo{})
@@ -177,7 +177,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 }
 
 // A page in a browser can send a request with any body to any port of this machine.
-func TestHTTPRequestsAreNoMessages(t *testing.T) {
+func TestHTTPRequestsAreRefused(t *testing.T) {
 	for _, request := range []string{
 		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n\r\n" + ping,
 		"\r\n GET /" + ping,
@@ -246,7 +246,7 @@ type passing struct{ error }
 
 func (passing) Temporary() bool { return true }
 
-func TestListenersMayHaveTroubles(t *testing.T) {
+func TestTemporaryAcceptErrorsAreRetried(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	l := failing{inner, make(chan error, 2)}
@@ -274,7 +274,7 @@ func (whoAsks) ServeRPC(ctx context.Context, _ *jsonrpc.Request, _ transport.Pee
 	return &jsonrpc.Response{Result: []byte(strconv.FormatBool(oauth.AuthenticationDecided(ctx)))}
 }
 
-func TestWhoReachesAPortIsNobody(t *testing.T) {
+func TestSocketCallersAreUnauthenticated(t *testing.T) {
 	for network, settled := range map[string]string{"tcp": "true", "unix": "false"} {
 		addr := map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")}[network]
 		l, err := net.Listen(network, addr)

@@ -57,7 +57,7 @@ func say(t *testing.T, c *http.Client, url, message string) int {
 	return resp.StatusCode
 }
 
-func TestCommentsComeWhileNothingElseDoes(t *testing.T) {
+func TestSilentStreamsGetComments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := serveWired(t, pong{}, &sse.Options{KeepAlive: 20 * time.Second, SessionIdle: -1})
 		url, lines := begin(t, c)
@@ -75,7 +75,7 @@ func TestCommentsComeWhileNothingElseDoes(t *testing.T) {
 	})
 }
 
-func TestASessionEndsWhenNobodyUsesIt(t *testing.T) {
+func TestIdleSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := serveWired(t, pong{}, &sse.Options{SessionIdle: 8 * time.Minute})
 		url, lines := begin(t, c)
@@ -136,7 +136,7 @@ func (u unread) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpo
 	return &jsonrpc.Response{Result: []byte(large)}
 }
 
-func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		timeout time.Duration

@@ -20,7 +20,7 @@ import (
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-func TestStreamsOfOneAddressLockNobodyOut(t *testing.T) {
+func TestOneAddressCannotTakeAllStreams(t *testing.T) {
 	base, _ := serveHTTP(t, pong{}, &sse.Options{MaxSessions: 5, TrustedProxies: loopback})
 	var flood []*client
 	for i := range 5 {
@@ -53,7 +53,7 @@ func TestStreamsOfOneAddressLockNobodyOut(t *testing.T) {
 	}
 }
 
-func TestPOSTsThatDoNotEndHoldBoundedMemory(t *testing.T) {
+func TestUnfinishedPOSTsHoldBoundedMemory(t *testing.T) {
 	base, httpClient := serveHTTP(t, pong{}, &sse.Options{})
 	c := open(t, base, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -91,7 +91,7 @@ func (u untilDone) Read([]byte) (int, error) {
 	return 0, u.Err()
 }
 
-func TestCallsAreAnsweredWhenTheTimeForShuttingDownIsOver(t *testing.T) {
+func TestCancelledCallsRespondAfterTheShutdownTimeout(t *testing.T) {
 	h := make(holding)
 	handler := sse.NewHandler(h, &sse.Options{Logger: quiet})
 	server := httptest.NewServer(handler)

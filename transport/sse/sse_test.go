@@ -123,8 +123,8 @@ func (pong) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// TestSessionsBelongToWhoOpenedThem posts to a session as others than its principal.
-func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
+// TestSessionsBelongToTheirPrincipal posts to a session as others than its principal.
+func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 	h := sse.NewHandler(pong{}, nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user := r.Header.Get("User"); user != "" {

@@ -104,7 +104,7 @@ func (streamed) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) *jso
 	}}
 }
 
-func TestStreamedAnswersAreOneFrame(t *testing.T) {
+func TestStreamedResponsesAreOneFrame(t *testing.T) {
 	var out strings.Builder
 	in := strings.NewReader(framed(ping(1) + "\n" + ping(2)))
 	require.NoError(t, stdio.NewIO(in, &out, &stdio.Options{Framing: stdio.ContentLength}).Serve(t.Context(), streamed{}))
@@ -146,7 +146,7 @@ func (s *steps) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestAPeerThatDoesNotReadIsCutOff(t *testing.T) {
+func TestPeerThatDoesNotReadIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
 		over := make(chan error, 1)

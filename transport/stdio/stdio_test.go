@@ -234,7 +234,7 @@ func TestAProgramOnItsStandardStreams(t *testing.T) {
 	require.Equal(t, "printed\n", stderr.String())
 }
 
-func TestAProgramWhoseClientIsGoneEndsWell(t *testing.T) {
+func TestProgramExitsNormallyWhenTheClientDisconnects(t *testing.T) {
 	cmd, in, out, stderr := start(t, "echo")
 	require.NoError(t, out.Close())
 	_, err := io.WriteString(in, ping(1)+"\n")
@@ -243,7 +243,7 @@ func TestAProgramWhoseClientIsGoneEndsWell(t *testing.T) {
 	require.Empty(t, stderr.String())
 }
 
-func TestStandardInputIsServedOnce(t *testing.T) {
+func TestSecondServeOnStandardInputFails(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()
@@ -269,7 +269,7 @@ func (s signalling) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) 
 }
 
 // Whoever leads may be kept from running at any point, and the next one finds the end of the input.
-func TestNoAnswerIsLostAtTheEnd(t *testing.T) {
+func TestNoResponseIsLostAtTheEnd(t *testing.T) {
 	in := "garbage\n" + ping(1) + "\n" + strings.Repeat("x", 200) + "\n"
 	var all sync.WaitGroup
 	for range 64 {

@@ -171,7 +171,7 @@ func TestStreamedResults(t *testing.T) {
 	}
 }
 
-func TestStreamedResultThatBreaksOffDoesNotLookComplete(t *testing.T) {
+func TestFailedStreamDoesNotLookComplete(t *testing.T) {
 	broken := errors.New("broken")
 	s := serve(t, script{
 		"plain": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
@@ -207,7 +207,7 @@ func TestStreamedResultThatBreaksOffDoesNotLookComplete(t *testing.T) {
 	c.works()
 }
 
-func TestAnswerTooLargeToBeKept(t *testing.T) {
+func TestResponseTooLargeToBeStored(t *testing.T) {
 	closed, goOn := make(chan error, 1), make(chan struct{})
 	big := `{"a":"` + strings.Repeat("x", 5000) + `"}`
 	s := serve(t, script{
@@ -263,7 +263,7 @@ func (w *stuckWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.conn, nil, nil
 }
 
-func TestClientThatDoesNotReadIsCutOff(t *testing.T) {
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer there.Close()

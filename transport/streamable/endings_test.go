@@ -95,7 +95,7 @@ func assertContains(t *testing.T, text, part string) {
 	}
 }
 
-func TestEventStoreThatHangsHoldsUpOneSession(t *testing.T) {
+func TestBlockedEventStoreAffectsOneSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung, release := "", make(chan struct{})
 		store := newStoreOf(func(_ context.Context, session string) {
@@ -225,7 +225,7 @@ func (l *countingListener) Accept() (net.Conn, error) {
 	return &countedConn{Conn: c, closed: func() { l.add(-1) }}, nil
 }
 
-func TestCallOfAClientThatLeftHoldsNoConnection(t *testing.T) {
+func TestCallOfADisconnectedClientHoldsNoConnection(t *testing.T) {
 	for name, test := range map[string]struct {
 		opts Options
 		talk bool

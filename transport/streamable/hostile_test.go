@@ -77,7 +77,7 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestMalformedAnswerReachesWhoWaitsForIt(t *testing.T) {
+func TestMalformedResponseEndsTheServerRequest(t *testing.T) {
 	got := make(chan *jsonrpc.Response, 1)
 	s := serve(t, script{"ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 		resp, err := peer.Call(ctx, notification("ping", ""))
@@ -121,7 +121,7 @@ func TestBrokenEventStoreCostsOnlyResumption(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-func TestListenerThatDoesNotReadIsCutOff(t *testing.T) {
+func TestListenerThatDoesNotReadIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rpc := &scripted{}
 		h := NewHandler(rpc, &Options{KeepAlive: time.Minute})

@@ -173,7 +173,7 @@ func TestCancelledNotification(t *testing.T) {
 	require.Empty(t, s.rpc.heard, "the binding keeps it to itself")
 }
 
-func TestCancelledRequestHasNoAnswer(t *testing.T) {
+func TestCancelledRequestGetsNoResponse(t *testing.T) {
 	started := make(chan struct{}, 2)
 	answer := func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 		if req.Method == "talk" {
@@ -206,7 +206,7 @@ func TestCancelledRequestHasNoAnswer(t *testing.T) {
 	}
 }
 
-func TestOutstandingIDIsNotUsedTwice(t *testing.T) {
+func TestIDInFlightIsRefused(t *testing.T) {
 	g := newGate()
 	s := serve(t, script{"wait": g.serve}, nil)
 	c := s.legacy("2025-06-18")
@@ -334,7 +334,7 @@ func TestSessionsAreLimited(t *testing.T) {
 	})
 }
 
-func TestSessionsThatNobodyUsesMakeRoomFirst(t *testing.T) {
+func TestUnusedSessionsAreEvictedFirst(t *testing.T) {
 	rpc := &scripted{}
 	h := NewHandler(rpc, &Options{MaxSessions: 3})
 	defer h.Close()
@@ -409,7 +409,7 @@ func TestShutdownLetsCallsFinish(t *testing.T) {
 	require.Len(t, s.rpc.endedSessions(), 1)
 }
 
-func TestShutdownCancelsWhatDoesNotFinish(t *testing.T) {
+func TestShutdownCancelsUnfinishedCalls(t *testing.T) {
 	g := newGate()
 	s := serve(t, script{"wait": g.serve}, nil)
 	modern := s.modern().background(t.Context(), call1(1, "wait"))
@@ -452,7 +452,7 @@ func TestListenServesUntilItsContextEnds(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestShutdownLetsAClientComeBackForItsAnswer(t *testing.T) {
+func TestStreamsCanBeResumedDuringShutdown(t *testing.T) {
 	closed, goOn := make(chan error, 1), make(chan struct{})
 	s := serve(t, script{"poll": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 		closed <- peer.(transport.StreamCloser).CloseStream(0)
@@ -473,7 +473,7 @@ func TestShutdownLetsAClientComeBackForItsAnswer(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestListenSaysWhyItCannot(t *testing.T) {
+func TestListenReportsErrors(t *testing.T) {
 	require.EqualError(t, Listen(":0", &Options{Path: "mcp"}).Serve(t.Context(), &scripted{}), `streamable: path "mcp" must begin with a slash`)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

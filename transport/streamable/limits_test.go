@@ -56,7 +56,7 @@ func TestLargeReplies(t *testing.T) {
 	}
 }
 
-func TestWhatListensForLongHasASmallBody(t *testing.T) {
+func TestSubscriptionsWithLargeBodiesAreRefused(t *testing.T) {
 	s := serve(t, script{"subscriptions/listen": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
 		return result(req, string(req.Params))
 	}}, nil)
@@ -73,7 +73,7 @@ func TestWhatListensForLongHasASmallBody(t *testing.T) {
 	c.works()
 }
 
-func TestListenCancelsWhatDoesNotFinishInTime(t *testing.T) {
+func TestListenCancelsCallsAfterTheShutdownTimeout(t *testing.T) {
 	g := newGate()
 	rpc := &scripted{methods: script{"wait": g.serve}}
 	addr := make(chan net.Addr, 1)

@@ -161,7 +161,7 @@ func TestGoodOriginsAndHosts(t *testing.T) {
 }
 
 // A browser asks first, and shows a page no answer that does not name its origin.
-func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
+func TestPagesOfAllowedOriginsReadResponses(t *testing.T) {
 	h := NewHandler(&scripted{}, &Options{AllowedOrigins: []string{"https://app.example.com"}})
 	defer h.Close()
 	do := func(method, origin string) *httptest.ResponseRecorder {
@@ -186,7 +186,7 @@ func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
 	}
 }
 
-func TestHostsAreFreeWhereTheAddressIsNotLoopback(t *testing.T) {
+func TestAnyHostIsAllowedOffLoopback(t *testing.T) {
 	h := NewHandler(&scripted{}, nil)
 	defer h.Close()
 	r := httptest.NewRequest(http.MethodPost, "http://mcp.example.com/mcp", strings.NewReader(call1(1, "echo")))
@@ -202,7 +202,7 @@ func TestHostsAreFreeWhereTheAddressIsNotLoopback(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, w.Code, "a page of the user's own machine is foreign to a public host")
 }
 
-func TestAllowedHostsHoldOffLoopback(t *testing.T) {
+func TestAllowedHostsApplyToEveryAddress(t *testing.T) {
 	h := NewHandler(&scripted{}, &Options{AllowedHosts: []string{"mcp.example.com"}})
 	defer h.Close()
 	post := func(host string, fields ...string) int {
@@ -218,7 +218,7 @@ func TestAllowedHostsHoldOffLoopback(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, post("evil.example.com", "X-Forwarded-Host", "mcp.example.com"), "anyone can send that")
 }
 
-func TestNotificationsAreNotAnsweredWhateverTheirParams(t *testing.T) {
+func TestNotificationsGetNoResponseWhateverTheirParams(t *testing.T) {
 	s := serve(t, nil, nil)
 	for _, params := range []string{`[]`, `[1]`, `7`, `"x"`} {
 		body := `{"jsonrpc":"2.0","method":"notifications/x","params":` + params + `}`
@@ -294,7 +294,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-func TestEraOfARequest(t *testing.T) {
+func TestVersionOfARequest(t *testing.T) {
 	const meta = `,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"a":1}`
 	for _, test := range []struct {
 		name    string

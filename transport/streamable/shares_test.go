@@ -43,7 +43,7 @@ func statusOf(h http.Handler, addr, session string) int {
 	return w.status
 }
 
-func TestSessionsUsedOnceLockNobodyOut(t *testing.T) {
+func TestAbandonedSessionsAreEvicted(t *testing.T) {
 	h := NewHandler(silentRPC{}, nil)
 	defer h.Close()
 	old, _ := initialize(h, "192.0.2.7")
@@ -62,7 +62,7 @@ func TestSessionsUsedOnceLockNobodyOut(t *testing.T) {
 	require.Equal(t, http.StatusOK, statusOf(h, "192.0.2.7", old), "nobody else lost a session")
 }
 
-func TestSessionsWithStreamsLockNobodyOut(t *testing.T) {
+func TestSessionsWithStreamsAreEvicted(t *testing.T) {
 	h := NewHandler(silentRPC{}, &Options{MaxSessions: 20})
 	defer h.Close()
 	var streams sync.WaitGroup
@@ -189,7 +189,7 @@ func (w watch) requireSmall(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAreHeldCostLittle(t *testing.T) {
+func TestHeldBodiesCostLittleMemory(t *testing.T) {
 	const n, size = 500, DefaultMaxBodyBytes - 1
 	s := serve(t, nil, nil)
 	before := watchMemory(t)
@@ -231,7 +231,7 @@ func TestBodiesThatAreHeldCostLittle(t *testing.T) {
 	s.modern().works()
 }
 
-func TestResponsesThatNobodyReadsCostLittle(t *testing.T) {
+func TestUnreadResponsesCostLittleMemory(t *testing.T) {
 	const n, size = 100, 8 << 20
 	big := []byte(`"` + strings.Repeat("x", size) + `"`)
 	s := serve(t, script{"big": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {

@@ -59,7 +59,7 @@ func TestServerAsksTheClient(t *testing.T) {
 	}
 }
 
-func TestClientIsToldWhenNobodyWaitsForItsAnswer(t *testing.T) {
+func TestAbandonedServerRequestIsCancelled(t *testing.T) {
 	s := serve(t, script{"ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
@@ -76,7 +76,7 @@ func TestClientIsToldWhenNobodyWaitsForItsAnswer(t *testing.T) {
 	ev.end()
 }
 
-func TestEndOfTheSessionEndsWhatTheServerAsks(t *testing.T) {
+func TestServerRequestsEndWithTheSession(t *testing.T) {
 	got := make(chan error, 1)
 	s := serve(t, script{"ask": func(_ context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 		_, err := peer.Call(context.Background(), notification("ping", ""))
@@ -140,7 +140,7 @@ func TestLiveStreamIsNotTakenAway(t *testing.T) {
 	require.Equal(t, `{"jsonrpc":"2.0","method":"n"}`, ev.data())
 }
 
-func TestLastEventIDThatNamesNothing(t *testing.T) {
+func TestUnknownLastEventIDIsRefused(t *testing.T) {
 	s := serve(t, script{"talk": talkative}, nil)
 	c := s.legacy("2025-11-25")
 	read(t, c.call(7, "talk"))
@@ -291,7 +291,7 @@ func TestRepliesThatCannotBeStreams(t *testing.T) {
 	}
 }
 
-func TestWhatCannotGoOnTheReplyGoesToTheStandaloneStream(t *testing.T) {
+func TestNotificationsFallBackToTheStandaloneStream(t *testing.T) {
 	s := serve(t, script{"talk": talkative, "ask": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 		resp, err := peer.Call(ctx, notification("ping", ""))
 		if err != nil {
@@ -375,7 +375,7 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-func TestSlowReaderHoldsUpNobody(t *testing.T) {
+func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
 	s := serve(t, nil, &Options{EventStore: NewMemoryStore(MemoryLimits{SessionBytes: 4 << 20})})
 	c := s.legacy("2025-11-25")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))

@@ -334,7 +334,7 @@ func TestStreamsOfLegacySessions(t *testing.T) {
 	}
 }
 
-func TestStatusOfTheHandlerIsHonouredWhenNothingWasSent(t *testing.T) {
+func TestStatusOfTheHandlerIsSentIfNothingWasSentBefore(t *testing.T) {
 	s := serve(t, script{
 		"late": func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 			_ = notify(ctx, peer, 1)

@@ -52,7 +52,7 @@ func TestAConnectionLastsAsLongAsItsCredential(t *testing.T) {
 	})
 }
 
-func TestASilentClientIsGoneAtTheNextPing(t *testing.T) {
+func TestClientThatIgnoresPingsIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan time.Time, 1)
 		h := methods{"block": func(ctx context.Context, _ transport.Peer) {
@@ -85,7 +85,7 @@ func (u unread) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpo
 	return &jsonrpc.Response{Result: []byte(large)}
 }
 
-func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		timeout time.Duration
@@ -125,7 +125,7 @@ func trickle(t *testing.T, conn *ws.Conn) {
 	require.NoError(t, err)
 }
 
-func TestAMessageThatDoesNotEndEndsTheConnection(t *testing.T) {
+func TestUnfinishedMessageClosesTheConnection(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		timeout time.Duration

@@ -160,7 +160,7 @@ func TestFramesThatDoNotEndAConnection(t *testing.T) {
 	})
 }
 
-func TestUpgradesThatAreNone(t *testing.T) {
+func TestInvalidUpgradesAreRefused(t *testing.T) {
 	url := serveRaw(t, methods{}, &websocket.Options{}, nil)
 	for _, test := range []struct {
 		name   string

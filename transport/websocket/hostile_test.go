@@ -72,7 +72,7 @@ func exchange(t *testing.T, conn *ws.Conn, message string) string {
 	return string(got)
 }
 
-func TestWhatEndsAConnection(t *testing.T) {
+func TestFaultsThatEndAConnection(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		kind    ws.MessageType
@@ -92,7 +92,7 @@ func TestWhatEndsAConnection(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotEndAConnection(t *testing.T) {
+func TestFaultsThatDoNotEndAConnection(t *testing.T) {
 	conn := dialRaw(t, serveRaw(t, methods{}, &websocket.Options{}, nil))
 	require.Equal(t, pong, exchange(t, conn, ping))
 	require.Contains(t, exchange(t, conn, ""), `"code":-32700`, "nothing")
@@ -112,7 +112,7 @@ func TestWhatDoesNotEndAConnection(t *testing.T) {
 	require.NoError(t, conn.Ping(conn.CloseRead(t.Context())))
 }
 
-func TestOneConnectionTooMany(t *testing.T) {
+func TestConnectionsAreLimited(t *testing.T) {
 	url := serveRaw(t, methods{}, &websocket.Options{MaxConnections: 1}, nil)
 	conn := dialRaw(t, url)
 	require.Equal(t, pong, exchange(t, conn, ping))

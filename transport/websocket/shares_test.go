@@ -29,7 +29,7 @@ func dialFrom(t *testing.T, url, addr string) (*ws.Conn, error) {
 	return conn, err
 }
 
-func TestConnectionsOfOneAddressLockNobodyOut(t *testing.T) {
+func TestOneAddressCannotTakeAllConnections(t *testing.T) {
 	url := serveRaw(t, methods{}, &websocket.Options{MaxConnections: 5, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, nil)
 	var flood []*ws.Conn
 	for range 5 {
@@ -62,7 +62,7 @@ func TestConnectionsOfOneAddressLockNobodyOut(t *testing.T) {
 	}
 }
 
-func TestCallsAreAnsweredWhenTheTimeForShuttingDownIsOver(t *testing.T) {
+func TestCancelledCallsRespondAfterTheShutdownTimeout(t *testing.T) {
 	begun := make(chan struct{})
 	handler := websocket.NewHandler(methods{"wait": func(ctx context.Context, _ transport.Peer) {
 		close(begun)
