@@ -96,7 +96,7 @@ client: Bind: client_test.bound.hidden: it is not exported`)
 	require.Nil(t, dst.hidden)
 }
 
-func TestBindHoldsOutputsToTheirSchemas(t *testing.T) {
+func TestBindChecksOutputTypesAgainstTheirSchemas(t *testing.T) {
 	type hit struct {
 		ID    string `json:"id"`    // an integer
 		Title string `json:"title"` // as it is
@@ -139,7 +139,7 @@ type onPointer struct{}
 
 func (*onPointer) Log(context.Context, *protocol.LoggingMessageParams) {}
 
-func TestHandlersThatDoNotFitAreRefused(t *testing.T) {
+func TestInvalidHandlersAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		h   any
 		err string
@@ -155,7 +155,7 @@ client: Handlers: client_test.misspelt.Sampel has the signature of Sample; renam
 	}
 }
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		opt client.DialOption
 		err string
@@ -172,7 +172,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestOutputsAreDecodedAsTheCallerWants(t *testing.T) {
+func TestOutputsAreDecodedIntoTheTypeOfTheCaller(t *testing.T) {
 	const wrapped = `{"type":"object","properties":{"result":{"type":"array"}},"required":["result"]}`
 	for _, test := range []struct {
 		name, schema, output string

@@ -71,7 +71,7 @@ func subscribe(ctx context.Context, c *client.Client, uri string) <-chan subscri
 
 const updatedX = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://x"}}`
 
-func TestASubscriptionOutlivesTheCancelledOneBeforeIt(t *testing.T) {
+func TestASubscriptionSurvivesTheCancellationOfAnEarlierOne(t *testing.T) {
 	onLegacyResource(t, func(t *testing.T, r *legacyResource, c *client.Client) {
 		ctx, cancel := context.WithCancel(t.Context())
 		first := subscribe(ctx, c, "test://x")
@@ -123,7 +123,7 @@ func TestEachSubscriptionOfAResourceReceivesItsChanges(t *testing.T) {
 	})
 }
 
-func TestARefusedSubscriptionFailsAllThatWaitForIt(t *testing.T) {
+func TestARefusedSubscriptionFailsAllItsCallers(t *testing.T) {
 	onLegacyResource(t, func(t *testing.T, r *legacyResource, c *client.Client) {
 		first, second := subscribe(t.Context(), c, "test://x"), subscribe(t.Context(), c, "test://x")
 		synctest.Wait()
@@ -166,7 +166,7 @@ func once(t *testing.T, reports chan struct{}) {
 }
 
 // Each listen request has the notifications that it asks for, also where another asks for the same.
-func TestHandlersAreToldOfEachChangeOnce(t *testing.T) {
+func TestHandlersReceiveEachChangeOnce(t *testing.T) {
 	for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
 		for _, binding := range []string{"memory", "stream"} {
 			t.Run(binding+"/"+string(v), func(t *testing.T) {

@@ -257,7 +257,7 @@ func callInChaos(ctx context.Context, c *client.Client, n int, dice *rand.Rand) 
 }
 
 // Programs die in the middle of calls: these fail, nothing else does, and no process, pipe or goroutine is left.
-func TestProgramsThatDieInTheMiddleOfCalls(t *testing.T) {
+func TestProgramsThatDieDuringCalls(t *testing.T) {
 	before, others := descriptors(t), goleak.IgnoreCurrent()
 	for round := range 5 {
 		c, err := client.Dial(t.Context(), child("mortal"), client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(nil))

@@ -62,10 +62,10 @@ func TestCloseReturnsInsideAHandler(t *testing.T) {
 		{"progress", "count", nil, func(k *closer) any { return closesOnProgress{k} }},
 		{"question", "order", Hit{ID: 1, Title: "tea"}, func(k *closer) any { return closesOnQuestion{k} }},
 	} {
-		for _, b := range bindings {
+		for _, b := range transports {
 			for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
 				if b.name == "sse" && v.Modern() {
-					continue // which it does not carry
+					continue // HTTP+SSE supports only legacy versions
 				}
 				t.Run(test.name+"/"+b.name+"/"+string(v), func(t *testing.T) {
 					t.Parallel()

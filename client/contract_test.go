@@ -176,7 +176,7 @@ func onEveryEnd(t *testing.T, fact func(t *testing.T, q *Queue, c *client.Client
 	for _, e := range endpoints {
 		for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
 			if v.Modern() && !e.modern {
-				continue // which it does not carry
+				continue // HTTP+SSE supports only legacy versions
 			}
 			t.Run(e.name+"/"+string(v), func(t *testing.T) {
 				q := newQueue()
@@ -201,7 +201,7 @@ func turn(ctx context.Context, c *client.Client, n int) error {
 	return err
 }
 
-func TestAnswersComeInAnyOrder(t *testing.T) {
+func TestResponsesArriveInAnyOrder(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, _ func()) {
 		const n = 50
 		errs := make(chan error, n)
@@ -314,7 +314,7 @@ func TestALegacySubscriptionOverHTTPEndsWhenItsStreamCannotBeResumed(t *testing.
 	})
 }
 
-func TestEachCallHasItsOwnEnd(t *testing.T) {
+func TestCallsEndIndependently(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, q *Queue, c *client.Client, _ func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		errs := make(chan error, 10)
@@ -334,7 +334,7 @@ func TestEachCallHasItsOwnEnd(t *testing.T) {
 	})
 }
 
-func TestProgressComesInOrderBeforeTheAnswer(t *testing.T) {
+func TestProgressArrivesInOrderBeforeTheResponse(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		var got []float64
 		_, err := client.Call[string](t.Context(), c, "steps", map[string]int{"n": 200}, client.OnProgress(func(p *protocol.ProgressParams) {
@@ -347,7 +347,7 @@ func TestProgressComesInOrderBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatIsTooLargeIsItsCallsFailure(t *testing.T) {
+func TestAResponseThatIsTooLargeFailsItsCall(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		got, err := client.Call[string](t.Context(), c, "large", map[string]int{"n": 8 << 10})
 		require.NoError(t, err)
@@ -357,7 +357,7 @@ func TestAnAnswerThatIsTooLargeIsItsCallsFailure(t *testing.T) {
 	}, client.MaxMessageBytes(32<<10))
 }
 
-func TestARequestThatIsTooLargeIsItsCallsFailure(t *testing.T) {
+func TestARequestThatIsTooLargeFailsItsCall(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		_, err := client.Call[string](t.Context(), c, "large", map[string]any{"n": 1, "padding": strings.Repeat("x", 5<<20)})
 		require.Error(t, err)
@@ -365,7 +365,7 @@ func TestARequestThatIsTooLargeIsItsCallsFailure(t *testing.T) {
 	})
 }
 
-func TestHandlersOfProgressMayCallTheServer(t *testing.T) {
+func TestProgressHandlersMayCallTheServer(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		steps := func(heard func(*protocol.ProgressParams)) error {
 			_, err := client.Call[string](t.Context(), c, "steps", map[string]int{"n": 3}, client.OnProgress(heard))

@@ -100,7 +100,7 @@ func (refuser) Sample(context.Context, *protocol.CreateMessageParams) (*protocol
 	return nil, client.ErrRejected
 }
 
-func TestWhatAHandlerRefusesFailsTheCall(t *testing.T) {
+func TestARefusalByAHandlerFailsTheCall(t *testing.T) {
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t, client.Handlers(refuser{}))
 		_, err := c.CallTool(t.Context(), "ask", nil)
@@ -152,7 +152,7 @@ func TestACancelledCallEndsAtTheServer(t *testing.T) {
 	})
 }
 
-func TestACallThatTakesTooLongIsGivenUp(t *testing.T) {
+func TestACallThatTakesTooLongTimesOut(t *testing.T) {
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
 		// On a busy machine the server may not have begun the call when its time is over. Then it never
@@ -222,8 +222,8 @@ func list(t *testing.T, c *client.Client) []string {
 	return names
 }
 
-func TestListsAndResourcesAreKeptAsLongAsTheServerAllows(t *testing.T) {
-	for _, b := range bindings {
+func TestListsAndResourcesAreCachedAsLongAsTheServerAllows(t *testing.T) {
+	for _, b := range transports {
 		if b.name == "sse" {
 			continue // whose versions do not say how long
 		}
@@ -271,7 +271,7 @@ func TestEachListHasItsIterator(t *testing.T) {
 	})
 }
 
-func TestErrorsOfTheProtocolComeThrough(t *testing.T) {
+func TestProtocolErrorsReachTheCaller(t *testing.T) {
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
 		_, err := c.ReadResource(t.Context(), "shop://nothing/at/all")
@@ -285,7 +285,7 @@ func TestErrorsOfTheProtocolComeThrough(t *testing.T) {
 	})
 }
 
-func TestArgumentsAreMirroredInHeaders(t *testing.T) {
+func TestArgumentsAreCopiedToHeaders(t *testing.T) {
 	for _, name := range []string{"Köln", " edge ", "plain", ""} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, serveHTTP(t, shop(t)))
@@ -320,7 +320,7 @@ func TestACallIsRefusedAfterClose(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatTakesItsTimeDoesNotUseUpTheCalls(t *testing.T) {
+func TestASlowHandlerDoesNotBlockOtherCalls(t *testing.T) {
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		if v < protocol.V20250618 {
 			t.Skip("no elicitation")

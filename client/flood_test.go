@@ -129,7 +129,7 @@ func (busy) Log(ctx context.Context, _ *protocol.LoggingMessageParams) { <-ctx.D
 func (busy) ToolsChanged(ctx context.Context)                          { <-ctx.Done() }
 func (busy) ResourceUpdated(ctx context.Context, _ string)             { <-ctx.Done() }
 
-func TestAFloodCostsABoundedAmountOfMemory(t *testing.T) {
+func TestAFloodOfNotificationsUsesLimitedMemory(t *testing.T) {
 	for name, message := range map[string]func(n int, id jsonrpc.ID, filler string) string{
 		"questions": func(n int, _ jsonrpc.ID, filler string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":"q%d","method":"elicitation/create","params":{"message":"%s","requestedSchema":{}}}`, n, filler)

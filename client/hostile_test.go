@@ -194,7 +194,7 @@ func TestURLElicitationAcceptsWebURLsOnly(t *testing.T) {
 	}
 }
 
-func TestRequestsOnAModernStreamAreNotAnswered(t *testing.T) {
+func TestServerRequestsOnAModernStreamAreIgnored(t *testing.T) {
 	f := newFake(t, map[string]answer{"tools/call": stream(
 		event(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`),
 		event(`{"jsonrpc":"2.0","id":"p","method":"ping"}`), event(done("x")))})
@@ -252,7 +252,7 @@ func breaks(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-func TestABrokenStreamIsOpenedAgainOnlyWhereThatDoesNoHarm(t *testing.T) {
+func TestCallsOnABrokenStreamAreRetriedOnlyIfHarmless(t *testing.T) {
 	tools := result(`{"tools":[{"name":"reads","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},
 		{"name":"repeats","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}},{"name":"writes","inputSchema":{"type":"object"}}]}`)
 	for _, test := range []struct {
@@ -275,14 +275,14 @@ func TestABrokenStreamIsOpenedAgainOnlyWhereThatDoesNoHarm(t *testing.T) {
 	}
 }
 
-func TestAStreamThatAlwaysBreaksIsGivenUp(t *testing.T) {
+func TestRetriesOfABrokenStreamAreLimited(t *testing.T) {
 	f := newFake(t, map[string]answer{"resources/read": breaks})
 	_, err := dial(t, f.URL).ReadResource(t.Context(), "x://y")
 	require.ErrorContains(t, err, "the stream ended before the response")
 	require.Equal(t, 3, f.count("resources/read"))
 }
 
-func TestALostSessionIsBegunAnewOnce(t *testing.T) {
+func TestALostSessionIsReplacedOnce(t *testing.T) {
 	f := newLegacyFake(t, map[string]answer{
 		"initialize": inTurn(initialized("2025-11-25", "one"), initialized("2025-11-25", "two")),
 		"tools/call": func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
@@ -359,7 +359,7 @@ func TestResumingIsLimited(t *testing.T) {
 	}
 }
 
-func TestALegacyServerMayAskOnAnyStream(t *testing.T) {
+func TestALegacyServerMaySendRequestsOnAnyStream(t *testing.T) {
 	answered := make(chan string, 4)
 	ask := func(id string) string {
 		return event(`{"jsonrpc":"2.0","id":"` + id + `","method":"elicitation/create","params":{"message":"m","requestedSchema":{"properties":{"n":{"type":"integer","default":7}}}}}`)
@@ -403,7 +403,7 @@ func (s slow) Elicit(ctx context.Context, _ *protocol.ElicitParams) (*protocol.E
 	return nil, context.Cause(ctx)
 }
 
-func TestALegacyServerMayTakeAQuestionBackOnAnyStream(t *testing.T) {
+func TestALegacyServerMayCancelItsRequestOnAnyStream(t *testing.T) {
 	const (
 		ask      = `{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`
 		takeBack = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"too late"}}`
@@ -464,7 +464,7 @@ func TestALegacyServerMayTakeAQuestionBackOnAnyStream(t *testing.T) {
 	}
 }
 
-func TestWhatLegacyServersAreToldWhenThereIsNoAnswer(t *testing.T) {
+func TestLegacyServersReceiveAnErrorIfTheirRequestFails(t *testing.T) {
 	for _, test := range []struct{ method, want string }{
 		{"ping", `{"jsonrpc":"2.0","id":"q","result":{}}`},
 		{"roots/list", `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"this client did not declare the capability for \"roots/list\""}}`},
@@ -515,14 +515,14 @@ func TestToolsWithInvalidHeadersAreLeftOut(t *testing.T) {
 	require.Zero(t, f.count("tools/call"))
 }
 
-func TestAMismatchOfHeadersIsTriedOnceMore(t *testing.T) {
+func TestAHeaderMismatchIsRetriedOnce(t *testing.T) {
 	f := newFake(t, map[string]answer{"tools/list": result(`{"tools":[]}`), "tools/call": withStatus(400, rpcError(-32020, "no", ""))})
 	_, err := dial(t, f.URL).CallTool(t.Context(), "x", nil)
 	require.EqualError(t, err, `client: tools/call "x": no (code -32020)`)
 	require.Equal(t, []string{"server/discover", "tools/call", "tools/list", "tools/call"}, f.methods())
 }
 
-func TestAListenStreamIsOpenedAgainAndEverythingCountsAsChanged(t *testing.T) {
+func TestAReopenedSubscriptionReportsEverythingAsChanged(t *testing.T) {
 	ack := event(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":$ID}}}`)
 	f := newFake(t, map[string]answer{"subscriptions/listen": inTurn(
 		stream(ack),

@@ -214,8 +214,8 @@ func TestHowToCodeWorks(t *testing.T) {
 	require.ErrorContains(t, err, "executable file not found")
 }
 
-// TestTheHowToIsTrueOfTLS asks a server that wants certificates, with one and with none.
-func TestTheHowToIsTrueOfTLS(t *testing.T) {
+// TestHowToConfigureTLSWorks asks a server that wants certificates, with one and with none.
+func TestHowToConfigureTLSWorks(t *testing.T) {
 	web := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate, which serves both ends
 	web.Close()
 	known := x509.NewCertPool()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAnInboxKeepsTheOrderWhateverItsHandlersDo(t *testing.T) {
+func TestAnInboxKeepsTheOrder(t *testing.T) {
 	for name, inline := range map[string]bool{"at once": true, "behind": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAnInboxKeepsTheOrderWhateverItsHandlersDo(t *testing.T) {
 	}
 }
 
-func TestAnInboxIsBounded(t *testing.T) {
+func TestAnInboxIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b inbox
 		gate := make(chan struct{})

@@ -68,8 +68,8 @@ func child(kind string) *client.CommandTarget {
 	return t
 }
 
-// bindings are the ways to a server. Each makes a server of its own.
-var bindings = []struct {
+// transports are the ways to reach a server. Each starts its own server.
+var transports = []struct {
 	name   string
 	target func(t *testing.T) any
 }{
@@ -124,7 +124,7 @@ func serveSSE(t *testing.T, srv *mcpkit.Server) string {
 	return s.URL
 }
 
-// dial dials, and closes when the test is over.
+// dial connects to target and closes the client at the end of the test.
 func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
 	t.Helper()
 	c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(nil), patient}, opts...)...)
@@ -133,16 +133,16 @@ func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
 	return c
 }
 
-// patient lets a server take its time to start, on a busy machine.
+// patient leaves a server enough time to start on a busy machine.
 var patient = client.ProbeTimeout(time.Minute)
 
-// everywhere runs a test on every transport in every version. A program is started for the newest
-// version of each family alone: over a stream, which is the same but for the process, run all.
+// everywhere runs a test on every transport in every version. Programs run only the newest version of
+// each family; "stream", which differs only in the process, runs all.
 func everywhere(t *testing.T, run func(t *testing.T, dial func(t *testing.T, opts ...client.DialOption) *client.Client, v protocol.Version)) {
-	for _, b := range bindings {
+	for _, b := range transports {
 		for _, v := range protocol.Supported {
 			if b.name == "sse" && v.Modern() {
-				continue // which it does not carry
+				continue // HTTP+SSE supports only legacy versions
 			}
 			if b.name == "stdio" && v != protocol.LatestLegacy && v != protocol.Latest {
 				continue

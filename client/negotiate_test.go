@@ -81,7 +81,7 @@ func TestProbeDetectsLegacyAndModernServers(t *testing.T) {
 	}
 }
 
-func TestWhatInitializeMayAnswer(t *testing.T) {
+func TestResponsesToInitialize(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		init answer

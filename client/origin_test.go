@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOriginsAreTheSameHoweverTheyAreWritten(t *testing.T) {
+func TestOriginsAreComparedAfterNormalization(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
 		want bool

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-func TestOutputsAreHeldToTheirSchema(t *testing.T) {
+func TestOutputsAreCheckedAgainstTheirSchema(t *testing.T) {
 	const bad = `{"content":[{"type":"text","text":"x"}],"structuredContent":{"n":"one","more":{}}}`
 	listed := func(schema string) answer {
 		return result(`{"tools":[{"name":"x","inputSchema":{"type":"object"},"outputSchema":` + schema + `}]}`)
@@ -72,7 +72,7 @@ type deaf struct{}
 
 func (deaf) Progress(context.Context, *protocol.ProgressParams) {}
 
-func TestCallsThatNeedAVisitAreMadeAgainAfterIt(t *testing.T) {
+func TestCallsAreRetriedAfterTheUserVisitedTheURL(t *testing.T) {
 	needed := func(mode, url string) answer {
 		return rpcError(-32042, "log in first", `{"elicitations":[{"mode":"`+mode+`","elicitationId":"e1","message":"Log in.","url":"`+url+`"}]}`)
 	}

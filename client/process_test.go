@@ -114,7 +114,7 @@ func between(s, before, after string) string {
 	return s
 }
 
-func TestAChildIsInitializedHoweverItTakesTheProbe(t *testing.T) {
+func TestAProgramIsInitializedWhateverItDoesWithTheProbe(t *testing.T) {
 	for _, kind := range []string{"exits at what it does not know", "never answers what it does not know", "refuses what it does not know", "prints between the messages"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +125,7 @@ func TestAChildIsInitializedHoweverItTakesTheProbe(t *testing.T) {
 	}
 }
 
-func TestAProgramThatDoesNotStartSaysWhy(t *testing.T) {
+func TestTheErrorSaysWhyAProgramDoesNotStart(t *testing.T) {
 	_, err := dialing(t, child("does not start"))
 	require.ErrorContains(t, err, `the server ended (exit status 3); its last words: "no config file"`)
 	_, err = dialing(t, "no-such-program-anywhere --flag")
@@ -142,13 +142,13 @@ func TestAProgramThatDoesNotEndIsKilled(t *testing.T) {
 	require.Less(t, time.Since(begun), time.Minute)
 }
 
-func TestAProgramThatFailsAtItsEndSaysSo(t *testing.T) {
+func TestCloseReportsAProgramThatFails(t *testing.T) {
 	c, err := client.Dial(t.Context(), child("fails at its end"), client.Version("2025-06-18"), client.Stderr(nil))
 	require.NoError(t, err)
 	require.EqualError(t, c.Close(), "client: the server ended (exit status 4)")
 }
 
-func TestAFloodOfStandardErrorIsNoTrouble(t *testing.T) {
+func TestAFloodOfStandardErrorDoesNotBlock(t *testing.T) {
 	var lost slowWriter
 	c := dial(t, child("floods standard error"), client.Version("2025-06-18"), client.Stderr(&lost))
 	require.NoError(t, c.Close())
@@ -196,7 +196,7 @@ func (w *lockedBuffer) String() string {
 
 var _ io.Writer = (*lockedBuffer)(nil)
 
-func TestAProgramGetsOnlyTheEnvironmentThatItNeeds(t *testing.T) {
+func TestProgramsInheritOnlyTheEnvironmentTheyNeed(t *testing.T) {
 	t.Setenv("MCPKIT_TEST_SECRET", "hush")
 	for _, inherit := range []bool{false, true} {
 		var stderr lockedBuffer
@@ -211,7 +211,7 @@ func TestAProgramGetsOnlyTheEnvironmentThatItNeeds(t *testing.T) {
 	}
 }
 
-func TestAProgramThatDiesTakesItsCallsWithIt(t *testing.T) {
+func TestAProgramThatDiesFailsItsCalls(t *testing.T) {
 	c, err := client.Dial(t.Context(), child("exits at what it does not know"), client.Version("2025-06-18"), client.Stderr(nil), client.Logger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	_, err = c.CallTool(t.Context(), "x", nil)
@@ -221,7 +221,7 @@ func TestAProgramThatDiesTakesItsCallsWithIt(t *testing.T) {
 	require.EqualError(t, c.Close(), `client: the server ended (exit status 1); its last words: "unknown method tools/call"`)
 }
 
-func TestAProgramThatDoesNotReadIsGivenUp(t *testing.T) {
+func TestDialEndsIfTheProgramDoesNotRead(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := client.Dial(ctx, child("does not read"), client.Version("2025-06-18"), client.ShutdownTimeout(50*time.Millisecond), client.Stderr(nil))

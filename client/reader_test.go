@@ -75,7 +75,7 @@ func (n *notebook) String() string {
 	return n.text.String()
 }
 
-func TestReadersAreReadToTheirEndsOnEveryTransport(t *testing.T) {
+func TestReadersAreReadCompletelyOnEveryTransport(t *testing.T) {
 	for _, b := range []struct {
 		name   string
 		target func(*testing.T, *mcpkit.Server) any
@@ -89,7 +89,7 @@ func TestReadersAreReadToTheirEndsOnEveryTransport(t *testing.T) {
 	} {
 		for _, v := range protocol.Supported {
 			if b.name == "sse" && v.Modern() {
-				continue // which it does not carry
+				continue // HTTP+SSE supports only legacy versions
 			}
 			t.Run(b.name+"/"+string(v), func(t *testing.T) {
 				log := &notebook{}

@@ -44,7 +44,7 @@ func TestPostsDoNotWaitForEachOther(t *testing.T) {
 }
 
 // A server that hears of the cancellation first would know nothing of the request yet, and serve it in vain.
-func TestARequestIsTakenBeforeItIsCancelled(t *testing.T) {
+func TestARequestIsPostedBeforeItsCancellation(t *testing.T) {
 	held, release, heard := make(chan struct{}, 1), make(chan struct{}), make(chan string, 10)
 	o := &oldServer{stream: make(chan string, 10)}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +91,7 @@ func TestARequestIsTakenBeforeItIsCancelled(t *testing.T) {
 	require.Equal(t, "notifications/cancelled", <-heard)
 }
 
-func TestWhereToPostIsReadWhereTheStreamWasFound(t *testing.T) {
+func TestTheEndpointIsRelativeToTheURLAfterRedirects(t *testing.T) {
 	o := &oldServer{begin: "event: endpoint\ndata: post?session=1\n\n", stream: make(chan string, 10)}
 	o.handle = func(w http.ResponseWriter, _ string) {
 		w.WriteHeader(http.StatusAccepted)
@@ -108,7 +108,7 @@ func TestWhereToPostIsReadWhereTheStreamWasFound(t *testing.T) {
 }
 
 // Names of hosts are the same in any case, and servers write them as they are configured.
-func TestAnEndpointMayNameItsHostInAnyCase(t *testing.T) {
+func TestTheHostOfAnEndpointIsCaseInsensitive(t *testing.T) {
 	o := &oldServer{stream: make(chan string, 10)}
 	o.handle = func(w http.ResponseWriter, _ string) {
 		w.WriteHeader(http.StatusAccepted)

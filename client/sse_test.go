@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-func TestServersOfHTTPSSEAreFoundOut(t *testing.T) {
+func TestHTTPSSEServersAreDetected(t *testing.T) {
 	c := dial(t, serveSSE(t, shop(t)))
 	require.False(t, c.Version().Modern())
 	_, err := client.Call[any](t.Context(), c, "search", map[string]any{"query": "tea"})
@@ -117,7 +117,7 @@ func TestInvalidStreamsAreRejected(t *testing.T) {
 	}
 }
 
-func TestAnOldServerThatMisbehaves(t *testing.T) {
+func TestFaultyHTTPSSEServers(t *testing.T) {
 	t.Run("a post that is refused fails its request alone", func(t *testing.T) {
 		o := &oldServer{}
 		o.handle = func(w http.ResponseWriter, method string) {

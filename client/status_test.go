@@ -15,7 +15,7 @@ import (
 )
 
 // A status that is about the caller or about what stands in front of the server stays one, whatever its body says.
-func TestAStatusWithAMessageStaysAStatus(t *testing.T) {
+func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
 	refused := func(code int) answer {
 		return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
 			w.Header().Set("WWW-Authenticate", `Bearer scope="x"`)
@@ -56,7 +56,7 @@ func statusLine(code int) string {
 	return strings.TrimPrefix((&client.StatusError{Code: code}).Error(), "the server responded with HTTP status ")
 }
 
-func TestARefusedPostOfHTTPSSEIsAStatus(t *testing.T) {
+func TestARefusedPostOfHTTPSSEIsAStatusError(t *testing.T) {
 	o := &oldServer{}
 	o.handle = func(w http.ResponseWriter, method string) {
 		if method == "ping" {
@@ -77,7 +77,7 @@ func TestARefusedPostOfHTTPSSEIsAStatus(t *testing.T) {
 	require.NoError(t, c.Ping(t.Context()), "the connection goes on")
 }
 
-func TestARefusedHandshakeOfWebSocketIsAStatus(t *testing.T) {
+func TestARefusedWebSocketHandshakeIsAStatusError(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		w.WriteHeader(http.StatusUnauthorized)

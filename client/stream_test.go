@@ -116,7 +116,7 @@ func old(other func(id string) (string, bool)) func(method, id string) (string, 
 	}
 }
 
-func TestAServerOnAConnectionIsInitializedHoweverItTakesTheProbe(t *testing.T) {
+func TestAServerOnAConnectionIsInitializedWhateverItDoesWithTheProbe(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		other func(id string) (string, bool)
@@ -163,7 +163,7 @@ func TestAConnectionThatEndsFailsItsCalls(t *testing.T) {
 	require.ErrorIs(t, c.Ping(t.Context()), transport.ErrClosed)
 }
 
-func TestMessagesOfAConnectionAreBounded(t *testing.T) {
+func TestMessagesOfAConnectionAreLimited(t *testing.T) {
 	synctest.Test(t, tooLong)
 }
 
@@ -180,7 +180,7 @@ func tooLong(t *testing.T) {
 }
 
 // Some servers write the result first, so that the beginning of a message does not say which call it answers.
-func TestAnAnswerThatIsTooLargeToBeToldIsThatOfTheOnlyCall(t *testing.T) {
+func TestAnOversizedResponseFailsTheOnlyCall(t *testing.T) {
 	ours, theirs := net.Pipe()
 	go func() {
 		defer theirs.Close()

@@ -126,7 +126,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-func TestDefaultsCompleteAnAcceptedForm(t *testing.T) {
+func TestDefaultsAreAddedToAnAcceptedForm(t *testing.T) {
 	const schema = `{"type":"object","properties":{"s":{"type":"string","default":"d"},"n":{"type":"integer","default":1},"b":{"type":"boolean"}}}`
 	for content, want := range map[string]string{
 		``:                      `{"s":"d","n":1}`,
@@ -203,7 +203,7 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-func TestTheCacheKeepsWhatItMay(t *testing.T) {
+func TestTheCacheStoresWhatItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k cache
 		put := func(key, raw string) bool {
