@@ -106,7 +106,7 @@ type BadMessageError struct {
 // Error returns the text.
 func (e *BadMessageError) Error() string { return e.Text }
 
-// A GoneError of a Wire means that it can neither read nor write any more, for a reason that Serve
+// A GoneError of a Wire means that it can no longer read or write, for a reason that Serve
 // returns.
 type GoneError struct{ Err error }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-func answersHaveIDs(_ *testing.T, x *exam) {
+func responsesHaveIDs(_ *testing.T, x *exam) {
 	for _, id := range []string{`1`, `0`, `-7`, `9007199254740993`, `"a"`, `"1"`, `""`} {
 		x.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"echo","params":{"of":` + id + `}}`)
 		x.expect(`{"jsonrpc":"2.0","id":` + id + `,"result":{"of":` + id + `}}`)
@@ -31,7 +31,7 @@ func notificationsAreInOrder(_ *testing.T, x *exam) {
 		want = append(want, fmt.Sprintf(`{\"n\":%d}`, i))
 	}
 	x.send(request(1, "heard", "{}"))
-	x.expect(answer(1, `"`+strings.Join(want, " ")+`"`))
+	x.expect(response(1, `"`+strings.Join(want, " ")+`"`))
 }
 
 func notificationsComeFirst(_ *testing.T, x *exam) {
@@ -39,7 +39,7 @@ func notificationsComeFirst(_ *testing.T, x *exam) {
 	for i := range 100 {
 		x.expect(fmt.Sprintf(`{"jsonrpc":"2.0","method":"note","params":{"n":%d}}`, i))
 	}
-	x.expect(answer(1, `{}`))
+	x.expect(response(1, `{}`))
 }
 
 func callsAreConcurrent(_ *testing.T, x *exam) {
@@ -47,7 +47,7 @@ func callsAreConcurrent(_ *testing.T, x *exam) {
 	x.wait("the call begins", x.h.begun)
 	x.works()
 	close(x.h.release)
-	x.expect(answer(1, `{}`))
+	x.expect(response(1, `{}`))
 }
 
 func manyCalls(t *testing.T, x *exam) {
@@ -55,7 +55,7 @@ func manyCalls(t *testing.T, x *exam) {
 	want := make([]string, n)
 	for i := range n {
 		x.send(request(i, "release", "{}"))
-		want[i] = answer(i, `{}`)
+		want[i] = response(i, `{}`)
 	}
 	for range n {
 		x.wait("all calls begin", x.h.begun)
@@ -77,7 +77,7 @@ func cancellationEndsCalls(_ *testing.T, x *exam) {
 	x.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 	x.wait("the call ends", x.h.over)
 	x.works()
-	// One that is not in flight, and what names none, are no mistakes.
+	// Cancelling an unknown request, or none, is ignored.
 	x.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 	x.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`)
 	x.works()
@@ -96,8 +96,8 @@ func garbageIsRefused(t *testing.T, x *exam) {
 	x.works()
 }
 
-// largeMessagesAreRefused holds that such a message is not handled and that its sender gets an error. Whether the connection
-// survives is up to the transport.
+// largeMessagesAreRefused tests that the message is not handled and its sender gets an error. The
+// connection may end or continue.
 func largeMessagesAreRefused(t *testing.T, x *exam) {
 	large := request(1, "echo", `{"x":"`+strings.Repeat("x", 2*MaxMessageBytes)+`"}`)
 	if x.conn.Send([]byte(large)) != nil {
@@ -120,7 +120,7 @@ func backpressure(t *testing.T, x *exam) {
 	for range floodNotes {
 		require.Contains(t, x.receive(), `"method":"note"`)
 	}
-	x.expect(answer(1, `{}`))
+	x.expect(response(1, `{}`))
 	x.works()
 }
 
@@ -156,12 +156,12 @@ func oneSession(t *testing.T, x *exam) {
 
 func sessionReachesClient(t *testing.T, x *exam) {
 	x.send(request(1, "tell", "{}"))
-	// It may come on a stream of its own, and so before or after the answer.
+	// The notification may come on another stream, before or after the response.
 	got := []string{x.receive(), x.receive()}
-	require.ElementsMatch(t, []string{answer(1, `{}`), `{"jsonrpc":"2.0","method":"note","params":{"n":7}}`}, got)
+	require.ElementsMatch(t, []string{response(1, `{}`), `{"jsonrpc":"2.0","method":"note","params":{"n":7}}`}, got)
 }
 
-// question reads what the server asks, and returns its id.
+// question reads a server request and returns its ID.
 func (x *exam) question() jsonrpc.ID {
 	x.t.Helper()
 	m, bad := jsonrpc.Decode([]byte(x.receive()))
@@ -177,8 +177,8 @@ func serverAsks(_ *testing.T, x *exam) {
 	id := x.question()
 	x.works() // while the server waits
 	x.send(`{"jsonrpc":"2.0","id":` + id.String() + `,"result":{"roots":[]}}`)
-	x.expect(answer(1, `{"roots":[]}`))
-	// Answers that nobody waits for are no mistakes.
+	x.expect(response(1, `{"roots":[]}`))
+	// Responses that no request waits for are ignored.
 	x.send(`{"jsonrpc":"2.0","id":` + id.String() + `,"result":{"roots":[1]}}`)
 	x.send(`{"jsonrpc":"2.0","id":4711,"error":{"code":1,"message":"?"}}`)
 	x.works()
@@ -192,11 +192,11 @@ func questionsEnd(t *testing.T, x *exam) {
 	x.send(request(1, "ask", `{"impatient":true}`))
 	x.question()
 	got := x.receive()
-	// The client may be told that its answer is not wanted any more.
+	// The server may cancel its request.
 	if strings.Contains(got, "notifications/cancelled") {
 		got = x.receive()
 	}
-	require.Equal(t, answer(1, `"in vain"`), got)
+	require.Equal(t, response(1, `"in vain"`), got)
 }
 
 func hangingUpEndsCalls(t *testing.T, x *exam) {
@@ -218,7 +218,7 @@ func stoppingLetsCallsFinish(_ *testing.T, x *exam) {
 	x.wait("the call begins", x.h.begun)
 	x.conn.Stop()
 	close(x.h.release)
-	x.expect(answer(1, `{}`))
+	x.expect(response(1, `{}`))
 	// The client need not do anything for the server's side to end.
 	x.wait("the server's side ends", x.conn.Done())
 }
@@ -228,7 +228,7 @@ func peersEnd(t *testing.T, x *exam) {
 	x.h.mu.Lock()
 	peer := x.h.peer
 	x.h.mu.Unlock()
-	// An answer is there before the handler's caller has noted that the call is over, at times.
+	// The response may arrive before the transport has recorded the end of the call.
 	require.Eventually(t, func() bool {
 		return peer.Notify(t.Context(), note(1)) == transport.ErrClosed
 	}, patience, time.Millisecond, "Notify after the end of the call has to return transport.ErrClosed")

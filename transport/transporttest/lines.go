@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// Lines returns a Conn that sends and receives one message a line on stream. Stop and done are those of the server's side.
+// Lines returns a Conn that sends and receives one message per line on stream. Stop calls stop, and
+// Done returns done.
 func Lines(stream io.ReadWriteCloser, stop func(), done <-chan struct{}) Conn {
 	return &lines{stream: stream, read: bufio.NewReader(stream), stop: stop, done: done}
 }

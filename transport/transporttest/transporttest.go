@@ -1,9 +1,10 @@
-// Package transporttest is the contract between a binding and those who use it, as tests: what [transport.Handler] and
-// [transport.Peer] promise has to hold whatever carries the messages. A transport of your own is tested by one line:
+// Package transporttest tests that a transport keeps the promises of [transport.Handler] and
+// [transport.Peer]. One line tests a transport of your own:
 //
 //	transporttest.Run(t, connect)
 //
-// where connect serves a handler on the transport and returns the other end of a connection to it.
+// where connect serves a handler on the transport and returns the client's end of a connection to
+// it.
 package transporttest
 
 import (
@@ -25,74 +26,78 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// MaxMessageBytes is the limit that connect has to give the transport it serves on, unless that is [Unlimited].
+// MaxMessageBytes is the message limit that connect must set on the transport, unless it is
+// [Unlimited].
 const MaxMessageBytes = 64 << 10
 
-// A Conn is the client's end of a connection to the handler under test. It is raw: it carries messages and knows nothing
-// else, and it must not read ahead without bound. Send and Receive may be called at the same time, each by one goroutine.
+// A Conn is the client's end of a connection to the handler under test. It only carries messages,
+// and must not read ahead without limit. One goroutine may call Send and another Receive at the
+// same time.
 type Conn interface {
-	// Send sends one message. An error says that it was refused or that the connection is over.
+	// Send sends one message. It returns an error if the message is refused or the connection has
+	// ended.
 	Send(message []byte) error
 
-	// Receive returns the next message of the server. It waits for one, and returns an error when the connection is over.
+	// Receive waits for the next message of the server. It returns an error if the connection has
+	// ended.
 	Receive() ([]byte, error)
 
-	// Close hangs up, in whatever way clients of the binding do that, and makes Receive return.
+	// Close disconnects as clients of the transport do, and makes Receive return.
 	Close() error
 
-	// Stop tells the server's side to end as it would at the end of its context: what is in flight may finish. It does
-	// not wait.
+	// Stop shuts down the server's side as the end of its context does: calls in flight may finish.
+	// It does not wait.
 	Stop()
 
-	// Done is closed when the server's side is over.
+	// Done is closed when the server's side has ended.
 	Done() <-chan struct{}
 }
 
-// Connect serves h on the transport under test, and returns the other end of a connection to it. What is in flight may go on for
-// 200 ms at least and 5 s at most when the client hangs up.
+// Connect serves h on the transport under test, and returns the client's end of a connection to it.
+// After the client disconnects, calls in flight may continue for at least 200 ms and at most 5 s.
 type Connect func(t *testing.T, h transport.Handler) Conn
 
-// A Trait is something that a binding is not able to do by its nature, so that what is promised of it is not tested.
+// A Trait is something that a transport cannot do, so that Run skips the tests for it.
 type Trait int
 
-// The traits that there are.
+// Traits of transports.
 const (
-	// Sessionless bindings have no sessions, and so no way to ask the client anything.
+	// Sessionless transports have no sessions, so the server cannot send requests to the client.
 	Sessionless Trait = iota + 1
-	// Unlimited bindings have no limit to the size of messages.
+	// Unlimited transports have no limit for the size of messages.
 	Unlimited
-	// Undrained bindings cancel what is in flight when they are stopped.
+	// Undrained transports cancel the calls in flight when they are stopped.
 	Undrained
 )
 
-// A fact is one promise.
+// A fact is one promise and its test.
 type fact struct {
 	name   string
-	unless Trait // it is not made by bindings with this trait
+	unless Trait // transports with this trait do not promise it
 	test   func(t *testing.T, x *exam)
 }
 
 var facts = []fact{
-	{name: "answers have the IDs of their requests", test: answersHaveIDs},
+	{name: "responses have the IDs of their requests", test: responsesHaveIDs},
 	{name: "a notification is handled before the request behind it", test: notificationsAreInOrder},
-	{name: "notifications of a call come before its answer", test: notificationsComeFirst},
+	{name: "notifications of a call come before its response", test: notificationsComeFirst},
 	{name: "calls do not wait for each other", test: callsAreConcurrent},
 	{name: "many calls at once are answered once each", test: manyCalls},
-	{name: "a cancelled call ends and is not answered", test: cancellationEndsCalls},
-	{name: "what is no message does no harm", test: garbageIsRefused},
-	{name: "a message that is too large does not get in", unless: Unlimited, test: largeMessagesAreRefused},
-	{name: "a client that does not read holds up its call", test: backpressure},
+	{name: "a cancelled call ends without a response", test: cancellationEndsCalls},
+	{name: "invalid messages get errors", test: garbageIsRefused},
+	{name: "a message that is too large is refused", unless: Unlimited, test: largeMessagesAreRefused},
+	{name: "a client that does not read blocks its call", test: backpressure},
 	{name: "all calls have the same session", unless: Sessionless, test: oneSession},
 	{name: "the session reaches the client outside calls", unless: Sessionless, test: sessionReachesClient},
-	{name: "the server asks in the middle of a call", unless: Sessionless, test: serverAsks},
-	{name: "a question ends with its context", unless: Sessionless, test: questionsEnd},
-	{name: "a client that hangs up ends its calls", test: hangingUpEndsCalls},
-	{name: "a client that hangs up in the middle of a question ends its call", unless: Sessionless, test: hangingUpEndsQuestions},
+	{name: "the server sends a request during a call", unless: Sessionless, test: serverAsks},
+	{name: "a server request ends with its context", unless: Sessionless, test: questionsEnd},
+	{name: "a disconnect ends the calls", test: hangingUpEndsCalls},
+	{name: "a disconnect ends a call that waits for the client", unless: Sessionless, test: hangingUpEndsQuestions},
 	{name: "calls finish when the server stops", unless: Undrained, test: stoppingLetsCallsFinish},
-	{name: "a Peer is of no use after the call", test: peersEnd},
+	{name: "a Peer returns ErrClosed after the call", test: peersEnd},
 }
 
-// Run tests the contract on a transport. Each fact gets a connection of its own, and must leave no goroutine behind.
+// Run tests a transport. Each test gets its own connection and must leave no goroutine behind.
 func Run(t *testing.T, connect Connect, traits ...Trait) {
 	has := func(trait Trait) bool {
 		for _, x := range traits {
@@ -115,13 +120,13 @@ func Run(t *testing.T, connect Connect, traits ...Trait) {
 				x.expect(`{"jsonrpc":"2.0","id":"init","result":{}}`)
 			}
 			f.test(t, x)
-			x.finish()
+			x.disconnect()
 			leaktest.VerifyNone(t, before)
 		})
 	}
 }
 
-// patience is how long the tests wait for what has to happen. It is long: machines are busy.
+// patience is how long the tests wait for an event. It is long, since machines are busy.
 const patience = 2 * time.Minute
 
 // An exam is a connection under test.
@@ -151,7 +156,7 @@ func (x *exam) tryReceive() (string, error) {
 		err     error
 	}
 	got := make(chan received, 1)
-	// Ends with what comes, or with the connection.
+	// Ends when a message arrives or the connection ends.
 	go func() {
 		message, err := x.conn.Receive()
 		got <- received{message, err}
@@ -186,8 +191,9 @@ func (x *exam) wait(what string, signal <-chan struct{}) {
 	}
 }
 
-// finish hangs up, and requires that the server's side ends and says so, once for each session.
-func (x *exam) finish() {
+// disconnect closes the connection. It requires that the server's side ends and calls SessionEnded
+// once for each session.
+func (x *exam) disconnect() {
 	x.t.Helper()
 	_ = x.conn.Close()
 	x.conn.Stop()
@@ -204,15 +210,15 @@ func request(id int, method, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
 }
 
-func answer(id int, result string) string {
+func response(id int, result string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, id, result)
 }
 
-// A handler is the server of the tests: it answers by method.
+// A handler is the server of the tests. Its methods select what it does.
 type handler struct {
 	begun   chan struct{} // a call of "block" began
 	over    chan struct{} // a call of "block" saw the end of its context
-	release chan struct{} // lets calls of "release" answer
+	release chan struct{} // lets calls of "release" return
 
 	mu    sync.Mutex
 	heard []string                   // the params of notifications; guarded by mu
@@ -305,7 +311,7 @@ func (h *handler) call(ctx context.Context, req *jsonrpc.Request, peer transport
 	return nothing, nil
 }
 
-// ask asks the client, and is like "block" where the client does not answer.
+// ask sends a request to the client. If the client does not respond, it acts like "block".
 func (h *handler) ask(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) (json.RawMessage, error) {
 	if string(req.Param("impatient")) == "true" {
 		timed, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
