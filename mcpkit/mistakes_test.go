@@ -236,7 +236,7 @@ func TestMistakesOfSignatures(t *testing.T) {
 		{&sameParams{}, `sameParams.Add (here): the name "a" is listed twice for the parameters; give each its own`},
 		{&emptyParams{}, `emptyParams.Add (here): the params tag is empty; name the parameters there: (float64, float64)`},
 		{&holeInParams{}, `holeInParams.Add (here): the params tag "a," has no name for the parameter float64`},
-		{&quotedParams{}, `quotedParams.Add (here): the params tag "a,b c": "b c" is no name; write names with commas between, and a '?' after an optional one: "a,b?"`},
+		{&quotedParams{}, `quotedParams.Add (here): the params tag "a,b c": "b c" is not a name; write names with commas between, and a '?' after an optional one: "a,b?"`},
 		{&paramsOfStruct{}, `paramsOfStruct.Find (here): the params tag names plain parameters, but the arguments are the fields of mcpkit_test.query; remove the tag`},
 		{&paramsOfNothing{}, `paramsOfNothing.Now (here): the params tag names "zone", but no parameter takes an argument; remove the tag`},
 		{&listedTwice{}, `listedTwice.Now (here): the annotation block says it twice`},
@@ -401,7 +401,7 @@ func TestMistakesOfInputs(t *testing.T) {
 		}]{}, `taking.Do (here), field X: a header cannot mirror a float64; put it on a string, an integer or a bool`},
 		{&taking[struct {
 			X string `json:"x" header:"X Y"`
-		}]{}, `taking.Do (here), field X: the header name "X Y" is no token; write letters, digits and - only, such as header:"Region"`},
+		}]{}, `taking.Do (here), field X: the header name "X Y" is not a token; write letters, digits and - only, such as header:"Region"`},
 		{&taking[struct {
 			A string `json:"a" header:"X"`
 			B string `json:"b" header:"x"`

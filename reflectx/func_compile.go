@@ -254,7 +254,7 @@ func (c *planner) names(t reflect.Type) ([]Param, bool) {
 		case p.Name == "":
 			c.errorf("the params tag %q has no name for the %s %s", c.Params, parameters(1), pt)
 		case strings.ContainsAny(p.Name, "?\"'`{}[]() \t\r\n"):
-			c.errorf("the params tag %q: %q is no name; write names with commas between, and a '?' after an optional one: %q", c.Params, p.Name, "a,b?")
+			c.errorf("the params tag %q: %q is not a name; write names with commas between, and a '?' after an optional one: %q", c.Params, p.Name, "a,b?")
 		case seen[p.Name]:
 			c.errorf("the name %q is listed twice for the parameters; give each its own", p.Name)
 		}

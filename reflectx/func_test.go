@@ -186,9 +186,9 @@ func TestCompileErrors(t *testing.T) {
 		{name: "name twice", fn: func(a, b int) {}, params: "a,a?", err: []string{`the name "a" is listed twice for the parameters; give each its own`}},
 		{name: "nameless and no name", fn: func(a, b int) {}, params: ",b c", err: []string{
 			`the params tag ",b c" has no name for the parameter int`,
-			`the params tag ",b c": "b c" is no name; write names with commas between, and a '?' after an optional one: "a,b?"`}},
+			`the params tag ",b c": "b c" is not a name; write names with commas between, and a '?' after an optional one: "a,b?"`}},
 		{name: "question mark first", fn: func(a int) {}, params: "?a", err: []string{
-			`the params tag "?a": "?a" is no name; write names with commas between, and a '?' after an optional one: "a,b?"`}},
+			`the params tag "?a": "?a" is not a name; write names with commas between, and a '?' after an optional one: "a,b?"`}},
 		{name: "unknown interface", fn: func(r io.Reader) {}, params: "r", err: []string{
 			"parameter 1 is the interface io.Reader, which neither an argument nor a provider can give; " + given}},
 		{name: "unknown named interface", fn: func(c custom) {}, err: []string{

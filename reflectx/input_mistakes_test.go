@@ -51,7 +51,7 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 		}](), `T, field A: rule "oneof=" lists nothing; write the values with spaces between, such as oneof=a b`},
 		{"oneof of another type", reflect.TypeFor[struct {
 			A int `validate:"oneof=1 x"`
-		}](), `T, field A: rule "oneof=1 x": "x" is no int; write whole numbers that it can hold`},
+		}](), `T, field A: rule "oneof=1 x": "x" is not of type int; write whole numbers that it can hold`},
 		{"dive into a scalar", reflect.TypeFor[struct {
 			A int `validate:"dive,min=1"`
 		}](), `T, field A: rule "dive" does not fit int; it is for arrays, slices and maps`},
@@ -97,11 +97,11 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 		{"condition on a list", reflect.TypeFor[struct {
 			A string `validate:"required_if=B 1"`
 			B []int
-		}](), `T, field A: rule "required_if=B 1" compares with []int, which is no string, integer or bool; compare with a field that is one`},
+		}](), `T, field A: rule "required_if=B 1" compares with []int, which is not a string, integer or bool; compare with a field that is one`},
 		{"condition of another type", reflect.TypeFor[struct {
 			A string `validate:"required_if=B x"`
 			B int
-		}](), `T, field A: rule "required_if=B x": "x" is no int; write a value that the field can have`},
+		}](), `T, field A: rule "required_if=B x": "x" is not of type int; write a value that the field can have`},
 		{"required anyway", reflect.TypeFor[struct {
 			A string `validate:"required,required_with=B"`
 			B int
@@ -154,10 +154,10 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 
 		{"header that is no token", reflect.TypeFor[struct {
 			A string `header:"My Header"`
-		}](), `T, field A: the header name "My Header" is no token; write letters, digits and - only, such as header:"Region"`},
+		}](), `T, field A: the header name "My Header" is not a token; write letters, digits and - only, such as header:"Region"`},
 		{"empty header", reflect.TypeFor[struct {
 			A string `header:""`
-		}](), `T, field A: the header name "" is no token; write letters, digits and - only, such as header:"Region"`},
+		}](), `T, field A: the header name "" is not a token; write letters, digits and - only, such as header:"Region"`},
 		{"header of a float", reflect.TypeFor[struct {
 			A float64 `header:"A"`
 		}](), `T, field A: a header cannot mirror a float64; put it on a string, an integer or a bool`},
@@ -229,7 +229,7 @@ T, field C: the type func() has no JSON; write a struct, a map, a slice, a strin
 			I string `header:"X-Same"`
 			J string `header:"X-Same"`
 		}](), `T, field A: unknown rule "mim"; did you mean "min"?
-T, field F.G: rule "oneof=a": "a" is no int; write whole numbers that it can hold
+T, field F.G: rule "oneof=a": "a" is not of type int; write whole numbers that it can hold
 T, field B: the rules "min=3,max=1" allow nothing: no integer is at least 3 and at most 1; write the smaller one as the least
 T, field J: the header "X-Same" is taken by the field I; choose another name
 T, field C: the default is "x", which is not an integer; write one that is

@@ -278,7 +278,7 @@ func (c *compiler) header(f *field) {
 		return
 	}
 	if !isToken(name) {
-		c.errorf("the header name %q is no token; write letters, digits and - only, such as header:\"Region\"", name)
+		c.errorf("the header name %q is not a token; write letters, digits and - only, such as header:\"Region\"", name)
 		return
 	}
 	switch f.node.shape {

@@ -22,7 +22,7 @@ type RawSchema struct{ compiled *jsonschema.Schema }
 // reads a file or a network address.
 func CompileSchema(schema json.RawMessage) (*RawSchema, error) {
 	if !jsonx.Valid(schema) {
-		return nil, errors.New("the schema is no valid JSON")
+		return nil, errors.New("the schema is not valid JSON")
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {

@@ -590,7 +590,7 @@ func (c *compiler) oneof(n *spec, r rule) bool {
 			return false
 		}
 		if !known {
-			c.errorf("rule %q: %q is no %s; write whole numbers that it can hold", r.text, w, typeText(n.t))
+			c.errorf("rule %q: %q is not of type %s; write whole numbers that it can hold", r.text, w, typeText(n.t))
 			return true
 		}
 		values = append(values, json.Number(w))

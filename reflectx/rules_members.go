@@ -256,11 +256,11 @@ func (c *compiler) equality(o *object, at int, r rule, text string) (equality, b
 		e.value = x
 		compare = func(v reflect.Value) bool { return v.Bool() == x }
 	default:
-		c.errorf("rule %q compares with %s, which is no string, integer or bool; compare with a field that is one", r.text, typeText(n.t))
+		c.errorf("rule %q compares with %s, which is not a string, integer or bool; compare with a field that is one", r.text, typeText(n.t))
 		return e, false
 	}
 	if err != nil {
-		c.errorf("rule %q: %q is no %s; write a value that the field can have", r.text, text, typeText(n.t))
+		c.errorf("rule %q: %q is not of type %s; write a value that the field can have", r.text, text, typeText(n.t))
 		return e, false
 	}
 	e.ok = func(v reflect.Value) bool {

@@ -80,7 +80,7 @@ func (p *parser) literal(s string) error {
 			}
 			b.WriteByte('\'')
 		case r == '%' && !isTriplet(s[i:]):
-			return fmt.Errorf("%q is no percent-encoded character; write %%25 for a percent sign", s[i:min(i+3, len(s))])
+			return fmt.Errorf("%q is not a percent-encoded character; write %%25 for a percent sign", s[i:min(i+3, len(s))])
 		case r >= utf8.RuneSelf:
 			encode(&b, string(r), false)
 		default:
@@ -103,7 +103,7 @@ func (p *parser) expression(s string) error {
 		}
 	}
 	if op.char == 0 && strings.IndexByte("=,!@|$*", s[0]) >= 0 {
-		return fmt.Errorf(`{%s}: %q is no operator; there are + # . / ; ? &`, s, s[0])
+		return fmt.Errorf(`{%s}: %q is not an operator; the operators are + # . / ; ? &`, s, s[0])
 	}
 	piece := piece{op: op}
 	for part := range strings.SplitSeq(rest, ",") {
@@ -128,7 +128,7 @@ func (p *parser) variable(expr string, op *operator, s string) (spec, error) {
 	case name == "":
 		return v, fmt.Errorf("a variable has no name; write one, without spaces, and commas only between names")
 	case !isVarName(name):
-		return v, fmt.Errorf("%q is no name of a variable; write letters, digits, '_' and '.'", name)
+		return v, fmt.Errorf("%q is not a name of a variable; write letters, digits, '_' and '.'", name)
 	case slices.Contains(p.t.vars, name):
 		return v, fmt.Errorf("the variable %q is there twice; give each its own name", name)
 	case len(p.t.vars) == maxVars:

@@ -133,10 +133,10 @@ func TestParseErrors(t *testing.T) {
 		{"note://{}", `"{}" names no variable; write {name}`},
 		{"note://{+}", `{+}: a variable has no name; write one, without spaces, and commas only between names`},
 		{"note://{a,}", `{a,}: a variable has no name; write one, without spaces, and commas only between names`},
-		{"note://{=a}", `{=a}: '=' is no operator; there are + # . / ; ? &`},
-		{"note://{ a}", `{ a}: " a" is no name of a variable; write letters, digits, '_' and '.'`},
-		{"note://{a-b}", `{a-b}: "a-b" is no name of a variable; write letters, digits, '_' and '.'`},
-		{"note://{a..b}", `{a..b}: "a..b" is no name of a variable; write letters, digits, '_' and '.'`},
+		{"note://{=a}", `{=a}: '=' is not an operator; the operators are + # . / ; ? &`},
+		{"note://{ a}", `{ a}: " a" is not a name of a variable; write letters, digits, '_' and '.'`},
+		{"note://{a-b}", `{a-b}: "a-b" is not a name of a variable; write letters, digits, '_' and '.'`},
+		{"note://{a..b}", `{a..b}: "a..b" is not a name of a variable; write letters, digits, '_' and '.'`},
 		{"note://{a}/{a}", `{a}: the variable "a" is there twice; give each its own name`},
 		{"note://{a*}", `{a*}: of the explode modifier only {/name*} is supported; write {+a} for a value with slashes`},
 		{"note://{/a,b*}", `{/a,b*}: of the explode modifier only {/name*} is supported; write {+b} for a value with slashes`},
@@ -147,7 +147,7 @@ func TestParseErrors(t *testing.T) {
 		{"note://{a:10000}", `{a:10000}: the modifier ":10000" is none; write :n for the first n characters, n from 1 to 9999`},
 		{"note://{/a*:3}", `{/a*:3}: the modifier "*:3" is none; write :n for the first n characters, n from 1 to 9999`},
 		{"note://a b", `' ' cannot stand in a URI; write %20 for it`},
-		{"note://%4", `"%4" is no percent-encoded character; write %25 for a percent sign`},
+		{"note://%4", `"%4" is not a percent-encoded character; write %25 for a percent sign`},
 		{"note://\xff", `it is not valid UTF-8`},
 	} {
 		t.Run(test.template, func(t *testing.T) {

@@ -338,7 +338,7 @@ func (s *Server) own(text string, c *client) (string, error) {
 	}
 	jws, err := jose.ParseSignedCompact(text, []jose.SignatureAlgorithm{signingAlgorithm})
 	if err != nil {
-		return "", errors.New("it is no token of this server")
+		return "", errors.New("it is not a token of this server")
 	}
 	claims, err := open(jws, s.published())
 	switch {

@@ -441,7 +441,7 @@ func TestTokensAreExchanged(t *testing.T) {
 	require.Equal(t, "https://two.example/", said["aud"])
 	require.True(t, as.Revoke(f.Get("subject_token")))
 	refused(t, as, f, "invalid_request: the subject_token: it is not active")
-	refused(t, as, with(f, "subject_token", "x"), "invalid_request: the subject_token: it is no token of this server")
+	refused(t, as, with(f, "subject_token", "x"), "invalid_request: the subject_token: it is not a token of this server")
 }
 
 func TestRegistrationsThatAreRefused(t *testing.T) {
