@@ -181,11 +181,11 @@ func TestMistakesInSchemasByHandAreErrorsAtStartup(t *testing.T) {
 	}
 	const object = `{"type":"object"}`
 	for want, tool := range map[string]*mcpkit.ToolBuilder{
-		`input: the schema is not valid JSON`:                                                           mcpkit.NewTool("x", asMap).Input(``),
+		`input: the schema is not valid JSON`:                                                          mcpkit.NewTool("x", asMap).Input(``),
 		`input: the schema of arguments has "type": "object" at its root`:                              mcpkit.NewTool("x", asMap).Input(`{"type":["object","null"]}`),
 		`input: the schema does not compile`:                                                           mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"pattern":"("}}}`),
 		`leads out of the schema`:                                                                      mcpkit.NewTool("x", asMap).Input(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`),
-		`output: the schema is not valid JSON`:                                                          mcpkit.NewTool("x", asMap).Input(object).Output(`{`),
+		`output: the schema is not valid JSON`:                                                         mcpkit.NewTool("x", asMap).Input(object).Output(`{`),
 		`parameters 1 and 2 both take all arguments; keep one`:                                         mcpkit.NewTool("x", func(map[string]any, json.RawMessage) {}).Input(object),
 		`parameter 1 is a map[string]string, but the schema of the arguments is given`:                 mcpkit.NewTool("x", func(map[string]string) {}).Input(object),
 		`the params tag names "args", but the schema of the arguments is given; remove one of the two`: mcpkit.NewTool("x", asJSON).Input(object).Params("args"),
