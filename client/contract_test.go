@@ -115,7 +115,7 @@ var endpoints = []endpoint{
 	{"websocket", true, func(t *testing.T, h transport.Handler) (any, func()) {
 		s := httptest.NewServer(websocket.NewHandler(h, &websocket.Options{Logger: slog.New(slog.DiscardHandler)}))
 		handler := s.Config.Handler.(*websocket.Handler)
-		return "ws" + strings.TrimPrefix(s.URL, "http"), sync.OnceFunc(func() { // net/http knows nothing of the connections any more
+		return "ws" + strings.TrimPrefix(s.URL, "http"), sync.OnceFunc(func() { // net/http no longer knows the connections
 			handler.Close()
 			s.Close()
 		})

@@ -169,7 +169,7 @@ func TestACallThatTakesTooLongTimesOut(t *testing.T) {
 	})
 }
 
-// A watcher hears of changes.
+// A watcher receives changes.
 type watcher struct {
 	tools   chan struct{}
 	updated chan string

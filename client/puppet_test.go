@@ -28,7 +28,7 @@ import (
 // A puppet is a server that answers the handshake of itself, and moves otherwise as a test pulls.
 type puppet struct {
 	heard  chan *jsonrpc.Request // what the client sends, in order
-	frozen chan struct{}         // closed when the puppet is to read nothing any more
+	frozen chan struct{}         // closed when the puppet must stop reading
 	over   chan struct{}         // closed at the end of the test
 	say    func(text string)     // sends a message, if there is anybody to hear it
 }
@@ -115,7 +115,7 @@ func answerOf(r *jsonrpc.Request, text string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","text":%q}}`, r.ID, text)
 }
 
-// cancelled is what a client sends that does not wait any more, where it sends anything.
+// cancelled is the notification of a client that cancels a request, if it sends one.
 func cancelled(id jsonrpc.ID) *jsonrpc.Request {
 	return &jsonrpc.Request{Method: "notifications/cancelled", Params: []byte(`{"requestId":` + id.String() + `}`)}
 }

@@ -43,7 +43,7 @@ func TestPostsDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-// A server that hears of the cancellation first would know nothing of the request yet, and serve it in vain.
+// A server that receives the cancellation first would ignore it and then serve the request in vain.
 func TestARequestIsPostedBeforeItsCancellation(t *testing.T) {
 	held, release, heard := make(chan struct{}, 1), make(chan struct{}), make(chan string, 10)
 	o := &oldServer{stream: make(chan string, 10)}

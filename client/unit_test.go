@@ -192,7 +192,7 @@ func TestDeadlines(t *testing.T) {
 		d.extend()
 		d.release()
 		time.Sleep(time.Hour)
-		require.Equal(t, context.Canceled, context.Cause(ctx), "it does nothing any more")
+		require.Equal(t, context.Canceled, context.Cause(ctx), "it no longer does anything")
 
 		ctx, d = withDeadline(context.Background(), 0, nil)
 		d.extend()
