@@ -51,5 +51,5 @@ func TestUnixSockets(t *testing.T) {
 	require.Equal(t, "mcpkit list: client: dial unix "+path+": connect: no such file or directory\n", errs.String())
 	errs.Reset()
 	require.Equal(t, exitUsage, run(t.Context(), []string{"list", "unix:"}, streams{out: &out, err: &errs}))
-	require.Equal(t, "mcpkit list: \"unix:\" does not name a socket; write unix:/path/of/the.sock\n", errs.String())
+	require.Equal(t, "mcpkit list: \"unix:\" has no path of a socket; write unix:/path/of/the.sock\n", errs.String())
 }

@@ -22,7 +22,7 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 			`mcpkit list: -protocol-version "2025" is not a version of MCP; write one of 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05` + "\n"},
 		{[]string{"ftp://x"}, exitUsage, `mcpkit list: "ftp://x": the scheme must be http, https, ws or wss` + "\n"},
 		{[]string{"http:///mcp"}, exitUsage, `mcpkit list: "http:///mcp" has no host` + "\n"},
-		{[]string{"unix:"}, exitUsage, `mcpkit list: "unix:" does not name a socket; write unix:/path/of/the.sock` + "\n"},
+		{[]string{"unix:"}, exitUsage, `mcpkit list: "unix:" has no path of a socket; write unix:/path/of/the.sock` + "\n"},
 		{[]string{"-header", "a: b", "true"}, exitUsage, `mcpkit list: -header needs a server at an http, https, ws or wss URL; "true" is not one` + "\n"},
 		{[]string{"no-such-host.invalid:18090"}, exitConnection,
 			`mcpkit list: client: the server does not start: exec: "no-such-host.invalid:18090": executable file not found in $PATH` + "\n" +
