@@ -114,9 +114,14 @@ func TestSubscriptionsContinueInANewSession(t *testing.T) {
 		"GET": func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
 			stream()(w, r, nil)
 			w.(http.Flusher).Flush()
-			streams <- r.Header.Get("Mcp-Session-Id")
+			id := r.Header.Get("Mcp-Session-Id")
+			streams <- id
+			updates := update
+			if id == "one" { // this stream may outlive its session for a moment
+				updates = nil
+			}
 			select {
-			case <-update:
+			case <-updates:
 				_, _ = io.WriteString(w, event(updatedX))
 				w.(http.Flusher).Flush()
 			case <-r.Context().Done():

@@ -36,7 +36,7 @@ var unmarked = map[string]string{
 	"mcpkit.maxErrorMessage":                 "longer error texts are cut",
 	"mcpkit/internal/rounds.maxQuestionText": "longer texts of a question are cut in the log",
 	"jsonrpc.maxPooled":                      "size of a pooled buffer",
-	"internal/duplex.maxParked":              "number of pooled goroutines",
+	"internal/duplex.maxIdle":                "number of pooled goroutines",
 	"internal/httpserve.readTimeout":         "the sum of two limits on the page",
 	"transport/streamable.maxPooled":         "size of a pooled buffer",
 	"transport/websocket.closeTimeout":       "the connection is being closed",
