@@ -68,7 +68,7 @@ func TestBindReportsEveryFault(t *testing.T) {
 		{"no function", &struct {
 			F int `mcp:"add"`
 		}{}, `client: Bind: struct { F int "mcp:\"add\"" }.F: it is a int; want func(context.Context, In) (Out, error), where In or Out may be missing`},
-		{"an input that is no object", &struct {
+		{"an input that is not an object", &struct {
 			F func(context.Context, int) error `mcp:"add"`
 		}{}, `client: Bind: struct { F func(context.Context, int) error "mcp:\"add\"" }.F: tool "add": the input int encodes as no object`},
 		{"arguments that are missing", &struct {

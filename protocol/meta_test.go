@@ -25,7 +25,7 @@ func TestModernRequestsAreRecognized(t *testing.T) {
 		{name: "other _meta", params: `{"_meta":{"progressToken":1}}`},
 		{name: "key beside _meta", params: `{` + key + `:"2026-07-28"}`},
 		{name: "key deeper in _meta", params: `{"_meta":{"a":{` + key + `:"2026-07-28"}}}`},
-		{name: "_meta is no object", params: `{"_meta":[` + key + `]}`},
+		{name: "_meta is not an object", params: `{"_meta":[` + key + `]}`},
 		{name: "_meta is null", params: `{"_meta":null}`},
 		{name: "legacy header", header: "2025-06-18", params: `{}`},
 		{name: "legacy header, modern _meta", header: "2025-06-18", params: `{"_meta":{` + key + `:"2026-07-28"}}`, want: true},

@@ -430,7 +430,7 @@ func drawMembers(rt *rapid.T, name, value func() string) string {
 		n := name()
 		var s string
 		if json.Unmarshal([]byte(n), &s) != nil || seen[s] {
-			continue // a second one of the same name is no JSON value to the schema
+			continue // the schema cannot see a second member of the same name
 		}
 		seen[s] = true
 		out = append(out, n+":"+value())

@@ -152,7 +152,7 @@ func TestMistakesInTagsAreReported(t *testing.T) {
 			A string `example:"x" validate:"min=2"`
 		}](), `T, field A: the example is "x", which is not a string of at least 2 characters; write one that is`},
 
-		{"header that is no token", reflect.TypeFor[struct {
+		{"header that is not a token", reflect.TypeFor[struct {
 			A string `header:"My Header"`
 		}](), `T, field A: the header name "My Header" is not a token; write letters, digits and - only, such as header:"Region"`},
 		{"empty header", reflect.TypeFor[struct {

@@ -39,7 +39,7 @@ func NewUnion(site string, iface reflect.Type, discriminator string, cases []Uni
 		errs = append(errs, &Error{Site: site, Msg: fmt.Sprintf(format, args...)})
 	}
 	if iface.Kind() != reflect.Interface || iface.NumMethod() == 0 {
-		errorf("%s is no interface with methods; a union is of an interface that its cases implement", iface)
+		errorf("%s is not an interface with methods; a union is of an interface that its cases implement", iface)
 	}
 	if discriminator == "" || strings.ContainsAny(discriminator, ",\"\\") {
 		errorf("the discriminator is %q; write the name of a member, such as \"kind\"", discriminator)

@@ -289,7 +289,7 @@ func TestUnionMistakes(t *testing.T) {
 		tag   string
 		cases []reflectx.UnionCase
 	}{
-		`U: int is no interface with methods; a union is of an interface that its cases implement`: {reflect.TypeFor[int](), "kind", cases(reflect.TypeFor[circle]())},
+		`U: int is not an interface with methods; a union is of an interface that its cases implement`: {reflect.TypeFor[int](), "kind", cases(reflect.TypeFor[circle]())},
 		"U: the discriminator is \"\"; write the name of a member, such as \"kind\"\n" +
 			"U: there are no cases; write a value of each type, such as Circle{}": {reflect.TypeFor[figure](), "", nil},
 		"U: case 1 is a int; write a struct with a name, or a pointer to one\n" +

@@ -242,7 +242,7 @@ func TestClientDoesNotAnswerInvalidMessages(t *testing.T) {
 }
 
 // What runtime.Goexit ends, for instance testing.T.FailNow in a handler, is the goroutine of
-// whoever reads.
+// the reader.
 func TestCallGetsAnErrorIfItsHandlerEndsTheGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var notes []string

@@ -83,7 +83,7 @@ func TestAFaultyRequestIsAnsweredAndEndsNoCallOfOurs(t *testing.T) {
 	}
 }
 
-// The rest of a result that is streamed may never come. What was sent of it is no response, and
+// The rest of a result that is streamed may never come. What was sent of it is not a response, and
 // what became of the call is in the next line.
 func TestIncompleteResponseIsFollowedByAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestAppend(t *testing.T) {
 
 func readAll(src io.Reader, max int) ([]Event, error) {
 	r := NewReader(src, max)
-	defer r.Free() // what was read stays, whoever reads next
+	defer r.Free() // the events stay valid when another reader uses the buffer
 	var all []Event
 	for {
 		ev, err := r.Next()
@@ -74,7 +74,7 @@ func TestReader(t *testing.T) {
 		{"empty id forgets", "id: 3\n\nid\n\n", []Event{{ID: "3"}, {ID: ""}}},
 		{"id with NUL is ignored", "id: a\x00b\ndata: 1\n\n", []Event{{Data: []byte("1")}}},
 		{"retry alone", "retry: 0\n\n", []Event{{HasRetry: true}}},
-		{"retry that is no number is ignored", "retry: -1\nretry: 1e3\nretry:\n\n", nil},
+		{"retry that is not a number is ignored", "retry: -1\nretry: 1e3\nretry:\n\n", nil},
 		{"retry without end is a day", "retry: 99999999999999999999999999\n\n", []Event{{Retry: 24 * time.Hour, HasRetry: true}}},
 		{"comments are passed over", ": hello\n\n:\ndata: 1\n: more\n\n", []Event{{Data: []byte("1")}}},
 		{"unknown fields are passed over", "x: y\nDATA: 2\ndata: 1\n\n", []Event{{Data: []byte("1")}}},

@@ -133,8 +133,8 @@ func TestMalformedTokensAreRejected(t *testing.T) {
 		{"an encrypted one", "a.b.c.d.e", noJWT},
 		{"JSON", `{"payload":"","signatures":[]}`, noJWT},
 		{"padded", parts[0] + "=." + parts[1] + "." + parts[2], noJWT},
-		{"a header that is no JSON", handmade("x", body), noJWT},
-		{"a header that is no object", handmade("[]", body), noJWT},
+		{"a header that is not valid JSON", handmade("x", body), noJWT},
+		{"a header that is not an object", handmade("[]", body), noJWT},
 		{"an empty header", handmade("{}", body), algorithm},
 		{"none", handmade(`{"alg":"none"}`, body), algorithm},
 		{"None", handmade(`{"alg":"None"}`, body), algorithm},
@@ -181,7 +181,7 @@ func TestAcceptedTokensAreCachedUntilTheyExpire(t *testing.T) {
 	token := sign(t, jose.ES256, key, object{"kid": "1"}, payload(t, "https://as", object{"exp": start.Add(20 * time.Second).Unix()}))
 	first, err := v.Verify(t.Context(), token)
 	require.NoError(t, err)
-	v.keys.keys = nil // whoever is asked now does not know
+	v.keys.keys = nil // from now on no key is found
 	now = start.Add(30*time.Second - 1)
 	again, err := v.Verify(t.Context(), token)
 	require.NoError(t, err)

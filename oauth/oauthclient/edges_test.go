@@ -234,7 +234,7 @@ func TestFilesOfTheStore(t *testing.T) {
 		Client: &oauthclient.Credentials{Issuer: "https://as.example", ClientID: "me", ClientSecret: "s"},
 		Token:  &oauthclient.Token{AccessToken: "t", Type: "Bearer", Issuer: key.Issuer, Resource: key.Resource, Expires: time.Unix(1e9, 0).UTC()},
 	}
-	// Many at once, and whoever reads meanwhile reads one that is whole.
+	// Many writers at once. A concurrent reader always gets a whole token.
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

@@ -522,7 +522,7 @@ func TestRegistrationMetadata(t *testing.T) {
 	}
 }
 
-// What token endpoints answer that is no token.
+// TestInvalidTokenResponsesAreRejected has responses of token endpoints that hold no valid token.
 func TestInvalidTokenResponsesAreRejected(t *testing.T) {
 	for _, test := range []struct {
 		name, body string

@@ -193,7 +193,7 @@ func TestFailedSaveKeepsTheTokenInUse(t *testing.T) {
 	require.Len(t, u.logins(), 1)
 	require.Len(t, b.at("/register"), 1)
 	require.NoError(t, tr.Logout(t.Context()))
-	require.Equal(t, "user may read", says(t, tr, s.url), "and whoever logs in later is let in")
+	require.Equal(t, "user may read", says(t, tr, s.url), "a later login is accepted")
 	require.Len(t, b.at("/register"), 1, "as the client that registered")
 }
 

@@ -178,8 +178,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A server may leave a stream without an answer until it has something to say. Whoever logs in does
-// not wait for that.
+// A server may leave a stream without an answer until it has something to say. A login does not
+// wait for that.
 func TestLoginsDoNotWaitForStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -104,7 +104,7 @@ func TestEventStreamsOf20241105NeedAToken(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, send(http.MethodPost, endpoint, hello, m.good).StatusCode)
 	require.Contains(t, data(), `"protocolVersion":"2024-11-05"`)
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
-	require.Equal(t, http.StatusUnauthorized, send(http.MethodPost, endpoint, ping, "").StatusCode, "its name is no token")
+	require.Equal(t, http.StatusUnauthorized, send(http.MethodPost, endpoint, ping, "").StatusCode, "a session ID is not a token")
 	require.Equal(t, http.StatusNotFound, send(http.MethodPost, endpoint, ping, m.token(claims{"sub": "eve"})).StatusCode)
 	require.Equal(t, http.StatusAccepted, send(http.MethodPost, endpoint, ping, m.good).StatusCode)
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, data())

@@ -63,7 +63,7 @@ type matrix struct {
 func newMatrix(t *testing.T) *matrix {
 	m := &matrix{forge: newForge(t), log: &lines{}}
 	m.logger = slog.New(slog.NewJSONHandler(m.log, &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}))
-	// Whoever logs without having been told where logs here, too.
+	// Code that logs to the default loggers logs here, too.
 	before, writer, flags := slog.Default(), log.Writer(), log.Flags()
 	slog.SetDefault(m.logger)
 	t.Cleanup(func() {

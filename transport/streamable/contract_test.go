@@ -82,7 +82,7 @@ func (c *httpConn) Send(message []byte) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if cancel := c.calls[string(m.Request.Param("requestId"))]; cancel != nil {
-			cancel() // which is how the era cancels
+			cancel() // modern clients cancel by closing the response stream
 		}
 		return nil
 	}

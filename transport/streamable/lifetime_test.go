@@ -74,7 +74,7 @@ func TestDisconnectCancelsModernRequests(t *testing.T) {
 			<-g.started
 			cancel()
 			require.ErrorIs(t, <-g.cause, context.Canceled)
-			require.NoError(t, <-late, "a client that is gone is no error")
+			require.NoError(t, <-late, "writing to a disconnected client is not an error")
 			if resp := <-reply; resp != nil {
 				_ = resp.Body.Close()
 			}

@@ -113,14 +113,14 @@ func TestRepeatedHeadersAreRefused(t *testing.T) {
 	legacy := s.legacy("2025-06-18")
 	for _, name := range []string{"MCP-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id", "Mcp-Param-Region"} {
 		for _, test := range []struct {
-			era  string
-			c    *client
-			code int
+			family string
+			c      *client
+			code   int
 		}{
 			{"modern", s.modern(), -32020},
 			{"legacy", legacy, -32600},
 		} {
-			t.Run(test.era+" "+name, func(t *testing.T) {
+			t.Run(test.family+" "+name, func(t *testing.T) {
 				c := test.c.with()
 				value := c.header.Get(name)
 				c.header[http.CanonicalHeaderKey(name)] = []string{value, value}

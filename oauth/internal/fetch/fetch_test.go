@@ -240,7 +240,7 @@ func TestNameThatResolvesToAPrivateAddressIsRejected(t *testing.T) {
 	p := fetch.Policy{TLS: trusted, Resolver: dns.resolver()}
 	first, err := p.Resolver.LookupNetIP(t.Context(), "ip4", "example.com")
 	require.NoError(t, err)
-	require.Equal(t, []netip.Addr{netip.MustParseAddr("93.184.215.14")}, first, "whoever looks first sees a public one")
+	require.Equal(t, []netip.Addr{netip.MustParseAddr("93.184.215.14")}, first, "the first lookup finds a public address")
 	_, err = p.CheckURL("https://example.com:" + port)
 	require.NoError(t, err)
 	_, err = get(t, p, "https://example.com:"+port)
