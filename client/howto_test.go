@@ -21,6 +21,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport/socket"
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // docs:begin first
@@ -36,6 +37,15 @@ func findTea(ctx context.Context, url string) ([]Hit, error) {
 }
 
 // docs:end first
+
+// docs:begin token
+
+// dialWithToken calls a server that demands a token.
+func dialWithToken(ctx context.Context, url, token string) (*client.Client, error) {
+	return client.Dial(ctx, url, client.Header("Authorization", "Bearer "+token))
+}
+
+// docs:end token
 
 // docs:begin list
 
@@ -212,6 +222,27 @@ func TestHowToCodeWorks(t *testing.T) {
 
 	_, err = dialProgram(ctx, "no-such-program-anywhere", "t")
 	require.ErrorContains(t, err, "executable file not found")
+}
+
+func TestHowToSendATokenWorks(t *testing.T) {
+	h := streamable.NewHandler(shop(t), &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer good" {
+			http.Error(w, "no token", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	defer h.Close()
+	_, err := dialWithToken(t.Context(), s.URL, "bad")
+	require.Error(t, err)
+	c, err := dialWithToken(t.Context(), s.URL, "good")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	line, err := client.Call[string](t.Context(), c, "tagline", nil)
+	require.NoError(t, err)
+	require.Equal(t, "Everything must go.", line)
 }
 
 // TestHowToConfigureTLSWorks asks a server that wants certificates, with one and with none.

@@ -129,6 +129,8 @@ func (c *Call) elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskO
 
 // Confirm asks the user yes or no. A user who declines says no, without an error; a user who closes
 // the question is [ErrCancelled].
+//
+// The form has one field, confirm. A client may repeat the round: see [Once].
 func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, error) {
 	answer, err := Elicit[struct {
 		Confirm bool `json:"confirm" validate:"required"`

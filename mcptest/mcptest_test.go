@@ -134,6 +134,20 @@ func TestQuestionsAreAnswered(t *testing.T) {
 
 // docs:end answer
 
+// docs:begin unasked
+
+func TestOldClientsCannotBeAsked(t *testing.T) {
+	mcptest.EachVersion(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
+		if !s.Client().Version().AtLeast(protocol.V20250618) {
+			s.Call("sure", nil).ErrorContains(mcpkit.ErrUnsupported.Error())
+			return
+		}
+		s.Answer("sure?", true).Call("sure", nil).OK().Text("true")
+	})
+}
+
+// docs:end unasked
+
 func TestAnAnswerThatIsNotUsedFailsTheTest(t *testing.T) {
 	require.Equal(t, []string{`mcptest: no question contained "really?", so its answer was not used`}, failures(t, func(t testing.TB) {
 		s := mcptest.New(t, &Desk{}).Answer("sure?", true).Answer("really?", true)

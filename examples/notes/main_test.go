@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/mcptest"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -108,6 +109,16 @@ func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
 		})
 	}
 }
+
+// docs:begin mcptest
+
+func TestSearch(t *testing.T) {
+	s := mcptest.New(t, NewNotes())
+	s.Call("add", AddInput{ID: "tea", Text: "Green tea"}).OK()
+	s.Call("search", SearchInput{Query: "green"}).OK().JSON(`[{"id": "tea", "text": "Green tea"}]`)
+}
+
+// docs:end mcptest
 
 // The same program serves on standard input and output.
 func TestStdio(t *testing.T) {

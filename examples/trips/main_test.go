@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -74,6 +75,29 @@ func TestBooking(t *testing.T) {
 		require.Equal(t, 1, trips.holds, "however often the method ran")
 		require.Equal(t, []string{"room 1 in Oslo from 2026-12-01"}, trips.paid)
 	})
+}
+
+func TestARepeatedLastRoundMakesOneOrder(t *testing.T) {
+	trips, url := serve(t)
+	c := rawclient.Answering(t, rawclient.Modern, url, (&user{}).answer)
+	var asked struct {
+		RequestState  string
+		InputRequests map[string]json.RawMessage
+	}
+	require.NoError(t, json.Unmarshal(c.Request("tools/call", `{"name":"ticket","arguments":{"city":"Oslo"}}`).Result, &asked))
+	require.Len(t, asked.InputRequests, 1)
+	var texts []string
+	for key := range asked.InputRequests {
+		last := fmt.Sprintf(`{"name":"ticket","arguments":{"city":"Oslo"},"requestState":%q,"inputResponses":{%q:%s{"confirm":true}}}}`, asked.RequestState, key, accept)
+		for range 2 {
+			var result rawclient.ToolResult
+			require.NoError(t, json.Unmarshal(c.Request("tools/call", last).Result, &result))
+			texts = append(texts, result.Text())
+		}
+	}
+	require.Contains(t, texts[0], "ordered a ticket to Oslo")
+	require.Equal(t, texts[0], texts[1])
+	require.Len(t, trips.tickets, 1)
 }
 
 func TestUsersWhoDoNotWantTo(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -19,12 +20,14 @@ type Trips struct {
 		Describe mcpkit.Tool `hints:"readonly" params:"city"`
 		Where    mcpkit.Tool `hints:"readonly"`
 		Tour     mcpkit.Tool `hints:"additive"`
+		Ticket   mcpkit.Tool `hints:"additive" params:"city"`
 		Ledger   mcpkit.Tool `hints:"readonly"`
 	}
 
-	mu    sync.Mutex
-	holds int      // how many rooms were ever held
-	paid  []string // what was booked
+	mu      sync.Mutex
+	holds   int               // how many rooms were ever held
+	paid    []string          // what was booked
+	tickets map[string]string // city by order
 }
 
 // docs:begin book
@@ -167,6 +170,37 @@ func (t *Trips) Tour(ctx context.Context) (string, error) {
 }
 
 // docs:end tour
+
+// docs:begin ticket
+
+// Ticket orders one ticket to a city, even if the client repeats the last round.
+func (t *Trips) Ticket(ctx context.Context, city string) (string, error) {
+	id, err := mcpkit.Once(ctx, "order", func() (string, error) { return rand.Text(), nil })
+	if err != nil {
+		return "", err
+	}
+	ok, err := mcpkit.Confirm(ctx, "Buy a ticket to "+city+"?")
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "nothing was ordered", nil
+	}
+	return t.order(id, city), nil
+}
+
+// order writes an order under its unique ID. It returns the same result if that ID exists already.
+func (t *Trips) order(id, city string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tickets == nil {
+		t.tickets = map[string]string{}
+	}
+	t.tickets[id] = city
+	return "ordered a ticket to " + city + ", order " + id
+}
+
+// docs:end ticket
 
 // A Ledger is what became of the rooms.
 type Ledger struct {

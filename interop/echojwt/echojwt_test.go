@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/echomcp"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/oauth"
@@ -96,3 +97,27 @@ func TestTheUserOfEchosJWTMiddlewareIsThePrincipal(t *testing.T) {
 		})
 	}
 }
+
+// docs:begin tokens
+
+func TestCallsCarryTheUsersToken(t *testing.T) {
+	srv, err := mcpkit.New(&desk{}, mcpkit.Authenticated())
+	require.NoError(t, err)
+	app := echo.New()
+	handler := echomcp.Mount(app, "/mcp", srv, echomcp.Use(echojwt.JWT(secret)))
+	server := httptest.NewServer(app)
+	defer server.Close()
+	defer handler.Close()
+
+	claims := jwt.MapClaims{"sub": "ann", "azp": "app", "scope": "desk:read"}
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(secret)
+	require.NoError(t, err)
+	c, err := client.Dial(t.Context(), server.URL+"/mcp", client.Header("Authorization", "Bearer "+token))
+	require.NoError(t, err)
+	defer c.Close()
+	text, err := client.Call[string](t.Context(), c, "read", nil)
+	require.NoError(t, err)
+	require.Equal(t, "read by ann with app", text)
+}
+
+// docs:end tokens
