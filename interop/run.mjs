@@ -1,4 +1,4 @@
-// Runs every client with every binding and revision, and prints a table. run.sh has installed and built what it needs.
+// Runs every client with every transport and version, and prints a table. run.sh has installed and built what it needs.
 //
 // usage: node run.mjs BIN [WORD...]
 //
@@ -25,14 +25,14 @@ const ts = (sdk) => (task) => [process.execPath, [join(here, 'ts/main.mjs'), JSO
 const inspector = (task) => [process.execPath, [join(here, 'ts/inspector.mjs'), JSON.stringify(task)]];
 const goclient = (task) => [join(bin, 'goclient'), [JSON.stringify(task)]];
 
-// sse: the client speaks HTTP+SSE of 2024-11-05 as well, in the legacy revision it asks for.
+// sse: the client speaks HTTP+SSE of 2024-11-05 as well, in the legacy version it asks for.
 // probes: the client may start one more stdio server to find out what it speaks, and ends that one by a signal.
 const clients = [
-  { name: '@modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: ts('sdk'), sse: true },
-  { name: '@modelcontextprotocol/client', revisions: [...legacy, modern], command: ts('client'), probes: (task) => task.revision === modern },
-  { name: '@modelcontextprotocol/client, auto', revisions: [modern], negotiation: 'auto', command: ts('client'), probes: () => true },
-  { name: '@modelcontextprotocol/inspector', revisions: [legacy.at(-1), modern], command: inspector, probes: (task) => task.revision === modern },
-  { name: 'go-sdk', revisions: [...legacy, modern], command: goclient, sse: true },
+  { name: '@modelcontextprotocol/sdk', versions: [legacy.at(-1)], command: ts('sdk'), sse: true },
+  { name: '@modelcontextprotocol/client', versions: [...legacy, modern], command: ts('client'), probes: (task) => task.version === modern },
+  { name: '@modelcontextprotocol/client, auto', versions: [modern], negotiation: 'auto', command: ts('client'), probes: () => true },
+  { name: '@modelcontextprotocol/inspector', versions: [legacy.at(-1), modern], command: inspector, probes: (task) => task.version === modern },
+  { name: 'go-sdk', versions: [...legacy, modern], command: goclient, sse: true },
 ];
 
 // The logins: clients of others at our server; our client at the server that the first generation has as an example, which ends by SIGINT,
@@ -42,12 +42,12 @@ const tsLogin = (sdk) => (task) => [process.execPath, [join(here, 'ts/login.mjs'
 const example = join(here, 'node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server/simpleStreamableHttp.js');
 const ours = (task) => [join(bin, 'login'), [JSON.stringify(task)]];
 const logins = [
-  { name: '@modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: tsLogin('sdk'), server: diary },
-  { name: '@modelcontextprotocol/client', revisions: [legacy.at(-1), modern], command: tsLogin('client'), server: diary },
-  { name: 'go-sdk', revisions: [legacy.at(-1), modern], command: goclient, server: diary },
-  { name: 'mcpkit at go-sdk', revisions: [modern], command: ours, server: (addr) => [join(bin, 'login'), 'serve', addr, join(bin, 'goclient')] },
+  { name: '@modelcontextprotocol/sdk', versions: [legacy.at(-1)], command: tsLogin('sdk'), server: diary },
+  { name: '@modelcontextprotocol/client', versions: [legacy.at(-1), modern], command: tsLogin('client'), server: diary },
+  { name: 'go-sdk', versions: [legacy.at(-1), modern], command: goclient, server: diary },
+  { name: 'mcpkit at go-sdk', versions: [modern], command: ours, server: (addr) => [join(bin, 'login'), 'serve', addr, join(bin, 'goclient')] },
   {
-    name: 'mcpkit at @modelcontextprotocol/sdk', revisions: [legacy.at(-1)], command: ours,
+    name: 'mcpkit at @modelcontextprotocol/sdk', versions: [legacy.at(-1)], command: ours,
     server: () => [process.execPath, example, '--oauth', '--oauth-strict'],
     how: async (port) => ({ host: 'localhost', env: { MCP_PORT: port, MCP_AUTH_PORT: await freePort() }, signal: 'SIGINT' }),
   },
@@ -63,22 +63,22 @@ const programs = {
 
 /** Returns what the rows need: a server a program, and end(), which says how the servers fared. */
 async function serversFor(row) {
-  if (row.binding === 'login') {
+  if (row.transport === 'login') {
     const { server, end } = await httpServer(join(logs, row.file), row.server, row.how);
     return { servers: server, end };
   }
   if (row.serve) {
     const log = join(logs, row.file);
-    const { server, end } = await (row.binding === 'stdio' ? stdioServer(row, log, row.serve(row)) : httpServer(log, (addr) => row.serve(row, addr)));
-    return { servers: { inn: row.binding === 'sse' ? overSSE(server) : server }, end: async () => end() };
+    const { server, end } = await (row.transport === 'stdio' ? stdioServer(row, log, row.serve(row)) : httpServer(log, (addr) => row.serve(row, addr)));
+    return { servers: { inn: row.transport === 'sse' ? overSSE(server) : server }, end: async () => end() };
   }
   const servers = {};
   const ends = [];
   for (const [name, program] of Object.entries(programs)) {
-    if (row.binding === 'sse' && name !== 'fixture') continue; // which alone serves it
+    if (row.transport === 'sse' && name !== 'fixture') continue; // which alone serves it
     const log = join(logs, `${row.file}-${name}`);
-    const { server, end } = await (row.binding === 'stdio' ? stdioServer(row, log, program.stdio) : httpServer(log, program.http));
-    servers[name] = row.binding === 'sse' ? overSSE(server) : server;
+    const { server, end } = await (row.transport === 'stdio' ? stdioServer(row, log, program.stdio) : httpServer(log, program.http));
+    servers[name] = row.transport === 'sse' ? overSSE(server) : server;
     ends.push(end);
   }
   return { servers, end: async () => (await Promise.all(ends.map((end) => end()))).flat() };
@@ -157,8 +157,8 @@ async function freePort() {
 /** Runs one row. */
 async function run(row) {
   const { servers, end } = await serversFor(row);
-  const { binding, revision, negotiation, stateless } = row;
-  const [file, args] = row.command({ binding, revision, negotiation, stateless, cannot: row.cannot?.(row), ...servers });
+  const { transport, version, negotiation, stateless } = row;
+  const [file, args] = row.command({ transport, version, negotiation, stateless, cannot: row.cannot?.(row), ...servers });
   const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';
@@ -174,23 +174,23 @@ async function run(row) {
   return checks;
 }
 
-const rowsOf = (client, bindings) =>
-  bindings.flatMap((binding) => client.revisions.map((revision) => ({ ...client, binding, revision, era: revision === modern ? 'modern' : 'legacy' })));
+const rowsOf = (client, transports) =>
+  transports.flatMap((transport) => client.versions.map((version) => ({ ...client, transport, version, family: version === modern ? 'modern' : 'legacy' })));
 const visits = innsOf(bin).map((inn) => ({ ...inn, command: visitor, said: new Set() })).flatMap(({ json, ...inn }) => [
-  ...rowsOf(inn, inn.bindings),
-  ...(inn.sse ? rowsOf({ ...inn, revisions: [legacy.at(-1)] }, ['sse']) : []),
-  ...rowsOf({ ...inn, name: `${inn.name}, stateless`, stateless: true, revisions: [legacy.at(-1)] }, ['http']),
-  ...(json ? rowsOf({ ...inn, name: `${inn.name}, JSON`, json: true, revisions: [legacy.at(-1)] }, ['http']) : []),
-  ...inn.auto.flatMap(([binding, revision]) => rowsOf({ ...inn, name: `${inn.name}, auto`, negotiation: 'auto', revisions: [revision] }, [binding])),
+  ...rowsOf(inn, inn.transports),
+  ...(inn.sse ? rowsOf({ ...inn, versions: [legacy.at(-1)] }, ['sse']) : []),
+  ...rowsOf({ ...inn, name: `${inn.name}, stateless`, stateless: true, versions: [legacy.at(-1)] }, ['http']),
+  ...(json ? rowsOf({ ...inn, name: `${inn.name}, JSON`, json: true, versions: [legacy.at(-1)] }, ['http']) : []),
+  ...inn.auto.flatMap(([transport, version]) => rowsOf({ ...inn, name: `${inn.name}, auto`, negotiation: 'auto', versions: [version] }, [transport])),
 ]);
-const sse = clients.filter((client) => client.sse).map((client) => ({ ...client, revisions: [legacy.at(-1)] }));
+const sse = clients.filter((client) => client.sse).map((client) => ({ ...client, versions: [legacy.at(-1)] }));
 const rows = [...clients.flatMap((client) => rowsOf(client, ['stdio', 'http'])), ...sse.flatMap((client) => rowsOf(client, ['sse'])), ...logins.flatMap((client) => rowsOf(client, ['login'])), ...visits];
-for (const row of rows) row.file = [row.name, row.binding, row.revision].join('-').replace(/[^a-z0-9-]+/g, '_');
+for (const row of rows) row.file = [row.name, row.transport, row.version].join('-').replace(/[^a-z0-9-]+/g, '_');
 
 rmSync(logs, { recursive: true, force: true });
 mkdirSync(logs, { recursive: true });
 const print = (...columns) => console.log(columns.map((c, i) => String(c).padEnd([51, 10, 12, 8, 6, 0][i])).join(''));
-const picked = rows.filter((row) => words.every((word) => [row.name, row.binding, row.revision, row.era, row.serve && 'visit'].includes(word)));
+const picked = rows.filter((row) => words.every((word) => [row.name, row.transport, row.version, row.family, row.serve && 'visit'].includes(word)));
 if (picked.length === 0) throw new Error(`no row has all of ${words.join(' ')}`);
 
 // Most of the time a row waits: a few run at once, and are printed in order.
@@ -205,7 +205,7 @@ for (const [i, row] of picked.entries()) {
   const checks = await results[i].promise;
   const failed = checks.filter(([verdict]) => verdict === 'FAIL');
   const passed = checks.filter(([verdict]) => verdict === 'pass');
-  print(row.name, row.binding, row.revision, row.era, passed.length, failed.length);
+  print(row.name, row.transport, row.version, row.family, passed.length, failed.length);
   const none = checks.filter(([verdict, name]) => verdict === 'none' && !row.said.has(name)); // once an inn is enough
   for (const [why, group] of Map.groupBy(none, ([, , why]) => why)) console.log(`  none ${group.map(([, name]) => name).join('; ')}: ${why}`);
   for (const [, name] of none) row.said.add(name);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Calls mcpkit's servers with the clients that others wrote, over stdio and HTTP, in every revision that each speaks; has them log in, and
+# Calls mcpkit's servers with the clients that others wrote, over stdio and HTTP, in every version that each speaks; has them log in, and
 # logs in to a server that others wrote. Calls the servers that others wrote with mcpkit's client.
 #
 # usage: interop/run.sh [WORD...]    only the rows of the table that have all the words, such as `go-sdk http modern` or `visit stdio`

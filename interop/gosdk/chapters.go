@@ -95,7 +95,7 @@ func (s *story) tools() {
 	})
 	s.check("a stream that ends and is picked up again", func(ctx context.Context) error {
 		want := "This connection cannot be picked up again."
-		if s.Binding == "http" && s.Revision == "2025-11-25" {
+		if s.Transport == "http" && s.Version == "2025-11-25" {
 			want = "Reconnection test completed successfully"
 		}
 		return s.says(ctx, "test_reconnection", nil, want)
@@ -347,7 +347,7 @@ func (s *story) cancellation() {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("the call ended with %v", err)
 		}
-		if s.Binding == "http" {
+		if s.Transport == "http" {
 			// The client has closed the stream on which it would have heard so: its answer comes late.
 			s.answers <- mcp.ElicitResult{Action: "cancel"}
 		} else if err := s.hear(ctx, "question taken back"); err != nil {

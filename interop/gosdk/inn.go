@@ -50,13 +50,13 @@ func newInn() *inn {
 	return i
 }
 
-// open lets visitors in, by a binding, until there are none any more or a signal comes. Over HTTP the SDK serves 2026-07-28 to nobody unless
+// open lets visitors in, by a transport, until there are none any more or a signal comes. Over HTTP the SDK serves 2026-07-28 to nobody unless
 // it is stateless, and then it asks legacy clients nothing. With json the answer to a call is no stream: what its handler has to say comes on
 // that of the session.
-func (i *inn) open(binding, addr string, stateless, json bool) error {
+func (i *inn) open(transport, addr string, stateless, json bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if binding == "stdio" {
+	if transport == "stdio" {
 		return i.server.Run(ctx, &mcp.StdioTransport{})
 	}
 	pick := func(*http.Request) *mcp.Server { return i.server }
@@ -100,7 +100,7 @@ func (i *inn) addTools() {
 		func(_ context.Context, _ *mcp.CallToolRequest, in sum) (*mcp.CallToolResult, total, error) {
 			return nil, total{in.A + in.B}, nil
 		})
-	// Revisions before 2026-07-28 have no output but objects.
+	// Versions before 2026-07-28 have no output but objects.
 	i.server.AddTool(&mcp.Tool{Name: "rooms", InputSchema: json.RawMessage(`{"type": "object"}`), OutputSchema: json.RawMessage(
 		`{"type": "array", "items": {"type": "integer"}}`)},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -65,12 +65,12 @@ func (s *story) logIn() {
 		}
 		client := mcp.NewClient(&mcp.Implementation{Name: "interop", Version: "1.0.0"}, nil)
 		transport := &mcp.StreamableClientTransport{Endpoint: s.URL, OAuthHandler: handler}
-		session, err := client.Connect(context.WithoutCancel(ctx), transport, &mcp.ClientSessionOptions{ProtocolVersion: s.Revision})
+		session, err := client.Connect(context.WithoutCancel(ctx), transport, &mcp.ClientSessionOptions{ProtocolVersion: s.Version})
 		if err != nil {
 			return err
 		}
 		s.session = session
-		return same(session.InitializeResult().ProtocolVersion, s.Revision)
+		return same(session.InitializeResult().ProtocolVersion, s.Version)
 	}
 	s.check("a challenge leads to a login, and that to a session", func(ctx context.Context) error {
 		return errors.Join(connect(ctx), same(u.scopes, []string{"diary:read"}))

@@ -38,17 +38,17 @@ func (s server) transport() mcp.Transport {
 }
 
 type task struct {
-	Binding, Revision string
-	Fixture, Notes    server
-	URL               string // of the server to log in to
-	Serve             string // where to be a server that guards itself
-	Guard             guard  // of that server
-	Inn, Addr         string // by which binding to be an inn, and where
-	Stateless, JSON   bool   // that inn has no sessions; answers calls in JSON
+	Transport, Version string
+	Fixture, Notes     server
+	URL                string // of the server to log in to
+	Serve              string // where to be a server that guards itself
+	Guard              guard  // of that server
+	Inn, Addr          string // by which transport to be an inn, and where
+	Stateless, JSON    bool   // that inn has no sessions; answers calls in JSON
 }
 
-func (t task) modern() bool               { return t.Revision >= "2026-07-28" }
-func (t task) since(revision string) bool { return t.Revision >= revision }
+func (t task) modern() bool              { return t.Version >= "2026-07-28" }
+func (t task) since(version string) bool { return t.Version >= version }
 
 // patience is how long a check may take. It ends a check that hangs and does not measure speed: the machine may be busy.
 const patience = 5 * time.Minute
@@ -131,16 +131,16 @@ func (s *story) options() *mcp.ClientOptions {
 
 // tell connects to a server, goes through the chapters and closes.
 func (s *story) tell(srv server, name string, chapters ...func()) {
-	s.check(name+": connect at "+s.Revision, func(ctx context.Context) error {
+	s.check(name+": connect at "+s.Version, func(ctx context.Context) error {
 		client := mcp.NewClient(&mcp.Implementation{Name: "interop", Version: "1.0.0"}, s.options())
 		client.AddRoots(&mcp.Root{URI: "file:///home", Name: "home"})
-		session, err := client.Connect(context.WithoutCancel(ctx), srv.transport(), &mcp.ClientSessionOptions{ProtocolVersion: s.Revision})
+		session, err := client.Connect(context.WithoutCancel(ctx), srv.transport(), &mcp.ClientSessionOptions{ProtocolVersion: s.Version})
 		if err != nil {
 			return err
 		}
 		s.session = session
 		got := session.InitializeResult()
-		return same([]string{got.ServerInfo.Name, got.ProtocolVersion}, []string{name, s.Revision})
+		return same([]string{got.ServerInfo.Name, got.ProtocolVersion}, []string{name, s.Version})
 	})
 	if s.session == nil {
 		return
@@ -180,7 +180,7 @@ func main() {
 	fixture, notes := newStory(t), newStory(t)
 	fixture.tell(t.Fixture, "mcpkit-conformance", fixture.tools, fixture.questions, fixture.notifications, fixture.changes,
 		fixture.resources, fixture.prompts, fixture.cancellation)
-	if t.Binding != "sse" { // which the notes are not served by
+	if t.Transport != "sse" { // which the notes are not served by
 		notes.tell(t.Notes, "notes", notes.structured, notes.mistakes, notes.completion)
 	}
 	if fixture.failed || notes.failed {

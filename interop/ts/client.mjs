@@ -8,8 +8,8 @@ const anything = { '~standard': { version: 1, vendor: 'interop', validate: (valu
 
 export async function connect(server, t) {
   const versions = t.modern
-    ? { versionNegotiation: { mode: t.negotiation === 'auto' ? 'auto' : { pin: t.revision } } }
-    : { supportedProtocolVersions: [t.revision] };
+    ? { versionNegotiation: { mode: t.negotiation === 'auto' ? 'auto' : { pin: t.version } } }
+    : { supportedProtocolVersions: [t.version] };
   const client = new Client(info, { capabilities, ...versions });
   const { fetch, streaming } = watchedFetch();
   const transport = server.url
@@ -20,7 +20,7 @@ export async function connect(server, t) {
   return {
     ...recorded,
     client,
-    revision: client.getNegotiatedProtocolVersion(),
+    version: client.getNegotiatedProtocolVersion(),
     streaming: server.url ? streaming : undefined,
     call: (params, options) => client.callTool(params, options),
     request: (request) => client.request(request, anything),

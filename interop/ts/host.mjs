@@ -1,10 +1,10 @@
-// Opens an inn. The argument is JSON, see run.mjs: {sdk, binding, addr, stateless}.
+// Opens an inn. The argument is JSON, see run.mjs: {sdk, transport, addr, stateless}.
 import { createServer } from 'node:http';
 
-const { sdk, binding, addr, stateless } = JSON.parse(process.argv[2]);
+const { sdk, transport, addr, stateless } = JSON.parse(process.argv[2]);
 const { http, stdio } = await import(`./inn-${sdk}.mjs`);
 
-if (binding === 'stdio') {
+if (transport === 'stdio') {
   await stdio();
 } else {
   const [host, port] = addr.split(':');

@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 
 import { check, end } from './report.mjs';
 
-const { revision, fixture, notes } = JSON.parse(process.argv[2]);
-const modern = revision === '2026-07-28';
+const { version, fixture, notes } = JSON.parse(process.argv[2]);
+const modern = version === '2026-07-28';
 const launcher = join(fileURLToPath(import.meta.resolve('@modelcontextprotocol/inspector/package.json')), '../clients/launcher/build/index.js');
 // The Inspector keeps its catalog and secrets at home: it gets one for the time being.
 const home = mkdtempSync(join(tmpdir(), 'interop-'));
@@ -37,9 +37,9 @@ async function result(...args) {
 }
 
 const stories = [
-  [`initialize at ${revision}`, async () => {
+  [`initialize at ${version}`, async () => {
     const { serverInfo, protocolVersion } = await result(fixture, 'initialize');
-    assert.equal(protocolVersion, revision);
+    assert.equal(protocolVersion, version);
     assert.equal(serverInfo.name, 'mcpkit-conformance');
   }],
   ['tools/list, schemas that every client can use', async () => {

@@ -1,5 +1,5 @@
 // Logs in to a server with one of the TypeScript SDKs, by a page that agrees at once, and reads and writes there.
-// The argument is JSON, see run.mjs: {sdk, revision, url}.
+// The argument is JSON, see run.mjs: {sdk, version, url}.
 import assert from 'node:assert/strict';
 
 import { check, end } from './report.mjs';
@@ -54,7 +54,7 @@ const scopes = () => provider.pages.at(-1).searchParams.get('scope');
 async function connect() {
   const versions = {
     sdk: {},
-    client: task.revision === '2026-07-28' ? { versionNegotiation: { mode: { pin: task.revision } } } : { supportedProtocolVersions: [task.revision] },
+    client: task.version === '2026-07-28' ? { versionNegotiation: { mode: { pin: task.version } } } : { supportedProtocolVersions: [task.version] },
   };
   const client = new Client({ name: 'interop', version: '1.0.0' }, versions[task.sdk]);
   const transport = new StreamableHTTPClientTransport(new URL(task.url), { authProvider: provider });
@@ -106,7 +106,7 @@ await check('a token that was spoilt is refreshed', async () => {
   assert.equal(provider.pages.length, 2);
 });
 await check('close', async () => {
-  if (task.revision !== '2026-07-28') await peer.transport.terminateSession();
+  if (task.version !== '2026-07-28') await peer.transport.terminateSession();
   await peer.client.close();
 });
 end();

@@ -1,5 +1,5 @@
 // Runs the story with one of the TypeScript SDKs. The argument is JSON, see run.mjs:
-// {sdk, binding, revision, negotiation, fixture, notes}; a server is {url} or {command, args}.
+// {sdk, transport, version, negotiation, fixture, notes}; a server is {url} or {command, args}.
 import { end } from './report.mjs';
 import { story } from './story.mjs';
 

@@ -28,17 +28,17 @@ export async function connect(server) {
     ? new StreamableHTTPClientTransport(new URL(server.url), { fetch })
     : new StdioClientTransport({ command: server.command, args: server.args });
   const recorded = record(transport, client);
-  let revision;
+  let version;
   const setProtocolVersion = transport.setProtocolVersion?.bind(transport);
   transport.setProtocolVersion = (v) => {
-    revision = v;
+    version = v;
     setProtocolVersion?.(v);
   };
   await client.connect(transport);
   return {
     ...recorded,
     client,
-    revision,
+    version,
     streaming: server.url && !server.sse ? streaming : undefined,
     call: (params, options) => client.callTool(params, undefined, options),
     request: (request) => client.request(request, types.ResultSchema),

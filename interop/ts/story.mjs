@@ -9,7 +9,7 @@
 //   errors                          what the client had to complain about
 //   sent()                          ends when each message of the client is on its way, over HTTP with a status
 //   streaming                       a promise: the GET stream of a session is open (HTTP, legacy)
-//   revision, close()
+//   version, close()
 import assert from 'node:assert/strict';
 
 import { check, later } from './report.mjs';
@@ -20,18 +20,18 @@ const harmless = [/^Received a progress notification for an unknown token: /, /"
 const first = (result) => result.content[0].text;
 
 /** Tells the story with the fixture of conformance/server, and with examples/notes where that is served. */
-export async function story(adapter, { binding, revision, negotiation, fixture, notes }) {
-  const modern = revision === '2026-07-28';
-  const t = { binding, revision, modern, negotiation, http: binding === 'http', since: (first) => revision >= first };
+export async function story(adapter, { transport, version, negotiation, fixture, notes }) {
+  const modern = version === '2026-07-28';
+  const t = { transport, version, modern, negotiation, http: transport === 'http', since: (first) => version >= first };
   await session(adapter, t, fixture, 'mcpkit-conformance', [tools, questions, progress, logging, changes, resources, prompts, cancellation]);
   if (notes) await session(adapter, t, notes, 'notes', [structured, mistakes, completion]);
 }
 
 async function session(adapter, t, server, name, chapters) {
   let peer;
-  await check(`${name}: connect at ${t.revision}`, async () => {
+  await check(`${name}: connect at ${t.version}`, async () => {
     peer = await adapter.connect(server, t);
-    assert.equal(peer.revision, t.revision);
+    assert.equal(peer.version, t.version);
     assert.equal(peer.client.getServerVersion().name, name);
     const capabilities = peer.client.getServerCapabilities();
     for (const kind of ['tools', 'resources', 'prompts']) assert.ok(capabilities[kind], kind);
@@ -44,7 +44,9 @@ async function session(adapter, t, server, name, chapters) {
   await check(`${name}: each message arrives`, () => peer.sent());
   await check(`${name}: close`, () => peer.close());
   await check(`${name}: nothing the client complains about`, async () => {
-    assert.deepEqual(peer.errors.filter((e) => !harmless.some((known) => known.test(e))), []);
+    let late = peer.late ?? 0; // responses that crossed a cancellation
+    const excused = (e) => harmless.some((known) => known.test(e)) || (/^Received a response for an unknown message ID: /.test(e) && late-- > 0);
+    assert.deepEqual(peer.errors.filter((e) => !excused(e)), []);
   });
 }
 
@@ -69,7 +71,7 @@ async function tools(t, { client, call }) {
     assert.equal(first(await call({ name: 'test_x_mcp_header', arguments: { region: 'Zürich, 東京' } })), 'Region: Zürich, 東京');
   });
   await check('a stream that ends and is picked up again', async () => {
-    const want = t.http && t.revision === '2025-11-25' ? 'Reconnection test completed successfully' : 'This connection cannot be picked up again.';
+    const want = t.http && t.version === '2025-11-25' ? 'Reconnection test completed successfully' : 'This connection cannot be picked up again.';
     assert.equal(first(await call({ name: 'test_reconnection' })), want);
   });
 }
@@ -232,7 +234,8 @@ async function prompts(t, { client, on }) {
   });
 }
 
-async function cancellation(t, { client, call, on, received }) {
+async function cancellation(t, peer) {
+  const { client, call, on, received } = peer;
   await check('cancellation ends the call', async () => {
     const tool = { name: 'test_tool_with_progress' };
     const cancelOne = async () => {
@@ -249,7 +252,10 @@ async function cancellation(t, { client, call, on, received }) {
     };
     // On a busy machine a call may be at its end before the cancellation comes.
     let got;
-    for (let tries = 0; tries < 50 && got?.answers !== 1; tries++) got = await cancelOne();
+    for (let tries = 0; tries < 50 && got?.answers !== 1; tries++) {
+      got = await cancelOne();
+      if (got.answers > 1) peer.late = (peer.late ?? 0) + 1;
+    }
     assert.deepEqual(got, { ends: 1, answers: 1 });
   });
   if (t.modern || !t.since('2025-06-18')) return; // nothing to take back

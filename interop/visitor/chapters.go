@@ -191,7 +191,7 @@ func (s *story) results() {
 
 // tasks have no functions in the client: what 2025-11-25 alone has is called by Request.
 func (s *story) tasks() {
-	if s.Revision != protocol.V20251125 {
+	if s.Version != protocol.V20251125 {
 		return
 	}
 	if s.c.Capabilities().Tasks == nil {

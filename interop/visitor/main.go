@@ -39,20 +39,20 @@ type server struct {
 }
 
 type task struct {
-	Binding     string            `json:"binding"`
-	Revision    protocol.Version  `json:"revision"`    // to pin, or to arrive at by negotiation
+	Transport   string            `json:"transport"`
+	Version     protocol.Version  `json:"version"`     // to pin, or to arrive at by negotiation
 	Negotiation string            `json:"negotiation"` // "auto": the client finds out
 	Inn         server            `json:"inn"`
 	Stateless   bool              `json:"stateless"` // the server keeps nothing of a client from one request to the next, and is a legacy one
 	Cannot      map[string]string `json:"cannot"`    // why there is nothing to check, by the names of checks
 }
 
-func (t task) modern() bool { return t.Revision.Modern() }
+func (t task) modern() bool { return t.Version.Modern() }
 
-// since reports whether the revision is v or a later one.
-func (t task) since(v protocol.Version) bool { return t.Revision.AtLeast(v) }
+// since reports whether the version is v or a later one.
+func (t task) since(v protocol.Version) bool { return t.Version.AtLeast(v) }
 
-func (t task) http() bool { return t.Binding == "http" }
+func (t task) http() bool { return t.Transport == "http" }
 
 // patience is how long a check may take, and a server to start or to end. It ends what hangs and does not measure speed: the
 // machine may be busy.
@@ -122,14 +122,14 @@ func (s *story) arrive(ctx context.Context) error {
 	opts := []client.DialOption{client.Handlers(s.guest), client.Info("visitor", "1.0.0"), client.HTTPClient(s.road.client()),
 		client.ProbeTimeout(patience), client.ShutdownTimeout(patience)}
 	if s.Negotiation != "auto" {
-		opts = append(opts, client.Version(s.Revision))
+		opts = append(opts, client.Version(s.Version))
 	}
 	c, err := client.Dial(ctx, s.target(), opts...)
 	if err != nil {
 		return err
 	}
 	s.c = c
-	return same([]any{c.Server().Name, c.Server().Version, c.Version()}, []any{"inn", "1.0.0", s.Revision})
+	return same([]any{c.Server().Name, c.Server().Version, c.Version()}, []any{"inn", "1.0.0", s.Version})
 }
 
 func (s *story) tell() {
@@ -156,7 +156,7 @@ func (s *story) tell() {
 func main() {
 	s := &story{guest: newGuest()}
 	if len(os.Args) != 2 || json.Unmarshal([]byte(os.Args[1]), &s.task) != nil {
-		fmt.Fprintln(os.Stderr, `usage: visitor '{"binding": "http", "revision": "2025-11-25", "inn": {"url": "http://..."}}'`)
+		fmt.Fprintln(os.Stderr, `usage: visitor '{"transport": "http", "version": "2025-11-25", "inn": {"url": "http://..."}}'`)
 		os.Exit(2)
 	}
 	s.tell()

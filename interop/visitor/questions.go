@@ -197,7 +197,7 @@ func (s *story) endings() {
 		}
 		return s.says(ctx, "cancelled", nil, "cancelled")
 	})
-	if s.http() && s.Revision == protocol.V20251125 {
+	if s.http() && s.Version == protocol.V20251125 {
 		s.check("a stream that ends and is picked up again", func(ctx context.Context) error {
 			_, before := s.road.state()
 			if err := s.says(ctx, "resume", nil, "still here"); err != nil {
