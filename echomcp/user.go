@@ -35,39 +35,42 @@ func (u *users) principal(c echo.Context) *oauth.Principal {
 	if p, ok := user.(*oauth.Principal); ok {
 		return p
 	}
-	p := fromToken(user)
+	p, hasClaims := fromToken(user)
 	if p == nil {
-		u.once.Do(func() {
-			u.logger.Warn("echomcp: the user of the request has an unknown type, so the request counts as unauthenticated; use the option echomcp.Principal",
-				"type", fmt.Sprintf("%T", user))
-		})
+		text := "echomcp: the user of the request has an unknown type, so the request counts as unauthenticated; use the option echomcp.Principal"
+		if hasClaims {
+			text = "echomcp: the token of the request has no text claim sub, client_id or azp, so the request counts as unauthenticated; " +
+				"have it issued with sub, or use the option echomcp.Principal"
+		}
+		u.once.Do(func() { u.logger.Warn(text, "type", fmt.Sprintf("%T", user)) })
 	}
 	return p
 }
 
 // fromToken returns the principal of a token like the *jwt.Token of any version of golang-jwt, without
 // linking it: a struct with the field Claims, and optionally Valid. It returns nil for other types,
-// and for tokens that are invalid or have neither subject nor client.
-func fromToken(token any) *oauth.Principal {
+// and for tokens that are invalid or have neither subject nor client. hasClaims is true if the token is
+// valid and its claims were read.
+func fromToken(token any) (p *oauth.Principal, hasClaims bool) {
 	v := reflect.ValueOf(token)
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
 	if v.Kind() != reflect.Struct {
-		return nil
+		return nil, false
 	}
 	if valid := v.FieldByName("Valid"); valid.IsValid() && valid.Kind() == reflect.Bool && !valid.Bool() {
-		return nil
+		return nil, false
 	}
 	field := v.FieldByName("Claims")
 	if !field.IsValid() || !field.CanInterface() || isNil(field) {
-		return nil
+		return nil, false
 	}
 	claims := claimsOf(field.Interface())
 	if claims == nil {
-		return nil
+		return nil, false
 	}
-	p := &oauth.Principal{
+	p = &oauth.Principal{
 		Subject:  firstString(claims, "sub"),
 		Issuer:   firstString(claims, "iss"),
 		ClientID: firstString(claims, "client_id", "azp"),
@@ -82,17 +85,17 @@ func fromToken(token any) *oauth.Principal {
 	}
 	if p.Subject == "" {
 		if sub := claims["sub"]; sub != nil && sub != "" {
-			return nil // not a string; the client ID would stand for all users of that client
+			return nil, true // not a string; the client ID would stand for all users of that client
 		}
 		p.Subject = p.ClientID
 	}
 	if p.Subject == "" {
-		return nil
+		return nil, true
 	}
 	if exp, ok := claims["exp"].(float64); ok && exp > 0 && exp < 1<<40 {
 		p.Expires = time.Unix(int64(exp), 0)
 	}
-	return p
+	return p, true
 }
 
 func isNil(v reflect.Value) bool {

@@ -197,11 +197,15 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		t.def.Annotations = &def.hints
 	}
 	if in := fn.Input(); in != nil {
-		// Tools are not completed, but their input type may be shared with a prompt: misspelt
-		// methods are found here, too.
 		fields := in.Fields()
-		if _, err := s.completers(def, fields); err != nil {
-			return err
+		var faults reflectx.Errors
+		for _, f := range fields {
+			if f.Complete != "" {
+				faults = append(faults, &reflectx.Error{Site: def.site, Msg: fmt.Sprintf("field %q has the tag complete; %s", f.Name, noCompletionForTools)})
+			}
+		}
+		if faults != nil {
+			return faults
 		}
 		// The tool's description covers the input type, whose own description would cost tokens.
 		t.def.InputSchema = appendWithout(nil, in.Schema(), "description")
@@ -233,6 +237,9 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 	})
 	return s.addTool(d, t)
 }
+
+const noCompletionForTools = `completion works for prompts and resource templates; the protocol has none for tools. ` +
+	`For a fixed list write validate:"oneof=a b" on a field, or rules:"name:oneof=a b" for a plain parameter`
 
 // noArguments is the input schema of a tool that takes none.
 var noArguments = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)

@@ -153,6 +153,26 @@ type (
 	}
 )
 
+const noCompletion = `completion works for prompts and resource templates; the protocol has none for tools. For a fixed list write validate:"oneof=a b" on a field, or rules:"name:oneof=a b" for a plain parameter`
+
+type (
+	completedField   struct{}
+	completedInBlock struct {
+		_ struct {
+			Search mcpkit.Tool `params:"genre" complete:"genre=Genres"`
+		}
+	}
+)
+
+func (completedField) Search(struct {
+	Genre string `json:"genre" complete:"Genres"`
+}) {
+}
+func (completedField) Genres(prefix string) []string { return nil }
+
+func (completedInBlock) Search(genre string)           {}
+func (completedInBlock) Genres(prefix string) []string { return nil }
+
 type (
 	query  struct{ Text string }
 	opaque struct{ handle int }
@@ -438,7 +458,9 @@ func TestMistakesOfInputs(t *testing.T) {
 		}]{}, `taking.Do (here), field Pass: secret is "yes"; write secret:"true" or leave it out`},
 		{&taking[struct {
 			N int `json:"n" complete:"Missing"`
-		}]{}, `taking.Do (here): parameter "n" is completed by method "Missing", which does not exist`},
+		}]{}, `taking.Do (here): field "n" has the tag complete; ` + noCompletion},
+		{&completedField{}, `completedField.Search (here): field "genre" has the tag complete; ` + noCompletion},
+		{&completedInBlock{}, `completedInBlock.Search (here): tag "complete" means nothing for a Tool; ` + noCompletion},
 		{&taking[noSuchField]{}, `taking.Do (here), field B: rule "gtfield=C" names the field "C", which mcpkit_test.noSuchField has not; write the name of the Go field`},
 		{&taking[manyFaults]{}, `taking.Do (here), field A: unknown tag key "validat"; did you mean "validate"?
 taking.Do (here), field B.D: a header cannot mirror a map[int]interface {}; put it on a string, an integer or a bool

@@ -140,6 +140,9 @@ func parseAnnotation(k kind, tag reflect.StructTag) (*annotation, []string) {
 		switch {
 		case i < 0:
 			faults = append(faults, fmt.Sprintf("unknown tag %q%s; known are %s", key, nearest.Hint(key, keysFor(k)), strings.Join(keysFor(k), ", ")))
+		case key == "complete" && k == kindTool:
+			faults = append(faults, fmt.Sprintf("tag %q means nothing for %s; %s", key, k.article(), noCompletionForTools))
+			_ = setComplete(a, value) // the methods that it names are not tools, so their signatures are not faults too
 		case tagKeys[i].kinds&k == 0:
 			faults = append(faults, fmt.Sprintf("tag %q means nothing for %s; known are %s", key, k.article(), strings.Join(keysFor(k), ", ")))
 		default:
