@@ -446,7 +446,7 @@ func TestTargetsThatAreNone(t *testing.T) {
 		"":             "proxy: the command line is empty",
 		"htp://x":      `proxy: "htp://x": the scheme must be http, https, ws or wss`,
 		"http:///mcp":  `proxy: "http:///mcp" has no host`,
-		`run "half of`: `proxy: the command line "run \"half of" ends inside a quotation`,
+		`run "half of`: `proxy: the command line "run \"half of" ends inside quotes`,
 	} {
 		_, err := proxy.New(target, proxy.Optional())
 		require.EqualError(t, err, want)
