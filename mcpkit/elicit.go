@@ -24,6 +24,13 @@ type unsupported struct{ rpc *jsonrpc.Error }
 func (e *unsupported) Error() string   { return e.rpc.Message }
 func (e *unsupported) Unwrap() []error { return []error{ErrUnsupported, e.rpc} }
 
+// errNoQuestions is ErrUnsupported for versions without elicitation.
+var errNoQuestions error = &noQuestions{askError{ErrUnsupported.Error() + ": its protocol version has no questions, which exist from 2025-06-18"}}
+
+type noQuestions struct{ askError }
+
+func (*noQuestions) Unwrap() error { return ErrUnsupported }
+
 // asking returns the call of ctx if has accepts the capabilities of its client. needed is what the
 // client would have to declare.
 func asking(ctx context.Context, has func(protocol.ClientCapabilities) bool, needed protocol.ClientCapabilities, what string) (*Call, error) {
@@ -42,6 +49,8 @@ func (c *Call) canAsk(has func(protocol.ClientCapabilities) bool, needed protoco
 		return nil, &unsupported{protocol.MissingClientCapability(needed, "%s needs a capability that the client did not declare", what)}
 	case c.session == nil:
 		return nil, ErrCannotAsk
+	case needed.Elicitation != nil && !c.version.AtLeast(protocol.V20250618):
+		return nil, errNoQuestions
 	}
 	return nil, fmt.Errorf("%w: %s", ErrUnsupported, what)
 }

@@ -305,6 +305,6 @@ func TestNoFormsBefore20250618(t *testing.T) {
 	for _, v := range []protocol.Version{protocol.V20241105, protocol.V20250326} {
 		asked, result := schemaOf(t, elicitServer(t), v, "order")
 		require.Empty(t, asked, v)
-		require.Contains(t, result, "this client cannot be asked that", v)
+		require.Contains(t, result, "this client cannot be asked that: its protocol version has no questions, which exist from 2025-06-18", v)
 	}
 }

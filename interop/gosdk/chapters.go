@@ -121,7 +121,7 @@ func (s *story) questions() {
 		s.forms()
 	} else {
 		s.check("elicitation: not before 2025-06-18", func(ctx context.Context) error {
-			err := s.says(ctx, "test_elicitation", object{"message": "Who are you?"}, "this client cannot be asked that")
+			err := s.says(ctx, "test_elicitation", object{"message": "Who are you?"}, "this client cannot be asked that: its protocol version has no questions, which exist from 2025-06-18")
 			return errors.Join(err, same(len(s.asked), 0))
 		})
 	}

@@ -114,7 +114,7 @@ async function questions(t, { call, on }) {
     });
   } else {
     await check('elicitation: not before 2025-06-18', async () => {
-      assert.equal(first(await call({ name: 'test_elicitation', arguments: { message: 'Who are you?' } })), 'this client cannot be asked that');
+      assert.equal(first(await call({ name: 'test_elicitation', arguments: { message: 'Who are you?' } })), 'this client cannot be asked that: its protocol version has no questions, which exist from 2025-06-18');
       assert.deepEqual(asked, []);
     });
   }
