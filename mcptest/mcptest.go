@@ -328,6 +328,7 @@ func (s *Server) do(what string, in any, request func(*Result, []client.CallOpti
 		client.OnLog(func(p *protocol.LoggingMessageParams) { r.addMessage(p) }),
 	})
 	r.log = s.log.since(from)
+	r.unanswered = s.handlers == nil && len(s.answers) == 0 && s.Client().Version().AtLeast(protocol.V20250618)
 	return r
 }
 

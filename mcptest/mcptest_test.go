@@ -158,6 +158,21 @@ func TestAnAnswerThatIsNotUsedFailsTheTest(t *testing.T) {
 	}), "a version without elicitation")
 }
 
+func TestFailuresOfUnansweredQuestionsSayHowToAnswer(t *testing.T) {
+	const advice = "\ngive an answer: s.Answer(\"sure?\", true)"
+	ask := func(change func(*mcptest.Server) *mcptest.Server) string {
+		said := failures(t, func(t testing.TB) { change(mcptest.New(t, &Desk{})).Call("sure", nil).OK() })
+		require.Len(t, said, 1)
+		return said[0]
+	}
+	for _, v := range []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728} {
+		text := ask(func(s *mcptest.Server) *mcptest.Server { return s.Version(v) })
+		require.True(t, strings.HasSuffix(text, advice), text)
+	}
+	require.NotContains(t, ask(func(s *mcptest.Server) *mcptest.Server { return s.Version(protocol.V20250326) }), advice, "this version has no questions")
+	require.NotContains(t, ask(func(s *mcptest.Server) *mcptest.Server { return s.Handlers(struct{}{}) }), advice)
+}
+
 func TestPartsOfTexts(t *testing.T) {
 	s := mcptest.New(t, &Desk{})
 	s.Call("fail", nil).ErrorContains("paper")

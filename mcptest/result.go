@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -26,6 +27,7 @@ type Result struct {
 	isError    bool
 	err        error
 	log        string
+	unanswered bool // the client has no answers, in a version with questions
 
 	mu       sync.Mutex
 	progress []string // guarded by mu
@@ -198,6 +200,14 @@ func (r *Result) outcome() string {
 	return fmt.Sprintf("success, %q", r.text)
 }
 
+// wasAsked reports whether the request failed because the client cannot answer a question.
+func (r *Result) wasAsked() bool {
+	if e, ok := errors.AsType[*jsonrpc.Error](r.err); ok {
+		return e.Code == protocol.CodeMissingClientCapability && strings.Contains(string(e.Data), "elicitation")
+	}
+	return r.isError && r.text == mcpkit.ErrUnsupported.Error()
+}
+
 // fail ends the test and prints want above got.
 func (r *Result) fail(want, got string) {
 	r.t.Helper()
@@ -208,6 +218,9 @@ func (r *Result) fail(want, got string) {
 	}
 	if r.log != "" {
 		fmt.Fprintf(&b, "\nlog of the server:\n  %s", strings.ReplaceAll(strings.TrimSuffix(r.log, "\n"), "\n", "\n  "))
+	}
+	if r.unanswered && r.wasAsked() {
+		b.WriteString("\ngive an answer: s.Answer(\"sure?\", true)")
 	}
 	r.t.Fatal(b.String())
 }

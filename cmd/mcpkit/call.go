@@ -67,11 +67,37 @@ func runCall(ctx context.Context, args []string, std streams) int {
 		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
 			err = hint(err, r.rest[0], c.Tools(ctx), func(t *protocol.Tool) string { return t.Name })
 		}
+		err = correct(err, r.rest[1:])
 		if res == nil || err != nil && !r.asJSON {
 			return err
 		}
 		return errors.Join(err, r.write(res, func() { r.writeContents(res.Content...) }))
 	})
+}
+
+// A correctionError is the error of a request, with what to write instead.
+type correctionError struct {
+	error
+	advice string
+}
+
+func (e *correctionError) Unwrap() error { return e.error }
+
+// correct adds to err how to write the number that a tool wants and got as text.
+func correct(err error, words []string) error {
+	if err == nil {
+		return nil
+	}
+	for _, w := range words {
+		name, value, _ := strings.Cut(w, "=")
+		got := fmt.Sprintf("/%s: got %q, want ", name, value)
+		_, want, found := strings.Cut(err.Error(), got)
+		isNumber := json.Valid([]byte(value)) && strings.Trim(value[:1], "-0123456789") == ""
+		if found && isNumber && (strings.HasPrefix(want, "an integer") || strings.HasPrefix(want, "a number")) {
+			return &correctionError{err, fmt.Sprintf("write %s:=%s for a number", clean(name), clean(value))}
+		}
+	}
+	return err
 }
 
 // hint adds to the error of a request what may have been meant, if the server lists nothing of the name.

@@ -216,7 +216,13 @@ func (r *remote) explain(err error) {
 
 func (r *remote) advice(err error) string {
 	status, isStatus := errors.AsType[*client.StatusError](err)
+	rpc, isRPC := errors.AsType[*jsonrpc.Error](err)
+	correction, hasCorrection := errors.AsType[*correctionError](err)
 	switch {
+	case hasCorrection:
+		return correction.advice
+	case isRPC && rpc.Code == protocol.CodeMissingClientCapability && !isTerminal(r.stdin):
+		return "questions need a terminal as standard input"
 	case hostPort.MatchString(r.target):
 		return "for a server over HTTP write http://" + clean(r.target)
 	case strings.Contains(err.Error(), "AuthorizationCode.Known"): // an option for programmers

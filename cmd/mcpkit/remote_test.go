@@ -211,6 +211,13 @@ func TestSamplingIsNotOffered(t *testing.T) {
 	}
 }
 
+func TestQuestionsNeedATerminal(t *testing.T) {
+	var out, said bytes.Buffer
+	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "-output", "text", "-protocol-version", "2026-07-28", desk(t, bare), "order"}, streams{in: strings.NewReader(""), out: &out, err: &said}))
+	require.Contains(t, said.String(), "mcpkit call: questions need a terminal as standard input")
+	require.Empty(t, out.String())
+}
+
 func TestPagesAreVisitedWithConsent(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	screen, visited := new(terminal), ""
