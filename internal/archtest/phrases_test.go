@@ -30,6 +30,14 @@ var giveaways = []struct {
 	{regexp.MustCompile(`\bRegisterWords|\bSourceWords|\bEmbeddedWords|\bCollectWords|\bParamWords`), "Descriptions"},
 }
 
+// stems are parts of the giveaways, at least one for each phrase. A line without any of them is not searched further.
+var stems = []string{"nothing", "none", "more", "whoever", "whomever", "hear", "news", "at least", "era", "revision", " no ", "words"}
+
+func hasStem(line string) bool {
+	line = strings.ToLower(line)
+	return slices.ContainsFunc(stems, func(stem string) bool { return strings.Contains(line, stem) })
+}
+
 func TestProseIsPlainEnglish(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.go", "*.md", "*.txtar")
 	cmd.Dir = root(t)
@@ -59,6 +67,9 @@ func TestProseIsPlainEnglish(t *testing.T) {
 func giveawaysIn(text string) []string {
 	var found []string
 	for number, line := range slices.Collect(strings.Lines(text)) {
+		if !hasStem(line) {
+			continue
+		}
 		for _, g := range giveaways {
 			for _, at := range g.phrase.FindAllStringIndex(line, -1) {
 				before := strings.ToLower(strings.TrimSpace(line[:at[0]]))
