@@ -1,5 +1,6 @@
-// Package bench measures this project beside its peers: servers as processes by cmd/compare, and here what can be
-// measured in one process, allocations above all, which are the same on every machine.
+// Package bench measures this project beside its peers: servers as processes by cmd/compare, and
+// here what can be measured in one process, allocations above all, which are the same on every
+// machine.
 package bench
 
 import (
@@ -29,7 +30,7 @@ import (
 // An answerer appends the answer to msg to dst: bytes to bytes.
 type answerer func(dst, msg []byte) []byte
 
-// nobody is a peer on a binding of its own.
+// nobody is a peer on a transport of its own.
 type nobody struct{ session *transport.Session }
 
 func (nobody) Notify(context.Context, *jsonrpc.Request) error { return nil }
@@ -96,7 +97,7 @@ var inMemory = []struct {
 	{"gosdk", newGoSDK}, // through pipes: it has no way in by bytes without goroutines
 }
 
-// BenchmarkMemory measures a request from its bytes to its bytes without a binding (2025-11-25).
+// BenchmarkMemory measures a request from its bytes to its bytes without a transport (2025-11-25).
 func BenchmarkMemory(b *testing.B) {
 	for _, job := range load.Jobs {
 		for _, contender := range inMemory {
@@ -131,7 +132,8 @@ func (s *sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkHTTPHandler measures what a handler adds to net/http: no connection, no server (2025-11-25, session).
+// BenchmarkHTTPHandler measures what a handler adds to net/http: no connection, no server
+// (2025-11-25, session).
 func BenchmarkHTTPHandler(b *testing.B) {
 	for _, contender := range []struct {
 		name string

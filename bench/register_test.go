@@ -15,8 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// wide is a service of ten tools; each K makes ten types of arguments and ten of results that no other has, so that no
-// contender gets by with remembering types.
+// wide is a service of ten tools; each K makes ten types of arguments and ten of results that no
+// other has, so that no contender gets by with remembering types.
 type wide[K any] struct{}
 
 type wideSearch[K any] struct {
@@ -101,8 +101,9 @@ func thousand() (all []registrar) {
 	return all
 }
 
-// BenchmarkRegister1000 registers a thousand tools with nested arguments and results: services of ten methods, tools added
-// one by one, and go-sdk's AddTool. cpu-ms/op is what all threads of the process took, garbage collection included.
+// BenchmarkRegister1000 registers a thousand tools with nested arguments and results: services of
+// ten methods, tools added one by one, and go-sdk's AddTool. cpu-ms/op is what all threads of the
+// process took, garbage collection included.
 func BenchmarkRegister1000(b *testing.B) {
 	all := thousand()
 	b.Run("mcpkit/methods", func(b *testing.B) {

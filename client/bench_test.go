@@ -105,7 +105,8 @@ func callSum(t testing.TB, c *client.Client) {
 	}
 }
 
-// What a call costs the client, and the canned server with it. For what it costs beside other clients, see bench/cmd/clients.
+// What a call costs the client, and the canned server with it. For what it costs beside other
+// clients, see bench/cmd/clients.
 func BenchmarkCall(b *testing.B) {
 	b.Run("HTTP", func(b *testing.B) {
 		c := dialCanned(b, "http://example.com/mcp", client.HTTPClient(&http.Client{Transport: sums}))

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A legacyResource is a puppet in 2025-11-25 that has one resource. It subscribes a client when settle is called, unless the client has
-// cancelled the request by then.
+// A legacyResource is a puppet in 2025-11-25 that has one resource. It subscribes a client when
+// settle is called, unless the client has cancelled the request by then.
 type legacyResource struct {
 	p          *puppet
 	subscribed bool
@@ -168,12 +168,12 @@ func once(t *testing.T, reports chan struct{}) {
 // Each listen request has the notifications that it asks for, also where another asks for the same.
 func TestHandlersReceiveEachChangeOnce(t *testing.T) {
 	for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
-		for _, binding := range []string{"memory", "stream"} {
-			t.Run(binding+"/"+string(v), func(t *testing.T) {
+		for _, via := range []string{"memory", "stream"} {
+			t.Run(via+"/"+string(v), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := shop(t)
 					var target any = srv
-					if binding == "stream" {
+					if via == "stream" {
 						target = serveStream(t, srv, nil)
 					}
 					w := slowWatcher{make(chan struct{}), make(chan struct{})}

@@ -59,7 +59,8 @@ func (l *Ledger) Book(call *mcpkit.Call, in entry) entry {
 // Show returns the number.
 func (l *Ledger) Show(in entry) entry { return in }
 
-// faults are what the network and the server do to the client, each from a source of its own so that one seed says all.
+// faults are what the network and the server do to the client, each from a source of its own so
+// that one seed says all.
 type faults struct {
 	on atomic.Bool
 
@@ -149,8 +150,8 @@ func (h forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Handler.ServeHTTP(w, r)
 }
 
-// Calls are given up, connections reset and sessions lost: each call ends once, with its own result or an error, nothing that must not
-// run twice does, and nothing is left over.
+// Calls are given up, connections reset and sessions lost: each call ends once, with its own result
+// or an error, nothing that must not run twice does, and nothing is left over.
 func TestTenThousandCallsInChaos(t *testing.T) {
 	calls := chaosCalls
 	if testing.Short() || raceDetector {
@@ -256,7 +257,8 @@ func callInChaos(ctx context.Context, c *client.Client, n int, dice *rand.Rand) 
 	return err
 }
 
-// Programs die in the middle of calls: these fail, nothing else does, and no process, pipe or goroutine is left.
+// Programs die in the middle of calls: these fail, nothing else does, and no process, pipe or
+// goroutine is left.
 func TestProgramsThatDieDuringCalls(t *testing.T) {
 	before, others := descriptors(t), goleak.IgnoreCurrent()
 	for round := range 5 {

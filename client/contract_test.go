@@ -100,7 +100,8 @@ func (q *Queue) Large(in struct {
 	return strings.Repeat("x", in.N)
 }
 
-// An endpoint is a server of a Queue on one binding, and what makes it go away as a server does whose machine fails.
+// An endpoint is a server of a Queue on one transport, and what makes it go away as a server does
+// whose machine fails.
 type endpoint struct {
 	name   string
 	modern bool // carries modern versions

@@ -16,7 +16,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// A fake is a server over HTTP that does what a test tells it, method by method. What it is told nothing of it answers by -32601.
+// A fake is a server over HTTP that does what a test tells it, method by method. What it is told
+// nothing of it answers by -32601.
 type fake struct {
 	*httptest.Server
 	on map[string]func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request)

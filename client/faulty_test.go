@@ -9,8 +9,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 )
 
-// A response that is at fault ends its call at once, with an error that says what is wrong: it is not left to the timeout, and it is not
-// answered.
+// A response that is at fault ends its call at once, with an error that says what is wrong: it is
+// not left to the timeout, and it is not answered.
 func TestAFaultyResponseEndsItsCall(t *testing.T) {
 	for _, test := range []struct{ name, response, err string }{
 		{"nested too deep", `{"jsonrpc":"2.0","id":$ID,"result":{"x":` + strings.Repeat("[", 3000) + strings.Repeat("]", 3000) + `}}`, "nested deeper than"},

@@ -155,8 +155,8 @@ func TestACancelledCallEndsAtTheServer(t *testing.T) {
 func TestACallThatTakesTooLongTimesOut(t *testing.T) {
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
-		// On a busy machine the server may not have begun the call when its time is over. Then it never
-		// begins it, and the call is made again with more time.
+		// On a busy machine the server may not have begun the call when its time is over. Then it
+		// never begins it, and the call is made again with more time.
 		for timeout, began := 20*time.Millisecond, false; !began; timeout *= 2 {
 			_, err := c.CallTool(t.Context(), "wait", nil, client.Timeout(timeout),
 				client.OnProgress(func(*protocol.ProgressParams) { began = true }))
@@ -289,7 +289,8 @@ func TestArgumentsAreCopiedToHeaders(t *testing.T) {
 	for _, name := range []string{"Köln", " edge ", "plain", ""} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, serveHTTP(t, shop(t)))
-			// The schema was never listed: the server refuses the call, the client learns of the header and calls again.
+			// The schema was never listed: the server refuses the call, the client learns of the
+			// header and calls again.
 			got, err := client.Call[string](t.Context(), c, "region", RegionInput{Region: name, Level: 3})
 			require.NoError(t, err)
 			require.Equal(t, name, got)

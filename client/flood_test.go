@@ -26,8 +26,9 @@ const (
 	maxLiveHeap = 64 << 20 // that a peer may cost
 )
 
-// A flooder is a legacy server that initializes a session, and sends what a test says without end where the test says: into the stream of
-// each call, or into that of the session. It takes no responses.
+// A flooder is a legacy server that initializes a session, and sends what a test says without end
+// where the test says: into the stream of each call, or into that of the session. It takes no
+// responses.
 type flooder struct {
 	message   func(n int, id jsonrpc.ID, filler string) string // id is that of the call, or absent
 	onSession bool

@@ -19,7 +19,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A babbler is a server that begins properly, and answers calls by bytes of a fuzzer. Other requests are refused.
+// A babbler is a server that begins properly, and answers calls by bytes of a fuzzer. Other
+// requests are refused.
 type babbler struct {
 	answer func(r *http.Request) *http.Response
 
@@ -54,7 +55,8 @@ func (b *babbler) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.answer(r), nil
 }
 
-// callThrough calls a tool, in a bubble, and holds what comes back to what must be true whatever the server says.
+// callThrough calls a tool, in a bubble, and holds what comes back to what must be true whatever
+// the server says.
 func callThrough(t *testing.T, rt http.RoundTripper, target any, v protocol.Version) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := client.Dial(t.Context(), target, client.Version(v), client.HTTPClient(&http.Client{Transport: rt}), client.Handlers(&user{}),
@@ -104,7 +106,8 @@ func FuzzResponsesOverHTTP(f *testing.F) {
 			return respond(r, status, media, io.NopCloser(bytes.NewReader(body)))
 		}
 		callThrough(t, b, "http://example.com/mcp", v)
-		// A message of the server brings about one of ours at most, and a round of questions another.
+		// A message of the server brings about one of ours at most, and a round of questions
+		// another.
 		require.LessOrEqual(t, b.posts, 30+bytes.Count(body, []byte("{")))
 	})
 }
@@ -147,7 +150,8 @@ func (b *oldBabbler) RoundTrip(r *http.Request) (*http.Response, error) {
 	return respond(r, http.StatusAccepted, "text/plain", text("")), nil
 }
 
-// send writes to the stream, and ends it with err unless that is nil. It returns when the client has read, or is gone.
+// send writes to the stream, and ends it with err unless that is nil. It returns when the client
+// has read, or is gone.
 func (b *oldBabbler) send(s string, err error) {
 	_, _ = io.WriteString(b.events, s)
 	if err != nil {

@@ -22,14 +22,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// childVariable makes the test binary a server on stdio instead of running tests; its value says which.
+// childVariable makes the test binary a server on stdio instead of running tests; its value says
+// which.
 const childVariable = "MCPKIT_CLIENT_TEST_SERVER"
 
 func TestMain(m *testing.M) {
 	if kind := os.Getenv(childVariable); kind != "" {
 		os.Exit(beChild(kind))
 	}
-	// Parallel tests here wait rather than compute: for Close inside a handler, for children that are asked to end.
+	// Parallel tests here wait rather than compute: for Close inside a handler, for children that
+	// are asked to end.
 	flag.Parse()
 	_ = flag.Set("test.parallel", "16")
 	leaktest.VerifyTestMain(m)
@@ -136,8 +138,8 @@ func dial(t *testing.T, target any, opts ...client.DialOption) *client.Client {
 // patient leaves a server enough time to start on a busy machine.
 var patient = client.ProbeTimeout(time.Minute)
 
-// everywhere runs a test on every transport in every version. Programs run only the newest version of
-// each family; "stream", which differs only in the process, runs all.
+// everywhere runs a test on every transport in every version. Programs run only the newest version
+// of each family; "stream", which differs only in the process, runs all.
 func everywhere(t *testing.T, run func(t *testing.T, dial func(t *testing.T, opts ...client.DialOption) *client.Client, v protocol.Version)) {
 	for _, b := range transports {
 		for _, v := range protocol.Supported {

@@ -37,12 +37,14 @@ func callTool(ctx context.Context, c *client.Client) <-chan error {
 	return over
 }
 
-// onEveryAskingStage is onEveryStage with a user who answers no question before its context ends, on stages whose puppets can ask.
+// onEveryAskingStage is onEveryStage with a user who answers no question before its context ends,
+// on stages whose puppets can ask.
 func onEveryAskingStage(t *testing.T, fact func(t *testing.T, p *puppet, c *client.Client, asked slow)) {
 	user := slow{asked: make(chan struct{}), ended: make(chan error, 1)}
 	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
 		if s.deaf && !c.Version().Modern() {
-			// In the legacy versions a question needs a way from the server to the client, which this stage does not have.
+			// In the legacy versions a question needs a way from the server to the client, which
+			// this stage does not have.
 			t.Skip("this puppet cannot ask")
 		}
 		fact(t, p, c, user)

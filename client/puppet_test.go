@@ -33,7 +33,7 @@ type puppet struct {
 	say    func(text string)     // sends a message, if there is anybody to hear it
 }
 
-// A stage is a binding on which puppets play.
+// A stage is a transport on which puppets play.
 type stage struct {
 	name   string
 	modern bool // carries modern versions
@@ -50,7 +50,8 @@ var stages = []stage{
 	{name: "http", modern: true, raise: onHTTP},
 }
 
-// onEveryStage runs a fact on every transport, in the newest version of each family that it carries.
+// onEveryStage runs a fact on every transport, in the newest version of each family that it
+// carries.
 func onEveryStage(t *testing.T, fact func(t *testing.T, s stage, p *puppet, c *client.Client), opts ...client.DialOption) {
 	for _, s := range stages {
 		for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
@@ -274,7 +275,8 @@ func (p *puppet) posted(_ http.ResponseWriter, r *http.Request, take func(data [
 	}
 }
 
-// onHTTP has a stream for each request. What is no answer to one goes to the stream of whichever is open.
+// onHTTP has a stream for each request. What is no answer to one goes to the stream of whichever is
+// open.
 func onHTTP(t *testing.T, p *puppet, v protocol.Version) any {
 	var mu sync.Mutex
 	open := map[string]chan string{} // by id; guarded by mu

@@ -77,7 +77,8 @@ func TestCancellationReachesTheServer(t *testing.T) {
 	})
 }
 
-// What waits for being sent is more than any buffer takes: all calls wait to be written, and that must not keep them from ending.
+// What waits for being sent is more than any buffer takes: all calls wait to be written, and that
+// must not keep them from ending.
 func TestCallsEndEvenIfTheServerDoesNotRead(t *testing.T) {
 	large := map[string]string{"x": strings.Repeat("x", 512<<10)}
 	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {

@@ -32,7 +32,8 @@ func TestHTTPSSEServersAreDetected(t *testing.T) {
 	require.EqualError(t, err, `client: "ws://localhost": the scheme of HTTP+SSE is http or https`)
 }
 
-// oldServer is a server of HTTP+SSE that answers initialize and does with all other requests what a test says.
+// oldServer is a server of HTTP+SSE that answers initialize and does with all other requests what a
+// test says.
 type oldServer struct {
 	begin   string                                       // the stream begins with; the endpoint when empty
 	handle  func(w http.ResponseWriter, method string)   // of a POST that is not initialize

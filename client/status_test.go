@@ -14,7 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A status that is about the caller or about what stands in front of the server stays one, whatever its body says.
+// A status that is about the caller or about what stands in front of the server stays one, whatever
+// its body says.
 func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
 	refused := func(code int) answer {
 		return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {

@@ -131,7 +131,8 @@ func TestAServerOnAConnectionIsInitializedWhateverItDoesWithTheProbe(t *testing.
 	}
 }
 
-// probed dials a server that takes what it does not know as other does, with and without a second connection. The clock is that of a bubble.
+// probed dials a server that takes what it does not know as other does, with and without a second
+// connection. The clock is that of a bubble.
 func probed(t *testing.T, name string, other func(id string) (string, bool)) {
 	connect := func(context.Context) (io.ReadWriteCloser, error) {
 		ours, theirs := net.Pipe()
@@ -179,7 +180,8 @@ func tooLong(t *testing.T) {
 	require.EqualError(t, c.Ping(t.Context()), "client: ping: message is larger than 4000 bytes; raise MaxMessageBytes (code -32600)")
 }
 
-// Some servers write the result first, so that the beginning of a message does not say which call it answers.
+// Some servers write the result first, so that the beginning of a message does not say which call
+// it answers.
 func TestAnOversizedResponseFailsTheOnlyCall(t *testing.T) {
 	ours, theirs := net.Pipe()
 	go func() {

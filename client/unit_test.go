@@ -324,7 +324,8 @@ func TestNotificationFloodIsLimited(t *testing.T) {
 	})
 }
 
-// unnamed acknowledges every subscription, and then tells of changes without saying to which one they belong.
+// unnamed acknowledges every subscription, and then tells of changes without saying to which one
+// they belong.
 type unnamed struct{}
 
 func (unnamed) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {

@@ -6,12 +6,13 @@
 //
 // [MountSSE] and [MountWebSocket] mount the same server for clients of HTTP+SSE and WebSockets.
 //
-// Compared with echo.WrapHandler(streamable.NewHandler(server, nil)), this package also gives methods
-// the echo.Context and the user.
+// Compared with echo.WrapHandler(streamable.NewHandler(server, nil)), this package also gives
+// methods the echo.Context and the user.
 //
 // Middleware that buffers responses, such as echo's deprecated Timeout, prevents streams: each call
-// gets one JSON response, and HTTP+SSE and WebSockets do not work. ContextTimeout has no such effect.
-// Behind Gzip, streams work, but a method cannot end its stream early ([transport.StreamCloser]).
+// gets one JSON response, and HTTP+SSE and WebSockets do not work. ContextTimeout has no such
+// effect. Behind Gzip, streams work, but a method cannot end its stream early
+// ([transport.StreamCloser]).
 package echomcp
 
 import (
@@ -74,13 +75,13 @@ func Streamable(opts *streamable.Options) MountOption {
 }
 
 // Principal sets the function that returns the principal of a request, from what the app's
-// middleware stored in its context. Nil means that the request is not authenticated. Sessions belong
-// to the principal that opened them.
+// middleware stored in its context. Nil means that the request is not authenticated. Sessions
+// belong to the principal that opened them.
 //
 // By default, a principal in the context of the request stays. Otherwise the principal comes from
 // c.Get("user"): either an *oauth.Principal, or a token like those of golang-jwt, which is a struct
-// with the fields Claims and Valid. The claims sub, iss, client_id or azp, scope or scp, and exp are
-// used.
+// with the fields Claims and Valid. The claims sub, iss, client_id or azp, scope or scp, and exp
+// are used.
 func Principal(f func(c echo.Context) *oauth.Principal) Option {
 	return option(func(c *config) { c.principal = f })
 }
@@ -125,8 +126,8 @@ func newConfig[O any](opts []O, apply func(O, *config)) *config {
 	return conf
 }
 
-// mount returns what the routes of a handler share. The logger is that of the transport's options, or
-// nil.
+// mount returns what the routes of a handler share. The logger is that of the transport's options,
+// or nil.
 func (conf *config) mount(handler http.Handler, logger *slog.Logger) *mount {
 	if logger == nil {
 		logger = slog.Default()
@@ -166,7 +167,8 @@ func (m *mount) request(c echo.Context, ctx context.Context) *http.Request {
 	return r
 }
 
-// A limitedBody turns the error of echo's BodyLimit into the error of net/http that transports know.
+// A limitedBody turns the error of echo's BodyLimit into the error of net/http that transports
+// know.
 type limitedBody struct{ io.ReadCloser }
 
 func (b limitedBody) Read(p []byte) (int, error) {

@@ -29,7 +29,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// rpc answers "talk" after two notifications, "who" with what it knows of the user, anything else with {}.
+// rpc answers "talk" after two notifications, "who" with what it knows of the user, anything else
+// with {}.
 type rpc struct {
 	mu   sync.Mutex
 	ctxs []context.Context
@@ -218,7 +219,8 @@ func TestBehindMiddleware(t *testing.T) {
 			if poll.Header.Get("Content-Encoding") == "" {
 				require.Equal(t, "id: 1-0\ndata: \n\nretry: 1000\n\n", read(t, poll))
 			} else {
-				// A compressor cannot be left in the middle, so the reply stays open for the answer.
+				// A compressor cannot be left in the middle, so the reply stays open for the
+				// answer.
 				require.Contains(t, read(t, poll), `"id":1,"result":{"err":"unsupported operation"}}`)
 			}
 			require.Equal(t, http.StatusNoContent, a.do(http.MethodDelete, "/mcp", "", "Mcp-Session-Id", session).StatusCode)

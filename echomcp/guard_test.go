@@ -481,10 +481,11 @@ func TestPagesThatAreClientsFindTheirWay(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
 	require.Contains(t, resp.Header.Get("Access-Control-Expose-Headers"), "WWW-Authenticate")
 	resp = h.send(http.MethodPost, initialize, append(page, "Authorization", "Bearer "+h.token("ann", ""))...)
-	require.Equal(t, http.StatusForbidden, resp.StatusCode, "the binding has to be told, too")
+	require.Equal(t, http.StatusForbidden, resp.StatusCode, "the transport has to be configured, too")
 }
 
-// TestNoLogHoldsAToken logs all there is, from the guard to the method, and looks for what clients sent.
+// TestNoLogHoldsAToken logs all there is, from the guard to the method, and looks for what clients
+// sent.
 func TestNoLogHoldsAToken(t *testing.T) {
 	var mu sync.Mutex
 	var log strings.Builder

@@ -21,14 +21,16 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// appToken has the shape of golang-jwt's *jwt.Token, which echo's JWT middleware leaves under the key "user".
+// appToken has the shape of golang-jwt's *jwt.Token, which echo's JWT middleware leaves under the
+// key "user".
 type appToken struct {
 	Raw    string
 	Claims map[string]any
 	Valid  bool
 }
 
-// jwtMiddleware does what echo's does: 401 without a good token, and otherwise the token is the user.
+// jwtMiddleware does what echo's does: 401 without a good token, and otherwise the token is the
+// user.
 func jwtMiddleware(secret []byte) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -67,7 +69,8 @@ func appJWT(secret []byte, claims string) string {
 	return head + "." + enc(mac.Sum(nil))
 }
 
-// TestAnAppWithItsOwnTokensKeepsWorking mounts a server in an app that has users and routes already.
+// TestAnAppWithItsOwnTokensKeepsWorking mounts a server in an app that has users and routes
+// already.
 func TestAnAppWithItsOwnTokensKeepsWorking(t *testing.T) {
 	secret := []byte("the app's own")
 	e := echo.New()
@@ -105,7 +108,8 @@ func TestAnAppWithItsOwnTokensKeepsWorking(t *testing.T) {
 	require.Equal(t, "hello ben", read(t, resp), "as before")
 }
 
-// TestTheOptionPrincipalHasTheLastWord asks who a request comes from when something before knew somebody else.
+// TestTheOptionPrincipalHasTheLastWord asks who a request comes from when something before knew
+// somebody else.
 func TestTheOptionPrincipalHasTheLastWord(t *testing.T) {
 	before := func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

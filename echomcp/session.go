@@ -24,15 +24,15 @@ func WebSocket(opts *websocket.Options) WebSocketOption {
 	return option(func(c *config) { c.websocket = opts })
 }
 
-// MountSSE serves h over HTTP+SSE at path of r (GET and POST), for clients of version 2024-11-05. It
-// answers preflight requests as [Mount] does, and panics if h is nil. Each POST must come from the
-// principal that opened the stream.
+// MountSSE serves h over HTTP+SSE at path of r (GET and POST), for clients of version 2024-11-05.
+// It answers preflight requests as [Mount] does, and panics if h is nil. Each POST must come from
+// the principal that opened the stream.
 //
 // The stream ends with its session, or when the credential expires that opened it. Deadlines that
 // middleware such as ContextTimeout sets for the request do not end it. (After such a deadline, the
 // server notices a disconnect only when it sends the next comment.) Behind middleware that buffers
-// responses, such as echo's deprecated Timeout, requests for a stream get status 500 and an error in
-// the log.
+// responses, such as echo's deprecated Timeout, requests for a stream get status 500 and an error
+// in the log.
 //
 // Pass the handler that MountSSE returns to [Shutdown].
 func MountSSE(r Router, path string, h transport.Handler, opts ...SSEOption) *sse.Handler {
@@ -83,8 +83,8 @@ func (m *mount) serveMessage(c echo.Context) error {
 }
 
 // MountWebSocket serves h over WebSockets at path of r (GET). It panics if h is nil. All calls on a
-// connection come from the principal that opened it. The connection ends when the credential expires;
-// deadlines of the request do not end it.
+// connection come from the principal that opened it. The connection ends when the credential
+// expires; deadlines of the request do not end it.
 //
 // Behind middleware that buffers responses, such as echo's deprecated Timeout, requests for a
 // WebSocket get status 500 and an error in the log. Gzip does not affect WebSockets.
@@ -136,8 +136,8 @@ func innermost(w http.ResponseWriter) http.ResponseWriter {
 	}
 }
 
-// An upgrader sends status 101 at once. Middleware such as Gzip holds a status back until there is a
-// body, and this one has none.
+// An upgrader sends status 101 at once. Middleware such as Gzip holds a status back until there is
+// a body, and this one has none.
 type upgrader struct{ *echo.Response }
 
 // WriteHeader sends 101 through the innermost writer.

@@ -109,7 +109,7 @@ func newLobby(t *testing.T, mount func(app *echo.Echo, srv *mcpkit.Server, logge
 	return l
 }
 
-// targets are the server by every binding, with the revisions that each carries.
+// targets are the server over every transport, with the versions that each carries.
 func (l *lobby) targets() map[string]client.Target {
 	return map[string]client.Target{
 		"/mcp": client.URL(l.url + "/mcp"),
@@ -122,7 +122,7 @@ func (l *lobby) dial(target client.Target, opts ...client.DialOption) (*client.C
 	return client.Dial(l.t.Context(), target, append([]client.DialOption{client.Logger(slog.New(slog.DiscardHandler))}, opts...)...)
 }
 
-// requireWorks calls by every binding, as a user whose name the app leaves.
+// requireWorks calls over every transport, as a user whose name the app leaves.
 func (l *lobby) requireWorks(name, subject string, opts ...client.DialOption) {
 	l.t.Helper()
 	for path, target := range l.targets() {

@@ -21,11 +21,11 @@ type App interface {
 // lastMoment is how long the app may take to send the last responses after ctx has ended.
 const lastMoment = time.Second
 
-// Shutdown shuts down the handlers that are mounted in an app, then the app. The app alone would wait
-// for their streams, and would not close WebSockets. All handlers shut down at the same time. When ctx
-// ends, they cancel the calls that are still in flight and respond to them, which takes up to two
-// seconds; that is not an error. Shutdown returns an error if the app cannot close its listener or a
-// connection.
+// Shutdown shuts down the handlers that are mounted in an app, then the app. The app alone would
+// wait for their streams, and would not close WebSockets. All handlers shut down at the same time.
+// When ctx ends, they cancel the calls that are still in flight and respond to them, which takes up
+// to two seconds; that is not an error. Shutdown returns an error if the app cannot close its
+// listener or a connection.
 func Shutdown(ctx context.Context, app App, handlers ...Handler) error {
 	var ending sync.WaitGroup
 	for _, h := range handlers {

@@ -47,10 +47,10 @@ func (u *users) principal(c echo.Context) *oauth.Principal {
 	return p
 }
 
-// fromToken returns the principal of a token like the *jwt.Token of any version of golang-jwt, without
-// linking it: a struct with the field Claims, and optionally Valid. It returns nil for other types,
-// and for tokens that are invalid or have neither subject nor client. hasClaims is true if the token is
-// valid and its claims were read.
+// fromToken returns the principal of a token like the *jwt.Token of any version of golang-jwt,
+// without linking it: a struct with the field Claims, and optionally Valid. It returns nil for
+// other types, and for tokens that are invalid or have neither subject nor client. hasClaims is
+// true if the token is valid and its claims were read.
 func fromToken(token any) (p *oauth.Principal, hasClaims bool) {
 	v := reflect.ValueOf(token)
 	if v.Kind() == reflect.Pointer {

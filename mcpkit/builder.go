@@ -146,10 +146,10 @@ func (b *ToolBuilder) Cache(policy string) *ToolBuilder { b.say("cache", policy)
 // Params names the plain parameters of the function in order: "a,b?".
 func (b *ToolBuilder) Params(names string) *ToolBuilder { b.say("params", names); return b }
 
-// Param names the next plain parameter of the function, and says what is known of it besides its type.
-// Call it once for each parameter that comes from the arguments, in their order, instead of Params.
-// The server enforces the rules, as it does for fields of an input struct; mistakes are errors of
-// [Server.Add].
+// Param names the next plain parameter of the function, and says what is known of it besides its
+// type. Call it once for each parameter that comes from the arguments, in their order, instead of
+// Params. The server enforces the rules, as it does for fields of an input struct; mistakes are
+// errors of [Server.Add].
 func (b *ToolBuilder) Param(name string, opts ...ParamOption) *ToolBuilder {
 	b.param(name, opts)
 	return b
@@ -161,11 +161,11 @@ func (b *ToolBuilder) Icon(src string) *ToolBuilder { b.say("icon", src); return
 // Hidden leaves the tool out of lists.
 func (b *ToolBuilder) Hidden() *ToolBuilder { b.def.hidden = true; return b }
 
-// Input sets the JSON Schema of the arguments, an object. The server validates the arguments by it. The
-// function takes them as one parameter, a map[string]any or a json.RawMessage, or reads them from its
-// *Call; other parameters are injected. Defaults in the schema are not filled in, and numbers in the
-// map are float64, so large integers are exact in a json.RawMessage only. Server.Add returns an error if
-// the schema is not valid, or refers to anything outside itself.
+// Input sets the JSON Schema of the arguments, an object. The server validates the arguments by it.
+// The function takes them as one parameter, a map[string]any or a json.RawMessage, or reads them
+// from its *Call; other parameters are injected. Defaults in the schema are not filled in, and
+// numbers in the map are float64, so large integers are exact in a json.RawMessage only. Server.Add
+// returns an error if the schema is not valid, or refers to anything outside itself.
 func (b *ToolBuilder) Input(schema string) *ToolBuilder {
 	b.def.input = json.RawMessage(schema)
 	return b
@@ -404,8 +404,9 @@ func (b *PromptBuilder) Rate(limit string) *PromptBuilder { b.say("rate", limit)
 // Params names the plain parameters of the function in order: "topic,style?".
 func (b *PromptBuilder) Params(names string) *PromptBuilder { b.say("params", names); return b }
 
-// Param names the next plain parameter of the function, as [ToolBuilder.Param] does. Clients see the
-// rules as part of the argument's description; the values of a oneof rule are offered as completions.
+// Param names the next plain parameter of the function, as [ToolBuilder.Param] does. Clients see
+// the rules as part of the argument's description; the values of a oneof rule are offered as
+// completions.
 func (b *PromptBuilder) Param(name string, opts ...ParamOption) *PromptBuilder {
 	b.param(name, opts)
 	return b

@@ -331,8 +331,8 @@ func pages(t *testing.T, p *peer, c caller, method, member, key, after string) (
 	}
 }
 
-// TestClientsAreNotNotifiedOfWhatTheyMayNotRead subscribes to everything, in every version, and changes
-// everything.
+// TestClientsAreNotNotifiedOfWhatTheyMayNotRead subscribes to everything, in every version, and
+// changes everything.
 func TestClientsAreNotNotifiedOfWhatTheyMayNotRead(t *testing.T) {
 	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
 		t.Run(name, func(t *testing.T) {

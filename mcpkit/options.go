@@ -182,7 +182,8 @@ func QuestionTimeout(d time.Duration) Option {
 	return atLeast("QuestionTimeout", d, 0, "the time is negative; 0 means no limit", func(c *config) { c.questions = d })
 }
 
-// PageSize sets how many items, at least 1, a page of a list holds. The default is [DefaultPageSize].
+// PageSize sets how many items, at least 1, a page of a list holds. The default is
+// [DefaultPageSize].
 func PageSize(n int) Option {
 	return atLeast("PageSize", n, 1, "a page holds at least 1 item", func(c *config) { c.pageSize = n })
 }
@@ -213,8 +214,8 @@ func Repair() Option {
 	return newOption(func(c *config) error { c.repair = true; return nil })
 }
 
-// Validator sets the validator that enforces the validate tags. It may have rules of its own. Validator
-// registers the rule enum on it, unless v has one.
+// Validator sets the validator that enforces the validate tags. It may have rules of its own.
+// Validator registers the rule enum on it, unless v has one.
 func Validator(v *validator.Validate) Option {
 	return newOption(func(c *config) error { c.validate = v; return reflectx.RegisterRules(v) })
 }

@@ -23,12 +23,12 @@ type param struct {
 // desc of a field.
 func Desc(text string) ParamOption { return FieldTag("desc", text) }
 
-// Optional lets callers leave the parameter out: the function then gets the zero value. Parameters are
-// required by default, unless they have a pointer type or a [Default].
+// Optional lets callers leave the parameter out: the function then gets the zero value. Parameters
+// are required by default, unless they have a pointer type or a [Default].
 func Optional() ParamOption { return func(p *param) { p.optional = true } }
 
-// Default is the value of the parameter when callers leave it out. It must be valid for the type and the
-// rules of the parameter.
+// Default is the value of the parameter when callers leave it out. It must be valid for the type
+// and the rules of the parameter.
 func Default(value any) ParamOption {
 	return func(p *param) {
 		encoded, err := jsonx.Marshal(value)
@@ -45,8 +45,8 @@ func Default(value any) ParamOption {
 }
 
 // Rules restricts the values of the parameter with the rules of a validate tag, for example
-// "min=1,max=50" or "oneof=short long". Rules that begin with pattern= are a regular expression, for
-// example "pattern=^[a-z]+$".
+// "min=1,max=50" or "oneof=short long". Rules that begin with pattern= are a regular expression,
+// for example "pattern=^[a-z]+$".
 func Rules(rules string) ParamOption {
 	return func(p *param) { p.tag = appendRules(p.tag, rules) }
 }
@@ -62,8 +62,8 @@ func appendTag(tag reflect.StructTag, key, value string) reflect.StructTag {
 	return reflect.StructTag(strings.TrimSpace(string(tag) + " " + key + ":" + strconv.Quote(value)))
 }
 
-// appendRules appends rules to the tag of a parameter. A pattern is a keyword of the schema, since the
-// validator has no rule for it.
+// appendRules appends rules to the tag of a parameter. A pattern is a keyword of the schema, since
+// the validator has no rule for it.
 func appendRules(tag reflect.StructTag, rules string) reflect.StructTag {
 	if strings.HasPrefix(rules, "pattern=") {
 		return appendTag(tag, "jsonschema", strings.ReplaceAll(rules, ",", `\,`))

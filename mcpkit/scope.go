@@ -375,9 +375,9 @@ func (x *execution) start() {
 	x.run()
 }
 
-// growStack makes room on the stack of a new goroutine, as much as most methods need. The runtime would
-// double the stack again and again, and copy what is on it each time, which takes longer than a short
-// method does.
+// growStack makes room on the stack of a new goroutine, as much as most methods need. The runtime
+// would double the stack again and again, and copy what is on it each time, which takes longer than
+// a short method does.
 //
 //go:noinline
 func growStack() {

@@ -274,8 +274,8 @@ func (s *Server) awaitStart(ctx context.Context) error {
 	}
 }
 
-// warnAtStart logs which packages have generated descriptions that differ from their source, and which
-// tools have names that some clients refuse.
+// warnAtStart logs which packages have generated descriptions that differ from their source, and
+// which tools have names that some clients refuse.
 func (s *Server) warnAtStart() {
 	var refused []string
 	for _, t := range s.catalog.Load().tools.all() {

@@ -30,8 +30,8 @@ type answer struct {
 }
 
 // Answer returns a view whose user gives this answer to every question that contains the text
-// question. The value is what encodes as the object that fills in the form, a single value for a form
-// of one field, [Decline] or [Cancel]. If several answers match, the first one is used.
+// question. The value is what encodes as the object that fills in the form, a single value for a
+// form of one field, [Decline] or [Cancel]. If several answers match, the first one is used.
 //
 // A question without an answer fails the test, and so does an answer without a question. Answers of
 // views with a protocol version before 2025-06-18, which cannot ask, do not count.

@@ -144,8 +144,8 @@ func (d *differ) rest(where string, was, is []byte, but ...string) {
 	}
 }
 
-// A direction is the change of a schema that breaks callers. Inputs must not become narrower, outputs
-// must not become wider.
+// A direction is the change of a schema that breaks callers. Inputs must not become narrower,
+// outputs must not become wider.
 type direction int
 
 const (

@@ -2,14 +2,16 @@ package mcptest
 
 import "time"
 
-// SetLeakPatience changes how long goroutines may take to end, until the returned function is called.
+// SetLeakPatience changes how long goroutines may take to end, until the returned function is
+// called.
 func SetLeakPatience(d time.Duration) (restore func()) {
 	before := leakPatience
 	leakPatience = d
 	return func() { leakPatience = before }
 }
 
-// SetReplayPatience changes how long a server may take to answer, until the returned function is called.
+// SetReplayPatience changes how long a server may take to answer, until the returned function is
+// called.
 func SetReplayPatience(d time.Duration) (restore func()) {
 	before := replayPatience
 	replayPatience = d

@@ -19,12 +19,12 @@ type surface struct {
 	Templates map[string]json.RawMessage `json:"resourceTemplates"`
 }
 
-// Golden compares the tools, prompts, resources and resource templates that s shows with the file. It
-// reports for each difference whether it breaks callers ("breaking"), does not ("additive"), or needs a
-// person to decide ("breaking?").
+// Golden compares the tools, prompts, resources and resource templates that s shows with the file.
+// It reports for each difference whether it breaks callers ("breaking"), does not ("additive"), or
+// needs a person to decide ("breaking?").
 //
-// A view shows what its principal may see, and its version has: make a golden file for each group of
-// scopes with [Server.As], and one for each version that matters with [Server.Version].
+// A view shows what its principal may see, and its version has: make a golden file for each group
+// of scopes with [Server.As], and one for each version that matters with [Server.Version].
 //
 // Golden writes the file if the test runs with -update. The flag belongs to the test package:
 //
@@ -61,8 +61,8 @@ func updating() bool {
 	return f != nil && f.Value.String() == "true"
 }
 
-// howToUpdate describes how to write files. This package has no flag, since it would clash with those
-// of many test packages.
+// howToUpdate describes how to write files. This package has no flag, since it would clash with
+// those of many test packages.
 func howToUpdate() string {
 	if flag.Lookup("update") == nil {
 		return `-update writes it, once the test package has the flag: var _ = flag.Bool("update", false, "write golden files")`

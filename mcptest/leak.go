@@ -21,9 +21,9 @@ var (
 	lastTest atomic.Int64
 )
 
-// checkLeaks fails the test if goroutines that it started outlive it. Goroutines inherit the profiler
-// labels of the goroutine that started them, which distinguishes parallel tests. The check runs after
-// the cleanups that the test adds after the first call for t.
+// checkLeaks fails the test if goroutines that it started outlive it. Goroutines inherit the
+// profiler labels of the goroutine that started them, which distinguishes parallel tests. The check
+// runs after the cleanups that the test adds after the first call for t.
 func checkLeaks(t testing.TB) {
 	if _, again := watched.LoadOrStore(t, true); again {
 		return

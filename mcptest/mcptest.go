@@ -4,8 +4,8 @@
 //	s.Call("add", AddInput{ID: "tea", Text: "Green"}).OK().Text("kept tea")
 //	s.As(&oauth.Principal{Subject: "eve"}).Call("delete", map[string]any{"id": "tea"}).Error("not yours")
 //
-// Each request passes the client, the protocol and all middleware. A test fails if goroutines that it
-// started still run when it ends, or if an answer of [Server.Answer] was never asked for.
+// Each request passes the client, the protocol and all middleware. A test fails if goroutines that
+// it started still run when it ends, or if an answer of [Server.Answer] was never asked for.
 //
 // [EachVersion] runs a test on every protocol version and transport. [Golden] compares what clients
 // see with a file and reports which differences break callers. [Server.Record] and [Server.Replay]
@@ -42,8 +42,8 @@ const (
 	standardIO
 )
 
-// A Server is a view of a server under test: the server as one client sees it. [New] returns the first
-// view; [Server.As], [Server.Answer], [Server.Handlers], [Server.Version], [Server.HTTP],
+// A Server is a view of a server under test: the server as one client sees it. [New] returns the
+// first view; [Server.As], [Server.Answer], [Server.Handlers], [Server.Version], [Server.HTTP],
 // [Server.Stdio] and [Server.Record] return further views of the same server. Each view connects at
 // its first request. Call its methods from the goroutine of the test only.
 type Server struct {
@@ -59,15 +59,15 @@ type Server struct {
 	client    *client.Client
 }
 
-// New returns a server for the service, reached in memory with the newest protocol version. opts are
-// options of [mcpkit.New]. If the service cannot be served, the test ends. New closes the server at
-// the end of the test.
+// New returns a server for the service, reached in memory with the newest protocol version. opts
+// are options of [mcpkit.New]. If the service cannot be served, the test ends. New closes the
+// server at the end of the test.
 //
-// The service can be a *mcpkit.Server, for example one with other servers mounted in it. Then the test
-// closes it, and failures do not show its log.
+// The service can be a *mcpkit.Server, for example one with other servers mounted in it. Then the
+// test closes it, and failures do not show its log.
 //
-// As everywhere, the first request calls the Start methods of the services, those of mounted servers
-// included. Call [mcpkit.Server.Start] on [Server.Unwrap] to test that it fails.
+// As everywhere, the first request calls the Start methods of the services, those of mounted
+// servers included. Call [mcpkit.Server.Start] on [Server.Unwrap] to test that it fails.
 func New(t testing.TB, service any, opts ...mcpkit.Option) *Server {
 	t.Helper()
 	checkLeaks(t)
@@ -273,9 +273,9 @@ func (s *Server) Prompt(name string, args map[string]string) *Result {
 	})
 }
 
-// Complete asks for the values of an argument that begin with prefix. target is the name of a prompt,
-// or the URI template of a resource. others are the values of other arguments; nil means none. Check
-// the result with [Result.Values].
+// Complete asks for the values of an argument that begin with prefix. target is the name of a
+// prompt, or the URI template of a resource. others are the values of other arguments; nil means
+// none. Check the result with [Result.Values].
 func (s *Server) Complete(target, argument, prefix string, others map[string]string) *Result {
 	s.t.Helper()
 	ref := protocol.CompletionRef{Type: protocol.RefPrompt, Name: target}
@@ -332,8 +332,8 @@ func (s *Server) do(what string, in any, request func(*Result, []client.CallOpti
 	return r
 }
 
-// EachVersion runs the test on every protocol version: in memory, over stdio and, from 2025-03-26 on,
-// over Streamable HTTP. make returns a new server for each run.
+// EachVersion runs the test on every protocol version: in memory, over stdio and, from 2025-03-26
+// on, over Streamable HTTP. make returns a new server for each run.
 func EachVersion(t *testing.T, make func(t *testing.T) *Server, test func(t *testing.T, s *Server)) {
 	t.Helper()
 	for _, v := range protocol.Supported {

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
-// pipes is a handler that forwards messages through a pair of pipes to the stdio transport. It reads
-// line by line, so the notifications of a call always arrive before its response.
+// pipes is a handler that forwards messages through a pair of pipes to the stdio transport. It
+// reads line by line, so the notifications of a call always arrive before its response.
 type pipes struct {
 	out    *io.PipeWriter // to the server
 	in     *io.PipeReader

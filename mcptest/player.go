@@ -95,8 +95,8 @@ func (p *player) send(req *jsonrpc.Request) <-chan struct{} {
 	return done
 }
 
-// wait waits after line i of the script until the server has responded, sends a request or, during a
-// subscription, has sent as many messages as in the script.
+// wait waits after line i of the script until the server has responded, sends a request or, during
+// a subscription, has sent as many messages as in the script.
 func (p *player) wait(flight <-chan struct{}, i, before int, req *jsonrpc.Request) (asks int, why string) {
 	end := len(p.script)
 	if next := slices.IndexFunc(p.script[i+1:], func(l line) bool { return l.client }); next >= 0 {

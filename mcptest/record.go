@@ -26,9 +26,10 @@ var replayPatience = time.Minute
 // line. The comment above them is kept.
 //
 // Values that differ from run to run have placeholders: <state 1> for request states, and likewise
-// for IDs of elicitations, UUIDs and the references of internal errors; <time> for RFC 3339 times; and
-// <value 1> for what matches one of scrub, or its first group. Values that the client sent first stay,
-// unless they match scrub. Concurrent requests are recorded in the order in which they arrive.
+// for IDs of elicitations, UUIDs and the references of internal errors; <time> for RFC 3339 times;
+// and <value 1> for what matches one of scrub, or its first group. Values that the client sent
+// first stay, unless they match scrub. Concurrent requests are recorded in the order in which they
+// arrive.
 //
 // Views made from the view that Record returns do not record.
 func (s *Server) Record(file string, scrub ...*regexp.Regexp) *Server {
@@ -39,12 +40,12 @@ func (s *Server) Record(file string, scrub ...*regexp.Regexp) *Server {
 	return v
 }
 
-// Replay sends the client's messages of a transcript to the server, in memory and as the principal of
-// this view, and compares the server's messages with the transcript, placeholders aside. With -update
-// it writes the server's messages, so a new file needs only a section "client".
+// Replay sends the client's messages of a transcript to the server, in memory and as the principal
+// of this view, and compares the server's messages with the transcript, placeholders aside. With
+// -update it writes the server's messages, so a new file needs only a section "client".
 //
-// The client sends its next message when the server has responded or asks a question. A subscription
-// stays open until the end of the transcript.
+// The client sends its next message when the server has responded or asks a question. A
+// subscription stays open until the end of the transcript.
 func (s *Server) Replay(file string, scrub ...*regexp.Regexp) {
 	s.t.Helper()
 	_, script, err := readTranscript(file)

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A Result is the result of one request. Its methods check it, end the test if it differs, and return
-// it.
+// A Result is the result of one request. Its methods check it, end the test if it differs, and
+// return it.
 type Result struct {
 	t          testing.TB
 	what       string
@@ -43,7 +43,8 @@ func (r *Result) OK() *Result {
 	return r
 }
 
-// Error requires a tool error with exactly this text, or a protocol error with exactly this message.
+// Error requires a tool error with exactly this text, or a protocol error with exactly this
+// message.
 func (r *Result) Error(want string) *Result {
 	r.t.Helper()
 	if got, failed := r.failure(); !failed || got != want {
@@ -61,8 +62,8 @@ func (r *Result) ErrorContains(part string) *Result {
 	return r
 }
 
-// failure returns the text of a tool error or the message of a protocol error. It returns false if the
-// request succeeded.
+// failure returns the text of a tool error or the message of a protocol error. It returns false if
+// the request succeeded.
 func (r *Result) failure() (text string, failed bool) {
 	if e, ok := errors.AsType[*jsonrpc.Error](r.err); ok {
 		return e.Message, true
@@ -73,9 +74,9 @@ func (r *Result) failure() (text string, failed bool) {
 	return r.text, r.isError
 }
 
-// Text requires exactly this text: the texts of all content blocks, resource contents or messages, one
-// after the other with line breaks between. A block without text is its type in brackets, such as
-// [image].
+// Text requires exactly this text: the texts of all content blocks, resource contents or messages,
+// one after the other with line breaks between. A block without text is its type in brackets, such
+// as [image].
 func (r *Result) Text(want string) *Result {
 	r.t.Helper()
 	if r.err != nil {
@@ -118,8 +119,8 @@ func (r *Result) Structured(out any) *Result {
 	return r
 }
 
-// JSON requires this structured content. White space and the order of members do not matter. Versions
-// before 2025-06-18 have only the text, which is compared instead.
+// JSON requires this structured content. White space and the order of members do not matter.
+// Versions before 2025-06-18 have only the text, which is compared instead.
 func (r *Result) JSON(want string) *Result {
 	r.t.Helper()
 	canonicalWant, err := canonical([]byte(want))

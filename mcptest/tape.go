@@ -31,8 +31,8 @@ func (l line) side() string {
 type scrubber struct {
 	name string
 	re   *regexp.Regexp
-	// alike gives all values the same placeholder: two times may be equal in one run and differ in the
-	// next.
+	// alike gives all values the same placeholder: two times may be equal in one run and differ in
+	// the next.
 	alike bool
 	// own keeps values that the client sent first.
 	own bool

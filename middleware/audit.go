@@ -19,8 +19,8 @@ type AuditRecord struct {
 	Time time.Time `json:"time"`
 	// Event is "begin" or "end".
 	Event string `json:"event"`
-	// Ref identifies the call. It is the same in both of its records, in the log, and in the text of
-	// an internal error that the caller gets.
+	// Ref identifies the call. It is the same in both of its records, in the log, and in the text
+	// of an internal error that the caller gets.
 	Ref       string          `json:"ref"`
 	Request   string          `json:"request"` // the JSON-RPC ID
 	Method    string          `json:"method"`
@@ -135,8 +135,8 @@ type waitingCall struct {
 	timer  *time.Timer // ends the call after AnswerTime
 }
 
-// await keeps the record of a call that waits for an answer, until the client answers or AnswerTime has
-// passed. It returns false if too many records are kept, or the log is closed.
+// await keeps the record of a call that waits for an answer, until the client answers or AnswerTime
+// has passed. It returns false if too many records are kept, or the log is closed.
 func (l *AuditLog) await(r *AuditRecord) bool {
 	l.waitingMu.Lock()
 	defer l.waitingMu.Unlock()

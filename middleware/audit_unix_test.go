@@ -39,7 +39,8 @@ func init() {
 	programs["audit-full-disk"] = auditFullDisk
 }
 
-// auditVictim answers calls, whose arguments are size bytes long, until it is killed, and prints the ref of each that was answered.
+// auditVictim answers calls, whose arguments are size bytes long, until it is killed, and prints
+// the ref of each that was answered.
 func auditVictim(args []string) {
 	file, size, sync := args[0], args[1], args[2] == "sync"
 	log, err := middleware.OpenAuditFile(file, syncIf(sync)...)
@@ -67,8 +68,8 @@ func auditVictim(args []string) {
 	select {}
 }
 
-// A program is killed again and again while it writes: whatever it had answered is in the file, and what follows is no part of
-// a broken line.
+// A program is killed again and again while it writes: whatever it had answered is in the file, and
+// what follows is no part of a broken line.
 func TestNoAcknowledgedRecordIsLostInACrash(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -121,7 +122,8 @@ func TestNoAcknowledgedRecordIsLostInACrash(t *testing.T) {
 	}
 }
 
-// auditFullDisk lets its files grow to a bound alone, and answers calls until one is refused; then again without the bound.
+// auditFullDisk lets its files grow to a bound alone, and answers calls until one is refused; then
+// again without the bound.
 func auditFullDisk(args []string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	log, err := middleware.OpenAuditFile(args[0])
@@ -164,7 +166,8 @@ func TestAFullDiskLeavesWholeLines(t *testing.T) {
 	require.Len(t, lines(t, string(written)), fine+1)
 }
 
-// startProgram runs a program of this test binary. end kills it; it is waited for at the end of the test at the latest.
+// startProgram runs a program of this test binary. end kills it; it is waited for at the end of the
+// test at the latest.
 func startProgram(t *testing.T, name string, args ...string) (out *bufio.Reader, end func()) {
 	self, err := os.Executable()
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/filelock"
 )
 
-// An AuditLog is a file or another writer to which [Audit] appends one JSON object per line. It is safe
-// for concurrent use.
+// An AuditLog is a file or another writer to which [Audit] appends one JSON object per line. It is
+// safe for concurrent use.
 type AuditLog struct {
 	path string // "" for a writer
 	sync bool
@@ -43,9 +43,9 @@ func NewAuditLog(w io.Writer) *AuditLog { return &AuditLog{w: w} }
 // An AuditFileOption configures [OpenAuditFile].
 type AuditFileOption func(*AuditLog)
 
-// SyncAudit makes every call wait until its record is on the disk (fsync). Calls that end at the same
-// time wait for the same sync. Without it, records survive the end of the program, but not a crash
-// of the machine.
+// SyncAudit makes every call wait until its record is on the disk (fsync). Calls that end at the
+// same time wait for the same sync. Without it, records survive the end of the program, but not a
+// crash of the machine.
 func SyncAudit() AuditFileOption { return func(l *AuditLog) { l.sync = true } }
 
 // OpenAuditFile opens a file to append to. It creates a missing file with mode 0600. It removes a
@@ -91,10 +91,11 @@ func openAudit(path string) (f *os.File, size int64, err error) {
 	return f, size, nil
 }
 
-// Reopen continues in a new file after a program such as logrotate has renamed or removed the old one;
-// call it on SIGHUP. It syncs the old file, which has all records until then. It does nothing if the
-// file was not renamed, and keeps the old file if it cannot open a new one. A log that has lost or cut
-// a line works again with its new file. Reopen returns errors.ErrUnsupported for other writers.
+// Reopen continues in a new file after a program such as logrotate has renamed or removed the old
+// one; call it on SIGHUP. It syncs the old file, which has all records until then. It does nothing
+// if the file was not renamed, and keeps the old file if it cannot open a new one. A log that has
+// lost or cut a line works again with its new file. Reopen returns errors.ErrUnsupported for other
+// writers.
 func (l *AuditLog) Reopen() error {
 	if l.path == "" {
 		return fmt.Errorf("middleware: the audit log is not a file: %w", errors.ErrUnsupported)
@@ -190,8 +191,8 @@ func (l *AuditLog) appendLine(line []byte) (number uint64, err error) {
 	return 0, err
 }
 
-// waitSynced returns when the line is on the disk. One sync serves all lines that were written before
-// it.
+// waitSynced returns when the line is on the disk. One sync serves all lines that were written
+// before it.
 func (l *AuditLog) waitSynced(number uint64) error {
 	l.syncing.Lock()
 	defer l.syncing.Unlock()
@@ -218,9 +219,9 @@ func (l *AuditLog) waitSynced(number uint64) error {
 	return nil
 }
 
-// Close syncs and closes the file; it does not close other writers. Later calls fail. Before that, it
-// writes an end record with the outcome [InputRequired] for each call that waits for an answer of its
-// client.
+// Close syncs and closes the file; it does not close other writers. Later calls fail. Before that,
+// it writes an end record with the outcome [InputRequired] for each call that waits for an answer
+// of its client.
 func (l *AuditLog) Close() error {
 	l.endWaiting()
 	l.syncing.Lock()

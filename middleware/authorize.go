@@ -24,8 +24,8 @@ func Scopes(scopes ...string) mcpkit.Middleware {
 
 // Authorize calls allow before each call of every method, initialize, lists and completions
 // included. If allow returns an error, the call ends with a [DeniedError]. The caller gets the text
-// of the error only if it is a [mcpkit.UserMessenger], for example from [mcpkit.Errorf]. A nil allow
-// denies every call.
+// of the error only if it is a [mcpkit.UserMessenger], for example from [mcpkit.Errorf]. A nil
+// allow denies every call.
 func Authorize(allow func(ctx context.Context, call *mcpkit.Call) error) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {

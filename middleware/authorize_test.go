@@ -33,8 +33,8 @@ func (u *untagged) Any(id string) string         { u.ran("any"); return "any-res
 func (u *untagged) Ask(kind string) string       { u.ran("ask"); return "ask-result" }
 func (u *untagged) Kinds(prefix string) []string { u.ran("kinds"); return []string{prefix + "-kind"} }
 
-// TestNothingRunsForWhoMayNotCallIt calls every method in every version of the protocol, as every kind
-// of caller, and guards by every means.
+// TestNothingRunsForWhoMayNotCallIt calls every method in every version of the protocol, as every
+// kind of caller, and guards by every means.
 func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 	callers := []struct {
 		name string

@@ -17,8 +17,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/middleware/expvarmcp"
 )
 
-// BenchmarkCall is a whole call of a small tool by an authenticated caller, with each middleware: what one costs is the
-// difference to "none". docs/reference/middleware.md has the figures.
+// BenchmarkCall is a whole call of a small tool by an authenticated caller, with each middleware:
+// what one costs is the difference to "none". docs/reference/middleware.md has the figures.
 func BenchmarkCall(b *testing.B) {
 	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	file, err := middleware.OpenAuditFile(filepath.Join(b.TempDir(), "audit.jsonl"))

@@ -108,7 +108,8 @@ func overEach(t *testing.T, f func(t *testing.T, b binding, v protocol.Version))
 	}
 }
 
-// connect is a client that sends each request of a revision once. While it listens to doc://one it calls listening.
+// connect is a client that sends each request of a revision once. While it listens to doc://one it
+// calls listening.
 func connect(t *testing.T, target any, v protocol.Version, listening func()) (send func(r request) string) {
 	c, err := client.Dial(t.Context(), target, client.Version(v))
 	require.NoError(t, err)
@@ -165,8 +166,8 @@ func (p *passes) take(method string) []string {
 	return where
 }
 
-// TestEachMiddlewareRunsOnceOverEveryTransport uses middleware of the server and of a mounted server.
-// Each runs exactly once for each request, in order, in every version of the protocol.
+// TestEachMiddlewareRunsOnceOverEveryTransport uses middleware of the server and of a mounted
+// server. Each runs exactly once for each request, in order, in every version of the protocol.
 func TestEachMiddlewareRunsOnceOverEveryTransport(t *testing.T) {
 	overEach(t, func(t *testing.T, b binding, v protocol.Version) {
 		srv := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet, mcpkit.Authenticated())
@@ -215,7 +216,8 @@ func isList(method string) bool {
 	return strings.HasSuffix(method, "/list") || method == protocol.MethodSubscriptionsListen
 }
 
-// Nothing that scopes guard runs, or shows, for who lacks them, over any binding: calls, lists, reads, completions, subscriptions.
+// Nothing that scopes guard runs, or shows, for who lacks them, over any binding: calls, lists,
+// reads, completions, subscriptions.
 func TestNothingLeaksOverAnyBinding(t *testing.T) {
 	callers := map[string]*oauth.Principal{
 		"nobody": nil, "without scopes": {Subject: "ann"}, "with another scope": {Subject: "ann", Scopes: []string{"secrets", "Secret"}},

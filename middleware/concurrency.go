@@ -10,10 +10,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// Concurrency runs at most limit calls of tools, prompts, resources and completions at a time, for all
-// callers together. [By] gives each key a limit and a queue of its own. Up to queue further calls wait
-// for their turn, in the order in which they come; calls beyond that get a [BusyError]. A waiting call
-// that is cancelled or times out leaves the queue.
+// Concurrency runs at most limit calls of tools, prompts, resources and completions at a time, for
+// all callers together. [By] gives each key a limit and a queue of its own. Up to queue further
+// calls wait for their turn, in the order in which they come; calls beyond that get a [BusyError].
+// A waiting call that is cancelled or times out leaves the queue.
 //
 // The turn of a call ends when its method has returned, even if a resource is still being sent from
 // a reader. Concurrency panics if limit is less than 1 or queue is negative.

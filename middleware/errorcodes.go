@@ -13,17 +13,17 @@ import (
 // CodeToolTimeout is the code with which [ErrorCodes] reports a timeout of a tool.
 const CodeToolTimeout = -32000
 
-// ErrorCodes reports failures of tools/call as JSON-RPC errors, for programs that call tools without a
-// model:
+// ErrorCodes reports failures of tools/call as JSON-RPC errors, for programs that call tools
+// without a model:
 //
 //	-32601  unknown tool
 //	-32602  invalid arguments
 //	-32603  the tool returned an error, or a result with isError
 //	-32000  "Tool execution timeout"
 //
-// The specification puts failures of a tool into its result, where the model sees them, and reports an
-// unknown tool as -32602. The texts of errors follow the same rules as without ErrorCodes. Errors with
-// a code of their own keep it.
+// The specification puts failures of a tool into its result, where the model sees them, and reports
+// an unknown tool as -32602. The texts of errors follow the same rules as without ErrorCodes.
+// Errors with a code of their own keep it.
 func ErrorCodes() mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {

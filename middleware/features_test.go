@@ -89,10 +89,10 @@ var texts = map[string]string{
 // outcomes are the outcomes in the audit log of calls that do not succeed.
 var outcomes = map[string]middleware.Outcome{panics: middleware.Panicked, isCancelled: middleware.Cancelled}
 
-// TestFeaturesWorkTogether calls each kind of method with each feature, in both families of protocol
-// versions, on stdio and Streamable HTTP. Each call gets one response with the right text. The
-// clean-ups run once, after the method returned and the result was written. Nothing stays in flight.
-// The audit log has one record of the beginning and one of the end.
+// TestFeaturesWorkTogether calls each kind of method with each feature, in both families of
+// protocol versions, on stdio and Streamable HTTP. Each call gets one response with the right text.
+// The clean-ups run once, after the method returned and the result was written. Nothing stays in
+// flight. The audit log has one record of the beginning and one of the end.
 func TestFeaturesWorkTogether(t *testing.T) {
 	for name, serve := range map[string]serveFunc{"stdio": serveStdio, "Streamable HTTP": serveHTTP} {
 		for _, version := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
@@ -282,7 +282,8 @@ var resources = map[string]any{
 	}{},
 }
 
-// plainResource is the service with the long resource where the feature does not need an annotation.
+// plainResource is the service with the long resource where the feature does not need an
+// annotation.
 type plainResource struct {
 	_ struct {
 		Rows mcpkit.Resource `uri:"rows://all" mime:"text/plain"`
@@ -406,7 +407,8 @@ func (c *cell) audited(t *testing.T) (events []string) {
 	return events
 }
 
-// A seam is a server whose callers are all the principal of the cell. It sees results as they are written.
+// A seam is a server whose callers are all the principal of the cell. It sees results as they are
+// written.
 type seam struct {
 	*mcpkit.Server
 	cell *cell
@@ -577,8 +579,8 @@ func (agreeing) Elicit(context.Context, *protocol.ElicitParams) (*protocol.Elici
 	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: json.RawMessage(`{"confirm":true}`)}, nil
 }
 
-// A serveFunc serves a handler, one request at a time, and copies what is sent to w. stopped returns
-// when the transport has ended by itself, since its client has disconnected.
+// A serveFunc serves a handler, one request at a time, and copies what is sent to w. stopped
+// returns when the transport has ended by itself, since its client has disconnected.
 type serveFunc func(t *testing.T, h transport.Handler, w *wire) (target any, stopped func())
 
 func serveStdio(t *testing.T, h transport.Handler, w *wire) (target any, stopped func()) {
@@ -682,8 +684,8 @@ func (w *wire) fromServer(line []byte) {
 	}
 }
 
-// check requires one response to each of so many requests, except those that were cancelled: they get
-// none.
+// check requires one response to each of so many requests, except those that were cancelled: they
+// get none.
 func (w *wire) check(t *testing.T, requests, cancelled int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// GuardArguments calls f with the arguments of every tool call and prompt, before they are validated.
-// f returns the arguments, other arguments in their place, which are then validated, or an error, which
-// ends the call like an error of the method. args is {} if the client sent none; do not change it.
-// Server.UseFor limits the guard to a part of the server.
+// GuardArguments calls f with the arguments of every tool call and prompt, before they are
+// validated. f returns the arguments, other arguments in their place, which are then validated, or
+// an error, which ends the call like an error of the method. args is {} if the client sent none; do
+// not change it. Server.UseFor limits the guard to a part of the server.
 func GuardArguments(f func(ctx context.Context, call *mcpkit.Call, args json.RawMessage) (json.RawMessage, error)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -38,8 +38,8 @@ func GuardArguments(f func(ctx context.Context, call *mcpkit.Call, args json.Raw
 	}
 }
 
-// GuardResult calls f with every result. f returns the result, another one in its place, or an error.
-// Do not change a result: it may be cached or shared. See [mcpkit.Result] for its types.
+// GuardResult calls f with every result. f returns the result, another one in its place, or an
+// error. Do not change a result: it may be cached or shared. See [mcpkit.Result] for its types.
 func GuardResult(f func(ctx context.Context, call *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -52,10 +52,10 @@ func GuardResult(f func(ctx context.Context, call *mcpkit.Call, result mcpkit.Re
 	}
 }
 
-// GuardText calls f with every text that tools, prompts and resources return: text contents, texts of
-// resources, and strings in structured content except member names. f returns the text, another one in
-// its place, or an error instead of the whole result. Images, audio and blobs pass. A result that
-// cannot be inspected, such as a resource that is sent from a reader, is an error.
+// GuardText calls f with every text that tools, prompts and resources return: text contents, texts
+// of resources, and strings in structured content except member names. f returns the text, another
+// one in its place, or an error instead of the whole result. Images, audio and blobs pass. A result
+// that cannot be inspected, such as a resource that is sent from a reader, is an error.
 func GuardText(f func(ctx context.Context, call *mcpkit.Call, text string) (string, error)) mcpkit.Middleware {
 	return GuardResult(func(ctx context.Context, call *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
 		switch call.Method() {

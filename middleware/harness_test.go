@@ -19,7 +19,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// programMark makes the test binary one of the programs that tests start, in place of a run of the tests.
+// programMark makes the test binary one of the programs that tests start, in place of a run of the
+// tests.
 const programMark = "run-as-program"
 
 var programs = map[string]func(args []string){}
@@ -108,7 +109,8 @@ func said(t testing.TB, resp *jsonrpc.Response) string {
 	return string(jsonrpc.AppendResponse(nil, resp))
 }
 
-// toolText calls a tool without arguments, or with those that are given, and returns its first text.
+// toolText calls a tool without arguments, or with those that are given, and returns its first
+// text.
 func (p *peer) toolText(ctx context.Context, name string, args ...string) string {
 	p.t.Helper()
 	params := fmt.Sprintf(`{"name":%q}`, name)

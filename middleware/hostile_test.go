@@ -44,7 +44,8 @@ func (p panicky) CallEnded(context.Context, *mcpkit.Call, middleware.Measurement
 	}
 }
 
-// Whatever a middleware does is answered, once, and the next request is served as if nothing had been.
+// Whatever a middleware does is answered, once, and the next request is served as if nothing had
+// been.
 func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 	boom := func(*mcpkit.Call) int { panic("oops") }
 	for _, test := range []struct {
@@ -137,7 +138,8 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 	}
 }
 
-// Arguments are not to be changed where they lie. Who does so all the same breaks that call and no other.
+// Arguments are not to be changed where they lie. Who does so all the same breaks that call and no
+// other.
 func TestArgumentsThatAreOverwrittenBreakTheirOwnCallAlone(t *testing.T) {
 	for _, junk := range []string{`{`, `}`, `"`, `[`, `\`, `:`, `,`, `0`, "\x00", "\xff", ` `, `{"text":`, `"text`, `[[`, `{"":{`, `"\`} {
 		srv := newServer(t, mcpkit.NewTool("echo", func(in echoInput) string { return in.Text }))
@@ -170,7 +172,8 @@ func TestMiddlewareThatIsNilIsRefusedAtOnce(t *testing.T) {
 	require.PanicsWithValue(t, "middleware: When: middleware 1 of 1 is nil", func() { middleware.When(func(*mcpkit.Call) bool { return true }, nil) })
 }
 
-// lazy answers before the handler is done, as timeouts that are written in a hurry do. It tells when it is.
+// lazy answers before the handler is done, as timeouts that are written in a hurry do. It tells
+// when it is.
 func lazy(late *sync.WaitGroup) mcpkit.Middleware {
 	return wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 		if call.Method() != "tools/call" {

@@ -16,16 +16,17 @@ import (
 // A LoggingOption configures [Logging].
 type LoggingOption func(*callLogger)
 
-// LogArguments adds the first maxBytes of the arguments of tools and prompts, without secret values;
-// see [mcpkit.Call.RedactedArguments]. 0 means 1,024. Arguments are texts of models and people:
-// consider who reads the log.
+// LogArguments adds the first maxBytes of the arguments of tools and prompts, without secret
+// values; see [mcpkit.Call.RedactedArguments]. 0 means 1,024. Arguments are texts of models and
+// people: consider who reads the log.
 func LogArguments(maxBytes int) LoggingOption {
 	return func(l *callLogger) { l.argumentBytes = cmp.Or(max(maxBytes, 0), 1024) }
 }
 
 // Logging writes one line for each call when it ends: method, name, protocol version, duration,
-// outcome, principal, request and trace ID, and the sizes of params and result where they are known.
-// Arguments and results are not logged. A nil logger means slog.Default at the time of each call.
+// outcome, principal, request and trace ID, and the sizes of params and result where they are
+// known. Arguments and results are not logged. A nil logger means slog.Default at the time of each
+// call.
 //
 // Successful calls have the level Info, failed calls Warn, and panics Error.
 func Logging(logger *slog.Logger, opts ...LoggingOption) mcpkit.Middleware {
@@ -189,8 +190,8 @@ func levelOf(outcome Outcome) slog.Level {
 }
 
 const (
-	// shownOfSession is how many bytes of a session ID are shown: enough to tell sessions apart, too
-	// few to take one over.
+	// shownOfSession is how many bytes of a session ID are shown: enough to tell sessions apart,
+	// too few to take one over.
 	shownOfSession = 8
 	// maxLogged is how many bytes are logged of a text that the client chooses, such as an unknown
 	// name.

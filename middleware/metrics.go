@@ -24,13 +24,13 @@ type Measurement struct {
 	Target  string           // name, URI or URI template; "" if there is none or it is not registered
 	Version protocol.Version // of the protocol
 	Outcome Outcome
-	// Round is how many times the client has answered questions of this call; see [mcpkit.Call.Round].
-	// Each round is a Measurement. To count calls, count round 0.
+	// Round is how many times the client has answered questions of this call; see
+	// [mcpkit.Call.Round]. Each round is a Measurement. To count calls, count round 0.
 	Round int
 	// Duration is the time that the call or its round spent inside [Metrics].
 	Duration time.Duration
-	// ParamsBytes is the size of the params. ResultBytes is the size of the result's content, or -1 if
-	// it is not known.
+	// ParamsBytes is the size of the params. ResultBytes is the size of the result's content, or -1
+	// if it is not known.
 	ParamsBytes, ResultBytes int
 	// Repairs is how many argument values were repaired; see [mcpkit.Repair].
 	Repairs int

@@ -64,8 +64,8 @@ func OutcomeOf(result mcpkit.Result, err error) Outcome {
 	return Failed
 }
 
-// runsUserCode reports whether the call runs a method of the program: a tool, a prompt, a resource or
-// a completion.
+// runsUserCode reports whether the call runs a method of the program: a tool, a prompt, a resource
+// or a completion.
 func runsUserCode(call *mcpkit.Call) bool {
 	switch call.Method() {
 	case protocol.MethodToolsCall, protocol.MethodPromptsGet, protocol.MethodResourcesRead, protocol.MethodCompletionComplete:

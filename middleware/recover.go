@@ -7,8 +7,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// Recover turns panics of inner middleware into a [mcpkit.PanicError]. It calls report for these and
-// for panics of methods, from which the server itself recovers. A nil report is not called.
+// Recover turns panics of inner middleware into a [mcpkit.PanicError]. It calls report for these
+// and for panics of methods, from which the server itself recovers. A nil report is not called.
 func Recover(report func(ctx context.Context, call *mcpkit.Call, p *mcpkit.PanicError)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (result mcpkit.Result, err error) {

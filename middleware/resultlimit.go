@@ -20,10 +20,11 @@ type resultLimit struct {
 	noTruncation bool
 }
 
-// ResultLimit limits the content of a tool result to max bytes, since a model pays for each one; see
-// [mcpkit.Result] for how content is counted. It truncates results that are only text and adds a note with the
-// full size. Results with structured content or images become tool errors that ask the model for
-// less, since a part of them would be wrong. ResultLimit panics if max is less than 1.
+// ResultLimit limits the content of a tool result to max bytes, since a model pays for each one;
+// see [mcpkit.Result] for how content is counted. It truncates results that are only text and adds
+// a note with the full size. Results with structured content or images become tool errors that ask
+// the model for less, since a part of them would be wrong. ResultLimit panics if max is less than
+// 1.
 func ResultLimit(max int, opts ...ResultLimitOption) mcpkit.Middleware {
 	if max < 1 {
 		panic(fmt.Sprintf("middleware: ResultLimit(%d): the limit is less than 1 byte", max))

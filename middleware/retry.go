@@ -36,9 +36,9 @@ func RetryBackoff(d time.Duration) RetryOption {
 func RetryIf(f func(error) bool) RetryOption { return func(r *retry) { r.when = f } }
 
 // Retry calls a tool again after an error that may be temporary, if the tool has the hint readonly
-// or idempotent. Results with isError are not errors. All attempts share the time limit of the call:
-// Retry stops if the time would end before the next attempt, or if the caller cancels. It panics on
-// negative values.
+// or idempotent. Results with isError are not errors. All attempts share the time limit of the
+// call: Retry stops if the time would end before the next attempt, or if the caller cancels. It
+// panics on negative values.
 func Retry(opts ...RetryOption) mcpkit.Middleware {
 	r := &retry{attempts: 3, backoff: 100 * time.Millisecond, when: isTemporary}
 	for _, o := range opts {

@@ -18,8 +18,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/middleware/expvarmcp"
 )
 
-// round sends tools/call on 2026-07-28 from a client whose user can be asked. more are further members of the params, each with
-// a comma in front.
+// round sends tools/call on 2026-07-28 from a client whose user can be asked. more are further
+// members of the params, each with a comma in front.
 func (p *peer) round(ctx context.Context, name, more string) *jsonrpc.Response {
 	p.t.Helper()
 	msg, bad := jsonrpc.Decode(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q%s,"_meta":{`+
@@ -28,7 +28,8 @@ func (p *peer) round(ctx context.Context, name, more string) *jsonrpc.Response {
 	return p.srv.ServeRPC(ctx, msg.Request, p)
 }
 
-// agree is what the next round has beside the name when the user says yes to each question of this one.
+// agree is what the next round has beside the name when the user says yes to each question of this
+// one.
 func agree(t testing.TB, resp *jsonrpc.Response) string {
 	t.Helper()
 	require.Nil(t, resp.Error, "%+v", resp.Error)
@@ -70,7 +71,8 @@ func TestRateLimitCountsTheFirstRoundOfAQuestion(t *testing.T) {
 		require.Equal(t, "paid", textOf(t, p.round(t.Context(), "pay", third)))
 		require.Contains(t, textOf(t, p.round(t.Context(), "pay", "")), "too many calls")
 
-		// Two rounds were played. A replay takes from what is left for later rounds, plus what has come back in three seconds.
+		// Two rounds were played. A replay takes from what is left for later rounds, plus what has
+		// come back in three seconds.
 		played := 2
 		for textOf(t, p.round(t.Context(), "pay", third)) == "paid" {
 			played++

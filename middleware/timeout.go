@@ -10,11 +10,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Timeout limits the time of every call of every method except subscriptions/listen, which the client
-// ends. After d, the context of the call ends with a [*mcpkit.TimeoutError] as its cause, and the
-// caller gets that error even if the method does not return; see [mcpkit.ToolTimeout]. The timeout tag
-// of a method can only shorten the time. The time stops while a question to the client is open. 0
-// means no limit. Timeout panics if d is negative.
+// Timeout limits the time of every call of every method except subscriptions/listen, which the
+// client ends. After d, the context of the call ends with a [*mcpkit.TimeoutError] as its cause,
+// and the caller gets that error even if the method does not return; see [mcpkit.ToolTimeout]. The
+// timeout tag of a method can only shorten the time. The time stops while a question to the client
+// is open. 0 means no limit. Timeout panics if d is negative.
 func Timeout(d time.Duration) mcpkit.Middleware {
 	if d < 0 {
 		panic(fmt.Sprintf("middleware: Timeout(%s): the time is negative", d))

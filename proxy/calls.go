@@ -16,8 +16,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// running is a call that was sent to the remote server. If its caller must answer a question in a new
-// request (2026-07-28), the call is parked, and the new request continues it.
+// running is a call that was sent to the remote server. If its caller must answer a question in a
+// new request (2026-07-28), the call is parked, and the new request continues it.
 type running struct {
 	link      *link
 	version   protocol.Version // of the caller
@@ -90,8 +90,8 @@ func (r *remote) begin(ctx context.Context, l *link, call *mcpkit.Call) *running
 	return run
 }
 
-// logLevel returns the lowest level that the caller may want, or "". Messages are filtered when they
-// arrive.
+// logLevel returns the lowest level that the caller may want, or "". Messages are filtered when
+// they arrive.
 func logLevel(call *mcpkit.Call) protocol.LoggingLevel {
 	if !call.Version().Modern() {
 		return protocol.LevelDebug
@@ -127,8 +127,8 @@ func (r *remote) attend(ctx context.Context, run *running) (json.RawMessage, err
 	}
 }
 
-// put asks the caller the open question. If the answer comes in a later request, put parks the call and
-// returns an error.
+// put asks the caller the open question. If the answer comes in a later request, put parks the call
+// and returns an error.
 func (r *remote) put(ctx context.Context, run *running) error {
 	q := run.open
 	asking, cancel := context.WithCancel(ctx)
@@ -196,8 +196,8 @@ func (r *remote) log(run *running, p *protocol.LoggingMessageParams) {
 // parkedKey is the key of a parked call in the sealed state of its caller.
 const parkedKey = "mcpkit/proxy"
 
-// park keeps a call until the next request of its caller. A call that cannot be kept starts again then,
-// with the answers that were given.
+// park keeps a call until the next request of its caller. A call that cannot be kept starts again
+// then, with the answers that were given.
 func (r *remote) park(ctx context.Context, run *running) {
 	id, err := mcpkit.Once(ctx, parkedKey, func() (string, error) { return rand.Text(), nil })
 	r.mu.Lock()

@@ -130,7 +130,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestAnotherProcessGoesOnWithoutTheParkedCall answers the second round by a process that knows nothing of the first.
+// TestAnotherProcessGoesOnWithoutTheParkedCall answers the second round by a process that knows
+// nothing of the first.
 func TestAnotherProcessGoesOnWithoutTheParkedCall(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
 	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
@@ -208,7 +209,8 @@ func (a *alternating) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer t
 	return a.servers[int(a.n.Add(1))%len(a.servers)].ServeRPC(ctx, req, peer)
 }
 
-// TestACallWhoseCallerDoesNotComeBackIsGivenUp leaves a question of a legacy server without an answer.
+// TestACallWhoseCallerDoesNotComeBackIsGivenUp leaves a question of a legacy server without an
+// answer.
 func TestACallWhoseCallerDoesNotComeBackIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent), mcpkit.ToolTimeout(0))
@@ -246,7 +248,8 @@ func (away) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitRes
 	return nil, errors.New("nobody is at home")
 }
 
-// TestAListThatFailsHidesNoOther: the remote server cannot list its prompts, at first and again later.
+// TestAListThatFailsHidesNoOther: the remote server cannot list its prompts, at first and again
+// later.
 func TestAListThatFailsHidesNoOther(t *testing.T) {
 	var fails sync.Map // method -> error
 	fails.Store("prompts/list", `{"code":-32603,"message":"the prompts are broken"}`)

@@ -18,8 +18,8 @@ const (
 	maxItems = 10_000
 )
 
-// definitions reads all lists of a server. A list that cannot be read stays as it was, and definitions
-// calls failed for it. It returns an error only if no list can be read.
+// definitions reads all lists of a server. A list that cannot be read stays as it was, and
+// definitions calls failed for it. It returns an error only if no list can be read.
 func definitions(ctx context.Context, c *client.Client, before mcpkit.Definitions, failed func(method string, err error)) (mcpkit.Definitions, error) {
 	caps := c.Capabilities()
 	d := mcpkit.Definitions{Completes: caps.Completions != nil || !c.Version().Modern() && c.Version() < protocol.V20250326}
@@ -69,8 +69,8 @@ func definitions(ctx context.Context, c *client.Client, before mcpkit.Definition
 	return d, nil
 }
 
-// tools reads the tools through the client, which needs their headers and hints, and omits tools that
-// must not be called.
+// tools reads the tools through the client, which needs their headers and hints, and omits tools
+// that must not be called.
 func tools(ctx context.Context, c *client.Client) ([]json.RawMessage, error) {
 	usable := map[string]bool{}
 	for t, err := range c.Tools(ctx, client.Fresh()) {

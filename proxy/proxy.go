@@ -1,5 +1,5 @@
-// Package proxy turns a remote server into a *mcpkit.Server, to mount it in another server or to serve
-// it over another transport:
+// Package proxy turns a remote server into a *mcpkit.Server, to mount it in another server or to
+// serve it over another transport:
 //
 //	github, err := proxy.New("https://github.example.com/mcp", proxy.Dial(client.Header("Authorization", "Bearer "+token)))
 //	err = srv.Mount("github", github)
@@ -9,8 +9,8 @@
 // questions (elicitation, sampling, roots) to the caller, whatever protocol versions the two sides
 // speak. It does not change results and errors.
 //
-// The remote server sees this program as its client. The proxy forwards nothing about the caller: no
-// token and no header. Pass the credentials of this program to [Dial].
+// The remote server sees this program as its client. The proxy forwards nothing about the caller:
+// no token and no header. Pass the credentials of this program to [Dial].
 package proxy
 
 import (
@@ -53,49 +53,51 @@ type config struct {
 type Option func(*config)
 
 // Dial adds options of [client.Dial], such as headers with the credentials of this program, an HTTP
-// client that logs in, or the timeout of calls. [client.Handlers] is not allowed, since callers answer
-// the questions.
+// client that logs in, or the timeout of calls. [client.Handlers] is not allowed, since callers
+// answer the questions.
 func Dial(opts ...client.DialOption) Option {
 	return func(c *config) { c.dial = append(c.dial, opts...) }
 }
 
-// Name sets the name of the remote server in errors and logs. The default is the name that it reports.
+// Name sets the name of the remote server in errors and logs. The default is the name that it
+// reports.
 func Name(name string) Option { return func(c *config) { c.name = name } }
 
-// Scopes requires scopes for everything that the remote server has. Callers without them do not see it.
+// Scopes requires scopes for everything that the remote server has. Callers without them do not see
+// it.
 func Scopes(scopes ...string) Option { return func(c *config) { c.scopes = scopes } }
 
-// Optional lets the program start without the remote server. The proxy is empty until it can connect.
-// By default, a failed connection is an error of [mcpkit.Server.Start].
+// Optional lets the program start without the remote server. The proxy is empty until it can
+// connect. By default, a failed connection is an error of [mcpkit.Server.Start].
 func Optional() Option { return func(c *config) { c.optional = true } }
 
 // NoQuestions tells the remote server that callers cannot be asked questions.
 func NoQuestions() Option { return func(c *config) { c.questions = false } }
 
-// Meta adds members to the _meta of each forwarded call, and replaces those of the caller. Use it for
-// the trace context, so that this server is part of the trace:
+// Meta adds members to the _meta of each forwarded call, and replaces those of the caller. Use it
+// for the trace context, so that this server is part of the trace:
 //
 //	proxy.Meta(func(ctx context.Context) protocol.Meta { return otelmcp.Inject(ctx, nil) })
 //
-// ctx is the context of the call. Without Meta, the proxy forwards the _meta of the caller, with its
-// trace context.
+// ctx is the context of the call. Without Meta, the proxy forwards the _meta of the caller, with
+// its trace context.
 func Meta(f func(ctx context.Context) protocol.Meta) Option { return func(c *config) { c.meta = f } }
 
 // Logger receives messages about the connection. The default is slog.Default.
 func Logger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 
 // New returns a proxy for the remote server at target, which is a URL, a command line or a
-// [client.Target]; see [client.Dial]. The proxy connects when it starts, or when the server starts in
-// which it is mounted, and disconnects when it closes.
+// [client.Target]; see [client.Dial]. The proxy connects when it starts, or when the server starts
+// in which it is mounted, and disconnects when it closes.
 //
-// After a disconnect, the next call connects again. If that fails, further attempts follow after 1 to
-// 30 s, and until then calls fail at once with an error for the model. The proxy repeats a call whose
-// connection broke only if it is safe: reads, and tools with the hint readonly or idempotent.
+// After a disconnect, the next call connects again. If that fails, further attempts follow after 1
+// to 30 s, and until then calls fail at once with an error for the model. The proxy repeats a call
+// whose connection broke only if it is safe: reads, and tools with the hint readonly or idempotent.
 //
-// On a connection that calls share, such as the standard input and output of a process, a legacy server
-// does not say to which call a question belongs, and no server to which call a log message belongs.
-// While several calls run, the proxy therefore rejects such questions and drops such messages. Over
-// HTTP each call has its own stream.
+// On a connection that calls share, such as the standard input and output of a process, a legacy
+// server does not say to which call a question belongs, and no server to which call a log message
+// belongs. While several calls run, the proxy therefore rejects such questions and drops such
+// messages. Over HTTP each call has its own stream.
 func New(target any, opts ...Option) (*mcpkit.Server, error) {
 	c := config{questions: true, logger: slog.Default()}
 	for _, o := range opts {
@@ -333,8 +335,8 @@ func (r *remote) follow(l *link) {
 	}
 }
 
-// listenAgain continues after the subscription to list changes has ended. On a shared connection, that
-// is the end of the connection; over HTTP, it subscribes again.
+// listenAgain continues after the subscription to list changes has ended. On a shared connection,
+// that is the end of the connection; over HTTP, it subscribes again.
 func (r *remote) listenAgain(l *link, why error) bool {
 	_ = l.lists.Close()
 	if l.ctx.Err() != nil {

@@ -195,8 +195,8 @@ func dial(t *testing.T, target any, v protocol.Version, opts ...client.DialOptio
 	return c
 }
 
-// inEveryWay runs f for legacy and modern clients on both sides, and over each transport to the remote
-// server.
+// inEveryWay runs f for legacy and modern clients on both sides, and over each transport to the
+// remote server.
 func inEveryWay(t *testing.T, f func(t *testing.T, d *desk, far *mcpkit.Server, near any, caller, spoken protocol.Version)) {
 	for transport, target := range targets {
 		for _, inner := range []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728} {

@@ -197,8 +197,8 @@ func decode(call *mcpkit.Call, raw json.RawMessage) (result mcpkit.Result, err e
 	return result, nil
 }
 
-// cacheFor returns how long a resource may be cached: as long as the remote server allows, but for this
-// caller alone, since that server does not know the other callers.
+// cacheFor returns how long a resource may be cached: as long as the remote server allows, but for
+// this caller alone, since that server does not know the other callers.
 func cacheFor(c protocol.Cache) protocol.Cache {
 	if c.TTLMs == nil {
 		c.TTLMs = new(int64)
@@ -262,8 +262,9 @@ func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (mcpkit.Result
 // A watch is a subscription to a resource at the remote server.
 type watch struct{ begun time.Time }
 
-// subscribe watches a resource at the remote server, if it is not watched already. It returns when the
-// server has accepted or rejected that. Without it there are no updates, but the caller gets no error.
+// subscribe watches a resource at the remote server, if it is not watched already. It returns when
+// the server has accepted or rejected that. Without it there are no updates, but the caller gets no
+// error.
 func (r *remote) subscribe(ctx context.Context, uri string) {
 	l, err := r.connect(ctx)
 	if err != nil {
@@ -294,8 +295,8 @@ func (r *remote) subscribe(ctx context.Context, uri string) {
 	}
 }
 
-// watch forwards updates of a resource until no client is subscribed. agreed, unless nil, is closed when
-// the server has responded.
+// watch forwards updates of a resource until no client is subscribed. agreed, unless nil, is closed
+// when the server has responded.
 func (r *remote) watch(l *link, uri string, w *watch, agreed chan struct{}) {
 	sub, err := l.client.Subscribe(l.ctx, uri)
 	if agreed != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValidateTagsMatchTheValidator looks at what the validator keeps to itself, in the version that
-// is used: each rule and alias that it comes with is known here, and no other except the keywords
-// that it reads before any rule, and enum.
+// TestValidateTagsMatchTheValidator looks at what the validator keeps to itself, in the version
+// that is used: each rule and alias that it comes with is known here, and no other except the
+// keywords that it reads before any rule, and enum.
 func TestValidateTagsMatchTheValidator(t *testing.T) {
 	known := slices.Clone(validateTags())
 	slices.Sort(known)

@@ -134,8 +134,8 @@ var untested = func() map[string]string {
 	return reasons
 }()
 
-// TestRulesThatCompareMembers has every rule that compares members: what the validator asks is asked,
-// and said.
+// TestRulesThatCompareMembers has every rule that compares members: what the validator asks is
+// asked, and said.
 func TestRulesThatCompareMembers(t *testing.T) {
 	for _, test := range []struct{ rule, right, wrong string }{
 		{"eqfield=A", `"a":"x","b":"x"`, `"a":"x","b":"y"`}, {"nefield=A", `"a":"x","b":"y"`, `"a":"x","b":"x"`},

@@ -117,7 +117,8 @@ func (a *asker) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol
 	}
 }
 
-// field asks for one field until the answer fits its schema. It returns nil for a field that is left out.
+// field asks for one field until the answer fits its schema. It returns nil for a field that is
+// left out.
 func (a *asker) field(ctx context.Context, f *formField) (json.RawMessage, error) {
 	label := cleanLine(f.label())
 	if f.Description != "" {
@@ -162,7 +163,8 @@ func whyNot(err error) string {
 	return strings.Join(all, "; ")
 }
 
-// A formField is a property of the schema of a form, with the keywords that forms may have (2025-11-25, client/elicitation).
+// A formField is a property of the schema of a form, with the keywords that forms may have
+// (2025-11-25, client/elicitation).
 type formField struct {
 	name     string
 	required bool

@@ -44,7 +44,8 @@ func TestChoicesAreReadFromAllRevisions(t *testing.T) {
 	}
 }
 
-// Whatever a server sends and a person writes, there is JSON or an error, and nothing on the screen that a terminal obeys.
+// Whatever a server sends and a person writes, there is JSON or an error, and nothing on the screen
+// that a terminal obeys.
 func FuzzForms(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"x":{"type":"string","enum":["a"],"enumNames":["A\u001b[0m"]}},"required":["x"]}`, "1")
 	f.Add(`{"properties":{"x":{"type":"array","items":{"anyOf":[{"const":"a"}]}}}}`, "1,,2")

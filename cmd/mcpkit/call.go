@@ -100,7 +100,8 @@ func correct(err error, words []string) error {
 	return err
 }
 
-// hint adds to the error of a request what may have been meant, if the server lists nothing of the name.
+// hint adds to the error of a request what may have been meant, if the server lists nothing of the
+// name.
 func hint[T any](err error, name string, list iter.Seq2[T, error], nameOf func(T) string) error {
 	var names []string
 	for v, e := range list {

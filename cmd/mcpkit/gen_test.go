@@ -17,7 +17,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
 )
 
-// program writes the files of testdata/NAME.txtar into a module of their own, one that uses this library.
+// program writes the files of testdata/NAME.txtar into a module of their own, one that uses this
+// library.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
@@ -43,8 +44,8 @@ func program(t *testing.T, name string) string {
 	return dir
 }
 
-// library has of mcpkit what the checks of signatures need to see. The go command is done with it ten times as fast as with
-// the real one, for all that this imports.
+// library has of mcpkit what the checks of signatures need to see. The go command is done with it
+// ten times as fast as with the real one, for all that this imports.
 var library = map[string]string{
 	"go.mod": "module github.com/mcpkit/mcpkit-go\n\ngo 1.26.0\n",
 	"mcpkit/mcpkit.go": `package mcpkit
@@ -100,7 +101,8 @@ func outlined(t *testing.T, name string) string {
 func built(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program.exe")
-	// Not with -trimpath, for which everything down to the standard library would be compiled once more.
+	// Not with -trimpath, for which everything down to the standard library would be compiled once
+	// more.
 	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", path, ".")
 	build.Dir = dir
 	out, err := build.CombinedOutput()
@@ -159,8 +161,8 @@ func replace(t *testing.T, file, old, new string) {
 	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), old, new, 1)), 0o644))
 }
 
-// A program without its source sends the descriptions of its generated file, the same as beside its source, byte for byte.
-// Vet counts what the program sends.
+// A program without its source sends the descriptions of its generated file, the same as beside its
+// source, byte for byte. Vet counts what the program sends.
 func TestGeneratedDescriptionsAreThoseOfTheSource(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -22,8 +22,8 @@ type listing struct {
 	Templates []*protocol.ResourceTemplate `json:"resourceTemplates"`
 }
 
-// listAll requests all lists that the server declares. A list that fails is nil, and the others are still requested; the error
-// joins those of the lists that failed.
+// listAll requests all lists that the server declares. A list that fails is nil, and the others are
+// still requested; the error joins those of the lists that failed.
 func listAll(ctx context.Context, c *client.Client) (l listing, err error) {
 	var errs [4]error
 	has := c.Capabilities()
@@ -115,7 +115,8 @@ func runInspect(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-// versions returns the versions that a server supports. A legacy server names only the negotiated one.
+// versions returns the versions that a server supports. A legacy server names only the negotiated
+// one.
 func versions(ctx context.Context, c *client.Client) []protocol.Version {
 	var res protocol.DiscoverResult
 	if !c.Version().Modern() || c.Request(ctx, protocol.MethodDiscover, nil, &res) != nil || len(res.SupportedVersions) == 0 {

@@ -40,7 +40,8 @@ func (l *login) flags(flags *flag.FlagSet) {
 	})
 }
 
-// secretVariable is the environment variable with the secret of -client-id. All users of a machine can see arguments.
+// secretVariable is the environment variable with the secret of -client-id. All users of a machine
+// can see arguments.
 const secretVariable = "MCPKIT_CLIENT_SECRET"
 
 // known returns the credentials of -client-id.
@@ -58,7 +59,8 @@ func (l *login) storeFlags(flags *flag.FlagSet) {
 	flags.StringVar(&l.tokens, "tokens", "", "the `folder` for tokens; default: mcpkit/tokens in the user's configuration folder")
 }
 
-// opener returns a function that shows a page to the user: it prints the URL and opens it with browse. Nil means the system's browser.
+// opener returns a function that shows a page to the user: it prints the URL and opens it with
+// browse. Nil means the system's browser.
 func (l *login) opener(to *screen, browse func(ctx context.Context, page string) error) func(ctx context.Context, page string) error {
 	if browse == nil {
 		browse = oauthclient.OpenBrowser
@@ -103,7 +105,8 @@ func (l *login) transport(server string, open func(ctx context.Context, page str
 		Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Port: l.port, Open: open}),
 	}, &oauthclient.Options{
 		Store: store,
-		// A server on this machine is a development server, whose authorization server may be here too.
+		// A server on this machine is a development server, whose authorization server may be here
+		// too.
 		InsecureLoopback: isLoopback(u.Hostname()),
 		PrivateNetworks:  l.networks,
 	})

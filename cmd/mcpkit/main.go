@@ -1,4 +1,5 @@
-// Command mcpkit generates and checks the descriptions of annotated services, and calls MCP servers.
+// Command mcpkit generates and checks the descriptions of annotated services, and calls MCP
+// servers.
 //
 //	mcpkit gen [-check] [-type T,...] [packages]   write the doc comments of services into their packages
 //	mcpkit vet [-type T,...] [packages]            report what is wrong with services, and what their tools cost
@@ -9,7 +10,8 @@
 //	mcpkit prompt SERVER PROMPT [name=text ...]    get the messages of a prompt of a server
 //	mcpkit logout URL                              revoke and delete the tokens that -login got
 //
-// Run it as "go tool mcpkit" after "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with go run.
+// Run it as "go tool mcpkit" after "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with
+// go run.
 package main
 
 import (
@@ -34,7 +36,8 @@ type command struct {
 	run  func(ctx context.Context, args []string, std streams) int
 }
 
-// streams are the standard streams of the program, and the function that opens the browser; nil means the system's.
+// streams are the standard streams of the program, and the function that opens the browser; nil
+// means the system's.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer

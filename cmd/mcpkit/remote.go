@@ -136,8 +136,9 @@ func (r *remote) say(format string, args ...any) {
 	r.err.printf("mcpkit %s: %s\n", r.flags.Name(), fmt.Sprintf(format, args...))
 }
 
-// with dials, runs f and returns the exit code. With -login, f runs again after the server responded with status 401, so its first
-// request must come before anything that f may not do twice.
+// with dials, runs f and returns the exit code. With -login, f runs again after the server
+// responded with status 401, so its first request must come before anything that f may not do
+// twice.
 func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	defer r.err.done()
 	open := r.login.opener(r.err, r.browse)
@@ -173,7 +174,8 @@ func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	return exitOf(ctx, err)
 }
 
-// shutdownTimeout is how long a server process may take to exit after its input ends, and again after a signal.
+// shutdownTimeout is how long a server process may take to exit after its input ends, and again
+// after a signal.
 const shutdownTimeout = time.Second
 
 // hostPort matches a target that was probably meant as a URL.

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal reports whether stream is a terminal, with somebody in front of it. A test says so by a method IsTerminal.
+// isTerminal reports whether stream is a terminal, with somebody in front of it. A test says so by
+// a method IsTerminal.
 func isTerminal(stream any) bool {
 	switch s := stream.(type) {
 	case interface{ IsTerminal() bool }:
@@ -23,8 +24,8 @@ func isTerminal(stream any) bool {
 	return false
 }
 
-// A screen writes for people, one writer at a time: what calls tell of themselves comes from several goroutines, and
-// the server's own standard error goes to the same place.
+// A screen writes for people, one writer at a time: what calls tell of themselves comes from
+// several goroutines, and the server's own standard error goes to the same place.
 type screen struct {
 	live   bool // a terminal that understands control sequences
 	colour bool
@@ -34,7 +35,8 @@ type screen struct {
 	status bool      // the line that the cursor is in is a passing one; guarded by mu
 }
 
-// newScreen makes a screen of a stream. Colour is for terminals that want it (https://no-color.org).
+// newScreen makes a screen of a stream. Colour is for terminals that want it
+// (https://no-color.org).
 func newScreen(w io.Writer) *screen {
 	live := isTerminal(w) && os.Getenv("TERM") != "dumb"
 	return &screen{w: w, live: live, colour: live && os.Getenv("NO_COLOR") == ""}
@@ -97,8 +99,8 @@ func (s *screen) paint(style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// clean makes what a server says fit for a terminal: control characters, those that turn the direction of text included, are
-// shown as Go writes them. Line feeds and tabs stay.
+// clean makes what a server says fit for a terminal: control characters, those that turn the
+// direction of text included, are shown as Go writes them. Line feeds and tabs stay.
 func clean(s string) string {
 	var b strings.Builder
 	for _, c := range s {

@@ -32,7 +32,8 @@ without mcpkit.Once, and dropped errors of Serve and Register. A comment //lint:
 silences these findings on its line and the next. These checks also run as
 go vet -vettool=$(which mcpkit) [packages]`
 
-// analyzer runs the checks of the source under go vet, which passes one package at a time and only the types of its imports.
+// analyzer runs the checks of the source under go vet, which passes one package at a time and only
+// the types of its imports.
 var analyzer = &analysis.Analyzer{
 	Name: "mcpkit",
 	Doc:  "check services of mcpkit: annotations, signatures, input fields, doc comments",
@@ -134,7 +135,8 @@ func (c *checker) run(ctx context.Context, patterns []string) error {
 	return errors.Join(faults...)
 }
 
-// costLine describes the size of a service's tool definitions. Four bytes are about one token of JSON in English.
+// costLine describes the size of a service's tool definitions. Four bytes are about one token of
+// JSON in English.
 func costLine(c vet.Cost) string {
 	return fmt.Sprintf("%s: %d tools; tools/list is %d bytes, about %d tokens (bytes/4)", c.Service, c.Tools, c.Bytes, (c.Bytes+3)/4)
 }

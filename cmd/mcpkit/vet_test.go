@@ -85,7 +85,8 @@ func TestVetReportsWhatIsSilent(t *testing.T) {
 		costs[1], "a warning, not a fault: the specification allows the name")
 }
 
-// Methods run again from the top when an answer comes. Nothing of the package runs when it is vetted.
+// Methods run again from the top when an answer comes. Nothing of the package runs when it is
+// vetted.
 func TestVetReportsChangesBeforeQuestions(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -127,7 +128,8 @@ func TestVetSaysWhyServicesAreNotRegistered(t *testing.T) {
 	require.ErrorContains(t, err, "example.com/prog/trips: registering its services failed: exit status 2\npanic: not today")
 }
 
-// go vet runs the same checks, a package at a time. The tool is the test program, which is one when it is called as one.
+// go vet runs the same checks, a package at a time. The tool is the test program, which is one when
+// it is called as one.
 func TestVetTool(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -161,7 +163,8 @@ func TestVetTool(t *testing.T) {
 	require.Contains(t, goVet(), stale)
 	replace(t, filepath.Join(dir, "main.go"), "// Remove takes anything", "// Remove takes something")
 	require.NotContains(t, goVet(), "stale")
-	// Comments of another package are noticed when go vet looks at this one again, for which they alone are no reason.
+	// Comments of another package are noticed when go vet looks at this one again, for which they
+	// alone are no reason.
 	replace(t, filepath.Join(dir, "other", "other.go"), "// Kind says of which", "// Kind tells of which")
 	replace(t, filepath.Join(dir, "main.go"), "func main() {", "func main() {\n\t// Another comment.")
 	require.Contains(t, goVet(), stale)

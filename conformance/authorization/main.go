@@ -1,5 +1,5 @@
-// Command authorization is the authorization server that the official conformance suite tests: that of package oauthtest.
-// docs/howto/run-conformance.md says how to run the suite.
+// Command authorization is the authorization server that the official conformance suite tests: that
+// of package oauthtest. docs/howto/run-conformance.md says how to run the suite.
 //
 //	authorization -addr 127.0.0.1:3002 -auth client_secret_post
 package main

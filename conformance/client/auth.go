@@ -57,8 +57,8 @@ func (g *given) credentials() (oauthclient.Credentials, error) {
 	return c, nil
 }
 
-// trustIssuer takes the issuer that the server's metadata names for the one that the credentials are for. Grants that hold
-// secrets need to know it beforehand, and the suite does not say.
+// trustIssuer takes the issuer that the server's metadata names for the one that the credentials
+// are for. Grants that hold secrets need to know it beforehand, and the suite does not say.
 func (g *given) trustIssuer(ctx context.Context, server string) error {
 	if g.Issuer != "" {
 		return nil
@@ -128,7 +128,8 @@ func (g *given) grant(ctx context.Context, scenario, server string) (oauthclient
 	return code, nil
 }
 
-// browser is a user who agrees to everything: the suite's page redirects at once, to where nobody listens.
+// browser is a user who agrees to everything: the suite's page redirects at once, to where nobody
+// listens.
 func browser(_ context.Context, login oauthclient.LoginRequest) (*oauthclient.Login, error) {
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	redirect := "http://localhost:3000/callback"
@@ -153,7 +154,8 @@ func browser(_ context.Context, login oauthclient.LoginRequest) (*oauthclient.Lo
 	}}, nil
 }
 
-// mustRefuse are the scenarios in which the client has to end without a token, by the words that say why.
+// mustRefuse are the scenarios in which the client has to end without a token, by the words that
+// say why.
 var mustRefuse = map[string]string{
 	"auth/resource-mismatch":        "the resource metadata is for",
 	"auth/iss-supported-missing":    "the response has no iss parameter",
@@ -164,7 +166,8 @@ var mustRefuse = map[string]string{
 	"auth/scope-retry-limit":        "HTTP status 403",
 }
 
-// authorized is the conversation of all scenarios of authorization: what differs is what it takes to begin it.
+// authorized is the conversation of all scenarios of authorization: what differs is what it takes
+// to begin it.
 func authorized(ctx context.Context, server string) error {
 	name := os.Getenv("MCP_CONFORMANCE_SCENARIO")
 	var g given

@@ -1,5 +1,6 @@
-// Command client is the "everything client" that the official conformance suite tests. The suite appends the URL of its server to the
-// command line, and names the scenario in the environment. docs/howto/run-conformance.md says how to run it.
+// Command client is the "everything client" that the official conformance suite tests. The suite
+// appends the URL of its server to the command line, and names the scenario in the environment.
+// docs/howto/run-conformance.md says how to run it.
 package main
 
 import (
@@ -37,8 +38,8 @@ var scenarios = map[string]scenario{
 	"sep-2322-client-request-state":       requestState,
 }
 
-// patience is how long a scenario may take; the suite waits a minute longer. It ends what hangs and does not measure speed: the
-// machine may be busy.
+// patience is how long a scenario may take; the suite waits a minute longer. It ends what hangs and
+// does not measure speed: the machine may be busy.
 const patience = 4 * time.Minute
 
 func main() {
@@ -237,7 +238,8 @@ func invalidToolHeaders(ctx context.Context, url string) error {
 	})
 }
 
-// requestState calls a tool that asks and, while the answer is being given, another that must not see anything of it.
+// requestState calls a tool that asks and, while the answer is being given, another that must not
+// see anything of it.
 func requestState(ctx context.Context, url string) error {
 	user := &interrupted{accepting: accepting{`{"confirmed":true}`}}
 	return with(ctx, url, func(c *client.Client) error {

@@ -14,14 +14,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// bindings serves all that goes over HTTP at one address: Streamable HTTP at /mcp, HTTP+SSE at /sse and WebSockets at /ws.
-type bindings struct {
+// endpoints serves all that goes over HTTP at one address: Streamable HTTP at /mcp, HTTP+SSE at /sse
+// and WebSockets at /ws.
+type endpoints struct {
 	addr     string
 	onListen func(net.Addr)
 }
 
-// binding is what the handlers have in common.
-type binding interface {
+// endpoint is what the handlers have in common.
+type endpoint interface {
 	http.Handler
 	Shutdown(ctx context.Context) error
 }
@@ -30,8 +31,8 @@ type binding interface {
 const patience = time.Minute
 
 // Serve implements [transport.Transport].
-func (b bindings) Serve(ctx context.Context, h transport.Handler) error {
-	handlers := map[string]binding{
+func (b endpoints) Serve(ctx context.Context, h transport.Handler) error {
+	handlers := map[string]endpoint{
 		"/mcp": streamable.NewHandler(h, nil),
 		"/sse": sse.NewHandler(h, nil),
 		"/ws":  websocket.NewHandler(h, nil),

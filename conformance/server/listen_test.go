@@ -21,7 +21,7 @@ func TestEachBindingIsServedAtItsPath(t *testing.T) {
 	listening, ended := make(chan string, 1), make(chan error, 1)
 	// Ends with ctx.
 	go func() {
-		ended <- srv.Serve(ctx, bindings{addr: "127.0.0.1:0", onListen: func(a net.Addr) { listening <- "http://" + a.String() }})
+		ended <- srv.Serve(ctx, endpoints{addr: "127.0.0.1:0", onListen: func(a net.Addr) { listening <- "http://" + a.String() }})
 	}()
 	url := <-listening
 	for _, target := range []any{url + "/mcp", client.HTTPSSE(url + "/sse"), url + "/sse", strings.Replace(url, "http", "ws", 1) + "/ws"} {

@@ -1,5 +1,6 @@
-// Command server is the "everything server" that the official conformance suite tests: written with mcpkit's own
-// annotations, as a user would write it. docs/howto/run-conformance.md says how to run the suite.
+// Command server is the "everything server" that the official conformance suite tests: written with
+// mcpkit's own annotations, as a user would write it. docs/howto/run-conformance.md says how to run
+// the suite.
 //
 //	server -addr 127.0.0.1:3001   serves at http://127.0.0.1:3001/mcp, with HTTP+SSE of 2024-11-05 at /sse and WebSockets at /ws
 //	server -stdio                 serves on standard input and output
@@ -26,7 +27,7 @@ func main() {
 	if *onStdio {
 		err = srv.Serve(context.Background())
 	} else {
-		err = srv.Serve(context.Background(), bindings{addr: *addr, onListen: func(a net.Addr) {
+		err = srv.Serve(context.Background(), endpoints{addr: *addr, onListen: func(a net.Addr) {
 			log.Printf("serving on http://%s/mcp", a)
 		}})
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Questions are the tools and prompts that ask the client something: each in straight-line code, on every protocol version.
+// Questions are the tools and prompts that ask the client something: each in straight-line code, on
+// every protocol version.
 type Questions struct {
 	_ struct {
 		Sampling             mcpkit.Tool   `name:"test_sampling"`

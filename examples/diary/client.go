@@ -13,7 +13,8 @@ import (
 
 // docs:begin login
 
-// connect logs the user in and calls use with a client of the server. Tokens stay in a folder for the next run.
+// connect logs the user in and calls use with a client of the server. Tokens stay in a folder for
+// the next run.
 func connect(ctx context.Context, url, dir string, opts oauthclient.Options, open func(ctx context.Context, page string) error, use func(*client.Client) error) error {
 	store, err := oauthclient.NewFileStore(dir)
 	if err != nil {
@@ -29,7 +30,8 @@ func connect(ctx context.Context, url, dir string, opts oauthclient.Options, ope
 		return err
 	}
 	defer t.Close()
-	// The user takes longer than a request may. A token that the store did not keep serves for this run.
+	// The user takes longer than a request may. A token that the store did not keep serves for this
+	// run.
 	if err := t.Login(ctx); err != nil && !errors.Is(err, oauthclient.ErrNotSaved) {
 		return err
 	}
@@ -44,7 +46,8 @@ func connect(ctx context.Context, url, dir string, opts oauthclient.Options, ope
 
 // docs:begin step-up
 
-// write adds an entry and prints the diary. If the login was for reading alone, the first call asks the user for more.
+// write adds an entry and prints the diary. If the login was for reading alone, the first call asks
+// the user for more.
 func write(ctx context.Context, c *client.Client, text string, out io.Writer) error {
 	if _, err := c.CallTool(ctx, "write", map[string]any{"text": text}); err != nil {
 		return err

@@ -1,10 +1,11 @@
-// Command diary is a server that only users who logged in may call, and a client of it that logs in.
+// Command diary is a server that only users who logged in may call, and a client of it that logs
+// in.
 //
 //	diary -http 127.0.0.1:8080 -demo
 //	diary -write "It rained." http://127.0.0.1:8080/mcp
 //
-// With -demo an authorization server that agrees to everything runs beside it. Without, -issuer says where users log in, and -resource
-// by which URL they know the server.
+// With -demo an authorization server that agrees to everything runs beside it. Without, -issuer
+// says where users log in, and -resource by which URL they know the server.
 package main
 
 import (

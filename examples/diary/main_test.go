@@ -23,7 +23,8 @@ func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // docs:begin test
 
-// start starts the server behind an authorization server that agrees to everything, and returns its URL.
+// start starts the server behind an authorization server that agrees to everything, and returns its
+// URL.
 func start(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

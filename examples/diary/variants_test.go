@@ -81,10 +81,11 @@ func session(t *testing.T, as *oauthtest.Server, url string, grant oauthclient.G
 	return said
 }
 
-// A session of 2025 belongs to a user and a client: one that registered anew for each login would lose it.
+// A session of 2025 belongs to a user and a client: one that registered anew for each login would
+// lose it.
 func TestMoreScopesKeepTheSession(t *testing.T) {
-	for _, revision := range []protocol.Version{"2025-11-25", "2026-07-28"} {
-		t.Run(string(revision), func(t *testing.T) {
+	for _, version := range []protocol.Version{"2025-11-25", "2026-07-28"} {
+		t.Run(string(version), func(t *testing.T) {
 			var clients []string
 			as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
 				clients = append(clients, a.ClientID+" at "+a.RedirectURI)
@@ -95,7 +96,7 @@ func TestMoreScopesKeepTheSession(t *testing.T) {
 			tr, err := oauthclient.New(url, grant, &oauthclient.Options{InsecureLoopback: true, Base: as.Client().Transport})
 			require.NoError(t, err)
 			defer tr.Close()
-			c, err := client.Dial(t.Context(), url, client.HTTPClient(&http.Client{Transport: tr}), client.Version(revision))
+			c, err := client.Dial(t.Context(), url, client.HTTPClient(&http.Client{Transport: tr}), client.Version(version))
 			require.NoError(t, err)
 			_, err = client.Call[[]Entry](t.Context(), c, "read", nil)
 			require.NoError(t, err)

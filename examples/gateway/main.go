@@ -1,5 +1,6 @@
-// Gateway is one server made of three: what it has itself, a server of the same program that is mounted in it, and one that runs
-// elsewhere. Where it listens and what stands around calls is in gateway.yaml.
+// Gateway is one server made of three: what it has itself, a server of the same program that is
+// mounted in it, and one that runs elsewhere. Where it listens and what stands around calls is in
+// gateway.yaml.
 package main
 
 import (

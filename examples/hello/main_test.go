@@ -64,7 +64,7 @@ func TestNobodyIsNotGreeted(t *testing.T) {
 	}
 }
 
-// One program serves clients of all revisions, and no option says which.
+// One program serves clients of all versions, with nothing to configure.
 func TestEveryVersion(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -82,7 +82,8 @@ func TestEveryVersion(t *testing.T) {
 	}
 }
 
-// The whole program is ten lines of code: neither blank lines nor comments are counted, everything else is.
+// The whole program is ten lines of code: neither blank lines nor comments are counted, everything
+// else is.
 func TestTenLines(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)

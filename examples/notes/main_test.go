@@ -48,8 +48,9 @@ func serve(t *testing.T) string {
 	return server.URL
 }
 
-// The transcripts are conversations as they stand on the wire, a folder for each family of versions: what the client sends, and what
-// it is answered. They are indented for reading; white space does not count.
+// The transcripts are conversations as they stand on the wire, a folder for each family of
+// versions: what the client sends, and what it is answered. They are indented for reading; white
+// space does not count.
 func TestTranscripts(t *testing.T) {
 	for family, version := range map[string]string{"legacy": rawclient.Legacy, "modern": rawclient.Modern} {
 		files, err := filepath.Glob(filepath.Join("testdata", family, "*.txtar"))
@@ -100,7 +101,8 @@ func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
 			require.True(t, again.IsError)
 			require.Equal(t, `there is a note "tea" already; choose another id`, again.Text())
 
-			// Structured content is an object where the version requires one, so the text is what both have.
+			// Structured content is an object where the version requires one, so the text is what
+			// both have.
 			require.Contains(t, c.CallTool("search", `{"query":"tea GREEN"}`).Text(), `{"id":"tea","text":"Green tea: 80 degrees"}`)
 			require.NotContains(t, c.CallTool("search", `{"query":"coffee"}`).Text(), "tea")
 
@@ -142,7 +144,8 @@ func TestDescriptionsTravelWithTheProgram(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "notes")
 	here, err := os.Getwd()
 	require.NoError(t, err)
-	// The program does not find its source. The flag -trimpath of the go command would compile the standard library anew.
+	// The program does not find its source. The flag -trimpath of the go command would compile the
+	// standard library anew.
 	out, err := exec.Command("go", "build", "-gcflags=-trimpath="+here+"=>/elsewhere", "-ldflags=-s -w", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	binary, err := os.ReadFile(program)

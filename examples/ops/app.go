@@ -145,8 +145,8 @@ func (a *app) close(ctx context.Context) error {
 
 // docs:end serve
 
-// A collector stands in for one of OpenTelemetry: it writes spans and metrics to the log. A program of your own has exporters
-// for OTLP in its place.
+// A collector stands in for one of OpenTelemetry: it writes spans and metrics to the log. A program
+// of your own has exporters for OTLP in its place.
 type collector struct{ logger *slog.Logger }
 
 // A meter is the part of a collector that takes metrics.

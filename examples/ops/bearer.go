@@ -14,8 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// bearer is a stand-in for your own: it takes JSON Web Tokens signed with one key (HS256), and leaves who they are about where
-// echomcp looks for it.
+// bearer is a stand-in for your own: it takes JSON Web Tokens signed with one key (HS256), and
+// leaves who they are about where echomcp looks for it.
 func bearer(key []byte) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

@@ -88,7 +88,8 @@ func startHTTP(t *testing.T) string {
 	return ""
 }
 
-// roundRobin sends each request to the next of several servers, as a load balancer that knows nothing of sessions does.
+// roundRobin sends each request to the next of several servers, as a load balancer that knows
+// nothing of sessions does.
 type roundRobin struct {
 	hosts []string
 	next  atomic.Int64
@@ -123,10 +124,10 @@ func tour(t *testing.T, c *client.Client) string {
 
 func TestOneTourOnEveryBindingAndRevision(t *testing.T) {
 	for _, version := range []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728} {
-		for _, binding := range []string{"stdio", "HTTP"} {
-			t.Run(fmt.Sprintf("%s %s", binding, version), func(t *testing.T) {
+		for _, via := range []string{"stdio", "HTTP"} {
+			t.Run(fmt.Sprintf("%s %s", via, version), func(t *testing.T) {
 				var target any
-				if binding == "stdio" {
+				if via == "stdio" {
 					target = client.Command(os.Args[0], asProgram)
 				} else {
 					target = startHTTP(t)
@@ -152,7 +153,7 @@ func TestRevisionsWithoutElicitationAreToldSo(t *testing.T) {
 			require.ErrorContains(t, err, "this client cannot be asked that")
 			text, err := client.Call[string](t.Context(), c, "describe", map[string]string{"city": "Oslo"})
 			require.NoError(t, err)
-			require.Equal(t, "Cold and kind.", text, "what the revision has works")
+			require.Equal(t, "Cold and kind.", text, "what the version has works")
 		})
 	}
 }

@@ -1,9 +1,11 @@
-// Command trips shows tools that ask the user while they work, in the same straight-line code on every protocol version.
+// Command trips shows tools that ask the user while they work, in the same straight-line code on
+// every protocol version.
 //
 //	trips              serves on standard input and output
 //	trips -http ADDR   serves over HTTP at http://ADDR/mcp
 //
-// Several processes serve the same clients when they have the same key, 32 bytes in base64, in TRIPS_KEY.
+// Several processes serve the same clients when they have the same key, 32 bytes in base64, in
+// TRIPS_KEY.
 package main
 
 import (

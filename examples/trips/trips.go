@@ -144,7 +144,8 @@ func (t *Trips) Where(ctx context.Context) ([]string, error) {
 
 // docs:begin tour
 
-// Tour sells a whole tour: where to, when, a line about it from the client's model, and the price to agree to.
+// Tour sells a whole tour: where to, when, a line about it from the client's model, and the price
+// to agree to.
 func (t *Trips) Tour(ctx context.Context) (string, error) {
 	city, err := mcpkit.Choose(ctx, "Where to?", []string{"Lisbon", "Oslo"})
 	if err != nil {

@@ -41,7 +41,8 @@ type Output struct {
 
 // docs:begin run
 
-// run runs the command and ends it, with all that it started, when ctx ends. An exit code other than 0 is not an error.
+// run runs the command and ends it, with all that it started, when ctx ends. An exit code other
+// than 0 is not an error.
 func (c command) run(ctx context.Context) (Output, error) {
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
 	cmd.Dir = c.dir
@@ -65,8 +66,8 @@ func (c command) run(ctx context.Context) (Output, error) {
 
 // docs:end run
 
-// withoutGit leaves out the variables by which git is told of another repository than that of its directory: they are set
-// for what runs in a git hook.
+// withoutGit leaves out the variables by which git is told of another repository than that of its
+// directory: they are set for what runs in a git hook.
 func withoutGit(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "GIT_") })
 }

@@ -43,7 +43,8 @@ type Files struct {
 
 // docs:begin lifecycle
 
-// Start opens the directory. Everything below goes through the os.Root that it makes, which no path leaves.
+// Start opens the directory. Everything below goes through the os.Root that it makes, which no path
+// leaves.
 func (f *Files) Start(context.Context) (err error) {
 	f.root, err = os.OpenRoot(f.dir)
 	return err
@@ -224,7 +225,8 @@ func (f *Files) Write(ctx context.Context, in WriteInput) (string, error) {
 	return "wrote " + in.Path, nil
 }
 
-// resolve returns where a path leads once the symbolic links in it are followed. The end of the path may not exist yet.
+// resolve returns where a path leads once the symbolic links in it are followed. The end of the
+// path may not exist yet.
 func (f *Files) resolve(name string) (string, error) {
 	resolved, rest := ".", strings.Split(filepath.ToSlash(name), "/")
 	for links := 0; len(rest) > 0; {
@@ -249,9 +251,9 @@ func (f *Files) resolve(name string) (string, error) {
 	return resolved, nil
 }
 
-// ofGit reports whether a path without symbolic links leads into a directory of git, whose configuration names programs that
-// git runs. Such a directory is called .git, in any spelling that the file system takes for it, or looks like one: a file
-// called .git may name it.
+// ofGit reports whether a path without symbolic links leads into a directory of git, whose
+// configuration names programs that git runs. Such a directory is called .git, in any spelling that
+// the file system takes for it, or looks like one: a file called .git may name it.
 func (f *Files) ofGit(name string) bool {
 	parent := "."
 	for part := range strings.SplitSeq(name, "/") {
@@ -279,7 +281,8 @@ func (f *Files) same(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// inside refuses paths that leave the root by what they say. What leaves it through a symbolic link, os.Root refuses.
+// inside refuses paths that leave the root by what they say. What leaves it through a symbolic
+// link, os.Root refuses.
 func inside(name string) error {
 	if name == "" || !filepath.IsLocal(name) {
 		return outside(name)
@@ -292,7 +295,8 @@ func outside(name string) error {
 		`neither by ".." nor through a symbolic link`, name)
 }
 
-// explain makes of an error of the file system one that the caller may see: what was asked for, not where it is.
+// explain makes of an error of the file system one that the caller may see: what was asked for, not
+// where it is.
 func explain(name string, err error) error {
 	reason := err
 	for pathErr := (*fs.PathError)(nil); errors.As(reason, &pathErr); {
@@ -340,7 +344,8 @@ type Found struct {
 	Truncated bool `json:"truncated"`
 }
 
-// Search finds the lines that match a regular expression, in text files of up to 4 MiB. Directories named .git are left out.
+// Search finds the lines that match a regular expression, in text files of up to 4 MiB. Directories
+// named .git are left out.
 func (f *Files) Search(ctx context.Context, in SearchInput) (Found, error) {
 	var found Found
 	if err := inside(in.Path); err != nil {

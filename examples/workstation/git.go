@@ -22,8 +22,9 @@ type Git struct {
 	dir string
 }
 
-// command is git with arguments that keep it from running other programs, fetching, asking questions and looking above the
-// root. The root is a repository only if it has a .git: its own files do not make it one (git 2.38 or newer).
+// command is git with arguments that keep it from running other programs, fetching, asking
+// questions and looking above the root. The root is a repository only if it has a .git: its own
+// files do not make it one (git 2.38 or newer).
 func (g *Git) command(args ...string) command {
 	fixed := []string{"--no-pager", "--no-optional-locks", "--literal-pathspecs", "-c", "safe.bareRepository=explicit",
 		"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "color.ui=false"}
@@ -157,7 +158,8 @@ var noPrograms = []string{"--no-ext-diff", "--no-textconv"}
 
 // Diff shows differences as a patch; nothing when there are none.
 func (g *Git) Diff(ctx context.Context, in DiffInput) (string, error) {
-	// Never without a path: before an empty list, git takes a revision for the name of a file and "--" for another.
+	// Never without a path: before an empty list, git takes a revision for the name of a file and
+	// "--" for another.
 	paths, err := optionalPath(cmp.Or(in.Path, "."))
 	if err != nil {
 		return "", err
@@ -174,7 +176,8 @@ func (g *Git) Diff(ctx context.Context, in DiffInput) (string, error) {
 		args = append(args, "--end-of-options", in.Revision)
 		check = append(check, "--end-of-options", in.Revision)
 	}
-	// Git compares files where there is no repository, too. So look first whether there is one, and whether it has the revision.
+	// Git compares files where there is no repository, too. So look first whether there is one, and
+	// whether it has the revision.
 	if _, err := g.command(append(check, "--")...).text(ctx); err != nil {
 		return "", err
 	}

@@ -73,7 +73,8 @@ func (g *Go) Test(ctx context.Context, call *mcpkit.Call, in TestInput) (Report,
 
 // docs:begin progress
 
-// run runs the go tool. Each line that it says is a step of progress, for clients that want to know.
+// run runs the go tool. Each line that it says is a step of progress, for clients that want to
+// know.
 func (g *Go) run(ctx context.Context, call *mcpkit.Call, packages []string, args ...string) (Report, error) {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
@@ -93,7 +94,8 @@ func (g *Go) run(ctx context.Context, call *mcpkit.Call, packages []string, args
 
 // docs:end progress
 
-// withinModule refuses what is no package of the module: options, other modules, files, and what is above the root.
+// withinModule refuses what is no package of the module: options, other modules, files, and what is
+// above the root.
 func withinModule(pattern string) error {
 	ok := pattern == "." || strings.HasPrefix(pattern, "./")
 	for part := range strings.SplitSeq(pattern, "/") {

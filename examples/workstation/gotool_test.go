@@ -59,8 +59,8 @@ func TestGoBuildLeavesNothing(t *testing.T) {
 	require.NoFileExists(t, root+"/prog")
 }
 
-// A client that asks for progress gets each line while the tests run. The response is then an event stream, through the
-// app's Gzip as well.
+// A client that asks for progress gets each line while the tests run. The response is then an event
+// stream, through the app's Gzip as well.
 func TestGoTellsItsProgress(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
@@ -84,7 +84,8 @@ func TestLinesAreTold(t *testing.T) {
 	require.Equal(t, "ab\nc\n\n"+strings.Repeat("x", 500)+"\nrest", out.String())
 }
 
-// A test that never ends is over when the client does not want its result any more: go and the test that it runs both die.
+// A test that never ends is over when the client does not want its result any more: go and the test
+// that it runs both die.
 func TestACancelledTestDies(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
@@ -119,7 +120,8 @@ func TestEndless(t *testing.T) {
 		require.NoError(t, err)
 		defer conn.Close()
 
-		// On every binding and revision but modern HTTP this notification is the way; there it is closing the connection.
+		// On every binding and revision but modern HTTP this notification is the way; there it is
+		// closing the connection.
 		c.Notify("notifications/cancelled", `{"requestId":77,"reason":"the user is impatient"}`)
 		cancel()
 		<-over

@@ -37,8 +37,8 @@ const shutdownTimeout = 10 * time.Second
 
 // docs:begin serve
 
-// serveHTTP serves until ctx ends. Then the streams of MCP end first, since the app would wait for them, and the services
-// are closed last.
+// serveHTTP serves until ctx ends. Then the streams of MCP end first, since the app would wait for
+// them, and the services are closed last.
 func serveHTTP(ctx context.Context, srv *mcpkit.Server, addr string, logger *slog.Logger) error {
 	if err := loopback(addr); err != nil {
 		return err

@@ -32,7 +32,8 @@ func TestTheAppKeepsItsOwnRoutes(t *testing.T) {
 	require.NotEmpty(t, resp.Header.Get("X-Request-Id"))
 }
 
-// The app's middleware works for MCP as for any route: replies are compressed, and the request id is in the log.
+// The app's middleware works for MCP as for any route: replies are compressed, and the request id
+// is in the log.
 func TestTheAppsMiddlewareServesMCP(t *testing.T) {
 	t.Parallel()
 	url, log := serveOverHTTP(t, workplace(t))
@@ -78,7 +79,8 @@ func TestOneLineIsLoggedForEachCall(t *testing.T) {
 	require.Contains(t, lines[4], "outcome=protocol_error")
 }
 
-// Twenty calls may come at once, then ten a second. Callers over that get an error with a retry time.
+// Twenty calls may come at once, then ten a second. Callers over that get an error with a retry
+// time.
 func TestTheRateIsLimited(t *testing.T) {
 	t.Parallel()
 	c := overHTTP(t, rawclient.Modern, workplace(t))

@@ -1,11 +1,12 @@
-// Command workstation gives a model a Go developer's workplace: the files below one directory, its git history, and the
-// go tool. Three services make one server.
+// Command workstation gives a model a Go developer's workplace: the files below one directory, its
+// git history, and the go tool. Three services make one server.
 //
 //	workstation                       serves the current directory on standard input and output
 //	workstation -root DIR             serves DIR
 //	workstation -http 127.0.0.1:8080  serves over HTTP, in an echo app, at http://127.0.0.1:8080/mcp
 //
-// Who may call go_test runs code as the user that the server runs as. So the HTTP side listens on loopback addresses only.
+// Who may call go_test runs code as the user that the server runs as. So the HTTP side listens on
+// loopback addresses only.
 package main
 
 import (

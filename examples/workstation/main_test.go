@@ -82,8 +82,8 @@ func overStdio(t *testing.T, version, root string) *rawclient.Client {
 	return rawclient.Stdio(t, version, cmd)
 }
 
-// everyWay runs facts for a client of each family of versions on each transport, every one with a server and a workplace of
-// its own.
+// everyWay runs facts for a client of each family of versions on each transport, every one with a
+// server and a workplace of its own.
 func everyWay(t *testing.T, facts func(t *testing.T, c *rawclient.Client, root string)) {
 	ways := map[string]func(*testing.T, string, string) *rawclient.Client{"http": overHTTP, "stdio": overStdio}
 	for name, connect := range ways {
@@ -113,7 +113,8 @@ func workplace(t *testing.T) string {
 // templates is the folder of firstWorkplace; TestMain removes it.
 var templates string
 
-// firstWorkplace makes the files that each workplace begins with, once: git takes longer than a copy of what it made.
+// firstWorkplace makes the files that each workplace begins with, once: git takes longer than a
+// copy of what it made.
 var firstWorkplace = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "workplace-*")
 	templates = dir

@@ -19,7 +19,8 @@ var source embed.FS
 
 // docs:begin server
 
-// newServer makes one server of three services. Each has a prefix of its own: files_read, git_log, go_test.
+// newServer makes one server of three services. Each has a prefix of its own: files_read, git_log,
+// go_test.
 func newServer(root string, logger *slog.Logger) (*mcpkit.Server, error) {
 	root, err := directory(root)
 	if err != nil {

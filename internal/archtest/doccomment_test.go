@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every doc comment of a function, method, type or ungrouped value, exported or not, follows Go's convention: it begins with
-// the name, after "A", "An" or "The" at most. Members of groups are free: those of enums describe values to models.
+// Every doc comment of a function, method, type or ungrouped value, exported or not, follows Go's
+// convention: it begins with the name, after "A", "An" or "The" at most. Members of groups are
+// free: those of enums describe values to models.
 func TestDocCommentsBeginWithTheNameTheyDocument(t *testing.T) {
 	var wrong []string
 	fset := token.NewFileSet()
@@ -59,7 +60,8 @@ func typeDoc(spec *ast.TypeSpec, decl *ast.GenDecl) *ast.CommentGroup {
 	return spec.Doc
 }
 
-// beginsWith reports whether text begins with the name as a word. Directives and "Deprecated:" stand on their own.
+// beginsWith reports whether text begins with the name as a word. Directives and "Deprecated:"
+// stand on their own.
 func beginsWith(text, name string) bool {
 	if text == "" || strings.HasPrefix(text, "Deprecated:") {
 		return true
@@ -72,7 +74,8 @@ func beginsWith(text, name string) bool {
 	return false
 }
 
-// isNameByte reports whether rest goes on with a letter or digit, so that the name before it is a longer one.
+// isNameByte reports whether rest goes on with a letter or digit, so that the name before it is a
+// longer one.
 func isNameByte(rest string) bool {
 	return rest != "" && (rest[0] == '_' || rest[0] >= '0' && rest[0] <= '9' || rest[0] >= 'A' && rest[0] <= 'Z' || rest[0] >= 'a' && rest[0] <= 'z')
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoPackageSetsVariablesOfAnother: a package that sets a function of another one is called by it all the same, past the
-// table of who may import whom.
+// TestNoPackageSetsVariablesOfAnother: a package that sets a function of another one is called by
+// it all the same, past the table of who may import whom.
 func TestNoPackageSetsVariablesOfAnother(t *testing.T) {
 	for _, file := range productionFiles(t) {
 		for _, at := range foreignAssignments(t, file) {
@@ -43,7 +43,8 @@ func productionFiles(t *testing.T) []string {
 	return files
 }
 
-// foreignAssignments returns where the file assigns to a variable of another package of this module.
+// foreignAssignments returns where the file assigns to a variable of another package of this
+// module.
 func foreignAssignments(t *testing.T, file string) (found []string) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -67,7 +68,8 @@ func foreignAssignments(t *testing.T, file string) (found []string) {
 			if !ok {
 				continue
 			}
-			// The parser resolves names that the file declares itself; those of packages stay unresolved.
+			// The parser resolves names that the file declares itself; those of packages stay
+			// unresolved.
 			if x, ok := sel.X.(*ast.Ident); ok && x.Obj == nil && ours[x.Name] {
 				found = append(found, fset.Position(left.Pos()).String())
 			}

@@ -53,8 +53,8 @@ func goFiles(t *testing.T) []string {
 	return files
 }
 
-// A test that sleeps is slow, and fails on a busy machine: wait for a signal, or use testing/synctest.
-// Inside of a synctest bubble sleeping takes no time, so there it is fine.
+// A test that sleeps is slow, and fails on a busy machine: wait for a signal, or use
+// testing/synctest. Inside of a synctest bubble sleeping takes no time, so there it is fine.
 func TestTestsDoNotSleep(t *testing.T) {
 	for _, file := range goFiles(t) {
 		if !strings.HasSuffix(file, "_test.go") {
@@ -66,8 +66,9 @@ func TestTestsDoNotSleep(t *testing.T) {
 	}
 }
 
-// sleeps returns the places where a file uses time.Sleep outside of a function given to synctest.Test.
-// Helpers of a file that uses synctest may sleep: whether they run in a bubble, their callers know.
+// sleeps returns the places where a file uses time.Sleep outside of a function given to
+// synctest.Test. Helpers of a file that uses synctest may sleep: whether they run in a bubble,
+// their callers know.
 func sleeps(t *testing.T, file string) []string {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -104,7 +105,8 @@ func isTest(f *ast.FuncDecl) bool {
 	return false
 }
 
-// importName returns the name by which a file knows the package path, and "" where it does not import it.
+// importName returns the name by which a file knows the package path, and "" where it does not
+// import it.
 func importName(file *ast.File, path string) string {
 	for _, spec := range file.Imports {
 		if p, err := strconv.Unquote(spec.Path.Value); err != nil || p != path {

@@ -20,10 +20,10 @@ const module = "github.com/mcpkit/mcpkit-go"
 // anything lets a package import whatever it likes. Programs at the top may.
 var anything = []string{"*"}
 
-// mayImport says, for each package of this module, what it may import beside the standard library, test
-// files left aside: packages of this module by their path in it, others by their import path. Arrows point
-// down only (DESIGN: packages). A row that ends in /... stands for all packages below it that have no row
-// of their own.
+// mayImport says, for each package of this module, what it may import beside the standard library,
+// test files left aside: packages of this module by their path in it, others by their import path.
+// Arrows point down only (DESIGN: packages). A row that ends in /... stands for all packages below
+// it that have no row of their own.
 var mayImport = map[string][]string{
 	// The floor: what knows nothing of the protocol.
 	"internal/archtest":    {},
@@ -206,7 +206,8 @@ func TestPackagesImportWhatTheyMay(t *testing.T) {
 	}
 }
 
-// TestRowsPointDown holds the table itself to account: it must have no circle, or it would allow one.
+// TestRowsPointDown holds the table itself to account: it must have no circle, or it would allow
+// one.
 func TestRowsPointDown(t *testing.T) {
 	const (
 		walking = 1
@@ -233,8 +234,8 @@ func TestRowsPointDown(t *testing.T) {
 	}
 }
 
-// A server on stdio is a program of mcpkit and transport/stdio. HTTP, and what HTTP brings along, is not
-// linked into it: package net/http alone doubles its size.
+// A server on stdio is a program of mcpkit and transport/stdio. HTTP, and what HTTP brings along,
+// is not linked into it: package net/http alone doubles its size.
 func TestStdioServersDoNotLinkHTTP(t *testing.T) {
 	for _, p := range list(t, "./mcpkit", "./transport/stdio") {
 		require.NotEmpty(t, p.GoFiles, "%s is not there", p.ImportPath)

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// giveaways are phrases that plain English does without, and what to write instead. The list is no style checker.
+// giveaways are phrases that plain English does without, and what to write instead. The list is no
+// style checker.
 var giveaways = []struct {
 	phrase  *regexp.Regexp
 	instead string
@@ -30,7 +31,8 @@ var giveaways = []struct {
 	{regexp.MustCompile(`\bRegisterWords|\bSourceWords|\bEmbeddedWords|\bCollectWords|\bParamWords`), "Descriptions"},
 }
 
-// stems are parts of the giveaways, at least one for each phrase. A line without any of them is not searched further.
+// stems are parts of the giveaways, at least one for each phrase. A line without any of them is not
+// searched further.
 var stems = []string{"nothing", "none", "more", "whoever", "whomever", "hear", "news", "at least", "era", "revision", " no ", "words"}
 
 func hasStem(line string) bool {
@@ -62,8 +64,9 @@ func TestProseIsPlainEnglish(t *testing.T) {
 	}
 }
 
-// giveawaysIn returns the lines that have a giveaway: their number, the phrase, and what to write instead. Prose may wrap
-// within a phrase. "There is no tool" is plain English, and a flag of the Inspector is called --protocol-era.
+// giveawaysIn returns the lines that have a giveaway: their number, the phrase, and what to write
+// instead. Prose may wrap within a phrase. "There is no tool" is plain English, and a flag of the
+// Inspector is called --protocol-era.
 func giveawaysIn(text string) []string {
 	var found []string
 	for number, line := range slices.Collect(strings.Lines(text)) {

@@ -19,8 +19,8 @@ var (
 	method   = regexp.MustCompile("^`[A-Za-z]\\w*\\.[A-Za-z]\\w*`$")
 )
 
-// TestArchitectureNamesWhatExists checks that each file that the page and its picture name exists, and that each name that
-// links to a file is declared in that file.
+// TestArchitectureNamesWhatExists checks that each file that the page and its picture name exists,
+// and that each name that links to a file is declared in that file.
 func TestArchitectureNamesWhatExists(t *testing.T) {
 	folder := filepath.Join(root, "docs", "design")
 	text, err := os.ReadFile(filepath.Join(folder, "architecture.md"))
@@ -47,7 +47,8 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	}
 }
 
-// TestArchitectureLinksEachFunction checks that a method that the page names is a link, which the test above holds to the code.
+// TestArchitectureLinksEachFunction checks that a method that the page names is a link, which the
+// test above holds to the code.
 func TestArchitectureLinksEachFunction(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "design", "architecture.md"))
 	require.NoError(t, err)
@@ -56,7 +57,8 @@ func TestArchitectureLinksEachFunction(t *testing.T) {
 	}
 }
 
-// declarations are the functions ("Type.method" or "function"), types, variables, constants and methods of interfaces of a file.
+// declarations are the functions ("Type.method" or "function"), types, variables, constants and
+// methods of interfaces of a file.
 func declarations(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)

@@ -16,8 +16,8 @@ var (
 	superseded    = regexp.MustCompile(`(?m)^Superseded by \[(\d+)\]\((\S+)\)\.$`)
 )
 
-// TestIndexListsEachDecision checks that docs/README.md lists each decision with its number and title, and marks those that are
-// superseded, by a decision that exists.
+// TestIndexListsEachDecision checks that docs/README.md lists each decision with its number and
+// title, and marks those that are superseded, by a decision that exists.
 func TestIndexListsEachDecision(t *testing.T) {
 	index, err := os.ReadFile(filepath.Join(root, "docs", "README.md"))
 	require.NoError(t, err)

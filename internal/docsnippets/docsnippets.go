@@ -1,7 +1,8 @@
-// Package docsnippets holds the tests of the documentation: snippets of code are regions of tested files, commands
-// that are said to work do, and links lead somewhere.
+// Package docsnippets holds the tests of the documentation: snippets of code are regions of tested
+// files, commands that are said to work do, and links lead somewhere.
 //
-// A snippet is a fenced block right after a comment that names its file, and its region if it is not the whole file:
+// A snippet is a fenced block right after a comment that names its file, and its region if it is
+// not the whole file:
 //
 //	<!-- from examples/notes/main.go#main -->
 //

@@ -15,8 +15,9 @@ var (
 	claimStart = regexp.MustCompile(`(?m)^(?:\| |- )`)
 )
 
-// TestSecurityPageNamesItsTests checks that each claim of docs/design/security.md names a test, and that each of these tests exists.
-// Claims are the rows of its tables and the items of its lists, up to the section that lists what the module does not do.
+// TestSecurityPageNamesItsTests checks that each claim of docs/design/security.md names a test, and
+// that each of these tests exists. Claims are the rows of its tables and the items of its lists, up
+// to the section that lists what the module does not do.
 func TestSecurityPageNamesItsTests(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "design", "security.md"))
 	require.NoError(t, err)

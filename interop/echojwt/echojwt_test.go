@@ -1,4 +1,5 @@
-// Package echojwt holds echomcp to its word with the real JWT middleware of echo, which the library itself does not need.
+// Package echojwt holds echomcp to its word with the real JWT middleware of echo, which the library
+// itself does not need.
 package echojwt
 
 import (

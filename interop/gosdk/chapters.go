@@ -348,7 +348,8 @@ func (s *story) cancellation() {
 			return fmt.Errorf("the call ended with %v", err)
 		}
 		if s.Transport == "http" {
-			// The client has closed the stream on which it would have heard so: its answer comes late.
+			// The client has closed the stream on which it would have heard so: its answer comes
+			// late.
 			s.answers <- mcp.ElicitResult{Action: "cancel"}
 		} else if err := s.hear(ctx, "question taken back"); err != nil {
 			return err
@@ -371,7 +372,8 @@ func (s *story) cancelOne(ctx context.Context, token string) error {
 	}
 	cancel()
 	err := <-ended
-	// A second call takes as long as the first would have: its end is after what the first would still have sent.
+	// A second call takes as long as the first would have: its end is after what the first would
+	// still have sent.
 	if _, err := s.text(ctx, &mcp.CallToolParams{Name: "test_tool_with_progress", Meta: mcp.Meta{"progressToken": "after " + token}}); err != nil {
 		return err
 	}

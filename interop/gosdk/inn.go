@@ -50,9 +50,10 @@ func newInn() *inn {
 	return i
 }
 
-// open lets visitors in, by a transport, until there are none any more or a signal comes. Over HTTP the SDK serves 2026-07-28 to nobody unless
-// it is stateless, and then it asks legacy clients nothing. With json the answer to a call is no stream: what its handler has to say comes on
-// that of the session.
+// open lets visitors in, by a transport, until there are none any more or a signal comes. Over HTTP
+// the SDK serves 2026-07-28 to nobody unless it is stateless, and then it asks legacy clients
+// nothing. With json the answer to a call is no stream: what its handler has to say comes on that
+// of the session.
 func (i *inn) open(transport, addr string, stateless, json bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -85,7 +85,8 @@ func (s *story) logIn() {
 		write := func() error { return s.says(ctx, "write", object{"text": "It rained."}, "Written, user.") }
 		err := write()
 		if !s.modern() {
-			// It registers for each login, and so is another client afterwards, whose session this is not.
+			// It registers for each login, and so is another client afterwards, whose session this
+			// is not.
 			if err == nil || !strings.Contains(err.Error(), "session is unknown or has ended") {
 				return fmt.Errorf("the session should be over; instead: %w", err)
 			}

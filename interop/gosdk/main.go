@@ -1,5 +1,5 @@
-// Command gosdk goes through the servers with the client of github.com/modelcontextprotocol/go-sdk, and reports a line
-// a check as interop/run.mjs wants it. Its argument is JSON, see there.
+// Command gosdk goes through the servers with the client of github.com/modelcontextprotocol/go-sdk,
+// and reports a line a check as interop/run.mjs wants it. Its argument is JSON, see there.
 package main
 
 //lint:file-ignore SA1019 sampling, roots and logging are deprecated, and served all the same.
@@ -50,7 +50,8 @@ type task struct {
 func (t task) modern() bool              { return t.Version >= "2026-07-28" }
 func (t task) since(version string) bool { return t.Version >= version }
 
-// patience is how long a check may take. It ends a check that hangs and does not measure speed: the machine may be busy.
+// patience is how long a check may take. It ends a check that hangs and does not measure speed: the
+// machine may be busy.
 const patience = 5 * time.Minute
 
 // A story is a session with one server.

@@ -47,8 +47,9 @@ func places(result *mcp.ListRootsResult) string {
 	return text
 }
 
-// addQuestions adds the tools that ask. Most return what they want to know, which the SDK turns into requests where the client is a legacy
-// one; once alone, so that register asks legacy clients itself.
+// addQuestions adds the tools that ask. Most return what they want to know, which the SDK turns
+// into requests where the client is a legacy one; once alone, so that register asks legacy clients
+// itself.
 func (i *inn) addQuestions() {
 	tool(i, "ask", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
 		answer, ok := req.Params.InputResponses["name"].(*mcp.ElicitResult)
@@ -103,7 +104,8 @@ func page() *mcp.ElicitParams {
 	return &mcp.ElicitParams{Mode: "url", Message: "Please pay.", URL: "https://pay.example.com/bill?n=1", ElicitationID: "bill-1"}
 }
 
-// thought is what a model said, which comes with tools where it was asked for on behalf of a handler.
+// thought is what a model said, which comes with tools where it was asked for on behalf of a
+// handler.
 func thought(answer mcp.InputResponse) string {
 	switch answer := answer.(type) {
 	case *mcp.CreateMessageResult:
@@ -139,7 +141,8 @@ func (i *inn) register(ctx context.Context, req *mcp.CallToolRequest, _ none) (*
 	return &mcp.CallToolResult{InputRequests: question("name", "Who are you?")}, nil
 }
 
-// payFirst is refused until the bill is paid, which is told soon after the second call (2025-11-25 alone).
+// payFirst is refused until the bill is paid, which is told soon after the second call (2025-11-25
+// alone).
 func (i *inn) payFirst(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
 	if i.owed++; i.owed > 2 {
 		return say("paid"), nil

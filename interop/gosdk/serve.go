@@ -20,7 +20,8 @@ import (
 // A guard is the authorization server of a server, and how that asks it about tokens.
 type guard struct{ Issuer, Introspection, ClientID, Secret string }
 
-// serve is a server with one tool, for those who have a token with the scope mcp:tools, until a signal ends it.
+// serve is a server with one tool, for those who have a token with the scope mcp:tools, until a
+// signal ends it.
 func serve(addr string, g guard) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
-// beside runs an authorization server, and the program of a server that is guarded by it, until a signal ends both. The
-// program is told by JSON where to listen and whom to ask.
+// beside runs an authorization server, and the program of a server that is guarded by it, until a
+// signal ends both. The program is told by JSON where to listen and whom to ask.
 func beside(addr, program string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -1,5 +1,6 @@
-// Command login logs in to a server of others, by pages that agree at once, and calls it. run.mjs starts it with a JSON
-// argument, {"url"}, and reads what it prints: a line a check, tab separated, "pass" or "FAIL", the check, and why.
+// Command login logs in to a server of others, by pages that agree at once, and calls it. run.mjs
+// starts it with a JSON argument, {"url"}, and reads what it prints: a line a check, tab separated,
+// "pass" or "FAIL", the check, and why.
 //
 //	login '{"url": "http://127.0.0.1:8080/mcp"}'
 //	login serve ADDR PROGRAM    runs the program of a server of others, and an authorization server for it

@@ -1,4 +1,5 @@
-// Command mcpgo is an inn by github.com/mark3labs/mcp-go, which interop/visitor visits; the doc comment there says what an inn offers.
+// Command mcpgo is an inn by github.com/mark3labs/mcp-go, which interop/visitor visits; the doc
+// comment there says what an inn offers.
 //
 //	mcpgo stdio
 //	mcpgo http|sse ADDR            Streamable HTTP at /mcp, HTTP+SSE at /sse

@@ -101,8 +101,9 @@ func (i *inn) work(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolR
 	return mcp.NewToolResultText("done"), nil
 }
 
-// flush waits until all notifications so far are sent. The SDK has a queue for them, which results overtake: what comes after them, and is
-// of no meaning to anybody, leaves it when they are written.
+// flush waits until all notifications so far are sent. The SDK has a queue for them, which results
+// overtake: what comes after them, and is of no meaning to anybody, leaves it when they are
+// written.
 func (i *inn) flush(ctx context.Context) error {
 	if err := i.server.SendNotificationToClient(ctx, "notifications/interop/filler", nil); err != nil {
 		return err
@@ -196,7 +197,8 @@ func page() mcp.ElicitationParams {
 	return mcp.ElicitationParams{Mode: mcp.ElicitationModeURL, Message: "Please pay.", URL: "https://pay.example.com/bill?n=1", ElicitationID: "bill-1"}
 }
 
-// addQuestions adds the tools that ask. They return what they want to know, which the SDK turns into requests where the client is a legacy one.
+// addQuestions adds the tools that ask. They return what they want to know, which the SDK turns
+// into requests where the client is a legacy one.
 func (i *inn) addQuestions() {
 	need := func() *server.InputRequestBuilder { return server.NewInputRequestBuilder("") }
 	i.tool("ask", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -251,7 +253,8 @@ func (i *inn) addQuestions() {
 	})
 }
 
-// payFirst is refused until the bill is paid, which is told soon after the second call (2025-11-25 alone).
+// payFirst is refused until the bill is paid, which is told soon after the second call (2025-11-25
+// alone).
 func (i *inn) payFirst(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if i.owed++; i.owed > 2 {
 		return mcp.NewToolResultText("paid"), nil

@@ -33,7 +33,8 @@ func refused(err error, code int) error {
 	return nil
 }
 
-// told is an error unless err is a failure that the model, or the caller, is told of with all the words.
+// told is an error unless err is a failure that the model, or the caller, is told of with all the
+// words.
 func told(err error, words ...string) error {
 	text, notTool := toolError(err)
 	if notTool != nil {
@@ -283,7 +284,8 @@ func (s *story) mistakes() {
 	})
 }
 
-// notifications begins with logging: some servers send logs of all levels before they are asked for any.
+// notifications begins with logging: some servers send logs of all levels before they are asked for
+// any.
 func (s *story) notifications() {
 	s.check("logging", func(ctx context.Context) error {
 		if err := s.c.SetLogLevel(ctx, protocol.LevelInfo); err != nil {

@@ -90,8 +90,8 @@ func (g *guest) ElicitationComplete(_ context.Context, id string) { g.heard <- "
 // hear waits until the server has said what is wanted, and nothing else.
 func (g *guest) hear(ctx context.Context, want string) error { return g.hearSorted(ctx, want) }
 
-// hearSorted waits until the server has said all that is wanted, and nothing else, in whatever order: that is not the same where a server
-// has several streams to say it on.
+// hearSorted waits until the server has said all that is wanted, and nothing else, in whatever
+// order: that is not the same where a server has several streams to say it on.
 func (g *guest) hearSorted(ctx context.Context, want ...string) error {
 	got := []string{}
 	for range want {

@@ -1,8 +1,10 @@
-// Command visitor goes through the servers that others wrote with package client, and calls every method. run.mjs starts it with a JSON
-// argument, see task, and reads what it prints: a line a check, tab separated, "pass" or "FAIL", the check, and why; or "none", the check,
-// and why that server has nothing to check.
+// Command visitor goes through the servers that others wrote with package client, and calls every
+// method. run.mjs starts it with a JSON argument, see task, and reads what it prints: a line a
+// check, tab separated, "pass" or "FAIL", the check, and why; or "none", the check, and why that
+// server has nothing to check.
 //
-// Each server is an inn: interop/gosdk, interop/mcpgo and interop/ts/inn.mjs offer the same as far as their SDKs can.
+// Each server is an inn: interop/gosdk, interop/mcpgo and interop/ts/inn.mjs offer the same as far
+// as their SDKs can.
 //
 //	tools      add, rooms (an array as output), content, locate (an argument that a header mirrors), whisper (returns some _meta), fail, work
 //	           (progress and logs), bake (as a task),
@@ -54,8 +56,8 @@ func (t task) since(v protocol.Version) bool { return t.Version.AtLeast(v) }
 
 func (t task) http() bool { return t.Transport == "http" }
 
-// patience is how long a check may take, and a server to start or to end. It ends what hangs and does not measure speed: the
-// machine may be busy.
+// patience is how long a check may take, and a server to start or to end. It ends what hangs and
+// does not measure speed: the machine may be busy.
 const patience = 5 * time.Minute
 
 // A story is a stay at one inn.

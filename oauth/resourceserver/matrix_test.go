@@ -230,11 +230,11 @@ type session struct {
 func (m *matrix) newSession() *session {
 	srv, err := mcpkit.New(nil, mcpkit.Authenticated(), mcpkit.Logger(m.logger))
 	require.NoError(m.t, err)
-	binding := streamable.NewHandler(srv, &streamable.Options{Logger: m.logger})
-	m.t.Cleanup(binding.Close)
+	transport := streamable.NewHandler(srv, &streamable.Options{Logger: m.logger})
+	m.t.Cleanup(transport.Close)
 	g, err := resourceserver.New(resourceserver.Options{Resource: resource, AuthorizationServers: []string{issuer}, Verifier: m.verifier, Logger: m.logger})
 	require.NoError(m.t, err)
-	s := &session{m: m, handler: g.Wrap(binding)}
+	s := &session{m: m, handler: g.Wrap(transport)}
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, s.post("ann", "app", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
 	require.Equal(m.t, http.StatusOK, w.Code, w.Body.String())

@@ -1,10 +1,12 @@
-// Command limits writes docs/reference/limits.md from the constants that the code enforces. A constant is on the page if its comment has a
-// line
+// Command limits writes docs/reference/limits.md from the constants that the code enforces. A
+// constant is on the page if its comment has a line
 //
 //	//limit:SCOPE what it limits | what the peer sees beyond it
 //
-// SCOPE is what has the limit for itself: message, call, peer, session, caller, connection, server or client. Text between backquotes has to be in a string of the code.
-// The value and the option are read from the code. Every number of the packages in marked that is named like a limit has such a line, or a reason in unmarked.
+// SCOPE is what has the limit for itself: message, call, peer, session, caller, connection, server
+// or client. Text between backquotes has to be in a string of the code. The value and the option
+// are read from the code. Every number of the packages in marked that is named like a limit has
+// such a line, or a reason in unmarked.
 //
 // usage: limits [DIR]    from the root DIR of the repository; "." by default
 package main

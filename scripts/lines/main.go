@@ -1,6 +1,7 @@
-// Command lines measures how large the library is: lines of Go code without comments and blank lines, files, exported names and
-// the structs with the most fields. Tests, examples, benchmarks, the fixtures of the conformance suite and the clients of other
-// SDKs do not count, nor do these scripts.
+// Command lines measures how large the library is: lines of Go code without comments and blank
+// lines, files, exported names and the structs with the most fields. Tests, examples, benchmarks,
+// the fixtures of the conformance suite and the clients of other SDKs do not count, nor do these
+// scripts.
 //
 // usage: lines [DIR]    DIR is the repository, or another work tree of it; "." by default
 package main
@@ -163,7 +164,8 @@ func codeLines(source []byte) int {
 	}
 }
 
-// exported counts the names that a file exports: of its package, and methods of types that are exported themselves.
+// exported counts the names that a file exports: of its package, and methods of types that are
+// exported themselves.
 func exported(tree *ast.File) int {
 	count := 0
 	add := func(names ...*ast.Ident) {

@@ -268,7 +268,8 @@ func (s signalling) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) 
 	return nil
 }
 
-// The goroutine that leads may be delayed at any point, and the next one finds the end of the input.
+// The goroutine that leads may be delayed at any point, and the next one finds the end of the
+// input.
 func TestNoResponseIsLostAtTheEnd(t *testing.T) {
 	in := "garbage\n" + ping(1) + "\n" + strings.Repeat("x", 200) + "\n"
 	var all sync.WaitGroup

@@ -1,9 +1,10 @@
-// Command clients measures this project's client beside its peers' and a floor: how much CPU time one call costs the
-// client.
+// Command clients measures this project's client beside its peers' and a floor: how much CPU time
+// one call costs the client.
 //
-// All of them call the same server, the floor, which runs in a process of its own. Each client is a process of its own
-// too, and tells how long it ran itself: what the server did does not count, nor what came before the calls. The
-// clients take turns within each round; the figure is the median of the rounds.
+// All of them call the same server, the floor, which runs in a process of its own. Each client is a
+// process of its own too, and tells how long it ran itself: what the server did does not count, nor
+// what came before the calls. The clients take turns within each round; the figure is the median of
+// the rounds.
 package main
 
 import (
@@ -23,7 +24,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/calls"
 )
 
-// A setting is one binding and revision.
+// A setting is one transport and version.
 type setting struct {
 	name   string
 	path   string // of the URL; "" for stdio

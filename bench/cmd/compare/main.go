@@ -1,8 +1,10 @@
-// Command compare measures this project beside its peers and the floor: how much CPU time one request costs the server.
+// Command compare measures this project beside its peers and the floor: how much CPU time one
+// request costs the server.
 //
-// Each contender is a child process, one for HTTP and one for stdio; the kernel says how long it ran. The contenders
-// take turns within each round, so that what disturbs the machine disturbs all of them, and the figure is the median of
-// the rounds. The load is bounded: loopback only, one contender at a time, a few minutes in all.
+// Each contender is a child process, one for HTTP and one for stdio; the kernel says how long it
+// ran. The contenders take turns within each round, so that what disturbs the machine disturbs all
+// of them, and the figure is the median of the rounds. The load is bounded: loopback only, one
+// contender at a time, a few minutes in all.
 package main
 
 import (
@@ -25,7 +27,7 @@ var (
 	binaries = map[string]string{} // of contenders that are not built here
 )
 
-// A setting is one binding and revision.
+// A setting is one transport and version.
 type setting struct {
 	name   string
 	http   bool

@@ -1,5 +1,5 @@
-// Package calls is what every client of the benchmark does: the same calls of the floor server's tools, made by a
-// process of its own, which says how long it ran itself.
+// Package calls is what every client of the benchmark does: the same calls of the floor server's
+// tools, made by a process of its own, which says how long it ran itself.
 package calls
 
 import (
@@ -22,8 +22,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
-// A Client is a contender that is connected and has listed the tools. Its methods are called concurrently. Each takes
-// the arguments as callers have them, and returns what they look for in the result, in the way that is cheapest with the library.
+// A Client is a contender that is connected and has listed the tools. Its methods are called
+// concurrently. Each takes the arguments as callers have them, and returns what they look for in
+// the result, in the way that is cheapest with the library.
 type Client interface {
 	Add(ctx context.Context, in work.AddInput) (sum int, err error)          // the structured content
 	Search(ctx context.Context, in work.SearchInput) (lastID int, err error) // the structured content
@@ -37,12 +38,13 @@ type Target struct {
 	Server []string // the command, for stdio
 	Modern bool     // 2026-07-28, not 2025-11-25
 
-	// HTTP is the client to use over HTTP; nil for the library's own. It keeps as many connections as there are callers:
-	// http.DefaultTransport keeps two, and a program that uses it dials for nearly every call.
+	// HTTP is the client to use over HTTP; nil for the library's own. It keeps as many connections
+	// as there are callers: http.DefaultTransport keeps two, and a program that uses it dials for
+	// nearly every call.
 	HTTP *http.Client
 }
 
-// Version is the revision to speak.
+// Version is the protocol version to speak.
 func (t *Target) Version() string {
 	if t.Modern {
 		return "2026-07-28"
@@ -94,8 +96,8 @@ type Figure struct {
 	Bytes  float64       // per call, allocated
 }
 
-// Main runs a client: it connects, then for each line "JOB|CALLERS|DURATION" of its standard input makes calls for that
-// long and prints a Figure, or an error. It ends with its input.
+// Main runs a client: it connects, then for each line "JOB|CALLERS|DURATION" of its standard input
+// makes calls for that long and prints a Figure, or an error. It ends with its input.
 func Main(connect func(context.Context, *Target) (Client, error)) {
 	var t Target
 	server := flag.String("server", "", "the server program, for stdio")

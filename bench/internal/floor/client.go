@@ -17,8 +17,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
-// Connect makes a client that does the least that any can: it sends bytes made before, with net/http or as a line, and looks for
-// what it wants in the reply. It neither encodes nor decodes.
+// Connect makes a client that does the least that any can: it sends bytes made before, with
+// net/http or as a line, and looks for what it wants in the reply. It neither encodes nor decodes.
 func Connect(_ context.Context, t *calls.Target) (calls.Client, error) {
 	c := &caller{target: t}
 	for _, j := range load.Jobs {

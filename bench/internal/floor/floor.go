@@ -1,5 +1,6 @@
-// Package floor is the least that a server of the benchmark's tools can do: it finds what it needs in a message
-// that it trusts to be well-formed, and writes the answer by hand. Nothing is validated, nothing can be registered.
+// Package floor is the least that a server of the benchmark's tools can do: it finds what it needs
+// in a message that it trusts to be well-formed, and writes the answer by hand. Nothing is
+// validated, nothing can be registered.
 package floor
 
 import (

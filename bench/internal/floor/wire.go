@@ -13,8 +13,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/calls"
 )
 
-// ConnectWire makes a client like that of Connect which over HTTP does not use net/http either: each call writes bytes made before to
-// a TCP connection of its own and reads the reply by its length. What is left is the kernel's cost and that of waking goroutines.
+// ConnectWire makes a client like that of Connect which over HTTP does not use net/http either:
+// each call writes bytes made before to a TCP connection of its own and reads the reply by its
+// length. What is left is the kernel's cost and that of waking goroutines.
 func ConnectWire(ctx context.Context, t *calls.Target) (calls.Client, error) {
 	c, err := Connect(ctx, t)
 	if err != nil || t.URL == "" {

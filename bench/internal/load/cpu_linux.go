@@ -19,7 +19,8 @@ func CPU(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// PeakRSS is the most memory that the process ever had resident, as the kernel writes it ("12345 kB").
+// PeakRSS is the most memory that the process ever had resident, as the kernel writes it ("12345
+// kB").
 func PeakRSS(pid int) string {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

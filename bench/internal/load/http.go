@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// HTTP runs the job against the server at addr for a while, with so many callers at once, each on a connection (and in
-// a session) of its own. It returns how many answers came.
+// HTTP runs the job against the server at addr for a while, with so many callers at once, each on a
+// connection (and in a session) of its own. It returns how many answers came.
 func HTTP(addr string, job *Job, isModern bool, callers int, d time.Duration, before func()) (int, error) {
 	conns := make([]*caller, callers)
 	for i := range conns {

@@ -1,5 +1,6 @@
-// Package load drives a server that is a child process and reads from the kernel what that cost the server. Its
-// clients do as little as they can: they send bytes made before and look for the end of the answer.
+// Package load drives a server that is a child process and reads from the kernel what that cost the
+// server. Its clients do as little as they can: they send bytes made before and look for the end of
+// the answer.
 package load
 
 import (

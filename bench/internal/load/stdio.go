@@ -26,7 +26,8 @@ type line struct {
 // NewPipe opens the session.
 func NewPipe(w io.Writer, r io.Reader) (*Pipe, error) {
 	p := &Pipe{w: w, lines: make(chan line, maxCallers), id: firstID}
-	// Ends with r. It is apart from the writer, since a server may not read before somebody reads from it.
+	// Ends with r. It is apart from the writer, since a server may not read before somebody reads
+	// from it.
 	go p.readLines(bufio.NewReaderSize(r, 1<<20))
 	if _, err := io.WriteString(w, Initialize+"\n"); err != nil {
 		return nil, err
@@ -63,7 +64,8 @@ func (p *Pipe) receive() ([]byte, error) {
 	return l.text, l.err
 }
 
-// Run runs the job for a while with so many requests unanswered at any time, and returns how many answers came.
+// Run runs the job for a while with so many requests unanswered at any time, and returns how many
+// answers came.
 func (p *Pipe) Run(job *Job, callers int, d time.Duration, before func()) (int, error) {
 	request, idAt := job.Body(false)
 	request = append(request, '\n')

@@ -11,8 +11,8 @@ import (
 	"runtime/pprof"
 )
 
-// Main runs a contender: with -http it serves handler on a loopback port, whose address it prints, until its
-// standard input ends; otherwise it serves on stdio.
+// Main runs a contender: with -http it serves handler on a loopback port, whose address it prints,
+// until its standard input ends; otherwise it serves on stdio.
 func Main(handler func() http.Handler, stdio func() error) {
 	overHTTP := flag.Bool("http", false, "serve HTTP on a loopback port")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")

@@ -1,4 +1,5 @@
-// Package work is what every contender does: the same tools, written once, so that only the frameworks differ.
+// Package work is what every contender does: the same tools, written once, so that only the
+// frameworks differ.
 package work
 
 import "strings"

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// HTTP returns a client of the revision, such as [Legacy] or [Modern], of the server at url.
+// HTTP returns a client of the version, such as [Legacy] or [Modern], of the server at url.
 func HTTP(t testing.TB, version, url string) *Client {
 	return Unopened(t, version, url).begin()
 }
@@ -92,7 +92,8 @@ func (b *httpBinding) readReply(ctx context.Context, resp *http.Response) ([]mes
 	return []message{m}, nil
 }
 
-// readEvents reads events of one data line each, up to the end of the stream, and answers the requests among them.
+// readEvents reads events of one data line each, up to the end of the stream, and answers the
+// requests among them.
 func (b *httpBinding) readEvents(ctx context.Context, r io.Reader) ([]message, error) {
 	var messages []message
 	for scanner := bufio.NewScanner(r); ; {

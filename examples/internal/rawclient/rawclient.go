@@ -1,5 +1,6 @@
-// Package rawclient is what the tests of the examples talk to servers with: JSON as it stands on the wire, of a
-// legacy or a modern client, over HTTP or over the standard streams of a child process.
+// Package rawclient is what the tests of the examples talk to servers with: JSON as it stands on
+// the wire, of a legacy or a modern client, over HTTP or over the standard streams of a child
+// process.
 //
 // It knows nothing of the packages that it tests but for how a value is written in a header.
 package rawclient
@@ -70,8 +71,9 @@ func (r ToolResult) Text() string {
 	return r.Content[0].Text
 }
 
-// A binding carries one message and returns all that comes back until the answer; nothing for a notification.
-type binding interface {
+// A wire carries one message and returns all that comes back until the answer; nothing for a
+// notification.
+type wire interface {
 	exchange(ctx context.Context, m outgoing) ([]message, error)
 }
 
@@ -86,7 +88,7 @@ type outgoing struct {
 type Client struct {
 	t       testing.TB
 	version string
-	via     binding
+	via     wire
 	lastID  atomic.Int64
 	answer  Answerer // nil for a client that cannot be asked
 }
@@ -113,8 +115,8 @@ func (c *Client) begin() *Client {
 	return c
 }
 
-// Request sends a request and fails the test if no answer comes. To the params, an object, a modern client adds the
-// _meta that every request of it has.
+// Request sends a request and fails the test if no answer comes. To the params, an object, a modern
+// client adds the _meta that every request of it has.
 func (c *Client) Request(method, params string) Reply {
 	c.t.Helper()
 	reply, err := c.Try(c.t.Context(), fmt.Sprint(c.lastID.Add(1)), method, params)
@@ -161,8 +163,8 @@ func (c *Client) Send(body string) string {
 	return string(messages[len(messages)-1].raw)
 }
 
-// CallTool calls a tool, which must not fail as a protocol error. Args is an object. When a modern server asks
-// something, it is answered and the call repeated, as often as need be.
+// CallTool calls a tool, which must not fail as a protocol error. Args is an object. When a modern
+// server asks something, it is answered and the call repeated, as often as need be.
 func (c *Client) CallTool(name, args string) ToolResult {
 	c.t.Helper()
 	call := fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, args)

@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Stdio starts cmd and returns a client of the revision that talks to it over its standard input and output. At the end
-// of the test the input is closed, and the program has to end by itself with exit code 0.
+// Stdio starts cmd and returns a client of the version that talks to it over its standard input
+// and output. At the end of the test the input is closed, and the program has to end by itself with
+// exit code 0.
 func Stdio(t testing.TB, version string, cmd *exec.Cmd) *Client {
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)

@@ -12,10 +12,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 )
 
-// A Started is what came of registering one service; the program of [Start] writes a list of them as JSON.
+// A Started is what came of registering one service; the program of [Start] writes a list of them
+// as JSON.
 type Started struct {
 	Faults []Fault
-	// Tools are the tools' definitions as the newest version of the protocol has them: a JSON array. It is empty if there are faults.
+	// Tools are the tools' definitions as the newest version of the protocol has them: a JSON
+	// array. It is empty if there are faults.
 	Tools []byte
 }
 
@@ -25,14 +27,15 @@ type Fault struct{ Site, Msg string }
 // startName is what the file of Start declares.
 const startName = "zzMcpkitVet"
 
-// CanStart reports whether the file of Start can make a value of the service: a type of the package without type parameters.
+// CanStart reports whether the file of Start can make a value of the service: a type of the package
+// without type parameters.
 func CanStart(p *services.Package, s *services.Service) bool {
 	return s.Type.TypeParams().Len() == 0 && s.Type.Obj().Parent() == p.Types.Scope()
 }
 
-// Start makes a file for p that registers each of the services with a server of its own, writes what came of it to the file
-// result, and ends the program. It does so in the package's first variable: the code of the package does not run, the packages that it
-// imports are initialized.
+// Start makes a file for p that registers each of the services with a server of its own, writes
+// what came of it to the file result, and ends the program. It does so in the package's first
+// variable: the code of the package does not run, the packages that it imports are initialized.
 func Start(p *services.Package, list []*services.Service, result string) ([]byte, error) {
 	f := &file{pkg: p, names: map[string]string{}, taken: map[string]bool{}}
 	use := func(path, name string) string { return f.use(path, name) + "." }
@@ -123,8 +126,8 @@ func %[1]s() bool {
 const startMeta = `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"mcpkit vet","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`
 
-// startOptions are the options of all services: the types that the package provides, and its unions. What cannot be spelt in the
-// package is left out.
+// startOptions are the options of all services: the types that the package provides, and its
+// unions. What cannot be spelt in the package is left out.
 func (f *file) startOptions(mcpkit, context string) string {
 	var b strings.Builder
 	var given []types.Type

@@ -47,7 +47,8 @@ func (s *Service) entry(method string) (*types.Var, reflect.StructTag) {
 	return nil, ""
 }
 
-// Completers are the methods that tags name as completing something: no tools, unless the block says so.
+// Completers are the methods that tags name as completing something: no tools, unless the block
+// says so.
 func (s *Service) Completers() []string {
 	var names []string
 	for f := range s.Type.Underlying().(*types.Struct).Fields() {
@@ -86,16 +87,19 @@ type Method struct {
 	Func *types.Func
 	// Owner is the type that declares the method, nil for one without a name.
 	Owner *types.Named
-	// Path are the embedded fields that promote the method, from the outside in; nil for the service's own.
+	// Path are the embedded fields that promote the method, from the outside in; nil for the
+	// service's own.
 	Path []string
-	// Marker is what the annotation block says the method is: "Tool", "Resource", "Prompt", "Skip"; "" when it says nothing.
+	// Marker is what the annotation block says the method is: "Tool", "Resource", "Prompt", "Skip";
+	// "" when it says nothing.
 	Marker string
 	// Included says that each field of Path is tagged to have its methods registered.
 	Included bool
 }
 
-// Find looks for services in p: structs with an annotation block or an Info field, structs that are given to a function of
-// mcpkit that takes a service, and those that names says. A name that is not a struct of the package is an error.
+// Find looks for services in p: structs with an annotation block or an Info field, structs that are
+// given to a function of mcpkit that takes a service, and those that names says. A name that is not
+// a struct of the package is an error.
 func (p *Package) Find(names []string) error {
 	var found []*types.Named
 	add := func(t *types.Named) {
@@ -137,7 +141,8 @@ func (p *Package) Find(names []string) error {
 	return nil
 }
 
-// findCalls looks at the calls of functions of mcpkit: what they are given are services, functions and providers.
+// findCalls looks at the calls of functions of mcpkit: what they are given are services, functions
+// and providers.
 func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]*Service) {
 	if isMcpkit(p.Types) {
 		return // which calls itself in ways that users do not
@@ -272,7 +277,8 @@ func isMcpkit(p *types.Package) bool {
 	return p != nil && (p.Path() == module+"/mcpkit" || p.Path() == module+"/mcptest")
 }
 
-// Marker is the name of the marker type that t is ("Tool", "Info" and so on), "" for any other type.
+// Marker is the name of the marker type that t is ("Tool", "Info" and so on), "" for any other
+// type.
 func Marker(t types.Type) string {
 	named, ok := types.Unalias(t).(*types.Named)
 	if !ok || named.Obj().Pkg() == nil || named.Obj().Pkg().Path() != module+"/mcpkit" {
@@ -366,8 +372,8 @@ func methods(t *types.Named) []Method {
 	return found
 }
 
-// Registered are the methods that mcpkit registers, the completion methods included. wellKnown are the names that it
-// leaves out by default.
+// Registered are the methods that mcpkit registers, the completion methods included. wellKnown are
+// the names that it leaves out by default.
 func (s *Service) Registered(wellKnown []string) []Method {
 	return slices.DeleteFunc(slices.Clone(s.Methods), func(m Method) bool {
 		switch {

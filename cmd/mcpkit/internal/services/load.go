@@ -1,5 +1,5 @@
-// Package services finds in source what mcpkit finds by reflection: the services of a package, their methods and the
-// types that these reach. It runs none of the code that it reads.
+// Package services finds in source what mcpkit finds by reflection: the services of a package,
+// their methods and the types that these reach. It runs none of the code that it reads.
 package services
 
 import (
@@ -33,13 +33,14 @@ type Package struct {
 	Files     []*ast.File
 	Types     *types.Package
 	Info      *types.Info
-	// Dirs has the directories of this package and of all that it imports, by import path, without the standard
-	// library. OneOnly says that this package's alone is known.
+	// Dirs has the directories of this package and of all that it imports, by import path, without
+	// the standard library. OneOnly says that this package's alone is known.
 	Dirs    map[string]string
 	OneOnly bool
 
 	Services []*Service
-	// Functions are the signatures of the functions that tools, prompts and resources are built from.
+	// Functions are the signatures of the functions that tools, prompts and resources are built
+	// from.
 	Functions []*types.Signature
 	// Provided are the types that methods are given by mcpkit.Provide.
 	Provided []types.Type
@@ -47,7 +48,8 @@ type Package struct {
 	Unions []Union
 	// OwnRules says that a validator is given to mcpkit, one that may know more rules.
 	OwnRules bool
-	// Dropped are the calls whose errors nobody looks at, of functions in whose errors mistakes are told.
+	// Dropped are the calls whose errors nobody looks at, of functions in whose errors mistakes are
+	// told.
 	Dropped []*ast.CallExpr
 }
 
@@ -59,11 +61,12 @@ type Union struct {
 	Cases         []types.Type
 }
 
-// Load reads the packages that match the patterns of the go command, as seen from dir ("" for the current one), without
-// their tests. The generated file of each is left out, since it may be what no longer compiles. Packages that do not
-// compile otherwise are an error.
+// Load reads the packages that match the patterns of the go command, as seen from dir ("" for the
+// current one), without their tests. The generated file of each is left out, since it may be what
+// no longer compiles. Packages that do not compile otherwise are an error.
 func Load(dir string, patterns []string) ([]*Package, error) {
-	// Where the imports are is asked for apart: to have their types as well from source would take seconds.
+	// Where the imports are is asked for apart: to have their types as well from source would take
+	// seconds.
 	listed, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule, Dir: dir,
 	}, patterns...)
@@ -108,8 +111,9 @@ func Load(dir string, patterns []string) ([]*Package, error) {
 	return found, errors.Join(faults...)
 }
 
-// without makes the flags with which the go command takes the generated files of the packages for empty ones. The Overlay of package packages
-// would have everything down to the standard library read from source.
+// without makes the flags with which the go command takes the generated files of the packages for
+// empty ones. The Overlay of package packages would have everything down to the standard library
+// read from source.
 func without(listed []*packages.Package) (flags []string, done func(), err error) {
 	replaced := map[string]string{}
 	names := map[string]bool{}
@@ -159,7 +163,8 @@ func parse(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
 	return parser.ParseFile(fset, name, src, mode)
 }
 
-// dirs finds the directories of p and its imports. What belongs to no module is of the standard library.
+// dirs finds the directories of p and its imports. What belongs to no module is of the standard
+// library.
 func dirs(p *packages.Package) map[string]string {
 	found := map[string]string{}
 	packages.Visit([]*packages.Package{p}, func(p *packages.Package) bool {
@@ -174,8 +179,8 @@ func dirs(p *packages.Package) map[string]string {
 	return found
 }
 
-// FindDirs fills Dirs for a package of which only the types of its imports are known, from the places of their declarations. It reports
-// whether these are known: -trimpath hides them.
+// FindDirs fills Dirs for a package of which only the types of its imports are known, from the
+// places of their declarations. It reports whether these are known: -trimpath hides them.
 func (p *Package) FindDirs() bool {
 	p.Dirs = map[string]string{p.Path: p.Dir}
 	all := true

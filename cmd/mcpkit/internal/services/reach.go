@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Reached are the named types and the methods of which clients can be told something, by import path and name.
+// Reached are the named types and the methods of which clients can be told something, by import
+// path and name.
 type Reached struct {
 	// Types has, by import path, the names of types, and the names of their fields and methods.
 	Types map[string]map[string][]string
@@ -15,8 +16,8 @@ type Reached struct {
 	unions []Union
 }
 
-// Reach walks from the methods of the services, and from the functions that are given to mcpkit, to all types that their
-// arguments and results consist of.
+// Reach walks from the methods of the services, and from the functions that are given to mcpkit, to
+// all types that their arguments and results consist of.
 func (p *Package) Reach(wellKnown []string) *Reached {
 	r := &Reached{Types: map[string]map[string][]string{}, seen: map[types.Type]bool{}, unions: p.Unions}
 	for _, s := range p.Services {
@@ -73,7 +74,8 @@ func (p *Package) IsUnion(t types.Type) bool {
 	return slices.ContainsFunc(p.Unions, func(u Union) bool { return types.Identical(u.Interface, t) })
 }
 
-// ours reports whether t is of this library, or a list of such: requests, content, results. No schema describes them.
+// ours reports whether t is of this library, or a list of such: requests, content, results. No
+// schema describes them.
 func ours(t types.Type) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.Pointer:
@@ -137,7 +139,8 @@ func (r *Reached) walk(t types.Type) {
 	}
 }
 
-// structFields walks the fields that JSON has. owner is the type that they have their descriptions from, nil for none.
+// structFields walks the fields that JSON has. owner is the type that they have their descriptions
+// from, nil for none.
 func (r *Reached) structFields(st *types.Struct, owner *types.TypeName) {
 	for i := range st.NumFields() {
 		f := st.Field(i)

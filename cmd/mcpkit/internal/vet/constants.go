@@ -64,8 +64,8 @@ func elemOf(t types.Type) types.Type {
 	return nil
 }
 
-// constants returns the values of the constants of the type as tags spell them, in source order: the
-// exported ones, or all of them if none is exported.
+// constants returns the values of the constants of the type as tags spell them, in source order:
+// the exported ones, or all of them if none is exported.
 func constants(named *types.Named) []string {
 	var found []*types.Const
 	scope := named.Obj().Pkg().Scope()

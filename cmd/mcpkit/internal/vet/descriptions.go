@@ -68,7 +68,8 @@ func (v *checker) hasSource(obj *types.TypeName) bool {
 	return ok
 }
 
-// outOfSight reports whether nobody can tell what is said of the type: go vet shows one package at a time.
+// outOfSight reports whether nobody can tell what is said of the type: go vet shows one package at
+// a time.
 func (v *checker) outOfSight(obj *types.TypeName) bool {
 	return v.pkg.OneOnly && obj.Pkg() != nil && obj.Pkg() != v.pkg.Types
 }
@@ -118,7 +119,8 @@ func (v *checker) typeHasDescriptions(t types.Type) bool {
 	return ok && (v.outOfSight(named.Obj()) || v.source.text(named.Obj(), "") != "")
 }
 
-// Words that say that a tool takes something away or lets something out, and those that do at the beginning of a name.
+// Words that say that a tool takes something away or lets something out, and those that do at the
+// beginning of a name.
 var (
 	drastic      = []string{"delete", "remove", "drop", "purge", "erase", "destroy", "wipe", "truncate", "uninstall", "revoke"}
 	drasticFirst = []string{"send", "clear", "reset", "kill", "cancel", "post", "pay", "publish", "overwrite", "transfer", "email", "deploy"}

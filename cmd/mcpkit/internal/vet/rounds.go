@@ -23,9 +23,9 @@ var changing = []string{
 	"save", "send", "store", "submit", "transfer", "update", "upsert", "write",
 }
 
-// rounds reports what a method changes before it asks. The method runs again from the top when the answer comes, since version
-// 2026-07-28 of the protocol, and only mcpkit.Once keeps it from doing so twice. What changes something is told by its name, so this
-// finds neither all nor nothing else.
+// rounds reports what a method changes before it asks. The method runs again from the top when the
+// answer comes, since version 2026-07-28 of the protocol, and only mcpkit.Once keeps it from doing
+// so twice. What changes something is told by its name, so this finds neither all nor nothing else.
 func (v *checker) rounds() {
 	bodies := map[*types.Func]*ast.FuncDecl{}
 	r := &rounds{checker: v, asking: map[*types.Func]bool{}, bodies: bodies, reading: map[*types.Func]bool{}}
@@ -60,7 +60,8 @@ type rounds struct {
 	*checker
 	asking map[*types.Func]bool // of this package
 	bodies map[*types.Func]*ast.FuncDecl
-	// reading has what reads found out. A function that is looked at is taken to read, which ends the search in recursive ones.
+	// reading has what reads found out. A function that is looked at is taken to read, which ends
+	// the search in recursive ones.
 	reading map[*types.Func]bool
 }
 
@@ -106,8 +107,8 @@ func (r *rounds) reportChange(s *services.Service, decl *ast.FuncDecl, pos token
 		s.Type.Obj().Name(), decl.Name.Name, what)
 }
 
-// calls are the calls in n, in the order in which they are made, as far as that is known. Function literals run when somebody calls
-// them, deferred calls at the end.
+// calls are the calls in n, in the order in which they are made, as far as that is known. Function
+// literals run when somebody calls them, deferred calls at the end.
 func (r *rounds) calls(n ast.Node) []*ast.CallExpr {
 	var found, open []*ast.CallExpr
 	var walk []ast.Node
@@ -148,9 +149,10 @@ func (r *rounds) asks(call *ast.CallExpr) bool {
 	return r.asking[fn.Origin()]
 }
 
-// changes reports whether the function seems to change something that outlives the call: its name says so, and neither its
-// declaration nor its body says otherwise. Functions of package mcpkit change nothing, nor do built-in functions and the
-// standard library's buffers, formatters and containers.
+// changes reports whether the function seems to change something that outlives the call: its name
+// says so, and neither its declaration nor its body says otherwise. Functions of package mcpkit
+// change nothing, nor do built-in functions and the standard library's buffers, formatters and
+// containers.
 func (r *rounds) changes(call *ast.CallExpr) bool {
 	fn, ok := typeutil.Callee(r.pkg.Info, call).(*types.Func)
 	if !ok || fn.Pkg() == nil || services.IsLibrary(fn.Pkg()) {
@@ -176,7 +178,8 @@ func (r *rounds) reads(fn *types.Func) bool {
 	return r.reading[fn]
 }
 
-// declaredReadOnly reports whether the annotation block declares a resource, a prompt or a tool that only reads.
+// declaredReadOnly reports whether the annotation block declares a resource, a prompt or a tool
+// that only reads.
 func (r *rounds) declaredReadOnly(fn *types.Func) bool {
 	for _, s := range r.pkg.Services {
 		for _, m := range s.Methods {
@@ -188,8 +191,9 @@ func (r *rounds) declaredReadOnly(fn *types.Func) bool {
 	return false
 }
 
-// bodyReads reports whether the body of the function is known and changes nothing that is seen: it assigns nothing that its
-// receiver or parameters point to, deletes and sends nothing, and calls no function that changes or starts something.
+// bodyReads reports whether the body of the function is known and changes nothing that is seen: it
+// assigns nothing that its receiver or parameters point to, deletes and sends nothing, and calls no
+// function that changes or starts something.
 func (r *rounds) bodyReads(fn *types.Func) bool {
 	decl := r.bodies[fn]
 	if decl == nil {
@@ -228,8 +232,8 @@ func (r *rounds) bodyReads(fn *types.Func) bool {
 	return reads
 }
 
-// isGetter reports whether the function returns what it is named for, such as Order(ctx, id string) (*Order, error), and takes
-// nothing but a context and values of basic types.
+// isGetter reports whether the function returns what it is named for, such as Order(ctx, id string)
+// (*Order, error), and takes nothing but a context and values of basic types.
 func isGetter(fn *types.Func) bool {
 	sig := fn.Signature()
 	if sig.Results().Len() == 0 {
@@ -248,7 +252,8 @@ func isGetter(fn *types.Func) bool {
 	return ok && named.Obj().Name() == fn.Name()
 }
 
-// isStandard reports whether the package is of the standard library, as far as that is known: only others have directories.
+// isStandard reports whether the package is of the standard library, as far as that is known: only
+// others have directories.
 func isStandard(p *services.Package, path string) bool {
 	_, known := p.Dirs[path]
 	return !known

@@ -17,15 +17,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/toolname"
 )
 
-// startFile is what Start adds to a package, in memory of the go command alone. Its name comes first, so that its variable does.
+// startFile is what Start adds to a package, in memory of the go command alone. Its name comes
+// first, so that its variable does.
 const startFile = "0mcpkit_vet.go"
 
 // patience is how long the packages that the package imports may take to be initialized.
 const patience = time.Minute
 
-// Start builds the package p with a file more, one that registers its services, runs that, and returns the faults that a start of the
-// server would report and what the tools cost. dir is where the go command runs; "" is the current directory. The error is that of a
-// package that does not build, or does not come to its first variable.
+// Start builds the package p with a file more, one that registers its services, runs that, and
+// returns the faults that a start of the server would report and what the tools cost. dir is where
+// the go command runs; "" is the current directory. The error is that of a package that does not
+// build, or does not come to its first variable.
 func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, []Cost, error) {
 	list := slices.DeleteFunc(slices.Clone(p.Services), func(s *services.Service) bool { return !gen.CanStart(p, s) })
 	if len(list) == 0 {
@@ -78,7 +80,8 @@ func start(ctx context.Context, dir, temp string, p *services.Package, list []*s
 	if err != nil {
 		return nil, err
 	}
-	// The generated file may be what no longer compiles, and the comments are to be those of the source.
+	// The generated file may be what no longer compiles, and the comments are to be those of the
+	// source.
 	replace := map[string]string{filepath.Join(p.Dir, services.GeneratedFile): ""}
 	add := func(name, file string, text []byte) error {
 		replace[name] = filepath.Join(temp, file)
@@ -108,7 +111,8 @@ func start(ctx context.Context, dir, temp string, p *services.Package, list []*s
 	if err := os.WriteFile(overlay, encoded, 0o600); err != nil {
 		return nil, err
 	}
-	// Comments are found beside the source, whose place -trimpath would hide. Symbols for debuggers take time.
+	// Comments are found beside the source, whose place -trimpath would hide. Symbols for debuggers
+	// take time.
 	build := exec.CommandContext(ctx, "go", append([]string{"build", "-overlay=" + overlay, "-o", program, "-trimpath=false", "-ldflags=-s -w"}, target...)...)
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {

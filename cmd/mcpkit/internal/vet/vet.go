@@ -1,5 +1,6 @@
-// Package vet checks the services of a package. [Check] reads their source and reports what a start of the server would not. [Start]
-// builds a program that registers them, in the package itself, and reports what that says.
+// Package vet checks the services of a package. [Check] reads their source and reports what a start
+// of the server would not. [Start] builds a program that registers them, in the package itself, and
+// reports what that says.
 package vet
 
 import (
@@ -37,7 +38,8 @@ type Cost struct {
 
 // Check reads the source of the services of p, in which services were looked for.
 //
-// The comment //lint:ignore mcpkit REASON silences what Check reports for its own line and the next.
+// The comment //lint:ignore mcpkit REASON silences what Check reports for its own line and the
+// next.
 func Check(p *services.Package) []Diagnostic {
 	v := &checker{pkg: p, source: newSourceDescriptions(p)}
 	for _, s := range p.Services {
@@ -58,7 +60,8 @@ func Check(p *services.Package) []Diagnostic {
 // ignore begins the comments that silence a diagnostic.
 const ignore = "//lint:ignore mcpkit"
 
-// withoutIgnored returns what was found and is not silenced, and the comments that silence without a reason.
+// withoutIgnored returns what was found and is not silenced, and the comments that silence without
+// a reason.
 func (v *checker) withoutIgnored() []Diagnostic {
 	type line struct {
 		file   string
@@ -98,7 +101,8 @@ func Sort(p *services.Package, found []Diagnostic) []Diagnostic {
 	return slices.Compact(found)
 }
 
-// Fresh reports what is wrong with the generated file of p, nil if nothing is: it has none, or one that is up to date.
+// Fresh reports what is wrong with the generated file of p, nil if nothing is: it has none, or one
+// that is up to date.
 func Fresh(p *services.Package) error {
 	have, err := os.ReadFile(filepath.Join(p.Dir, services.GeneratedFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,8 +143,8 @@ func (v *checker) service(s *services.Service) {
 	v.hints(s)
 }
 
-// place finds what a site, "Notes.Search (notes.go:12), field Limit", is in the source: the method, or else the entry of
-// the block, or else the service.
+// place finds what a site, "Notes.Search (notes.go:12), field Limit", is in the source: the method,
+// or else the entry of the block, or else the service.
 func place(p *services.Package, s *services.Service, site string) token.Pos {
 	head, _, _ := strings.Cut(site, " ")
 	head, _, _ = strings.Cut(head, ",")
