@@ -80,9 +80,14 @@ stop() {
 }
 trap 'stop "$server_pid"; stop "$authorization_pid"' EXIT
 
-# free_addr prints an address at which nobody listens.
+# free_addr prints an address at which nobody listens. Its port is below those that the kernel gives
+# to others while the server starts.
 free_addr() {
-	echo "127.0.0.1:$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')"
+	node -e 'const pick = () => {
+		const port = 20000 + Math.floor(Math.random() * 12000);
+		const s = require("net").createServer().once("error", pick);
+		s.listen(port, "127.0.0.1", () => s.close(() => console.log(`127.0.0.1:${port}`)));
+	}; pick()'
 }
 
 # await_server PID URL LOG waits until a server answers: any answer over HTTP means ready; a server that ended means failed.

@@ -145,13 +145,20 @@ async function httpServer(log, command, how) {
   return { server: { url }, end };
 }
 
+/** Returns a free port below those that the kernel gives to others while the server starts. */
 async function freePort() {
-  const listener = createServer().listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const { port } = listener.address();
-  listener.close();
-  await once(listener, 'close');
-  return port;
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const listener = createServer().listen(port, '127.0.0.1');
+    try {
+      await once(listener, 'listening');
+    } catch {
+      continue; // taken
+    }
+    listener.close();
+    await once(listener, 'close');
+    return port;
+  }
 }
 
 /** Runs one row. */
