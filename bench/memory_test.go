@@ -1,5 +1,5 @@
-// Package bench measures this project beside its peers: servers as processes by cmd/compare, and
-// here what can be measured in one process, allocations above all, which are the same on every
+// Package bench compares this project with other SDKs. cmd/compare and cmd/clients measure processes.
+// The benchmarks here run in one process and measure mainly allocations, which are the same on every
 // machine.
 package bench
 
@@ -27,10 +27,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// An answerer appends the answer to msg to dst: bytes to bytes.
+// An answerer appends the response to msg to dst.
 type answerer func(dst, msg []byte) []byte
 
-// nobody is a peer on a transport of its own.
+// nobody is a peer without a transport.
 type nobody struct{ session *transport.Session }
 
 func (nobody) Notify(context.Context, *jsonrpc.Request) error { return nil }
@@ -94,15 +94,15 @@ var inMemory = []struct {
 	}},
 	{"mcpkit", newOurs},
 	{"mcpgo", newMCPGo},
-	{"gosdk", newGoSDK}, // through pipes: it has no way in by bytes without goroutines
+	{"gosdk", newGoSDK}, // through pipes: it cannot be called without goroutines
 }
 
-// BenchmarkMemory measures a request from its bytes to its bytes without a transport (2025-11-25).
+// BenchmarkMemory measures a request without a transport, from bytes to bytes (2025-11-25).
 func BenchmarkMemory(b *testing.B) {
 	for _, job := range load.Jobs {
-		for _, contender := range inMemory {
-			b.Run(strings.ReplaceAll(job.Name, " ", "")+"/"+contender.name, func(b *testing.B) {
-				answer := contender.make(b)
+		for _, impl := range inMemory {
+			b.Run(strings.ReplaceAll(job.Name, " ", "")+"/"+impl.name, func(b *testing.B) {
+				answer := impl.make(b)
 				answer(nil, []byte(load.Initialize))
 				answer(nil, []byte(load.Initialized))
 				msg, _ := job.Body(false)
@@ -117,7 +117,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// A sink is a http.ResponseWriter that keeps nothing but its header.
+// A sink is an http.ResponseWriter that keeps only its header.
 type sink struct {
 	header http.Header
 	status int
@@ -132,10 +132,10 @@ func (s *sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkHTTPHandler measures what a handler adds to net/http: no connection, no server
-// (2025-11-25, session).
+// BenchmarkHTTPHandler measures a handler without a connection and without the server of net/http
+// (2025-11-25, with a session).
 func BenchmarkHTTPHandler(b *testing.B) {
-	for _, contender := range []struct {
+	for _, impl := range []struct {
 		name string
 		make func() http.Handler
 	}{
@@ -147,8 +147,8 @@ func BenchmarkHTTPHandler(b *testing.B) {
 		{"gosdk", func() http.Handler { return gosdk.HTTP(gosdk.NewServer()) }},
 	} {
 		for _, job := range load.Jobs[:2] {
-			b.Run(job.Name+"/"+contender.name, func(b *testing.B) {
-				h := contender.make()
+			b.Run(job.Name+"/"+impl.name, func(b *testing.B) {
+				h := impl.make()
 				w := &sink{header: http.Header{}}
 				header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 				post := func(body []byte) {

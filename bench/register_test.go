@@ -15,8 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// wide is a service of ten tools; each K makes ten types of arguments and ten of results that no
-// other has, so that no contender gets by with remembering types.
+// wide is a service of ten tools. Each K has its own types of arguments and results, so that caching
+// types does not help.
 type wide[K any] struct{}
 
 type wideSearch[K any] struct {
@@ -43,7 +43,7 @@ func (wide[K]) M7(wideSearch[[7]K]) (h wideHits[[7]K]) { return }
 func (wide[K]) M8(wideSearch[[8]K]) (h wideHits[[8]K]) { return }
 func (wide[K]) M9(wideSearch[[9]K]) (h wideHits[[9]K]) { return }
 
-// A registrar registers ten tools on each of three servers, one way each.
+// A registrar registers ten tools in three ways.
 type registrar struct {
 	methods  func(*mcpkit.Server, string) error
 	builders func(*mcpkit.Server, string) error
@@ -80,7 +80,7 @@ func ten[K any]() registrar {
 	}
 }
 
-// addTool lets go-sdk find out the schemas, as it does for programs that give none.
+// addTool lets go-sdk derive the schemas, as it does for tools without schemas.
 func addTool[In, Out any](s *mcp.Server, name string, f func(In) Out) {
 	mcp.AddTool(s, &mcp.Tool{Name: name}, func(_ context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		return nil, f(in), nil
@@ -101,9 +101,9 @@ func thousand() (all []registrar) {
 	return all
 }
 
-// BenchmarkRegister1000 registers a thousand tools with nested arguments and results: services of
-// ten methods, tools added one by one, and go-sdk's AddTool. cpu-ms/op is what all threads of the
-// process took, garbage collection included.
+// BenchmarkRegister1000 registers a thousand tools with nested arguments and results: as services of
+// ten methods, one by one, and with go-sdk's AddTool. cpu-ms/op is the CPU time of all threads,
+// garbage collection included.
 func BenchmarkRegister1000(b *testing.B) {
 	all := thousand()
 	b.Run("mcpkit/methods", func(b *testing.B) {
@@ -132,7 +132,7 @@ func BenchmarkRegister1000(b *testing.B) {
 	})
 }
 
-// measure runs f as a benchmark and adds the time on the CPU where the system says it.
+// measure runs f as a benchmark and reports its CPU time if the system supports that.
 func measure(b *testing.B, f func()) {
 	b.ReportAllocs()
 	before, err := load.CPU(os.Getpid())

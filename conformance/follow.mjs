@@ -1,30 +1,31 @@
-// Is the user whom the suite asks to open a page: copies what the suite prints, and goes to the first line that is a URL of the
-// issuer, as a browser does, by way of the redirect to the suite's own address.
+// Opens the login page that the suite prints, in place of the user. It copies the output of the
+// suite, opens the first URL of the issuer in it, and follows the redirect to the suite.
 //
 // usage: conformance authorization ... | follow.mjs ISSUER
 import readline from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 
 const [issuer] = process.argv.slice(2);
-let gone = false;
+let followed = false;
 for await (const line of readline.createInterface({ input: process.stdin })) {
   console.log(line);
-  if (gone || !line.startsWith(`${issuer}/`)) continue;
-  gone = true;
+  if (followed || !line.startsWith(`${issuer}/`)) continue;
+  followed = true;
   follow(line);
 }
 
 async function follow(page) {
-  const fault = await visit(page);
+  const fault = await open(page);
   if (!fault) return;
-  // The suite would wait for minutes.
+  // Report the error, since the suite would wait for minutes.
   const back = new URL(new URL(page).searchParams.get('redirect_uri'));
   back.search = new URLSearchParams({ error: 'not_followed', error_description: fault });
-  await visit(back);
+  await open(back);
 }
 
-// visit returns what went wrong. The suite may print the page before it listens.
-async function visit(page) {
+// open returns the error, if any. It retries, because the suite may print the page before it
+// listens.
+async function open(page) {
   let fault;
   for (let tries = 0; tries < 3000; tries++) {
     try {

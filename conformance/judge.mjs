@@ -1,8 +1,8 @@
-// Reads the results of one run of the conformance suite more strictly than the suite itself.
+// Checks the results of one run of the conformance suite more strictly than the suite itself.
 //
-// The suite ends well when a server only earned warnings, when all checks of a scenario were skipped, and
-// when a scenario left no checks at all. Here each of these is a failure, unless baseline.txt lists the
-// scenario; and a listed scenario that passes is a failure as well.
+// The suite passes scenarios with warnings, scenarios whose checks were all skipped, and scenarios
+// without checks. Here each of these is a failure, unless baseline.txt lists the scenario. A listed
+// scenario that passes is a failure, too.
 //
 // usage: judge.mjs --leg LEG --checks DIR --log FILE --status N --scenarios N --baseline FILE
 import fs from 'node:fs';
@@ -38,27 +38,27 @@ for (const name of listed) faults.push(`baseline.txt lists ${name}, which was no
 const selected = Number(/Running .*\((\d+) scenarios\)/.exec(fs.readFileSync(args.log, 'utf8'))?.[1] ?? NaN);
 const want = Number(args.scenarios);
 if (selected !== want) faults.push(`the suite selected ${selected} scenarios instead of ${want}`);
-if (results.size !== want) faults.push(`${results.size} of ${want} scenarios left results; the others threw, see ${args.log}`);
+if (results.size !== want) faults.push(`${results.size} of ${want} scenarios have results; the others threw an error, see ${args.log}`);
 
 const failures = [...verdicts.values()].filter((complaints) => complaints.length > 0).length;
-if (Number(args.status) !== 0 && failures === 0) faults.push(`the suite ended with ${args.status}, see ${args.log}`);
+if (Number(args.status) !== 0 && failures === 0) faults.push(`the suite exited with ${args.status}, see ${args.log}`);
 
 for (const fault of faults) console.log(`  FAIL ${fault}`);
 console.log(`${args.leg}: ${passed}/${want} passed, ${failures} failed${faults.length > 0 ? ' — FAIL' : ''}`);
 process.exit(faults.length > 0 ? 1 : 0);
 
-// judge returns what is wrong with a scenario.
+// judge returns the faults of a scenario.
 function judge(checks) {
   const complaints = checks
     .filter((c) => c.status === 'FAILURE' || c.status === 'WARNING')
     .map((c) => `${c.status} ${c.id}: ${(c.errorMessage ?? c.description ?? '').split('\n')[0].slice(0, 300)}`);
-  // That each message fits the schema is looked at on the side, in every scenario.
+  // Every scenario also checks its messages against the schema. That alone tests no behaviour.
   const tested = checks.some((c) => c.status === 'SUCCESS' && c.id !== 'wire-schema-valid');
   if (complaints.length === 0 && !tested) complaints.push('nothing was tested');
   return complaints;
 }
 
-// readResults returns the checks of each scenario that left any.
+// readResults returns the checks of each scenario.
 function readResults(dir, kind) {
   const found = new Map();
   const files = fs.existsSync(dir) ? fs.readdirSync(dir, { recursive: true }) : [];
@@ -71,7 +71,7 @@ function readResults(dir, kind) {
   return found;
 }
 
-// readBaseline returns the scenarios that are listed for the leg.
+// readBaseline returns the scenarios that baseline.txt lists for the leg.
 function readBaseline(file, leg) {
   const names = new Set();
   for (const line of fs.readFileSync(file, 'utf8').split('\n')) {

@@ -1,23 +1,26 @@
 #!/usr/bin/env bash
-# Runs the official MCP conformance suite and reads its results strictly.
+# Runs the official MCP conformance suite and checks its results strictly.
 #
-# usage: conformance/run.sh [LEG...]        all legs when none is named; `conformance/run.sh -l` lists them
-#   SERVER_URL=http://127.0.0.1:8080/mcp    test a server that runs already, instead of ./conformance/server
-#   CI=true                                 a host without npm fails; elsewhere the suite is left out, loudly
+# usage: conformance/run.sh [LEG...]        runs the named legs, or all; `conformance/run.sh -l` lists them
+#   SERVER_URL=http://127.0.0.1:8080/mcp    tests a running server instead of ./conformance/server
+#   CI=true                                 fails if npm is missing; otherwise the script prints a
+#                                           warning and runs nothing
 #
-# All server legs talk to one process at one URL. For client legs the suite starts ./conformance/client once for each scenario, all at
-# the same time. For authorization legs the suite is a client of ./conformance/authorization. Results are left in conformance/results.
+# A leg is one run of the suite. All server legs test one process at one URL. For client legs, the
+# suite starts ./conformance/client once for each scenario, all at the same time. For authorization
+# legs, the suite is a client of ./conformance/authorization. Results are in conformance/results.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 cache=$root/.cache/conformance
 results=$here/results
-# How long a scenario may take, in milliseconds. It ends what hangs and does not measure speed: machines are busy.
-patience=300000
+# Milliseconds after which a scenario that hangs fails. It is long because the machine may be busy.
+scenario_timeout=300000
 
-# A leg a line: its name, which is its kind and the revision, or how clients authenticate, and how many scenarios the suite has for it.
-# Legs of a new kind need a function run_KIND, and setup_KIND for what they share.
+# Prints one line for each leg: its name and its number of scenarios. The name is the kind of leg
+# and the protocol version, the suite, or the way in which clients authenticate. A new kind of leg
+# needs a function run_KIND, and setup_KIND for what its legs share.
 legs() {
 	cat <<-'END'
 		server-2025-06-18 27
@@ -37,23 +40,23 @@ legs() {
 say() { printf 'conformance: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }
 
-# require_npm ends the script where there is no npm: with 0 for a developer, with 1 in CI.
+# require_npm exits if npm is missing: with code 1 in CI, elsewhere with code 0.
 require_npm() {
 	command -v npm >/dev/null && return
-	[ "${CI:-}" = true ] && die "npm is not installed, and in CI the conformance suite may not be left out"
+	[ "${CI:-}" = true ] && die "npm is not installed, and CI must run the conformance suite"
 	cat >&2 <<-'END'
 
 		  ************************************************************************
-		  **  THE CONFORMANCE SUITE WAS LEFT OUT: npm is not installed.         **
-		  **  Nothing is known of conformance. Install npm, then run            **
-		  **  `make conformance`.                                               **
+		  **  CONFORMANCE WAS NOT TESTED: npm is not installed.                 **
+		  **  Install npm, then run `make conformance`.                         **
 		  ************************************************************************
 
 	END
 	exit 0
 }
 
-# install_suite puts the suite, as suite/package-lock.json pins it, into the cache and onto PATH.
+# install_suite installs the suite that suite/package-lock.json pins into the cache, and adds it to
+# PATH.
 install_suite() {
 	local dir=$cache/suite
 	if ! cmp -s "$here/suite/package-lock.json" "$dir/installed-lock.json"; then
@@ -64,7 +67,7 @@ install_suite() {
 		npm ci --prefix "$dir" --ignore-scripts --no-audit --no-fund --loglevel=error || die "npm could not install the suite"
 		cp "$dir/package-lock.json" "$dir/installed-lock.json"
 	fi
-	PATH=$dir/node_modules/.bin:$PATH # on linux-x64 this brings the pinned Node.js, too
+	PATH=$dir/node_modules/.bin:$PATH # on linux-x64 it contains the pinned Node.js
 	local major
 	major=$(node -p 'process.versions.node.split(".")[0]') || die "node does not run"
 	[ "$major" -ge 22 ] || die "the suite needs Node.js 22 or newer; this one is $(node --version)"
@@ -72,7 +75,7 @@ install_suite() {
 }
 
 server_pid= authorization_pid=
-# stop PID ends a server; there may be none.
+# stop PID ends a server. PID may be empty.
 stop() {
 	[ -n "$1" ] || return 0
 	kill "$1" 2>/dev/null || true
@@ -80,8 +83,8 @@ stop() {
 }
 trap 'stop "$server_pid"; stop "$authorization_pid"' EXIT
 
-# free_addr prints an address at which nobody listens. Its port is below those that the kernel gives
-# to others while the server starts.
+# free_addr prints a free address. Its port is below the range from which the kernel assigns ports
+# to other processes.
 free_addr() {
 	node -e 'const pick = () => {
 		const port = 20000 + Math.floor(Math.random() * 12000);
@@ -90,17 +93,18 @@ free_addr() {
 	}; pick()'
 }
 
-# await_server PID URL LOG waits until a server answers: any answer over HTTP means ready; a server that ended means failed.
+# await_server PID URL LOG waits until a server sends any HTTP response. It fails if the server
+# exits.
 await_server() {
 	for _ in $(seq 1500); do
-		kill -0 "$1" 2>/dev/null || { tail -n 20 "$3" >&2; die "the server ended at once"; }
+		kill -0 "$1" 2>/dev/null || { tail -n 20 "$3" >&2; die "the server exited at once"; }
 		node -e 'fetch(process.argv[1], { method: "OPTIONS", signal: AbortSignal.timeout(2000) }).then(() => process.exit(0), () => process.exit(1))' "$2" && return 0
 		sleep 0.2
 	done
 	die "the server did not start listening at $2 within 5 minutes"
 }
 
-# setup_server builds and starts the server under test, unless SERVER_URL names one.
+# setup_server builds and starts the server under test, unless SERVER_URL is set.
 setup_server() {
 	[ -z "${SERVER_URL:-}" ] || return 0
 	say "building ./conformance/server"
@@ -113,15 +117,15 @@ setup_server() {
 	await_server "$server_pid" "$SERVER_URL" "$results/server.log"
 }
 
-# run_server LEG SCENARIOS runs one revision against the server.
+# run_server LEG SCENARIOS tests the server in one protocol version.
 run_server() {
 	local leg=$1 scenarios=$2 out=$results/$1 status=0
 	rm -rf "$out"
 	mkdir -p "$out"
-	conformance server --timeout "$patience" --url "$SERVER_URL" --suite all --spec-version "${leg#server-}" -o "$out/checks" >"$out/suite.log" 2>&1 || status=$?
+	conformance server --timeout "$scenario_timeout" --url "$SERVER_URL" --suite all --spec-version "${leg#server-}" -o "$out/checks" >"$out/suite.log" 2>&1 || status=$?
 	if [ -n "$server_pid" ] && ! kill -0 "$server_pid" 2>/dev/null; then
 		tail -n 40 "$results/server.log" >&2
-		die "$leg: the server ended during the run"
+		die "$leg: the server exited during the run"
 	fi
 	node "$here/judge.mjs" --leg "$leg" --checks "$out/checks" --log "$out/suite.log" --status "$status" \
 		--scenarios "$scenarios" --baseline "$here/baseline.txt"
@@ -129,13 +133,14 @@ run_server() {
 
 # setup_client builds the client under test.
 setup_client() {
-	case $cache in *[[:space:]]*) die "the suite splits its command at blanks, and there are some in $cache" ;; esac
+	case $cache in *[[:space:]]*) die "the suite splits its command at spaces, and the path $cache contains some" ;; esac
 	say "building ./conformance/client"
 	(cd "$root" && go build -o "$cache/client" ./conformance/client)
 }
 
-# run_client LEG SCENARIOS runs one revision against the client, or one of the suites that no revision has. The suite does not look at how
-# clients end; one that failed says so on its standard error.
+# run_client LEG SCENARIOS tests the client in one protocol version, or with one of the suites
+# without a version. The suite ignores the exit codes of clients; a client that fails prints FAILED
+# to its standard error.
 run_client() {
 	local leg=$1 scenarios=$2 out=$results/$1 status=0 bad=0 what
 	case ${leg#client-} in
@@ -144,13 +149,13 @@ run_client() {
 	esac
 	rm -rf "$out"
 	mkdir -p "$out"
-	# shellcheck disable=SC2086 # these are several words
-	conformance client --timeout "$patience" --command "$cache/client" $what -o "$out/checks" >"$out/suite.log" 2>&1 || status=$?
+	# shellcheck disable=SC2086 # the variable holds several words
+	conformance client --timeout "$scenario_timeout" --command "$cache/client" $what -o "$out/checks" >"$out/suite.log" 2>&1 || status=$?
 	node "$here/judge.mjs" --leg "$leg" --checks "$out/checks" --log "$out/suite.log" --status "$status" \
 		--scenarios "$scenarios" --baseline "$here/baseline.txt" || bad=1
-	local loud
-	loud=$(grep -rhE --include=stderr.txt '^(FAILED|panic:|fatal error:)' "$out/checks") || true
-	[ -z "$loud" ] || { say "$leg: clients failed:"; printf '  %s\n' "$loud"; bad=1; }
+	local failed
+	failed=$(grep -rhE --include=stderr.txt '^(FAILED|panic:|fatal error:)' "$out/checks") || true
+	[ -z "$failed" ] || { say "$leg: clients failed:"; printf '  %s\n' "$failed"; bad=1; }
 	return $bad
 }
 
@@ -160,7 +165,8 @@ setup_authorization() {
 	(cd "$root" && go build -o "$cache/authorization" ./conformance/authorization)
 }
 
-# run_authorization LEG SCENARIOS has the suite log in, as a client that authenticates in one way. follow.mjs is the user.
+# run_authorization LEG SCENARIOS tests the authorization server with one way of client
+# authentication. follow.mjs opens the login page in place of the user.
 run_authorization() {
 	local leg=$1 scenarios=$2 out=$results/$1 status=0 addr back who="--client-id public"
 	[ "$leg" = authorization-none ] || who="--client-id confidential --client-secret conformance-secret"
@@ -171,7 +177,7 @@ run_authorization() {
 	"$cache/authorization" -addr "$addr" -auth "${leg#authorization-}" >"$out/server.log" 2>&1 &
 	authorization_pid=$!
 	await_server "$authorization_pid" "http://$addr/token" "$out/server.log"
-	# shellcheck disable=SC2086 # these are several words
+	# shellcheck disable=SC2086 # the variable holds several words
 	conformance authorization --url "http://$addr" $who --resource http://127.0.0.1/mcp --port "${back#*:}" -o "$out/checks" 2>&1 |
 		node "$here/follow.mjs" "http://$addr" >"$out/suite.log" || status=$?
 	stop "$authorization_pid"
@@ -185,13 +191,13 @@ main() {
 	local leg scenarios kind ready=" " bad=0 known
 	known=$(legs)
 	for leg in "$@"; do
-		grep -q "^$leg " <<<"$known" || die "no leg is called $leg; there are: $(cut -d' ' -f1 <<<"$known" | paste -sd' ' -)"
+		grep -q "^$leg " <<<"$known" || die "unknown leg $leg; the legs are: $(cut -d' ' -f1 <<<"$known" | paste -sd' ' -)"
 	done
 
 	require_npm
 	mkdir -p "$cache" "$results"
 	install_suite
-	node --test "$here/judge_test.mjs" >"$results/judge_test.log" || { cat "$results/judge_test.log" >&2; die "the judge does not judge right"; }
+	node --test "$here/judge_test.mjs" >"$results/judge_test.log" || { cat "$results/judge_test.log" >&2; die "the tests of judge.mjs failed"; }
 	while read -r leg scenarios <&3; do
 		[ $# -eq 0 ] || [[ " $* " == *" $leg "* ]] || continue
 		kind=${leg%%-*}

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Stands between a client and a stdio server, and writes down how the server fared.
+# Runs a stdio server and logs its start and its end.
 #
 # usage: watch.sh LOG COMMAND [ARG...]
 #
-# LOG gets one line `start PID` and one line `end PID CODE HOW`, where HOW is `input` when the server ended because its
-# input did, and `signal` when somebody sent SIGTERM. LOG.stderr gets what the server had to say.
+# LOG gets one line `start PID` and one line `end PID CODE HOW`. HOW is `signal` after SIGTERM, and
+# `input` if the server ended because its input did. LOG.stderr gets the server's standard error.
 log=$1
 shift
 how=input
@@ -14,7 +14,7 @@ trap 'how=signal; kill -TERM $pid 2>/dev/null' TERM
 echo "start $pid" >>"$log"
 wait $pid
 code=$?
-while kill -0 $pid 2>/dev/null; do # the trap ends the first wait
+while kill -0 $pid 2>/dev/null; do # the trap interrupts the first wait
 	wait $pid
 	code=$?
 done

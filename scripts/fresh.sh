@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs the generators and fails, naming the files, if that changed, made or removed any.
-# Files that were edited and not yet committed are no fault.
+# Runs the generators. Fails and names the files if the generators changed, created or removed any.
+# Uncommitted changes are allowed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# sums prints the hash and the name of each file that is there, a file a line.
+# sums prints the hash and the name of each file, one file on a line.
 sums() {
 	local files
 	files=$(git ls-files --cached --others --exclude-standard | sort -u | while IFS= read -r file; do

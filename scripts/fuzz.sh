@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target, one after another. usage: scripts/fuzz.sh [TIME]
+# Runs each fuzz target for TIME, by default 10s. usage: scripts/fuzz.sh [TIME]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

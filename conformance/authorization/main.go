@@ -1,5 +1,5 @@
-// Command authorization is the authorization server that the official conformance suite tests: that
-// of package oauthtest. docs/howto/run-conformance.md says how to run the suite.
+// Command authorization runs the authorization server of package oauthtest, which the official
+// conformance suite tests. See docs/howto/run-conformance.md.
 //
 //	authorization -addr 127.0.0.1:3002 -auth client_secret_post
 package main
@@ -16,7 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
-// redirect is where users of the suite come back to, at whatever port.
+// redirect is the redirect URI of the suite, which allows any port.
 const redirect = "http://127.0.0.1/callback"
 
 func main() {
@@ -32,7 +32,7 @@ func main() {
 			{ID: "public", RedirectURIs: []string{redirect}},
 			{ID: "confidential", Secret: "conformance-secret", RedirectURIs: []string{redirect}},
 		},
-		// The suite takes the method that it likes best of those that there are.
+		// Offer one method only, or the suite chooses the one that it prefers.
 		Metadata: func(as *metadata.AuthorizationServer) { as.TokenEndpointAuthMethodsSupported = []string{*auth} },
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
-// given is what the suite says of a scenario of authorization.
+// given is the context that the suite gives an authorization scenario.
 type given struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
@@ -35,7 +35,7 @@ type given struct {
 	ValidJWT string `json:"valid_jwt"`
 }
 
-// credentials are those that the suite gives, nil when there are none.
+// credentials returns the client credentials of the context. Their ClientID is empty if it has none.
 func (g *given) credentials() (oauthclient.Credentials, error) {
 	c := oauthclient.Credentials{Issuer: g.Issuer, ClientID: g.ClientID, ClientSecret: g.ClientSecret}
 	if g.PrivateKey == "" {
@@ -43,7 +43,7 @@ func (g *given) credentials() (oauthclient.Credentials, error) {
 	}
 	block, _ := pem.Decode([]byte(g.PrivateKey))
 	if block == nil {
-		return c, errors.New("the private key is no PEM")
+		return c, errors.New("the private key is not valid PEM")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -57,8 +57,8 @@ func (g *given) credentials() (oauthclient.Credentials, error) {
 	return c, nil
 }
 
-// trustIssuer takes the issuer that the server's metadata names for the one that the credentials
-// are for. Grants that hold secrets need to know it beforehand, and the suite does not say.
+// trustIssuer sets the issuer to the one that the server's metadata names. Grants with secrets must
+// know the issuer beforehand, and the suite does not name it.
 func (g *given) trustIssuer(ctx context.Context, server string) error {
 	if g.Issuer != "" {
 		return nil
@@ -87,7 +87,7 @@ func (g *given) trustIssuer(ctx context.Context, server string) error {
 	return nil
 }
 
-// grant is the one of a scenario.
+// grant returns the grant of a scenario.
 func (g *given) grant(ctx context.Context, scenario, server string) (oauthclient.Grant, error) {
 	switch scenario {
 	case "auth/client-credentials-jwt", "auth/client-credentials-basic", "auth/wif-jwt-bearer", "auth/enterprise-managed-authorization":
@@ -128,8 +128,8 @@ func (g *given) grant(ctx context.Context, scenario, server string) (oauthclient
 	return code, nil
 }
 
-// browser is a user who agrees to everything: the suite's page redirects at once, to where nobody
-// listens.
+// browser opens the suite's login page, which approves at once. It reads the redirect itself, whose
+// address has no listener.
 func browser(_ context.Context, login oauthclient.LoginRequest) (*oauthclient.Login, error) {
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	redirect := "http://localhost:3000/callback"
@@ -154,8 +154,7 @@ func browser(_ context.Context, login oauthclient.LoginRequest) (*oauthclient.Lo
 	}}, nil
 }
 
-// mustRefuse are the scenarios in which the client has to end without a token, by the words that
-// say why.
+// mustRefuse holds the error texts of the scenarios in which the client must refuse to use a token.
 var mustRefuse = map[string]string{
 	"auth/resource-mismatch":        "the resource metadata is for",
 	"auth/iss-supported-missing":    "the response has no iss parameter",
@@ -166,8 +165,7 @@ var mustRefuse = map[string]string{
 	"auth/scope-retry-limit":        "HTTP status 403",
 }
 
-// authorized is the conversation of all scenarios of authorization: what differs is what it takes
-// to begin it.
+// authorized runs an authorization scenario. All of them call the same tool; only the grant differs.
 func authorized(ctx context.Context, server string) error {
 	name := os.Getenv("MCP_CONFORMANCE_SCENARIO")
 	var g given
@@ -200,7 +198,7 @@ func authorized(ctx context.Context, server string) error {
 	err = errors.Join(err, t.Close())
 	if want := mustRefuse[name]; want != "" {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			return fmt.Errorf("the error should say %q; it is: %w", want, err)
+			return fmt.Errorf("the error must contain %q; it is: %w", want, err)
 		}
 		return nil
 	}

@@ -1,6 +1,6 @@
-// Command client is the "everything client" that the official conformance suite tests. The suite
-// appends the URL of its server to the command line, and names the scenario in the environment.
-// docs/howto/run-conformance.md says how to run it.
+// Command client is the client that the official conformance suite tests. The suite appends the URL
+// of its server to the command line and names the scenario in the environment. See
+// docs/howto/run-conformance.md.
 package main
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A scenario is one conversation with the suite's server.
+// A scenario calls the suite's server at url.
 type scenario func(ctx context.Context, url string) error
 
-// scenarios are the conversations by the names that the suite has for them.
+// scenarios holds the scenarios by their names in the suite.
 var scenarios = map[string]scenario{
 	"initialize":                          lists,
 	"tools_call":                          addNumbers,
@@ -38,12 +38,12 @@ var scenarios = map[string]scenario{
 	"sep-2322-client-request-state":       requestState,
 }
 
-// patience is how long a scenario may take; the suite waits a minute longer. It ends what hangs and
-// does not measure speed: the machine may be busy.
-const patience = 4 * time.Minute
+// scenarioTimeout ends a scenario that hangs, a minute before the suite does. It is long because the
+// machine may be busy.
+const scenarioTimeout = 4 * time.Minute
 
 func main() {
-	// Standard error is for failures: that a server is as wrong as the scenario wants it is none.
+	// Standard error is for failures. Warnings about the suite's deliberate mistakes are none.
 	slog.SetLogLoggerLevel(slog.LevelError)
 	name := os.Getenv("MCP_CONFORMANCE_SCENARIO")
 	if len(os.Args) < 2 {
@@ -54,12 +54,12 @@ func main() {
 		run, ok = authorized, true
 	}
 	if !ok {
-		log.Fatalf("no scenario is called %q; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
+		log.Fatalf("unknown scenario %q; the scenarios are: %s", name, strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), scenarioTimeout)
 	defer cancel()
 	if err := run(ctx, os.Args[len(os.Args)-1]); err != nil {
-		// conformance/run.sh looks for these words, since the suite does not look at the exit code.
+		// conformance/run.sh searches for this text, since the suite ignores the exit code.
 		fmt.Fprintf(os.Stderr, "FAILED %s: %v\n", name, err)
 		os.Exit(1)
 	}
@@ -73,7 +73,7 @@ func dial(ctx context.Context, url string, opts ...client.DialOption) (*client.C
 	return client.Dial(ctx, url, append(opts, client.Info("mcpkit-conformance-client", "1.0.0"))...)
 }
 
-// with runs f with a client that it dials and closes.
+// with dials a client, runs f and closes the client.
 func with(ctx context.Context, url string, f func(c *client.Client) error, opts ...client.DialOption) error {
 	c, err := dial(ctx, url, opts...)
 	if err != nil {
@@ -111,7 +111,7 @@ func addNumbers(ctx context.Context, url string) error {
 	})
 }
 
-// An accepting user accepts every form with what content says, and has neither a model nor roots.
+// accepting handles elicitation: it accepts every form with the content.
 type accepting struct{ content string }
 
 func (a accepting) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
@@ -149,7 +149,7 @@ func echoSchema(ctx context.Context, url string) error {
 	})
 }
 
-// everything answers all that a server may ask.
+// everything handles all server requests.
 type everything struct{ accepting }
 
 func (everything) ElicitURL(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
@@ -222,7 +222,7 @@ func customHeaders(ctx context.Context, url string) error {
 	})
 }
 
-// invalidToolHeaders calls whatever tool is listed: those with invalid headers must not be.
+// invalidToolHeaders calls each listed tool. Tools with invalid headers must not be listed.
 func invalidToolHeaders(ctx context.Context, url string) error {
 	return with(ctx, url, func(c *client.Client) error {
 		names, err := toolNames(ctx, c)
@@ -238,8 +238,8 @@ func invalidToolHeaders(ctx context.Context, url string) error {
 	})
 }
 
-// requestState calls a tool that asks and, while the answer is being given, another that must not
-// see anything of it.
+// requestState calls a tool that asks a question. Before it answers, it calls another tool, which must
+// not receive the state of the first.
 func requestState(ctx context.Context, url string) error {
 	user := &interrupted{accepting: accepting{`{"confirmed":true}`}}
 	return with(ctx, url, func(c *client.Client) error {
@@ -259,7 +259,7 @@ func requestState(ctx context.Context, url string) error {
 	}, client.Handlers(user))
 }
 
-// An interrupted user does something else before answering.
+// interrupted is like accepting, but calls meanwhile before it answers.
 type interrupted struct {
 	accepting
 	meanwhile func(ctx context.Context) error

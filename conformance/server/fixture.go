@@ -10,7 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Fixture is what the conformance suite calls.
+// Fixture has the tools, prompts and resources that the conformance suite calls.
 type Fixture struct {
 	_ mcpkit.Info `name:"mcpkit-conformance" title:"mcpkit conformance fixture" version:"1.0.0"`
 	_ struct {
@@ -87,7 +87,7 @@ func (f *Fixture) ToolWithLogging(ctx context.Context, log *slog.Logger) (string
 
 // LoggingTool logs once.
 func (f *Fixture) LoggingTool(ctx context.Context, log *slog.Logger) string {
-	log.InfoContext(ctx, "a message that only who asked for it gets")
+	log.InfoContext(ctx, "a message for clients that set a log level")
 	return "Logged."
 }
 
@@ -109,10 +109,10 @@ func (f *Fixture) ToolWithProgress(ctx context.Context, call *mcpkit.Call) (stri
 	return "Tool with progress executed successfully", nil
 }
 
-// Reconnection ends its stream while it works; the client comes back for the result.
+// Reconnection closes its stream while it works; the client resumes it to get the result.
 func (f *Fixture) Reconnection(ctx context.Context, call *mcpkit.Call) (string, error) {
 	if err := call.CloseStream(500 * time.Millisecond); err != nil {
-		return "This connection cannot be picked up again.", nil
+		return "This connection cannot be resumed.", nil
 	}
 	if err := pause(ctx, 100*time.Millisecond); err != nil {
 		return "", err
@@ -134,7 +134,7 @@ func (f *Fixture) TriggerToolChange() (string, error) {
 	if f.srv.RemoveTools("test_comes_and_goes") {
 		return "removed", nil
 	}
-	return "added", f.srv.Add(mcpkit.NewTool("test_comes_and_goes", func() string { return "here" }).Desc("Is there now and then."))
+	return "added", f.srv.Add(mcpkit.NewTool("test_comes_and_goes", func() string { return "here" }).Desc("Is present at times."))
 }
 
 // TriggerPromptChange changes the list of prompts.
@@ -142,7 +142,7 @@ func (f *Fixture) TriggerPromptChange() (string, error) {
 	if f.srv.RemovePrompts("test_comes_and_goes") {
 		return "removed", nil
 	}
-	return "added", f.srv.Add(mcpkit.NewPrompt("test_comes_and_goes", func() string { return "here" }).Desc("Is there now and then."))
+	return "added", f.srv.Add(mcpkit.NewPrompt("test_comes_and_goes", func() string { return "here" }).Desc("Is present at times."))
 }
 
 // StaticText is always the same text.
@@ -154,7 +154,7 @@ func (f *Fixture) StaticBinary() []byte { return pixel }
 // Watched is a resource to subscribe to.
 func (f *Fixture) Watched() string { return "Watched resource content" }
 
-// TemplateData tells the id it was read with.
+// TemplateData returns the id of its URI.
 func (f *Fixture) TemplateData(id string) any {
 	return map[string]any{"id": id, "templateTest": true, "data": "Data for ID: " + id}
 }
@@ -205,7 +205,7 @@ func (f *Fixture) PromptWithImage() []protocol.PromptMessage {
 	return []protocol.PromptMessage{mcpkit.User(f.ImageContent()), mcpkit.User("Please analyze the image above.")}
 }
 
-// pause waits, unless the call ends before.
+// pause waits for d, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -14,24 +14,24 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// endpoints serves all that goes over HTTP at one address: Streamable HTTP at /mcp, HTTP+SSE at /sse
-// and WebSockets at /ws.
+// endpoints serves three transports at one address: Streamable HTTP at /mcp, HTTP+SSE at /sse and
+// WebSocket at /ws.
 type endpoints struct {
 	addr     string
 	onListen func(net.Addr)
 }
 
-// endpoint is what the handlers have in common.
+// endpoint is the handler of one transport.
 type endpoint interface {
 	http.Handler
 	Shutdown(ctx context.Context) error
 }
 
-// patience is how long requests may take to finish at the end.
-const patience = time.Minute
+// shutdownTimeout is how long open requests may take when the server shuts down.
+const shutdownTimeout = time.Minute
 
 // Serve implements [transport.Transport].
-func (b endpoints) Serve(ctx context.Context, h transport.Handler) error {
+func (e endpoints) Serve(ctx context.Context, h transport.Handler) error {
 	handlers := map[string]endpoint{
 		"/mcp": streamable.NewHandler(h, nil),
 		"/sse": sse.NewHandler(h, nil),
@@ -41,25 +41,25 @@ func (b endpoints) Serve(ctx context.Context, h transport.Handler) error {
 	for path, handler := range handlers {
 		mux.Handle(path, handler)
 	}
-	ln, err := net.Listen("tcp", b.addr)
+	ln, err := net.Listen("tcp", e.addr)
 	if err != nil {
 		return err
 	}
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: patience}
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: shutdownTimeout}
 	failed := make(chan error, 1)
 	// Ends with the shutdown below, or when the listener fails.
 	go func() { failed <- web.Serve(ln) }()
-	b.onListen(ln.Addr())
+	e.onListen(ln.Addr())
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	// Streams that are open keep web.Shutdown waiting: their handlers go first.
+	// Shut down the handlers first: web.Shutdown waits for their open streams.
 	for path, handler := range handlers {
 		if late := handler.Shutdown(stop); late != nil {
-			log.Printf("%s: requests were cut off: %v", path, late)
+			log.Printf("%s: requests were aborted: %v", path, late)
 		}
 	}
 	return errors.Join(err, web.Shutdown(stop))

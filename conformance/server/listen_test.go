@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-func TestEachBindingIsServedAtItsPath(t *testing.T) {
+func TestEachTransportIsServedAtItsPath(t *testing.T) {
 	srv, err := newServer()
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())

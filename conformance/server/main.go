@@ -1,9 +1,9 @@
-// Command server is the "everything server" that the official conformance suite tests: written with
-// mcpkit's own annotations, as a user would write it. docs/howto/run-conformance.md says how to run
-// the suite.
+// Command server is the server that the official conformance suite tests. It uses mcpkit's
+// annotations, as a user would. See docs/howto/run-conformance.md.
 //
-//	server -addr 127.0.0.1:3001   serves at http://127.0.0.1:3001/mcp, with HTTP+SSE of 2024-11-05 at /sse and WebSockets at /ws
-//	server -stdio                 serves on standard input and output
+//	server -addr 127.0.0.1:3001   serves Streamable HTTP at http://127.0.0.1:3001/mcp, HTTP+SSE at
+//	                              /sse and WebSocket at /ws
+//	server -stdio                 serves standard input and output
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// newServer serves every scenario on every protocol version.
+// newServer returns a server for all scenarios in all protocol versions.
 func newServer() (*mcpkit.Server, error) {
 	f := &Fixture{}
 	srv, err := mcpkit.New(f, mcpkit.With(&Questions{}))

@@ -10,8 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// Questions are the tools and prompts that ask the client something: each in straight-line code, on
-// every protocol version.
+// Questions has the tools and prompts that ask questions. Each works on all protocol versions.
 type Questions struct {
 	_ struct {
 		Sampling             mcpkit.Tool   `name:"test_sampling"`
@@ -32,7 +31,7 @@ type Questions struct {
 	}
 }
 
-// PromptText is what to ask the model.
+// PromptText holds a prompt for the model.
 type PromptText struct {
 	// The prompt to send to the model.
 	Prompt string `json:"prompt"`
@@ -58,13 +57,13 @@ func sample(ctx context.Context, prompt string, opts ...mcpkit.AskOption) (strin
 	return "(no text)", nil
 }
 
-// MessageText is what to ask the user.
+// MessageText holds a message for the user.
 type MessageText struct {
 	// The message to show to the user.
 	Message string `json:"message"`
 }
 
-// Account is who somebody is.
+// Account is a form for a name and an address.
 type Account struct {
 	// User's response.
 	Username string `json:"username"`
@@ -84,7 +83,7 @@ func (q *Questions) Elicitation(ctx context.Context, in MessageText) (string, er
 	return fmt.Sprintf("User response: %s <%s>", a.Username, a.Email), err
 }
 
-// Defaults is a form whose every field has a default.
+// Defaults is a form with a default for each field.
 type Defaults struct {
 	// User name.
 	Name string `json:"name" default:"John Doe"`
@@ -98,13 +97,13 @@ type Defaults struct {
 	Verified bool `json:"verified" default:"true"`
 }
 
-// ElicitationDefaults asks with a form whose every field has a default.
+// ElicitationDefaults sends a form with a default for each field.
 func (q *Questions) ElicitationDefaults(ctx context.Context) (string, error) {
 	d, err := mcpkit.Elicit[Defaults](ctx, "Please review and update the form fields with defaults")
 	return fmt.Sprintf("Elicitation completed: %+v", d), err
 }
 
-// enumForm has every way to say an enum, also the superseded one, which Go types do not make.
+// enumForm has each kind of enum. The superseded kind has no Go type.
 const enumForm = `{"type":"object","properties":{
 	"untitledSingle":{"type":"string","description":"Select one option","enum":["option1","option2","option3"]},
 	"titledSingle":{"type":"string","description":"Select one option with titles","oneOf":[{"const":"value1","title":"First Option"},{"const":"value2","title":"Second Option"},{"const":"value3","title":"Third Option"}]},
@@ -113,7 +112,7 @@ const enumForm = `{"type":"object","properties":{
 	"titledMulti":{"type":"array","description":"Select several options with titles","items":{"anyOf":[{"const":"value1","title":"First Choice"},{"const":"value2","title":"Second Choice"},{"const":"value3","title":"Third Choice"}]}}
 }}`
 
-// ElicitationEnums asks with a form of enums.
+// ElicitationEnums sends a form with enums.
 func (q *Questions) ElicitationEnums(ctx context.Context) (string, error) {
 	r, err := mcpkit.ElicitForm(ctx, "Please select options from the enum fields", json.RawMessage(enumForm))
 	if err != nil {
@@ -122,7 +121,7 @@ func (q *Questions) ElicitationEnums(ctx context.Context) (string, error) {
 	return "Elicitation completed: " + string(r.Content), nil
 }
 
-// MissingCapability needs a client with a model.
+// MissingCapability needs a client that supports sampling.
 func (q *Questions) MissingCapability(ctx context.Context) (string, error) {
 	return sample(ctx, "Are you there?")
 }
@@ -132,7 +131,7 @@ type Confirmation struct {
 	OK bool `json:"ok" validate:"required"`
 }
 
-// StreamingElicitation reports its progress and asks.
+// StreamingElicitation reports progress and then asks.
 func (q *Questions) StreamingElicitation(ctx context.Context, call *mcpkit.Call) (string, error) {
 	call.Progress(1, 2, "asking")
 	c, err := mcpkit.Elicit[Confirmation](ctx, "Go on?")
@@ -167,7 +166,7 @@ func (q *Questions) AskRoots(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d roots: %v", len(roots), roots), err
 }
 
-// AskWithState asks, and knows across the rounds that it did.
+// AskWithState asks, and finds the answer in the request state.
 func (q *Questions) AskWithState(ctx context.Context) (string, error) {
 	if _, err := mcpkit.Elicit[Confirmation](ctx, "Please confirm.", mcpkit.Key("confirm")); err != nil {
 		return "", err
@@ -193,7 +192,7 @@ func (q *Questions) AskAll(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s, %s (%d roots)", greeting, name, len(roots)), err
 }
 
-// AskTwice asks one question after the other.
+// AskTwice asks two questions in a row.
 func (q *Questions) AskTwice(ctx context.Context) (string, error) {
 	name, err := mcpkit.Elicit[PersonName](ctx, "What is your name?", mcpkit.Key("step1"))
 	if err != nil {
@@ -206,7 +205,7 @@ func (q *Questions) AskTwice(ctx context.Context) (string, error) {
 	return name.Name + " likes " + color.Color, err
 }
 
-// AskSealed asks; what it remembers between the rounds cannot be changed by the client.
+// AskSealed asks. The client cannot change its request state.
 func (q *Questions) AskSealed(ctx context.Context) (string, error) {
 	if _, err := mcpkit.Elicit[Confirmation](ctx, "Please confirm.", mcpkit.Key("confirm")); err != nil {
 		return "", err
@@ -214,7 +213,7 @@ func (q *Questions) AskSealed(ctx context.Context) (string, error) {
 	return "confirmed", nil
 }
 
-// AskWhatIsPossible asks only what this client can be asked.
+// AskWhatIsPossible asks a question that the client supports.
 func (q *Questions) AskWhatIsPossible(ctx context.Context, call *mcpkit.Call) (string, error) {
 	caps := call.ClientCapabilities()
 	switch {
@@ -226,7 +225,7 @@ func (q *Questions) AskWhatIsPossible(ctx context.Context, call *mcpkit.Call) (s
 	return "There is nobody to ask.", nil
 }
 
-// AskForPrompt asks the user before it makes the prompt.
+// AskForPrompt asks the user and returns a prompt with the answer.
 func (q *Questions) AskForPrompt(ctx context.Context) (string, error) {
 	c, err := mcpkit.Elicit[struct {
 		// What the prompt is about.

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// schema2020 uses keywords of JSON Schema 2020-12 that no Go type makes.
+// schema2020 uses keywords of JSON Schema 2020-12 that have no Go counterpart.
 const schema2020 = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",` +
 	`"$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},` +
 	`"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"},` +
@@ -17,7 +17,7 @@ const schema2020 = `{"$schema":"https://json-schema.org/draft/2020-12/schema","t
 	`"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},` +
 	`"then":{"required":["phone"]},"else":{"required":["email"]},"additionalProperties":false}`
 
-// addRaw adds what has a hand-written schema.
+// addRaw adds a tool with a hand-written schema.
 func addRaw(srv *mcpkit.Server) error {
 	return srv.AddTool(protocol.Tool{
 		Name:        "json_schema_2020_12_tool",

@@ -14,11 +14,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// redirect is where nobody listens: the page's answer is read from the redirect.
+// redirect is an address without a listener: the test reads the code from the redirect itself.
 const redirect = "http://127.0.0.1:1/callback"
 
-// A user goes to the pages, which agree at once.
-type user struct{ scopes []string } // that were asked for, a page each
+// A user opens login pages, which approve at once.
+type user struct{ scopes []string } // the requested scopes, one entry for each page
 
 func (u *user) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	page, err := url.Parse(args.URL)
@@ -26,7 +26,7 @@ func (u *user) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.A
 		return nil, err
 	}
 	scopes := strings.Fields(page.Query().Get("scope"))
-	slices.Sort(scopes) // they are asked for in any order
+	slices.Sort(scopes) // their order is not defined
 	u.scopes = append(u.scopes, strings.Join(scopes, " "))
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, args.URL, nil)
@@ -49,8 +49,8 @@ func (u *user) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.A
 	return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
 }
 
-// logIn goes through examples/diary, which nobody may call without a token.
-func (s *story) logIn() {
+// logIn calls examples/diary, which needs a token.
+func (s *scenario) logIn() {
 	u := new(user)
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		RedirectURL: redirect, AuthorizationCodeFetcher: u.fetch,
@@ -72,25 +72,25 @@ func (s *story) logIn() {
 		s.session = session
 		return same(session.InitializeResult().ProtocolVersion, s.Version)
 	}
-	s.check("a challenge leads to a login, and that to a session", func(ctx context.Context) error {
+	s.check("a challenge leads to a login and a session", func(ctx context.Context) error {
 		return errors.Join(connect(ctx), same(u.scopes, []string{"diary:read"}))
 	})
 	if s.session == nil {
 		return
 	}
-	s.check("it calls what its scopes are enough for", func(ctx context.Context) error {
-		return errors.Join(s.says(ctx, "read", object{}, "[]"), same(len(u.scopes), 1))
+	s.check("a tool within its scopes is called", func(ctx context.Context) error {
+		return errors.Join(s.returns(ctx, "read", object{}, "[]"), same(len(u.scopes), 1))
 	})
-	s.check("for more it logs in again", func(ctx context.Context) error {
-		write := func() error { return s.says(ctx, "write", object{"text": "It rained."}, "Written, user.") }
+	s.check("a tool beyond its scopes leads to another login", func(ctx context.Context) error {
+		write := func() error { return s.returns(ctx, "write", object{"text": "It rained."}, "Written, user.") }
 		err := write()
 		if !s.modern() {
-			// It registers for each login, and so is another client afterwards, whose session this
-			// is not.
+			// The SDK registers a new client for each login. The new client does not own the
+			// session.
 			if err == nil || !strings.Contains(err.Error(), "session is unknown or has ended") {
-				return fmt.Errorf("the session should be over; instead: %w", err)
+				return fmt.Errorf("the session should have ended; instead: %w", err)
 			}
-			_ = s.session.Close() // it is over, and says so
+			_ = s.session.Close() // fails, since the session has ended
 			if err := connect(ctx); err != nil {
 				return err
 			}

@@ -1,8 +1,10 @@
-// Command gosdk goes through the servers with the client of github.com/modelcontextprotocol/go-sdk,
-// and reports a line a check as interop/run.mjs wants it. Its argument is JSON, see there.
+// Command gosdk tests mcpkit's servers with the client of go-sdk
+// (github.com/modelcontextprotocol/go-sdk). It prints one line for each check, in the format that
+// interop/run.mjs reads. It also runs go-sdk's servers. Its argument is a task in JSON, which run.mjs
+// writes.
 package main
 
-//lint:file-ignore SA1019 sampling, roots and logging are deprecated, and served all the same.
+//lint:file-ignore SA1019 sampling, roots and logging are deprecated and still tested.
 
 import (
 	"context"
@@ -17,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A server is reached at a URL or started as a child.
+// A server is either at a URL or a command to start.
 type server struct {
 	URL     string
 	SSE     bool // the URL is that of HTTP+SSE
@@ -40,43 +42,44 @@ func (s server) transport() mcp.Transport {
 type task struct {
 	Transport, Version string
 	Fixture, Notes     server
-	URL                string // of the server to log in to
-	Serve              string // where to be a server that guards itself
-	Guard              guard  // of that server
-	Inn, Addr          string // by which transport to be an inn, and where
-	Stateless, JSON    bool   // that inn has no sessions; answers calls in JSON
+	URL                string // the server to log in to
+
+	Protect     string     // the address to run the protected server at
+	Authorizer  authorizer // the authorization server of the protected server
+	Serve, Addr string     // the transport and address to run the test server at
+	Stateless   bool       // whether the test server has no sessions
+	JSON        bool       // whether the test server responds to calls in JSON, not in a stream
 }
 
 func (t task) modern() bool              { return t.Version >= "2026-07-28" }
 func (t task) since(version string) bool { return t.Version >= version }
 
-// patience is how long a check may take. It ends a check that hangs and does not measure speed: the
-// machine may be busy.
-const patience = 5 * time.Minute
+// checkTimeout ends a check that hangs. It is long because the machine may be busy.
+const checkTimeout = 5 * time.Minute
 
-// A story is a session with one server.
-type story struct {
+// A scenario runs checks in a session with one server.
+type scenario struct {
 	task
 	session *mcp.ClientSession
 	failed  bool
 
-	answers chan mcp.ElicitResult // what the user says next
-	asked   chan *mcp.ElicitParams
-	heard   chan string // what else the server said
+	answers  chan mcp.ElicitResult  // the next answers of the user
+	asked    chan *mcp.ElicitParams // the questions so far
+	received chan string            // the notifications so far
 }
 
-func newStory(t task) *story {
-	return &story{
-		task:    t,
-		answers: make(chan mcp.ElicitResult, 10),
-		asked:   make(chan *mcp.ElicitParams, 10),
-		heard:   make(chan string, 100),
+func newScenario(t task) *scenario {
+	return &scenario{
+		task:     t,
+		answers:  make(chan mcp.ElicitResult, 10),
+		asked:    make(chan *mcp.ElicitParams, 10),
+		received: make(chan string, 100),
 	}
 }
 
 // check runs one check and reports it.
-func (s *story) check(name string, fn func(ctx context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (s *scenario) check(name string, fn func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
 	if err := fn(ctx); err != nil {
 		s.failed = true
@@ -86,7 +89,7 @@ func (s *story) check(name string, fn func(ctx context.Context) error) {
 	fmt.Printf("pass\t%s\n", name)
 }
 
-// same is an error when got is not what is wanted, compared as JSON.
+// same compares got and want as JSON.
 func same(got, want any) error {
 	g, err := json.Marshal(got)
 	if err != nil {
@@ -102,7 +105,7 @@ func same(got, want any) error {
 	return nil
 }
 
-func (s *story) options() *mcp.ClientOptions {
+func (s *scenario) options() *mcp.ClientOptions {
 	return &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}},
 		ElicitationHandler: func(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -111,7 +114,7 @@ func (s *story) options() *mcp.ClientOptions {
 			case answer := <-s.answers:
 				return &answer, nil
 			case <-ctx.Done():
-				s.heard <- "question taken back"
+				s.received <- "question cancelled"
 				return nil, ctx.Err()
 			}
 		},
@@ -119,19 +122,19 @@ func (s *story) options() *mcp.ClientOptions {
 			text := req.Params.Messages[0].Content.(*mcp.TextContent).Text
 			return &mcp.CreateMessageResult{Role: "assistant", Model: "m", Content: &mcp.TextContent{Text: "echo of " + text}}, nil
 		},
-		ToolListChangedHandler:   func(context.Context, *mcp.ToolListChangedRequest) { s.heard <- "tools" },
-		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) { s.heard <- "prompts" },
+		ToolListChangedHandler:   func(context.Context, *mcp.ToolListChangedRequest) { s.received <- "tools" },
+		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) { s.received <- "prompts" },
 		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) {
-			s.heard <- fmt.Sprint(req.Params.Level, " ", req.Params.Data)
+			s.received <- fmt.Sprint(req.Params.Level, " ", req.Params.Data)
 		},
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
-			s.heard <- fmt.Sprint(req.Params.ProgressToken, " ", req.Params.Progress)
+			s.received <- fmt.Sprint(req.Params.ProgressToken, " ", req.Params.Progress)
 		},
 	}
 }
 
-// tell connects to a server, goes through the chapters and closes.
-func (s *story) tell(srv server, name string, chapters ...func()) {
+// run connects to a server, runs the steps and closes the session.
+func (s *scenario) run(srv server, name string, steps ...func()) {
 	s.check(name+": connect at "+s.Version, func(ctx context.Context) error {
 		client := mcp.NewClient(&mcp.Implementation{Name: "interop", Version: "1.0.0"}, s.options())
 		client.AddRoots(&mcp.Root{URI: "file:///home", Name: "home"})
@@ -146,8 +149,8 @@ func (s *story) tell(srv server, name string, chapters ...func()) {
 	if s.session == nil {
 		return
 	}
-	for _, chapter := range chapters {
-		chapter()
+	for _, step := range steps {
+		step()
 	}
 	s.check(name+": close", func(context.Context) error { return s.session.Close() })
 }
@@ -158,31 +161,31 @@ func main() {
 	if err := json.Unmarshal([]byte(os.Args[1]), &t); err != nil {
 		log.Fatal(err)
 	}
-	if t.Serve != "" {
-		if err := serve(t.Serve, t.Guard); err != nil {
+	if t.Protect != "" {
+		if err := serveProtected(t.Protect, t.Authorizer); err != nil {
 			log.Fatal(err)
 		}
 		return
 	}
-	if t.Inn != "" {
-		if err := newInn().open(t.Inn, t.Addr, t.Stateless, t.JSON); err != nil {
+	if t.Serve != "" {
+		if err := newTestServer().serve(t.Serve, t.Addr, t.Stateless, t.JSON); err != nil {
 			log.Fatal(err)
 		}
 		return
 	}
 	if t.URL != "" {
-		s := newStory(t)
+		s := newScenario(t)
 		s.logIn()
 		if s.failed {
 			os.Exit(1)
 		}
 		return
 	}
-	fixture, notes := newStory(t), newStory(t)
-	fixture.tell(t.Fixture, "mcpkit-conformance", fixture.tools, fixture.questions, fixture.notifications, fixture.changes,
+	fixture, notes := newScenario(t), newScenario(t)
+	fixture.run(t.Fixture, "mcpkit-conformance", fixture.tools, fixture.questions, fixture.notifications, fixture.changes,
 		fixture.resources, fixture.prompts, fixture.cancellation)
-	if t.Transport != "sse" { // which the notes are not served by
-		notes.tell(t.Notes, "notes", notes.structured, notes.mistakes, notes.completion)
+	if t.Transport != "sse" { // examples/notes does not serve HTTP+SSE
+		notes.run(t.Notes, "notes", notes.structured, notes.failures, notes.completion)
 	}
 	if fixture.failed || notes.failed {
 		os.Exit(1)

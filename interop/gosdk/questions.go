@@ -1,6 +1,6 @@
 package main
 
-//lint:file-ignore SA1019 sampling and roots are deprecated, and served all the same.
+//lint:file-ignore SA1019 sampling and roots are deprecated and still tested.
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// form asks for one text; where there is a default, the user may leave it out.
+// form asks for one text. The field room has a default, which the client fills in.
 func form(field, message string) *mcp.ElicitParams {
 	return &mcp.ElicitParams{Message: message, RequestedSchema: object{
 		"type": "object", "required": []string{field}, "properties": object{
@@ -20,7 +20,7 @@ func form(field, message string) *mcp.ElicitParams {
 	}}
 }
 
-// question is the form as an input request.
+// question returns the form as an input request.
 func question(field, message string) mcp.InputRequestMap {
 	return mcp.InputRequestMap{field: form(field, message)}
 }
@@ -31,7 +31,7 @@ func sampling() *mcp.CreateMessageParams {
 	}}
 }
 
-func said(result *mcp.CreateMessageResult) string {
+func sampledText(result *mcp.CreateMessageResult) string {
 	text, ok := result.Content.(*mcp.TextContent)
 	if !ok {
 		return fmt.Sprintf("a %T", result.Content)
@@ -39,7 +39,7 @@ func said(result *mcp.CreateMessageResult) string {
 	return text.Text
 }
 
-func places(result *mcp.ListRootsResult) string {
+func rootsText(result *mcp.ListRootsResult) string {
 	text := ""
 	for _, root := range result.Roots {
 		text += root.Name + " at " + root.URI
@@ -47,11 +47,11 @@ func places(result *mcp.ListRootsResult) string {
 	return text
 }
 
-// addQuestions adds the tools that ask. Most return what they want to know, which the SDK turns
-// into requests where the client is a legacy one; once alone, so that register asks legacy clients
-// itself.
-func (i *inn) addQuestions() {
-	tool(i, "ask", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
+// addQuestions adds the tools that ask questions. Most return input requests, which the SDK sends as
+// requests to legacy clients. It does so only once for a call, so register sends its requests to
+// legacy clients itself.
+func (s *testServer) addQuestions() {
+	tool(s, "ask", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
 		answer, ok := req.Params.InputResponses["name"].(*mcp.ElicitResult)
 		if !ok {
 			return &mcp.CallToolResult{InputRequests: question("name", "Who are you?")}, nil
@@ -61,28 +61,28 @@ func (i *inn) addQuestions() {
 		}
 		return say(fmt.Sprintf("Hello, %s in %s!", answer.Content["name"], answer.Content["room"])), nil
 	})
-	tool(i, "pay", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
+	tool(s, "pay", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
 		answer, ok := req.Params.InputResponses["page"].(*mcp.ElicitResult)
 		if !ok {
 			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"page": page()}}, nil
 		}
 		return say(answer.Action), nil
 	})
-	tool(i, "think", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
+	tool(s, "sample", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
 		answer, ok := req.Params.InputResponses["thought"]
 		if !ok {
 			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"thought": sampling()}}, nil
 		}
 		return say(thought(answer)), nil
 	})
-	tool(i, "look", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
+	tool(s, "list_roots", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
 		answer, ok := req.Params.InputResponses["roots"].(*mcp.ListRootsResult)
 		if !ok {
 			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"roots": &mcp.ListRootsParams{}}}, nil
 		}
-		return say(places(answer)), nil
+		return say(rootsText(answer)), nil
 	})
-	tool(i, "many", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
+	tool(s, "ask_several", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
 		in := req.Params.InputResponses
 		if in == nil {
 			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{
@@ -94,30 +94,30 @@ func (i *inn) addQuestions() {
 		if !okName || !okRoots {
 			return nil, fmt.Errorf("the answers are a %T and a %T", in["name"], in["roots"])
 		}
-		return say(fmt.Sprintf("%s, %s, %s", name.Content["name"], thought(in["thought"]), places(roots))), nil
+		return say(fmt.Sprintf("%s, %s, %s", name.Content["name"], thought(in["thought"]), rootsText(roots))), nil
 	})
-	tool(i, "register", i.register)
-	tool(i, "pay_first", i.payFirst)
+	tool(s, "register", s.register)
+	tool(s, "pay_first", s.payFirst)
 }
 
 func page() *mcp.ElicitParams {
 	return &mcp.ElicitParams{Mode: "url", Message: "Please pay.", URL: "https://pay.example.com/bill?n=1", ElicitationID: "bill-1"}
 }
 
-// thought is what a model said, which comes with tools where it was asked for on behalf of a
-// handler.
+// thought returns the text of a sampling result. The SDK uses the type with tools for requests that
+// it sends on behalf of a handler.
 func thought(answer mcp.InputResponse) string {
 	switch answer := answer.(type) {
 	case *mcp.CreateMessageResult:
-		return said(answer)
+		return sampledText(answer)
 	case *mcp.CreateMessageWithToolsResult:
-		return said(&mcp.CreateMessageResult{Content: answer.Content[0]})
+		return sampledText(&mcp.CreateMessageResult{Content: answer.Content[0]})
 	}
 	return fmt.Sprintf("a %T", answer)
 }
 
 // register asks a second question that depends on the answer to the first.
-func (i *inn) register(ctx context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
+func (s *testServer) register(ctx context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
 	second := func(name any) *mcp.ElicitParams { return form("colour", fmt.Sprintf("Which colour, %s?", name)) }
 	if req.ProtocolVersion() < "2026-07-28" {
 		name, err := req.Session.Elicit(ctx, form("name", "Who are you?"))
@@ -141,13 +141,13 @@ func (i *inn) register(ctx context.Context, req *mcp.CallToolRequest, _ none) (*
 	return &mcp.CallToolResult{InputRequests: question("name", "Who are you?")}, nil
 }
 
-// payFirst is refused until the bill is paid, which is told soon after the second call (2025-11-25
-// alone).
-func (i *inn) payFirst(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
-	if i.owed++; i.owed > 2 {
+// payFirst fails until the bill is paid. The server reports the payment soon after the second call
+// (2025-11-25 only).
+func (s *testServer) payFirst(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {
+	if s.owed++; s.owed > 2 {
 		return say("paid"), nil
 	}
-	if i.owed == 2 {
+	if s.owed == 2 {
 		time.AfterFunc(50*time.Millisecond, func() {
 			_ = req.Session.NotifyElicitationComplete(context.Background(), &mcp.ElicitationCompleteParams{ElicitationID: "bill-1"})
 		})

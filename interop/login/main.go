@@ -1,9 +1,9 @@
-// Command login logs in to a server of others, by pages that agree at once, and calls it. run.mjs
-// starts it with a JSON argument, {"url"}, and reads what it prints: a line a check, tab separated,
-// "pass" or "FAIL", the check, and why.
+// Command login tests logins of mcpkit's client at a server built with another SDK, whose login
+// pages approve at once. For each check it prints a line of tab-separated columns: "pass" or "FAIL",
+// the check, and the reason of a failure.
 //
 //	login '{"url": "http://127.0.0.1:8080/mcp"}'
-//	login serve ADDR PROGRAM    runs the program of a server of others, and an authorization server for it
+//	login serve ADDR PROGRAM    runs PROGRAM, a protected server, and an authorization server for it
 package main
 
 import (
@@ -27,7 +27,7 @@ type task struct {
 
 func main() {
 	if len(os.Args) == 4 && os.Args[1] == "serve" {
-		if err := beside(os.Args[2], os.Args[3]); err != nil {
+		if err := serveProtected(os.Args[2], os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -40,13 +40,13 @@ func main() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	if !story(ctx, t.URL) {
+	if !scenario(ctx, t.URL) {
 		os.Exit(1)
 	}
 }
 
-// story is what the user goes through; it reports whether all went well.
-func story(ctx context.Context, url string) bool {
+// scenario logs in and calls the server. It reports whether all checks passed.
+func scenario(ctx context.Context, url string) bool {
 	logins := 0
 	browser := oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: func(ctx context.Context, page string) error {
 		logins++
@@ -65,7 +65,7 @@ func story(ctx context.Context, url string) bool {
 		return errors.Join(use(t, c), c.Close(), t.Close())
 	}
 	var token *oauthclient.Token
-	ok := check("a challenge leads to a login, and that to a call", func() error {
+	ok := check("a challenge leads to a login and a call", func() error {
 		return run(func(t *oauthclient.Transport, c *client.Client) (err error) {
 			if token, err = t.Token(ctx); err != nil {
 				return err
@@ -84,7 +84,7 @@ func story(ctx context.Context, url string) bool {
 			expect("the resource", token.Resource, url),
 			expect("the scopes", strings.Join(token.Granted, " "), "mcp:tools"))
 	})
-	return check("the next run takes the token of this one", func() error {
+	return check("the next run reuses the token", func() error {
 		return run(func(_ *oauthclient.Transport, c *client.Client) error {
 			if _, err := c.CallTool(ctx, "greet", map[string]any{"name": "Ada"}); err != nil {
 				return err
@@ -101,7 +101,7 @@ func expect(what, got, want string) error {
 	return nil
 }
 
-// check runs one check and prints how it went.
+// check runs one check and prints its line.
 func check(name string, run func() error) bool {
 	if err := run(); err != nil {
 		fmt.Printf("FAIL\t%s\t%s\n", name, strings.Join(strings.Fields(err.Error()), " "))

@@ -1,5 +1,5 @@
-// Command mcpgo is an inn by github.com/mark3labs/mcp-go, which interop/visitor visits; the doc
-// comment there says what an inn offers.
+// Command mcpgo is the test server built with github.com/mark3labs/mcp-go. It has the tools,
+// resources and prompts that the doc comment of interop/client lists.
 //
 //	mcpgo stdio
 //	mcpgo http|sse ADDR            Streamable HTTP at /mcp, HTTP+SSE at /sse
@@ -22,43 +22,43 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// An inn is the server and what its handlers keep; one visitor comes at a time.
-type inn struct {
-	server *server.MCPServer
-	left   chan struct{} // a call of wait was cancelled
-	moved  chan struct{} // the roots of the client changed
-	rung   int           // how often the bell was read
-	extra  int           // how many things were added
-	owed   int           // how often pay_first was called
+// A testServer holds the server and the state of its handlers. It serves one client at a time.
+type testServer struct {
+	server       *server.MCPServer
+	cancelled    chan struct{} // a call of wait was cancelled
+	rootsChanged chan struct{} // the roots of the client changed
+	reads        int           // how often the counter was read
+	extra        int           // how many things were added
+	owed         int           // how often pay_first was called
 }
 
-func newInn() *inn {
-	i := &inn{left: make(chan struct{}, 10), moved: make(chan struct{}, 10)}
-	i.server = server.NewMCPServer("inn", "1.0.0",
+func newTestServer() *testServer {
+	s := &testServer{cancelled: make(chan struct{}, 10), rootsChanged: make(chan struct{}, 10)}
+	s.server = server.NewMCPServer("interop", "1.0.0",
 		server.WithInstructions("Ask at the desk."),
 		server.WithToolCapabilities(true), server.WithPromptCapabilities(true), server.WithResourceCapabilities(true, true),
 		server.WithLogging(), server.WithCompletions(), server.WithElicitation(), server.WithRoots(),
 		server.WithTaskCapabilities(true, true, true), server.WithInputSchemaValidation(), server.WithPaginationLimit(3),
 		server.WithPromptCompletionProvider(completions{}), server.WithResourceCompletionProvider(completions{}),
 		server.WithMethodCacheHints(mcp.MethodResourcesRead, 60_000, mcp.CacheScopePublic))
-	i.server.EnableSampling()
-	i.server.AddNotificationHandler(mcp.MethodNotificationRootsListChanged, func(context.Context, mcp.JSONRPCNotification) { i.moved <- struct{}{} })
-	i.addTools()
-	i.addQuestions()
-	i.addResources()
-	i.addPrompts()
-	return i
+	s.server.EnableSampling()
+	s.server.AddNotificationHandler(mcp.MethodNotificationRootsListChanged, func(context.Context, mcp.JSONRPCNotification) { s.rootsChanged <- struct{}{} })
+	s.addTools()
+	s.addQuestions()
+	s.addResources()
+	s.addPrompts()
+	return s
 }
 
 func main() {
 	log.SetFlags(0)
-	i := newInn()
+	s := newTestServer()
 	var err error
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "stdio":
-		err = server.ServeStdio(i.server)
+		err = server.ServeStdio(s.server)
 	case len(os.Args) >= 3:
-		err = i.listen(os.Args[2], len(os.Args) == 4 && os.Args[3] == "stateless")
+		err = s.listen(os.Args[2], len(os.Args) == 4 && os.Args[3] == "stateless")
 	default:
 		err = errors.New("usage: mcpgo stdio | mcpgo http|sse ADDR [stateless]")
 	}
@@ -67,15 +67,15 @@ func main() {
 	}
 }
 
-func (i *inn) listen(addr string, stateless bool) error {
+func (s *testServer) listen(addr string, stateless bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	opts := []server.StreamableHTTPOption{server.WithStateful(true), server.WithEventStore(server.NewInMemoryEventStore())}
 	if stateless {
 		opts = []server.StreamableHTTPOption{server.WithStateLess(true)}
 	}
-	streamable := server.NewStreamableHTTPServer(i.server, opts...)
-	sse := server.NewSSEServer(i.server)
+	streamable := server.NewStreamableHTTPServer(s.server, opts...)
+	sse := server.NewSSEServer(s.server)
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", streamable)
 	mux.Handle("/sse", sse.SSEHandler())
@@ -88,29 +88,29 @@ func (i *inn) listen(addr string, stateless bool) error {
 	return nil
 }
 
-func (i *inn) addResources() {
-	for uri, mime := range map[string]string{"inn://menu": "text/plain", "inn://photo": "image/png", "inn://guestbook": "", "inn://bell": "", "inn://safe": ""} {
-		i.server.AddResource(mcp.NewResource(uri, strings.TrimPrefix(uri, "inn://"), mcp.WithMIMEType(mime)), i.read)
+func (s *testServer) addResources() {
+	for uri, mime := range map[string]string{"test://menu": "text/plain", "test://photo": "image/png", "test://guestbook": "", "test://counter": "", "test://safe": ""} {
+		s.server.AddResource(mcp.NewResource(uri, strings.TrimPrefix(uri, "test://"), mcp.WithMIMEType(mime)), s.read)
 	}
-	i.server.AddResourceTemplate(mcp.NewResourceTemplate("inn://rooms/{number}", "room", mcp.WithTemplateMIMEType("application/json")), i.read)
+	s.server.AddResourceTemplate(mcp.NewResourceTemplate("test://rooms/{number}", "room", mcp.WithTemplateMIMEType("application/json")), s.read)
 }
 
-func (i *inn) read(_ context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+func (s *testServer) read(_ context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 	text := mcp.TextResourceContents{URI: req.Params.URI}
 	switch text.URI {
-	case "inn://menu":
+	case "test://menu":
 		text.MIMEType, text.Text = "text/plain", "Soup"
-	case "inn://photo":
+	case "test://photo":
 		return []mcp.ResourceContents{mcp.BlobResourceContents{URI: text.URI, MIMEType: "image/png", Blob: encode("\x89PNG")}}, nil
-	case "inn://guestbook":
+	case "test://guestbook":
 		text.Text = "Ann was here."
-	case "inn://bell":
-		i.rung++
-		text.Text = fmt.Sprint(i.rung)
-	case "inn://safe":
+	case "test://counter":
+		s.reads++
+		text.Text = fmt.Sprint(s.reads)
+	case "test://safe":
 		return nil, errors.New("a handler of this SDK cannot ask for the code")
 	default:
-		number, ok := strings.CutPrefix(text.URI, "inn://rooms/")
+		number, ok := strings.CutPrefix(text.URI, "test://rooms/")
 		if !ok {
 			text.Text = "extra"
 			break
@@ -120,10 +120,10 @@ func (i *inn) read(_ context.Context, req mcp.ReadResourceRequest) ([]mcp.Resour
 	return []mcp.ResourceContents{text}, nil
 }
 
-func (i *inn) addPrompts() {
-	i.server.AddPrompt(mcp.NewPrompt("greet", mcp.WithPromptDescription("Greets a guest."),
+func (s *testServer) addPrompts() {
+	s.server.AddPrompt(mcp.NewPrompt("greet", mcp.WithPromptDescription("Greets somebody."),
 		mcp.WithArgument("name", mcp.RequiredArgument()), mcp.WithArgument("style")), greet)
-	i.server.AddPrompt(mcp.NewPrompt("welcome"), func(_ context.Context, req mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+	s.server.AddPrompt(mcp.NewPrompt("welcome"), func(_ context.Context, req mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		answer := server.ElicitationResponse(req.Params.InputResponses, "name")
 		if answer == nil {
 			return server.NewInputRequestBuilder("").Elicit("name", form("name", "Who are you?")).PromptResult(), nil
@@ -131,7 +131,7 @@ func (i *inn) addPrompts() {
 		return greeting("Welcome, " + field(answer, "name")), nil
 	})
 	for _, name := range []string{"breakfast", "lunch"} {
-		i.server.AddPrompt(mcp.NewPrompt(name), greet)
+		s.server.AddPrompt(mcp.NewPrompt(name), greet)
 	}
 }
 
@@ -146,7 +146,7 @@ func greeting(text string) *mcp.GetPromptResult {
 	})
 }
 
-// completions knows styles, of which Ann is only told the formal ones, and numbers of rooms.
+// completions completes styles (only the formal one for Ann) and room numbers.
 type completions struct{}
 
 func (completions) CompletePromptArgument(_ context.Context, _ string, argument mcp.CompleteArgument, known mcp.CompleteContext) (*mcp.Completion, error) {

@@ -14,98 +14,98 @@ import (
 func encode(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
 // tool adds a tool without arguments.
-func (i *inn) tool(name string, h func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error)) {
-	i.server.AddTool(mcp.NewTool(name), h)
+func (s *testServer) tool(name string, h func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error)) {
+	s.server.AddTool(mcp.NewTool(name), h)
 }
 
-func (i *inn) addTools() {
+func (s *testServer) addTools() {
 	add := mcp.NewToolWithRawSchema("add", "Adds two numbers.", json.RawMessage(
 		`{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}`))
 	readOnly := true
 	add.Title, add.Annotations.ReadOnlyHint = "Add up", &readOnly
 	add.RawOutputSchema = json.RawMessage(`{"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}`)
-	i.server.AddTool(add, func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.server.AddTool(add, func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		total := req.GetInt("a", 0) + req.GetInt("b", 0)
 		return mcp.NewToolResultStructured(map[string]int{"sum": total}, fmt.Sprintf(`{"sum":%d}`, total)), nil
 	})
 	rooms := mcp.NewTool("rooms")
 	rooms.RawOutputSchema = json.RawMessage(`{"type": "array", "items": {"type": "integer"}}`) // for 2026-07-28
-	i.server.AddTool(rooms, func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.server.AddTool(rooms, func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultStructured([]int{10, 11}, "[10,11]"), nil
 	})
 	locate := mcp.NewToolWithRawSchema("locate", "", json.RawMessage(
 		`{"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}`))
-	i.server.AddTool(locate, func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.server.AddTool(locate, func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText("Region: " + req.GetString("region", "")), nil
 	})
-	i.tool("content", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.tool("content", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{
 			mcp.NewTextContent("a text"),
 			mcp.NewImageContent(encode("image"), "image/png"),
 			mcp.NewAudioContent(encode("audio"), "audio/wav"),
-			mcp.NewResourceLink("inn://menu", "menu", "", ""),
-			mcp.NewEmbeddedResource(mcp.TextResourceContents{URI: "inn://menu", MIMEType: "text/plain", Text: "Soup"}),
+			mcp.NewResourceLink("test://menu", "menu", "", ""),
+			mcp.NewEmbeddedResource(mcp.TextResourceContents{URI: "test://menu", MIMEType: "text/plain", Text: "Soup"}),
 		}}, nil
 	})
-	i.tool("fail", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.tool("fail", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultError("the kitchen is closed"), nil
 	})
-	i.tool("whisper", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return mcp.NewToolResultText(fmt.Sprint(req.Params.Meta.AdditionalFields["example.com/guest"])), nil
+	s.tool("caller_meta", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText(fmt.Sprint(req.Params.Meta.AdditionalFields["example.com/caller"])), nil
 	})
 	bake := mcp.NewTool("bake")
 	bake.Execution = &mcp.ToolExecution{TaskSupport: mcp.TaskSupportOptional} // 2025-11-25 alone
-	i.server.AddTool(bake, func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.server.AddTool(bake, func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText("baked"), nil
 	})
-	i.tool("work", i.work)
-	i.tool("wait", i.wait)
-	i.tool("cancelled", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return after(ctx, i.left, "cancelled")
+	s.tool("work", s.work)
+	s.tool("wait", s.wait)
+	s.tool("cancelled", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return after(ctx, s.cancelled, "cancelled")
 	})
-	i.tool("moved", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return after(ctx, i.moved, "moved")
+	s.tool("roots_changed", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return after(ctx, s.rootsChanged, "roots changed")
 	})
-	i.tool("touch", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		i.server.SendNotificationToAllClients(mcp.MethodNotificationResourceUpdated, map[string]any{"uri": "inn://guestbook"})
+	s.tool("update_resource", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		s.server.SendNotificationToAllClients(mcp.MethodNotificationResourceUpdated, map[string]any{"uri": "test://guestbook"})
 		return mcp.NewToolResultText("touched"), nil
 	})
-	i.server.AddTool(mcp.NewTool("change", mcp.WithString("list", mcp.Required())), i.change)
+	s.server.AddTool(mcp.NewTool("change", mcp.WithString("list", mcp.Required())), s.change)
 }
 
-// after answers once something has happened.
-func after(ctx context.Context, happened <-chan struct{}, answer string) (*mcp.CallToolResult, error) {
+// after returns the text once the event has happened.
+func after(ctx context.Context, event <-chan struct{}, text string) (*mcp.CallToolResult, error) {
 	select {
-	case <-happened:
-		return mcp.NewToolResultText(answer), nil
+	case <-event:
+		return mcp.NewToolResultText(text), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// work says what it does.
-func (i *inn) work(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+// work sends progress and log messages.
+func (s *testServer) work(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	for step := 1; step <= 3; step++ {
-		if err := i.progress(ctx, req, map[string]any{"progress": step, "total": 3, "message": fmt.Sprint("step ", step)}); err != nil {
+		if err := s.progress(ctx, req, map[string]any{"progress": step, "total": 3, "message": fmt.Sprint("step ", step)}); err != nil {
 			return nil, err
 		}
 	}
 	for _, level := range []mcp.LoggingLevel{mcp.LoggingLevelDebug, mcp.LoggingLevelInfo} {
-		if err := i.server.SendLogMessageToClient(ctx, mcp.NewLoggingMessageNotification(level, "inn", "told at "+string(level))); err != nil {
+		if err := s.server.SendLogMessageToClient(ctx, mcp.NewLoggingMessageNotification(level, "interop", "told at "+string(level))); err != nil {
 			return nil, err
 		}
 	}
-	if err := i.flush(ctx); err != nil {
+	if err := s.flush(ctx); err != nil {
 		return nil, err
 	}
 	return mcp.NewToolResultText("done"), nil
 }
 
-// flush waits until all notifications so far are sent. The SDK has a queue for them, which results
-// overtake: what comes after them, and is of no meaning to anybody, leaves it when they are
-// written.
-func (i *inn) flush(ctx context.Context) error {
-	if err := i.server.SendNotificationToClient(ctx, "notifications/interop/filler", nil); err != nil {
+// flush waits until all earlier notifications are sent. The SDK queues notifications, and results
+// overtake them. flush adds a filler notification: when the filler has left the queue, the earlier
+// ones are written.
+func (s *testServer) flush(ctx context.Context) error {
+	if err := s.server.SendNotificationToClient(ctx, "notifications/interop/filler", nil); err != nil {
 		return err
 	}
 	queue := server.ClientSessionFromContext(ctx).NotificationChannel()
@@ -119,42 +119,42 @@ func (i *inn) flush(ctx context.Context) error {
 	return nil
 }
 
-func (i *inn) progress(ctx context.Context, req mcp.CallToolRequest, params map[string]any) error {
+func (s *testServer) progress(ctx context.Context, req mcp.CallToolRequest, params map[string]any) error {
 	if req.Params.Meta == nil || req.Params.Meta.ProgressToken == nil {
 		return nil
 	}
 	params["progressToken"] = req.Params.Meta.ProgressToken
-	return i.server.SendNotificationToClient(ctx, "notifications/progress", params)
+	return s.server.SendNotificationToClient(ctx, "notifications/progress", params)
 }
 
-// wait ends when it is cancelled.
-func (i *inn) wait(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if err := i.progress(ctx, req, map[string]any{"progress": 1}); err != nil {
+// wait returns when it is cancelled.
+func (s *testServer) wait(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if err := s.progress(ctx, req, map[string]any{"progress": 1}); err != nil {
 		return nil, err
 	}
 	<-ctx.Done()
-	i.left <- struct{}{}
+	s.cancelled <- struct{}{}
 	return nil, ctx.Err()
 }
 
-// change adds something to one of the lists.
-func (i *inn) change(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	i.extra++
-	name := fmt.Sprint("extra", i.extra)
+// change adds an item to one of the lists.
+func (s *testServer) change(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.extra++
+	name := fmt.Sprint("extra", s.extra)
 	switch req.GetString("list", "") {
 	case "tools":
-		i.tool(name, func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		s.tool(name, func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return mcp.NewToolResultText("here"), nil
 		})
 	case "prompts":
-		i.server.AddPrompt(mcp.NewPrompt(name), greet)
+		s.server.AddPrompt(mcp.NewPrompt(name), greet)
 	case "resources":
-		i.server.AddResource(mcp.NewResource("inn://"+name, name), i.read)
+		s.server.AddResource(mcp.NewResource("test://"+name, name), s.read)
 	}
 	return mcp.NewToolResultText(name), nil
 }
 
-// form asks for one text; where there is a default, the user may leave it out.
+// form asks for one text. The field room has a default, which the client fills in.
 func form(field, message string) mcp.ElicitationParams {
 	return mcp.ElicitationParams{Message: message, RequestedSchema: map[string]any{
 		"type": "object", "required": []string{field}, "properties": map[string]any{
@@ -175,17 +175,17 @@ func sampling() mcp.CreateMessageParams {
 	}}
 }
 
-func said(answer *mcp.CreateMessageResult) string {
+func sampledText(answer *mcp.CreateMessageResult) string {
 	switch content := answer.Content.(type) {
 	case mcp.TextContent:
 		return content.Text
-	case map[string]any: // which the SDK does not decode
+	case map[string]any: // the SDK does not decode it
 		return fmt.Sprint(content["text"])
 	}
 	return fmt.Sprintf("a %T", answer.Content)
 }
 
-func places(answer *mcp.ListRootsResult) string {
+func rootsText(answer *mcp.ListRootsResult) string {
 	text := ""
 	for _, root := range answer.Roots {
 		text += root.Name + " at " + root.URI
@@ -197,11 +197,11 @@ func page() mcp.ElicitationParams {
 	return mcp.ElicitationParams{Mode: mcp.ElicitationModeURL, Message: "Please pay.", URL: "https://pay.example.com/bill?n=1", ElicitationID: "bill-1"}
 }
 
-// addQuestions adds the tools that ask. They return what they want to know, which the SDK turns
-// into requests where the client is a legacy one.
-func (i *inn) addQuestions() {
+// addQuestions adds the tools that ask questions. They return input requests, which the SDK sends as
+// requests to legacy clients.
+func (s *testServer) addQuestions() {
 	need := func() *server.InputRequestBuilder { return server.NewInputRequestBuilder("") }
-	i.tool("ask", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.tool("ask", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer := server.ElicitationResponse(req.Params.InputResponses, "name")
 		switch {
 		case answer == nil:
@@ -211,7 +211,7 @@ func (i *inn) addQuestions() {
 		}
 		return mcp.NewToolResultText(fmt.Sprintf("Hello, %s in %s!", field(answer, "name"), field(answer, "room"))), nil
 	})
-	i.tool("register", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.tool("register", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if colour := server.ElicitationResponse(req.Params.InputResponses, "colour"); colour != nil {
 			return mcp.NewToolResultText(req.Params.RequestState + " likes " + field(colour, "colour")), nil
 		}
@@ -221,46 +221,46 @@ func (i *inn) addQuestions() {
 		}
 		return need().Elicit("name", form("name", "Who are you?")).ToolResult(), nil
 	})
-	i.tool("pay", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.tool("pay", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer := server.ElicitationResponse(req.Params.InputResponses, "page")
 		if answer == nil {
 			return need().Elicit("page", page()).ToolResult(), nil
 		}
 		return mcp.NewToolResultText(string(answer.Action)), nil
 	})
-	i.tool("pay_first", i.payFirst)
-	i.tool("think", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.tool("pay_first", s.payFirst)
+	s.tool("sample", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer := server.SamplingResponse(req.Params.InputResponses, "thought")
 		if answer == nil {
 			return need().Sample("thought", sampling()).ToolResult(), nil
 		}
-		return mcp.NewToolResultText(said(answer)), nil
+		return mcp.NewToolResultText(sampledText(answer)), nil
 	})
-	i.tool("look", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.tool("list_roots", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer := server.RootsResponse(req.Params.InputResponses, "roots")
 		if answer == nil {
 			return need().Roots("roots").ToolResult(), nil
 		}
-		return mcp.NewToolResultText(places(answer)), nil
+		return mcp.NewToolResultText(rootsText(answer)), nil
 	})
-	i.tool("many", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.tool("ask_several", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		in := req.Params.InputResponses
 		name, thought, roots := server.ElicitationResponse(in, "name"), server.SamplingResponse(in, "thought"), server.RootsResponse(in, "roots")
 		if name == nil || thought == nil || roots == nil {
 			return need().Elicit("name", form("name", "Who are you?")).Sample("thought", sampling()).Roots("roots").ToolResult(), nil
 		}
-		return mcp.NewToolResultText(fmt.Sprintf("%s, %s, %s", field(name, "name"), said(thought), places(roots))), nil
+		return mcp.NewToolResultText(fmt.Sprintf("%s, %s, %s", field(name, "name"), sampledText(thought), rootsText(roots))), nil
 	})
 }
 
-// payFirst is refused until the bill is paid, which is told soon after the second call (2025-11-25
-// alone).
-func (i *inn) payFirst(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if i.owed++; i.owed > 2 {
+// payFirst fails until the bill is paid. The server reports the payment soon after the second call
+// (2025-11-25 only).
+func (s *testServer) payFirst(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if s.owed++; s.owed > 2 {
 		return mcp.NewToolResultText("paid"), nil
 	}
-	if i.owed == 2 {
-		i.server.SendNotificationToAllClients(string(mcp.MethodNotificationElicitationComplete), map[string]any{"elicitationId": "bill-1"})
+	if s.owed == 2 {
+		s.server.SendNotificationToAllClients(string(mcp.MethodNotificationElicitationComplete), map[string]any{"elicitationId": "bill-1"})
 	}
 	return nil, mcp.URLElicitationRequiredError{Elicitations: []mcp.ElicitationParams{page()}}
 }

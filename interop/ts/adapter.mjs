@@ -1,11 +1,14 @@
-// What the adapters of both SDKs share.
+// Shared by the adapters of both client SDKs.
 import { later } from './report.mjs';
 
 export const info = { name: 'interop', version: '1.0.0' };
 
 export const capabilities = { elicitation: { form: {} }, sampling: {}, roots: { listChanged: true } };
 
-/** Keeps every message that comes over a transport, what the client could not make sense of, and whether what it sends has arrived. */
+/**
+ * Records the received messages and the errors of a client. sent() resolves when each message that
+ * it sent has arrived.
+ */
 export function record(transport, client) {
   const received = [];
   const errors = [];
@@ -21,12 +24,15 @@ export function record(transport, client) {
   const sent = async () => {
     while (sending.size) await Promise.allSettled(sending);
   };
-  transport.onmessage = (message) => received.push(message); // the client calls it, too
+  transport.onmessage = (message) => received.push(message); // the client calls this handler, too
   client.onerror = (e) => errors.push(e.message);
   return { received, errors, sent };
 }
 
-/** A fetch, and the promise that the server has begun to answer a GET with a stream. */
+/**
+ * Returns a fetch, and a promise that resolves when the server has responded to a GET with a
+ * stream.
+ */
 export function watchedFetch() {
   const streaming = later();
   const watched = async (url, init) => {

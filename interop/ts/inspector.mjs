@@ -1,4 +1,5 @@
-// Calls the Inspector's CLI: one process, and over stdio one server, a call. The argument is JSON, see run.mjs.
+// Calls the Inspector's CLI, which runs as one process for each call. The argument is {version,
+// fixture, notes} in JSON.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,7 +12,7 @@ import { check, end } from './report.mjs';
 const { version, fixture, notes } = JSON.parse(process.argv[2]);
 const modern = version === '2026-07-28';
 const launcher = join(fileURLToPath(import.meta.resolve('@modelcontextprotocol/inspector/package.json')), '../clients/launcher/build/index.js');
-// The Inspector keeps its catalog and secrets at home: it gets one for the time being.
+// The Inspector keeps its catalog and secrets in the home directory, so it gets a temporary one.
 const home = mkdtempSync(join(tmpdir(), 'interop-'));
 
 /** Runs the Inspector and returns its exit code and what it printed as JSON. */
@@ -36,7 +37,7 @@ async function result(...args) {
   return result;
 }
 
-const stories = [
+const checks = [
   [`initialize at ${version}`, async () => {
     const { serverInfo, protocolVersion } = await result(fixture, 'initialize');
     assert.equal(protocolVersion, version);
@@ -76,10 +77,10 @@ const stories = [
     assert.match(messages[0].content.text, /^Summarize this note in a short style:/);
   }],
 ];
-if (!modern) stories.push(['logging/setLevel', () => result(fixture, 'logging/setLevel', '--log-level', 'debug')]);
+if (!modern) checks.push(['logging/setLevel', () => result(fixture, 'logging/setLevel', '--log-level', 'debug')]);
 
-// Two at a time: each is a process that takes half a second to start.
-const next = stories[Symbol.iterator]();
+// Two run at once: each is a process that takes half a second to start.
+const next = checks[Symbol.iterator]();
 await Promise.all([1, 2].map(async () => {
   for (const [name, fn] of next) await check(name, fn);
 }));

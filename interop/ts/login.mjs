@@ -1,5 +1,5 @@
-// Logs in to a server with one of the TypeScript SDKs, by a page that agrees at once, and reads and writes there.
-// The argument is JSON, see run.mjs: {sdk, version, url}.
+// Logs in to examples/diary with one of the TypeScript SDKs and calls its tools. The login page
+// approves at once. The argument is {sdk, version, url} in JSON.
 import assert from 'node:assert/strict';
 
 import { check, end } from './report.mjs';
@@ -11,9 +11,9 @@ const packages = {
 };
 const { Client, StreamableHTTPClientTransport, UnauthorizedError } = Object.assign({}, ...(await Promise.all(packages[task.sdk].map((name) => import(name)))));
 
-const redirect = 'http://127.0.0.1:1/callback'; // nobody listens: the page's answer is read from the redirect
+const redirect = 'http://127.0.0.1:1/callback'; // without a listener: the test reads the code from the redirect itself
 
-/** What a program keeps of its login, as the SDKs want it. Everything is in memory. */
+/** Implements the SDKs' OAuthClientProvider in memory. */
 class Provider {
   pages = [];
   kept = {};
@@ -36,8 +36,8 @@ class Provider {
     for (const name of { all: Object.keys(this.kept), client: ['client'], tokens: ['tokens'], verifier: ['verifier'], discovery: ['discovery'] }[what]) delete this.kept[name];
   };
 
-  /** Goes to the page that was asked for last and returns what it answers. */
-  async agree() {
+  /** Opens the last login page and returns the parameters of its redirect. */
+  async approve() {
     const page = this.pages.at(-1);
     const response = await fetch(page, { redirect: 'manual' });
     const back = new URL(response.headers.get('location'));
@@ -50,7 +50,7 @@ class Provider {
 const provider = new Provider();
 const scopes = () => provider.pages.at(-1).searchParams.get('scope');
 
-/** Connects a client that has the tokens that there are. */
+/** Connects a client that uses the provider's tokens. */
 async function connect() {
   const versions = {
     sdk: {},
@@ -61,14 +61,14 @@ async function connect() {
   return { client, transport, done: client.connect(transport) };
 }
 
-/** Lets the user agree after a request that was refused, and gives the answer to the transport that asked. */
+/** Approves the login after a refused request, and passes the code to the transport. */
 async function login(transport) {
-  const back = await provider.agree();
+  const back = await provider.approve();
   await transport.finishAuth(task.sdk === 'client' ? back : back.get('code'));
 }
 
 let peer;
-await check('a client without a token is sent to log in', async () => {
+await check('a client without a token must log in', async () => {
   const { transport, done } = await connect();
   await assert.rejects(done, UnauthorizedError);
   assert.equal(provider.pages.length, 1);
@@ -76,19 +76,20 @@ await check('a client without a token is sent to log in', async () => {
   assert.equal(provider.pages[0].searchParams.get('resource'), task.url);
   await login(transport);
 });
-await check('with a token it connects', async () => {
+await check('a client with a token connects', async () => {
   peer = await connect();
   await peer.done;
   const { tools } = await peer.client.listTools();
   assert.deepEqual(tools.map((tool) => tool.name).sort(), ['read', 'write']);
   assert.equal(provider.pages.length, 1);
 });
-await check('it calls what its scopes are enough for', async () => {
+await check('a tool within its scopes is called', async () => {
   const { content } = await peer.client.callTool({ name: 'read', arguments: {} });
   assert.equal(content[0].text, '[]');
 });
-await check('for more it is sent to log in again', async () => {
-  // The first generation refreshes its token when it lacks scopes, which gives it no more of them, and asks the user only without.
+await check('a tool beyond its scopes leads to another login', async () => {
+  // When scopes are missing, the first generation refreshes its token, which adds no scopes. It
+  // asks the user only if it has no refresh token.
   if (task.sdk === 'sdk') delete provider.kept.tokens.refresh_token;
   await assert.rejects(peer.client.callTool({ name: 'write', arguments: { text: 'It rained.' } }), UnauthorizedError);
   assert.equal(provider.pages.length, 2);
@@ -97,9 +98,9 @@ await check('for more it is sent to log in again', async () => {
   const { content } = await peer.client.callTool({ name: 'write', arguments: { text: 'It rained.' } });
   assert.equal(content[0].text, 'Written, user.');
 });
-await check('a token that was spoilt is refreshed', async () => {
+await check('an invalid token is refreshed', async () => {
   const { refresh_token } = provider.kept.tokens;
-  provider.kept.tokens = { ...provider.kept.tokens, access_token: 'spoilt' };
+  provider.kept.tokens = { ...provider.kept.tokens, access_token: 'invalid' };
   const { content } = await peer.client.callTool({ name: 'read', arguments: {} });
   assert.match(content[0].text, /It rained\./);
   assert.notEqual(provider.kept.tokens.refresh_token, refresh_token);

@@ -1,8 +1,8 @@
-// Runs the story with one of the TypeScript SDKs. The argument is JSON, see run.mjs:
-// {sdk, transport, version, negotiation, fixture, notes}; a server is {url} or {command, args}.
+// Runs the scenario with one of the TypeScript client SDKs. The argument is {sdk, transport,
+// version, negotiation, fixture, notes} in JSON. A server is {url} or {command, args}.
 import { end } from './report.mjs';
-import { story } from './story.mjs';
+import { scenario } from './scenario.mjs';
 
 const task = JSON.parse(process.argv[2]);
-await story(await import(`./${task.sdk}.mjs`), task);
+await scenario(await import(task.sdk === 'sdk' ? './client-sdk.mjs' : './client-v2.mjs'), task);
 end();

@@ -1,18 +1,19 @@
-// What the clients report to run.mjs: a line a check, tab separated: "pass" or "FAIL", the check, and why.
+// Reports checks to run.mjs, each as a line of tab-separated columns: "pass" or "FAIL", the check,
+// and the reason.
 import assert from 'node:assert/strict';
 
 let failed = false;
 
 const line = (...words) => process.stdout.write(words.map((w) => String(w).replace(/\s+/g, ' ')).join('\t') + '\n');
 
-// How long a check may take, in seconds. It is the end of what hangs and no measure of speed: machines are busy.
-const patience = 300;
+// Seconds after which a check that hangs fails. It is long because the machine may be busy.
+const checkTimeout = 300;
 
-/** Runs one check. It passes when fn ends without an error, in time. */
+/** Runs one check. It passes if fn returns without an error, in time. */
 export async function check(name, fn) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no end within ${patience} seconds`)), patience * 1000);
+    timer = setTimeout(() => reject(new Error(`timed out after ${checkTimeout} seconds`)), checkTimeout * 1000);
   });
   try {
     await Promise.race([fn(), late]);
@@ -25,12 +26,12 @@ export async function check(name, fn) {
   }
 }
 
-/** Ends the process: with 1 when a check failed. */
+/** Sets the exit code of the process: 1 if a check failed, else 0. */
 export function end() {
   process.exitCode = failed ? 1 : 0;
 }
 
-/** A value that comes later. */
+/** Returns a promise with its resolve and reject functions. */
 export function later() {
   const { promise, resolve, reject } = Promise.withResolvers();
   return { promise, resolve, reject };

@@ -3,10 +3,10 @@
 //
 //	//limit:SCOPE what it limits | what the peer sees beyond it
 //
-// SCOPE is what has the limit for itself: message, call, peer, session, caller, connection, server
-// or client. Text between backquotes has to be in a string of the code. The value and the option
-// are read from the code. Every number of the packages in marked that is named like a limit has
-// such a line, or a reason in unmarked.
+// SCOPE is what the limit applies to: message, call, peer, session, caller, connection, server or
+// client. Text between backquotes must occur in a string of the code. The command reads the value
+// and the option from the code. In the packages listed in marked, each constant that is named like a
+// limit needs such a line, or a reason in unmarked.
 //
 // usage: limits [DIR]    from the root DIR of the repository; "." by default
 package main
@@ -27,35 +27,35 @@ import (
 	"time"
 )
 
-// marked are the packages of which no limit may be left out.
+// marked lists the packages whose limits must all be on the page.
 var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client"}
 
-// unmarked are the constants named like limits that peers do not see, and what they are instead.
+// unmarked lists the constants that are named like limits but are not on the page, with the reasons.
 var unmarked = map[string]string{
-	"mcpkit.maxPersonalPages":                "size of a cache; beyond it a page is made anew",
+	"mcpkit.maxPersonalPages":                "size of a cache; further pages are not cached",
 	"mcpkit.noTimeout":                       "a value of options, not a limit",
 	"mcpkit.maxErrorMessage":                 "longer error texts are cut",
 	"mcpkit/internal/rounds.maxQuestionText": "longer texts of a question are cut in the log",
 	"jsonrpc.maxPooled":                      "size of a pooled buffer",
 	"internal/duplex.maxIdle":                "number of pooled goroutines",
-	"internal/httpserve.readTimeout":         "the sum of two limits on the page",
+	"internal/httpserve.readTimeout":         "the sum of two limits that are on the page",
 	"transport/streamable.maxPooled":         "size of a pooled buffer",
 	"transport/websocket.closeTimeout":       "the connection is being closed",
 	"middleware.maxHeads":                    "size of a cache of log attributes",
 	"middleware.maxLogged":                   "longer texts are cut in the log",
-	"oauth/jwtverify.maxTokenBytes":          "resourceserver.maxTokenBytes, on the page, comes first",
+	"oauth/jwtverify.maxTokenBytes":          "resourceserver.maxTokenBytes, which is on the page, is checked first",
 	"oauth/jwtverify.maxStale":               "named on the page at MaxKeyAge",
-	"oauth/jwtverify.maxTried":               "the same 401 as for any token that no key verifies",
-	"oauth/internal/fetch.maxRedirects":      "of fetched documents; peers do not see them",
+	"oauth/jwtverify.maxTried":               "the response is the same 401 as for any invalid signature",
+	"oauth/internal/fetch.maxRedirects":      "limits fetches, which peers do not see",
 	"client.maxWarnings":                     "further warnings are not logged",
 	"client.maxErrorBody":                    "longer bodies of errors are cut",
 	"client.maxSessionID":                    "named by the error of initialize",
 	"client.maxDrained":                      "a connection is closed instead of reused",
 	"client.maxUndrained":                    "a connection is closed instead of reused",
-	"client.maxPromised":                     "size of a buffer to begin with",
-	"client.maxRetry":                        "longer waits that a server asks for are cut",
-	"client.maxResumeToken":                  "the event cannot be resumed from",
+	"client.maxPromised":                     "initial size of a buffer",
+	"client.maxRetry":                        "longer retry times of a server are cut",
+	"client.maxResumeToken":                  "the stream cannot be resumed from the event",
 	"client.maxListenFailures":               "the subscription ends with its last error",
 	"client.maxOutputSchema":                 "named by the error of the schema",
 	"client.maxSchemaCost":                   "named by the error of the schema",
@@ -100,22 +100,22 @@ func main() {
 	}
 }
 
-// A limit is a constant.
+// A limit is a constant of the code.
 type limit struct {
 	pkg, name, place string
 	expr             ast.Expr
 	mark             string // the line of the comment, without the prefix
 }
 
-// source is what is read of the code.
+// source holds what the command reads from the code.
 type source struct {
 	limits  map[string]*limit // all constants, by package and name
 	order   []string
-	options map[string]bool // fields of Options and functions, by package and name
-	texts   []string        // of strings
+	options map[string]bool // fields of options structs and functions, by package and name
+	texts   []string        // all string literals
 }
 
-// write returns the page.
+// write returns the text of the page.
 func write(dir string) (string, error) {
 	s := &source{limits: map[string]*limit{}, options: map[string]bool{}}
 	for _, pkg := range marked {
@@ -189,7 +189,7 @@ func (s *source) read(dir, pkg string) error {
 	return nil
 }
 
-// isOptions reports whether the fields of a struct of that name set limits.
+// isOptions reports whether a struct of that name has fields that set limits.
 func isOptions(name string) bool {
 	return name == "Options" || name == "IntrospectorOptions" || name == "MemoryLimits"
 }
@@ -229,7 +229,7 @@ func (s *source) readDecl(fset *token.FileSet, pkg string, d *ast.GenDecl) {
 	}
 }
 
-// readTexts reads the strings of all code but tests.
+// readTexts reads the string literals of all code except tests.
 func (s *source) readTexts(dir string) error {
 	return filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -256,7 +256,7 @@ func (s *source) readTexts(dir string) error {
 	})
 }
 
-// isOwnNumber reports whether the constant is a number that is not another's.
+// isOwnNumber reports whether the constant is a number of its own, not the value of another constant.
 func (s *source) isOwnNumber(l *limit) bool {
 	switch e := l.expr.(type) {
 	case *ast.SelectorExpr:
@@ -270,7 +270,7 @@ func (s *source) isOwnNumber(l *limit) bool {
 	return true
 }
 
-// row is the line of a limit.
+// row returns the table row of a limit, and its scope.
 func (s *source) row(l *limit) (row, scope string, err error) {
 	scope, rest, _ := strings.Cut(l.mark, " ")
 	what, seen, ok := strings.Cut(rest, " | ")
@@ -343,10 +343,10 @@ func (s *source) value(pkg string, e ast.Expr) (constant.Value, error) {
 		}
 		return constant.BinaryOp(x, e.Op, y), nil
 	}
-	return nil, fmt.Errorf("the value is not one that is computed here; write a number")
+	return nil, fmt.Errorf("the value cannot be computed; write a number")
 }
 
-// spell writes a time, a number of bytes or a number.
+// spell formats the value as a duration, a size or a number.
 func spell(l *limit, v constant.Value) string {
 	n, _ := constant.Int64Val(constant.ToInt(v))
 	isTime := false

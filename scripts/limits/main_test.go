@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// repository makes the packages of which no limit may be left out, with one file.
+// repository creates a repository with two files of transport/sse, one with the code.
 func repository(t *testing.T, code string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,14 +36,14 @@ func TestLimitsAreReadFromTheCode(t *testing.T) {
 	require.Contains(t, page, "| streams | 2,048 | `sse.Options.MaxSessions` | 503: `busy:…` | `transport/sse.DefaultMaxSessions` |\n")
 }
 
-func TestLimitsThatDriftAreErrors(t *testing.T) {
+func TestMarksThatDoNotMatchTheCodeAreErrors(t *testing.T) {
 	for code, want := range map[string]string{
 		"const DefaultMaxSessions = 1000\n": "transport/sse.DefaultMaxSessions has no line //limit:SCOPE what | what the peer sees",
 		"const maxRooms = 9\n":              "transport/sse.maxRooms has no line //limit:SCOPE what | what the peer sees",
 		"//limit:server streams | 503: `not said`\nconst DefaultMaxSessions = 1000\n":      `no string of the code has "not said"`,
 		"//limit:planet streams | 503\nconst DefaultMaxSessions = 1000\n":                  "with one of the scopes message, call, peer",
 		"//limit:server streams\nconst DefaultMaxSessions = 1000\n":                        "write //limit:SCOPE what | what the peer sees",
-		"//limit:server streams | 503\nconst DefaultMaxSessions = other.DefaultSessions\n": "the value is not one that is computed here",
+		"//limit:server streams | 503\nconst DefaultMaxSessions = other.DefaultSessions\n": "the value cannot be computed",
 	} {
 		_, err := write(repository(t, code))
 		require.ErrorContains(t, err, want, code)
@@ -61,7 +61,6 @@ func TestUnmarkedLimitsExist(t *testing.T) {
 	}
 }
 
-// The page of this repository is what the code says.
 func TestPageIsFresh(t *testing.T) {
 	root := filepath.Join("..", "..")
 	want, err := write(root)

@@ -1,9 +1,8 @@
-// Command lines measures how large the library is: lines of Go code without comments and blank
-// lines, files, exported names and the structs with the most fields. Tests, examples, benchmarks,
-// the fixtures of the conformance suite and the clients of other SDKs do not count, nor do these
-// scripts.
+// Command lines measures the size of the library: lines of Go code without comments and blank lines,
+// files, exported names and the structs with the most fields. It does not count tests and the
+// directories bench, conformance, examples, interop and scripts.
 //
-// usage: lines [DIR]    DIR is the repository, or another work tree of it; "." by default
+// usage: lines [DIR]    DIR is the root of the repository, by default "."
 package main
 
 import (
@@ -23,10 +22,10 @@ import (
 	"text/tabwriter"
 )
 
-// elsewhere are the directories at the top that are not part of the library.
-var elsewhere = []string{"bench", "conformance", "examples", "interop", "scripts"}
+// excluded lists the top directories that are not part of the library.
+var excluded = []string{"bench", "conformance", "examples", "interop", "scripts"}
 
-// largest is how many structs are listed.
+// largest is the number of structs to list.
 const largest = 15
 
 func main() {
@@ -40,7 +39,7 @@ func main() {
 	}
 }
 
-// size is what is counted of a package or a directory with all that is in it.
+// size holds the figures of a package, or of a directory with all its packages.
 type size struct {
 	name                   string
 	lines, files, exported int
@@ -57,7 +56,7 @@ type structure struct {
 	fields int
 }
 
-// run writes the figures of the repository in dir.
+// run writes the figures of the repository in dir to w.
 func run(dir string, w io.Writer) error {
 	packages, structs, err := measure(dir)
 	if err != nil {
@@ -91,7 +90,7 @@ func printSizes(w io.Writer, title string, sizes []size) {
 	for _, s := range sizes {
 		fmt.Fprintf(table, "%d\t%d\t%d\t%s\t\n", s.lines, s.files, s.exported, s.name)
 	}
-	table.Flush() // of w, whose errors the last table reports
+	table.Flush() // run reports errors of w when it flushes the last table
 }
 
 // measure returns the packages by name and the structs, the largest first.
@@ -107,7 +106,7 @@ func measure(dir string) (packages []size, structs []structure, err error) {
 		}
 		name = filepath.ToSlash(name)
 		switch {
-		case e.IsDir() && name != "." && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" || slices.Contains(elsewhere, name)):
+		case e.IsDir() && name != "." && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" || slices.Contains(excluded, name)):
 			return fs.SkipDir
 		case e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
@@ -142,30 +141,29 @@ func measure(dir string) (packages []size, structs []structure, err error) {
 	return packages, structs, err
 }
 
-// codeLines counts the lines on which something other than a comment stands.
+// codeLines counts the lines with code: neither blank nor only a comment.
 func codeLines(source []byte) int {
 	fset := token.NewFileSet()
 	file := fset.AddFile("", -1, len(source))
 	var s scanner.Scanner
 	s.Init(file, source, nil, 0)
-	count, last := 0, 0 // the last line that was counted
+	count, last := 0, 0 // last is the last counted line
 	for {
 		pos, tok, text := s.Scan()
 		if tok == token.EOF {
 			return count
 		}
 		if tok == token.SEMICOLON && text == "\n" {
-			continue // the scanner's own
+			continue // inserted by the scanner
 		}
 		first := file.Line(pos)
-		end := first + bytes.Count([]byte(text), []byte("\n")) // a raw string may be long
+		end := first + bytes.Count([]byte(text), []byte("\n")) // raw strings span lines
 		count += end - max(first, last+1) + 1
 		last = end
 	}
 }
 
-// exported counts the names that a file exports: of its package, and methods of types that are
-// exported themselves.
+// exported counts the exported names of a file: of the package, and methods of exported types.
 func exported(tree *ast.File) int {
 	count := 0
 	add := func(names ...*ast.Ident) {
@@ -195,7 +193,7 @@ func exported(tree *ast.File) int {
 	return count
 }
 
-// receiver returns the name of the type of a method.
+// receiver returns the type name of a method's receiver.
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -210,7 +208,7 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// structsOf returns the struct types that a file declares by name.
+// structsOf returns the named struct types of a file.
 func structsOf(pkg string, tree *ast.File) []structure {
 	var found []structure
 	ast.Inspect(tree, func(n ast.Node) bool {

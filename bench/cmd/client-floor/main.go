@@ -1,4 +1,4 @@
-// Command client-floor calls the floor server's tools by hand.
+// Command client-floor calls the floor server's tools with a minimal client.
 package main
 
 import (

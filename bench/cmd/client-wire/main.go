@@ -1,4 +1,4 @@
-// Command client-wire calls the floor server's tools by hand, over HTTP without net/http.
+// Command client-wire calls the floor server's tools with a minimal client that does not use net/http.
 package main
 
 import (

@@ -1,10 +1,9 @@
-// Command clients measures this project's client beside its peers' and a floor: how much CPU time
-// one call costs the client.
+// Command clients measures the CPU time that one call costs the client, for the clients of this
+// project, of other SDKs and of a minimal implementation, the floor.
 //
-// All of them call the same server, the floor, which runs in a process of its own. Each client is a
-// process of its own too, and tells how long it ran itself: what the server did does not count, nor
-// what came before the calls. The clients take turns within each round; the figure is the median of
-// the rounds.
+// All clients call the same server, the floor server, which runs in its own process. Each client is a
+// process, too, and measures its own CPU time during the calls. The clients take turns within each
+// round, and the figure is the median of the rounds.
 package main
 
 import (
@@ -27,7 +26,7 @@ import (
 // A setting is one transport and version.
 type setting struct {
 	name   string
-	path   string // of the URL; "" for stdio
+	path   string // the path of the URL; "" for stdio
 	modern bool
 }
 
@@ -40,24 +39,24 @@ var settings = []setting{
 	{name: "HTTP 2026-07-28, SSE", path: "/sse", modern: true},
 }
 
-// A cell is what is measured of every client.
+// A cell is one measurement of every client.
 type cell struct {
 	job     string
 	callers int
-	figures map[string][]calls.Figure // of each round
+	figures map[string][]calls.Figure // one for each round
 	failed  map[string]error
 }
 
 func main() {
 	log.SetFlags(0)
 	var b bench
-	flag.IntVar(&b.rounds, "rounds", 3, "how often everything is measured")
-	flag.DurationVar(&b.slice, "slice", 400*time.Millisecond, "how long one measurement takes")
-	only := flag.String("only", "wire,floor,mcpkit,gosdk,mcpgo", "clients, with commas between; NAME=PATH is a program that was built before")
-	flag.StringVar(&b.jobs, "jobs", "", "jobs, with commas between: add, search, ...")
+	flag.IntVar(&b.rounds, "rounds", 3, "number of rounds")
+	flag.DurationVar(&b.slice, "slice", 400*time.Millisecond, "time of one measurement")
+	only := flag.String("only", "wire,floor,mcpkit,gosdk,mcpgo", "clients, separated by commas; NAME=PATH is a program built earlier")
+	flag.StringVar(&b.jobs, "jobs", "", "jobs, separated by commas: add, search, ...")
 	flag.StringVar(&b.bind, "setting", "", "settings whose name contains this")
 	flag.StringVar(&b.profiles, "profiles", "", "a directory for CPU profiles of the clients: NAME.prof, of the last setting")
-	flag.BoolVar(&b.stock, "stock", false, "let each library use its own HTTP client, not one that keeps enough connections")
+	flag.BoolVar(&b.stock, "stock", false, "use the default HTTP client of each library, which may keep too few connections")
 	flag.Parse()
 	if err := b.run(*only); err != nil {
 		log.Fatal(err)
@@ -74,7 +73,7 @@ type bench struct {
 	names []string
 	paths map[string]string
 	floor string // the server program
-	addr  string // of the server over HTTP
+	addr  string // the address of the HTTP server
 }
 
 func (b *bench) run(only string) error {
@@ -127,7 +126,7 @@ func build(dir, name string) (string, error) {
 	return path, nil
 }
 
-// A process is a child that ends when its standard input does.
+// A process is a child process that ends with its standard input.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -150,7 +149,7 @@ func start(path string, args ...string) (*process, error) {
 
 func (p *process) stop() {
 	_ = p.in.Close()
-	// Killed if it does not end by itself.
+	// Kill the process if it does not end by itself.
 	timer := time.AfterFunc(5*time.Second, func() { _ = p.cmd.Process.Kill() })
 	defer timer.Stop()
 	_, _ = io.Copy(io.Discard, p.out)
@@ -192,7 +191,7 @@ func (b *bench) measure(s setting) error {
 		clients[name] = p
 	}
 	names := b.names
-	if s.path == "" { // where it is no other than the floor
+	if s.path == "" { // on stdio, wire is the same as floor
 		b.names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "wire" })
 		defer func() { b.names = names }()
 	}
@@ -229,7 +228,7 @@ func (b *bench) plan() []*cell {
 	return cells
 }
 
-// measure takes one figure of a client.
+// measure takes one measurement of a client.
 func (c *cell) measure(s setting, name string, p *process, slice time.Duration) {
 	if c.failed[name] != nil {
 		return
@@ -247,7 +246,7 @@ func (c *cell) measure(s setting, name string, p *process, slice time.Duration) 
 	c.figures[name] = append(c.figures[name], f)
 }
 
-// cpu is the median and the least of the rounds, in microseconds.
+// cpu returns the median and the minimum of the rounds, in microseconds.
 func cpu(figures []calls.Figure) (median, least float64) {
 	if len(figures) == 0 {
 		return math.NaN(), math.NaN()
@@ -260,9 +259,9 @@ func cpu(figures []calls.Figure) (median, least float64) {
 	return all[len(all)/2], all[0]
 }
 
-// report prints a table: the median, beside it the least, the ratio to mcpkit and the allocations.
+// report prints a table: the median, the minimum, the ratio to mcpkit and the allocations.
 func (b *bench) report(s setting, cells []*cell) {
-	fmt.Printf("\n%s: client CPU per call in µs, median (least), times mcpkit, allocations\n%-16s", s.name, "")
+	fmt.Printf("\n%s: client CPU per call in µs: median (minimum), ratio to mcpkit, allocations\n%-16s", s.name, "")
 	for _, name := range b.names {
 		fmt.Printf("%30s", name)
 	}

@@ -1,10 +1,10 @@
-// Command compare measures this project beside its peers and the floor: how much CPU time one
-// request costs the server.
+// Command compare measures the CPU time that one request costs the server, for the servers of this
+// project, of other SDKs and of a minimal implementation, the floor.
 //
-// Each contender is a child process, one for HTTP and one for stdio; the kernel says how long it
-// ran. The contenders take turns within each round, so that what disturbs the machine disturbs all
-// of them, and the figure is the median of the rounds. The load is bounded: loopback only, one
-// contender at a time, a few minutes in all.
+// Each server runs in two child processes, one for HTTP and one for stdio. The kernel reports their
+// CPU time. The servers take turns within each round, so that other load on the machine affects all of
+// them, and the figure is the median of the rounds. The benchmark uses loopback only, tests one server
+// at a time, and takes a few minutes.
 package main
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/load"
 )
 
-var contenders = []string{"floor", "mcpkit", "gosdk", "mcpgo"}
+var serverNames = []string{"floor", "mcpkit", "gosdk", "mcpgo"}
 
 var (
 	profiles string
-	binaries = map[string]string{} // of contenders that are not built here
+	binaries = map[string]string{} // the programs that were built earlier, by name
 )
 
 // A setting is one transport and version.
@@ -40,31 +40,31 @@ var settings = []setting{
 	{name: "stdio"},
 }
 
-// A cell is what is measured of every contender.
+// A cell is one measurement of every server.
 type cell struct {
 	setting
 	job     load.Job
 	callers int
-	cpu     map[string][]time.Duration // per request, of each round
+	cpu     map[string][]time.Duration // per request, one for each round
 	failed  map[string]error
 }
 
 func main() {
-	rounds := flag.Int("rounds", 3, "how often everything is measured")
-	slice := flag.Duration("slice", 400*time.Millisecond, "how long one measurement takes")
-	only := flag.String("only", "", "contenders, with commas between; the floor is always one; NAME=PATH is a server that was built before")
-	jobs := flag.String("jobs", "", "jobs, with commas between: add, search, ...")
+	rounds := flag.Int("rounds", 3, "number of rounds")
+	slice := flag.Duration("slice", 400*time.Millisecond, "time of one measurement")
+	only := flag.String("only", "", "servers, separated by commas; the floor is always included; NAME=PATH is a program built earlier")
+	jobs := flag.String("jobs", "", "jobs, separated by commas: add, search, ...")
 	bind := flag.String("setting", "", "settings whose name contains this")
 	flag.StringVar(&profiles, "profiles", "", "a directory for CPU profiles of the servers: NAME-http.prof, NAME-stdio.prof")
 	flag.Parse()
 	log.SetFlags(0)
 	if *only != "" {
-		contenders = []string{"floor"}
+		serverNames = []string{"floor"}
 		for item := range strings.SplitSeq(*only, ",") {
 			name, path, _ := strings.Cut(item, "=")
 			binaries[name] = path
 			if name != "floor" {
-				contenders = append(contenders, name)
+				serverNames = append(serverNames, name)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func run(rounds int, slice time.Duration, jobs, bind string) error {
 			s.stop()
 		}
 	}()
-	for _, name := range contenders {
+	for _, name := range serverNames {
 		s, err := build(dir, name)
 		if err != nil {
 			return err
@@ -96,15 +96,15 @@ func run(rounds int, slice time.Duration, jobs, bind string) error {
 	began := time.Now()
 	for round := range rounds {
 		for _, c := range cells {
-			for i := range contenders {
-				name := contenders[(i+round)%len(contenders)]
+			for i := range serverNames {
+				name := serverNames[(i+round)%len(serverNames)]
 				c.measure(servers[name], slice)
 			}
 		}
 	}
 	report(cells)
 	fmt.Printf("\n%d rounds of %v a cell, %v in all. Peak memory:", rounds, slice, time.Since(began).Round(time.Second))
-	for _, name := range contenders {
+	for _, name := range serverNames {
 		fmt.Printf("  %s %s", name, servers[name].memory())
 	}
 	fmt.Println()
@@ -132,7 +132,7 @@ func plan(jobs, bind string) []*cell {
 	return cells
 }
 
-// measure takes one figure of s.
+// measure takes one measurement of s.
 func (c *cell) measure(s *server, slice time.Duration) {
 	if c.failed[s.name] != nil {
 		return
@@ -154,7 +154,7 @@ func median(values []time.Duration) float64 {
 	return float64(values[len(values)/2]) / float64(time.Microsecond)
 }
 
-// report prints a table for each setting, the ratios to the floor beside the figures.
+// report prints a table for each setting, with the figures and their ratios to the floor.
 func report(cells []*cell) {
 	last := ""
 	logs := map[string][]float64{}
@@ -163,7 +163,7 @@ func report(cells []*cell) {
 			return
 		}
 		fmt.Printf("%-16s", "geometric mean")
-		for _, name := range contenders {
+		for _, name := range serverNames {
 			sum := 0.0
 			for _, l := range logs[name] {
 				sum += l
@@ -178,14 +178,14 @@ func report(cells []*cell) {
 			mean()
 			last = c.name
 			fmt.Printf("\n%s: server CPU per request, µs\n%-16s", c.name, "")
-			for _, name := range contenders {
+			for _, name := range serverNames {
 				fmt.Printf("%20s", name)
 			}
 			fmt.Println()
 		}
 		fmt.Printf("%-16s", fmt.Sprintf("%s x%d", c.job.Name, c.callers))
 		floor := median(c.cpu["floor"])
-		for _, name := range contenders {
+		for _, name := range serverNames {
 			v := median(c.cpu[name])
 			if math.IsNaN(v) {
 				fmt.Printf("%20s", "failed")

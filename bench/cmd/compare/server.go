@@ -13,7 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/load"
 )
 
-// A server is one contender: its binary and, once they are needed, its two processes.
+// A server is a program to measure, with its two processes once they are started.
 type server struct {
 	name, path string
 	http       *process
@@ -22,7 +22,7 @@ type server struct {
 	pipe       *load.Pipe
 }
 
-// A process is a child that ends when its standard input does.
+// A process is a child process that ends with its standard input.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -61,7 +61,7 @@ func (p *process) stop() {
 		return
 	}
 	_ = p.in.Close()
-	// Killed if it does not end by itself.
+	// Kill the process if it does not end by itself.
 	timer := time.AfterFunc(3*time.Second, func() { _ = p.cmd.Process.Kill() })
 	defer timer.Stop()
 	_, _ = io.Copy(io.Discard, p.out)
@@ -73,7 +73,7 @@ func (s *server) stop() {
 	s.stdio.stop()
 }
 
-// profile is the flag that asks a process for its profile.
+// profile returns the flag that makes a process write a CPU profile.
 func (s *server) profile(kind string) []string {
 	if profiles == "" {
 		return nil
@@ -81,7 +81,7 @@ func (s *server) profile(kind string) []string {
 	return []string{"-cpuprofile", filepath.Join(profiles, s.name+"-"+kind+".prof")}
 }
 
-// begin starts the process that c needs.
+// begin starts the process for c.
 func (s *server) begin(c *cell) (*process, error) {
 	if c.http {
 		if s.http != nil {
@@ -108,7 +108,7 @@ func (s *server) begin(c *cell) (*process, error) {
 	return p, err
 }
 
-// measure returns the CPU time that one request of c cost.
+// measure returns the CPU time of one request of c.
 func (s *server) measure(c *cell, slice time.Duration) (time.Duration, error) {
 	p, err := s.begin(c)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *server) measure(c *cell, slice time.Duration) (time.Duration, error) {
 	}
 	to, failed := load.CPU(pid)
 	if err != nil || failed != nil || n == 0 {
-		return 0, fmt.Errorf("%d answers; CPU: %v, %v", n, err, failed)
+		return 0, fmt.Errorf("%d responses; CPU: %v, %v", n, err, failed)
 	}
 	return (to - from) / time.Duration(n), nil
 }

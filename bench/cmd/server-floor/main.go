@@ -1,4 +1,4 @@
-// Command server-floor serves the benchmark's tools with code written by hand for them.
+// Command server-floor serves the benchmark's tools with minimal, hand-written code.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package calls is what every client of the benchmark does: the same calls of the floor server's
-// tools, made by a process of its own, which says how long it ran itself.
+// Package calls runs the calls that every client of the benchmark makes, and measures the CPU time of
+// its own process.
 package calls
 
 import (
@@ -22,29 +22,27 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
-// A Client is a contender that is connected and has listed the tools. Its methods are called
-// concurrently. Each takes the arguments as callers have them, and returns what they look for in
-// the result, in the way that is cheapest with the library.
+// A Client is connected and has listed the tools. Its methods are called concurrently. Each takes
+// typical arguments and returns one value of the result, in the cheapest way that the library offers.
 type Client interface {
-	Add(ctx context.Context, in work.AddInput) (sum int, err error)          // the structured content
+	Add(ctx context.Context, in work.AddInput) (sum int, err error)          // from the structured content
 	Search(ctx context.Context, in work.SearchInput) (lastID int, err error) // the structured content
 	Echo(ctx context.Context, args map[string]any) (text string, err error)  // the text
 	Blob(ctx context.Context, args map[string]any) (length int, err error)   // the text
 }
 
-// A Target is what to connect with: the floor, over HTTP or as a child process.
+// A Target is the floor server to connect to, over HTTP or as a child process.
 type Target struct {
 	URL    string   // "" for stdio
 	Server []string // the command, for stdio
-	Modern bool     // 2026-07-28, not 2025-11-25
+	Modern bool     // use 2026-07-28 instead of 2025-11-25
 
-	// HTTP is the client to use over HTTP; nil for the library's own. It keeps as many connections
-	// as there are callers: http.DefaultTransport keeps two, and a program that uses it dials for
-	// nearly every call.
+	// HTTP is the HTTP client; nil means the default of the library. It keeps one connection for each
+	// caller. http.DefaultTransport keeps two, so most calls would dial.
 	HTTP *http.Client
 }
 
-// Version is the protocol version to speak.
+// Version returns the protocol version.
 func (t *Target) Version() string {
 	if t.Modern {
 		return "2026-07-28"
@@ -52,12 +50,12 @@ func (t *Target) Version() string {
 	return "2025-11-25"
 }
 
-// A job is a call and what must come of it.
+// A job is a call and a check of its result.
 type job func(ctx context.Context, c Client) error
 
 var text = strings.Repeat("0123456789abcdef", 64)
 
-// Names are the jobs.
+// Names lists the jobs.
 var Names = []string{"add", "search", "echo 1k", "blob 256k"}
 
 var jobs = map[string]job{
@@ -88,22 +86,22 @@ func check(err error, right bool) error {
 	return err
 }
 
-// A Figure is what calls cost the client.
+// A Figure is the cost of calls for the client.
 type Figure struct {
 	Calls  int
-	CPU    time.Duration // per call, of all threads of the process
+	CPU    time.Duration // per call, in all threads of the process
 	Allocs float64       // per call
 	Bytes  float64       // per call, allocated
 }
 
-// Main runs a client: it connects, then for each line "JOB|CALLERS|DURATION" of its standard input
-// makes calls for that long and prints a Figure, or an error. It ends with its input.
+// Main connects a client. For each line "JOB|CALLERS|DURATION" of its standard input, it makes calls
+// for that duration and prints a Figure or an error. It returns when the input ends.
 func Main(connect func(context.Context, *Target) (Client, error)) {
 	var t Target
 	server := flag.String("server", "", "the server program, for stdio")
 	flag.StringVar(&t.URL, "url", "", "the URL of the server, for HTTP")
-	flag.BoolVar(&t.Modern, "modern", false, "speak 2026-07-28")
-	stock := flag.Bool("stock", false, "use the library's own HTTP client")
+	flag.BoolVar(&t.Modern, "modern", false, "use 2026-07-28")
+	stock := flag.Bool("stock", false, "use the default HTTP client of the library")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	log.SetFlags(0)
@@ -131,7 +129,7 @@ func Main(connect func(context.Context, *Target) (Client, error)) {
 	}
 }
 
-// ReadFigure reads what Main printed.
+// ReadFigure reads a Figure that Main printed.
 func ReadFigure(r *bufio.Reader) (f Figure, err error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
@@ -144,7 +142,7 @@ func ReadFigure(r *bufio.Reader) (f Figure, err error) {
 	return f, err
 }
 
-// WriteOrder asks a Main for a figure.
+// WriteOrder writes a line for Main.
 func WriteOrder(w io.Writer, name string, callers int, d time.Duration) error {
 	_, err := fmt.Fprintf(w, "%s|%d|%s\n", name, callers, d)
 	return err
@@ -164,9 +162,9 @@ func serve(c Client, order string) (Figure, error) {
 	}
 	j := jobs[name]
 	if j == nil {
-		return Figure{}, fmt.Errorf("there is no job %q", name)
+		return Figure{}, fmt.Errorf("unknown job %q", name)
 	}
-	if _, err := run(c, j, callers, d/5); err != nil { // connections and pools fill
+	if _, err := run(c, j, callers, d/5); err != nil { // warm up connections and pools
 		return Figure{}, err
 	}
 	return measure(c, j, callers, d)
@@ -195,7 +193,7 @@ func measure(c Client, j job, callers int, d time.Duration) (Figure, error) {
 	}, nil
 }
 
-// run makes calls for a while and returns how many.
+// run makes calls for the duration and returns their number.
 func run(c Client, j job, callers int, d time.Duration) (int, error) {
 	var wg sync.WaitGroup
 	var n atomic.Int64

@@ -17,8 +17,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
-// Connect makes a client that does the least that any can: it sends bytes made before, with
-// net/http or as a line, and looks for what it wants in the reply. It neither encodes nor decodes.
+// Connect returns a minimal client. It sends prepared bytes with net/http or as a line, and searches
+// the response for the wanted value. It neither encodes nor decodes JSON.
 func Connect(_ context.Context, t *calls.Target) (calls.Client, error) {
 	c := &caller{target: t}
 	for _, j := range load.Jobs {
@@ -45,7 +45,7 @@ func Connect(_ context.Context, t *calls.Target) (calls.Client, error) {
 		return nil, err
 	}
 	c.pipe, c.waiting, c.lastID = in, map[int64]chan []byte{}, 1_000_000_000
-	// Ends with the server.
+	// Ends when the server does.
 	go c.read(bufio.NewReaderSize(out, 1<<20))
 	return c, nil
 }
@@ -61,14 +61,14 @@ type caller struct {
 	target   *calls.Target
 	requests []request
 	pipe     io.Writer
-	post     func(body []byte) ([]byte, error) // instead of net/http; nil for that
+	post     func(body []byte) ([]byte, error) // replaces net/http if not nil
 
 	mu      sync.Mutex
 	lastID  int64                 // guarded by mu
 	waiting map[int64]chan []byte // guarded by mu
 }
 
-// read hands each line to who waits for it.
+// read passes each line to the caller that waits for it.
 func (c *caller) read(r *bufio.Reader) {
 	for {
 		line, err := r.ReadBytes('\n')
@@ -89,12 +89,12 @@ func (c *caller) call(ctx context.Context, name string) error {
 		if r := &c.requests[i]; r.name == name {
 			reply, err := c.send(ctx, r)
 			if err == nil && !bytes.Contains(reply, r.want) {
-				err = errors.New("the reply is wrong")
+				err = errors.New("the response is wrong")
 			}
 			return err
 		}
 	}
-	return errors.New("there is no request " + name)
+	return errors.New("unknown request " + name)
 }
 
 func (c *caller) send(ctx context.Context, r *request) ([]byte, error) {
@@ -124,7 +124,7 @@ func (c *caller) send(ctx context.Context, r *request) ([]byte, error) {
 		return nil, err
 	}
 	if n, err := resp.Body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-		return nil, errors.New("the reply goes on")
+		return nil, errors.New("the response is too long")
 	}
 	return reply, nil
 }

@@ -1,6 +1,6 @@
-// Package floor is the least that a server of the benchmark's tools can do: it finds what it needs
-// in a message that it trusts to be well-formed, and writes the answer by hand. Nothing is
-// validated, nothing can be registered.
+// Package floor is a minimal server and client of the benchmark's tools, the lower bound of the
+// comparison. The server assumes that messages are well-formed, searches them for the values that it
+// needs, and writes responses by hand. It validates nothing.
 package floor
 
 import (
@@ -17,7 +17,7 @@ import (
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
-// HTTP answers POSTs: with JSON, or at the path /sse with a stream of one event.
+// HTTP responds to POST requests with JSON, or at the path /sse with a stream of one event.
 func HTTP() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -50,7 +50,7 @@ func HTTP() http.Handler {
 			*b = out
 			w.Header()["Content-Type"] = []string{"text/event-stream"}
 			_, _ = w.Write(out)
-			_ = http.NewResponseController(w).Flush() // as those do that do not know yet how long the stream will be
+			_ = http.NewResponseController(w).Flush() // like servers that do not know the length of the stream
 			return
 		}
 		w.Header()["Content-Length"] = []string{strconv.Itoa(len(out))}
@@ -58,10 +58,10 @@ func HTTP() http.Handler {
 	})
 }
 
-// modernMeta is in every request of 2026-07-28.
+// modernMeta occurs in every request of 2026-07-28.
 var modernMeta = []byte(`"io.modelcontextprotocol/protocolVersion"`)
 
-// Stdio answers lines.
+// Stdio responds to lines.
 func Stdio(in io.Reader, out io.Writer) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var b []byte
@@ -79,7 +79,7 @@ func Stdio(in io.Reader, out io.Writer) error {
 	}
 }
 
-// Answer appends the response to msg, nothing for a notification.
+// Answer appends the response to msg. For a notification it appends nothing.
 func Answer(b, msg []byte, modern bool) []byte {
 	id, method, params := member(msg, "id"), member(msg, "method"), member(msg, "params")
 	if id == nil {
@@ -155,7 +155,7 @@ func searchInput(args []byte) work.SearchInput {
 	return in
 }
 
-// hits appends out as JSON, with q for a quote: text within text needs it escaped.
+// hits appends out as JSON with q as the quote, which is escaped for JSON in a string.
 func hits(b []byte, out work.SearchOutput, q string) []byte {
 	name := func(s string) { b = append(append(append(append(b, q...), s...), q...), ':') }
 	b = append(b, '{')
@@ -195,7 +195,7 @@ func hits(b []byte, out work.SearchOutput, q string) []byte {
 	return append(b, "]}"...)
 }
 
-// quote appends s between quotes.
+// quote appends s as a JSON string.
 func quote(b []byte, s, q string) []byte {
 	b = append(b, q...)
 	start := 0
@@ -229,7 +229,7 @@ func text(raw []byte) string {
 	return s
 }
 
-// member returns the raw value of a member of obj.
+// member returns the raw value of a member of a JSON object.
 func member(obj []byte, name string) []byte {
 	i := space(obj, 0)
 	if i >= len(obj) || obj[i] != '{' {

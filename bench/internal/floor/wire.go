@@ -13,9 +13,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/calls"
 )
 
-// ConnectWire makes a client like that of Connect which over HTTP does not use net/http either:
-// each call writes bytes made before to a TCP connection of its own and reads the reply by its
-// length. What is left is the kernel's cost and that of waking goroutines.
+// ConnectWire is like Connect, but does not use net/http. Each call writes prepared bytes to its own
+// TCP connection and reads the response by its length. What remains is the cost of the kernel and of
+// waking goroutines.
 func ConnectWire(ctx context.Context, t *calls.Target) (calls.Client, error) {
 	c, err := Connect(ctx, t)
 	if err != nil || t.URL == "" {
@@ -31,7 +31,7 @@ func ConnectWire(ctx context.Context, t *calls.Target) (calls.Client, error) {
 	return c, nil
 }
 
-// wires are connections that nobody uses.
+// wires holds idle connections.
 type wires struct {
 	host, head string
 	free       chan *wire
@@ -69,7 +69,7 @@ func (w *wires) post(body []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// read reads a reply: by its length, or in chunks.
+// read reads a response with a length or in chunks.
 func (c *wire) read() error {
 	length := -1
 	for {

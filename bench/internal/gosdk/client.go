@@ -12,7 +12,7 @@ import (
 
 type caller struct{ s *mcp.ClientSession }
 
-// Connect begins a session and lists the tools.
+// Connect opens a session and lists the tools.
 func Connect(ctx context.Context, t *calls.Target) (calls.Client, error) {
 	var transport mcp.Transport
 	if t.URL != "" {

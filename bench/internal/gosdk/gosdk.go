@@ -1,4 +1,4 @@
-// Package gosdk is the benchmark's server made with github.com/modelcontextprotocol/go-sdk.
+// Package gosdk is the benchmark's server and client built with github.com/modelcontextprotocol/go-sdk.
 package gosdk
 
 import (
@@ -35,11 +35,11 @@ func add[In, Out any](s *mcp.Server, name, input, output string, f func(In) (tex
 	})
 }
 
-// HTTP serves s, with JSON replies.
+// HTTP serves s with JSON responses.
 func HTTP(s *mcp.Server) http.Handler {
 	get := func(*http.Request) *mcp.Server { return s }
 	sessions := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: true})
-	// 2026-07-28 is served by stateless handlers only.
+	// Only stateless handlers serve 2026-07-28.
 	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: true, Stateless: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Mcp-Protocol-Version") == "2026-07-28" {

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// CPU is how long the process has run on any core, in user and kernel mode, to the nanosecond.
+// CPU returns the CPU time of a process on all cores, in user and kernel mode, in nanoseconds.
 func CPU(pid int) (time.Duration, error) {
 	var ts syscall.Timespec
 	clock := uintptr(^pid<<3 | 2) // the CPU-time clock of a process: clock_getcpuclockid(3)
@@ -19,8 +19,7 @@ func CPU(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// PeakRSS is the most memory that the process ever had resident, as the kernel writes it ("12345
-// kB").
+// PeakRSS returns the peak resident memory of a process as the kernel formats it ("12345 kB").
 func PeakRSS(pid int) string {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

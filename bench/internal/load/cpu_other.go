@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// CPU is how long the process has run on any core.
+// CPU returns the CPU time of a process, on Linux only.
 func CPU(int) (time.Duration, error) {
-	return 0, errors.New("the CPU time of another process is read on Linux only")
+	return 0, errors.New("the CPU time of another process is available on Linux only")
 }
 
-// PeakRSS is the most memory that the process ever had resident.
+// PeakRSS returns the peak resident memory of a process, on Linux only.
 func PeakRSS(int) string { return "?" }

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// HTTP runs the job against the server at addr for a while, with so many callers at once, each on a
-// connection (and in a session) of its own. It returns how many answers came.
+// HTTP runs the job against the server at addr for the duration d. Each caller has its own connection
+// and session. HTTP returns the number of responses.
 func HTTP(addr string, job *Job, isModern bool, callers int, d time.Duration, before func()) (int, error) {
 	conns := make([]*caller, callers)
 	for i := range conns {
@@ -54,7 +54,7 @@ func HTTP(addr string, job *Job, isModern bool, callers int, d time.Duration, be
 	return int(total.Load()), errors.Join(errs...)
 }
 
-// A caller is one connection that sends one request over and over.
+// A caller is one connection that sends the same request repeatedly.
 type caller struct {
 	conn    net.Conn
 	r       *bufio.Reader
@@ -67,7 +67,7 @@ type caller struct {
 	answer  []byte
 }
 
-// dial connects, opens a session if the version has them, and checks one response.
+// dial connects, opens a session if the version has sessions, and checks one response.
 func dial(addr string, job *Job, isModern bool) (*caller, error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *caller) write(parts ...[]byte) error {
 	return err
 }
 
-// once sends the request under the next id and reads the answer.
+// once sends the request with the next ID and reads the response.
 func (c *caller) once(check bool) error {
 	c.id++
 	strconv.AppendInt(c.request[c.idAt:c.idAt], c.id, 10)
@@ -132,7 +132,7 @@ func (c *caller) once(check bool) error {
 	return err
 }
 
-// read reads one response, whose body it keeps only if asked to.
+// read reads one response. It returns the body only if keep is set.
 func (c *caller) read(keep bool) ([]byte, error) {
 	length, chunked := -1, false
 	for first := true; ; first = false {

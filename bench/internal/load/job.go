@@ -1,6 +1,6 @@
-// Package load drives a server that is a child process and reads from the kernel what that cost the
-// server. Its clients do as little as they can: they send bytes made before and look for the end of
-// the answer.
+// Package load sends requests to a server in a child process and reads the server's CPU time from the
+// kernel. Its clients do as little as possible: they send prepared bytes and search for the end of the
+// response.
 package load
 
 import (
@@ -9,16 +9,16 @@ import (
 	"strconv"
 )
 
-// A Job is one request, sent again and again under ids of its own.
+// A Job is a request that is sent repeatedly, each time with a new ID.
 type Job struct {
 	Name   string
 	Method string // "tools/call"
-	Tool   string // "" where the method has no name
+	Tool   string // "" if the method has no name
 	Args   string // JSON
-	Want   string // a part of every answer
+	Want   string // a text that occurs in each response
 }
 
-// Jobs are what is measured.
+// Jobs lists the measured requests.
 var Jobs = []Job{
 	{Name: "add", Method: "tools/call", Tool: "add", Args: `{"a":19,"b":23}`, Want: `"sum":42`},
 	{Name: "search", Method: "tools/call", Tool: "search",
@@ -34,17 +34,17 @@ const (
 	meta   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 )
 
-// What opens a session.
+// The messages that open a session.
 const (
 	Initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy +
 		`","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
 	Initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 )
 
-// firstID has as many digits as every later one, so that requests keep their length.
+// firstID has as many digits as each later ID, so all requests have the same length.
 const firstID = 1_000_000_000
 
-// Body is the JSON of j, and where its id is.
+// Body returns the JSON of j and the position of its ID.
 func (j *Job) Body(isModern bool) (body []byte, idAt int) {
 	body = append(body, `{"jsonrpc":"2.0","id":`...)
 	idAt = len(body)
@@ -61,11 +61,11 @@ func (j *Job) Body(isModern bool) (body []byte, idAt int) {
 	return append(body, "}}"...), idAt
 }
 
-// Check looks whether an answer is the one that j wants.
+// Check checks a response to j.
 func (j *Job) Check(answer []byte) error {
 	if !bytes.Contains(answer, []byte(j.Want)) && !bytes.Contains(answer, bytes.ReplaceAll([]byte(j.Want), []byte(`"`), []byte(`\"`))) ||
 		bytes.Contains(answer, []byte(`"isError":true`)) {
-		return fmt.Errorf("%s was answered by %.300s", j.Name, answer)
+		return fmt.Errorf("%s: unexpected response %.300s", j.Name, answer)
 	}
 	return nil
 }

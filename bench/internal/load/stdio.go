@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// maxCallers is how many requests a Pipe can have unanswered.
+// maxCallers is the maximal number of pending requests of a Pipe.
 const maxCallers = 256
 
 // A Pipe is a client of a server on stdio.
@@ -19,15 +19,15 @@ type Pipe struct {
 }
 
 type line struct {
-	text []byte // of the first answers only: see readLines
+	text []byte // of the first responses only, see readLines
 	err  error
 }
 
-// NewPipe opens the session.
+// NewPipe opens a session.
 func NewPipe(w io.Writer, r io.Reader) (*Pipe, error) {
 	p := &Pipe{w: w, lines: make(chan line, maxCallers), id: firstID}
-	// Ends with r. It is apart from the writer, since a server may not read before somebody reads
-	// from it.
+	// Ends with r. Reading and writing are separate goroutines, because a server may stop reading
+	// until its output is read.
 	go p.readLines(bufio.NewReaderSize(r, 1<<20))
 	if _, err := io.WriteString(w, Initialize+"\n"); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func NewPipe(w io.Writer, r io.Reader) (*Pipe, error) {
 	return p, err
 }
 
-// readLines keeps the beginning of each line, which tells a right answer from a wrong one.
+// readLines keeps the beginning of each line, which shows whether the response is correct.
 func (p *Pipe) readLines(r *bufio.Reader) {
 	defer close(p.lines)
 	for {
@@ -64,8 +64,8 @@ func (p *Pipe) receive() ([]byte, error) {
 	return l.text, l.err
 }
 
-// Run runs the job for a while with so many requests unanswered at any time, and returns how many
-// answers came.
+// Run runs the job for a duration with a constant number of pending requests. It returns the number of
+// responses.
 func (p *Pipe) Run(job *Job, callers int, d time.Duration, before func()) (int, error) {
 	request, idAt := job.Body(false)
 	request = append(request, '\n')

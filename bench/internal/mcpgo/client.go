@@ -14,7 +14,7 @@ import (
 
 type caller struct{ c *client.Client }
 
-// Connect begins a session and lists the tools.
+// Connect opens a session and lists the tools.
 func Connect(ctx context.Context, t *calls.Target) (calls.Client, error) {
 	var tr transport.Interface
 	if t.URL != "" {
@@ -31,7 +31,7 @@ func Connect(ctx context.Context, t *calls.Target) (calls.Client, error) {
 	}
 	only := client.WithProtocolVersion(t.Version())
 	if !t.Modern {
-		//lint:ignore SA1019 the version that is measured has the handshake
+		//lint:ignore SA1019 the measured version has the handshake
 		only = client.WithLegacyProtocolOnly()
 	}
 	c := client.NewClient(tr, only)
@@ -45,7 +45,7 @@ func Connect(ctx context.Context, t *calls.Target) (calls.Client, error) {
 		return nil, err
 	}
 	if got := c.ProtocolVersion(); got != t.Version() {
-		return nil, fmt.Errorf("version %s was agreed on, not %s", got, t.Version())
+		return nil, fmt.Errorf("negotiated version %s, want %s", got, t.Version())
 	}
 	if _, err := c.ListTools(ctx, mcp.ListToolsRequest{}); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package mcpgo is the benchmark's server made with github.com/mark3labs/mcp-go, as it is by
-// default: arguments are not validated.
+// Package mcpgo is the benchmark's server and client built with github.com/mark3labs/mcp-go. As by
+// default, the server does not validate arguments.
 package mcpgo
 
 import (

@@ -16,7 +16,7 @@ func Connect(ctx context.Context, t *calls.Target) (calls.Client, error) {
 	var target client.Target
 	opts := []client.DialOption{client.Version(protocol.Version(t.Version()))}
 	if t.URL != "" {
-		target = client.URL(t.URL) // with the HTTP client that it has by itself, which keeps connections enough
+		target = client.URL(t.URL) // uses the default HTTP client, which keeps enough connections
 	} else {
 		target = client.Command(t.Server[0], t.Server[1:]...)
 	}

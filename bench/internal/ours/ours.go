@@ -1,4 +1,4 @@
-// Package ours is the benchmark's server made with this project.
+// Package ours is the benchmark's server and client built with this project.
 package ours
 
 import (

@@ -11,8 +11,8 @@ import (
 	"runtime/pprof"
 )
 
-// Main runs a contender: with -http it serves handler on a loopback port, whose address it prints,
-// until its standard input ends; otherwise it serves on stdio.
+// Main runs a server. With -http it serves handler on a loopback port, prints the address, and
+// returns when the standard input ends. Otherwise it serves stdio.
 func Main(handler func() http.Handler, stdio func() error) {
 	overHTTP := flag.Bool("http", false, "serve HTTP on a loopback port")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
@@ -34,7 +34,7 @@ func Main(handler func() http.Handler, stdio func() error) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// ProfileTo begins a profile, where there is a path, and returns what ends it.
+// ProfileTo starts a CPU profile if path is not empty. It returns a function that stops it.
 func ProfileTo(path string) func() {
 	if path == "" {
 		return func() {}

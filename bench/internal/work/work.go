@@ -1,16 +1,16 @@
-// Package work is what every contender does: the same tools, written once, so that only the
-// frameworks differ.
+// Package work implements the tools of the benchmark, so that the servers differ only in their
+// framework.
 package work
 
 import "strings"
 
-// AddInput are the arguments of add.
+// AddInput is the input of add.
 type AddInput struct {
 	A int `json:"a"`
 	B int `json:"b"`
 }
 
-// AddOutput is the result of add.
+// AddOutput is the output of add.
 type AddOutput struct {
 	Sum int `json:"sum"`
 }
@@ -18,7 +18,7 @@ type AddOutput struct {
 // Add adds.
 func Add(in AddInput) AddOutput { return AddOutput{in.A + in.B} }
 
-// EchoInput are the arguments of echo.
+// EchoInput is the input of echo.
 type EchoInput struct {
 	Text string `json:"text"`
 }
@@ -30,7 +30,7 @@ type Filter struct {
 	Value string `json:"value"`
 }
 
-// SearchInput are the arguments of search.
+// SearchInput is the input of search.
 type SearchInput struct {
 	Query  string   `json:"query" validate:"min=1"`
 	Limit  int      `json:"limit,omitempty" default:"10" validate:"min=1,max=100"`
@@ -48,7 +48,7 @@ type Hit struct {
 	Snippet string   `json:"snippet"`
 }
 
-// SearchOutput is the result of search.
+// SearchOutput is the output of search.
 type SearchOutput struct {
 	Hits []Hit `json:"hits"`
 }
@@ -67,10 +67,10 @@ func makeHits() []Hit {
 	return list
 }
 
-// Search returns in.Limit hits; it searches nothing.
+// Search returns in.Limit hits without searching.
 func Search(in SearchInput) SearchOutput { return SearchOutput{hits[:in.Limit]} }
 
-// BlobInput are the arguments of blob.
+// BlobInput is the input of blob.
 type BlobInput struct {
 	N int `json:"n" validate:"min=0,max=4194304"`
 }
@@ -80,7 +80,7 @@ var blob = strings.Repeat("All work and no play makes a benchmark dull. ", 4<<20
 // Blob returns n bytes of text.
 func Blob(in BlobInput) string { return blob[:in.N] }
 
-// The schemas, for contenders that are given them.
+// The schemas, for servers that need them written by hand.
 const (
 	AddSchema    = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false}`
 	AddOutSchema = `{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"],"additionalProperties":false}`

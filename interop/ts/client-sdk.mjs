@@ -1,4 +1,4 @@
-// The adapter of @modelcontextprotocol/sdk, the first generation: legacy only.
+// The adapter of @modelcontextprotocol/sdk, the first generation: legacy versions only.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';

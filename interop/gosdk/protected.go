@@ -17,12 +17,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// A guard is the authorization server of a server, and how that asks it about tokens.
-type guard struct{ Issuer, Introspection, ClientID, Secret string }
+// An authorizer is an authorization server and the credentials for its introspection endpoint.
+type authorizer struct{ Issuer, Introspection, ClientID, Secret string }
 
-// serve is a server with one tool, for those who have a token with the scope mcp:tools, until a
-// signal ends it.
-func serve(addr string, g guard) error {
+// serveProtected runs a server with one tool until a signal arrives. Callers need a token with the
+// scope mcp:tools.
+func serveProtected(addr string, as authorizer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	resource := "http://" + addr + "/mcp"
@@ -37,12 +37,12 @@ func serve(addr string, g guard) error {
 	const where = "/.well-known/oauth-protected-resource/mcp"
 	mux := http.NewServeMux()
 	mux.Handle(where, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
-		Resource: resource, AuthorizationServers: []string{g.Issuer}, ScopesSupported: []string{"mcp:tools"},
+		Resource: resource, AuthorizationServers: []string{as.Issuer}, ScopesSupported: []string{"mcp:tools"},
 	}))
-	mux.Handle("/mcp", auth.RequireBearerToken(g.verifier(resource), &auth.RequireBearerTokenOptions{
+	mux.Handle("/mcp", auth.RequireBearerToken(as.verifier(resource), &auth.RequireBearerTokenOptions{
 		ResourceMetadataURL: "http://" + addr + where, Scopes: []string{"mcp:tools"},
 	})(handler))
-	web := &http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: patience}
+	web := &http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: checkTimeout}
 	context.AfterFunc(ctx, func() { _ = web.Close() })
 	if err := web.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -50,15 +50,15 @@ func serve(addr string, g guard) error {
 	return nil
 }
 
-// verifier asks the authorization server about each token (RFC 7662).
-func (g guard) verifier(resource string) auth.TokenVerifier {
+// verifier introspects each token at the authorization server (RFC 7662).
+func (as authorizer) verifier(resource string) auth.TokenVerifier {
 	return func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.Introspection, strings.NewReader(url.Values{"token": {token}}.Encode()))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, as.Introspection, strings.NewReader(url.Values{"token": {token}}.Encode()))
 		if err != nil {
 			return nil, err
 		}
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req.SetBasicAuth(g.ClientID, g.Secret)
+		req.SetBasicAuth(as.ClientID, as.Secret)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			return nil, err

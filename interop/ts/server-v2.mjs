@@ -1,34 +1,35 @@
-// The inn by @modelcontextprotocol/server, the second generation: both eras.
+// The test server built with @modelcontextprotocol/server, the second generation: legacy and modern
+// versions.
 import { randomUUID } from 'node:crypto';
 
 import { NodeStreamableHTTPServerTransport, toNodeHandler, toWebRequest } from '@modelcontextprotocol/node';
 import { completable, createMcpHandler, inputRequired, isLegacyRequest, McpServer, ResourceTemplate, UrlElicitationRequiredError } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 
-import { addExtra, bodyOf, Events, furnish, info, instructions, moved } from './inn.mjs';
+import { addExtra, bodyOf, Events, info, instructions, register, rootsChanged } from './server.mjs';
 
-// bus tells of changes where each request has a server of its own, and nothing where servers tell themselves.
-function newServer(era, bus) {
+// bus, if given, sends the list changes: it is needed where each request has its own server.
+function newServer(family, bus) {
   const list = { listChanged: true };
   const capabilities = { logging: {}, tools: list, prompts: list, resources: { ...list, subscribe: true } };
   const server = new McpServer(info, { capabilities, instructions });
-  const kit = newKit(server, era, bus);
-  furnish(kit);
+  const kit = newKit(server, family, bus);
+  register(kit);
   const subscribed = new Set();
-  kit.updated = (uri) => (era === 'modern' || subscribed.has(uri) ? server.server.sendResourceUpdated({ uri }) : undefined);
-  if (era === 'legacy') {
+  kit.updated = (uri) => (family === 'modern' || subscribed.has(uri) ? server.server.sendResourceUpdated({ uri }) : undefined);
+  if (family === 'legacy') {
     server.server.setRequestHandler('resources/subscribe', ({ params }) => (subscribed.add(params.uri), {}));
     server.server.setRequestHandler('resources/unsubscribe', ({ params }) => (subscribed.delete(params.uri), {}));
-    server.server.setNotificationHandler('notifications/roots/list_changed', moved.ring);
+    server.server.setNotificationHandler('notifications/roots/list_changed', rootsChanged.signal);
   }
   return server;
 }
 
-function newKit(server, era, bus) {
+function newKit(server, family, bus) {
   const completed = (schema, complete) => completable(schema, complete).optional();
-  const kit = { completed, UrlElicitationRequiredError, arrays: era === 'modern' };
+  const kit = { completed, UrlElicitationRequiredError, arrays: family === 'modern' };
 
-  // Returns what the handler wants to know; the SDK asks for it, whichever era the client is of.
+  // Returns the questions of the handler; the SDK sends them to legacy and modern clients alike.
   const answered = (fn) => async (args, ctx) => {
     const { mcpReq, http } = ctx;
     const result = await fn(args, {
@@ -41,7 +42,7 @@ function newKit(server, era, bus) {
         const progressToken = mcpReq._meta?.progressToken;
         if (progressToken !== undefined) await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, ...params } });
       },
-      log: (level, data) => mcpReq.log(level, data, 'inn'),
+      log: (level, data) => mcpReq.log(level, data, 'interop'),
       updated: (uri) => (bus ? bus.resourceUpdated(uri) : kit.updated(uri)),
       added: (it) => (bus ? bus[`${it.list}Changed`]() : addExtra(kit, it)),
       complete: (id) => server.server.createElicitationCompletionNotifier(id),
@@ -56,7 +57,7 @@ function newKit(server, era, bus) {
     const run = answered(fn);
     server.registerPrompt(name, config, config.argsSchema ? run : (ctx) => run({}, ctx));
   };
-  kit.resource = (name, uri, config, fn) => server.registerResource(name, uri, config, answered((u, visit) => fn(u.href, visit)));
+  kit.resource = (name, uri, config, fn) => server.registerResource(name, uri, config, answered((u, call) => fn(u.href, call)));
   kit.template = (name, uri, complete, config, fn) =>
     server.registerResource(name, new ResourceTemplate(uri, { list: undefined, complete }), config, (u, variables) => fn(u.href, variables));
   return kit;
@@ -87,7 +88,10 @@ async function legacy(req, res, body) {
 
 const answerBoth = toNodeHandler(createMcpHandler(({ era }) => newServer(era, modern.notify), { bus: modern.bus }));
 
-/** Answers HTTP requests of both eras: modern ones each for itself, legacy ones in sessions unless it is to be stateless. */
+/**
+ * Handles HTTP requests: modern ones without a session, legacy ones in sessions unless stateless is
+ * set.
+ */
 export async function http(req, res, { stateless }) {
   if (stateless) return answerBoth(req, res);
   const body = await bodyOf(req);

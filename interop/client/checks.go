@@ -15,8 +15,8 @@ import (
 
 type object = map[string]any
 
-// says is an error when a tool does not answer with want.
-func (s *story) says(ctx context.Context, tool string, args any, want string) error {
+// returns calls a tool and checks that it returns the text want.
+func (s *scenario) returns(ctx context.Context, tool string, args any, want string) error {
 	got, err := client.Call[string](ctx, s.c, tool, args)
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (s *story) says(ctx context.Context, tool string, args any, want string) er
 	return same(got, want)
 }
 
-// refused is an error unless err is a protocol error with the code.
+// refused checks that err is a protocol error with the code.
 func refused(err error, code int) error {
 	wire, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || int(wire.Code) != code {
@@ -33,9 +33,9 @@ func refused(err error, code int) error {
 	return nil
 }
 
-// told is an error unless err is a failure that the model, or the caller, is told of with all the
-// words.
-func told(err error, words ...string) error {
+// refusedWith checks that err is a tool error, or a protocol error for invalid params, whose text
+// contains all words.
+func refusedWith(err error, words ...string) error {
 	text, notTool := toolError(err)
 	if notTool != nil {
 		if bad := refused(err, jsonrpc.CodeInvalidParams); bad != nil {
@@ -51,7 +51,7 @@ func told(err error, words ...string) error {
 	return nil
 }
 
-func (s *story) greeting() {
+func (s *scenario) initialize() {
 	s.check("instructions and capabilities", func(context.Context) error {
 		caps := s.c.Capabilities()
 		if caps.Tools == nil || caps.Prompts == nil || caps.Resources == nil {
@@ -71,7 +71,7 @@ type total struct {
 	Sum int `json:"sum"`
 }
 
-func (s *story) tools() {
+func (s *scenario) tools() {
 	s.check("tools/list", func(ctx context.Context) error {
 		var names []string
 		for tool, err := range s.c.Tools(ctx) {
@@ -124,13 +124,13 @@ func (s *story) tools() {
 		return same(got, total{3})
 	})
 	s.check("a bound function", func(ctx context.Context) error {
-		var inn struct {
+		var bound struct {
 			Add func(context.Context, sum) (total, error) `mcp:"add"`
 		}
-		if err := s.c.Bind(&inn); err != nil {
+		if err := s.c.Bind(&bound); err != nil {
 			return err
 		}
-		got, err := inn.Add(ctx, sum{20, 22})
+		got, err := bound.Add(ctx, sum{20, 22})
 		if err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (s *story) tools() {
 	}
 }
 
-func (s *story) results() {
+func (s *scenario) results() {
 	s.check("content: text, image, audio, link, resource", func(ctx context.Context) error {
 		result, err := s.c.CallTool(ctx, "content", nil)
 		if err != nil {
@@ -162,13 +162,13 @@ func (s *story) results() {
 		}
 		image, sound, inside := result.Content[1].(*protocol.ImageContent), result.Content[2].(*protocol.AudioContent), result.Content[4].(*protocol.EmbeddedResource)
 		return same([]any{string(image.Data), string(sound.Data), result.Content[3].(*protocol.ResourceLink).URI, inside.Resource.Text},
-			[]any{"image", "audio", "inn://menu", "Soup"})
+			[]any{"image", "audio", "test://menu", "Soup"})
 	})
-	s.check("an argument that a header mirrors, not in ASCII", func(ctx context.Context) error {
-		return s.says(ctx, "locate", object{"region": "Zürich, 東京"}, "Region: Zürich, 東京")
+	s.check("an argument mirrored by a header, not ASCII", func(ctx context.Context) error {
+		return s.returns(ctx, "locate", object{"region": "Zürich, 東京"}, "Region: Zürich, 東京")
 	})
 	s.check("_meta of the caller", func(ctx context.Context) error {
-		result, err := s.c.CallTool(ctx, "whisper", nil, client.Meta("example.com/guest", "Ann"))
+		result, err := s.c.CallTool(ctx, "caller_meta", nil, client.Meta("example.com/caller", "Ann"))
 		if err != nil {
 			return err
 		}
@@ -190,8 +190,9 @@ func (s *story) results() {
 	})
 }
 
-// tasks have no functions in the client: what 2025-11-25 alone has is called by Request.
-func (s *story) tasks() {
+// tasks calls the methods of tasks by Request: they exist only in 2025-11-25, and the client has no
+// functions for them.
+func (s *scenario) tasks() {
 	if s.Version != protocol.V20251125 {
 		return
 	}
@@ -236,7 +237,7 @@ func (s *story) tasks() {
 	})
 }
 
-func (s *story) mistakes() {
+func (s *scenario) failures() {
 	s.check("a tool that fails", func(ctx context.Context) error {
 		_, err := s.c.CallTool(ctx, "fail", nil)
 		text, err := toolError(err)
@@ -244,21 +245,21 @@ func (s *story) mistakes() {
 			return err
 		}
 		if !strings.Contains(text, "the kitchen is closed") {
-			return fmt.Errorf("it says %q", text)
+			return fmt.Errorf("the text is %q", text)
 		}
 		return nil
 	})
 	s.check("bad arguments", func(ctx context.Context) error {
 		_, err := s.c.CallTool(ctx, "add", object{"a": "one", "b": 2})
-		return told(err, "a")
+		return refusedWith(err, "a")
 	})
 	s.check("an unknown tool", func(ctx context.Context) error {
 		_, err := s.c.CallTool(ctx, "ad", nil)
-		return told(err, "ad")
+		return refusedWith(err, "ad")
 	})
 	s.check("an unknown method", func(ctx context.Context) error {
 		err := s.c.Request(ctx, "rooms/burn", nil, nil)
-		// go-sdk refuses it in plain text, by status 400, and so the whole message.
+		// go-sdk refuses the whole message with status 400 and plain text.
 		if err != nil && strings.Contains(err.Error(), `"JSON RPC not handled: \"rooms/burn\" unsupported"`) {
 			return nil
 		}
@@ -266,50 +267,50 @@ func (s *story) mistakes() {
 	})
 	s.check("an unknown prompt", func(ctx context.Context) error {
 		_, err := s.c.GetPrompt(ctx, "dinner", nil)
-		return told(err, "dinner")
+		return refusedWith(err, "dinner")
 	})
 	s.check("an unknown resource", func(ctx context.Context) error {
-		_, err := s.c.ReadResource(ctx, "inn://cellar")
+		_, err := s.c.ReadResource(ctx, "test://cellar")
 		if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || !strings.Contains(wire.Message, "not found") {
-			return fmt.Errorf("got the error %v, want that it was not found", err)
+			return fmt.Errorf("got the error %v, want not found", err)
 		}
 		return nil
 	})
-	s.check("an unknown resource is told from other mistakes", func(ctx context.Context) error {
-		_, err := s.c.ReadResource(ctx, "inn://cellar")
+	s.check("an unknown resource has an error of its own", func(ctx context.Context) error {
+		_, err := s.c.ReadResource(ctx, "test://cellar")
 		if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || !protocol.IsResourceNotFound(wire) {
-			return fmt.Errorf("got the error %v, want that there is none", err)
+			return fmt.Errorf("got the error %v, want a resource-not-found error", err)
 		}
 		return nil
 	})
 }
 
-// notifications begins with logging: some servers send logs of all levels before they are asked for
-// any.
-func (s *story) notifications() {
+// notifications checks logging first: some servers send logs of all levels until the client sets a
+// level.
+func (s *scenario) notifications() {
 	s.check("logging", func(ctx context.Context) error {
 		if err := s.c.SetLogLevel(ctx, protocol.LevelInfo); err != nil {
 			return err
 		}
-		if err := s.says(ctx, "work", nil, "done"); err != nil {
+		if err := s.returns(ctx, "work", nil, "done"); err != nil {
 			return err
 		}
-		if err := s.guest.hear(ctx, `log info "told at info"`); err != nil {
+		if err := s.handlers.expect(ctx, `log info "told at info"`); err != nil {
 			return err
 		}
 		if err := s.c.SetLogLevel(ctx, protocol.LevelError); err != nil {
 			return err
 		}
-		if err := s.says(ctx, "work", nil, "done"); err != nil {
+		if err := s.returns(ctx, "work", nil, "done"); err != nil {
 			return err
 		}
 		if err := s.c.SetLogLevel(ctx, protocol.LevelDebug); err != nil {
 			return err
 		}
-		if err := s.says(ctx, "work", nil, "done"); err != nil {
+		if err := s.returns(ctx, "work", nil, "done"); err != nil {
 			return err
 		}
-		if err := s.guest.hearSorted(ctx, `log debug "told at debug"`, `log info "told at info"`); err != nil {
+		if err := s.handlers.expectAnyOrder(ctx, `log debug "told at debug"`, `log info "told at info"`); err != nil {
 			return err
 		}
 		return s.c.SetLogLevel(ctx, protocol.LevelEmergency)
@@ -322,13 +323,13 @@ func (s *story) notifications() {
 			if err != nil {
 				return err
 			}
-			return errors.Join(same(logs, []string{"info"}), s.guest.hear(ctx, `log info "told at info"`))
+			return errors.Join(same(logs, []string{"info"}), s.handlers.expect(ctx, `log info "told at info"`))
 		})
 	}
 	s.progress()
 }
 
-func (s *story) progress() {
+func (s *scenario) progress() {
 	s.check("progress", func(ctx context.Context) error {
 		var steps []float64
 		var last protocol.ProgressParams
@@ -348,7 +349,7 @@ func (s *story) progress() {
 	})
 }
 
-func (s *story) read(ctx context.Context, uri string, opts ...client.CallOption) (protocol.ResourceContents, error) {
+func (s *scenario) read(ctx context.Context, uri string, opts ...client.CallOption) (protocol.ResourceContents, error) {
 	result, err := s.c.ReadResource(ctx, uri, opts...)
 	if err != nil {
 		return protocol.ResourceContents{}, err
@@ -359,8 +360,8 @@ func (s *story) read(ctx context.Context, uri string, opts ...client.CallOption)
 	return result.Contents[0], nil
 }
 
-// reads is an error when the text of a resource is not what is wanted.
-func (s *story) reads(ctx context.Context, uri, want string, opts ...client.CallOption) error {
+// reads checks the text of a resource.
+func (s *scenario) reads(ctx context.Context, uri, want string, opts ...client.CallOption) error {
 	got, err := s.read(ctx, uri, opts...)
 	if err != nil {
 		return err
@@ -368,7 +369,7 @@ func (s *story) reads(ctx context.Context, uri, want string, opts ...client.Call
 	return same(got.Text, want)
 }
 
-func (s *story) resources() {
+func (s *scenario) resources() {
 	s.check("resources/list, templates/list", func(ctx context.Context) error {
 		var uris []string
 		for r, err := range s.c.Resources(ctx) {
@@ -384,18 +385,18 @@ func (s *story) resources() {
 			}
 			uris = append(uris, r.URITemplate)
 		}
-		return same(uris, []string{"inn://bell", "inn://guestbook", "inn://menu", "inn://photo", "inn://safe", "inn://rooms/{number}"})
+		return same(uris, []string{"test://counter", "test://guestbook", "test://menu", "test://photo", "test://safe", "test://rooms/{number}"})
 	})
 	s.check("resources/read: text, binary, template", func(ctx context.Context) error {
-		text, err := s.read(ctx, "inn://menu")
+		text, err := s.read(ctx, "test://menu")
 		if err != nil {
 			return err
 		}
-		image, err := s.read(ctx, "inn://photo")
+		image, err := s.read(ctx, "test://photo")
 		if err != nil {
 			return err
 		}
-		made, err := s.read(ctx, "inn://rooms/7")
+		made, err := s.read(ctx, "test://rooms/7")
 		if err != nil {
 			return err
 		}
@@ -404,12 +405,12 @@ func (s *story) resources() {
 	})
 	if s.modern() {
 		s.check("a resource that may be cached", func(ctx context.Context) error {
-			return errors.Join(s.reads(ctx, "inn://bell", "1"), s.reads(ctx, "inn://bell", "1"), s.reads(ctx, "inn://bell", "2", client.Fresh()))
+			return errors.Join(s.reads(ctx, "test://counter", "1"), s.reads(ctx, "test://counter", "1"), s.reads(ctx, "test://counter", "2", client.Fresh()))
 		})
 	}
 }
 
-func (s *story) prompts() {
+func (s *scenario) prompts() {
 	s.check("prompts/list", func(ctx context.Context) error {
 		var names []string
 		var args []protocol.PromptArgument
@@ -456,6 +457,6 @@ func (s *story) prompts() {
 		})
 	}
 	s.check("completion of a template variable", func(ctx context.Context) error {
-		return complete(ctx, protocol.CompletionRef{Type: protocol.RefResource, URI: "inn://rooms/{number}"}, "number", "1", nil, "10", "11")
+		return complete(ctx, protocol.CompletionRef{Type: protocol.RefResource, URI: "test://rooms/{number}"}, "number", "1", nil, "10", "11")
 	})
 }

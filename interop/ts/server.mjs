@@ -1,5 +1,5 @@
-// An inn, which interop/visitor visits; its doc comment says what an inn offers.
-// What the handlers do is here. The kit of each SDK says how a server gets them: inn-sdk.mjs and inn-server.mjs.
+// The features of the TypeScript test servers, which the doc comment of interop/client lists. The
+// handlers are the same for both SDKs; the kits in server-sdk.mjs and server-v2.mjs register them.
 import { z } from 'zod';
 
 const text = (value) => ({ content: [{ type: 'text', text: value }] });
@@ -11,7 +11,8 @@ const messages = (value) => ({
   ],
 });
 
-// Handlers return questions for the client, and are called again with its answers by the same keys. State comes back, too.
+// Handlers return questions for the client. They are called again with its answers under the same
+// keys, and with the state.
 const form = (field, message) => ({
   method: 'elicitation/create',
   params: {
@@ -27,32 +28,32 @@ const sampling = {
 };
 const rootsList = { method: 'roots/list', params: {} };
 
-const said = ({ content }) => [content].flat()[0].text;
-const places = ({ roots }) => roots.map((root) => `${root.name} at ${root.uri}`).join();
+const sampledText = ({ content }) => [content].flat()[0].text;
+const rootsText = ({ roots }) => roots.map((root) => `${root.name} at ${root.uri}`).join();
 
-/** Something that happens now and then, and is waited for. */
-function bell() {
-  let rings = 0;
+/** Returns an event: each wait() resolves after one signal(). */
+function event() {
+  let signals = 0;
   const waiting = [];
   return {
-    ring: () => (waiting.length ? waiting.shift()() : rings++),
-    wait: () => (rings > 0 ? (rings--, Promise.resolve()) : new Promise((resolve) => waiting.push(resolve))),
+    signal: () => (waiting.length ? waiting.shift()() : signals++),
+    wait: () => (signals > 0 ? (signals--, Promise.resolve()) : new Promise((resolve) => waiting.push(resolve))),
   };
 }
 
-// What all servers of the process share: one visitor comes at a time.
-const left = bell(); // a call of wait was cancelled
-export const moved = bell(); // the roots of the client changed
-export const extras = []; // what was added, as {list, name}
-let rung = 0; // how often the bell was read
+// State of all servers of the process, which serves one client at a time.
+const waitCancelled = event(); // a call of wait was cancelled
+export const rootsChanged = event(); // the roots of the client changed
+export const extras = []; // the added items, as {list, name}
+let reads = 0; // how often the counter was read
 let owed = 0; // how often pay_first was called
 
-export const baked = text('baked'); // what the tool bake returns, by a task
-export const info = { name: 'inn', version: '1.0.0' };
+export const baked = text('baked'); // the result of the tool bake, which runs as a task
+export const info = { name: 'interop', version: '1.0.0' };
 export const instructions = 'Ask at the desk.';
 
-/** Registers everything by the functions of a kit: tool, resource, template and prompt. */
-export function furnish(kit) {
+/** Registers all features with the functions of a kit: tool, resource, template and prompt. */
+export function register(kit) {
   tools(kit);
   questions(kit);
   resources(kit);
@@ -63,7 +64,7 @@ export function furnish(kit) {
 export function addExtra(kit, { list, name }) {
   if (list === 'tools') kit.tool(name, {}, () => text('here'));
   if (list === 'prompts') kit.prompt(name, {}, () => messages('extra'));
-  if (list === 'resources') kit.resource(name, `inn://${name}`, {}, (uri) => contents(uri, { text: 'extra' }));
+  if (list === 'resources') kit.resource(name, `test://${name}`, {}, (uri) => contents(uri, { text: 'extra' }));
 }
 
 function tools(kit) {
@@ -87,45 +88,45 @@ function tools(kit) {
       { type: 'text', text: 'a text' },
       { type: 'image', mimeType: 'image/png', data: base64('image') },
       { type: 'audio', mimeType: 'audio/wav', data: base64('audio') },
-      { type: 'resource_link', uri: 'inn://menu', name: 'menu' },
-      { type: 'resource', resource: { uri: 'inn://menu', mimeType: 'text/plain', text: 'Soup' } },
+      { type: 'resource_link', uri: 'test://menu', name: 'menu' },
+      { type: 'resource', resource: { uri: 'test://menu', mimeType: 'text/plain', text: 'Soup' } },
     ],
   }));
   kit.tool('fail', {}, () => {
     throw new Error('the kitchen is closed');
   });
-  kit.tool('whisper', {}, (_, { meta }) => text(meta['example.com/guest']));
-  kit.tool('work', {}, async (_, visit) => {
-    for (const step of [1, 2, 3]) await visit.progress({ progress: step, total: 3, message: `step ${step}` });
-    for (const level of ['debug', 'info']) await visit.log(level, `told at ${level}`);
+  kit.tool('caller_meta', {}, (_, { meta }) => text(meta['example.com/caller']));
+  kit.tool('work', {}, async (_, call) => {
+    for (const step of [1, 2, 3]) await call.progress({ progress: step, total: 3, message: `step ${step}` });
+    for (const level of ['debug', 'info']) await call.log(level, `told at ${level}`);
     return text('done');
   });
-  kit.tool('wait', {}, async (_, visit) => {
-    await visit.progress({ progress: 1 });
-    if (!visit.signal.aborted) await new Promise((resolve) => visit.signal.addEventListener('abort', resolve));
-    left.ring();
+  kit.tool('wait', {}, async (_, call) => {
+    await call.progress({ progress: 1 });
+    if (!call.signal.aborted) await new Promise((resolve) => call.signal.addEventListener('abort', resolve));
+    waitCancelled.signal();
     return text('cancelled');
   });
   kit.tool('cancelled', {}, async () => {
-    await left.wait();
+    await waitCancelled.wait();
     return text('cancelled');
   });
-  kit.tool('moved', {}, async () => {
-    await moved.wait();
-    return text('moved');
+  kit.tool('roots_changed', {}, async () => {
+    await rootsChanged.wait();
+    return text('roots changed');
   });
-  kit.tool('resume', {}, (_, visit) => {
-    visit.closeStream?.();
-    return text(visit.closeStream ? 'still here' : 'there is no stream');
+  kit.tool('resume', {}, (_, call) => {
+    call.closeStream?.();
+    return text(call.closeStream ? 'still here' : 'there is no stream');
   });
-  kit.tool('touch', {}, async (_, visit) => {
-    await visit.updated('inn://guestbook');
+  kit.tool('update_resource', {}, async (_, call) => {
+    await call.updated('test://guestbook');
     return text('touched');
   });
-  kit.tool('change', { inputSchema: z.object({ list: z.string() }) }, async ({ list }, visit) => {
+  kit.tool('change', { inputSchema: z.object({ list: z.string() }) }, async ({ list }, call) => {
     const extra = { list, name: `extra${extras.length + 1}` };
     extras.push(extra);
-    await visit.added(extra);
+    await call.added(extra);
     return text(extra.name);
   });
 }
@@ -146,45 +147,46 @@ function questions(kit) {
     if (!answers.page) return { questions: { page: { method: 'elicitation/create', params: page } } };
     return text(answers.page.action);
   });
-  // Refused until the bill is paid, which is told soon after the second call (2025-11-25 alone).
-  kit.tool('pay_first', {}, (_, visit) => {
+  // Fails until the bill is paid. The server reports the payment soon after the second call
+  // (2025-11-25 only).
+  kit.tool('pay_first', {}, (_, call) => {
     if (++owed > 2) return text('paid');
     const elicitationId = 'bill-1';
-    if (owed === 2) setTimeout(visit.complete(elicitationId), 50);
+    if (owed === 2) setTimeout(call.complete(elicitationId), 50);
     throw new kit.UrlElicitationRequiredError([{ ...page, elicitationId }]);
   });
-  kit.tool('think', {}, (_, { answers }) => (answers.thought ? text(said(answers.thought)) : { questions: { thought: sampling } }));
-  kit.tool('look', {}, (_, { answers }) => (answers.roots ? text(places(answers.roots)) : { questions: { roots: rootsList } }));
-  kit.tool('many', {}, (_, { answers: { name, thought, roots } }) => {
+  kit.tool('sample', {}, (_, { answers }) => (answers.thought ? text(sampledText(answers.thought)) : { questions: { thought: sampling } }));
+  kit.tool('list_roots', {}, (_, { answers }) => (answers.roots ? text(rootsText(answers.roots)) : { questions: { roots: rootsList } }));
+  kit.tool('ask_several', {}, (_, { answers: { name, thought, roots } }) => {
     if (!name) return { questions: { name: form('name', 'Who are you?'), thought: sampling, roots: rootsList } };
-    return text(`${name.content.name}, ${said(thought)}, ${places(roots)}`);
+    return text(`${name.content.name}, ${sampledText(thought)}, ${rootsText(roots)}`);
   });
 }
 
 function resources(kit) {
   const plain = { mimeType: 'text/plain' };
-  kit.resource('menu', 'inn://menu', plain, (uri) => contents(uri, { ...plain, text: 'Soup' }));
+  kit.resource('menu', 'test://menu', plain, (uri) => contents(uri, { ...plain, text: 'Soup' }));
   const image = { mimeType: 'image/png' };
-  kit.resource('photo', 'inn://photo', image, (uri) => contents(uri, { ...image, blob: Buffer.from([0x89, 0x50, 0x4e, 0x47]).toString('base64') }));
-  kit.resource('guestbook', 'inn://guestbook', {}, (uri) => contents(uri, { text: 'Ann was here.' }));
-  kit.resource('bell', 'inn://bell', { cacheHint: { ttlMs: 60_000, cacheScope: 'public' } }, (uri) => contents(uri, { text: String(++rung) }));
-  kit.resource('safe', 'inn://safe', {}, (uri, { answers }) =>
+  kit.resource('photo', 'test://photo', image, (uri) => contents(uri, { ...image, blob: Buffer.from([0x89, 0x50, 0x4e, 0x47]).toString('base64') }));
+  kit.resource('guestbook', 'test://guestbook', {}, (uri) => contents(uri, { text: 'Ann was here.' }));
+  kit.resource('counter', 'test://counter', { cacheHint: { ttlMs: 60_000, cacheScope: 'public' } }, (uri) => contents(uri, { text: String(++reads) }));
+  kit.resource('safe', 'test://safe', {}, (uri, { answers }) =>
     answers.code ? contents(uri, { text: `opened by ${answers.code.content.code}` }) : { questions: { code: form('code', 'Which code?') } },
   );
   const starting = (values) => (value) => values.filter((v) => v.startsWith(value));
   const json = { mimeType: 'application/json' };
-  kit.template('room', 'inn://rooms/{number}', { number: starting(['10', '11', '20']) }, json, (uri, { number }) => contents(uri, { ...json, text: JSON.stringify({ number }) }));
+  kit.template('room', 'test://rooms/{number}', { number: starting(['10', '11', '20']) }, json, (uri, { number }) => contents(uri, { ...json, text: JSON.stringify({ number }) }));
 }
 
 function prompts(kit) {
   const style = (value, context) => (context?.arguments?.name === 'Ann' ? ['formal'] : ['formal', 'friendly', 'short']).filter((v) => v.startsWith(value));
   const argsSchema = z.object({ name: z.string(), style: kit.completed(z.string(), style) });
-  kit.prompt('greet', { description: 'Greets a guest.', argsSchema }, (args) => messages(`Greet ${args.name}, ${args.style}`));
+  kit.prompt('greet', { description: 'Greets somebody.', argsSchema }, (args) => messages(`Greet ${args.name}, ${args.style}`));
   kit.prompt('welcome', {}, (_, { answers }) => (answers.name ? messages(`Welcome, ${answers.name.content.name}`) : { questions: { name: form('name', 'Who are you?') } }));
   for (const name of ['breakfast', 'lunch']) kit.prompt(name, {}, () => messages(name));
 }
 
-/** Keeps the events of streams, so that they can be picked up again. */
+/** Stores the events of streams, so that clients can resume them. */
 export class Events {
   #events = [];
 

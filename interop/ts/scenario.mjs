@@ -1,33 +1,34 @@
-// What every client of the TypeScript SDKs goes through with the servers. The SDKs differ in names only; an adapter
-// (sdk.mjs, client.mjs) levels that: connect(server) returns
+// The checks that each TypeScript client runs with our servers. An adapter (client-sdk.mjs,
+// client-v2.mjs) hides the differences between the SDKs. Its connect(server) returns
 //
-//   client                          with listTools(), readResource() and so on, the same in both
-//   call(params, options)           tools/call
-//   request(request)                a request of any method
-//   on(method, fn)                  what to do on a request or notification of the server
-//   received                        every message of the server, as it came
-//   errors                          what the client had to complain about
-//   sent()                          ends when each message of the client is on its way, over HTTP with a status
-//   streaming                       a promise: the GET stream of a session is open (HTTP, legacy)
+//   client                          the client of the SDK, with listTools(), readResource() and so on
+//   call(params, options)           calls a tool
+//   request(request)                sends a request of any method
+//   on(method, fn)                  handles a request or notification of the server
+//   received                        every message of the server, in order
+//   errors                          the errors that the client reported
+//   sent()                          resolves when each message of the client has been sent, over HTTP with a status
+//   streaming                       a promise that resolves when the GET stream of the session is open (HTTP, legacy)
 //   version, close()
 import assert from 'node:assert/strict';
 
 import { check, later } from './report.mjs';
 
-// What the clients complain about without need: progress that came in one piece with the result, or crossed a cancellation.
+// Errors that the clients report without need: for progress in one chunk with the result, or after
+// a cancellation.
 const harmless = [/^Received a progress notification for an unknown token: /, /"code":-32601/];
 
 const first = (result) => result.content[0].text;
 
-/** Tells the story with the fixture of conformance/server, and with examples/notes where that is served. */
-export async function story(adapter, { transport, version, negotiation, fixture, notes }) {
+/** Runs the checks with conformance/server, and with examples/notes if the transport has it. */
+export async function scenario(adapter, { transport, version, negotiation, fixture, notes }) {
   const modern = version === '2026-07-28';
   const t = { transport, version, modern, negotiation, http: transport === 'http', since: (first) => version >= first };
   await session(adapter, t, fixture, 'mcpkit-conformance', [tools, questions, progress, logging, changes, resources, prompts, cancellation]);
-  if (notes) await session(adapter, t, notes, 'notes', [structured, mistakes, completion]);
+  if (notes) await session(adapter, t, notes, 'notes', [structured, failures, completion]);
 }
 
-async function session(adapter, t, server, name, chapters) {
+async function session(adapter, t, server, name, steps) {
   let peer;
   await check(`${name}: connect at ${t.version}`, async () => {
     peer = await adapter.connect(server, t);
@@ -38,13 +39,13 @@ async function session(adapter, t, server, name, chapters) {
     assert.equal(capabilities.completions !== undefined, t.since('2025-03-26'));
   });
   if (!peer) return;
-  for (const chapter of chapters) await chapter(t, peer);
-  // Closing aborts what is on its way, and the clients complain of that: a response may come before the status of a message that was
-  // posted earlier. So each message gets its status first.
+  for (const step of steps) await step(t, peer);
+  // Closing aborts open requests, and the clients report that as an error. A response may arrive
+  // before the status of a message that was posted earlier, so wait for each status first.
   await check(`${name}: each message arrives`, () => peer.sent());
   await check(`${name}: close`, () => peer.close());
-  await check(`${name}: nothing the client complains about`, async () => {
-    let late = peer.late ?? 0; // responses that crossed a cancellation
+  await check(`${name}: the client reports no errors`, async () => {
+    let late = peer.late ?? 0; // responses sent before their cancellation arrived
     const excused = (e) => harmless.some((known) => known.test(e)) || (/^Received a response for an unknown message ID: /.test(e) && late-- > 0);
     assert.deepEqual(peer.errors.filter((e) => !excused(e)), []);
   });
@@ -65,20 +66,20 @@ async function tools(t, { client, call }) {
     const { content } = await call({ name: 'test_multiple_content_types' });
     assert.deepEqual(content.map((c) => c.type), ['text', 'image', 'resource']);
     const [sound] = (await call({ name: 'test_audio_content' })).content;
-    assert.equal(sound.type, t.since('2025-03-26') ? 'audio' : 'text'); // there was no audio before
+    assert.equal(sound.type, t.since('2025-03-26') ? 'audio' : 'text'); // older versions have no audio content
   });
-  await check('an argument that a header mirrors, not in ASCII', async () => {
+  await check('an argument mirrored by a header, not ASCII', async () => {
     assert.equal(first(await call({ name: 'test_x_mcp_header', arguments: { region: 'Zürich, 東京' } })), 'Region: Zürich, 東京');
   });
-  await check('a stream that ends and is picked up again', async () => {
-    const want = t.http && t.version === '2025-11-25' ? 'Reconnection test completed successfully' : 'This connection cannot be picked up again.';
+  await check('a closed stream is resumed', async () => {
+    const want = t.http && t.version === '2025-11-25' ? 'Reconnection test completed successfully' : 'This connection cannot be resumed.';
     assert.equal(first(await call({ name: 'test_reconnection' })), want);
   });
 }
 
 async function questions(t, { call, on }) {
   const asked = [];
-  const answers = []; // what the user says next
+  const answers = []; // the next answers of the user
   on('elicitation/create', ({ params }) => {
     asked.push(params);
     return answers.shift();
@@ -90,7 +91,7 @@ async function questions(t, { call, on }) {
   });
   on('roots/list', () => ({ roots: [{ uri: 'file:///home', name: 'home' }] }));
 
-  const forms = t.since('2025-06-18'); // which brought elicitation
+  const forms = t.since('2025-06-18'); // the first version with elicitation
   if (forms) {
     await check('elicitation: accepted', async () => {
       answers.push(accept({ username: 'ann', email: 'ann@example.com' }));
@@ -107,13 +108,13 @@ async function questions(t, { call, on }) {
       assert.equal(first(await ask()), 'User response: declined');
       assert.equal(first(await ask()), 'User response: cancelled');
     });
-    await check('elicitation: one question after the other', async () => {
+    await check('elicitation: two questions in a row', async () => {
       answers.push(accept({ name: 'Ann' }), accept({ color: 'green' }));
       assert.equal(first(await call({ name: 'test_input_required_result_multi_round' })), 'Ann likes green');
       assert.equal(asked.pop().message, 'Hello, Ann. What is your favourite colour?');
     });
   } else {
-    await check('elicitation: not before 2025-06-18', async () => {
+    await check('elicitation: none before 2025-06-18', async () => {
       assert.equal(first(await call({ name: 'test_elicitation', arguments: { message: 'Who are you?' } })), 'this client cannot be asked that: its protocol version has no questions, which exist from 2025-06-18');
       assert.deepEqual(asked, []);
     });
@@ -137,7 +138,8 @@ async function progress(t, { call, received }) {
     const result = await call({ name: 'test_tool_with_progress' }, { onprogress: (p) => seen.push([p.progress, p.total]) });
     assert.equal(first(result), 'Tool with progress executed successfully');
     assert.deepEqual(seen, [[0, 100], [50, 100], [100, 100]].slice(0, seen.length));
-    // The clients drop the last one when it comes in one piece with the result; what the server sent counts.
+    // The clients drop the last one if it arrives in one chunk with the result, so check the
+    // received messages.
     const sent = received.slice(from).map((m) => (m.method ? m.params.progress : 'result'));
     assert.deepEqual(sent, [0, 50, 100, 'result']);
   });
@@ -242,7 +244,7 @@ async function cancellation(t, peer) {
       const from = received.length;
       const stop = new AbortController();
       await assert.rejects(call(tool, { signal: stop.signal, onprogress: () => stop.abort('enough') }), /enough|[Aa]bort/);
-      // A second call takes as long as the first would have: its end is after what the first would still have sent.
+      // A second call takes as long as the first. When it ends, the first would have ended, too.
       await call(tool, { onprogress: () => {} });
       const seen = received.slice(from);
       return {
@@ -250,7 +252,7 @@ async function cancellation(t, peer) {
         answers: seen.filter((m) => m.id !== undefined && !m.method).length,
       };
     };
-    // On a busy machine a call may be at its end before the cancellation comes.
+    // On a busy machine the call may end before the cancellation arrives.
     let got;
     for (let tries = 0; tries < 50 && got?.answers !== 1; tries++) {
       got = await cancelOne();
@@ -258,18 +260,18 @@ async function cancellation(t, peer) {
     }
     assert.deepEqual(got, { ends: 1, answers: 1 });
   });
-  if (t.modern || !t.since('2025-06-18')) return; // nothing to take back
-  await check('cancellation takes back the question', async () => {
+  if (t.modern || !t.since('2025-06-18')) return; // there is no request that could be cancelled
+  await check('cancelling a call cancels its question', async () => {
     const stop = new AbortController();
-    const taken = later();
+    const cancelled = later();
     on('elicitation/create', (_, context) => {
       const { signal } = context.mcpReq ?? context; // second and first generation
-      signal.addEventListener('abort', taken.resolve);
+      signal.addEventListener('abort', cancelled.resolve);
       stop.abort('enough');
-      return taken.promise.then(() => ({ action: 'cancel' }));
+      return cancelled.promise.then(() => ({ action: 'cancel' }));
     });
     await assert.rejects(call({ name: 'test_elicitation', arguments: { message: 'Who?' } }, { signal: stop.signal }), /enough|[Aa]bort/);
-    await taken.promise;
+    await cancelled.promise;
     await client.ping();
   });
 }
@@ -287,7 +289,7 @@ async function structured(t, { client, call }) {
   });
 }
 
-async function mistakes(t, { call, request }) {
+async function failures(t, { call, request }) {
   await check('bad arguments are a tool error', async () => {
     const result = await call({ name: 'search', arguments: { query: 'x', limit: 99, limits: 1 } });
     assert.equal(result.isError, true);
@@ -301,7 +303,8 @@ async function mistakes(t, { call, request }) {
   });
   await check('an unknown tool, an unknown method', async () => {
     await assert.rejects(call({ name: 'serach' }), (e) => e.code === -32602 && e.message.includes('"serach"'));
-    // Over HTTP the answer of 2026-07-28 has status 404, which the client takes for an error of the transport.
+    // Over HTTP, the response of 2026-07-28 has status 404, which the client treats as a transport
+    // error.
     await assert.rejects(request({ method: 'notes/burn', params: {} }), (e) => e.code === -32601 || e.message.includes('"code":-32601'));
   });
 }

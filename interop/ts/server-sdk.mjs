@@ -1,4 +1,4 @@
-// The inn by @modelcontextprotocol/sdk, the first generation: legacy only.
+// The test server built with @modelcontextprotocol/sdk, the first generation: legacy versions only.
 import { randomUUID } from 'node:crypto';
 
 import { InMemoryTaskStore } from '@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js';
@@ -9,7 +9,7 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
 
-import { addExtra, baked, bodyOf, Events, furnish, info, instructions, moved } from './inn.mjs';
+import { addExtra, baked, bodyOf, Events, info, instructions, register, rootsChanged } from './server.mjs';
 
 function newServer() {
   const capabilities = { logging: {}, resources: { subscribe: true }, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
@@ -24,11 +24,11 @@ function newServer() {
     getTaskResult: ({ taskStore, taskId }) => taskStore.getTaskResult(taskId),
   });
   const kit = newKit(server);
-  furnish(kit);
+  register(kit);
   const subscribed = new Set();
   server.server.setRequestHandler(types.SubscribeRequestSchema, ({ params }) => (subscribed.add(params.uri), {}));
   server.server.setRequestHandler(types.UnsubscribeRequestSchema, ({ params }) => (subscribed.delete(params.uri), {}));
-  server.server.setNotificationHandler(types.RootsListChangedNotificationSchema, moved.ring);
+  server.server.setNotificationHandler(types.RootsListChangedNotificationSchema, rootsChanged.signal);
   kit.updated = (uri) => (subscribed.has(uri) ? server.server.sendResourceUpdated({ uri }) : undefined);
   return server;
 }
@@ -43,9 +43,9 @@ function newKit(server) {
   const completed = (schema, complete) => completable(schema.optional(), complete);
   const kit = { completed, UrlElicitationRequiredError: types.UrlElicitationRequiredError };
 
-  // Asks what the handler wants to know, and calls it again.
+  // Sends the questions that the handler returns, and calls the handler again with the answers.
   const answered = (fn) => async (args, extra) => {
-    const visit = {
+    const call = {
       answers: {},
       signal: extra.signal,
       meta: extra._meta,
@@ -54,18 +54,18 @@ function newKit(server) {
         const progressToken = extra._meta?.progressToken;
         if (progressToken !== undefined) await extra.sendNotification({ method: 'notifications/progress', params: { progressToken, ...params } });
       },
-      log: (level, data) => server.sendLoggingMessage({ level, logger: 'inn', data }, extra.sessionId),
+      log: (level, data) => server.sendLoggingMessage({ level, logger: 'interop', data }, extra.sessionId),
       updated: (uri) => kit.updated(uri),
       added: (it) => addExtra(kit, it),
       complete: (id) => low.createElicitationCompletionNotifier(id),
     };
     for (;;) {
-      const result = await fn(args, visit);
+      const result = await fn(args, call);
       if (!result.questions) return result;
       const options = { signal: extra.signal, relatedRequestId: extra.requestId };
       const answers = Object.entries(result.questions).map(async ([key, { method, params }]) => [key, await ask[method]({ ...params, ...(params.mode === 'url' && { elicitationId: randomUUID() }) }, options)]);
-      visit.answers = Object.fromEntries(await Promise.all(answers));
-      visit.state = result.state;
+      call.answers = Object.fromEntries(await Promise.all(answers));
+      call.state = result.state;
     }
   };
   const shape = (schema) => schema?.shape;
@@ -78,7 +78,7 @@ function newKit(server) {
     server.registerPrompt(name, { ...config, argsSchema: shape(argsSchema) }, argsSchema ? run : (extra) => run({}, extra));
   };
   kit.resource = (name, uri, { cacheHint, ...config }, fn) => {
-    const run = answered((u, visit) => fn(u.href, visit));
+    const run = answered((u, call) => fn(u.href, call));
     server.registerResource(name, uri, config, run);
   };
   kit.template = (name, uri, complete, config, fn) =>
@@ -107,8 +107,8 @@ async function streamable(req, res) {
   await transport.handleRequest(req, res);
 }
 
-// Answers each request by a server of its own, in JSON.
-async function alone(req, res) {
+// Handles each request with its own server, which responds in JSON.
+async function sessionless(req, res) {
   if (req.method !== 'POST') return res.writeHead(405).end();
   const server = newServer();
   res.on('close', () => server.close());
@@ -117,10 +117,10 @@ async function alone(req, res) {
   await transport.handleRequest(req, res);
 }
 
-/** Answers HTTP requests: Streamable HTTP at /mcp, HTTP+SSE at /sse. */
+/** Handles HTTP requests: Streamable HTTP at /mcp, HTTP+SSE at /sse. */
 export async function http(req, res, { stateless }) {
   const url = new URL(req.url, 'http://localhost');
-  if (url.pathname === '/mcp') return stateless ? alone(req, res) : streamable(req, res);
+  if (url.pathname === '/mcp') return stateless ? sessionless(req, res) : streamable(req, res);
   if (url.pathname === '/sse' && req.method === 'GET') {
     const transport = new SSEServerTransport('/messages', res);
     sessions.set(transport.sessionId, transport);

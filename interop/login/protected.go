@@ -13,9 +13,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
-// beside runs an authorization server, and the program of a server that is guarded by it, until a
-// signal ends both. The program is told by JSON where to listen and whom to ask.
-func beside(addr, program string) error {
+// serveProtected runs an authorization server and a program that serves a protected resource at
+// addr, until a signal ends both. The program gets the address and the authorization server as JSON.
+func serveProtected(addr, program string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	const id, secret = "server", "interop-secret"
@@ -24,7 +24,7 @@ func beside(addr, program string) error {
 		return err
 	}
 	defer as.Close()
-	task, err := json.Marshal(map[string]any{"Serve": addr, "Guard": map[string]string{
+	task, err := json.Marshal(map[string]any{"Protect": addr, "Authorizer": map[string]string{
 		"Issuer": as.Issuer, "Introspection": as.Endpoint("introspection"), "ClientID": id, "Secret": secret,
 	}})
 	if err != nil {

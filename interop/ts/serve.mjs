@@ -1,8 +1,8 @@
-// Opens an inn. The argument is JSON, see run.mjs: {sdk, transport, addr, stateless}.
+// Runs a test server. The argument is {sdk, transport, addr, stateless} in JSON.
 import { createServer } from 'node:http';
 
 const { sdk, transport, addr, stateless } = JSON.parse(process.argv[2]);
-const { http, stdio } = await import(`./inn-${sdk}.mjs`);
+const { http, stdio } = await import(sdk === 'sdk' ? './server-sdk.mjs' : './server-v2.mjs');
 
 if (transport === 'stdio') {
   await stdio();

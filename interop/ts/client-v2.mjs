@@ -1,4 +1,4 @@
-// The adapter of @modelcontextprotocol/client, the second generation: both eras.
+// The adapter of @modelcontextprotocol/client, the second generation: legacy and modern versions.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 

@@ -1,6 +1,6 @@
 package main
 
-//lint:file-ignore SA1019 sampling, roots and logging are deprecated, and served all the same.
+//lint:file-ignore SA1019 sampling, roots and logging are deprecated and still tested.
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 
 type object = map[string]any
 
-// text calls a tool and returns its first text.
-func (s *story) text(ctx context.Context, params *mcp.CallToolParams) (string, error) {
+// text calls a tool and returns the text of its first content.
+func (s *scenario) text(ctx context.Context, params *mcp.CallToolParams) (string, error) {
 	result, err := s.session.CallTool(ctx, params)
 	if err != nil {
 		return "", err
@@ -29,8 +29,8 @@ func (s *story) text(ctx context.Context, params *mcp.CallToolParams) (string, e
 	return text.Text, nil
 }
 
-// says is an error when a tool does not answer with want.
-func (s *story) says(ctx context.Context, tool string, arguments object, want string) error {
+// returns calls a tool and checks that it returns the text want.
+func (s *scenario) returns(ctx context.Context, tool string, arguments object, want string) error {
 	params := &mcp.CallToolParams{Name: tool}
 	if arguments != nil {
 		params.Arguments = arguments // a nil map would be sent as null
@@ -42,7 +42,7 @@ func (s *story) says(ctx context.Context, tool string, arguments object, want st
 	return same(got, want)
 }
 
-// refused is an error unless err is a protocol error with the code and text.
+// refused checks that err is a protocol error with the code and text.
 func refused(err error, code int64, text string) error {
 	wire, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || wire.Code != code || !strings.Contains(wire.Message, text) {
@@ -51,7 +51,7 @@ func refused(err error, code int64, text string) error {
 	return nil
 }
 
-func (s *story) tools() {
+func (s *scenario) tools() {
 	s.check("tools/list", func(ctx context.Context) error {
 		n := 0
 		for tool, err := range s.session.Tools(ctx, nil) {
@@ -69,7 +69,7 @@ func (s *story) tools() {
 		return nil
 	})
 	s.check("tools/call", func(ctx context.Context) error {
-		return s.says(ctx, "test_simple_text", nil, "This is a simple text response for testing.")
+		return s.returns(ctx, "test_simple_text", nil, "This is a simple text response for testing.")
 	})
 	s.check("content: text, image, audio, resource", func(ctx context.Context) error {
 		mixed, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: "test_multiple_content_types"})
@@ -80,7 +80,7 @@ func (s *story) tools() {
 		if err != nil {
 			return err
 		}
-		want := "*mcp.TextContent" // there was no audio before
+		want := "*mcp.TextContent" // older versions have no audio content
 		if s.since("2025-03-26") {
 			want = "*mcp.AudioContent"
 		}
@@ -90,25 +90,25 @@ func (s *story) tools() {
 		}
 		return same(types, []string{"*mcp.TextContent", "*mcp.ImageContent", "*mcp.EmbeddedResource", want})
 	})
-	s.check("an argument that a header mirrors, not in ASCII", func(ctx context.Context) error {
-		return s.says(ctx, "test_x_mcp_header", object{"region": "Zürich, 東京"}, "Region: Zürich, 東京")
+	s.check("an argument mirrored by a header, not ASCII", func(ctx context.Context) error {
+		return s.returns(ctx, "test_x_mcp_header", object{"region": "Zürich, 東京"}, "Region: Zürich, 東京")
 	})
-	s.check("a stream that ends and is picked up again", func(ctx context.Context) error {
-		want := "This connection cannot be picked up again."
+	s.check("a closed stream is resumed", func(ctx context.Context) error {
+		want := "This connection cannot be resumed."
 		if s.Transport == "http" && s.Version == "2025-11-25" {
 			want = "Reconnection test completed successfully"
 		}
-		return s.says(ctx, "test_reconnection", nil, want)
+		return s.returns(ctx, "test_reconnection", nil, want)
 	})
 }
 
-func (s *story) answer(content object) {
+func (s *scenario) answer(content object) {
 	s.answers <- mcp.ElicitResult{Action: "accept", Content: content}
 }
 
-func (s *story) questions() {
+func (s *scenario) questions() {
 	s.check("sampling", func(ctx context.Context) error {
-		return s.says(ctx, "test_sampling", object{"prompt": "a word"}, "LLM response: echo of a word")
+		return s.returns(ctx, "test_sampling", object{"prompt": "a word"}, "LLM response: echo of a word")
 	})
 	s.check("roots", func(ctx context.Context) error {
 		got, err := s.text(ctx, &mcp.CallToolParams{Name: "test_input_required_result_list_roots"})
@@ -120,19 +120,19 @@ func (s *story) questions() {
 	if s.since("2025-06-18") {
 		s.forms()
 	} else {
-		s.check("elicitation: not before 2025-06-18", func(ctx context.Context) error {
-			err := s.says(ctx, "test_elicitation", object{"message": "Who are you?"}, "this client cannot be asked that: its protocol version has no questions, which exist from 2025-06-18")
+		s.check("elicitation: none before 2025-06-18", func(ctx context.Context) error {
+			err := s.returns(ctx, "test_elicitation", object{"message": "Who are you?"}, "this client cannot be asked that: its protocol version has no questions, which exist from 2025-06-18")
 			return errors.Join(err, same(len(s.asked), 0))
 		})
 	}
 }
 
-// forms are the checks of elicitation, which 2025-06-18 brought.
-func (s *story) forms() {
+// forms checks elicitation, which exists from 2025-06-18.
+func (s *scenario) forms() {
 	who := object{"message": "Who are you?"}
 	s.check("elicitation: accepted", func(ctx context.Context) error {
 		s.answer(object{"username": "ann", "email": "ann@example.com"})
-		if err := s.says(ctx, "test_elicitation", who, "User response: ann <ann@example.com>"); err != nil {
+		if err := s.returns(ctx, "test_elicitation", who, "User response: ann <ann@example.com>"); err != nil {
 			return err
 		}
 		asked := <-s.asked
@@ -143,44 +143,44 @@ func (s *story) forms() {
 		s.answers <- mcp.ElicitResult{Action: "decline"}
 		s.answers <- mcp.ElicitResult{Action: "cancel"}
 		return errors.Join(
-			s.says(ctx, "test_elicitation", who, "User response: declined"),
-			s.says(ctx, "test_elicitation", who, "User response: cancelled"))
+			s.returns(ctx, "test_elicitation", who, "User response: declined"),
+			s.returns(ctx, "test_elicitation", who, "User response: cancelled"))
 	})
-	s.check("elicitation: one question after the other", func(ctx context.Context) error {
+	s.check("elicitation: two questions in a row", func(ctx context.Context) error {
 		s.answer(object{"name": "Ann"})
 		s.answer(object{"color": "green"})
-		return s.says(ctx, "test_input_required_result_multi_round", nil, "Ann likes green")
+		return s.returns(ctx, "test_input_required_result_multi_round", nil, "Ann likes green")
 	})
 	s.check("three questions at once", func(ctx context.Context) error {
 		s.answer(object{"name": "Ann"})
-		return s.says(ctx, "test_input_required_result_multiple_inputs", nil, "echo of Write a greeting., Ann (1 roots)")
+		return s.returns(ctx, "test_input_required_result_multiple_inputs", nil, "echo of Write a greeting., Ann (1 roots)")
 	})
 }
 
-// hear waits until the server has said what is wanted, and nothing else.
-func (s *story) hear(ctx context.Context, want ...string) error {
+// expect waits for as many notifications as want has, and checks that they are those.
+func (s *scenario) expect(ctx context.Context, want ...string) error {
 	var got []string
 	for range want {
 		select {
-		case said := <-s.heard:
-			got = append(got, said)
+		case msg := <-s.received:
+			got = append(got, msg)
 		case <-ctx.Done():
-			return fmt.Errorf("heard %q, want %q: %w", got, want, ctx.Err())
+			return fmt.Errorf("received %q, want %q: %w", got, want, ctx.Err())
 		}
 	}
 	return same(got, want)
 }
 
-func (s *story) notifications() {
+func (s *scenario) notifications() {
 	s.check("progress", func(ctx context.Context) error {
 		got, err := s.text(ctx, &mcp.CallToolParams{Name: "test_tool_with_progress", Meta: mcp.Meta{"progressToken": "whole"}})
 		if err != nil {
 			return err
 		}
-		return errors.Join(same(got, "Tool with progress executed successfully"), s.hear(ctx, "whole 0", "whole 50", "whole 100"))
+		return errors.Join(same(got, "Tool with progress executed successfully"), s.expect(ctx, "whole 0", "whole 50", "whole 100"))
 	})
 	s.check("logging", func(ctx context.Context) error {
-		for _, level := range []mcp.LoggingLevel{"error", "info"} { // what should not be heard is heard first
+		for _, level := range []mcp.LoggingLevel{"error", "info"} { // first the level at which no log message is due
 			params := &mcp.CallToolParams{Name: "test_tool_with_logging"}
 			if s.modern() {
 				params.Meta = mcp.Meta{mcp.MetaKeyLogLevel: level}
@@ -191,29 +191,29 @@ func (s *story) notifications() {
 				return err
 			}
 		}
-		return s.hear(ctx, "info Tool execution started", "info Tool processing data", "info Tool execution completed")
+		return s.expect(ctx, "info Tool execution started", "info Tool processing data", "info Tool execution completed")
 	})
 }
 
-func (s *story) changes() {
+func (s *scenario) changes() {
 	name := "list_changed"
 	if s.modern() {
-		name = "subscriptions/listen" // the client began to listen when it connected
+		name = "subscriptions/listen" // the client subscribed when it connected
 	}
 	s.check(name, func(ctx context.Context) error {
-		if err := s.says(ctx, "test_trigger_tool_change", nil, "added"); err != nil {
+		if err := s.returns(ctx, "test_trigger_tool_change", nil, "added"); err != nil {
 			return err
 		}
-		if err := s.hear(ctx, "tools"); err != nil {
+		if err := s.expect(ctx, "tools"); err != nil {
 			return err
 		}
-		if err := s.says(ctx, "test_comes_and_goes", nil, "here"); err != nil {
+		if err := s.returns(ctx, "test_comes_and_goes", nil, "here"); err != nil {
 			return err
 		}
-		if err := s.says(ctx, "test_trigger_prompt_change", nil, "added"); err != nil {
+		if err := s.returns(ctx, "test_trigger_prompt_change", nil, "added"); err != nil {
 			return err
 		}
-		return s.hear(ctx, "prompts")
+		return s.expect(ctx, "prompts")
 	})
 	s.check("subscribe and unsubscribe", func(ctx context.Context) error {
 		err := s.session.Subscribe(ctx, &mcp.SubscribeParams{URI: "test://watched-resource"})
@@ -224,7 +224,7 @@ func (s *story) changes() {
 	})
 }
 
-func (s *story) read(ctx context.Context, uri string) (*mcp.ResourceContents, error) {
+func (s *scenario) read(ctx context.Context, uri string) (*mcp.ResourceContents, error) {
 	result, err := s.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 	if err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (s *story) read(ctx context.Context, uri string) (*mcp.ResourceContents, er
 	return result.Contents[0], nil
 }
 
-func (s *story) resources() {
+func (s *scenario) resources() {
 	s.check("resources/list, templates/list", func(ctx context.Context) error {
 		var uris []string
 		for r, err := range s.session.Resources(ctx, nil) {
@@ -275,7 +275,7 @@ func (s *story) resources() {
 	})
 }
 
-func (s *story) prompts() {
+func (s *scenario) prompts() {
 	s.check("prompts/list, prompts/get", func(ctx context.Context) error {
 		n := 0
 		for _, err := range s.session.Prompts(ctx, nil) {
@@ -318,20 +318,20 @@ func (s *story) prompts() {
 	})
 }
 
-func (s *story) cancellation() {
+func (s *scenario) cancellation() {
 	s.check("cancellation ends the call", func(ctx context.Context) error {
 		var err error
-		for i := range 5 { // on a busy machine a call may be at its end before the cancellation comes
+		for i := range 5 { // on a busy machine the call may end before the cancellation arrives
 			if err = s.cancelOne(ctx, fmt.Sprint("cancelled", i)); err == nil || ctx.Err() != nil {
 				break
 			}
 		}
 		return err
 	})
-	if s.modern() || !s.since("2025-06-18") { // nothing to take back
+	if s.modern() || !s.since("2025-06-18") { // there is no request that could be cancelled
 		return
 	}
-	s.check("cancellation takes back the question", func(ctx context.Context) error {
+	s.check("cancelling a call cancels its question", func(ctx context.Context) error {
 		for len(s.asked) > 0 {
 			<-s.asked
 		}
@@ -348,10 +348,10 @@ func (s *story) cancellation() {
 			return fmt.Errorf("the call ended with %v", err)
 		}
 		if s.Transport == "http" {
-			// The client has closed the stream on which it would have heard so: its answer comes
+			// The client has closed the stream that would carry the cancellation, so it responds
 			// late.
 			s.answers <- mcp.ElicitResult{Action: "cancel"}
-		} else if err := s.hear(ctx, "question taken back"); err != nil {
+		} else if err := s.expect(ctx, "question cancelled"); err != nil {
 			return err
 		}
 		return s.session.Ping(ctx, nil)
@@ -359,7 +359,7 @@ func (s *story) cancellation() {
 }
 
 // cancelOne cancels a call at its first progress.
-func (s *story) cancelOne(ctx context.Context, token string) error {
+func (s *scenario) cancelOne(ctx context.Context, token string) error {
 	one, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -367,24 +367,23 @@ func (s *story) cancelOne(ctx context.Context, token string) error {
 		_, err := s.session.CallTool(one, &mcp.CallToolParams{Name: "test_tool_with_progress", Meta: mcp.Meta{"progressToken": token}})
 		ended <- err
 	}()
-	if err := s.hear(ctx, token+" 0"); err != nil {
+	if err := s.expect(ctx, token+" 0"); err != nil {
 		return err
 	}
 	cancel()
 	err := <-ended
-	// A second call takes as long as the first would have: its end is after what the first would
-	// still have sent.
+	// A second call takes as long as the first. When it ends, the first would have ended, too.
 	if _, err := s.text(ctx, &mcp.CallToolParams{Name: "test_tool_with_progress", Meta: mcp.Meta{"progressToken": "after " + token}}); err != nil {
 		return err
 	}
-	for said := ""; said != "after "+token+" 100"; {
+	for got := ""; got != "after "+token+" 100"; {
 		select {
-		case said = <-s.heard:
+		case got = <-s.received:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if said == token+" 100" {
-			err = errors.New("the call went on to its end")
+		if got == token+" 100" {
+			err = errors.New("the call ran to its end")
 		}
 	}
 	if !errors.Is(err, context.Canceled) {
@@ -393,7 +392,7 @@ func (s *story) cancelOne(ctx context.Context, token string) error {
 	return nil
 }
 
-func (s *story) structured() {
+func (s *scenario) structured() {
 	s.check("structured output", func(ctx context.Context) error {
 		result, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: "search", Arguments: object{"query": "first"}})
 		if err != nil {
@@ -412,7 +411,7 @@ func (s *story) structured() {
 	})
 }
 
-func (s *story) mistakes() {
+func (s *scenario) failures() {
 	s.check("bad arguments are a tool error", func(ctx context.Context) error {
 		result, err := s.session.CallTool(ctx, &mcp.CallToolParams{Name: "search", Arguments: object{"query": "x", "limit": 99, "limits": 1}})
 		if err != nil {
@@ -440,7 +439,7 @@ func (s *story) mistakes() {
 	})
 }
 
-func (s *story) completion() {
+func (s *scenario) completion() {
 	s.check("completion of a template variable", func(ctx context.Context) error {
 		result, err := s.session.Complete(ctx, &mcp.CompleteParams{
 			Ref:      &mcp.CompleteReference{Type: "ref/resource", URI: "note://{id}"},
