@@ -48,7 +48,7 @@ type outputSchema struct {
 	compile  sync.Once
 	compiled *jsonschema.Schema // nil if it does not compile
 	fault    error              // why it does not compile
-	accept   *acceptor          // accepts most valid outputs quickly; nil if the schema has unusual keywords
+	usual    bool               // an acceptance can check outputs
 
 	mu    sync.Mutex
 	steps int // of the current check; guarded by mu
@@ -204,14 +204,13 @@ var english = message.NewPrinter(language.English)
 // check validates content and returns its faults. The error says why it could not be checked.
 func (s *outputSchema) check(content []byte) (faults []string, err error) {
 	s.compile.Do(func() {
-		if s.compiled, s.fault = s.prepare(); s.fault == nil {
-			s.accept = newAcceptor(s.raw)
-		}
+		s.compiled, s.fault = s.prepare()
+		s.usual = !plainOutputs && s.fault == nil && usual(s.compiled, map[*jsonschema.Schema]bool{})
 	})
 	if s.fault != nil {
 		return nil, s.fault
 	}
-	if s.accept != nil && s.accept.accepts(content) {
+	if s.usual && new(acceptance).accepts(s.compiled, bytes.TrimSpace(content), 0) {
 		return nil, nil
 	}
 	doc, err := decodeChecked(content)

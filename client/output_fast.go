@@ -2,5 +2,5 @@
 
 package client
 
-// plainOutputs turns acceptors off.
+// plainOutputs leaves every output to the validator.
 const plainOutputs = false
