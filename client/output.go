@@ -36,7 +36,9 @@ func (e *OutputError) Error() string {
 const (
 	maxOutputSchema = 1 << 20 // bytes
 	maxSchemaCost   = 4096    // schemas that one value is checked against
-	maxOutputSteps  = 1 << 18 // schemas that all values of one output are checked against
+	maxOutputSteps  = 1 << 18 // values of one output, and schemas that all of them are checked against
+	maxPatterns     = 16      // of names of properties, in one schema
+	itemsPerStep    = 16      // items of an enum or of required that count as a step
 	maxOutputFaults = 5
 	maxNumberLength = 64 // digits; a number with a large exponent could fill the memory
 	maxExponent     = 400
@@ -48,6 +50,7 @@ type outputSchema struct {
 	compile  sync.Once
 	compiled *jsonschema.Schema // nil if it does not compile
 	fault    error              // why it does not compile
+	longest  int                // items of its longest list
 	usual    bool               // an acceptance can check outputs
 
 	mu    sync.Mutex
@@ -57,9 +60,31 @@ type outputSchema struct {
 // errSteps ends a check that exceeds maxOutputSteps.
 var errSteps = errors.New("the check takes too long")
 
-// step adds a stepCounter to every schema.
-func (s *outputSchema) step(*jsonschema.CompilerContext, map[string]any) (jsonschema.SchemaExt, error) {
+// step adds a stepCounter to every schema, and notes its lists, which are searched for each value.
+func (s *outputSchema) step(_ *jsonschema.CompilerContext, schema map[string]any) (jsonschema.SchemaExt, error) {
+	if patterns, _ := schema["patternProperties"].(map[string]any); len(patterns) > maxPatterns {
+		return nil, errSteps
+	}
+	for _, keyword := range []string{"enum", "const", "required", "dependentRequired", "dependencies"} {
+		s.longest = max(s.longest, countItems(schema[keyword]))
+	}
 	return stepCounter{s}, nil
+}
+
+// countItems counts the values in v.
+func countItems(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case []any:
+		for _, element := range v {
+			n += countItems(element)
+		}
+	case map[string]any:
+		for _, member := range v {
+			n += countItems(member)
+		}
+	}
+	return n
 }
 
 type stepCounter struct{ s *outputSchema }
@@ -216,6 +241,9 @@ func (s *outputSchema) check(content []byte) (faults []string, err error) {
 	doc, err := decodeChecked(content)
 	if err != nil {
 		return nil, err
+	}
+	if countItems(doc)*(1+s.longest/itemsPerStep) > maxOutputSteps {
+		return nil, errSteps
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
