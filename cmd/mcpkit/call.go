@@ -41,15 +41,15 @@ func toolArguments(words []string) (map[string]any, error) {
 
 // runCall is the command call.
 func runCall(ctx context.Context, args []string, std streams) int {
-	r, code, ok := newRemote("call", "call [flags] SERVER [--] TOOL [name=text | name:=json ...]\n\nCalls a tool.\n", args, std)
+	r, code, ok := newRemote("call", "call [flags] SERVER [--] TOOL [name=text | name:=json ...]\n\nCalls a tool. name=3 and name=true are a number and a bool where the tool wants those.\n", args, std)
 	if !ok {
 		return code
 	}
 	if len(r.rest) == 0 {
 		return r.usage("the name of the tool is missing; mcpkit list %s shows all tools", r.target)
 	}
-	var in any
-	in, err := toolArguments(r.rest[1:])
+	named, err := toolArguments(r.rest[1:])
+	var in any = named
 	if err == nil && r.arguments != "" {
 		switch {
 		case len(r.rest) > 1:
@@ -63,11 +63,13 @@ func runCall(ctx context.Context, args []string, std streams) int {
 		return r.usage("%v", err)
 	}
 	return r.with(ctx, func(c *client.Client) error {
+		if err := asWanted(named, r.rest[0], c.Tools(ctx)); err != nil {
+			return err
+		}
 		res, err := c.CallTool(ctx, r.rest[0], in, r.callOptions()...)
 		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
 			err = hint(err, r.rest[0], c.Tools(ctx), func(t *protocol.Tool) string { return t.Name })
 		}
-		err = correct(err, r.rest[1:])
 		if res == nil || err != nil && !r.asJSON {
 			return err
 		}
@@ -75,29 +77,44 @@ func runCall(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-// A correctionError is the error of a request, with what to write instead.
-type correctionError struct {
-	error
-	advice string
-}
-
-func (e *correctionError) Unwrap() error { return e.error }
-
-// correct adds to err how to write the number that a tool wants and got as text.
-func correct(err error, words []string) error {
-	if err == nil {
-		return nil
-	}
-	for _, w := range words {
-		name, value, _ := strings.Cut(w, "=")
-		got := fmt.Sprintf("/%s: got %q, want ", name, value)
-		_, want, found := strings.Cut(err.Error(), got)
-		isNumber := json.Valid([]byte(value)) && strings.Trim(value[:1], "-0123456789") == ""
-		if found && isNumber && (strings.HasPrefix(want, "an integer") || strings.HasPrefix(want, "a number")) {
-			return &correctionError{err, fmt.Sprintf("write %s:=%s for a number", clean(name), clean(value))}
+// asWanted replaces texts by the numbers and bools that they spell, where the tool wants those. It asks
+// the server for its tools only if there is such a text.
+func asWanted(args map[string]any, name string, tools iter.Seq2[*protocol.Tool, error]) error {
+	spelled := map[string]string{} // the type that the text of an argument spells
+	for arg, value := range args {
+		text, isText := value.(string)
+		switch {
+		case !isText || !json.Valid([]byte(text)):
+		case text == "true" || text == "false":
+			spelled[arg] = "boolean"
+		case strings.Trim(text[:1], "-0123456789") == "":
+			spelled[arg] = "number"
 		}
 	}
-	return err
+	if len(spelled) == 0 {
+		return nil
+	}
+	for tool, err := range tools {
+		if err != nil {
+			return err
+		}
+		if tool.Name != name {
+			continue
+		}
+		var schema struct {
+			Properties map[string]struct{ Type any }
+		}
+		if json.Unmarshal(tool.InputSchema, &schema) != nil {
+			return nil // the server checks the arguments
+		}
+		for arg, kind := range spelled {
+			if want := schema.Properties[arg].Type; want == kind || want == "integer" && kind == "number" {
+				args[arg] = json.RawMessage(args[arg].(string))
+			}
+		}
+		return nil
+	}
+	return nil
 }
 
 // hint adds to the error of a request what may have been meant, if the server lists nothing of the

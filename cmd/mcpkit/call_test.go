@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // Notes keeps notes.
@@ -69,6 +72,7 @@ func TestServersAreCalled(t *testing.T) {
 		stdout string
 	}{
 		{"tool", []string{"call", notes, "search", "query=first", "limit:=5"}, exitOK, "[{\"id\":\"welcome\",\"text\":\"# Welcome\\n\\nThis is your first note.\"}]\n"},
+		{"text for a number", []string{"call", notes, "search", "query=first", "limit=5"}, exitOK, "[{\"id\":\"welcome\",\"text\":\"# Welcome\\n\\nThis is your first note.\"}]\n"},
 		{"tool with JSON", []string{"call", "-json", `{"query":"nothing"}`, notes, "--", "search"}, exitOK, "[]\n"},
 		{"version", []string{"call", "-protocol-version", "2024-11-05", notes, "search", "query=nothing"}, exitOK, "[]\n"},
 		{"tool error", []string{"call", notes, "search", "query=f"}, exitFault, ""},
@@ -128,4 +132,38 @@ func TestToolArgumentsAreRead(t *testing.T) {
 
 func TestControlCharactersOfServersAreShown(t *testing.T) {
 	require.Equal(t, `a\x1b[31m`+"\n\t"+`\r\u202e é`, clean("a\x1b[31m\n\t\r\u202e é"))
+}
+
+func TestTextIsSentAsTheToolWantsIt(t *testing.T) {
+	tool := &protocol.Tool{Name: "set", InputSchema: json.RawMessage(`{"type":"object","properties":{
+		"text":{"type":"string"},"count":{"type":"integer"},"share":{"type":"number"},"on":{"type":"boolean"},"any":{}}}`)}
+	for _, test := range []struct{ words, want string }{
+		{`count=3 share=-0.5 on=true`, `{"count":3,"share":-0.5,"on":true}`},
+		{`text=3 any=3`, `{"text":"3","any":"3"}`},
+		{`count=three on=1 share=true`, `{"count":"three","on":"1","share":"true"}`},
+		{`unknown=3`, `{"unknown":"3"}`},
+	} {
+		args, err := toolArguments(strings.Fields(test.words))
+		require.NoError(t, err)
+		require.NoError(t, asWanted(args, "set", func(yield func(*protocol.Tool, error) bool) { yield(tool, nil) }))
+		raw, err := json.Marshal(args)
+		require.NoError(t, err)
+		require.JSONEq(t, test.want, string(raw))
+	}
+	require.NoError(t, asWanted(map[string]any{"text": "three"}, "set", nil), "asks for the tools only if a text spells a number or a bool")
+}
+
+func TestCommandLinesHaveTimeToCompile(t *testing.T) {
+	for target, want := range map[string]time.Duration{
+		"go run ./server":           5 * time.Minute,
+		"http://127.0.0.1:8080/mcp": 30 * time.Second,
+		"unix:/run/notes.sock":      30 * time.Second,
+	} {
+		r, _, ok := newRemote("list", "", []string{target}, streams{out: io.Discard, err: io.Discard})
+		require.True(t, ok)
+		require.Equal(t, want, r.timeout, target)
+		r, _, ok = newRemote("list", "", []string{"-timeout", "0", target}, streams{out: io.Discard, err: io.Discard})
+		require.True(t, ok)
+		require.Zero(t, r.timeout, target)
+	}
 }

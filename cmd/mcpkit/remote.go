@@ -68,7 +68,7 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 		r.opts = append(r.opts, client.Header(strings.TrimSpace(field), strings.TrimSpace(value)))
 		return nil
 	})
-	r.flags.DurationVar(&r.timeout, "timeout", client.DefaultTimeout, "how long dialing and each request may take; 0 means no limit")
+	r.flags.DurationVar(&r.timeout, "timeout", 0, "how long dialing and each request may take; 0 means no limit; default: 30s, or 5m for a command line, which may have to compile the server")
 	r.flags.StringVar(&r.version, "protocol-version", "", "`version` of the protocol to use; default: the newest that both sides support")
 	r.asJSON = !isTerminal(std.out)
 	r.flags.Func("output", "`text` or json; default: text on a terminal, json elsewhere", func(s string) error {
@@ -99,6 +99,7 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 	if _, err := client.ParseTarget(r.target); err != nil {
 		return nil, r.usage("%s", strings.TrimPrefix(err.Error(), "client: ")), false
 	}
+	r.defaultTimeout()
 	if r.headers && !overHTTP(r.target) {
 		return nil, r.usage("-header needs a server at an http, https, ws or wss URL; %q is not one", r.target), false
 	}
@@ -109,6 +110,19 @@ func newRemote(name, usage string, args []string, std streams) (r *remote, code 
 		r.opts = append(r.opts, client.Version(v))
 	}
 	return r, exitOK, true
+}
+
+// defaultTimeout sets the timeout if no flag did.
+func (r *remote) defaultTimeout() {
+	given := false
+	r.flags.Visit(func(f *flag.Flag) { given = given || f.Name == "timeout" })
+	switch {
+	case given:
+	case overHTTP(r.target) || strings.HasPrefix(r.target, "unix:"):
+		r.timeout = client.DefaultTimeout
+	default:
+		r.timeout = 5 * time.Minute
+	}
 }
 
 // overHTTP reports whether requests to the target have header fields.
@@ -219,10 +233,7 @@ func (r *remote) explain(err error) {
 func (r *remote) advice(err error) string {
 	status, isStatus := errors.AsType[*client.StatusError](err)
 	rpc, isRPC := errors.AsType[*jsonrpc.Error](err)
-	correction, hasCorrection := errors.AsType[*correctionError](err)
 	switch {
-	case hasCorrection:
-		return correction.advice
 	case isRPC && rpc.Code == protocol.CodeMissingClientCapability && !isTerminal(r.stdin):
 		return "questions need a terminal as standard input"
 	case hostPort.MatchString(r.target):

@@ -72,7 +72,7 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		{"no object", []string{"call", "-json", "[1]", url, "count"}, exitUsage, []string{`-json "[1]" is not a JSON object; write for example {"name": "value"}`}},
 		{"no JSON", []string{"call", url, "count", "to:=one"}, exitUsage, []string{`argument "to": "one" is not valid JSON; write to=one to send it as text`}},
 		{"wrong type", []string{"call", "-output", "text", url, "count", "to=one"}, exitFault, []string{`/to`, `"one"`, "integer"}},
-		{"text for a number", []string{"call", "-output", "text", url, "count", "to=2"}, exitFault, []string{`got "2", want an integer`, "mcpkit call: write to:=2 for a number"}},
+		{"fraction for an integer", []string{"call", "-output", "text", url, "count", "to=2.5"}, exitFault, []string{`got 2.5, want an integer`}},
 		{"missing argument", []string{"call", "-output", "text", url, "count"}, exitFault, []string{"/to: missing, want an integer"}},
 		{"unknown argument", []string{"call", "-output", "text", url, "count", "to:=1", "form=x"}, exitFault, []string{"form"}},
 		{"unknown tool", []string{"call", url, "conut"}, exitProtocol, []string{`did you mean "count"?`}},
