@@ -19,11 +19,12 @@ var update = flag.Bool("update", false, "write the snippets of the documentation
 
 const root = "../.."
 
-// pages are README.md, CHANGELOG.md and everything in docs.
+// pages are those at the root and everything in docs.
 func pages(t *testing.T) []string {
 	t.Helper()
-	found := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CHANGELOG.md")}
-	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, e os.DirEntry, err error) error {
+	found, err := filepath.Glob(filepath.Join(root, "*.md"))
+	require.NoError(t, err)
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, e os.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".md") {
 			found = append(found, path)
 		}
