@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"maps"
 	"reflect"
 	"runtime/debug"
 	"strconv"
@@ -76,12 +77,8 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()
 	merged := make(map[string]string, len(descriptions)+len(registered.packages[pkgPath]))
-	for k, v := range registered.packages[pkgPath] {
-		merged[k] = v
-	}
-	for k, v := range descriptions {
-		merged[k] = v
-	}
+	maps.Copy(merged, registered.packages[pkgPath])
+	maps.Copy(merged, descriptions)
 	if registered.packages == nil {
 		registered.packages = map[string]map[string]string{}
 	}

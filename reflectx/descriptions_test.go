@@ -20,7 +20,7 @@ func TestRegisteredDescriptionsMatchTheSource(t *testing.T) {
 	RegisterDescriptions(root+"base", CollectDescriptions(os.DirFS("internal/fixture/base"), "base"))
 	t.Cleanup(forgetDescriptions)
 
-	registered, source := RegisteredDescriptions(), SourceDescriptions()
+	registered, source := RegisteredDescriptions(), sources(t)["disk"]
 	weekday := reflect.TypeOf((*notes.Notes).Weekday).Out(0)
 	said := 0
 	for _, typ := range []reflect.Type{

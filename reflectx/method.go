@@ -2,6 +2,7 @@ package reflectx
 
 import (
 	"fmt"
+	"net/url"
 	"reflect"
 	"runtime"
 	"strings"
@@ -54,7 +55,7 @@ func Methods(v any) ([]Method, error) {
 		unbound := t.Method(i)
 		m := Method{Name: unbound.Name, Func: val.Method(i), Unbound: unbound.Func, Receiver: val}
 		m.find(val)
-		known.add(m.Owner.PkgPath(), m.File)
+		seen.add(m.Owner.PkgPath(), m.File)
 		methods[i] = m
 	}
 	return methods, nil
@@ -192,41 +193,11 @@ func splitFuncName(fn string) (pkg, rest string) {
 	if dot < 0 {
 		return "", fn
 	}
-	return unescapePath(head[:slash+dot]), head[slash+dot+1:] + tail
-}
-
-// unescapePath decodes the %xx that the linker writes for dots in the last element of an import
-// path.
-func unescapePath(p string) string {
-	if !strings.Contains(p, "%") {
-		return p
+	pkg = head[:slash+dot]
+	if plain, err := url.PathUnescape(pkg); err == nil { // the linker writes %2e for a dot in the last element
+		pkg = plain
 	}
-	var b strings.Builder
-	for i := 0; i < len(p); i++ {
-		if p[i] == '%' && i+2 < len(p) {
-			hi, ok1 := hexDigit(p[i+1])
-			lo, ok2 := hexDigit(p[i+2])
-			if ok1 && ok2 {
-				b.WriteByte(hi<<4 | lo)
-				i += 2
-				continue
-			}
-		}
-		b.WriteByte(p[i])
-	}
-	return b.String()
-}
-
-func hexDigit(c byte) (byte, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0', true
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10, true
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
+	return pkg, head[slash+dot+1:] + tail
 }
 
 // baseName returns the name of a type without its type arguments.

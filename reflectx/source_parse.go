@@ -1,10 +1,12 @@
 package reflectx
 
 import (
+	"cmp"
 	"go/ast"
 	"go/doc/comment"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"path"
 	"reflect"
@@ -39,20 +41,16 @@ type sourceDir struct {
 type sourcePackage struct {
 	types   map[string][]*sourceType // package-level ones first; a function may declare one of the same name
 	methods map[string]*ast.CommentGroup
-	consts  []*sourceConst
-	named   map[string]*sourceConst
 
-	// The possible targets of doc links: other names of the package, and the packages that its
-	// files import.
-	others  map[string]bool
-	imports map[string]string
+	fset    *token.FileSet
+	files   []*ast.File    // without the bodies of functions
+	checked *types.Package // see [sourcePackage.scope]; nil until it is needed
 }
 
 // A sourceType is one type declaration.
 type sourceType struct {
 	doc    *ast.CommentGroup
-	local  bool // declared in a function
-	pos    token.Pos
+	local  bool                         // declared in a function
 	names  []string                     // of the fields, in order
 	fields map[string]*ast.CommentGroup // or of the methods of an interface
 	base   string                       // the type of the same package that it is defined by
@@ -62,49 +60,35 @@ func newSourceDir(fsys fs.FS, name string) *sourceDir {
 	return &sourceDir{fsys: fsys, name: name, fset: token.NewFileSet(), pkgs: map[string]*sourcePackage{}}
 }
 
-// with calls f with the declaration of t and its package. It reports whether there is one.
-func (d *sourceDir) with(t reflect.Type, f func(*sourcePackage, *sourceType)) bool {
-	name, pkg := baseName(t.Name()), packageName(t)
-	if name == "" {
-		return false
-	}
+// with calls f with the declaration of t and its package, if there is one.
+func (d *sourceDir) with(t reflect.Type, f func(*sourcePackage, *sourceType)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.read {
 		d.read = true
 		d.load(false)
 	}
-	p, st := d.find(t, pkg, name)
+	p, st := d.find(t)
 	if st == nil && !d.tests {
 		d.tests = true
 		d.load(true)
-		p, st = d.find(t, pkg, name)
+		p, st = d.find(t)
 	}
-	if st == nil {
-		return false
+	if st != nil {
+		f(p, st)
 	}
-	f(p, st)
-	return true
 }
 
-// packageName returns the name in the package clause, which reflect puts before the name of a type.
-func packageName(t reflect.Type) string {
-	name, _, _ := strings.Cut(t.String(), ".")
-	return name
-}
-
-func (d *sourceDir) find(t reflect.Type, pkg, name string) (*sourcePackage, *sourceType) {
-	p := d.pkgs[pkg]
-	if p == nil {
-		return nil, nil
-	}
-	candidates := p.types[name]
-	for _, st := range candidates {
-		if st.describes(t) {
-			return p, st
+func (d *sourceDir) find(t reflect.Type) (*sourcePackage, *sourceType) {
+	pkg, _, _ := strings.Cut(t.String(), ".") // reflect puts the name in the package clause before that of the type
+	if p := d.pkgs[pkg]; p != nil {
+		for _, st := range p.types[baseName(t.Name())] {
+			if st.describes(t) {
+				return p, st
+			}
 		}
 	}
-	return p, nil
+	return nil, nil
 }
 
 // describes reports whether the declaration has the fields of t. This distinguishes declarations of
@@ -159,9 +143,7 @@ func (d *sourceDir) pkg(name string) *sourcePackage {
 		p = &sourcePackage{
 			types:   map[string][]*sourceType{},
 			methods: map[string]*ast.CommentGroup{},
-			named:   map[string]*sourceConst{},
-			others:  map[string]bool{},
-			imports: map[string]string{},
+			fset:    d.fset,
 		}
 		d.pkgs[name] = p
 	}
@@ -170,16 +152,11 @@ func (d *sourceDir) pkg(name string) *sourcePackage {
 
 // add indexes the declarations of a file.
 func (p *sourcePackage) add(file *ast.File) {
-	p.addImports(file)
-	var bodies []*ast.BlockStmt
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.GenDecl:
-			p.addGen(decl, false)
+			p.addTypes(decl, false)
 		case *ast.FuncDecl:
-			if decl.Body != nil {
-				bodies = append(bodies, decl.Body)
-			}
 			if recv := receiver(decl); recv != "" {
 				key := recv + "." + decl.Name.Name
 				if p.methods[key] == nil {
@@ -188,52 +165,38 @@ func (p *sourcePackage) add(file *ast.File) {
 				for _, param := range decl.Type.Params.List {
 					addInline(p.methods, key, param.Type)
 				}
-			} else {
-				p.others[decl.Name.Name] = true
 			}
 		}
 	}
-	for _, body := range bodies {
-		ast.Inspect(body, func(n ast.Node) bool {
-			if decl, ok := n.(*ast.DeclStmt); ok {
-				p.addGen(decl.Decl.(*ast.GenDecl), true)
-			}
-			return true
-		})
+	for _, decl := range file.Decls { // after all types of the package
+		if decl, ok := decl.(*ast.FuncDecl); ok && decl.Body != nil {
+			ast.Inspect(decl.Body, func(n ast.Node) bool {
+				if stmt, ok := n.(*ast.DeclStmt); ok {
+					p.addTypes(stmt.Decl.(*ast.GenDecl), true)
+				}
+				return true
+			})
+			decl.Body = nil
+		}
 	}
+	file.Comments = nil
+	p.files, p.checked = append(p.files, file), nil
 }
 
-func (p *sourcePackage) addGen(decl *ast.GenDecl, local bool) {
-	switch decl.Tok {
-	case token.TYPE:
-		for _, spec := range decl.Specs {
-			if ts, ok := spec.(*ast.TypeSpec); ok && !ts.Assign.IsValid() {
-				p.addType(decl, ts, local)
-			}
-		}
-	case token.CONST:
-		if !local {
-			p.addConsts(decl)
-		}
-	case token.VAR:
-		for _, spec := range decl.Specs {
-			if vs, ok := spec.(*ast.ValueSpec); ok && !local {
-				for _, name := range vs.Names {
-					p.others[name.Name] = true
-				}
-			}
+func (p *sourcePackage) addTypes(decl *ast.GenDecl, local bool) {
+	for _, spec := range decl.Specs {
+		if ts, ok := spec.(*ast.TypeSpec); ok && !ts.Assign.IsValid() {
+			p.addType(decl, ts, local)
 		}
 	}
 }
 
 func (p *sourcePackage) addType(decl *ast.GenDecl, ts *ast.TypeSpec, local bool) {
-	st := &sourceType{doc: ts.Doc, pos: ts.Pos(), local: local, fields: map[string]*ast.CommentGroup{}}
+	st := &sourceType{doc: ts.Doc, local: local, fields: map[string]*ast.CommentGroup{}}
 	if st.doc == nil && len(decl.Specs) == 1 {
 		st.doc = decl.Doc
 	}
-	if st.doc == nil {
-		st.doc = ts.Comment
-	}
+	st.doc = cmp.Or(st.doc, ts.Comment)
 	switch typ := ast.Unparen(ts.Type).(type) {
 	case *ast.StructType:
 		st.addFields(typ.Fields)
@@ -268,10 +231,7 @@ func (st *sourceType) addFields(list *ast.FieldList) {
 		return
 	}
 	for _, f := range list.List {
-		text := f.Doc
-		if text == nil {
-			text = f.Comment
-		}
+		text := cmp.Or(f.Doc, f.Comment)
 		names := f.Names
 		if len(names) == 0 {
 			names = []*ast.Ident{{Name: typeName(f.Type)}}
@@ -301,10 +261,7 @@ func addInline(fields map[string]*ast.CommentGroup, place string, typ ast.Expr) 
 			typ = t.Value
 		case *ast.StructType:
 			for _, f := range t.Fields.List {
-				text := f.Doc
-				if text == nil {
-					text = f.Comment
-				}
+				text := cmp.Or(f.Doc, f.Comment)
 				for _, n := range f.Names {
 					if n.Name != "_" {
 						fields[place+"."+n.Name] = text
@@ -364,25 +321,10 @@ func (p *sourcePackage) field(t reflect.Type, st *sourceType, name string) *ast.
 	return nil
 }
 
-// addImports adds the names by which a file refers to other packages.
-func (p *sourcePackage) addImports(file *ast.File) {
-	for _, spec := range file.Imports {
-		importPath, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			continue
-		}
-		name := path.Base(importPath)
-		if spec.Name != nil {
-			name = spec.Name.Name
-		}
-		p.imports[name] = importPath
-	}
-}
-
 // linked reports whether [name] or [recv.name] links to something in the package.
 func (p *sourcePackage) linked(recv, name string) bool {
 	if recv == "" {
-		return len(p.types[name]) > 0 || p.named[name] != nil || p.others[name]
+		return p.scope().Lookup(name) != nil
 	}
 	if _, ok := p.methods[recv+"."+name]; ok {
 		return true
@@ -393,6 +335,19 @@ func (p *sourcePackage) linked(recv, name string) bool {
 		}
 	}
 	return false
+}
+
+// imported returns the import path of the package that the files of the package call name.
+func (p *sourcePackage) imported(name string) (importPath string, ok bool) {
+	for _, file := range p.files {
+		for _, spec := range file.Imports {
+			importPath, err := strconv.Unquote(spec.Path.Value)
+			if err == nil && (spec.Name != nil && spec.Name.Name == name || spec.Name == nil && path.Base(importPath) == name) {
+				return importPath, true
+			}
+		}
+	}
+	return comment.DefaultLookupPackage(name)
 }
 
 // plain converts a comment to text, as go doc prints it, with each paragraph on one line and
@@ -412,15 +367,7 @@ func (p *sourcePackage) plain(group *ast.CommentGroup) string {
 	if text == "" {
 		return ""
 	}
-	parser := comment.Parser{
-		LookupSym: p.linked,
-		LookupPackage: func(name string) (string, bool) {
-			if importPath, ok := p.imports[name]; ok {
-				return importPath, true
-			}
-			return comment.DefaultLookupPackage(name)
-		},
-	}
+	parser := comment.Parser{LookupSym: p.linked, LookupPackage: p.imported}
 	printer := comment.Printer{TextWidth: -1}
 	return strings.TrimSpace(string(printer.Text(parser.Parse(text))))
 }

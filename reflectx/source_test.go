@@ -15,9 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Both tiers that read source have to say the same.
-func sources(t *testing.T) map[string]*Source {
-	return map[string]*Source{
+// sources returns the two kinds of descriptions that read source. Their texts are the same.
+func sources(t *testing.T) map[string]Descriptions {
+	_, err := Methods(&notes.Notes{})
+	require.NoError(t, err)
+	return map[string]Descriptions{
 		"disk":     SourceDescriptions(),
 		"embedded": EmbeddedDescriptions(os.DirFS("internal/fixture"), "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture"),
 	}
@@ -108,7 +110,7 @@ func TestSourceEnums(t *testing.T) {
 				{reflect.TypeFor[notes.Mode](), []EnumValue{{`"off"`, "nothing runs"}, {`"on"`, "all runs"}}},
 				{reflect.TypeFor[base.Level](), []EnumValue{{"10", "Quiet is a whisper."}, {"20", "hurts"}, {"40", "Deafening is not for people."}}},
 				{reflect.TypeFor[notes.Rank](), nil},
-				{reflect.TypeFor[notes.Odd](), nil},
+				{reflect.TypeFor[notes.Odd](), []EnumValue{{`"even"`, ""}, {`"w"`, ""}}},
 				{reflect.TypeFor[notes.Notes](), nil},
 				{reflect.TypeFor[string](), nil},
 			} {
@@ -122,7 +124,7 @@ func TestSourceEnums(t *testing.T) {
 type localSize struct{ A int }
 
 func TestSourceOfTestFiles(t *testing.T) {
-	descriptions := SourceDescriptions()
+	descriptions := sources(t)["disk"]
 	require.Equal(t, "localSize is declared again in a function below.", descriptions.Type(reflect.TypeFor[localSize]()))
 
 	// localSize hides the other one.
@@ -140,10 +142,10 @@ func TestSourceOfTestFiles(t *testing.T) {
 
 func TestSourceHasNoDescriptionOf(t *testing.T) {
 	descriptions := SourceDescriptions()
-	descriptions.AddFunc(reflect.ValueOf(filepath.Join))
-	descriptions.AddFunc(reflect.ValueOf(fs.ValidPath))
-	descriptions.AddFunc(reflect.Value{})
-	descriptions.Locate(nil, "x.go")
+	_, err := Compile(reflect.ValueOf(filepath.Join), FuncOptions{})
+	require.Error(t, err)
+	_, err = Compile(reflect.ValueOf(fs.ValidPath), FuncOptions{Names: []string{"path"}})
+	require.NoError(t, err)
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[int](), reflect.TypeFor[error](), reflect.TypeFor[struct{ A int }](), reflect.TypeFor[*notes.Notes](),
 		reflect.TypeFor[[]notes.Notes](), reflect.TypeFor[fs.FileMode](), reflect.TypeFor[reflect.Kind](), reflect.TypeFor[os.File](),
@@ -152,29 +154,13 @@ func TestSourceHasNoDescriptionOf(t *testing.T) {
 		require.Empty(t, descriptions.Method(typ, "String"), typ)
 		require.Empty(t, descriptions.Field(typ, "A"), typ)
 		require.Nil(t, descriptions.Enum(typ), typ)
-		file, line := descriptions.Position(typ)
-		require.Empty(t, file)
-		require.Zero(t, line)
 	}
 }
 
 func TestSourceOfAnotherModule(t *testing.T) {
 	// In the module cache: nothing of it was called before.
-	descriptions := SourceDescriptions()
+	descriptions := sources(t)["disk"]
 	require.Equal(t, "Assertions provides assertion methods around the TestingT interface.", descriptions.Type(reflect.TypeFor[require.Assertions]()))
-}
-
-func TestPosition(t *testing.T) {
-	for name, descriptions := range sources(t) {
-		t.Run(name, func(t *testing.T) {
-			file, line := descriptions.Position(reflect.TypeFor[base.Address]())
-			require.Equal(t, "base.go", filepath.Base(file))
-			require.Positive(t, line)
-			if name == "disk" {
-				require.FileExists(t, file)
-			}
-		})
-	}
 }
 
 //go:embed source_test.go
@@ -186,8 +172,6 @@ func TestEmbeddedDescriptions(t *testing.T) {
 	require.Empty(t, descriptions.Type(reflect.TypeFor[Error]()), "in no file that was embedded")
 	require.Empty(t, descriptions.Type(reflect.TypeFor[notes.Notes]()), "in a directory that was not embedded")
 	require.Empty(t, EmbeddedDescriptions(self, "example.com/other").Type(reflect.TypeFor[localSize]()))
-	descriptions.AddFunc(reflect.ValueOf(TestPosition)) // changes nothing
-	descriptions.Locate(reflect.TypeFor[localSize](), "x.go")
 }
 
 func TestSourceNeverFails(t *testing.T) {
@@ -214,16 +198,13 @@ func TestSourceNeverFails(t *testing.T) {
 	}
 }
 
-type localKind int
-
 func TestSourceIsSafeForConcurrentUse(t *testing.T) {
-	descriptions := SourceDescriptions()
+	descriptions := sources(t)["disk"]
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			_, err := Methods(&notes.Notes{})
 			require.NoError(t, err)
-			descriptions.AddFunc(reflect.ValueOf(TestPosition))
 			require.NotEmpty(t, descriptions.Type(reflect.TypeFor[notes.Notes]()))
 			require.NotEmpty(t, descriptions.Enum(reflect.TypeFor[notes.Color]()))
 		})

@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	"internal/framing":     {"internal/duplex"},
 	"reflectx": {"internal/jsonx", "internal/nearest", "internal/uritemplate",
 		"github.com/invopop/jsonschema", "github.com/go-playground/validator/v10", "github.com/santhosh-tekuri/jsonschema/v6",
+		"golang.org/x/mod/modfile", "golang.org/x/mod/module", // to find the source of packages
 		"golang.org/x/text/language", "golang.org/x/text/message"}, // in which santhosh-tekuri/jsonschema words its errors
 	"reflectx/internal/fixture/...": {"reflectx/internal/fixture/base"}, // what its tests read
 
