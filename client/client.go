@@ -86,6 +86,13 @@ func (c *Client) Server() protocol.Implementation { return c.agreed.Load().info 
 // Capabilities returns the capabilities of the server.
 func (c *Client) Capabilities() protocol.ServerCapabilities { return c.agreed.Load().capabilities }
 
+// Extension returns the settings with which the server declares an extension. ok is false if it
+// does not declare it.
+func (c *Client) Extension(id string) (settings protocol.Object, ok bool) {
+	settings = c.Capabilities().Extensions[id]
+	return settings, settings != nil
+}
+
 // Instructions returns the server's instructions for models, "" if there are none.
 func (c *Client) Instructions() string { return c.agreed.Load().instructions }
 

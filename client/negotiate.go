@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -208,6 +209,12 @@ func (c *Client) metaOf(v protocol.Version) []byte {
 // capabilities returns what the client declares in version v.
 func (c *Client) capabilities(v protocol.Version) protocol.ClientCapabilities {
 	caps, h := c.cfg.extra, c.cfg.handlers
+	if len(c.cfg.extensions) > 0 {
+		all := map[string]protocol.Object{}
+		maps.Copy(all, caps.Extensions)
+		maps.Copy(all, c.cfg.extensions)
+		caps.Extensions = all
+	}
 	if h.roots != nil && caps.Roots == nil {
 		caps.Roots = &protocol.RootsCapability{}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/framing"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
@@ -38,6 +39,7 @@ type config struct {
 	version         protocol.Version // pinned; "" for the newest
 	handlers        *handlers
 	extra           protocol.ClientCapabilities
+	extensions      map[string]protocol.Object
 	logger          *slog.Logger
 	timeout         time.Duration
 	probeTimeout    time.Duration
@@ -148,6 +150,29 @@ func Version(v protocol.Version) DialOption {
 // elicitation needs the method that handles it.
 func Capabilities(extra protocol.ClientCapabilities) DialOption {
 	return dialOption(func(c *config) error { c.extra = extra; return nil })
+}
+
+// Extension declares that the client supports an extension: on each request of a modern version,
+// and at the start of a legacy session. The settings encode to a JSON object; nil means {}. See
+// [Client.Extension] for what the server declares.
+func Extension(id string, settings any) DialOption {
+	return dialOption(func(c *config) error {
+		object := protocol.Object{}
+		if settings != nil {
+			raw, err := jsonx.Marshal(settings)
+			if err == nil {
+				err = jsonx.Unmarshal(raw, &object)
+			}
+			if err != nil || object == nil {
+				return fmt.Errorf("client: Extension(%q): the settings do not encode to a JSON object", id)
+			}
+		}
+		if c.extensions == nil {
+			c.extensions = map[string]protocol.Object{}
+		}
+		c.extensions[id] = object
+		return nil
+	})
 }
 
 // Logger receives the warnings of the client, for example about tools that it leaves out or

@@ -26,19 +26,25 @@ type Item interface {
 // Add registers items. If one of them has a fault, none is registered, and the error has all faults
 // of all items. Subscribed clients are notified once.
 func (s *Server) Add(items ...Item) error {
-	var d draft
+	d, err := s.draft(items)
+	if err != nil {
+		return err
+	}
+	return s.add(d)
+}
+
+// draft makes the entries of items. The error has all faults of all items.
+func (s *Server) draft(items []Item) (*draft, error) {
+	d := new(draft)
 	var errs []error
 	for i, it := range items {
 		if v := reflect.ValueOf(it); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			errs = append(errs, &reflectx.Error{Msg: fmt.Sprintf("mcpkit: Add: item %d is nil; make one with NewTool, NewPrompt or NewResource", i+1)})
 			continue
 		}
-		errs = append(errs, it.build(s, &d))
+		errs = append(errs, it.build(s, d))
 	}
-	if err := joinFaults(errs...); err != nil {
-		return err
-	}
-	return s.add(&d)
+	return d, joinFaults(errs...)
 }
 
 // A ToolBuilder describes a tool. Make one with [NewTool] and register it with [Server.Add].
@@ -428,6 +434,12 @@ func (b *ResourceBuilder) Desc(d string) *ResourceBuilder { b.def.desc = d; retu
 
 // MIME sets the media type of the contents.
 func (b *ResourceBuilder) MIME(t string) *ResourceBuilder { b.def.mime = t; return b }
+
+// Hidden leaves the resource out of the list. Clients that know its URI can read it.
+func (b *ResourceBuilder) Hidden() *ResourceBuilder { b.def.hidden = true; return b }
+
+// Size sets the size of the contents in bytes, which clients see in the list.
+func (b *ResourceBuilder) Size(bytes int64) *ResourceBuilder { b.def.size = &bytes; return b }
 
 // Scopes sets the scopes that a caller needs.
 func (b *ResourceBuilder) Scopes(scopes ...string) *ResourceBuilder { b.def.scopes = scopes; return b }

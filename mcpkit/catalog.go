@@ -23,13 +23,15 @@ import (
 // A catalog is all that is registered at one time. It never changes: a change makes a new one, so
 // calls read it without a lock and keep the one that they began with.
 type catalog struct {
-	tools     registry[*tool]
-	prompts   registry[*prompt]
-	resources registry[*resource] // by URI
-	templates registry[*resource] // by URI template
-	methods   map[string]*methodRow
-	logs      bool // some method can send log messages
-	completes bool // some prompt or template has completions
+	tools      registry[*tool]
+	prompts    registry[*prompt]
+	resources  registry[*resource] // by URI
+	templates  registry[*resource] // by URI template
+	methods    map[string]*methodRow
+	extensions []*declaration
+	topics     []offeredTopic
+	logs       bool // some method can send log messages
+	completes  bool // some prompt or template has completions
 }
 
 // An entry is what tools, prompts and resources have in common.
@@ -51,6 +53,7 @@ type entry struct {
 	from    gate                         // of the server that it is mounted from; nil for own entries
 	inner   item                         // the entry of that server
 	given   json.RawMessage              // the definition of SetDefinitions; nil for other entries
+	set     *ItemSet                     // that the entry belongs to; nil for most
 }
 
 func (e *entry) base() *entry { return e }
@@ -222,6 +225,18 @@ func (r registry[T]) without(keys []string) (registry[T], bool) {
 		}
 	}
 	return next, true
+}
+
+// unless returns r without the entries for which gone returns true.
+func (r registry[T]) unless(gone func(*entry) bool) registry[T] {
+	var keys []string
+	for _, it := range r.added {
+		if e := it.base(); gone(e) {
+			keys = append(keys, e.key)
+		}
+	}
+	r, _ = r.without(keys)
+	return r
 }
 
 type tool struct {

@@ -33,6 +33,7 @@ type definition struct {
 	bound             *reflectx.Method  // the method that fn is; nil for other functions
 	paramDescriptions map[string]string // of plain parameters, by name
 	input, output     json.RawMessage   // JSON Schemas written by hand; nil where the function says it
+	size              *int64            // of a resource in bytes; nil if it is unknown
 	owner             reflect.Type      // the type of the method; nil for functions
 	method            string
 	completer         func(method string) (reflect.Value, bool)
@@ -427,7 +428,7 @@ func (s *Server) addResource(d *draft, r *resource, def *definition) {
 	}
 	r.def = protocol.Resource{
 		URI: r.key, Name: def.name, Title: def.title, Description: def.desc, MIMEType: r.mime,
-		Annotations: annotations, Icons: def.icons, Meta: metaOf(def.meta),
+		Annotations: annotations, Icons: def.icons, Meta: metaOf(def.meta), Size: def.size,
 	}
 	r.setWire(func(protocol.Version) any { return r.def })
 	d.resources = append(d.resources, r)

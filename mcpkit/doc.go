@@ -34,6 +34,7 @@
 //     [DetailedError], [RetryableError].
 //   - Middleware: [Server.Use], [Server.UseFor] with [OnTool], [OnTag] and [OnMethod], [Around],
 //     [Handler], [Result].
+//   - Extensions of the protocol: [Extension] with [Extend], [NewMethod], [NewTopic] and [ItemSet].
 //   - Authorization: scopes in tags, with [Authenticated], [TrustLocal] or [StepUp].
 //
 // A Server supports all five protocol versions at once and determines the version of each request.

@@ -2,12 +2,16 @@ package mcpkit_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // answers makes a middleware that returns what result gives in place of a tool's.
@@ -25,7 +29,7 @@ func TestResultsOfExtensionsHaveTheirTypeForModernClients(t *testing.T) {
 			if call.Method() != protocol.MethodToolsCall {
 				return next(ctx, call)
 			}
-			return mcpkit.Extension("task", map[string]any{"taskId": "7"})
+			return mcpkit.NewExtensionResult("task", map[string]any{"taskId": "7"})
 		}
 	})
 	require.JSONEq(t, `{"taskId":"7"}`, legacy(t, srv, protocol.V20251125).result("tools/call", `{"name":"start"}`))
@@ -34,22 +38,305 @@ func TestResultsOfExtensionsHaveTheirTypeForModernClients(t *testing.T) {
 	require.Equal(t, `"7"`, member(t, result, "taskId"))
 }
 
-func TestExtensionRefusesWhatIsNotAResultOfAnExtension(t *testing.T) {
+func TestNewExtensionResultRefusesWhatIsNotAResultOfAnExtension(t *testing.T) {
 	for _, test := range []struct {
 		name, resultType string
 		value            any
 		err              string
 	}{
-		{"no type", "", map[string]any{}, `mcpkit: Extension(""): not a result type of an extension`},
-		{"complete", "complete", map[string]any{}, `mcpkit: Extension("complete"): not a result type of an extension`},
-		{"input_required", "input_required", map[string]any{}, `mcpkit: Extension("input_required"): not a result type of an extension`},
-		{"a type of its own", "task", map[string]any{"resultType": "other"}, `mcpkit: Extension("task"): the value has a resultType of its own; leave it out`},
+		{"no type", "", map[string]any{}, `mcpkit: NewExtensionResult(""): not a result type of an extension`},
+		{"complete", "complete", map[string]any{}, `mcpkit: NewExtensionResult("complete"): not a result type of an extension`},
+		{"input_required", "input_required", map[string]any{}, `mcpkit: NewExtensionResult("input_required"): not a result type of an extension`},
+		{"a type of its own", "task", map[string]any{"resultType": "other"}, `mcpkit: NewExtensionResult("task"): the value has a resultType of its own; leave it out`},
 		{"not an object", "task", []int{1}, `mcpkit: a result is a JSON object, not [1]`},
 	} {
-		r, err := mcpkit.Extension(test.resultType, test.value)
+		r, err := mcpkit.NewExtensionResult(test.resultType, test.value)
 		require.EqualError(t, err, test.err, test.name)
 		require.Nil(t, r, test.name)
 	}
-	_, err := mcpkit.Extension("task", func() {})
+	_, err := mcpkit.NewExtensionResult("task", func() {})
 	require.Error(t, err, "it does not encode")
+}
+
+// ratings is the extension of these tests.
+type ratings struct {
+	topic *mcpkit.Topic
+	items mcpkit.ItemSet
+	stars map[string]int
+	calls []string
+}
+
+type ratedParams struct {
+	Tool string `json:"tool" validate:"required"`
+}
+
+type rating struct {
+	Tool  string `json:"tool"`
+	Stars int    `json:"stars"`
+}
+
+func (r *ratings) get(ctx context.Context, p ratedParams) (rating, error) {
+	r.calls = append(r.calls, mcpkit.CallFrom(ctx).Name())
+	stars, ok := r.stars[p.Tool]
+	if !ok {
+		return rating{}, mcpkit.ErrNotFound
+	}
+	return rating{p.Tool, stars}, nil
+}
+
+// intercept answers with a result type of its own, if the client understands it.
+func (r *ratings) intercept(next mcpkit.Handler) mcpkit.Handler {
+	return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+		if _, ok := call.Extension(ratingsID); ok && call.Name() == "slow" {
+			return mcpkit.NewExtensionResult("later", map[string]string{"ticket": "7"})
+		}
+		return next(ctx, call)
+	}
+}
+
+const ratingsID = "com.example/ratings"
+
+// declaring is a client of 2026-07-28 that declares the extension.
+func declaring(t testing.TB, srv *mcpkit.Server) *extensionPeer {
+	return &extensionPeer{modern(t, srv)}
+}
+
+type extensionPeer struct{ *peer }
+
+const ratingsMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/ratings":{"max":3}}}}`
+
+func (p *extensionPeer) send(method, params string) string {
+	return p.raw(p.t.Context(), `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+strings.TrimSuffix(params, "}")+`,`+ratingsMeta+`}}`)
+}
+
+func newRatings() *ratings {
+	r := &ratings{stars: map[string]int{"slow": 2}}
+	r.topic = mcpkit.NewTopic("ratedTools", "notifications/ratings/changed", func(ctx context.Context, key string) bool { return r.stars[key] > 0 })
+	return r
+}
+
+func (r *ratings) extension() mcpkit.Extension {
+	return mcpkit.Extension{
+		ID: ratingsID, Settings: map[string]int{"stars": 5}, Since: protocol.V20260728,
+		Methods: []*mcpkit.Method{
+			mcpkit.NewMethod("ratings/get", r.get).NameParam("tool").Negotiated(),
+			mcpkit.NewMethod("ratings/ping", func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }),
+		},
+		Topics: []*mcpkit.Topic{r.topic}, Items: &r.items, Intercept: r.intercept,
+	}
+}
+
+func TestExtensionsAreDeclaredForTheirVersions(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Extend(newRatings().extension()))
+	capabilities := member(t, modern(t, srv).result("server/discover", `{}`), "capabilities", "extensions")
+	require.JSONEq(t, `{"com.example/ratings":{"stars":5}}`, capabilities)
+	p := &peer{t: t, srv: srv}
+	p.session = transport.NewSession("s1", p)
+	require.NotContains(t, p.result("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`), "extensions")
+	require.Contains(t, p.fails("ratings/ping", `{}`).Message, `params._meta needs`, "the method is for modern clients")
+
+	always := newServer(t, nil, mcpkit.Extend(mcpkit.Extension{ID: ratingsID}))
+	p = &peer{t: t, srv: always}
+	p.session = transport.NewSession("s1", p)
+	require.Contains(t, p.result("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`), `"extensions":{"com.example/ratings":{}}`)
+}
+
+func TestNegotiatedMethodsNeedTheDeclarationOfTheClient(t *testing.T) {
+	r := newRatings()
+	srv := newServer(t, nil, mcpkit.Extend(r.extension()))
+	err := modern(t, srv).fails("ratings/get", `{"tool":"slow"}`)
+	require.EqualError(t, err, `ratings/get needs a client that declares the extension "com.example/ratings" (code -32021)`)
+	require.JSONEq(t, `{"requiredCapabilities":{"extensions":{"com.example/ratings":{}}}}`, string(err.Data))
+	require.Empty(t, r.calls)
+	require.Contains(t, declaring(t, srv).send("ratings/get", `{"tool":"slow"}`), `"result":{"tool":"slow","stars":2,`)
+	require.Equal(t, []string{"slow"}, r.calls, "Name is the named parameter")
+	require.Contains(t, declaring(t, srv).send("ratings/get", `{"tool":7}`), `"code":-32602,"message":"ratings/get needs tool, a string"`)
+	modern(t, srv).result("ratings/ping", `{}`)
+}
+
+func TestNamesOfExtensionMethodsAreMirroredByTheHeader(t *testing.T) {
+	srv := newServer(t, nil, mcpkit.Extend(newRatings().extension()))
+	p := declaring(t, srv)
+	send := func(name string) string {
+		p.header = transport.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"ratings/get"}, "Mcp-Name": {name}}
+		return p.send("ratings/get", `{"tool":"slow"}`)
+	}
+	require.Contains(t, send("slow"), `"stars":2`)
+	require.Contains(t, send("fast"), `"code":-32020`)
+}
+
+func TestExtensionsInterceptCallsOfTools(t *testing.T) {
+	r := newRatings()
+	var seen []string
+	srv := newServer(t, nil, mcpkit.Extend(r.extension()), mcpkit.Extend(mcpkit.Extension{ID: "com.example/second", Intercept: func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			seen = append(seen, call.Method()+" "+call.Name())
+			return next(ctx, call)
+		}
+	}}))
+	require.NoError(t, srv.Add(mcpkit.NewTool("slow", func() string { return "done" })))
+	srv.Use(func(next mcpkit.Handler) mcpkit.Handler { return next })
+	require.Contains(t, declaring(t, srv).send("tools/call", `{"name":"slow"}`), `"ticket":"7","resultType":"later"`)
+	require.Empty(t, seen, "the first extension is the outermost")
+	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"slow"}`), `"done"`)
+	modern(t, srv).result("tools/list", `{}`)
+	modern(t, srv).fails("tools/call", `{"name":"unknown"}`)
+	require.Equal(t, []string{"tools/call slow"}, seen)
+}
+
+func TestTopicsNotifyTheirSubscribers(t *testing.T) {
+	r := newRatings()
+	r.stars["fast"] = 5
+	plain := mcpkit.NewTopic("ratingsReset", "notifications/ratings/reset", nil)
+	e := r.extension()
+	e.Topics = append(e.Topics, plain)
+	srv := newServer(t, nil, mcpkit.Extend(e))
+	sent := make(chan string, 10)
+	p := declaring(t, srv)
+	link := &listening{p.peer, sent}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		msg, bad := jsonrpc.Decode([]byte(`{"jsonrpc":"2.0","id":"sub","method":"subscriptions/listen","params":{"notifications":{"ratedTools":["slow","secret"],"ratingsReset":true,"other":1},` + ratingsMeta + `}}`))
+		if bad == nil {
+			srv.ServeRPC(ctx, msg.Request, link)
+		}
+	}()
+	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"ratedTools":["slow"],"ratingsReset":true},"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}`, <-sent)
+	for _, key := range []string{"fast", "secret"} {
+		notified, err := r.topic.Notify(key, rating{key, 1})
+		require.NoError(t, err)
+		require.False(t, notified, "%s: nobody subscribed to it", key)
+	}
+	notified, err := r.topic.Notify("slow", rating{"slow", 3})
+	require.NoError(t, err)
+	require.True(t, notified)
+	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/ratings/changed","params":{"tool":"slow","stars":3,"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}`, <-sent)
+	_, err = plain.Notify("", map[string]any{})
+	require.NoError(t, err)
+	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/ratings/reset","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}`, <-sent)
+	stop()
+	<-ended
+	notified, err = r.topic.Notify("slow", rating{"slow", 3})
+	require.NoError(t, err)
+	require.False(t, notified)
+	_, err = r.topic.Notify("slow", 3)
+	require.EqualError(t, err, `mcpkit: topic "ratedTools": params are a JSON object, not 3`)
+}
+
+// listening is a peer whose notifications a test waits for.
+type listening struct {
+	*peer
+	sent chan string
+}
+
+func (l *listening) Notify(_ context.Context, n *jsonrpc.Request) error {
+	l.sent <- string(jsonrpc.AppendRequest(nil, n))
+	return nil
+}
+
+func TestTopicsRefuseWrongSubscriptions(t *testing.T) {
+	r := newRatings()
+	e := r.extension()
+	e.Topics = append(e.Topics, mcpkit.NewTopic("ratingsReset", "notifications/ratings/reset", nil))
+	srv := newServer(t, nil, mcpkit.Extend(e))
+	require.EqualError(t, modern(t, srv).fails("subscriptions/listen", `{"notifications":{"ratedTools":[]}}`),
+		`the member ratedTools of the filter needs a client that declares the extension "com.example/ratings" (code -32021)`)
+	many := strings.Repeat(`"x",`, 1001)
+	for filter, want := range map[string]string{
+		`{"ratedTools":"slow"}`:                       `the member ratedTools of the filter is a list of strings`,
+		`{"ratedTools":[1]}`:                          `the member ratedTools of the filter is a list of strings`,
+		`{"ratedTools":[` + many[:len(many)-1] + `]}`: `ratedTools names more than 1000 keys`,
+		`{"ratingsReset":"yes"}`:                      `the member ratingsReset of the filter is true or false`,
+	} {
+		require.Contains(t, declaring(t, srv).send("subscriptions/listen", `{"notifications":`+filter+`}`), `"code":-32602,"message":"`+want+`"`)
+	}
+}
+
+func TestItemsOfExtensionsAreReplacedAsAWhole(t *testing.T) {
+	r := newRatings()
+	require.NoError(t, r.items.Replace(mcpkit.NewTool("rate", func() string { return "1" })))
+	first := newServer(t, nil, mcpkit.Extend(r.extension()))
+	second := newServer(t, nil, mcpkit.Extend(r.extension()))
+	require.NoError(t, second.Add(mcpkit.NewTool("taken", func() {})))
+	p := legacy(t, first, protocol.V20251125)
+	names := func(srv *mcpkit.Server) string { return modern(t, srv).result("tools/list", `{}`) }
+
+	err := r.items.Replace(mcpkit.NewTool("unrate", func() {}), mcpkit.NewTool("taken", func() {}))
+	require.ErrorContains(t, err, `tool "taken" is registered twice`)
+	require.NotContains(t, names(first), "unrate")
+	require.Contains(t, modern(t, first).result("tools/call", `{"name":"rate"}`), `"text":"1"`)
+	require.Contains(t, modern(t, second).result("tools/call", `{"name":"rate"}`), `"text":"1"`)
+
+	p.take()
+	require.NoError(t, r.items.Replace(
+		mcpkit.NewTool("rate", func() string { return "2" }),
+		mcpkit.NewResource("ratings://all", "all", func() string { return "" }).Hidden().Size(7),
+	))
+	require.Equal(t, []string{
+		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{}}`,
+	}, p.take())
+	require.Contains(t, modern(t, first).result("tools/call", `{"name":"rate"}`), `"text":"2"`)
+	require.Contains(t, modern(t, second).result("tools/call", `{"name":"rate"}`), `"text":"2"`)
+	require.NotContains(t, modern(t, first).result("resources/list", `{}`), "ratings://all", "it is hidden")
+	p.result("resources/subscribe", `{"uri":"ratings://all"}`)
+	require.True(t, r.items.ResourceUpdated("ratings://all"))
+	require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"ratings://all"}}`}, p.take())
+}
+
+func TestMountedServersKeepTheirExtensions(t *testing.T) {
+	r := newRatings()
+	require.NoError(t, r.items.Replace(mcpkit.NewTool("rate", func() string { return "1" })))
+	parent, child := newServer(t, nil), newServer(t, nil, mcpkit.Extend(r.extension()))
+	require.NoError(t, child.Add(mcpkit.NewTool("slow", func() string { return "done" })))
+	require.NoError(t, parent.Mount("shop", child))
+	require.Contains(t, modern(t, parent).result("server/discover", `{}`), `"extensions":{"com.example/ratings":{"stars":5}}`)
+	require.Contains(t, declaring(t, parent).send("ratings/get", `{"tool":"slow"}`), `"stars":2`)
+	modern(t, parent).fails("ratings/get", `{"tool":"slow"}`)
+	require.Contains(t, declaring(t, parent).send("tools/call", `{"name":"shop_slow"}`), `"resultType":"later"`)
+	require.NoError(t, r.items.Replace(mcpkit.NewTool("rerate", func() string { return "1" })))
+	require.Contains(t, modern(t, parent).result("tools/list", `{}`), `"shop_rerate"`)
+}
+
+type counted struct{ starts, closes int }
+
+func (c *counted) Start(context.Context) error { c.starts++; return nil }
+func (c *counted) Close() error                { c.closes++; return nil }
+
+func TestServicesOfExtensionsStartAndCloseWithTheServer(t *testing.T) {
+	c := &counted{}
+	srv := newServer(t, nil, mcpkit.Extend(mcpkit.Extension{ID: ratingsID, Service: c}))
+	require.NoError(t, srv.Start(t.Context()))
+	require.NoError(t, srv.Close())
+	require.Equal(t, counted{1, 1}, *c)
+}
+
+func TestFaultsOfExtensionsAreFoundAtStartup(t *testing.T) {
+	ping := mcpkit.NewMethod("ratings/ping", func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil })
+	for _, test := range []struct {
+		name string
+		e    mcpkit.Extension
+		err  string
+	}{
+		{"no domain", mcpkit.Extension{ID: "ratings"}, `mcpkit: extension "ratings": the ID is a reversed domain, a slash and a name; write for example "com.example/ratings"`},
+		{"unknown version", mcpkit.Extension{ID: ratingsID, Since: "2020-01-01"}, `mcpkit: extension "com.example/ratings": the field Since has the unknown protocol version "2020-01-01"`},
+		{"settings not an object", mcpkit.Extension{ID: ratingsID, Settings: 5}, `mcpkit: extension "com.example/ratings": the settings are a JSON object, not 5`},
+		{"method of the protocol", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{mcpkit.NewMethod("tools/list", func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil })}},
+			`mcpkit: extension "com.example/ratings": the method "tools/list" is part of the protocol`},
+		{"method twice", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{ping, ping}}, `mcpkit: extension "com.example/ratings": the method "ratings/ping" is registered already`},
+		{"nil method", mcpkit.Extension{ID: ratingsID, Methods: []*mcpkit.Method{nil}}, `mcpkit: extension "com.example/ratings": a method or topic is nil; make them with NewMethod and NewTopic`},
+		{"member of the protocol", mcpkit.Extension{ID: ratingsID, Topics: []*mcpkit.Topic{mcpkit.NewTopic("toolsListChanged", "n", nil)}},
+			`mcpkit: extension "com.example/ratings": a topic cannot have the member "toolsListChanged"`},
+		{"its own check", mcpkit.Extension{ID: ratingsID, Check: func() error { return errors.New("no stars") }}, `mcpkit: extension "com.example/ratings": no stars`},
+	} {
+		_, err := mcpkit.New(nil, mcpkit.Extend(test.e))
+		require.EqualError(t, err, test.err, test.name)
+	}
+	_, err := mcpkit.New(nil, mcpkit.Extend(mcpkit.Extension{ID: ratingsID}), mcpkit.Extend(mcpkit.Extension{ID: ratingsID}))
+	require.EqualError(t, err, `mcpkit: extension "com.example/ratings": the server has it already`)
+	one, two := mcpkit.NewTopic("topic", "n", nil), mcpkit.NewTopic("topic", "n", nil)
+	_, err = mcpkit.New(nil, mcpkit.Extend(mcpkit.Extension{ID: ratingsID, Topics: []*mcpkit.Topic{one, two}}))
+	require.EqualError(t, err, `mcpkit: extension "com.example/ratings": the server has a topic with the member "topic" already`)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
@@ -22,26 +21,11 @@ import (
 // has all faults of Req's tags. The name should have a prefix, such as "example.com/reindex": names
 // without a dot before the slash belong to the protocol.
 func Handle[Req, Resp any](s *Server, method string, fn func(ctx context.Context, req Req) (Resp, error)) error {
-	if method == "" || strings.HasPrefix(method, "rpc.") || strings.HasPrefix(method, "notifications/") {
-		return fmt.Errorf("mcpkit: Handle(%q): not a name for a method; write for example \"example.com/reindex\"", method)
+	row, err := NewMethod(method, fn).row(s, nil)
+	if err == nil {
+		err = s.change(func(c *catalog) error { return c.addMethods(row) })
 	}
-	decode, err := paramsDecoder[Req](s, method)
-	if err != nil {
-		return err
-	}
-	row := &methodRow{method: method, overdue: new(overdueCount), source: s,
-		handle: withParams(decode, func(ctx context.Context, _ *Call, req *Req) (Result, error) {
-			resp, err := fn(ctx, *req)
-			if err != nil {
-				return nil, err
-			}
-			if result, ok := any(resp).(Result); ok {
-				return result, nil
-			}
-			return NewObjectResult(resp)
-		}),
-	}
-	return s.change(func(c *catalog) error { return prefixed("mcpkit: Handle: ", c.addMethods(row)) })
+	return prefixed("mcpkit: Handle: ", err)
 }
 
 // paramsDecoder returns the decoder for the params of the method.

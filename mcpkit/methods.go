@@ -147,13 +147,16 @@ func (call *Call) nearMethod() string {
 	return nearest.Hint(call.req.Method, known)
 }
 
-// capabilities returns the capabilities of the features that the catalog has.
+// capabilities returns the capabilities of the features and extensions that the catalog has.
 func (c *catalog) capabilities(v protocol.Version) protocol.ServerCapabilities {
 	var caps protocol.ServerCapabilities
 	for _, row := range c.methods {
 		if f := row.feature; f != nil && f.has(c) {
 			f.declare(&caps, v)
 		}
+	}
+	for _, d := range c.extensions {
+		d.declare(&caps, v)
 	}
 	return caps
 }

@@ -30,7 +30,7 @@ func (s *Server) Use(mw ...Middleware) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	use := append(slices.Clip(s.use), mw...)
-	chain := chainOf(use)
+	chain := s.chainOf(use)
 	s.use = use
 	s.hasMiddleware.Store(len(s.use) > 0)
 	s.chain.Store(&chain)
@@ -45,8 +45,9 @@ func checkMiddleware(where string, mw []Middleware) error {
 	return nil
 }
 
-// chainOf puts middleware around dispatch.
-func chainOf(use []Middleware) Handler {
+// chainOf puts middleware around what extensions intercept, and that around dispatch.
+func (s *Server) chainOf(use []Middleware) Handler {
+	use = slices.Concat(use, s.intercepts)
 	h := Handler(dispatch)
 	for i := len(use) - 1; i >= 0; i-- {
 		if h = use[i](h); h == nil {

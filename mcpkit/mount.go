@@ -119,21 +119,22 @@ func (s *Server) contains(other *Server) bool {
 func (m *mount) mirror(c *catalog, old, next *catalog) error {
 	var d draft
 	known := m.mirrored(c)
+	mirrored := func(e *entry) bool { return e.from == m }
 	if old.tools.view != next.tools.view {
 		d.tools = mirrorAll(known, next.tools.all(), m.tool)
-		c.tools = c.tools.withoutMount(m)
+		c.tools = c.tools.unless(mirrored)
 	}
 	if old.prompts.view != next.prompts.view {
 		d.prompts = mirrorAll(known, next.prompts.all(), m.prompt)
-		c.prompts = c.prompts.withoutMount(m)
+		c.prompts = c.prompts.unless(mirrored)
 	}
 	if old.resources.view != next.resources.view {
 		d.resources = mirrorAll(known, next.resources.all(), m.resource)
-		c.resources = c.resources.withoutMount(m)
+		c.resources = c.resources.unless(mirrored)
 	}
 	if old.templates.view != next.templates.view {
 		d.templates = mirrorAll(known, next.templates.all(), m.resource)
-		c.templates = c.templates.withoutMount(m)
+		c.templates = c.templates.unless(mirrored)
 	}
 	if err := checkMirrored(&d); err != nil {
 		return err
@@ -179,18 +180,6 @@ func mirrorAll[T item](known map[item]item, items []T, mirror func(T) T) []T {
 		}
 	}
 	return all
-}
-
-// withoutMount returns r without the entries of m.
-func (r registry[T]) withoutMount(m *mount) registry[T] {
-	var keys []string
-	for _, it := range r.all() {
-		if e := it.base(); e.from == m {
-			keys = append(keys, e.key)
-		}
-	}
-	r, _ = r.without(keys)
-	return r
 }
 
 // entry returns the parent's entry for one of the child.
@@ -258,8 +247,12 @@ func checkMirrored(d *draft) error {
 	return nil
 }
 
-// mirrorMethods gives c the methods that were added to the child. They cannot be removed.
+// mirrorMethods gives c the methods and extensions that were added to the child. They cannot be
+// removed.
 func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
+	for _, d := range next.extensions[len(old.extensions):] {
+		_ = c.declare(d) // a server that has the extension itself, or from another mount, has declared it
+	}
 	if len(next.methods) == len(old.methods) {
 		return nil
 	}

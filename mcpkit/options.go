@@ -57,6 +57,7 @@ type config struct {
 	stateKeys      [][]byte
 	given          registration // of the service given to New
 	services       []registration
+	extensions     []Extension
 	transports     []transport.Transport
 	authenticated  bool
 	stepUp         bool

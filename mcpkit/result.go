@@ -110,7 +110,8 @@ type ToolResult struct {
 }
 
 // NewToolResult returns r as a Result. Its parts must not be changed afterwards. It fails if the
-// structured content is not valid JSON, or if the result type is not "complete" (see [Extension]).
+// structured content is not valid JSON, or if the result type is not "complete" (see
+// [NewExtensionResult]).
 func NewToolResult(r *protocol.CallToolResult) (*ToolResult, error) {
 	if r == nil {
 		return nil, errors.New("mcpkit: the *CallToolResult is nil")
@@ -128,7 +129,7 @@ func NewToolResult(r *protocol.CallToolResult) (*ToolResult, error) {
 // checkComplete refuses result types of extensions.
 func checkComplete(resultType string) error {
 	if resultType != "" && resultType != protocol.ResultComplete {
-		return fmt.Errorf("mcpkit: a result of type %q is made with mcpkit.Extension", resultType)
+		return fmt.Errorf("mcpkit: a result of type %q is made with mcpkit.NewExtensionResult", resultType)
 	}
 	return nil
 }
@@ -268,7 +269,7 @@ type PromptResult struct {
 }
 
 // NewPromptResult returns r as a Result. Its parts must not be changed afterwards. It fails if a
-// message has no content, or if the result type is not "complete" (see [Extension]).
+// message has no content, or if the result type is not "complete" (see [NewExtensionResult]).
 func NewPromptResult(r *protocol.GetPromptResult) (*PromptResult, error) {
 	if r == nil {
 		return nil, errors.New("mcpkit: the *GetPromptResult is nil")
@@ -336,7 +337,7 @@ type ResourceResult struct {
 }
 
 // NewResourceResult returns r as a Result. Its parts must not be changed afterwards. It fails if
-// the result type is not "complete" (see [Extension]).
+// the result type is not "complete" (see [NewExtensionResult]).
 func NewResourceResult(r *protocol.ReadResourceResult) (*ResourceResult, error) {
 	if r == nil {
 		return nil, errors.New("mcpkit: the *ReadResourceResult is nil")
@@ -441,20 +442,20 @@ func NewObjectResult(object any) (*ObjectResult, error) {
 	return &ObjectResult{object: raw, resultType: protocol.ResultComplete}, nil
 }
 
-// Extension returns a result with the resultType of an extension, for modern clients. Legacy
-// clients get the object without it. It fails if value does not encode to a JSON object, or if the
-// protocol itself has the type.
-func Extension(resultType string, value any) (*ObjectResult, error) {
+// NewExtensionResult returns a result with the resultType of an extension, for modern clients.
+// Legacy clients get the object without it. It fails if value does not encode to a JSON object, or
+// if the protocol itself has the type.
+func NewExtensionResult(resultType string, value any) (*ObjectResult, error) {
 	switch resultType {
 	case "", protocol.ResultComplete, protocol.ResultInputRequired:
-		return nil, fmt.Errorf("mcpkit: Extension(%q): not a result type of an extension", resultType)
+		return nil, fmt.Errorf("mcpkit: NewExtensionResult(%q): not a result type of an extension", resultType)
 	}
 	r, err := NewObjectResult(value)
 	if err != nil {
 		return nil, err
 	}
 	if jsonx.Member(r.object, "resultType") != nil {
-		return nil, fmt.Errorf("mcpkit: Extension(%q): the value has a resultType of its own; leave it out", resultType)
+		return nil, fmt.Errorf("mcpkit: NewExtensionResult(%q): the value has a resultType of its own; leave it out", resultType)
 	}
 	r.resultType = resultType
 	return r, nil

@@ -39,6 +39,7 @@ type Server struct {
 
 	mu            sync.Mutex   // serialises changes of the chain
 	use           []Middleware // guarded by mu
+	intercepts    []Middleware // of extensions; never changed after New
 	chain         atomic.Pointer[Handler]
 	hasMiddleware atomic.Bool
 	catalog       atomic.Pointer[catalog] // changed under the family's lock
@@ -75,11 +76,14 @@ func newServer(c *config) (*Server, error) {
 	descriptions := reflectx.FirstDescriptions(slices.Concat([]reflectx.Descriptions{generated}, c.docs, []reflectx.Descriptions{source})...)
 	s := &Server{config: c, descriptions: descriptions, generated: generated, family: family.New()}
 	s.catalog.Store(&catalog{methods: coreMethods})
-	chain := chainOf(nil)
-	s.chain.Store(&chain)
 	if err := s.registerAll(c.services); err != nil {
 		return nil, err
 	}
+	if err := s.extendAll(c.extensions); err != nil {
+		return nil, err
+	}
+	chain := s.chainOf(nil)
+	s.chain.Store(&chain)
 	s.introduce()
 	s.state = rounds.NewSealer(c.stateKeys, s.info.Name)
 	return s, nil

@@ -384,7 +384,7 @@ func TestHandlersOfTheProgramsOwnMethods(t *testing.T) {
 	noop := func(context.Context, params) (double, error) { return double{}, nil }
 	require.EqualError(t, mcpkit.Handle(srv, "example.com/double", noop), `mcpkit: Handle: the method "example.com/double" is registered already`)
 	require.EqualError(t, mcpkit.Handle(srv, "tools/list", noop), `mcpkit: Handle: the method "tools/list" is part of the protocol`)
-	require.EqualError(t, mcpkit.Handle(srv, "", noop), `mcpkit: Handle(""): not a name for a method; write for example "example.com/reindex"`)
+	require.EqualError(t, mcpkit.Handle(srv, "", noop), `mcpkit: Handle: "" is not a name for a method; write for example "example.com/reindex"`)
 }
 
 func TestCompletion(t *testing.T) {

@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 
@@ -16,12 +17,14 @@ import (
 // its filter.
 type listener struct {
 	filter    protocol.SubscriptionFilter
+	topics    map[*Topic]map[string]struct{} // keys by topic; nil if there are none
 	principal *oauth.Principal
 	wake      chan struct{} // holds one token while something is owed
 
 	mu      sync.Mutex
-	lists   [3]bool             // guarded by mu: tools, prompts, resources
-	updated map[string]struct{} // guarded by mu: URIs
+	lists   [3]bool                      // guarded by mu: tools, prompts, resources
+	updated map[string]struct{}          // guarded by mu: URIs
+	owed    map[topicKey]json.RawMessage // guarded by mu: params of topics
 }
 
 // owe notes what has to be sent.
@@ -35,6 +38,13 @@ func (l *listener) owe(note func()) {
 	}
 }
 
+// acknowledgedParams are like [protocol.SubscriptionsAcknowledgedParams], with topics of
+// extensions.
+type acknowledgedParams struct {
+	Notifications json.RawMessage `json:"notifications"`
+	Meta          protocol.Meta   `json:"_meta"`
+}
+
 type listenParams struct {
 	Notifications *protocol.SubscriptionFilter `json:"notifications"`
 }
@@ -44,6 +54,9 @@ type listenParams struct {
 func listen(ctx context.Context, call *Call, p *listenParams) (Result, error) {
 	l, err := newListener(call, p.Notifications)
 	if err != nil {
+		return nil, err
+	}
+	if err := l.takeTopics(ctx, call); err != nil {
 		return nil, err
 	}
 	return call.listenThrough(ctx, l, func(ctx context.Context, _ *Call) (Result, error) { return l.run(ctx, call) })
@@ -57,7 +70,15 @@ func (l *listener) run(ctx context.Context, call *Call) (Result, error) {
 	meta := protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(call.req.ID.String())}
 	call.server.listens.add(l)
 	defer call.server.listens.remove(l)
-	call.notify(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{Notifications: l.filter, Meta: meta})
+	for t := range l.topics {
+		t.listens.add(l)
+		defer t.listens.remove(l)
+	}
+	filter, err := l.acknowledged()
+	if err != nil {
+		return nil, err
+	}
+	call.notify(protocol.NotificationSubscriptionsAcknowledged, &acknowledgedParams{filter, meta})
 	for {
 		select {
 		case <-ctx.Done():
@@ -91,8 +112,9 @@ func newListener(call *Call, filter *protocol.SubscriptionFilter) (*listener, er
 // deliver sends what is owed.
 func (l *listener) deliver(call *Call, meta protocol.Meta) {
 	l.mu.Lock()
-	lists, updated := l.lists, l.updated
+	lists, updated, owed := l.lists, l.updated, maps.Clone(l.owed)
 	l.lists, l.updated = [3]bool{}, map[string]struct{}{}
+	clear(l.owed)
 	l.mu.Unlock()
 	for i, changed := range lists {
 		if changed {
@@ -101,6 +123,10 @@ func (l *listener) deliver(call *Call, meta protocol.Meta) {
 	}
 	for uri := range updated {
 		call.notify(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: uri, Meta: meta})
+	}
+	for t, params := range owed {
+		params, _ = withMeta(params, meta) // meta is the id of the request, which is valid
+		call.notify(t.topic.notification, params)
 	}
 }
 

@@ -1,0 +1,340 @@
+package mcpkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"weak"
+
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/protocol"
+)
+
+// An Extension is what an extension of the protocol adds to a Server; see [Extend]. The zero value
+// of each field but ID adds nothing. An extension never gets the Server itself: what changes while
+// the server runs are its Topics and its Items.
+type Extension struct {
+	// ID identifies the extension: a reversed domain, a slash and a name, such as
+	// "com.example/ratings".
+	ID string
+
+	// Settings are what the server declares in its capabilities, under ID. They encode to a JSON
+	// object; nil means {}.
+	Settings any
+
+	// Since is the first protocol version that has the extension; "" means all versions. For
+	// requests of earlier versions the server has neither the capability nor the methods.
+	Since protocol.Version
+
+	// Methods are the requests that clients may send.
+	Methods []*Method
+
+	// Topics are members that the extension adds to the filter of subscriptions/listen. Topics of
+	// a mounted server reach only clients that are connected to that server itself.
+	Topics []*Topic
+
+	// Items are the extension's tools, prompts and resources.
+	Items *ItemSet
+
+	// Intercept wraps each call of a tool, inside of the middleware of [Server.Use]. It may answer
+	// in place of the tool, also with a result type of its own (see [NewExtensionResult]). Ask
+	// [Call.Extension] before it does that: a client that did not declare the extension would not
+	// understand the result.
+	Intercept Middleware
+
+	// Check finds faults when the server is made: [New] returns its error.
+	Check func() error
+
+	// Service is started and closed with the server, if it has the methods
+	// Start(context.Context) error and Close() error. See [Server.Start].
+	Service any
+}
+
+// Extend adds an extension to the server. One server has each extension once.
+func Extend(e Extension) Option {
+	return newOption(func(c *config) error {
+		c.extensions = append(c.extensions, e)
+		return nil
+	})
+}
+
+// Extension returns the settings with which the client declared an extension: on this request
+// (2026-07-28) or at the start of its session. ok is false if it did not declare it.
+func (c *Call) Extension(id string) (settings protocol.Object, ok bool) {
+	settings = c.ClientCapabilities().Extensions[id]
+	return settings, settings != nil
+}
+
+// undeclared returns the error for a client that needs to declare the extension first.
+func (c *Call) undeclared(id, what string) *jsonrpc.Error {
+	return protocol.MissingClientCapability(
+		protocol.ClientCapabilities{Extensions: map[string]protocol.Object{id: {}}},
+		"%s needs a client that declares the extension %q", what, id)
+}
+
+// A declaration is an extension in the capabilities of a server.
+type declaration struct {
+	id       string
+	settings protocol.Object
+	since    protocol.Version
+}
+
+func (d *declaration) declare(caps *protocol.ServerCapabilities, v protocol.Version) {
+	if v < d.since {
+		return
+	}
+	if caps.Extensions == nil {
+		caps.Extensions = map[string]protocol.Object{}
+	}
+	caps.Extensions[d.id] = d.settings
+}
+
+// extendAll adds extensions to a server that is being made, or returns all of their faults.
+func (s *Server) extendAll(extensions []Extension) error {
+	var faults []error
+	for i := range extensions {
+		e := &extensions[i]
+		faults = append(faults, prefixed(fmt.Sprintf("mcpkit: extension %q: ", e.ID), s.extend(e)))
+	}
+	return errors.Join(faults...)
+}
+
+func (s *Server) extend(e *Extension) error {
+	settings, err := e.check()
+	if err != nil {
+		return err
+	}
+	d := &declaration{e.ID, settings, e.Since}
+	rows := make([]*methodRow, len(e.Methods))
+	for i, m := range e.Methods {
+		if rows[i], err = m.row(s, d); err != nil {
+			return err
+		}
+	}
+	err = s.change(func(c *catalog) error {
+		if err := c.declare(d); err != nil {
+			return err
+		}
+		if err := c.addTopics(e.ID, e.Topics); err != nil {
+			return err
+		}
+		return c.addMethods(rows...)
+	})
+	if err == nil && e.Items != nil {
+		err = e.Items.attach(s)
+	}
+	if err != nil {
+		return err
+	}
+	if e.Intercept != nil {
+		s.intercepts = append(s.intercepts, onToolCalls(e.Intercept))
+	}
+	if e.Service != nil {
+		s.life.add(e.Service)
+	}
+	return nil
+}
+
+// check checks the extension by itself, and returns its settings.
+func (e *Extension) check() (protocol.Object, error) {
+	domain, name, _ := strings.Cut(e.ID, "/")
+	if !strings.Contains(domain, ".") || name == "" || strings.Contains(name, "/") {
+		return nil, errors.New(`the ID is a reversed domain, a slash and a name; write for example "com.example/ratings"`)
+	}
+	if e.Since != "" && !e.Since.Known() {
+		return nil, fmt.Errorf("the field Since has the unknown protocol version %q", e.Since)
+	}
+	if slices.Contains(e.Methods, nil) || slices.Contains(e.Topics, nil) {
+		return nil, errors.New("a method or topic is nil; make them with NewMethod and NewTopic")
+	}
+	settings := protocol.Object{}
+	if e.Settings != nil {
+		raw, err := jsonx.Marshal(e.Settings)
+		if err != nil {
+			return nil, fmt.Errorf("the settings do not encode: %w", err)
+		}
+		if jsonx.Kind(raw) != '{' {
+			return nil, fmt.Errorf("the settings are a JSON object, not %.20s", raw)
+		}
+		if err := jsonx.Unmarshal(raw, &settings); err != nil {
+			return nil, err
+		}
+	}
+	if e.Check != nil {
+		return settings, e.Check()
+	}
+	return settings, nil
+}
+
+// declare adds an extension to the catalog.
+func (c *catalog) declare(d *declaration) error {
+	for _, known := range c.extensions {
+		if known.id == d.id {
+			return errors.New("the server has it already")
+		}
+	}
+	c.extensions = append(slices.Clip(c.extensions), d)
+	return nil
+}
+
+// onToolCalls limits middleware to calls of tools that are not refused.
+func onToolCalls(mw Middleware) Middleware {
+	return func(next Handler) Handler {
+		inner := mw(next)
+		if inner == nil {
+			return nil
+		}
+		return func(ctx context.Context, call *Call) (Result, error) {
+			if call.row.method != protocol.MethodToolsCall || call.refusal != nil {
+				return next(ctx, call)
+			}
+			return inner(ctx, call)
+		}
+	}
+}
+
+// A Method is a request of an [Extension]. Make one with [NewMethod].
+type Method struct {
+	name       string
+	nameParam  string
+	negotiated bool
+	handler    func(s *Server) (Handler, error)
+}
+
+// NewMethod returns a request with the name that fn answers. The params are decoded into Req, and
+// Resp becomes the result, an object.
+//
+// If Req is a struct, its tags are enforced as in tool arguments, and unknown members other than
+// _meta are refused. Any other Req, or one with a method UnmarshalJSON, gets all params. Errors
+// become protocol errors. [CallFrom] returns the call: its principal, its _meta, what the client
+// declared.
+func NewMethod[Req, Resp any](name string, fn func(ctx context.Context, req Req) (Resp, error)) *Method {
+	return &Method{name: name, handler: func(s *Server) (Handler, error) {
+		decode, err := paramsDecoder[Req](s, name)
+		if err != nil {
+			return nil, err
+		}
+		return withParams(decode, func(ctx context.Context, _ *Call, req *Req) (Result, error) {
+			resp, err := fn(ctx, *req)
+			if err != nil {
+				return nil, err
+			}
+			if result, ok := any(resp).(Result); ok {
+				return result, nil
+			}
+			return NewObjectResult(resp)
+		}), nil
+	}}
+}
+
+// NameParam says that the header Mcp-Name mirrors the params' member, a string, for requests of
+// 2026-07-28 over HTTP. [Call.Name] returns its value.
+func (m *Method) NameParam(member string) *Method { m.nameParam = member; return m }
+
+// Negotiated refuses requests of clients that did not declare the extension.
+func (m *Method) Negotiated() *Method { m.negotiated = true; return m }
+
+// row returns the row for the table of s. d is the extension that the method belongs to, or nil.
+func (m *Method) row(s *Server, d *declaration) (*methodRow, error) {
+	if m.name == "" || strings.HasPrefix(m.name, "rpc.") || strings.HasPrefix(m.name, "notifications/") {
+		return nil, fmt.Errorf("%q is not a name for a method; write for example \"example.com/reindex\"", m.name)
+	}
+	h, err := m.handler(s)
+	if err != nil {
+		return nil, err
+	}
+	row := &methodRow{method: m.name, nameParam: m.nameParam, overdue: new(overdueCount), handle: h, source: s}
+	if d != nil {
+		row.from = d.since
+	}
+	if m.nameParam != "" || m.negotiated {
+		row.prepare = func(call *Call) *jsonrpc.Error {
+			if m.negotiated {
+				if _, ok := call.Extension(d.id); !ok {
+					return call.undeclared(d.id, m.name)
+				}
+			}
+			if m.nameParam != "" {
+				return nameOf(call, func([]byte) (string, bool) { return "", false })
+			}
+			return nil
+		}
+	}
+	return row, nil
+}
+
+// An ItemSet is a set of tools, prompts and resources that is replaced as a whole while servers
+// have it. The zero value is empty. It is safe for concurrent use.
+type ItemSet struct {
+	mu      sync.Mutex
+	items   []Item                 // guarded by mu
+	servers []weak.Pointer[Server] // guarded by mu: a program may make servers that it never closes
+}
+
+// Replace replaces all items of the set, in all servers that have it, and notifies their clients
+// once. If one of the servers refuses an item, nothing changes in any of them.
+func (set *ItemSet) Replace(items ...Item) error {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	for i, server := range set.servers {
+		if err := server.Value().replace(set, items); err != nil {
+			for _, changed := range set.servers[:i] {
+				_ = changed.Value().replace(set, set.items) // it had them before
+			}
+			return err
+		}
+	}
+	set.items = items
+	return nil
+}
+
+// ResourceUpdated notifies the clients that subscribed to the resource. See
+// [Server.ResourceUpdated].
+func (set *ItemSet) ResourceUpdated(uri string) (notified bool) {
+	set.mu.Lock()
+	servers := slices.Clone(set.servers)
+	set.mu.Unlock()
+	for _, server := range servers {
+		if s := server.Value(); s != nil && s.ResourceUpdated(uri) {
+			notified = true
+		}
+	}
+	return notified
+}
+
+// attach adds the items to a server, now and when they are replaced.
+func (set *ItemSet) attach(s *Server) error {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	if err := s.replace(set, set.items); err != nil {
+		return err
+	}
+	set.servers = slices.DeleteFunc(set.servers, func(p weak.Pointer[Server]) bool { return p.Value() == nil })
+	set.servers = append(set.servers, weak.Make(s))
+	return nil
+}
+
+// replace replaces the entries of the set by those of items. s may be nil: a server that is gone.
+func (s *Server) replace(set *ItemSet, items []Item) error {
+	if s == nil {
+		return nil
+	}
+	d, err := s.draft(items)
+	if err != nil {
+		return err
+	}
+	for _, e := range d.entries() {
+		e.set = set
+	}
+	faults := s.checkScopes(d)
+	return s.change(func(c *catalog) error {
+		old := func(e *entry) bool { return e.set == set }
+		c.tools, c.prompts = c.tools.unless(old), c.prompts.unless(old)
+		c.resources, c.templates = c.resources.unless(old), c.templates.unless(old)
+		return joinFaults(faults, c.add(d))
+	})
+}
