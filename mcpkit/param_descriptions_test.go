@@ -16,7 +16,7 @@ type sums struct {
 	}
 }
 
-// docs:begin paramwords
+// docs:begin paramdescriptions
 
 // Add adds two numbers.
 //
@@ -27,7 +27,7 @@ type sums struct {
 // It does not round.
 func (*sums) Add(a float64, b *float64) float64 { return a + orZero(b) }
 
-// docs:end paramwords
+// docs:end paramdescriptions
 
 func orZero(x *float64) float64 {
 	if x == nil {

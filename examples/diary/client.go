@@ -23,15 +23,15 @@ func connect(ctx context.Context, url, dir string, opts oauthclient.Options, ope
 	opts.Store = store
 	grant := &oauthclient.AuthorizationCode{
 		Name:    "Diary reader",
-		Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: open}), // nil is the browser
+		Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: open}), // nil opens the user's browser
 	}
 	t, err := oauthclient.New(url, grant, &opts)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	// The user takes longer than a request may. A token that the store did not keep serves for this
-	// run.
+	// Log in before the first request, which would time out while the user types. If the store fails to
+	// save the token, this run still uses it.
 	if err := t.Login(ctx); err != nil && !errors.Is(err, oauthclient.ErrNotSaved) {
 		return err
 	}
@@ -46,8 +46,8 @@ func connect(ctx context.Context, url, dir string, opts oauthclient.Options, ope
 
 // docs:begin step-up
 
-// write adds an entry and prints the diary. If the login was for reading alone, the first call asks
-// the user for more.
+// write adds an entry and prints the diary. If the token has only the scope for reading, the first
+// call starts a login for the other scope.
 func write(ctx context.Context, c *client.Client, text string, out io.Writer) error {
 	if _, err := c.CallTool(ctx, "write", map[string]any{"text": text}); err != nil {
 		return err

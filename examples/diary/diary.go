@@ -23,30 +23,30 @@ type Diary struct {
 	entries map[owner][]Entry
 }
 
-// An owner is a user, whichever program they use.
+// An owner is a user, whatever client the user has.
 type owner struct{ issuer, subject string }
 
 func ownerOf(user *oauth.Principal) owner { return owner{user.Issuer, user.Subject} }
 
-// An Entry is what was written at a time.
+// An Entry is a text with its time.
 type Entry struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
 }
 
-// Read returns the entries of who asks, the oldest first.
+// Read returns the entries of the user, the oldest first.
 func (d *Diary) Read(user *oauth.Principal) ([]Entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.entries[ownerOf(user)]), nil
 }
 
-// WriteInput is what to write.
+// WriteInput is the input of Write.
 type WriteInput struct {
 	Text string `json:"text" validate:"max=4000" desc:"What happened."`
 }
 
-// Write adds an entry to the diary of who asks.
+// Write adds an entry to the diary of the user.
 func (d *Diary) Write(user *oauth.Principal, in WriteInput) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,5 +56,5 @@ func (d *Diary) Write(user *oauth.Principal, in WriteInput) (string, error) {
 
 // docs:end service
 
-// NewDiary returns diaries without entries.
+// NewDiary returns a Diary without entries.
 func NewDiary() *Diary { return &Diary{entries: make(map[owner][]Entry)} }

@@ -1,11 +1,10 @@
-// Command diary is a server that only users who logged in may call, and a client of it that logs
-// in.
+// Command diary is a server that requires a login, and a client that logs in to it.
 //
 //	diary -http 127.0.0.1:8080 -demo
 //	diary -write "It rained." http://127.0.0.1:8080/mcp
 //
-// With -demo an authorization server that agrees to everything runs beside it. Without, -issuer
-// says where users log in, and -resource by which URL they know the server.
+// With -demo, the server also runs an authorization server that approves every login. Otherwise,
+// -issuer names the authorization server, and -resource is the URL of the server for its clients.
 package main
 
 import (
@@ -28,8 +27,8 @@ func main() {
 	addr := flag.String("http", "127.0.0.1:8080", "address to serve on")
 	issuer := flag.String("issuer", "", "authorization server, such as https://login.example.com")
 	resource := flag.String("resource", "", "URL of the server, such as https://diary.example.com/mcp")
-	demo := flag.Bool("demo", false, "run an authorization server that agrees to everything")
-	text := flag.String("write", "", "be a client instead: write this into the diary of the server that is the argument")
+	demo := flag.Bool("demo", false, "run an authorization server that approves every login")
+	text := flag.String("write", "", "run as a client: write this text into the diary of the server named by the argument")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -46,7 +45,7 @@ func main() {
 	}
 }
 
-// runServer serves, with an authorization server of its own if it is to be one.
+// runServer serves the diary. With -demo it also runs an authorization server.
 func runServer(ctx context.Context, c config, addr string, demo bool) error {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -64,7 +63,7 @@ func runServer(ctx context.Context, c config, addr string, demo bool) error {
 	return serve(ctx, c, ln)
 }
 
-// runClient writes into the diary of the user who logs in.
+// runClient logs in and writes into the diary.
 func runClient(ctx context.Context, url, text string) error {
 	dir, err := os.UserConfigDir()
 	if err != nil {

@@ -23,8 +23,7 @@ func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 // docs:begin test
 
-// start starts the server behind an authorization server that agrees to everything, and returns its
-// URL.
+// start starts a server that accepts tokens of as, and returns its URL.
 func start(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -42,7 +41,7 @@ func start(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Optio
 	return url
 }
 
-func TestTokensOpenTheDoor(t *testing.T) {
+func TestTokensAreChecked(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	url := start(t, as, nil)
 	for _, test := range []struct {
@@ -62,7 +61,7 @@ func TestTokensOpenTheDoor(t *testing.T) {
 
 // docs:end test
 
-// status is what a request with a token is answered.
+// status returns the HTTP status of a request with a token.
 func status(t *testing.T, as *oauthtest.Server, url, token string) int {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(initialize))
 	require.NoError(t, err)
@@ -77,13 +76,13 @@ func status(t *testing.T, as *oauthtest.Server, url, token string) int {
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
-// keep calls use with a client of a user whose tokens are in dir.
+// keep calls use with a client whose tokens are stored in dir.
 func keep(t *testing.T, as *oauthtest.Server, url, dir string, use func(*client.Client) error) {
 	opts := oauthclient.Options{InsecureLoopback: true, Base: as.Client().Transport}
 	require.NoError(t, connect(t.Context(), url, dir, opts, oauthtest.Open, use))
 }
 
-func TestWritingTakesMoreThanReading(t *testing.T) {
+func TestWritingNeedsAnotherScope(t *testing.T) {
 	var asked []string
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
 		asked = append(asked, strings.Join(a.Scopes, " "))
@@ -96,7 +95,7 @@ func TestWritingTakesMoreThanReading(t *testing.T) {
 	require.Regexp(t, `^\d{4}-\d\d-\d\d \d\d:\d\d  It rained\.\n$`, out.String())
 
 	keep(t, as, url, dir, func(c *client.Client) error { return write(t.Context(), c, "The sun.", &out) })
-	require.Len(t, asked, 2, "the second run takes the token of the first")
+	require.Len(t, asked, 2, "the second run uses the token of the first")
 	require.Equal(t, 3, strings.Count(out.String(), "\n"))
 }
 

@@ -16,18 +16,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// config is where the program stands.
+// config has the settings of the server.
 type config struct {
 	resource string // the URL by which clients know the server
 	issuer   string // the authorization server
-	insecure bool   // both may be on this machine, without TLS
+	insecure bool   // allows loopback addresses without TLS
 	logger   *slog.Logger
-	change   func(*resourceserver.Options) // of the guard; nil for nothing
+	change   func(*resourceserver.Options) // changes the options of the guard; may be nil
 }
 
 // docs:begin guard
 
-// newGuard asks who is there: a token has to be signed by the issuer, for this resource.
+// newGuard returns a guard that accepts tokens of the issuer for this resource.
 func newGuard(c config) (*resourceserver.Guard, error) {
 	verifier, err := jwtverify.New(jwtverify.Options{
 		Issuer:   c.issuer,
@@ -42,7 +42,7 @@ func newGuard(c config) (*resourceserver.Guard, error) {
 		Resource:             c.resource,
 		AuthorizationServers: []string{c.issuer},
 		Verifier:             verifier,
-		Scopes:               []string{"diary:read"}, // for every request
+		Scopes:               []string{"diary:read"}, // required for every request
 		ScopesSupported:      []string{"diary:read", "diary:write"},
 		Name:                 "Diary",
 		Logger:               c.logger,
@@ -57,7 +57,7 @@ func newGuard(c config) (*resourceserver.Guard, error) {
 
 // docs:begin mount
 
-// newApp is an echo app with the server behind the guard, and the metadata in front of it.
+// newApp returns an echo app with the server behind the guard. The metadata is public.
 func newApp(c config) (*echo.Echo, *streamable.Handler, error) {
 	guard, err := newGuard(c)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-func TestACompanySaysWhoEnters(t *testing.T) {
+func TestPoliciesRestrictAccess(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	url := start(t, as, func(opts *resourceserver.Options) {
 		// docs:begin policies
@@ -43,7 +43,7 @@ func TestACompanySaysWhoEnters(t *testing.T) {
 	}
 }
 
-func TestOpaqueTokensAreAskedAbout(t *testing.T) {
+func TestOpaqueTokensAreIntrospected(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Opaque: true, Clients: []oauthtest.Client{{ID: "diary", Secret: "secret"}}})
 	url := start(t, as, func(opts *resourceserver.Options) {
 		var err error
@@ -54,7 +54,7 @@ func TestOpaqueTokensAreAskedAbout(t *testing.T) {
 			ClientSecret: "secret",
 			Issuer:       as.Issuer,
 			Audience:     []string{opts.Resource},
-			CacheTime:    -1, // a token that was revoked is refused at once
+			CacheTime:    -1, // refuse revoked tokens at once
 			Fetch:        jwtverify.Fetch{InsecureLoopback: true, Client: as.Client()},
 		})
 		// docs:end introspection
@@ -66,7 +66,7 @@ func TestOpaqueTokensAreAskedAbout(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, status(t, as, url, token))
 }
 
-// session calls the server with a grant and returns who it takes the client for.
+// session calls the server with a grant and returns the principal that the server sees.
 func session(t *testing.T, as *oauthtest.Server, url string, grant oauthclient.Grant, opts oauthclient.Options) string {
 	opts.InsecureLoopback, opts.Base = true, as.Client().Transport
 	tr, err := oauthclient.New(url, grant, &opts)
@@ -81,9 +81,9 @@ func session(t *testing.T, as *oauthtest.Server, url string, grant oauthclient.G
 	return said
 }
 
-// A session of 2025 belongs to a user and a client: one that registered anew for each login would
-// lose it.
-func TestMoreScopesKeepTheSession(t *testing.T) {
+// A legacy session belongs to a user and a client. A program that registers again for each login
+// would lose it.
+func TestStepUpKeepsTheSession(t *testing.T) {
 	for _, version := range []protocol.Version{"2025-11-25", "2026-07-28"} {
 		t.Run(string(version), func(t *testing.T) {
 			var clients []string
@@ -106,14 +106,14 @@ func TestMoreScopesKeepTheSession(t *testing.T) {
 			require.NoError(t, c.Close())
 			require.Len(t, clients, 2)
 			_, first, _ := strings.Cut(clients[0], " at ")
-			if strings.HasSuffix(clients[1], " at "+first) { // unless another program took the port meanwhile
+			if strings.HasSuffix(clients[1], " at "+first) { // unless another program took the port
 				require.Equal(t, clients[0], clients[1])
 			}
 		})
 	}
 }
 
-func TestTokensOfAKey(t *testing.T) {
+func TestTokensBoundToAKey(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	url := start(t, as, func(opts *resourceserver.Options) {
 		var err error
@@ -124,14 +124,14 @@ func TestTokensOfAKey(t *testing.T) {
 		require.NoError(t, err)
 	})
 	grant := &oauthclient.AuthorizationCode{Name: "Diary reader", Browser: oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})}
-	prover, err := dpop.NewProver(nil) // a new key, which lives as long as the program
+	prover, err := dpop.NewProver(nil) // a new key, kept in memory
 	require.NoError(t, err)
 	require.Equal(t, "Written, user.", session(t, as, url, grant, oauthclient.Options{DPoP: prover}))
 	token := as.Token(oauthtest.Token{Audience: []string{url}, Scopes: []string{"diary:read"}})
 	require.Equal(t, http.StatusUnauthorized, status(t, as, url, token))
 }
 
-func TestProgramsThatNobodyLogsInTo(t *testing.T) {
+func TestProgramsWithoutAUserLogIn(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	provider := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{{ID: "app", Secret: "secret"}}})
@@ -148,7 +148,7 @@ func TestProgramsThatNobodyLogsInTo(t *testing.T) {
 	// docs:end itself
 	require.Equal(t, "Written, robot.", session(t, as, url, robot, oauthclient.Options{}))
 
-	// The platform would write it into a file, say.
+	// A real platform writes the assertion into a file, for example.
 	platformToken := func(audience string) string {
 		return provider.Sign("JWT", map[string]any{"iss": provider.Issuer, "sub": "job-7", "aud": audience, "exp": time.Now().Add(time.Minute).Unix()})
 	}
@@ -169,7 +169,7 @@ func TestProgramsThatNobodyLogsInTo(t *testing.T) {
 		Provider:              oauthclient.Credentials{Issuer: provider.Issuer, ClientID: "app", ClientSecret: "secret"},
 		ProviderTokenEndpoint: provider.Endpoint("token"),
 		Subject: func(context.Context) (token, kind string, err error) {
-			return idToken, oauthclient.TokenTypeID, nil // of the user's login at the provider
+			return idToken, oauthclient.TokenTypeID, nil // from the user's login at the provider
 		},
 	}
 	// docs:end enterprise

@@ -1,6 +1,5 @@
-// Gateway is one server made of three: what it has itself, a server of the same program that is
-// mounted in it, and one that runs elsewhere. Where it listens and what stands around calls is in
-// gateway.yaml.
+// Command gateway combines three servers into one: its own service, a mounted server of the same
+// program, and a remote server. The file gateway.yaml configures its address and middleware.
 package main
 
 import (
@@ -23,7 +22,7 @@ func main() {
 	}
 }
 
-// run serves what the file says.
+// run serves the gateway as the file configures it.
 func run(ctx context.Context, file, weather, token string) error {
 	c, err := config.Load(file)
 	if err != nil {
@@ -44,7 +43,7 @@ func run(ctx context.Context, file, weather, token string) error {
 
 // docs:begin gateway
 
-// newGateway puts the servers together.
+// newGateway combines the servers.
 func newGateway(c *config.Config, weather, token string) (*mcpkit.Server, error) {
 	srv, err := c.New(&Desk{}, mcpkit.Name("gateway", "1.0.0"))
 	if err != nil {
@@ -54,12 +53,12 @@ func newGateway(c *config.Config, weather, token string) (*mcpkit.Server, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := srv.Mount("billing", billing); err != nil { // the tool charge is there as billing_charge
+	if err := srv.Mount("billing", billing); err != nil { // the tool charge becomes billing_charge
 		return nil, err
 	}
 	remote, err := proxy.New(weather,
 		proxy.Name("weather"),
-		proxy.Optional(), // the rest works without it
+		proxy.Optional(), // the gateway works without it
 		proxy.Dial(client.Header("Authorization", "Bearer "+token)))
 	if err != nil {
 		return nil, err
@@ -69,24 +68,24 @@ func newGateway(c *config.Config, weather, token string) (*mcpkit.Server, error)
 
 // docs:end gateway
 
-// Desk is what the gateway has itself.
+// Desk is the service of the gateway itself.
 type Desk struct {
 	_ struct {
-		Hours mcpkit.Tool `desc:"Says when somebody is there." hints:"readonly"`
+		Hours mcpkit.Tool `desc:"Returns the opening hours." hints:"readonly"`
 	}
 }
 
-// Hours says when somebody is there.
+// Hours returns the opening hours.
 func (*Desk) Hours() string { return "Monday to Friday, 9 to 17" }
 
-// Billing is a server of its own, in this program.
+// Billing is the service of the mounted server.
 type Billing struct {
 	_ struct {
 		Charge mcpkit.Tool `desc:"Charges an account, after the user has agreed." hints:"destructive"`
 	}
 }
 
-// ChargeInput says what is to be paid.
+// ChargeInput is the input of Charge.
 type ChargeInput struct {
 	Account string `json:"account" desc:"Who pays."`
 	Cents   int    `json:"cents" validate:"min=1" desc:"How much."`

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// forecast is the server elsewhere.
+// forecast is the service of the remote server.
 type forecast struct {
 	_ struct {
 		Tomorrow mcpkit.Tool `params:"city" hints:"readonly"`
@@ -31,7 +31,7 @@ type forecast struct {
 
 func (*forecast) Tomorrow(city string) string { return "sun in " + city }
 
-// newWeather serves a forecast to who has the token, and notes what else comes.
+// newWeather serves a forecast to clients with the token, and records other requests.
 func newWeather(t *testing.T) string {
 	handler := streamable.NewHandler(mcpkit.MustNew(&forecast{}), nil)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -45,7 +45,7 @@ func newWeather(t *testing.T) string {
 	return s.URL
 }
 
-// load reads the file of this example, with the paths in it in a folder of the test.
+// load reads the configuration file, with its paths in a folder of the test.
 func load(t *testing.T, env ...string) *config.Config {
 	t.Helper()
 	text, err := os.ReadFile("gateway.yaml")
@@ -64,7 +64,7 @@ func (user) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.Elici
 	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: json.RawMessage(`{"confirm":true}`)}, nil
 }
 
-func TestThreeServersAreOne(t *testing.T) {
+func TestGatewayHasTheToolsOfThreeServers(t *testing.T) {
 	srv, err := newGateway(load(t), newWeather(t), "of-the-gateway")
 	require.NoError(t, err)
 	defer srv.Close()
@@ -93,7 +93,7 @@ func TestThreeServersAreOne(t *testing.T) {
 	}
 }
 
-func TestTheRestWorksWithoutTheWeather(t *testing.T) {
+func TestGatewayWorksWithoutTheRemoteServer(t *testing.T) {
 	srv, err := newGateway(load(t), newWeather(t), "wrong")
 	require.NoError(t, err)
 	defer srv.Close()
@@ -107,7 +107,7 @@ func TestTheRestWorksWithoutTheWeather(t *testing.T) {
 	require.ErrorContains(t, err, `unknown tool "weather_tomorrow"`)
 }
 
-func TestTheEnvironmentChangesTheFile(t *testing.T) {
+func TestEnvironmentOverridesTheFile(t *testing.T) {
 	c := load(t, "MCPKIT_TRANSPORT_HTTP_ADDR=127.0.0.1:9090", "MCPKIT_MIDDLEWARE_RATE_LIMIT_BURST=1", "MCPKIT_MIDDLEWARE_RATE_LIMIT_PER_SECOND=0.001")
 	require.Equal(t, "127.0.0.1:9090", c.Transport.HTTP.Addr)
 	srv, err := newGateway(c, newWeather(t), "of-the-gateway")
@@ -122,7 +122,7 @@ func TestTheEnvironmentChangesTheFile(t *testing.T) {
 	require.ErrorContains(t, err, "too many")
 }
 
-func TestMistakesInTheFileAreToldOf(t *testing.T) {
+func TestMistakesInTheFileAreReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("server:\n  toolTimout: 20s\n"), 0o600))
 	require.EqualError(t, run(t.Context(), path, "", ""), `config: `+path+`:2:3: server.toolTimout: unknown key; did you mean "toolTimeout"?`)

@@ -1,4 +1,4 @@
-// Command hello is a whole server with one tool, in ten lines of code.
+// Command hello is a complete server with one tool, in ten lines of code.
 package main
 
 import "log"

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// asProgram makes the test binary the program that it tests.
+// asProgram makes the test binary run as the program.
 const asProgram = "HELLO_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func TestGreet(t *testing.T) {
 	require.Equal(t, "Hello, Ada!", c.CallTool("greet", `{"Name":"Ada"}`).Text())
 }
 
-func TestNobodyIsNotGreeted(t *testing.T) {
+func TestNameIsRequired(t *testing.T) {
 	c := serve(t, &Greeter{}, rawclient.Modern)
 	for _, args := range []string{`{}`, `{"Name":null}`} {
 		r := c.CallTool("greet", args)
@@ -64,7 +64,6 @@ func TestNobodyIsNotGreeted(t *testing.T) {
 	}
 }
 
-// One program serves clients of all versions, with nothing to configure.
 func TestEveryVersion(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -75,15 +74,14 @@ func TestEveryVersion(t *testing.T) {
 			c := rawclient.Stdio(t, version, cmd)
 			require.Equal(t, []string{"greet"}, toolNames(t, c))
 			require.Equal(t, "Hello, Ada!", c.CallTool("greet", `{"Name":"Ada"}`).Text())
-			if version >= "2025-03-26" { // from which on there is Streamable HTTP
+			if version >= "2025-03-26" { // the first version with Streamable HTTP
 				require.Equal(t, "Hello, Ada!", serve(t, &Greeter{}, version).CallTool("greet", `{"Name":"Ada"}`).Text())
 			}
 		})
 	}
 }
 
-// The whole program is ten lines of code: neither blank lines nor comments are counted, everything
-// else is.
+// The program has ten lines of code, without blank lines and comments.
 func TestTenLines(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)
@@ -94,7 +92,7 @@ func TestTenLines(t *testing.T) {
 	require.LessOrEqual(t, len(lines), 10, strings.Join(lines, "\n"))
 }
 
-// polite has the methods of Greeter and one more, and nothing else.
+// polite has the methods of Greeter and one more.
 type polite struct {
 	*Greeter `mcpkit:"include"`
 }
@@ -102,7 +100,6 @@ type polite struct {
 // Part says goodbye to somebody.
 func (*polite) Part(who struct{ Name string }) string { return "Goodbye, " + who.Name + "!" }
 
-// A further tool costs its method: there is no second place where it is said.
 func TestAnotherToolIsAnotherMethod(t *testing.T) {
 	c := serve(t, &polite{&Greeter{}}, rawclient.Modern)
 	require.Equal(t, []string{"greet", "part"}, toolNames(t, c))

@@ -1,7 +1,7 @@
 // Command notes is the example of the tutorial: a server for short notes.
 //
-//	notes             serves on standard input and output
-//	notes -http ADDR  serves over HTTP at http://ADDR/mcp
+//	notes             serves standard input and output
+//	notes -http ADDR  serves HTTP at http://ADDR/mcp
 package main
 
 import (
@@ -41,12 +41,12 @@ func main() {
 
 // docs:end main
 
-// docs:begin words
+// docs:begin source
 
 //go:embed notes.go
 var source embed.FS
 
-// docs:end words
+// docs:end source
 
 // docs:begin middleware
 

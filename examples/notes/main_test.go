@@ -21,9 +21,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-var update = flag.Bool("update", false, "write the replies of the transcripts anew")
+var update = flag.Bool("update", false, "update the responses in the transcripts")
 
-// asProgram makes the test binary the program that it tests.
+// asProgram makes the test binary run as the program.
 const asProgram = "NOTES_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	leaktest.VerifyTestMain(m)
 }
 
-// serve returns the URL of a server of its own.
+// serve starts a server and returns its URL.
 func serve(t *testing.T) string {
 	srv, err := newServer(slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
@@ -48,9 +48,8 @@ func serve(t *testing.T) string {
 	return server.URL
 }
 
-// The transcripts are conversations as they stand on the wire, a folder for each family of
-// versions: what the client sends, and what it is answered. They are indented for reading; white
-// space does not count.
+// The transcripts contain the messages of client and server, in one folder for each family of
+// versions. They are indented for reading, and the test ignores white space.
 func TestTranscripts(t *testing.T) {
 	for family, version := range map[string]string{"legacy": rawclient.Legacy, "modern": rawclient.Modern} {
 		files, err := filepath.Glob(filepath.Join("testdata", family, "*.txtar"))
@@ -78,7 +77,7 @@ func replay(t *testing.T, file string, c *rawclient.Client) {
 				got = append(got, txtar.File{Name: "server", Data: append(indented.Bytes(), '\n')})
 			}
 		case "server":
-			require.Positive(t, i, "%s begins with the server", file)
+			require.Positive(t, i, "%s begins with a section of the server", file)
 		default:
 			require.Fail(t, "unknown section", "%s: %q; write client or server", file, f.Name)
 		}
@@ -89,7 +88,7 @@ func replay(t *testing.T, file string, c *rawclient.Client) {
 		require.NoError(t, os.WriteFile(file, []byte(have), 0o644))
 		return
 	}
-	require.Equal(t, want, have, "%s; -update writes it anew", file)
+	require.Equal(t, want, have, "%s; run with -update to update it", file)
 }
 
 func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
@@ -101,8 +100,7 @@ func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
 			require.True(t, again.IsError)
 			require.Equal(t, `there is a note "tea" already; choose another id`, again.Text())
 
-			// Structured content is an object where the version requires one, so the text is what
-			// both have.
+			// The structured content depends on the version, the text does not.
 			require.Contains(t, c.CallTool("search", `{"query":"tea GREEN"}`).Text(), `{"id":"tea","text":"Green tea: 80 degrees"}`)
 			require.NotContains(t, c.CallTool("search", `{"query":"coffee"}`).Text(), "tea")
 
@@ -122,7 +120,6 @@ func TestSearch(t *testing.T) {
 
 // docs:end mcptest
 
-// The same program serves on standard input and output.
 func TestStdio(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -136,16 +133,15 @@ func TestStdio(t *testing.T) {
 	}
 }
 
-// The descriptions are in the program, wherever it was built and runs.
-func TestDescriptionsTravelWithTheProgram(t *testing.T) {
+func TestDescriptionsAreInTheProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")
 	}
 	program := filepath.Join(t.TempDir(), "notes")
 	here, err := os.Getwd()
 	require.NoError(t, err)
-	// The program does not find its source. The flag -trimpath of the go command would compile the
-	// standard library anew.
+	// Hide the source from the program. The flag -trimpath would do so, too, but compiles the standard
+	// library again.
 	out, err := exec.Command("go", "build", "-gcflags=-trimpath="+here+"=>/elsewhere", "-ldflags=-s -w", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	binary, err := os.ReadFile(program)

@@ -29,7 +29,7 @@ type Notes struct {
 
 // docs:end service
 
-// NewNotes returns a store with one note in it.
+// NewNotes returns a Notes with one note.
 func NewNotes() *Notes {
 	return &Notes{notes: map[string]string{"welcome": "# Welcome\n\nThis is your first note."}}
 }

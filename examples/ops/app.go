@@ -22,18 +22,18 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// config is what the environment decides.
+// config has the settings of the program.
 type config struct {
-	key     []byte                // of the tokens
-	audit   string                // file
-	rotated <-chan os.Signal      // says that the file was renamed; nil where it never is
+	key     []byte                // verifies tokens
+	audit   string                // the path of the audit file
+	rotated <-chan os.Signal      // receives a signal when the audit file was renamed; may be nil
 	logger  *slog.Logger          // receives all logs
-	spans   sdktrace.SpanExporter // where traces go
-	figures sdkmetric.Exporter    // where metrics go
-	drain   time.Duration         // from when the program is no longer ready to when it takes no more requests
+	spans   sdktrace.SpanExporter // exports traces
+	figures sdkmetric.Exporter    // exports metrics
+	drain   time.Duration         // the time between failing readiness checks and shutting down
 }
 
-// app is the program, made and not yet running.
+// app is the program before it runs.
 type app struct {
 	config
 	echo    *echo.Echo
@@ -48,7 +48,7 @@ type app struct {
 
 func newApp(c config) (*app, error) {
 	if len(c.key) < 32 {
-		return nil, errors.New("ops: the key has to be 32 random bytes at least; set OPS_KEY")
+		return nil, errors.New("ops: the key must have at least 32 random bytes; set OPS_KEY")
 	}
 	a := &app{config: c, echo: echo.New(), service: NewOrders()}
 	var err error
@@ -67,7 +67,8 @@ func newApp(c config) (*app, error) {
 
 // docs:begin chain
 
-// use puts the middleware on, the outermost first: what observes sees what the rest refuses.
+// use adds the middleware, the outermost first. Middleware that observes is outermost, so it sees
+// refused calls, too.
 func (a *app) use() {
 	a.server.Use(
 		otelmcp.Middleware(otelmcp.TracerProvider(a.traces), otelmcp.MeterProvider(a.metrics)),
@@ -90,7 +91,7 @@ func (a *app) use() {
 
 // docs:begin routes
 
-// routes mounts the server where tokens are asked for, and the health checks where they are not.
+// routes mounts the server behind tokens, and the health checks without.
 func (a *app) routes() {
 	a.ready = healthz.New(
 		healthz.Check{Name: "orders", Run: a.service.Ping, OnFailure: func(err error) { a.logger.Warn("not ready", "error", err) }},
@@ -108,9 +109,9 @@ func (a *app) routes() {
 
 // docs:begin serve
 
-// serve takes requests until ctx ends, and then lets those in flight finish.
+// serve serves until ctx ends, and then lets the calls in flight finish.
 func (a *app) serve(ctx context.Context, ln net.Listener) error {
-	if err := a.server.Start(ctx); err != nil { // rather now than at the first request
+	if err := a.server.Start(ctx); err != nil { // otherwise the first request starts the services
 		return err
 	}
 	server := &http.Server{Handler: a.echo, ReadHeaderTimeout: 10 * time.Second}
@@ -121,7 +122,7 @@ func (a *app) serve(ctx context.Context, ln net.Listener) error {
 		select {
 		case <-a.rotated:
 			if err := a.audit.Reopen(); err != nil {
-				a.logger.Error("the audit file stays what it was", "error", err)
+				a.logger.Error("cannot reopen the audit file", "error", err)
 			}
 		case err := <-failed:
 			return errors.Join(err, a.close(context.WithoutCancel(ctx)))
@@ -129,30 +130,30 @@ func (a *app) serve(ctx context.Context, ln net.Listener) error {
 		}
 	}
 	a.ready.Drain()
-	time.Sleep(a.drain) // the load balancer looks at /readyz now and then, and sends requests until it has
+	time.Sleep(a.drain) // the load balancer sends requests until it has checked /readyz
 
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
 	return errors.Join(echomcp.Shutdown(bound, server, a.mcp), a.close(context.WithoutCancel(ctx)))
 }
 
-// close lets go of what calls need: there are none any more.
+// close closes the resources of the program after the last call.
 func (a *app) close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // a bound of its own: that of the calls may be over
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // the time limit of the calls may be over
 	defer cancel()
 	return errors.Join(a.server.Close(), a.audit.Close(), a.traces.Shutdown(ctx), a.metrics.Shutdown(ctx))
 }
 
 // docs:end serve
 
-// A collector stands in for one of OpenTelemetry: it writes spans and metrics to the log. A program
-// of your own has exporters for OTLP in its place.
+// A collector writes spans and metrics to the log. Your program would use the OTLP exporters of
+// OpenTelemetry instead.
 type collector struct{ logger *slog.Logger }
 
-// A meter is the part of a collector that takes metrics.
+// A meter is the part of a collector that exports metrics.
 type meter struct{ logger *slog.Logger }
 
-// Export writes each histogram as a line.
+// Export writes each histogram to the log.
 func (m meter) Export(ctx context.Context, data *metricdata.ResourceMetrics) error {
 	for _, scope := range data.ScopeMetrics {
 		for _, metric := range scope.Metrics {
@@ -162,23 +163,23 @@ func (m meter) Export(ctx context.Context, data *metricdata.ResourceMetrics) err
 	return nil
 }
 
-// Temporality is the usual one.
+// Temporality returns the default.
 func (meter) Temporality(kind sdkmetric.InstrumentKind) metricdata.Temporality {
 	return sdkmetric.DefaultTemporalitySelector(kind)
 }
 
-// Aggregation is the usual one.
+// Aggregation returns the default.
 func (meter) Aggregation(kind sdkmetric.InstrumentKind) sdkmetric.Aggregation {
 	return sdkmetric.DefaultAggregationSelector(kind)
 }
 
-// ForceFlush has nothing to do: lines are written at once.
+// ForceFlush does nothing, since each line is written at once.
 func (meter) ForceFlush(context.Context) error { return nil }
 
-// Shutdown has nothing to do.
+// Shutdown does nothing.
 func (meter) Shutdown(context.Context) error { return nil }
 
-// ExportSpans writes each span as a line.
+// ExportSpans writes each span to the log.
 func (c collector) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	for _, s := range spans {
 		c.logger.InfoContext(ctx, "span", "name", s.Name(), "trace", s.SpanContext().TraceID().String(), "took", s.EndTime().Sub(s.StartTime()))
@@ -186,5 +187,5 @@ func (c collector) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	return nil
 }
 
-// Shutdown has nothing to do.
+// Shutdown does nothing.
 func (c collector) Shutdown(context.Context) error { return nil }

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// bearer is a stand-in for your own: it takes JSON Web Tokens signed with one key (HS256), and
-// leaves who they are about where echomcp looks for it.
+// bearer is a simple replacement for your own authentication. It accepts JSON Web Tokens signed with
+// one key (HS256) and stores the principal where echomcp finds it.
 func bearer(key []byte) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -23,7 +23,7 @@ func bearer(key []byte) echo.MiddlewareFunc {
 			p := verify(key, token, time.Now())
 			if !ok || p == nil {
 				c.Response().Header().Set("WWW-Authenticate", "Bearer")
-				return echo.NewHTTPError(http.StatusUnauthorized, "a valid bearer token is needed")
+				return echo.NewHTTPError(http.StatusUnauthorized, "a valid bearer token is required")
 			}
 			c.Set("user", p)
 			return next(c)
@@ -37,10 +37,10 @@ type claims struct {
 	Expires int64  `json:"exp"`
 }
 
-// jwtHeader is that of the tokens: no other algorithm is taken, whatever a token says.
+// jwtHeader is the only header that tokens may have, so no other algorithm is accepted.
 var jwtHeader = base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
 
-// verify returns who the token is about; nil when it is not valid.
+// verify returns the principal of the token, or nil if it is not valid.
 func verify(key []byte, token string, now time.Time) *oauth.Principal {
 	signed, signature, ok := cutLast(token, ".")
 	got, err := base64.RawURLEncoding.DecodeString(signature)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 var key = []byte("0123456789abcdef0123456789abcdef")
 
-// running is the program, and a client of it.
+// running is the running program with a client.
 type running struct {
 	t       *testing.T
 	app     *app
@@ -37,18 +37,18 @@ type running struct {
 	spans   *kept
 	figures *measured
 	rotated chan os.Signal
-	log     *bytes.Buffer // of the program; to be read when it has ended
+	log     *bytes.Buffer // the log of the program; read it only after the end
 	http    *http.Client
 	stop    context.CancelFunc
 	stopped chan error
 }
 
-// kept keeps spans when the program has ended, too.
+// kept keeps the spans after the program has ended.
 type kept struct{ *tracetest.InMemoryExporter }
 
 func (kept) Shutdown(context.Context) error { return nil }
 
-// measured keeps how often each metric was measured, by its name.
+// measured counts the measurements of each metric, by name.
 type measured struct {
 	meter
 	counts map[string]uint64
@@ -87,7 +87,7 @@ func run(t *testing.T, change func(*Orders)) *running {
 	return r
 }
 
-// end stops the program and waits until it has ended well.
+// end stops the program and checks that it ends without an error.
 func (r *running) end() {
 	r.stop()
 	require.NoError(r.t, <-r.stopped)
@@ -97,7 +97,7 @@ func token(subject, scope string) string {
 	return sign(key, claims{Subject: subject, Scope: scope, Expires: time.Now().Add(time.Hour).Unix()})
 }
 
-// call calls a tool and returns the status and all that was answered.
+// call calls a tool and returns the status and the body of the response.
 func (r *running) call(token, tool, args string) (int, string) {
 	r.t.Helper()
 	resp, text := r.send(token, tool, args)
@@ -136,7 +136,7 @@ func (r *running) do(req *http.Request) (*http.Response, string) {
 	return resp, string(text)
 }
 
-func TestTokensDecideWhoMayDoWhat(t *testing.T) {
+func TestToolsNeedScopes(t *testing.T) {
 	var seen []string
 	r := run(t, func(o *Orders) { o.seen = func(what string) { seen = append(seen, what) } })
 	defer r.end()
@@ -154,7 +154,7 @@ func TestTokensDecideWhoMayDoWhat(t *testing.T) {
 	require.Equal(t, 200, status)
 	require.Contains(t, reply, "1999")
 	_, reply = r.call(valid, "refund", `{"id":"A1","card":"4111"}`)
-	require.Contains(t, reply, `unknown tool \"refund\"`, "what ann may not call she does not see")
+	require.Contains(t, reply, `unknown tool \"refund\"`, "a tool without the scope is unknown")
 	_, reply = r.call(token("bob", "orders:refund"), "refund", `{"id":"A1","card":"4111"}`)
 	require.Contains(t, reply, "refunded A1")
 	require.Equal(t, []string{"find", "refund"}, seen)
@@ -174,7 +174,7 @@ func TestCallsAreLimitedCachedAuditedAndTraced(t *testing.T) {
 		_, reply := r.call(token("ann", ""), "find", `{"id":"A2"}`)
 		require.Contains(t, reply, "500")
 	}
-	require.Equal(t, 1, finds, "kept for a while")
+	require.Equal(t, 1, finds, "the result is cached")
 	var last string
 	var resp *http.Response
 	for range 3 {
@@ -204,7 +204,7 @@ func TestCallsAreLimitedCachedAuditedAndTraced(t *testing.T) {
 	require.Equal(t, []string{"ann find ok", "ann find ok", "ann find ok", "bob refund ok", "bob refund error", "bob refund limited"}, outcomes)
 
 	spans := r.spans.GetSpans()
-	require.Len(t, spans, 6, "none is lost at the end")
+	require.Len(t, spans, 6, "shutting down flushes the spans")
 	require.Equal(t, "tools/call find", spans[0].Name)
 	require.Equal(t, "4bf92f3577b34da6a3ce929d0e0e4736", spans[0].SpanContext.TraceID().String())
 	require.Equal(t, map[string]uint64{"mcp.server.operation.duration": 6}, r.figures.counts)
@@ -229,13 +229,13 @@ func TestTheAuditFileIsRotated(t *testing.T) {
 	old := r.file + ".1"
 	require.NoError(t, os.Rename(r.file, old))
 	r.rotated <- syscall.SIGHUP
-	r.rotated <- syscall.SIGHUP // taken when the first is done with
+	r.rotated <- syscall.SIGHUP // received after the first was handled
 	r.call(ann, "find", `{"id":"A1"}`)
 	r.end()
 	for _, file := range []string{old, r.file} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.Equal(t, 2, strings.Count(string(text), "\n"), "a call has a beginning and an end")
+		require.Equal(t, 2, strings.Count(string(text), "\n"), "each call has two records")
 	}
 }
 
@@ -256,7 +256,7 @@ func TestHealthChecksNeedNoToken(t *testing.T) {
 	require.Equal(t, "{\"status\":\"draining\"}\n", body)
 }
 
-func TestACallInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
+func TestShutdownWaitsForCallsInFlight(t *testing.T) {
 	began, wait := make(chan struct{}), make(chan struct{})
 	r := run(t, func(o *Orders) {
 		o.wait = wait
@@ -273,14 +273,14 @@ func TestACallInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
 	}()
 	<-began
 	r.stop()
-	for status := 200; status != http.StatusServiceUnavailable; { // until the end has begun
+	for status := 200; status != http.StatusServiceUnavailable; { // until the shutdown has begun
 		status, _ = r.call(token("ann", ""), "find", `{"id":"A1"}`)
 	}
 	select {
 	case err := <-r.stopped:
 		require.Fail(t, "the program ended before the call", "%v", err)
 	case reply := <-replied:
-		require.Fail(t, "the call was given up", reply)
+		require.Fail(t, "the call was aborted", reply)
 	default:
 	}
 	close(wait)
@@ -293,12 +293,12 @@ func TestACallInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
 
 func TestAShortKeyIsRefused(t *testing.T) {
 	_, err := newApp(config{key: []byte("short")})
-	require.EqualError(t, err, "ops: the key has to be 32 random bytes at least; set OPS_KEY")
+	require.EqualError(t, err, "ops: the key must have at least 32 random bytes; set OPS_KEY")
 }
 
-// sign makes a token.
+// sign returns a signed token.
 func sign(key []byte, c claims) string {
-	payload, _ := json.Marshal(c) // of strings and a number: always encodable
+	payload, _ := json.Marshal(c) // cannot fail: it has only strings and a number
 	signed := jwtHeader + "." + base64.RawURLEncoding.EncodeToString(payload)
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac(key, signed))
 }

@@ -18,8 +18,8 @@ type Orders struct {
 
 	mu   sync.Mutex
 	open map[string]int    // guarded by mu: cents by order
-	wait chan struct{}     // where set, Refund waits for it
-	down func() error      // where set, what Ping says
+	wait chan struct{}     // if set, Refund waits for it
+	down func() error      // if set, the result of Ping
 	seen func(what string) // called on each run if set
 }
 
@@ -36,13 +36,13 @@ func (o *Orders) Ping(context.Context) error {
 	return nil
 }
 
-// Order says which order is meant.
+// Order names an order.
 type Order struct {
 	// The order's number.
 	ID string `json:"id"`
 }
 
-// Find returns what is left to pay of an order, in cents.
+// Find returns the open amount of an order, in cents.
 func (o *Orders) Find(in Order) (int, error) {
 	o.saw("find")
 	o.mu.Lock()
@@ -54,7 +54,7 @@ func (o *Orders) Find(in Order) (int, error) {
 	return cents, nil
 }
 
-// Refund says which order to pay back, and to which card.
+// Refund names the order to refund and the card.
 type Refund struct {
 	// The order's number.
 	ID string `json:"id"`
@@ -62,7 +62,7 @@ type Refund struct {
 	Card string `json:"card" secret:"true"`
 }
 
-// Refund pays an order back.
+// Refund refunds an order.
 func (o *Orders) Refund(ctx context.Context, in Refund) (string, error) {
 	o.saw("refund")
 	if o.wait != nil {

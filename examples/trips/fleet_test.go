@@ -23,7 +23,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// asProgram is the first argument of the test binary when it is to be the server itself.
+// asProgram is the argument that makes the test binary run as the server.
 const asProgram = "as-program"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	leaktest.VerifyTestMain(m)
 }
 
-// tourist answers what Tour asks.
+// tourist answers the questions of Tour.
 type tourist struct{ asked []string }
 
 func (u *tourist) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
@@ -55,7 +55,7 @@ func (u *tourist) Sample(context.Context, *protocol.CreateMessageParams) (*proto
 	return &protocol.CreateMessageResult{Role: protocol.RoleAssistant, Model: "m", Content: protocol.SamplingContents{mcpkit.Text("Cold and kind.")}}, nil
 }
 
-// key is what the processes of the test share.
+// key is the state key that the processes share.
 var key = base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32)))
 
 // startHTTP starts the server as a process and returns its URL.
@@ -70,7 +70,7 @@ func startHTTP(t *testing.T) string {
 	t.Cleanup(func() {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 		<-drained
-		require.NoError(t, cmd.Wait(), "told to stop, the server ends well")
+		require.NoError(t, cmd.Wait(), "the server ends without an error")
 	})
 	for lines.Scan() {
 		if _, address, ok := strings.Cut(lines.Text(), "serving on "); ok {
@@ -84,12 +84,11 @@ func startHTTP(t *testing.T) string {
 		}
 	}
 	close(drained)
-	t.Fatal("the server did not say where it serves")
+	t.Fatal("the server did not print its address")
 	return ""
 }
 
-// roundRobin sends each request to the next of several servers, as a load balancer that knows
-// nothing of sessions does.
+// roundRobin sends each request to the next server, like a load balancer without sessions.
 type roundRobin struct {
 	hosts []string
 	next  atomic.Int64
@@ -122,7 +121,7 @@ func tour(t *testing.T, c *client.Client) string {
 	return text
 }
 
-func TestOneTourOnEveryBindingAndRevision(t *testing.T) {
+func TestTourOnEachTransportAndVersion(t *testing.T) {
 	for _, version := range []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728} {
 		for _, via := range []string{"stdio", "HTTP"} {
 			t.Run(fmt.Sprintf("%s %s", via, version), func(t *testing.T) {
@@ -144,7 +143,7 @@ func TestOneTourOnEveryBindingAndRevision(t *testing.T) {
 	}
 }
 
-func TestRevisionsWithoutElicitationAreToldSo(t *testing.T) {
+func TestVersionsWithoutElicitationGetAnError(t *testing.T) {
 	for _, version := range []protocol.Version{protocol.V20241105, protocol.V20250326} {
 		t.Run(string(version), func(t *testing.T) {
 			u := &tourist{}
@@ -153,12 +152,12 @@ func TestRevisionsWithoutElicitationAreToldSo(t *testing.T) {
 			require.ErrorContains(t, err, "this client cannot be asked that")
 			text, err := client.Call[string](t.Context(), c, "describe", map[string]string{"city": "Oslo"})
 			require.NoError(t, err)
-			require.Equal(t, "Cold and kind.", text, "what the version has works")
+			require.Equal(t, "Cold and kind.", text, "sampling works in this version")
 		})
 	}
 }
 
-func TestATourWhoseRoundsReachTwoProcessesInTurn(t *testing.T) {
+func TestRoundsOfOneCallReachTwoProcesses(t *testing.T) {
 	first, second := startHTTP(t), startHTTP(t)
 	a, err := url.Parse(first)
 	require.NoError(t, err)
@@ -178,6 +177,6 @@ func TestATourWhoseRoundsReachTwoProcessesInTurn(t *testing.T) {
 		holds += ledger.Holds
 		paid += len(ledger.Paid)
 	}
-	require.Equal(t, 1, holds, "what stands in Once happened once, in one of the processes")
+	require.Equal(t, 1, holds, "the function of Once ran once, in one process")
 	require.Equal(t, 1, paid)
 }

@@ -1,11 +1,10 @@
-// Command trips shows tools that ask the user while they work, in the same straight-line code on
-// every protocol version.
+// Command trips has tools that ask the user questions, with the same code for every protocol version.
 //
-//	trips              serves on standard input and output
-//	trips -http ADDR   serves over HTTP at http://ADDR/mcp
+//	trips              serves standard input and output
+//	trips -http ADDR   serves HTTP at http://ADDR/mcp
 //
-// Several processes serve the same clients when they have the same key, 32 bytes in base64, in
-// TRIPS_KEY.
+// Several processes can serve the same clients if TRIPS_KEY holds the same key for all, 32 bytes in
+// base64.
 package main
 
 import (

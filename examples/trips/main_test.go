@@ -28,9 +28,9 @@ func serve(t *testing.T) (trips *Trips, url string) {
 	return trips, server.URL
 }
 
-// A user answers by what a question says, and remembers what was asked.
+// A user answers questions by their text, and records them.
 type user struct {
-	answers map[string]string // result by a part of the question
+	answers map[string]string // results, by a part of the question
 
 	mu    sync.Mutex
 	asked []string
@@ -72,7 +72,7 @@ func TestBooking(t *testing.T) {
 		c := rawclient.Answering(t, version, url, u.answer)
 		require.Equal(t, "booked room 1 in Oslo from 2026-12-01", c.CallTool("book", `{"city":"Oslo"}`).Text())
 		require.Equal(t, []string{"When do you want to go to Oslo?", "Pay 160 euros for room 1 in Oslo from 2026-12-01?"}, u.asked)
-		require.Equal(t, 1, trips.holds, "however often the method ran")
+		require.Equal(t, 1, trips.holds, "the method ran several times")
 		require.Equal(t, []string{"room 1 in Oslo from 2026-12-01"}, trips.paid)
 	})
 }
@@ -100,7 +100,7 @@ func TestARepeatedLastRoundMakesOneOrder(t *testing.T) {
 	require.Len(t, trips.tickets, 1)
 }
 
-func TestUsersWhoDoNotWantTo(t *testing.T) {
+func TestUserDeclines(t *testing.T) {
 	eachEra(t, func(t *testing.T, version string) {
 		for _, test := range []struct {
 			name    string

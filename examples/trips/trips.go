@@ -25,14 +25,14 @@ type Trips struct {
 	}
 
 	mu      sync.Mutex
-	holds   int               // how many rooms were ever held
-	paid    []string          // what was booked
+	holds   int               // the number of rooms held so far
+	paid    []string          // the paid bookings
 	tickets map[string]string // city by order
 }
 
 // docs:begin book
 
-// Dates is when to travel.
+// Dates are the dates of a trip.
 type Dates struct {
 	// The first day, as 2026-12-31.
 	From string `json:"from" validate:"datetime=2006-01-02"`
@@ -62,7 +62,7 @@ func (t *Trips) Book(ctx context.Context, city string) (string, error) {
 
 // docs:end book
 
-// A Hold is a room that is kept for a while.
+// A Hold is a reserved room.
 type Hold struct {
 	Room  string
 	Price int
@@ -84,7 +84,7 @@ func (t *Trips) pay(h Hold) string {
 
 // docs:begin plan
 
-// Plan asks where to and when, both at once.
+// Plan asks for the city and the dates in one round.
 func (t *Trips) Plan(ctx context.Context) (string, error) {
 	var city string
 	var when Dates
@@ -108,7 +108,7 @@ func (t *Trips) Plan(ctx context.Context) (string, error) {
 
 // docs:begin describe
 
-// Describe has the client's model write about a city. Clients without one get the bare name.
+// Describe asks the client's model to describe a city. Without a model it returns the name.
 func (t *Trips) Describe(ctx context.Context, city string) (string, error) {
 	answer, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{
 		Messages:  []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: protocol.SamplingContents{mcpkit.Text("Describe " + city + " in one sentence.")}}},
@@ -130,7 +130,7 @@ func (t *Trips) Describe(ctx context.Context, city string) (string, error) {
 
 // docs:begin where
 
-// Where tells which directories the client works in.
+// Where returns the client's roots.
 func (t *Trips) Where(ctx context.Context) ([]string, error) {
 	roots, err := mcpkit.Roots(ctx)
 	var uris []string
@@ -144,8 +144,8 @@ func (t *Trips) Where(ctx context.Context) ([]string, error) {
 
 // docs:begin tour
 
-// Tour sells a whole tour: where to, when, a line about it from the client's model, and the price
-// to agree to.
+// Tour asks for the city and the dates, gets a description from the client's model, and asks the user
+// to confirm the price.
 func (t *Trips) Tour(ctx context.Context) (string, error) {
 	city, err := mcpkit.Choose(ctx, "Where to?", []string{"Lisbon", "Oslo"})
 	if err != nil {
@@ -203,13 +203,13 @@ func (t *Trips) order(id, city string) string {
 
 // docs:end ticket
 
-// A Ledger is what became of the rooms.
+// A Ledger lists the held and booked rooms.
 type Ledger struct {
 	Holds int      `json:"holds"`
 	Paid  []string `json:"paid"`
 }
 
-// Ledger tells how many rooms were held, and what was booked.
+// Ledger returns the held and booked rooms.
 func (t *Trips) Ledger() Ledger {
 	t.mu.Lock()
 	defer t.mu.Unlock()

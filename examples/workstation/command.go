@@ -16,33 +16,33 @@ import (
 
 const (
 	maxOutputBytes = 256 << 10
-	// killDelay is how long the output of a command that was killed is waited for.
+	// killDelay is the time to wait for the output of a killed command.
 	killDelay = 2 * time.Second
 )
 
-// A command is a program that is run with a list of arguments: no shell reads them.
+// A command is a program with its arguments. No shell interprets them.
 type command struct {
 	dir  string
 	env  []string
 	name string
 	args []string
-	line func(text string) // hears each line of output as it comes; nil when nobody listens
+	line func(text string) // receives each line of output; may be nil
 }
 
-// Output is what a command said.
+// Output is the result of a command.
 type Output struct {
-	// What the command wrote to its standard output and error.
+	// The standard output and standard error of the command.
 	Output string `json:"output"`
-	// 0 when the command succeeded.
+	// 0 if the command succeeded.
 	ExitCode int `json:"exitCode"`
-	// The output was longer and is cut off.
+	// Whether the output was longer and is cut off.
 	Truncated bool `json:"truncated"`
 }
 
 // docs:begin run
 
-// run runs the command and ends it, with all that it started, when ctx ends. An exit code other
-// than 0 is not an error.
+// run runs the command. When ctx ends, it kills the command and its children. An exit code other than
+// 0 is not an error.
 func (c command) run(ctx context.Context) (Output, error) {
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
 	cmd.Dir = c.dir
@@ -66,13 +66,12 @@ func (c command) run(ctx context.Context) (Output, error) {
 
 // docs:end run
 
-// withoutGit leaves out the variables by which git is told of another repository than that of its
-// directory: they are set for what runs in a git hook.
+// withoutGit removes the variables that point git at another repository. In a git hook they are set.
 func withoutGit(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "GIT_") })
 }
 
-// text runs a command whose failure is the caller's to mend, and returns what it wrote.
+// text runs a command and returns its output. The caller sees the error of a command that fails.
 func (c command) text(ctx context.Context) (string, error) {
 	out, err := c.run(ctx)
 	switch {
@@ -86,17 +85,17 @@ func (c command) text(ctx context.Context) (string, error) {
 	return out.Output, nil
 }
 
-// capped keeps the beginning of what is written to it.
+// capped keeps the beginning of the data written to it.
 type capped struct {
 	line func(text string) // may be nil
 
 	mu        sync.Mutex
 	buf       bytes.Buffer
 	truncated bool
-	last      []byte // the line that has no end yet, as far as it is kept
+	last      []byte // the current line, as far as it is kept
 }
 
-// Write implements io.Writer. It never fails: a command that cannot write would behave differently.
+// Write implements io.Writer. It never fails, since a command behaves differently if it cannot write.
 func (c *capped) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +108,7 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tell passes on the lines that end in p. Long ones are cut.
+// tell reports the lines that end in p. It cuts long lines.
 func (c *capped) tell(p []byte) {
 	for part := range bytes.Lines(p) {
 		c.last = append(c.last, part[:min(len(part), maxLineBytes)]...)
@@ -121,13 +120,13 @@ func (c *capped) tell(p []byte) {
 	}
 }
 
-// String returns what was kept, as valid UTF-8.
+// String returns the kept data as valid UTF-8.
 func (c *capped) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.buf.Bytes()
 	if c.truncated {
-		// Not half of a character.
+		// Drop an incomplete character.
 		for i := 0; i < utf8.UTFMax && len(b) > 0 && !utf8.Valid(b[max(0, len(b)-utf8.UTFMax):]); i++ {
 			b = b[:len(b)-1]
 		}

@@ -19,13 +19,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// Limits of the files that are read and written.
+// Limits for files to read and write.
 const (
 	maxFileBytes   = 1 << 20
 	maxEntries     = 1000
-	maxLineBytes   = 400 // what is shown of a line that search found
+	maxLineBytes   = 400 // a longer match of a search is cut
 	maxSearchBytes = 4 << 20
-	maxLinks       = 40 // symbolic links that a path may go through
+	maxLinks       = 40 // symbolic links on a path
 )
 
 // Files reads, writes, lists and searches the files below one directory.
@@ -43,8 +43,8 @@ type Files struct {
 
 // docs:begin lifecycle
 
-// Start opens the directory. Everything below goes through the os.Root that it makes, which no path
-// leaves.
+// Start opens the directory as an os.Root. All file access uses it, so no path leads out of the
+// directory.
 func (f *Files) Start(context.Context) (err error) {
 	f.root, err = os.OpenRoot(f.dir)
 	return err
@@ -60,35 +60,35 @@ type Entry struct {
 	// Relative to the root, with slashes.
 	Path string `json:"path"`
 	Kind Kind   `json:"kind"`
-	// In bytes; of files only.
+	// The size of a file in bytes.
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 }
 
-// Kind is what an entry is.
+// Kind is the kind of an entry.
 type Kind string
 
 const (
-	// A file with contents.
+	// A regular file.
 	KindFile Kind = "file"
 	// A directory.
 	KindDirectory Kind = "directory"
 	// A symbolic link. It can be read if it leads to a file below the root.
 	KindLink Kind = "link"
-	// A device, a socket or the like.
+	// A device, a socket or similar.
 	KindOther Kind = "other"
 )
 
-// ListInput says which directory.
+// ListInput is the input of List.
 type ListInput struct {
 	// The directory, relative to the root.
 	Path string `json:"path,omitempty" default:"."`
 }
 
-// A Listing is the members of a directory.
+// A Listing lists the members of a directory.
 type Listing struct {
 	Entries []Entry `json:"entries"`
-	// There are more entries than were listed.
+	// Whether there are more entries.
 	Truncated bool `json:"truncated"`
 }
 
@@ -109,7 +109,7 @@ func (f *Files) List(ctx context.Context, in ListInput) (Listing, error) {
 		}
 		info, err := e.Info()
 		if err != nil {
-			continue // gone since
+			continue // deleted meanwhile
 		}
 		entry := Entry{Path: path.Join(filepath.ToSlash(in.Path), e.Name()), Kind: kindOf(e.Type()), Modified: info.ModTime()}
 		if entry.Kind == KindFile {
@@ -132,7 +132,7 @@ func kindOf(m fs.FileMode) Kind {
 	return KindOther
 }
 
-// ReadInput says which file.
+// ReadInput is the input of Read.
 type ReadInput struct {
 	// The file, relative to the root.
 	Path string `json:"path" example:"README.md"`
@@ -150,7 +150,7 @@ func (f *Files) Read(ctx context.Context, in ReadInput) (mcpkit.Blob, error) {
 	return mcpkit.Blob{Data: data, URI: fileURI(in.Path)}, nil
 }
 
-// File is a file of the directory, by its path relative to the root.
+// File returns a file by its path relative to the root.
 func (f *Files) File(path string) (mcpkit.Blob, error) {
 	data, err := f.read(path)
 	return mcpkit.Blob{Data: data}, err
@@ -160,18 +160,18 @@ func fileURI(name string) string {
 	return (&url.URL{Scheme: "file", Path: "/" + path.Clean(filepath.ToSlash(name))}).String()
 }
 
-// read returns the contents of a regular file of bounded size.
+// read returns the contents of a regular file of limited size.
 func (f *Files) read(name string) ([]byte, error) {
 	if err := inside(name); err != nil {
 		return nil, err
 	}
-	// Checked before the file is opened: opening a pipe waits for its writer.
+	// Check this before opening the file: opening a pipe blocks.
 	info, err := f.root.Stat(name)
 	if err != nil {
 		return nil, explain(name, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, mcpkit.Errorf("%q is no file but a %s", name, kindOf(info.Mode()))
+		return nil, mcpkit.Errorf("%q is not a file but a %s", name, kindOf(info.Mode()))
 	}
 	file, err := f.root.Open(name)
 	if err != nil {
@@ -183,38 +183,38 @@ func (f *Files) read(name string) ([]byte, error) {
 		return nil, explain(name, err)
 	}
 	if len(data) > maxFileBytes {
-		return nil, mcpkit.Errorf("%q has %d bytes; files of up to %d are read", name, max(info.Size(), maxFileBytes+1), maxFileBytes)
+		return nil, mcpkit.Errorf("%q has %d bytes; the limit is %d", name, max(info.Size(), maxFileBytes+1), maxFileBytes)
 	}
 	return data, nil
 }
 
 func isText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
 
-// WriteInput is a file and what is to be in it.
+// WriteInput is the input of Write.
 type WriteInput struct {
-	// The file, relative to the root. Directories that are missing are made.
+	// The file, relative to the root. Missing directories are created.
 	Path string `json:"path" example:"notes/todo.txt"`
-	// The whole new content.
+	// The complete new content.
 	Content string `json:"content" validate:"max=1048576"`
 }
 
-// Write makes a file, or replaces what is in it.
+// Write creates a file or replaces its content.
 func (f *Files) Write(ctx context.Context, in WriteInput) (string, error) {
 	if err := inside(in.Path); err != nil {
 		return "", err
 	}
 	if len(in.Content) > maxFileBytes {
-		return "", mcpkit.Errorf("the content has %d bytes; files of up to %d are written", len(in.Content), maxFileBytes)
+		return "", mcpkit.Errorf("the content has %d bytes; the limit is %d", len(in.Content), maxFileBytes)
 	}
 	name, err := f.resolve(in.Path)
 	if err != nil {
 		return "", err
 	}
 	if f.ofGit(name) {
-		return "", mcpkit.Errorf("%q belongs to git and is not written here", in.Path)
+		return "", mcpkit.Errorf("%q belongs to git and cannot be written", in.Path)
 	}
 	if info, err := f.root.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return "", mcpkit.Errorf("%q is no file but a %s", in.Path, kindOf(info.Mode()))
+		return "", mcpkit.Errorf("%q is not a file but a %s", in.Path, kindOf(info.Mode()))
 	}
 	if err := f.root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return "", explain(in.Path, err)
@@ -225,8 +225,7 @@ func (f *Files) Write(ctx context.Context, in WriteInput) (string, error) {
 	return "wrote " + in.Path, nil
 }
 
-// resolve returns where a path leads once the symbolic links in it are followed. The end of the
-// path may not exist yet.
+// resolve follows the symbolic links in a path. The last element need not exist.
 func (f *Files) resolve(name string) (string, error) {
 	resolved, rest := ".", strings.Split(filepath.ToSlash(name), "/")
 	for links := 0; len(rest) > 0; {
@@ -236,7 +235,7 @@ func (f *Files) resolve(name string) (string, error) {
 			return "", outside(name)
 		}
 		target, err := f.root.Readlink(next)
-		if err != nil { // not a link, or nothing yet
+		if err != nil { // not a link, or does not exist
 			resolved = next
 			continue
 		}
@@ -251,9 +250,9 @@ func (f *Files) resolve(name string) (string, error) {
 	return resolved, nil
 }
 
-// ofGit reports whether a path without symbolic links leads into a directory of git, whose
-// configuration names programs that git runs. Such a directory is called .git, in any spelling that
-// the file system takes for it, or looks like one: a file called .git may name it.
+// ofGit reports whether a path without symbolic links leads into a directory of git. Its configuration
+// may name programs that git runs. Such a directory is called .git, in any spelling that the file
+// system accepts, or it has the files of a repository, since a file called .git may name it.
 func (f *Files) ofGit(name string) bool {
 	parent := "."
 	for part := range strings.SplitSeq(name, "/") {
@@ -281,8 +280,8 @@ func (f *Files) same(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// inside refuses paths that leave the root by what they say. What leaves it through a symbolic
-// link, os.Root refuses.
+// inside refuses paths that lead out of the root by their text. os.Root refuses those that lead out
+// through a symbolic link.
 func inside(name string) error {
 	if name == "" || !filepath.IsLocal(name) {
 		return outside(name)
@@ -291,56 +290,56 @@ func inside(name string) error {
 }
 
 func outside(name string) error {
-	return mcpkit.Errorf("%q is outside of the root: a path is relative to the root and does not leave it, "+
+	return mcpkit.Errorf("%q is outside the root: a path must be relative to the root and stay below it, "+
 		`neither by ".." nor through a symbolic link`, name)
 }
 
-// explain makes of an error of the file system one that the caller may see: what was asked for, not
-// where it is.
+// explain turns an error of the file system into one that the caller may see. It names the requested
+// path, not its place on the disk.
 func explain(name string, err error) error {
 	reason := err
 	for pathErr := (*fs.PathError)(nil); errors.As(reason, &pathErr); {
 		reason = pathErr.Err
 	}
 	switch {
-	// The error of os.Root for a path that escapes has no name.
+	// os.Root has no exported error for a path that escapes.
 	case reason.Error() == "path escapes from parent":
 		return outside(name)
 	case errors.Is(err, fs.ErrNotExist):
 		return mcpkit.Errorf("%q does not exist: %w", name, fs.ErrNotExist)
 	case errors.Is(err, fs.ErrPermission):
-		return mcpkit.Errorf("%q may not be accessed", name)
+		return mcpkit.Errorf("no permission to access %q", name)
 	case reason != err:
 		return mcpkit.Errorf("%q: %v", name, reason)
 	}
 	return err
 }
 
-// SearchInput says what to look for, and where.
+// SearchInput is the input of Search.
 type SearchInput struct {
 	// A regular expression in Go's syntax (RE2), matched line by line.
 	Pattern string `json:"pattern" validate:"max=1000" example:"func Test\\w+"`
 	// The directory to search, relative to the root.
 	Path string `json:"path,omitempty" default:"."`
-	// Only files whose name fits this glob pattern.
+	// Only files whose name matches this glob pattern.
 	Glob string `json:"glob,omitempty" example:"*.go"`
 	// How many lines to return.
 	Limit int `json:"limit,omitempty" default:"50" validate:"min=1,max=500"`
 }
 
-// A Match is one line that was found.
+// A Match is one matching line.
 type Match struct {
 	Path string `json:"path"`
 	Line int    `json:"line"`
 	Text string `json:"text"`
 }
 
-// Found is what a search found.
+// Found is the result of a search.
 type Found struct {
 	Matches []Match `json:"matches"`
-	// How many files were looked into.
+	// How many files were searched.
 	Files int `json:"files"`
-	// The search ended at the limit; there may be more.
+	// Whether the search ended at the limit; there may be more matches.
 	Truncated bool `json:"truncated"`
 }
 
@@ -366,7 +365,7 @@ func (f *Files) Search(ctx context.Context, in SearchInput) (Found, error) {
 		case err != nil && name == start:
 			return explain(in.Path, err)
 		case err != nil:
-			return nil // not to be read, or gone since
+			return nil // not readable, or deleted meanwhile
 		case e.IsDir() && e.Name() == ".git" && name != start:
 			return fs.SkipDir
 		case !e.Type().IsRegular() || !fits(in.Glob, e.Name()):
@@ -381,11 +380,11 @@ func (f *Files) Search(ctx context.Context, in SearchInput) (Found, error) {
 }
 
 func fits(glob, name string) bool {
-	ok, _ := path.Match(glob, name) // it was checked
+	ok, _ := path.Match(glob, name) // checked before
 	return ok || glob == ""
 }
 
-// searchFile adds the lines of one file. A file that cannot be read, or is no text, has none.
+// searchFile adds the matching lines of one file. It skips files that cannot be read or are not text.
 func (f *Files) searchFile(found *Found, name string, re *regexp.Regexp, limit int) {
 	file, err := f.root.Open(name)
 	if err != nil {
@@ -411,7 +410,7 @@ func (f *Files) searchFile(found *Found, name string, re *regexp.Regexp, limit i
 	}
 }
 
-// shorten cuts s at the last whole character before limit bytes.
+// shorten cuts s after the last complete character within limit bytes.
 func shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -64,48 +64,47 @@ func TestFilesAreWritten(t *testing.T) {
 	})
 }
 
-func TestWhatFilesRefuse(t *testing.T) {
+func TestBadFileArgumentsAreRefused(t *testing.T) {
 	t.Parallel()
 	root := workplace(t)
 	write(t, root, "big.txt", strings.Repeat("x", maxFileBytes+1))
 	c := overHTTP(t, rawclient.Modern, root)
 	for _, test := range []struct{ tool, args, want string }{
 		{"files_read", `{"path":"none.txt"}`, `"none.txt" does not exist: file does not exist`},
-		{"files_read", `{"path":"doc"}`, `"doc" is no file but a directory`},
-		{"files_read", `{"path":"big.txt"}`, `"big.txt" has 1048577 bytes; files of up to 1048576 are read`},
+		{"files_read", `{"path":"doc"}`, `"doc" is not a file but a directory`},
+		{"files_read", `{"path":"big.txt"}`, `"big.txt" has 1048577 bytes; the limit is 1048576`},
 		{"files_list", `{"path":"go.mod"}`, `"go.mod": not a directory`},
-		{"files_write", `{"path":"doc","content":""}`, `"doc" is no file but a directory`},
-		{"files_write", `{"path":".git/config","content":""}`, `".git/config" belongs to git and is not written here`},
-		{"files_write", `{"path":"sub/.GIT/hooks/x","content":""}`, `"sub/.GIT/hooks/x" belongs to git and is not written here`},
+		{"files_write", `{"path":"doc","content":""}`, `"doc" is not a file but a directory`},
+		{"files_write", `{"path":".git/config","content":""}`, `".git/config" belongs to git and cannot be written`},
+		{"files_write", `{"path":"sub/.GIT/hooks/x","content":""}`, `"sub/.GIT/hooks/x" belongs to git and cannot be written`},
 		{"files_search", `{"pattern":"("}`, "pattern: error parsing regexp: missing closing ): `(`"},
 		{"files_search", `{"pattern":"x","glob":"["}`, `glob "[": syntax error in pattern`},
 	} {
 		require.Equal(t, test.want, refusal(t, c, test.tool, test.args), "%s %s", test.tool, test.args)
 	}
-	// As many bytes as characters that are allowed, and more bytes.
+	// More bytes than allowed, but fewer characters.
 	wide := strings.Repeat("é", maxFileBytes/2+1)
-	require.Equal(t, "the content has 1048578 bytes; files of up to 1048576 are written",
+	require.Equal(t, "the content has 1048578 bytes; the limit is 1048576",
 		refusal(t, c, "files_write", fmt.Sprintf(`{"path":"wide.txt","content":%q}`, wide)))
 }
 
-// No path leaves the root, whatever it looks like and whatever it is for.
 func TestPathsThatLeaveTheRootAreRefused(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		secret := filepath.Join(filepath.Dir(root), "secret")
 		for _, path := range []string{"../secret", "doc/../../secret", secret, "leak", "up/secret"} {
-			want := fmt.Sprintf(`%q is outside of the root: a path is relative to the root and does not leave it, neither by ".." nor through a symbolic link`, path)
+			want := fmt.Sprintf(`%q is outside the root: a path must be relative to the root and stay below it, neither by ".." nor through a symbolic link`, path)
 			require.Equal(t, want, refusal(t, c, "files_read", fmt.Sprintf(`{"path":%q}`, path)))
 			require.Equal(t, want, refusal(t, c, "files_write", fmt.Sprintf(`{"path":%q,"content":"x"}`, path)))
 		}
 		for _, path := range []string{"..", "/", "up", "doc/../.."} {
-			want := fmt.Sprintf(`%q is outside of the root: a path is relative to the root and does not leave it, neither by ".." nor through a symbolic link`, path)
+			want := fmt.Sprintf(`%q is outside the root: a path must be relative to the root and stay below it, neither by ".." nor through a symbolic link`, path)
 			require.Equal(t, want, refusal(t, c, "files_list", fmt.Sprintf(`{"path":%q}`, path)))
 		}
-		require.Equal(t, `"../" is outside of the root: a path is relative to the root and does not leave it, neither by ".." nor through a symbolic link`,
+		require.Equal(t, `"../" is outside the root: a path must be relative to the root and stay below it, neither by ".." nor through a symbolic link`,
 			refusal(t, c, "files_search", `{"pattern":"not","path":"../"}`))
 
-		// A search does not follow what leads out.
+		// A search does not follow links out of the root.
 		var found Found
 		c.CallInto(&found, "files_search", `{"pattern":"not for you"}`)
 		require.Empty(t, found.Matches)
@@ -132,7 +131,7 @@ func TestFilesAreResources(t *testing.T) {
 		require.NoError(t, json.Unmarshal(c.Request("resources/read", `{"uri":"file:///data.bin"}`).Result, &got))
 		require.Equal(t, []byte{0, 1, 2, 255}, got.Contents[0].Blob)
 
-		require.Equal(t, `"leak" is outside of the root: a path is relative to the root and does not leave it, neither by ".." nor through a symbolic link`,
+		require.Equal(t, `"leak" is outside the root: a path must be relative to the root and stay below it, neither by ".." nor through a symbolic link`,
 			c.Request("resources/read", `{"uri":"file:///leak"}`).Error.Message)
 		for _, uri := range []string{"file:///../secret", "file:///doc/%2e%2e/%2e%2e/secret", "file:///none.txt"} {
 			require.NotNil(t, c.Request("resources/read", fmt.Sprintf(`{"uri":%q}`, uri)).Error, uri)

@@ -22,9 +22,9 @@ type Git struct {
 	dir string
 }
 
-// command is git with arguments that keep it from running other programs, fetching, asking
-// questions and looking above the root. The root is a repository only if it has a .git: its own
-// files do not make it one (git 2.38 or newer).
+// command runs git with options that stop it from running other programs, fetching, asking questions
+// and searching above the root. The root is a repository only if it has a .git; it is never taken for
+// a bare repository (git 2.38 or newer).
 func (g *Git) command(args ...string) command {
 	fixed := []string{"--no-pager", "--no-optional-locks", "--literal-pathspecs", "-c", "safe.bareRepository=explicit",
 		"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "color.ui=false"}
@@ -37,7 +37,7 @@ func (g *Git) command(args ...string) command {
 	}
 }
 
-// revision refuses what git would read as an option.
+// revision refuses values that git would read as an option.
 func revision(rev string) error {
 	if strings.HasPrefix(rev, "-") {
 		return mcpkit.Errorf(`the revision %q begins with "-"; write for example HEAD~3, a branch, a tag or a hash`, rev)
@@ -45,7 +45,7 @@ func revision(rev string) error {
 	return nil
 }
 
-// optionalPath are the arguments that limit a command to a path; "" is no limit.
+// optionalPath returns the arguments that limit a command to a path; "" means no limit.
 func optionalPath(path string) ([]string, error) {
 	if path == "" {
 		return []string{"--"}, nil
@@ -56,23 +56,23 @@ func optionalPath(path string) ([]string, error) {
 	return []string{"--", path}, nil
 }
 
-// A Status is how the work tree differs from the last commit.
+// A Status lists the differences between the work tree and the last commit.
 type Status struct {
-	// The branch and how it stands to its upstream, as git says it.
+	// The branch and its upstream, as git prints them.
 	Branch  string   `json:"branch"`
 	Changes []Change `json:"changes"`
 }
 
-// A Change is a file that differs.
+// A Change is a changed file.
 type Change struct {
 	Path string `json:"path"`
-	// Git's two letters: of the index and of the work tree. ?? is a file that git does not know.
+	// Git's two letters, for the index and for the work tree. ?? marks an untracked file.
 	Code string `json:"code"`
-	// What the file was called before.
+	// The previous name of a renamed file.
 	From string `json:"from,omitempty"`
 }
 
-// Status tells what has changed since the last commit.
+// Status lists the changes since the last commit.
 func (g *Git) Status(ctx context.Context) (Status, error) {
 	text, err := g.command("status", "--porcelain=v1", "--branch", "-z").text(ctx)
 	if err != nil {
@@ -99,11 +99,11 @@ func (g *Git) Status(ctx context.Context) (Status, error) {
 	return s, nil
 }
 
-// LogInput says which commits.
+// LogInput is the input of Log.
 type LogInput struct {
-	// Where to begin: a branch, a tag, a hash or a range such as v1..main.
+	// A branch, a tag, a hash or a range such as v1..main.
 	Revision string `json:"revision,omitempty" default:"HEAD"`
-	// Only commits that touch this file or directory.
+	// Only commits that change this file or directory.
 	Path string `json:"path,omitempty"`
 	// How many commits to return.
 	Limit int `json:"limit,omitempty" default:"20" validate:"min=1,max=200"`
@@ -143,7 +143,7 @@ func (g *Git) Log(ctx context.Context, in LogInput) ([]Commit, error) {
 	return commits, nil
 }
 
-// DiffInput says what to compare.
+// DiffInput is the input of Diff.
 type DiffInput struct {
 	// Compare the index with the last commit, instead of the work tree with the index.
 	Staged bool `json:"staged,omitempty"`
@@ -153,13 +153,12 @@ type DiffInput struct {
 	Path string `json:"path,omitempty"`
 }
 
-// noPrograms keeps a repository from naming programs that make the differences.
+// noPrograms stops a repository from naming programs that produce the differences.
 var noPrograms = []string{"--no-ext-diff", "--no-textconv"}
 
-// Diff shows differences as a patch; nothing when there are none.
+// Diff returns the differences as a patch. Without differences it is empty.
 func (g *Git) Diff(ctx context.Context, in DiffInput) (string, error) {
-	// Never without a path: before an empty list, git takes a revision for the name of a file and
-	// "--" for another.
+	// Always pass a path. Without one, git could read the revision and "--" as names of files.
 	paths, err := optionalPath(cmp.Or(in.Path, "."))
 	if err != nil {
 		return "", err
@@ -176,23 +175,23 @@ func (g *Git) Diff(ctx context.Context, in DiffInput) (string, error) {
 		args = append(args, "--end-of-options", in.Revision)
 		check = append(check, "--end-of-options", in.Revision)
 	}
-	// Git compares files where there is no repository, too. So look first whether there is one, and
-	// whether it has the revision.
+	// Outside a repository, git diff compares files. So check first that there is a repository with
+	// this revision.
 	if _, err := g.command(append(check, "--")...).text(ctx); err != nil {
 		return "", err
 	}
 	return g.command(append(args, paths...)...).text(ctx)
 }
 
-// ShowInput says what to show.
+// ShowInput is the input of Show.
 type ShowInput struct {
 	// A commit, a tag or a branch.
 	Revision string `json:"revision,omitempty" default:"HEAD"`
-	// The file to show as it was then. Without it the commit is shown, with its patch.
+	// A file to show as it was in that commit. Without it, the commit is shown with its patch.
 	Path string `json:"path,omitempty"`
 }
 
-// Show shows a commit with its patch, or a file as it was in that commit.
+// Show returns a commit with its patch, or a file as it was in that commit.
 func (g *Git) Show(ctx context.Context, in ShowInput) (string, error) {
 	if err := revision(in.Revision); err != nil {
 		return "", err

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
 )
 
-func TestGitTellsTheHistory(t *testing.T) {
+func TestGitReturnsTheHistory(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		var s Status
@@ -50,7 +50,7 @@ func TestGitListsCommits(t *testing.T) {
 	require.False(t, commits[0].Date.IsZero())
 }
 
-func TestGitTellsOfRenames(t *testing.T) {
+func TestGitReportsRenames(t *testing.T) {
 	t.Parallel()
 	root := workplace(t)
 	git(t, root, "mv", "sum.go", "add.go")
@@ -59,13 +59,13 @@ func TestGitTellsOfRenames(t *testing.T) {
 	require.Contains(t, s.Changes, Change{Path: "add.go", Code: "R ", From: "sum.go"})
 }
 
-func TestWhatGitRefuses(t *testing.T) {
+func TestBadGitArgumentsAreRefused(t *testing.T) {
 	t.Parallel()
 	root := workplace(t)
 	c := overHTTP(t, rawclient.Modern, root)
 	const (
 		option  = `the revision "--output=stolen" begins with "-"; write for example HEAD~3, a branch, a tag or a hash`
-		outside = `"../secret" is outside of the root: a path is relative to the root and does not leave it, neither by ".." nor through a symbolic link`
+		outside = `"../secret" is outside the root: a path must be relative to the root and stay below it, neither by ".." nor through a symbolic link`
 	)
 	for _, test := range []struct{ tool, args, want string }{
 		{"git_log", `{"revision":"--output=stolen"}`, option},
@@ -81,14 +81,13 @@ func TestWhatGitRefuses(t *testing.T) {
 	require.NoFileExists(t, root+"/stolen")
 }
 
-// A directory below a repository is not the repository: git does not look above the root.
 func TestGitStaysBelowTheRoot(t *testing.T) {
 	t.Parallel()
 	c := overHTTP(t, rawclient.Modern, workplace(t)+"/doc")
 	require.Equal(t, "git ended with exit code 128: fatal: not a git repository (or any of the parent directories): .git", refusal(t, c, "git_status", `{}`))
 }
 
-// Nor does it follow the environment to another repository, as there is one in a git hook.
+// In a git hook, the environment names another repository.
 func TestGitKeepsToItsDirectory(t *testing.T) {
 	root, other := workplace(t), workplace(t)
 	git(t, other, "checkout", "-q", "-b", "elsewhere")
@@ -98,15 +97,15 @@ func TestGitKeepsToItsDirectory(t *testing.T) {
 	require.Equal(t, "main", s.Branch)
 }
 
-// Git compares two files without a repository when it takes the revision for one of them.
+// Without a repository, git could read the revision as the name of a file and compare two files.
 func TestDiffReadsOnlyWhatTheRepositoryHas(t *testing.T) {
 	t.Parallel()
 	root := workplace(t)
 	secret := filepath.Join(filepath.Dir(root), "secret")
-	write(t, root, "--", "a file that git takes for the second one\n")
+	write(t, root, "--", "a file that git could read as the second one\n")
 	write(t, root, "secret", "a file of the same name\n")
 	bare := filepath.Join(filepath.Dir(root), "no-repository")
-	write(t, bare, "--", "a file that git takes for the second one\n")
+	write(t, bare, "--", "a file that git could read as the second one\n")
 	write(t, bare, "secret", "a file of the same name\n")
 	for _, dir := range []string{root, bare} {
 		c := overHTTP(t, rawclient.Modern, dir)
@@ -120,7 +119,7 @@ func TestDiffReadsOnlyWhatTheRepositoryHas(t *testing.T) {
 		refusal(t, overHTTP(t, rawclient.Modern, bare), "git_diff", `{}`))
 }
 
-// A repository names programs in its configuration. Nobody who writes files can give it one.
+// The configuration of a repository may name programs. Tools that write files must not change it.
 func TestNoFileMakesGitRunAProgram(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
@@ -135,7 +134,7 @@ func TestNoFileMakesGitRunAProgram(t *testing.T) {
 		require.Equal(t, "wrote .gitattributes", c.CallTool("files_write", `{"path":".gitattributes","content":"* filter=x\n"}`).Text())
 		for _, path := range []string{"g/config", "doc/up/config", "settings", "dangling", "doc/../g/config", "doc/same/up/config"} {
 			text := refusal(t, c, "files_write", fmt.Sprintf(`{"path":%q,"content":%q}`, path, config))
-			require.Equal(t, fmt.Sprintf(`%q belongs to git and is not written here`, path), text)
+			require.Equal(t, fmt.Sprintf(`%q belongs to git and cannot be written`, path), text)
 		}
 		require.Equal(t, `"round": too many symbolic links`, refusal(t, c, "files_write", `{"path":"round","content":""}`))
 		require.False(t, c.CallTool("git_status", `{}`).IsError)
@@ -143,19 +142,18 @@ func TestNoFileMakesGitRunAProgram(t *testing.T) {
 	})
 }
 
-// A .git that is a file names the directory with the configuration.
+// A file called .git names the directory with the configuration.
 func TestGitDirectoriesOfOtherNamesAreNotWritten(t *testing.T) {
 	t.Parallel()
 	root := workplace(t)
 	git(t, root, "init", "-q", "--separate-git-dir="+filepath.Join(root, "apart"))
 	c := overHTTP(t, rawclient.Modern, root)
 	for _, path := range []string{"apart/config", "apart/hooks/new"} {
-		require.Equal(t, fmt.Sprintf(`%q belongs to git and is not written here`, path), refusal(t, c, "files_write", fmt.Sprintf(`{"path":%q,"content":""}`, path)))
+		require.Equal(t, fmt.Sprintf(`%q belongs to git and cannot be written`, path), refusal(t, c, "files_write", fmt.Sprintf(`{"path":%q,"content":""}`, path)))
 	}
 	require.False(t, c.CallTool("git_status", `{}`).IsError)
 }
 
-// A directory whose own files look like those of a repository is none.
 func TestFilesDoNotMakeTheRootARepository(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
@@ -166,7 +164,7 @@ func TestFilesDoNotMakeTheRootARepository(t *testing.T) {
 			"commondir":         "x\n",
 			"x/objects/x":       "nothing",
 			"x/refs/heads/main": strings.Repeat("1", 40) + "\n",
-			// Git fetches the commit that is missing, by a program.
+			// Git would run a program to fetch the missing commit.
 			"x/config": fmt.Sprintf("[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = origin\n"+
 				"[remote \"origin\"]\n\tpromisor = true\n\turl = %s\n\tuploadpack = touch %s;false\n", root, ran),
 		} {

@@ -20,44 +20,44 @@ type Go struct {
 	dir string
 }
 
-// PackagesInput says which packages.
+// PackagesInput selects packages.
 type PackagesInput struct {
 	// Packages of the module: "./..." is all of them, "./store" the one in that directory.
 	Packages []string `json:"packages,omitempty" validate:"max=50" default:"[\"./...\"]"`
 }
 
-// A Report is how a run of the go tool ended.
+// A Report is the result of a run of the go tool.
 type Report struct {
-	// Whether it found nothing wrong.
+	// Whether the run succeeded.
 	OK bool `json:"ok"`
 	Output
-	// How long it took, in seconds.
+	// The duration in seconds.
 	Seconds float64 `json:"seconds"`
 }
 
-// Build compiles packages and says what does not compile.
+// Build compiles packages and reports the errors.
 func (g *Go) Build(ctx context.Context, call *mcpkit.Call, in PackagesInput) (Report, error) {
-	// A single program would be left in the directory otherwise.
+	// Otherwise go build leaves the program of a single package in the directory.
 	return g.run(ctx, call, in.Packages, "build", "-o", os.DevNull)
 }
 
-// Vet looks for what compiles and is a mistake nevertheless.
+// Vet searches packages for likely mistakes.
 func (g *Go) Vet(ctx context.Context, call *mcpkit.Call, in PackagesInput) (Report, error) {
 	return g.run(ctx, call, in.Packages, "vet")
 }
 
-// TestInput says which tests of which packages.
+// TestInput selects tests.
 type TestInput struct {
 	PackagesInput
 	// Only tests whose name matches this regular expression.
 	Run string `json:"run,omitempty" example:"^TestAdd$"`
-	// Look for data races. It is slower.
+	// Detect data races. This is slower.
 	Race bool `json:"race,omitempty"`
 }
 
 // docs:begin test
 
-// Test runs the tests of packages. A test that fails is no failure of the tool: the report says so.
+// Test runs the tests of packages. A failed test is not a tool error: the report contains it.
 func (g *Go) Test(ctx context.Context, call *mcpkit.Call, in TestInput) (Report, error) {
 	args := []string{"test"}
 	if in.Run != "" {
@@ -73,8 +73,7 @@ func (g *Go) Test(ctx context.Context, call *mcpkit.Call, in TestInput) (Report,
 
 // docs:begin progress
 
-// run runs the go tool. Each line that it says is a step of progress, for clients that want to
-// know.
+// run runs the go tool. It reports each line of output as progress.
 func (g *Go) run(ctx context.Context, call *mcpkit.Call, packages []string, args ...string) (Report, error) {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
@@ -94,8 +93,8 @@ func (g *Go) run(ctx context.Context, call *mcpkit.Call, packages []string, args
 
 // docs:end progress
 
-// withinModule refuses what is no package of the module: options, other modules, files, and what is
-// above the root.
+// withinModule refuses patterns that do not name packages of the module: options, other modules, files,
+// and paths above the root.
 func withinModule(pattern string) error {
 	ok := pattern == "." || strings.HasPrefix(pattern, "./")
 	for part := range strings.SplitSeq(pattern, "/") {

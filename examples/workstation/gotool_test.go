@@ -48,7 +48,6 @@ func TestGoStaysInTheModule(t *testing.T) {
 	}
 }
 
-// A build leaves nothing behind, not even of a single program.
 func TestGoBuildLeavesNothing(t *testing.T) {
 	t.Parallel()
 	root := workplace(t)
@@ -59,9 +58,9 @@ func TestGoBuildLeavesNothing(t *testing.T) {
 	require.NoFileExists(t, root+"/prog")
 }
 
-// A client that asks for progress gets each line while the tests run. The response is then an event
-// stream, through the app's Gzip as well.
-func TestGoTellsItsProgress(t *testing.T) {
+// A client with a progress token gets each line while the tests run, as an event stream, even through
+// the app's Gzip.
+func TestGoReportsProgress(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
 		reply := c.Request("tools/call", `{"name":"go_test","arguments":{},"_meta":{"progressToken":"p"}}`)
@@ -71,7 +70,7 @@ func TestGoTellsItsProgress(t *testing.T) {
 	})
 }
 
-func TestLinesAreTold(t *testing.T) {
+func TestLinesAreReported(t *testing.T) {
 	t.Parallel()
 	var told []string
 	out := capped{line: func(text string) { told = append(told, text) }}
@@ -84,12 +83,11 @@ func TestLinesAreTold(t *testing.T) {
 	require.Equal(t, "ab\nc\n\n"+strings.Repeat("x", 500)+"\nrest", out.String())
 }
 
-// A test that never ends is over when the client does not want its result any more: go and the test
-// that it runs both die.
-func TestACancelledTestDies(t *testing.T) {
+// When the client cancels the call of a test that hangs, go and the test are killed.
+func TestCancellingACallKillsTheTest(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
-		// The test connects to us when it begins, and holds the connection as long as it lives.
+		// The test connects here when it starts, and keeps the connection open.
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		defer listener.Close()
@@ -111,7 +109,7 @@ func TestEndless(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan struct{})
-		// Ends when the call is given up.
+		// Ends when the call is aborted.
 		go func() {
 			defer close(over)
 			_, _ = c.Try(ctx, "77", "tools/call", `{"name":"go_test","arguments":{"run":"^TestEndless$"}}`)
@@ -120,12 +118,12 @@ func TestEndless(t *testing.T) {
 		require.NoError(t, err)
 		defer conn.Close()
 
-		// On every binding and revision but modern HTTP this notification is the way; there it is
-		// closing the connection.
-		c.Notify("notifications/cancelled", `{"requestId":77,"reason":"the user is impatient"}`)
+		// This notification cancels the call, except over HTTP in modern versions, where closing the
+		// connection does.
+		c.Notify("notifications/cancelled", `{"requestId":77,"reason":"the user cancelled"}`)
 		cancel()
 		<-over
-		// A reset is an end as well.
+		// A reset ends it, too.
 		n, _ := io.Copy(io.Discard, conn)
 		require.Zero(t, n)
 	})

@@ -19,7 +19,7 @@ import (
 
 // docs:begin app
 
-// newApp is an echo app as there are many, with the server mounted in it beside its own routes.
+// newApp returns an echo app with its own route and the server mounted at /mcp.
 func newApp(srv *mcpkit.Server, logger *slog.Logger) (*echo.Echo, *streamable.Handler) {
 	app := echo.New()
 	app.HideBanner, app.HidePort = true, true
@@ -32,13 +32,13 @@ func newApp(srv *mcpkit.Server, logger *slog.Logger) (*echo.Echo, *streamable.Ha
 
 // docs:end app
 
-// shutdownTimeout is how long calls in flight may take to finish when the program is told to end.
+// shutdownTimeout is how long calls in flight may take when the program shuts down.
 const shutdownTimeout = 10 * time.Second
 
 // docs:begin serve
 
-// serveHTTP serves until ctx ends. Then the streams of MCP end first, since the app would wait for
-// them, and the services are closed last.
+// serveHTTP serves until ctx ends. Then it ends the MCP streams, because the app would wait for them,
+// shuts down the app and closes the services.
 func serveHTTP(ctx context.Context, srv *mcpkit.Server, addr string, logger *slog.Logger) error {
 	if err := loopback(addr); err != nil {
 		return err

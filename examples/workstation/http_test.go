@@ -32,8 +32,7 @@ func TestTheAppKeepsItsOwnRoutes(t *testing.T) {
 	require.NotEmpty(t, resp.Header.Get("X-Request-Id"))
 }
 
-// The app's middleware works for MCP as for any route: replies are compressed, and the request id
-// is in the log.
+// The app's middleware also runs for MCP: responses are compressed, and the log has the request ID.
 func TestTheAppsMiddlewareServesMCP(t *testing.T) {
 	t.Parallel()
 	url, log := serveOverHTTP(t, workplace(t))
@@ -79,8 +78,8 @@ func TestOneLineIsLoggedForEachCall(t *testing.T) {
 	require.Contains(t, lines[4], "outcome=protocol_error")
 }
 
-// Twenty calls may come at once, then ten a second. Callers over that get an error with a retry
-// time.
+// Twenty calls at once are allowed, then ten a second. Callers over the limit get an error with a
+// retry time.
 func TestTheRateIsLimited(t *testing.T) {
 	t.Parallel()
 	c := overHTTP(t, rawclient.Modern, workplace(t))

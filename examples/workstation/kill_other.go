@@ -4,6 +4,6 @@ package main
 
 import "os/exec"
 
-// killGroup leaves it at killing the command itself; what it started ends when its output is
+// killGroup does nothing: only the command itself is killed. Its children end when their output is
 // closed.
 func killGroup(*exec.Cmd) {}

@@ -1,12 +1,12 @@
-// Command workstation gives a model a Go developer's workplace: the files below one directory, its
-// git history, and the go tool. Three services make one server.
+// Command workstation gives a model the tools of a Go developer: the files below one directory, its
+// git history, and the go tool. One server has three services.
 //
-//	workstation                       serves the current directory on standard input and output
+//	workstation                       serves the current directory over standard input and output
 //	workstation -root DIR             serves DIR
-//	workstation -http 127.0.0.1:8080  serves over HTTP, in an echo app, at http://127.0.0.1:8080/mcp
+//	workstation -http 127.0.0.1:8080  serves HTTP, in an echo app, at http://127.0.0.1:8080/mcp
 //
-// Who may call go_test runs code as the user that the server runs as. So the HTTP side listens on
-// loopback addresses only.
+// Callers of go_test run code as the user of the server. So the program listens on loopback addresses
+// only.
 package main
 
 import (

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
 )
 
-// asProgram makes the test binary the program that it tests.
+// asProgram makes the test binary run as the program.
 const asProgram = "WORKSTATION_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	leaktest.VerifyTestMain(m, func() { _ = os.RemoveAll(templates) })
 }
 
-// A lockedBuffer is where servers log to.
+// A lockedBuffer receives the log of a server.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -82,8 +82,8 @@ func overStdio(t *testing.T, version, root string) *rawclient.Client {
 	return rawclient.Stdio(t, version, cmd)
 }
 
-// everyWay runs facts for a client of each family of versions on each transport, every one with a
-// server and a workplace of its own.
+// everyWay runs facts for each family of versions on each transport, with a new server and workplace
+// each time.
 func everyWay(t *testing.T, facts func(t *testing.T, c *rawclient.Client, root string)) {
 	ways := map[string]func(*testing.T, string, string) *rawclient.Client{"http": overHTTP, "stdio": overStdio}
 	for name, connect := range ways {
@@ -97,7 +97,8 @@ func everyWay(t *testing.T, facts func(t *testing.T, c *rawclient.Client, root s
 	}
 }
 
-// workplace is a module in a git repository with two commits and a change, and beside it a secret.
+// workplace returns a module in a git repository with two commits and a change. A file with a secret is
+// beside the repository.
 func workplace(t *testing.T) string {
 	template, err := firstWorkplace()
 	require.NoError(t, err)
@@ -110,11 +111,10 @@ func workplace(t *testing.T) string {
 	return root
 }
 
-// templates is the folder of firstWorkplace; TestMain removes it.
+// templates is the folder of firstWorkplace. TestMain removes it.
 var templates string
 
-// firstWorkplace makes the files that each workplace begins with, once: git takes longer than a
-// copy of what it made.
+// firstWorkplace creates the files of a workplace once. Copying them is faster than running git again.
 var firstWorkplace = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "workplace-*")
 	templates = dir
@@ -176,7 +176,7 @@ func runGit(dir string, args ...string) error {
 	return nil
 }
 
-// refusal is the text of the tool error that a call has to end with.
+// refusal calls a tool that must fail, and returns the text of the tool error.
 func refusal(t *testing.T, c *rawclient.Client, tool, args string) string {
 	t.Helper()
 	result := c.CallTool(tool, args)

@@ -10,13 +10,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/examples/internal/rawclient"
 )
 
-// The main job on real input: this repository, which is only read.
+// The test only reads this repository.
 func TestThisRepository(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
-		t.Skip("these sources are in no git repository")
+		t.Skip("these sources are not in a git repository")
 	}
 	for _, version := range []string{rawclient.Legacy, rawclient.Modern} {
 		t.Run(version, func(t *testing.T) {

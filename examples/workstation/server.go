@@ -12,15 +12,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/middleware"
 )
 
-// source has the doc comments of the services, for the program that is built and runs elsewhere.
+// source holds the doc comments of the services, for a program that runs without its source.
 //
 //go:embed files.go git.go gotool.go
 var source embed.FS
 
 // docs:begin server
 
-// newServer makes one server of three services. Each has a prefix of its own: files_read, git_log,
-// go_test.
+// newServer returns a server with three services. Each has a prefix: files_read, git_log, go_test.
 func newServer(root string, logger *slog.Logger) (*mcpkit.Server, error) {
 	root, err := directory(root)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// HTTP returns a client of the version, such as [Legacy] or [Modern], of the server at url.
+// HTTP returns a client for the server at url, with a version such as [Legacy] or [Modern].
 func HTTP(t testing.TB, version, url string) *Client {
 	return Unopened(t, version, url).begin()
 }
 
-// Answering is [HTTP] for a client that answers what the server asks.
+// Answering is like [HTTP], for a client that answers server requests.
 func Answering(t testing.TB, version, url string, answer Answerer) *Client {
 	c := Unopened(t, version, url)
 	c.answer = answer
@@ -28,7 +28,7 @@ func Answering(t testing.TB, version, url string, answer Answerer) *Client {
 	return c.begin()
 }
 
-// Unopened is [HTTP] without the handshake of a legacy client: the test sends it.
+// Unopened is like [HTTP], but does not send the handshake of a legacy client.
 func Unopened(t testing.TB, version, url string) *Client {
 	b := &httpBinding{version: version, url: url, http: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(b.http.CloseIdleConnections)
@@ -86,14 +86,14 @@ func (b *httpBinding) readReply(ctx context.Context, resp *http.Response) ([]mes
 	}
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {
-		return nil, fmt.Errorf("status %d: %q is no message: %w", resp.StatusCode, body, err)
+		return nil, fmt.Errorf("status %d: %q is not a message: %w", resp.StatusCode, body, err)
 	}
 	m.raw = body
 	return []message{m}, nil
 }
 
-// readEvents reads events of one data line each, up to the end of the stream, and answers the
-// requests among them.
+// readEvents reads events with one data line each until the stream ends, and answers the requests
+// among them.
 func (b *httpBinding) readEvents(ctx context.Context, r io.Reader) ([]message, error) {
 	var messages []message
 	for scanner := bufio.NewScanner(r); ; {

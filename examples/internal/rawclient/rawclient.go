@@ -1,8 +1,7 @@
-// Package rawclient is what the tests of the examples talk to servers with: JSON as it stands on
-// the wire, of a legacy or a modern client, over HTTP or over the standard streams of a child
-// process.
+// Package rawclient is a client for the tests of the examples. It sends JSON as a legacy or a modern
+// client does, over HTTP or over the standard streams of a child process.
 //
-// It knows nothing of the packages that it tests but for how a value is written in a header.
+// It does not use the packages under test, except to encode header values.
 package rawclient
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The newest version of each family. Clients support the earlier ones as well.
+// The newest version of each family. Clients support the earlier ones, too.
 const (
 	Legacy = "2025-11-25"
 	Modern = "2026-07-28"
@@ -40,11 +39,11 @@ type RPCError struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// A Reply is what a request was answered with.
+// A Reply is the response to a request.
 type Reply struct {
 	Result        json.RawMessage
 	Error         *RPCError
-	Notifications []string // the methods of the notifications that came before the answer
+	Notifications []string // the methods of the notifications before the response
 }
 
 // A ToolResult is the result of tools/call.
@@ -63,7 +62,7 @@ type ToolResult struct {
 	IsError           bool            `json:"isError"`
 }
 
-// Text is the text of the first content.
+// Text returns the text of the first content.
 func (r ToolResult) Text() string {
 	if len(r.Content) == 0 {
 		return ""
@@ -71,32 +70,32 @@ func (r ToolResult) Text() string {
 	return r.Content[0].Text
 }
 
-// A wire carries one message and returns all that comes back until the answer; nothing for a
-// notification.
+// A wire sends one message and returns everything received up to the response. For a notification it
+// returns nothing.
 type wire interface {
 	exchange(ctx context.Context, m outgoing) ([]message, error)
 }
 
-// An outgoing message, and what the headers of HTTP say of it.
+// An outgoing message with the values of its HTTP headers.
 type outgoing struct {
 	id           string // "" for a notification
 	method, name string
 	body         []byte
 }
 
-// A Client is one client. Its methods may be called concurrently.
+// A Client is safe for concurrent use.
 type Client struct {
 	t       testing.TB
 	version string
 	via     wire
 	lastID  atomic.Int64
-	answer  Answerer // nil for a client that cannot be asked
+	answer  Answerer // nil if the client does not answer server requests
 }
 
-// An Answerer answers what a server asks the client: it returns the result, an object.
+// An Answerer answers a server request. It returns the result, a JSON object.
 type Answerer func(method string, params json.RawMessage) string
 
-// capabilities are what the client declares.
+// capabilities returns the capabilities that the client declares.
 func (c *Client) capabilities() string {
 	if c.answer == nil {
 		return "{}"
@@ -104,7 +103,7 @@ func (c *Client) capabilities() string {
 	return `{"elicitation":{},"sampling":{},"roots":{}}`
 }
 
-// begin opens the session of a legacy client; a modern one has none.
+// begin opens the session of a legacy client. Modern clients have none.
 func (c *Client) begin() *Client {
 	if c.version == Modern {
 		return c
@@ -115,8 +114,8 @@ func (c *Client) begin() *Client {
 	return c
 }
 
-// Request sends a request and fails the test if no answer comes. To the params, an object, a modern
-// client adds the _meta that every request of it has.
+// Request sends a request and fails the test if it gets no response. Params is an object, to which a
+// modern client adds its _meta.
 func (c *Client) Request(method, params string) Reply {
 	c.t.Helper()
 	reply, err := c.Try(c.t.Context(), fmt.Sprint(c.lastID.Add(1)), method, params)
@@ -124,7 +123,7 @@ func (c *Client) Request(method, params string) Reply {
 	return reply
 }
 
-// Try is Request with a context and an id, and with the error of the transport.
+// Try is like Request, with a context and an ID. It returns the error of the transport.
 func (c *Client) Try(ctx context.Context, id, method, params string) (Reply, error) {
 	m := outgoing{id: id, method: method, name: nameOf(params)}
 	if c.version == Modern {
@@ -150,7 +149,7 @@ func (c *Client) Notify(method, params string) {
 	require.NoError(c.t, err)
 }
 
-// Send sends a message as it is and returns the answer as it is; "" for a notification.
+// Send sends a message unchanged and returns the response unchanged, or "" for a notification.
 func (c *Client) Send(body string) string {
 	c.t.Helper()
 	var m message
@@ -163,8 +162,8 @@ func (c *Client) Send(body string) string {
 	return string(messages[len(messages)-1].raw)
 }
 
-// CallTool calls a tool, which must not fail as a protocol error. Args is an object. When a modern
-// server asks something, it is answered and the call repeated, as often as need be.
+// CallTool calls a tool and fails the test on a protocol error. Args is an object. When a modern server
+// asks questions, CallTool answers them and repeats the call.
 func (c *Client) CallTool(name, args string) ToolResult {
 	c.t.Helper()
 	call := fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, args)
@@ -183,7 +182,7 @@ func (c *Client) CallTool(name, args string) ToolResult {
 	}
 }
 
-// An inputRequired is the result by which a modern server asks.
+// An inputRequired is the result with which a modern server asks questions.
 type inputRequired struct {
 	ResultType    string `json:"resultType"`
 	RequestState  string `json:"requestState"`
@@ -193,7 +192,7 @@ type inputRequired struct {
 	} `json:"inputRequests"`
 }
 
-// answers are the members that the repeated call has besides.
+// answers returns the members that the repeated call adds.
 func (c *Client) answers(asked inputRequired) string {
 	responses := map[string]json.RawMessage{}
 	for key, q := range asked.InputRequests {
@@ -204,7 +203,7 @@ func (c *Client) answers(asked inputRequired) string {
 	return fmt.Sprintf(`,"requestState":%q,"inputResponses":%s`, asked.RequestState, encoded)
 }
 
-// CallInto calls a tool that must succeed and decodes its structured content.
+// CallInto calls a tool, fails the test on an error, and decodes the structured content.
 func (c *Client) CallInto(v any, name, args string) {
 	c.t.Helper()
 	result := c.CallTool(name, args)
@@ -212,7 +211,7 @@ func (c *Client) CallInto(v any, name, args string) {
 	require.NoError(c.t, json.Unmarshal(result.StructuredContent, v))
 }
 
-// withMeta adds to an object what the _meta of a modern request needs.
+// withMeta adds the _meta of a modern request to an object.
 func withMeta(params, capabilities string) string {
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + Modern + `","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}`
 	if before, after, ok := strings.Cut(params, `"_meta":{`); ok {
@@ -225,7 +224,7 @@ func withMeta(params, capabilities string) string {
 	return head + "," + meta + "}"
 }
 
-// nameOf is what the header Mcp-Name mirrors.
+// nameOf returns the value that the header Mcp-Name mirrors.
 func nameOf(params string) string {
 	var p struct{ Name, URI string }
 	_ = json.NewDecoder(bytes.NewReader([]byte(params))).Decode(&p)

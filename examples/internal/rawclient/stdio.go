@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Stdio starts cmd and returns a client of the version that talks to it over its standard input
-// and output. At the end of the test the input is closed, and the program has to end by itself with
-// exit code 0.
+// Stdio starts cmd and returns a client that calls it over its standard input and output. At the end
+// of the test it closes the input, and the program must end with exit code 0.
 func Stdio(t testing.TB, version string, cmd *exec.Cmd) *Client {
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -38,8 +37,8 @@ type stdioBinding struct {
 	ended chan struct{}
 
 	mu      sync.Mutex
-	waiting map[string]*exchange // by id
-	loose   []message            // notifications since the last answer
+	waiting map[string]*exchange // by ID
+	loose   []message            // notifications since the last response
 }
 
 type exchange struct {
@@ -78,7 +77,7 @@ func (b *stdioBinding) read(out io.Reader) {
 		}
 		var m message
 		if err := json.Unmarshal(line, &m); err != nil {
-			m.Error = &RPCError{Message: fmt.Sprintf("%q on standard output is no message: %v", line, err)}
+			m.Error = &RPCError{Message: fmt.Sprintf("%q on standard output is not a message: %v", line, err)}
 		}
 		b.take(m)
 	}
