@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"internal/memnet":      {},
 	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/admission":   {"oauth"},
-	"internal/httpserve":   {"internal/admission", "transport", "jsonrpc"},
+	"internal/httpserve":   {"internal/admission", "internal/duplex", "transport", "oauth", "jsonrpc"},
 	"internal/jsonx":       {"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "github.com/go-json-experiment/json/v1"},
 	"internal/nearest":     {},
 	"internal/wellknown":   {},

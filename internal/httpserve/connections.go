@@ -5,10 +5,13 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/admission"
+	"github.com/mcpkit/mcpkit-go/internal/duplex"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
+	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -87,21 +90,61 @@ func (x *Connection) Cancel() { x.cancel() }
 // Cut closes the connection.
 func (x *Connection) Cut() { x.cut() }
 
-// Attach makes Drain call closeLink, which lets calls in flight finish, and makes Cut call cut. The
-// function that it returns undoes that.
-func (x *Connection) Attach(closeLink, cut func()) (detach func()) {
-	// Each function runs at most once.
-	drain := context.AfterFunc(x.draining, closeLink)
-	cutter := context.AfterFunc(x.cutting, cut)
-	return func() { drain(); cutter() }
+// A Wire is a [duplex.Wire] with a [LastUse].
+type Wire interface {
+	duplex.Wire
+	IdleFor(d time.Duration) bool
 }
 
-// Cancelling returns a context that ends when the calls in flight must be cancelled.
-func (x *Connection) Cancelling() context.Context { return x.cancelling }
+// A LastUse is the time of the last message. A wire embeds it, and calls Touch for each message.
+type LastUse struct{ nanoseconds atomic.Int64 } // since 1970
 
-// Handler wraps h so that the connection counts as in use during its calls.
-func (x *Connection) Handler(h transport.Handler) transport.Handler { return used{h, x} }
+// Touch sets the time to now.
+func (u *LastUse) Touch() { u.nanoseconds.Store(time.Now().UnixNano()) }
 
+// IdleFor reports whether no message was read or written for d.
+func (u *LastUse) IdleFor(d time.Duration) bool {
+	return time.Since(time.Unix(0, u.nanoseconds.Load())) >= d
+}
+
+// Serve passes the messages on wire to h until the connection ends. Calls have the context values
+// of r, which opened the connection. The connection ends when the credential of r expires, since
+// the client has no way to send a new one, and when it has neither messages nor calls in flight for
+// idle; a negative value means no limit. It uses cut to close the wire at once.
+func (x *Connection) Serve(r *http.Request, wire Wire, h transport.Handler, o duplex.Options, idle time.Duration, cut func()) error {
+	o.Cancelling = x.cancelling
+	link := duplex.New(wire, used{h, x}, &o)
+	// Each function runs at most once.
+	defer context.AfterFunc(x.draining, link.Close)()
+	defer context.AfterFunc(x.cutting, cut)()
+	ctx, cancel := oauth.WithExpiry(context.WithoutCancel(r.Context()))
+	defer cancel()
+	if idle > 0 {
+		// Ends with ctx.
+		go endIdle(ctx, wire, link, idle)
+	}
+	return link.Serve(ctx)
+}
+
+// endIdle closes link when it has been idle for so long, or returns when ctx ends.
+func endIdle(ctx context.Context, wire Wire, link *duplex.Link, idle time.Duration) {
+	const parts = 8 // checks in that time
+	tick := time.NewTicker(max(idle/parts, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if wire.IdleFor(idle) && link.Idle() {
+			link.Close()
+			return
+		}
+	}
+}
+
+// A used handler marks its connection as in use during calls.
 type used struct {
 	transport.Handler
 	x *Connection

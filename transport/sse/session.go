@@ -23,7 +23,6 @@ type session struct {
 	id    string
 	owner string // key of the principal who opened it
 	wire  *wire
-	link  *duplex.Link
 }
 
 // serveStream opens a session, which lasts as long as the stream.
@@ -48,15 +47,6 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	// At least 128 random bits, in characters that a URL allows.
 	s := &session{id: rand.Text(), owner: oauth.FromContext(r.Context()).Key()}
 	s.wire = newWire(w, flush, h.opts.WriteTimeout)
-	s.link = duplex.New(s.wire, conn.Handler(h.rpc), &duplex.Options{
-		MaxInFlight:      h.opts.MaxInFlight,
-		MaxInFlightBytes: h.opts.MaxInFlightBytes,
-		DrainTimeout:     h.opts.ShutdownTimeout,
-		WriteTimeout:     h.opts.WriteTimeout,
-		Cancelling:       conn.Cancelling(),
-		Logger:           h.opts.Logger,
-	})
-	defer conn.Attach(s.link.Close, cut)()
 	h.add(s)
 	defer h.remove(s)
 	if err := s.wire.open(h.endpoint(r, s.id)); err != nil {
@@ -65,20 +55,21 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request) {
 	// When the client disconnects, everything ends at once.
 	unhook := context.AfterFunc(alive, func() { _ = s.wire.Close() })
 	defer unhook()
-	over := make(chan struct{})
-	// Ends with the session.
-	go func() {
-		defer close(over)
-		s.watch(alive, &h.opts)
-	}()
-	ctx, cancel := oauth.WithExpiry(context.WithoutCancel(r.Context()))
-	defer cancel()
-	if err := s.link.Serve(ctx); err != nil {
+	if h.opts.KeepAlive > 0 {
+		// Ends with the session.
+		go s.wire.keepAlive(alive, h.opts.KeepAlive)
+	}
+	err := conn.Serve(r, s.wire, h.rpc, duplex.Options{
+		MaxInFlight:      h.opts.MaxInFlight,
+		MaxInFlightBytes: h.opts.MaxInFlightBytes,
+		DrainTimeout:     h.opts.ShutdownTimeout,
+		WriteTimeout:     h.opts.WriteTimeout,
+		Logger:           h.opts.Logger,
+	}, h.opts.SessionIdle, cut)
+	if err != nil {
 		h.opts.Logger.WarnContext(r.Context(), "sse: session failed", "peer", r.RemoteAddr, "error", err)
 	}
 	unhook()
-	cut()
-	<-over
 	s.wire.leave()
 }
 
@@ -99,34 +90,6 @@ func (h *Handler) endpoint(r *http.Request, id string) string {
 		sep = "&"
 	}
 	return base + sep + sessionParam + "=" + id
-}
-
-// watch sends keep-alive comments and ends the session when it has been idle for too long.
-func (s *session) watch(ctx context.Context, opts *Options) {
-	var keepAlive, idle <-chan time.Time
-	if opts.KeepAlive > 0 {
-		tick := time.NewTicker(max(opts.KeepAlive/2, time.Millisecond))
-		defer tick.Stop()
-		keepAlive = tick.C
-	}
-	if opts.SessionIdle > 0 {
-		tick := time.NewTicker(max(opts.SessionIdle/8, time.Millisecond))
-		defer tick.Stop()
-		idle = tick.C
-	}
-	for {
-		select {
-		case <-keepAlive:
-			s.wire.comment(opts.KeepAlive)
-		case <-idle:
-			if s.wire.idleFor(opts.SessionIdle) && s.link.Idle() {
-				s.link.Close()
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // servePost passes one message to its session.

@@ -2,6 +2,7 @@ package sse
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 	"github.com/mcpkit/mcpkit-go/internal/sse"
 )
 
@@ -20,11 +22,12 @@ type posted struct {
 
 // A wire reads messages from POSTs and writes events to the stream.
 type wire struct {
+	httpserve.LastUse
+
 	in     chan posted
 	ended  chan struct{} // closed when no more messages are read
 	closed chan struct{} // closed when the stream has ended too
 	origin duplex.Origin // of the message that Read returned last
-	used   atomic.Int64  // time of the last message, in nanoseconds since 1970
 
 	endOnce, closeOnce sync.Once
 
@@ -52,14 +55,9 @@ func newWire(w http.ResponseWriter, flush func() error, timeout time.Duration) *
 		rc:      http.NewResponseController(w),
 		w:       w,
 	}
-	x.touch()
+	x.Touch()
 	return x
 }
-
-func (x *wire) touch() { x.used.Store(time.Now().UnixNano()) }
-
-// idleFor reports whether no message was read or written for d.
-func (x *wire) idleFor(d time.Duration) bool { return time.Since(time.Unix(0, x.used.Load())) >= d }
 
 // open begins the stream with the endpoint event.
 func (x *wire) open(endpoint string) error {
@@ -79,7 +77,7 @@ func (x *wire) open(endpoint string) error {
 func (x *wire) Read() ([]byte, error) {
 	select {
 	case m := <-x.in:
-		x.touch()
+		x.Touch()
 		x.origin = m.origin
 		return m.body, nil
 	case <-x.closed:
@@ -115,7 +113,7 @@ func (x *wire) Write(lines []byte) (int, error) {
 	if cap(buf) <= 128<<10 {
 		x.buf = buf
 	}
-	x.touch()
+	x.Touch()
 	if err := x.put(buf); err != nil {
 		return 0, err
 	}
@@ -150,6 +148,20 @@ func (x *wire) deadline() time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(x.timeout + time.Second)
+}
+
+// keepAlive sends comments while the stream is silent, until ctx ends.
+func (x *wire) keepAlive(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(max(interval/2, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			x.comment(interval)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // comment sends a keep-alive comment, unless a write is running or ended within the last half of

@@ -22,7 +22,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
 	"github.com/mcpkit/mcpkit-go/internal/httpguard"
 	"github.com/mcpkit/mcpkit-go/internal/httpserve"
-	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
@@ -177,33 +176,23 @@ func offers(h http.Header, protocol string) bool {
 	return false
 }
 
-// serve runs the connection that the request r opened. All calls have the context values and the
-// header of r. The connection closes when the credential of r expires, since the client has no way
-// to send a new one.
+// serve runs the connection that the request r opened. All calls have the header of r.
 func (h *Handler) serve(r *http.Request, place *httpserve.Connection, conn *websocket.Conn) {
 	wire := newWire(conn, h.opts.MaxMessageBytes, h.opts.MessageTimeout)
 	wire.origin.Header = transport.Header(r.Header)
-	link := duplex.New(wire, place.Handler(h.rpc), &duplex.Options{
+	if h.opts.KeepAlive > 0 {
+		// Ends with the connection.
+		go wire.keepAlive(h.opts.KeepAlive)
+	}
+	err := place.Serve(r, wire, h.rpc, duplex.Options{
 		MaxInFlight:      h.opts.MaxInFlight,
 		MaxInFlightBytes: h.opts.MaxInFlightBytes,
 		DrainTimeout:     h.opts.ShutdownTimeout,
 		WriteTimeout:     h.opts.WriteTimeout,
-		Cancelling:       place.Cancelling(),
 		Logger:           h.opts.Logger,
-	})
-	defer place.Attach(link.Close, wire.closeNow)()
-	ctx, cancel := oauth.WithExpiry(context.WithoutCancel(r.Context()))
-	defer cancel()
-	if h.opts.KeepAlive > 0 {
-		// Ends with ctx.
-		go wire.keepAlive(ctx, h.opts.KeepAlive)
-	}
-	if h.opts.SessionIdle > 0 {
-		// Ends with ctx.
-		go wire.endIdle(ctx, link, h.opts.SessionIdle)
-	}
-	if err := link.Serve(ctx); err != nil {
-		h.opts.Logger.WarnContext(ctx, "websocket: connection failed", "peer", r.RemoteAddr, "error", err)
+	}, h.opts.SessionIdle, wire.closeNow)
+	if err != nil {
+		h.opts.Logger.WarnContext(r.Context(), "websocket: connection failed", "peer", r.RemoteAddr, "error", err)
 	}
 }
 

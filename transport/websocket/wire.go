@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/mcpkit/mcpkit-go/internal/duplex"
+	"github.com/mcpkit/mcpkit-go/internal/httpserve"
 )
 
 var errNoSubprotocol = errors.New(`websocket: the server did not select the subprotocol "mcp"`)
@@ -30,12 +31,13 @@ const (
 
 // A wire carries one JSON message in each text message.
 type wire struct {
+	httpserve.LastUse
+
 	conn   *websocket.Conn
 	origin duplex.Origin
 	most   int64
 
 	timeout time.Duration // for reading a message after its first frame; not positive means no limit
-	used    atomic.Int64  // time of the last message, in nanoseconds since 1970
 
 	ctx  context.Context // of all reads and writes; its end closes the connection
 	cut  context.CancelFunc
@@ -48,7 +50,7 @@ type wire struct {
 
 func newWire(conn *websocket.Conn, most int64, timeout time.Duration) *wire {
 	w := &wire{conn: conn, most: most, timeout: timeout}
-	w.touch()
+	w.Touch()
 	w.ctx, w.cut = context.WithCancel(context.Background())
 	conn.SetReadLimit(most)
 	return w
@@ -56,11 +58,6 @@ func newWire(conn *websocket.Conn, most int64, timeout time.Duration) *wire {
 
 // Origin returns the origin of the upgrade request, which all messages share.
 func (w *wire) Origin() duplex.Origin { return w.origin }
-
-func (w *wire) touch() { w.used.Store(time.Now().UnixNano()) }
-
-// idleFor reports whether no message was read or written for d.
-func (w *wire) idleFor(d time.Duration) bool { return time.Since(time.Unix(0, w.used.Load())) >= d }
 
 // Room implements [duplex.RoomyWire]: a socket buffer holds at least this many bytes.
 func (w *wire) Room() int64 { return 4 << 10 }
@@ -96,7 +93,7 @@ func (w *wire) Read() ([]byte, error) {
 			return nil, w.ended(err)
 		}
 	}
-	w.touch()
+	w.Touch()
 	if !utf8.Valid(buf) { // RFC 6455, section 8.1
 		_ = w.conn.Close(websocket.StatusInvalidFramePayloadData, "messages must be UTF-8")
 		return nil, &duplex.GoneError{Err: errors.New("the peer sent a message that is not UTF-8")}
@@ -134,7 +131,7 @@ func (w *wire) ended(err error) error {
 func (w *wire) Write(lines []byte) (int, error) {
 	w.writing.Store(true)
 	defer w.writing.Store(false)
-	w.touch()
+	w.Touch()
 	for rest := lines; len(rest) > 0; {
 		line, after, ended := bytes.Cut(rest, []byte{'\n'})
 		if err := w.write(line, ended); err != nil {
@@ -200,34 +197,14 @@ func (w *wire) closeNow() {
 	_ = w.conn.CloseNow()
 }
 
-// endIdle closes link after it has been idle for so long. Pings do not count. It returns when ctx
-// ends.
-func (w *wire) endIdle(ctx context.Context, link *duplex.Link, after time.Duration) {
-	const parts = 8 // checks in that time
-	tick := time.NewTicker(max(after/parts, time.Millisecond))
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		if w.idleFor(after) && link.Idle() {
-			link.Close()
-			return
-		}
-	}
-}
-
-// keepAlive pings the peer until ctx or the connection ends. It disconnects a peer that does not
-// respond.
-func (w *wire) keepAlive(ctx context.Context, every time.Duration) {
+// keepAlive pings the peer until the connection ends. It disconnects a peer that does not respond.
+func (w *wire) keepAlive(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-ctx.Done():
+		case <-w.ctx.Done():
 			return
 		}
 		if w.answersPing(every) {
