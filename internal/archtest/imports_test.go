@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"internal/docsnippets": {},
 	"internal/httpguard":   {},
 	"internal/leaktest":    {"go.uber.org/goleak"},
-	"internal/memnet":      {},
+	"internal/memnet":      {"transport", "jsonrpc"},
 	"internal/filelock":    {"golang.org/x/sys/windows"},
 	"internal/admission":   {"oauth"},
 	"internal/httpserve":   {"internal/admission", "internal/duplex", "transport", "oauth", "jsonrpc"},

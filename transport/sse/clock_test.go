@@ -2,7 +2,6 @@ package sse_test
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/internal/memnet"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 )
@@ -120,22 +118,6 @@ func TestASessionWithACallInFlightIsNotIdle(t *testing.T) {
 	})
 }
 
-// unread has calls whose clients do not read.
-type unread struct{ over chan time.Time }
-
-func (u unread) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	large := `{"x":"` + strings.Repeat("x", 64<<10) + `"}`
-	switch req.Method {
-	case "flood":
-		for ctx.Err() == nil && peer.Notify(ctx, &jsonrpc.Request{Method: "note", Params: []byte(large)}) == nil {
-		}
-	case "block":
-		<-ctx.Done()
-		u.over <- time.Now()
-	}
-	return &jsonrpc.Response{Result: []byte(large)}
-}
-
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -149,13 +131,13 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := unread{make(chan time.Time, 1)}
+				h := make(memnet.Unread, 1)
 				c := serveWired(t, h, &sse.Options{WriteTimeout: test.timeout, KeepAlive: -1})
 				url, lines := begin(t, c)
 				begun := time.Now()
 				require.Equal(t, 202, say(t, c, url, `{"jsonrpc":"2.0","id":1,"method":"block"}`))
 				require.Equal(t, 202, say(t, c, url, `{"jsonrpc":"2.0","id":2,"method":"`+test.method+`"}`))
-				require.Equal(t, test.want, (<-h.over).Sub(begun), "its calls end")
+				require.Equal(t, test.want, (<-h).Sub(begun), "its calls end")
 				synctest.Wait() // a client that begins to read now may get an end in order
 				_, err := io.Copy(io.Discard, lines)
 				require.ErrorIs(t, err, io.ErrUnexpectedEOF)

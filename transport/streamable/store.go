@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"sync"
@@ -62,16 +63,15 @@ func NewMemoryStore(limits MemoryLimits) EventStore {
 	limits.SessionEvents = httpserve.Positive(limits.SessionEvents, defaultSessionEvents)
 	limits.TotalBytes = httpserve.Positive(limits.TotalBytes, defaultTotalBytes)
 	limits.SessionBytes = min(httpserve.Positive(limits.SessionBytes, defaultSessionBytes), limits.TotalBytes)
-	return &memoryStore{limits: limits, sessions: make(map[string]*sessionEvents)}
+	return &memoryStore{limits: limits, sessions: make(map[string]*list.Element)}
 }
 
 type memoryStore struct {
 	limits MemoryLimits
 
 	mu       sync.Mutex
-	sessions map[string]*sessionEvents
-	oldest   *sessionEvents // by last append; linked to newest
-	newest   *sessionEvents
+	sessions map[string]*list.Element // of order
+	order    list.List                // of *sessionEvents, by last append
 	bytes    int
 }
 
@@ -80,8 +80,6 @@ type sessionEvents struct {
 	name   string
 	events []storedEvent
 	bytes  int
-
-	older, newer *sessionEvents
 }
 
 type storedEvent struct {
@@ -98,22 +96,21 @@ func (m *memoryStore) Append(_ context.Context, session, stream string, seq uint
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.sessions[session]
-	if s == nil {
-		s = &sessionEvents{name: session}
-		m.sessions[session] = s
-	} else {
-		m.unlink(s)
+	at := m.sessions[session]
+	if at == nil {
+		at = m.order.PushBack(&sessionEvents{name: session})
+		m.sessions[session] = at
 	}
-	m.link(s)
+	m.order.MoveToBack(at)
+	s := at.Value.(*sessionEvents)
 	s.events = append(s.events, event)
 	s.bytes += event.size()
 	m.bytes += event.size()
 	for s.bytes > m.limits.SessionBytes || len(s.events) > m.limits.SessionEvents {
-		m.dropFirst(s)
+		m.dropFirst(at)
 	}
 	for m.bytes > m.limits.TotalBytes {
-		m.dropFirst(m.oldest)
+		m.dropFirst(m.order.Front())
 	}
 	return nil
 }
@@ -121,10 +118,11 @@ func (m *memoryStore) Append(_ context.Context, session, stream string, seq uint
 func (m *memoryStore) After(_ context.Context, session, stream string, seq uint64) ([]Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.sessions[session]
-	if s == nil {
+	at := m.sessions[session]
+	if at == nil {
 		return nil, nil
 	}
+	s := at.Value.(*sessionEvents)
 	var found []Event
 	for i := range s.events {
 		if e := &s.events[i]; e.stream == stream && e.Seq > seq {
@@ -137,50 +135,27 @@ func (m *memoryStore) After(_ context.Context, session, stream string, seq uint6
 func (m *memoryStore) Forget(_ context.Context, session string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.sessions[session]; s != nil {
-		m.bytes -= s.bytes
-		m.remove(s)
+	if at := m.sessions[session]; at != nil {
+		m.remove(at)
 	}
 	return nil
 }
 
-// dropFirst drops the oldest message of s, and s itself with its last message.
-func (m *memoryStore) dropFirst(s *sessionEvents) {
+// dropFirst drops the oldest message of a session, and the session with its last message.
+func (m *memoryStore) dropFirst(at *list.Element) {
+	s := at.Value.(*sessionEvents)
 	size := s.events[0].size()
 	s.bytes -= size
 	m.bytes -= size
 	s.events[0] = storedEvent{}
 	s.events = s.events[1:]
 	if len(s.events) == 0 {
-		m.remove(s)
+		m.remove(at)
 	}
 }
 
-func (m *memoryStore) remove(s *sessionEvents) {
-	m.unlink(s)
+func (m *memoryStore) remove(at *list.Element) {
+	s := m.order.Remove(at).(*sessionEvents)
+	m.bytes -= s.bytes
 	delete(m.sessions, s.name)
-}
-
-func (m *memoryStore) link(s *sessionEvents) {
-	s.older, s.newer = m.newest, nil
-	if m.newest != nil {
-		m.newest.newer = s
-	} else {
-		m.oldest = s
-	}
-	m.newest = s
-}
-
-func (m *memoryStore) unlink(s *sessionEvents) {
-	if s.older != nil {
-		s.older.newer = s.newer
-	} else {
-		m.oldest = s.newer
-	}
-	if s.newer != nil {
-		s.newer.older = s.older
-	} else {
-		m.newest = s.older
-	}
-	s.older, s.newer = nil, nil
 }

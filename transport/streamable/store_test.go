@@ -1,7 +1,6 @@
 package streamable
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -46,8 +45,7 @@ func TestMemoryStore(t *testing.T) {
 	require.Empty(t, seqs("b", "1", 0))
 	require.Zero(t, m.(*memoryStore).bytes)
 	require.Empty(t, m.(*memoryStore).sessions)
-	require.Nil(t, m.(*memoryStore).oldest)
-	require.Nil(t, m.(*memoryStore).newest)
+	require.Zero(t, m.(*memoryStore).order.Len())
 }
 
 func TestMemoryStoreStaysWithinItsLimits(t *testing.T) {
@@ -78,9 +76,9 @@ func TestMemoryStoreStaysWithinItsLimits(t *testing.T) {
 }
 
 func checkStore(t *rapid.T, m *memoryStore) {
-	total, count := 0, 0
-	for s := m.oldest; s != nil; s = s.newer {
-		count++
+	total := 0
+	for at := m.order.Front(); at != nil; at = at.Next() {
+		s := at.Value.(*sessionEvents)
 		bytes := 0
 		for i := range s.events {
 			bytes += s.events[i].size()
@@ -89,10 +87,10 @@ func checkStore(t *rapid.T, m *memoryStore) {
 		require.LessOrEqual(t, bytes, m.limits.SessionBytes)
 		require.LessOrEqual(t, len(s.events), m.limits.SessionEvents)
 		require.NotEmpty(t, s.events)
-		require.Same(t, s, m.sessions[s.name], fmt.Sprint(s.name))
+		require.Same(t, at, m.sessions[s.name], s.name)
 		total += bytes
 	}
-	require.Equal(t, len(m.sessions), count)
+	require.Len(t, m.sessions, m.order.Len())
 	require.Equal(t, total, m.bytes)
 	require.LessOrEqual(t, total, m.limits.TotalBytes)
 }

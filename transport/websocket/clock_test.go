@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/internal/memnet"
-	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/transport"
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
@@ -69,22 +68,6 @@ func TestClientThatIgnoresPingsIsDisconnected(t *testing.T) {
 	})
 }
 
-// unread has calls whose clients do not read.
-type unread struct{ over chan time.Time }
-
-func (u unread) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
-	large := `{"x":"` + strings.Repeat("x", 64<<10) + `"}`
-	switch req.Method {
-	case "flood":
-		for ctx.Err() == nil && peer.Notify(ctx, &jsonrpc.Request{Method: "note", Params: []byte(large)}) == nil {
-		}
-	case "block":
-		<-ctx.Done()
-		u.over <- time.Now()
-	}
-	return &jsonrpc.Response{Result: []byte(large)}
-}
-
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -98,12 +81,12 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := unread{make(chan time.Time, 1)}
+				h := make(memnet.Unread, 1)
 				conn := dialWired(t, h, &websocket.Options{WriteTimeout: test.timeout, KeepAlive: -1}, nil, false)
 				begun := time.Now()
 				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
 				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":3,"method":"`+test.method+`"}`)))
-				require.Equal(t, test.want, (<-h.over).Sub(begun), "its calls end")
+				require.Equal(t, test.want, (<-h).Sub(begun), "its calls end")
 				synctest.Wait() // a client that begins to read now may get an end in order
 				_, _, err := conn.Read(t.Context())
 				for err == nil {
