@@ -41,6 +41,7 @@ test: ## all tests with the race detector; tests of allocations without it
 	go test -run 'Allocate|LargeResources|CostsBounded' ./mcpkit ./client ./transport/stdio
 	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./client
 	cd interop/echojwt && go test ./...
+	cd docs/tutorial && go test ./...
 
 .PHONY: lint
 lint: fmt-check vet staticcheck platforms ## check formatting, vet and staticcheck, for all platforms

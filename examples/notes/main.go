@@ -1,4 +1,4 @@
-// Command notes is the example of the tutorial: a server for short notes.
+// Command notes is a server for short notes, with tools, a resource, a prompt and completion.
 //
 //	notes             serves standard input and output
 //	notes -http ADDR  serves HTTP at http://ADDR/mcp
@@ -20,8 +20,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// docs:begin main
-
 func main() {
 	addr := flag.String("http", "", "address to serve HTTP on, instead of stdio")
 	flag.Parse()
@@ -39,16 +37,8 @@ func main() {
 	}
 }
 
-// docs:end main
-
-// docs:begin source
-
 //go:embed notes.go
 var source embed.FS
-
-// docs:end source
-
-// docs:begin middleware
 
 func newServer(logger *slog.Logger) (*mcpkit.Server, error) {
 	srv, err := mcpkit.New(NewNotes(), mcpkit.Docs(source, "main"), mcpkit.Logger(logger))
@@ -58,5 +48,3 @@ func newServer(logger *slog.Logger) (*mcpkit.Server, error) {
 	srv.Use(middleware.Logging(logger), middleware.Timeout(30*time.Second), middleware.RateLimit(10, 20))
 	return srv, nil
 }
-
-// docs:end middleware

@@ -110,15 +110,11 @@ func TestNotesAreAddedFoundAndDeleted(t *testing.T) {
 	}
 }
 
-// docs:begin mcptest
-
 func TestSearch(t *testing.T) {
 	s := mcptest.New(t, NewNotes())
 	s.Call("add", AddInput{ID: "tea", Text: "Green tea"}).OK()
 	s.Call("search", SearchInput{Query: "green"}).OK().JSON(`[{"id": "tea", "text": "Green tea"}]`)
 }
-
-// docs:end mcptest
 
 func TestStdio(t *testing.T) {
 	self, err := os.Executable()

@@ -46,8 +46,6 @@ type SearchInput struct {
 
 // docs:end input
 
-// docs:begin search
-
 // A Hit is one note that was found.
 type Hit struct {
 	ID   string `json:"id"`
@@ -68,8 +66,6 @@ func (n *Notes) Search(ctx context.Context, in SearchInput) ([]Hit, error) {
 	return hits[:min(len(hits), in.Limit)], nil
 }
 
-// docs:end search
-
 func containsAll(text string, words []string) bool {
 	text = strings.ToLower(text)
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })
@@ -83,8 +79,6 @@ type AddInput struct {
 	Text string `json:"text"`
 }
 
-// docs:begin add
-
 // Add keeps a note.
 func (n *Notes) Add(in AddInput) (string, error) {
 	n.mu.Lock()
@@ -96,10 +90,6 @@ func (n *Notes) Add(in AddInput) (string, error) {
 	return "kept " + in.ID, nil
 }
 
-// docs:end add
-
-// docs:begin delete
-
 // Delete forgets a note.
 func (n *Notes) Delete(id string) error {
 	n.mu.Lock()
@@ -107,10 +97,6 @@ func (n *Notes) Delete(id string) error {
 	delete(n.notes, id)
 	return nil
 }
-
-// docs:end delete
-
-// docs:begin note
 
 // Note returns one note as Markdown.
 func (n *Notes) Note(id string) (string, error) {
@@ -123,10 +109,6 @@ func (n *Notes) Note(id string) (string, error) {
 	return text, nil
 }
 
-// docs:end note
-
-// docs:begin summarize
-
 // Summarize asks for a summary of a note, in a style such as "short".
 func (n *Notes) Summarize(id, style string) (string, error) {
 	text, err := n.Note(id)
@@ -138,10 +120,6 @@ func (n *Notes) Summarize(id, style string) (string, error) {
 	}
 	return "Summarize this note in a " + style + " style:\n\n" + text, nil
 }
-
-// docs:end summarize
-
-// docs:begin ids
 
 // IDs completes the ids of notes.
 func (n *Notes) IDs(prefix string) []string {
@@ -157,10 +135,6 @@ func (n *Notes) IDs(prefix string) []string {
 	return ids
 }
 
-// docs:end ids
-
-// docs:begin clear
-
 // Clear forgets all notes, after the user has agreed.
 func (n *Notes) Clear(ctx context.Context) (string, error) {
 	ok, err := mcpkit.Confirm(ctx, "Forget all notes?")
@@ -175,5 +149,3 @@ func (n *Notes) Clear(ctx context.Context) (string, error) {
 	clear(n.notes)
 	return "forgot all notes", nil
 }
-
-// docs:end clear

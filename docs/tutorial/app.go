@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	echojwt "github.com/labstack/echo-jwt/v4"
+	"github.com/labstack/echo/v4"
+
+	"github.com/mcpkit/mcpkit-go/echomcp"
+	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
+)
+
+// newApp is an echo app with a route of its own, and with the server at /mcp for callers who have
+// a token that is signed with the secret.
+func newApp(srv *mcpkit.Server, secret []byte) (*echo.Echo, *streamable.Handler) {
+	app := echo.New()
+	app.HideBanner, app.HidePort = true, true
+	app.Server.ReadHeaderTimeout = 10 * time.Second // echo sets none
+	app.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok") })
+	return app, echomcp.Mount(app, "/mcp", srv, echomcp.Use(echojwt.JWT(secret)))
+}
+
+// serveHTTP serves until ctx ends, and lets the calls in flight finish.
+func serveHTTP(ctx context.Context, srv *mcpkit.Server, addr string, secret []byte) error {
+	app, handler := newApp(srv, secret)
+	var err error
+	if app.Listener, err = net.Listen("tcp", addr); err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- app.Start("") }() // ends when the app is shut down
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(echomcp.Shutdown(bound, app, handler), srv.Close())
+}
