@@ -37,8 +37,12 @@ func main() {
 	}
 }
 
+// docs:begin source
+
 //go:embed notes.go
 var source embed.FS
+
+// docs:end source
 
 func newServer(logger *slog.Logger) (*mcpkit.Server, error) {
 	srv, err := mcpkit.New(NewNotes(), mcpkit.Docs(source, "main"), mcpkit.Logger(logger))
