@@ -99,6 +99,10 @@ var mayImport = map[string][]string{
 	"config": {"mcpkit", "middleware", "middleware/healthz", "oauth", "oauth/dpop", "oauth/jwtverify", "oauth/resourceserver", "internal/nearest",
 		"transport", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 		"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
+	"skills/internal/skillmd": {"internal/jsonx", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"},
+	"skills":                  {"mcpkit", "skills/internal/skillmd", "protocol", "jsonrpc", "internal/jsonx"},
+	"skills/skillsclient":     {"client", "skills/internal/skillmd", "protocol", "internal/jsonx"},
+
 	"proxy": {"mcpkit", "client", "transport", "protocol", "jsonrpc", "internal/jsonx"}, // the one place where both sides meet
 	"mcptest": {"mcpkit", "client", "transport", "transport/inmem", "transport/stdio", "transport/streamable", "oauth", "protocol", "jsonrpc", "internal/jsonx",
 		"golang.org/x/tools/txtar"}, // in which transcripts are kept
