@@ -65,6 +65,8 @@ func cut(text string) (string, error) {
 }
 
 // maxDepth limits how deep values of front matter nest.
+//
+//limit:server levels of values in front matter | an error at startup: `values nest deeper than `
 const maxDepth = 32
 
 func appendNode(b []byte, node ast.Node, depth int) ([]byte, error) {

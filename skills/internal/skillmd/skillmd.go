@@ -156,7 +156,9 @@ func notOfName(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0
 
 func notHex(r rune) bool { return (r < 'a' || r > 'f') && (r < '0' || r > '9') }
 
-// maxDescription limits the description of a skill (Agent Skills specification), in characters.
+// maxDescription limits the description of a skill (Agent Skills specification).
+//
+//limit:server characters of the description of a skill | an error at startup: `characters; it needs 1 to `
 const maxDescription = 1024
 
 // CheckAuthor checks the rules for authors that clients do not enforce.
