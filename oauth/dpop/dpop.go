@@ -21,6 +21,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 )
 
 // Names of HTTP headers and their values.
@@ -63,20 +64,17 @@ func NewProver(key crypto.Signer) (*Prover, error) {
 		}
 	}
 	public := jose.JSONWebKey{Key: key.Public()}
-	alg, err := algorithm(key)
-	if err != nil {
-		return nil, err
-	}
+	algorithms := append(keys.Algorithms(public.Key), "")
 	opts := (&jose.SignerOptions{EmbedJWK: true}).WithType(Type)
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, opts)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithms[0], Key: key}, opts)
 	if err != nil {
-		return nil, fmt.Errorf("dpop: %w", err)
+		return nil, fmt.Errorf("dpop: the key must be %s, not a %T", keys.Supported, key)
 	}
 	thumbprint, err := public.Thumbprint(crypto.SHA256)
 	if err != nil {
 		return nil, fmt.Errorf("dpop: %w", err)
 	}
-	return &Prover{signer: signer, thumbprint: base64.RawURLEncoding.EncodeToString(thumbprint), alg: string(alg)}, nil
+	return &Prover{signer: signer, thumbprint: base64.RawURLEncoding.EncodeToString(thumbprint), alg: string(algorithms[0])}, nil
 }
 
 // Thumbprint returns the RFC 7638 thumbprint of the public key. It is the cnf.jkt of tokens, and

@@ -171,9 +171,9 @@ type stranger struct{ crypto.Signer }
 
 func TestUnsupportedKeysAreRejected(t *testing.T) {
 	_, err := NewProver(stranger{rsaKey()})
-	require.EqualError(t, err, "dpop: a key must be an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not dpop.stranger")
+	require.EqualError(t, err, "dpop: the key must be an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits, not a dpop.stranger")
 	_, err = NewProver(newEC(t, elliptic.P224()))
-	require.EqualError(t, err, "dpop: a key must be an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not *ecdsa.PrivateKey")
+	require.EqualError(t, err, "dpop: the key must be an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits, not a *ecdsa.PrivateKey")
 	p, err := NewProver(nil)
 	require.NoError(t, err)
 	_, err = p.Proof(verb, "https://a b", "", "")
@@ -291,7 +291,7 @@ func TestRSAKeySizesAreLimited(t *testing.T) {
 	require.NoError(t, err)
 	v, _ := newVerifier(t, Options{})
 	_, err = verify(t, v, forge(t, jose.RS256, short, object{"typ": Type, "jwk": jose.JSONWebKey{Key: short.Public()}}, claims(t, nil)), token)
-	require.EqualError(t, err, "dpop: the RSA key of the proof has less than 2048 bits")
+	require.EqualError(t, err, "dpop: the key of the proof is too short or of an unsupported kind")
 	// A long one need not even be one: nobody gets as far as its signature.
 	modulus := make([]byte, 1100)
 	modulus[0], modulus[len(modulus)-1] = 0x80, 1

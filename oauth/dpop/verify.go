@@ -3,7 +3,6 @@ package dpop
 import (
 	"context"
 	"crypto"
-	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -16,6 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 )
 
 // Defaults of [Options] and [NewMemoryReplays].
@@ -34,10 +34,6 @@ const (
 	//limit:message bytes of the jti of a DPoP proof | 401
 	maxIDBytes = 256
 )
-
-// minRSA is the smallest allowed RSA key of a proof, in bits (RFC 7518, section 3.3). Keys over
-// 4096 bits, which are expensive to check, are not decoded.
-const minRSA = 2048
 
 // Options configures a [Verifier]. The zero value is ready to use.
 type Options struct {
@@ -87,11 +83,11 @@ type Verifier struct {
 func NewVerifier(opts Options) (*Verifier, error) {
 	v := &Verifier{names: opts.Algorithms, maxAge: opts.MaxAge, replays: opts.Replays, nonces: opts.Nonces, now: time.Now}
 	if v.names == nil {
-		v.names = defaultAlgorithms
+		v.names = keys.All()
 	}
 	for _, name := range v.names {
-		if !slices.Contains(defaultAlgorithms, name) {
-			return nil, fmt.Errorf("dpop: algorithm %q cannot be used for proofs; known are %q", name, defaultAlgorithms)
+		if !slices.Contains(keys.All(), name) {
+			return nil, fmt.Errorf("dpop: algorithm %q cannot be used for proofs; known are %q", name, keys.All())
 		}
 		v.algorithms = append(v.algorithms, jose.SignatureAlgorithm(name))
 	}
@@ -206,8 +202,8 @@ func (v *Verifier) parse(text string) (*jose.JSONWebKey, *proof, error) {
 	if key == nil || !key.Valid() || !key.IsPublic() {
 		return nil, nil, refuse("the proof has no public key in jwk")
 	}
-	if public, ok := key.Key.(*rsa.PublicKey); ok && public.N.BitLen() < minRSA {
-		return nil, nil, refuse("the RSA key of the proof has less than %d bits", minRSA)
+	if len(keys.Algorithms(key.Key)) == 0 { // jose decodes no RSA keys over 4096 bits
+		return nil, nil, refuse("the key of the proof is too short or of an unsupported kind")
 	}
 	payload, err := jws.Verify(key)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -28,6 +27,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/internal/claims"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/expiring"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 )
 
 // Defaults of [Options] and [IntrospectorOptions].
@@ -50,10 +50,6 @@ const (
 
 // maxTokenBytes is the size of the largest token that is parsed.
 const maxTokenBytes = 16 << 10
-
-// algorithms are the supported signature algorithms. They are all asymmetric: with a symmetric one,
-// a verifier could forge tokens, or a public key could serve as the secret.
-var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 // Options configures a [Verifier]. Issuer and Audience are required.
 type Options struct {
@@ -154,12 +150,12 @@ func New(opts Options) (*Verifier, error) {
 	}
 	names := opts.Algorithms
 	if names == nil {
-		names = algorithms
+		names = keys.All()
 	}
 	var algs []jose.SignatureAlgorithm
 	for _, name := range names {
-		if !slices.Contains(algorithms, name) {
-			fault("algorithm %q cannot be used; known are %s", name, strings.Join(algorithms, ", "))
+		if !slices.Contains(keys.All(), name) {
+			fault("algorithm %q cannot be used; known are %s", name, strings.Join(keys.All(), ", "))
 		}
 		algs = append(algs, jose.SignatureAlgorithm(name))
 	}
@@ -171,11 +167,10 @@ func New(opts Options) (*Verifier, error) {
 		now:        time.Now,
 		logger:     opts.Logger,
 	}
-	keys, err := newKeySet(&opts)
-	if err != nil {
+	var err error
+	if v.keys, err = newKeySet(&opts); err != nil {
 		fault("%w", err)
 	}
-	v.keys = keys
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
@@ -368,6 +363,3 @@ func (m multi) Verify(ctx context.Context, token string) (*oauth.Principal, erro
 	}
 	return v.Verify(ctx, token)
 }
-
-// Issuers returns the accepted issuers, sorted.
-func (m multi) Issuers() []string { return slices.Sorted(maps.Keys(m)) }

@@ -7,6 +7,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,7 @@ import (
 )
 
 func TestNewReportsEveryMistakeInOptions(t *testing.T) {
-	const known = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA"
+	const known = "ES256, ES384, ES512, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512"
 	for _, test := range []struct {
 		name string
 		opts Options
@@ -249,7 +251,7 @@ func TestOneOfUsesTheVerifierOfTheIssuer(t *testing.T) {
 	a, b := make1("https://a", jwk(keyA, "same")), make1("https://b", jwk(keyB, "same"))
 	both, err := OneOf(a, b)
 	require.NoError(t, err)
-	require.Equal(t, []string{"https://a", "https://b"}, both.(multi).Issuers())
+	require.Equal(t, []string{"https://a", "https://b"}, slices.Sorted(maps.Keys(both.(multi))))
 	for _, test := range []struct {
 		name, token string
 		issuer      string

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
@@ -195,10 +196,10 @@ func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([
 }
 
 // match returns the keys that fit kid and alg.
-func match(keys []jose.JSONWebKey, kid, alg string) []jose.JSONWebKey {
+func match(set []jose.JSONWebKey, kid, alg string) []jose.JSONWebKey {
 	var found []jose.JSONWebKey
-	for _, key := range keys {
-		if kid != "" && key.KeyID != kid || key.Algorithm != "" && key.Algorithm != alg || !suits(key, alg) {
+	for _, key := range set {
+		if kid != "" && key.KeyID != kid || key.Algorithm != "" && key.Algorithm != alg || !slices.Contains(keys.Algorithms(key.Key), jose.SignatureAlgorithm(alg)) {
 			continue
 		}
 		if found = append(found, key); len(found) == maxTried {

@@ -2,10 +2,7 @@ package oauthclient
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/rand"
-	"crypto/rsa"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,6 +13,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
@@ -152,23 +150,11 @@ func (c *Credentials) assertion(as *metadata.AuthorizationServer) (string, error
 // algorithm picks a signature algorithm that fits the key and that the server supports.
 func (c *Credentials) algorithm(can []string) (jose.SignatureAlgorithm, error) {
 	var algs []jose.SignatureAlgorithm
-	switch key := c.Key.(type) {
-	case *ecdsa.PrivateKey:
-		switch key.Curve.Params().BitSize {
-		case 256:
-			algs = []jose.SignatureAlgorithm{jose.ES256}
-		case 384:
-			algs = []jose.SignatureAlgorithm{jose.ES384}
-		case 521:
-			algs = []jose.SignatureAlgorithm{jose.ES512}
-		}
-	case ed25519.PrivateKey:
-		algs = []jose.SignatureAlgorithm{jose.EdDSA}
-	case *rsa.PrivateKey:
-		algs = []jose.SignatureAlgorithm{jose.PS256, jose.RS256}
+	if c.Key != nil {
+		algs = keys.Algorithms(c.Key.Public())
 	}
 	if algs == nil {
-		return "", fmt.Errorf("the client's key must be an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not %T", c.Key)
+		return "", fmt.Errorf("the client's key must be %s, not a %T", keys.Supported, c.Key)
 	}
 	for _, alg := range algs {
 		if len(can) == 0 || slices.Contains(can, string(alg)) {

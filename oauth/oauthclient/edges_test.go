@@ -180,7 +180,7 @@ func TestUnsupportedCredentialsAreRejected(t *testing.T) {
 		{"another algorithm is taken", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) {
 			m.TokenEndpointAuthSigningAlgValuesSupported = []string{"ES256"}
 		}, `the client's key signs with ["ES512"]; the authorization server supports ["ES256"]`},
-		{"a key that signs nothing", oauthclient.Credentials{Key: p224}, nil, `the client's key must be an *ecdsa.PrivateKey, an ed25519.PrivateKey or an *rsa.PrivateKey, not *ecdsa.PrivateKey`},
+		{"a key that signs nothing", oauthclient.Credentials{Key: p224}, nil, `the client's key must be an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits, not a *ecdsa.PrivateKey`},
 		{"a method that nobody knows", oauthclient.Credentials{ClientSecret: leaked, AuthMethod: "tls_client_auth"}, nil,
 			`unknown client authentication method "tls_client_auth"; use none, client_secret_basic, client_secret_post or private_key_jwt`},
 	} {
