@@ -64,16 +64,18 @@ type Login struct {
 	Close func()
 }
 
-func (g *AuthorizationCode) issuers() []string { return issuersOf(g.Known...) }
-
-// introduces reports whether the client can identify itself to a server that does not know it yet.
-func (g *AuthorizationCode) introduces() bool { return g.Name != "" || g.MetadataURL != "" }
+func (g *AuthorizationCode) issuers() (known []string, others bool) {
+	for _, c := range g.Known {
+		known = append(known, c.Issuer)
+	}
+	return known, g.Name != "" || g.MetadataURL != ""
+}
 
 func (g *AuthorizationCode) check() error {
 	if g.Browser == nil {
 		return errors.New("oauthclient: AuthorizationCode needs a Browser, for example Loopback(nil)")
 	}
-	if len(g.Known) == 0 && !g.introduces() {
+	if known, others := g.issuers(); len(known) == 0 && !others {
 		return errors.New("oauthclient: AuthorizationCode needs Known, a MetadataURL or a Name")
 	}
 	for _, c := range g.Known {
@@ -87,22 +89,22 @@ func (g *AuthorizationCode) check() error {
 	return nil
 }
 
-func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, scopes []string) (*Token, *Credentials, error) {
+func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, scopes []string) (*holding, error) {
 	if !slices.Contains(p.as.CodeChallengeMethodsSupported, "S256") {
-		return nil, nil, fmt.Errorf("the authorization server %q does not say that it supports PKCE with S256; MCP clients must refuse it", p.as.Issuer)
+		return nil, fmt.Errorf("the authorization server %q does not say that it supports PKCE with S256; MCP clients must refuse it", p.as.Issuer)
 	}
 	if p.as.AuthorizationEndpoint == "" {
-		return nil, nil, fmt.Errorf("the authorization server %q has no authorization endpoint", p.as.Issuer)
+		return nil, fmt.Errorf("the authorization server %q has no authorization endpoint", p.as.Issuer)
 	}
 	c, err := g.given(p.as)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	request := LoginRequest{Issuer: p.as.Issuer, Distinct: c == nil && !p.as.ISSParameterSupported}
 	registered := c
 	if c == nil {
 		if registered, err = t.registration(ctx, p.as.Issuer); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	if registered != nil {
@@ -110,13 +112,13 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 	}
 	login, err := g.Browser(ctx, request)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the redirect from the browser: %w", err)
+		return nil, fmt.Errorf("the redirect from the browser: %w", err)
 	}
 	if login.Close != nil {
 		defer login.Close()
 	}
 	if err := t.claimRedirect(ctx, p.as, login.RedirectURI); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	switch {
 	case c != nil:
@@ -124,7 +126,7 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 		c = registered
 	default:
 		if c, err = t.register(ctx, p.as, g.Name, login.RedirectURI); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		t.keepRegistration(ctx, c)
 	}
@@ -137,15 +139,16 @@ func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, sco
 		if err != nil {
 			return err
 		}
-		form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {login.RedirectURI}, "resource": {p.resource}}
-		answer, err = t.askWith(ctx, p.as, c, form, verifier)
+		form := tokenForm("authorization_code", p, nil)
+		form.Set("code", code)
+		form.Set("redirect_uri", login.RedirectURI)
+		answer, err = t.ask(ctx, p.as, c, form, verifier)
 		return err
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	tok, err := t.tokenOf(answer, p, scopes)
-	return tok, c, err
+	return t.tokenOf(answer, p, c, scopes)
 }
 
 // withVerifier calls use with a new PKCE verifier of 43 characters (RFC 7636, section 4.1), and

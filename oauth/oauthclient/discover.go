@@ -132,13 +132,13 @@ func (t *Transport) chooseIssuer(issuers []string) (string, error) {
 		return "", errors.New("the resource metadata lists no authorization server")
 	}
 	issuers = issuers[:min(len(issuers), maxAuthorizationServers)]
-	known := t.grant.issuers()
+	known, others := t.grant.issuers()
 	for _, issuer := range known {
 		if slices.Contains(issuers, issuer) {
 			return issuer, nil
 		}
 	}
-	if len(known) > 0 && !t.grant.introduces() {
+	if !others {
 		return "", fmt.Errorf("the client is known to %q; the resource accepts tokens of %q", known, issuers)
 	}
 	return issuers[0], nil
@@ -186,7 +186,7 @@ func (t *Transport) checkEndpoints(as *metadata.AuthorizationServer) error {
 // server, with endpoints at fixed paths if it has no metadata.
 func (t *Transport) discoverLegacy(ctx context.Context) (*place, error) {
 	origin := t.server.Scheme + "://" + t.server.Host
-	if known := t.grant.issuers(); len(known) > 0 && !t.grant.introduces() && !slices.Contains(known, origin) {
+	if known, others := t.grant.issuers(); !others && !slices.Contains(known, origin) {
 		return nil, fmt.Errorf("the client is known to %q; %q has no resource metadata", known, origin)
 	}
 	p := &place{resource: t.server.String()}

@@ -27,13 +27,13 @@ const (
 // A Grant is a way to get a token: [*AuthorizationCode], [*ClientCredentials], [*EnterpriseManaged]
 // or [*WorkloadIdentity].
 type Grant interface {
-	// issuers returns the authorization servers that the client already has credentials for.
-	issuers() []string
-	// introduces reports whether the client can identify itself to other servers.
-	introduces() bool
+	// issuers returns the authorization servers that the client has credentials for, and whether the
+	// client can identify itself to others.
+	issuers() (known []string, others bool)
+	// check returns an error if the grant is incomplete.
 	check() error
-	// get requests a token at a place. It returns the token and the credentials that it used.
-	get(ctx context.Context, t *Transport, p *place, scopes []string) (*Token, *Credentials, error)
+	// get requests a token at a place.
+	get(ctx context.Context, t *Transport, p *place, scopes []string) (*holding, error)
 }
 
 // ClientCredentials is the grant of a program that acts for itself, without a user (extension
@@ -41,8 +41,7 @@ type Grant interface {
 // credentials need an Issuer.
 type ClientCredentials struct{ Credentials Credentials }
 
-func (g *ClientCredentials) issuers() []string { return issuersOf(g.Credentials) }
-func (g *ClientCredentials) introduces() bool  { return false }
+func (g *ClientCredentials) issuers() ([]string, bool) { return []string{g.Credentials.Issuer}, false }
 
 func (g *ClientCredentials) check() error {
 	if g.Credentials.Issuer == "" {
@@ -54,37 +53,26 @@ func (g *ClientCredentials) check() error {
 	return nil
 }
 
-func (g *ClientCredentials) get(ctx context.Context, t *Transport, p *place, scopes []string) (*Token, *Credentials, error) {
+func (g *ClientCredentials) get(ctx context.Context, t *Transport, p *place, scopes []string) (*holding, error) {
 	return t.askFor(ctx, p, &g.Credentials, "client_credentials", "", scopes)
 }
 
 // askFor requests a token with a grant and an assertion. The assertion is "" if the grant needs
 // none.
-func (t *Transport) askFor(ctx context.Context, p *place, c *Credentials, grant, assertion string, scopes []string) (*Token, *Credentials, error) {
+func (t *Transport) askFor(ctx context.Context, p *place, c *Credentials, grant, assertion string, scopes []string) (*holding, error) {
 	form := tokenForm(grant, p, scopes)
 	if assertion != "" {
 		form.Set("assertion", assertion)
 	}
-	r, err := t.ask(ctx, p.as, c, form)
+	r, err := t.ask(ctx, p.as, c, form, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	tok, err := t.tokenOf(r, p, scopes)
-	return tok, c, err
+	return t.tokenOf(r, p, c, scopes)
 }
 
 // issuerHint explains why grants with a secret need an issuer.
 const issuerHint = "; without it, any MCP server could name an authorization server of its own and be sent the secret"
-
-func issuersOf(list ...Credentials) []string {
-	var issuers []string
-	for _, c := range list {
-		if c.Issuer != "" {
-			issuers = append(issuers, c.Issuer)
-		}
-	}
-	return issuers
-}
 
 // WorkloadIdentity is the grant of a workload whose platform vouches for it with a JWT (RFC 7523,
 // section 2.1; SEP-1933). A rejected request is not retried.
@@ -102,8 +90,7 @@ type WorkloadIdentity struct {
 // fields they use.
 type Audience struct{ Issuer, TokenEndpoint string }
 
-func (g *WorkloadIdentity) issuers() []string { return issuersOf(Credentials{Issuer: g.Issuer}) }
-func (g *WorkloadIdentity) introduces() bool  { return false }
+func (g *WorkloadIdentity) issuers() ([]string, bool) { return []string{g.Issuer}, false }
 
 func (g *WorkloadIdentity) check() error {
 	if g.Assertion == nil {
@@ -115,10 +102,10 @@ func (g *WorkloadIdentity) check() error {
 	return nil
 }
 
-func (g *WorkloadIdentity) get(ctx context.Context, t *Transport, p *place, scopes []string) (*Token, *Credentials, error) {
+func (g *WorkloadIdentity) get(ctx context.Context, t *Transport, p *place, scopes []string) (*holding, error) {
 	assertion, err := g.Assertion(ctx, Audience{p.as.Issuer, p.as.TokenEndpoint})
 	if err != nil {
-		return nil, nil, fmt.Errorf("the workload's assertion: %w", err)
+		return nil, fmt.Errorf("the workload's assertion: %w", err)
 	}
 	return t.askFor(ctx, p, &Credentials{Issuer: p.as.Issuer, ClientID: g.ClientID, AuthMethod: AuthNone}, grantJWT, assertion, scopes)
 }
@@ -139,8 +126,7 @@ type EnterpriseManaged struct {
 	Subject func(ctx context.Context) (token, tokenType string, err error)
 }
 
-func (g *EnterpriseManaged) issuers() []string { return issuersOf(g.Credentials) }
-func (g *EnterpriseManaged) introduces() bool  { return false }
+func (g *EnterpriseManaged) issuers() ([]string, bool) { return []string{g.Credentials.Issuer}, false }
 
 func (g *EnterpriseManaged) check() error {
 	if g.Credentials.ClientID == "" || g.Provider.ClientID == "" || g.ProviderTokenEndpoint == "" || g.Subject == nil {
@@ -152,13 +138,13 @@ func (g *EnterpriseManaged) check() error {
 	return nil
 }
 
-func (g *EnterpriseManaged) get(ctx context.Context, t *Transport, p *place, scopes []string) (*Token, *Credentials, error) {
+func (g *EnterpriseManaged) get(ctx context.Context, t *Transport, p *place, scopes []string) (*holding, error) {
 	if profiles := p.as.AuthorizationGrantProfilesSupported; len(profiles) > 0 && !slices.Contains(profiles, profileIDJAG) {
-		return nil, nil, fmt.Errorf("the authorization server %q does not accept assertions of identity providers; it accepts %q", p.as.Issuer, profiles)
+		return nil, fmt.Errorf("the authorization server %q does not accept assertions of identity providers; it accepts %q", p.as.Issuer, profiles)
 	}
 	subject, kind, err := g.Subject(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the user's login: %w", err)
+		return nil, fmt.Errorf("the user's login: %w", err)
 	}
 	form := tokenForm(grantExchange, p, scopes)
 	form.Set("requested_token_type", typeIDJAG)
@@ -166,12 +152,12 @@ func (g *EnterpriseManaged) get(ctx context.Context, t *Transport, p *place, sco
 	form.Set("subject_token", subject)
 	form.Set("subject_token_type", kind)
 	idp := &metadata.AuthorizationServer{Issuer: g.Provider.Issuer, TokenEndpoint: g.ProviderTokenEndpoint}
-	r, err := t.ask(ctx, idp, &g.Provider, form)
+	r, err := t.ask(ctx, idp, &g.Provider, form, nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the identity provider: %w", err)
+		return nil, fmt.Errorf("the identity provider: %w", err)
 	}
 	if r.AccessToken == "" || r.IssuedTokenType != typeIDJAG {
-		return nil, nil, fmt.Errorf("the identity provider %q returned a token of type %.100q instead of %s", g.Provider.Issuer, r.IssuedTokenType, typeIDJAG)
+		return nil, fmt.Errorf("the identity provider %q returned a token of type %.100q instead of %s", g.Provider.Issuer, r.IssuedTokenType, typeIDJAG)
 	}
 	return t.askFor(ctx, p, &g.Credentials, grantJWT, r.AccessToken, scopes)
 }

@@ -138,14 +138,15 @@ func FuzzTokenAnswer(f *testing.F) {
 		if jsonx.Unmarshal(body, r) != nil {
 			return
 		}
-		tok, err := new(Transport).tokenOf(r, p, []string{"a"})
+		got, err := new(Transport).tokenOf(r, p, nil, []string{"a"})
 		if err != nil {
-			require.Nil(t, tok)
+			require.Nil(t, got)
 			for _, r := range err.Error() {
 				require.True(t, unicode.IsPrint(r), "%q", err)
 			}
 			return
 		}
+		tok := got.token
 		require.Equal(t, "Bearer", tok.Type)
 		require.Regexp(t, `^[!-~]+$`, tok.AccessToken)
 		require.False(t, !tok.Expires.IsZero() && tok.Expires.Year() > 2100, tok.Expires)

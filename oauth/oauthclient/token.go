@@ -60,8 +60,8 @@ type tokenResponse struct {
 	ErrorDescription string `json:"error_description"`
 }
 
-// tokenOf returns the token of a response.
-func (t *Transport) tokenOf(r *tokenResponse, p *place, scopes []string) (*Token, error) {
+// tokenOf returns the token of a response to a client that requested the scopes.
+func (t *Transport) tokenOf(r *tokenResponse, p *place, c *Credentials, scopes []string) (*holding, error) {
 	want := "Bearer"
 	if t.prover != nil {
 		// A stolen token that is not bound to the key would be usable.
@@ -83,7 +83,7 @@ func (t *Transport) tokenOf(r *tokenResponse, p *place, scopes []string) (*Token
 	if r.ExpiresIn > 0 {
 		tok.Expires = time.Now().Add(time.Duration(min(r.ExpiresIn, maxLifetime)) * time.Second)
 	}
-	return tok, nil
+	return &holding{tok, c, p}, nil
 }
 
 // tokenForm returns the form of a token request.
@@ -95,13 +95,9 @@ func tokenForm(grant string, p *place, scopes []string) url.Values {
 	return form
 }
 
-// ask sends a token request. If the server asks for a nonce in the proof, ask retries once.
-func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values) (*tokenResponse, error) {
-	return t.askWith(ctx, as, c, form, nil)
-}
-
-// askWith is like ask, and adds a secret verifier that is erased from memory after the request.
-func (t *Transport) askWith(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values, verifier []byte) (*tokenResponse, error) {
+// ask sends a token request. If the server asks for a nonce in the proof, ask retries once. The PKCE
+// verifier may be nil; ask erases its copies from memory.
+func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values, verifier []byte) (*tokenResponse, error) {
 	for again := false; ; again = true {
 		header := make(http.Header)
 		if err := c.authenticate(header, form, as); err != nil {
@@ -134,26 +130,26 @@ func (t *Transport) askWith(ctx context.Context, as *metadata.AuthorizationServe
 
 // revoke asks the authorization server to revoke a token. It revokes the refresh token if there is
 // one, because this also revokes the access tokens issued from it (RFC 7009, section 2.1).
-func (t *Transport) revoke(ctx context.Context, tok *Token, c *Credentials, at *place) error {
-	endpoint := at.as.RevocationEndpoint
-	if endpoint == "" || at.as.Issuer != tok.Issuer || c.ClientID == "" { // a workload without a client ID cannot revoke
+func (t *Transport) revoke(ctx context.Context, h *holding) error {
+	as, endpoint := h.at.as, h.at.as.RevocationEndpoint
+	if endpoint == "" || as.Issuer != h.token.Issuer || h.client.ClientID == "" { // a workload without a client ID cannot revoke
 		return nil
 	}
-	form := url.Values{"token": {tok.RefreshToken}, "token_type_hint": {"refresh_token"}}
-	if tok.RefreshToken == "" {
-		form = url.Values{"token": {tok.AccessToken}, "token_type_hint": {"access_token"}}
+	form := url.Values{"token": {h.token.RefreshToken}, "token_type_hint": {"refresh_token"}}
+	if h.token.RefreshToken == "" {
+		form = url.Values{"token": {h.token.AccessToken}, "token_type_hint": {"access_token"}}
 	}
 	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-	if err := c.authenticate(header, form, at.as); err != nil {
+	if err := h.client.authenticate(header, form, as); err != nil {
 		return err
 	}
 	r := new(tokenResponse)
 	status, _, err := t.post(ctx, endpoint, header, r, []byte(form.Encode()))
 	switch {
 	case err != nil:
-		return fmt.Errorf("the revocation endpoint of %q: %w", at.as.Issuer, err)
+		return fmt.Errorf("the revocation endpoint of %q: %w", as.Issuer, err)
 	case status/100 != 2:
-		return &GrantError{Issuer: at.as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status}
+		return &GrantError{Issuer: as.Issuer, Code: r.Error, Description: r.ErrorDescription, Status: status}
 	}
 	return nil
 }

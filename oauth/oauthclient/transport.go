@@ -87,12 +87,10 @@ type Transport struct {
 	logins sync.WaitGroup
 
 	mu         sync.Mutex
-	token      *Token            // guarded by mu
-	client     *Credentials      // that requested token; guarded by mu
-	at         *place            // that issued token; guarded by mu
-	accepted   bool              // whether a request with token succeeded; guarded by mu
-	unsaved    error             // why the store did not keep token; nil if it did; guarded by mu
-	outdated   string            // the access token that the store has in place of token; guarded by mu
+	held       holding           // the current token; guarded by mu
+	accepted   bool              // whether a request with the token succeeded; guarded by mu
+	unsaved    error             // why the store did not save the token; nil if it did; guarded by mu
+	outdated   string            // the access token that the store has instead; guarded by mu
 	registered *Credentials      // by this transport; guarded by mu
 	attempts   int               // authorizations since the last accepted request; guarded by mu
 	refused    error             // error of a rejected login; guarded by mu
@@ -100,7 +98,8 @@ type Transport struct {
 	nonces     map[string]string // by origin; guarded by mu
 }
 
-// A holding is a token with the client that requested it and the place that issued it.
+// A holding is a token with the client that requested it and the place that issued it. Token and
+// client are nil without a token.
 type holding struct {
 	token  *Token
 	client *Credentials
@@ -175,7 +174,7 @@ func (t *Transport) Close() error {
 func (t *Transport) Login(ctx context.Context) error {
 	t.mu.Lock()
 	t.refused, t.attempts = nil, 0
-	used := t.token
+	used := t.held.token
 	t.mu.Unlock()
 	if err := t.authorize(ctx, used, nil); err != nil {
 		return err
@@ -199,40 +198,37 @@ func (t *Transport) Logout(ctx context.Context) error {
 		<-l.done // it may still get a token
 		t.mu.Lock()
 	}
-	tok, client, at := t.token, t.client, t.at
-	t.token, t.client, t.accepted, t.unsaved, t.outdated = nil, nil, false, nil, ""
+	h := t.held
+	t.held, t.accepted, t.unsaved, t.outdated = holding{at: h.at}, false, nil, ""
 	t.mu.Unlock()
-	if tok == nil {
-		var err error
-		if tok, client, at, err = t.stored(ctx); err != nil {
+	if h.token == nil {
+		stored, err := t.stored(ctx)
+		if err != nil {
 			return fmt.Errorf("oauthclient: %w", err)
 		}
+		if stored == nil {
+			return nil
+		}
+		h = *stored
 	}
-	if tok == nil {
-		return nil
-	}
-	err := t.store.Delete(ctx, Key{tok.Issuer, tok.Resource})
-	if e := t.revoke(ctx, tok, client, at); e != nil {
+	err := t.store.Delete(ctx, Key{h.token.Issuer, h.token.Resource})
+	if e := t.revoke(ctx, &h); e != nil {
 		err = errors.Join(err, fmt.Errorf("oauthclient: %w", e))
 	}
 	return err
 }
 
 // stored returns the token that an earlier run left in the store, or nil if there is none.
-func (t *Transport) stored(ctx context.Context) (*Token, *Credentials, *place, error) {
+func (t *Transport) stored(ctx context.Context) (*holding, error) {
 	c, err := t.probe(ctx)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	at, err := t.discover(ctx, c)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	r, err := t.loadToken(ctx, at)
-	if r == nil || err != nil {
-		return nil, nil, nil, err
-	}
-	return r.Token, r.Client, at, nil
+	return t.loadToken(ctx, at)
 }
 
 // load reads a record. It marks errors of the store, because they are temporary.
@@ -248,9 +244,9 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// loadToken returns the record of a place. It returns nil if the record is missing, incomplete, or
-// older than the transport's token.
-func (t *Transport) loadToken(ctx context.Context, at *place) (*Record, error) {
+// loadToken returns the stored token of a place. It returns nil if the record is missing, incomplete,
+// or older than the transport's token.
+func (t *Transport) loadToken(ctx context.Context, at *place) (*holding, error) {
 	r, err := t.load(ctx, Key{at.as.Issuer, at.resource})
 	if err != nil || r == nil || r.Token == nil || r.Client == nil || r.Token.Issuer != at.as.Issuer || r.Token.Resource != at.resource {
 		return nil, err
@@ -260,7 +256,7 @@ func (t *Transport) loadToken(ctx context.Context, at *place) (*Record, error) {
 	if t.outdated != "" && r.Token.AccessToken == t.outdated {
 		return nil, nil
 	}
-	return r, nil
+	return &holding{r.Token, r.Client, at}, nil
 }
 
 // Token returns a token that has not expired, and logs in if there is none.
@@ -280,7 +276,7 @@ func (t *Transport) Token(ctx context.Context) (*Token, error) {
 func (t *Transport) current() *Token {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.token
+	return t.held.token
 }
 
 // RoundTrip sends req with a token. If the server asks for another token, it gets one and sends req
@@ -380,7 +376,7 @@ func discard(resp *http.Response) {
 func (t *Transport) letThrough(tok *Token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if tok != nil && tok == t.token {
+	if tok != nil && tok == t.held.token {
 		t.accepted, t.attempts = true, 0
 	}
 }
@@ -402,7 +398,7 @@ type demand struct {
 func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error {
 	t.mu.Lock()
 	switch {
-	case t.token != used: // another request has replaced it
+	case t.held.token != used: // another request has replaced it
 		t.mu.Unlock()
 		return nil
 	case t.refused != nil:
@@ -445,7 +441,7 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 			t.refused = l.err
 		}
 	} else {
-		t.token, t.client, t.at, t.accepted = got.token, got.client, got.at, false
+		t.held, t.accepted = *got, false
 	}
 	t.login = nil
 	close(l.done)
@@ -490,7 +486,7 @@ func isTemporary(err error) bool {
 // obtain gets a token by refreshing the previous one, from the store, or by the grant.
 func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holding, error) {
 	t.mu.Lock()
-	client, at, accepted := t.client, t.at, t.accepted
+	client, at, accepted := t.held.client, t.held.at, t.accepted
 	t.mu.Unlock()
 	var c *metadata.Challenge
 	var err error
@@ -524,7 +520,7 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holdin
 	t.mu.Lock()
 	t.attempts++
 	t.mu.Unlock()
-	tok, client, err := t.grant.get(ctx, t, at, scopesFor(used, c, at))
+	got, err := t.grant.get(ctx, t, at, scopesFor(used, c, at))
 	if err != nil && at.guessed {
 		err = fmt.Errorf("the server requires authentication but names no authorization server (neither WWW-Authenticate nor metadata), and is not one itself; "+
 			"send a token in the header Authorization instead: %w", err)
@@ -532,7 +528,6 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holdin
 	if err != nil {
 		return nil, err
 	}
-	got := &holding{tok, client, at}
 	t.save(ctx, got)
 	return got, nil
 }
@@ -550,14 +545,13 @@ func (t *Transport) renew(ctx context.Context, h *holding) (*holding, error) {
 	if got != nil || err != nil || !h.refreshable() {
 		return got, err
 	}
-	tok, err := t.refresh(ctx, h.token, h.client, h.at)
+	got, err = t.refresh(ctx, h)
 	if err != nil {
 		if _, ok := errors.AsType[*GrantError](err); ok && !isTemporary(err) {
 			return nil, nil
 		}
 		return nil, err
 	}
-	got = &holding{tok, h.client, h.at}
 	t.save(ctx, got)
 	return got, nil
 }
@@ -569,18 +563,18 @@ func (h *holding) refreshable() bool {
 // fromStore returns the stored token if it is newer than h and usable. If it is newer but not
 // usable, fromStore copies it into h.
 func (t *Transport) fromStore(ctx context.Context, h *holding) (*holding, error) {
-	r, err := t.loadToken(ctx, h.at)
-	if r == nil || err != nil || h.token != nil && r.Token.AccessToken == h.token.AccessToken {
+	got, err := t.loadToken(ctx, h.at)
+	if got == nil || err != nil || h.token != nil && got.token.AccessToken == h.token.AccessToken {
 		return nil, err
 	}
-	h.token, h.client = r.Token, r.Client
-	if !t.usable(r.Token) {
+	*h = *got
+	if !t.usable(got.token) {
 		return nil, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unsaved = nil
-	return &holding{r.Token, r.Client, h.at}, nil
+	return got, nil
 }
 
 // lock prevents other users of the store from refreshing the same token. Stores without locks are
@@ -645,21 +639,22 @@ func scopesFor(used *Token, c *metadata.Challenge, at *place) []string {
 }
 
 // refresh exchanges the refresh token for new tokens (RFC 6749, section 6).
-func (t *Transport) refresh(ctx context.Context, used *Token, c *Credentials, at *place) (*Token, error) {
-	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {used.RefreshToken}, "resource": {at.resource}}
-	r, err := t.ask(ctx, at.as, c, form)
+func (t *Transport) refresh(ctx context.Context, h *holding) (*holding, error) {
+	form := tokenForm("refresh_token", h.at, nil)
+	form.Set("refresh_token", h.token.RefreshToken)
+	r, err := t.ask(ctx, h.at.as, h.client, form, nil)
 	if err != nil {
 		return nil, err
 	}
-	tok, err := t.tokenOf(r, at, used.Requested)
+	got, err := t.tokenOf(r, h.at, h.client, h.token.Requested)
 	if err != nil {
 		return nil, err
 	}
-	if tok.RefreshToken == "" {
-		tok.RefreshToken = used.RefreshToken // it stays valid if it is not replaced
+	if got.token.RefreshToken == "" {
+		got.token.RefreshToken = h.token.RefreshToken // it stays valid if it is not replaced
 	}
 	if r.Scope == "" {
-		tok.Granted = used.Granted
+		got.token.Granted = h.token.Granted
 	}
-	return tok, nil
+	return got, nil
 }
