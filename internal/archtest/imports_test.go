@@ -68,10 +68,11 @@ var mayImport = map[string][]string{
 	"oauth/internal/fetch":    {"internal/jsonx"},
 	"oauth/internal/claims":   {"oauth"},
 	"oauth/internal/expiring": {},
-	"oauth/dpop":              {"internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/jwtverify":         {"oauth", "oauth/metadata", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/expiring", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "internal/httpguard", "internal/jsonx"},
-	"oauth/oauthclient":       {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/internal/keys":     {"github.com/go-jose/go-jose/v4"},
+	"oauth/dpop":              {"oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/jwtverify":         {"oauth", "oauth/metadata", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/expiring", "oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/httpguard", "internal/jsonx"},
+	"oauth/oauthclient":       {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/oauthtest":         {"oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 
 	// The two sides. Neither knows the other, nor a binding over HTTP. mcpkit serves on stdio when

@@ -7,6 +7,7 @@
 package dpop
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -119,15 +120,15 @@ func tokenHash(token string) string {
 // sameURI compares two URLs without query and fragment (RFC 9449, section 4.3), after the
 // normalization of RFC 3986, sections 6.2.2 and 6.2.3.
 func sameURI(a, b string) bool {
-	x, okX := normalize(a)
-	y, okY := normalize(b)
-	return okX && okY && x == y
+	x := normalize(a)
+	return x != "" && x == normalize(b)
 }
 
-func normalize(raw string) (string, bool) {
+// normalize returns "" for a text that is not an absolute URL.
+func normalize(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil || u.Scheme == "" || u.Host == "" || u.Opaque != "" {
-		return "", false
+	if err != nil || u.Scheme == "" || u.Hostname() == "" || u.Opaque != "" {
+		return ""
 	}
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
 	switch scheme {
@@ -137,11 +138,8 @@ func normalize(raw string) (string, bool) {
 		host = strings.TrimSuffix(host, ":80")
 	}
 	// Needless escapes do not matter, but an encoded slash differs from a slash.
-	path := (&url.URL{Path: u.Path, RawPath: u.RawPath}).EscapedPath()
-	if path == "" {
-		path = "/"
-	}
-	return scheme + "://" + host + upperEscapes(path), true
+	path := cmp.Or(u.EscapedPath(), "/")
+	return scheme + "://" + host + upperEscapes(path)
 }
 
 // upperEscapes writes the digits of %xx in upper case, and decodes unreserved characters.

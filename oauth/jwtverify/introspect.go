@@ -80,30 +80,21 @@ var _ oauth.Verifier = (*Introspector)(nil)
 
 // NewIntrospector returns an introspector. The error lists every mistake in opts.
 func NewIntrospector(opts IntrospectorOptions) (*Introspector, error) {
-	var faults []error
-	if _, err := opts.Fetch.policy().CheckURL(opts.Endpoint); err != nil {
-		faults = append(faults, fmt.Errorf("jwtverify: Endpoint: %w", err))
+	err := checkNames(opts.Issuer, opts.Audience)
+	if _, bad := opts.Fetch.policy().CheckURL(opts.Endpoint); bad != nil {
+		err = errors.Join(fmt.Errorf("jwtverify: Endpoint: %w", bad), err)
 	}
-	if opts.Issuer == "" {
-		faults = append(faults, errors.New("jwtverify: Issuer is empty; name the issuer whose tokens are accepted"))
-	}
-	if len(opts.Audience) == 0 || slices.Contains(opts.Audience, "") {
-		faults = append(faults, fmt.Errorf("jwtverify: Audience is empty; name this resource, for example %q", "https://mcp.example.com/mcp"))
-	}
-	if err := errors.Join(faults...); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	remember, refusals := cacheLimits(opts.RefusalTime, DefaultRefusalTime, opts.CacheSize)
 	if opts.MaxRequests <= 0 {
 		opts.MaxRequests = DefaultMaxRequests
 	}
-	client := *opts.Fetch.client()
-	// A redirect would forward the token.
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Introspector{
 		endpoint: opts.Endpoint, id: opts.ClientID, secret: opts.ClientSecret,
 		check:  claims.Check{Issuer: opts.Issuer, Audience: opts.Audience, Leeway: leeway(opts.Leeway)},
-		client: &client, cache: newTokenCache(opts.CacheTime, opts.CacheSize), now: time.Now,
+		client: fetch.WithoutRedirects(opts.Fetch.client()), cache: newTokenCache(opts.CacheTime, opts.CacheSize), now: time.Now,
 		refusals: expiring.New[[sha256.Size]byte, *oauth.TokenError](refusals), remember: remember,
 		slots: make(chan struct{}, opts.MaxRequests), flights: make(map[[sha256.Size]byte]*question),
 	}, nil
@@ -118,7 +109,7 @@ func (v *Introspector) Verify(ctx context.Context, token string) (*oauth.Princip
 	}
 	now := v.now()
 	sum := sha256.Sum256([]byte(token))
-	if p, ok := v.cache.get(sum, now); ok {
+	if p, ok := v.cache.Get(sum, now); ok {
 		return p, nil
 	}
 	if bad, ok := v.refusals.Get(sum, now); ok {

@@ -139,11 +139,8 @@ var _ oauth.Verifier = (*Verifier)(nil)
 func New(opts Options) (*Verifier, error) {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("jwtverify: "+format, args...)) }
-	if opts.Issuer == "" {
-		fault("Issuer is empty; name the issuer whose tokens are accepted")
-	}
-	if len(opts.Audience) == 0 || slices.Contains(opts.Audience, "") {
-		fault("Audience is empty; name this resource, for example %q", "https://mcp.example.com/mcp")
+	if err := checkNames(opts.Issuer, opts.Audience); err != nil {
+		faults = append(faults, err)
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
@@ -177,6 +174,17 @@ func New(opts Options) (*Verifier, error) {
 	return v, nil
 }
 
+// checkNames returns an error if the issuer or the audience is missing.
+func checkNames(issuer string, audience []string) (err error) {
+	if issuer == "" {
+		err = errors.New("jwtverify: Issuer is empty; name the issuer whose tokens are accepted")
+	}
+	if len(audience) == 0 || slices.Contains(audience, "") {
+		err = errors.Join(err, fmt.Errorf("jwtverify: Audience is empty; name this resource, for example %q", "https://mcp.example.com/mcp"))
+	}
+	return err
+}
+
 func leeway(d time.Duration) time.Duration {
 	if d == 0 {
 		return DefaultLeeway
@@ -190,7 +198,7 @@ func leeway(d time.Duration) time.Duration {
 func (v *Verifier) Verify(ctx context.Context, token string) (*oauth.Principal, error) {
 	now := v.now()
 	sum := sha256.Sum256([]byte(token))
-	if p, ok := v.cache.get(sum, now); ok {
+	if p, ok := v.cache.Get(sum, now); ok {
 		return p, nil
 	}
 	all, err := v.open(ctx, token)
@@ -290,13 +298,13 @@ func kindOf(typ any) tokenKind {
 
 // A tokenCache holds the principals of accepted tokens.
 type tokenCache struct {
-	most    time.Duration
-	entries *expiring.Map[[sha256.Size]byte, *oauth.Principal]
+	*expiring.Map[[sha256.Size]byte, *oauth.Principal]
+	most time.Duration
 }
 
 func newTokenCache(most time.Duration, size int) *tokenCache {
 	most, size = cacheLimits(most, DefaultCacheTime, size)
-	return &tokenCache{most, expiring.New[[sha256.Size]byte, *oauth.Principal](size)}
+	return &tokenCache{expiring.New[[sha256.Size]byte, *oauth.Principal](size), most}
 }
 
 // cacheLimits applies defaults. A negative time disables the cache.
@@ -313,16 +321,12 @@ func cacheLimits(most, standard time.Duration, size int) (time.Duration, int) {
 	return most, size
 }
 
-func (c *tokenCache) get(sum [sha256.Size]byte, now time.Time) (*oauth.Principal, bool) {
-	return c.entries.Get(sum, now)
-}
-
 func (c *tokenCache) put(sum [sha256.Size]byte, p *oauth.Principal, now time.Time, leeway time.Duration) {
 	until := now.Add(c.most)
 	if end := p.Expires.Add(leeway); !p.Expires.IsZero() && end.Before(until) {
 		until = end
 	}
-	c.entries.Put(sum, p, until)
+	c.Put(sum, p, until)
 }
 
 // OneOf returns a verifier for tokens of several issuers. Each token is checked by the verifier of

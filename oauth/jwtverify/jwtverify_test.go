@@ -207,13 +207,13 @@ func TestAcceptedTokensAreCachedUntilTheyExpire(t *testing.T) {
 			_, err := v.Verify(t.Context(), sign(t, jose.ES256, key, object{"kid": "1"}, payload(t, "https://as", object{"sub": fmt.Sprint(i)})))
 			require.NoError(t, err)
 		}
-		require.Equal(t, 3, v.cache.entries.Len())
+		require.Equal(t, 3, v.cache.Len())
 	})
 	t.Run("bad ones are not", func(t *testing.T) {
-		before := v.cache.entries.Len()
+		before := v.cache.Len()
 		_, err := v.Verify(t.Context(), sign(t, jose.ES256, key, object{"kid": "1"}, payload(t, "https://as", object{"aud": "x"})))
 		require.Error(t, err)
-		require.Equal(t, before, v.cache.entries.Len())
+		require.Equal(t, before, v.cache.Len())
 	})
 	t.Run("none, when that is wanted", func(t *testing.T) {
 		v, err := New(Options{Issuer: "https://as", Audience: []string{resource}, JWKS: jwks(t, jwk(key, "1")), CacheTime: -1})
@@ -221,7 +221,7 @@ func TestAcceptedTokensAreCachedUntilTheyExpire(t *testing.T) {
 		v.now = func() time.Time { return start }
 		_, err = v.Verify(t.Context(), sign(t, jose.ES256, key, object{"kid": "1"}, payload(t, "https://as", nil)))
 		require.NoError(t, err)
-		require.Zero(t, v.cache.entries.Len())
+		require.Zero(t, v.cache.Len())
 	})
 }
 

@@ -2,7 +2,8 @@
 // clients, their well-known URLs, and the challenges that name them.
 //
 // The package sends no requests and validates no content: programs that read a document must check
-// it. It has no state, so all functions are safe for concurrent use. Sources are RFC 7591, RFC
+// it. The documents have the members that clients and servers of MCP use. The package has no state,
+// so all functions are safe for concurrent use. Sources are RFC 7591, RFC
 // 8414, RFC 9110, RFC 9728 and OpenID Connect Discovery 1.0.
 package metadata
 
@@ -17,17 +18,13 @@ type ProtectedResource struct {
 	// ScopesSupported are the scopes that clients may ask for.
 	ScopesSupported []string `json:"scopes_supported,omitempty"`
 	// BearerMethodsSupported lists how tokens may be sent. MCP allows only "header".
-	BearerMethodsSupported                []string `json:"bearer_methods_supported,omitempty"`
-	ResourceSigningAlgValuesSupported     []string `json:"resource_signing_alg_values_supported,omitempty"`
-	ResourceName                          string   `json:"resource_name,omitempty"`
-	ResourceDocumentation                 string   `json:"resource_documentation,omitempty"`
-	ResourcePolicyURI                     string   `json:"resource_policy_uri,omitempty"`
-	ResourceTOSURI                        string   `json:"resource_tos_uri,omitempty"`
-	TLSClientCertificateBoundAccessTokens bool     `json:"tls_client_certificate_bound_access_tokens,omitzero"`
-	AuthorizationDetailsTypesSupported    []string `json:"authorization_details_types_supported,omitempty"`
-	DPoPSigningAlgValuesSupported         []string `json:"dpop_signing_alg_values_supported,omitempty"`
-	DPoPBoundAccessTokensRequired         bool     `json:"dpop_bound_access_tokens_required,omitzero"`
-	SignedMetadata                        string   `json:"signed_metadata,omitempty"`
+	BearerMethodsSupported        []string `json:"bearer_methods_supported,omitempty"`
+	ResourceName                  string   `json:"resource_name,omitempty"`
+	ResourceDocumentation         string   `json:"resource_documentation,omitempty"`
+	ResourcePolicyURI             string   `json:"resource_policy_uri,omitempty"`
+	ResourceTOSURI                string   `json:"resource_tos_uri,omitempty"`
+	DPoPSigningAlgValuesSupported []string `json:"dpop_signing_alg_values_supported,omitempty"`
+	DPoPBoundAccessTokensRequired bool     `json:"dpop_bound_access_tokens_required,omitzero"`
 }
 
 // AuthorizationServer is the metadata of an authorization server (RFC 8414, section 2; OpenID
@@ -46,7 +43,6 @@ type AuthorizationServer struct {
 	GrantTypesSupported                        []string `json:"grant_types_supported,omitempty"`
 	TokenEndpointAuthMethodsSupported          []string `json:"token_endpoint_auth_methods_supported,omitempty"`
 	TokenEndpointAuthSigningAlgValuesSupported []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
-	ServiceDocumentation                       string   `json:"service_documentation,omitempty"`
 	RevocationEndpoint                         string   `json:"revocation_endpoint,omitempty"`
 	RevocationEndpointAuthMethodsSupported     []string `json:"revocation_endpoint_auth_methods_supported,omitempty"`
 	IntrospectionEndpoint                      string   `json:"introspection_endpoint,omitempty"`
@@ -63,11 +59,9 @@ type AuthorizationServer struct {
 	// the server accepts identity assertions of an enterprise's identity provider.
 	AuthorizationGrantProfilesSupported []string `json:"authorization_grant_profiles_supported,omitempty"`
 
-	// What only OpenID Connect has.
-	UserinfoEndpoint                 string   `json:"userinfo_endpoint,omitempty"`
+	// Members of OpenID Connect.
 	SubjectTypesSupported            []string `json:"subject_types_supported,omitempty"`
 	IDTokenSigningAlgValuesSupported []string `json:"id_token_signing_alg_values_supported,omitempty"`
-	ClaimsSupported                  []string `json:"claims_supported,omitempty"`
 }
 
 // Client describes a client: the body of a registration request (RFC 7591, section 2), or a Client
@@ -77,20 +71,12 @@ type Client struct {
 	// has none.
 	ClientID                string   `json:"client_id,omitempty"`
 	ClientName              string   `json:"client_name,omitempty"`
-	ClientURI               string   `json:"client_uri,omitempty"`
-	LogoURI                 string   `json:"logo_uri,omitempty"`
 	RedirectURIs            []string `json:"redirect_uris,omitempty"`
 	GrantTypes              []string `json:"grant_types,omitempty"`
 	ResponseTypes           []string `json:"response_types,omitempty"`
 	Scope                   string   `json:"scope,omitempty"`
-	Contacts                []string `json:"contacts,omitempty"`
-	TOSURI                  string   `json:"tos_uri,omitempty"`
-	PolicyURI               string   `json:"policy_uri,omitempty"`
 	JWKSURI                 string   `json:"jwks_uri,omitempty"`
 	JWKS                    any      `json:"jwks,omitempty"`
-	SoftwareID              string   `json:"software_id,omitempty"`
-	SoftwareVersion         string   `json:"software_version,omitempty"`
-	SoftwareStatement       string   `json:"software_statement,omitempty"`
 	TokenEndpointAuthMethod string   `json:"token_endpoint_auth_method,omitempty"`
 	// ApplicationType is "native" for programs on the user's machine and "web" for others; MCP
 	// demands it of registration requests.
@@ -104,7 +90,5 @@ type Registration struct {
 	// ClientIDIssuedAt is a Unix time in seconds. Zero if unknown.
 	ClientIDIssuedAt int64 `json:"client_id_issued_at,omitzero"`
 	// ClientSecretExpiresAt is a Unix time in seconds. Zero means never.
-	ClientSecretExpiresAt   int64  `json:"client_secret_expires_at,omitzero"`
-	RegistrationAccessToken string `json:"registration_access_token,omitempty"`
-	RegistrationClientURI   string `json:"registration_client_uri,omitempty"`
+	ClientSecretExpiresAt int64 `json:"client_secret_expires_at,omitzero"`
 }

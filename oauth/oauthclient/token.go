@@ -170,22 +170,14 @@ func (t *Transport) post(ctx context.Context, endpoint string, header http.Heade
 	req.Body, req.ContentLength = passing, int64(len(passing.all))
 	req.Header = header
 	req.Header.Set("Accept", "application/json")
-	client := *t.http
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := client.Do(req)
+	resp, err := fetch.Send(fetch.WithoutRedirects(t.http), req)
 	if err != nil {
-		if u, ok := errors.AsType[*url.Error](err); ok {
-			err = u.Err
-		}
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, fetch.MaxBytes+1))
-	switch {
-	case err != nil:
+	data, err := fetch.ReadAll(resp)
+	if err != nil {
 		return 0, nil, err
-	case len(data) > fetch.MaxBytes:
-		return 0, nil, fmt.Errorf("the response is larger than %d bytes", fetch.MaxBytes)
 	}
 	if err := jsonx.Unmarshal(data, v); err != nil && resp.StatusCode/100 == 2 && len(data) > 0 {
 		return 0, nil, errors.New("the response is not the expected JSON")

@@ -3,12 +3,11 @@ package resourceserver
 import (
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
@@ -26,8 +25,7 @@ func (g *Guard) locate() error {
 		}
 		g.paths = append(g.paths, u.EscapedPath())
 		g.origin = u.Scheme + "://" + u.Host
-		ip, _ := netip.ParseAddr(u.Hostname())
-		g.local = ip.Unmap().IsLoopback() || strings.EqualFold(u.Hostname(), "localhost")
+		g.local = fetch.IsLoopback(u.Hostname())
 	}
 	return nil
 }
@@ -86,13 +84,8 @@ func (g *Guard) Metadata() http.Handler {
 	})
 }
 
-// A Mux registers handlers, as *http.ServeMux does.
-type Mux interface {
-	Handle(pattern string, h http.Handler)
-}
-
-// Mount registers the metadata at [Guard.MetadataPaths].
-func (g *Guard) Mount(mux Mux) {
+// Mount registers the metadata at [Guard.MetadataPaths], with an *http.ServeMux or a similar router.
+func (g *Guard) Mount(mux interface{ Handle(string, http.Handler) }) {
 	for _, path := range g.paths {
 		mux.Handle(path, g.Metadata())
 	}

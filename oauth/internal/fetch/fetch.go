@@ -181,9 +181,9 @@ func (e *StatusError) Error() string { return fmt.Sprintf("answered by status %d
 // for a status other than 200.
 func JSON(client *http.Client, req *http.Request, v any) error {
 	req.Header.Set("Accept", "application/json")
-	resp, err := client.Do(req)
+	resp, err := Send(client, req)
 	if err != nil {
-		return cause(err)
+		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -193,17 +193,40 @@ func JSON(client *http.Client, req *http.Request, v any) error {
 		ct != "application/json" && !strings.HasSuffix(ct, "+json") {
 		return fmt.Errorf("answered by %q, not application/json", resp.Header.Get("Content-Type"))
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBytes+1))
+	body, err := ReadAll(resp)
 	if err != nil {
-		return cause(err)
-	}
-	if len(body) > MaxBytes {
-		return fmt.Errorf("the response is larger than %d bytes", MaxBytes)
+		return err
 	}
 	if err := jsonx.Unmarshal(body, v); err != nil {
 		return errors.New("the response is not the expected JSON")
 	}
 	return nil
+}
+
+// Send sends req. Its errors do not contain the URL, whose query may be secret.
+func Send(client *http.Client, req *http.Request) (*http.Response, error) {
+	resp, err := client.Do(req)
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	return resp, err
+}
+
+// ReadAll reads the body of a response. A body larger than [MaxBytes] is an error.
+func ReadAll(resp *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBytes+1))
+	if err == nil && len(body) > MaxBytes {
+		err = fmt.Errorf("the response is larger than %d bytes", MaxBytes)
+	}
+	return body, err
+}
+
+// WithoutRedirects returns a copy of client that returns redirects instead of following them, which
+// would forward credentials.
+func WithoutRedirects(client *http.Client) *http.Client {
+	c := *client
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &c
 }
 
 // Get is like [JSON], for a GET of a URL that the policy allows.
@@ -220,12 +243,4 @@ func (p Policy) Get(ctx context.Context, client *http.Client, raw string, v any)
 		return fmt.Errorf("%s: %w", Shown(raw), err)
 	}
 	return nil
-}
-
-// cause removes the URL, which may contain a secret query, from an error of net/http.
-func cause(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
 }
