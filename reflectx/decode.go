@@ -136,6 +136,30 @@ func readPointer(d *decoder, n *node, i int, v reflect.Value) int {
 	return n.readValue(d, n, i, v)
 }
 
+// elements calls read with the index of each element of the array, or of the name of each member of
+// the object, that begins at d.b[i]. read returns the index after the element. elements returns the
+// index after the value.
+func (d *decoder) elements(i int, read func(i int) int) int {
+	closing := byte(']')
+	if d.b[i] == '{' {
+		closing = '}'
+	}
+	for i = jsonx.SkipSpace(d.b, i+1); i < len(d.b) && d.b[i] != closing; {
+		i = jsonx.SkipSpace(d.b, read(i))
+		if i < len(d.b) && d.b[i] == ',' {
+			i = jsonx.SkipSpace(d.b, i+1)
+		}
+	}
+	return min(i+1, len(d.b))
+}
+
+// name returns the raw name at i and the index of its value.
+func (d *decoder) name(i int) (raw []byte, value int) {
+	end := jsonx.Skip(d.b, i)
+	colon := jsonx.SkipSpace(d.b, end)
+	return d.b[i:end], jsonx.SkipSpace(d.b, colon+1)
+}
+
 // readStruct reads an object into a struct.
 func readStruct(d *decoder, n *node, i int, v reflect.Value) int {
 	if d.b[i] != '{' {
@@ -144,62 +168,57 @@ func readStruct(d *decoder, n *node, i int, v reflect.Value) int {
 	o, start := n.obj, i
 	var seen, nulls presence
 	next := 0
-	for i++; ; {
-		i = jsonx.SkipSpace(d.b, i)
-		if i >= len(d.b) || d.b[i] == '}' {
-			i++
-			break
-		}
-		end := jsonx.Skip(d.b, i)
-		raw := d.b[i:end]
-		i = jsonx.SkipSpace(d.b, end)
-		i = jsonx.SkipSpace(d.b, i+1) // the colon
+	end := d.elements(i, func(i int) int {
+		raw, i := d.name(i)
 		at := o.find(raw, &next)
-		switch {
-		case at < 0:
-			i = d.unknown(o, raw, i)
-		case seen.has(at):
-			i = d.again(o.fields[at], i)
-		default:
-			seen.add(at)
-			f := o.fields[at]
-			if f.skipNull && d.b[i] == 'n' {
-				nulls.add(at)
-				i = jsonx.Skip(d.b, i)
-				break
-			}
-			d.push(f.jsonName)
-			i = d.field(f, i, v)
-			d.pop()
+		if at < 0 {
+			return d.unknown(o, raw, i)
 		}
-		i = jsonx.SkipSpace(d.b, i)
-		if i < len(d.b) && d.b[i] == ',' {
-			i++
+		f := o.fields[at]
+		if seen.has(at) {
+			return d.again(f, i)
 		}
-	}
+		seen.add(at)
+		if f.skipNull && d.b[i] == 'n' {
+			nulls.add(at)
+			return jsonx.Skip(d.b, i)
+		}
+		return d.field(f, i, v)
+	})
 	seen.remove(&nulls)
 	if o.absent || d.missing != nil {
 		d.absent(o, &seen, v)
 	}
-	d.finish(n, &seen, start, min(i, len(d.b)), v)
-	return i
+	d.finish(n, &seen, start, end, v)
+	return end
 }
 
 // field reads the value at i into the field f of the struct v.
 func (d *decoder) field(f *field, i int, v reflect.Value) int {
-	if f.Secret {
-		d.secret++
-	}
+	d.enter(f)
 	n := f.node
 	if f.notNull && d.b[i] == 'n' {
 		i = d.wrong(n, i)
 	} else {
 		i = n.read(d, n, i, f.of(v))
 	}
+	d.leave(f)
+	return i
+}
+
+// enter makes f the place of violations until leave is called.
+func (d *decoder) enter(f *field) {
+	d.push(f.jsonName)
+	if f.Secret {
+		d.secret++
+	}
+}
+
+func (d *decoder) leave(f *field) {
 	if f.Secret {
 		d.secret--
 	}
-	return i
+	d.pop()
 }
 
 // unknown records a member that o does not have; i is the index of its value.
@@ -215,16 +234,16 @@ func (d *decoder) unknown(o *object, raw []byte, i int) int {
 // again records a duplicate member. Duplicates are refused because two readers of the same bytes
 // could choose different ones.
 func (d *decoder) again(f *field, i int) int {
+	d.enter(f)
+	end := d.twice(i)
+	d.leave(f)
+	return end
+}
+
+// twice records that the name of the value at i is there already.
+func (d *decoder) twice(i int) int {
 	end := jsonx.Skip(d.b, i)
-	d.push(f.jsonName)
-	if f.Secret {
-		d.secret++
-	}
 	d.violate(shorten(d.b[i:end])+" a second time", "the name only once", "")
-	if f.Secret {
-		d.secret--
-	}
-	d.pop()
 	return end
 }
 
@@ -280,65 +299,27 @@ func readSlice(d *decoder, n *node, i int, v reflect.Value) int {
 	if d.b[i] != '[' {
 		return d.mend(n, i, v)
 	}
-	start := i
-	if strs := n.stringSlice(v); strs != nil {
-		return d.strings(n, i, strs, v)
-	}
 	count := 0
-	out := reflect.MakeSlice(n.t, 0, 0)
-	for i++; ; count++ {
-		i = jsonx.SkipSpace(d.b, i)
-		if i >= len(d.b) || d.b[i] == ']' {
-			i++
-			break
+	end := d.elements(i, func(i int) int {
+		if count == v.Cap() {
+			v.Grow(max(4, count))
 		}
-		if count == out.Cap() {
-			grown := reflect.MakeSlice(n.t, count, max(4, 2*count))
-			reflect.Copy(grown, out)
-			out = grown
-		}
-		out = out.Slice(0, count+1)
-		d.pushIndex(count)
-		i = n.elem.read(d, n.elem, i, out.Index(count))
-		d.pop()
-		i = jsonx.SkipSpace(d.b, i)
-		if i < len(d.b) && d.b[i] == ',' {
-			i++
-		}
+		v.SetLen(count + 1)
+		count++
+		return d.element(n.elem, i, count-1, v.Index(count-1))
+	})
+	if count == 0 {
+		v.Set(reflect.MakeSlice(n.t, 0, 0))
 	}
-	v.Set(out)
-	d.check(n, start, min(i, len(d.b)), v)
-	return i
+	d.check(n, i, end, v)
+	return end
 }
 
-// strings is readSlice for []string, the most common slice type.
-func (d *decoder) strings(n *node, i int, strs *[]string, v reflect.Value) int {
-	start := i
-	out := make([]string, 0, 4)
-	for i++; ; {
-		i = jsonx.SkipSpace(d.b, i)
-		if i >= len(d.b) || d.b[i] == ']' {
-			i++
-			break
-		}
-		end := jsonx.Skip(d.b, i)
-		d.pushIndex(len(out))
-		if d.b[i] == '"' {
-			s := jsonx.String(d.b[i:end])
-			out = append(out, s)
-			d.text(n.elem, i, end, s, reflect.ValueOf(&out[len(out)-1]).Elem())
-		} else {
-			out = append(out, "")
-			d.wrong(n.elem, i)
-		}
-		d.pop()
-		i = jsonx.SkipSpace(d.b, end)
-		if i < len(d.b) && d.b[i] == ',' {
-			i++
-		}
-	}
-	*strs = out
-	d.check(n, start, min(i, len(d.b)), v)
+// element reads the element with the index at of an array.
+func (d *decoder) element(n *node, i, at int, v reflect.Value) int {
+	d.pushIndex(at)
+	i = n.read(d, n, i, v)
+	d.pop()
 	return i
 }
 
@@ -347,32 +328,19 @@ func readArray(d *decoder, n *node, i int, v reflect.Value) int {
 	if d.b[i] != '[' {
 		return d.mend(n, i, v)
 	}
-	start, count := i, 0
-	for i++; ; count++ {
-		i = jsonx.SkipSpace(d.b, i)
-		if i >= len(d.b) || d.b[i] == ']' {
-			i++
-			break
+	count := 0
+	end := d.elements(i, func(i int) int {
+		if count++; count > v.Len() {
+			return jsonx.Skip(d.b, i)
 		}
-		if count < v.Len() {
-			d.pushIndex(count)
-			i = n.elem.read(d, n.elem, i, v.Index(count))
-			d.pop()
-		} else {
-			i = jsonx.Skip(d.b, i)
-		}
-		i = jsonx.SkipSpace(d.b, i)
-		if i < len(d.b) && d.b[i] == ',' {
-			i++
-		}
-	}
-	end := min(i, len(d.b))
+		return d.element(n.elem, i, count-1, v.Index(count-1))
+	})
 	if count != v.Len() {
-		d.violate(shorten(d.b[start:end]), n.want, "")
-		return i
+		d.violate(shorten(d.b[i:end]), n.want, "")
+		return end
 	}
-	d.check(n, start, end, v)
-	return i
+	d.check(n, i, end, v)
+	return end
 }
 
 // readMap reads an object into a map.
@@ -380,44 +348,26 @@ func readMap(d *decoder, n *node, i int, v reflect.Value) int {
 	if d.b[i] != '{' {
 		return d.mend(n, i, v)
 	}
-	start, count := i, 0
 	m := reflect.MakeMap(n.t)
-	for i++; ; count++ {
-		i = jsonx.SkipSpace(d.b, i)
-		if i >= len(d.b) || d.b[i] == '}' {
-			i++
-			break
-		}
-		end := jsonx.Skip(d.b, i)
-		raw := d.b[i:end]
-		at := i
-		i = jsonx.SkipSpace(d.b, end)
-		i = jsonx.SkipSpace(d.b, i+1) // the colon
-		i = d.entry(n, m, at, raw, i)
-		i = jsonx.SkipSpace(d.b, i)
-		if i < len(d.b) && d.b[i] == ',' {
-			i++
-		}
-	}
+	end := d.elements(i, func(i int) int { return d.entry(n, m, i) })
 	v.Set(m)
-	d.check(n, start, min(i, len(d.b)), v)
-	return i
+	d.check(n, i, end, v)
+	return end
 }
 
-// entry reads one member of a map: its name is at nameAt, its value at i.
-func (d *decoder) entry(n *node, m reflect.Value, nameAt int, raw []byte, i int) int {
+// entry reads the member of a map whose name is at nameAt.
+func (d *decoder) entry(n *node, m reflect.Value, nameAt int) int {
+	raw, i := d.name(nameAt)
 	d.push([]byte(jsonx.String(raw)))
 	defer d.pop()
 	key := reflect.New(n.t.Key()).Elem()
 	known := len(d.violations) + d.more
 	n.key.read(d, n.key, nameAt, key)
-	if len(d.violations)+d.more != known {
+	switch {
+	case len(d.violations)+d.more != known:
 		return jsonx.Skip(d.b, i)
-	}
-	if m.MapIndex(key).IsValid() {
-		end := jsonx.Skip(d.b, i)
-		d.violate(shorten(d.b[i:end])+" a second time", "the name only once", "")
-		return end
+	case m.MapIndex(key).IsValid():
+		return d.twice(i)
 	}
 	elem := reflect.New(n.t.Elem()).Elem()
 	i = n.elem.read(d, n.elem, i, elem)

@@ -9,42 +9,40 @@ import (
 	"net/url"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// Readers of scalars. Each reads the value at d.b[i] into v and returns the index after it.
+// Readers of values other than objects and arrays. Each reads the value at d.b[i] into v and returns
+// the index after it.
 
 func readBool(d *decoder, n *node, i int, v reflect.Value) int {
 	if c := d.b[i]; c != 't' && c != 'f' {
 		return d.mend(n, i, v)
 	}
-	b := d.b[i] == 't'
-	v.SetBool(b)
+	v.SetBool(d.b[i] == 't')
 	end := jsonx.Skip(d.b, i)
 	d.check(n, i, end, v)
 	return end
 }
 
-func readString(d *decoder, n *node, i int, v reflect.Value) int {
-	if d.b[i] != '"' {
-		return d.wrong(n, i)
+// readsText returns a reader of strings. set sets v to the value of the text s, or returns false if
+// s is not valid.
+func readsText(set func(n *node, v reflect.Value, s string) bool) reader {
+	return func(d *decoder, n *node, i int, v reflect.Value) int {
+		if d.b[i] != '"' {
+			return d.wrong(n, i)
+		}
+		end := jsonx.Skip(d.b, i)
+		s := jsonx.String(d.b[i:end])
+		if !n.takes(s) || !set(n, v, s) {
+			return d.wrong(n, i)
+		}
+		d.check(n, i, end, v)
+		return end
 	}
-	end := jsonx.Skip(d.b, i)
-	s := jsonx.String(d.b[i:end])
-	v.SetString(s)
-	d.text(n, i, end, s, v)
-	return end
-}
-
-// text checks the rules for the string s, which v holds.
-func (d *decoder) text(n *node, i, end int, s string, v reflect.Value) {
-	if !n.takes(s) {
-		d.violate(shorten(d.b[i:end]), n.want, "")
-		return
-	}
-	d.check(n, i, end, v)
 }
 
 // takes checks the rules for the text s.
@@ -57,46 +55,25 @@ func (n *node) takes(s string) bool {
 	return true
 }
 
-// isNumber reports whether a JSON value that begins with c is a number.
-func isNumber(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
-
-func readInt(d *decoder, n *node, i int, v reflect.Value) int {
-	if !isNumber(d.b[i]) {
-		return d.mend(n, i, v)
+// readsNumber returns a reader of numbers. set sets v to the value of the number b, or returns false
+// if v cannot hold it.
+func readsNumber(set func(v reflect.Value, b []byte) bool) reader {
+	return func(d *decoder, n *node, i int, v reflect.Value) int {
+		if c := d.b[i]; c != '-' && (c < '0' || c > '9') {
+			return d.mend(n, i, v)
+		}
+		end := jsonx.Skip(d.b, i)
+		if !set(v, d.b[i:end]) {
+			return d.notHeld(n, i, end)
+		}
+		d.check(n, i, end, v)
+		return end
 	}
-	end := jsonx.Skip(d.b, i)
-	x, ok := parseInt(d.b[i:end])
-	if !ok {
-		return d.notWide(n, i, end)
-	}
-	if v.OverflowInt(x) {
-		return d.wrong(n, i)
-	}
-	v.SetInt(x)
-	d.check(n, i, end, v)
-	return end
 }
 
-func readUint(d *decoder, n *node, i int, v reflect.Value) int {
-	if !isNumber(d.b[i]) {
-		return d.mend(n, i, v)
-	}
-	end := jsonx.Skip(d.b, i)
-	x, ok := parseUint(d.b[i:end])
-	if !ok {
-		return d.notWide(n, i, end)
-	}
-	if v.OverflowUint(x) {
-		return d.wrong(n, i)
-	}
-	v.SetUint(x)
-	d.check(n, i, end, v)
-	return end
-}
-
-// notWide records that the number between i and end is not a 64-bit integer. If the number is too
-// large, the message contains the limits of the type.
-func (d *decoder) notWide(n *node, i, end int) int {
+// notHeld records that the type of n cannot hold the number between i and end. If the type is a
+// 64-bit integer and the number is too large, the message contains the limits of the type.
+func (d *decoder) notHeld(n *node, i, end int) int {
 	x, err := strconv.ParseFloat(string(d.b[i:end]), 64)
 	if n.wantWide == "" || err == nil && x != math.Trunc(x) {
 		return d.wrong(n, i)
@@ -105,260 +82,139 @@ func (d *decoder) notWide(n *node, i, end int) int {
 	return end
 }
 
-func readFloat(d *decoder, n *node, i int, v reflect.Value) int {
-	if !isNumber(d.b[i]) {
-		return d.mend(n, i, v)
-	}
-	end := jsonx.Skip(d.b, i)
-	x, err := strconv.ParseFloat(string(d.b[i:end]), v.Type().Bits())
-	if err != nil || math.IsInf(x, 0) {
-		return d.wrong(n, i)
-	}
+func setInt(v reflect.Value, b []byte) bool {
+	x, ok := parseInt(b)
+	v.SetInt(x)
+	return ok && !v.OverflowInt(x)
+}
+
+func setUint(v reflect.Value, b []byte) bool {
+	x, ok := parseUint(b)
+	v.SetUint(x)
+	return ok && !v.OverflowUint(x)
+}
+
+func setFloat(v reflect.Value, b []byte) bool {
+	x, err := strconv.ParseFloat(string(b), v.Type().Bits())
 	v.SetFloat(x)
-	d.check(n, i, end, v)
-	return end
+	return err == nil
 }
 
-// parseInt returns the integer value of the JSON number b. 2.0 and 1e2 are integers in JSON Schema,
-// so parseInt accepts them.
-func parseInt(b []byte) (int64, bool) {
-	neg := b[0] == '-'
-	abs := b
-	if neg {
-		abs = b[1:]
-	}
-	u, ok := parseDigits(abs)
-	if !ok {
-		digits, isInt := integral(abs, 20)
-		if !isInt {
-			return 0, false
-		}
-		if u, ok = parseDigits(digits); !ok {
-			return 0, false
-		}
-	}
-	if neg {
-		if u > 1<<63 {
-			return 0, false
-		}
-		return -int64(u), true // -1<<63 is its own negation
-	}
-	return int64(u), u <= math.MaxInt64
-}
-
-func parseUint(b []byte) (uint64, bool) {
-	if b[0] == '-' {
-		x, ok := parseInt(b)
-		return 0, ok && x == 0
-	}
-	if u, ok := parseDigits(b); ok {
-		return u, true
-	}
-	digits, ok := integral(b, 20)
-	if !ok {
-		return 0, false
-	}
-	return parseDigits(digits)
-}
-
-// parseDigits parses decimal digits. It refuses anything else, and overflow.
-func parseDigits(b []byte) (uint64, bool) {
-	if len(b) == 0 || len(b) > 20 {
-		return 0, false
-	}
-	var u uint64
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		digit := uint64(c - '0')
-		if u > (math.MaxUint64-digit)/10 {
-			return 0, false
-		}
-		u = u*10 + digit
-	}
-	return u, true
-}
-
-// integral returns the digits of the JSON number b, which has no sign, if it is an integer of at
-// most limit digits. Its work is bounded by the length of b and by limit, whatever the exponent.
-func integral(b []byte, limit int) ([]byte, bool) {
-	digits := make([]byte, 0, len(b)+limit)
-	point := -1 // digits before the point
-	exp := 0
-scan:
-	for i, c := range b {
-		switch {
-		case c >= '0' && c <= '9':
-			digits = append(digits, c)
-		case c == '.':
-			point = len(digits)
-		default: // e or E
-			e, err := strconv.Atoi(string(b[i+1:]))
-			if err != nil { // larger than an int: only zero is still an integer
-				e = math.MaxInt32
-				if i+1 < len(b) && b[i+1] == '-' {
-					e = -e
-				}
-			}
-			exp = max(min(e, math.MaxInt32), -math.MaxInt32)
-			break scan
-		}
-	}
-	if point < 0 {
-		point = len(digits)
-	}
-	point += exp
-	for len(digits) > 0 && digits[len(digits)-1] == '0' {
-		digits = digits[:len(digits)-1]
-	}
-	zeros := 0
-	for zeros < len(digits) && digits[zeros] == '0' {
-		zeros++
-	}
-	digits, point = digits[zeros:], point-zeros
-	if len(digits) == 0 {
-		return append(digits, '0'), true
-	}
-	if point < len(digits) || point > limit {
-		return nil, false
-	}
-	for len(digits) < point {
-		digits = append(digits, '0')
-	}
-	return digits, true
+// setNumber sets a json.Number.
+func setNumber(v reflect.Value, b []byte) bool {
+	v.SetString(string(b))
+	return true
 }
 
 // bigIntDigits is the most digits of an integer written with an exponent.
 const bigIntDigits = 4096
 
-func readBig(d *decoder, n *node, i int, v reflect.Value) int {
-	if !isNumber(d.b[i]) {
-		return d.mend(n, i, v)
-	}
-	end := jsonx.Skip(d.b, i)
-	abs := d.b[i:end]
-	neg := abs[0] == '-'
-	if neg {
-		abs = abs[1:]
-	}
-	digits, ok := integral(abs, bigIntDigits)
-	if !ok {
-		return d.wrong(n, i)
-	}
-	x := v.Addr().Interface().(*big.Int)
-	x.SetString(string(digits), 10)
-	if neg {
-		x.Neg(x)
-	}
-	d.check(n, i, end, v)
-	return end
+func setBig(v reflect.Value, b []byte) bool {
+	digits, ok := integral(string(b), bigIntDigits)
+	v.Addr().Interface().(*big.Int).SetString(digits, 10)
+	return ok
 }
 
-// readNumber reads a json.Number.
-func readNumber(d *decoder, n *node, i int, v reflect.Value) int {
-	if !isNumber(d.b[i]) {
-		return d.mend(n, i, v)
+// parseInt returns the integer value of the JSON number b. 2.0 and 1e2 are integers in JSON Schema,
+// so parseInt accepts them.
+func parseInt(b []byte) (int64, bool) {
+	x, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil {
+		digits, _ := integral(string(b), 20)
+		x, err = strconv.ParseInt(digits, 10, 64)
 	}
-	end := jsonx.Skip(d.b, i)
-	v.SetString(string(d.b[i:end]))
-	d.check(n, i, end, v)
-	return end
+	return x, err == nil
 }
 
-func readBytes(d *decoder, n *node, i int, v reflect.Value) int {
-	if d.b[i] != '"' {
-		return d.wrong(n, i)
+// parseUint is like parseInt.
+func parseUint(b []byte) (uint64, bool) {
+	x, err := strconv.ParseUint(string(b), 10, 64)
+	if err != nil {
+		digits, _ := integral(string(b), 20)
+		x, err = strconv.ParseUint(digits, 10, 64)
 	}
-	end := jsonx.Skip(d.b, i)
-	s := jsonx.String(d.b[i:end])
+	return x, err == nil
+}
+
+// integral writes a JSON number without point and exponent, if it is an integer of at most limit
+// digits. Its work is bounded by the length of the number and by limit, whatever the exponent.
+func integral(number string, limit int) (digits string, ok bool) {
+	unsigned := strings.TrimPrefix(number, "-")
+	mantissa, exponent := unsigned, 0
+	if i := strings.IndexAny(unsigned, "eE"); i >= 0 {
+		var err error
+		mantissa = unsigned[:i]
+		if exponent, err = strconv.Atoi(unsigned[i+1:]); err != nil {
+			exponent = math.MaxInt
+		}
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	all := strings.TrimLeft(whole+fraction, "0")
+	digits = strings.TrimRight(all, "0")
+	if digits == "" {
+		return "0", true
+	}
+	if exponent > limit+len(number) || exponent < -len(number) {
+		return "", false
+	}
+	zeros := len(all) - len(digits) - len(fraction) + exponent // after the digits
+	if zeros < 0 || len(digits)+zeros > limit {
+		return "", false
+	}
+	return number[:len(number)-len(unsigned)] + digits + strings.Repeat("0", zeros), true
+}
+
+func setBytes(_ *node, v reflect.Value, s string) bool {
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
-	if err != nil || base64.StdEncoding.EncodedLen(len(b)) != len(s) { // the decoder skips line breaks
-		return d.wrong(n, i)
-	}
 	v.SetBytes(b)
-	d.check(n, i, end, v)
-	return end
+	return err == nil && base64.StdEncoding.EncodedLen(len(b)) == len(s) // the decoder skips line breaks
 }
 
-func readTime(d *decoder, n *node, i int, v reflect.Value) int {
-	if d.b[i] != '"' {
-		return d.wrong(n, i)
-	}
-	end := jsonx.Skip(d.b, i)
+func setTime(n *node, v reflect.Value, s string) bool {
 	// RFC 3339 and therefore JSON Schema's date-time allow a lower-case t and z; time.Parse does
 	// not.
-	t, err := time.Parse(time.RFC3339Nano, upperTime(jsonx.String(d.b[i:end])))
-	if err != nil {
-		return d.wrong(n, i)
+	t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(s))
+	if err == nil {
+		v.Set(reflect.ValueOf(t).Convert(n.t))
 	}
-	v.Set(reflect.ValueOf(t).Convert(n.t))
-	d.check(n, i, end, v)
-	return end
+	return err == nil
 }
 
-func upperTime(s string) string {
-	if len(s) < len("2006-01-02T15:04:05Z") {
-		return s
-	}
-	b := []byte(s)
-	if b[10] == 't' {
-		b[10] = 'T'
-	}
-	if last := len(b) - 1; b[last] == 'z' {
-		b[last] = 'Z'
-	}
-	return string(b)
-}
-
-func readDuration(d *decoder, n *node, i int, v reflect.Value) int {
-	if d.b[i] != '"' {
-		return d.wrong(n, i)
-	}
-	end := jsonx.Skip(d.b, i)
-	s := jsonx.String(d.b[i:end])
+func setDuration(_ *node, v reflect.Value, s string) bool {
 	x, err := time.ParseDuration(s)
-	if err != nil || !durationText.MatchString(s) {
-		return d.wrong(n, i)
-	}
 	v.SetInt(int64(x))
-	d.check(n, i, end, v)
-	return end
+	return err == nil && durationText.MatchString(s)
 }
 
-func readURL(d *decoder, n *node, i int, v reflect.Value) int {
-	if d.b[i] != '"' {
-		return d.wrong(n, i)
-	}
-	end := jsonx.Skip(d.b, i)
-	s := jsonx.String(d.b[i:end])
+func setURL(n *node, v reflect.Value, s string) bool {
 	u, err := url.Parse(s)
 	if err != nil || !u.IsAbs() {
-		return d.wrong(n, i)
-	}
-	if !n.takes(s) {
-		return d.wrong(n, i)
+		return false
 	}
 	v.Set(reflect.ValueOf(*u).Convert(n.t))
-	d.check(n, i, end, v)
-	return end
+	return true
 }
 
-// readText reads into a type with UnmarshalText.
-func readText(d *decoder, n *node, i int, v reflect.Value) int {
-	if d.b[i] != '"' {
-		return d.wrong(n, i)
+// setText sets a type with UnmarshalText.
+func setText(_ *node, v reflect.Value, s string) bool {
+	return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)) == nil
+}
+
+// setKey sets an integer key of a map.
+func setKey(_ *node, v reflect.Value, s string) bool {
+	if v.CanInt() {
+		x, err := strconv.ParseInt(s, 10, 64)
+		v.SetInt(x)
+		return err == nil && strconv.FormatInt(v.Int(), 10) == s
 	}
-	end := jsonx.Skip(d.b, i)
-	s := jsonx.String(d.b[i:end])
-	if !n.takes(s) {
-		return d.wrong(n, i)
-	}
-	if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
-		return d.wrong(n, i)
-	}
-	d.check(n, i, end, v)
-	return end
+	x, err := strconv.ParseUint(s, 10, 64)
+	v.SetUint(x)
+	return err == nil && strconv.FormatUint(v.Uint(), 10) == s
+}
+
+func setString(_ *node, v reflect.Value, s string) bool {
+	v.SetString(s)
+	return true
 }
 
 // readCustom reads into a type with UnmarshalJSON.
@@ -394,28 +250,6 @@ func readRaw(d *decoder, n *node, i int, v reflect.Value) int {
 		return end
 	}
 	v.SetBytes(append(json.RawMessage(nil), d.b[i:end]...))
-	d.check(n, i, end, v)
-	return end
-}
-
-// readIntKey reads a member name into an integer map key.
-func readIntKey(d *decoder, n *node, i int, v reflect.Value) int {
-	end := jsonx.Skip(d.b, i)
-	s := jsonx.String(d.b[i:end])
-	if v.CanInt() {
-		x, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || strconv.FormatInt(x, 10) != s || v.OverflowInt(x) {
-			return d.wrong(n, i)
-		}
-		v.SetInt(x)
-		d.check(n, i, end, v)
-		return end
-	}
-	x, err := strconv.ParseUint(s, 10, 64)
-	if err != nil || strconv.FormatUint(x, 10) != s || v.OverflowUint(x) {
-		return d.wrong(n, i)
-	}
-	v.SetUint(x)
 	d.check(n, i, end, v)
 	return end
 }

@@ -252,12 +252,10 @@ func (c *compiler) keySpec(t reflect.Type) *spec {
 	n := c.newSpec()
 	n.t, n.isKey = k, true
 	switch s, _ := c.shapeOf(k); s {
-	case shapeString:
-		n.shape, n.kw, n.read = s, &jsonschema.Schema{}, readString
-	case shapeText:
-		n.shape, n.kw, n.read = s, &jsonschema.Schema{}, readText
+	case shapeString, shapeText:
+		n.shape, n.kw, n.read = s, &jsonschema.Schema{}, readers[s]
 	case shapeInt, shapeUint:
-		n.shape, n.kw, n.read = s, &jsonschema.Schema{Pattern: "^(0|[1-9][0-9]*)$"}, readIntKey
+		n.shape, n.kw, n.read = s, &jsonschema.Schema{Pattern: "^(0|[1-9][0-9]*)$"}, readKey
 		if s == shapeInt {
 			n.kw.Pattern = "^(0|-?[1-9][0-9]*)$"
 		}

@@ -61,23 +61,20 @@ type field struct {
 	skipNull bool          // null counts as absent
 }
 
-// stringSlice returns a pointer to the []string in v, or nil if v is something else.
-func (n *node) stringSlice(v reflect.Value) *[]string {
-	if !fast || n.t != stringsType || n.elem.shape != shapeString || n.elem.ptrs > 0 {
-		return nil
-	}
-	return v.Addr().Interface().(*[]string)
-}
-
 // readers are indexed by shape. They are set in init because they refer to each other through
 // nodes.
 var readers [shapeUnion + 1]reader
 
 func init() {
 	readers = [...]reader{
-		shapeAny: readAny, shapeBool: readBool, shapeInt: readInt, shapeUint: readUint, shapeFloat: readFloat,
-		shapeString: readString, shapeBytes: readBytes, shapeTime: readTime, shapeDuration: readDuration,
-		shapeURL: readURL, shapeText: readText, shapeBig: readBig, shapeNumber: readNumber, shapeRaw: readRaw,
-		shapeCustom: readCustom, shapeSlice: readSlice, shapeArray: readArray, shapeMap: readMap, shapeStruct: readStruct, shapeUnion: readUnion,
+		shapeAny: readAny, shapeRaw: readRaw, shapeCustom: readCustom, shapeBool: readBool,
+		shapeInt: readsNumber(setInt), shapeUint: readsNumber(setUint), shapeFloat: readsNumber(setFloat),
+		shapeBig: readsNumber(setBig), shapeNumber: readsNumber(setNumber),
+		shapeString: readsText(setString), shapeBytes: readsText(setBytes), shapeTime: readsText(setTime),
+		shapeDuration: readsText(setDuration), shapeURL: readsText(setURL), shapeText: readsText(setText),
+		shapeSlice: readSlice, shapeArray: readArray, shapeMap: readMap, shapeStruct: readStruct, shapeUnion: readUnion,
 	}
 }
+
+// readKey reads the name of a member into an integer key of a map.
+var readKey = readsText(setKey)
