@@ -1,9 +1,9 @@
 package reflectx
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/big"
 	"reflect"
 	"slices"
@@ -38,9 +38,9 @@ func exampleOf(n *spec, above map[*object]bool) (json.RawMessage, bool) {
 	case shapeBool:
 		return json.RawMessage("true"), true
 	case shapeInt, shapeUint, shapeFloat, shapeNumber, shapeBig:
-		return exampleNumber(n), true
-	case shapeString:
-		return jsonx.AppendString(nil, exampleText(n)), true
+		return exampleNumber(n)
+	case shapeString, shapeText:
+		return exampleText(n)
 	case shapeBytes:
 		return json.RawMessage(`"aGVsbG8="`), true
 	case shapeTime:
@@ -49,8 +49,6 @@ func exampleOf(n *spec, above map[*object]bool) (json.RawMessage, bool) {
 		return firstOf(n.node, "1h30m", "1s", "30s", "1m", "5m", "1h", "24h", "10ms", "500ms")
 	case shapeURL:
 		return json.RawMessage(`"https://example.com/"`), true
-	case shapeText:
-		return firstOf(n.node, knownTexts...)
 	case shapeSlice, shapeArray:
 		return exampleArray(n, above)
 	case shapeMap:
@@ -69,9 +67,6 @@ func exampleOf(n *spec, above map[*object]bool) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// knownTexts are texts that well-known types can read.
-var knownTexts = []string{"192.0.2.1", "192.0.2.0/24", "192.0.2.1:80", "00000000-0000-4000-8000-000000000000", "1", "a", ""}
-
 // firstOf returns the first of the texts that n accepts.
 func firstOf(n *node, texts ...string) (json.RawMessage, bool) {
 	for _, text := range texts {
@@ -82,33 +77,29 @@ func firstOf(n *node, texts ...string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-func exampleNumber(n *spec) json.RawMessage {
+func exampleNumber(n *spec) (json.RawMessage, bool) {
 	kw := n.kw
-	var try []string
-	add := func(bound json.Number, by int64) {
-		if r, ok := new(big.Rat).SetString(string(bound)); ok {
-			r.Add(r, new(big.Rat).SetInt64(by))
-			try = append(try, r.FloatString(0))
-			if !r.IsInt() {
-				try = append(try, strings.TrimRight(r.FloatString(6), "0"))
-			}
+	try := []string{"1"}
+	for _, limit := range []struct {
+		bound json.Number
+		by    int64
+	}{{kw.Minimum, 0}, {kw.ExclusiveMinimum, 1}, {kw.Maximum, 0}, {kw.ExclusiveMaximum, -1}, {kw.MultipleOf, 0}} {
+		r, ok := new(big.Rat).SetString(string(limit.bound))
+		if !ok {
+			continue
 		}
+		if limit.by == 0 {
+			try = append(try, string(limit.bound))
+		}
+		r.Add(r, new(big.Rat).SetInt64(limit.by))
+		try = append(try, r.FloatString(0), r.FloatString(1))
 	}
-	add(kw.Minimum, 0)
-	add(kw.ExclusiveMinimum, 1)
-	add(kw.Maximum, 0)
-	add(kw.ExclusiveMaximum, -1)
-	add(kw.MultipleOf, 0)
-	if kw.Minimum == "" || kw.Minimum == "0" || strings.HasPrefix(string(kw.Minimum), "-") {
-		try = append([]string{"1"}, try...)
-	}
-	try = append(try, "0", "2", "10")
-	for _, text := range try {
+	for _, text := range append(try, "0", "2", "10") {
 		if n.accepts(json.RawMessage(text)) {
-			return json.RawMessage(text)
+			return json.RawMessage(text), true
 		}
 	}
-	return json.RawMessage("1")
+	return nil, false
 }
 
 // accepts reports whether n takes raw.
@@ -118,9 +109,9 @@ func (n *node) accepts(raw json.RawMessage) bool {
 	return len(d.violations) == 0
 }
 
-// exampleTexts are tried in turn for a string with rules.
+// exampleTexts are tried in turn for a string with rules, and for types that are decoded from text.
 var exampleTexts = []string{
-	"text", "a", "1", "10", "1.2.3", "user@example.com", "https://example.com/", "www.example.com", "192.0.2.1", "2001:db8::1", "192.0.2.0/24",
+	"text", "a", "1", "10", "1.2.3", "user@example.com", "https://example.com/", "www.example.com", "192.0.2.1", "192.0.2.1:80", "2001:db8::1", "192.0.2.0/24",
 	"2001:db8::/32", "123e4567-e89b-42d3-a456-426614174000", "123e4567-e89b-12d3-a456-426614174000", "0190163d-8694-739b-aea5-966c26f8ad91",
 	"+4912345678", "2006-01-02", "2006-01-02T15:04:05Z", "15:04:05", "15:04", "#ff8800", "Europe/Berlin", "DE", "DEU", "EUR", "en-US", "de", "TEXT", "true", "{}",
 	"aGVsbG8=", "0 5 * * *", "example.com:80", "00:00:5e:00:53:01", "ff", "4242424242424242", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "1h30m",
@@ -131,13 +122,11 @@ var exampleTexts = []string{
 	strings.Repeat("0", 32), strings.Repeat("0", 64), strings.Repeat("0", 96), strings.Repeat("0", 128),
 }
 
-func exampleText(n *spec) string {
-	for _, text := range exampleTexts {
-		if n.accepts(jsonx.AppendString(nil, text)) {
-			return text
-		}
+func exampleText(n *spec) (json.RawMessage, bool) {
+	if raw, ok := firstOf(n.node, exampleTexts...); ok {
+		return raw, true
 	}
-	try := append([]string(nil), exampleTexts...)
+	try := slices.Clone(exampleTexts)
 	all := ""
 	for _, p := range n.phrases { // a required prefix, suffix or substring
 		if i := strings.IndexByte(p, '"'); i >= 0 {
@@ -157,93 +146,80 @@ func exampleText(n *spec) string {
 			try = append(try, text[:*high])
 		}
 	}
-	for _, text := range append(try, "") {
-		if n.accepts(jsonx.AppendString(nil, text)) {
-			return text
-		}
-	}
-	return "text"
+	return firstOf(n.node, append(try, "")...)
 }
 
 func exampleArray(n *spec, above map[*object]bool) (json.RawMessage, bool) {
-	length := 1
+	length := exampleLength(n.kw.MinItems)
 	if n.shape == shapeArray {
 		length = n.t.Len()
-	} else if low := n.kw.MinItems; low != nil {
-		length = max(1, int(min(*low, 64)))
 	}
 	elem, ok := exampleOf(n.elem, above)
 	if !ok {
 		return json.RawMessage("[]"), n.kw.MinItems == nil
 	}
-	out := []byte{'['}
-	for i := range length {
-		if i > 0 {
-			out = append(out, ',')
+	elems := make([][]byte, length)
+	for i := range elems {
+		elems[i] = elem
+		if n.kw.UniqueItems && i > 0 {
+			elems[i] = anotherExample(n.elem, elem, i)
 		}
-		out = append(out, distinctExample(n, elem, i)...)
 	}
-	return append(out, ']'), true
+	return slices.Concat([]byte("["), bytes.Join(elems, []byte(",")), []byte("]")), true
 }
 
-// distinctExample changes elem if elements must be distinct.
-func distinctExample(n *spec, elem json.RawMessage, i int) json.RawMessage {
-	if !n.kw.UniqueItems || i == 0 {
-		return elem
+// exampleLength returns the length of the example of an array or a map with at least so many elements.
+func exampleLength(least *uint64) int {
+	if least == nil {
+		return 1
 	}
-	if i < len(n.elem.kw.Enum) {
-		return appendValue(nil, n.elem.kw.Enum[i])
-	}
-	var other json.RawMessage
-	switch n.elem.shape {
-	case shapeString:
-		other = jsonx.AppendString(nil, jsonx.String(elem)+strconv.Itoa(i))
-	case shapeInt, shapeUint:
+	return int(max(1, min(*least, 64)))
+}
+
+// anotherExample returns a value that differs from elem and those for a smaller i, if it knows one.
+func anotherExample(n *spec, elem json.RawMessage, i int) json.RawMessage {
+	switch {
+	case i < len(n.kw.Enum):
+		return appendValue(nil, n.kw.Enum[i])
+	case n.shape == shapeString:
+		return jsonx.AppendString(nil, jsonx.String(elem)+strconv.Itoa(i))
+	case n.shape == shapeInt || n.shape == shapeUint:
 		x, _ := strconv.ParseInt(string(elem), 10, 64)
-		other = json.RawMessage(strconv.FormatInt(x+int64(i), 10))
-	default:
-		return elem
+		return strconv.AppendInt(nil, x+int64(i), 10)
 	}
-	return other
+	return elem
 }
 
 func exampleMap(n *spec, above map[*object]bool) (json.RawMessage, bool) {
-	length := 1
-	if low := n.kw.MinProperties; low != nil {
-		length = max(1, int(min(*low, 64)))
-	}
 	elem, ok := exampleOf(n.elem, above)
 	if !ok {
 		return json.RawMessage("{}"), n.kw.MinProperties == nil
 	}
-	out := []byte{'{'}
-	for i := range length {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		name := fmt.Sprintf("name%d", i+1)
-		if length == 1 {
-			name = "name"
-		}
-		switch n.key.shape {
-		case shapeInt, shapeUint:
-			name = strconv.Itoa(i + 1)
-		case shapeString:
-			switch {
-			case i < len(n.key.kw.Enum):
-				name = enumText(n.key.kw.Enum[i])
-			case length == 1 && !n.key.accepts(jsonx.AppendString(nil, name)):
-				name = exampleText(n.key)
-			}
-		case shapeText:
-			if raw, ok := firstOf(n.key.node, knownTexts...); ok {
-				name = jsonx.String(raw)
-			}
-		}
-		out = append(jsonx.AppendString(out, name), ':')
-		out = append(out, elem...)
+	members := make([][]byte, exampleLength(n.kw.MinProperties))
+	for i := range members {
+		members[i] = slices.Concat(exampleName(n.key, i, len(members)), []byte(":"), elem)
 	}
-	return append(out, '}'), true
+	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), true
+}
+
+// exampleName returns the name of the member i of a map with count members.
+func exampleName(key *spec, i, count int) []byte {
+	name := "name"
+	if count > 1 {
+		name += strconv.Itoa(i + 1)
+	}
+	raw := jsonx.AppendString(nil, name)
+	switch {
+	case key.shape == shapeInt || key.shape == shapeUint:
+		return jsonx.AppendString(nil, strconv.Itoa(i+1))
+	case i < len(key.kw.Enum):
+		return jsonx.AppendString(nil, enumText(key.kw.Enum[i]))
+	case !key.accepts(raw):
+		if other, ok := exampleText(key); ok {
+			return other
+		}
+	}
+	return raw
 }
 
 // exampleObject has the required members, and those with an example or a default.

@@ -156,22 +156,12 @@ func (c *compiler) members(t reflect.Type) []member {
 
 // sameNames reports whether two members have the same name.
 func sameNames(all []member) bool {
-	if len(all) <= fewFields {
-		for i := range all {
-			for j := range i {
-				if all[i].name == all[j].name {
-					return true
-				}
+	for i := range all {
+		for j := range i {
+			if all[i].name == all[j].name {
+				return true
 			}
 		}
-		return false
-	}
-	seen := make(map[string]bool, len(all))
-	for i := range all {
-		if seen[all[i].name] {
-			return true
-		}
-		seen[all[i].name] = true
 	}
 	return false
 }

@@ -666,11 +666,7 @@ func (c *compiler) pattern(n *spec, r rule) bool {
 		if t.format != "uuid" { // the format implies the pattern
 			match(n.kw, t.pattern)
 		}
-		if t.each != nil && fast {
-			n.texts = append(n.texts, func(s string) bool { return s != "" && only(s, t.each) })
-		} else {
-			n.texts = append(n.texts, re.MatchString)
-		}
+		n.texts = append(n.texts, re.MatchString)
 	}
 	if t.guard != nil {
 		n.texts = append(n.texts, t.guard)
@@ -780,22 +776,8 @@ func (n *spec) has(name string) bool {
 }
 
 func distinct(list []string) bool {
-	if len(list) <= 16 { // without a map
-		for i, s := range list {
-			if slices.Contains(list[:i], s) {
-				return false
-			}
-		}
-		return true
-	}
-	seen := make(map[string]bool, len(list))
-	for _, s := range list {
-		if seen[s] {
-			return false
-		}
-		seen[s] = true
-	}
-	return true
+	sorted := slices.Sorted(slices.Values(list))
+	return len(slices.Compact(sorted)) == len(list)
 }
 
 // regexps holds the compiled patterns, which many types share.

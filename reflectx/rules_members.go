@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -234,27 +235,20 @@ func (o *object) equals(e equality) *jsonschema.Schema {
 func (c *compiler) equality(o *object, at int, r rule, text string) (equality, bool) {
 	n := o.fields[at].node
 	e := equality{at: at}
-	var compare func(v reflect.Value) bool
 	var err error
 	switch n.shape {
 	case shapeString:
 		e.value = text
-		compare = func(v reflect.Value) bool { return v.String() == text }
 	case shapeInt:
 		var x int64
 		x, err = strconv.ParseInt(text, 0, 64)
 		e.value = json.Number(strconv.FormatInt(x, 10))
-		compare = func(v reflect.Value) bool { return v.Int() == x }
 	case shapeUint:
 		var x uint64
 		x, err = strconv.ParseUint(text, 0, 64)
 		e.value = json.Number(strconv.FormatUint(x, 10))
-		compare = func(v reflect.Value) bool { return v.Uint() == x }
 	case shapeBool:
-		var x bool
-		x, err = strconv.ParseBool(text)
-		e.value = x
-		compare = func(v reflect.Value) bool { return v.Bool() == x }
+		e.value, err = strconv.ParseBool(text)
 	default:
 		c.errorf("rule %q compares with %s, which is not a string, integer or bool; compare with a field that is one", r.text, typeText(n.t))
 		return e, false
@@ -263,6 +257,7 @@ func (c *compiler) equality(o *object, at int, r rule, text string) (equality, b
 		c.errorf("rule %q: %q is not of type %s; write a value that the field can have", r.text, text, typeText(n.t))
 		return e, false
 	}
+	equal := oneOf(n.shape, []any{e.value})
 	e.ok = func(v reflect.Value) bool {
 		for v.Kind() == reflect.Pointer {
 			if v.IsNil() {
@@ -270,7 +265,7 @@ func (c *compiler) equality(o *object, at int, r rule, text string) (equality, b
 			}
 			v = v.Elem()
 		}
-		return compare(v)
+		return equal(context.Background(), v)
 	}
 	return e, true
 }

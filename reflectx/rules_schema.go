@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"math/big"
 	"reflect"
 	"slices"
@@ -22,14 +23,7 @@ var schemaWords = map[string]string{
 	"minItems": "a", "maxItems": "a", "uniqueItems": "a",
 }
 
-func schemaWordList() []string {
-	out := make([]string, 0, len(schemaWords))
-	for w := range schemaWords {
-		out = append(out, w)
-	}
-	slices.Sort(out)
-	return out
-}
+func schemaWordList() []string { return slices.Sorted(maps.Keys(schemaWords)) }
 
 // kindLetter returns the letter of the shape in schemaWords.
 func kindLetter(s shape) string {
@@ -220,11 +214,7 @@ func (c *compiler) enforceText(n *spec) {
 	}
 	tag := formatTags[kw.Format]
 	if tag == "" {
-		known := make([]string, 0, len(formatTags))
-		for f := range formatTags {
-			known = append(known, f)
-		}
-		slices.Sort(known)
+		known := slices.Sorted(maps.Keys(formatTags))
 		c.errorf("jsonschema: unknown format %q%s", kw.Format, hintOr(kw.Format, known, "write one of "+strings.Join(known, ", ")))
 		return
 	}

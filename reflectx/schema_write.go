@@ -108,8 +108,8 @@ func (w *schemaWriter) spec(dst []byte, n *spec, inline bool) []byte {
 		notNil := *n
 		notNil.there, notNil.kw = true, w.c.clone(n.kw)
 		outer := memberWriter{b: append(dst, '{')}
-		outer.text("title", n.kw.Title)
-		outer.text("description", n.kw.Description)
+		outer.set("title", n.kw.Title)
+		outer.set("description", n.kw.Description)
 		notNil.kw.Title, notNil.kw.Description = "", ""
 		dst = w.spec(append(outer.name("anyOf"), '['), &notNil, false)
 		return append(dst, `,{"type":"null"}]}`...)
@@ -217,7 +217,7 @@ func safeName(s string) string {
 // object writes the members of a struct, with the keywords from extended, if any.
 func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.Schema) {
 	s.b = append(s.name("properties"), '{')
-	required := []string{}
+	var required []string
 	for i, f := range o.fields {
 		if i > 0 {
 			s.b = append(s.b, ',')
@@ -247,9 +247,7 @@ func (w *schemaWriter) object(s *memberWriter, o *object, extended *jsonschema.S
 		}
 	}
 	s.b = append(s.b, '}')
-	if len(required) > 0 {
-		s.value("required", required)
-	}
+	s.set("required", required)
 	s.b = append(s.name("additionalProperties"), "false"...)
 }
 
@@ -279,120 +277,97 @@ func (s *memberWriter) name(name string) []byte {
 	return s.b
 }
 
+// value writes a member.
 func (s *memberWriter) value(name string, v any) { s.b = appendValue(s.name(name), v) }
 
-func (s *memberWriter) text(name, v string) {
-	if v != "" {
+// set writes a member unless v is nil, empty or false.
+func (s *memberWriter) set(name string, v any) {
+	unset := false
+	switch v := v.(type) {
+	case string:
+		unset = v == ""
+	case json.Number:
+		unset = v == ""
+	case bool:
+		unset = !v
+	case *uint64:
+		unset = v == nil
+	case []any:
+		unset = len(v) == 0
+	case []string:
+		unset = len(v) == 0
+	case map[string][]string:
+		unset = len(v) == 0
+	case *jsonschema.Schema:
+		unset = v == nil
+	case []*jsonschema.Schema:
+		unset = len(v) == 0
+	}
+	if !unset {
 		s.value(name, v)
-	}
-}
-
-func (s *memberWriter) number(name string, v json.Number) {
-	if v != "" {
-		s.value(name, v)
-	}
-}
-
-func (s *memberWriter) count(name string, v *uint64) {
-	if v != nil {
-		s.b = strconv.AppendUint(s.name(name), *v, 10)
-	}
-}
-
-func (s *memberWriter) flag(name string, v bool) {
-	if v {
-		s.value(name, true)
 	}
 }
 
 // before writes the keywords before the children of a schema.
 func (s *memberWriter) before(kw *jsonschema.Schema) {
-	s.text("$ref", kw.Ref)
-	s.text("type", kw.Type)
-	s.text("title", kw.Title)
-	s.text("description", kw.Description)
+	s.set("$ref", kw.Ref)
+	s.set("type", kw.Type)
+	s.set("title", kw.Title)
+	s.set("description", kw.Description)
 	if kw.Const != nil {
 		s.value("const", kw.Const)
 	}
-	if len(kw.Enum) > 0 {
-		s.value("enum", kw.Enum)
-	}
-	s.text("format", kw.Format)
-	s.text("pattern", kw.Pattern)
-	s.count("minLength", kw.MinLength)
-	s.count("maxLength", kw.MaxLength)
-	s.number("minimum", kw.Minimum)
-	s.number("exclusiveMinimum", kw.ExclusiveMinimum)
-	s.number("maximum", kw.Maximum)
-	s.number("exclusiveMaximum", kw.ExclusiveMaximum)
-	s.number("multipleOf", kw.MultipleOf)
-	s.count("minItems", kw.MinItems)
-	s.count("maxItems", kw.MaxItems)
-	s.flag("uniqueItems", kw.UniqueItems)
-	s.count("minProperties", kw.MinProperties)
-	s.count("maxProperties", kw.MaxProperties)
-	s.text("contentEncoding", kw.ContentEncoding)
-	s.text("contentMediaType", kw.ContentMediaType)
+	s.set("enum", kw.Enum)
+	s.set("format", kw.Format)
+	s.set("pattern", kw.Pattern)
+	s.set("minLength", kw.MinLength)
+	s.set("maxLength", kw.MaxLength)
+	s.set("minimum", kw.Minimum)
+	s.set("exclusiveMinimum", kw.ExclusiveMinimum)
+	s.set("maximum", kw.Maximum)
+	s.set("exclusiveMaximum", kw.ExclusiveMaximum)
+	s.set("multipleOf", kw.MultipleOf)
+	s.set("minItems", kw.MinItems)
+	s.set("maxItems", kw.MaxItems)
+	s.set("uniqueItems", kw.UniqueItems)
+	s.set("minProperties", kw.MinProperties)
+	s.set("maxProperties", kw.MaxProperties)
+	s.set("contentEncoding", kw.ContentEncoding)
+	s.set("contentMediaType", kw.ContentMediaType)
 }
 
 // after writes the keywords after the children of a schema. Of the children in a schema written by
 // hand, it writes those of JSONSchema methods.
 func (s *memberWriter) after(kw *jsonschema.Schema) {
-	s.schemas("anyOf", kw.AnyOf)
-	s.schemas("oneOf", kw.OneOf)
-	s.schemas("allOf", kw.AllOf)
-	s.schema("not", kw.Not)
-	s.schema("items", kw.Items)
-	s.schemas("prefixItems", kw.PrefixItems)
-	s.schema("additionalProperties", kw.AdditionalProperties)
+	s.set("anyOf", kw.AnyOf)
+	s.set("oneOf", kw.OneOf)
+	s.set("allOf", kw.AllOf)
+	s.set("not", kw.Not)
+	s.set("items", kw.Items)
+	s.set("prefixItems", kw.PrefixItems)
+	s.set("additionalProperties", kw.AdditionalProperties)
 	if kw.Properties != nil && kw.Properties.Len() > 0 {
 		s.b = append(s.name("properties"), '{')
 		inner := memberWriter{b: s.b}
 		for p := kw.Properties.Oldest(); p != nil; p = p.Next() {
-			inner.schema(p.Key, p.Value)
+			inner.set(p.Key, p.Value)
 		}
 		s.b = append(inner.b, '}')
 	}
-	if len(kw.Required) > 0 {
-		s.value("required", kw.Required)
-	}
-	if len(kw.DependentRequired) > 0 {
-		s.value("dependentRequired", kw.DependentRequired)
-	}
-	s.schema("if", kw.If)
-	s.schema("then", kw.Then)
-	s.schema("else", kw.Else)
+	s.set("required", kw.Required)
+	s.set("dependentRequired", kw.DependentRequired)
+	s.set("if", kw.If)
+	s.set("then", kw.Then)
+	s.set("else", kw.Else)
 	if kw.Default != nil {
 		s.value("default", kw.Default)
 	}
-	if len(kw.Examples) > 0 {
-		s.value("examples", kw.Examples)
-	}
-	s.flag("deprecated", kw.Deprecated)
-	s.flag("readOnly", kw.ReadOnly)
-	s.flag("writeOnly", kw.WriteOnly)
+	s.set("examples", kw.Examples)
+	s.set("deprecated", kw.Deprecated)
+	s.set("readOnly", kw.ReadOnly)
+	s.set("writeOnly", kw.WriteOnly)
 	for _, key := range slices.Sorted(maps.Keys(kw.Extras)) {
 		s.value(key, kw.Extras[key])
-	}
-}
-
-func (s *memberWriter) schemas(name string, list []*jsonschema.Schema) {
-	if len(list) == 0 {
-		return
-	}
-	s.b = append(s.name(name), '[')
-	for i, kw := range list {
-		if i > 0 {
-			s.b = append(s.b, ',')
-		}
-		s.b = appendSchema(s.b, kw)
-	}
-	s.b = append(s.b, ']')
-}
-
-func (s *memberWriter) schema(name string, kw *jsonschema.Schema) {
-	if kw != nil {
-		s.b = appendSchema(s.name(name), kw)
 	}
 }
 
@@ -418,19 +393,29 @@ func appendValue(dst []byte, v any) []byte {
 		return append(dst, v...)
 	case bool:
 		return strconv.AppendBool(dst, v)
+	case *uint64:
+		return strconv.AppendUint(dst, *v, 10)
+	case *jsonschema.Schema:
+		return appendSchema(dst, v)
 	case []any:
-		dst = append(dst, '[')
-		for i, e := range v {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendValue(dst, e)
-		}
-		return append(dst, ']')
+		return appendValues(dst, v)
+	case []*jsonschema.Schema:
+		return appendValues(dst, v)
 	}
 	out, err := jsonx.Append(dst, v)
 	if err != nil {
 		return append(dst, "null"...)
 	}
 	return out
+}
+
+func appendValues[T any](dst []byte, values []T) []byte {
+	dst = append(dst, '[')
+	for i, v := range values {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendValue(dst, v)
+	}
+	return append(dst, ']')
 }
