@@ -95,7 +95,7 @@ func (c *planner) params(t reflect.Type) {
 	case len(c.Tags) > 0:
 		c.errorf("the rules are for %s, but no parameter takes an argument; remove them", quoteAll(slices.Sorted(maps.Keys(c.Tags))))
 	case !c.HasParams && len(c.Names) > 0:
-		c.errorf("no parameter takes the %s %s; add %s", variables(len(c.Names)), quoteAll(c.Names), parameters(len(c.Names)))
+		c.errorf("no parameter takes the variables %s of the URI; add a parameter for each", quoteAll(c.Names))
 	}
 }
 
@@ -216,28 +216,29 @@ func (c *planner) names(t reflect.Type) ([]Param, bool) {
 	case c.HasParams && strings.TrimSpace(c.Params) != "":
 		names = strings.Split(c.Params, ",")
 	case c.HasParams:
-		c.errorf("the params tag is empty; name the %s there: %s", parameters(len(c.plain)), c.types(t))
+		c.errorf("the params tag is empty; name the parameters %s there", c.types(t))
 		return nil, false
 	case c.Names == nil && len(c.plain) == 1 && isWhole(t.In(c.plain[0])) && c.GiveSchema != "":
 		c.errorf("parameter %d (%s) can take all arguments, but nothing says what they are; give their JSON Schema with %s, or name the parameter with the params tag",
 			c.plain[0]+1, typeText(t.In(c.plain[0])), c.GiveSchema)
 		return nil, false
 	case c.Names == nil:
-		c.errorf("the plain %s %s no name, since Go does not keep it; write the tag `params:%q` with your names in the annotation block, or take one struct",
-			parameters(len(c.plain))+" "+c.types(t), hasHave(len(c.plain)), exampleNames(len(c.plain)))
+		c.errorf("Go does not keep the names of the parameters %s; write the tag `params:%q` with your names in the annotation block, or take one struct",
+			c.types(t), exampleNames(len(c.plain)))
 		return nil, false
 	default:
 		names = c.Names
 	}
 	switch {
-	case len(names) != len(c.plain) && !c.HasParams && len(names) == 0:
-		c.errorf("the URI has no variable for the %s %s", parameters(len(c.plain)), c.types(t))
+	case len(names) == len(c.plain):
+	case c.HasParams:
+		c.errorf("the names are %s, but the parameters are %s; name each one, in order", quoteAll(names), c.types(t))
 		return nil, false
-	case len(names) != len(c.plain) && !c.HasParams:
-		c.errorf("the URI has %d %s (%s) for the %s %s; take each one, in order", len(names), variables(len(names)), quoteAll(names), parameters(len(c.plain)), c.types(t))
+	case len(names) == 0:
+		c.errorf("the URI has no variables for the parameters %s", c.types(t))
 		return nil, false
-	case len(names) != len(c.plain):
-		c.errorf("there %s for the %s %s; name each one, in order", isAre(len(names), quoteAll(names)), parameters(len(c.plain)), c.types(t))
+	default:
+		c.errorf("the URI has the variables %s, but the parameters are %s; take each one, in order", quoteAll(names), c.types(t))
 		return nil, false
 	}
 	params := make([]Param, len(names))
@@ -252,7 +253,7 @@ func (c *planner) names(t reflect.Type) ([]Param, bool) {
 		}
 		switch {
 		case p.Name == "":
-			c.errorf("the params tag %q has no name for the %s %s", c.Params, parameters(1), pt)
+			c.errorf("the params tag %q has no name for the parameter %s", c.Params, pt)
 		case strings.ContainsAny(p.Name, "?\"'`{}[]() \t\r\n"):
 			c.errorf("the params tag %q: %q is not a name; write names with commas between, and a '?' after an optional one: %q", c.Params, p.Name, "a,b?")
 		case seen[p.Name]:
@@ -376,35 +377,4 @@ func exampleNames(n int) string {
 		names[0] = "name"
 	}
 	return strings.Join(names, ",")
-}
-
-func isAre(n int, list string) string {
-	switch n {
-	case 0:
-		return "is no name"
-	case 1:
-		return "is 1 name (" + list + ")"
-	}
-	return fmt.Sprintf("are %d names (%s)", n, list)
-}
-
-func parameters(n int) string {
-	if n == 1 {
-		return "parameter"
-	}
-	return "parameters"
-}
-
-func variables(n int) string {
-	if n == 1 {
-		return "variable"
-	}
-	return "variables"
-}
-
-func hasHave(n int) string {
-	if n == 1 {
-		return "has"
-	}
-	return "have"
 }

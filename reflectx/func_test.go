@@ -173,15 +173,15 @@ func TestCompileErrors(t *testing.T) {
 		{name: "struct and tag", fn: func(in addInput) {}, params: "in", err: []string{
 			"the params tag names plain parameters, but the arguments are the fields of reflectx.addInput; remove the tag"}},
 		{name: "plain without names", fn: func(ctx context.Context, a int, b string) {}, err: []string{
-			"the plain parameters (int, string) have no name, since Go does not keep it; write the tag `params:\"name1,name2\"` with your names in the annotation block, or take one struct"}},
+			"Go does not keep the names of the parameters (int, string); write the tag `params:\"name1,name2\"` with your names in the annotation block, or take one struct"}},
 		{name: "one plain without name", fn: func(a int) {}, err: []string{
-			"the plain parameter (int) has no name, since Go does not keep it; write the tag `params:\"name\"` with your names in the annotation block, or take one struct"}},
-		{name: "empty tag", fn: func(a, b int) {}, params: " ", err: []string{"the params tag is empty; name the parameters there: (int, int)"}},
-		{name: "too few names", fn: func(a, b int) {}, params: "a", err: []string{`there is 1 name ("a") for the parameters (int, int); name each one, in order`}},
-		{name: "too many names", fn: func(a int) {}, params: "a,b?", err: []string{`there are 2 names ("a", "b?") for the parameter (int); name each one, in order`}},
-		{name: "no names in the template", fn: func(a int) {}, names: []string{}, err: []string{`the URI has no variable for the parameter (int)`}},
-		{name: "too many variables", fn: func(a int) {}, names: []string{"a", "b"}, err: []string{`the URI has 2 variables ("a", "b") for the parameter (int); take each one, in order`}},
-		{name: "variables for nobody", fn: func(ctx context.Context) {}, names: []string{"a", "b"}, err: []string{`no parameter takes the variables "a", "b"; add parameters`}},
+			"Go does not keep the names of the parameters (int); write the tag `params:\"name\"` with your names in the annotation block, or take one struct"}},
+		{name: "empty tag", fn: func(a, b int) {}, params: " ", err: []string{"the params tag is empty; name the parameters (int, int) there"}},
+		{name: "too few names", fn: func(a, b int) {}, params: "a", err: []string{`the names are "a", but the parameters are (int, int); name each one, in order`}},
+		{name: "too many names", fn: func(a int) {}, params: "a,b?", err: []string{`the names are "a", "b?", but the parameters are (int); name each one, in order`}},
+		{name: "no names in the template", fn: func(a int) {}, names: []string{}, err: []string{`the URI has no variables for the parameters (int)`}},
+		{name: "too many variables", fn: func(a int) {}, names: []string{"a", "b"}, err: []string{`the URI has the variables "a", "b", but the parameters are (int); take each one, in order`}},
+		{name: "variables for nobody", fn: func(ctx context.Context) {}, names: []string{"a", "b"}, err: []string{`no parameter takes the variables "a", "b" of the URI; add a parameter for each`}},
 		{name: "tag for nobody", fn: func(ctx context.Context) {}, params: "a", err: []string{`the params tag names "a", but no parameter takes an argument; remove the tag`}},
 		{name: "name twice", fn: func(a, b int) {}, params: "a,a?", err: []string{`the name "a" is listed twice for the parameters; give each its own`}},
 		{name: "nameless and no name", fn: func(a, b int) {}, params: ",b c", err: []string{
