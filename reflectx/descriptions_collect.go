@@ -27,14 +27,12 @@ func CollectDescriptions(fsys fs.FS, pkgName string) map[string]string {
 		}
 	}
 	for name, declared := range p.types {
-		if st := declared[0]; !st.local {
-			put(name, st.doc)
-			for field, c := range p.fieldsOf(st) {
-				put(name+"."+field, c)
-			}
-			for i, value := range p.enum(name) {
-				descriptions[name+"#"+strconv.Itoa(i)] = strings.TrimSpace(value.JSON + " " + value.Text)
-			}
+		put(name, declared[0].doc)
+		for field, c := range p.fieldsOf(declared[0]) {
+			put(name+"."+field, c)
+		}
+		for i, value := range p.enum(name) {
+			descriptions[name+"#"+strconv.Itoa(i)] = strings.TrimSpace(value.JSON + " " + value.Text)
 		}
 	}
 	for key, c := range p.methods {
@@ -47,7 +45,7 @@ func CollectDescriptions(fsys fs.FS, pkgName string) map[string]string {
 func (p *sourcePackage) fieldsOf(st *sourceType) map[string]*ast.CommentGroup {
 	for range 8 {
 		next := p.types[st.base]
-		if st.base == "" || len(next) == 0 || next[0].local {
+		if len(next) == 0 {
 			break
 		}
 		st = next[0]

@@ -117,7 +117,7 @@ func (c *compiler) input(t reflect.Type) (*Input, error) {
 	in.own = c.o.Validate != nil
 	in.asks = c.asksAll || in.own
 	if in.asks {
-		c.needsDive(in.root, map[*object]bool{})
+		c.needsDive(in.root)
 	}
 	c.probeAll(t)
 	c.contradictions(in.root)

@@ -15,32 +15,78 @@ import (
 // the validator would check for zero values.
 type memberRule struct {
 	field   *field
-	at      int // the index of field
+	at      int    // the index of field
+	tag     string // required_if and so on
 	exclude bool
-	when    func(seen *presence, v reflect.Value) bool
-	says    string                      // `because "kind" is "file"`
-	publish func(kw *jsonschema.Schema) // adds the rule to the keywords of the object
+	terms   []term
+	any     bool   // one term is enough; otherwise all must hold
+	unless  bool   // the rule applies if the terms do not hold
+	says    string // `when "kind" is "file"`
+}
+
+// A term is one condition of a memberRule, about the member at index at.
+type term struct {
+	at     int
+	holds  func(seen *presence, v reflect.Value) bool
+	schema func() *jsonschema.Schema // known when all members are compiled
+}
+
+// applies reports whether the rule applies to the object v with the members seen.
+func (m *memberRule) applies(seen *presence, v reflect.Value) bool {
+	decides := func(t term) bool { return t.holds(seen, v) == m.any }
+	met := slices.ContainsFunc(m.terms, decides) == m.any
+	return met != m.unless
+}
+
+// publish adds the rule to the keywords of the object o.
+func (m *memberRule) publish(o *object, kw *jsonschema.Schema) {
+	if m.tag == "required_with" || m.tag == "required_with_all" && len(m.terms) == 1 {
+		if kw.DependentRequired == nil {
+			kw.DependentRequired = map[string][]string{}
+		}
+		for _, t := range m.terms {
+			other := o.fields[t.at].Name
+			kw.DependentRequired[other] = append(slices.Clip(kw.DependentRequired[other]), m.field.Name)
+		}
+		return
+	}
+	terms := make([]*jsonschema.Schema, len(m.terms))
+	for i, t := range m.terms {
+		terms[i] = t.schema()
+	}
+	rule := &jsonschema.Schema{If: terms[0]}
+	switch {
+	case len(terms) > 1 && m.any:
+		rule.If = &jsonschema.Schema{AnyOf: terms}
+	case len(terms) > 1:
+		rule.If = &jsonschema.Schema{AllOf: terms}
+	}
+	then := &jsonschema.Schema{Required: []string{m.field.Name}}
+	if m.exclude {
+		then = &jsonschema.Schema{Not: then}
+	}
+	if m.unless {
+		rule.Else = then
+	} else {
+		rule.Then = then
+	}
+	kw.AllOf = append(kw.AllOf, rule)
 }
 
 // memberRules compiles the presence rules of f once all members of o are known.
 func (c *compiler) memberRules(o *object, f *field) {
 	for _, r := range f.rules {
-		var m memberRule
-		var ok bool
+		m := memberRule{field: f, at: slices.Index(o.fields, f), tag: r.tag, exclude: strings.HasPrefix(r.tag, "excluded")}
+		compile := c.alongside
 		if strings.HasSuffix(r.tag, "_if") || strings.HasSuffix(r.tag, "_unless") {
-			m, ok = c.conditional(o, f, r)
-		} else {
-			m, ok = c.alongside(o, f, r)
+			compile = c.conditional
 		}
-		if !ok {
-			continue
-		}
-		if f.Required {
+		switch ok := compile(o, &m, r); {
+		case ok && f.Required:
 			c.errorf("the field is required, so rule %q says nothing or contradicts it; drop one of the two", r.text)
-			continue
+		case ok:
+			o.rules = append(o.rules, m)
 		}
-		m.field, m.at, m.exclude = f, slices.Index(o.fields, f), strings.HasPrefix(r.tag, "excluded")
-		o.rules = append(o.rules, m)
 	}
 }
 
@@ -67,82 +113,43 @@ func (c *compiler) sibling(o *object, f *field, r rule, name string) (int, bool)
 }
 
 // alongside compiles required_with, excluded_without and the like.
-func (c *compiler) alongside(o *object, f *field, r rule) (memberRule, bool) {
+func (c *compiler) alongside(o *object, m *memberRule, r rule) bool {
 	names := strings.Fields(r.param)
 	if len(names) == 0 {
 		c.errorf("rule %q names no field; write %s=Field", r.text, r.tag)
-		return memberRule{}, false
-	}
-	at := make([]int, 0, len(names))
-	quoted := make([]string, 0, len(names))
-	for _, name := range names {
-		i, ok := c.sibling(o, f, r, name)
-		if !ok {
-			return memberRule{}, false
-		}
-		at = append(at, i)
-		quoted = append(quoted, quoteJSON(o.fields[i].Name))
+		return false
 	}
 	without := strings.Contains(r.tag, "_without")
-	all := strings.HasSuffix(r.tag, "_all")
-	when := func(seen *presence, _ reflect.Value) bool {
-		for _, i := range at {
-			if holds := seen.has(i) != without; holds != all {
-				return holds
-			}
+	var quoted []string
+	for _, name := range names {
+		i, ok := c.sibling(o, m.field, r, name)
+		if !ok {
+			return false
 		}
-		return all
+		name := o.fields[i].Name
+		quoted = append(quoted, quoteJSON(name))
+		m.terms = append(m.terms, term{
+			at:    i,
+			holds: func(seen *presence, _ reflect.Value) bool { return seen.has(i) != without },
+			schema: func() *jsonschema.Schema {
+				has := &jsonschema.Schema{Required: []string{name}}
+				if without {
+					return &jsonschema.Schema{Not: has}
+				}
+				return has
+			},
+		})
 	}
-	says, verb, state := joinWords(quoted, "or"), " is ", "there"
-	if all && len(quoted) > 1 {
-		says, verb = joinWords(quoted, "and"), " are "
-	}
+	m.any = !strings.HasSuffix(r.tag, "_all")
+	state := "there"
 	if without {
 		state = "missing"
 	}
-	says += verb + state
-	condition := func() *jsonschema.Schema {
-		var each []*jsonschema.Schema
-		for _, i := range at {
-			has := &jsonschema.Schema{Required: []string{o.fields[i].Name}}
-			if without {
-				has = &jsonschema.Schema{Not: has}
-			}
-			each = append(each, has)
-		}
-		switch {
-		case len(each) == 1:
-			return each[0]
-		case all:
-			return &jsonschema.Schema{AllOf: each}
-		}
-		return &jsonschema.Schema{AnyOf: each}
+	m.says = "when " + joinWords(quoted, "or") + " is " + state
+	if !m.any && len(quoted) > 1 {
+		m.says = "when " + joinWords(quoted, "and") + " are " + state
 	}
-	m := memberRule{when: when, says: "when " + says}
-	m.publish = func(kw *jsonschema.Schema) {
-		if r.tag == "required_with" || r.tag == "required_with_all" && len(at) == 1 {
-			if kw.DependentRequired == nil {
-				kw.DependentRequired = map[string][]string{}
-			}
-			for _, i := range at {
-				other := o.fields[i].Name
-				list := kw.DependentRequired[other]
-				kw.DependentRequired[other] = append(list[:len(list):len(list)], f.Name)
-			}
-			return
-		}
-		kw.AllOf = append(kw.AllOf, &jsonschema.Schema{If: condition(), Then: m.then(f, strings.HasPrefix(r.tag, "excluded"))})
-	}
-	return m, true
-}
-
-// then returns the schema that applies if the condition of a rule holds.
-func (memberRule) then(f *field, exclude bool) *jsonschema.Schema {
-	has := &jsonschema.Schema{Required: []string{f.Name}}
-	if exclude {
-		return &jsonschema.Schema{Not: has}
-	}
-	return has
+	return true
 }
 
 // An equality is one condition of required_if: the value of the member at index at.
@@ -153,70 +160,43 @@ type equality struct {
 }
 
 // conditional compiles required_if, required_unless, excluded_if and excluded_unless.
-func (c *compiler) conditional(o *object, f *field, r rule) (memberRule, bool) {
+func (c *compiler) conditional(o *object, m *memberRule, r rule) bool {
 	words := splitWords(r.param)
 	if len(words) == 0 || len(words)%2 != 0 {
 		c.errorf("rule %q needs pairs; write %s=Field value", r.text, r.tag)
-		return memberRule{}, false
+		return false
 	}
-	var eqs []equality
 	var says []string
 	for i := 0; i < len(words); i += 2 {
-		at, ok := c.sibling(o, f, r, words[i])
+		at, ok := c.sibling(o, m.field, r, words[i])
 		if !ok {
-			return memberRule{}, false
+			return false
 		}
-		eq, ok := c.equality(o, at, r, words[i+1])
+		e, ok := c.equality(o, at, r, words[i+1])
 		if !ok {
-			return memberRule{}, false
+			return false
 		}
-		eqs = append(eqs, eq)
-		says = append(says, quoteJSON(o.fields[at].Name)+" is "+jsonText(eq.value))
+		other := o.fields[at]
+		m.terms = append(m.terms, term{
+			at: at,
+			holds: func(seen *presence, v reflect.Value) bool {
+				return (seen.has(at) || other.Default != nil) && e.ok(other.of(v))
+			},
+			schema: func() *jsonschema.Schema { return o.equals(e) },
+		})
+		says = append(says, quoteJSON(other.Name)+" is "+jsonText(e.value))
 	}
-	holds := func(e equality, seen *presence, v reflect.Value) bool {
-		other := o.fields[e.at]
-		return (seen.has(e.at) || other.Default != nil) && e.ok(other.of(v))
-	}
-	unless := strings.HasSuffix(r.tag, "_unless")
 	// required_unless needs any of the pairs, the others need all.
-	any := r.tag == "required_unless"
-	when := func(seen *presence, v reflect.Value) bool {
-		for _, e := range eqs {
-			if h := holds(e, seen, v); h == any {
-				return any != unless
-			}
-		}
-		return any == unless
+	m.any, m.unless = r.tag == "required_unless", strings.HasSuffix(r.tag, "_unless")
+	word, last := "when ", "and"
+	if m.unless {
+		word = "unless "
 	}
-	word := "and"
-	if any {
-		word = "or"
+	if m.any {
+		last = "or"
 	}
-	m := memberRule{when: when, says: "when " + joinWords(says, word)}
-	if unless {
-		m.says = "unless " + joinWords(says, word)
-	}
-	m.publish = func(kw *jsonschema.Schema) {
-		condition := &jsonschema.Schema{}
-		for _, e := range eqs {
-			one := o.equals(e)
-			switch {
-			case len(eqs) == 1:
-				condition = one
-			case any:
-				condition.AnyOf = append(condition.AnyOf, one)
-			default:
-				condition.AllOf = append(condition.AllOf, one)
-			}
-		}
-		then := m.then(f, strings.HasPrefix(r.tag, "excluded"))
-		if unless {
-			kw.AllOf = append(kw.AllOf, &jsonschema.Schema{If: condition, Else: then})
-			return
-		}
-		kw.AllOf = append(kw.AllOf, &jsonschema.Schema{If: condition, Then: then})
-	}
-	return m, true
+	m.says = word + joinWords(says, last)
+	return true
 }
 
 // equals returns the schema of one condition. If the value is the member's default, the member may
@@ -283,7 +263,7 @@ func (d *decoder) finish(n *node, seen *presence, start, end int, v reflect.Valu
 func (d *decoder) askMembers(o *object, seen presence, v reflect.Value) {
 	for i := range o.rules {
 		r := &o.rules[i]
-		if seen.has(r.at) != r.exclude || !r.when(&seen, v) {
+		if seen.has(r.at) != r.exclude || !r.applies(&seen, v) {
 			continue
 		}
 		d.push(r.field.jsonName)

@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -203,53 +204,33 @@ func isValueRule(tag string) bool {
 
 // needsDive records a rule that only the validator knows and would not reach: it looks into arrays,
 // slices and maps only after dive.
-func (c *compiler) needsDive(n *node, done map[*object]bool) {
-	c.walk(n, done, func(f *field) {
-		levels, n := 0, f.node
-		for ; n.elem != nil; n = n.elem {
+func (c *compiler) needsDive(root *node) {
+	c.walk(root, map[*object]bool{}, func(f *field) {
+		levels := 0
+		for n := f.node; n.elem != nil; n = n.elem {
 			levels++
-		}
-		if len(n.objects()) == 0 || levels == 0 {
-			return
 		}
 		for _, r := range ownRules(f) {
 			if r.tag == "dive" {
 				levels--
 			}
 		}
-		if text := n.asks(c.o.Validate != nil, map[*object]bool{}); text != "" && levels > 0 {
+		if levels <= 0 {
+			return
+		}
+		text := ""
+		c.walk(f.node, map[*object]bool{}, func(inner *field) { text = cmp.Or(text, c.asksFor(inner)) })
+		if text != "" {
 			c.errorf("the elements have the rule %q, which is asked only where the validate tag says dive; write validate:\"dive\"", text)
 		}
 	})
 }
 
-// asks returns a rule within o that only the validator knows, or "".
-func (o *object) asks(own bool, done map[*object]bool) string {
-	if done[o] {
-		return ""
-	}
-	done[o] = true
-	for _, f := range o.fields {
-		for _, r := range ownRules(f) {
-			if r.tag != "" && (isCross(r.tag) || !isBuiltin(r.tag) && !strings.Contains(r.text, "|")) || own && isValueRule(r.tag) {
-				return r.text
-			}
-		}
-		n := f.node
-		for n.elem != nil {
-			n = n.elem
-		}
-		if text := n.asks(own, done); text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
-func (n *node) asks(own bool, done map[*object]bool) string {
-	for _, o := range n.objects() {
-		if text := o.asks(own, done); text != "" {
-			return text
+// asksFor returns a rule of f that only the validator knows, or "".
+func (c *compiler) asksFor(f *field) string {
+	for _, r := range ownRules(f) {
+		if r.tag != "" && (isCross(r.tag) || !isBuiltin(r.tag) && !strings.Contains(r.text, "|")) || c.o.Validate != nil && isValueRule(r.tag) {
+			return r.text
 		}
 	}
 	return ""

@@ -147,18 +147,14 @@ func (c *compiler) comment(o *object, f *field) string {
 		return ""
 	}
 	if text := c.o.Descriptions.Field(f.owner, f.sf.Name); text != "" {
-		return paragraphs(text)
+		return strings.TrimSpace(text)
 	}
 	if at := o.placeOf(f); at.owner != nil && f.owner.Name() == "" {
 		if text := c.o.Descriptions.Field(at.owner, at.path); text != "" {
-			return paragraphs(text)
+			return strings.TrimSpace(text)
 		}
 	}
-	t := f.Type
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return c.typeComment(t)
+	return c.typeComment(indirectAll(f.Type))
 }
 
 // typeComment returns the doc comment of the named type t.
@@ -166,30 +162,13 @@ func (c *compiler) typeComment(t reflect.Type) string {
 	if c.o.Descriptions == nil || t.Name() == "" || t.PkgPath() == "" || isKnown(t) {
 		return ""
 	}
-	return paragraphs(c.o.Descriptions.Type(t))
+	return strings.TrimSpace(c.o.Descriptions.Type(t))
 }
 
 // isKnown reports whether t is a type of the standard library. Its comment does not help a model to
 // understand the field.
 func isKnown(t reflect.Type) bool {
 	return t == timeType || t == durationType || t == urlType || t == bigIntType || t == numberType || t == rawType
-}
-
-// paragraphs joins the lines of each paragraph of a comment. It does not change lists and code.
-func paragraphs(text string) string {
-	var out []string
-	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
-		lines := strings.Split(p, "\n")
-		plain := true
-		for _, line := range lines {
-			plain = plain && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "- ")
-		}
-		if plain {
-			p = strings.Join(lines, " ")
-		}
-		out = append(out, strings.Trim(p, "\n"))
-	}
-	return strings.Join(out, "\n\n")
 }
 
 // mapType returns the keywords of a type to invopop/jsonschema, or nil if invopop/jsonschema finds

@@ -113,7 +113,7 @@ type Untagged struct {
 type descriptions struct{}
 
 func (descriptions) Type(t reflect.Type) string {
-	return map[string]string{"wide": "wide has a field\nof every kind.", "level": "level says how loud.", "node": "node is a tree."}[t.Name()]
+	return map[string]string{"wide": "wide has a field of every kind.", "level": "level says how loud.", "node": "node is a tree."}[t.Name()]
 }
 
 func (descriptions) Method(reflect.Type, string) string { return "" }
@@ -121,7 +121,7 @@ func (descriptions) Method(reflect.Type, string) string { return "" }
 func (descriptions) Field(t reflect.Type, field string) string {
 	return map[string]string{
 		"wide.Old":         "Old is not used.\n\nDeprecated: use new.",
-		"Untagged.MaxHits": "How many hits\nto return.",
+		"Untagged.MaxHits": "How many hits to return.",
 		"wide.Levels":      "Which levels.",
 		"wide.Any":         "Beaten by the tag.",
 	}[t.Name()+"."+field]

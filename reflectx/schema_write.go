@@ -133,7 +133,7 @@ func (w *schemaWriter) spec(dst []byte, n *spec, inline bool) []byte {
 			kw.AllOf = slices.Clone(kw.AllOf)
 			kw.DependentRequired = maps.Clone(kw.DependentRequired)
 			for _, r := range n.obj.rules {
-				r.publish(kw)
+				r.publish(n.obj, kw)
 			}
 		}
 	}

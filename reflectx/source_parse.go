@@ -39,7 +39,8 @@ type sourceDir struct {
 
 // A sourcePackage holds the declarations of the files with the same package clause.
 type sourcePackage struct {
-	types   map[string][]*sourceType // package-level ones first; a function may declare one of the same name
+	types   map[string][]*sourceType // several if files for several systems declare it
+	locals  map[string][]*sourceType // declared in functions
 	methods map[string]*ast.CommentGroup
 
 	fset    *token.FileSet
@@ -82,13 +83,19 @@ func (d *sourceDir) with(t reflect.Type, f func(*sourcePackage, *sourceType)) {
 func (d *sourceDir) find(t reflect.Type) (*sourcePackage, *sourceType) {
 	pkg, _, _ := strings.Cut(t.String(), ".") // reflect puts the name in the package clause before that of the type
 	if p := d.pkgs[pkg]; p != nil {
-		for _, st := range p.types[baseName(t.Name())] {
-			if st.describes(t) {
-				return p, st
-			}
-		}
+		return p, p.describing(t, baseName(t.Name()))
 	}
 	return nil, nil
+}
+
+// describing returns the declaration of the name that describes t, or nil.
+func (p *sourcePackage) describing(t reflect.Type, name string) *sourceType {
+	for _, st := range slices.Concat(p.types[name], p.locals[name]) {
+		if st.describes(t) {
+			return st
+		}
+	}
+	return nil
 }
 
 // describes reports whether the declaration has the fields of t. This distinguishes declarations of
@@ -142,6 +149,7 @@ func (d *sourceDir) pkg(name string) *sourcePackage {
 	if p == nil {
 		p = &sourcePackage{
 			types:   map[string][]*sourceType{},
+			locals:  map[string][]*sourceType{},
 			methods: map[string]*ast.CommentGroup{},
 			fset:    d.fset,
 		}
@@ -157,6 +165,7 @@ func (p *sourcePackage) add(file *ast.File) {
 		case *ast.GenDecl:
 			p.addTypes(decl, false)
 		case *ast.FuncDecl:
+			p.addLocals(decl)
 			if recv := receiver(decl); recv != "" {
 				key := recv + "." + decl.Name.Name
 				if p.methods[key] == nil {
@@ -168,19 +177,22 @@ func (p *sourcePackage) add(file *ast.File) {
 			}
 		}
 	}
-	for _, decl := range file.Decls { // after all types of the package
-		if decl, ok := decl.(*ast.FuncDecl); ok && decl.Body != nil {
-			ast.Inspect(decl.Body, func(n ast.Node) bool {
-				if stmt, ok := n.(*ast.DeclStmt); ok {
-					p.addTypes(stmt.Decl.(*ast.GenDecl), true)
-				}
-				return true
-			})
-			decl.Body = nil
-		}
-	}
 	file.Comments = nil
 	p.files, p.checked = append(p.files, file), nil
+}
+
+// addLocals adds the types that a function declares, and drops its body.
+func (p *sourcePackage) addLocals(decl *ast.FuncDecl) {
+	if decl.Body == nil {
+		return
+	}
+	ast.Inspect(decl.Body, func(n ast.Node) bool {
+		if stmt, ok := n.(*ast.DeclStmt); ok {
+			p.addTypes(stmt.Decl.(*ast.GenDecl), true)
+		}
+		return true
+	})
+	decl.Body = nil
 }
 
 func (p *sourcePackage) addTypes(decl *ast.GenDecl, local bool) {
@@ -207,23 +219,11 @@ func (p *sourcePackage) addType(decl *ast.GenDecl, ts *ast.TypeSpec, local bool)
 	case *ast.IndexExpr, *ast.IndexListExpr:
 		st.base = typeName(typ)
 	}
-	name := ts.Name.Name
+	declared := p.types
 	if local {
-		p.types[name] = append(p.types[name], st)
-		return
+		declared = p.locals
 	}
-	// Insert before the local types of files that were read earlier.
-	p.types[name] = slices.Insert(p.types[name], p.packageLevel(name), st)
-}
-
-// packageLevel returns the number of package-level declarations of the name.
-func (p *sourcePackage) packageLevel(name string) int {
-	for i, st := range p.types[name] {
-		if st.local {
-			return i
-		}
-	}
-	return len(p.types[name])
+	declared[ts.Name.Name] = append(declared[ts.Name.Name], st)
 }
 
 func (st *sourceType) addFields(list *ast.FieldList) {
@@ -231,47 +231,41 @@ func (st *sourceType) addFields(list *ast.FieldList) {
 		return
 	}
 	for _, f := range list.List {
-		text := cmp.Or(f.Doc, f.Comment)
 		names := f.Names
 		if len(names) == 0 {
 			names = []*ast.Ident{{Name: typeName(f.Type)}}
 		}
 		for _, n := range names {
 			st.names = append(st.names, n.Name)
-			if n.Name != "_" && n.Name != "" {
-				st.fields[n.Name] = text
-				addInline(st.fields, n.Name, f.Type)
-			}
+			addField(st.fields, n.Name, f)
 		}
 	}
 }
 
-// addInline adds the comments of the fields of a struct without a name, or of the elements of such
-// a type. Their keys are paths: "Filter.Op".
-func addInline(fields map[string]*ast.CommentGroup, place string, typ ast.Expr) {
-	for {
-		switch t := typ.(type) {
-		case *ast.ParenExpr:
-			typ = t.X
-		case *ast.StarExpr:
-			typ = t.X
-		case *ast.ArrayType:
-			typ = t.Elt
-		case *ast.MapType:
-			typ = t.Value
-		case *ast.StructType:
-			for _, f := range t.Fields.List {
-				text := cmp.Or(f.Doc, f.Comment)
-				for _, n := range f.Names {
-					if n.Name != "_" {
-						fields[place+"."+n.Name] = text
-						addInline(fields, place+"."+n.Name, f.Type)
-					}
-				}
+// addField adds the comment of a field, and those of the fields of its type if that is a struct
+// without a name, or a list or map of them. Their keys are paths: "Filter.Op".
+func addField(fields map[string]*ast.CommentGroup, key string, f *ast.Field) {
+	if key != "_" && key != "" && !strings.HasSuffix(key, "._") {
+		fields[key] = cmp.Or(f.Doc, f.Comment)
+		addInline(fields, key, f.Type)
+	}
+}
+
+func addInline(fields map[string]*ast.CommentGroup, key string, typ ast.Expr) {
+	switch t := typ.(type) {
+	case *ast.ParenExpr:
+		addInline(fields, key, t.X)
+	case *ast.StarExpr:
+		addInline(fields, key, t.X)
+	case *ast.ArrayType:
+		addInline(fields, key, t.Elt)
+	case *ast.MapType:
+		addInline(fields, key, t.Value)
+	case *ast.StructType:
+		for _, f := range t.Fields.List {
+			for _, n := range f.Names {
+				addField(fields, key+"."+n.Name, f)
 			}
-			return
-		default:
-			return
 		}
 	}
 }
@@ -311,12 +305,9 @@ func (p *sourcePackage) field(t reflect.Type, st *sourceType, name string) *ast.
 		if c, ok := st.fields[name]; ok || st.base == "" {
 			return c
 		}
-		next := p.types[st.base]
-		i := slices.IndexFunc(next, func(st *sourceType) bool { return st.describes(t) })
-		if i < 0 {
+		if st = p.describing(t, st.base); st == nil {
 			return nil
 		}
-		st = next[i]
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package reflectx
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -122,38 +123,20 @@ func listEncoder(elem encodeFunc) encodeFunc {
 	}
 }
 
-// mapping writes a map with sorted keys, like the usual encoder.
+// mapping writes a map. The usual encoder sorts and writes its keys.
 func (e *encoders) mapping(t reflect.Type) encodeFunc {
 	elem := e.of(t.Elem())
-	type entry struct {
-		name  string
-		value reflect.Value
-	}
-	names := reflect.MapOf(t.Key(), reflect.TypeFor[bool]())
-	return func(dst []byte, v reflect.Value, depth int) (_ []byte, err error) {
-		entries := make([]entry, 0, v.Len())
-		one := reflect.MakeMapWithSize(names, 1) // lets the usual encoder write the name
+	encoded := reflect.MapOf(t.Key(), rawType)
+	return func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
+		m := reflect.MakeMapWithSize(encoded, v.Len())
 		for key, value := range v.Seq2() {
-			one.Clear()
-			one.SetMapIndex(key, reflect.ValueOf(true))
-			raw, err := jsonx.MarshalValue(one)
+			raw, err := elem(nil, value, depth+1)
 			if err != nil {
 				return nil, err
 			}
-			entries = append(entries, entry{strings.TrimSuffix(strings.TrimPrefix(raw, "{"), ":true}"), value})
+			m.SetMapIndex(key, reflect.ValueOf(json.RawMessage(raw)))
 		}
-		slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-		dst = append(dst, '{')
-		for i, one := range entries {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(append(dst, one.name...), ':')
-			if dst, err = elem(dst, one.value, depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return append(dst, '}'), nil
+		return jsonx.AppendValue(dst, m)
 	}
 }
 
@@ -175,7 +158,7 @@ func (e *encoders) object(t reflect.Type, first []byte) encodeFunc {
 		for option := range strings.SplitSeq(options, ",") {
 			switch option {
 			case "omitempty":
-				one.omit = either(one.omit, isEmpty)
+				one.omit = either(one.omit, jsonx.IsEmpty)
 			case "omitzero":
 				one.omit = either(one.omit, isZero)
 			}
@@ -211,17 +194,6 @@ func either(a, b func(reflect.Value) bool) func(reflect.Value) bool {
 		return b
 	}
 	return func(v reflect.Value) bool { return a(v) || b(v) }
-}
-
-// isEmpty is encoding/json's condition for omitempty.
-func isEmpty(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
-		return v.Len() == 0
-	case reflect.Struct:
-		return false
-	}
-	return v.IsZero()
 }
 
 // isZero is encoding/json's condition for omitzero.

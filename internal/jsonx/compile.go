@@ -234,7 +234,7 @@ func newFieldWriter(sf reflect.StructField, index int) (f fieldWriter, known boo
 	switch options {
 	case "":
 	case "omitempty":
-		f.omit = isEmpty
+		f.omit = IsEmpty
 	case "omitzero":
 		if isZeroer := reflect.TypeFor[interface{ IsZero() bool }](); sf.Type.Implements(isZeroer) || reflect.PointerTo(sf.Type).Implements(isZeroer) {
 			return f, false
@@ -247,15 +247,13 @@ func newFieldWriter(sf reflect.StructField, index int) (f fieldWriter, known boo
 	return f, true
 }
 
-// isEmpty is encoding/json's condition for omitempty.
-func isEmpty(v reflect.Value) bool {
+// IsEmpty reports whether encoding/json leaves out v with the option omitempty.
+func IsEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
 		return v.Len() == 0
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
-		reflect.Float32, reflect.Float64, reflect.Interface, reflect.Pointer:
-		return v.IsZero()
+	case reflect.Struct:
+		return false
 	}
-	return false
+	return v.IsZero()
 }
