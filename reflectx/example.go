@@ -1,7 +1,6 @@
 package reflectx
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"math/big"
@@ -158,14 +157,24 @@ func exampleArray(n *spec, above map[*object]bool) (json.RawMessage, bool) {
 	if !ok {
 		return json.RawMessage("[]"), n.kw.MinItems == nil
 	}
-	elems := make([][]byte, length)
-	for i := range elems {
-		elems[i] = elem
+	return listed('[', ']', length, func(dst []byte, i int) []byte {
 		if n.kw.UniqueItems && i > 0 {
-			elems[i] = anotherExample(n.elem, elem, i)
+			return append(dst, anotherExample(n.elem, elem, i)...)
 		}
+		return append(dst, elem...)
+	}), true
+}
+
+// listed writes an array or object whose parts part appends.
+func listed(open, closing byte, length int, part func(dst []byte, i int) []byte) json.RawMessage {
+	out := []byte{open}
+	for i := range length {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = part(out, i)
 	}
-	return slices.Concat([]byte("["), bytes.Join(elems, []byte(",")), []byte("]")), true
+	return append(out, closing)
 }
 
 // exampleLength returns the length of the example of an array or a map with at least so many elements.
@@ -195,11 +204,11 @@ func exampleMap(n *spec, above map[*object]bool) (json.RawMessage, bool) {
 	if !ok {
 		return json.RawMessage("{}"), n.kw.MinProperties == nil
 	}
-	members := make([][]byte, exampleLength(n.kw.MinProperties))
-	for i := range members {
-		members[i] = slices.Concat(exampleName(n.key, i, len(members)), []byte(":"), elem)
-	}
-	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), true
+	length := exampleLength(n.kw.MinProperties)
+	return listed('{', '}', length, func(dst []byte, i int) []byte {
+		dst = append(dst, exampleName(n.key, i, length)...)
+		return append(append(dst, ':'), elem...)
+	}), true
 }
 
 // exampleName returns the name of the member i of a map with count members.
