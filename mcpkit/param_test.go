@@ -65,7 +65,7 @@ func TestParametersOfBuildersAreLikeFieldsOfStructs(t *testing.T) {
 func TestMistakesInParametersAreErrorsAtStartup(t *testing.T) {
 	tool := func() *mcpkit.ToolBuilder { return mcpkit.NewTool("search", searchNotes).Param("query") }
 	for want, item := range map[string]mcpkit.Item{
-		`the names are "query", but the parameters are (string, int, []string); name each one, in order`:                       tool(),
+		`the names are "query", but the parameters are (string, int, []string); name each one, in order`:                      tool(),
 		`parameter "limit": the default is 99, which is not an integer between 1 and 50`:                                      tool().Param("limit", mcpkit.Default(99), mcpkit.Rules("min=1,max=50")).Param("tags"),
 		`parameter "limit": the default is "ten", which is not an integer`:                                                    tool().Param("limit", mcpkit.Default("ten")).Param("tags"),
 		`parameter "limit": unknown rule "mim"; did you mean "min"?`:                                                          tool().Param("limit", mcpkit.Rules("mim=1")).Param("tags"),
