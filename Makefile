@@ -39,7 +39,7 @@ check: ## everything that must pass before a change is merged, with the time of 
 test: ## all tests with the race detector; tests of allocations without it
 	GORACE=atexit_sleep_ms=0 go test -race ./...
 	go test -run 'Allocate|LargeResources|CostsBounded' ./mcpkit ./client ./transport/stdio
-	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./client
+	go test -tags mcpkit_plain ./reflectx ./internal/jsonx ./client ./mcpkit
 	for dir in interop/echojwt interop/migrate interop/routers; do (cd $$dir && go test ./...); done
 	cd docs/tutorial && go test ./...
 

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && !mcpkit_plain
 
 package mcpkit_test
 

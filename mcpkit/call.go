@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,13 +33,13 @@ type Call struct {
 	row     *methodRow
 	refusal *jsonrpc.Error // what prepare found wrong with the request
 
-	name      string             // tool or prompt name, or resource URI
-	entry     *entry             // what name names, or nil
-	target    any                // *tool, *prompt or *resource
-	vars      uritemplate.Values // of the resource template that matched
-	texts     []textArgument     // of prompts/get
-	arguments json.RawMessage    // of SetArguments; nil: those of the request
-	ctx       context.Context    // the scope, or a context that derives from it in a mounted server
+	name      string              // tool or prompt name, or resource URI
+	entry     *entry              // what name names, or nil
+	target    any                 // *tool, *prompt or *resource
+	vars      *uritemplate.Values // nil: none; of the resource template that matched
+	texts     []textArgument      // of prompts/get
+	arguments json.RawMessage     // of SetArguments; nil: those of the request
+	ctx       context.Context     // the scope, or a context that derives from it in a mounted server
 	values    atomic.Pointer[kept]
 }
 
@@ -56,16 +55,16 @@ type request struct {
 	principal *oauth.Principal
 	sent      string   // the client's name or URI of the target
 	needs     []string // scopes that the call needs, if the caller lacks one
-	malformed bool     // a part of its envelope is missing
 	scope     scope
 	begun     time.Time        // when the first round began
 	response  jsonrpc.Response // here to save an allocation
 	consulted atomic.Bool      // the client was asked a question
 	repairs   atomic.Int32     // see Repairs
+	malformed bool             // a part of its envelope is missing
 
+	finished   bool // guarded by mu
 	mu         sync.Mutex
 	ref        string                                         // guarded by mu
-	finished   bool                                           // guarded by mu
 	progress   float64                                        // guarded by mu
 	asked      *rounds.Questions                              // guarded by mu: the questions; see input.go
 	onQuestion []func(context.Context, *Question) func(error) // guarded by mu
@@ -221,6 +220,9 @@ func (c *Call) text(name string) (string, bool) {
 			return t.value, true
 		}
 	}
+	if c.vars == nil {
+		return "", false
+	}
 	return c.vars.Get(name)
 }
 
@@ -335,7 +337,7 @@ func (c *Call) SetTimeout(d time.Duration) { c.scope.limit(d) }
 func (c *Call) Overdue() bool {
 	c.scope.mu.Lock()
 	defer c.scope.mu.Unlock()
-	return slices.ContainsFunc(c.scope.running, func(x *execution) bool { return x.overdue })
+	return c.scope.overdue > 0
 }
 
 // OnReturn calls f when no method of the call runs. That is immediately, unless a method is overdue
@@ -343,7 +345,7 @@ func (c *Call) Overdue() bool {
 func (c *Call) OnReturn(f func()) (waits bool) {
 	s := &c.scope
 	s.mu.Lock()
-	if waits = len(s.running) > 0; waits {
+	if waits = s.running > 0; waits {
 		s.onReturn = append(s.onReturn, f)
 	}
 	s.mu.Unlock()
@@ -450,7 +452,7 @@ func (c *Call) CloseStream(retry time.Duration) error {
 func (c *Call) notify(method string, params any) {
 	n, err := jsonrpc.NewNotification(method, params)
 	if err == nil && !c.isFinished() {
-		err = c.peer.Notify(c.scope.parent, n)
+		err = c.peer.Notify(c.scope.Parent(), n)
 	}
 	if err != nil {
 		c.server.config.logger.DebugContext(c.ctx, "mcpkit: a notification was not sent", "method", method, "error", err)

@@ -1,6 +1,8 @@
 package mcpkit_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,6 +146,56 @@ func TestCallerIsAnsweredInTimeOnConnections(t *testing.T) {
 			require.Equal(t, 1, srv.Overdue(), "the method still runs")
 			letGo()
 			require.NoError(t, c.Close())
+		})
+	}
+}
+
+// With middleware, the method has a goroutine of its own; without, it has that of the transport.
+func TestOverdueMethodsAreLoggedOnceAndCleanedUpInTheEnd(t *testing.T) {
+	for name, use := range map[string][]mcpkit.Middleware{
+		"without middleware": nil,
+		"with middleware":    {func(next mcpkit.Handler) mcpkit.Handler { return next }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				var cleaned atomic.Int32
+				srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))),
+					mcpkit.Provide(func(context.Context) (*session, error) { return &session{}, nil }, func(*session) { cleaned.Add(1) }))
+				srv.Use(use...)
+				require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func(_ context.Context, call *mcpkit.Call, _ *session) (string, error) {
+					time.Sleep(2 * time.Second)
+					call.Progress(1, 1, "too late")
+					return "", errors.New("fails in the end")
+				}).Timeout(time.Second)))
+				in, clientOut := io.Pipe()
+				clientIn, out := io.Pipe()
+				ctx, cancel := context.WithCancel(context.Background())
+				done := make(chan error, 1)
+				go func() { done <- stdio.NewIO(in, out, nil).Serve(ctx, srv) }() // ends with ctx
+				p := modern(t, srv)
+				lines := bufio.NewScanner(clientIn)
+				begun := time.Now()
+				_, err := io.WriteString(clientOut, p.request("tools/call", `{"name":"deaf"}`)+"\n")
+				require.NoError(t, err)
+				require.True(t, lines.Scan())
+				require.Contains(t, lines.Text(), "timed out after 1s")
+				require.Equal(t, 1100*time.Millisecond, time.Since(begun), "it has 100 ms to return")
+				synctest.Wait()
+				require.Equal(t, 1, srv.Overdue())
+				require.Zero(t, cleaned.Load())
+
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Zero(t, srv.Overdue())
+				require.Equal(t, int32(1), cleaned.Load())
+				require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
+				require.Contains(t, log.String(), "a method did not return in time")
+				cancel()
+				require.NoError(t, <-done)
+				require.NoError(t, out.Close())
+				require.False(t, lines.Scan(), lines.Text())
+			})
 		})
 	}
 }

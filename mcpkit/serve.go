@@ -71,7 +71,10 @@ func (s *Server) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	}
 	result, err := s.run(call)
 	call.finish()
-	return s.respond(call, result, err)
+	if err == errResponded {
+		return nil
+	}
+	return s.respond(call, result, err, &call.response)
 }
 
 // lastResort answers calls that panic outside the chain, in methods of errors and results of user
@@ -267,7 +270,7 @@ func runTarget(ctx context.Context, call *Call) (Result, error) {
 }
 
 // respond returns the response for the result of the chain.
-func (s *Server) respond(call *Call, result Result, err error) *jsonrpc.Response {
+func (s *Server) respond(call *Call, result Result, err error, resp *jsonrpc.Response) *jsonrpc.Response {
 	var later time.Duration
 	if err != nil {
 		var rpc *jsonrpc.Error
@@ -289,8 +292,8 @@ func (s *Server) respond(call *Call, result Result, err error) *jsonrpc.Response
 		s.config.logger.ErrorContext(call.ctx, "mcpkit: a result does not encode", "method", call.row.method, "name", call.name, "error", err)
 		return call.refuse(jsonrpc.Errorf(jsonrpc.CodeInternalError, "the result does not encode (ref %s)", call.Ref()))
 	}
-	call.response = jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
-	return &call.response
+	*resp = jsonrpc.Response{ID: call.req.ID, Result: encoded, RetryAfter: later}
+	return resp
 }
 
 // stream returns the function that writes the result and then releases the scope. If the response
@@ -298,7 +301,7 @@ func (s *Server) respond(call *Call, result Result, err error) *jsonrpc.Response
 func (call *Call) stream(result streamer) func(out io.Writer) error {
 	s := &call.scope
 	var taken atomic.Bool
-	stop := context.AfterFunc(s.parent, func() {
+	stop := context.AfterFunc(s.Parent(), func() {
 		if taken.CompareAndSwap(false, true) {
 			s.release()
 		}

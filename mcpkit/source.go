@@ -68,7 +68,7 @@ func newSource(call *Call, r io.Reader) *source {
 		}
 	})
 	// Closing may end a Read that blocks. A response that is never sent is never read.
-	context.AfterFunc(s.scope.parent, s.close)
+	context.AfterFunc(s.scope.Parent(), s.close)
 	s.scope.onEnd(s.close)
 	// Ends after close, when the current Read has returned.
 	go s.serve(r)
@@ -211,7 +211,7 @@ func (s *source) next(kept []byte) (b []byte, last bool, err error) {
 	case <-s.over:
 		return nil, false, &readError{s.ended()}
 	}
-	gone, late := s.scope.parent.Done(), s.scope.Done()
+	gone, late := s.scope.Parent().Done(), s.scope.Done()
 	var enough <-chan time.Time
 	for {
 		select {
@@ -233,7 +233,7 @@ func (s *source) next(kept []byte) (b []byte, last bool, err error) {
 
 // ended returns why the call's context ended.
 func (s *source) ended() error {
-	if cause := context.Cause(s.scope.parent); errors.Is(cause, context.DeadlineExceeded) {
+	if cause := context.Cause(s.scope.Parent()); errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
 	return context.Canceled

@@ -107,15 +107,23 @@ func findResource(call *Call) *jsonrpc.Error {
 	if !ok && (m.resource == nil || !call.mayKnow(&m.resource.entry)) {
 		return protocol.ResourceNotFound(call.version, call.name)
 	}
-	call.entry, call.target, call.vars = &m.resource.entry, m.resource, m.vars
+	call.matched(m)
 	return nil
+}
+
+// matched sets the target of a call that is about a resource.
+func (c *Call) matched(m resourceMatch) {
+	c.entry, c.target = &m.resource.entry, m.resource
+	if vars := m.vars; vars.Len() > 0 {
+		c.vars = &vars // on the heap only here
+	}
 }
 
 // findSubscribed finds the resource of a subscription for middleware. The method itself reports
 // faults.
 func findSubscribed(call *Call) *jsonrpc.Error {
 	if m, ok := call.catalog.findResource(call.principal, jsonx.String(call.req.Param("uri"))); ok {
-		call.entry, call.target, call.vars = &m.resource.entry, m.resource, m.vars
+		call.matched(m)
 	}
 	return nil
 }

@@ -67,6 +67,13 @@ type Runner interface {
 	Run(f func())
 }
 
+// An EarlyResponder is a [Peer] that can send the response before ServeRPC returns.
+type EarlyResponder interface {
+	// RespondEarly sends r as the response to the request. What ServeRPC returns later is dropped,
+	// and so is r if ServeRPC has returned.
+	RespondEarly(r *jsonrpc.Response)
+}
+
 // A Transport passes messages to h until ctx ends or no peers are left. When ctx ends, it lets the
 // requests in flight finish within its own time limit and then returns nil.
 type Transport interface {

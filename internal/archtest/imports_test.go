@@ -46,7 +46,8 @@ var mayImport = map[string][]string{
 	"oauth":                {}, // who is asking; what speaks HTTP lies in the packages below it
 	"transport":            {"jsonrpc"},
 	"protocol":             {"jsonrpc", "internal/jsonx"},
-	"internal/ledger":      {"transport", "jsonrpc", "protocol"},
+	"internal/lazyctx":     {},
+	"internal/ledger":      {"transport", "jsonrpc", "protocol", "internal/lazyctx"},
 	"internal/duplex":      {"transport", "jsonrpc", "protocol", "internal/jsonx", "internal/ledger"},
 	"internal/framing":     {"internal/duplex"},
 	"reflectx": {"internal/jsonx", "internal/nearest", "internal/uritemplate",
@@ -83,7 +84,7 @@ var mayImport = map[string][]string{
 	"mcpkit/internal/rounds": {"internal/jsonx", "jsonrpc", "protocol"},
 	"mcpkit/internal/secret": {"internal/jsonx", "reflectx"},
 	"mcpkit": {"transport", "transport/stdio", "mcpkit/internal/family", "mcpkit/internal/form", "mcpkit/internal/mirror", "mcpkit/internal/rounds", "mcpkit/internal/secret", "oauth", "reflectx", "protocol", "jsonrpc",
-		"internal/jsonx", "internal/limits", "internal/memo", "internal/nearest", "internal/wellknown", "internal/toolname", "internal/uritemplate",
+		"internal/jsonx", "internal/lazyctx", "internal/limits", "internal/memo", "internal/nearest", "internal/wellknown", "internal/toolname", "internal/uritemplate",
 		"github.com/go-playground/validator/v10", // the option that takes a user's own
 		"github.com/gabriel-vasile/mimetype"},    // which validator links anyway
 	"client": {"transport", "internal/ledger", "transport/inmem", "transport/message", "transport/websocket", "protocol", "jsonrpc", "internal/duplex", "internal/framing", "internal/sse", "internal/jsonx",

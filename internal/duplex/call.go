@@ -31,33 +31,39 @@ type call struct {
 	handshake chan struct{} // closed when the call ends; nil unless it is initialize
 
 	mu   sync.Mutex // held while the call sends a message
-	over bool       // the handler has returned; guarded by mu
+	over bool       // the response is about to be sent, or the notification is handled; guarded by mu
 }
 
 // serve runs a request and sends its response. A request that was cancelled before does not run.
 func (c *call) serve() {
 	resp := &jsonrpc.Response{Error: internalError} // in case run does not return
-	defer func() {
-		c.closePeer()
-		switch {
-		case c.batch != nil:
-			c.batch.endRequest(c, resp)
-		case streams(resp):
-			c.stream(resp)
-		case resp == nil:
-			c.endCall()
-		default:
-			out := *resp
-			out.ID = c.req.ID
-			c.l.out.respond(&out, c.l.requests.Tally().Calls == 1, c.endCall)
-		}
-	}()
+	defer func() { c.respond(resp) }()
 	if !c.entry.Wanted() {
 		resp = nil
 		return
 	}
 	resp = c.run()
 }
+
+// respond sends the response of a request, unless it has one.
+func (c *call) respond(resp *jsonrpc.Response) {
+	switch {
+	case !c.closePeer():
+	case c.batch != nil:
+		c.batch.endRequest(c, resp)
+	case streams(resp):
+		c.stream(resp)
+	case resp == nil:
+		c.endCall()
+	default:
+		out := *resp
+		out.ID = c.req.ID
+		c.l.out.respond(&out, c.l.requests.Tally().Calls == 1, c.endCall)
+	}
+}
+
+// RespondEarly implements [transport.EarlyResponder].
+func (c *call) RespondEarly(r *jsonrpc.Response) { c.respond(r) }
 
 // endCall ends the request, whose response is about to be queued; see [ledger.Call.End].
 func (c *call) endCall() (wanted bool) {
@@ -76,11 +82,14 @@ func (c *call) handle() {
 	c.run()
 }
 
-// closePeer refuses further notifications of c.
-func (c *call) closePeer() {
+// closePeer refuses further notifications of c, and a second response. It returns false if they are
+// refused already.
+func (c *call) closePeer() bool {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.over
 	c.over = true
-	c.mu.Unlock()
+	return !was
 }
 
 // run calls the handler and recovers its panics. It does not return if the handler calls

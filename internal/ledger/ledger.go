@@ -13,6 +13,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/mcpkit/mcpkit-go/internal/lazyctx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
@@ -66,8 +67,7 @@ type Call struct {
 	Request *jsonrpc.Request
 
 	ledger *Ledger
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	ctx    lazyctx.Context
 	bytes  int64
 	open   bool // guarded by ledger.mu
 	gone   bool // cancelled by the peer; guarded by ledger.mu
@@ -162,7 +162,7 @@ func (l *Ledger) BeginAt(c *Call, ctx context.Context, req *jsonrpc.Request, byt
 		return err
 	}
 	c.ledger, c.Request, c.bytes = l, req, int64(bytes)
-	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.ctx.Begin(ctx)
 	l.change(c, nil, true)
 	return nil
 }
@@ -195,14 +195,11 @@ func (l *Ledger) refusal(req *jsonrpc.Request, bytes int64) *jsonrpc.Error {
 // Context returns the context of the call. It ends when the peer cancels the call (the cause is
 // [ErrCancelled]), when [Ledger.Stop] or [Ledger.Close] cancels it, when the context passed to
 // Begin ends, and when the call ends.
-func (c *Call) Context() context.Context { return c.ctx }
+func (c *Call) Context() context.Context { return &c.ctx }
 
 // Cancel cancels the context of the call with this cause. The call stays in flight until
 // [Call.End].
-func (c *Call) Cancel(cause error) { c.cancel(cause) }
-
-// CancelFunc returns Cancel.
-func (c *Call) CancelFunc() context.CancelCauseFunc { return c.cancel }
+func (c *Call) Cancel(cause error) { c.ctx.Cancel(cause) }
 
 // Wanted reports whether the peer still waits for the response: it has not cancelled the call.
 func (c *Call) Wanted() bool {
@@ -217,7 +214,7 @@ func (c *Call) End() (wanted bool) {
 	c.ledger.mu.Lock()
 	wanted = c.ledger.change(c, nil, false) && !c.gone
 	c.ledger.mu.Unlock()
-	c.cancel(nil)
+	c.ctx.End()
 	return wanted
 }
 
@@ -239,7 +236,7 @@ func (l *Ledger) Cancel(n *jsonrpc.Request) {
 	}
 	l.mu.Unlock()
 	if c != nil {
-		c.cancel(ErrCancelled)
+		c.ctx.Cancel(ErrCancelled)
 	}
 }
 
@@ -335,7 +332,7 @@ func (l *Ledger) stop(cause error, ends func(*Call) bool) {
 	l.closeIdle()
 	l.mu.Unlock()
 	for _, c := range ended {
-		c.cancel(cause)
+		c.ctx.Cancel(cause)
 	}
 }
 

@@ -147,7 +147,7 @@ func (e *exchange) beginBatched(ctx context.Context, b *batched) *jsonrpc.Error 
 		if refusal := e.s.beginCall(noted, ctx, b.req); refusal != nil {
 			return refusal.err
 		}
-		b.noted, b.ctx, b.cancel = noted, noted.Context(), noted.CancelFunc()
+		b.noted, b.ctx, b.cancel = noted, noted.Context(), noted.Cancel
 	}
 	if !e.h.life.Begin(&b.call) {
 		e.endBatched(b)

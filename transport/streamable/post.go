@@ -222,7 +222,7 @@ func (p *post) serveInSession(req *jsonrpc.Request) {
 		return
 	}
 	defer c.End()
-	e.cancel = c.CancelFunc()
+	e.cancel = c.Cancel
 	if !p.h.life.Begin(&e.call) {
 		shuttingDown(p.w, req.ID)
 		return
