@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -156,13 +157,13 @@ func checkInput(in reflect.Type, schema []byte) error {
 	}
 	open := len(s.AdditionalProperties) > 0 && string(s.AdditionalProperties) != "false" || s.Properties == nil
 	var errs []error
-	for _, name := range sortedKeys(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		property, ok := s.Properties[name]
 		switch {
 		case !ok && !open:
-			errs = append(errs, fmt.Errorf("it has no argument %q; it has %q", name, sortedKeys(s.Properties)))
+			errs = append(errs, fmt.Errorf("it has no argument %q; it has %q", name, slices.Sorted(maps.Keys(s.Properties))))
 		case ok:
-			if want := jsonx.String(jsonx.Member(property, "type")); !mayBe(fields[name], want) {
+			if want := jsonx.String(jsonx.Member(property, "type")); !encodesAs(fields[name], want) {
 				errs = append(errs, fmt.Errorf("the argument %q is of the type %s, and %s is not", name, want, fields[name]))
 			}
 		}
@@ -223,20 +224,25 @@ func checkFields(t reflect.Type, schema []byte, path string, errs *[]error) {
 	rest := jsonx.Member(schema, "additionalProperties")
 	fields := map[string]reflect.Type{}
 	jsonFields(t, fields)
-	for _, name := range sortedKeys(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		at := strings.TrimPrefix(path+"."+name, ".")
 		if property, ok := properties[name]; ok {
 			checkDecodes(fields[name], property, at, errs)
 		} else if rest == nil || string(rest) == "false" {
-			*errs = append(*errs, fmt.Errorf("the output has no field %q for the %s of %s; it has %q", at, fields[name], t, sortedKeys(properties)))
+			*errs = append(*errs, fmt.Errorf("the output has no field %q for the %s of %s; it has %q", at, fields[name], t, slices.Sorted(maps.Keys(properties))))
 		}
 	}
 }
 
 // decodesItself reports whether t has a method that decodes JSON.
 func decodesItself(t reflect.Type) bool {
-	return slices.ContainsFunc([]string{"UnmarshalJSON", "UnmarshalText", "UnmarshalJSONFrom"}, func(method string) bool {
-		_, ok := reflect.PointerTo(t).MethodByName(method)
+	return hasMethod(t, "UnmarshalJSON", "UnmarshalText", "UnmarshalJSONFrom")
+}
+
+// hasMethod reports whether t, or a pointer to it, has one of the methods.
+func hasMethod(t reflect.Type, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, ok := reflect.PointerTo(t).MethodByName(name)
 		return ok
 	})
 }
@@ -244,30 +250,41 @@ func decodesItself(t reflect.Type) bool {
 // decodesFrom reports whether a value of the JSON Schema type can decode into t. It returns true in
 // doubt.
 func decodesFrom(t reflect.Type, from string) bool {
-	switch t.Kind() {
-	case reflect.String:
-		return from == "" || from == "string"
-	case reflect.Bool:
-		return from == "" || from == "boolean"
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return from == "" || from == "integer" || from == "string" // a duration, or json:",string"
-	case reflect.Float32, reflect.Float64:
-		return from == "" || from == "number" || from == "integer"
-	case reflect.Map, reflect.Struct:
-		return from == "" || from == "object"
-	case reflect.Slice, reflect.Array:
-		return from == "" || from == "array" || from == "string" && t.Elem().Kind() == reflect.Uint8
-	}
-	return true
+	types := jsonTypes(t)
+	return from == "" || types == nil || slices.Contains(types, from)
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+// encodesAs reports whether a value of type t can encode as the JSON Schema type. It returns true
+// in doubt.
+func encodesAs(t reflect.Type, want string) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	slices.Sort(keys)
-	return keys
+	types := jsonTypes(t)
+	return want == "" || types == nil || slices.Contains(types, want) || want == "number" && slices.Contains(types, "integer") ||
+		hasMethod(t, "MarshalJSON", "MarshalText", "MarshalJSONTo")
+}
+
+// jsonTypes returns the JSON Schema types of values of type t; nil for any.
+func jsonTypes(t reflect.Type) []string {
+	switch t.Kind() {
+	case reflect.String:
+		return []string{"string"}
+	case reflect.Bool:
+		return []string{"boolean"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return []string{"integer", "string"} // a duration, or json:",string"
+	case reflect.Float32, reflect.Float64:
+		return []string{"number", "integer"}
+	case reflect.Map, reflect.Struct:
+		return []string{"object"}
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return []string{"array", "string"}
+		}
+		return []string{"array"}
+	}
+	return nil
 }
 
 // jsonFields collects the JSON members of a struct.
@@ -290,31 +307,4 @@ func jsonFields(t reflect.Type, into map[string]reflect.Type) {
 			into[f.Name] = f.Type
 		}
 	}
-}
-
-// mayBe reports whether a Go type can encode as the JSON Schema type. It returns true in doubt.
-func mayBe(t reflect.Type, want string) bool {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	for _, method := range []string{"MarshalJSON", "MarshalText", "MarshalJSONTo"} {
-		if _, ok := reflect.PointerTo(t).MethodByName(method); ok {
-			return true
-		}
-	}
-	switch t.Kind() {
-	case reflect.String:
-		return want != "boolean" && want != "number" && want != "integer" && want != "object" && want != "array"
-	case reflect.Bool:
-		return want == "boolean" || want == ""
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return want == "integer" || want == "number" || want == "" || want == "string" // a duration, or json:",string"
-	case reflect.Float32, reflect.Float64:
-		return want == "number" || want == "integer" || want == ""
-	case reflect.Map:
-		return want == "object" || want == ""
-	case reflect.Struct:
-		return want == "object" || want == ""
-	}
-	return true
 }
