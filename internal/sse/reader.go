@@ -1,9 +1,11 @@
 package sse
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -11,14 +13,8 @@ import (
 // DefaultMaxEvent is the default limit of an event, in bytes.
 const DefaultMaxEvent = 4 << 20
 
-// firstBuffer is the size of the first buffer of a reader.
-const firstBuffer = 4 << 10
-
-// firstBuffers pools the first buffers.
-var firstBuffers = sync.Pool{New: func() any { return new([firstBuffer]byte) }}
-
-// lentAt is the length from which a data line is returned in its read buffer instead of copied.
-const lentAt = 16 << 10
+// sources pools the buffers of readers.
+var sources = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
 // An Event is one event of a stream.
 type Event struct {
@@ -45,14 +41,11 @@ func (e *SizeError) Error() string {
 
 // A Reader reads the events of a stream. It is not safe for concurrent use.
 type Reader struct {
-	src io.Reader
+	src *bufio.Reader
 	max int
 
-	buf        []byte
-	start, end int  // bytes that are read and not used yet
-	lent       bool // an event holds a part of buf before start, so buf must not be written
-	begun      bool // a byte order mark can no longer follow
-	afterCR    bool // the last line ended with CR, so a LF that follows belongs to it
+	begun   bool // a byte order mark can no longer follow
+	afterCR bool // the last line ended with CR, so a LF that follows belongs to it
 
 	id string // the last event ID
 }
@@ -63,16 +56,17 @@ func NewReader(src io.Reader, max int) *Reader {
 	if max <= 0 {
 		max = DefaultMaxEvent
 	}
-	return &Reader{src: src, max: max}
+	r := &Reader{src: sources.Get().(*bufio.Reader), max: max}
+	r.src.Reset(src)
+	return r
 }
 
 // Free returns the buffer of r to a pool; r must not be used afterwards. The events stay valid.
 // Calling Free is optional but saves memory, since most streams are one short event.
 func (r *Reader) Free() {
-	if len(r.buf) == firstBuffer && !r.lent {
-		firstBuffers.Put((*[firstBuffer]byte)(r.buf))
-	}
-	r.buf, r.start, r.end = nil, 0, 0
+	r.src.Reset(nil)
+	sources.Put(r.src)
+	r.src = nil
 }
 
 // Next returns the next event that has data, an ID or a retry time, and skips comments and unknown
@@ -82,7 +76,7 @@ func (r *Reader) Next() (Event, error) {
 	var ev Event
 	size, any := 0, false
 	for {
-		line, err := r.line()
+		line, owned, err := r.line()
 		if err != nil {
 			return Event{}, err
 		}
@@ -100,27 +94,27 @@ func (r *Reader) Next() (Event, error) {
 		if size += len(line) + 1; size > r.max {
 			return Event{}, &SizeError{r.max}
 		}
-		if r.field(&ev, line) {
+		if r.field(&ev, line, owned) {
 			any = true
 		}
 	}
 }
 
-// field stores the field of line in ev and reports whether Next must return ev for it.
-func (r *Reader) field(ev *Event, line []byte) bool {
+// field stores the field of line in ev and reports whether Next must return ev for it. It copies the
+// line unless that is owned.
+func (r *Reader) field(ev *Event, line []byte, owned bool) bool {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch string(name) {
 	case "data":
-		if ev.Data == nil {
-			if len(value) >= lentAt {
-				ev.Data, r.lent = value[:len(value):len(value)], true
-				return true
-			}
+		switch {
+		case ev.Data != nil:
+			ev.Data = append(append(ev.Data, '\n'), value...)
+		case owned && value != nil:
+			ev.Data = value
+		default:
 			ev.Data = append(make([]byte, 0, len(value)), value...)
-			return true
 		}
-		ev.Data = append(append(ev.Data, '\n'), value...)
 		return true
 	case "id":
 		if bytes.IndexByte(value, 0) >= 0 {
@@ -155,93 +149,47 @@ func digits(b []byte) (int64, bool) {
 	return n, true
 }
 
-// line returns the next line without its end, valid until the next call. It does not return an
-// incomplete line at the end of the stream.
-func (r *Reader) line() ([]byte, error) {
-	scanned := 0
+// line returns the next line without its end. The caller may keep it if it is owned; otherwise it is
+// valid until the next call. It does not return an incomplete line at the end of the stream.
+func (r *Reader) line() (line []byte, owned bool, err error) {
 	for {
-		if r.skipMarks() {
-			scanned = 0
+		if _, err := r.src.Peek(1); err != nil {
+			return nil, false, err
 		}
-		if i := lineEnd(r.buf[r.start+scanned : r.end]); i >= 0 {
-			line := r.buf[r.start : r.start+scanned+i]
-			// A CR ends the line at once: a LF may follow much later.
-			r.afterCR = r.buf[r.start+scanned+i] == '\r'
-			r.start += scanned + i + 1
+		chunk, _ := r.src.Peek(r.src.Buffered())
+		if r.afterCR {
+			r.afterCR = false
+			if chunk[0] == '\n' {
+				_, _ = r.src.Discard(1)
+				continue
+			}
+		}
+		i := lineEnd(chunk)
+		if i < 0 {
+			if len(line)+len(chunk) > r.max {
+				return nil, false, &SizeError{r.max}
+			}
+			if len(line)+len(chunk) > cap(line) {
+				line = slices.Grow(line, max(min(3*len(line), r.max), 2*len(chunk))) // a long line is often much longer
+			}
+			line, owned = append(line, chunk...), true
+			_, _ = r.src.Discard(len(chunk))
+			continue
+		}
+		if owned {
+			line = append(line, chunk[:i]...)
+		} else {
+			line = chunk[:i]
+		}
+		// A CR ends the line at once: a LF may follow much later.
+		r.afterCR = chunk[i] == '\r'
+		_, _ = r.src.Discard(i + 1)
+		if !r.begun {
 			r.begun = true
-			return line, nil
+			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
 		}
-		scanned = r.end - r.start
-		if scanned > r.max {
-			return nil, &SizeError{r.max}
-		}
-		if err := r.fill(); err != nil {
-			return nil, err
-		}
+		return line, owned, nil
 	}
-}
-
-// skipMarks skips the byte order mark at the beginning of the stream and the LF of a CRLF. It
-// reports whether it skipped any.
-func (r *Reader) skipMarks() (skipped bool) {
-	if !r.begun && r.end-r.start >= len(byteOrderMark) {
-		r.begun = true
-		if string(r.buf[r.start:r.start+len(byteOrderMark)]) == byteOrderMark {
-			r.start += len(byteOrderMark)
-			skipped = true
-		}
-	}
-	if r.afterCR && r.start < r.end {
-		r.afterCR = false
-		if r.buf[r.start] == '\n' {
-			r.start++
-			skipped = true
-		}
-	}
-	return skipped
 }
 
 const byteOrderMark = "\ufeff"
-
-// growth returns how many bytes to add to the buffer. A long event is often much longer, and each
-// step copies it.
-func (r *Reader) growth() int {
-	n := len(r.buf)
-	if n >= 16<<10 {
-		n *= 3
-	}
-	return max(min(n, r.max-len(r.buf)+firstBuffer), firstBuffer)
-}
-
-// fill reads more bytes into the buffer.
-func (r *Reader) fill() error {
-	if r.lent {
-		rest := r.buf[r.start:r.end]
-		r.buf = make([]byte, max(firstBuffer, len(rest)))
-		r.start, r.end, r.lent = 0, copy(r.buf, rest), false
-	}
-	if r.start == r.end {
-		r.start, r.end = 0, 0
-	}
-	if r.end == len(r.buf) {
-		if r.start > 0 {
-			r.end = copy(r.buf, r.buf[r.start:r.end])
-			r.start = 0
-		} else if r.buf == nil {
-			r.buf = firstBuffers.Get().(*[firstBuffer]byte)[:]
-		} else {
-			r.buf = append(r.buf, make([]byte, r.growth())...)
-		}
-	}
-	for range 100 {
-		n, err := r.src.Read(r.buf[r.end:])
-		r.end += n
-		if n > 0 {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return io.ErrNoProgress
-}

@@ -186,7 +186,7 @@ func TestCallersMayKeepLongLines(t *testing.T) {
 	long := func(c string, n int) string { return strings.Repeat(c, n) }
 	var input strings.Builder
 	for i, c := range []string{"a", "b", "c", "d"} {
-		for _, n := range []int{lentAt - 1, lentAt, 3*lentAt + i, 1} {
+		for _, n := range []int{4 << 10, 16 << 10, 48<<10 + i, 1} {
 			input.WriteString("id: " + c + "\ndata: " + long(c, n) + "\n\ndata:" + long("x", n) + "\r\ndata: " + long("y", n) + "\r\n\r\n")
 		}
 	}
