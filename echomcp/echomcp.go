@@ -16,6 +16,7 @@
 package echomcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -71,7 +72,7 @@ type config struct {
 
 // Streamable sets the options of Streamable HTTP. Nil means the zero value.
 func Streamable(opts *streamable.Options) MountOption {
-	return option(func(c *config) { c.streamable = opts })
+	return option(func(c *config) { c.streamable = cmp.Or(opts, new(streamable.Options)) })
 }
 
 // Principal sets the function that returns the principal of a request, from what the app's
@@ -100,11 +101,7 @@ func Mount(r Router, path string, h transport.Handler, opts ...MountOption) *str
 	refuseNil("Mount", h)
 	conf := newConfig(opts, MountOption.forMount)
 	handler := streamable.NewHandler(h, conf.streamable)
-	var logger *slog.Logger
-	if conf.streamable != nil {
-		logger = conf.streamable.Logger
-	}
-	m := conf.mount(handler, logger)
+	m := conf.mount(handler, conf.streamable.Logger)
 	for _, verb := range []string{http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions} {
 		r.Add(verb, path, m.serve, conf.middleware...)
 	}
@@ -119,7 +116,7 @@ func refuseNil(where string, h transport.Handler) {
 }
 
 func newConfig[O any](opts []O, apply func(O, *config)) *config {
-	conf := new(config)
+	conf := &config{streamable: new(streamable.Options), sse: new(sse.Options), websocket: new(websocket.Options)}
 	for _, opt := range opts {
 		apply(opt, conf)
 	}
@@ -129,9 +126,7 @@ func newConfig[O any](opts []O, apply func(O, *config)) *config {
 // mount returns what the routes of a handler share. The logger is that of the transport's options,
 // or nil.
 func (conf *config) mount(handler http.Handler, logger *slog.Logger) *mount {
-	if logger == nil {
-		logger = slog.Default()
-	}
+	logger = cmp.Or(logger, slog.Default())
 	m := &mount{handler: handler, logger: logger, principal: conf.principal}
 	if m.principal == nil {
 		m.principal = (&users{logger: logger}).principal

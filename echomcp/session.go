@@ -1,9 +1,9 @@
 package echomcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"sync"
 
@@ -16,12 +16,12 @@ import (
 
 // SSE sets the options of HTTP+SSE. Nil means the zero value.
 func SSE(opts *sse.Options) SSEOption {
-	return option(func(c *config) { c.sse = opts })
+	return option(func(c *config) { c.sse = cmp.Or(opts, new(sse.Options)) })
 }
 
 // WebSocket sets the options of WebSockets. Nil means the zero value.
 func WebSocket(opts *websocket.Options) WebSocketOption {
-	return option(func(c *config) { c.websocket = opts })
+	return option(func(c *config) { c.websocket = cmp.Or(opts, new(websocket.Options)) })
 }
 
 // MountSSE serves h over HTTP+SSE at path of r (GET and POST), for clients of version 2024-11-05.
@@ -39,11 +39,7 @@ func MountSSE(r Router, path string, h transport.Handler, opts ...SSEOption) *ss
 	refuseNil("MountSSE", h)
 	conf := newConfig(opts, SSEOption.forSSE)
 	handler := sse.NewHandler(h, conf.sse)
-	var logger *slog.Logger
-	if conf.sse != nil {
-		logger = conf.sse.Logger
-	}
-	m := conf.mount(handler, logger)
+	m := conf.mount(handler, conf.sse.Logger)
 	r.Add(http.MethodGet, path, m.serveSession, conf.middleware...)
 	for _, verb := range []string{http.MethodPost, http.MethodOptions} {
 		r.Add(verb, path, m.serveMessage, conf.middleware...)
@@ -95,11 +91,7 @@ func MountWebSocket(r Router, path string, h transport.Handler, opts ...WebSocke
 	refuseNil("MountWebSocket", h)
 	conf := newConfig(opts, WebSocketOption.forWebSocket)
 	handler := websocket.NewHandler(h, conf.websocket)
-	var logger *slog.Logger
-	if conf.websocket != nil {
-		logger = conf.websocket.Logger
-	}
-	u := &upgrades{mount: conf.mount(handler, logger)}
+	u := &upgrades{mount: conf.mount(handler, conf.websocket.Logger)}
 	r.Add(http.MethodGet, path, u.serve, conf.middleware...)
 	return handler
 }
