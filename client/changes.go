@@ -265,7 +265,7 @@ func (ch *changes) heard(n *jsonrpc.Request) {
 		id := jsonx.String(n.Param("elicitationId"))
 		ch.c.visits.complete(id)
 		if h := ch.c.cfg.handlers.elicitationComplete; h != nil {
-			h(ch.c.base, id)
+			perform(ch.c.log, func() { h(ch.c.base, id) })
 		}
 	}
 }

@@ -72,6 +72,17 @@ func backoff(n int) time.Duration {
 // respond calls the handler for one request of the server. The error is a *jsonrpc.Error if the
 // client refuses the request.
 func (c *Client) respond(ctx context.Context, method string, params []byte) (any, error) {
+	return guarded(c, func() (any, error) { return c.callHandler(ctx, method, params) })
+}
+
+// guarded calls f, which calls a handler, and turns a panic into an error.
+func guarded[Result any](c *Client, f func() (Result, error)) (r Result, err error) {
+	err = errors.New("the handler panicked")
+	perform(c.log, func() { r, err = f() })
+	return r, err
+}
+
+func (c *Client) callHandler(ctx context.Context, method string, params []byte) (any, error) {
 	switch method {
 	case protocol.MethodElicitationCreate:
 		return c.elicit(ctx, params)
@@ -305,7 +316,7 @@ func (c *Client) heardLog(n *jsonrpc.Request, f *flight, inline bool) {
 func (c *Client) handOn(n *jsonrpc.Request, h func(context.Context, *protocol.LoggingMessageParams)) {
 	p := new(protocol.LoggingMessageParams)
 	if err := jsonx.Unmarshal(orEmpty(n.Params), p); err == nil {
-		h(c.base, p)
+		perform(c.log, func() { h(c.base, p) })
 	}
 }
 

@@ -321,7 +321,8 @@ func Stderr(w io.Writer) DialOption {
 // the user leaves out of an accepted form get the defaults of its schema. ElicitURL must show the
 // whole URL and ask the user before it opens it, and must not open it through a shell. The methods
 // for changes are called one at a time; changes that repeat meanwhile are reported once. An error
-// of Elicit, ElicitURL, Sample or Roots fails the call; return [ErrRejected] if the user refuses.
+// of Elicit, ElicitURL, Sample or Roots fails the call; return [ErrRejected] if the user refuses. A
+// panic is logged, and counts as an error.
 func Handlers(h any) DialOption {
 	return dialOption(func(c *config) (err error) {
 		c.handlers, err = newHandlers(h)

@@ -78,7 +78,7 @@ func (c *Client) agree(ctx context.Context, q *protocol.ElicitParams) error {
 	if err := checkElicitURL(q.URL); err != nil {
 		return err
 	}
-	r, err := c.cfg.handlers.elicitURL(ctx, q)
+	r, err := guarded(c, func() (*protocol.ElicitResult, error) { return c.cfg.handlers.elicitURL(ctx, q) })
 	switch {
 	case err != nil:
 		return fmt.Errorf("input request %s: %w", protocol.MethodElicitationCreate, err)
