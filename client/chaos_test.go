@@ -26,11 +26,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// chaosCalls is how many calls each of the two versions gets; a fifth with -short or under the race
-// detector.
+// chaosCalls is the number of calls in each of the two versions; a fifth of it with -short or the
+// race detector.
 const chaosCalls = 5_000
 
-// Ledger books numbers, and counts how often each was booked.
+// Ledger books numbers and counts how often it books each.
 type Ledger struct {
 	_ struct {
 		Book mcpkit.Tool
@@ -45,7 +45,7 @@ type entry struct {
 	Number int `json:"number" validate:"required"`
 }
 
-// Book books a number, in steps that it reports.
+// Book books a number and reports progress.
 func (l *Ledger) Book(call *mcpkit.Call, in entry) entry {
 	l.mu.Lock()
 	l.booked[in.Number]++
@@ -59,8 +59,7 @@ func (l *Ledger) Book(call *mcpkit.Call, in entry) entry {
 // Show returns the number.
 func (l *Ledger) Show(in entry) entry { return in }
 
-// faults are what the network and the server do to the client, each from a source of its own so
-// that one seed says all.
+// faults are the faults of the network and the server. One seed determines them.
 type faults struct {
 	on atomic.Bool
 
@@ -76,7 +75,7 @@ func (f *faults) roll(n int) int {
 	return f.dice.IntN(n)
 }
 
-// listener resets its connections after some bytes, in the middle of whatever they carry.
+// listener resets each connection after a random number of bytes, in the middle of a message.
 type listener struct {
 	net.Listener
 	faults *faults
@@ -98,7 +97,7 @@ type resetting struct {
 	left   atomic.Int64
 }
 
-// spend takes n bytes off what the connection may carry, and resets it when nothing is left.
+// spend counts n bytes, and resets the connection when it has carried all that it may.
 func (c *resetting) spend(n int) int {
 	left := c.left.Add(int64(-n))
 	if left > 0 || !c.faults.on.Load() {
@@ -121,7 +120,7 @@ func (c *resetting) Read(p []byte) (int, error) {
 }
 
 func (c *resetting) Write(p []byte) (int, error) {
-	// What is left may go out, so that messages break anywhere.
+	// Write the rest that the connection may carry, so that messages break anywhere.
 	if part := c.left.Load(); part < int64(len(p)) && c.faults.on.Load() {
 		n, _ := c.Conn.Write(p[:max(0, part)])
 		c.spend(len(p))
@@ -131,7 +130,7 @@ func (c *resetting) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// forgetful ends sessions of which the client knows no end.
+// forgetful ends random sessions without telling the client.
 type forgetful struct {
 	http.Handler
 	faults *faults
@@ -150,8 +149,8 @@ func (h forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Handler.ServeHTTP(w, r)
 }
 
-// Calls are given up, connections reset and sessions lost: each call ends once, with its own result
-// or an error, nothing that must not run twice does, and nothing is left over.
+// Calls are cancelled, connections are reset and sessions end. Each call ends once, with its own
+// result or an error; no booking runs twice; no goroutine or file descriptor is left.
 func TestTenThousandCallsInChaos(t *testing.T) {
 	calls := chaosCalls
 	if testing.Short() || raceDetector {
@@ -218,7 +217,7 @@ func inChaos(t *testing.T, v protocol.Version, calls int, seed uint64) {
 		require.Positive(t, f.losses.Load())
 	}
 	t.Logf("%d good, %d cancelled, %d resets, %d sessions lost", good.Load(), cancelled.Load(), f.resets.Load(), f.losses.Load())
-	require.NoError(t, c.Ping(t.Context()), "after the storm")
+	require.NoError(t, c.Ping(t.Context()), "the client works without faults")
 	require.NoError(t, c.Close())
 	network.CloseIdleConnections()
 	require.NoError(t, h.Shutdown(t.Context()))
@@ -231,13 +230,13 @@ func inChaos(t *testing.T, v protocol.Version, calls int, seed uint64) {
 
 var errWrongResult = errors.New("a call got the result of another")
 
-// callInChaos makes one call, which it may give up, and returns its error.
+// callInChaos makes one call, which it may cancel, and returns its error.
 func callInChaos(ctx context.Context, c *client.Client, n int, dice *rand.Rand) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if dice.IntN(5) == 0 {
-		giveUp := time.AfterFunc(time.Duration(dice.IntN(2_000))*time.Microsecond, cancel)
-		defer giveUp.Stop()
+		cancelling := time.AfterFunc(time.Duration(dice.IntN(2_000))*time.Microsecond, cancel)
+		defer cancelling.Stop()
 	}
 	tool := "book"
 	if n%4 == 0 {
@@ -257,8 +256,8 @@ func callInChaos(ctx context.Context, c *client.Client, n int, dice *rand.Rand) 
 	return err
 }
 
-// Programs die in the middle of calls: these fail, nothing else does, and no process, pipe or
-// goroutine is left.
+// Programs exit in the middle of calls. Only these calls fail, and no process, pipe or goroutine is
+// left.
 func TestProgramsThatDieDuringCalls(t *testing.T) {
 	before, others := descriptors(t), goleak.IgnoreCurrent()
 	for round := range 5 {
@@ -309,7 +308,7 @@ func init() {
 	}
 }
 
-// offspring are the children of this process, dead ones that nobody waited for among them.
+// offspring returns the children of this process, zombies included.
 func offspring(t *testing.T) string {
 	t.Helper()
 	lists, err := filepath.Glob("/proc/self/task/*/children")
@@ -325,7 +324,7 @@ func offspring(t *testing.T) string {
 	return all.String()
 }
 
-// descriptors are the open files of this process that are sockets or pipes.
+// descriptors returns how many sockets and pipes this process has open.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	links, err := filepath.Glob("/proc/self/fd/*")

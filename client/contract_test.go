@@ -28,7 +28,7 @@ import (
 	"testing/synctest"
 )
 
-// Queue has calls that end in an order of the test's.
+// Queue has calls that end in the order that the test chooses.
 type Queue struct {
 	begun chan int
 
@@ -47,7 +47,7 @@ func (q *Queue) of(n int) chan struct{} {
 	return q.turn[n]
 }
 
-// end lets all calls end: legacy ones go on when their client has gone.
+// end lets all calls end. Legacy calls continue when their client has disconnected.
 func (q *Queue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,7 +60,7 @@ func (q *Queue) end() {
 	}
 }
 
-// Turn answers when it is told to.
+// Turn returns when the test says so.
 func (q *Queue) Turn(ctx context.Context, in struct {
 	N int `json:"n"`
 }) (int, error) {
@@ -73,7 +73,7 @@ func (q *Queue) Turn(ctx context.Context, in struct {
 	}
 }
 
-// Steps reports progress as often as asked.
+// Steps reports progress N times.
 func (q *Queue) Steps(call *mcpkit.Call, in struct {
 	N int `json:"n"`
 }) string {
@@ -83,7 +83,7 @@ func (q *Queue) Steps(call *mcpkit.Call, in struct {
 	return "done"
 }
 
-// Say logs as often as asked.
+// Say logs N messages.
 func (q *Queue) Say(ctx context.Context, log *slog.Logger, in struct {
 	N int `json:"n"`
 }) string {
@@ -93,15 +93,15 @@ func (q *Queue) Say(ctx context.Context, log *slog.Logger, in struct {
 	return "done"
 }
 
-// Large answers with so many bytes.
+// Large returns N bytes.
 func (q *Queue) Large(in struct {
 	N int `json:"n"`
 }) string {
 	return strings.Repeat("x", in.N)
 }
 
-// An endpoint is a server of a Queue on one transport, and what makes it go away as a server does
-// whose machine fails.
+// An endpoint serves a handler on one transport. The function die ends it like the failure of its
+// machine.
 type endpoint struct {
 	name   string
 	modern bool // carries modern versions
@@ -150,7 +150,7 @@ func dying(t *testing.T, s *httptest.Server) func() {
 	return die
 }
 
-// A cutter is a connection with a socket that can be cut in between.
+// A cutter connects to a socket, and can cut the connection.
 type cutter struct {
 	path string
 	mu   sync.Mutex
@@ -172,7 +172,8 @@ func (c *cutter) cut() {
 	_ = c.conn.Close()
 }
 
-// onEveryEnd runs a fact on every transport, in the newest version of each family that it carries.
+// onEveryEnd runs a test on every transport, in the newest legacy and the newest modern version
+// that it carries.
 func onEveryEnd(t *testing.T, fact func(t *testing.T, q *Queue, c *client.Client, die func()), opts ...client.DialOption) {
 	for _, e := range endpoints {
 		for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
@@ -187,7 +188,7 @@ func onEveryEnd(t *testing.T, fact func(t *testing.T, q *Queue, c *client.Client
 				t.Cleanup(q.end)
 				c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Version(v), patient, client.Logger(slog.New(slog.DiscardHandler))}, opts...)...)
 				require.NoError(t, err)
-				t.Cleanup(func() { _ = c.Close() }) // which may complain of a server that died
+				t.Cleanup(func() { _ = c.Close() }) // the error may be that the server died
 				fact(t, q, c, die)
 			})
 		}
@@ -210,7 +211,7 @@ func TestResponsesArriveInAnyOrder(t *testing.T) {
 			go func() { errs <- turn(t.Context(), c, i) }()
 		}
 		for range n {
-			<-q.begun // all at once
+			<-q.begun // all run at the same time
 		}
 		for i := range n {
 			close(q.of(n - 1 - i))
@@ -235,18 +236,18 @@ func TestAServerThatDiesFailsEachCallOnce(t *testing.T) {
 		for range n {
 			err := <-errs
 			require.Error(t, err)
-			require.NotErrorIs(t, err, context.DeadlineExceeded, "the client knows")
+			require.NotErrorIs(t, err, context.DeadlineExceeded, "the client notices")
 		}
 		require.Empty(t, errs)
-		require.Error(t, turn(t.Context(), c, n), "one that is begun later")
+		require.Error(t, turn(t.Context(), c, n), "later calls fail too")
 	}, client.Timeout(20*time.Second))
 }
 
-// A legacy subscription has no request of its own that could fail.
+// A legacy subscription has no request that fails with the connection.
 func TestALegacySubscriptionEndsWithItsConnection(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, die func()) {
 		if c.Version().Modern() || strings.Contains(t.Name(), "/http/") {
-			return // where it is a request; and where a stream is resumed, as the next test has it
+			return // modern subscriptions are requests, and over HTTP the client resumes the stream (see below)
 		}
 		sub, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
 		require.NoError(t, err)
@@ -257,7 +258,7 @@ func TestALegacySubscriptionEndsWithItsConnection(t *testing.T) {
 		require.ErrorIs(t, err, transport.ErrClosed)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		_, err = sub.Next(ctx)
-		require.ErrorIs(t, err, transport.ErrClosed, "and stays so")
+		require.ErrorIs(t, err, transport.ErrClosed, "again")
 		require.NoError(t, sub.Close())
 		_, err = c.Listen(ctx, protocol.SubscriptionFilter{ToolsListChanged: true})
 		require.ErrorIs(t, err, transport.ErrClosed)
@@ -331,7 +332,7 @@ func TestCallsEndIndependently(t *testing.T) {
 			require.ErrorIs(t, <-errs, context.Canceled)
 		}
 		close(q.of(10))
-		require.NoError(t, <-stays, "the others go on")
+		require.NoError(t, <-stays, "the other calls continue")
 	})
 }
 
@@ -339,7 +340,7 @@ func TestProgressArrivesInOrderBeforeTheResponse(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		var got []float64
 		_, err := client.Call[string](t.Context(), c, "steps", map[string]int{"n": 200}, client.OnProgress(func(p *protocol.ProgressParams) {
-			got = append(got, p.Progress) // by one goroutine, and not after the call: the race detector looks
+			got = append(got, p.Progress) // without a lock: the race detector shows that the calls do not overlap
 		}))
 		require.NoError(t, err)
 		require.NotEmpty(t, got)
@@ -362,7 +363,7 @@ func TestARequestThatIsTooLargeFailsItsCall(t *testing.T) {
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {
 		_, err := client.Call[string](t.Context(), c, "large", map[string]any{"n": 1, "padding": strings.Repeat("x", 5<<20)})
 		require.Error(t, err)
-		require.NotErrorIs(t, err, context.DeadlineExceeded, "the server says why")
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "the server refuses the request")
 	})
 }
 

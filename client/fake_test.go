@@ -16,8 +16,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// A fake is a server over HTTP that does what a test tells it, method by method. What it is told
-// nothing of it answers by -32601.
+// A fake is an HTTP server with an answer for each method, which the test sets. It answers other
+// methods with -32601.
 type fake struct {
 	*httptest.Server
 	on map[string]func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request)
@@ -29,7 +29,7 @@ type fake struct {
 
 type answer = func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request)
 
-// newFake returns a modern server, with these answers besides that to server/discover.
+// newFake returns a modern server with these answers, and one to server/discover.
 func newFake(t *testing.T, on map[string]answer) *fake {
 	t.Helper()
 	f := &fake{on: map[string]answer{"server/discover": result(discovered)}}
@@ -41,7 +41,7 @@ func newFake(t *testing.T, on map[string]answer) *fake {
 	return f
 }
 
-// newLegacyFake returns a server of 2025-11-25.
+// newLegacyFake returns a server of version 2025-11-25.
 func newLegacyFake(t *testing.T, on map[string]answer) *fake {
 	t.Helper()
 	f := newFake(t, map[string]answer{
@@ -58,7 +58,7 @@ func newLegacyFake(t *testing.T, on map[string]answer) *fake {
 
 const discovered = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public"}`
 
-// initialized answers initialize in version v, with a session unless that is "".
+// initialized answers initialize with version v, and with a session ID unless session is "".
 func initialized(v, session string) answer {
 	return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
 		if session != "" {
@@ -104,14 +104,14 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// methods returns what was seen so far.
+// methods returns the methods that were received so far.
 func (f *fake) methods() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.seen...)
 }
 
-// count says how often a method was seen.
+// count returns how often a method was received.
 func (f *fake) count(method string) int {
 	n := 0
 	for _, m := range f.methods() {
@@ -142,7 +142,7 @@ func result(raw string) answer {
 	}
 }
 
-// rpcError answers with an error, whose data are left out when "".
+// rpcError answers with an error, without data if data is "".
 func rpcError(code int, message, data string) answer {
 	if data != "" {
 		data = `,"data":` + data
@@ -169,7 +169,7 @@ func status(code int, text string) answer {
 	}
 }
 
-// raw answers with a body as it is, in which $ID stands for the id of the request.
+// raw answers with this body, in which $ID stands for the ID of the request.
 func raw(contentType, body string) answer {
 	return func(w http.ResponseWriter, _ *http.Request, req *jsonrpc.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -196,18 +196,18 @@ func stream(events ...string) answer {
 	}
 }
 
-// event is one event with data.
+// event returns an event with data.
 func event(data string) string { return "data: " + data + "\n\n" }
 
-// done is the response with a text.
+// done returns a response with a text.
 func done(text string) string {
 	return `{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"complete","content":[{"type":"text","text":"` + text + `"}]}}`
 }
 
-// silence answers nothing until the client gives up.
+// silence does not answer. It waits until the client disconnects.
 func silence(_ http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) { <-r.Context().Done() }
 
-// inTurn answers each time by the next one, and then by the last.
+// inTurn answers each request with the next answer, and all later ones with the last.
 func inTurn(answers ...answer) answer {
 	var mu sync.Mutex
 	n := 0
@@ -220,7 +220,7 @@ func inTurn(answers ...answer) answer {
 	}
 }
 
-// dialing dials and returns the error.
+// dialing is like dial but returns the error.
 func dialing(t *testing.T, target any, opts ...client.DialOption) (*client.Client, error) {
 	t.Helper()
 	c, err := client.Dial(t.Context(), target, append([]client.DialOption{client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(nil)}, opts...)...)

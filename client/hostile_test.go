@@ -26,7 +26,7 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		call answer
-		want string // the text of the result, when there is one
+		want string // the text of the result, if there is one
 		err  string
 	}{
 		{name: "another id", call: raw("application/json", `{"jsonrpc":"2.0","id":99,"result":{"content":[]}}`), err: invalid + "the body does not contain the response to the request"},
@@ -34,17 +34,17 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 		{name: "another id, then the right one", call: stream(event(`{"jsonrpc":"2.0","id":99,"result":{}}`), event(done("x"))), want: "x"},
 		{name: "no resultType", call: result(`{"content":[{"type":"text","text":"x"}]}`), want: "x"},
 		{name: "an unknown resultType", call: result(`{"content":[],"resultType":"later"}`), err: invalid + `the resultType "later" is unknown`},
-		{name: "a resultType that is no string", call: result(`{"content":[],"resultType":7}`), err: invalid + "resultType is not a string"},
-		{name: "input required without saying which", call: result(`{"resultType":"input_required"}`), err: invalid + "it requires input but contains no input requests"},
+		{name: "a resultType that is not a string", call: result(`{"content":[],"resultType":7}`), err: invalid + "resultType is not a string"},
+		{name: "input required without input requests", call: result(`{"resultType":"input_required"}`), err: invalid + "it requires input but contains no input requests"},
 		{name: "garbage", call: raw("application/json", `nope`), err: invalid + "invalid JSON at byte 0: expected a value"},
 		{name: "garbage in a stream", call: stream(event("nope")), err: invalid + "invalid JSON at byte 0: expected a value"},
 		{name: "an event of another type", call: stream("event: endpoint\ndata: /here\n\n", event(done("x"))), want: "x"},
 		{name: "two results", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":{},"result":{}}`), err: invalid + `invalid message: member "result" is there twice`},
 		{name: "a result and an error", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":{},"error":{"code":1,"message":"m"}}`), err: invalid + "invalid message: it has a result and an error"},
-		{name: "something after it", call: raw("application/json", done("x")+done("y")), err: invalid + "invalid JSON at byte 98: data after the end of the message"},
+		{name: "data after the message", call: raw("application/json", done("x")+done("y")), err: invalid + "invalid JSON at byte 98: data after the end of the message"},
 		{name: "an array", call: raw("application/json", "["+done("x")+"]"), err: invalid + "invalid message: a message is a JSON object"},
-		{name: "nested too deep", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":`+strings.Repeat("[", 2000)+strings.Repeat("]", 2000)+`}`), err: invalid + "invalid message: nested deeper than"},
-		{name: "content that is none", call: result(`{"content":[null]}`), err: invalid + "json: cannot unmarshal JSON object into Go protocol.CallToolResult: json: cannot unmarshal JSON array into Go protocol.Contents within \"/content\": content 0: content must be an object"},
+		{name: "nested too deeply", call: raw("application/json", `{"jsonrpc":"2.0","id":$ID,"result":`+strings.Repeat("[", 2000)+strings.Repeat("]", 2000)+`}`), err: invalid + "invalid message: nested deeper than"},
+		{name: "invalid content", call: result(`{"content":[null]}`), err: invalid + "json: cannot unmarshal JSON object into Go protocol.CallToolResult: json: cannot unmarshal JSON array into Go protocol.Contents within \"/content\": content 0: content must be an object"},
 		{name: "a web page", call: raw("text/html", "<html>"), err: invalid + `HTTP status 200 with the content type "text/html"`},
 		{name: "accepted", call: status(202, ""), err: invalid + `HTTP status 202 with the content type "text/plain"`},
 		{name: "an internal error", call: status(500, "boom"), err: `client: tools/call "x": the server responded with HTTP status 500 Internal Server Error: "boom"`},
@@ -66,10 +66,10 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 			if strings.HasSuffix(test.err, "300ms") {
 				timeout = client.Timeout(300 * time.Millisecond)
 			}
-			text, err := client.Call[string](t.Context(), c, "x", nil, timeout, client.OnProgress(func(*protocol.ProgressParams) { t.Error("it is not our progress") }))
+			text, err := client.Call[string](t.Context(), c, "x", nil, timeout, client.OnProgress(func(*protocol.ProgressParams) { t.Error("the progress is not of this call") }))
 			if test.err != "" {
 				require.ErrorContains(t, err, test.err)
-				require.LessOrEqual(t, f.count("tools/call"), 1, "it is not sent again")
+				require.LessOrEqual(t, f.count("tools/call"), 1, "the call is not sent again")
 				return
 			}
 			require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestInvalidResponsesFailTheirCalls(t *testing.T) {
 	}
 }
 
-// endless sends the same for ever.
+// endless sends part again and again until the client disconnects.
 func endless(part string) answer {
 	return func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -140,20 +140,20 @@ func TestEndlessServerRequestsAreLimited(t *testing.T) {
 			require.JSONEq(t, `{"k":{"action":"accept","content":{"confirm":true}}}`, string(req.Param("inputResponses")))
 		}
 	}
-	require.Len(t, ids, 4, "each round has an id of its own")
+	require.Len(t, ids, 4, "each round has its own ID")
 	_, err = c.Tool(t.Context(), "x")
 	require.EqualError(t, err, "client: tools/list: the server's response is invalid: this method cannot require input")
 }
 
 func TestUndeclaredServerRequestsAreRejected(t *testing.T) {
 	for _, test := range []struct{ name, question, err string }{
-		{"a method that is none", `{"method":"tools/call","params":{}}`, `this client did not declare the capability for "tools/call" (code -32601)`},
+		{"a method that is not a server request", `{"method":"tools/call","params":{}}`, `this client did not declare the capability for "tools/call" (code -32601)`},
 		{"a capability that was not declared", `{"method":"roots/list"}`, `this client did not declare the capability for "roots/list" (code -32601)`},
 		{"a URL when only forms were declared", `{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://x.example"}}`,
 			`this client did not declare elicitation in the mode "url" (code -32602)`},
-		{"a mode that is none", `{"method":"elicitation/create","params":{"mode":"voice","message":"m"}}`, `this client did not declare elicitation in the mode "voice" (code -32602)`},
+		{"an unknown mode", `{"method":"elicitation/create","params":{"mode":"voice","message":"m"}}`, `this client did not declare elicitation in the mode "voice" (code -32602)`},
 		{"sampling with tools", `{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[]}}`, "sampling with tools was not declared (code -32602)"},
-		{"params that are none", `{"method":"elicitation/create","params":[]}`, "the params of elicitation/create are invalid: json: cannot unmarshal JSON array into Go protocol.ElicitParams (code -32602)"},
+		{"invalid params", `{"method":"elicitation/create","params":[]}`, "the params of elicitation/create are invalid: json: cannot unmarshal JSON array into Go protocol.ElicitParams (code -32602)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake(t, map[string]answer{"tools/call": result(`{"resultType":"input_required","inputRequests":{"k":` + test.question + `}}`)})
@@ -165,7 +165,7 @@ func TestUndeclaredServerRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// A clicker is sent to URLs.
+// A clicker accepts every URL and records it.
 type clicker struct{ urls []string }
 
 func (c *clicker) ElicitURL(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
@@ -190,7 +190,7 @@ func TestURLElicitationAcceptsWebURLsOnly(t *testing.T) {
 		}
 		require.NoError(t, err, url)
 		require.Equal(t, []string{url}, u.urls)
-		require.JSONEq(t, `{"k":{"action":"accept"}}`, string(f.all("tools/call")[1].Param("inputResponses")), "agreeing says nothing more")
+		require.JSONEq(t, `{"k":{"action":"accept"}}`, string(f.all("tools/call")[1].Param("inputResponses")), "the response has no content")
 	}
 }
 
@@ -220,7 +220,7 @@ func TestRedirectsStayAtTheOrigin(t *testing.T) {
 		err  string
 	}{
 		{"to another origin", to(307, other.URL), "the server redirects to another origin, \"" + other.URL + "\"; dial that if you trust it"},
-		{"to itself for ever", to(308, "/"), "more than 5 redirects"},
+		{"to itself without end", to(308, "/"), "more than 5 redirects"},
 		{"to a GET", to(302, "/else"), "the server redirects a POST to a GET"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestRedirectsStayAtTheOrigin(t *testing.T) {
 	require.Equal(t, "x", text)
 }
 
-// breaks ends the connection in the middle of a stream.
+// breaks cuts the connection in the middle of a stream.
 func breaks(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
@@ -327,7 +327,7 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 	text, err := client.Call[string](t.Context(), dial(t, f.URL), "x", nil)
 	require.NoError(t, err)
 	require.Equal(t, "x", text)
-	require.GreaterOrEqual(t, (-time.Since(<-begun) + time.Since(<-begun)).Abs(), 190*time.Millisecond, "it waits as it was told")
+	require.GreaterOrEqual(t, (-time.Since(<-begun) + time.Since(<-begun)).Abs(), 190*time.Millisecond, "the client waits for the retry time")
 }
 
 func TestResumingIsLimited(t *testing.T) {
@@ -337,10 +337,10 @@ func TestResumingIsLimited(t *testing.T) {
 		err  string
 	}{
 		{"refused", status(http.StatusForbidden, ""), "HTTP status 403"},
-		{"the session is gone", status(http.StatusNotFound, ""), "the stream ended before the response, and the session with it"},
+		{"the session has ended", status(http.StatusNotFound, ""), "the stream ended before the response, and the session with it"},
 		{"always busy", status(http.StatusServiceUnavailable, ""), "no response within 400ms"},
-		{"nothing new", stream(": hm\n\n"), "no response within 400ms"},
-		{"at once, for ever", stream("id: a\nretry: 0\ndata: \n\n"), "no response within 400ms"},
+		{"a stream without events", stream(": hm\n\n"), "no response within 400ms"},
+		{"a retry time of zero", stream("id: a\nretry: 0\ndata: \n\n"), "no response within 400ms"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -353,8 +353,8 @@ func TestResumingIsLimited(t *testing.T) {
 			}
 			_, err := dial(t, f.URL).CallTool(t.Context(), "x", nil, client.Timeout(timeout))
 			require.ErrorContains(t, err, test.err)
-			require.Less(t, f.count("GET"), 6, "not more often than every 100 ms")
-			require.LessOrEqual(t, f.count("tools/call"), 1, "it may have been handled")
+			require.Less(t, f.count("GET"), 6, "at most one attempt every 100 ms")
+			require.LessOrEqual(t, f.count("tools/call"), 1, "the server may have handled the call")
 		})
 	}
 }
@@ -390,7 +390,7 @@ func TestALegacyServerMaySendRequestsOnAnyStream(t *testing.T) {
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":"call","result":{"action":"accept","content":{"confirm":true,"n":7}}}`, <-answered)
 }
 
-// slow answers no question before it is taken back.
+// slow does not answer a question. It waits until the server cancels it.
 type slow struct {
 	asked chan struct{}
 	ended chan error
@@ -405,18 +405,18 @@ func (s slow) Elicit(ctx context.Context, _ *protocol.ElicitParams) (*protocol.E
 
 func TestALegacyServerMayCancelItsRequestOnAnyStream(t *testing.T) {
 	const (
-		ask      = `{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`
-		takeBack = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"too late"}}`
-		other    = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}`
+		ask    = `{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`
+		cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"too late"}}`
+		other  = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}`
 	)
 	for _, test := range []struct {
-		name                     string
-		askOnCall, takeBackThere bool
+		name                    string
+		askOnCall, cancelOnCall bool
 	}{
-		{"both on that of the call", true, true},
-		{"both on that of the session", false, false},
-		{"asked on that of the call", true, false},
-		{"asked on that of the session", false, true},
+		{"request and cancellation on the stream of the call", true, true},
+		{"request and cancellation on the stream of the session", false, false},
+		{"request on the stream of the call, cancellation on the other", true, false},
+		{"request on the stream of the session, cancellation on the other", false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			user := slow{asked: make(chan struct{}), ended: make(chan error)}
@@ -447,8 +447,8 @@ func TestALegacyServerMayCancelItsRequestOnAnyStream(t *testing.T) {
 					stream()(w, r, req)
 					tell(test.askOnCall, ask)
 					<-user.asked
-					tell(test.takeBackThere, other)
-					tell(test.takeBackThere, takeBack)
+					tell(test.cancelOnCall, other)
+					tell(test.cancelOnCall, cancel)
 					assert.EqualError(t, <-user.ended, "cancelled by the peer")
 					tell(true, withID(done("x"), req))
 				},
@@ -459,7 +459,7 @@ func TestALegacyServerMayCancelItsRequestOnAnyStream(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "x", text)
 			require.NoError(t, c.Close())
-			require.Zero(t, f.count("response"), "nobody waits for it")
+			require.Zero(t, f.count("response"), "a cancelled request gets no response")
 		})
 	}
 }

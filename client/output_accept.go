@@ -10,9 +10,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// This file accepts most valid outputs directly from their JSON. The validator would need Go values,
-// and costs several times as much as the rest of a call (docs/adr/0029). What is not accepted here
-// is for the validator to judge. The build tag mcpkit_plain turns the file off.
+// This file accepts most valid outputs directly from their JSON. The validator would need Go
+// values, and costs several times as much as the rest of a call (docs/adr/0029). What is not
+// accepted here is for the validator to judge. The build tag mcpkit_plain turns the file off.
 
 // Limits of what is accepted without the validator.
 const (
@@ -183,7 +183,8 @@ func typeNamed(name string) (t jsonschema.Types) {
 	return t
 }
 
-// typesOf returns the JSON Schema types of value. It counts 1.0 as no integer, unlike the validator.
+// typesOf returns the JSON Schema types of value. It counts 1.0 as no integer, unlike the
+// validator.
 func typesOf(value []byte) jsonschema.Types {
 	switch jsonx.Kind(value) {
 	case '{':

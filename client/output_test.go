@@ -24,18 +24,18 @@ func TestOutputsAreCheckedAgainstTheirSchema(t *testing.T) {
 		opts   []client.CallOption
 		err    string
 	}{
-		{"what it says", `{"type":"object","properties":{"n":{"type":"string"}}}`, nil, ""},
-		{"not what it says", strict, nil, `client: tool "x": the output violates its schema: at "": missing property 'm'; at "/n": got string, want integer`},
-		{"unchecked", strict, []client.CallOption{client.UncheckedOutput()}, ""},
-		{"a schema that leads out", `{"$ref":"https://evil.example.com/schema"}`, nil, ""},
-		{"a schema that is none", `{"type":7}`, nil, ""},
+		{"valid", `{"type":"object","properties":{"n":{"type":"string"}}}`, nil, ""},
+		{"invalid", strict, nil, `client: tool "x": the output violates its schema: at "": missing property 'm'; at "/n": got string, want integer`},
+		{"invalid, but not checked", strict, []client.CallOption{client.UncheckedOutput()}, ""},
+		{"a schema that refers to another document", `{"$ref":"https://evil.example.com/schema"}`, nil, ""},
+		{"an invalid schema", `{"type":7}`, nil, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake(t, map[string]answer{"tools/list": listed(test.schema), "tools/call": result(bad)})
 			c := dial(t, f.URL)
 			require.Len(t, list(t, c), 1)
 			r, err := c.CallTool(t.Context(), "x", nil, test.opts...)
-			require.NotNil(t, r, "the result comes in any case")
+			require.NotNil(t, r, "the result is returned in any case")
 			if test.err == "" {
 				require.NoError(t, err)
 				return
@@ -59,7 +59,7 @@ func TestOutputsAreCheckedAgainstTheirSchema(t *testing.T) {
 	})
 }
 
-// visitor goes where servers send it.
+// visitor accepts every URL and records it.
 type visitor struct{ visited []string }
 
 func (v *visitor) ElicitURL(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
@@ -67,7 +67,7 @@ func (v *visitor) ElicitURL(_ context.Context, p *protocol.ElicitParams) (*proto
 	return &protocol.ElicitResult{Action: protocol.ElicitAccept}, nil
 }
 
-// deaf goes nowhere.
+// deaf has no method for URLs.
 type deaf struct{}
 
 func (deaf) Progress(context.Context, *protocol.ProgressParams) {}
@@ -84,8 +84,8 @@ func TestCallsAreRetriedAfterTheUserVisitedTheURL(t *testing.T) {
 		err     string
 	}{
 		{"visited", needed("url", "https://bank.example.com/login"), &visitor{}, 2, ""},
-		{"nobody to go", needed("url", "https://bank.example.com/login"), deaf{}, 1, "log in first (code -32042)"},
-		{"no page of the web", needed("url", "file:///etc/passwd"), &visitor{}, 1, "the URL of an elicitation must be an https URL"},
+		{"a client that cannot visit URLs", needed("url", "https://bank.example.com/login"), deaf{}, 1, "log in first (code -32042)"},
+		{"a URL that is not on the web", needed("url", "file:///etc/passwd"), &visitor{}, 1, "the URL of an elicitation must be an https URL"},
 		{"a form", needed("form", "https://bank.example.com/login"), &visitor{}, 1, "not in URL mode"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

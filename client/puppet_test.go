@@ -25,19 +25,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A puppet is a server that answers the handshake of itself, and moves otherwise as a test pulls.
+// A puppet is a server that answers the handshake by itself. The test decides everything else.
 type puppet struct {
 	heard  chan *jsonrpc.Request // what the client sends, in order
 	frozen chan struct{}         // closed when the puppet must stop reading
 	over   chan struct{}         // closed at the end of the test
-	say    func(text string)     // sends a message, if there is anybody to hear it
+	say    func(text string)     // sends a message; without a client it does nothing
 }
 
-// A stage is a transport on which puppets play.
+// A stage is a transport for puppets.
 type stage struct {
 	name   string
 	modern bool // carries modern versions
-	deaf   bool // the client hears the answers to its requests and nothing else
+	deaf   bool // the client receives only the responses to its requests
 	raise  func(t *testing.T, p *puppet, v protocol.Version) (target any)
 }
 
@@ -50,8 +50,8 @@ var stages = []stage{
 	{name: "http", modern: true, raise: onHTTP},
 }
 
-// onEveryStage runs a fact on every transport, in the newest version of each family that it
-// carries.
+// onEveryStage runs a test on every transport, in the newest legacy and the newest modern version
+// that it carries.
 func onEveryStage(t *testing.T, fact func(t *testing.T, s stage, p *puppet, c *client.Client), opts ...client.DialOption) {
 	for _, s := range stages {
 		for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
@@ -69,7 +69,7 @@ func onEveryStage(t *testing.T, fact func(t *testing.T, s stage, p *puppet, c *c
 	}
 }
 
-// handshake is the result of the requests that a puppet answers of itself; "" for others.
+// handshake returns the result for the requests that a puppet answers by itself; "" for others.
 func handshake(method string) string {
 	switch method {
 	case "initialize":
@@ -80,7 +80,7 @@ func handshake(method string) string {
 	return ""
 }
 
-// take hears one message.
+// take handles one message of the client.
 func (p *puppet) take(data []byte) {
 	m, _ := jsonrpc.Decode(data)
 	switch {
@@ -92,7 +92,7 @@ func (p *puppet) take(data []byte) {
 	}
 }
 
-// listen hears messages until there are no more, or until the puppet is frozen.
+// listen reads messages until the input ends or the puppet is frozen.
 func (p *puppet) listen(read func() ([]byte, error)) {
 	for {
 		select {
@@ -116,12 +116,12 @@ func answerOf(r *jsonrpc.Request, text string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","text":%q}}`, r.ID, text)
 }
 
-// cancelled is the notification of a client that cancels a request, if it sends one.
+// cancelled returns the notification that cancels a request.
 func cancelled(id jsonrpc.ID) *jsonrpc.Request {
 	return &jsonrpc.Request{Method: "notifications/cancelled", Params: []byte(`{"requestId":` + id.String() + `}`)}
 }
 
-// playLines plays on a connection that has a message in each line.
+// playLines serves a connection with one message per line.
 func (p *puppet) playLines(t *testing.T, conn net.Conn) {
 	var mu sync.Mutex
 	p.say = func(text string) {
@@ -142,7 +142,7 @@ func onStream(t *testing.T, p *puppet, _ protocol.Version) any {
 	return ours
 }
 
-// stringsVariable is the socket by which the puppet in a child process is moved.
+// stringsVariable names the socket between a puppet in a child process and the test.
 const stringsVariable = "MCPKIT_CLIENT_TEST_STRINGS"
 
 func init() {
@@ -153,7 +153,7 @@ func init() {
 		}
 		go func() {
 			_, _ = io.Copy(os.Stdout, conn)
-			os.Exit(0) // who holds the strings has gone
+			os.Exit(0) // the test has closed the socket
 		}()
 		_, _ = io.Copy(conn, os.Stdin)
 		return 0
@@ -161,7 +161,7 @@ func init() {
 }
 
 func onStdio(t *testing.T, p *puppet, _ protocol.Version) any {
-	dir, err := os.MkdirTemp("", "mcp") // that of the test may be longer than the path of a socket can be
+	dir, err := os.MkdirTemp("", "mcp") // t.TempDir may be too long for the path of a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 	path := filepath.Join(dir, "strings")
@@ -227,7 +227,7 @@ func onSSE(t *testing.T, p *puppet, _ protocol.Version) any {
 		select {
 		case out <- text:
 		case <-p.over:
-		case <-ended: // nobody is there
+		case <-ended: // the client has disconnected
 		}
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -259,7 +259,7 @@ func onSSE(t *testing.T, p *puppet, _ protocol.Version) any {
 	return client.HTTPSSE(s.URL)
 }
 
-// posted reads what is posted, unless the puppet is frozen.
+// posted passes the body of a POST to take, unless the puppet is frozen.
 func (p *puppet) posted(_ http.ResponseWriter, r *http.Request, take func(data []byte)) {
 	select {
 	case <-p.frozen:
@@ -275,8 +275,8 @@ func (p *puppet) posted(_ http.ResponseWriter, r *http.Request, take func(data [
 	}
 }
 
-// onHTTP has a stream for each request. What is no answer to one goes to the stream of whichever is
-// open.
+// onHTTP has a stream for each request. It sends a message that is not a response to one of them on
+// any open stream.
 func onHTTP(t *testing.T, p *puppet, v protocol.Version) any {
 	var mu sync.Mutex
 	open := map[string]chan string{} // by id; guarded by mu
@@ -331,7 +331,7 @@ func onHTTP(t *testing.T, p *puppet, v protocol.Version) any {
 					}
 				case <-r.Context().Done():
 					if v.Modern() {
-						p.heard <- cancelled(m.Request.ID) // for that is how one cancels
+						p.heard <- cancelled(m.Request.ID) // the way to cancel over HTTP
 					}
 					return
 				case <-p.over:
@@ -344,7 +344,7 @@ func onHTTP(t *testing.T, p *puppet, v protocol.Version) any {
 	return s.URL
 }
 
-// marionette is a puppet in memory.
+// A marionette is a puppet in memory.
 type marionette struct {
 	p    *puppet
 	mu   sync.Mutex

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// told is how a call of the puppet ended.
+// told is the outcome of a call of the puppet.
 type told struct {
 	text string
 	err  error
@@ -38,19 +38,19 @@ func TestUnknownResponsesAreIgnored(t *testing.T) {
 	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
 		first := ask(t.Context(), c)
 		r1 := <-p.heard
-		p.say(`{"jsonrpc":"2.0","id":4711,"result":{"resultType":"complete","text":"of no request"}}`)
-		p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s","result":{"resultType":"complete","text":"of a string"}}`, r1.ID))
-		p.say(`{"jsonrpc":"2.0","id":4712,"error":{"code":-32603,"message":"of no request"}}`)
+		p.say(`{"jsonrpc":"2.0","id":4711,"result":{"resultType":"complete","text":"for no request"}}`)
+		p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s","result":{"resultType":"complete","text":"for an ID that is a string"}}`, r1.ID))
+		p.say(`{"jsonrpc":"2.0","id":4712,"error":{"code":-32603,"message":"for no request"}}`)
 		p.answer(r1, "first")
 		require.Equal(t, told{"first", nil}, <-first)
 
 		second := ask(t.Context(), c)
 		r2 := <-p.heard
 		require.NotEqual(t, r1.ID, r2.ID)
-		p.answer(r1, "first, once more")
+		p.answer(r1, "first, again")
 		p.answer(r2, "second")
 		require.Equal(t, told{"second", nil}, <-second)
-		p.answer(r2, "second, once more")
+		p.answer(r2, "second, again")
 
 		third := ask(t.Context(), c)
 		p.answer(<-p.heard, "third")
@@ -73,12 +73,12 @@ func TestCancellationReachesTheServer(t *testing.T) {
 		p.answer(r1, "too late")
 		p.answer(r0, "in time")
 		require.Equal(t, told{"in time", nil}, <-stays)
-		require.Empty(t, p.heard, "once")
+		require.Empty(t, p.heard, "the client cancels once")
 	})
 }
 
-// What waits for being sent is more than any buffer takes: all calls wait to be written, and that
-// must not keep them from ending.
+// The requests are larger than any buffer, so all calls wait to be written. They must end all the
+// same.
 func TestCallsEndEvenIfTheServerDoesNotRead(t *testing.T) {
 	large := map[string]string{"x": strings.Repeat("x", 512<<10)}
 	onEveryStage(t, func(t *testing.T, _ stage, p *puppet, c *client.Client) {
@@ -114,14 +114,14 @@ func TestClosingEndsEachCallOnce(t *testing.T) {
 			require.ErrorIs(t, (<-call).err, transport.ErrClosed)
 		}
 		require.NoError(t, <-closed)
-		go p.answer(first, "to nobody")
+		go p.answer(first, "after the end")
 		require.ErrorIs(t, (<-ask(t.Context(), c)).err, transport.ErrClosed)
 		require.ErrorIs(t, c.Notify(t.Context(), "notifications/x", nil), transport.ErrClosed)
-		require.NoError(t, c.Close(), "once more")
+		require.NoError(t, c.Close(), "again")
 	})
 }
 
-// diary writes down what the server logs.
+// diary receives the log messages of the server.
 type diary chan string
 
 func (d diary) Log(_ context.Context, p *protocol.LoggingMessageParams) {
@@ -144,12 +144,12 @@ func TestNotificationsArriveInOrder(t *testing.T) {
 		}
 		call := ask(t.Context(), c)
 		r := <-p.heard
-		for i := range 50 { // no more than may wait for being handled
+		for i := range 50 { // fewer than may wait for the handlers
 			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%d}}`, i))
 		}
 		p.answer(r, "done")
 		require.Equal(t, told{"done", nil}, <-call)
-		for i := range 50 { // no more than may wait for being handled
+		for i := range 50 { // fewer than may wait for the handlers
 			require.Equal(t, fmt.Sprint(i), <-heard)
 		}
 	}, client.Handlers(heard))

@@ -82,7 +82,7 @@ func TestParamHeaders(t *testing.T) {
 		{name: "a property of that name", schema: object(`"x-mcp-header":{"type":"string"}`)},
 		{name: "a value", schema: object(`"a":{"const":{"x-mcp-header":"A"},"default":{"x-mcp-header":""}}`)},
 		{name: "empty", schema: object(`"a":{"type":"string","x-mcp-header":""}`), err: `x-mcp-header of "a" is not a valid header name`},
-		{name: "no string", schema: object(`"a":{"type":"string","x-mcp-header":1}`), err: `x-mcp-header of "a" is not a valid header name`},
+		{name: "not a string", schema: object(`"a":{"type":"string","x-mcp-header":1}`), err: `x-mcp-header of "a" is not a valid header name`},
 		{name: "a blank", schema: object(`"a":{"type":"string","x-mcp-header":"A B"}`), err: `x-mcp-header of "a" is "A B", which is not a valid header name`},
 		{name: "a line break", schema: object(`"a":{"type":"string","x-mcp-header":"A\r\nB"}`), err: `x-mcp-header of "a" is "A\r\nB", which is not a valid header name`},
 		{name: "a number", schema: object(`"a":{"type":"number","x-mcp-header":"A"}`), err: `x-mcp-header "A" is at "a", which is not a string, integer or boolean`},
@@ -93,7 +93,7 @@ func TestParamHeaders(t *testing.T) {
 		{name: "in items", schema: object(`"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}`), err: `x-mcp-header "A" is at "a.items", which is not a property of the arguments`},
 		{name: "in anyOf", schema: `{"anyOf":[` + object(`"a":{"type":"string","x-mcp-header":"A"}`) + `]}`, err: `x-mcp-header "A" is at "anyOf.a", which is not a property of the arguments`},
 		{name: "in $defs", schema: `{"$defs":{"d":{"type":"string","x-mcp-header":"A"}}}`, err: `x-mcp-header "A" is at "$defs", which is not a property of the arguments`},
-		{name: "nested too deep", schema: strings.Repeat(`{"not":`, 100) + "{}" + strings.Repeat("}", 100), err: "the schema is nested too deeply"},
+		{name: "nested too deeply", schema: strings.Repeat(`{"not":`, 100) + "{}" + strings.Repeat("}", 100), err: "the schema is nested too deeply"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.True(t, json.Valid([]byte(test.schema)))
@@ -165,7 +165,7 @@ func TestDeadlines(t *testing.T) {
 		_, d, lasted := begin()
 		time.Sleep(900 * time.Millisecond)
 		d.extend()
-		require.Equal(t, 1900*time.Millisecond, lasted(), "progress begins it anew")
+		require.Equal(t, 1900*time.Millisecond, lasted(), "progress restarts the time")
 
 		running, longer, lasted := begin()
 		go func() {
@@ -174,7 +174,7 @@ func TestDeadlines(t *testing.T) {
 				longer.extend()
 			}
 		}()
-		require.Equal(t, 10*time.Second, lasted(), "but not for ever")
+		require.Equal(t, 10*time.Second, lasted(), "but at most ten times")
 
 		_, d, lasted = begin()
 		time.Sleep(300 * time.Millisecond)
@@ -184,7 +184,7 @@ func TestDeadlines(t *testing.T) {
 		d.release()
 		time.Sleep(time.Hour)
 		d.release()
-		require.Equal(t, 2*time.Hour+time.Second, lasted(), "it stands still while it is held")
+		require.Equal(t, 2*time.Hour+time.Second, lasted(), "the time does not run while it is held")
 
 		ctx, d, _ := begin()
 		d.stop()
@@ -192,18 +192,18 @@ func TestDeadlines(t *testing.T) {
 		d.extend()
 		d.release()
 		time.Sleep(time.Hour)
-		require.Equal(t, context.Canceled, context.Cause(ctx), "it no longer does anything")
+		require.Equal(t, context.Canceled, context.Cause(ctx), "a stopped deadline does nothing")
 
 		ctx, d = withDeadline(context.Background(), 0, nil)
 		d.extend()
 		d.hold()
 		d.release()
-		require.NoError(t, ctx.Err(), "there is none")
+		require.NoError(t, ctx.Err(), "there is no limit")
 		d.stop()
 	})
 }
 
-func TestTheCacheStoresWhatItMay(t *testing.T) {
+func TestResultsAreCachedForTheTimeThatTheServerAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k cache
 		put := func(key, raw string) bool {
@@ -226,13 +226,13 @@ func TestTheCacheStoresWhatItMay(t *testing.T) {
 		require.True(t, put("far", `{"ttlMs":1e300}`))
 		time.Sleep(24 * time.Hour)
 		_, ok = k.get("far")
-		require.False(t, ok, "a day is the most")
+		require.False(t, ok, "results stay in the cache for at most a day")
 
 		mark := k.mark()
 		k.drop("tools")
 		k.put("tools/list", []byte(`{"ttlMs":1000}`), mark)
 		_, ok = k.get("tools/list")
-		require.False(t, ok, "it may be older than the change")
+		require.False(t, ok, "the result may be older than the change")
 
 		for i := range 3 * maxCached {
 			put(string(rune(i)), `{"ttlMs":1000}`)
@@ -249,7 +249,8 @@ func TestTheCacheStoresWhatItMay(t *testing.T) {
 	})
 }
 
-// later answers discovery, and calls by asking for another round.
+// later answers server/discover. It answers calls by requiring input for some rounds, and then with
+// an empty result.
 type later struct{ rounds int }
 
 func (l *later) ServeRPC(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
@@ -277,7 +278,8 @@ func TestRetriesBackOff(t *testing.T) {
 	})
 }
 
-// flood sends changes without end, and calls nobody asked for.
+// flood acknowledges subscriptions and then sends n changes of each kind, and unknown
+// notifications.
 type flood struct{ n int }
 
 func (f *flood) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
@@ -324,8 +326,7 @@ func TestNotificationFloodIsLimited(t *testing.T) {
 	})
 }
 
-// unnamed acknowledges every subscription, and then tells of changes without saying to which one
-// they belong.
+// unnamed acknowledges every subscription, and then sends changes without the ID of a subscription.
 type unnamed struct{}
 
 func (unnamed) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
@@ -336,7 +337,7 @@ func (unnamed) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpor
 		n, _ := jsonrpc.NewNotification(method, params)
 		_ = peer.Notify(ctx, n)
 	}
-	tell(protocol.NotificationToolsListChanged, nil) // before anybody may be told
+	tell(protocol.NotificationToolsListChanged, nil) // before the acknowledgement
 	tell(protocol.NotificationSubscriptionsAcknowledged, &protocol.SubscriptionsAcknowledgedParams{
 		Notifications: protocol.SubscriptionFilter{ResourceSubscriptions: []string{"x"}, PromptsListChanged: true},
 		Meta:          protocol.Meta{protocol.MetaSubscriptionID: json.RawMessage(req.ID.String())}})

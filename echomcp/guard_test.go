@@ -33,7 +33,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// Ledger is a service part of which not everybody may use.
+// Ledger is a service with methods that need scopes.
 type Ledger struct {
 	_ struct {
 		Who     mcpkit.Tool
@@ -50,7 +50,7 @@ type Ledger struct {
 	goOn chan struct{} // Count waits for it
 }
 
-// Who says who the method thinks is asking, by all the ways that there are to know.
+// Who returns the caller, from every place where a method can find it.
 func (l *Ledger) Who(ctx context.Context, call *mcpkit.Call, p *oauth.Principal) string {
 	c, _ := echomcp.FromContext(ctx)
 	return fmt.Sprintf("call=%s param=%s ctx=%s authorization=%q echo=%q", call.Principal().Subject, p.Subject, oauth.FromContext(ctx).Subject,
@@ -65,7 +65,7 @@ func (l *Ledger) Report(y string) string  { return "report " + y }
 func (l *Ledger) IDs(p string) []string   { return []string{p + "entry"} }
 func (l *Ledger) Years(p string) []string { return []string{p + "year"} }
 
-// Count reports progress, and then waits.
+// Count reports progress and then waits.
 func (l *Ledger) Count(ctx context.Context, call *mcpkit.Call) (string, error) {
 	call.Progress(1, 2, "half")
 	select {
@@ -76,7 +76,7 @@ func (l *Ledger) Count(ctx context.Context, call *mcpkit.Call) (string, error) {
 	}
 }
 
-// Pay asks before it does anything.
+// Pay asks for a confirmation.
 func (l *Ledger) Pay(ctx context.Context) (string, error) {
 	if ok, err := mcpkit.Confirm(ctx, "Pay?"); err != nil || !ok {
 		return "", err
@@ -84,7 +84,7 @@ func (l *Ledger) Pay(ctx context.Context) (string, error) {
 	return "paid", nil
 }
 
-// A house is an echo app with the server in a group of it, behind the guard.
+// A house is an echo app with the server in a group, behind a resource server that checks tokens.
 type house struct {
 	t      *testing.T
 	url    string // of the endpoint
@@ -101,7 +101,7 @@ type settings struct {
 	server     []mcpkit.Option
 	middleware []mcpkit.Middleware
 	app        []echo.MiddlewareFunc
-	logger     *slog.Logger // nil: nothing is logged
+	logger     *slog.Logger // nil discards all messages
 }
 
 // newHouse serves at /tenant/api/mcp.
@@ -149,7 +149,8 @@ func newHouse(t *testing.T, set settings) *house {
 	return h
 }
 
-// token is one of somebody with scopes.
+// token returns a token of the subject with these scopes, bound to the key with the thumbprint
+// more[0] if there is one.
 func (h *house) token(subject, scopes string, more ...string) string {
 	h.t.Helper()
 	claims := map[string]any{"iss": issuer, "aud": h.url, "sub": subject, "client_id": "app", "scope": scopes, "exp": time.Now().Add(time.Hour).Unix()}
@@ -168,7 +169,7 @@ func (h *house) token(subject, scopes string, more ...string) string {
 	return text
 }
 
-// send sends a request with header fields, by name and value.
+// send sends a request with header fields, given as names and values.
 func (h *house) send(verb, body string, fields ...string) *http.Response {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), verb, h.url, strings.NewReader(body))
@@ -191,10 +192,10 @@ func read(t *testing.T, resp *http.Response) string {
 	return string(raw)
 }
 
-// A family is how legacy or modern clients write a request.
+// A family is a family of protocol versions, legacy or modern.
 type family struct {
 	name string
-	// fields are the header fields of a request, params what it says.
+	// request returns the body and the header fields of a request.
 	request func(h *house, auth, method, params string) (body string, fields []string)
 }
 
@@ -217,7 +218,7 @@ func modern(_ *house, auth, method, params string) (string, []string) {
 
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"x","version":"1"}}}`
 
-// open begins a session and returns its name.
+// open begins a session and returns its ID.
 func (h *house) open(auth string) string {
 	h.t.Helper()
 	resp := h.send(http.MethodPost, initialize, "Authorization", auth)
@@ -241,7 +242,7 @@ func (h *house) call(e family, auth, method, params string) *http.Response {
 	return h.send(http.MethodPost, body, fields...)
 }
 
-func TestClientsAreToldWhereToGetATokenBelowAPrefix(t *testing.T) {
+func TestChallengesNameTheMetadataOfAServerBelowAPrefix(t *testing.T) {
 	h := newHouse(t, settings{})
 	resp := h.send(http.MethodPost, initialize)
 	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
@@ -268,14 +269,14 @@ func TestClientsAreToldWhereToGetATokenBelowAPrefix(t *testing.T) {
 		require.Equal(t, status, resp.StatusCode, path)
 		if status == http.StatusOK {
 			require.JSONEq(t, want, body)
-			require.Equal(t, "*", resp.Header.Get("Access-Control-Allow-Origin"), "pages may read it: it is public")
+			require.Equal(t, "*", resp.Header.Get("Access-Control-Allow-Origin"), "every web page may read the metadata")
 		}
 	}
 }
 
-func TestWhatATokenIsNotForIsNotThere(t *testing.T) {
+func TestWithoutTheScopesNothingIsVisible(t *testing.T) {
 	h := newHouse(t, settings{})
-	reader, nothing := "Bearer "+h.token("ann", "ledger:read"), "Bearer "+h.token("ben", "")
+	reader, unscoped := "Bearer "+h.token("ann", "ledger:read"), "Bearer "+h.token("ben", "")
 	for _, e := range families {
 		for _, test := range []struct{ method, params, shown string }{
 			{"tools/list", `{}`, `"name":"total"`},
@@ -290,18 +291,18 @@ func TestWhatATokenIsNotForIsNotThere(t *testing.T) {
 		} {
 			t.Run(e.name+" "+test.method, func(t *testing.T) {
 				require.Contains(t, read(t, h.call(e, reader, test.method, test.params)), test.shown)
-				require.NotContains(t, read(t, h.call(e, nothing, test.method, test.params)), test.shown)
+				require.NotContains(t, read(t, h.call(e, unscoped, test.method, test.params)), test.shown)
 			})
 		}
 	}
 	t.Run("subscriptions", func(t *testing.T) {
 		require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, read(t, h.call(families[1], reader, "resources/subscribe", `{"uri":"ledger://journal"}`)))
 		require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"resource \"ledger://journal\" not found","data":{"uri":"ledger://journal"}}}`,
-			read(t, h.call(families[1], nothing, "resources/subscribe", `{"uri":"ledger://journal"}`)))
-		for auth, honoured := range map[string]string{reader: `"resourceSubscriptions":["ledger://journal"]`, nothing: `"resourceSubscriptions":[]`} {
+			read(t, h.call(families[1], unscoped, "resources/subscribe", `{"uri":"ledger://journal"}`)))
+		for auth, agreed := range map[string]string{reader: `"resourceSubscriptions":["ledger://journal"]`, unscoped: `"resourceSubscriptions":[]`} {
 			resp := h.call(families[0], auth, "subscriptions/listen", `{"notifications":{"resourceSubscriptions":["ledger://journal"]}}`)
 			require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
-			require.Contains(t, event(t, bufio.NewReader(resp.Body)), honoured)
+			require.Contains(t, event(t, bufio.NewReader(resp.Body)), agreed)
 		}
 	})
 }
@@ -324,7 +325,7 @@ func TestStepUpNamesAllScopesInOneChallenge(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			for _, have := range []string{"ledger:read", "ledger:read ledger:write"} {
 				auth := "Bearer " + h.token("ann", have)
-				require.Contains(t, read(t, h.call(e, auth, "tools/list", "{}")), `"name":"book"`, "it is shown, so that it can be asked for")
+				require.Contains(t, read(t, h.call(e, auth, "tools/list", "{}")), `"name":"book"`, "the tool is listed, so that the client can get the scopes")
 				resp := h.call(e, auth, "tools/call", `{"name":"book"}`)
 				require.Equal(t, http.StatusForbidden, resp.StatusCode)
 				require.Equal(t, []string{`Bearer error="insufficient_scope", error_description="the token lacks scopes that this request needs", ` +
@@ -338,7 +339,7 @@ func TestStepUpNamesAllScopesInOneChallenge(t *testing.T) {
 	}
 }
 
-func TestProgressComesThroughTheGuardAsItIsMade(t *testing.T) {
+func TestProgressIsNotHeldBackByTheGuard(t *testing.T) {
 	h := newHouse(t, settings{app: []echo.MiddlewareFunc{middleware.Recover(), middleware.RequestID()}})
 	auth := "Bearer " + h.token("ann", "")
 	for _, e := range families {
@@ -353,7 +354,7 @@ func TestProgressComesThroughTheGuardAsItIsMade(t *testing.T) {
 	}
 }
 
-func TestASessionIsItsPrincipalsAlone(t *testing.T) {
+func TestASessionBelongsToItsPrincipal(t *testing.T) {
 	h := newHouse(t, settings{})
 	ann, eve := "Bearer "+h.token("ann", "ledger:read"), "Bearer "+h.token("eve", "ledger:read")
 	id := h.open(ann)
@@ -363,7 +364,7 @@ func TestASessionIsItsPrincipalsAlone(t *testing.T) {
 		resp := h.send(verb, body, "Authorization", eve, "Mcp-Session-Id", id)
 		require.Equal(t, http.StatusNotFound, resp.StatusCode, verb)
 		unknown := h.send(verb, body, "Authorization", eve, "Mcp-Session-Id", strings.Repeat("A", len(id)))
-		require.Equal(t, read(t, unknown), read(t, resp), "as if it were not there")
+		require.Equal(t, read(t, unknown), read(t, resp), "the response is that of an unknown session")
 		require.Equal(t, http.StatusUnauthorized, h.send(verb, body, "Mcp-Session-Id", id).StatusCode, "a session ID is not a token")
 	}
 	renewed := "Bearer " + h.token("ann", "")
@@ -371,7 +372,7 @@ func TestASessionIsItsPrincipalsAlone(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, h.send(http.MethodDelete, "", "Authorization", ann, "Mcp-Session-Id", id).StatusCode)
 }
 
-func TestThePrincipalReachesMethodsAndMiddlewareAndNoTokenDoes(t *testing.T) {
+func TestMethodsAndMiddlewareGetThePrincipalButNotTheToken(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
 	h := newHouse(t, settings{middleware: []mcpkit.Middleware{func(next mcpkit.Handler) mcpkit.Handler {
@@ -389,7 +390,7 @@ func TestThePrincipalReachesMethodsAndMiddlewareAndNoTokenDoes(t *testing.T) {
 	require.Equal(t, []string{"tools/call ann app ", "initialize ann app ", "tools/call ann app "}, seen)
 }
 
-func TestTheStateOfAQuestionIsItsPrincipalsAlone(t *testing.T) {
+func TestTheStateOfAQuestionBelongsToItsPrincipal(t *testing.T) {
 	h := newHouse(t, settings{})
 	ann, eve := "Bearer "+h.token("ann", "ledger:read"), "Bearer "+h.token("eve", "ledger:read")
 	var asked struct {
@@ -414,10 +415,10 @@ func TestTheStateOfAQuestionIsItsPrincipalsAlone(t *testing.T) {
 	require.NotContains(t, foreign, asked.Result.RequestState)
 	require.Contains(t, read(t, h.call(families[0], "Bearer "+h.token("ann", "ledger:read"), "tools/call", string(params))), "paid", "another token of the same principal")
 	lacking := read(t, h.call(families[0], "Bearer "+h.token("ann", ""), "tools/call", string(params)))
-	require.Contains(t, lacking, `unknown tool \"pay\"`, "who may no more cannot go on either")
+	require.Contains(t, lacking, `unknown tool \"pay\"`, "a token without the scope cannot continue the call")
 }
 
-func TestTokensThatAreBoundToAKey(t *testing.T) {
+func TestBoundTokensNeedAProof(t *testing.T) {
 	nonces, err := dpop.NewNonces(nil, 0)
 	require.NoError(t, err)
 	proofs, err := dpop.NewVerifier(dpop.Options{Nonces: nonces})
@@ -441,13 +442,13 @@ func TestTokensThatAreBoundToAKey(t *testing.T) {
 	second, proof := ask(nonce, h.url)
 	require.Equal(t, http.StatusOK, second.StatusCode)
 	require.NotEmpty(t, second.Header.Get("DPoP-Nonce"))
-	require.Contains(t, read(t, second), `call=ann param=ann ctx=ann authorization=\"\" echo=\"\"`, "neither token nor proof")
+	require.Contains(t, read(t, second), `call=ann param=ann ctx=ann authorization=\"\" echo=\"\"`, "methods get neither token nor proof")
 
 	again := h.send(http.MethodPost, body, append(fields, "DPoP", proof)...)
 	require.Equal(t, http.StatusUnauthorized, again.StatusCode)
 	require.Contains(t, again.Header.Get("WWW-Authenticate"), "the proof was used before")
 	inner, _ := ask(nonce, h.origin+"/mcp")
-	require.Contains(t, inner.Header.Get("WWW-Authenticate"), "the proof is for another URL", "below the prefix it is another one")
+	require.Contains(t, inner.Header.Get("WWW-Authenticate"), "the proof is for another URL", "the URL of a proof includes the prefix")
 	free := h.send(http.MethodPost, body, append(fields[2:], "Authorization", "Bearer "+token)...)
 	require.Equal(t, http.StatusUnauthorized, free.StatusCode)
 
@@ -471,7 +472,7 @@ func TestATokenInTheURLIsRefusedAndNotRepeated(t *testing.T) {
 	}
 }
 
-func TestPagesThatAreClientsFindTheirWay(t *testing.T) {
+func TestWebPagesOfAllowedOriginsGetChallenges(t *testing.T) {
 	h := newHouse(t, settings{guard: func(o *resourceserver.Options) { o.AllowedOrigins = []string{"https://app.example.com"} }})
 	page := []string{"Origin", "https://app.example.com"}
 	resp := h.send(http.MethodOptions, "", append(page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")...)
@@ -481,12 +482,11 @@ func TestPagesThatAreClientsFindTheirWay(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
 	require.Contains(t, resp.Header.Get("Access-Control-Expose-Headers"), "WWW-Authenticate")
 	resp = h.send(http.MethodPost, initialize, append(page, "Authorization", "Bearer "+h.token("ann", ""))...)
-	require.Equal(t, http.StatusForbidden, resp.StatusCode, "the transport has to be configured, too")
+	require.Equal(t, http.StatusForbidden, resp.StatusCode, "the transport has its own list of origins")
 }
 
-// TestNoLogHoldsAToken logs all there is, from the guard to the method, and looks for what clients
-// sent.
-func TestNoLogHoldsAToken(t *testing.T) {
+// This test logs everything, from the guard to the method, and looks for the tokens in it.
+func TestTokensAreNotLogged(t *testing.T) {
 	var mu sync.Mutex
 	var log strings.Builder
 	logger := slog.New(slog.NewJSONHandler(writerFunc(func(p []byte) (int, error) {
@@ -515,7 +515,7 @@ func TestNoLogHoldsAToken(t *testing.T) {
 		said.WriteString(read(t, resp))
 	}
 	body, fields := modern(h, "DPoP "+bound, "tools/call", `{"name":"who"}`)
-	for range 2 { // the second time it is a replay
+	for range 2 { // the second one is a replay
 		hear(h.send(http.MethodPost, body, append(fields, "DPoP", proof)...))
 	}
 	for _, e := range families {

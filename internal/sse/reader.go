@@ -100,8 +100,8 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// field stores the field of line in ev and reports whether Next must return ev for it. It copies the
-// line unless that is owned.
+// field stores the field of line in ev and reports whether Next must return ev for it. It copies
+// the line unless that is owned.
 func (r *Reader) field(ev *Event, line []byte, owned bool) bool {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
@@ -149,8 +149,8 @@ func digits(b []byte) (int64, bool) {
 	return n, true
 }
 
-// line returns the next line without its end. The caller may keep it if it is owned; otherwise it is
-// valid until the next call. It does not return an incomplete line at the end of the stream.
+// line returns the next line without its end. The caller may keep it if it is owned; otherwise it
+// is valid until the next call. It does not return an incomplete line at the end of the stream.
 func (r *Reader) line() (line []byte, owned bool, err error) {
 	for {
 		if _, err := r.src.Peek(1); err != nil {

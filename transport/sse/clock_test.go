@@ -16,7 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/sse"
 )
 
-// serveWired serves h in a bubble, and returns a client.
+// serveWired serves h in a synctest bubble and returns a client.
 func serveWired(t *testing.T, h transport.Handler, opts *sse.Options) *http.Client {
 	opts.Logger = quiet
 	handler := sse.NewHandler(h, opts)
@@ -28,7 +28,7 @@ func serveWired(t *testing.T, h transport.Handler, opts *sse.Options) *http.Clie
 	return client
 }
 
-// begin opens a stream and returns its lines, of which the first two are the endpoint.
+// begin opens a stream. It returns the endpoint and the lines that follow.
 func begin(t *testing.T, c *http.Client) (url string, lines *bufio.Reader) {
 	resp, err := c.Get("http://mcp.test/sse")
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func line(t *testing.T, lines *bufio.Reader) string {
 	return text
 }
 
-// say posts a message, and returns the status.
+// say posts a message and returns the status.
 func say(t *testing.T, c *http.Client, url, message string) int {
 	resp, err := c.Post(url, "application/json", strings.NewReader(message))
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := serveWired(t, pong{}, &sse.Options{SessionIdle: 8 * time.Minute})
 		url, lines := begin(t, c)
-		go func() { // what is used does not end
+		go func() { // a session in use does not end
 			for range 10 {
 				time.Sleep(5 * time.Minute)
 				if say(t, c, url, ping) != 202 {
@@ -99,7 +99,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 		}
 		require.Equal(t, 10, answers)
 		require.GreaterOrEqual(t, time.Since(begun), 58*time.Minute)
-		require.LessOrEqual(t, time.Since(begun), 59*time.Minute+time.Second, "comments are no use")
+		require.LessOrEqual(t, time.Since(begun), 59*time.Minute+time.Second, "comments do not count as use")
 		require.Equal(t, 404, say(t, c, url, ping))
 	})
 }
@@ -137,11 +137,11 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 				begun := time.Now()
 				require.Equal(t, 202, say(t, c, url, `{"jsonrpc":"2.0","id":1,"method":"block"}`))
 				require.Equal(t, 202, say(t, c, url, `{"jsonrpc":"2.0","id":2,"method":"`+test.method+`"}`))
-				require.Equal(t, test.want, (<-h).Sub(begun), "its calls end")
-				synctest.Wait() // a client that begins to read now may get an end in order
+				require.Equal(t, test.want, (<-h).Sub(begun), "the calls end")
+				synctest.Wait() // the server cuts the stream before the client reads again
 				_, err := io.Copy(io.Discard, lines)
 				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-				require.Equal(t, test.want, time.Since(begun), "the stream is cut off")
+				require.Equal(t, test.want, time.Since(begun), "the stream is cut")
 				require.Equal(t, 404, say(t, c, url, ping))
 			})
 		})

@@ -18,7 +18,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// serveHTTP serves h with the options, and returns where and what ends it.
+// serveHTTP serves h. It returns the URL and an HTTP client without persistent connections.
 func serveHTTP(t *testing.T, h transport.Handler, opts *sse.Options) (base string, client *http.Client) {
 	t.Helper()
 	opts.Logger = quiet
@@ -85,15 +85,15 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			}
 		})
 	}
-	require.NoError(t, c.Send([]byte(ping)), "the session goes on")
+	require.NoError(t, c.Send([]byte(ping)), "the session continues")
 	_, err := c.Receive()
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 }
 
-// A name that leads to this machine, but is not of it, is how foreign pages get at servers on
-// loopback addresses.
-func TestHostsThatLookAlike(t *testing.T) {
+// With a name that resolves to this machine, a foreign web page could reach a server on a loopback
+// address (DNS rebinding).
+func TestHostsThatLookLikeAllowedOnesAreRefused(t *testing.T) {
 	base, httpClient := serveHTTP(t, pong{}, &sse.Options{AllowedHosts: []string{"notes.test"}})
 	for _, host := range []string{
 		"evil.example.com", "localhost.evil.example.com", "localhost-evil.com", "127.0.0.1.nip.io", "127.0.0.1.evil.com:80", "user@evil.com",
@@ -106,7 +106,7 @@ func TestHostsThatLookAlike(t *testing.T) {
 			resp, err := httpClient.Do(r)
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
-			require.Contains(t, []int{400, 403}, resp.StatusCode, "%s %s", verb, host) // net/http itself refuses names that are none
+			require.Contains(t, []int{400, 403}, resp.StatusCode, "%s %s", verb, host) // net/http refuses invalid names
 		}
 	}
 	for _, host := range []string{"localhost", "127.0.0.1:1", "[::1]:80", "notes.test", "notes.test:99"} {
@@ -120,7 +120,7 @@ func TestHostsThatLookAlike(t *testing.T) {
 	}
 }
 
-// holding is a method that says when it begins, and waits.
+// holding signals the beginning of a call, and waits for a signal to return.
 type holding chan struct{}
 
 func (h holding) ServeRPC(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {

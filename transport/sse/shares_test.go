@@ -41,8 +41,8 @@ func TestOneAddressCannotTakeAllStreams(t *testing.T) {
 		c := open(t, base, http.Header{"X-Forwarded-For": {fmt.Sprintf("192.0.2.%d", i+1)}})
 		require.NoError(t, c.Send([]byte(ping)))
 		_, err := c.Receive()
-		require.NoError(t, err, "a newcomer is served")
-		require.ErrorIs(t, <-ended, io.EOF, "in the place of one of the flood")
+		require.NoError(t, err, "a new caller is served")
+		require.ErrorIs(t, <-ended, io.EOF, "a stream of the flooding address was evicted")
 		defer c.Close()
 	}
 	for _, c := range flood {
@@ -60,7 +60,7 @@ func TestUnfinishedPOSTsHoldBoundedMemory(t *testing.T) {
 	statuses := make(chan int, 12)
 	var posts sync.WaitGroup
 	for range cap(statuses) {
-		// Ends with ctx, or when it is refused.
+		// Ends with ctx, or when the POST is refused.
 		posts.Go(func() {
 			body := io.MultiReader(strings.NewReader(strings.Repeat(" ", 4<<20-1)), untilDone{ctx})
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, body)
@@ -74,16 +74,16 @@ func TestUnfinishedPOSTsHoldBoundedMemory(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, http.StatusServiceUnavailable, <-statuses, "of twelve bodies of 4 MiB, 32 MiB are held")
+	require.Equal(t, http.StatusServiceUnavailable, <-statuses, "twelve bodies of 4 MiB exceed the limit of 32 MiB")
 	cancel()
 	posts.Wait()
-	require.Eventually(t, func() bool { return c.Send([]byte(ping)) == nil }, time.Minute, time.Millisecond, "what they held is free")
+	require.Eventually(t, func() bool { return c.Send([]byte(ping)) == nil }, time.Minute, time.Millisecond, "the memory is free again")
 	_, err := c.Receive()
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 }
 
-// untilDone is a body that says nothing until its context ends.
+// untilDone is a body that sends nothing until its context ends.
 type untilDone struct{ context.Context }
 
 func (u untilDone) Read([]byte) (int, error) {
@@ -105,7 +105,7 @@ func TestCancelledCallsRespondAfterTheShutdownTimeout(t *testing.T) {
 	go func() { ended <- handler.Shutdown(ctx) }()
 	got, err := c.Receive()
 	require.NoError(t, err)
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, string(got), "it is cancelled, and says so as it likes")
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, string(got), "the cancelled call may still respond")
 	require.EqualError(t, <-ended, "no time")
 	require.NoError(t, c.Close())
 }

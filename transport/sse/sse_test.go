@@ -60,7 +60,7 @@ func openOn(t *testing.T, h *http.Client, base string, header http.Header) *clie
 	return c
 }
 
-// post returns the status by which a message is answered.
+// post posts a message and returns the status.
 func (c *client) post(message []byte, header http.Header) (int, error) {
 	r, err := http.NewRequest(http.MethodPost, c.url, bytes.NewReader(message))
 	if err != nil {
@@ -123,7 +123,6 @@ func (pong) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// TestSessionsBelongToTheirPrincipal posts to a session as others than its principal.
 func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 	h := sse.NewHandler(pong{}, nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +140,7 @@ func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 		status int
 	}{
 		{"another principal", http.Header{"User": {"bob"}}, 404},
-		{"nobody", nil, 404},
+		{"no principal", nil, 404},
 		{"a foreign page", http.Header{"User": {"ann"}, "Origin": {"http://evil.example.com"}}, 403},
 		{"its own", ann, 202},
 	} {
@@ -156,7 +155,6 @@ func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
-// Who listens for longer than it is known to be who it is, has to come again.
 func TestSessionsEndWithTheirCredential(t *testing.T) {
 	h := sse.NewHandler(pong{}, &sse.Options{Logger: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

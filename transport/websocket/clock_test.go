@@ -19,8 +19,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// dialWired serves h in a bubble, to the principal who, and connects. A deaf client answers no
-// pings.
+// dialWired serves h in a synctest bubble, and connects to it as the principal who. A deaf client
+// does not answer pings.
 func dialWired(t *testing.T, h transport.Handler, opts *websocket.Options, who *oauth.Principal, deaf bool) *ws.Conn {
 	opts.Logger = slog.New(slog.DiscardHandler)
 	handler := websocket.NewHandler(h, opts)
@@ -44,7 +44,7 @@ func TestAConnectionLastsAsLongAsItsCredential(t *testing.T) {
 		begun := time.Now()
 		conn := dialWired(t, methods{}, &websocket.Options{SessionIdle: -1}, &oauth.Principal{Subject: "ann", Expires: begun.Add(time.Hour)}, false)
 		require.Equal(t, pong, exchange(t, conn, ping))
-		// Reading answers the pings of all that time.
+		// Reading answers the pings meanwhile.
 		_, _, err := conn.Read(t.Context())
 		require.Equal(t, ws.StatusNormalClosure, ws.CloseStatus(err), "%v", err)
 		require.Equal(t, time.Hour, time.Since(begun))
@@ -64,7 +64,7 @@ func TestClientThatIgnoresPingsIsDisconnected(t *testing.T) {
 		require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
 		_, _, err := conn.Read(t.Context())
 		require.Error(t, err)
-		require.Equal(t, 40*time.Second, (<-over).Sub(begun), "a ping, and as long again")
+		require.Equal(t, 40*time.Second, (<-over).Sub(begun), "the next ping is due and the first is not answered")
 	})
 }
 
@@ -86,8 +86,8 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 				begun := time.Now()
 				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":2,"method":"block"}`)))
 				require.NoError(t, conn.Write(t.Context(), ws.MessageText, []byte(`{"jsonrpc":"2.0","id":3,"method":"`+test.method+`"}`)))
-				require.Equal(t, test.want, (<-h).Sub(begun), "its calls end")
-				synctest.Wait() // a client that begins to read now may get an end in order
+				require.Equal(t, test.want, (<-h).Sub(begun), "the calls end")
+				synctest.Wait() // the server cuts the connection before the client reads again
 				_, _, err := conn.Read(t.Context())
 				for err == nil {
 					_, _, err = conn.Read(t.Context())
@@ -99,12 +99,12 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	}
 }
 
-// trickle sends the beginning of a message, and then nothing.
+// trickle sends the beginning of a message and nothing more.
 func trickle(t *testing.T, conn *ws.Conn) {
 	t.Helper()
 	w, err := conn.Writer(t.Context(), ws.MessageText)
 	require.NoError(t, err)
-	_, err = io.WriteString(w, `{"jsonrpc":`+strings.Repeat(" ", 8<<10)) // more than the client keeps
+	_, err = io.WriteString(w, `{"jsonrpc":`+strings.Repeat(" ", 8<<10)) // more than the client buffers
 	require.NoError(t, err)
 }
 
@@ -135,7 +135,7 @@ func TestAnIdleConnectionEnds(t *testing.T) {
 		name string
 		idle time.Duration
 		busy bool
-		want time.Duration // 0 when it stays
+		want time.Duration // 0 if it stays open
 	}{
 		{"by default", 0, false, 30 * time.Minute},
 		{"sooner", time.Minute, false, time.Minute},

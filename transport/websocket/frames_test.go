@@ -14,7 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// A bare connection is a WebSocket whose frames the test makes byte by byte (RFC 6455, section
+// A bare connection is a WebSocket whose frames the test writes byte by byte (RFC 6455, section
 // 5.2).
 type bare struct {
 	net.Conn
@@ -46,7 +46,7 @@ const (
 	ponging      = 0xA
 )
 
-// frame is a frame with the mask of zeros, which leaves the payload as it is.
+// frame returns a frame with a mask of zeros, which does not change the payload.
 func frame(first byte, payload string) string {
 	switch n := len(payload); {
 	case n < 126:
@@ -57,7 +57,7 @@ func frame(first byte, payload string) string {
 	}
 }
 
-// read returns what comes next, which servers do not mask.
+// read returns the next frame. Servers do not mask frames.
 func (b *bare) read(t *testing.T) (first byte, payload string) {
 	t.Helper()
 	var head [2]byte
@@ -70,7 +70,7 @@ func (b *bare) read(t *testing.T) (first byte, payload string) {
 	return head[0], string(body)
 }
 
-func TestFramesThatEndAConnection(t *testing.T) {
+func TestInvalidFramesCloseTheConnection(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		frames string
@@ -88,17 +88,17 @@ func TestFramesThatEndAConnection(t *testing.T) {
 		{"reserved bits", frame(fin|0x40|text, "{}"), 1002},
 		{"an unknown kind", frame(fin|0x3, "{}"), 1002},
 		{"an unknown kind of control", frame(fin|0xB, ""), 1002},
-		{"the rest of no message", frame(fin|continuation, "{}"), 1002},
+		{"a continuation without a message", frame(fin|continuation, "{}"), 1002},
 		{"a message within a message", frame(text, "{") + frame(fin|text, "{}"), 1002},
 		{"a ping in parts", frame(pinging, "x"), 1002},
 		{"a ping that is too long", frame(fin|pinging, strings.Repeat("x", 126)), 1002},
 		{"a close with half a status", frame(fin|closing, "x"), 1002},
 		{"a binary message", frame(fin|0x2, "{}"), 1003},
-		{"no UTF-8", frame(fin|text, "\"\xff\""), 1007},
-		{"no UTF-8 in the parts together", frame(text, "\"\xe2\x82") + frame(fin|continuation, "\""), 1007},
+		{"a message that is not UTF-8", frame(fin|text, "\"\xff\""), 1007},
+		{"a message whose parts together are not UTF-8", frame(text, "\"\xe2\x82") + frame(fin|continuation, "\""), 1007},
 		{"a surrogate", frame(fin|text, "\"\xed\xa0\x80\""), 1007},
 		{"a message that is too large", frame(fin|text, strings.Repeat(" ", 1001)), 1009},
-		{"one that is too large in parts", frame(text, strings.Repeat(" ", 600)) + frame(fin|continuation, strings.Repeat(" ", 600)), 1009},
+		{"a message in parts that is too large", frame(text, strings.Repeat(" ", 600)) + frame(fin|continuation, strings.Repeat(" ", 600)), 1009},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := dialBare(t, serveRaw(t, methods{}, &websocket.Options{MaxMessageBytes: 1000}, nil))
@@ -116,7 +116,7 @@ func TestFramesThatEndAConnection(t *testing.T) {
 	}
 }
 
-func TestFramesThatDoNotEndAConnection(t *testing.T) {
+func TestUnusualFramesAreAccepted(t *testing.T) {
 	b := dialBare(t, serveRaw(t, methods{}, &websocket.Options{MaxMessageBytes: 1000}, nil))
 	for _, test := range []struct {
 		name, frames string
@@ -127,8 +127,8 @@ func TestFramesThatDoNotEndAConnection(t *testing.T) {
 		{"in two parts", frame(text, ping[:7]) + frame(fin|continuation, ping[7:]), fin | text, pong},
 		{"with empty parts", frame(text, "") + frame(continuation, ping) + frame(continuation, "") + frame(fin|continuation, ""), fin | text, pong},
 		{"a ping", frame(fin|pinging, "here?"), fin | ponging, "here?"},
-		{"a pong for no ping", frame(fin|ponging, "here") + frame(fin|text, ping), fin | text, pong},
-		{"as long as may be", frame(fin|text, ping+strings.Repeat(" ", 1000-len(ping))), fin | text, pong},
+		{"a pong without a ping", frame(fin|ponging, "here") + frame(fin|text, ping), fin | text, pong},
+		{"a message of the maximal length", frame(fin|text, ping+strings.Repeat(" ", 1000-len(ping))), fin | text, pong},
 		{"a character in two parts", frame(text, "\"\xe2\x82") + frame(fin|continuation, "\xac\""), fin | text,
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid message: a message is a JSON object"}}`},
 	} {
@@ -170,7 +170,7 @@ func TestInvalidUpgradesAreRefused(t *testing.T) {
 		status int
 		want   string // the subprotocol
 	}{
-		{name: "all that is needed", status: 101, want: "mcp"},
+		{name: "a valid upgrade", status: 101, want: "mcp"},
 		{name: "one subprotocol of several", set: [2]string{"Sec-Websocket-Protocol", "chat, mcp"}, status: 101, want: "mcp"},
 		{name: "no subprotocol", leave: "Sec-Websocket-Protocol", status: 400},
 		{name: "another subprotocol", set: [2]string{"Sec-Websocket-Protocol", "mcpx, xmcp, MCP"}, status: 400},
@@ -181,11 +181,11 @@ func TestInvalidUpgradesAreRefused(t *testing.T) {
 		{name: "no key", leave: "Sec-Websocket-Key", status: 400},
 		{name: "a key that is too short", set: [2]string{"Sec-Websocket-Key", "AAAA"}, status: 400},
 		{name: "a foreign page", set: [2]string{"Origin", "http://evil.example"}, status: 403},
-		{name: "a page of nowhere", set: [2]string{"Origin", "null"}, status: 403},
+		{name: "a page without an origin", set: [2]string{"Origin", "null"}, status: 403},
 		{name: "a page that looks like this machine's", set: [2]string{"Origin", "http://localhost.evil.example"}, status: 403},
 		{name: "a page with a trailing dot", set: [2]string{"Origin", "http://localhost."}, status: 403},
 		{name: "a page with userinfo", set: [2]string{"Origin", "http://localhost@evil.example"}, status: 403},
-		{name: "a page with a port that is none", set: [2]string{"Origin", "http://localhost:80@evil.example"}, status: 403},
+		{name: "a page with an invalid port", set: [2]string{"Origin", "http://localhost:80@evil.example"}, status: 403},
 		{name: "a file", set: [2]string{"Origin", "file://"}, status: 403},
 		{name: "another page of this machine", set: [2]string{"Origin", "http://localhost:6274"}, status: 101, want: "mcp"},
 	} {

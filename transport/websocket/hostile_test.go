@@ -19,7 +19,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// methods answer by name; those that are none answer {}.
+// methods calls a function for each method that it has. The result is always {}.
 type methods map[string]func(ctx context.Context, peer transport.Peer)
 
 func (m methods) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
@@ -29,7 +29,8 @@ func (m methods) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transp
 	return &jsonrpc.Response{Result: []byte(`{}`)}
 }
 
-// serveRaw serves h, and returns the URL. who, if not nil, is who asks.
+// serveRaw serves h and returns the URL. If who is not nil, it returns the principal of each
+// request.
 func serveRaw(t *testing.T, h transport.Handler, opts *websocket.Options, who func() *oauth.Principal) string {
 	t.Helper()
 	opts.Logger = slog.New(slog.DiscardHandler)
@@ -49,7 +50,7 @@ func serveRaw(t *testing.T, h transport.Handler, opts *websocket.Options, who fu
 	return server.URL
 }
 
-// dialRaw connects as a client that obeys no rules.
+// dialRaw returns a connection on which a test can send anything.
 func dialRaw(t *testing.T, url string) *ws.Conn {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -72,30 +73,10 @@ func exchange(t *testing.T, conn *ws.Conn, message string) string {
 	return string(got)
 }
 
-func TestFaultsThatEndAConnection(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		kind    ws.MessageType
-		message string
-		status  ws.StatusCode
-	}{
-		{"a binary message", ws.MessageBinary, ping, ws.StatusUnsupportedData},
-		{"a message that is too large", ws.MessageText, strings.Repeat("x", 2000), ws.StatusMessageTooBig},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			conn := dialRaw(t, serveRaw(t, methods{}, &websocket.Options{MaxMessageBytes: 1000}, nil))
-			require.Equal(t, pong, exchange(t, conn, ping))
-			require.NoError(t, conn.Write(t.Context(), test.kind, []byte(test.message)))
-			_, _, err := conn.Read(t.Context())
-			require.Equal(t, test.status, ws.CloseStatus(err), "%v", err)
-		})
-	}
-}
-
-func TestFaultsThatDoNotEndAConnection(t *testing.T) {
+func TestInvalidMessagesGetErrors(t *testing.T) {
 	conn := dialRaw(t, serveRaw(t, methods{}, &websocket.Options{}, nil))
 	require.Equal(t, pong, exchange(t, conn, ping))
-	require.Contains(t, exchange(t, conn, ""), `"code":-32700`, "nothing")
+	require.Contains(t, exchange(t, conn, ""), `"code":-32700`, "an empty message")
 	require.Contains(t, exchange(t, conn, "[]"), `"code":-32600`)
 	require.Contains(t, exchange(t, conn, strings.Repeat("[", 50_000)), `"code":-32`, "deep nesting")
 
@@ -126,7 +107,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	require.Equal(t, pong, exchange(t, conn, ping))
 }
 
-func TestHostsThatLookAlike(t *testing.T) {
+func TestHostsThatLookLikeAllowedOnesAreRefused(t *testing.T) {
 	url := serveRaw(t, methods{}, &websocket.Options{AllowedHosts: []string{"notes.test"}}, nil)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for host, status := range map[string]int{

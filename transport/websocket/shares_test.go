@@ -39,7 +39,7 @@ func TestOneAddressCannotTakeAllConnections(t *testing.T) {
 		flood = append(flood, conn)
 	}
 	_, err := dialFrom(t, url, "203.0.113.1")
-	require.ErrorContains(t, err, "503", "none of its own was idle for a minute")
+	require.ErrorContains(t, err, "503", "none of the connections of this address was idle for a minute")
 	ended := make(chan error, len(flood))
 	for _, conn := range flood {
 		go func() { // ends with the connection
@@ -50,7 +50,7 @@ func TestOneAddressCannotTakeAllConnections(t *testing.T) {
 	for i := range 2 {
 		conn, err := dialFrom(t, url, fmt.Sprintf("192.0.2.%d", i+1))
 		require.NoError(t, err)
-		require.Equal(t, pong, exchange(t, conn, ping), "a newcomer is served")
+		require.Equal(t, pong, exchange(t, conn, ping), "a new caller is served")
 		err = <-ended
 		require.Equal(t, ws.StatusNormalClosure, ws.CloseStatus(err), "in the place of one of the flood: %v", err)
 	}
@@ -79,7 +79,7 @@ func TestCancelledCallsRespondAfterTheShutdownTimeout(t *testing.T) {
 	go func() { ended <- handler.Shutdown(ctx) }()
 	_, got, err := conn.Read(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, pong, string(got), "it is cancelled, and says so as it likes")
+	require.Equal(t, pong, string(got), "the cancelled call may still respond")
 	_, _, err = conn.Read(t.Context())
 	require.Equal(t, ws.StatusNormalClosure, ws.CloseStatus(err), "%v", err)
 	require.EqualError(t, <-ended, "no time")

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// end is the client's end: the wire that clients use.
+// end is the client's end of a connection, as package client uses it.
 type end struct {
 	duplex.Wire
 	stop func()
@@ -39,7 +39,7 @@ func (e end) Receive() ([]byte, error) { return e.Read() }
 func (e end) Stop()                    { e.stop() }
 func (e end) Done() <-chan struct{}    { return e.done }
 
-// listen serves h, and returns where.
+// listen serves h and returns the address.
 func listen(t *testing.T, h transport.Handler, opts *websocket.Options) (addr string, stop func(), done <-chan struct{}) {
 	opts.Logger = slog.New(slog.DiscardHandler)
 	addrs := make(chan net.Addr, 1)
