@@ -28,6 +28,9 @@ func TestServersShareTheTableOfMethods(t *testing.T) {
 	require.Contains(t, added.catalog.Load().methods, "example.com/reindex")
 	require.NotContains(t, coreMethods, "example.com/reindex")
 	require.Len(t, plain.catalog.Load().methods, len(coreMethods))
+	for method, row := range coreMethods {
+		require.Nil(t, row.overdue, "servers would share the count of %s", method)
+	}
 }
 
 // Added rows have everything that the protocol's own have: versions, a feature with a capability,

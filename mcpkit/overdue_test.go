@@ -245,6 +245,43 @@ func TestReadersThatDoNotReturnAreOverdue(t *testing.T) {
 	})
 }
 
+// A mounted server has the limit of its overdue methods itself, for its tools and its own methods
+// alike.
+func TestOverdueMethodsOfAMountedServerCountThere(t *testing.T) {
+	for name, method := range map[string]string{"tool": "tools/call", "method": "example.com/deaf"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				quiet := mcpkit.Logger(slog.New(slog.DiscardHandler))
+				child, srv := newServer(t, nil, quiet, mcpkit.MaxOverdue(2)), newServer(t, nil, quiet, mcpkit.MaxOverdue(1))
+				released := make(chan struct{})
+				require.NoError(t, child.Add(mcpkit.NewTool("deaf", func() { <-released })))
+				require.NoError(t, mcpkit.Handle(child, "example.com/deaf", func(context.Context, map[string]any) (struct{}, error) {
+					<-released
+					return struct{}{}, nil
+				}))
+				require.NoError(t, srv.Mount("", child))
+				srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
+					return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+						call.SetTimeout(time.Second)
+						return next(ctx, call)
+					}
+				})
+				p := modern(t, srv)
+				call := func() string { return p.raw(t.Context(), p.request(method, `{"name":"deaf"}`)) }
+				for n := range 2 {
+					require.Contains(t, call(), "timed out after 1s")
+					synctest.Wait()
+					require.Equal(t, n+1, child.Overdue())
+				}
+				require.Contains(t, call(), "2 earlier calls of this are still running")
+				close(released)
+				synctest.Wait()
+				require.Zero(t, child.Overdue())
+			})
+		})
+	}
+}
+
 // Prompts and resources that are built have the limits that tags give methods.
 func TestBuiltPromptsAndResourcesHaveLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
