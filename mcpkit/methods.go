@@ -23,7 +23,7 @@ type methodRow struct {
 	// nameParam is the params member that the Mcp-Name header mirrors (2026-07-28); "" for none.
 	nameParam string
 	asks      bool          // the result may be input_required
-	overdue   *overdueCount // set if the method runs code of the program, which a time limit bounds
+	overdue   *overdueCount // set if handle runs code of the program, which a time limit bounds
 	handle    Handler       // withParams, if the method has params
 	source    any           // who added the row: nil for the protocol's own, else a *Server or a mount
 }
@@ -84,7 +84,7 @@ var coreMethods = func() map[string]*methodRow {
 		{method: protocol.MethodResourcesSubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findSubscribed, handle: withParams(decodeURI, subscribe)},
 		{method: protocol.MethodResourcesUnsubscribe, until: protocol.LatestLegacy, feature: featureResources, prepare: findSubscribed, handle: withParams(decodeURI, unsubscribe)},
 		{method: protocol.MethodSubscriptionsListen, from: protocol.V20260728, prepare: findListened, handle: withParams(decodeParams, listen)},
-		{method: protocol.MethodCompletionComplete, feature: featureCompletions, prepare: findCompleted, overdue: new(overdueCount), handle: withParams(decodeParams, complete)},
+		{method: protocol.MethodCompletionComplete, feature: featureCompletions, prepare: findCompleted, handle: withParams(decodeParams, complete)},
 		{method: protocol.MethodLoggingSetLevel, until: protocol.LatestLegacy, feature: featureLogs, handle: withParams(decodeParams, setLogLevel)},
 	}
 	methods := make(map[string]*methodRow, len(table))
@@ -149,11 +149,15 @@ func (call *Call) nearMethod() string {
 
 // capabilities returns the capabilities of the features and extensions that the catalog has.
 func (c *catalog) capabilities(v protocol.Version) protocol.ServerCapabilities {
-	var caps protocol.ServerCapabilities
+	features := map[*feature]bool{}
 	for _, row := range c.methods {
-		if f := row.feature; f != nil && f.has(c) {
-			f.declare(&caps, v)
+		if row.feature != nil && row.feature.has(c) {
+			features[row.feature] = true
 		}
+	}
+	var caps protocol.ServerCapabilities
+	for f := range features {
+		f.declare(&caps, v)
 	}
 	for _, d := range c.extensions {
 		d.declare(&caps, v)

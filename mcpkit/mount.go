@@ -263,7 +263,7 @@ func (m *mount) mirrorMethods(c *catalog, old, next *catalog) error {
 			continue
 		}
 		outer := row.with(func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, nil, row) })
-		outer.source = m
+		outer.source, outer.overdue = m, new(overdueCount)
 		rows = append(rows, outer)
 	}
 	if err := c.addMethods(rows...); err != nil {

@@ -170,6 +170,9 @@ func findCompleted(call *Call) *jsonrpc.Error {
 	if err == nil {
 		call.entry, call.target = found.base(), found
 		call.name = call.entry.key
+		row := *call.row // servers share it
+		row.overdue = call.entry.overdue
+		call.row = &row
 	}
 	return nil
 }
