@@ -43,18 +43,15 @@ var ErrAsked error = &askError{"mcpkit: the question goes to the client; return 
 // errOver is the error of questions after the end of their call.
 var errOver = errors.New("mcpkit: the call is over; ask before its method returns")
 
-// Limits of a call that asks questions.
-const (
-	// AnswerTime is how long a client of 2026-07-28 may take to send a call again with its answers.
-	//
-	//limit:call time between two rounds of a call that asks (2026-07-28) | -32602; the client starts the call again
-	AnswerTime = time.Hour
+// AnswerTime is how long a client of 2026-07-28 may take to send a call again with its answers.
+//
+//limit:call time between two rounds of a call that asks (2026-07-28) | -32602; the client starts the call again
+const AnswerTime = time.Hour
 
-	// MaxRounds is how many times a client of 2026-07-28 may send a call again with answers.
-	//
-	//limit:call rounds of a call that asks | an error: `the call asked questions in `
-	MaxRounds = 32
-)
+// MaxRounds is how many times a client of 2026-07-28 may send a call again with answers.
+//
+//limit:call rounds of a call that asks | an error: `the call asked questions in `
+const MaxRounds = 32
 
 // An AskOption configures a question.
 type AskOption func(*askOptions)

@@ -21,21 +21,30 @@ import (
 // noTimeout is the value of a duration option for "no limit". Zero means that it is not set.
 const noTimeout time.Duration = -1
 
-// Defaults of the options.
-const (
-	//limit:call time of a tool call; a `timeout` tag overrides it | a tool error: `timed out after `
-	DefaultToolTimeout = 30 * time.Second
-	//limit:message items of a page of a list | nothing: the page has a `nextCursor`
-	DefaultPageSize = 1000
-	//limit:server time that calls in flight have to finish at shutdown | their connections are closed
-	DefaultShutdownTimeout = 10 * time.Second
-	//limit:call bytes collected from readers and iterators | a tool error: `the result is larger than `
-	DefaultMaxResultBytes = 16 << 20
-	//limit:call time that a question to the user may take; the time of the call stops meanwhile | the method gets an error
-	DefaultQuestionTimeout = 10 * time.Minute
-	//limit:server calls of one tool that are still running after their time was over | a tool error: `earlier calls of this are still running after their time was over; try again later`
-	DefaultMaxOverdue = 32
-)
+// DefaultToolTimeout is the default of [ToolTimeout].
+//
+//limit:call time of a tool call; a `timeout` tag overrides it | a tool error: `timed out after `
+const DefaultToolTimeout = 30 * time.Second
+
+// DefaultPageSize is the default of [PageSize].
+//
+//limit:message items of a page of a list | nothing: the page has a `nextCursor`
+const DefaultPageSize = 1000
+
+// DefaultMaxResultBytes is the default of [MaxResultBytes].
+//
+//limit:call bytes collected from readers and iterators | a tool error: `the result is larger than `
+const DefaultMaxResultBytes = 16 << 20
+
+// DefaultQuestionTimeout is the default of [QuestionTimeout].
+//
+//limit:call time that a question to the user may take; the time of the call stops meanwhile | the method gets an error
+const DefaultQuestionTimeout = 10 * time.Minute
+
+// DefaultMaxOverdue is the default of [MaxOverdue].
+//
+//limit:server calls of one tool that are still running after their time was over | a tool error: `earlier calls of this are still running after their time was over; try again later`
+const DefaultMaxOverdue = 32
 
 // config holds the options of a Server. It does not change after New.
 type config struct {
