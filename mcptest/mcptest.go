@@ -15,7 +15,9 @@ package mcptest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http/httptest"
 	"slices"
@@ -30,6 +32,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/transport"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
@@ -189,16 +192,31 @@ func (s *Server) target() any {
 		})
 		return server.URL
 	case standardIO:
-		p := startPipes(h)
+		fromServer, out := io.Pipe()
+		in, toServer := io.Pipe()
+		served := make(chan error, 1)
+		// Ends when the client closes its pipes.
+		go func() {
+			served <- stdio.NewIO(in, out, &stdio.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(context.Background(), h)
+		}()
 		s.t.Cleanup(func() {
-			if err := p.close(); err != nil {
+			if err := <-served; err != nil {
 				s.t.Errorf("mcptest: serving on pipes: %v", err)
 			}
 		})
-		return client.InMemory(p)
+		return client.Stream(pipes{fromServer, toServer})
 	}
 	return h
 }
+
+// pipes are the client's ends of two pipes.
+type pipes struct {
+	*io.PipeReader
+	*io.PipeWriter
+}
+
+// Close closes both pipes.
+func (p pipes) Close() error { return errors.Join(p.PipeWriter.Close(), p.PipeReader.Close()) }
 
 // handler returns what a transport serves.
 func (s *Server) handler() transport.Handler {
