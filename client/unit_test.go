@@ -295,7 +295,7 @@ func (f *flood) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpo
 		Notifications: protocol.SubscriptionFilter{ResourceSubscriptions: []string{"x"}, ToolsListChanged: true}, Meta: meta})
 	for i := range f.n {
 		tell(protocol.NotificationResourcesUpdated, &protocol.ResourceUpdatedParams{URI: strings.Repeat("x", i), Meta: meta})
-		tell(protocol.NotificationToolsListChanged, &protocol.ListChangedParams{Meta: meta})
+		tell(protocol.NotificationToolsListChanged, &protocol.EmptyParams{Meta: meta})
 		tell("notifications/unheard/of", nil)
 	}
 	<-ctx.Done()

@@ -49,7 +49,7 @@ func (c *Call) canAsk(has func(protocol.ClientCapabilities) bool, needed protoco
 		return nil, &unsupported{protocol.MissingClientCapability(needed, "%s needs a capability that the client did not declare", what)}
 	case c.session == nil:
 		return nil, ErrCannotAsk
-	case needed.Elicitation != nil && !c.version.AtLeast(protocol.V20250618):
+	case needed.Elicitation != nil && c.version < protocol.V20250618:
 		return nil, errNoQuestions
 	}
 	return nil, fmt.Errorf("%w: %s", ErrUnsupported, what)
@@ -198,7 +198,7 @@ func Roots(ctx context.Context, opts ...AskOption) ([]protocol.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := c.ask(ctx, protocol.MethodRootsList, &protocol.ListRootsParams{}, opts)
+	raw, err := c.ask(ctx, protocol.MethodRootsList, &protocol.EmptyParams{}, opts)
 	if err != nil {
 		return nil, err
 	}

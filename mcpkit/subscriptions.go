@@ -118,7 +118,7 @@ func (l *listener) deliver(call *Call, meta protocol.Meta) {
 	l.mu.Unlock()
 	for i, changed := range lists {
 		if changed {
-			call.notify(listChanged[i], &protocol.ListChangedParams{Meta: meta})
+			call.notify(listChanged[i], &protocol.EmptyParams{Meta: meta})
 		}
 	}
 	for uri := range updated {
@@ -155,7 +155,7 @@ func (s *Server) announce(tools, prompts, resources bool) {
 		for _, state := range s.sessions.snapshot() {
 			for i, c := range lists {
 				if c && state.ready.Load() {
-					s.tellSession(state, listChanged[i], &protocol.ListChangedParams{})
+					s.tellSession(state, listChanged[i], &protocol.EmptyParams{})
 				}
 			}
 		}

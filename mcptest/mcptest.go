@@ -346,7 +346,7 @@ func (s *Server) do(what string, in any, request func(*Result, []client.CallOpti
 		client.OnLog(func(p *protocol.LoggingMessageParams) { r.addMessage(p) }),
 	})
 	r.log = s.log.since(from)
-	r.unanswered = s.handlers == nil && len(s.answers) == 0 && s.Client().Version().AtLeast(protocol.V20250618)
+	r.unanswered = s.handlers == nil && len(s.answers) == 0 && s.Client().Version() >= protocol.V20250618
 	return r
 }
 
@@ -357,7 +357,7 @@ func EachVersion(t *testing.T, make func(t *testing.T) *Server, test func(t *tes
 	for _, v := range protocol.Supported {
 		t.Run("memory/"+string(v), func(t *testing.T) { test(t, make(t).Version(v)) })
 		t.Run("stdio/"+string(v), func(t *testing.T) { test(t, make(t).Version(v).Stdio()) })
-		if v.AtLeast(protocol.V20250326) {
+		if v >= protocol.V20250326 {
 			t.Run("http/"+string(v), func(t *testing.T) { test(t, make(t).Version(v).HTTP()) })
 		}
 	}

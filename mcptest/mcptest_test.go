@@ -138,7 +138,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 
 func TestOldClientsCannotBeAsked(t *testing.T) {
 	mcptest.EachVersion(t, func(t *testing.T) *mcptest.Server { return mcptest.New(t, &Desk{}) }, func(t *testing.T, s *mcptest.Server) {
-		if !s.Client().Version().AtLeast(protocol.V20250618) {
+		if s.Client().Version() < protocol.V20250618 {
 			s.Call("sure", nil).ErrorContains(mcpkit.ErrUnsupported.Error())
 			return
 		}

@@ -47,7 +47,7 @@ type ElicitationCompleteParams struct {
 // An InputRequest is a server request inside an [InputRequiredResult].
 type InputRequest struct {
 	Method string          `json:"method"`          // MethodElicitationCreate, MethodSamplingCreateMessage or MethodRootsList
-	Params json.RawMessage `json:"params,omitzero"` // ElicitParams, CreateMessageParams or ListRootsParams
+	Params json.RawMessage `json:"params,omitzero"` // ElicitParams, CreateMessageParams or EmptyParams
 }
 
 // InputRequests are server requests by keys that the server chooses.

@@ -14,9 +14,9 @@ import (
 
 // peerTypes are the types that are decoded from messages of a peer.
 var peerTypes = []any{
-	CallToolParams{}, CancelledParams{}, CompleteParams{}, CreateMessageParams{}, DiscoverParams{}, ElicitParams{},
-	ElicitationCompleteParams{}, GetPromptParams{}, InitializeParams{}, InitializedParams{}, ListChangedParams{}, ListParams{}, ListRootsParams{},
-	LoggingMessageParams{}, PingParams{}, ProgressParams{}, ReadResourceParams{}, ResourceUpdatedParams{}, SetLevelParams{}, SubscribeParams{},
+	CallToolParams{}, CancelledParams{}, CompleteParams{}, CreateMessageParams{}, EmptyParams{}, ElicitParams{},
+	ElicitationCompleteParams{}, GetPromptParams{}, InitializeParams{}, ListParams{},
+	LoggingMessageParams{}, ProgressParams{}, ReadResourceParams{}, ResourceUpdatedParams{}, SetLevelParams{}, SubscribeParams{},
 	SubscriptionsAcknowledgedParams{}, SubscriptionsListenParams{},
 	CallToolResult{}, CompleteResult{}, CreateMessageResult{}, DiscoverResult{}, ElicitResult{}, EmptyResult{}, GetPromptResult{},
 	InitializeResult{}, InputRequiredResult{}, ListPromptsResult{}, ListResourceTemplatesResult{}, ListResourcesResult{}, ListRootsResult{},

@@ -42,16 +42,6 @@ type InitializeResult struct {
 	Meta            Meta               `json:"_meta,omitzero"`
 }
 
-// InitializedParams are the params of notifications/initialized.
-type InitializedParams struct {
-	Meta Meta `json:"_meta,omitzero"`
-}
-
-// DiscoverParams are the params of server/discover.
-type DiscoverParams struct {
-	Meta Meta `json:"_meta,omitzero"`
-}
-
 // A DiscoverResult lists the versions and the capabilities of a modern server.
 type DiscoverResult struct {
 	SupportedVersions []Version          `json:"supportedVersions"`
@@ -73,6 +63,12 @@ const (
 	ResultComplete      = "complete"
 	ResultInputRequired = "input_required"
 )
+
+// EmptyParams are params without members of their own: those of ping, server/discover, roots/list,
+// notifications/initialized and the list-changed notifications.
+type EmptyParams struct {
+	Meta Meta `json:"_meta,omitzero"`
+}
 
 // An EmptyResult is a result without members of its own.
 type EmptyResult struct {
@@ -161,16 +157,6 @@ type ResourcesCapability struct {
 type ListParams struct {
 	Cursor *string `json:"cursor,omitzero"` // opaque; nil for the first page; an empty string is a cursor too
 	Meta   Meta    `json:"_meta,omitzero"`
-}
-
-// PingParams are the params of ping.
-type PingParams struct {
-	Meta Meta `json:"_meta,omitzero"`
-}
-
-// ListChangedParams are the params of the list-changed notifications.
-type ListChangedParams struct {
-	Meta Meta `json:"_meta,omitzero"`
 }
 
 // CancelledParams are the params of notifications/cancelled: the sender no longer wants the

@@ -214,9 +214,6 @@ func TestVersionsAreLegacyOrModern(t *testing.T) {
 		require.Equal(t, test.modern, test.v.Modern(), test.v)
 		require.Equal(t, test.legacy, test.v.Legacy(), test.v)
 	}
-	require.True(t, V20250618.AtLeast(V20250326))
-	require.True(t, V20250618.AtLeast(V20250618))
-	require.False(t, V20250326.AtLeast(V20250618))
 	require.Equal(t, Latest, Supported[0])
 	require.Equal(t, LatestLegacy, SupportedLegacy[0])
 }

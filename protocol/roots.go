@@ -2,11 +2,6 @@ package protocol
 
 import "github.com/mcpkit/mcpkit-go/internal/jsonx"
 
-// ListRootsParams are the params of roots/list.
-type ListRootsParams struct {
-	Meta Meta `json:"_meta,omitzero"`
-}
-
 // A ListRootsResult lists the roots of a client. Roots are deprecated since 2026-07-28.
 type ListRootsResult struct {
 	Roots []Root `json:"roots"`

@@ -34,7 +34,6 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 // ToolAnnotations are hints about what a tool does. A nil hint is absent and has the
 // specification's default, which each field names. Clients must not trust the hints of servers that
 // they do not trust.
-// servers that they do not trust.
 type ToolAnnotations struct {
 	Title           string `json:"title,omitzero"`
 	ReadOnlyHint    *bool  `json:"readOnlyHint,omitzero"`    // does not change anything; default false

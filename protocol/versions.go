@@ -2,7 +2,7 @@ package protocol
 
 import "slices"
 
-// A Version is a version of the protocol, named by its date.
+// A Version is a version of the protocol, named by its date. Later versions are greater.
 type Version string
 
 // The versions. Those up to 2025-11-25 are legacy: a client first initializes a session. Later ones
@@ -34,9 +34,6 @@ func (v Version) Modern() bool { return v.isDate() && v >= V20260728 }
 
 // Legacy reports whether v is one of the four versions with sessions.
 func (v Version) Legacy() bool { return slices.Contains(SupportedLegacy, v) }
-
-// AtLeast reports whether v is w or newer. Versions are compared as dates.
-func (v Version) AtLeast(w Version) bool { return v >= w }
 
 func (v Version) isDate() bool {
 	if len(v) != len("2026-07-28") {

@@ -298,7 +298,7 @@ func (a *asker) Sample(ctx context.Context, p *protocol.CreateMessageParams) (*p
 // Roots asks the caller for its roots.
 func (a *asker) Roots(ctx context.Context) ([]protocol.Root, error) {
 	var result protocol.ListRootsResult
-	err := a.ask(ctx, protocol.MethodRootsList, func(protocol.Version) any { return &protocol.ListRootsParams{} }, &result)
+	err := a.ask(ctx, protocol.MethodRootsList, func(protocol.Version) any { return &protocol.EmptyParams{} }, &result)
 	return result.Roots, err
 }
 

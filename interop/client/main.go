@@ -55,7 +55,7 @@ type task struct {
 func (t task) modern() bool { return t.Version.Modern() }
 
 // since reports whether the version is v or a later one.
-func (t task) since(v protocol.Version) bool { return t.Version.AtLeast(v) }
+func (t task) since(v protocol.Version) bool { return t.Version >= v }
 
 func (t task) http() bool { return t.Transport == "http" }
 

@@ -59,7 +59,7 @@ func (s *session) Notify(_ context.Context, n *jsonrpc.Request) error {
 // canPoll reports whether the client understands events without data, and resumes a stream that
 // ends early.
 func (s *session) canPoll() bool {
-	return protocol.Version(s.Version()).AtLeast(protocol.V20251125)
+	return protocol.Version(s.Version()) >= protocol.V20251125
 }
 
 // beginCall records a request of the client in c, or returns why it must not begin. The caller ends
