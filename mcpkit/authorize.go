@@ -45,25 +45,11 @@ func StepUp() Option {
 	return newOption(func(c *config) error { c.stepUp = true; return nil })
 }
 
-// entries returns all entries of the draft.
-func (d *draft) entries() []*entry {
-	var all []*entry
-	for _, t := range d.tools {
-		all = append(all, &t.entry)
-	}
-	for _, p := range d.prompts {
-		all = append(all, &p.entry)
-	}
-	for _, r := range append(d.resources[:len(d.resources):len(d.resources)], d.templates...) {
-		all = append(all, &r.entry)
-	}
-	return all
-}
-
 // checkScopes refuses entries with scopes if nobody authenticates callers.
-func (s *Server) checkScopes(d *draft) (faults reflectx.Errors) {
+func (s *Server) checkScopes(d draft) (faults reflectx.Errors) {
 	known := s.config.authenticated || s.config.local != nil
-	for _, e := range d.entries() {
+	for _, it := range d {
+		e := it.base()
 		if e.stepUp != s.config.stepUp { // a mounted entry may be in use and have the value
 			e.stepUp = s.config.stepUp
 		}

@@ -34,15 +34,14 @@ func (s *Server) Add(items ...Item) error {
 }
 
 // draft makes the entries of items. The error has all faults of all items.
-func (s *Server) draft(items []Item) (*draft, error) {
-	d := new(draft)
+func (s *Server) draft(items []Item) (d draft, err error) {
 	var errs []error
 	for i, it := range items {
 		if v := reflect.ValueOf(it); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			errs = append(errs, &reflectx.Error{Msg: fmt.Sprintf("mcpkit: Add: item %d is nil; make one with NewTool, NewPrompt or NewResource", i+1)})
 			continue
 		}
-		errs = append(errs, it.build(s, d))
+		errs = append(errs, it.build(s, &d))
 	}
 	return d, joinFaults(errs...)
 }
@@ -264,7 +263,7 @@ func (s *Server) AddTool(def protocol.Tool, h func(ctx context.Context, call *Ca
 	if err := s.addRaw(&d, t, h); err != nil {
 		return err
 	}
-	return s.add(&d)
+	return s.add(d)
 }
 
 func noHandler(site string) error {
@@ -299,7 +298,7 @@ func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call
 	})
 	var d draft
 	s.addPrompt(&d, p)
-	return s.add(&d)
+	return s.add(d)
 }
 
 // AddResource registers a resource with a complete definition. h returns what a resource method may
@@ -314,7 +313,7 @@ func (s *Server) AddResource(def protocol.Resource, h func(ctx context.Context, 
 	}
 	r.setWire(func(protocol.Version) any { return r.def })
 	s.guardResource(r, h)
-	return s.add(&draft{resources: []*resource{r}})
+	return s.add(draft{r})
 }
 
 // AddResourceTemplate registers a resource template with a complete definition. h reads the
@@ -334,7 +333,7 @@ func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h func(ctx c
 	r.template = tmpl
 	r.setWire(func(protocol.Version) any { return r.templateDef })
 	s.guardResource(r, h)
-	return s.add(&draft{templates: []*resource{r}})
+	return s.add(draft{r})
 }
 
 func (s *Server) guardResource(r *resource, h rawFunc) {
@@ -358,13 +357,13 @@ func callerSite(what, name string) string {
 
 // RemoveTools removes tools by name and reports whether any existed. Running calls continue.
 func (s *Server) RemoveTools(names ...string) (removed bool) {
-	_ = s.change(func(c *catalog) error { c.tools, removed = c.tools.without(names); return nil })
+	_ = s.change(func(c *catalog) error { removed = c.tools.remove(named(names)); return nil })
 	return removed
 }
 
 // RemovePrompts removes prompts by name and reports whether any existed.
 func (s *Server) RemovePrompts(names ...string) (removed bool) {
-	_ = s.change(func(c *catalog) error { c.prompts, removed = c.prompts.without(names); return nil })
+	_ = s.change(func(c *catalog) error { removed = c.prompts.remove(named(names)); return nil })
 	return removed
 }
 
@@ -372,10 +371,8 @@ func (s *Server) RemovePrompts(names ...string) (removed bool) {
 // any existed.
 func (s *Server) RemoveResources(uris ...string) (removed bool) {
 	_ = s.change(func(c *catalog) error {
-		var a, b bool
-		c.resources, a = c.resources.without(uris)
-		c.templates, b = c.templates.without(uris)
-		removed = a || b
+		removed = c.resources.remove(named(uris))
+		removed = c.templates.remove(named(uris)) || removed
 		return nil
 	})
 	return removed

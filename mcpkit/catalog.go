@@ -156,13 +156,13 @@ func (r registry[T]) find(key string) (it T, ok bool) {
 	return it, false
 }
 
-// with returns r with items added. The error names both places of each key that exists already. The
-// caller holds the family's lock.
-func (r registry[T]) with(what string, items []T) (registry[T], error) {
+// add adds items to the registry, or returns an error with both places of each key that exists
+// already. The caller holds the family's lock.
+func (r *registry[T]) add(what string, items []T) error {
 	if len(items) == 0 {
-		return r, nil
+		return nil
 	}
-	next := r
+	next := *r
 	next.view = new(view[T])
 	if next.places == nil {
 		next.places = make(map[string]int, len(items))
@@ -181,9 +181,10 @@ func (r registry[T]) with(what string, items []T) (registry[T], error) {
 		next.note(it)
 	}
 	if faults != nil {
-		return r, faults
+		return faults
 	}
-	return next, nil
+	*r = next
+	return nil
 }
 
 // note updates what depends on the entries.
@@ -204,39 +205,27 @@ func (r *registry[T]) note(it T) {
 	}
 }
 
-// without returns r without the keys, and whether any existed. The caller holds the family's lock.
-func (r registry[T]) without(keys []string) (registry[T], bool) {
-	gone := make(map[string]bool, len(keys))
-	for _, key := range keys {
-		if _, ok := r.find(key); ok {
-			gone[key] = true
-		}
+// remove removes the entries for which gone returns true, and reports whether there were any. The
+// caller holds the family's lock.
+func (r *registry[T]) remove(gone func(*entry) bool) (removed bool) {
+	if !slices.ContainsFunc(r.added, func(it T) bool { return gone(it.base()) }) {
+		return false
 	}
-	if len(gone) == 0 {
-		return r, false
-	}
-	left := len(r.added) - len(gone)
-	next := registry[T]{added: make([]T, 0, left), places: make(map[string]int, left), view: new(view[T])}
+	next := registry[T]{places: make(map[string]int, len(r.added)), view: new(view[T])}
 	for _, it := range r.added {
-		if key := it.base().key; !gone[key] {
-			next.places[key] = len(next.added)
+		if e := it.base(); !gone(e) {
+			next.places[e.key] = len(next.added)
 			next.added = append(next.added, it)
 			next.note(it)
 		}
 	}
-	return next, true
+	*r = next
+	return true
 }
 
-// unless returns r without the entries for which gone returns true.
-func (r registry[T]) unless(gone func(*entry) bool) registry[T] {
-	var keys []string
-	for _, it := range r.added {
-		if e := it.base(); gone(e) {
-			keys = append(keys, e.key)
-		}
-	}
-	r, _ = r.without(keys)
-	return r
+// named returns the condition for entries with one of these keys.
+func named(keys []string) func(*entry) bool {
+	return func(e *entry) bool { return slices.Contains(keys, e.key) }
 }
 
 type tool struct {
@@ -265,37 +254,24 @@ type resource struct {
 	complete    map[string]completer // by variable
 }
 
-// A draft collects what one registration adds.
-type draft struct {
-	tools     []*tool
-	prompts   []*prompt
-	resources []*resource
-	templates []*resource
-}
+// A draft is the entries that one registration adds.
+type draft []item
 
-// take adds the entries of the other draft.
-func (d *draft) take(other *draft) {
-	d.tools = append(d.tools, other.tools...)
-	d.prompts = append(d.prompts, other.prompts...)
-	d.resources = append(d.resources, other.resources...)
-	d.templates = append(d.templates, other.templates...)
+// appendItems appends entries of one kind.
+func appendItems[T item](d draft, items []T) draft {
+	for _, it := range items {
+		d = append(d, it)
+	}
+	return d
 }
 
 // wrap puts middleware around all entries of the draft.
-func (d *draft) wrap(mw []Middleware) {
-	wrap := func(e *entry) {
+func (d draft) wrap(mw []Middleware) {
+	for _, it := range d {
+		e := it.base()
 		for _, m := range slices.Backward(mw) {
 			e.run = m(e.run)
 		}
-	}
-	for _, t := range d.tools {
-		wrap(&t.entry)
-	}
-	for _, p := range d.prompts {
-		wrap(&p.entry)
-	}
-	for _, r := range slices.Concat(d.resources, d.templates) {
-		wrap(&r.entry)
 	}
 }
 
@@ -400,35 +376,42 @@ func (p *plan) announce() {
 	}
 }
 
-func (s *Server) add(d *draft) error { return s.addUnless(nil, d) }
+func (s *Server) add(d draft) error { return s.addUnless(nil, d) }
 
 // addUnless adds the draft to the server. If there are faults, it adds nothing and returns them
 // together with those of the draft.
-func (s *Server) addUnless(faults reflectx.Errors, d *draft) error {
+func (s *Server) addUnless(faults reflectx.Errors, d draft) error {
 	faults = append(faults, s.checkScopes(d)...)
 	return s.change(func(c *catalog) error { return joinFaults(faults, c.add(d)) })
 }
 
-func (c *catalog) add(d *draft) error {
-	var faults reflectx.Errors
-	keep := func(err error) {
-		if err != nil {
-			faults = append(faults, err.(reflectx.Errors)...)
+func (c *catalog) add(d draft) error {
+	var tools []*tool
+	var prompts []*prompt
+	var resources, templates []*resource
+	for _, it := range d {
+		switch it := it.(type) {
+		case *tool:
+			tools = append(tools, it)
+		case *prompt:
+			prompts = append(prompts, it)
+		case *resource:
+			if it.template == nil {
+				resources = append(resources, it)
+			} else {
+				templates = append(templates, it)
+			}
 		}
 	}
-	var err error
-	c.tools, err = c.tools.with("tool", d.tools)
-	keep(err)
-	c.prompts, err = c.prompts.with("prompt", d.prompts)
-	keep(err)
-	c.resources, err = c.resources.with("resource", d.resources)
-	keep(err)
-	c.templates, err = c.templates.with("resource template", d.templates)
-	keep(err)
-	if faults != nil {
-		return faults
-	}
-	return nil
+	return joinFaults(
+		c.tools.add("tool", tools), c.prompts.add("prompt", prompts),
+		c.resources.add("resource", resources), c.templates.add("resource template", templates))
+}
+
+// items returns all entries, those of each kind sorted by key.
+func (c *catalog) items() draft {
+	d := appendItems(appendItems(nil, c.tools.all()), c.prompts.all())
+	return appendItems(appendItems(d, c.resources.all()), c.templates.all())
 }
 
 // derive sets what depends on the entries.

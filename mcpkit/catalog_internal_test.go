@@ -30,14 +30,12 @@ func TestRegistryAgainstMap(t *testing.T) {
 		for k, v := range now.want {
 			want[k] = v
 		}
-		var next registry[*tool]
+		next := now.r
 		var err error
 		if rnd.IntN(4) == 0 {
 			keys := []string{fmt.Sprint(rnd.IntN(60)), fmt.Sprint(rnd.IntN(60))}
 			there := want[keys[0]] != nil || want[keys[1]] != nil
-			var removed bool
-			next, removed = now.r.without(keys)
-			require.Equal(t, there, removed)
+			require.Equal(t, there, next.remove(named(keys)))
 			delete(want, keys[0])
 			delete(want, keys[1])
 		} else {
@@ -48,7 +46,7 @@ func TestRegistryAgainstMap(t *testing.T) {
 				taken = taken || want[items[i].key] != nil
 				want[items[i].key] = items[i]
 			}
-			next, err = now.r.with("tool", items)
+			err = next.add("tool", items)
 			require.Equal(t, taken, err != nil)
 		}
 		switch {
@@ -82,12 +80,11 @@ func keysOf(r registry[*tool]) []string {
 }
 
 func TestRegistryNamesBothPlaces(t *testing.T) {
-	r, err := registry[*tool]{}.with("tool", []*tool{bareTool("a")})
-	require.NoError(t, err)
-	same, err := r.with("tool", []*tool{bareTool("b"), bareTool("a"), bareTool("b")})
-	require.EqualError(t, err, `mcpkit: tool "a" is registered twice, by site of a and site of a
+	var r registry[*tool]
+	require.NoError(t, r.add("tool", []*tool{bareTool("a")}))
+	require.EqualError(t, r.add("tool", []*tool{bareTool("b"), bareTool("a"), bareTool("b")}), `mcpkit: tool "a" is registered twice, by site of a and site of a
 mcpkit: tool "b" is registered twice, by site of b and site of b`)
-	require.Equal(t, []string{"a"}, keysOf(same))
+	require.Equal(t, []string{"a"}, keysOf(r))
 }
 
 // TestAddingOneByOneGrowsWithWhatIsAdded: four times as many tools, four times the memory and not
@@ -99,16 +96,16 @@ func TestAddingOneByOneGrowsWithWhatIsAdded(t *testing.T) {
 
 // bytesToAdd is what adding n tools one by one allocates, apart from the tools.
 func bytesToAdd(t *testing.T, n int) uint64 {
-	tools := make([][]*tool, n)
+	tools := make([]draft, n)
 	for i := range tools {
-		tools[i] = []*tool{bareTool(fmt.Sprint(i))}
+		tools[i] = draft{bareTool(fmt.Sprint(i))}
 	}
 	s, err := New(nil)
 	require.NoError(t, err)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for _, one := range tools {
-		require.NoError(t, s.add(&draft{tools: one}))
+		require.NoError(t, s.add(one))
 	}
 	runtime.ReadMemStats(&after)
 	require.Equal(t, n, s.catalog.Load().tools.len())
@@ -122,7 +119,7 @@ func TestTheListOfManyAdditionsIsMadeOnce(t *testing.T) {
 	require.NoError(t, err)
 	var views []*view[*tool]
 	for i := range 10 {
-		require.NoError(t, s.add(&draft{tools: []*tool{bareTool(fmt.Sprint(i))}}))
+		require.NoError(t, s.add(draft{bareTool(fmt.Sprint(i))}))
 		views = append(views, s.catalog.Load().tools.view)
 	}
 	for _, v := range views {

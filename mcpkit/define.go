@@ -270,7 +270,7 @@ func (s *Server) addTool(d *draft, t *tool) error {
 	}
 	t.headers = headers
 	t.setToolWire()
-	d.tools = append(d.tools, t)
+	*d = append(*d, t)
 	return nil
 }
 
@@ -314,7 +314,7 @@ func (s *Server) definePrompt(d *draft, def *definition) error {
 
 func (s *Server) addPrompt(d *draft, p *prompt) {
 	p.setPromptWire()
-	d.prompts = append(d.prompts, p)
+	*d = append(*d, p)
 }
 
 // knownArguments refuses arguments that the prompt does not have, since they may be misspelt.
@@ -423,7 +423,7 @@ func (s *Server) addResource(d *draft, r *resource, def *definition) {
 			Annotations: annotations, Icons: def.icons, Meta: metaOf(def.meta),
 		}
 		r.setWire(func(protocol.Version) any { return r.templateDef })
-		d.templates = append(d.templates, r)
+		*d = append(*d, r)
 		return
 	}
 	r.def = protocol.Resource{
@@ -431,7 +431,7 @@ func (s *Server) addResource(d *draft, r *resource, def *definition) {
 		Annotations: annotations, Icons: def.icons, Meta: metaOf(def.meta), Size: def.size,
 	}
 	r.setWire(func(protocol.Version) any { return r.def })
-	d.resources = append(d.resources, r)
+	*d = append(*d, r)
 }
 
 func metaOf(m map[string]string) protocol.Meta {

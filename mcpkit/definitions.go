@@ -36,62 +36,59 @@ type Definitions struct {
 // skipped has the reasons for definitions that the server cannot have. The error means that a name
 // or URI is registered already, names both places, and nothing has changed.
 func (s *Server) SetDefinitions(d Definitions, h Handler) (skipped []error, err error) {
-	r := &definer{server: s, from: d, handler: h}
-	add(r, d.Tools, r.tool)
-	add(r, d.Prompts, r.prompt)
-	add(r, d.Resources, r.resource)
-	add(r, d.Templates, r.template)
-	if faults := s.checkScopes(&r.draft); faults != nil {
+	r := &definer{from: d, handler: h}
+	tools, prompts := defined(r, d.Tools, r.tool), defined(r, d.Prompts, r.prompt)
+	resources, templates := defined(r, d.Resources, r.resource), defined(r, d.Templates, r.template)
+	all := appendItems(appendItems(nil, tools), prompts)
+	all = appendItems(appendItems(all, resources), templates)
+	if faults := s.checkScopes(all); faults != nil {
 		return nil, faults
 	}
 	err = s.change(func(c *catalog) error {
-		next := draft{}
-		c.tools, next.tools = replaceDefined(c.tools, r.draft.tools)
-		c.prompts, next.prompts = replaceDefined(c.prompts, r.draft.prompts)
-		c.resources, next.resources = replaceDefined(c.resources, r.draft.resources)
-		c.templates, next.templates = replaceDefined(c.templates, r.draft.templates)
-		return c.add(&next)
+		next := replaceDefined(nil, &c.tools, tools)
+		next = replaceDefined(next, &c.prompts, prompts)
+		next = replaceDefined(next, &c.resources, resources)
+		next = replaceDefined(next, &c.templates, templates)
+		return c.add(next)
 	})
 	return r.skipped, err
 }
 
-// replaceDefined removes the definitions of another server from r, unless items are equal. It
-// returns what is to be added.
-func replaceDefined[T item](r registry[T], items []T) (registry[T], []T) {
-	var keys []string
+// replaceDefined removes the definitions of another server from r, and appends items, which are to
+// be added in their place, to d. If they are equal, r stays unchanged.
+func replaceDefined[T item](d draft, r *registry[T], items []T) draft {
 	known := map[string]T{}
 	for _, it := range r.added {
 		if e := it.base(); e.given != nil {
-			keys, known[e.key] = append(keys, e.key), it
+			known[e.key] = it
 		}
 	}
-	same := len(keys) == len(items)
+	same := len(known) == len(items)
 	for _, it := range items {
 		old, ok := known[it.base().key]
 		same = same && ok && bytes.Equal(old.base().given, it.base().given)
 	}
 	if same {
-		return r, nil
+		return d
 	}
-	r, _ = r.without(keys)
-	return r, items
+	r.remove(func(e *entry) bool { return e.given != nil })
+	return appendItems(d, items)
 }
 
 // A definer makes entries of the definitions of another server.
 type definer struct {
-	server  *Server
 	from    Definitions
 	handler Handler
-	draft   draft
 	skipped []error
 }
 
-// add makes entries of one kind. Invalid and duplicate definitions are skipped, since they are not
-// mistakes of this program.
-func add(r *definer, definitions []json.RawMessage, make func(json.RawMessage) (key string, keep func(), err error)) {
+// defined makes entries of one kind. Invalid and duplicate definitions are skipped, since they are
+// not mistakes of this program.
+func defined[T item](r *definer, definitions []json.RawMessage, make func(json.RawMessage) (T, error)) (items []T) {
 	seen := map[string]bool{}
 	for _, raw := range definitions {
-		key, keep, err := make(raw)
+		it, err := make(raw)
+		key := it.base().key
 		switch {
 		case err != nil:
 			r.skipped = append(r.skipped, fmt.Errorf("%s: %q: %w", r.from.Site, key, err))
@@ -99,9 +96,10 @@ func add(r *definer, definitions []json.RawMessage, make func(json.RawMessage) (
 			r.skipped = append(r.skipped, fmt.Errorf("%s: %q comes twice", r.from.Site, key))
 		default:
 			seen[key] = true
-			keep()
+			items = append(items, it)
 		}
 	}
+	return items
 }
 
 func (r *definer) entry(key string, raw json.RawMessage) entry {
@@ -111,10 +109,10 @@ func (r *definer) entry(key string, raw json.RawMessage) entry {
 	}
 }
 
-func (r *definer) tool(raw json.RawMessage) (string, func(), error) {
+func (r *definer) tool(raw json.RawMessage) (*tool, error) {
 	t := &tool{raw: raw}
 	if err := jsonx.Unmarshal(raw, &t.def); err != nil {
-		return "", nil, err
+		return t, err
 	}
 	t.entry = r.entry(t.def.Name, raw)
 	err := toolname.Check(t.def.Name)
@@ -123,13 +121,13 @@ func (r *definer) tool(raw json.RawMessage) (string, func(), error) {
 	}
 	t.secrets = secret.OfSchema(t.def.InputSchema)
 	t.setToolWire()
-	return t.key, func() { r.draft.tools = append(r.draft.tools, t) }, err
+	return t, err
 }
 
-func (r *definer) prompt(raw json.RawMessage) (string, func(), error) {
+func (r *definer) prompt(raw json.RawMessage) (*prompt, error) {
 	p := &prompt{raw: raw}
 	if err := jsonx.Unmarshal(raw, &p.def); err != nil {
-		return "", nil, err
+		return p, err
 	}
 	p.entry = r.entry(p.def.Name, raw)
 	if r.from.Completes {
@@ -139,43 +137,42 @@ func (r *definer) prompt(raw json.RawMessage) (string, func(), error) {
 		}
 	}
 	p.setPromptWire()
-	return p.key, func() { r.draft.prompts = append(r.draft.prompts, p) }, toolname.Check(p.key)
+	return p, toolname.Check(p.key)
 }
 
-func (r *definer) resource(raw json.RawMessage) (string, func(), error) {
+func (r *definer) resource(raw json.RawMessage) (*resource, error) {
 	res := &resource{private: true}
 	if err := jsonx.Unmarshal(raw, &res.def); err != nil {
-		return "", nil, err
+		return res, err
 	}
 	res.entry, res.mime = r.entry(res.def.URI, raw), res.def.MIMEType
-	var err error
-	if !strings.Contains(res.key, ":") {
-		err = errors.New("it is not an absolute URI")
-	}
 	res.setWire(func(protocol.Version) any { return raw })
-	return res.key, func() { r.draft.resources = append(r.draft.resources, res) }, err
+	if !strings.Contains(res.key, ":") {
+		return res, errors.New("it is not an absolute URI")
+	}
+	return res, nil
 }
 
-func (r *definer) template(raw json.RawMessage) (string, func(), error) {
+func (r *definer) template(raw json.RawMessage) (*resource, error) {
 	res := &resource{private: true}
 	if err := jsonx.Unmarshal(raw, &res.templateDef); err != nil {
-		return "", nil, err
+		return res, err
 	}
 	res.entry, res.mime = r.entry(res.templateDef.URITemplate, raw), res.templateDef.MIMEType
+	res.setWire(func(protocol.Version) any { return raw })
 	tmpl, err := parseTemplate("", res.key)
-	if err == nil && len(tmpl.Vars()) == 0 {
-		err = errors.New("the template has no variables")
+	if fault, ok := errors.AsType[*reflectx.Error](err); ok {
+		return res, errors.New(fault.Msg)
 	}
-	if err == nil && r.from.Completes {
+	if len(tmpl.Vars()) == 0 {
+		return res, errors.New("the template has no variables")
+	}
+	res.template = tmpl
+	if r.from.Completes {
 		res.complete = map[string]completer{}
 		for _, name := range tmpl.Vars() {
 			res.complete[name] = listCompleter(nil)
 		}
 	}
-	if fault, ok := errors.AsType[*reflectx.Error](err); ok {
-		err = errors.New(fault.Msg)
-	}
-	res.template = tmpl
-	res.setWire(func(protocol.Version) any { return raw })
-	return res.key, func() { r.draft.templates = append(r.draft.templates, res) }, err
+	return res, nil
 }

@@ -327,14 +327,16 @@ func (s *Server) replace(set *ItemSet, items []Item) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range d.entries() {
-		e.set = set
+	for _, it := range d {
+		it.base().set = set
 	}
 	faults := s.checkScopes(d)
 	return s.change(func(c *catalog) error {
 		old := func(e *entry) bool { return e.set == set }
-		c.tools, c.prompts = c.tools.unless(old), c.prompts.unless(old)
-		c.resources, c.templates = c.resources.unless(old), c.templates.unless(old)
+		c.tools.remove(old)
+		c.prompts.remove(old)
+		c.resources.remove(old)
+		c.templates.remove(old)
 		return joinFaults(faults, c.add(d))
 	})
 }

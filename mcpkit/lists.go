@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth"
-	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 func listTools(ctx context.Context, call *Call) (Result, error) {
@@ -158,54 +157,4 @@ func cursor(call *Call) (after string, err error) {
 		return "", invalidParams("cursor %q is not one that this server gave", text)
 	}
 	return key, nil
-}
-
-// outputSchemaFor returns the form of an output schema for a version: none before 2025-06-18, and
-// only objects up to and including 2025-11-25.
-func outputSchemaFor(v protocol.Version, schema []byte) []byte {
-	switch {
-	case schema == nil || v < protocol.V20250618:
-		return nil
-	case v.Modern() || isObjectSchema(schema):
-		return schema
-	default:
-		return wrapSchema(schema)
-	}
-}
-
-func isObjectSchema(schema []byte) bool {
-	return jsonx.IsString(jsonx.Member(schema, "type"), "object")
-}
-
-// wrapSchema returns the schema of {"result": value}. $defs move to the root, which references
-// point to.
-func wrapSchema(schema []byte) []byte {
-	b := []byte(`{"type":"object","properties":{"result":`)
-	defs := jsonx.Member(schema, "$defs")
-	b = appendWithout(b, schema, "$defs")
-	b = append(b, `},"required":["result"],"additionalProperties":false`...)
-	if defs != nil {
-		b = append(b, `,"$defs":`...)
-		b = append(b, defs...)
-	}
-	return append(b, '}')
-}
-
-// appendWithout appends the object obj without one member.
-func appendWithout(b, obj []byte, name string) []byte {
-	b = append(b, '{')
-	comma := false
-	for n, v := range jsonx.Members(obj) {
-		if jsonx.IsString(n, name) {
-			continue
-		}
-		if comma {
-			b = append(b, ',')
-		}
-		comma = true
-		b = append(b, n...)
-		b = append(b, ':')
-		b = append(b, v...)
-	}
-	return append(b, '}')
 }

@@ -2,14 +2,12 @@ package mcpkit
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
 
-	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/internal/toolname"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/family"
 	"github.com/mcpkit/mcpkit-go/protocol"
@@ -117,69 +115,43 @@ func (s *Server) contains(other *Server) bool {
 // mirror replaces the entries of the mount in c, the catalog of the parent, by the entries of next.
 // Lists that are equal in both catalogs of the child stay unchanged.
 func (m *mount) mirror(c *catalog, old, next *catalog) error {
-	var d draft
-	known := m.mirrored(c)
-	mirrored := func(e *entry) bool { return e.from == m }
-	if old.tools.view != next.tools.view {
-		d.tools = mirrorAll(known, next.tools.all(), m.tool)
-		c.tools = c.tools.unless(mirrored)
-	}
-	if old.prompts.view != next.prompts.view {
-		d.prompts = mirrorAll(known, next.prompts.all(), m.prompt)
-		c.prompts = c.prompts.unless(mirrored)
-	}
-	if old.resources.view != next.resources.view {
-		d.resources = mirrorAll(known, next.resources.all(), m.resource)
-		c.resources = c.resources.unless(mirrored)
-	}
-	if old.templates.view != next.templates.view {
-		d.templates = mirrorAll(known, next.templates.all(), m.resource)
-		c.templates = c.templates.unless(mirrored)
-	}
-	if err := checkMirrored(&d); err != nil {
+	d := mirrored(nil, m, &c.tools, old.tools, next.tools, m.tool)
+	d = mirrored(d, m, &c.prompts, old.prompts, next.prompts, m.prompt)
+	d = mirrored(d, m, &c.resources, old.resources, next.resources, m.resource)
+	d = mirrored(d, m, &c.templates, old.templates, next.templates, m.resource)
+	if err := checkMirrored(d); err != nil {
 		return err
 	}
-	if faults := m.parent.checkScopes(&d); faults != nil {
+	if faults := m.parent.checkScopes(d); faults != nil {
 		return faults
 	}
-	if err := c.add(&d); err != nil {
+	if err := c.add(d); err != nil {
 		return err
 	}
 	return m.mirrorMethods(c, old, next)
 }
 
-// mirrored returns the entries of the mount in c, by the entry of the child.
-func (m *mount) mirrored(c *catalog) map[item]item {
-	known := map[item]item{}
-	note := func(it item) {
+// mirrored removes the entries of the mount from r, and appends those to add in their place to d.
+// Entries that stay are used again, with their encoded JSON.
+func mirrored[T item](d draft, m *mount, r *registry[T], old, next registry[T], mirror func(T) T) draft {
+	if old.view == next.view {
+		return d
+	}
+	known := map[item]T{}
+	for _, it := range r.added {
 		if e := it.base(); e.from == m {
 			known[e.inner] = it
 		}
 	}
-	for _, t := range c.tools.all() {
-		note(t)
-	}
-	for _, p := range c.prompts.all() {
-		note(p)
-	}
-	for _, r := range slices.Concat(c.resources.all(), c.templates.all()) {
-		note(r)
-	}
-	return known
-}
-
-// mirrorAll returns the parent's entries for those of the child. Existing ones are used again, with
-// their encoded JSON.
-func mirrorAll[T item](known map[item]item, items []T, mirror func(T) T) []T {
-	all := make([]T, len(items))
-	for i, it := range items {
-		if same, ok := known[it]; ok {
-			all[i] = same.(T)
-		} else {
-			all[i] = mirror(it)
+	r.remove(func(e *entry) bool { return e.from == m })
+	for _, inner := range next.all() {
+		it, ok := known[inner]
+		if !ok {
+			it = mirror(inner)
 		}
+		d = append(d, it)
 	}
-	return all
+	return d
 }
 
 // entry returns the parent's entry for one of the child.
@@ -231,20 +203,18 @@ func (m *mount) resource(inner *resource) *resource {
 }
 
 // checkMirrored checks names after the prefix was added.
-func checkMirrored(d *draft) error {
+func checkMirrored(d draft) error {
 	var faults reflectx.Errors
-	for _, e := range d.entries() {
-		if _, isResource := e.inner.(*resource); isResource {
+	for _, it := range d {
+		if _, isResource := it.(*resource); isResource {
 			continue
 		}
+		e := it.base()
 		if err := toolname.Check(e.key); err != nil {
 			faults = append(faults, &reflectx.Error{Site: e.site, Msg: err.Error()})
 		}
 	}
-	if faults != nil {
-		return faults
-	}
-	return nil
+	return joinFaults(faults)
 }
 
 // mirrorMethods gives c the methods and extensions that were added to the child. They cannot be
@@ -400,62 +370,4 @@ func (m *mount) follow(p *plan, old, next *catalog) error {
 func (m *mount) updated(uri string) bool {
 	match, _ := m.parent.catalog.Load().findResource(nil, uri)
 	return match.resource != nil && match.resource.from == m && m.parent.ResourceUpdated(uri)
-}
-
-// setToolWire prepares the JSON of a tool's definition in each version.
-func (t *tool) setToolWire() {
-	t.setWire(func(v protocol.Version) any {
-		if t.raw != nil {
-			return rawTool(t.raw, t.key, v)
-		}
-		def := t.def
-		def.OutputSchema = outputSchemaFor(v, def.OutputSchema)
-		return def
-	})
-}
-
-// setPromptWire prepares the JSON of a prompt's definition.
-func (p *prompt) setPromptWire() {
-	p.setWire(func(protocol.Version) any {
-		if p.raw != nil {
-			return replaceMember(p.raw, "name", p.key)
-		}
-		return p.def
-	})
-}
-
-// rawTool returns the definition of another server's tool for version v, under a new name.
-func rawTool(raw json.RawMessage, name string, v protocol.Version) json.RawMessage {
-	def := replaceMember(raw, "name", name)
-	schema := jsonx.Member(def, "outputSchema")
-	if schema == nil {
-		return def
-	}
-	fit := outputSchemaFor(v, schema)
-	switch {
-	case fit == nil:
-		return appendWithout(nil, def, "outputSchema")
-	case !isObjectSchema(schema) && !v.Modern():
-		b := appendWithout(nil, def, "outputSchema")
-		b = append(b[:len(b)-1], `,"outputSchema":`...)
-		return append(append(b, fit...), '}')
-	}
-	return def
-}
-
-// replaceMember returns the object obj with the string value in place of the member name.
-func replaceMember(obj []byte, name, value string) json.RawMessage {
-	b := append(make([]byte, 0, len(obj)+len(value)), '{')
-	for n, v := range jsonx.Members(obj) {
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(append(b, n...), ':')
-		if jsonx.IsString(n, name) {
-			b = jsonx.AppendString(b, value)
-		} else {
-			b = append(b, v...)
-		}
-	}
-	return append(b, '}')
 }

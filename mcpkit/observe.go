@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
+	"fmt"
 	"runtime/debug"
 	"slices"
 
@@ -141,23 +141,10 @@ func withMeta(params json.RawMessage, meta protocol.Meta) (json.RawMessage, erro
 	if len(meta) == 0 {
 		return params, nil
 	}
-	b := []byte{'{'}
-	for name, value := range jsonx.Members(params) {
-		if jsonx.IsString(name, "_meta") {
-			continue
-		}
-		b = append(append(append(append(b, name...), ':'), value...), ',')
+	text, err := meta.AppendJSON(nil)
+	if err != nil {
+		return nil, fmt.Errorf("mcpkit: OnQuestion: Meta: %w", err)
 	}
-	b = append(b, `"_meta":{`...)
-	for i, key := range slices.Sorted(maps.Keys(meta)) {
-		if !jsonx.Valid(meta[key]) {
-			return nil, errors.New("mcpkit: OnQuestion: a value of Meta is not valid JSON")
-		}
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(jsonx.AppendString(b, key), ':')
-		b = append(b, meta[key]...)
-	}
-	return append(b, '}', '}'), nil
+	b := appendWithout(nil, params, "_meta")
+	return append(jsonx.AppendMember(b[:len(b)-1], []byte(`"_meta"`), text), '}'), nil
 }

@@ -63,8 +63,8 @@ func TestQuestionsAreSeenOnTheirWay(t *testing.T) {
 		{"refused", ``, &jsonrpc.Error{Code: -32000, Message: "not these"},
 			[]string{"one begins roots/list", "two begins roots/list", "two ends", "not these (code -32000)", "one ends", "not these (code -32000)"},
 			"the client answered roots/list with an error: not these"},
-		{"no JSON", `{`, nil, []string{"one begins roots/list", "two begins roots/list", "two ends", "mcpkit: OnQuestion: a value of Meta is not valid JSON",
-			"one ends", "mcpkit: OnQuestion: a value of Meta is not valid JSON"}, "internal error"},
+		{"no JSON", `{`, nil, []string{"one begins roots/list", "two begins roots/list", "two ends", "mcpkit: OnQuestion: Meta: one: not valid JSON",
+			"one ends", "mcpkit: OnQuestion: Meta: one: not valid JSON"}, "internal error"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			seen = nil

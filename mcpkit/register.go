@@ -59,9 +59,9 @@ func (s *Server) registerAll(regs []registration) error {
 			r.draft.wrap(reg.around)
 		}
 		faults = append(faults, r.faults...)
-		all.take(&r.draft)
+		all = append(all, r.draft...)
 	}
-	if err := s.addUnless(faults, &all); err != nil {
+	if err := s.addUnless(faults, all); err != nil {
 		return err
 	}
 	for _, reg := range regs {

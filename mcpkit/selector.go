@@ -120,8 +120,8 @@ func (c *catalog) known(what string) (names []string) {
 			names = append(names, t.key)
 		}
 	case "tag":
-		for _, e := range (&draft{c.tools.all(), c.prompts.all(), c.resources.all(), c.templates.all()}).entries() {
-			names = append(names, e.tags...)
+		for _, it := range c.items() {
+			names = append(names, it.base().tags...)
 		}
 	default:
 		for name, row := range c.methods {

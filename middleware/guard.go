@@ -143,11 +143,8 @@ func (g textGuard) appendJSON(b, value []byte) ([]byte, error) {
 	case '{':
 		b = append(b, '{')
 		for name, member := range jsonx.Members(value) {
-			if b[len(b)-1] != '{' {
-				b = append(b, ',')
-			}
 			var err error
-			if b, err = g.appendJSON(append(append(b, name...), ':'), member); err != nil {
+			if b, err = g.appendJSON(append(append(jsonx.AppendComma(b), name...), ':'), member); err != nil {
 				return nil, err
 			}
 		}
@@ -155,11 +152,8 @@ func (g textGuard) appendJSON(b, value []byte) ([]byte, error) {
 	case '[':
 		b = append(b, '[')
 		for element := range jsonx.Elements(value) {
-			if b[len(b)-1] != '[' {
-				b = append(b, ',')
-			}
 			var err error
-			if b, err = g.appendJSON(b, element); err != nil {
+			if b, err = g.appendJSON(jsonx.AppendComma(b), element); err != nil {
 				return nil, err
 			}
 		}

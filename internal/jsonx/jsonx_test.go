@@ -121,6 +121,24 @@ func TestCompact(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestAppendingMembers(t *testing.T) {
+	edit := func(obj string) string {
+		return string(jsonx.AppendEdited([]byte("x"), []byte(obj), func(name, value []byte) []byte {
+			switch {
+			case jsonx.IsString(name, "old"):
+				return []byte(`"new"`)
+			case jsonx.IsString(name, "gone"):
+				return nil
+			}
+			return value
+		}))
+	}
+	require.Equal(t, `x{}`, edit(`{ "gone" : 1 }`))
+	require.Equal(t, `x{"a":"{","old":"new","b":[ ]}`, edit(`{ "gone":1, "a" : "{", "old":{}, "gone":2, "b":[ ] }`))
+	require.Equal(t, `[{},[],"["`, string(append(jsonx.AppendComma(append(jsonx.AppendComma([]byte(`[{}`)), "[]"...)), `"["`...)))
+	require.Equal(t, `{"a":{"b":1}`, string(append(jsonx.AppendMember([]byte(`{"a":{`), []byte(`"b"`), []byte("1")), '}')))
+}
+
 func TestWalkingObjects(t *testing.T) {
 	const obj = " { \"a\" : [1, {\"b\": \"]}\"}] ,\n\"q\\\"\\\\\":\"x\\\\\",\"\\u0063\":null, \"d\":-1.5e3 }"
 	var names, values []string

@@ -148,6 +148,32 @@ func Member(obj []byte, name string) []byte {
 	return nil
 }
 
+// AppendComma appends a comma, unless dst ends with the bracket that opens an object or an array.
+func AppendComma(dst []byte) []byte {
+	if last := dst[len(dst)-1]; last == '{' || last == '[' {
+		return dst
+	}
+	return append(dst, ',')
+}
+
+// AppendMember appends a member to an object that has no closing brace yet. The raw name has its
+// quotes.
+func AppendMember(dst, name, value []byte) []byte {
+	return append(append(append(AppendComma(dst), name...), ':'), value...)
+}
+
+// AppendEdited appends the object obj with the values that edit returns. It leaves out members for
+// which edit returns nil.
+func AppendEdited(dst, obj []byte, edit func(name, value []byte) []byte) []byte {
+	dst = append(dst, '{')
+	for name, value := range Members(obj) {
+		if value = edit(name, value); value != nil {
+			dst = AppendMember(dst, name, value)
+		}
+	}
+	return append(dst, '}')
+}
+
 // Elements yields the raw elements of the array arr. It yields nothing if arr is not an array.
 func Elements(arr []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {

@@ -3,7 +3,6 @@
 package form
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -65,23 +64,23 @@ func formField(property []byte, keep func(keyword string, value json.RawMessage)
 		}
 		words = append(words, text)
 	}
-	described, lost := len(words), []byte{'{'}
-	for name, value := range jsonx.Members(property) {
+	described := len(words)
+	field := jsonx.AppendEdited(nil, property, func(name, value []byte) []byte {
 		switch keyword := jsonx.String(name); {
 		case keyword == "description":
 		case keep(keyword, value):
-			lost = append(append(append(append(lost, name...), ':'), value...), ',')
+			return value
 		default:
 			if rule := lostRule(keyword, value); rule != "" {
 				words = append(words, rule)
 			}
 		}
-	}
+		return nil
+	})
 	if len(words) == described {
 		return appendOnly(nil, property, formKeywords) // unchanged
 	}
-	lost = append(lost, `"description":`...)
-	return append(jsonx.AppendString(lost, strings.Join(words, " ")), '}')
+	return withMember(field, "description", jsonx.AppendString(nil, strings.Join(words, " ")))
 }
 
 // carried reports whether the form of a field of type kind can carry a keyword.
@@ -99,55 +98,41 @@ func carried(kind, keyword string, value json.RawMessage) bool {
 
 // Older returns a form for version 2025-06-18: enum and enumNames instead of oneOf, no lists, and
 // defaults only for bools.
-func Older(schema json.RawMessage) (json.RawMessage, error) {
-	b := []byte{'{'}
-	for name, value := range jsonx.Members(schema) {
+func Older(schema json.RawMessage) (form json.RawMessage, err error) {
+	form = jsonx.AppendEdited(nil, schema, func(name, value []byte) []byte {
 		if jsonx.IsString(name, "properties") {
-			properties, err := olderFields(value)
-			if err != nil {
-				return nil, err
-			}
-			value = properties
+			value = jsonx.AppendEdited(nil, value, func(name, field []byte) []byte {
+				kind := jsonx.String(jsonx.Member(field, "type"))
+				if kind == "array" && err == nil {
+					err = fmt.Errorf("forms of 2025-06-18 have no lists, and the field %s is one", jsonx.String(name))
+				}
+				return namedValues(formField(field, func(keyword string, _ json.RawMessage) bool { return keyword != "default" || kind == "boolean" }))
+			})
 		}
-		b = append(append(append(append(b, name...), ':'), value...), ',')
-	}
-	return closeObject(b), nil
-}
-
-func olderFields(properties json.RawMessage) (json.RawMessage, error) {
-	b := []byte{'{'}
-	for name, field := range jsonx.Members(properties) {
-		kind := jsonx.String(jsonx.Member(field, "type"))
-		if kind == "array" {
-			return nil, fmt.Errorf("forms of 2025-06-18 have no lists, and the field %s is one", jsonx.String(name))
-		}
-		older := formField(field, func(keyword string, _ json.RawMessage) bool { return keyword != "default" || kind == "boolean" })
-		b = append(append(append(append(b, name...), ':'), namedValues(older)...), ',')
-	}
-	return closeObject(b), nil
+		return value
+	})
+	return form, err
 }
 
 // namedValues replaces the oneOf of a field by enum and enumNames.
 func namedValues(field []byte) []byte {
-	b := []byte{'{'}
-	for name, value := range jsonx.Members(field) {
-		if !jsonx.IsString(name, "oneOf") {
-			b = append(append(append(append(b, name...), ':'), value...), ',')
-			continue
-		}
-		values, titles := []byte{'['}, []byte{'['}
-		for option := range jsonx.Elements(value) {
-			values = append(append(values, jsonx.Member(option, "const")...), ',')
-			titles = append(append(titles, jsonx.Member(option, "title")...), ',')
-		}
-		b = append(append(append(b, `"enum":`...), bytes.TrimSuffix(values, []byte{','})...), `],"enumNames":`...)
-		b = append(append(b, bytes.TrimSuffix(titles, []byte{','})...), `],`...)
+	oneOf := jsonx.Member(field, "oneOf")
+	if oneOf == nil {
+		return field
 	}
-	return closeObject(b)
+	values, titles := []byte{'['}, []byte{'['}
+	for option := range jsonx.Elements(oneOf) {
+		values = append(jsonx.AppendComma(values), jsonx.Member(option, "const")...)
+		titles = append(jsonx.AppendComma(titles), jsonx.Member(option, "title")...)
+	}
+	field = appendOnly(nil, field, without(formKeywords, "oneOf"))
+	return withMember(withMember(field, "enum", append(values, ']')), "enumNames", append(titles, ']'))
 }
 
-// closeObject ends an object in which a comma follows each member.
-func closeObject(b []byte) []byte { return append(bytes.TrimSuffix(b, []byte{','}), '}') }
+// withMember adds a member to an object.
+func withMember(object []byte, name string, value []byte) []byte {
+	return append(jsonx.AppendMember(object[:len(object)-1], strconv.AppendQuote(nil, name), value), '}')
+}
 
 // Flat returns the form of an input schema. Rules that it cannot carry are described, and enforced
 // on the answer.
@@ -157,27 +142,24 @@ func Flat(t reflect.Type, in *reflectx.Input, descriptions reflectx.Descriptions
 	for _, f := range in.Fields() {
 		titles[f.Name] = valueTitles(f.Type, descriptions)
 	}
-	b := []byte(`{"type":"object","properties":{`)
-	comma := false
-	for name, property := range jsonx.Members(jsonx.Member(schema, "properties")) {
+	var err error
+	properties := jsonx.AppendEdited(nil, jsonx.Member(schema, "properties"), func(name, property []byte) []byte {
 		kind := jsonx.String(jsonx.Member(property, "type"))
-		if kind == "object" || kind == "" || kind == "array" && jsonx.Member(jsonx.Member(property, "items"), "enum") == nil {
-			return nil, &reflectx.Error{Site: t.String(), Msg: fmt.Sprintf(
+		if err == nil && (kind == "object" || kind == "" || kind == "array" && jsonx.Member(jsonx.Member(property, "items"), "enum") == nil) {
+			err = &reflectx.Error{Site: t.String(), Msg: fmt.Sprintf(
 				"field %s cannot be asked for: a form has strings, numbers, bools, enums and slices of enums", name)}
 		}
-		if comma {
-			b = append(b, ',')
-		}
-		comma = true
-		b = append(append(b, name...), ':')
-		property = formField(property, func(keyword string, value json.RawMessage) bool { return carried(kind, keyword, value) })
-		b = appendFormField(b, property, titles[jsonx.String(name)])
+		field := formField(property, func(keyword string, value json.RawMessage) bool { return carried(kind, keyword, value) })
+		return titled(field, titles[jsonx.String(name)])
+	})
+	if err != nil {
+		return nil, err
 	}
-	b = append(b, '}')
+	form := withMember([]byte(`{"type":"object"}`), "properties", properties)
 	if required := jsonx.Member(schema, "required"); required != nil {
-		b = append(append(b, `,"required":`...), required...)
+		form = withMember(form, "required", required)
 	}
-	return append(b, '}'), nil
+	return form, nil
 }
 
 // valueTitles returns the titles of the constants of a field's type, or of its elements.
@@ -194,43 +176,32 @@ func valueTitles(t reflect.Type, descriptions reflectx.Descriptions) map[string]
 	return titles
 }
 
-// appendFormField appends the schema of one field. Enums show titles if each value has one.
-func appendFormField(b, property []byte, titles map[string]string) []byte {
-	if items := jsonx.Member(property, "items"); items != nil {
-		options := appendTitled([]byte(`{"anyOf":[`), items, titles)
-		if options == nil {
-			return appendOnly(b, property, formKeywords)
+// titled returns the schema of one field with the titles of its enum, if each value has one.
+func titled(field []byte, titles map[string]string) []byte {
+	if items := jsonx.Member(field, "items"); items != nil {
+		if options := titledOptions(items, titles); options != nil {
+			return withMember(appendOnly(nil, field, without(formKeywords, "items")), "items", withMember([]byte("{}"), "anyOf", options))
 		}
-		b = appendOnly(b, property, without(formKeywords, "items"))
-		b = append(b[:len(b)-1], `,"items":`...)
-		return append(append(b, options...), '}', '}')
+	} else if options := titledOptions(field, titles); options != nil {
+		return withMember(appendOnly(nil, field, without(formKeywords, "enum")), "oneOf", options)
 	}
-	options := appendTitled([]byte(`,"oneOf":[`), property, titles)
-	if options == nil {
-		return appendOnly(b, property, formKeywords)
-	}
-	b = appendOnly(b, property, without(formKeywords, "enum"))
-	return append(append(b[:len(b)-1], options...), '}')
+	return appendOnly(nil, field, formKeywords)
 }
 
-// appendTitled appends the values of an enum with their titles and a closing bracket; nil if it is
-// not an enum of strings, or a value has no title.
-func appendTitled(b, schema []byte, titles map[string]string) []byte {
+// titledOptions returns the values of an enum with their titles; nil if it is not an enum of
+// strings, or a value has no title.
+func titledOptions(schema []byte, titles map[string]string) []byte {
 	enum := jsonx.Member(schema, "enum")
 	if enum == nil || !jsonx.IsString(jsonx.Member(schema, "type"), "string") {
 		return nil
 	}
-	first := true
+	b := []byte{'['}
 	for value := range jsonx.Elements(enum) {
 		title, ok := titles[string(value)]
 		if !ok {
 			return nil
 		}
-		if !first {
-			b = append(b, ',')
-		}
-		first = false
-		b = append(append(append(b, `{"const":`...), value...), `,"title":`...)
+		b = append(append(append(jsonx.AppendComma(b), `{"const":`...), value...), `,"title":`...)
 		b = append(jsonx.AppendString(b, title), '}')
 	}
 	return append(b, ']')
@@ -242,17 +213,10 @@ func without(names []string, name string) []string {
 
 // appendOnly appends the object obj with only the named members.
 func appendOnly(b, obj []byte, names []string) []byte {
-	b = append(b, '{')
-	comma := false
-	for n, v := range jsonx.Members(obj) {
-		if !slices.Contains(names, jsonx.String(n)) {
-			continue
+	return jsonx.AppendEdited(b, obj, func(name, value []byte) []byte {
+		if slices.Contains(names, jsonx.String(name)) {
+			return value
 		}
-		if comma {
-			b = append(b, ',')
-		}
-		comma = true
-		b = append(append(append(b, n...), ':'), v...)
-	}
-	return append(b, '}')
+		return nil
+	})
 }

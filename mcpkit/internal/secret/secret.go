@@ -104,13 +104,8 @@ func (s *Secrecy) appendShown(b, value []byte) []byte {
 		return s.AppendObject(b, value)
 	case kind == '[':
 		b = append(b, '[')
-		comma := false
 		for element := range jsonx.Elements(value) {
-			if comma {
-				b = append(b, ',')
-			}
-			comma = true
-			b = s.appendShown(b, element)
+			b = s.appendShown(jsonx.AppendComma(b), element)
 		}
 		return append(b, ']')
 	case kind == 'n':
@@ -120,20 +115,13 @@ func (s *Secrecy) appendShown(b, value []byte) []byte {
 	}
 }
 
+// AppendObject appends the part of an object that logs may show.
 func (s *Secrecy) AppendObject(b, object []byte) []byte {
-	b = append(b, '{')
-	comma := false
-	for name, value := range jsonx.Members(object) {
-		if comma {
-			b = append(b, ',')
-		}
-		comma = true
-		b = append(append(b, name...), ':')
+	return jsonx.AppendEdited(b, object, func(name, value []byte) []byte {
 		member := s.members[jsonx.String(name)]
 		if member == nil {
 			member = hidden // perhaps a misspelt secret
 		}
-		b = member.appendShown(b, value)
-	}
-	return append(b, '}')
+		return member.appendShown(nil, value)
+	})
 }
