@@ -99,10 +99,7 @@ func (b *builder) check() error {
 	for _, f := range b.faults {
 		faults = append(faults, &reflectx.Error{Site: b.def.site, Msg: f})
 	}
-	if faults != nil {
-		return faults
-	}
-	return nil
+	return joinFaults(faults)
 }
 
 func (b *builder) build(s *Server, d *draft) error {
@@ -188,25 +185,16 @@ type rawFunc func(ctx context.Context, call *Call) (any, error)
 
 // addRaw adds a tool whose schemas were written by hand.
 func (s *Server) addRaw(d *draft, t *tool, h rawFunc) error {
-	var faults reflectx.Errors
-	fault := func(err error) {
-		if err != nil {
-			faults = append(faults, &reflectx.Error{Site: t.site, Msg: err.Error()})
-		}
-	}
-	fault(toolname.Check(t.def.Name))
 	if t.def.InputSchema == nil {
 		t.def.InputSchema = noArguments
 	}
-	input, err := handSchema("input", t.def.InputSchema)
-	fault(err)
-	output, err := handSchema("output", t.def.OutputSchema)
-	fault(err)
-	if faults != nil {
-		return faults
+	input, inErr := handSchema("input", t.def.InputSchema)
+	output, outErr := handSchema("output", t.def.OutputSchema)
+	if err := joinFaults(at(t.site, toolname.Check(t.def.Name)), at(t.site, inErr), at(t.site, outErr)); err != nil {
+		return err
 	}
 	t.secrets = secret.OfSchema(t.def.InputSchema)
-	outputs := &toolOutputs{shapes: []shape{shapeDynamic}}
+	outputs := dynamicOutputs(toolTypes)
 	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {
 		args := call.Arguments()
 		if args == nil {
@@ -278,9 +266,9 @@ func (s *Server) AddPrompt(def protocol.Prompt, h func(ctx context.Context, call
 		return noHandler(p.site)
 	}
 	if err := toolname.Check(def.Name); err != nil {
-		return &reflectx.Error{Site: p.site, Msg: err.Error()}
+		return at(p.site, err)
 	}
-	outputs := &promptOutputs{shapes: []shape{shapeDynamic}}
+	outputs := dynamicOutputs(promptTypes)
 	s.guard(&p.entry, kindPrompt, func(ctx context.Context, call *Call) (Result, error) {
 		if err := knownArguments(call, def.Arguments); err != nil {
 			return nil, err
@@ -337,7 +325,7 @@ func (s *Server) AddResourceTemplate(def protocol.ResourceTemplate, h func(ctx c
 }
 
 func (s *Server) guardResource(r *resource, h rawFunc) {
-	outputs := &resourceOutputs{shapes: []shape{shapeDynamic}}
+	outputs := dynamicOutputs(resourceTypes)
 	s.guard(&r.entry, kindResource, func(ctx context.Context, call *Call) (Result, error) {
 		v, err := h(ctx, call)
 		if err != nil {

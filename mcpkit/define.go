@@ -43,7 +43,7 @@ type definition struct {
 // define compiles the function and adds the entry to the draft.
 func (s *Server) define(d *draft, def *definition) error {
 	if err := toolname.Check(def.name); err != nil && def.kind != kindResource {
-		return &reflectx.Error{Site: def.site, Msg: err.Error()}
+		return at(def.site, err)
 	}
 	switch def.kind {
 	case kindPrompt:
@@ -146,7 +146,6 @@ func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entr
 		Provide: "give it with mcpkit.Provide", GiveSchema: "the tag input or ToolBuilder.Input"}
 	schema, schemaErr := handSchema("input", def.input)
 	if schemaErr != nil {
-		schemaErr = &reflectx.Error{Site: def.site, Msg: schemaErr.Error()}
 		schema = &reflectx.RawSchema{} // the parameters are those of a function with a schema
 	}
 	o.Schema = schema
@@ -157,7 +156,7 @@ func (s *Server) compile(def *definition, names []string) (*reflectx.Func, *entr
 	o.Input.Owner, o.Input.Method = def.owner, def.method
 	s.injection(&o, &e.logs)
 	fn, err := reflectx.Compile(def.fn, o)
-	return fn, &e, joinFaults(schemaErr, err)
+	return fn, &e, joinFaults(at(def.site, schemaErr), err)
 }
 
 // entry returns the entry of the definition, without its handler.
@@ -180,14 +179,9 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 	fn, e, err := s.compile(def, nil)
 	outputs, outErr := newToolOutputs(def.site, fn.Outputs(), s.inputOptions())
 	var keepErr error
-	if e.keep, keepErr = def.keep(); keepErr != nil {
-		keepErr = &reflectx.Error{Site: def.site, Msg: keepErr.Error()}
-	}
+	e.keep, keepErr = def.keep()
 	output, handErr := handSchema("output", def.output)
-	if handErr != nil {
-		handErr = &reflectx.Error{Site: def.site, Msg: handErr.Error()}
-	}
-	if err := joinFaults(err, outErr, handErr, keepErr); err != nil {
+	if err := joinFaults(err, outErr, at(def.site, handErr), at(def.site, keepErr)); err != nil {
 		return err
 	}
 	t := &tool{entry: *e, def: protocol.Tool{
@@ -264,11 +258,10 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 
 // addTool sets what depends on the definition, and adds the tool.
 func (s *Server) addTool(d *draft, t *tool) error {
-	headers, err := mirror.Params(t.def.InputSchema)
-	if err != nil {
-		return &reflectx.Error{Site: t.site, Msg: err.Error()}
+	var err error
+	if t.headers, err = mirror.Params(t.def.InputSchema); err != nil {
+		return at(t.site, err)
 	}
-	t.headers = headers
 	t.setToolWire()
 	*d = append(*d, t)
 	return nil
@@ -385,10 +378,7 @@ func parseTemplate(site, uri string) (*uritemplate.Template, error) {
 	if err == nil && !strings.Contains(tmpl.Prefix(), ":") {
 		err = fmt.Errorf("%q is not an absolute URI; write for example \"note://{id}\"", uri)
 	}
-	if err != nil {
-		return nil, &reflectx.Error{Site: site, Msg: err.Error()}
-	}
-	return tmpl, nil
+	return tmpl, at(site, err)
 }
 
 // sameNames compares the parameters of a resource with the variables of its URI template.
@@ -406,10 +396,7 @@ func sameNames(def *definition, vars []string, fields []reflectx.Field) error {
 				"variable %q of uri %q goes to no parameter; add one", v, def.uri)})
 		}
 	}
-	if faults != nil {
-		return faults
-	}
-	return nil
+	return joinFaults(faults)
 }
 
 func (s *Server) addResource(d *draft, r *resource, def *definition) {
@@ -443,6 +430,16 @@ func metaOf(m map[string]string) protocol.Meta {
 		meta[k] = jsonx.AppendString(nil, v)
 	}
 	return meta
+}
+
+// at returns err with the place that it is about, unless it names one.
+func at(site string, err error) error {
+	var many reflectx.Errors
+	var one *reflectx.Error
+	if err == nil || errors.As(err, &many) || errors.As(err, &one) {
+		return err
+	}
+	return &reflectx.Error{Site: site, Msg: err.Error()}
 }
 
 // joinFaults joins errors; nil if there are none.

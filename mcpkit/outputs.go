@@ -102,38 +102,85 @@ func shapeOf(t reflect.Type, whole wholeTypes) (shape, error) {
 	return shapeStructured, nil
 }
 
-// toolOutputs turns the Go results of a tool into its result.
-type toolOutputs struct {
+// outputs turns the Go results of a method into its Result.
+type outputs struct {
 	shapes []shape
-	schema json.RawMessage // of the structured result; nil when there is none
+	whole  wholeTypes
+	schema json.RawMessage // of the structured result of a tool; nil if there is none
 }
 
-func newToolOutputs(site string, types []reflect.Type, o reflectx.InputOptions) (*toolOutputs, error) {
-	out := &toolOutputs{}
-	structured := 0
+// newOutputs returns the outputs of a method with these result types. shapeOf refuses types that
+// such a method cannot return.
+func newOutputs(site string, types []reflect.Type, whole wholeTypes, shapeOf func(reflect.Type) (shape, error)) (*outputs, error) {
+	o := &outputs{whole: whole}
 	for _, t := range types {
-		sh, err := shapeOf(t, toolTypes)
-		if o.Unions[t] != nil {
-			sh, err = shapeStructured, nil
+		sh, err := shapeOf(t)
+		if err == nil && sh == shapeWhole && len(types) > 1 {
+			err = fmt.Errorf("%s is the whole result; return nothing beside it but an error", t)
 		}
 		if err != nil {
-			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
+			return nil, at(site, err)
 		}
-		out.shapes = append(out.shapes, sh)
-		switch sh {
-		case shapeWhole:
-			if len(types) > 1 {
-				return nil, &reflectx.Error{Site: site, Msg: fmt.Sprintf("%s is the whole result; return nothing beside it but an error", t)}
+		o.shapes = append(o.shapes, sh)
+	}
+	return o, nil
+}
+
+// dynamicOutputs are those of a handler that returns any.
+func dynamicOutputs(whole wholeTypes) *outputs {
+	return &outputs{shapes: []shape{shapeDynamic}, whole: whole}
+}
+
+// each calls add with each value and its shape, without nil ones of type any. If a value is the
+// whole result, each returns that.
+func (o *outputs) each(values []reflect.Value, add func(sh shape, v reflect.Value) error) (whole Result, err error) {
+	for i, v := range values {
+		sh := o.shapes[i]
+		if sh == shapeDynamic {
+			if v.Kind() == reflect.Interface {
+				v = v.Elem()
 			}
-		case shapeStructured, shapeSeq, shapeSeqErr:
-			if structured++; structured > 1 {
-				return nil, &reflectx.Error{Site: site, Msg: "several results want to be the structured output; put them into one struct"}
+			if !v.IsValid() {
+				continue
 			}
-			if out.schema, err = outputSchema(site, t, sh, o); err != nil {
+			if sh, err = dynamicShape(v.Type(), o.whole); err != nil {
 				return nil, err
 			}
 		}
+		if sh == shapeWhole {
+			return wholeResult(v)
+		}
+		if err := add(sh, v); err != nil {
+			return nil, err
+		}
 	}
+	return nil, nil
+}
+
+// isNil reports whether v is a nil pointer or interface.
+func isNil(v reflect.Value) bool {
+	return (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil()
+}
+
+func newToolOutputs(site string, types []reflect.Type, o reflectx.InputOptions) (*outputs, error) {
+	var schema json.RawMessage
+	structured := 0
+	out, err := newOutputs(site, types, toolTypes, func(t reflect.Type) (sh shape, err error) {
+		if o.Unions[t] == nil { // a union is structured
+			sh, err = shapeOf(t, toolTypes)
+		}
+		if err == nil && (sh == shapeStructured || sh == shapeSeq || sh == shapeSeqErr) {
+			if structured++; structured > 1 {
+				return 0, errors.New("several results want to be the structured output; put them into one struct")
+			}
+			schema, err = outputSchema(site, t, sh, o)
+		}
+		return sh, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.schema = schema
 	return out, nil
 }
 
@@ -148,13 +195,11 @@ func outputSchema(site string, t reflect.Type, sh shape, o reflectx.InputOptions
 }
 
 // tool returns the result of a tool call for the values that the method returned.
-func (o *toolOutputs) tool(call *Call, values []reflect.Value) (Result, error) {
+func (o *outputs) tool(call *Call, values []reflect.Value) (Result, error) {
 	r := newMadeToolResult()
-	for i, v := range values {
-		whole, err := addToolOutput(call, r, o.shapes[i], v)
-		if whole != nil || err != nil {
-			return whole, err
-		}
+	whole, err := o.each(values, func(sh shape, v reflect.Value) error { return addToolOutput(call, r, sh, v) })
+	if whole != nil || err != nil {
+		return whole, err
 	}
 	return &r.ToolResult, nil
 }
@@ -204,47 +249,36 @@ func wholeResult(v reflect.Value) (Result, error) {
 	return nil, fmt.Errorf("%s is not a result", v.Type())
 }
 
-// addToolOutput adds v to r, or returns the whole result that v is.
-func addToolOutput(call *Call, r *madeToolResult, sh shape, v reflect.Value) (whole Result, err error) {
-	if sh == shapeDynamic {
-		if v.Kind() == reflect.Interface {
-			v = v.Elem()
-		}
-		if !v.IsValid() {
-			return nil, nil // nil: a result without content
-		}
-		if sh, err = dynamicShape(v.Type(), toolTypes); err != nil {
-			return nil, err
-		}
-	}
+func addToolOutput(call *Call, r *madeToolResult, sh shape, v reflect.Value) error {
 	switch sh {
-	case shapeWhole:
-		return wholeResult(v)
 	case shapeText:
 		r.addText(v.String())
 	case shapeStructured:
-		return nil, setStructured(call, r, v)
+		return setStructured(call, r, v)
 	case shapeContent:
 		r.Content = appendContents(r.Content, v)
 	case shapeSeq, shapeSeqErr:
 		collected, err := collect(call, v, sh)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return nil, setStructured(call, r, reflect.ValueOf(collected))
+		return setStructured(call, r, reflect.ValueOf(collected))
 	default:
-		b, ok, err := blobOf(call, sh, v)
-		if ok {
-			r.Content = append(r.Content, b.content())
+		if isNil(v) {
+			return nil
 		}
-		return nil, err
+		b, err := blobOf(call, sh, v)
+		if err != nil {
+			return err
+		}
+		r.Content = append(r.Content, b.content())
 	}
-	return nil, nil
+	return nil
 }
 
 // setStructured makes v the structured output, and its JSON the text for older clients.
 func setStructured(call *Call, r *madeToolResult, v reflect.Value) error {
-	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
+	if isNil(v) {
 		return Errorf("the tool returned no result and no error: it is a nil %s", v.Type())
 	}
 	text, err := call.server.marshalValue(v)
@@ -283,7 +317,7 @@ func appendContents(list []protocol.Content, v reflect.Value) []protocol.Content
 		}
 		return list
 	}
-	if (v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer) && v.IsNil() {
+	if isNil(v) {
 		return list
 	}
 	if c, ok := v.Interface().(protocol.Content); ok {
@@ -294,35 +328,29 @@ func appendContents(list []protocol.Content, v reflect.Value) []protocol.Content
 	return append(list, p.Interface().(protocol.Content))
 }
 
-// blobOf returns a Blob of v: a Blob, bytes, an image or a reader. ok is false if v is nil.
-func blobOf(call *Call, sh shape, v reflect.Value) (b Blob, ok bool, err error) {
-	switch v.Kind() {
-	case reflect.Interface, reflect.Pointer, reflect.Func:
-		if v.IsNil() {
-			return Blob{}, false, nil
-		}
-	}
+// blobOf returns a Blob of v, which is not nil: a Blob, bytes, an image or a reader.
+func blobOf(call *Call, sh shape, v reflect.Value) (Blob, error) {
 	switch sh {
 	case shapeBlob:
 		switch b := v.Interface().(type) {
 		case Blob:
-			return b, true, nil
+			return b, nil
 		case *Blob:
-			return *b, true, nil
+			return *b, nil
 		case []byte:
-			return Blob{Data: b}, true, nil
+			return Blob{Data: b}, nil
 		}
 	case shapeImage:
 		var buf bytes.Buffer
 		if err := png.Encode(&buf, v.Interface().(image.Image)); err != nil {
-			return Blob{}, false, fmt.Errorf("the image does not encode: %w", err)
+			return Blob{}, fmt.Errorf("the image does not encode: %w", err)
 		}
-		return Blob{Data: buf.Bytes(), MIMEType: "image/png"}, true, nil
+		return Blob{Data: buf.Bytes(), MIMEType: "image/png"}, nil
 	case shapeReader:
 		data, err := readAll(v.Interface().(io.Reader), call.server.config.maxResultBytes)
-		return Blob{Data: data}, err == nil, err
+		return Blob{Data: data}, err
 	}
-	return Blob{}, false, fmt.Errorf("a result of type %s makes no bytes", v.Type())
+	return Blob{}, fmt.Errorf("a result of type %s makes no bytes", v.Type())
 }
 
 // readAll reads up to limit bytes and closes r.
@@ -382,185 +410,111 @@ func collect(call *Call, seq reflect.Value, sh shape) (json.RawMessage, error) {
 	return append(b, ']'), nil
 }
 
-// resourceOutputs turns the Go results of a resource into its result.
-type resourceOutputs struct{ shapes []shape }
+var typePromptMessage = reflect.TypeFor[protocol.PromptMessage]()
 
-var (
-	typeResourceContents = reflect.TypeFor[protocol.ResourceContents]()
-	typePromptMessage    = reflect.TypeFor[protocol.PromptMessage]()
-)
-
-func newResourceOutputs(site string, types []reflect.Type) (*resourceOutputs, error) {
+func newResourceOutputs(site string, types []reflect.Type) (*outputs, error) {
 	if len(types) == 0 {
 		return nil, &reflectx.Error{Site: site, Msg: "a resource returns its contents: string, []byte, mcpkit.Blob, io.Reader, any data, or *protocol.ReadResourceResult"}
 	}
-	out := &resourceOutputs{}
-	for _, t := range types {
+	return newOutputs(site, types, resourceTypes, func(t reflect.Type) (shape, error) {
 		sh, err := shapeOf(t, resourceTypes)
 		if err == nil && sh == shapeContent {
 			err = fmt.Errorf("%s is content, which is for tools and prompts; a resource returns string, []byte, mcpkit.Blob, io.Reader or any data", t)
 		}
-		if err != nil {
-			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
-		}
-		if sh == shapeWhole && len(types) > 1 {
-			return nil, &reflectx.Error{Site: site, Msg: fmt.Sprintf("%s is the whole result; return nothing beside it but an error", t)}
-		}
-		out.shapes = append(out.shapes, sh)
-	}
-	return out, nil
+		return sh, err
+	})
 }
 
 // read returns the result of resources/read: contents, or a stream if the method returned only a
-// reader.
-func (o *resourceOutputs) read(ctx context.Context, call *Call, res *resource, values []reflect.Value) (Result, error) {
-	if len(values) == 1 {
-		if r, ok := readerIn(values[0]); ok {
+// reader. Nil means that there is no such resource.
+func (o *outputs) read(ctx context.Context, call *Call, res *resource, values []reflect.Value) (Result, error) {
+	for _, v := range values {
+		if v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		if !v.IsValid() || isNil(v) {
+			return nil, ErrNotFound
+		}
+		if r, ok := v.Interface().(io.Reader); ok && len(values) == 1 {
 			return newStreamed(ctx, call, res, r)
 		}
 	}
 	r := &ResourceResult{Contents: make([]protocol.ResourceContents, 0, len(values)), Cache: cacheHint(res.ttl, res.private)}
-	for i, v := range values {
-		whole, err := addResourceOutput(call, r, res.mime, o.shapes[i], v)
-		if err != nil {
-			return nil, err
-		}
-		if own, ok := whole.(*ResourceResult); ok && own.TTLMs == nil {
-			cached := *own
-			cached.Cache = r.Cache
-			return &cached, nil
-		}
-		if whole != nil {
-			return whole, nil
-		}
+	whole, err := o.each(values, func(sh shape, v reflect.Value) error { return addResourceOutput(call, r, res.mime, sh, v) })
+	if own, ok := whole.(*ResourceResult); ok && own.TTLMs == nil {
+		cached := *own
+		cached.Cache = r.Cache
+		return &cached, nil
+	}
+	if whole != nil || err != nil {
+		return whole, err
 	}
 	return r, nil
 }
 
-// readerIn returns the reader that a method returned.
-func readerIn(v reflect.Value) (io.Reader, bool) {
-	if v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
-	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || !v.Type().Implements(typeReader) {
-		return nil, false
-	}
-	return v.Interface().(io.Reader), true
-}
-
-// addResourceOutput adds v to r, or returns the whole result that v is.
-func addResourceOutput(call *Call, r *ResourceResult, mime string, sh shape, v reflect.Value) (whole Result, err error) {
-	if sh == shapeDynamic {
-		if v = v.Elem(); !v.IsValid() {
-			return nil, ErrNotFound
-		}
-		if sh, err = dynamicShape(v.Type(), resourceTypes); err != nil {
-			return nil, err
-		}
-	}
-	add := func(c protocol.ResourceContents) { r.Contents = append(r.Contents, c) }
+func addResourceOutput(call *Call, r *ResourceResult, mime string, sh shape, v reflect.Value) error {
+	add := func(mime string, data []byte) { r.Contents = append(r.Contents, contentsOf(call.name, mime, data)) }
 	switch sh {
-	case shapeWhole:
-		if v.Kind() == reflect.Pointer && v.IsNil() {
-			return nil, ErrNotFound
-		}
-		return wholeResult(v)
 	case shapeText:
 		text := v.String()
-		add(protocol.ResourceContents{URI: call.name, MIMEType: cmp.Or(mime, "text/plain"), Text: &text})
+		r.Contents = append(r.Contents, protocol.ResourceContents{URI: call.name, MIMEType: cmp.Or(mime, "text/plain"), Text: &text})
 	case shapeSeq, shapeSeqErr:
 		raw, err := collect(call, v, sh)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		add(contentsOf(call.name, cmp.Or(mime, "application/json"), raw))
+		add(cmp.Or(mime, "application/json"), raw)
 	case shapeStructured:
-		return nil, addStructuredContents(call, mime, v, add)
-	case shapeContent:
-		return nil, errors.New("content is for tools and prompts; a resource returns its contents")
-	default:
-		b, ok, err := blobOf(call, sh, v)
+		switch c := v.Interface().(type) {
+		case protocol.ResourceContents:
+			r.Contents = append(r.Contents, c)
+			return nil
+		case []protocol.ResourceContents:
+			r.Contents = append(r.Contents, c...)
+			return nil
+		}
+		text, err := call.server.marshalValue(v)
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("the result does not encode: %w", err)
 		}
-		if !ok {
-			return nil, ErrNotFound
+		add(cmp.Or(mime, "application/json"), []byte(text))
+	case shapeContent:
+		return errors.New("content is for tools and prompts; a resource returns its contents")
+	default:
+		b, err := blobOf(call, sh, v)
+		if err != nil {
+			return err
 		}
-		add(contentsOf(call.name, cmp.Or(b.MIMEType, mime, Blob{Data: b.Data}.mime()), b.Data))
+		add(cmp.Or(b.MIMEType, mime, Blob{Data: b.Data}.mime()), b.Data)
 	}
-	return nil, nil
-}
-
-func addStructuredContents(call *Call, mime string, v reflect.Value, add func(protocol.ResourceContents)) error {
-	switch t := v.Type(); {
-	case v.Kind() == reflect.Pointer && v.IsNil():
-		return ErrNotFound
-	case t == typeResourceContents:
-		add(v.Interface().(protocol.ResourceContents))
-		return nil
-	case t == reflect.SliceOf(typeResourceContents):
-		for _, c := range v.Interface().([]protocol.ResourceContents) {
-			add(c)
-		}
-		return nil
-	}
-	text, err := call.server.marshalValue(v)
-	if err != nil {
-		return fmt.Errorf("the result does not encode: %w", err)
-	}
-	add(contentsOf(call.name, cmp.Or(mime, "application/json"), []byte(text)))
 	return nil
 }
 
-// promptOutputs turns the Go results of a prompt into its result.
-type promptOutputs struct{ shapes []shape }
-
-func newPromptOutputs(site string, types []reflect.Type) (*promptOutputs, error) {
+func newPromptOutputs(site string, types []reflect.Type) (*outputs, error) {
 	if len(types) == 0 {
 		return nil, &reflectx.Error{Site: site, Msg: "a prompt returns its messages: string, protocol.PromptMessage (mcpkit.User, mcpkit.Assistant), several, content, or *protocol.GetPromptResult"}
 	}
-	out := &promptOutputs{}
-	for _, t := range types {
+	return newOutputs(site, types, promptTypes, func(t reflect.Type) (shape, error) {
 		sh, err := shapeOf(t, promptTypes)
 		if err == nil && sh == shapeStructured && t != typePromptMessage && t != reflect.SliceOf(typePromptMessage) {
 			err = fmt.Errorf("a prompt cannot return %s; return a string, mcpkit.User(…), messages or content", t)
 		}
-		if err == nil && sh == shapeWhole && len(types) > 1 {
-			err = fmt.Errorf("%s is the whole result; return nothing beside it but an error", t)
-		}
-		if err != nil {
-			return nil, &reflectx.Error{Site: site, Msg: err.Error()}
-		}
-		out.shapes = append(out.shapes, sh)
-	}
-	return out, nil
+		return sh, err
+	})
 }
 
 // get returns the result of prompts/get.
-func (o *promptOutputs) get(call *Call, description string, values []reflect.Value) (Result, error) {
+func (o *outputs) get(call *Call, description string, values []reflect.Value) (Result, error) {
 	r := &PromptResult{Description: description, Messages: []protocol.PromptMessage{}}
-	for i, v := range values {
-		whole, err := addPromptOutput(call, r, o.shapes[i], v)
-		if whole != nil || err != nil {
-			return whole, err
-		}
+	whole, err := o.each(values, func(sh shape, v reflect.Value) error { return addPromptOutput(call, r, sh, v) })
+	if whole != nil || err != nil {
+		return whole, err
 	}
 	return r, r.check()
 }
 
-// addPromptOutput adds v to r, or returns the whole result that v is.
-func addPromptOutput(call *Call, r *PromptResult, sh shape, v reflect.Value) (whole Result, err error) {
-	if sh == shapeDynamic {
-		if v = v.Elem(); !v.IsValid() {
-			return nil, nil
-		}
-		if sh, err = dynamicShape(v.Type(), promptTypes); err != nil {
-			return nil, err
-		}
-	}
+func addPromptOutput(call *Call, r *PromptResult, sh shape, v reflect.Value) error {
 	switch sh {
-	case shapeWhole:
-		return wholeResult(v)
 	case shapeText:
 		r.Messages = append(r.Messages, User(v.String()))
 	case shapeContent:
@@ -574,14 +528,17 @@ func addPromptOutput(call *Call, r *PromptResult, sh shape, v reflect.Value) (wh
 		case []protocol.PromptMessage:
 			r.Messages = append(r.Messages, m...)
 		default:
-			return nil, fmt.Errorf("a prompt cannot return %s", v.Type())
+			return fmt.Errorf("a prompt cannot return %s", v.Type())
 		}
 	default:
-		b, ok, err := blobOf(call, sh, v)
-		if err != nil || !ok {
-			return nil, err
+		if isNil(v) {
+			return nil
+		}
+		b, err := blobOf(call, sh, v)
+		if err != nil {
+			return err
 		}
 		r.Messages = append(r.Messages, User(b.content()))
 	}
-	return nil, nil
+	return nil
 }

@@ -106,10 +106,7 @@ func (s *Server) checkSelectors(selectors []Selector) error {
 			}
 		}
 	}
-	if faults != nil {
-		return faults
-	}
-	return nil
+	return joinFaults(faults)
 }
 
 // known returns the names that exist.
