@@ -65,10 +65,7 @@ type builder struct {
 
 func newBuilder(k kind, name string, fn any) builder {
 	b := builder{def: definition{annotation: &annotation{kind: k}, name: name, fn: reflect.ValueOf(fn)}}
-	b.def.site = fmt.Sprintf("mcpkit: %s %q", strings.ToLower(k.String()), name)
-	if _, file, line, ok := runtime.Caller(2); ok {
-		b.def.site += fmt.Sprintf(" (%s:%d)", filepath.Base(file), line)
-	}
+	b.def.site = calledFrom(fmt.Sprintf("mcpkit: %s %q", strings.ToLower(k.String()), name))
 	if b.def.fn.Kind() != reflect.Func || b.def.fn.IsNil() {
 		b.faults = append(b.faults, fmt.Sprintf("needs a function, not %T", fn))
 	}
@@ -336,11 +333,16 @@ func (s *Server) guardResource(r *resource, h rawFunc) {
 }
 
 func callerSite(what, name string) string {
-	site := fmt.Sprintf("mcpkit: %s %s", what, jsonx.AppendString(nil, name))
-	if _, file, line, ok := runtime.Caller(2); ok {
-		site += fmt.Sprintf(" (%s:%d)", filepath.Base(file), line)
+	return calledFrom(fmt.Sprintf("mcpkit: %s %s", what, jsonx.AppendString(nil, name)))
+}
+
+// calledFrom returns what with the place in the program that called an exported function, which has
+// called the function that calls calledFrom.
+func calledFrom(what string) string {
+	if _, file, line, ok := runtime.Caller(3); ok {
+		what += fmt.Sprintf(" (%s:%d)", filepath.Base(file), line)
 	}
-	return site
+	return what
 }
 
 // RemoveTools removes tools by name and reports whether any existed. Running calls continue.

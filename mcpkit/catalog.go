@@ -269,9 +269,7 @@ func appendItems[T item](d draft, items []T) draft {
 func (d draft) wrap(mw []Middleware) {
 	for _, it := range d {
 		e := it.base()
-		for _, m := range slices.Backward(mw) {
-			e.run = m(e.run)
-		}
+		e.run = wrap("Around: ", e.run, mw)
 	}
 }
 

@@ -30,7 +30,7 @@ func (s *Server) Use(mw ...Middleware) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	use := append(slices.Clip(s.use), mw...)
-	chain := s.chainOf(use)
+	chain := wrap("", wrap("extensions: ", dispatch, s.intercepts), use)
 	s.use = use
 	s.hasMiddleware.Store(len(s.use) > 0)
 	s.chain.Store(&chain)
@@ -45,20 +45,15 @@ func checkMiddleware(where string, mw []Middleware) error {
 	return nil
 }
 
-// chainOf puts middleware around what extensions intercept, and that around dispatch.
-func (s *Server) chainOf(use []Middleware) Handler {
-	use = slices.Concat(use, s.intercepts)
-	h := Handler(dispatch)
-	for i := len(use) - 1; i >= 0; i-- {
-		if h = use[i](h); h == nil {
-			h = refuseAll(fmt.Errorf("mcpkit: middleware %d of %d returned no handler", i+1, len(use)))
+// wrap puts middleware around h. where is for the error of middleware that returns no handler.
+func wrap(where string, h Handler, use []Middleware) Handler {
+	for i, m := range slices.Backward(use) {
+		if h = m(h); h == nil {
+			err := fmt.Errorf("mcpkit: %smiddleware %d of %d returned no handler", where, i+1, len(use))
+			h = func(context.Context, *Call) (Result, error) { return nil, err }
 		}
 	}
 	return h
-}
-
-func refuseAll(err error) Handler {
-	return func(context.Context, *Call) (Result, error) { return nil, err }
 }
 
 // dispatch is the innermost handler: the method itself. It turns a panic into an error, so that all

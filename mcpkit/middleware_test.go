@@ -47,6 +47,31 @@ func TestAroundIsInsideOfUseAndAroundItsServiceAlone(t *testing.T) {
 	}
 }
 
+// Middleware that returns no handler might have been a guard, so it lets no call through.
+func TestMiddlewareWithoutAHandlerRefusesCalls(t *testing.T) {
+	none := func(mcpkit.Handler) mcpkit.Handler { return nil }
+	child := newServer(t, nil)
+	require.NoError(t, child.Add(mcpkit.NewTool("far", func() string { return "far" })))
+	for want, add := range map[string]func(*mcpkit.Server) error{
+		"mcpkit: middleware 1 of 1 returned no handler":         func(srv *mcpkit.Server) error { srv.Use(none); return nil },
+		"mcpkit: UseFor: middleware 1 of 1 returned no handler": func(srv *mcpkit.Server) error { srv.UseFor(mcpkit.OnTool("m_far"), none); return nil },
+		"mcpkit: Around: middleware 1 of 1 returned no handler": nil,
+	} {
+		t.Run(want, func(t *testing.T) {
+			srv := newServer(t, nil, mcpkit.ExposeErrors())
+			around := []mcpkit.MountOption{mcpkit.Around(none)}
+			if add != nil {
+				around = nil
+			}
+			require.NoError(t, srv.Mount("m", child, around...))
+			if add != nil {
+				require.NoError(t, add(srv))
+			}
+			require.Contains(t, modern(t, srv).result("tools/call", `{"name":"m_far"}`), want)
+		})
+	}
+}
+
 type secretInput struct {
 	User  string `json:"user"`
 	Token string `json:"token,omitempty" secret:"true"`

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/mcpkit/mcpkit-go/internal/toolname"
@@ -77,13 +75,7 @@ func (s *Server) MustMount(prefix string, other *Server, opts ...MountOption) {
 	}
 }
 
-func mountSite(prefix string) string {
-	site := fmt.Sprintf("mounted as %q", prefix)
-	if _, file, line, ok := runtime.Caller(2); ok {
-		site += fmt.Sprintf(" (%s:%d)", filepath.Base(file), line)
-	}
-	return site
-}
+func mountSite(prefix string) string { return calledFrom(fmt.Sprintf("mounted as %q", prefix)) }
 
 func (m *mount) fault(format string, args ...any) error {
 	return &reflectx.Error{Site: "mcpkit: Mount: " + m.site, Msg: fmt.Sprintf(format, args...)}
@@ -161,10 +153,9 @@ func (m *mount) entry(inner item) entry {
 		key: e.key, site: fmt.Sprintf("%s, %s", e.site, m.site), scopes: e.scopes, tags: e.tags, hidden: e.hidden,
 		logs: e.logs, overdue: new(overdueCount), secrets: e.secrets, wires: e.wires, from: m, inner: inner, stepUp: m.parent.config.stepUp,
 	}
-	outer.run = func(ctx context.Context, call *Call) (Result, error) { return m.enter(ctx, call, inner, call.row) }
-	for _, mw := range slices.Backward(m.around) {
-		outer.run = mw(outer.run)
-	}
+	outer.run = wrap("Around: ", func(ctx context.Context, call *Call) (Result, error) {
+		return m.enter(ctx, call, inner, call.row)
+	}, m.around)
 	return outer
 }
 

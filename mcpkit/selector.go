@@ -61,12 +61,7 @@ func (s *Server) UseFor(sel Selector, mw ...Middleware) {
 // around returns middleware that puts mw around selected calls.
 func (sel Selector) around(mw []Middleware) Middleware {
 	return func(next Handler) Handler {
-		inner := next
-		for i, m := range slices.Backward(mw) {
-			if inner = m(inner); inner == nil {
-				inner = refuseAll(fmt.Errorf("mcpkit: UseFor: middleware %d of %d returned no handler", i+1, len(mw)))
-			}
-		}
+		inner := wrap("UseFor: ", next, mw)
 		return func(ctx context.Context, call *Call) (Result, error) {
 			if sel.selects(call) {
 				return inner(ctx, call)

@@ -82,8 +82,7 @@ func newServer(c *config) (*Server, error) {
 	if err := s.extendAll(c.extensions); err != nil {
 		return nil, err
 	}
-	chain := s.chainOf(nil)
-	s.chain.Store(&chain)
+	s.Use() // nothing yet, around what extensions intercept
 	s.introduce()
 	s.state = rounds.NewSealer(c.stateKeys, s.info.Name)
 	return s, nil

@@ -2,9 +2,7 @@ package mcpkit
 
 import (
 	"fmt"
-	"path/filepath"
 	"reflect"
-	"runtime"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/reflectx"
@@ -53,13 +51,7 @@ func Union[T any](discriminator string, cases ...T) Option {
 }
 
 // unionSite returns where Union was called.
-func unionSite(t reflect.Type) string {
-	site := fmt.Sprintf("mcpkit: Union[%s]", t)
-	if _, file, line, ok := runtime.Caller(2); ok {
-		site += fmt.Sprintf(" (%s:%d)", filepath.Base(file), line)
-	}
-	return site
-}
+func unionSite(t reflect.Type) string { return calledFrom(fmt.Sprintf("mcpkit: Union[%s]", t)) }
 
 // appendValue appends the JSON of v, with the discriminators of its unions.
 func (s *Server) appendValue(dst []byte, v reflect.Value) ([]byte, error) {
