@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
-	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
 // A LoggingOption configures [Logging].
@@ -60,7 +57,6 @@ type callLogger struct {
 	logger        *slog.Logger // nil means slog.Default
 	argumentBytes int          // 0: do not log arguments
 	source        uintptr      // the place in the program that called Logging
-	heads         headTable
 }
 
 func (o *callLogger) write(ctx context.Context, call *mcpkit.Call, start time.Time, outcome Outcome, result mcpkit.Result, err error) {
@@ -74,10 +70,13 @@ func (o *callLogger) write(ctx context.Context, call *mcpkit.Call, start time.Ti
 	}
 	d := time.Since(start)
 	attrs := make([]slog.Attr, 0, 16)
-	h := headOf(call, outcome)
-	handler, ok := o.heads.handler(h, o.logger)
-	if !ok {
-		handler, attrs = logger.Handler(), h.appendTo(attrs)
+	attrs = append(attrs,
+		slog.String("method", call.Method()),
+		slog.String("version", string(call.Version())),
+		slog.String("outcome", string(outcome)),
+	)
+	if name := call.Name(); name != "" {
+		attrs = append(attrs, slog.String("name", shorten(name, maxLogged)))
 	}
 	attrs = append(attrs,
 		slog.Duration("duration", d),
@@ -90,21 +89,18 @@ func (o *callLogger) write(ctx context.Context, call *mcpkit.Call, start time.Ti
 			attrs = append(attrs, slog.Int("result_bytes", size))
 		}
 	}
-	attrs = o.appendRest(attrs, call, h, err)
+	attrs = o.appendRest(attrs, call, err)
 	r := slog.NewRecord(start.Add(d), level, "mcp call", o.source)
 	r.AddAttrs(attrs...)
-	_ = handler.Handle(ctx, r) // a log that cannot be written does not fail the call, as in slog
+	_ = logger.Handler().Handle(ctx, r) // a log that cannot be written does not fail the call, as in slog
 }
 
 // appendRest appends the attributes that not every call has.
-func (o *callLogger) appendRest(attrs []slog.Attr, call *mcpkit.Call, h head, err error) []slog.Attr {
+func (o *callLogger) appendRest(attrs []slog.Attr, call *mcpkit.Call, err error) []slog.Attr {
 	text := func(key, value string) {
 		if value != "" {
 			attrs = append(attrs, slog.String(key, value))
 		}
-	}
-	if h.name == "" {
-		text("name", shorten(call.Name(), maxLogged))
 	}
 	if p := call.Principal(); p != nil {
 		text("principal", p.Subject)
@@ -122,61 +118,6 @@ func (o *callLogger) appendRest(attrs []slog.Attr, call *mcpkit.Call, h head, er
 		text("error", err.Error())
 	}
 	return attrs
-}
-
-// A head is the part of a line with few distinct values, whatever clients send.
-type head struct {
-	method, name string // name is "" unless it is registered
-	version      protocol.Version
-	outcome      Outcome
-}
-
-func headOf(call *mcpkit.Call, outcome Outcome) head {
-	h := head{method: call.Method(), version: call.Version(), outcome: outcome}
-	if name := call.Target(); name == call.Name() && len(name) <= maxLogged {
-		h.name = name
-	}
-	return h
-}
-
-func (h head) appendTo(attrs []slog.Attr) []slog.Attr {
-	attrs = append(attrs, slog.String("method", h.method), slog.String("version", string(h.version)), slog.String("outcome", string(h.outcome)))
-	if h.name != "" {
-		attrs = append(attrs, slog.String("name", h.name))
-	}
-	return attrs
-}
-
-// maxHeads limits a headTable: programs may register and remove tools without end.
-const maxHeads = 512
-
-// A headTable keeps handlers that have formatted heads already, which is a third of the cost of a
-// line.
-type headTable struct {
-	handlers atomic.Pointer[map[head]slog.Handler] // the map does not change; it is replaced
-}
-
-// handler returns false if there is none. The default logger may differ at the next call.
-func (t *headTable) handler(h head, logger *slog.Logger) (slog.Handler, bool) {
-	if logger == nil {
-		return nil, false
-	}
-	known := t.handlers.Load()
-	if known == nil {
-		known = &map[head]slog.Handler{}
-		t.handlers.CompareAndSwap(nil, known)
-	}
-	if handler, ok := (*known)[h]; ok {
-		return handler, true
-	}
-	if len(*known) >= maxHeads {
-		return nil, false
-	}
-	handler := logger.Handler().WithAttrs(h.appendTo(nil))
-	longer := maps.Clone(*known)
-	longer[h] = handler
-	t.handlers.CompareAndSwap(known, &longer) // if another call was faster, the next one adds this head
-	return handler, true
 }
 
 func levelOf(outcome Outcome) slog.Level {

@@ -44,7 +44,6 @@ var unmarked = map[string]string{
 	"internal/httpserve.readTimeout":         "the sum of two limits that are on the page",
 	"transport/streamable.maxPooled":         "size of a pooled buffer",
 	"transport/websocket.closeTimeout":       "the connection is being closed",
-	"middleware.maxHeads":                    "size of a cache of log attributes",
 	"middleware.maxLogged":                   "longer texts are cut in the log",
 	"oauth/jwtverify.maxTokenBytes":          "resourceserver.maxTokenBytes, which is on the page, is checked first",
 	"oauth/jwtverify.maxStale":               "named on the page at MaxKeyAge",
