@@ -139,7 +139,7 @@ func TestEnterpriseLogin(t *testing.T) {
 
 	_, err := connect(t, s.url, grant(provider.IDToken("ada", "another")), oauthclient.Options{}).Token(t.Context())
 	require.EqualError(t, err, fmt.Sprintf(`oauthclient: the identity provider: the authorization server %q refused with HTTP status 400: `+
-		`"invalid_request" ("the subject_token: it was made for another client")`, provider.Issuer))
+		`"invalid_request" ("the subject_token: it was issued to another client")`, provider.Issuer))
 	require.NotContains(t, err.Error(), leaked)
 }
 
@@ -488,7 +488,7 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 	}}
 	_, _, err := post(t, connect(t, s.url, g, oauthclient.Options{}), s.url)
 	require.EqualError(t, err, fmt.Sprintf(`oauthclient: registration: the authorization server %q refused with HTTP status 400: "invalid_redirect_uri" `+
-		`("the redirect URI \"http://app.example/callback\" has to be https, or http to a loopback address")`, as.Issuer))
+		`("the redirect URI \"http://app.example/callback\" must be https, or http with a loopback address")`, as.Issuer))
 }
 
 func TestRegistrationMetadata(t *testing.T) {

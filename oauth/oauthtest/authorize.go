@@ -30,15 +30,15 @@ type Authorization struct {
 	Claims map[string]any
 }
 
-// A grant is the consent of a user or client. All of its tokens end with it.
+// A grant is the consent of a user or client. All of its tokens become invalid with it.
 type grant struct {
-	client    *client // nil if it is not known
+	client    *client // nil if unknown
 	subject   string
 	scopes    []string
 	resources []string
 	claims    map[string]any
-	jkt       string // the thumbprint of the key that refresh tokens are bound to
-	nonce     string // of OpenID Connect
+	jkt       string // thumbprint of the key that refresh tokens are bound to
+	nonce     string // nonce of OpenID Connect
 	ended     bool   // guarded by Server.mu
 }
 
@@ -64,7 +64,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		}
 		q = r.PostForm
 	}
-	c, redirect, err := s.wayBack(r.Context(), q)
+	c, redirect, err := s.redirectOf(r.Context(), q)
 	if err != nil {
 		// Users are never redirected to an unregistered URI.
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -75,7 +75,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		back.Set("state", q.Get("state"))
 	}
 	back.Set("iss", s.Issuer)
-	if text, err := s.agree(c, q); err != nil {
+	if text, err := s.consent(c, q); err != nil {
 		e, ok := errors.AsType[*Error](err)
 		if !ok {
 			e = refuse("access_denied", "%v", err)
@@ -91,10 +91,10 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// wayBack returns the client and the redirect URI of a request.
-func (s *Server) wayBack(ctx context.Context, q url.Values) (*client, *url.URL, error) {
+// redirectOf returns the client and the redirect URI of a request.
+func (s *Server) redirectOf(ctx context.Context, q url.Values) (*client, *url.URL, error) {
 	if len(q["client_id"]) != 1 || len(q["redirect_uri"]) > 1 {
-		return nil, nil, errors.New("there has to be one client_id, and one redirect_uri at most")
+		return nil, nil, errors.New("the request needs one client_id and at most one redirect_uri")
 	}
 	c, err := s.find(ctx, q.Get("client_id"))
 	if err != nil {
@@ -105,14 +105,14 @@ func (s *Server) wayBack(ctx context.Context, q url.Values) (*client, *url.URL, 
 		raw = c.redirects[0]
 	}
 	if !slices.ContainsFunc(c.redirects, func(known string) bool { return sameRedirect(known, raw) }) {
-		return nil, nil, fmt.Errorf("the redirect URI %q is none of those of the client: %q", raw, c.redirects)
+		return nil, nil, fmt.Errorf("the client has not registered the redirect URI %q; it has registered %q", raw, c.redirects)
 	}
 	u, err := url.Parse(raw)
 	return c, u, err
 }
 
-// sameRedirect compares as it stands, but for the port of a loopback address, which the system
-// chooses (RFC 8252, section 7.3).
+// sameRedirect compares redirect URIs byte by byte, except for the port of a loopback address, which
+// the system chooses (RFC 8252, section 7.3).
 func sameRedirect(known, got string) bool {
 	if known == got {
 		return true
@@ -128,21 +128,21 @@ func sameRedirect(known, got string) bool {
 
 var single = []string{"response_type", "scope", "state", "code_challenge", "code_challenge_method", "nonce", "dpop_jkt"}
 
-// agree asks the user and returns a code.
-func (s *Server) agree(c *client, q url.Values) (string, error) {
+// consent asks the user and returns a code.
+func (s *Server) consent(c *client, q url.Values) (string, error) {
 	for _, name := range single {
 		if len(q[name]) > 1 {
-			return "", refuse("invalid_request", "there is more than one %s", name)
+			return "", refuse("invalid_request", "%s is repeated", name)
 		}
 	}
 	challenge := q.Get("code_challenge")
 	switch {
 	case q.Get("response_type") != "code":
-		return "", refuse("unsupported_response_type", "the response_type has to be code")
+		return "", refuse("unsupported_response_type", "the response_type must be code")
 	case c.grants != nil && !slices.Contains(c.grants, grantCode):
-		return "", refuse("unauthorized_client", "the client did not register for the grant authorization_code")
+		return "", refuse("unauthorized_client", "the client has not registered for the grant authorization_code")
 	case q.Get("code_challenge_method") != "S256" || len(challenge) != 43:
-		return "", refuse("invalid_request", "there has to be a code_challenge by the method S256")
+		return "", refuse("invalid_request", "a code_challenge with the method S256 is required")
 	}
 	a := &Authorization{
 		ClientID: c.id, ClientName: c.name, RedirectURI: q.Get("redirect_uri"), Subject: "user",
@@ -174,16 +174,16 @@ func (s *Server) agree(c *client, q url.Values) (string, error) {
 func (s *Server) checkTarget(scopes, resources []string) error {
 	for _, scope := range scopes {
 		if s.opts.Scopes != nil && !slices.Contains(s.opts.Scopes, scope) {
-			return refuse("invalid_scope", "there is no scope %q", scope)
+			return refuse("invalid_scope", "unknown scope %q", scope)
 		}
 	}
 	for _, raw := range resources {
 		u, err := url.Parse(raw)
 		if err != nil || !u.IsAbs() || u.Fragment != "" || strings.HasSuffix(raw, "#") {
-			return refuse("invalid_target", "the resource %q is no absolute URI without a fragment", raw)
+			return refuse("invalid_target", "the resource %q is not an absolute URI without a fragment", raw)
 		}
 		if s.opts.Resources != nil && !slices.Contains(s.opts.Resources, raw) {
-			return refuse("invalid_target", "there is no resource %q", raw)
+			return refuse("invalid_target", "unknown resource %q", raw)
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ type Client struct {
 type client struct {
 	id, name  string
 	secret    string
-	methods   []string // of authentication
+	methods   []string // authentication methods
 	keys      []jose.JSONWebKey
 	redirects []string
 	grants    []string // nil means all
@@ -62,11 +62,11 @@ func (c Client) known() (*client, error) {
 	case c.ID == "":
 		return nil, errors.New("it needs an ID")
 	case c.Key != nil && c.Secret != "":
-		return nil, errors.New("it has a Key or a Secret, not both")
+		return nil, errors.New("it must not have both a Key and a Secret")
 	case c.Key != nil:
 		k.methods, k.keys = []string{authKey}, []jose.JSONWebKey{{Key: c.Key}}
 		if !k.keys[0].Valid() || !k.keys[0].IsPublic() {
-			return nil, fmt.Errorf("its Key is an *ecdsa.PublicKey, an ed25519.PublicKey or an *rsa.PublicKey, not %T", c.Key)
+			return nil, fmt.Errorf("its Key must be an *ecdsa.PublicKey, an ed25519.PublicKey or an *rsa.PublicKey, not %T", c.Key)
 		}
 	case c.Secret != "":
 		k.methods = []string{authBasic, authPost}
@@ -76,7 +76,7 @@ func (c Client) known() (*client, error) {
 	return k, nil
 }
 
-// register lets a client register (RFC 7591).
+// register registers a client (RFC 7591).
 func (s *Server) register(r *http.Request, _ http.Header) (status int, answer any, err error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Server) register(r *http.Request, _ http.Header) (status int, answer an
 	}
 	var doc metadata.Client
 	if err := jsonx.Unmarshal(body, &doc); err != nil {
-		return 0, nil, refuse("invalid_client_metadata", "the document does not fit: %v", err)
+		return 0, nil, refuse("invalid_client_metadata", "the document is invalid: %v", err)
 	}
 	c, err := clientOf(&doc)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Server) register(r *http.Request, _ http.Header) (status int, answer an
 	return http.StatusCreated, reg, nil
 }
 
-// clientOf returns the client that its metadata describe.
+// clientOf returns the client that a metadata document describes.
 func clientOf(doc *metadata.Client) (*client, error) {
 	c := &client{name: doc.ClientName, redirects: doc.RedirectURIs, grants: doc.GrantTypes}
 	if c.grants == nil {
@@ -115,7 +115,7 @@ func clientOf(doc *metadata.Client) (*client, error) {
 	case "":
 		c.methods = []string{authBasic}
 	default:
-		return nil, refuse("invalid_client_metadata", "the token_endpoint_auth_method %q is none of none, client_secret_basic, client_secret_post, private_key_jwt", m)
+		return nil, refuse("invalid_client_metadata", "the token_endpoint_auth_method %q is not one of none, client_secret_basic, client_secret_post, private_key_jwt", m)
 	}
 	if c.methods[0] == authKey {
 		keys, err := keysOf(doc.JWKS)
@@ -146,7 +146,7 @@ func keysOf(jwks any) ([]jose.JSONWebKey, error) {
 	}
 	for _, k := range set.Keys {
 		if !k.Valid() || !k.IsPublic() {
-			return nil, refuse("invalid_client_metadata", "jwks holds what is no public key")
+			return nil, refuse("invalid_client_metadata", "jwks contains an invalid or private key")
 		}
 	}
 	return set.Keys, nil
@@ -158,18 +158,18 @@ func checkRedirect(raw, application string) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.Fragment != "":
-		return refuse("invalid_redirect_uri", "the redirect URI %q is no absolute URL without a fragment", raw)
+		return refuse("invalid_redirect_uri", "the redirect URI %q is not an absolute URL without a fragment", raw)
 	case u.Scheme == "http" && !fetch.IsLoopback(u.Hostname()):
-		return refuse("invalid_redirect_uri", "the redirect URI %q has to be https, or http to a loopback address", raw)
+		return refuse("invalid_redirect_uri", "the redirect URI %q must be https, or http with a loopback address", raw)
 	case application == "web" && fetch.IsLoopback(u.Hostname()):
-		return refuse("invalid_redirect_uri", "the redirect URI %q is one of a native application, and the application_type is web", raw)
+		return refuse("invalid_redirect_uri", "the redirect URI %q is for native applications, but the application_type is web", raw)
 	case u.Scheme == "javascript" || u.Scheme == "data" || u.Scheme == "file":
-		return refuse("invalid_redirect_uri", "the redirect URI %q leads to no client", raw)
+		return refuse("invalid_redirect_uri", "the redirect URI %q does not lead to a client", raw)
 	}
 	return nil
 }
 
-// find returns the client with an ID: known, or by its document.
+// find returns the client with an ID: a known client, or the one that its document describes.
 func (s *Server) find(ctx context.Context, id string) (*client, error) {
 	s.mu.Lock()
 	c := s.clients[id]
@@ -179,14 +179,14 @@ func (s *Server) find(ctx context.Context, id string) (*client, error) {
 	}
 	u, err := url.Parse(id)
 	if s.opts.NoMetadataDocuments || err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "" || u.Fragment != "" || u.User != nil {
-		return nil, refuse(codeInvalidClient, "the client %q is not known", id)
+		return nil, refuse(codeInvalidClient, "unknown client %q", id)
 	}
 	doc, err := s.opts.ClientMetadata(ctx, id)
 	if err != nil {
 		return nil, refuse(codeInvalidClient, "the document of the client %q: %v", id, err)
 	}
 	if doc.ClientID != id {
-		return nil, refuse(codeInvalidClient, "the document at %q is of the client %q", id, doc.ClientID)
+		return nil, refuse(codeInvalidClient, "the document at %q describes the client %q", id, doc.ClientID)
 	}
 	described := *doc
 	if described.TokenEndpointAuthMethod == "" {
@@ -199,20 +199,10 @@ func (s *Server) find(ctx context.Context, id string) (*client, error) {
 		c.id = id
 		return c, nil
 	}
-	return nil, refuse(codeInvalidClient, "the document at %q wants a secret, and documents are public", id)
+	return nil, refuse(codeInvalidClient, "the document at %q names a method with a secret, but documents are public", id)
 }
 
-// fetchDocuments reads documents by the rules for URLs that others chose.
-func fetchDocuments() (*http.Client, func(ctx context.Context, url string) (*metadata.Client, error)) {
-	policy := fetch.Policy{InsecureLoopback: true}
-	c := policy.Client()
-	return c, func(ctx context.Context, url string) (*metadata.Client, error) {
-		doc := new(metadata.Client)
-		return doc, policy.Get(ctx, c, url, doc)
-	}
-}
-
-// authenticate tells which client sends a form. Nil is one that does not say.
+// authenticate returns the client that sends a form, or nil if the form names none.
 func (s *Server) authenticate(r *http.Request) (*client, error) {
 	form := r.PostForm
 	id, secret, basic := r.BasicAuth()
@@ -228,7 +218,7 @@ func (s *Server) authenticate(r *http.Request) (*client, error) {
 	}
 	switch {
 	case len(used) > 1:
-		return nil, refuse("invalid_request", "the client authenticates by %s; it may do so once", strings.Join(used, " and "))
+		return nil, refuse("invalid_request", "the client authenticates twice, with %s", strings.Join(used, " and "))
 	case len(used) == 0 && !form.Has("client_id"):
 		return nil, nil
 	case len(used) == 0:
@@ -236,9 +226,11 @@ func (s *Server) authenticate(r *http.Request) (*client, error) {
 	}
 	switch used[0] {
 	case authBasic:
-		var err error
-		if id, secret, err = unescape(id, secret); err != nil {
-			return nil, refuse(codeInvalidClient, "the name and the secret are not encoded as in a form (RFC 6749, section 2.3.1)")
+		var badID, badSecret error
+		id, badID = url.QueryUnescape(id)
+		secret, badSecret = url.QueryUnescape(secret)
+		if badID != nil || badSecret != nil {
+			return nil, refuse(codeInvalidClient, "the ID and the secret are not form-encoded (RFC 6749, section 2.3.1)")
 		}
 	case authKey:
 		return s.authenticateByKey(r)
@@ -250,25 +242,16 @@ func (s *Server) authenticate(r *http.Request) (*client, error) {
 	case err != nil:
 		return nil, err
 	case form.Has("client_id") && form.Get("client_id") != id:
-		return nil, refuse("invalid_request", "the client says two different client_id")
+		return nil, refuse("invalid_request", "the request has two different client IDs")
 	case !slices.Contains(c.methods, used[0]):
-		return nil, refuse(codeInvalidClient, "the client authenticates by %s, not by %s", strings.Join(c.methods, " or "), used[0])
+		return nil, refuse(codeInvalidClient, "the client must authenticate with %s, not with %s", strings.Join(c.methods, " or "), used[0])
 	case used[0] != authNone && subtle.ConstantTimeCompare([]byte(c.secret), []byte(secret)) != 1:
-		return nil, refuse(codeInvalidClient, "the secret is wrong")
+		return nil, refuse(codeInvalidClient, "the secret is incorrect")
 	}
 	return c, nil
 }
 
-func unescape(id, secret string) (string, string, error) {
-	name, err := url.QueryUnescape(id)
-	if err != nil {
-		return "", "", err
-	}
-	word, err := url.QueryUnescape(secret)
-	return name, word, err
-}
-
-// authenticateByKey takes an assertion that the client signed (RFC 7523, section 3).
+// authenticateByKey accepts an assertion that the client signed (RFC 7523, section 3).
 func (s *Server) authenticateByKey(r *http.Request) (*client, error) {
 	form := r.PostForm
 	if form.Get("client_assertion_type") != assertionType {
@@ -280,7 +263,7 @@ func (s *Server) authenticateByKey(r *http.Request) (*client, error) {
 	}
 	var unverified assertionClaims
 	if err := jsonx.Unmarshal(jws.UnsafePayloadWithoutVerification(), &unverified); err != nil {
-		return nil, refuse(codeInvalidClient, "the claims of the client_assertion do not fit")
+		return nil, refuse(codeInvalidClient, "the claims of the client_assertion are invalid")
 	}
 	c, err := s.find(r.Context(), unverified.Subject)
 	if err != nil {

@@ -7,22 +7,27 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
 )
 
-// active reports whether an access token is good; s.mu is held.
+// active reports whether an access token is valid. The caller holds s.mu.
 func (s *Server) active(t *accessToken) bool {
 	return !t.ended && (t.grant == nil || !t.grant.ended) && s.opts.Now().Before(t.expires)
 }
 
+// clientOfForm parses the form of a request and authenticates its client.
+func (s *Server) clientOfForm(r *http.Request) (*client, error) {
+	if err := parseForm(r); err != nil {
+		return nil, err
+	}
+	return s.authenticate(r)
+}
+
 // introspect returns the claims of a token to an authenticated client (RFC 7662).
 func (s *Server) introspect(r *http.Request, _ http.Header) (int, any, error) {
-	if err := parseForm(r); err != nil {
-		return 0, nil, err
-	}
-	c, err := s.authenticate(r)
+	c, err := s.clientOfForm(r)
 	switch {
 	case err != nil:
 		return 0, nil, err
 	case c == nil || c.public():
-		return 0, nil, refuse(codeInvalidClient, "who asks has to authenticate")
+		return 0, nil, refuse(codeInvalidClient, "the client must authenticate")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,15 +46,12 @@ func (s *Server) introspect(r *http.Request, _ http.Header) (int, any, error) {
 // revoke ends a token of the client that sends the request (RFC 7009): an access token alone, or a
 // refresh token and all tokens of its grant. Unknown tokens are not an error.
 func (s *Server) revoke(r *http.Request, _ http.Header) (int, any, error) {
-	if err := parseForm(r); err != nil {
-		return 0, nil, err
-	}
-	c, err := s.authenticate(r)
+	c, err := s.clientOfForm(r)
 	switch {
 	case err != nil:
 		return 0, nil, err
 	case c == nil:
-		return 0, nil, refuse(codeInvalidClient, "the client does not say who it is")
+		return 0, nil, refuse(codeInvalidClient, "the request does not name its client")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,20 +65,20 @@ func (s *Server) revoke(r *http.Request, _ http.Header) (int, any, error) {
 	return http.StatusOK, nil, nil
 }
 
-// Revoke ends a token, an access token or a refresh token with all that came from the same consent,
-// as if its client had asked. It reports whether the token was good.
+// Revoke revokes an access token, or a refresh token with all tokens of the same grant, as if its
+// client had sent the request. It reports whether the token was valid.
 func (s *Server) Revoke(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.refresh[token]; t != nil {
-		good := !t.used && !t.grant.ended
+		valid := !t.used && !t.grant.ended
 		t.grant.ended = true
-		return good
+		return valid
 	}
 	if t := s.access[token]; t != nil {
-		good := s.active(t)
+		valid := s.active(t)
 		t.ended = true
-		return good
+		return valid
 	}
 	return false
 }

@@ -26,7 +26,7 @@ const (
 	assertionLifetime = 5 * time.Minute
 )
 
-// algorithms are those that clients may sign by.
+// algorithms are the algorithms of client assertions.
 var (
 	algorithms     = []jose.SignatureAlgorithm{jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.PS256, jose.RS256}
 	algorithmNames = func() (names []string) {
@@ -37,7 +37,7 @@ var (
 	}()
 )
 
-// A signingKey signs, and is published by its ID.
+// A signingKey is a key with its published ID.
 type signingKey struct {
 	private *ecdsa.PrivateKey
 	id      string
@@ -47,8 +47,8 @@ func (k *signingKey) public() jose.JSONWebKey {
 	return jose.JSONWebKey{Key: &k.private.PublicKey, KeyID: k.id, Algorithm: string(signingAlgorithm), Use: "sig"}
 }
 
-// Rotate makes another key, which signs from now on. The one before stays published until the next
-// time.
+// Rotate generates a new key, which signs all further tokens. The previous key stays published until
+// the next rotation.
 func (s *Server) Rotate() error {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -61,11 +61,11 @@ func (s *Server) Rotate() error {
 	return nil
 }
 
-// JWKS is the published key set, as JSON.
+// JWKS returns the published key set as JSON.
 func (s *Server) JWKS() []byte {
 	doc, err := jsonx.Marshal(jose.JSONWebKeySet{Keys: s.published()})
 	if err != nil {
-		return nil // keys of this package can be encoded
+		return nil // cannot happen: the keys can always be encoded
 	}
 	return doc
 }
@@ -99,7 +99,7 @@ type Token struct {
 
 // An accessToken is the record of an access token.
 type accessToken struct {
-	grant   *grant // nil for one of Server.Token
+	grant   *grant // nil for a token of Server.Token
 	claims  map[string]any
 	expires time.Time
 	ended   bool // guarded by Server.mu
@@ -138,7 +138,7 @@ func (s *Server) Sign(typ string, claims map[string]any) string {
 	return text
 }
 
-// IDToken makes an ID token of a user for a client (OpenID Connect Core 1.0, section 2).
+// IDToken returns an ID token of a user for a client (OpenID Connect Core 1.0, section 2).
 func (s *Server) IDToken(subject, clientID string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,17 +149,14 @@ func (s *Server) IDToken(subject, clientID string) string {
 	return text
 }
 
-// mint makes an access token and remembers it; s.mu is held.
+// mint issues an access token and stores it. The caller holds s.mu.
 func (s *Server) mint(t *Token, g *grant) (string, error) {
-	now := s.opts.Now()
 	expires := t.Expires
 	if expires.IsZero() {
-		expires = now.Add(s.opts.Lifetime)
+		expires = s.opts.Now().Add(s.opts.Lifetime)
 	}
-	claims := map[string]any{
-		"iss": s.Issuer, "sub": t.Subject, "aud": t.Audience,
-		"iat": now.Unix(), "exp": expires.Unix(), "jti": rand.Text(),
-	}
+	claims := s.claims(t.Subject, t.Audience, expires)
+	claims["jti"] = rand.Text()
 	if len(t.Audience) == 1 {
 		claims["aud"] = t.Audience[0]
 	}
@@ -185,7 +182,7 @@ func (s *Server) mint(t *Token, g *grant) (string, error) {
 	return text, nil
 }
 
-// sign signs by the first key; s.mu is held.
+// sign signs with the first key. The caller holds s.mu.
 func (s *Server) sign(typ string, claims map[string]any) (string, error) {
 	key := s.keys[0]
 	signer, err := jose.NewSigner(
@@ -205,26 +202,24 @@ func (s *Server) sign(typ string, claims map[string]any) (string, error) {
 	return signed.CompactSerialize()
 }
 
-// idToken makes an ID token; s.mu is held.
+// claims returns the claims that all tokens have.
+func (s *Server) claims(subject string, audience any, expires time.Time) map[string]any {
+	return map[string]any{"iss": s.Issuer, "sub": subject, "aud": audience, "iat": s.opts.Now().Unix(), "exp": expires.Unix()}
+}
+
+// idToken returns an ID token. The caller holds s.mu.
 func (s *Server) idToken(subject, clientID, nonce string) (string, error) {
-	now := s.opts.Now()
-	claims := map[string]any{
-		"iss": s.Issuer, "sub": subject, "aud": clientID, "iat": now.Unix(), "exp": now.Add(s.opts.Lifetime).Unix(),
-	}
+	claims := s.claims(subject, clientID, s.opts.Now().Add(s.opts.Lifetime))
 	if nonce != "" {
 		claims["nonce"] = nonce
 	}
 	return s.sign(jwtID, claims)
 }
 
-// idJAG makes an assertion for another authorization server. The client is known there by the same
-// ID.
+// idJAG returns an assertion for another authorization server, which knows the client by the same ID.
 func (s *Server) idJAG(subject, clientID, audience string, scopes, resources []string) (string, error) {
-	now := s.opts.Now()
-	claims := map[string]any{
-		"iss": s.Issuer, "sub": subject, "aud": audience, "client_id": clientID, "jti": rand.Text(),
-		"iat": now.Unix(), "exp": now.Add(assertionLifetime).Unix(),
-	}
+	claims := s.claims(subject, audience, s.opts.Now().Add(assertionLifetime))
+	claims["client_id"], claims["jti"] = clientID, rand.Text()
 	if len(scopes) > 0 {
 		claims["scope"] = strings.Join(scopes, " ")
 	}
@@ -236,10 +231,10 @@ func (s *Server) idJAG(subject, clientID, audience string, scopes, resources []s
 	return s.sign(jwtIDJAG, claims)
 }
 
-// words are a string, or a list of them.
+// words is a string or a list of strings.
 type words []string
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads both forms.
 func (w *words) UnmarshalJSON(b []byte) error {
 	if jsonx.Kind(b) == '"' {
 		*w = words{jsonx.String(b)}
@@ -248,7 +243,7 @@ func (w *words) UnmarshalJSON(b []byte) error {
 	return jsonx.Unmarshal(b, (*[]string)(w))
 }
 
-// assertionClaims are those that are looked at.
+// assertionClaims are the claims of assertions that the server checks.
 type assertionClaims struct {
 	Issuer   string  `json:"iss"`
 	Subject  string  `json:"sub"`
@@ -261,7 +256,7 @@ type assertionClaims struct {
 	Resource words   `json:"resource"`
 }
 
-// open checks a signature and reads the claims.
+// open verifies a signature and returns the claims.
 func open(jws *jose.JSONWebSignature, keys []jose.JSONWebKey) (*assertionClaims, error) {
 	for _, k := range keys {
 		if id := jws.Signatures[0].Protected.KeyID; id != "" && k.KeyID != "" && id != k.KeyID {
@@ -273,15 +268,15 @@ func open(jws *jose.JSONWebSignature, keys []jose.JSONWebKey) (*assertionClaims,
 		}
 		claims := new(assertionClaims)
 		if err := jsonx.Unmarshal(payload, claims); err != nil {
-			return nil, errors.New("its claims do not fit")
+			return nil, errors.New("its claims are invalid")
 		}
 		return claims, nil
 	}
-	return nil, errors.New("its signature is wrong")
+	return nil, errors.New("its signature is invalid")
 }
 
-// checkAssertion holds an assertion to this server and this time (RFC 7523, section 3). Some are
-// taken once.
+// checkAssertion checks that an assertion is for this server and currently valid (RFC 7523, section
+// 3). If once is set, it accepts the assertion only once.
 func (s *Server) checkAssertion(claims *assertionClaims, once bool) error {
 	now := float64(s.opts.Now().Unix())
 	switch {
@@ -308,7 +303,7 @@ func (s *Server) checkAssertion(claims *assertionClaims, once bool) error {
 	return nil
 }
 
-// trusted opens an assertion of a server that is trusted.
+// trusted verifies an assertion of a trusted server.
 func (s *Server) trusted(text string) (typ string, claims *assertionClaims, err error) {
 	jws, err := jose.ParseSignedCompact(text, algorithms)
 	if err != nil {
@@ -321,10 +316,10 @@ func (s *Server) trusted(text string) (typ string, claims *assertionClaims, err 
 			return typ, claims, nil
 		}
 	}
-	return "", nil, errors.New("nobody who is trusted signed it")
+	return "", nil, errors.New("no trusted server signed it")
 }
 
-// own opens a token of this server that was made for a client and returns its subject.
+// own verifies a token that this server issued to a client. It returns the subject.
 func (s *Server) own(text string, c *client) (string, error) {
 	s.mu.Lock()
 	known := s.access[text]
@@ -345,7 +340,7 @@ func (s *Server) own(text string, c *client) (string, error) {
 	case err != nil:
 		return "", err
 	case claims.Issuer != s.Issuer || !slices.Contains(claims.Audience, c.id):
-		return "", errors.New("it was made for another client")
+		return "", errors.New("it was issued to another client")
 	case claims.Expires <= float64(s.opts.Now().Unix()):
 		return "", errors.New("it has expired")
 	}

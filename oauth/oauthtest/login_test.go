@@ -215,5 +215,5 @@ func TestTokensAndKeyRotation(t *testing.T) {
 func TestOpenReturnsTheTextOfThePage(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	page := as.Endpoint("authorization") + "?" + url.Values{"client_id": {"nobody"}}.Encode()
-	require.EqualError(t, oauthtest.Open(t.Context(), page), `oauthtest: the page answered by status 400: "oauthtest: invalid_client: the client \"nobody\" is not known\n"`)
+	require.EqualError(t, oauthtest.Open(t.Context(), page), `oauthtest: the page responded with status 400: "oauthtest: invalid_client: unknown client \"nobody\"\n"`)
 }

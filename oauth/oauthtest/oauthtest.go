@@ -1,5 +1,5 @@
-// Package oauthtest is an authorization server for tests, examples and development. Its users agree
-// to everything by default.
+// Package oauthtest is an authorization server for tests, examples and development. By default its
+// users approve every login.
 //
 // It implements what MCP requires of authorization servers and what clients use beyond that:
 // metadata (RFC 8414, OpenID Connect Discovery), codes with PKCE S256, rotating refresh tokens,
@@ -30,6 +30,7 @@ import (
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/dpop"
+	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
@@ -57,7 +58,7 @@ type Options struct {
 	ClientMetadata func(ctx context.Context, url string) (*metadata.Client, error)
 
 	// Consent is called for each authorization and may change it. An error denies it: the client
-	// gets an [*Error] as it is, and any other error as access_denied. Nil agrees, as the subject
+	// gets an [*Error] unchanged, and any other error as access_denied. Nil approves as the subject
 	// "user".
 	Consent func(a *Authorization) error
 
@@ -90,27 +91,28 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Server is an authorization server and an [http.Handler]. It is safe for concurrent use. Make
-// one with [New], [Start] or [NewHandler].
+// A Server is an authorization server and an [http.Handler]. It is safe for concurrent use.
+// Create one with [New], [Start] or [NewHandler].
 type Server struct {
 	// Issuer is the identifier of the server. Do not change it.
 	Issuer string
 
 	opts    Options
+	origin  string // of the issuer
 	base    string // path of the issuer, without a slash at the end
 	dpop    *dpop.Verifier
 	handler http.Handler
 	client  *http.Client
-	fetcher *http.Client
+	fetcher *http.Client // for metadata documents of clients
 	stop    func()
 
 	mu      sync.Mutex
-	keys    []*signingKey            // the first signs; guarded by mu
+	keys    []*signingKey            // the first one signs; guarded by mu
 	clients map[string]*client       // by ID; guarded by mu
 	codes   map[string]*code         // guarded by mu
 	refresh map[string]*refreshToken // guarded by mu
 	access  map[string]*accessToken  // guarded by mu
-	seen    map[string]bool          // assertions, by issuer and jti; guarded by mu
+	seen    map[string]bool          // used assertions, by issuer and jti; guarded by mu
 }
 
 // TB is the part of *testing.T that [New] uses.
@@ -177,7 +179,7 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 		return nil, fmt.Errorf("oauthtest: %w", err)
 	}
 	s := &Server{
-		Issuer: issuer, opts: *opts, base: strings.TrimSuffix(u.EscapedPath(), "/"), dpop: opts.DPoP,
+		Issuer: issuer, opts: *opts, origin: u.Scheme + "://" + u.Host, base: strings.TrimSuffix(u.EscapedPath(), "/"), dpop: opts.DPoP,
 		clients: make(map[string]*client), codes: make(map[string]*code), refresh: make(map[string]*refreshToken),
 		access: make(map[string]*accessToken), seen: make(map[string]bool),
 		client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()},
@@ -189,8 +191,13 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 	if s.opts.Lifetime == 0 {
 		s.opts.Lifetime = defaultLifetime
 	}
+	policy := fetch.Policy{InsecureLoopback: true}
+	s.fetcher = policy.Client()
 	if s.opts.ClientMetadata == nil {
-		s.fetcher, s.opts.ClientMetadata = fetchDocuments()
+		s.opts.ClientMetadata = func(ctx context.Context, url string) (*metadata.Client, error) {
+			doc := new(metadata.Client)
+			return doc, policy.Get(ctx, s.fetcher, url, doc)
+		}
 	}
 	if s.dpop == nil {
 		if s.dpop, err = dpop.NewVerifier(dpop.Options{}); err != nil {
@@ -217,9 +224,7 @@ func NewHandler(issuer string, opts *Options) (*Server, error) {
 func (s *Server) Close() {
 	s.stop()
 	s.client.CloseIdleConnections()
-	if s.fetcher != nil {
-		s.fetcher.CloseIdleConnections()
-	}
+	s.fetcher.CloseIdleConnections()
 }
 
 // Client returns an HTTP client whose connections close with the server.
@@ -227,7 +232,7 @@ func (s *Server) Client() *http.Client { return s.client }
 
 // Endpoint returns the URL of an endpoint: "authorization", "token", "registration", "jwks",
 // "introspection" or "revocation".
-func (s *Server) Endpoint(name string) string { return s.origin() + s.base + paths[name] }
+func (s *Server) Endpoint(name string) string { return s.origin + s.base + paths[name] }
 
 var paths = map[string]string{
 	"authorization": "/authorize",
@@ -236,14 +241,6 @@ var paths = map[string]string{
 	"jwks":          "/jwks.json",
 	"introspection": "/introspect",
 	"revocation":    "/revoke",
-}
-
-func (s *Server) origin() string {
-	u, err := url.Parse(s.Issuer)
-	if err != nil {
-		return "" // NewHandler has parsed it
-	}
-	return u.Scheme + "://" + u.Host
 }
 
 // ServeHTTP serves all endpoints.
@@ -261,7 +258,7 @@ func (s *Server) routes() error {
 		return err
 	}
 	for _, raw := range urls {
-		mux.HandleFunc("GET "+strings.TrimPrefix(raw, s.origin()), describe)
+		mux.HandleFunc("GET "+strings.TrimPrefix(raw, s.origin), describe)
 	}
 	for name, serve := range map[string]http.HandlerFunc{
 		"GET authorization":  s.authorize,
@@ -285,7 +282,8 @@ func (s *Server) routes() error {
 	return nil
 }
 
-// crossOrigin lets programs in browsers ask, as the Inspector is one. Nothing here goes by cookies.
+// crossOrigin allows requests from every origin, for clients in browsers such as the Inspector. The
+// server uses no cookies.
 func crossOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -343,16 +341,16 @@ func writeJSON(w http.ResponseWriter, status int, doc []byte) {
 	_, _ = w.Write(doc)
 }
 
-// An Error is a refusal (RFC 6749, sections 4.1.2.1 and 5.2).
+// An Error is an error response (RFC 6749, sections 4.1.2.1 and 5.2).
 type Error struct {
 	// Code is for example "invalid_grant".
 	Code        string
 	Description string
-	// Status is that of the HTTP response. Zero means 400.
+	// Status is the status of the HTTP response. Zero means 400.
 	Status int
 }
 
-// Error is the code and the description.
+// Error returns the code and the description.
 func (e *Error) Error() string { return "oauthtest: " + e.Code + ": " + e.Description }
 
 func refuse(code, format string, args ...any) *Error {

@@ -147,19 +147,19 @@ func TestAuthorizationsThatAreRefused(t *testing.T) {
 		page string // what the user sees, where nobody is sent back
 		err  string // what the client hears
 	}{
-		{"nobody", with(good, "client_id", "nobody"), `oauthtest: invalid_client: the client "nobody" is not known`, ""},
-		{"no client", with(good, "client_id", ""), "there has to be one client_id, and one redirect_uri at most", ""},
-		{"another way back", with(good, "redirect_uri", "https://evil.example/"), `the redirect URI "https://evil.example/" is none of those of the client: ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
-		{"a longer way back", with(good, "redirect_uri", callback+"/x"), `the redirect URI "http://127.0.0.1:1/callback/x" is none of those of the client: ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
-		{"another port that is no loopback's", with(good, "redirect_uri", "https://app.example:444/back?x=1"), `the redirect URI "https://app.example:444/back?x=1" is none of those of the client: ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
-		{"which way back", with(good, "redirect_uri", ""), `the redirect URI "" is none of those of the client: ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
-		{"another type", with(good, "response_type", "token"), "", "unsupported_response_type: the response_type has to be code"},
-		{"no challenge", with(good, "code_challenge", ""), "", "invalid_request: there has to be a code_challenge by the method S256"},
-		{"plain", with(good, "code_challenge_method", "plain"), "", "invalid_request: there has to be a code_challenge by the method S256"},
-		{"two states", url.Values{"state": {"s", "t"}}, "", "invalid_request: there is more than one state"},
-		{"another scope", with(good, "scope", "read write"), "", `invalid_scope: there is no scope "write"`},
-		{"another resource", with(good, "resource", "https://other.example/"), "", `invalid_target: there is no resource "https://other.example/"`},
-		{"a resource with a fragment", with(good, "resource", "https://mcp.example/mcp#"), "", `invalid_target: the resource "https://mcp.example/mcp#" is no absolute URI without a fragment`},
+		{"nobody", with(good, "client_id", "nobody"), `oauthtest: invalid_client: unknown client "nobody"`, ""},
+		{"no client", with(good, "client_id", ""), "the request needs one client_id and at most one redirect_uri", ""},
+		{"another way back", with(good, "redirect_uri", "https://evil.example/"), `the client has not registered the redirect URI "https://evil.example/"; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"a longer way back", with(good, "redirect_uri", callback+"/x"), `the client has not registered the redirect URI "http://127.0.0.1:1/callback/x"; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"another port that is no loopback's", with(good, "redirect_uri", "https://app.example:444/back?x=1"), `the client has not registered the redirect URI "https://app.example:444/back?x=1"; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"which way back", with(good, "redirect_uri", ""), `the client has not registered the redirect URI ""; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"another type", with(good, "response_type", "token"), "", "unsupported_response_type: the response_type must be code"},
+		{"no challenge", with(good, "code_challenge", ""), "", "invalid_request: a code_challenge with the method S256 is required"},
+		{"plain", with(good, "code_challenge_method", "plain"), "", "invalid_request: a code_challenge with the method S256 is required"},
+		{"two states", url.Values{"state": {"s", "t"}}, "", "invalid_request: state is repeated"},
+		{"another scope", with(good, "scope", "read write"), "", `invalid_scope: unknown scope "write"`},
+		{"another resource", with(good, "resource", "https://other.example/"), "", `invalid_target: unknown resource "https://other.example/"`},
+		{"a resource with a fragment", with(good, "resource", "https://mcp.example/mcp#"), "", `invalid_target: the resource "https://mcp.example/mcp#" is not an absolute URI without a fragment`},
 		{"the user", good, "", "access_denied: I do not know you"},
 		{"the user, in other words", with(good, "scope", "read"), "", "temporarily_unavailable: come back later"},
 	} {
@@ -219,54 +219,54 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 		header []string
 		want   string
 	}{
-		{"no grant", func() url.Values { return form("client_id", "app") }, nil, `unsupported_grant_type: there is no grant ""`},
-		{"the password", func() url.Values { return form("client_id", "app", "grant_type", "password") }, nil, `unsupported_grant_type: there is no grant "password"`},
-		{"who?", func() url.Values { return credentials }, nil, "invalid_client: the client does not say who it is"},
-		{"nobody", func() url.Values { return with(credentials, "client_id", "nobody") }, nil, `invalid_client: the client "nobody" is not known`},
-		{"a wrong secret", func() url.Values { return credentials }, basic("robot", "wrong"), "invalid_client: the secret is wrong"},
-		{"a wrong secret in the form", func() url.Values { return with(credentials, "client_id", "robot", "client_secret", "wrong") }, nil, "invalid_client: the secret is wrong"},
-		{"no secret", func() url.Values { return with(credentials, "client_id", "robot") }, nil, "invalid_client: the client authenticates by client_secret_basic or client_secret_post, not by none"},
-		{"twice", func() url.Values { return with(credentials, "client_secret", "secret") }, basic("robot", "secret"), "invalid_request: the client authenticates by client_secret_basic and client_secret_post; it may do so once"},
-		{"two names", func() url.Values { return with(credentials, "client_id", "app") }, basic("robot", "secret"), "invalid_request: the client says two different client_id"},
-		{"not encoded", func() url.Values { return credentials }, basic("robot", "100%"), "invalid_client: the name and the secret are not encoded as in a form (RFC 6749, section 2.3.1)"},
+		{"no grant", func() url.Values { return form("client_id", "app") }, nil, `unsupported_grant_type: unknown grant type ""`},
+		{"the password", func() url.Values { return form("client_id", "app", "grant_type", "password") }, nil, `unsupported_grant_type: unknown grant type "password"`},
+		{"who?", func() url.Values { return credentials }, nil, "invalid_client: the request does not name its client"},
+		{"nobody", func() url.Values { return with(credentials, "client_id", "nobody") }, nil, `invalid_client: unknown client "nobody"`},
+		{"a wrong secret", func() url.Values { return credentials }, basic("robot", "wrong"), "invalid_client: the secret is incorrect"},
+		{"a wrong secret in the form", func() url.Values { return with(credentials, "client_id", "robot", "client_secret", "wrong") }, nil, "invalid_client: the secret is incorrect"},
+		{"no secret", func() url.Values { return with(credentials, "client_id", "robot") }, nil, "invalid_client: the client must authenticate with client_secret_basic or client_secret_post, not with none"},
+		{"twice", func() url.Values { return with(credentials, "client_secret", "secret") }, basic("robot", "secret"), "invalid_request: the client authenticates twice, with client_secret_basic and client_secret_post"},
+		{"two names", func() url.Values { return with(credentials, "client_id", "app") }, basic("robot", "secret"), "invalid_request: the request has two different client IDs"},
+		{"not encoded", func() url.Values { return credentials }, basic("robot", "100%"), "invalid_client: the ID and the secret are not form-encoded (RFC 6749, section 2.3.1)"},
 		{"a public client", func() url.Values { return with(credentials, "client_id", "app") }, nil, "unauthorized_client: a public client cannot act for itself"},
-		{"a scope that is not there", func() url.Values { return with(credentials, "scope", "all") }, basic("robot", "secret"), `invalid_scope: there is no scope "all"`},
-		{"two grants", func() url.Values { return form("grant_type", "client_credentials", "grant_type", "x") }, nil, "invalid_request: there is more than one grant_type"},
+		{"a scope that is not there", func() url.Values { return with(credentials, "scope", "all") }, basic("robot", "secret"), `invalid_scope: unknown scope "all"`},
+		{"two grants", func() url.Values { return form("grant_type", "client_credentials", "grant_type", "x") }, nil, "invalid_request: grant_type is repeated"},
 
-		{"another code", func() url.Values { return with(redeem(authorization()), "code", "x") }, nil, "invalid_grant: there is no such code for this client"},
-		{"the code of another", func() url.Values { return with(redeem(authorization()), "client_id", "other") }, nil, "invalid_grant: there is no such code for this client"},
-		{"another way back", func() url.Values { return with(redeem(authorization()), "redirect_uri", callback+"x") }, nil, "invalid_grant: the redirect_uri is another than that of the code"},
-		{"no verifier", func() url.Values { return with(redeem(authorization()), "code_verifier", "") }, nil, "invalid_grant: the code_verifier does not fit the code_challenge"},
-		{"another verifier", func() url.Values { return with(redeem(authorization()), "code_verifier", verifier[1:]+"x") }, nil, "invalid_grant: the code_verifier does not fit the code_challenge"},
+		{"another code", func() url.Values { return with(redeem(authorization()), "code", "x") }, nil, "invalid_grant: the client has no such code"},
+		{"the code of another", func() url.Values { return with(redeem(authorization()), "client_id", "other") }, nil, "invalid_grant: the client has no such code"},
+		{"another way back", func() url.Values { return with(redeem(authorization()), "redirect_uri", callback+"x") }, nil, "invalid_grant: the redirect_uri differs from that of the code"},
+		{"no verifier", func() url.Values { return with(redeem(authorization()), "code_verifier", "") }, nil, "invalid_grant: the code_verifier does not match the code_challenge"},
+		{"another verifier", func() url.Values { return with(redeem(authorization()), "code_verifier", verifier[1:]+"x") }, nil, "invalid_grant: the code_verifier does not match the code_challenge"},
 		{"the challenge as verifier", func() url.Values {
 			return with(redeem(authorization()), "code_verifier", challengeOf(verifier))
-		}, nil, "invalid_grant: the code_verifier does not fit the code_challenge"},
+		}, nil, "invalid_grant: the code_verifier does not match the code_challenge"},
 		{"another resource", func() url.Values {
 			return with(redeem(with(authorization(), "resource", "https://a.example/")), "resource", "https://b.example/")
-		}, nil, `invalid_target: the resource "https://b.example/" was not agreed to`},
+		}, nil, `invalid_target: the resource "https://b.example/" was not granted`},
 		{"more scopes", func() url.Values {
 			return with(redeem(with(authorization(), "scope", "read")), "scope", "read write")
-		}, nil, `invalid_scope: the scope "write" was not agreed to`},
+		}, nil, `invalid_scope: the scope "write" was not granted`},
 		{"a code that is bound", func() url.Values { return redeem(with(authorization(), "dpop_jkt", "x")) }, nil, "invalid_dpop_proof: the code is bound to another key"},
 		{"a proof that is none", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x"}, "invalid_dpop_proof: the proof is not a signed JWT"},
-		{"two proofs", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x", "DPoP", "x"}, "invalid_dpop_proof: there is more than one proof"},
+		{"two proofs", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x", "DPoP", "x"}, "invalid_dpop_proof: the request has more than one proof"},
 
 		{"a refresh token that is none", func() url.Values {
 			return form("grant_type", "refresh_token", "client_id", "app", "refresh_token", "x")
-		}, nil, "invalid_grant: there is no such refresh token for this client"},
+		}, nil, "invalid_grant: the client has no such refresh token"},
 		{"an assertion that is none", func() url.Values {
 			return form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", "x")
 		}, nil, "invalid_grant: the assertion: it is not a signed JWT"},
 		{"an assertion of nobody", func() url.Values {
 			return form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", as.Sign("JWT", map[string]any{"sub": "me"}))
-		}, nil, "invalid_grant: the assertion: nobody who is trusted signed it"},
+		}, nil, "invalid_grant: the assertion: no trusted server signed it"},
 		{"an exchange of what?", func() url.Values {
 			return form("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "client_id", "app")
-		}, nil, `invalid_request: the subject_token_type "" is not known`},
+		}, nil, `invalid_request: unknown subject_token_type ""`},
 		{"an exchange for what?", func() url.Values {
 			return form("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "client_id", "app", "requested_token_type", "saml",
 				"subject_token_type", "urn:ietf:params:oauth:token-type:id_token", "subject_token", as.IDToken("ada", "app"))
-		}, nil, `invalid_request: the requested_token_type "saml" is not known`},
+		}, nil, `invalid_request: unknown requested_token_type "saml"`},
 	} {
 		t.Run(test.name, func(t *testing.T) { refused(t, as, test.form(), test.want, test.header...) })
 	}
@@ -292,7 +292,7 @@ func TestReplayedCodeOrRefreshTokenRevokesTheGrant(t *testing.T) {
 	redeem.Set("code", codeFor(t, as, authorization()))
 	_, first, _ = send(t, as, "token", redeem)
 	refresh := form("grant_type", "refresh_token", "client_id", "app", "refresh_token", first["refresh_token"].(string))
-	refused(t, as, with(refresh, "client_id", "other"), "invalid_grant: there is no such refresh token for this client")
+	refused(t, as, with(refresh, "client_id", "other"), "invalid_grant: the client has no such refresh token")
 	status, second, _ := send(t, as, "token", refresh)
 	require.Equal(t, http.StatusOK, status)
 	require.NotEqual(t, first["refresh_token"], second["refresh_token"])
@@ -339,7 +339,7 @@ func TestTokensThatAreBoundToAKeyStayBound(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, "what was refused did not use it up")
 
 	strict := oauthtest.New(t, &oauthtest.Options{Clients: known, RequireDPoP: true})
-	refused(t, strict, form("grant_type", "client_credentials", "client_id", "robot", "client_secret", "secret"), "invalid_dpop_proof: there has to be a proof")
+	refused(t, strict, form("grant_type", "client_credentials", "client_id", "robot", "client_secret", "secret"), "invalid_dpop_proof: a proof is required")
 }
 
 func TestAssertionsOfClients(t *testing.T) {
@@ -376,12 +376,12 @@ func TestAssertionsOfClients(t *testing.T) {
 		{"twice", once, "invalid_client: the client_assertion was used before"},
 		{"for another server", sign("aud", "https://as.example"), `invalid_client: the client_assertion is for the audience ["https://as.example"]`},
 		{"of another client", sign("iss", "robot"), "invalid_client: iss, sub and client_id of the client_assertion differ"},
-		{"about a client without a key", sign("sub", "robot"), "invalid_client: the client_assertion: its signature is wrong"},
+		{"about a client without a key", sign("sub", "robot"), "invalid_client: the client_assertion: its signature is invalid"},
 		{"expired", sign("exp", 1), "invalid_client: the client_assertion has expired"},
 		{"not yet", sign("nbf", time.Now().Add(time.Hour).Unix()), "invalid_client: the client_assertion is not valid yet"},
 		{"without an ID", sign("jti", ""), "invalid_client: the client_assertion has no jti"},
-		{"about nobody", sign("sub", ""), `invalid_client: the client "" is not known`},
-		{"signed by others", with(sign(), "client_assertion", as.Sign("JWT", map[string]any{"iss": "robby", "sub": "robby"})), "invalid_client: the client_assertion: its signature is wrong"},
+		{"about nobody", sign("sub", ""), `invalid_client: unknown client ""`},
+		{"signed by others", with(sign(), "client_assertion", as.Sign("JWT", map[string]any{"iss": "robby", "sub": "robby"})), "invalid_client: the client_assertion: its signature is invalid"},
 		{"no JWT", with(sign(), "client_assertion", "x"), "invalid_client: the client_assertion is not a signed JWT"},
 		{"another type", with(sign(), "client_assertion_type", "saml"), "invalid_request: the client_assertion_type is not urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 	} {
@@ -416,11 +416,11 @@ func TestAssertionsOfProviders(t *testing.T) {
 	}{
 		{"twice", once, "invalid_grant: the assertion was used before"},
 		{"for another client", ask("client_id", "app"), "invalid_grant: the assertion is for another client"},
-		{"by a client that does not authenticate", with(ask(), "client_id", "app", "client_secret", ""), "invalid_client: the client has to authenticate"},
+		{"by a client that does not authenticate", with(ask(), "client_id", "app", "client_secret", ""), "invalid_client: the client must authenticate"},
 		{"for another server", ask("aud", "https://as.example"), `invalid_grant: the assertion is for the audience ["https://as.example"]`},
 		{"for another resource", ask("resource", []string{"https://other.example/"}), "invalid_target: the assertion is for another resource"},
 		{"for less", with(ask(), "scope", "read write"), "invalid_scope: the assertion is for other scopes"},
-		{"of another issuer", ask("iss", "https://idp.example"), "invalid_grant: the assertion: nobody who is trusted signed it"},
+		{"of another issuer", ask("iss", "https://idp.example"), "invalid_grant: the assertion: no trusted server signed it"},
 		{"expired", ask("exp", 1), "invalid_grant: the assertion has expired"},
 	} {
 		t.Run(test.name, func(t *testing.T) { refused(t, as, test.form, test.want) })
@@ -449,11 +449,11 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 	for _, test := range []struct{ name, doc, want string }{
 		{"no JSON", `{`, `invalid_client_metadata`},
 		{"no way back", `{}`, `invalid_redirect_uri: the client needs redirect_uris`},
-		{"not protected", `{"redirect_uris":["http://app.example/"]}`, `invalid_redirect_uri: the redirect URI "http://app.example/" has to be https, or http to a loopback address`},
-		{"a script", `{"redirect_uris":["javascript:alert(1)"]}`, `invalid_redirect_uri: the redirect URI "javascript:alert(1)" is no absolute URL without a fragment`},
-		{"a file", `{"redirect_uris":["file://host/x"]}`, `invalid_redirect_uri: the redirect URI "file://host/x" leads to no client`},
-		{"no web application", `{"redirect_uris":["http://127.0.0.1/"],"application_type":"web"}`, `invalid_redirect_uri: the redirect URI "http://127.0.0.1/" is one of a native application, and the application_type is web`},
-		{"another method", `{"redirect_uris":["https://app.example/"],"token_endpoint_auth_method":"tls"}`, `invalid_client_metadata: the token_endpoint_auth_method "tls" is none of none, client_secret_basic, client_secret_post, private_key_jwt`},
+		{"not protected", `{"redirect_uris":["http://app.example/"]}`, `invalid_redirect_uri: the redirect URI "http://app.example/" must be https, or http with a loopback address`},
+		{"a script", `{"redirect_uris":["javascript:alert(1)"]}`, `invalid_redirect_uri: the redirect URI "javascript:alert(1)" is not an absolute URL without a fragment`},
+		{"a file", `{"redirect_uris":["file://host/x"]}`, `invalid_redirect_uri: the redirect URI "file://host/x" does not lead to a client`},
+		{"no web application", `{"redirect_uris":["http://127.0.0.1/"],"application_type":"web"}`, `invalid_redirect_uri: the redirect URI "http://127.0.0.1/" is for native applications, but the application_type is web`},
+		{"another method", `{"redirect_uris":["https://app.example/"],"token_endpoint_auth_method":"tls"}`, `invalid_client_metadata: the token_endpoint_auth_method "tls" is not one of none, client_secret_basic, client_secret_post, private_key_jwt`},
 		{"no key", `{"redirect_uris":["https://app.example/"],"token_endpoint_auth_method":"private_key_jwt"}`, `invalid_client_metadata: private_key_jwt needs public keys in jwks`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -480,11 +480,11 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		name, id, err string
 		doc           metadata.Client
 	}{
-		{"of another", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" is of the client "https://evil.example/"`, metadata.Client{ClientID: "https://evil.example/", RedirectURIs: []string{callback}}},
-		{"with a secret", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" wants a secret, and documents are public`, metadata.Client{ClientID: id, RedirectURIs: []string{callback}, TokenEndpointAuthMethod: "client_secret_post"}},
+		{"of another", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" describes the client "https://evil.example/"`, metadata.Client{ClientID: "https://evil.example/", RedirectURIs: []string{callback}}},
+		{"with a secret", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" names a method with a secret, but documents are public`, metadata.Client{ClientID: id, RedirectURIs: []string{callback}, TokenEndpointAuthMethod: "client_secret_post"}},
 		{"without a way back", id, `oauthtest: invalid_redirect_uri: the client needs redirect_uris`, metadata.Client{ClientID: id}},
-		{"without a path", "https://app.example", `oauthtest: invalid_client: the client "https://app.example" is not known`, metadata.Client{}},
-		{"not protected", "http://app.example/client.json", `oauthtest: invalid_client: the client "http://app.example/client.json" is not known`, metadata.Client{}},
+		{"without a path", "https://app.example", `oauthtest: invalid_client: unknown client "https://app.example"`, metadata.Client{}},
+		{"not protected", "http://app.example/client.json", `oauthtest: invalid_client: unknown client "http://app.example/client.json"`, metadata.Client{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			as := oauthtest.New(t, &oauthtest.Options{ClientMetadata: func(_ context.Context, url string) (*metadata.Client, error) {
@@ -604,8 +604,8 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	}{
 		{"as.example", nil, `oauthtest: issuer "as.example" is not an absolute https URL`},
 		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{}}}, `oauthtest: the client "": it needs an ID`},
-		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{ID: "a", Key: "x"}}}, `oauthtest: the client "a": its Key is an *ecdsa.PublicKey, an ed25519.PublicKey or an *rsa.PublicKey, not string`},
-		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{ID: "a", Key: "x", Secret: "y"}}}, `oauthtest: the client "a": it has a Key or a Secret, not both`},
+		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{ID: "a", Key: "x"}}}, `oauthtest: the client "a": its Key must be an *ecdsa.PublicKey, an ed25519.PublicKey or an *rsa.PublicKey, not string`},
+		{"https://as.example", &oauthtest.Options{Clients: []oauthtest.Client{{ID: "a", Key: "x", Secret: "y"}}}, `oauthtest: the client "a": it must not have both a Key and a Secret`},
 	} {
 		_, err := oauthtest.NewHandler(test.issuer, test.opts)
 		require.EqualError(t, err, test.err)

@@ -29,13 +29,13 @@ const (
 	profileIDJAG = "urn:ietf:params:oauth:grant-profile:id-jag"
 )
 
-// A refreshToken is one of a chain: each use replaces it.
+// A refreshToken is replaced when it is used.
 type refreshToken struct {
 	grant *grant
 	used  bool // guarded by Server.mu
 }
 
-// answer is that of the token endpoint (RFC 6749, section 5.1).
+// answer is the response of the token endpoint (RFC 6749, section 5.1).
 type answer struct {
 	AccessToken     string `json:"access_token"`
 	IssuedTokenType string `json:"issued_token_type,omitempty"`
@@ -49,8 +49,8 @@ type answer struct {
 // A request is an authenticated request to the token endpoint.
 type request struct {
 	form   url.Values
-	client *client // nil if the request names none
-	jkt    string  // thumbprint of the key that the token is to be bound to; "" for none
+	client *client // nil if the request names no client
+	jkt    string  // thumbprint of the key to bind the token to; "" for none
 }
 
 // token is the token endpoint.
@@ -77,11 +77,11 @@ func (s *Server) token(r *http.Request, h http.Header) (int, any, error) {
 	give := grants[name]
 	switch {
 	case give == nil:
-		return 0, nil, refuse("unsupported_grant_type", "there is no grant %q", name)
+		return 0, nil, refuse("unsupported_grant_type", "unknown grant type %q", name)
 	case c == nil && name != grantJWT:
-		return 0, nil, refuse(codeInvalidClient, "the client does not say who it is")
+		return 0, nil, refuse(codeInvalidClient, "the request does not name its client")
 	case c != nil && c.grants != nil && !slices.Contains(c.grants, name):
-		return 0, nil, refuse("unauthorized_client", "the client did not register for the grant %s", name)
+		return 0, nil, refuse("unauthorized_client", "the client has not registered for the grant %s", name)
 	}
 	a, err := give(&request{form: r.PostForm, client: c, jkt: jkt})
 	if err != nil {
@@ -90,15 +90,14 @@ func (s *Server) token(r *http.Request, h http.Header) (int, any, error) {
 	return http.StatusOK, a, nil
 }
 
-// parseForm reads the form. All but resources and audiences stands there once (RFC 6749, section
-// 3.2).
+// parseForm reads the form. Only resource and audience may be repeated (RFC 6749, section 3.2).
 func parseForm(r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return refuse("invalid_request", "the form cannot be read")
 	}
 	for name, values := range r.PostForm {
 		if len(values) > 1 && name != "resource" && name != "audience" {
-			return refuse("invalid_request", "there is more than one %s", name)
+			return refuse("invalid_request", "%s is repeated", name)
 		}
 	}
 	return nil
@@ -113,11 +112,11 @@ func (s *Server) proof(r *http.Request, h http.Header) (string, error) {
 	proofs := r.Header.Values(dpop.Header)
 	switch {
 	case len(proofs) == 0 && s.opts.RequireDPoP:
-		return "", refuse("invalid_dpop_proof", "there has to be a proof")
+		return "", refuse("invalid_dpop_proof", "a proof is required")
 	case len(proofs) == 0:
 		return "", nil
 	case len(proofs) > 1:
-		return "", refuse("invalid_dpop_proof", "there is more than one proof")
+		return "", refuse("invalid_dpop_proof", "the request has more than one proof")
 	}
 	jkt, err := s.dpop.Verify(r.Context(), proofs[0], dpop.Request{Verb: r.Method, URL: s.Endpoint("token")})
 	if e, ok := errors.AsType[*dpop.ProofError](err); ok {
@@ -137,7 +136,7 @@ func (s *Server) redeem(r *request) (*answer, error) {
 	c := s.codes[r.form.Get("code")]
 	switch {
 	case c == nil || c.grant.client.id != r.client.id:
-		return nil, refuse("invalid_grant", "there is no such code for this client")
+		return nil, refuse("invalid_grant", "the client has no such code")
 	case c.used:
 		c.grant.ended = true
 		return nil, refuse("invalid_grant", "the code was used before")
@@ -148,9 +147,9 @@ func (s *Server) redeem(r *request) (*answer, error) {
 	case !s.opts.Now().Before(c.expires):
 		return nil, refuse("invalid_grant", "the code has expired")
 	case r.form.Get("redirect_uri") != c.redirect:
-		return nil, refuse("invalid_grant", "the redirect_uri is another than that of the code")
+		return nil, refuse("invalid_grant", "the redirect_uri differs from that of the code")
 	case subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(challenge[:])), []byte(c.challenge)) != 1:
-		return nil, refuse("invalid_grant", "the code_verifier does not fit the code_challenge")
+		return nil, refuse("invalid_grant", "the code_verifier does not match the code_challenge")
 	case c.jkt != "" && c.jkt != r.jkt:
 		return nil, refuse("invalid_dpop_proof", "the code is bound to another key")
 	}
@@ -168,7 +167,7 @@ func (s *Server) renew(r *request) (*answer, error) {
 	t := s.refresh[r.form.Get("refresh_token")]
 	switch {
 	case t == nil || t.grant.client.id != r.client.id:
-		return nil, refuse("invalid_grant", "there is no such refresh token for this client")
+		return nil, refuse("invalid_grant", "the client has no such refresh token")
 	case t.grant.ended:
 		return nil, refuse("invalid_grant", "the refresh token was revoked")
 	case t.used:
@@ -184,13 +183,14 @@ func (s *Server) renew(r *request) (*answer, error) {
 	return a, err
 }
 
-// give gives the tokens of a grant; s.mu is held. A request may want less than was agreed to.
+// give issues the tokens of a grant. The caller holds s.mu. A request may ask for less than the grant
+// allows.
 func (s *Server) give(g *grant, r *request) (*answer, error) {
 	scopes, resources := g.scopes, g.resources
 	if asked := strings.Fields(r.form.Get("scope")); len(asked) > 0 {
 		for _, scope := range asked {
 			if !slices.Contains(scopes, scope) {
-				return nil, refuse("invalid_scope", "the scope %q was not agreed to", scope)
+				return nil, refuse("invalid_scope", "the scope %q was not granted", scope)
 			}
 		}
 		scopes = asked
@@ -198,7 +198,7 @@ func (s *Server) give(g *grant, r *request) (*answer, error) {
 	if asked := r.form["resource"]; len(asked) > 0 {
 		for _, resource := range asked {
 			if len(resources) > 0 && !slices.Contains(resources, resource) {
-				return nil, refuse("invalid_target", "the resource %q was not agreed to", resource)
+				return nil, refuse("invalid_target", "the resource %q was not granted", resource)
 			}
 		}
 		if err := s.checkTarget(nil, asked); err != nil {
@@ -220,11 +220,11 @@ func (s *Server) give(g *grant, r *request) (*answer, error) {
 	return a, err
 }
 
-// issue makes an access token; s.mu is held.
+// issue issues an access token. The caller holds s.mu.
 func (s *Server) issue(g *grant, scopes, resources []string, jkt string) (*answer, error) {
 	t := Token{Subject: g.subject, Audience: resources, Scopes: scopes, Thumbprint: jkt, Claims: g.claims}
 	if len(t.Audience) == 0 {
-		t.Audience = []string{s.Issuer} // the token is good for nothing else
+		t.Audience = []string{s.Issuer} // the token has no other use
 	}
 	if g.client != nil {
 		t.ClientID = g.client.id
@@ -240,7 +240,7 @@ func (s *Server) issue(g *grant, scopes, resources []string, jkt string) (*answe
 	return a, nil
 }
 
-// forClient gives a token to a client that acts for itself.
+// forClient issues a token to a client that acts for itself.
 func (s *Server) forClient(r *request) (*answer, error) {
 	if r.client.public() {
 		return nil, refuse("unauthorized_client", "a public client cannot act for itself")
@@ -248,7 +248,7 @@ func (s *Server) forClient(r *request) (*answer, error) {
 	return s.onceFor(r, &grant{client: r.client, subject: r.client.id}, strings.Fields(r.form.Get("scope")), r.form["resource"])
 }
 
-// onceFor gives an access token alone.
+// onceFor issues an access token without a refresh token.
 func (s *Server) onceFor(r *request, g *grant, scopes, resources []string) (*answer, error) {
 	if err := s.checkTarget(scopes, resources); err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (s *Server) forAssertion(r *request) (*answer, error) {
 	if typ == jwtIDJAG {
 		switch {
 		case r.client == nil || r.client.public():
-			return nil, refuse(codeInvalidClient, "the client has to authenticate")
+			return nil, refuse(codeInvalidClient, "the client must authenticate")
 		case claims.ClientID != r.client.id:
 			return nil, refuse("invalid_grant", "the assertion is for another client")
 		case len(claims.Resource) > 0 && !contains(claims.Resource, r.form["resource"]):
@@ -300,12 +300,12 @@ func contains(all, asked []string) bool {
 	return true
 }
 
-// exchange gives another token for one of this server's own (RFC 8693): an ID-JAG for an
-// authorization server that the audience names, or an access token for another resource.
+// exchange exchanges a token of this server (RFC 8693): for an ID-JAG, if the audience names an
+// authorization server, or for an access token for another resource.
 func (s *Server) exchange(r *request) (*answer, error) {
 	kind := r.form.Get("subject_token_type")
 	if kind != typeID && kind != typeAccess && kind != typeJWT {
-		return nil, refuse("invalid_request", "the subject_token_type %q is not known", kind)
+		return nil, refuse("invalid_request", "unknown subject_token_type %q", kind)
 	}
 	subject, err := s.own(r.form.Get("subject_token"), r.client)
 	if err != nil {
@@ -315,7 +315,7 @@ func (s *Server) exchange(r *request) (*answer, error) {
 	switch r.form.Get("requested_token_type") {
 	case typeIDJAG:
 		if len(r.form["audience"]) != 1 {
-			return nil, refuse("invalid_request", "an ID-JAG needs the issuer of one authorization server as audience")
+			return nil, refuse("invalid_request", "an ID-JAG needs exactly one audience, the issuer of an authorization server")
 		}
 		text, err := s.idJAG(subject, r.client.id, r.form.Get("audience"), scopes, resources)
 		if err != nil {
@@ -329,5 +329,5 @@ func (s *Server) exchange(r *request) (*answer, error) {
 		}
 		return a, err
 	}
-	return nil, refuse("invalid_request", "the requested_token_type %q is not known", r.form.Get("requested_token_type"))
+	return nil, refuse("invalid_request", "unknown requested_token_type %q", r.form.Get("requested_token_type"))
 }

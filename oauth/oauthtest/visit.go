@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// Open acts as a browser whose user agrees at once: it requests the page of an authorization server
-// and follows the redirect to the program. Use it as oauthclient.LoopbackOptions.Open in tests.
+// Open acts as a browser whose user approves at once: it requests the page of an authorization
+// server and follows the redirect to the program. Use it as oauthclient.LoopbackOptions.Open in tests.
 func Open(ctx context.Context, page string) error {
 	back, err := redirected(ctx, page)
 	if err != nil {
@@ -21,7 +21,7 @@ func Open(ctx context.Context, page string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("oauthtest: the program answered by status %d", resp.StatusCode)
+		return fmt.Errorf("oauthtest: the program responded with status %d", resp.StatusCode)
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func redirected(ctx context.Context, page string) (*url.URL, error) {
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 3 {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxPage))
-		return nil, fmt.Errorf("oauthtest: the page answered by status %d: %.500q", resp.StatusCode, text)
+		return nil, fmt.Errorf("oauthtest: the page responded with status %d: %.500q", resp.StatusCode, text)
 	}
 	return resp.Location()
 }
