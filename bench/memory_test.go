@@ -1,6 +1,6 @@
-// Package bench compares this project with other SDKs. cmd/compare and cmd/clients measure processes.
-// The benchmarks here run in one process and measure mainly allocations, which are the same on every
-// machine.
+// Package bench compares this project with other SDKs. cmd/compare and cmd/clients measure
+// processes. The benchmarks here run in one process and measure mainly allocations, which are the
+// same on every machine.
 package bench
 
 import (

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// wide is a service of ten tools. Each K has its own types of arguments and results, so that caching
-// types does not help.
+// wide is a service of ten tools. Each K has its own types of arguments and results, so that
+// caching types does not help.
 type wide[K any] struct{}
 
 type wideSearch[K any] struct {
@@ -101,8 +101,8 @@ func thousand() (all []registrar) {
 	return all
 }
 
-// BenchmarkRegister1000 registers a thousand tools with nested arguments and results: as services of
-// ten methods, one by one, and with go-sdk's AddTool. cpu-ms/op is the CPU time of all threads,
+// BenchmarkRegister1000 registers a thousand tools with nested arguments and results: as services
+// of ten methods, one by one, and with go-sdk's AddTool. cpu-ms/op is the CPU time of all threads,
 // garbage collection included.
 func BenchmarkRegister1000(b *testing.B) {
 	all := thousand()

@@ -246,7 +246,7 @@ func TestChallengesNameTheMetadataOfAServerBelowAPrefix(t *testing.T) {
 	h := newHouse(t, settings{})
 	resp := h.send(http.MethodPost, initialize)
 	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
-	require.Equal(t, `{"error":"invalid_token","error_description":"an access token is needed"}`, read(t, resp))
+	require.Equal(t, `{"error":"invalid_token","error_description":"an access token is required"}`, read(t, resp))
 	place := h.origin + "/.well-known/oauth-protected-resource/tenant/api/mcp"
 	require.Equal(t, []string{`Bearer resource_metadata="` + place + `"`}, resp.Header["Www-Authenticate"])
 	for _, verb := range []string{http.MethodGet, http.MethodDelete} {

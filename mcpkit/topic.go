@@ -22,9 +22,10 @@ type Topic struct {
 
 // NewTopic returns the topic whose subscribers get the notification.
 //
-// If maySubscribe is nil, the filter's member is a boolean. Otherwise it is a list of strings, the keys:
-// maySubscribe reports whether the caller, [Call.Principal] of [CallFrom], may subscribe to a key. The
-// server leaves out the keys for which it returns false, as it does with unknown resources.
+// If maySubscribe is nil, the filter's member is a boolean. Otherwise it is a list of strings, the
+// keys: maySubscribe reports whether the caller, [Call.Principal] of [CallFrom], may subscribe to a
+// key. The server leaves out the keys for which it returns false, as it does with unknown
+// resources.
 func NewTopic(member, notification string, maySubscribe func(ctx context.Context, key string) bool) *Topic {
 	return &Topic{member: member, notification: notification, maySubscribe: maySubscribe}
 }

@@ -18,14 +18,14 @@ func TestDifferentPrincipalsHaveDifferentKeys(t *testing.T) {
 		for _, subject := range parts {
 			for _, client := range parts {
 				p := &oauth.Principal{Issuer: issuer, Subject: subject, ClientID: client}
-				require.NotEmpty(t, p.Key(), "only nobody has none")
+				require.NotEmpty(t, p.Key(), "only a nil principal has no key")
 				require.Nil(t, seen[p.Key()], "%q and %q", p, seen[p.Key()])
 				seen[p.Key()] = p
 			}
 		}
 	}
 	p := &oauth.Principal{Subject: "s", Issuer: "i", ClientID: "c", Scopes: []string{"x"}}
-	require.Equal(t, p.Key(), (&oauth.Principal{Subject: "s", Issuer: "i", ClientID: "c"}).Key(), "what it may do does not make it another")
+	require.Equal(t, p.Key(), (&oauth.Principal{Subject: "s", Issuer: "i", ClientID: "c"}).Key(), "scopes are not part of the key")
 }
 
 func TestNilPrincipalHasNoScopes(t *testing.T) {
@@ -45,12 +45,12 @@ func TestNewContextReplacesThePrincipal(t *testing.T) {
 	ctx := oauth.NewContext(t.Context(), p)
 	require.Same(t, p, oauth.FromContext(ctx))
 	require.True(t, oauth.AuthenticationDecided(ctx))
-	require.Nil(t, oauth.FromContext(oauth.NewContext(ctx, nil)), "nobody, from here on")
-	require.True(t, oauth.AuthenticationDecided(oauth.NewContext(t.Context(), nil)), "that it is nobody has been said")
+	require.Nil(t, oauth.FromContext(oauth.NewContext(ctx, nil)), "the nil principal replaces the other")
+	require.True(t, oauth.AuthenticationDecided(oauth.NewContext(t.Context(), nil)), "authentication is decided")
 }
 
 func TestScopeDemandCollectsScopesOnce(t *testing.T) {
-	require.False(t, oauth.DemandScopes(t.Context(), "a"), "nobody wants to know")
+	require.False(t, oauth.DemandScopes(t.Context(), "a"), "the context has no demand")
 	ctx, demand := oauth.WithScopeDemand(t.Context())
 	require.Nil(t, demand.Scopes())
 	require.True(t, oauth.DemandScopes(ctx, "a", "b"))

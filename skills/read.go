@@ -85,8 +85,8 @@ func (r *reader) walk(s *source) []string {
 	return paths
 }
 
-// readSkill reads the skill in the directory root. The URI of a skill in the root of the source ends
-// in the skill's name; inRoot says that there is one.
+// readSkill reads the skill in the directory root. The URI of a skill in the root of the source
+// ends in the skill's name; inRoot says that there is one.
 func (r *reader) readSkill(s *source, root string, inRoot bool, paths []string, texts map[string][]byte) {
 	main := path.Join(root, skillmd.FileName)
 	frontMatter, name, ok := r.frontMatter(s, main, texts)

@@ -10,10 +10,10 @@
 // the digest and the size of each file, and read a file when they need it. Package skillsclient is
 // the side of the client.
 //
-// New finds what is wrong with a skill, and [Library.Reload] refuses it: front matter that is missing
-// or that parsers read differently, a name that is not that of the directory, symbolic links, and
-// more files or bytes than hosts accept. Files and directories whose names begin with a dot are not
-// served.
+// New finds what is wrong with a skill, and [Library.Reload] refuses it: front matter that is
+// missing or that parsers read differently, a name that is not that of the directory, symbolic
+// links, and more files or bytes than hosts accept. Files and directories whose names begin with a
+// dot are not served.
 package skills
 
 import (
@@ -92,9 +92,9 @@ func Scopes(scopes ...string) Option { return option{func(s *source) { s.scopes 
 // FS returns the skills of a file system: each directory with a file SKILL.md is one, and so is its
 // root. Skills may contain skills.
 //
-// An embed.FS cannot change. For another file system call [Library.Reload]. If others may write to a
-// directory, use the FS of an [os.Root] instead of os.DirFS: it cannot be led out of the directory by
-// a symbolic link that appears while the files are read.
+// An embed.FS cannot change. For another file system call [Library.Reload]. If others may write to
+// a directory, use the FS of an [os.Root] instead of os.DirFS: it cannot be led out of the
+// directory by a symbolic link that appears while the files are read.
 func FS(fsys fs.FS, opts ...FSOption) *Library {
 	s := &source{fsys: fsys, dir: "."}
 	for _, o := range opts {
@@ -149,9 +149,9 @@ func (l *Library) loadOnce() error {
 	return l.load()
 }
 
-// Reload reads all files again. If a skill has a fault, or a server refuses one, nothing changes, and
-// the error has all faults. Otherwise connected clients are notified that resources have changed, if
-// any has, and subscribers of the files that did.
+// Reload reads all files again. If a skill has a fault, or a server refuses one, nothing changes,
+// and the error has all faults. Otherwise connected clients are notified that resources have
+// changed, if any has, and subscribers of the files that did.
 func (l *Library) Reload() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -35,7 +35,8 @@ type given struct {
 	ValidJWT string `json:"valid_jwt"`
 }
 
-// credentials returns the client credentials of the context. Their ClientID is empty if it has none.
+// credentials returns the client credentials of the context. Their ClientID is empty if it has
+// none.
 func (g *given) credentials() (oauthclient.Credentials, error) {
 	c := oauthclient.Credentials{Issuer: g.Issuer, ClientID: g.ClientID, ClientSecret: g.ClientSecret}
 	if g.PrivateKey == "" {
@@ -165,7 +166,8 @@ var mustRefuse = map[string]string{
 	"auth/scope-retry-limit":        "HTTP status 403",
 }
 
-// authorized runs an authorization scenario. All of them call the same tool; only the grant differs.
+// authorized runs an authorization scenario. All of them call the same tool; only the grant
+// differs.
 func authorized(ctx context.Context, server string) error {
 	name := os.Getenv("MCP_CONFORMANCE_SCENARIO")
 	var g given

@@ -38,8 +38,8 @@ var scenarios = map[string]scenario{
 	"sep-2322-client-request-state":       requestState,
 }
 
-// scenarioTimeout ends a scenario that hangs, a minute before the suite does. It is long because the
-// machine may be busy.
+// scenarioTimeout ends a scenario that hangs, a minute before the suite does. It is long because
+// the machine may be busy.
 const scenarioTimeout = 4 * time.Minute
 
 func main() {
@@ -238,8 +238,8 @@ func invalidToolHeaders(ctx context.Context, url string) error {
 	})
 }
 
-// requestState calls a tool that asks a question. Before it answers, it calls another tool, which must
-// not receive the state of the first.
+// requestState calls a tool that asks a question. Before it answers, it calls another tool, which
+// must not receive the state of the first.
 func requestState(ctx context.Context, url string) error {
 	user := &interrupted{accepting: accepting{`{"confirmed":true}`}}
 	return with(ctx, url, func(c *client.Client) error {

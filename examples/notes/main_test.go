@@ -136,8 +136,8 @@ func TestDescriptionsAreInTheProgram(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "notes")
 	here, err := os.Getwd()
 	require.NoError(t, err)
-	// Hide the source from the program. The flag -trimpath would do so, too, but compiles the standard
-	// library again.
+	// Hide the source from the program. The flag -trimpath would do so, too, but compiles the
+	// standard library again.
 	out, err := exec.Command("go", "build", "-gcflags=-trimpath="+here+"=>/elsewhere", "-ldflags=-s -w", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	binary, err := os.ReadFile(program)

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcptest"
 )
 
-// TestPictureShowsTheProgram checks that each line of code, JSON and text in docs/walk.svg is one of
-// this program, or of what it sends.
+// TestPictureShowsTheProgram checks that each line of code, JSON and text in docs/walk.svg is one
+// of this program, or of what it sends.
 func TestPictureShowsTheProgram(t *testing.T) {
 	file, err := os.ReadFile("../../docs/walk.svg")
 	require.NoError(t, err)

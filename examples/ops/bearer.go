@@ -14,8 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// bearer is a simple replacement for your own authentication. It accepts JSON Web Tokens signed with
-// one key (HS256) and stores the principal where echomcp finds it.
+// bearer is a simple replacement for your own authentication. It accepts JSON Web Tokens signed
+// with one key (HS256) and stores the principal where echomcp finds it.
 func bearer(key []byte) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

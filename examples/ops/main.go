@@ -1,5 +1,5 @@
-// Command ops is a production server: in an echo app with bearer tokens, with limits, an audit file,
-// telemetry, health checks and a graceful shutdown.
+// Command ops is a production server: in an echo app with bearer tokens, with limits, an audit
+// file, telemetry, health checks and a graceful shutdown.
 //
 //	OPS_KEY=... ops -http 127.0.0.1:8080 -audit audit.jsonl
 package main

@@ -1,4 +1,5 @@
-// Command trips has tools that ask the user questions, with the same code for every protocol version.
+// Command trips has tools that ask the user questions, with the same code for every protocol
+// version.
 //
 //	trips              serves standard input and output
 //	trips -http ADDR   serves HTTP at http://ADDR/mcp

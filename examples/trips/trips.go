@@ -144,8 +144,8 @@ func (t *Trips) Where(ctx context.Context) ([]string, error) {
 
 // docs:begin tour
 
-// Tour asks for the city and the dates, gets a description from the client's model, and asks the user
-// to confirm the price.
+// Tour asks for the city and the dates, gets a description from the client's model, and asks the
+// user to confirm the price.
 func (t *Trips) Tour(ctx context.Context) (string, error) {
 	city, err := mcpkit.Choose(ctx, "Where to?", []string{"Lisbon", "Oslo"})
 	if err != nil {

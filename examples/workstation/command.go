@@ -41,8 +41,8 @@ type Output struct {
 
 // docs:begin run
 
-// run runs the command. When ctx ends, it kills the command and its children. An exit code other than
-// 0 is not an error.
+// run runs the command. When ctx ends, it kills the command and its children. An exit code other
+// than 0 is not an error.
 func (c command) run(ctx context.Context) (Output, error) {
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
 	cmd.Dir = c.dir
@@ -66,7 +66,8 @@ func (c command) run(ctx context.Context) (Output, error) {
 
 // docs:end run
 
-// withoutGit removes the variables that point git at another repository. In a git hook they are set.
+// withoutGit removes the variables that point git at another repository. In a git hook they are
+// set.
 func withoutGit(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "GIT_") })
 }
@@ -95,7 +96,8 @@ type capped struct {
 	last      []byte // the current line, as far as it is kept
 }
 
-// Write implements io.Writer. It never fails, since a command behaves differently if it cannot write.
+// Write implements io.Writer. It never fails, since a command behaves differently if it cannot
+// write.
 func (c *capped) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -250,9 +250,10 @@ func (f *Files) resolve(name string) (string, error) {
 	return resolved, nil
 }
 
-// ofGit reports whether a path without symbolic links leads into a directory of git. Its configuration
-// may name programs that git runs. Such a directory is called .git, in any spelling that the file
-// system accepts, or it has the files of a repository, since a file called .git may name it.
+// ofGit reports whether a path without symbolic links leads into a directory of git. Its
+// configuration may name programs that git runs. Such a directory is called .git, in any spelling
+// that the file system accepts, or it has the files of a repository, since a file called .git may
+// name it.
 func (f *Files) ofGit(name string) bool {
 	parent := "."
 	for part := range strings.SplitSeq(name, "/") {
@@ -294,8 +295,8 @@ func outside(name string) error {
 		`neither by ".." nor through a symbolic link`, name)
 }
 
-// explain turns an error of the file system into one that the caller may see. It names the requested
-// path, not its place on the disk.
+// explain turns an error of the file system into one that the caller may see. It names the
+// requested path, not its place on the disk.
 func explain(name string, err error) error {
 	reason := err
 	for pathErr := (*fs.PathError)(nil); errors.As(reason, &pathErr); {
@@ -384,7 +385,8 @@ func fits(glob, name string) bool {
 	return ok || glob == ""
 }
 
-// searchFile adds the matching lines of one file. It skips files that cannot be read or are not text.
+// searchFile adds the matching lines of one file. It skips files that cannot be read or are not
+// text.
 func (f *Files) searchFile(found *Found, name string, re *regexp.Regexp, limit int) {
 	file, err := f.root.Open(name)
 	if err != nil {

@@ -22,9 +22,9 @@ type Git struct {
 	dir string
 }
 
-// command runs git with options that stop it from running other programs, fetching, asking questions
-// and searching above the root. The root is a repository only if it has a .git; it is never taken for
-// a bare repository (git 2.38 or newer).
+// command runs git with options that stop it from running other programs, fetching, asking
+// questions and searching above the root. The root is a repository only if it has a .git; it is
+// never taken for a bare repository (git 2.38 or newer).
 func (g *Git) command(args ...string) command {
 	fixed := []string{"--no-pager", "--no-optional-locks", "--literal-pathspecs", "-c", "safe.bareRepository=explicit",
 		"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "color.ui=false"}

@@ -93,8 +93,8 @@ func (g *Go) run(ctx context.Context, call *mcpkit.Call, packages []string, args
 
 // docs:end progress
 
-// withinModule refuses patterns that do not name packages of the module: options, other modules, files,
-// and paths above the root.
+// withinModule refuses patterns that do not name packages of the module: options, other modules,
+// files, and paths above the root.
 func withinModule(pattern string) error {
 	ok := pattern == "." || strings.HasPrefix(pattern, "./")
 	for part := range strings.SplitSeq(pattern, "/") {

@@ -58,8 +58,8 @@ func TestGoBuildLeavesNothing(t *testing.T) {
 	require.NoFileExists(t, root+"/prog")
 }
 
-// A client with a progress token gets each line while the tests run, as an event stream, even through
-// the app's Gzip.
+// A client with a progress token gets each line while the tests run, as an event stream, even
+// through the app's Gzip.
 func TestGoReportsProgress(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, c *rawclient.Client, root string) {
@@ -118,8 +118,8 @@ func TestEndless(t *testing.T) {
 		require.NoError(t, err)
 		defer conn.Close()
 
-		// This notification cancels the call, except over HTTP in modern versions, where closing the
-		// connection does.
+		// This notification cancels the call, except over HTTP in modern versions, where closing
+		// the connection does.
 		c.Notify("notifications/cancelled", `{"requestId":77,"reason":"the user cancelled"}`)
 		cancel()
 		<-over

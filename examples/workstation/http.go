@@ -37,8 +37,8 @@ const shutdownTimeout = 10 * time.Second
 
 // docs:begin serve
 
-// serveHTTP serves until ctx ends. Then it ends the MCP streams, because the app would wait for them,
-// shuts down the app and closes the services.
+// serveHTTP serves until ctx ends. Then it ends the MCP streams, because the app would wait for
+// them, shuts down the app and closes the services.
 func serveHTTP(ctx context.Context, srv *mcpkit.Server, addr string, logger *slog.Logger) error {
 	if err := loopback(addr); err != nil {
 		return err

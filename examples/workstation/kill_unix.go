@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// killGroup runs the command in its own process group and kills the whole group, because go test runs
-// the tests in a child process.
+// killGroup runs the command in its own process group and kills the whole group, because go test
+// runs the tests in a child process.
 func killGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {

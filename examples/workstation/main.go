@@ -5,8 +5,8 @@
 //	workstation -root DIR             serves DIR
 //	workstation -http 127.0.0.1:8080  serves HTTP, in an echo app, at http://127.0.0.1:8080/mcp
 //
-// Callers of go_test run code as the user of the server. So the program listens on loopback addresses
-// only.
+// Callers of go_test run code as the user of the server. So the program listens on loopback
+// addresses only.
 package main
 
 import (

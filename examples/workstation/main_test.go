@@ -82,8 +82,8 @@ func overStdio(t *testing.T, version, root string) *rawclient.Client {
 	return rawclient.Stdio(t, version, cmd)
 }
 
-// everyWay runs facts for each family of versions on each transport, with a new server and workplace
-// each time.
+// everyWay runs facts for each family of versions on each transport, with a new server and
+// workplace each time.
 func everyWay(t *testing.T, facts func(t *testing.T, c *rawclient.Client, root string)) {
 	ways := map[string]func(*testing.T, string, string) *rawclient.Client{"http": overHTTP, "stdio": overStdio}
 	for name, connect := range ways {
@@ -97,8 +97,8 @@ func everyWay(t *testing.T, facts func(t *testing.T, c *rawclient.Client, root s
 	}
 }
 
-// workplace returns a module in a git repository with two commits and a change. A file with a secret is
-// beside the repository.
+// workplace returns a module in a git repository with two commits and a change. A file with a
+// secret is beside the repository.
 func workplace(t *testing.T) string {
 	template, err := firstWorkplace()
 	require.NoError(t, err)
@@ -114,7 +114,8 @@ func workplace(t *testing.T) string {
 // templates is the folder of firstWorkplace. TestMain removes it.
 var templates string
 
-// firstWorkplace creates the files of a workplace once. Copying them is faster than running git again.
+// firstWorkplace creates the files of a workplace once. Copying them is faster than running git
+// again.
 var firstWorkplace = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "workplace-*")
 	templates = dir

@@ -90,8 +90,8 @@ func (h *handlers) ElicitationComplete(_ context.Context, id string) { h.receive
 // expect waits for one notification and checks that it is want.
 func (h *handlers) expect(ctx context.Context, want string) error { return h.expectAnyOrder(ctx, want) }
 
-// expectAnyOrder waits for as many notifications as want has, and checks that they are those. Want is
-// sorted. Servers with several streams may send notifications in any order.
+// expectAnyOrder waits for as many notifications as want has, and checks that they are those. Want
+// is sorted. Servers with several streams may send notifications in any order.
 func (h *handlers) expectAnyOrder(ctx context.Context, want ...string) error {
 	got := []string{}
 	for range want {

@@ -1,7 +1,7 @@
-// Command client tests package client against servers built with other SDKs, and calls every method.
-// run.mjs starts it with a task in JSON. For each check it prints a line of tab-separated columns:
-// "pass" or "FAIL", the check, and the reason of a failure. A line "none", the check, and a reason
-// stands for a check that this server cannot support.
+// Command client tests package client against servers built with other SDKs, and calls every
+// method. run.mjs starts it with a task in JSON. For each check it prints a line of tab-separated
+// columns: "pass" or "FAIL", the check, and the reason of a failure. A line "none", the check, and
+// a reason stands for a check that this server cannot support.
 //
 // The test servers are interop/gosdk, interop/mcpgo and interop/ts/server.mjs. They offer the same
 // features, as far as their SDKs can:

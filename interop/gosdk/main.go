@@ -1,7 +1,7 @@
 // Command gosdk tests mcpkit's servers with the client of go-sdk
 // (github.com/modelcontextprotocol/go-sdk). It prints one line for each check, in the format that
-// interop/run.mjs reads. It also runs go-sdk's servers. Its argument is a task in JSON, which run.mjs
-// writes.
+// interop/run.mjs reads. It also runs go-sdk's servers. Its argument is a task in JSON, which
+// run.mjs writes.
 package main
 
 //lint:file-ignore SA1019 sampling, roots and logging are deprecated and still tested.

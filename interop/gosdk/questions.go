@@ -47,8 +47,8 @@ func rootsText(result *mcp.ListRootsResult) string {
 	return text
 }
 
-// addQuestions adds the tools that ask questions. Most return input requests, which the SDK sends as
-// requests to legacy clients. It does so only once for a call, so register sends its requests to
+// addQuestions adds the tools that ask questions. Most return input requests, which the SDK sends
+// as requests to legacy clients. It does so only once for a call, so register sends its requests to
 // legacy clients itself.
 func (s *testServer) addQuestions() {
 	tool(s, "ask", func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A testServer has the tools, resources and prompts that the doc comment of interop/client lists. It
-// serves one client at a time.
+// A testServer has the tools, resources and prompts that the doc comment of interop/client lists.
+// It serves one client at a time.
 type testServer struct {
 	server       *mcp.Server
 	cancelled    chan struct{} // a call of wait was cancelled

@@ -1,6 +1,6 @@
 // Command login tests logins of mcpkit's client at a server built with another SDK, whose login
-// pages approve at once. For each check it prints a line of tab-separated columns: "pass" or "FAIL",
-// the check, and the reason of a failure.
+// pages approve at once. For each check it prints a line of tab-separated columns: "pass" or
+// "FAIL", the check, and the reason of a failure.
 //
 //	login '{"url": "http://127.0.0.1:8080/mcp"}'
 //	login serve ADDR PROGRAM    runs PROGRAM, a protected server, and an authorization server for it

@@ -14,7 +14,8 @@ import (
 )
 
 // serveProtected runs an authorization server and a program that serves a protected resource at
-// addr, until a signal ends both. The program gets the address and the authorization server as JSON.
+// addr, until a signal ends both. The program gets the address and the authorization server as
+// JSON.
 func serveProtected(addr, program string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -197,8 +197,8 @@ func page() mcp.ElicitationParams {
 	return mcp.ElicitationParams{Mode: mcp.ElicitationModeURL, Message: "Please pay.", URL: "https://pay.example.com/bill?n=1", ElicitationID: "bill-1"}
 }
 
-// addQuestions adds the tools that ask questions. They return input requests, which the SDK sends as
-// requests to legacy clients.
+// addQuestions adds the tools that ask questions. They return input requests, which the SDK sends
+// as requests to legacy clients.
 func (s *testServer) addQuestions() {
 	need := func() *server.InputRequestBuilder { return server.NewInputRequestBuilder("") }
 	s.tool("ask", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -51,7 +51,7 @@ func newEC(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
 	return key
 }
 
-// newVerifier makes one that goes by a clock that stands still unless it is moved.
+// newVerifier returns a verifier with a clock that the test moves.
 func newVerifier(t testing.TB, opts Options) (*Verifier, *time.Time) {
 	t.Helper()
 	now := start
@@ -64,8 +64,7 @@ func newVerifier(t testing.TB, opts Options) (*Verifier, *time.Time) {
 	return v, &now
 }
 
-// verify checks a proof for the request of all tests, by a token that is bound to whatever key
-// signed the proof.
+// verify checks a proof for the request of all tests. The token is bound to the key of the proof.
 func verify(t testing.TB, v *Verifier, text, token string) (string, error) {
 	t.Helper()
 	r := Request{Verb: verb, URL: uri, Token: token}
@@ -75,7 +74,7 @@ func verify(t testing.TB, v *Verifier, text, token string) (string, error) {
 	return v.Verify(t.Context(), text, r)
 }
 
-// thumbprintOf reads who seems to have signed a proof.
+// thumbprintOf returns the thumbprint of the key in a proof.
 func thumbprintOf(text string) string {
 	header, _, _ := strings.Cut(text, ".")
 	raw, _ := base64.RawURLEncoding.DecodeString(header)
@@ -100,7 +99,7 @@ func (j *rawJSON) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// forge signs whatever it is given.
+// forge signs any header and claims.
 func forge(t testing.TB, alg jose.SignatureAlgorithm, key any, header object, claims string) string {
 	t.Helper()
 	opts := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{}}
@@ -116,7 +115,7 @@ func forge(t testing.TB, alg jose.SignatureAlgorithm, key any, header object, cl
 	return text
 }
 
-// claims are those of a good proof, changed; a nil takes one out.
+// claims returns the claims of a valid proof with changes. A nil value removes a claim.
 func claims(t testing.TB, change object) string {
 	t.Helper()
 	all := object{"jti": rand.Text(), "htm": verb, "htu": uri, "iat": start.Unix(), "ath": tokenHash(token)}
@@ -146,7 +145,7 @@ func TestProofsOfEveryKindOfKey(t *testing.T) {
 				require.Equal(t, base64.RawURLEncoding.EncodeToString(want), p.Thumbprint())
 			}
 			v, now := newVerifier(t, Options{})
-			*now = time.Now() // provers go by the clock
+			*now = time.Now() // provers use the real clock
 			text, err := p.Proof(verb, uri+"?q=1#f", token, "")
 			require.NoError(t, err)
 			thumbprint, err := verify(t, v, text, token)
@@ -155,7 +154,7 @@ func TestProofsOfEveryKindOfKey(t *testing.T) {
 
 			other, err := p.Proof(verb, uri, token, "")
 			require.NoError(t, err)
-			require.NotEqual(t, text, other, "each is for one request")
+			require.NotEqual(t, text, other, "each proof is for one request")
 			if alg != "" && alg != "ES256" {
 				only, now := newVerifier(t, Options{Algorithms: []string{"ES256"}})
 				*now = time.Now()
@@ -166,7 +165,7 @@ func TestProofsOfEveryKindOfKey(t *testing.T) {
 	}
 }
 
-// A stranger is a signer of no kind that is known.
+// A stranger is a signer of an unsupported type.
 type stranger struct{ crypto.Signer }
 
 func TestUnsupportedKeysAreRejected(t *testing.T) {
@@ -240,8 +239,8 @@ func TestInvalidProofsAreRejected(t *testing.T) {
 		{"no key", headed(object{"jwk": nil}), noKey},
 		{"a private key", headed(object{"jwk": jose.JSONWebKey{Key: key}}), noJWT},
 		{"a symmetric key", headed(object{"jwk": object{"kty": "oct", "k": "AAAA"}}), noJWT},
-		{"a key that is none", headed(object{"jwk": object{"kty": "EC"}}), noJWT},
-		{"a key that is pointed to", headed(object{"jwk": nil, "jku": "https://evil.example/keys"}), noKey},
+		{"an invalid key", headed(object{"jwk": object{"kty": "EC"}}), noJWT},
+		{"a key by reference", headed(object{"jwk": nil, "jku": "https://evil.example/keys"}), noKey},
 		{"another's key", headed(object{"jwk": jose.JSONWebKey{Key: other.Public()}}), wrong},
 		{"a key of another kind", headed(object{"jwk": jose.JSONWebKey{Key: rsaKey().Public()}}), wrong},
 		{"a key on another curve", headed(object{"jwk": jose.JSONWebKey{Key: newEC(t, elliptic.P384()).Public()}}), wrong},
@@ -282,7 +281,7 @@ func TestInvalidProofsAreRejected(t *testing.T) {
 	_, err := verify(t, v, good(nil), token)
 	require.NoError(t, err)
 	_, err = verify(t, v, good(object{"ath": nil}), "")
-	require.NoError(t, err, "at a token endpoint there is no token yet")
+	require.NoError(t, err, "token endpoints get no access token")
 }
 
 func TestRSAKeySizesAreLimited(t *testing.T) {
@@ -292,7 +291,7 @@ func TestRSAKeySizesAreLimited(t *testing.T) {
 	v, _ := newVerifier(t, Options{})
 	_, err = verify(t, v, forge(t, jose.RS256, short, object{"typ": Type, "jwk": jose.JSONWebKey{Key: short.Public()}}, claims(t, nil)), token)
 	require.EqualError(t, err, "dpop: the key of the proof is too short or of an unsupported kind")
-	// A long one need not even be one: nobody gets as far as its signature.
+	// A long key need not be valid: its signature is not checked.
 	modulus := make([]byte, 1100)
 	modulus[0], modulus[len(modulus)-1] = 0x80, 1
 	enc := base64.RawURLEncoding.EncodeToString
@@ -307,7 +306,7 @@ func TestProofIsAcceptedOnce(t *testing.T) {
 	by := func(key *ecdsa.PrivateKey, id string, made time.Time) string {
 		return forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, object{"jti": id, "iat": made.Unix()}))
 	}
-	ahead := by(key, "1", start.Add(DefaultMaxAge)) // the longest lived that there is
+	ahead := by(key, "1", start.Add(DefaultMaxAge)) // the latest possible expiry
 	_, err := verify(t, v, ahead, token)
 	require.NoError(t, err)
 	for _, passed := range []time.Duration{0, time.Minute, DefaultMaxAge, 2*DefaultMaxAge - time.Second, 2 * DefaultMaxAge} {
@@ -321,13 +320,13 @@ func TestProofIsAcceptedOnce(t *testing.T) {
 
 	*now = start
 	_, err = verify(t, v, by(other, "1", start), token)
-	require.NoError(t, err, "ids are each key's own")
+	require.NoError(t, err, "each key has its own IDs")
 	_, err = verify(t, v, by(key, "1", start), token)
-	require.EqualError(t, err, "dpop: the proof was used before", "another proof by the same id")
+	require.EqualError(t, err, "dpop: the proof was used before", "another proof with the same ID")
 	_, err = verify(t, v, forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, object{"jti": "9", "htm": "GET"})), token)
 	require.Error(t, err)
 	_, err = verify(t, v, by(key, "9", start), token)
-	require.NoError(t, err, "what was refused used nothing up")
+	require.NoError(t, err, "rejected proofs are not stored")
 }
 
 func TestConcurrentReplaysAreRejected(t *testing.T) {
@@ -337,7 +336,7 @@ func TestConcurrentReplaysAreRejected(t *testing.T) {
 	errs := make(chan error, 16)
 	var wg sync.WaitGroup
 	for range cap(errs) {
-		// Ends with its one try.
+		// Ends after one attempt.
 		wg.Go(func() {
 			_, err := verify(t, v, text, token)
 			errs <- err
@@ -367,20 +366,20 @@ func TestFullReplayStoreRejectsNewProofs(t *testing.T) {
 	require.EqualError(t, err, "the store is full; raise the limits of NewMemoryReplays")
 	seen, err := m.Seen(t.Context(), "key", [32]byte{1}, until)
 	require.NoError(t, err)
-	require.True(t, seen, "what it has seen it still knows")
+	require.True(t, seen, "known proofs are still known")
 
 	now = until.Add(time.Minute)
 	seen, err = m.Seen(t.Context(), "key", [32]byte{9}, now.Add(5*time.Minute))
 	require.NoError(t, err)
 	require.False(t, seen)
-	require.Equal(t, 1, m.count, "the old ones are gone")
+	require.Equal(t, 1, m.count, "expired proofs are removed")
 	require.Len(t, m.minutes, 1)
 
 	v, _ := newVerifier(t, Options{Replays: brokenStore{}})
 	key := newEC(t, elliptic.P256())
 	_, err = verify(t, v, forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, nil)), token)
 	require.EqualError(t, err, "dpop: the replay store: out of reach")
-	require.False(t, errors.As(err, new(*ProofError)), "the client did nothing wrong")
+	require.False(t, errors.As(err, new(*ProofError)), "this is not an error of the client")
 }
 
 func TestTokenNeedsAProofByItsOwnKey(t *testing.T) {
@@ -392,7 +391,7 @@ func TestTokenNeedsAProofByItsOwnKey(t *testing.T) {
 	_, err = v.Verify(t.Context(), text, Request{Verb: verb, URL: uri, Token: token})
 	require.EqualError(t, err, "dpop: the Request has a Token and no Thumbprint; a token that is not bound to a key needs no proof")
 	_, err = verify(t, v, text, token)
-	require.NoError(t, err, "what was refused used nothing up")
+	require.NoError(t, err, "rejected proofs are not stored")
 	text = forge(t, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(t, nil))
 	_, err = verify(t, v, text, token)
 	require.ErrorIs(t, err, ErrTooManyProofs)
@@ -419,7 +418,7 @@ func TestNonces(t *testing.T) {
 	fresh := &ProofError{Reason: "the proof needs a fresh nonce of this server", NeedsNonce: true}
 	nonce := v.Nonce()
 	require.NoError(t, ask(nonce))
-	require.NoError(t, ask(nonce), "it is good for a while")
+	require.NoError(t, ask(nonce), "the nonce is still valid")
 	flipped := []byte(nonce)
 	flipped[3] ^= 1
 	for name, bad := range map[string]any{
@@ -428,7 +427,7 @@ func TestNonces(t *testing.T) {
 	} {
 		require.Equal(t, fresh, ask(bad), name)
 	}
-	require.NoError(t, ask(nonces.issue(start.Add(time.Minute))), "by a clock that is a little ahead")
+	require.NoError(t, ask(nonces.issue(start.Add(time.Minute))), "the clock of the issuer may be ahead")
 	*now = start.Add(time.Minute)
 	require.NoError(t, ask(nonce))
 	*now = start.Add(time.Minute + time.Second)
@@ -441,7 +440,7 @@ func TestNonces(t *testing.T) {
 	require.NoError(t, err)
 	b, err := NewNonces(shared, 0)
 	require.NoError(t, err)
-	require.True(t, b.valid(a.issue(start), start.Add(5*time.Minute)), "servers with one key know each other's")
+	require.True(t, b.valid(a.issue(start), start.Add(5*time.Minute)), "servers with the same key accept each other's nonces")
 	require.False(t, b.valid(a.issue(start), start.Add(5*time.Minute+time.Second)))
 
 	without, _ := newVerifier(t, Options{})
@@ -500,7 +499,7 @@ func TestEqualURLs(t *testing.T) {
 	}
 }
 
-// FuzzVerify gives anything for a proof. What passes is one that was signed here.
+// FuzzVerify checks that only proofs that the test signed are accepted.
 func FuzzVerify(f *testing.F) {
 	key := newEC(f, elliptic.P256())
 	good := forge(f, jose.ES256, key, object{"typ": Type, "jwk": jose.JSONWebKey{Key: key.Public()}}, claims(f, nil))

@@ -18,13 +18,13 @@ import (
 
 const resource = "https://mcp.example.com/mcp"
 
-// An endpoint introspects tokens without a network: those that begin with "good" are active.
+// An endpoint introspects tokens without a network. Tokens that begin with "good" are active.
 type endpoint struct {
 	mu        sync.Mutex
 	asked     map[string]int
-	now, most int           // requests under way, and the most that there were
-	hold      chan struct{} // until it is closed, requests wait; nil for none
-	extra     string        // members of the answer
+	now, most int           // current requests, and their maximum
+	hold      chan struct{} // requests wait until it is closed; may be nil
+	extra     string        // further members of the response
 }
 
 func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -93,7 +93,7 @@ func TestConcurrentIntrospectionsAreLimited(t *testing.T) {
 		v := e.verifier(t, nil)
 		errs := make(chan error, 300)
 		for i := range cap(errs) {
-			// Ends with the answer.
+			// Ends with the response.
 			go func() {
 				_, err := v.Verify(t.Context(), fmt.Sprint("made-up-", i))
 				errs <- err
@@ -103,7 +103,7 @@ func TestConcurrentIntrospectionsAreLimited(t *testing.T) {
 		require.LessOrEqual(t, e.count(), 16)
 		close(e.hold)
 		for range cap(errs) {
-			require.EqualError(t, <-errs, "oauth: the token is rejected: it is not active", "nobody is turned away")
+			require.EqualError(t, <-errs, "oauth: the token is rejected: it is not active", "no request is rejected")
 		}
 		require.Equal(t, 300, e.count())
 		require.LessOrEqual(t, e.most, 16)
@@ -124,11 +124,10 @@ func TestRejectedTokensAreCachedBriefly(t *testing.T) {
 		require.Equal(t, 1, e.count())
 		time.Sleep(10 * time.Second)
 		require.EqualError(t, ask("bad"), "oauth: the token is rejected: it is not active")
-		require.Equal(t, 2, e.count(), "what is not active may become so")
+		require.Equal(t, 2, e.count(), "inactive tokens are checked again")
 	})
 }
 
-// However many tokens are made up, they take no room from good ones.
 func TestRejectedTokensDoNotEvictAcceptedOnes(t *testing.T) {
 	e := &endpoint{}
 	v := e.verifier(t, func(o *jwtverify.IntrospectorOptions) { o.CacheSize = 8 })
@@ -148,7 +147,7 @@ func TestIntrospectionAcceptsAccessTokensOnly(t *testing.T) {
 		{``, ""},
 		{`,"token_type":"Bearer"`, ""},
 		{`,"token_type":"bearer"`, ""},
-		{`,"token_type":"access_token"`, ""}, // as some servers call it
+		{`,"token_type":"access_token"`, ""}, // as in some servers
 		{`,"token_type":"DPoP","cnf":{"jkt":"x"}`, ""},
 		{`,"token_use":"access_token","token_type":"Bearer"`, ""},
 		{`,"token_use":"access"`, ""}, // Cognito

@@ -33,7 +33,7 @@ var start = time.Unix(1_790_000_000, 0)
 
 type object = map[string]any
 
-// rsaKeys are made once: they take long.
+// rsaKeys are generated once, since this takes long.
 var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 	var keys []*rsa.PrivateKey
 	for range 2 {
@@ -60,7 +60,7 @@ func newEd(t testing.TB) ed25519.PrivateKey {
 	return key
 }
 
-// sign makes a token of the type at+jwt, unless header says otherwise; a nil takes a member out.
+// sign returns a token of the type at+jwt with changes of the header. A nil value removes a member.
 func sign(t testing.TB, alg jose.SignatureAlgorithm, key any, header object, payload string) string {
 	t.Helper()
 	opts := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{jose.HeaderType: "at+jwt"}}
@@ -78,7 +78,7 @@ func sign(t testing.TB, alg jose.SignatureAlgorithm, key any, header object, pay
 	return text
 }
 
-// payload is that of a good token of an issuer, changed; a nil takes a claim out.
+// payload returns the claims of a valid token with changes. A nil value removes a claim.
 func payload(t testing.TB, issuer string, change object) string {
 	t.Helper()
 	all := object{"iss": issuer, "aud": resource, "sub": "ann", "exp": start.Add(time.Hour).Unix()}
@@ -92,7 +92,7 @@ func payload(t testing.TB, issuer string, change object) string {
 	return string(text)
 }
 
-// handmade is a token of a header and a payload as they are given, with a signature of no worth.
+// handmade returns a token with any header and payload and an invalid signature.
 func handmade(header, payload string) string {
 	enc := base64.RawURLEncoding.EncodeToString
 	return enc([]byte(header)) + "." + enc([]byte(payload)) + "." + enc([]byte("signature"))
@@ -109,7 +109,7 @@ func jwks(t testing.TB, keys ...any) []byte {
 	return text
 }
 
-// An issuer is an authorization server as far as a verifier needs one, and a clock that both go by.
+// An issuer is an authorization server as far as verifiers need it, with a clock for both.
 type issuer struct {
 	t   *testing.T
 	url string
@@ -119,9 +119,9 @@ type issuer struct {
 	keys     []any
 	metadata map[string]object // by path
 	asked    []string          // paths
-	hold     chan struct{}     // when set, the key set is answered after it is closed
-	status   int               // of the key set; 0 is 200
-	arrived  chan struct{}     // holds one when the key set was asked for
+	hold     chan struct{}     // if set, requests for the key set wait until it is closed
+	status   int               // status of the key set; 0 means 200
+	arrived  chan struct{}     // receives a value when the key set is requested
 }
 
 func newIssuer(t *testing.T, keys ...any) *issuer {
@@ -164,7 +164,7 @@ func (s *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// takeAsked returns the paths that were asked for since the last time.
+// takeAsked returns the paths requested since the last call.
 func (s *issuer) takeAsked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,8 +187,8 @@ func (s *issuer) clock() time.Time {
 	return s.now
 }
 
-// verifier makes one that goes by the clock of s and remembers no tokens, unless change says
-// otherwise.
+// verifier returns a verifier with the clock of s and without a cache. The function change may
+// change its options.
 func (s *issuer) verifier(change func(*Options)) *Verifier {
 	s.t.Helper()
 	opts := Options{Issuer: s.url, Audience: []string{resource}, JWKSURI: s.url + "/keys", CacheTime: -1,
@@ -203,7 +203,7 @@ func (s *issuer) verifier(change func(*Options)) *Verifier {
 	return v
 }
 
-// wait returns when no fetch is under way.
+// wait waits until no fetch is in progress.
 func (s *keySet) wait() {
 	s.mu.Lock()
 	flight := s.flight
@@ -213,7 +213,7 @@ func (s *keySet) wait() {
 	}
 }
 
-// token is a good one of s.
+// token returns a valid token of s.
 func (s *issuer) token(alg jose.SignatureAlgorithm, key any, kid string) string {
 	s.t.Helper()
 	header := object{"typ": "at+jwt"}
@@ -223,7 +223,7 @@ func (s *issuer) token(alg jose.SignatureAlgorithm, key any, kid string) string 
 	return sign(s.t, alg, key, header, payload(s.t, s.url, nil))
 }
 
-// lines is a log that may be written and read at once.
+// lines is a log that is safe for concurrent use.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -241,7 +241,7 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// logTo logs all there is.
+// logTo returns a logger for all levels.
 func logTo(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}))
 }

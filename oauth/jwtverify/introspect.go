@@ -60,12 +60,12 @@ type Introspector struct {
 	client     *http.Client
 	cache      *tokenCache
 	refusals   *expiring.Map[[sha256.Size]byte, *oauth.TokenError]
-	remember   time.Duration // refusals
-	slots      chan struct{} // has one for each request under way
+	remember   time.Duration // how long refusals are cached
+	slots      chan struct{} // holds one value for each request in progress
 	now        func() time.Time
 
 	mu      sync.Mutex
-	flights map[[sha256.Size]byte]*question // under way; guarded by mu
+	flights map[[sha256.Size]byte]*question // in progress; guarded by mu
 }
 
 // A question is a request to the endpoint, shared by all callers with the same token. The other
@@ -135,9 +135,8 @@ func (v *Introspector) judge(answer map[string]any, now time.Time) (*oauth.Princ
 	if answer["active"] != true {
 		return nil, refuse("it is not active")
 	}
-	// Refresh tokens and ID tokens are active, too. What the answer does not say is not asked for:
-	// both members are optional. Some servers write access_token where RFC 7662 has the type of RFC
-	// 6749.
+	// Refresh tokens and ID tokens are active, too. Both members are optional. Some servers write
+	// access_token where RFC 7662 has the type of RFC 6749.
 	for _, allowed := range []struct {
 		member string
 		words  []string
@@ -215,7 +214,7 @@ func (v *Introspector) ask(ctx context.Context, token string) (map[string]any, e
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if v.id != "" {
-		// Both are encoded as in a form (RFC 6749, section 2.3.1).
+		// Both are form-encoded first (RFC 6749, section 2.3.1).
 		req.SetBasicAuth(url.QueryEscape(v.id), url.QueryEscape(v.secret))
 	}
 	var answer map[string]any

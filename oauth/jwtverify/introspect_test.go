@@ -20,8 +20,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth"
 )
 
-// introspector asks a server that answers by handler, and goes by a clock that stands still unless
-// it is moved.
+// introspector returns an introspector for a server with this handler, and with a clock that the
+// test moves.
 func introspector(t *testing.T, handler http.HandlerFunc, change func(*IntrospectorOptions)) (*Introspector, *time.Time) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -63,7 +63,7 @@ func TestIntrospectionRequestFormat(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, p.Scopes)
 	require.Equal(t, time.Unix(1790003600, 0), p.Expires)
 	require.Equal(t, http.MethodPost, got.Method)
-	require.Equal(t, "/introspect", got.RequestURI, "nothing stands in the URL")
+	require.Equal(t, "/introspect", got.RequestURI, "the URL contains no secret")
 	require.Equal(t, "application/x-www-form-urlencoded", got.Header.Get("Content-Type"))
 	require.Equal(t, "application/json", got.Header.Get("Accept"))
 	require.Equal(t, url.Values{"token": {"to+k/en=="}, "token_type_hint": {"access_token"}}, form)
@@ -78,8 +78,8 @@ func TestIntrospectionResponses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		handler http.HandlerFunc
-		err     string // what the error says
-		bad     bool   // the token is refused, rather than not known
+		err     string // the error text
+		bad     bool   // the token is rejected; otherwise the check failed
 	}{
 		{"not active", say(200, `{"active":false}`), "oauth: the token is rejected: it is not active", true},
 		{"not active, whatever else", say(200, `{"active":false,"aud":"`+resource+`","sub":"ann"}`), "oauth: the token is rejected: it is not active", true},
@@ -136,7 +136,7 @@ func TestCustomClientDoesNotFollowRedirects(t *testing.T) {
 	_, err := v.Verify(t.Context(), "hush-hush")
 	require.EqualError(t, err, "jwtverify: introspection: answered by status 307")
 	require.EqualValues(t, 1, asked.Load())
-	require.Nil(t, own.CheckRedirect, "it is the program's: only a copy is changed")
+	require.Nil(t, own.CheckRedirect, "the client of the program is unchanged")
 }
 
 func TestActiveTokensAreCached(t *testing.T) {
@@ -166,14 +166,14 @@ func TestActiveTokensAreCached(t *testing.T) {
 		require.EqualError(t, err, "oauth: the token is rejected: it is not active", "revoked")
 		*now = now.Add(DefaultRefusalTime)
 	}
-	require.Equal(t, 3, asked, "what is not active may become so")
+	require.Equal(t, 3, asked, "inactive tokens are checked again")
 
 	_, err = v.Verify(t.Context(), strings.Repeat("x", maxTokenBytes+1))
 	require.EqualError(t, err, "oauth: the token is rejected: it is too large")
-	require.Equal(t, 3, asked, "nobody is asked about it")
+	require.Equal(t, 3, asked, "no request was sent")
 }
 
-// roundTrips answers requests without a network.
+// roundTrips is an http.RoundTripper without a network.
 type roundTrips func(*http.Request) (*http.Response, error)
 
 func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -195,7 +195,7 @@ func TestConcurrentCallsShareAnIntrospection(t *testing.T) {
 		v.now = func() time.Time { return start }
 		first, giveUp := context.WithCancelCause(t.Context())
 		gone := make(chan error, 1)
-		// Ends when it gives up.
+		// Ends when its context does.
 		go func() {
 			_, err := v.Verify(first, "x")
 			gone <- err
@@ -203,7 +203,7 @@ func TestConcurrentCallsShareAnIntrospection(t *testing.T) {
 		synctest.Wait()
 		errs := make(chan error, 10)
 		for range cap(errs) {
-			// Ends with the answer.
+			// Ends with the response.
 			go func() {
 				p, err := v.Verify(t.Context(), "x")
 				if err == nil && p.Subject != "ann" {
@@ -223,13 +223,13 @@ func TestConcurrentCallsShareAnIntrospection(t *testing.T) {
 		require.Empty(t, v.flights)
 		_, err = v.Verify(t.Context(), "x")
 		require.NoError(t, err)
-		require.Equal(t, 2, asked, "nothing is remembered, as was wanted")
+		require.Equal(t, 2, asked, "caching is off")
 
 		release = make(chan struct{})
 		began := time.Now()
 		_, err = v.Verify(t.Context(), "x")
 		require.EqualError(t, err, "jwtverify: introspection: context deadline exceeded")
-		require.Equal(t, fetchTimeout, time.Since(began), "nobody waits for ever")
+		require.Equal(t, fetchTimeout, time.Since(began), "waiting is limited")
 	})
 }
 
@@ -242,8 +242,7 @@ jwtverify: Audience is empty; name this resource, for example "https://mcp.examp
 	require.EqualError(t, err, "jwtverify: Endpoint: the address 10.0.0.1 is not public")
 }
 
-// TestErrorsContainNoSecrets makes verifiers fail in every way that there is and looks for what
-// they know.
+// TestErrorsContainNoSecrets makes verifiers fail in every way and searches the errors for secrets.
 func TestErrorsContainNoSecrets(t *testing.T) {
 	key := newEC(t, elliptic.P256())
 	s := newIssuer(t, jwk(key, "1"))

@@ -183,14 +183,14 @@ func TestAcceptedTokensAreCachedUntilTheyExpire(t *testing.T) {
 	token := sign(t, jose.ES256, key, object{"kid": "1"}, payload(t, "https://as", object{"exp": start.Add(20 * time.Second).Unix()}))
 	first, err := v.Verify(t.Context(), token)
 	require.NoError(t, err)
-	v.keys.keys = nil // from now on no key is found
+	v.keys.keys = nil // without keys
 	now = start.Add(30*time.Second - 1)
 	again, err := v.Verify(t.Context(), token)
 	require.NoError(t, err)
 	require.Same(t, first, again)
 	now = start.Add(30 * time.Second)
 	_, err = v.Verify(t.Context(), token)
-	require.Equal(t, refused("its key is not known"), err, "it has ended, and so it is looked at again")
+	require.Equal(t, refused("its key is not known"), err, "the cache entry has expired")
 
 	t.Run("for a while", func(t *testing.T) {
 		v.keys.keys, now = []jose.JSONWebKey{jwk(key, "1")}, start
@@ -288,7 +288,7 @@ func TestOneOfUsesTheVerifierOfTheIssuer(t *testing.T) {
 	require.EqualError(t, err, "jwtverify: OneOf was given a verifier that is nil")
 }
 
-// FuzzVerify gives anything for a token. What passes is one of those that were signed here.
+// FuzzVerify checks that only tokens that the test signed are accepted.
 func FuzzVerify(f *testing.F) {
 	key := newEC(f, elliptic.P256())
 	v, err := New(Options{Issuer: "https://as", Audience: []string{resource}, JWKS: jwks(f, jwk(key, "1")), CacheTime: -1})
@@ -311,12 +311,12 @@ func FuzzVerify(f *testing.F) {
 			if err == nil {
 				require.Equal(t, "ann", p.Subject)
 				body := strings.Split(token, ".")
-				require.Equal(t, parts[:2], body[:2], "what was signed")
+				require.Equal(t, parts[:2], body[:2], "only signed tokens are accepted")
 				continue
 			}
 			require.Nil(t, p)
 			var bad *oauth.TokenError
-			require.ErrorAs(t, err, &bad, "fixed keys: nothing is unknown")
+			require.ErrorAs(t, err, &bad, "fixed keys need no requests")
 			for _, part := range strings.Split(token, ".") {
 				if len(part) > 30 {
 					require.NotContains(t, err.Error(), part)

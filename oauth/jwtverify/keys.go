@@ -23,10 +23,10 @@ import (
 const (
 	//limit:server time for fetching keys or introspecting a token | 503, unless older keys are known
 	fetchTimeout = 15 * time.Second
-	maxStale     = 24 * time.Hour // how long keys are used that cannot be fetched again
+	maxStale     = 24 * time.Hour // how long old keys are used if fetches fail
 	//limit:server keys of an issuer | further keys of the set are ignored
 	maxKeys     = 100
-	maxTried    = 8           // keys that are tried for a token without a kid
+	maxTried    = 8           // keys to try for a token without a kid
 	recheckTime = time.Minute // after which keys are fetched again for a token whose key they should contain
 )
 
@@ -49,7 +49,7 @@ func issuerOf(payload string) string {
 // than minRefresh allows.
 type keySet struct {
 	issuer     string
-	uri        string // "": to be looked up
+	uri        string // "" means that the metadata names it
 	policy     fetch.Policy
 	client     *http.Client
 	minRefresh time.Duration
@@ -61,10 +61,10 @@ type keySet struct {
 
 	mu      sync.Mutex
 	keys    []jose.JSONWebKey // guarded by mu
-	fetched time.Time         // when the fetch of keys began; guarded by mu
-	tried   time.Time         // when they were last asked for; guarded by mu
-	last    error             // of the last fetch; guarded by mu
-	flight  chan struct{}     // closed when the fetch under way ends; nil when there is none; guarded by mu
+	fetched time.Time         // when the fetch of keys started; guarded by mu
+	tried   time.Time         // when the last fetch started; guarded by mu
+	last    error             // error of the last fetch; guarded by mu
+	flight  chan struct{}     // closed when the current fetch ends; nil without one; guarded by mu
 }
 
 func newKeySet(opts *Options) (*keySet, error) {
@@ -169,7 +169,7 @@ func (s *keySet) find(ctx context.Context, kid, alg string, issued time.Time) ([
 		flight := s.flight
 		switch {
 		case asked:
-			flight = nil // once is enough
+			flight = nil // wait only once
 		case flight == nil && wanted && mayAsk:
 			flight, asked = s.begin(ctx), true
 		}

@@ -31,14 +31,14 @@ func TestConcurrentTokensShareAKeyFetch(t *testing.T) {
 	first, giveUp := context.WithCancelCause(t.Context())
 	errs := make(chan error, 20)
 	var wg sync.WaitGroup
-	// Ends when the first gives up: the fetch that it began goes on for the others.
+	// Ends when its context does. The fetch continues for the others.
 	go func() {
 		_, err := v.Verify(first, token)
 		errs <- err
 	}()
 	<-s.arrived
 	for range 19 {
-		// Ends when the key set has come.
+		// Ends when the key set was fetched.
 		wg.Go(func() {
 			_, err := v.Verify(t.Context(), token)
 			errs <- err
@@ -71,7 +71,7 @@ func TestOldKeysAreRefreshedInTheBackground(t *testing.T) {
 
 	s.pass(time.Second)
 	s.change(func() { s.hold = make(chan struct{}) })
-	require.NoError(t, verify(), "nobody waits for a key set that is only old")
+	require.NoError(t, verify(), "old keys are used while new ones are fetched")
 	close(s.hold)
 	v.keys.wait()
 	require.Len(t, s.takeAsked(), 1)
@@ -79,7 +79,7 @@ func TestOldKeysAreRefreshedInTheBackground(t *testing.T) {
 	t.Run("a key that is there no more is taken no more", func(t *testing.T) {
 		s.change(func() { s.keys, s.hold = []any{jwk(newEC(t, elliptic.P256()), "2")}, nil })
 		s.pass(10 * time.Minute)
-		require.NoError(t, verify(), "its last time")
+		require.NoError(t, verify(), "the last moment for the old keys")
 		v.keys.wait()
 		s.pass(DefaultMinRefresh)
 		require.Equal(t, refused("its key is not known"), verify())
@@ -105,17 +105,17 @@ func TestOldKeysAreUsedForADayIfTheIssuerIsDown(t *testing.T) {
 	for range 5 {
 		require.NoError(t, verify())
 	}
-	require.Len(t, s.takeAsked(), 1, "not more often than agreed")
+	require.Len(t, s.takeAsked(), 1, "no more often than MinRefresh allows")
 	require.Equal(t, 1, strings.Count(log.String(), "\n"))
 	require.Contains(t, log.String(), `level=WARN msg="jwtverify: keys could not be fetched" issuer=`+s.url+` error="`+s.url+`/keys: answered by status 500"`)
 	s.pass(DefaultMinRefresh)
 	require.NoError(t, verify())
-	require.Len(t, s.takeAsked(), 1, "again after a while")
+	require.Len(t, s.takeAsked(), 1, "after MinRefresh")
 
 	s.pass(23 * time.Hour)
 	require.EqualError(t, verify(), "jwtverify: the keys of "+s.url+": "+s.url+"/keys: answered by status 500")
 	s.change(func() { s.status = 0 })
-	require.EqualError(t, verify(), "jwtverify: the keys of "+s.url+": "+s.url+"/keys: answered by status 500", "too soon to ask")
+	require.EqualError(t, verify(), "jwtverify: the keys of "+s.url+": "+s.url+"/keys: answered by status 500", "before MinRefresh")
 	s.pass(DefaultMinRefresh)
 	require.NoError(t, verify(), "it is back")
 }
@@ -133,10 +133,10 @@ func TestRotatedKeyIsFound(t *testing.T) {
 	require.Len(t, s.takeAsked(), 1)
 	s.change(func() { s.keys = []any{jwk(before, "1"), jwk(after, "2")} })
 
-	require.EqualError(t, verify(fresh), "jwtverify: the keys of "+s.url+": "+notYet, "not asked for again so soon")
+	require.EqualError(t, verify(fresh), "jwtverify: the keys of "+s.url+": "+notYet, "no further request before MinRefresh")
 	require.Empty(t, s.takeAsked())
 	s.pass(DefaultMinRefresh)
-	require.NoError(t, verify(fresh), "whose key was missed too early is not remembered for that")
+	require.NoError(t, verify(fresh), "the rejection is not cached")
 	require.NoError(t, verify(old))
 	require.Len(t, s.takeAsked(), 1)
 }
@@ -152,7 +152,7 @@ func TestTokenIssuedDuringAFetchIsNotRejected(t *testing.T) {
 		_, err := v.Verify(t.Context(), s.token(jose.ES256, before, "1"))
 		done <- err
 	}()
-	<-s.arrived // the key set is on its way as it was
+	<-s.arrived // the response has the old key set
 	s.change(func() { s.keys = []any{jwk(after, "2")} })
 	joined := make(chan struct{})
 	go func() {
@@ -286,5 +286,5 @@ func TestKeySetSizeIsLimited(t *testing.T) {
 	s.pass(DefaultMinRefresh)
 	_, err = v.Verify(t.Context(), s.token(jose.ES256, beyond, "beyond"))
 	require.Equal(t, refused("its key is not known"), err)
-	require.Len(t, match(v.keys.keys, "", "ES256"), maxTried, "a token without a kid is not tried with all of them")
+	require.Len(t, match(v.keys.keys, "", "ES256"), maxTried, "a token without a kid is tried with some keys only")
 }

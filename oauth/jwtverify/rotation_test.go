@@ -25,7 +25,7 @@ import (
 
 const issuer = "https://as.example"
 
-// A rotating issuer publishes the keys that it has, by their kid, without a network.
+// A rotating issuer publishes its keys by kid, without a network.
 type rotating struct {
 	mu    sync.Mutex
 	keys  map[string]*ecdsa.PrivateKey
@@ -69,7 +69,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// tokenBy is an access token of the issuer that was made now.
+// tokenBy returns an access token issued now.
 func tokenBy(t *testing.T, key *ecdsa.PrivateKey, kid, typ string, change map[string]any) string {
 	opts := (&jose.SignerOptions{}).WithHeader("kid", kid)
 	if typ != "" {
@@ -92,13 +92,13 @@ func tokenBy(t *testing.T, key *ecdsa.PrivateKey, kid, typ string, change map[st
 	return text
 }
 
-// Anybody can send tokens with a made-up kid, also with the kid of the next key. A client whose
-// token is refused throws it away, so good tokens may be put off but not refused.
+// Anyone can send tokens with a made-up kid, even with the kid of the next key. Clients discard
+// rejected tokens, so a valid token must not be rejected because of them.
 func TestForgedKidsDoNotRejectValidTokens(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		kid    func(i int) string
-		change map[string]any // claims of the made-up tokens
+		change map[string]any // claims of the forged tokens
 	}{
 		{"the next kid", func(int) string { return "next" }, nil},
 		{"any kid", func(i int) string { return fmt.Sprint("made-up-", i) }, nil},
@@ -129,7 +129,7 @@ func TestForgedKidsDoNotRejectValidTokens(t *testing.T) {
 					as.add("next", next)
 					token := tokenBy(t, next, "next", "at+jwt", good)
 					for waited := 0; ; waited++ {
-						require.Less(t, waited, 30, "it is accepted after a while")
+						require.Less(t, waited, 30, "the token is accepted after the next fetch")
 						stranger()
 						err := verify(token)
 						if err == nil {
@@ -138,14 +138,13 @@ func TestForgedKidsDoNotRejectValidTokens(t *testing.T) {
 						require.False(t, errors.As(err, new(*oauth.TokenError)), "%v", err)
 						time.Sleep(time.Second)
 					}
-					require.LessOrEqual(t, as.asked, 12, "the issuer is not asked for each of them")
+					require.LessOrEqual(t, as.asked, 12, "the tokens cause few requests")
 				})
 			})
 		}
 	}
 }
 
-// Once the keys are newer than the token, a key that is not among them is nobody's.
 func TestTokensOfRemovedKeysAreRejectedWithoutAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key, old := newKey(t), newKey(t)
@@ -163,8 +162,6 @@ func TestTokensOfRemovedKeysAreRejectedWithoutAFetch(t *testing.T) {
 	})
 }
 
-// A JWT of another kind, such as an ID token, is not an access token, although its issuer signed
-// it.
 func TestOtherTokenTypesAreRejectedByDefault(t *testing.T) {
 	key := newKey(t)
 	as := &rotating{keys: map[string]*ecdsa.PrivateKey{"key": key}}
@@ -174,7 +171,7 @@ func TestOtherTokenTypesAreRejectedByDefault(t *testing.T) {
 		_, err := v.Verify(t.Context(), tokenBy(t, key, "key", typ, nil))
 		require.EqualError(t, err, "oauth: the token is rejected: its typ is not that of an access token", "%q", typ)
 	}
-	require.Equal(t, 1, strings.Count(log.String(), "\n"), "once is enough")
+	require.Equal(t, 1, strings.Count(log.String(), "\n"), "the hint is logged once")
 	require.Contains(t, log.String(), `set Options.AllowUntyped" issuer=`+issuer)
 	for _, typ := range []string{"at+jwt", "AT+JWT", "application/at+jwt"} {
 		_, err := v.Verify(t.Context(), tokenBy(t, key, "key", typ, nil))
@@ -184,7 +181,7 @@ func TestOtherTokenTypesAreRejectedByDefault(t *testing.T) {
 	v = as.verifier(t, &log, nil)
 	_, err := v.Verify(t.Context(), tokenBy(t, newKey(t), "key", "JWT", nil))
 	require.EqualError(t, err, "oauth: the token is rejected: its signature is wrong")
-	require.Empty(t, log.String(), "strangers do not write to the log")
+	require.Empty(t, log.String(), "forged tokens cause no hint")
 
 	v = as.verifier(t, &log, func(o *jwtverify.Options) { o.AllowUntyped = true })
 	for _, typ := range []string{"JWT", "", "jwt", "application/jwt", "at+jwt"} {

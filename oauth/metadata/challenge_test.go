@@ -24,7 +24,7 @@ func TestParseChallenges(t *testing.T) {
 		name   string
 		values []string
 		want   []challenge
-		err    string // what the error says; empty when there is none
+		err    string // the error text, or empty
 	}{
 		{name: "none"},
 		{name: "empty elements", values: []string{"", " , ,"}},
@@ -90,7 +90,7 @@ func FuzzParseChallenges(f *testing.F) {
 			for _, p := range c.Params {
 				for _, r := range p.Value {
 					if r < ' ' || r > '~' {
-						return // is written as "?"
+						return // String replaces it with "?"
 					}
 				}
 			}
@@ -135,7 +135,7 @@ func TestWellKnownURLs(t *testing.T) {
 	}
 }
 
-// FuzzWellKnownURLs holds the places that are looked at to the origin of who is asked for.
+// FuzzWellKnownURLs checks that all URLs stay at the origin of the identifier.
 func FuzzWellKnownURLs(f *testing.F) {
 	for _, seed := range []string{"https://a.example", "https://a.example:8443/t/mcp/", "https://a.example/mcp?x=1", "https://a.example/%2e%2e/x", "https://a.example//x", "http://[::1]:1/é", "https://a/..", "https://a/?#"} {
 		f.Add(seed)

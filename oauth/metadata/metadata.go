@@ -67,8 +67,7 @@ type AuthorizationServer struct {
 // Client describes a client: the body of a registration request (RFC 7591, section 2), or a Client
 // ID Metadata Document.
 type Client struct {
-	// ClientID is the URL of the document in a Client ID Metadata Document; a registration request
-	// has none.
+	// ClientID is the URL of a Client ID Metadata Document. A registration request has no ClientID.
 	ClientID                string   `json:"client_id,omitempty"`
 	ClientName              string   `json:"client_name,omitempty"`
 	RedirectURIs            []string `json:"redirect_uris,omitempty"`
@@ -78,8 +77,8 @@ type Client struct {
 	JWKSURI                 string   `json:"jwks_uri,omitempty"`
 	JWKS                    any      `json:"jwks,omitempty"`
 	TokenEndpointAuthMethod string   `json:"token_endpoint_auth_method,omitempty"`
-	// ApplicationType is "native" for programs on the user's machine and "web" for others; MCP
-	// demands it of registration requests.
+	// ApplicationType is "native" for programs on the user's machine and "web" for others. MCP
+	// requires it in registration requests.
 	ApplicationType string `json:"application_type,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Where documents are found.
+// Well-known paths of documents.
 const (
 	PathProtectedResource   = "/.well-known/oauth-protected-resource"
 	PathAuthorizationServer = "/.well-known/oauth-authorization-server"

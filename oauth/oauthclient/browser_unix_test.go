@@ -14,7 +14,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
-// The page is one argument of the program that shows pages, whatever it holds: no shell reads it.
 func TestBrowserStartsWithoutAShell(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
@@ -26,7 +25,7 @@ func TestBrowserStartsWithoutAShell(t *testing.T) {
 	t.Setenv("PATH", dir)
 	page := "https://as.example/authorize?state=$(id)`id`;id&x='\"|id>y"
 	require.NoError(t, oauthclient.OpenBrowser(t.Context(), page))
-	got, err := os.ReadFile(pipe) // ends when the program does
+	got, err := os.ReadFile(pipe) // returns when the program ends
 	require.NoError(t, err)
 	count, shown, _ := strings.Cut(strings.TrimSpace(string(got)), "\n")
 	require.Equal(t, "1", count)

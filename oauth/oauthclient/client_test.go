@@ -22,15 +22,15 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// A world is an MCP server and its authorization server, at one address.
+// A world is an MCP server and its authorization server at one address.
 type world struct {
 	*httptest.Server
 	logins, tokens atomic.Int32
 	mu             sync.Mutex
-	good           string // the token that is let through
+	good           string // the accepted token
 	forbid         bool   // whether every token lacks scopes
 
-	issuer, authorize, iss, resource string // what is said, where not the truth
+	issuer, authorize, iss, resource string // false values to report
 	noPKCE, huge                     bool
 	refresh                          string // that is given
 }
@@ -92,7 +92,7 @@ func reply(w http.ResponseWriter, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, args...)
 }
 
-// browser agrees to everything.
+// browser approves every login.
 func (w *world) browser(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
 	return &oauthclient.Login{RedirectURI: "http://127.0.0.1:1/callback", Visit: func(_ context.Context, page string) (url.Values, error) {
 		w.logins.Add(1)
@@ -155,8 +155,8 @@ func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		make func(w *world)
-		err  string // with {} for the URL of the world
-		in   bool   // whether the user was sent to log in
+		err  string // {} stands for the URL of the world
+		in   bool   // whether the login page was opened
 	}{
 		{"another issuer answers", func(w *world) { w.iss = "https://evil.example" }, `the response is not from the authorization server "{}"`, true},
 		{"a slash is another issuer", func(w *world) { w.iss = w.URL + "/" }, `the response is not from the authorization server "{}"`, true},
@@ -177,7 +177,7 @@ func TestRefusals(t *testing.T) {
 			w := newWorld(t)
 			test.make(w)
 			tr := w.transport(t, oauthclient.Options{})
-			for range 2 { // the second time it is not even tried
+			for range 2 { // the second request fails without an attempt
 				_, _, err := post(t, tr, w.URL+"/mcp")
 				require.EqualError(t, err, "oauthclient: "+strings.ReplaceAll(test.err, "{}", w.URL))
 			}
@@ -227,7 +227,7 @@ func TestStoredTokensAreUsedAndPrintNoSecrets(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 200, status)
 	}
-	require.EqualValues(t, 1, w.logins.Load(), "the second run takes the token of the first")
+	require.EqualValues(t, 1, w.logins.Load(), "the second run uses the token of the first")
 	key := oauthclient.Key{Issuer: w.URL, Resource: w.URL + "/mcp"}
 	r, err := store.Load(t.Context(), key)
 	require.NoError(t, err)

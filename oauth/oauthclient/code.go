@@ -208,7 +208,7 @@ func takeCode(back url.Values, as *metadata.AuthorizationServer, state string) (
 	if subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(state)) != 1 {
 		return "", fmt.Errorf("the response from %q belongs to another login: its state differs", as.Issuer)
 	}
-	// RFC 9207, section 2.4: compared as it stands, and demanded where it was promised.
+	// RFC 9207, section 2.4: compare byte by byte, and require iss if the metadata promises it.
 	switch {
 	case back.Has("iss") && back.Get("iss") != as.Issuer:
 		return "", fmt.Errorf("the response is not from the authorization server %q", as.Issuer)

@@ -77,8 +77,8 @@ func (c *Credentials) method(as *metadata.AuthorizationServer) (string, error) {
 		return AuthNone, nil // the client has no secret and no key
 	}
 	for _, m := range candidates {
-		// RFC 8414, section 2: a list that is not there means client_secret_basic. One who was
-		// given a key was given it for that server.
+		// RFC 8414, section 2: without a list, the server supports client_secret_basic. A client
+		// with a key has registered the key there.
 		if len(can) == 0 || slices.Contains(can, m) {
 			return m, nil
 		}

@@ -18,7 +18,7 @@ const maxAuthorizationServers = 16
 
 // A place is the result of discovery: the resource, and its authorization server.
 type place struct {
-	resource string   // the resource identifier, byte by byte
+	resource string   // the resource identifier, unchanged
 	scopes   []string // supported by the resource
 	as       *metadata.AuthorizationServer
 	guessed  bool // the server names no authorization server, and has no metadata of its own

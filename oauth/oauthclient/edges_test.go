@@ -24,8 +24,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-// A token that is about to end is refreshed before it is sent. One that never lasts is sent as it
-// is.
 func TestExpiringTokensAreRefreshedFirst(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Lifetime: 9 * time.Second, Wrap: b.wrap})
@@ -43,7 +41,7 @@ func TestExpiringTokensAreRefreshedFirst(t *testing.T) {
 			refused++
 		}
 	}
-	require.Equal(t, 1, refused, "the first knew no token")
+	require.Equal(t, 1, refused, "the first request had no token")
 	_, err := tr.Token(t.Context())
 	require.EqualError(t, err, "oauthclient: the authorization server issues tokens that have already expired")
 }
@@ -56,9 +54,9 @@ func TestOtherErrorResponsesArePassedOn(t *testing.T) {
 	status, _, err := post(t, tr, s.url)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusForbidden, status)
-	require.Len(t, u.logins(), 1, "who may not enter is not helped by logging in")
+	require.Len(t, u.logins(), 1, "a login would not help")
 
-	// A body that cannot be sent again is not asked for again.
+	// The body cannot be sent again.
 	u = new(user)
 	tr = connect(t, s.url, u.grant(), oauthclient.Options{})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, io.MultiReader(strings.NewReader("once")))
@@ -69,7 +67,7 @@ func TestOtherErrorResponsesArePassedOn(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
 	require.Empty(t, u.logins())
 
-	// Who brings a token of their own is left alone.
+	// A request with its own token is unchanged.
 	req, err = http.NewRequestWithContext(t.Context(), http.MethodGet, s.url, nil)
 	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer mine")
@@ -80,7 +78,6 @@ func TestOtherErrorResponsesArePassedOn(t *testing.T) {
 	require.Empty(t, u.logins())
 }
 
-// Which answers with status 403 are about scopes.
 func TestChallengesForScopes(t *testing.T) {
 	for _, test := range []struct {
 		challenge string
@@ -119,7 +116,7 @@ func TestChallengesForScopes(t *testing.T) {
 
 func TestExpiredRegistrationsAreRenewed(t *testing.T) {
 	for name, test := range map[string]struct {
-		ends time.Duration // of secrets, from now; 0 is never
+		ends time.Duration // expiry of the secret, from now; 0 means never
 		want int
 	}{"never": {0, 1}, "later": {time.Hour, 1}, "before": {-time.Hour, 2}} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +152,7 @@ func TestExpiredRegistrationsAreRenewed(t *testing.T) {
 			}
 			require.Equal(t, test.want, registered)
 			require.Len(t, u.logins(), 2)
-			require.Equal(t, leaked, b.at("/token")[0].form.Get("client_secret"), "as the server said, although the registration did not")
+			require.Equal(t, leaked, b.at("/token")[0].form.Get("client_secret"), "the metadata of the server decides")
 		})
 	}
 }
@@ -171,17 +168,17 @@ func TestUnsupportedCredentialsAreRejected(t *testing.T) {
 		change func(*metadata.AuthorizationServer)
 		err    string
 	}{
-		{"no secret is taken", oauthclient.Credentials{ClientSecret: leaked}, func(m *metadata.AuthorizationServer) {
+		{"no method with a secret is supported", oauthclient.Credentials{ClientSecret: leaked}, func(m *metadata.AuthorizationServer) {
 			m.TokenEndpointAuthMethodsSupported = []string{"private_key_jwt"}
 		},
 			`the authorization server "{}" supports none of ["client_secret_basic" "client_secret_post"]; it supports ["private_key_jwt"]`},
-		{"no key is taken", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) { m.TokenEndpointAuthMethodsSupported = []string{"none"} },
+		{"no method with a key is supported", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) { m.TokenEndpointAuthMethodsSupported = []string{"none"} },
 			`the authorization server "{}" supports none of ["private_key_jwt"]; it supports ["none"]`},
-		{"another algorithm is taken", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) {
+		{"another algorithm is supported", oauthclient.Credentials{Key: p521}, func(m *metadata.AuthorizationServer) {
 			m.TokenEndpointAuthSigningAlgValuesSupported = []string{"ES256"}
 		}, `the client's key signs with ["ES512"]; the authorization server supports ["ES256"]`},
-		{"a key that signs nothing", oauthclient.Credentials{Key: p224}, nil, `the client's key must be an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits, not a *ecdsa.PrivateKey`},
-		{"a method that nobody knows", oauthclient.Credentials{ClientSecret: leaked, AuthMethod: "tls_client_auth"}, nil,
+		{"an unsupported key", oauthclient.Credentials{Key: p224}, nil, `the client's key must be an *ecdsa.PrivateKey on P-256, P-384 or P-521, an ed25519.PrivateKey, or an *rsa.PrivateKey of at least 2048 bits, not a *ecdsa.PrivateKey`},
+		{"an unknown method", oauthclient.Credentials{ClientSecret: leaked, AuthMethod: "tls_client_auth"}, nil,
 			`unknown client authentication method "tls_client_auth"; use none, client_secret_basic, client_secret_post or private_key_jwt`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -194,7 +191,7 @@ func TestUnsupportedCredentialsAreRejected(t *testing.T) {
 	}
 }
 
-func TestGrantsSayWhatIsMissing(t *testing.T) {
+func TestIncompleteGrantsAreErrors(t *testing.T) {
 	browser := oauthclient.Loopback(nil)
 	for _, test := range []struct {
 		grant oauthclient.Grant
@@ -220,7 +217,7 @@ func TestFilesOfTheStore(t *testing.T) {
 	file := func() string {
 		files, err := os.ReadDir(dir)
 		require.NoError(t, err)
-		require.Len(t, files, 1, "nothing half-written is left")
+		require.Len(t, files, 1, "no temporary file is left")
 		return filepath.Join(dir, files[0].Name())
 	}
 	load := func() (*oauthclient.Record, error) { return store.Load(t.Context(), key) }
@@ -228,13 +225,13 @@ func TestFilesOfTheStore(t *testing.T) {
 	r, err := load()
 	require.NoError(t, err)
 	require.Nil(t, r)
-	require.NoError(t, store.Delete(t.Context(), key), "there is nothing to forget")
+	require.NoError(t, store.Delete(t.Context(), key), "there is no token to remove")
 
 	want := &oauthclient.Record{
 		Client: &oauthclient.Credentials{Issuer: "https://as.example", ClientID: "me", ClientSecret: "s"},
 		Token:  &oauthclient.Token{AccessToken: "t", Type: "Bearer", Issuer: key.Issuer, Resource: key.Resource, Expires: time.Unix(1e9, 0).UTC()},
 	}
-	// Many writers at once. A concurrent reader always gets a whole token.
+	// Concurrent writers. A reader always gets a complete token.
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -262,13 +259,13 @@ func TestFilesOfTheStore(t *testing.T) {
 		_, err = load()
 		require.EqualError(t, err, fmt.Sprintf(`oauthclient: %s is not a record of "https://as.example"; remove it`, name))
 	}
-	require.NoError(t, store.Save(t.Context(), key, want), "a broken one is replaced")
+	require.NoError(t, store.Save(t.Context(), key, want), "a broken file is replaced")
 	require.NoError(t, os.Rename(name, name+".elsewhere"))
 	require.NoError(t, os.Symlink(name+".elsewhere", name))
 	_, err = load()
-	require.ErrorContains(t, err, "it must be a file that only the user may read", "a link may lead to another's file")
+	require.ErrorContains(t, err, "it must be a file that only the user may read", "links are not followed")
 	require.NoError(t, store.Delete(t.Context(), key))
-	require.FileExists(t, name+".elsewhere", "what a link leads to stays")
+	require.FileExists(t, name+".elsewhere", "the target of the link is unchanged")
 
 	_, err = oauthclient.NewFileStore(filepath.Join(name+".elsewhere", "below"))
 	require.ErrorContains(t, err, "not a directory")
@@ -291,8 +288,7 @@ func (brokenStore) Save(context.Context, oauthclient.Key, *oauthclient.Record) e
 	return fmt.Errorf("the disk is full")
 }
 
-// A caller that logs in ahead of time learns that the token is not kept.
-func TestLoginSaysThatTheTokenIsNotKept(t *testing.T) {
+func TestLoginReportsATokenThatIsNotSaved(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	s := protect(t, as, nil)
 	var log strings.Builder
@@ -301,14 +297,12 @@ func TestLoginSaysThatTheTokenIsNotKept(t *testing.T) {
 	err := tr.Login(t.Context())
 	require.ErrorIs(t, err, oauthclient.ErrNotSaved)
 	require.EqualError(t, err, "oauthclient: logged in, but the store did not save the token: the disk is full")
-	require.Equal(t, "user may read", says(t, tr, s.url), "it is in use all the same")
+	require.Equal(t, "user may read", says(t, tr, s.url), "the token is in use")
 	require.Len(t, u.logins(), 1)
 	require.Contains(t, log.String(), `msg="oauthclient: the store did not save the token" issuer=`+as.Issuer+` error="the disk is full"`)
 	require.Contains(t, log.String(), `msg="oauthclient: the store did not save the registration; the next run registers again"`)
 }
 
-// A store that cannot be read says nothing of the user's login: once it can be, there is nothing to
-// be refused for.
 type unreadableStore struct {
 	oauthclient.Store
 	broken bool

@@ -29,7 +29,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-// nonces is a verifier of proofs that demands nonces.
+// nonces returns a verifier that requires nonces.
 func nonces(t *testing.T) *dpop.Verifier {
 	n, err := dpop.NewNonces(nil, 0)
 	require.NoError(t, err)
@@ -44,8 +44,7 @@ func prover(t *testing.T) *dpop.Prover {
 	return p
 }
 
-// The server takes each assertion and each proof once, so that a request with a nonce needs both
-// anew.
+// The server accepts each assertion and each proof once, so a repeated request needs new ones.
 func TestEachRequestIsSignedAgain(t *testing.T) {
 	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -82,7 +81,7 @@ func TestEachRequestIsSignedAgain(t *testing.T) {
 				require.False(t, seen[r.header.Get("DPoP")], "a proof was sent twice")
 				seen[r.header.Get("DPoP")] = true
 			}
-			require.Equal(t, 3, len(seen), "one has to be sent again with the nonce of the resource")
+			require.Equal(t, 3, len(seen), "one request is repeated with the nonce of the resource")
 		})
 	}
 }
@@ -178,11 +177,10 @@ func TestWorkloadIdentity(t *testing.T) {
 		require.EqualError(t, err, fmt.Sprintf(`oauthclient: the authorization server %q refused with HTTP status 400: `+
 			`"invalid_grant" ("the assertion is for the audience [\"https://other.example\"]")`, as.Issuer))
 	}
-	require.Equal(t, 1, asked, "what was refused is not asked again")
+	require.Equal(t, 1, asked, "a rejected request is not repeated")
 }
 
-// A resource that moves to another authorization server: nothing that the first one gave is shown
-// to the second.
+// The resource moves to another authorization server, which must receive nothing from the first.
 func TestTheAuthorizationServerChanges(t *testing.T) {
 	var first, second book
 	one := oauthtest.New(t, &oauthtest.Options{Wrap: first.wrap})
@@ -202,13 +200,13 @@ func TestTheAuthorizationServerChanges(t *testing.T) {
 	mux := http.NewServeMux()
 	moved.Mount(mux)
 	mux.Handle("/mcp", moved.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "moved") })))
-	s.Config.Handler = s.wrap(mux) // nobody asks at this moment
+	s.Config.Handler = s.wrap(mux) // no request is in progress
 	before := len(first.records)
 	require.Equal(t, "moved", says(t, tr, s.url))
 
 	require.Len(t, u.logins(), 2)
 	require.Len(t, second.at("/register"), 1)
-	require.Len(t, first.records, before, "the first is not asked any more")
+	require.Len(t, first.records, before, "the first server gets no further requests")
 	for _, r := range second.records {
 		all := fmt.Sprint(r)
 		require.NotContains(t, all, old.Client.ClientID)
@@ -256,7 +254,6 @@ func TestStepUpKeepsEarlierScopes(t *testing.T) {
 	require.Equal(t, []string{"read", "read write"}, u.logins())
 }
 
-// A user who gives less than was asked for is not asked for ever.
 func TestStepUpStopsIfTheUserGrantsFewerScopes(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
 		a.Scopes = []string{"read"}
@@ -269,7 +266,7 @@ func TestStepUpStopsIfTheUserGrantsFewerScopes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusForbidden, status)
 	require.Equal(t, []string{"read", "read write", "read write"}, u.logins())
-	require.Equal(t, "user may read", says(t, tr, s.url), "what was given is enough for the rest")
+	require.Equal(t, "user may read", says(t, tr, s.url), "the granted scopes are enough for other calls")
 }
 
 func TestDeniedLoginIsNotRetried(t *testing.T) {
@@ -284,11 +281,10 @@ func TestDeniedLoginIsNotRetried(t *testing.T) {
 	}
 	require.Len(t, u.logins(), 1)
 	require.EqualError(t, tr.Login(t.Context()), want)
-	require.Len(t, u.logins(), 2, "who logs in on purpose is asked again")
+	require.Len(t, u.logins(), 2, "Login asks the user again")
 }
 
-// The server ends everything when a refresh token is used twice, so that requests which refreshed
-// on their own would be logged out.
+// The server revokes the grant when a refresh token is used twice.
 func TestOneRefreshServesAllRequests(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian}})
@@ -334,13 +330,13 @@ func TestProgramsShareTokens(t *testing.T) {
 		one, two = two, one
 	}
 	require.Len(t, u.logins(), 1)
-	require.Len(t, b.at("/token"), 3, "the code, and a refresh a round")
+	require.Len(t, b.at("/token"), 3, "one code, and one refresh in each round")
 }
 
 func TestLogoutRevokes(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		another   bool // whether another run than that of the login logs out
+		another   bool // whether another run logs out
 		noRefresh bool
 	}{{name: "in the same run"}, {name: "in the next run", another: true}, {name: "without a refresh token", noRefresh: true}} {
 		t.Run(test.name, func(t *testing.T) {
@@ -349,7 +345,7 @@ func TestLogoutRevokes(t *testing.T) {
 			s := protect(t, as, nil)
 			u, store := new(user), oauthclient.NewMemoryStore()
 			tr := connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
-			require.NoError(t, tr.Logout(t.Context()), "there is nothing to forget")
+			require.NoError(t, tr.Logout(t.Context()), "there is no token to remove")
 			require.Empty(t, b.at("/revoke"))
 			tok, err := tr.Token(t.Context())
 			require.NoError(t, err)
@@ -357,7 +353,7 @@ func TestLogoutRevokes(t *testing.T) {
 				tr = connect(t, s.url, u.grant(), oauthclient.Options{Store: store})
 			}
 			require.NoError(t, tr.Logout(t.Context()))
-			require.False(t, as.Revoke(tok.AccessToken), "it is good no more")
+			require.False(t, as.Revoke(tok.AccessToken), "the token is no longer valid")
 			require.Len(t, b.at("/revoke"), 1)
 			r, err := store.Load(t.Context(), oauthclient.Key{Issuer: as.Issuer, Resource: s.url})
 			require.NoError(t, err)
@@ -431,7 +427,6 @@ func TestCloseEndsALogin(t *testing.T) {
 	require.ErrorIs(t, tr.Login(t.Context()), oauthclient.ErrClosed)
 }
 
-// What is secret stands in bodies and in header fields alone.
 func TestURLsContainNoSecrets(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Clients: []oauthtest.Client{guardian, {ID: "app", Secret: leaked, RedirectURIs: []string{"http://127.0.0.1:1/callback"}}}})
@@ -463,7 +458,6 @@ func TestURLsContainNoSecrets(t *testing.T) {
 	}
 }
 
-// Tokens do not follow redirects to others.
 func TestRedirectsCarryNoTokens(t *testing.T) {
 	var other atomic.Value
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { other.Store(r.Header.Clone()) }))
@@ -522,12 +516,11 @@ func TestRegistrationMetadata(t *testing.T) {
 	}
 }
 
-// TestInvalidTokenResponsesAreRejected has responses of token endpoints that hold no valid token.
 func TestInvalidTokenResponsesAreRejected(t *testing.T) {
 	for _, test := range []struct {
 		name, body string
 		status     int
-		err        string // with {} for the issuer
+		err        string // {} stands for the issuer
 	}{
 		{"no type", `{"access_token":"t"}`, 200, `the authorization server "{}" returned a token of type "" instead of Bearer`},
 		{"another type", `{"access_token":"t","token_type":"mac"}`, 200, `the authorization server "{}" returned a token of type "mac" instead of Bearer`},

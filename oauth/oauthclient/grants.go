@@ -27,8 +27,8 @@ const (
 // A Grant is a way to get a token: [*AuthorizationCode], [*ClientCredentials], [*EnterpriseManaged]
 // or [*WorkloadIdentity].
 type Grant interface {
-	// issuers returns the authorization servers that the client has credentials for, and whether the
-	// client can identify itself to others.
+	// issuers returns the authorization servers that the client has credentials for, and whether
+	// the client can identify itself to others.
 	issuers() (known []string, others bool)
 	// check returns an error if the grant is incomplete.
 	check() error

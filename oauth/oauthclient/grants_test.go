@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthclient"
 )
 
-// An authority answers token requests by what a test wants, and keeps them.
+// An authority responds to token requests as the test wants, and records them.
 type authority struct {
 	*httptest.Server
 	answer func(w http.ResponseWriter, r *http.Request)
@@ -66,7 +66,7 @@ func TestClientCredentialsByBasic(t *testing.T) {
 	_, tok, err := a.token(t, &oauthclient.ClientCredentials{Credentials: oauthclient.Credentials{Issuer: a.URL, ClientID: "a b", ClientSecret: "c:d"}}, oauthclient.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "t", tok.AccessToken)
-	require.Equal(t, "a+b:c%3Ad", a.basic, "both are encoded as forms are")
+	require.Equal(t, "a+b:c%3Ad", a.basic, "both are form-encoded")
 	require.Equal(t, []url.Values{{"grant_type": {"client_credentials"}, "resource": {a.URL}, "scope": {"a b"}}}, a.forms)
 }
 
@@ -135,7 +135,7 @@ func TestTokenRequestsAreNotRedirected(t *testing.T) {
 	require.NotContains(t, err.Error(), leaked)
 }
 
-func TestNewSaysWhatIsMissing(t *testing.T) {
+func TestNewReportsMissingArguments(t *testing.T) {
 	for _, test := range []struct {
 		server string
 		grant  oauthclient.Grant

@@ -21,15 +21,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
-// challenger is a server that only challenges, over TLS, as the server on the Internet at which a
-// user points a client.
+// challenger is a TLS server that only sends challenges.
 func challenger(t *testing.T, challenge func(self string) string) (*httptest.Server, *http.Transport) {
 	var s *httptest.Server
 	s = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", challenge(s.URL))
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that hang up are what is tested
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // the test provokes handshake errors
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	base := s.Client().Transport.(*http.Transport).Clone()
@@ -37,7 +36,6 @@ func challenger(t *testing.T, challenge func(self string) string) (*httptest.Ser
 	return s, base
 }
 
-// A server may name any URL in its challenge: the client is not its tool.
 func TestChallengesCannotNamePrivateAddresses(t *testing.T) {
 	for _, test := range []struct{ name, metadata, err string }{
 		{"the cloud's metadata", "https://169.254.169.254/latest/meta-data", "the address 169.254.169.254 is not public"},
@@ -60,7 +58,6 @@ func TestChallengesCannotNamePrivateAddresses(t *testing.T) {
 	}
 }
 
-// A name may resolve to whatever its owner likes, also after it was looked at.
 func TestAddressesAreCheckedWhenDialed(t *testing.T) {
 	s, base := challenger(t, func(self string) string {
 		_, port, _ := net.SplitHostPort(strings.TrimPrefix(self, "https://"))
@@ -68,7 +65,7 @@ func TestAddressesAreCheckedWhenDialed(t *testing.T) {
 	})
 	for name, networks := range map[string][]netip.Prefix{
 		"is not public": nil,
-		"certificate":   {netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}, // it gets as far as TLS
+		"certificate":   {netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}, // the address is allowed, so TLS begins
 	} {
 		tr, err := oauthclient.New(s.URL, new(user).grant(), &oauthclient.Options{Base: base, PrivateNetworks: networks})
 		require.NoError(t, err)
@@ -127,7 +124,7 @@ func visitOver(ctx context.Context, trust *tls.Config, page string) (url.Values,
 	return back.Query(), nil
 }
 
-// A network that is left by a proxy: the proxy dials, and the rules for URLs stay.
+// The proxy dials, but the rules for URLs still apply.
 func TestFetchMayUseAProxy(t *testing.T) {
 	var asked []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -162,13 +159,12 @@ func TestFetchMayUseAProxy(t *testing.T) {
 	require.EqualError(t, err, "oauthclient: resource metadata: the address 10.1.2.3 is not public")
 }
 
-// Documents may move within their origin, and not too often.
 func TestMetadataRedirectsStayAtTheOrigin(t *testing.T) {
 	elsewhere := httptest.NewServer(http.NotFoundHandler())
 	defer elsewhere.Close()
 	for _, test := range []struct {
 		name string
-		next func(path string) string // where a document has moved, "" when it is there
+		next func(path string) string // the redirect of a document, or "" for none
 		err  string
 	}{
 		{"not", func(string) string { return "" }, ""},
@@ -207,7 +203,6 @@ func TestMetadataRedirectsStayAtTheOrigin(t *testing.T) {
 	}
 }
 
-// What a server says of itself may lead nowhere either.
 func TestEndpointsCannotBePrivateAddresses(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -238,8 +233,6 @@ func TestEndpointsCannotBePrivateAddresses(t *testing.T) {
 	}
 }
 
-// The way back is a server on the user's machine: whatever else comes by there is sent away, and
-// the answer is waited for.
 func TestLoopbackRejectsOtherRequests(t *testing.T) {
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func(method, target, host string) (int, string, http.Header) {
@@ -290,10 +283,10 @@ func TestLoopbackRejectsOtherRequests(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 	}
-	require.Error(t, err, "nobody listens any more")
+	require.Error(t, err, "the listener is closed")
 }
 
-// A client that comes back to another address is another client.
+// A changed redirect URI would need another registration.
 func TestLoopbackReusesItsPort(t *testing.T) {
 	browser := oauthclient.Loopback(nil)
 	login := func() *oauthclient.Login {
@@ -303,11 +296,11 @@ func TestLoopbackReusesItsPort(t *testing.T) {
 	}
 	first := login()
 	meanwhile := login()
-	require.NotEqual(t, first.RedirectURI, meanwhile.RedirectURI, "two at once are at two ports")
+	require.NotEqual(t, first.RedirectURI, meanwhile.RedirectURI, "concurrent logins use different ports")
 	first.Close()
 	meanwhile.Close()
 	before := meanwhile.RedirectURI
-	for range 10 { // another program may take the port meanwhile
+	for range 10 { // another program may take the port
 		again := login()
 		again.Close()
 		if again.RedirectURI == before {

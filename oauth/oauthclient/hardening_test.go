@@ -19,7 +19,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-// A secret that is for no issuer in particular would go to whichever one an MCP server names.
 func TestSecretsNeedAnIssuer(t *testing.T) {
 	assertion := func(context.Context, oauthclient.Audience) (string, error) { return leaked, nil }
 	subject := func(context.Context) (string, string, error) { return leaked, oauthclient.TokenTypeID, nil }
@@ -68,7 +67,7 @@ func TestOfflineAccessAsksForConsent(t *testing.T) {
 	}
 }
 
-// Any page can send the browser to the callback. That neither ends the login nor answers it.
+// Any web page can send requests to the callback.
 func TestLoopbackIgnoresRedirectsOfOtherLogins(t *testing.T) {
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	get := func(target string) int {
@@ -91,19 +90,19 @@ func TestLoopbackIgnoresRedirectsOfOtherLogins(t *testing.T) {
 	login, err = browser(t.Context(), oauthclient.LoginRequest{})
 	require.NoError(t, err)
 	defer login.Close()
-	require.Equal(t, http.StatusBadRequest, get(login.RedirectURI+"?state=right&code=early"), "nobody has logged in yet")
+	require.Equal(t, http.StatusBadRequest, get(login.RedirectURI+"?state=right&code=early"), "the login is not complete")
 	q, err := login.Visit(t.Context(), "https://as.example/authorize?state=right")
 	require.NoError(t, err)
 	require.Equal(t, url.Values{"state": {"right"}, "code": {"good"}}, q)
 }
 
-// A silent authorization server does not promise to say in its answers who it is.
+// A silent authorization server does not send iss in its responses.
 func silent(t *testing.T, b *book) *oauthtest.Server {
 	return oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, Metadata: func(m *metadata.AuthorizationServer) { m.ISSParameterSupported = false }})
 }
 
-// Where answers do not name their issuer, the address at which they arrive has to tell issuers
-// apart (RFC 9700, section 4.4.2.2).
+// Without iss in the responses, only the redirect URI identifies the issuer (RFC 9700, section
+// 4.4.2.2).
 func TestIssuersWithoutISSHaveSeparateRedirectURIs(t *testing.T) {
 	paths := make(map[string]bool)
 	store := oauthclient.NewMemoryStore()
@@ -142,10 +141,10 @@ func TestRedirectURIIsBoundToOneIssuerWithoutISS(t *testing.T) {
 
 	named := oauthtest.New(t, nil)
 	s = protect(t, named, nil)
-	require.Equal(t, "user may read", says(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url), "one that names itself may share it")
+	require.Equal(t, "user may read", says(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url), "issuers that send iss may share a redirect URI")
 }
 
-// A flakyStore fails to save while it is told to.
+// A flakyStore fails to save on demand.
 type flakyStore struct {
 	oauthclient.Store
 	broken atomic.Bool
@@ -158,7 +157,6 @@ func (s *flakyStore) Save(ctx context.Context, key oauthclient.Key, r *oauthclie
 	return s.Store.Save(ctx, key, r)
 }
 
-// What was given is used, whether or not the store keeps it.
 func TestFailedSaveKeepsTheTokenInUse(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: b.wrap})
@@ -185,7 +183,7 @@ func TestFailedSaveKeepsTheTokenInUse(t *testing.T) {
 	require.Equal(t, 2, refreshes())
 
 	store.broken.Store(true)
-	for i := range 3 { // the store still has the refresh token that the first of these uses up
+	for i := range 3 { // the store has an old refresh token
 		spoil(t, as, tr)
 		require.Equal(t, "user may read", says(t, tr, s.url))
 		require.Equal(t, 3+i, refreshes())
@@ -194,11 +192,10 @@ func TestFailedSaveKeepsTheTokenInUse(t *testing.T) {
 	require.Len(t, b.at("/register"), 1)
 	require.NoError(t, tr.Logout(t.Context()))
 	require.Equal(t, "user may read", says(t, tr, s.url), "a later login is accepted")
-	require.Len(t, b.at("/register"), 1, "as the client that registered")
+	require.Len(t, b.at("/register"), 1, "with the same registration")
 }
 
-// Programs that share a folder share one refresh: a refresh token that is used twice was stolen, to
-// the authorization server.
+// The authorization server treats a refresh token that is used twice as stolen.
 func TestProgramsWithASharedFolderRefreshOnce(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: b.wrap})
@@ -224,7 +221,7 @@ func TestProgramsWithASharedFolderRefreshOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Len(t, b.at("/token"), 2+round, "the code, and one refresh a round")
+		require.Len(t, b.at("/token"), 2+round, "one code, and one refresh in each round")
 	}
 	require.Len(t, u.logins(), 1)
 }

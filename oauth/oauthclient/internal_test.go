@@ -63,7 +63,7 @@ func TestLoginTimesOut(t *testing.T) {
 		}}
 		tr, err := New("https://mcp.example/mcp", grant, &Options{Base: web, Fetch: web})
 		require.NoError(t, err)
-		for range 2 { // it was no refusal: the next request asks again
+		for range 2 { // a timeout is not a rejection, so the next request tries again
 			began := time.Now()
 			_, err = tr.Token(t.Context())
 			require.EqualError(t, err, `oauthclient: the login at "https://as.example": no login within 5m0s`)
@@ -88,11 +88,11 @@ func TestBodiesAreErasedAfterSending(t *testing.T) {
 	require.NoError(t, p.Close())
 	b, err = io.ReadAll(p)
 	require.NoError(t, err)
-	require.Empty(t, b, "what is closed is not read any more")
+	require.Empty(t, b, "a closed body cannot be read")
 }
 
-// Whatever a browser brings back: a code counts only with the state of this login, and from who was
-// asked. What strangers say is not repeated.
+// FuzzTakeCode checks that a code is accepted only with the state and issuer of the login, and that
+// errors repeat no text of other senders.
 func FuzzTakeCode(f *testing.F) {
 	for _, seed := range []string{
 		"state=s&code=c&iss=https://as.example", "state=s&code=c", "state=s&code=c&iss=https://as.example/", "state=t&code=c",
@@ -124,7 +124,7 @@ func FuzzTakeCode(f *testing.F) {
 	})
 }
 
-// Whatever a token endpoint answers, what becomes a token can stand in a header field.
+// FuzzTokenAnswer checks that each accepted token is valid in a header.
 func FuzzTokenAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"access_token":"t","token_type":"Bearer","expires_in":3600,"scope":"a b","refresh_token":"r"}`,

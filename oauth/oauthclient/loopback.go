@@ -46,7 +46,7 @@ func Loopback(opts *LoopbackOptions) Browser {
 	if open == nil {
 		open = OpenBrowser
 	}
-	var before atomic.Int32 // port of the login before; 0 for none
+	var before atomic.Int32 // port of the previous login; 0 for none
 	return func(ctx context.Context, request LoginRequest) (*Login, error) {
 		path, registered := callbackAt(request)
 		l, err := listen(ctx, cmp.Or(opts.Port, int(before.Load()), registered))
@@ -124,7 +124,7 @@ func listen(ctx context.Context, port int) (net.Listener, error) {
 // requests, for example those of other pages in the browser.
 type callback struct {
 	host, path string
-	state      atomic.Pointer[string] // of the login; nil before it began
+	state      atomic.Pointer[string] // state of the login; nil before it starts
 	back       chan url.Values
 }
 

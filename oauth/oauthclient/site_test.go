@@ -22,7 +22,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-// A record is a request that a server got.
+// A record is a request that a server received.
 type record struct {
 	url    string // with the query
 	path   string
@@ -31,7 +31,7 @@ type record struct {
 	header http.Header
 }
 
-// A book keeps the requests that servers got.
+// A book records requests.
 type book struct {
 	mu      sync.Mutex
 	records []record
@@ -49,7 +49,7 @@ func (b *book) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// at are the requests for a path.
+// at returns the requests for a path.
 func (b *book) at(path string) []record {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,15 +62,15 @@ func (b *book) at(path string) []record {
 	return found
 }
 
-// A site is a resource at /mcp, and what it heard.
+// A site is a resource at /mcp with its recorded requests.
 type site struct {
 	*httptest.Server
 	url string
 	book
 }
 
-// protect starts a resource that takes the tokens of as, with the scope "read", and says who asks.
-// What comes to /mcp/write needs the scope "write".
+// protect starts a resource that accepts tokens of as with the scope "read", and returns the
+// caller. The path /mcp/write needs the scope "write".
 func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) *site {
 	s := new(site)
 	mux := http.NewServeMux()
@@ -110,10 +110,10 @@ func verifier(t *testing.T, as *oauthtest.Server, resource string) oauth.Verifie
 	return v
 }
 
-// A user agrees to everything, and counts how often.
+// A user approves every login and counts the logins.
 type user struct {
 	mu     sync.Mutex
-	scopes []string // asked for, a login each
+	scopes []string // the requested scopes, one entry for each login
 }
 
 func (u *user) browser(context.Context, oauthclient.LoginRequest) (*oauthclient.Login, error) {
@@ -139,7 +139,7 @@ func (u *user) grant() *oauthclient.AuthorizationCode {
 	return &oauthclient.AuthorizationCode{Name: "test", Browser: u.browser}
 }
 
-// connect makes a transport to a site.
+// connect returns a transport for a site.
 func connect(t *testing.T, resource string, g oauthclient.Grant, opts oauthclient.Options) *oauthclient.Transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	opts.InsecureLoopback, opts.Base = true, base
@@ -152,7 +152,7 @@ func connect(t *testing.T, resource string, g oauthclient.Grant, opts oauthclien
 	return tr
 }
 
-// says is what the site answers, who asks and with what scopes.
+// says returns the response of the site: the caller and its scopes.
 func says(t *testing.T, tr http.RoundTripper, target string) string {
 	status, body, err := post(t, tr, target)
 	require.NoError(t, err)
@@ -160,10 +160,10 @@ func says(t *testing.T, tr http.RoundTripper, target string) string {
 	return body
 }
 
-// guardian is what resources are to the authorization server when they ask about tokens.
+// guardian holds the credentials of resources at the introspection endpoint.
 var guardian = oauthtest.Client{ID: "resource", Secret: "guardian-secret"}
 
-// introspector asks about each token: a JWT does not say that it was revoked.
+// introspector checks each token at the server, because a JWT does not show that it was revoked.
 func introspector(t *testing.T, as *oauthtest.Server, resource string) oauth.Verifier {
 	v, err := jwtverify.NewIntrospector(jwtverify.IntrospectorOptions{
 		Endpoint: as.Endpoint("introspection"), ClientID: guardian.ID, ClientSecret: guardian.Secret,
@@ -173,7 +173,7 @@ func introspector(t *testing.T, as *oauthtest.Server, resource string) oauth.Ver
 	return v
 }
 
-// verifierByKeys is one that asks nobody.
+// verifierByKeys returns a verifier that sends no requests.
 func verifierByKeys(t *testing.T, as *oauthtest.Server, resource string) oauth.Verifier {
 	v, err := jwtverify.New(jwtverify.Options{Issuer: as.Issuer, Audience: []string{resource}, JWKS: as.JWKS()})
 	require.NoError(t, err)

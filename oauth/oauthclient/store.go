@@ -104,7 +104,7 @@ func NewMemoryStore() Store {
 type memoryStore struct {
 	mu      sync.Mutex
 	records map[Key]Record        // guarded by mu
-	locks   map[Key]chan struct{} // each has room for one who holds it; guarded by mu
+	locks   map[Key]chan struct{} // full while the lock is held; guarded by mu
 }
 
 func (m *memoryStore) Lock(ctx context.Context, key Key) (unlock func(), err error) {

@@ -95,8 +95,8 @@ func tokenForm(grant string, p *place, scopes []string) url.Values {
 	return form
 }
 
-// ask sends a token request. If the server asks for a nonce in the proof, ask retries once. The PKCE
-// verifier may be nil; ask erases its copies from memory.
+// ask sends a token request. If the server asks for a nonce in the proof, ask retries once. The
+// PKCE verifier may be nil; ask erases its copies from memory.
 func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c *Credentials, form url.Values, verifier []byte) (*tokenResponse, error) {
 	for again := false; ; again = true {
 		header := make(http.Header)
@@ -185,7 +185,7 @@ func (t *Transport) post(ctx context.Context, endpoint string, header http.Heade
 	return resp.StatusCode, resp.Header, nil
 }
 
-// passing is a request body that is erased when it was sent, because it may hold secrets.
+// passing is a request body that is erased after it was sent, because it may contain secrets.
 type passing struct {
 	mu   sync.Mutex // a request may be closed while its body is read
 	all  []byte     // guarded by mu

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-// spoil makes a token that the resource refuses of one that it takes.
+// spoil makes a token invalid.
 func spoil(t *testing.T, as *oauthtest.Server, tr *oauthclient.Transport) *oauthclient.Token {
 	tok, err := tr.Token(t.Context())
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestRequestedScopes(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		scopes    []string // of the authorization server
-		door      []string // required by the resource
+		required  []string // required by the resource
 		supported []string // published by the resource
 		want      string
 	}{
@@ -41,7 +41,7 @@ func TestRequestedScopes(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			as := oauthtest.New(t, &oauthtest.Options{Scopes: test.scopes})
-			s := protect(t, as, func(o *resourceserver.Options) { o.Scopes, o.ScopesSupported = test.door, test.supported })
+			s := protect(t, as, func(o *resourceserver.Options) { o.Scopes, o.ScopesSupported = test.required, test.supported })
 			u := new(user)
 			says(t, connect(t, s.url, u.grant(), oauthclient.Options{}), s.url)
 			require.Equal(t, []string{test.want}, u.logins())
@@ -49,7 +49,6 @@ func TestRequestedScopes(t *testing.T) {
 	}
 }
 
-// A refresh that failed on its way says nothing of the refresh token.
 func TestFailedRefreshesAreRetried(t *testing.T) {
 	var broken atomic.Bool
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: func(next http.Handler) http.Handler {
@@ -85,7 +84,6 @@ func TestExpiredRefreshTokenCausesALogin(t *testing.T) {
 	require.Len(t, u.logins(), 2)
 }
 
-// Tokens that are bound to the key of a run before are of no use to one with a key of its own.
 func TestTokensOfAnotherKeyCauseALogin(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	proofs := nonces(t)
@@ -101,13 +99,12 @@ func TestTokensOfAnotherKeyCauseALogin(t *testing.T) {
 	require.NoError(t, err)
 	status, _, err := post(t, connect(t, s.url, u.grant(), oauthclient.Options{Store: store}), s.url)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusUnauthorized, status, "one without a key gets no further")
+	require.Equal(t, http.StatusUnauthorized, status, "the resource rejects unbound tokens")
 	for _, r := range s.at("/mcp") {
 		require.NotEqual(t, "Bearer "+bound.Token.AccessToken, r.header.Get("Authorization"))
 	}
 }
 
-// A run that logs in anew is the client of the run before.
 func TestRunsShareARegistration(t *testing.T) {
 	var b book
 	as := oauthtest.New(t, &oauthtest.Options{Wrap: b.wrap, NoRefresh: true})
@@ -120,7 +117,7 @@ func TestRunsShareARegistration(t *testing.T) {
 		require.NoError(t, tr.Logout(t.Context()))
 	}
 	require.Len(t, b.at("/token"), 2)
-	addresses := make(map[string]bool) // one, unless another program took the port meanwhile
+	addresses := make(map[string]bool) // one, unless another program took the port
 	for _, r := range b.at("/authorize") {
 		addresses[r.query.Get("redirect_uri")] = true
 	}
@@ -146,7 +143,6 @@ func TestLogoutEndsALogin(t *testing.T) {
 	require.EqualError(t, <-ended, fmt.Sprintf("oauthclient: the login at %q: logged out during the login", as.Issuer))
 }
 
-// Who logs out while requests refresh is logged out.
 func TestLogoutEndsARefresh(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	as := oauthtest.New(t, &oauthtest.Options{Clients: []oauthtest.Client{guardian}, Wrap: func(next http.Handler) http.Handler {
@@ -178,8 +174,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A server may leave a stream without an answer until it has something to say. A login does not
-// wait for that.
+// A server may delay the response headers of a stream.
 func TestLoginsDoNotWaitForStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

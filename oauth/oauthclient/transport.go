@@ -244,8 +244,8 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// loadToken returns the stored token of a place. It returns nil if the record is missing, incomplete,
-// or older than the transport's token.
+// loadToken returns the stored token of a place. It returns nil if the record is missing,
+// incomplete, or older than the transport's token.
 func (t *Transport) loadToken(ctx context.Context, at *place) (*holding, error) {
 	r, err := t.load(ctx, Key{at.as.Issuer, at.resource})
 	if err != nil || r == nil || r.Token == nil || r.Client == nil || r.Token.Issuer != at.as.Issuer || r.Token.Resource != at.resource {

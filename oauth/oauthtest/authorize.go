@@ -111,8 +111,8 @@ func (s *Server) redirectOf(ctx context.Context, q url.Values) (*client, *url.UR
 	return c, u, err
 }
 
-// sameRedirect compares redirect URIs byte by byte, except for the port of a loopback address, which
-// the system chooses (RFC 8252, section 7.3).
+// sameRedirect compares redirect URIs byte by byte, except for the port of a loopback address,
+// which the system chooses (RFC 8252, section 7.3).
 func sameRedirect(known, got string) bool {
 	if known == got {
 		return true

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-// An authorization server, a server that it guards and a client that logs in, all in one program.
+// An authorization server, a protected server and a client that logs in, in one program.
 func Example() {
 	as, err := oauthtest.Start(&oauthtest.Options{Consent: func(a *oauthtest.Authorization) error {
 		fmt.Printf("%s wants %q\n", a.ClientName, a.Scopes)

@@ -47,8 +47,8 @@ func (k *signingKey) public() jose.JSONWebKey {
 	return jose.JSONWebKey{Key: &k.private.PublicKey, KeyID: k.id, Algorithm: string(signingAlgorithm), Use: "sig"}
 }
 
-// Rotate generates a new key, which signs all further tokens. The previous key stays published until
-// the next rotation.
+// Rotate generates a new key, which signs all further tokens. The previous key stays published
+// until the next rotation.
 func (s *Server) Rotate() error {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -216,7 +216,8 @@ func (s *Server) idToken(subject, clientID, nonce string) (string, error) {
 	return s.sign(jwtID, claims)
 }
 
-// idJAG returns an assertion for another authorization server, which knows the client by the same ID.
+// idJAG returns an assertion for another authorization server, which knows the client by the same
+// ID.
 func (s *Server) idJAG(subject, clientID, audience string, scopes, resources []string) (string, error) {
 	claims := s.claims(subject, audience, s.opts.Now().Add(assertionLifetime))
 	claims["client_id"], claims["jti"] = clientID, rand.Text()

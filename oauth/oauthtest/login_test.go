@@ -24,8 +24,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// protect starts a resource that takes the tokens of as and says who asks. Its URL is that of the
-// resource.
+// protect starts a resource that accepts tokens of as and returns the caller.
 func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Options)) string {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
@@ -50,12 +49,12 @@ func protect(t *testing.T, as *oauthtest.Server, change func(*resourceserver.Opt
 	return resource
 }
 
-// loopback is a user at this machine who agrees to everything.
+// loopback is a browser on this machine whose user approves every login.
 func loopback() oauthclient.Browser {
 	return oauthclient.Loopback(&oauthclient.LoopbackOptions{Open: oauthtest.Open})
 }
 
-// connect makes a client of a resource.
+// connect returns a client for a resource.
 func connect(t *testing.T, as *oauthtest.Server, resource string, g oauthclient.Grant, opts *oauthclient.Options) *oauthclient.Transport {
 	if opts == nil {
 		opts = &oauthclient.Options{}
@@ -67,7 +66,7 @@ func connect(t *testing.T, as *oauthtest.Server, resource string, g oauthclient.
 	return tr
 }
 
-// ask asks the resource who it thinks is there.
+// ask returns the caller that the resource sees.
 func ask(t *testing.T, tr http.RoundTripper, resource string) string {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, resource, nil)
 	require.NoError(t, err)
@@ -133,7 +132,7 @@ func TestRefreshTokensRotate(t *testing.T) {
 		require.False(t, seen[tok.RefreshToken])
 		seen[tok.RefreshToken] = true
 		require.True(t, as.Revoke(tok.AccessToken))
-		require.NoError(t, tr.Login(t.Context()), "a login begins with the refresh token")
+		require.NoError(t, tr.Login(t.Context()), "the grant is still valid")
 	}
 	require.EqualValues(t, 1, logins.Load())
 }

@@ -37,7 +37,7 @@ func challengeOf(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// form makes a form of names and values, in turn.
+// form returns a form of alternating names and values.
 func form(words ...string) url.Values {
 	v := make(url.Values)
 	for i := 0; i < len(words); i += 2 {
@@ -46,7 +46,7 @@ func form(words ...string) url.Values {
 	return v
 }
 
-// with is a form with others in place of some; "" takes one out.
+// with returns a form with changes. "" removes a value.
 func with(v url.Values, words ...string) url.Values {
 	out := make(url.Values)
 	for name, values := range v {
@@ -61,7 +61,7 @@ func with(v url.Values, words ...string) url.Values {
 	return out
 }
 
-// known are the clients of these tests.
+// known lists the clients of these tests.
 var known = []oauthtest.Client{
 	{ID: "app", RedirectURIs: []string{callback, "https://app.example/back?x=1"}},
 	{ID: "other", RedirectURIs: []string{callback}},
@@ -73,7 +73,7 @@ func authorization() url.Values {
 		"code_challenge", challengeOf(verifier), "code_challenge_method", "S256")
 }
 
-// visit asks the authorization endpoint.
+// visit requests the authorization endpoint.
 func visit(t *testing.T, as *oauthtest.Server, q url.Values) *http.Response {
 	resp, err := noRedirects(as).Get(as.Endpoint("authorization") + "?" + q.Encode())
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func noRedirects(as *oauthtest.Server) *http.Client {
 	return &c
 }
 
-// codeFor is a code for an authorization.
+// codeFor returns a code for an authorization.
 func codeFor(t *testing.T, as *oauthtest.Server, q url.Values) string {
 	back, err := visit(t, as, q).Location()
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func codeFor(t *testing.T, as *oauthtest.Server, q url.Values) string {
 	return back.Query().Get("code")
 }
 
-// send sends a form to an endpoint, and returns the status and the document that answers.
+// send sends a form to an endpoint and returns the status and document of the response.
 func send(t *testing.T, as *oauthtest.Server, endpoint string, f url.Values, header ...string) (int, map[string]any, http.Header) {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, as.Endpoint(endpoint), strings.NewReader(f.Encode()))
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func send(t *testing.T, as *oauthtest.Server, endpoint string, f url.Values, hea
 	return resp.StatusCode, doc, resp.Header
 }
 
-// refused requires that a form is refused.
+// refused requires that a form is rejected.
 func refused(t *testing.T, as *oauthtest.Server, f url.Values, want string, header ...string) {
 	t.Helper()
 	status, doc, _ := send(t, as, "token", f, header...)
@@ -144,15 +144,15 @@ func TestAuthorizationsThatAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		q    url.Values
-		page string // what the user sees, where nobody is sent back
-		err  string // what the client hears
+		page string // the text of the page if there is no redirect
+		err  string // the error in the redirect
 	}{
 		{"nobody", with(good, "client_id", "nobody"), `oauthtest: invalid_client: unknown client "nobody"`, ""},
 		{"no client", with(good, "client_id", ""), "the request needs one client_id and at most one redirect_uri", ""},
-		{"another way back", with(good, "redirect_uri", "https://evil.example/"), `the client has not registered the redirect URI "https://evil.example/"; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
-		{"a longer way back", with(good, "redirect_uri", callback+"/x"), `the client has not registered the redirect URI "http://127.0.0.1:1/callback/x"; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"another redirect URI", with(good, "redirect_uri", "https://evil.example/"), `the client has not registered the redirect URI "https://evil.example/"; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"a longer redirect URI", with(good, "redirect_uri", callback+"/x"), `the client has not registered the redirect URI "http://127.0.0.1:1/callback/x"; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
 		{"another port that is no loopback's", with(good, "redirect_uri", "https://app.example:444/back?x=1"), `the client has not registered the redirect URI "https://app.example:444/back?x=1"; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
-		{"which way back", with(good, "redirect_uri", ""), `the client has not registered the redirect URI ""; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
+		{"no redirect URI, several registered", with(good, "redirect_uri", ""), `the client has not registered the redirect URI ""; it has registered ["http://127.0.0.1:1/callback" "https://app.example/back?x=1"]`, ""},
 		{"another type", with(good, "response_type", "token"), "", "unsupported_response_type: the response_type must be code"},
 		{"no challenge", with(good, "code_challenge", ""), "", "invalid_request: a code_challenge with the method S256 is required"},
 		{"plain", with(good, "code_challenge_method", "plain"), "", "invalid_request: a code_challenge with the method S256 is required"},
@@ -196,12 +196,12 @@ func TestRedirectURIs(t *testing.T) {
 		back, err := visit(t, as, with(authorization(), "redirect_uri", redirect)).Location()
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(back.String(), strings.Split(redirect, "?")[0]+"?"), back)
-		require.Equal(t, strings.Contains(redirect, "x=1"), back.Query().Get("x") == "1", "what was there stays")
+		require.Equal(t, strings.Contains(redirect, "x=1"), back.Query().Get("x") == "1", "existing parameters stay")
 	}
 	resp, err := noRedirects(as).PostForm(as.Endpoint("authorization"), authorization())
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	require.Equal(t, http.StatusFound, resp.StatusCode, "by POST as well")
+	require.Equal(t, http.StatusFound, resp.StatusCode, "POST works, too")
 }
 
 func TestTokenRequestsThatAreRefused(t *testing.T) {
@@ -220,22 +220,22 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 		want   string
 	}{
 		{"no grant", func() url.Values { return form("client_id", "app") }, nil, `unsupported_grant_type: unknown grant type ""`},
-		{"the password", func() url.Values { return form("client_id", "app", "grant_type", "password") }, nil, `unsupported_grant_type: unknown grant type "password"`},
+		{"the grant password", func() url.Values { return form("client_id", "app", "grant_type", "password") }, nil, `unsupported_grant_type: unknown grant type "password"`},
 		{"who?", func() url.Values { return credentials }, nil, "invalid_client: the request does not name its client"},
 		{"nobody", func() url.Values { return with(credentials, "client_id", "nobody") }, nil, `invalid_client: unknown client "nobody"`},
 		{"a wrong secret", func() url.Values { return credentials }, basic("robot", "wrong"), "invalid_client: the secret is incorrect"},
 		{"a wrong secret in the form", func() url.Values { return with(credentials, "client_id", "robot", "client_secret", "wrong") }, nil, "invalid_client: the secret is incorrect"},
 		{"no secret", func() url.Values { return with(credentials, "client_id", "robot") }, nil, "invalid_client: the client must authenticate with client_secret_basic or client_secret_post, not with none"},
 		{"twice", func() url.Values { return with(credentials, "client_secret", "secret") }, basic("robot", "secret"), "invalid_request: the client authenticates twice, with client_secret_basic and client_secret_post"},
-		{"two names", func() url.Values { return with(credentials, "client_id", "app") }, basic("robot", "secret"), "invalid_request: the request has two different client IDs"},
+		{"two client IDs", func() url.Values { return with(credentials, "client_id", "app") }, basic("robot", "secret"), "invalid_request: the request has two different client IDs"},
 		{"not encoded", func() url.Values { return credentials }, basic("robot", "100%"), "invalid_client: the ID and the secret are not form-encoded (RFC 6749, section 2.3.1)"},
 		{"a public client", func() url.Values { return with(credentials, "client_id", "app") }, nil, "unauthorized_client: a public client cannot act for itself"},
-		{"a scope that is not there", func() url.Values { return with(credentials, "scope", "all") }, basic("robot", "secret"), `invalid_scope: unknown scope "all"`},
+		{"an unknown scope", func() url.Values { return with(credentials, "scope", "all") }, basic("robot", "secret"), `invalid_scope: unknown scope "all"`},
 		{"two grants", func() url.Values { return form("grant_type", "client_credentials", "grant_type", "x") }, nil, "invalid_request: grant_type is repeated"},
 
 		{"another code", func() url.Values { return with(redeem(authorization()), "code", "x") }, nil, "invalid_grant: the client has no such code"},
 		{"the code of another", func() url.Values { return with(redeem(authorization()), "client_id", "other") }, nil, "invalid_grant: the client has no such code"},
-		{"another way back", func() url.Values { return with(redeem(authorization()), "redirect_uri", callback+"x") }, nil, "invalid_grant: the redirect_uri differs from that of the code"},
+		{"another redirect URI", func() url.Values { return with(redeem(authorization()), "redirect_uri", callback+"x") }, nil, "invalid_grant: the redirect_uri differs from that of the code"},
 		{"no verifier", func() url.Values { return with(redeem(authorization()), "code_verifier", "") }, nil, "invalid_grant: the code_verifier does not match the code_challenge"},
 		{"another verifier", func() url.Values { return with(redeem(authorization()), "code_verifier", verifier[1:]+"x") }, nil, "invalid_grant: the code_verifier does not match the code_challenge"},
 		{"the challenge as verifier", func() url.Values {
@@ -248,22 +248,22 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 			return with(redeem(with(authorization(), "scope", "read")), "scope", "read write")
 		}, nil, `invalid_scope: the scope "write" was not granted`},
 		{"a code that is bound", func() url.Values { return redeem(with(authorization(), "dpop_jkt", "x")) }, nil, "invalid_dpop_proof: the code is bound to another key"},
-		{"a proof that is none", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x"}, "invalid_dpop_proof: the proof is not a signed JWT"},
+		{"an invalid proof", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x"}, "invalid_dpop_proof: the proof is not a signed JWT"},
 		{"two proofs", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x", "DPoP", "x"}, "invalid_dpop_proof: the request has more than one proof"},
 
-		{"a refresh token that is none", func() url.Values {
+		{"an unknown refresh token", func() url.Values {
 			return form("grant_type", "refresh_token", "client_id", "app", "refresh_token", "x")
 		}, nil, "invalid_grant: the client has no such refresh token"},
-		{"an assertion that is none", func() url.Values {
+		{"an invalid assertion", func() url.Values {
 			return form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", "x")
 		}, nil, "invalid_grant: the assertion: it is not a signed JWT"},
-		{"an assertion of nobody", func() url.Values {
+		{"an assertion of an untrusted issuer", func() url.Values {
 			return form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", as.Sign("JWT", map[string]any{"sub": "me"}))
 		}, nil, "invalid_grant: the assertion: no trusted server signed it"},
-		{"an exchange of what?", func() url.Values {
+		{"an exchange of an unknown type", func() url.Values {
 			return form("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "client_id", "app")
 		}, nil, `invalid_request: unknown subject_token_type ""`},
-		{"an exchange for what?", func() url.Values {
+		{"an exchange for an unknown type", func() url.Values {
 			return form("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "client_id", "app", "requested_token_type", "saml",
 				"subject_token_type", "urn:ietf:params:oauth:token-type:id_token", "subject_token", as.IDToken("ada", "app"))
 		}, nil, `invalid_request: unknown requested_token_type "saml"`},
@@ -274,7 +274,6 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 	require.Equal(t, `Basic realm="oauthtest"`, header.Get("WWW-Authenticate"))
 }
 
-// What is used twice was stolen from somebody: everything that came from it ends.
 func TestReplayedCodeOrRefreshTokenRevokesTheGrant(t *testing.T) {
 	clients := append([]oauthtest.Client{{ID: "resource", Secret: "secret"}}, known...)
 	as := oauthtest.New(t, &oauthtest.Options{Clients: clients})
@@ -336,7 +335,7 @@ func TestTokensThatAreBoundToAKeyStayBound(t *testing.T) {
 	refused(t, as, refresh, "invalid_dpop_proof: the refresh token is bound to another key")
 	refused(t, as, refresh, "invalid_dpop_proof: the refresh token is bound to another key", proof(another)...)
 	status, _, _ = send(t, as, "token", refresh, proof(mine)...)
-	require.Equal(t, http.StatusOK, status, "what was refused did not use it up")
+	require.Equal(t, http.StatusOK, status, "a rejected request does not use up the assertion")
 
 	strict := oauthtest.New(t, &oauthtest.Options{Clients: known, RequireDPoP: true})
 	refused(t, strict, form("grant_type", "client_credentials", "client_id", "robot", "client_secret", "secret"), "invalid_dpop_proof: a proof is required")
@@ -380,7 +379,7 @@ func TestAssertionsOfClients(t *testing.T) {
 		{"expired", sign("exp", 1), "invalid_client: the client_assertion has expired"},
 		{"not yet", sign("nbf", time.Now().Add(time.Hour).Unix()), "invalid_client: the client_assertion is not valid yet"},
 		{"without an ID", sign("jti", ""), "invalid_client: the client_assertion has no jti"},
-		{"about nobody", sign("sub", ""), `invalid_client: unknown client ""`},
+		{"about an unknown client", sign("sub", ""), `invalid_client: unknown client ""`},
 		{"signed by others", with(sign(), "client_assertion", as.Sign("JWT", map[string]any{"iss": "robby", "sub": "robby"})), "invalid_client: the client_assertion: its signature is invalid"},
 		{"no JWT", with(sign(), "client_assertion", "x"), "invalid_client: the client_assertion is not a signed JWT"},
 		{"another type", with(sign(), "client_assertion_type", "saml"), "invalid_request: the client_assertion_type is not urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
@@ -389,7 +388,7 @@ func TestAssertionsOfClients(t *testing.T) {
 	}
 }
 
-// The second step of a user whom an enterprise vouches for.
+// The second step of an enterprise-managed login.
 func TestAssertionsOfProviders(t *testing.T) {
 	provider := oauthtest.New(t, nil)
 	as := oauthtest.New(t, &oauthtest.Options{Clients: known, Trusts: []*oauthtest.Server{provider}})
@@ -448,7 +447,7 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	for _, test := range []struct{ name, doc, want string }{
 		{"no JSON", `{`, `invalid_client_metadata`},
-		{"no way back", `{}`, `invalid_redirect_uri: the client needs redirect_uris`},
+		{"no redirect URI", `{}`, `invalid_redirect_uri: the client needs redirect_uris`},
 		{"not protected", `{"redirect_uris":["http://app.example/"]}`, `invalid_redirect_uri: the redirect URI "http://app.example/" must be https, or http with a loopback address`},
 		{"a script", `{"redirect_uris":["javascript:alert(1)"]}`, `invalid_redirect_uri: the redirect URI "javascript:alert(1)" is not an absolute URL without a fragment`},
 		{"a file", `{"redirect_uris":["file://host/x"]}`, `invalid_redirect_uri: the redirect URI "file://host/x" does not lead to a client`},
@@ -473,7 +472,7 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, resp.StatusCode)
 }
 
-// Documents are checked for each authorization.
+// The server checks documents for each authorization.
 func TestDocumentsThatAreRefused(t *testing.T) {
 	const id = "https://app.example/client.json"
 	for _, test := range []struct {
@@ -482,7 +481,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 	}{
 		{"of another", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" describes the client "https://evil.example/"`, metadata.Client{ClientID: "https://evil.example/", RedirectURIs: []string{callback}}},
 		{"with a secret", id, `oauthtest: invalid_client: the document at "https://app.example/client.json" names a method with a secret, but documents are public`, metadata.Client{ClientID: id, RedirectURIs: []string{callback}, TokenEndpointAuthMethod: "client_secret_post"}},
-		{"without a way back", id, `oauthtest: invalid_redirect_uri: the client needs redirect_uris`, metadata.Client{ClientID: id}},
+		{"without a redirect URI", id, `oauthtest: invalid_redirect_uri: the client needs redirect_uris`, metadata.Client{ClientID: id}},
 		{"without a path", "https://app.example", `oauthtest: invalid_client: unknown client "https://app.example"`, metadata.Client{}},
 		{"not protected", "http://app.example/client.json", `oauthtest: invalid_client: unknown client "http://app.example/client.json"`, metadata.Client{}},
 	} {
@@ -528,7 +527,7 @@ func TestIntrospectionAndRevocationNeedAuthentication(t *testing.T) {
 	status, _, _ = send(t, as, "revocation", form("token", token, "client_id", "other"))
 	require.Equal(t, http.StatusOK, status)
 	_, doc, _ = send(t, as, "introspection", asker)
-	require.Equal(t, true, doc["active"], "it was the token of another")
+	require.Equal(t, true, doc["active"], "the token belongs to another client")
 	status, _, _ = send(t, as, "revocation", form("token", token, "client_id", "app"))
 	require.Equal(t, http.StatusOK, status)
 	_, doc, _ = send(t, as, "introspection", asker)
@@ -559,7 +558,7 @@ func TestMetadataIsAtTheWellKnownPaths(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, as.JWKS(), keys)
-		require.NotContains(t, string(keys), `"d"`, "what is private stays private")
+		require.NotContains(t, string(keys), `"d"`, "the key set has no private keys")
 	}
 }
 
@@ -596,7 +595,7 @@ func TestIDTokensComeWithTheScopeOpenID(t *testing.T) {
 	require.Equal(t, []any{as.Issuer, "user", "app", "n"}, []any{claims["iss"], claims["sub"], claims["aud"], claims["nonce"]})
 }
 
-func TestNewSaysWhatIsWrong(t *testing.T) {
+func TestInvalidOptionsAreErrors(t *testing.T) {
 	for _, test := range []struct {
 		issuer string
 		opts   *oauthtest.Options
@@ -619,7 +618,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	})
 }
 
-// Whatever comes to the token endpoint from a stranger, nothing is given, and nothing breaks.
+// The token endpoint must not issue tokens to strangers, nor panic.
 func FuzzTokenEndpoint(f *testing.F) {
 	as, err := oauthtest.NewHandler("https://as.example", &oauthtest.Options{Clients: known, NoMetadataDocuments: true})
 	require.NoError(f, err)
@@ -635,7 +634,7 @@ func FuzzTokenEndpoint(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		if strings.Contains(body, "secret") && !strings.Contains(body, "wrong") {
-			return // it may have found the secret, which is one of a test
+			return // the input may contain the secret of the test
 		}
 		r := httptest.NewRequest(http.MethodPost, "https://as.example/token", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -183,8 +183,8 @@ func (s *Server) renew(r *request) (*answer, error) {
 	return a, err
 }
 
-// give issues the tokens of a grant. The caller holds s.mu. A request may ask for less than the grant
-// allows.
+// give issues the tokens of a grant. The caller holds s.mu. A request may ask for less than the
+// grant allows.
 func (s *Server) give(g *grant, r *request) (*answer, error) {
 	scopes, resources := g.scopes, g.resources
 	if asked := strings.Fields(r.form.Get("scope")); len(asked) > 0 {

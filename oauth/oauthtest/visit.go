@@ -9,7 +9,8 @@ import (
 )
 
 // Open acts as a browser whose user approves at once: it requests the page of an authorization
-// server and follows the redirect to the program. Use it as oauthclient.LoopbackOptions.Open in tests.
+// server and follows the redirect to the program. Use it as oauthclient.LoopbackOptions.Open in
+// tests.
 func Open(ctx context.Context, page string) error {
 	back, err := redirected(ctx, page)
 	if err != nil {

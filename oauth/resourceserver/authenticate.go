@@ -22,8 +22,8 @@ const maxTokenBytes = 16 << 10
 
 // authenticate returns the principal of r, or nil for an accepted anonymous request.
 func (g *Guard) authenticate(r *http.Request) (*oauth.Principal, *refusal) {
-	// A token in a URL ends in logs and histories (RFC 9700, section 4.3.2). It is not taken, even
-	// if another one came along as it should, so that clients that do this are found.
+	// URLs end up in logs and histories (RFC 9700, section 4.3.2). So a token in the URL is
+	// rejected, even beside a token in the header.
 	if query, _ := url.ParseQuery(r.URL.RawQuery); query.Has("access_token") {
 		return nil, malformed("the access token is in the URL; send it in the Authorization header")
 	}

@@ -24,7 +24,7 @@ const (
 	whoAmI = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}`
 )
 
-// whoServer has a tool that says who asks.
+// whoServer returns a server with a tool that returns the caller.
 func (m *matrix) whoServer() *mcpkit.Server {
 	srv, err := mcpkit.New(nil, mcpkit.Authenticated(), mcpkit.Logger(m.logger))
 	require.NoError(m.t, err)
@@ -108,7 +108,7 @@ func TestEventStreamsOf20241105NeedAToken(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, send(http.MethodPost, endpoint, ping, m.token(claims{"sub": "eve"})).StatusCode)
 	require.Equal(t, http.StatusAccepted, send(http.MethodPost, endpoint, ping, m.good).StatusCode)
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, data())
-	// Each request is authenticated on its own: another token of ann's may do less.
+	// Each request is authenticated. Another token of ann may have fewer scopes.
 	require.Equal(t, http.StatusAccepted, send(http.MethodPost, endpoint,
 		strings.Replace(whoAmI, `"id":1`, `"id":2`, 1), m.token(claims{"scope": "x"})).StatusCode)
 	require.Contains(t, data(), `unknown tool \"who\"`)

@@ -32,13 +32,13 @@ const (
 
 type claims = map[string]any
 
-// forge has the keys of an issuer, and those of somebody else.
+// forge has the keys of an issuer and of an attacker.
 type forge struct {
 	t          testing.TB
 	rsa, other *rsa.PrivateKey
 	ec         *ecdsa.PrivateKey
 	jwks       []byte
-	used       []string // every token and proof that was made
+	used       []string // every token and proof of the test
 }
 
 func newForge(t testing.TB) *forge {
@@ -62,7 +62,7 @@ func newForge(t testing.TB) *forge {
 	return f
 }
 
-// sign makes a JWT of the type at+jwt, unless header says otherwise.
+// sign returns a JWT of the type at+jwt, unless header has another type.
 func (f *forge) sign(alg jose.SignatureAlgorithm, key any, header claims, payload string) string {
 	opts := &jose.SignerOptions{ExtraHeaders: map[jose.HeaderKey]any{jose.HeaderType: "at+jwt"}}
 	for name, v := range header {
@@ -78,7 +78,7 @@ func (f *forge) sign(alg jose.SignatureAlgorithm, key any, header claims, payloa
 	return text
 }
 
-// payload is that of a good token, changed; a nil takes a claim out.
+// payload returns the claims of a valid token with changes. A nil value removes a claim.
 func payload(change claims) string {
 	all := claims{"iss": issuer, "aud": resource, "sub": "ann", "client_id": "app", "scope": "notes:read", "exp": time.Now().Add(time.Hour).Unix()}
 	text, _ := jsonx.Marshal(with(all, change))
@@ -99,7 +99,7 @@ func (f *forge) publicPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-// with changes all; a nil takes a member out.
+// with returns all with changes. A nil value removes a member.
 func with(all, change claims) claims {
 	for name, v := range change {
 		if all[name] = v; v == nil {
@@ -109,13 +109,13 @@ func with(all, change claims) claims {
 	return all
 }
 
-// symmetricProof is one whose key everybody knows.
+// symmetricProof returns a proof with a public symmetric key.
 func (f *forge) symmetricProof() string {
 	header := claims{"typ": "dpop+jwt", "jwk": jose.JSONWebKey{Key: f.ec.Public()}}
 	return f.sign(jose.HS256, []byte("0123456789abcdef0123456789abcdef"), header, `{}`)
 }
 
-// headOf is the first part of a token.
+// headOf returns the first part of a token.
 func headOf(header string) string { return base64.RawURLEncoding.EncodeToString([]byte(header)) }
 
 func unsigned(text string) string {
@@ -138,7 +138,7 @@ func ask(fields ...string) *http.Request {
 
 func bearer(token string) *http.Request { return ask("Authorization", "Bearer "+token) }
 
-// form is a request with a form.
+// form returns a request with a form.
 func form(body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/api/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -150,14 +150,14 @@ func withQuery(r *http.Request, query string) *http.Request {
 	return r
 }
 
-// verifierFunc is a verifier that is a function.
+// verifierFunc is a function as a verifier.
 type verifierFunc func(string) (*oauth.Principal, error)
 
 func (f verifierFunc) Verify(_ context.Context, token string) (*oauth.Principal, error) {
 	return f(token)
 }
 
-// lines is a log that may be written and read at once.
+// lines is a log that is safe for concurrent use.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 var update = flag.Bool("update", false, "write testdata/refusals.golden anew")
 
-// A matrix is what the rows are made of: guards of several kinds, and what clients send them.
+// A matrix has the guards of the rows, and the tokens that clients send to them.
 type matrix struct {
 	*forge
 	log    *lines
@@ -46,24 +46,24 @@ type matrix struct {
 	verifier, several, keysAway oauth.Verifier
 	nonceProofs, otherServer    *dpop.Verifier
 
-	plain  http.Handler // takes tokens that are bound to nothing
-	bound  http.Handler // takes both
-	strict http.Handler // takes bound ones, with a nonce
-	either http.Handler // takes bound ones
+	plain  http.Handler // accepts bearer tokens
+	bound  http.Handler // accepts bearer and bound tokens
+	strict http.Handler // accepts bound tokens with a nonce
+	either http.Handler // accepts bound tokens
 
 	prover, stranger *dpop.Prover
-	good             string // a token
+	good             string // a valid token
 	parts            []string
-	boundToken       string // to the key of prover
-	replayed         string // a proof
+	boundToken       string // bound to the key of prover
+	replayed         string // a used proof
 	session          *session
 }
 
-// newMatrix makes all that the rows need.
+// newMatrix creates everything that the rows need.
 func newMatrix(t *testing.T) *matrix {
 	m := &matrix{forge: newForge(t), log: &lines{}}
 	m.logger = slog.New(slog.NewJSONHandler(m.log, &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}))
-	// Code that logs to the default loggers logs here, too.
+	// Also capture the default loggers.
 	before, writer, flags := slog.Default(), log.Writer(), log.Flags()
 	slog.SetDefault(m.logger)
 	t.Cleanup(func() {
@@ -114,7 +114,7 @@ func (m *matrix) withNonces() *dpop.Verifier {
 	return v
 }
 
-// serve answers all requests alike, and returns where.
+// serve starts a server that sends the same response to all requests, and returns its URL.
 func (m *matrix) serve(status int, body string) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -125,7 +125,7 @@ func (m *matrix) serve(status int, body string) string {
 	return s.URL
 }
 
-// guard stands in front of a handler that says who came and demands scopes if it is asked to.
+// guard returns a guarded handler that returns the caller, and demands scopes on request.
 func (m *matrix) guard(change func(*resourceserver.Options)) http.Handler {
 	opts := resourceserver.Options{Resource: resource, AuthorizationServers: []string{issuer}, Verifier: m.verifier,
 		Scopes: []string{"notes:read"}, Logger: m.logger}
@@ -161,7 +161,7 @@ func (m *matrix) failing(p *oauth.Principal, err error) http.Handler {
 	return m.verifiedBy(verifierFunc(func(string) (*oauth.Principal, error) { return p, err }))
 }
 
-// asking asks an authorization server that always gives the same answer.
+// asking returns an introspector for a server that always sends the same response.
 func (m *matrix) asking(answer string) http.Handler {
 	client := &http.Client{Transport: &http.Transport{}}
 	m.t.Cleanup(client.CloseIdleConnections)
@@ -178,7 +178,7 @@ func (m *matrix) proof(p *dpop.Prover, verb, url, token, nonce string) string {
 	return text
 }
 
-// dpopAsk is a request with the bound token and proofs.
+// dpopAsk returns a request with the bound token and proofs.
 func (m *matrix) dpopAsk(proofs ...string) *http.Request {
 	return m.boundAsk(m.boundToken, proofs...)
 }
@@ -191,14 +191,14 @@ func (m *matrix) boundAsk(token string, proofs ...string) *http.Request {
 	return r
 }
 
-// lacking is a request that is good in all but what the token says.
+// lacking returns a request whose token has changed claims.
 func (m *matrix) lacking(change claims) *http.Request {
 	change["cnf"] = claims{"jkt": m.prover.Thumbprint()}
 	token := m.token(change)
 	return m.boundAsk(token, m.proof(m.prover, "POST", resource, token, ""))
 }
 
-// forgedProof is for the bound token, by a header and claims that no prover makes.
+// forgedProof returns a proof for the bound token with any header and claims.
 func (m *matrix) forgedProof(header, change claims) string {
 	h := with(claims{"typ": "dpop+jwt", "jwk": jose.JSONWebKey{Key: m.ec.Public()}}, header)
 	all := with(claims{"jti": rand.Text(), "htm": "POST", "htu": resource, "iat": time.Now().Unix(), "ath": ath(m.boundToken)}, change)
@@ -207,7 +207,7 @@ func (m *matrix) forgedProof(header, change claims) string {
 	return m.sign(jose.ES256, m.ec, h, string(text))
 }
 
-// fullStore has no room for another proof.
+// fullStore is a replay store that is full.
 type fullStore struct{}
 
 func (fullStore) Seen(context.Context, string, [32]byte, time.Time) (bool, error) {
@@ -220,7 +220,7 @@ func (m *matrix) full() http.Handler {
 	return m.guard(func(o *resourceserver.Options) { o.DPoP = v })
 }
 
-// A session is one that ann opened at an MCP server.
+// A session is a session of ann at an MCP server.
 type session struct {
 	m       *matrix
 	handler http.Handler
@@ -256,17 +256,16 @@ func (s *session) post(subject, client, id, body string) *http.Request {
 	return r
 }
 
-// ping is a request in a session by somebody; nobody if subject is "".
+// ping returns a request of a subject in a session. "" means no token.
 func (s *session) ping(subject, client, id string) *http.Request {
 	return s.post(subject, client, id, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 }
 
-// TestRefusals holds each answer to what the row says, and all of it, to the letter, to
-// testdata/refusals.golden.
+// TestRefusals compares each response with its row, and with testdata/refusals.golden.
 func TestRefusals(t *testing.T) {
 	m := newMatrix(t)
 	var golden bytes.Buffer
-	var said strings.Builder // all that clients were told
+	var said strings.Builder // all responses
 	refusals := 0
 	rows := slices.Concat(m.taken(), m.places(), m.tokens(), m.said(), m.policies(), m.unknowns(), m.bindings(), m.sessions())
 	for _, test := range rows {
@@ -303,11 +302,11 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, string(want), golden.String())
 }
 
-// check holds a refusal to what the row says.
+// check compares a response with its row.
 func (test *row) check(t *testing.T, w *httptest.ResponseRecorder, challenges []metadata.Challenge) {
 	if test.code == unowned {
 		require.Equal(t, `{"jsonrpc":"2.0","id":2,"error":{"code":`+test.code+`,"message":"`+test.reason+`"}}`, w.Body.String())
-		require.Empty(t, challenges, "no token would help")
+		require.Empty(t, challenges, "a token would not help")
 		return
 	}
 	var body struct {
@@ -320,7 +319,7 @@ func (test *row) check(t *testing.T, w *httptest.ResponseRecorder, challenges []
 	if test.code == denied || test.code == unknown {
 		require.Equal(t, test.code, body.Error)
 		require.Equal(t, test.reason, body.ErrorDescription)
-		require.Empty(t, challenges, "no token would help")
+		require.Empty(t, challenges, "a token would not help")
 		require.Equal(t, test.code == unknown, w.Header().Get("Retry-After") != "")
 		return
 	}
@@ -338,10 +337,10 @@ func (test *row) check(t *testing.T, w *httptest.ResponseRecorder, challenges []
 		require.Equal(t, test.code, c.Param("error"))
 		require.Equal(t, test.reason, c.Param("error_description"))
 	}
-	require.Equal(t, test.code != "", said == 1, "the mistake stands in one challenge")
+	require.Equal(t, test.code != "", said == 1, "only one challenge contains the error")
 }
 
-// write writes an answer so that it can be read and compared. Nonces differ each time.
+// write formats a response. It replaces nonces, which differ each time.
 func write(b *bytes.Buffer, name string, w *httptest.ResponseRecorder) {
 	fmt.Fprintf(b, "== %s\n%d\n", name, w.Code)
 	header := w.Header().Clone()
@@ -354,8 +353,7 @@ func write(b *bytes.Buffer, name string, w *httptest.ResponseRecorder) {
 	b.WriteString(w.Body.String() + "\n\n")
 }
 
-// findNoSecrets looks for tokens and proofs that were used, and for other things that nobody may
-// learn.
+// findNoSecrets searches a text for used tokens and proofs and for other secrets.
 func (m *matrix) findNoSecrets(t *testing.T, text string) {
 	t.Helper()
 	require.NotEmpty(t, text)
@@ -390,7 +388,7 @@ func TestScopesDemandedByTheHandlerCauseAChallenge(t *testing.T) {
 	require.Equal(t, []string{"Bearer " + scopes, "DPoP " + more + algs}, demand(m.bound, m.dpopAsk(m.replayed)))
 	stray := bearer(m.good)
 	stray.Header.Set("DPoP", "x")
-	require.Equal(t, []string{"Bearer " + more, "DPoP " + scopes + algs}, demand(m.bound, stray), "the scheme says what was used")
+	require.Equal(t, []string{"Bearer " + more, "DPoP " + scopes + algs}, demand(m.bound, stray), "the challenge has the scheme of the request")
 }
 
 func TestEveryResponseHasANonce(t *testing.T) {

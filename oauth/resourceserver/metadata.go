@@ -84,7 +84,8 @@ func (g *Guard) Metadata() http.Handler {
 	})
 }
 
-// Mount registers the metadata at [Guard.MetadataPaths], with an *http.ServeMux or a similar router.
+// Mount registers the metadata at [Guard.MetadataPaths], with an *http.ServeMux or a similar
+// router.
 func (g *Guard) Mount(mux interface{ Handle(string, http.Handler) }) {
 	for _, path := range g.paths {
 		mux.Handle(path, g.Metadata())

@@ -19,7 +19,7 @@ func TestPolicies(t *testing.T) {
 		name   string
 		policy resourceserver.Policy
 		p      oauth.Principal
-		err    string // what the error says; empty when there is none
+		err    string // the error text, or empty
 	}{
 		{"the issuer", resourceserver.Issuers("a", "b"), oauth.Principal{Issuer: "b"}, ""},
 		{"another issuer", resourceserver.Issuers("a"), oauth.Principal{Issuer: "a/"}, "oauth: the token is rejected: its issuer is not admitted"},
@@ -77,8 +77,7 @@ func TestPoliciesStopAtTheFirstRejection(t *testing.T) {
 	require.Equal(t, []string{"first", "second"}, asked)
 }
 
-// FuzzAuthorization sends anything for credentials. Only the one good token enters, and every
-// answer can be understood.
+// FuzzAuthorization checks that only the valid token is accepted, and that every response is valid.
 func FuzzAuthorization(f *testing.F) {
 	g, err := resourceserver.New(resourceserver.Options{Resource: resource, AuthorizationServers: []string{issuer}, Verifier: verifierFunc(func(token string) (*oauth.Principal, error) {
 		if token != "good" {

@@ -27,11 +27,11 @@ const reasonScopes = "the token lacks scopes that this request needs"
 // A refusal is an error response of the guard.
 type refusal struct {
 	status int
-	scheme string // that the client used; "" when none was understood
-	code   string // "" when there were no credentials: then there was no mistake either
+	scheme string // the scheme of the request; "" if it has no known scheme
+	code   string // "" if the request has no credentials, which is not an error
 	reason string
-	scopes []string // that a new token should have, besides those that every request needs
-	cause  error    // for the log
+	scopes []string // scopes that a new token needs, besides those of every request
+	cause  error    // logged
 }
 
 func malformed(reason string) *refusal {
@@ -77,15 +77,15 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 	header.Set("Content-Type", "application/json")
 	body := map[string]string{"error": f.code, "error_description": f.reason}
 	if f.code == "" {
-		body = map[string]string{"error": codeInvalidToken, "error_description": "an access token is needed"}
+		body = map[string]string{"error": codeInvalidToken, "error_description": "an access token is required"}
 	}
-	text, _ := jsonx.Marshal(body) // strings: always encodable
+	text, _ := jsonx.Marshal(body) // cannot fail: it has only strings
 	w.WriteHeader(f.status)
 	_, _ = w.Write(text)
 }
 
 func (g *Guard) log(r *http.Request, f *refusal) {
-	// The query is left out: it is where careless clients put secrets.
+	// Without the query, where careless clients put secrets.
 	attrs := []any{"status", f.status, "error", f.code, "reason", f.reason, "method", r.Method, "path", r.URL.Path}
 	if f.cause != nil {
 		attrs = append(attrs, "cause", f.cause.Error())
@@ -125,7 +125,7 @@ func (g *Guard) challengeOf(scheme string, f *refusal, used bool) *metadata.Chal
 	if used {
 		c.Set("error", f.code).Set("error_description", plain(f.reason))
 	}
-	if f.status != http.StatusBadRequest { // that is no matter of the token
+	if f.status != http.StatusBadRequest { // a bad request has nothing to do with the token
 		c.Set("scope", strings.Join(g.allScopes(f.scopes), " "))
 	}
 	return c.Set("resource_metadata", g.metadataURL)

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-// The thief of a bound token can sign as many proofs as he likes, by a key of his own.
+// The thief of a bound token can sign any number of proofs with another key.
 func TestProofsByAnotherKeyAreNotRemembered(t *testing.T) {
 	m := newMatrix(t)
 	proofs, err := dpop.NewVerifier(dpop.Options{Replays: dpop.NewMemoryReplays(4, 4)})
@@ -31,7 +31,6 @@ func TestProofsByAnotherKeyAreNotRemembered(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, body)
 }
 
-// One client that asks too often does not keep the others out.
 func TestEachKeyHasAShareOfTheReplayStore(t *testing.T) {
 	m := newMatrix(t)
 	proofs, err := dpop.NewVerifier(dpop.Options{Replays: dpop.NewMemoryReplays(8, 4)})

@@ -211,7 +211,7 @@ type writer struct {
 	http.ResponseWriter
 	guard  *Guard
 	demand *oauth.ScopeDemand
-	scheme string // that the client used; "" for none
+	scheme string // the scheme of the request; "" for none
 }
 
 // WriteHeader sends the status, and adds the challenge if scopes were missing.

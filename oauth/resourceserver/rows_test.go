@@ -14,17 +14,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/resourceserver"
 )
 
-// A row is a request and what becomes of it.
+// A row is a request and the expected response.
 type row struct {
 	name    string
 	handler http.Handler
 	request *http.Request
 	status  int
-	code    string // of the error
+	code    string // the error code
 	reason  string
 }
 
-// What code can be.
+// Error codes.
 const (
 	invalid   = "invalid_token"
 	malformed = "invalid_request"
@@ -33,10 +33,10 @@ const (
 	scope     = "insufficient_scope"
 	denied    = "access_denied"
 	unknown   = "temporarily_unavailable"
-	unowned   = "-32600" // of JSON-RPC
+	unowned   = "-32600" // a code of JSON-RPC
 )
 
-// What is taken.
+// Accepted requests.
 func (m *matrix) taken() []row {
 	return []row{
 		{"good", m.plain, bearer(m.good), 200, "", ""},
@@ -58,7 +58,7 @@ func (m *matrix) taken() []row {
 	}
 }
 
-// Where the token stands.
+// The place of the token.
 func (m *matrix) places() []row {
 	return []row{
 		{"nothing", m.plain, ask(), 401, "", ""},
@@ -91,7 +91,7 @@ func (m *matrix) places() []row {
 	}
 }
 
-// What the token is.
+// The format and signature of the token.
 func (m *matrix) tokens() []row {
 	return []row{
 		{"no JWT", m.plain, bearer("opaque"), 401, invalid, "it is not a signed JWT"},
@@ -131,7 +131,7 @@ func (m *matrix) tokens() []row {
 	}
 }
 
-// What the token says.
+// The claims of the token.
 func (m *matrix) said() []row {
 	return []row{
 		{"another issuer", m.plain, bearer(m.token(claims{"iss": issuer + "/"})), 401, invalid, "it is of another issuer"},
@@ -168,7 +168,7 @@ func (m *matrix) said() []row {
 	}
 }
 
-// Who may enter.
+// Scopes and policies.
 func (m *matrix) policies() []row {
 	return []row{
 		{"another issuer, by policy", m.policy(resourceserver.Issuers("https://x")), bearer(m.good), 401, invalid, "its issuer is not admitted"},
@@ -187,7 +187,7 @@ func (m *matrix) policies() []row {
 	}
 }
 
-// What is not known.
+// Failed checks.
 func (m *matrix) unknowns() []row {
 	return []row{
 		{"the keys are not there", m.verifiedBy(m.keysAway), bearer(m.good), 503, unknown, "the token could not be checked"},
@@ -200,7 +200,7 @@ func (m *matrix) unknowns() []row {
 	}
 }
 
-// Tokens that are bound to a key.
+// Tokens bound to a key.
 func (m *matrix) bindings() []row {
 	return []row{
 		{"bound, as Bearer", m.bound, bearer(m.boundToken), 401, invalid, "the token is bound to a key; use the scheme DPoP with a proof"},

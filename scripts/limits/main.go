@@ -5,8 +5,8 @@
 //
 // SCOPE is what the limit applies to: message, call, peer, session, caller, connection, server or
 // client. Text between backquotes must occur in a string of the code. The command reads the value
-// and the option from the code. In the packages listed in marked, each constant that is named like a
-// limit needs such a line, or a reason in unmarked.
+// and the option from the code. In the packages listed in marked, each constant that is named like
+// a limit needs such a line, or a reason in unmarked.
 //
 // usage: limits [DIR]    from the root DIR of the repository; "." by default
 package main
@@ -31,7 +31,8 @@ import (
 var marked = []string{"mcpkit", "mcpkit/internal/rounds", "jsonrpc", "internal/duplex", "internal/httpserve", "transport/message", "transport/socket", "transport/sse", "transport/stdio", "transport/streamable", "transport/websocket",
 	"middleware", "internal/limits", "internal/memo", "oauth/resourceserver", "oauth/jwtverify", "oauth/dpop", "oauth/internal/fetch", "client", "skills", "skills/internal/skillmd"}
 
-// unmarked lists the constants that are named like limits but are not on the page, with the reasons.
+// unmarked lists the constants that are named like limits but are not on the page, with the
+// reasons.
 var unmarked = map[string]string{
 	"mcpkit.maxPersonalPages":                "size of a cache; further pages are not cached",
 	"skills.maxPage":                         "nothing: the page has a nextCursor",
@@ -256,7 +257,8 @@ func (s *source) readTexts(dir string) error {
 	})
 }
 
-// isOwnNumber reports whether the constant is a number of its own, not the value of another constant.
+// isOwnNumber reports whether the constant is a number of its own, not the value of another
+// constant.
 func (s *source) isOwnNumber(l *limit) bool {
 	switch e := l.expr.(type) {
 	case *ast.SelectorExpr:

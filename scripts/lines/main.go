@@ -1,6 +1,6 @@
-// Command lines measures the size of the library: lines of Go code without comments and blank lines,
-// files, exported names and the structs with the most fields. It does not count tests and the
-// directories bench, conformance, examples, interop and scripts.
+// Command lines measures the size of the library: lines of Go code without comments and blank
+// lines, files, exported names and the structs with the most fields. It does not count tests and
+// the directories bench, conformance, examples, interop and scripts.
 //
 // usage: lines [DIR]    DIR is the root of the repository, by default "."
 package main

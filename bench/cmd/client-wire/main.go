@@ -1,4 +1,5 @@
-// Command client-wire calls the floor server's tools with a minimal client that does not use net/http.
+// Command client-wire calls the floor server's tools with a minimal client that does not use
+// net/http.
 package main
 
 import (

@@ -1,9 +1,9 @@
 // Command clients measures the CPU time that one call costs the client, for the clients of this
 // project, of other SDKs and of a minimal implementation, the floor.
 //
-// All clients call the same server, the floor server, which runs in its own process. Each client is a
-// process, too, and measures its own CPU time during the calls. The clients take turns within each
-// round, and the figure is the median of the rounds.
+// All clients call the same server, the floor server, which runs in its own process. Each client is
+// a process, too, and measures its own CPU time during the calls. The clients take turns within
+// each round, and the figure is the median of the rounds.
 package main
 
 import (

@@ -2,9 +2,9 @@
 // project, of other SDKs and of a minimal implementation, the floor.
 //
 // Each server runs in two child processes, one for HTTP and one for stdio. The kernel reports their
-// CPU time. The servers take turns within each round, so that other load on the machine affects all of
-// them, and the figure is the median of the rounds. The benchmark uses loopback only, tests one server
-// at a time, and takes a few minutes.
+// CPU time. The servers take turns within each round, so that other load on the machine affects all
+// of them, and the figure is the median of the rounds. The benchmark uses loopback only, tests one
+// server at a time, and takes a few minutes.
 package main
 
 import (

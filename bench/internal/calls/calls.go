@@ -1,5 +1,5 @@
-// Package calls runs the calls that every client of the benchmark makes, and measures the CPU time of
-// its own process.
+// Package calls runs the calls that every client of the benchmark makes, and measures the CPU time
+// of its own process.
 package calls
 
 import (
@@ -23,7 +23,8 @@ import (
 )
 
 // A Client is connected and has listed the tools. Its methods are called concurrently. Each takes
-// typical arguments and returns one value of the result, in the cheapest way that the library offers.
+// typical arguments and returns one value of the result, in the cheapest way that the library
+// offers.
 type Client interface {
 	Add(ctx context.Context, in work.AddInput) (sum int, err error)          // from the structured content
 	Search(ctx context.Context, in work.SearchInput) (lastID int, err error) // the structured content
@@ -37,8 +38,8 @@ type Target struct {
 	Server []string // the command, for stdio
 	Modern bool     // use 2026-07-28 instead of 2025-11-25
 
-	// HTTP is the HTTP client; nil means the default of the library. It keeps one connection for each
-	// caller. http.DefaultTransport keeps two, so most calls would dial.
+	// HTTP is the HTTP client; nil means the default of the library. It keeps one connection for
+	// each caller. http.DefaultTransport keeps two, so most calls would dial.
 	HTTP *http.Client
 }
 
@@ -94,8 +95,8 @@ type Figure struct {
 	Bytes  float64       // per call, allocated
 }
 
-// Main connects a client. For each line "JOB|CALLERS|DURATION" of its standard input, it makes calls
-// for that duration and prints a Figure or an error. It returns when the input ends.
+// Main connects a client. For each line "JOB|CALLERS|DURATION" of its standard input, it makes
+// calls for that duration and prints a Figure or an error. It returns when the input ends.
 func Main(connect func(context.Context, *Target) (Client, error)) {
 	var t Target
 	server := flag.String("server", "", "the server program, for stdio")

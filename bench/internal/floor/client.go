@@ -17,8 +17,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/work"
 )
 
-// Connect returns a minimal client. It sends prepared bytes with net/http or as a line, and searches
-// the response for the wanted value. It neither encodes nor decodes JSON.
+// Connect returns a minimal client. It sends prepared bytes with net/http or as a line, and
+// searches the response for the wanted value. It neither encodes nor decodes JSON.
 func Connect(_ context.Context, t *calls.Target) (calls.Client, error) {
 	c := &caller{target: t}
 	for _, j := range load.Jobs {

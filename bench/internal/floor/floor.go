@@ -1,6 +1,6 @@
 // Package floor is a minimal server and client of the benchmark's tools, the lower bound of the
-// comparison. The server assumes that messages are well-formed, searches them for the values that it
-// needs, and writes responses by hand. It validates nothing.
+// comparison. The server assumes that messages are well-formed, searches them for the values that
+// it needs, and writes responses by hand. It validates nothing.
 package floor
 
 import (

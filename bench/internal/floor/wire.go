@@ -13,9 +13,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/bench/internal/calls"
 )
 
-// ConnectWire is like Connect, but does not use net/http. Each call writes prepared bytes to its own
-// TCP connection and reads the response by its length. What remains is the cost of the kernel and of
-// waking goroutines.
+// ConnectWire is like Connect, but does not use net/http. Each call writes prepared bytes to its
+// own TCP connection and reads the response by its length. What remains is the cost of the kernel
+// and of waking goroutines.
 func ConnectWire(ctx context.Context, t *calls.Target) (calls.Client, error) {
 	c, err := Connect(ctx, t)
 	if err != nil || t.URL == "" {

@@ -1,4 +1,5 @@
-// Package gosdk is the benchmark's server and client built with github.com/modelcontextprotocol/go-sdk.
+// Package gosdk is the benchmark's server and client built with
+// github.com/modelcontextprotocol/go-sdk.
 package gosdk
 
 import (

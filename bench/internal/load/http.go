@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// HTTP runs the job against the server at addr for the duration d. Each caller has its own connection
-// and session. HTTP returns the number of responses.
+// HTTP runs the job against the server at addr for the duration d. Each caller has its own
+// connection and session. HTTP returns the number of responses.
 func HTTP(addr string, job *Job, isModern bool, callers int, d time.Duration, before func()) (int, error) {
 	conns := make([]*caller, callers)
 	for i := range conns {

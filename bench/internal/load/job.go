@@ -1,6 +1,6 @@
-// Package load sends requests to a server in a child process and reads the server's CPU time from the
-// kernel. Its clients do as little as possible: they send prepared bytes and search for the end of the
-// response.
+// Package load sends requests to a server in a child process and reads the server's CPU time from
+// the kernel. Its clients do as little as possible: they send prepared bytes and search for the end
+// of the response.
 package load
 
 import (

@@ -64,8 +64,8 @@ func (p *Pipe) receive() ([]byte, error) {
 	return l.text, l.err
 }
 
-// Run runs the job for a duration with a constant number of pending requests. It returns the number of
-// responses.
+// Run runs the job for a duration with a constant number of pending requests. It returns the number
+// of responses.
 func (p *Pipe) Run(job *Job, callers int, d time.Duration, before func()) (int, error) {
 	request, idAt := job.Body(false)
 	request = append(request, '\n')

@@ -1,5 +1,5 @@
-// Package rawclient is a client for the tests of the examples. It sends JSON as a legacy or a modern
-// client does, over HTTP or over the standard streams of a child process.
+// Package rawclient is a client for the tests of the examples. It sends JSON as a legacy or a
+// modern client does, over HTTP or over the standard streams of a child process.
 //
 // It does not use the packages under test, except to encode header values.
 package rawclient
@@ -70,8 +70,8 @@ func (r ToolResult) Text() string {
 	return r.Content[0].Text
 }
 
-// A wire sends one message and returns everything received up to the response. For a notification it
-// returns nothing.
+// A wire sends one message and returns everything received up to the response. For a notification
+// it returns nothing.
 type wire interface {
 	exchange(ctx context.Context, m outgoing) ([]message, error)
 }
@@ -114,8 +114,8 @@ func (c *Client) begin() *Client {
 	return c
 }
 
-// Request sends a request and fails the test if it gets no response. Params is an object, to which a
-// modern client adds its _meta.
+// Request sends a request and fails the test if it gets no response. Params is an object, to which
+// a modern client adds its _meta.
 func (c *Client) Request(method, params string) Reply {
 	c.t.Helper()
 	reply, err := c.Try(c.t.Context(), fmt.Sprint(c.lastID.Add(1)), method, params)
@@ -162,8 +162,8 @@ func (c *Client) Send(body string) string {
 	return string(messages[len(messages)-1].raw)
 }
 
-// CallTool calls a tool and fails the test on a protocol error. Args is an object. When a modern server
-// asks questions, CallTool answers them and repeats the call.
+// CallTool calls a tool and fails the test on a protocol error. Args is an object. When a modern
+// server asks questions, CallTool answers them and repeats the call.
 func (c *Client) CallTool(name, args string) ToolResult {
 	c.t.Helper()
 	call := fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, args)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Stdio starts cmd and returns a client that calls it over its standard input and output. At the end
-// of the test it closes the input, and the program must end with exit code 0.
+// Stdio starts cmd and returns a client that calls it over its standard input and output. At the
+// end of the test it closes the input, and the program must end with exit code 0.
 func Stdio(t testing.TB, version string, cmd *exec.Cmd) *Client {
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)

@@ -13,10 +13,10 @@ import (
 
 // A Check lists the requirements for claims.
 type Check struct {
-	Issuer     string   // that iss must say
-	NeedIssuer bool     // whether iss must be there
-	Audience   []string // of which aud must name one
-	NeedExpiry bool
+	Issuer     string   // the required iss
+	NeedIssuer bool     // whether iss is required
+	Audience   []string // aud must contain one of these
+	NeedExpiry bool     // whether exp is required
 	Leeway     time.Duration
 }
 

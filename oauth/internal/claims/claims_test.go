@@ -15,14 +15,14 @@ import (
 
 var now = time.Unix(1_790_000_000, 0)
 
-// check is what an access token is held to, in these tests.
+// check has the requirements of these tests.
 func check() *claims.Check {
 	return &claims.Check{Issuer: "https://as", NeedIssuer: true, Audience: []string{"https://rs/mcp", "rs"}, NeedExpiry: true, Leeway: 30 * time.Second}
 }
 
 type object = map[string]any
 
-// good is what passes, changed; a nil takes a claim out.
+// good returns valid claims with changes. A nil value removes a claim.
 func good(change object) object {
 	all := object{"iss": "https://as", "aud": "rs", "sub": "ann", "exp": 1_790_000_100.0}
 	for name, v := range change {
@@ -90,7 +90,7 @@ func TestValidClaimsAreAccepted(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change object
-		want   oauth.Principal // less its claims
+		want   oauth.Principal // without its claims
 	}{
 		{"a user", nil, oauth.Principal{Subject: "ann", Expires: expires}},
 		{"a user by a client", object{"client_id": "app", "azp": "other"}, oauth.Principal{Subject: "ann", ClientID: "app", Expires: expires}},
@@ -126,7 +126,7 @@ func TestOptionalClaimsAreChecked(t *testing.T) {
 	require.EqualError(t, err, "oauth: the token is rejected: it has expired")
 }
 
-// FuzzVerify holds whatever passes to what was demanded.
+// FuzzVerify checks that accepted claims fulfil the requirements.
 func FuzzVerify(f *testing.F) {
 	for _, seed := range []string{
 		`{"iss":"https://as","aud":"rs","sub":"ann","exp":1790000100}`,

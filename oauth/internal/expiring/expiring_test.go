@@ -24,11 +24,11 @@ func TestEntriesExpire(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, 1, v)
 	v, ok = m.Get("a", at(10))
-	require.False(t, ok, "the end is no part of it")
+	require.False(t, ok, "the entry has expired at its end")
 	require.Zero(t, v)
 	require.Zero(t, m.Len(), "it is gone")
 	_, ok = m.Get("a", at(0))
-	require.False(t, ok, "not even for a clock that goes back")
+	require.False(t, ok, "expired entries are removed")
 }
 
 func TestLeastRecentlyUsedEntryIsEvicted(t *testing.T) {
@@ -63,7 +63,7 @@ func TestMapWithoutCapacityStaysEmpty(t *testing.T) {
 	}
 }
 
-// TestMapMatchesAModel compares with a map that is written as simply as can be.
+// TestMapMatchesAModel compares the map with a simple implementation.
 func TestMapMatchesAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(0, 4).Draw(t, "most")
@@ -108,7 +108,7 @@ func TestManyAtOnce(t *testing.T) {
 	m := expiring.New[int, int](8)
 	var wg sync.WaitGroup
 	for g := range 8 {
-		// Ends after its turns.
+		// Ends after its iterations.
 		wg.Go(func() {
 			for i := range 500 {
 				m.Put((g+i)%16, i, at(10))

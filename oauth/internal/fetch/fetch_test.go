@@ -35,7 +35,7 @@ func TestAllowedURLs(t *testing.T) {
 	for _, test := range []struct {
 		policy fetch.Policy
 		url    string
-		err    string // what the error says; empty when there is none
+		err    string // the error text, or empty
 	}{
 		{url: "https://login.example.com/x?y"},
 		{url: "https://8.8.8.8/"},
@@ -111,15 +111,15 @@ func TestAllowedURLs(t *testing.T) {
 	}
 }
 
-// names is a resolver in memory: what it answers to the nth question for a name, the last answer
-// again and again.
+// names is a resolver in memory. It holds the answers to the first, second and later questions for
+// a name, and repeats the last answer.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][]netip.Addr
 	asked   int
 }
 
-// resolver speaks DNS over a pipe, so that the tests look up what a real program would.
+// resolver returns a resolver that speaks DNS over a pipe.
 func (n *names) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -147,7 +147,7 @@ func (n *names) serve(conn net.Conn) {
 	}
 }
 
-// answer replies to one question of RFC 1035 with A records.
+// answer answers one DNS question (RFC 1035) with A records.
 func (n *names) answer(query []byte) []byte {
 	var labels []string
 	end := 12
@@ -175,8 +175,7 @@ func (n *names) answer(query []byte) []byte {
 	return reply
 }
 
-// server listens on the loopback interface, with a certificate for example.com, that counts who
-// comes.
+// server starts a loopback server with a certificate for example.com. It counts requests.
 func server(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *tls.Config, *atomic.Int32) {
 	t.Helper()
 	var came atomic.Int32
@@ -217,7 +216,7 @@ func TestAddressesAreCheckedWhenTheyAreDialed(t *testing.T) {
 		_, err := get(t, strict, "https://example.com:"+port+"/x?key=hush")
 		require.EqualError(t, err, fmt.Sprintf("https://example.com:%s/x: dial tcp %s:%s: the address %s is not public", port, address, port, address))
 	}
-	require.Zero(t, came.Load(), "nobody was asked")
+	require.Zero(t, came.Load(), "no request was sent")
 
 	t.Run("the same name in a network that is allowed", func(t *testing.T) {
 		dns.answers["example.com"] = []netip.Addr{netip.MustParseAddr("127.0.0.1")}
@@ -229,9 +228,8 @@ func TestAddressesAreCheckedWhenTheyAreDialed(t *testing.T) {
 	})
 }
 
-// TestNameThatResolvesToAPrivateAddressIsRejected answers the first question with a public address
-// and every later one with that of this machine, as somebody does who wants to be asked about and
-// then to have others asked.
+// TestNameThatResolvesToAPrivateAddressIsRejected answers the first DNS question with a public
+// address and later ones with a loopback address, as an attacker would (DNS rebinding).
 func TestNameThatResolvesToAPrivateAddressIsRejected(t *testing.T) {
 	s, trusted, came := server(t, object)
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
@@ -299,7 +297,7 @@ func TestEachRedirectIsHeldToTheRules(t *testing.T) {
 		})
 	}
 	require.NotZero(t, came.Load())
-	require.Zero(t, innerCame.Load(), "nothing left for there")
+	require.Zero(t, innerCame.Load(), "no request was sent there")
 }
 
 func TestDocumentSizeIsLimited(t *testing.T) {
@@ -415,7 +413,7 @@ func FuzzCheckURL(f *testing.F) {
 			require.True(t, ip.Unmap().IsGlobalUnicast() && !ip.Unmap().IsPrivate() && !ip.Unmap().IsLoopback())
 		}
 		again, err := fetch.Policy{}.CheckURL(u.String())
-		require.NoError(t, err, "what is allowed is allowed as it is sent")
+		require.NoError(t, err, "the encoded URL is allowed, too")
 		require.Equal(t, u.Host, again.Host)
 	})
 }

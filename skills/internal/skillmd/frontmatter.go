@@ -15,8 +15,8 @@ import (
 )
 
 // FrontMatter returns the YAML front matter of a SKILL.md as a JSON object, with every field as the
-// author wrote it. It accepts only YAML that all parsers read alike: no anchors, tags or merge keys,
-// and no unquoted numbers and booleans that differ between YAML 1.1 and 1.2.
+// author wrote it. It accepts only YAML that all parsers read alike: no anchors, tags or merge
+// keys, and no unquoted numbers and booleans that differ between YAML 1.1 and 1.2.
 func FrontMatter(text []byte) (object json.RawMessage, err error) {
 	source, err := cut(string(text))
 	if err != nil {
