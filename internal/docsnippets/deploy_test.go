@@ -1,0 +1,114 @@
+package docsnippets
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
+)
+
+func deployFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "deploy", name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// The unit is one that systemd understands. The program has to exist, so the test names another one.
+func TestSystemdUnitIsValid(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	bash, err := exec.LookPath("bash")
+	require.NoError(t, err)
+	folder := t.TempDir()
+	save(t, folder, "ops.service", strings.Replace(deployFile(t, "ops.service"), "/usr/local/bin/ops", bash, 1))
+	// It also reports units of this machine, so neither its exit code nor other lines matter.
+	out, _ := exec.CommandContext(t.Context(), analyze, "verify", filepath.Join(folder, "ops.service")).CombinedOutput()
+	require.NotContains(t, string(out), "ops.service")
+}
+
+func TestNginxConfigurationIsValid(t *testing.T) {
+	nginx, err := exec.LookPath("nginx")
+	if err != nil {
+		t.Skip("nginx is not installed")
+	}
+	folder := t.TempDir()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	server.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	require.NoError(t, err)
+	save(t, folder, "orders.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	save(t, folder, "orders.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	site := strings.NewReplacer("/etc/ssl", folder, "listen 443", "listen unix:"+folder+"/socket").Replace(deployFile(t, "nginx.conf"))
+	var paths string
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		paths += kind + "_temp_path " + folder + "/" + kind + ";\n"
+	}
+	save(t, folder, "nginx.conf", "pid "+folder+"/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"+paths+site+"}\n")
+	out, err := exec.CommandContext(t.Context(), nginx, "-t", "-p", folder, "-c", filepath.Join(folder, "nginx.conf")).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// The probes ask for paths that the example has, and pods have time to end.
+func TestKubernetesProbesExist(t *testing.T) {
+	app, err := os.ReadFile(filepath.Join(root, "examples", "ops", "app.go"))
+	require.NoError(t, err)
+	type probe struct {
+		HTTPGet struct{ Path string } `yaml:"httpGet"`
+	}
+	var deployment struct {
+		Kind string
+		Spec struct {
+			Template struct {
+				Spec struct {
+					Grace      int `yaml:"terminationGracePeriodSeconds"`
+					Containers []struct {
+						Startup   probe `yaml:"startupProbe"`
+						Readiness probe `yaml:"readinessProbe"`
+						Liveness  probe `yaml:"livenessProbe"`
+					}
+				}
+			}
+		}
+	}
+	documents := yaml.NewDecoder(bytes.NewReader([]byte(deployFile(t, "kubernetes.yaml"))))
+	require.NoError(t, documents.Decode(&deployment))
+	require.Equal(t, "Deployment", deployment.Kind)
+	pod := deployment.Spec.Template.Spec
+	require.Greater(t, pod.Grace, 5+20+5, "draining, the calls in flight and the telemetry of the example")
+	require.Len(t, pod.Containers, 1)
+	c := pod.Containers[0]
+	for _, p := range []probe{c.Startup, c.Readiness, c.Liveness} {
+		require.NotEmpty(t, p.HTTPGet.Path)
+		require.Contains(t, string(app), `GET("`+p.HTTPGet.Path+`"`)
+	}
+	require.Equal(t, "/readyz", c.Readiness.HTTPGet.Path, "draining fails it")
+	var service struct{ Kind string }
+	require.NoError(t, documents.Decode(&service))
+	require.Equal(t, "Service", service.Kind)
+	require.ErrorIs(t, documents.Decode(&service), io.EOF)
+}
+
+// The files in YAML are valid.
+func TestEnvoyConfigurationIsYAML(t *testing.T) {
+	var envoy struct {
+		Static struct {
+			Listeners, Clusters []map[string]any
+		} `yaml:"static_resources"`
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(deployFile(t, "envoy.yaml")), &envoy))
+	require.Len(t, envoy.Static.Listeners, 1)
+	require.Len(t, envoy.Static.Clusters, 1)
+}
