@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 var none = config.Environ(nil)
 
-// write makes a file in a folder of its own.
+// write creates a file in its own folder.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -154,7 +154,7 @@ func TestYAMLJSONAndEnvironmentAreEquivalent(t *testing.T) {
 	require.Equal(t, fromJSON, fromEnv)
 }
 
-// requireAllSet finds the fields that two files leave out, so that none is forgotten.
+// requireAllSet requires that each field is set in one of the two files.
 func requireAllSet(t *testing.T, a, b reflect.Value, at string) {
 	t.Helper()
 	for i := range a.NumField() {
@@ -189,7 +189,7 @@ func TestEmptyConfigurationIsValid(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheirPlace holds the whole text of errors.
+// TestErrorsNameTheirPlace compares the whole text of errors.
 func TestErrorsNameTheirPlace(t *testing.T) {
 	const auth = "transport: {http: {addr: \":0\"}}\nauth:\n  issuer: https://i.example\n  resource: https://r.example\n"
 	t.Setenv("UNSET", "")

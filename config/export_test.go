@@ -2,5 +2,5 @@ package config
 
 import "net"
 
-// OnListen has the servers of c tell where they listen.
+// OnListen makes the servers of c report their addresses to f.
 func OnListen(c *Config, f func(net.Addr)) { c.onListen = f }

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// TestMiddlewareOfTheFileCoversServersMountedLater puts all of it around two servers, one in
-// the other.
+// TestMiddlewareOfTheFileCoversServersMountedLater mounts a server in one that has all configured
+// middleware.
 func TestMiddlewareOfTheFileCoversServersMountedLater(t *testing.T) {
 	for _, v := range protocol.Supported {
 		dir := t.TempDir()

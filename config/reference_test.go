@@ -16,7 +16,7 @@ import (
 
 var updateReference = flag.Bool("update-config", false, "write docs/reference/config.md anew")
 
-// docs/reference/config.md says what the types say; -update-config writes it anew.
+// TestReference compares docs/reference/config.md with the types. -update-config writes the page.
 func TestReference(t *testing.T) {
 	page := filepath.Join("..", "docs", "reference", "config.md")
 	want := reference()
@@ -76,7 +76,7 @@ func section(b *strings.Builder, t reflect.Type, at, doc string) {
 	}
 }
 
-// TestFieldTagsAreValid holds the tags that the loader goes by to what it understands.
+// TestFieldTagsAreValid checks that the loader understands the tags.
 func TestFieldTagsAreValid(t *testing.T) {
 	variables := map[string]string{}
 	var walk func(typ reflect.Type, at string)

@@ -33,7 +33,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// safeBuffer may be written and read at once.
+// safeBuffer is safe for concurrent use.
 type safeBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -51,7 +51,7 @@ func (b *safeBuffer) String() string {
 	return b.buf.String()
 }
 
-// call calls a tool of a target.
+// call calls a tool of the server at target.
 func call(t *testing.T, target any, opts ...client.DialOption) error {
 	t.Helper()
 	c, err := client.Dial(t.Context(), target, append(opts, client.Logger(slog.New(slog.DiscardHandler)))...)
@@ -94,7 +94,7 @@ func TestLimitsApplyToEveryHTTPTransport(t *testing.T) {
 	require.NoError(t, stream.Close())
 }
 
-// A waiter says that it waits, and does until its caller is gone.
+// A waiter reports that a call waits, and waits until its caller disconnects.
 type waiter struct {
 	_ struct {
 		Wait mcpkit.Tool `hints:"readonly"`
@@ -148,7 +148,7 @@ func TestRequestsInFlightAreLimitedOnEveryTransport(t *testing.T) {
 	}
 }
 
-// forwarded sends requests as a proxy does for a client at an address.
+// forwarded sends requests like a proxy, for a client at an address.
 type forwarded struct{ address string }
 
 func (f forwarded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -211,7 +211,7 @@ func TestIdleWebSocketsAreClosed(t *testing.T) {
 	require.Eventually(t, func() bool { return err != nil || c.Ping(t.Context()) != nil }, time.Minute, 10*time.Millisecond)
 }
 
-// TestFileOfTheGuideWorks makes all that the file of docs/howto/configure.md says.
+// TestFileOfTheGuideWorks applies the file of docs/howto/configure.md.
 func TestFileOfTheGuideWorks(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "reachable.yaml"))
 	require.NoError(t, err)
@@ -281,7 +281,7 @@ func keyPair(t *testing.T, serial int64, certPath, keyPath string) *x509.Certifi
 			continue
 		}
 		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
-		// However coarse the clock of the file system is.
+		// The file system may have a coarse clock.
 		require.NoError(t, os.Chtimes(path, time.Time{}, time.Unix(1_700_000_000+serial, 0)))
 	}
 	cert, err := x509.ParseCertificate(der)

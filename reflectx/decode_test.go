@@ -185,7 +185,7 @@ func TestDefaults(t *testing.T) {
 	first.L[0], first.M["a"], *first.P = "changed", 2, 6
 	second, err := decode[input](t, in, `{}`)
 	require.NoError(t, err)
-	require.Equal(t, want, second, "no two calls share a default")
+	require.Equal(t, want, second, "calls do not share defaults")
 
 	require.Contains(t, string(in.Schema()), `"l":{"type":"array","items":{"type":"string"},"default":["x","y"]}`)
 	require.Equal(t, []string{"/inner/must: missing, want an integer"}, violations[input](t, in, `{"inner":{}}`))
@@ -287,7 +287,7 @@ func TestRepair(t *testing.T) {
 		`/n: got 6, want an integer of at most 5`, `/f: got "", want a number`, `/b: got "yes", want true or false`, `/l/0: got "1", want an integer`,
 		`/o: got "null", want an object`, `/m: got "{\"a\":1,\"a\":2}", want an object`, `/s: got 5, want a string`,
 	}, violations[input](t, in, `{"n":"6","f":"","b":"yes","l":"[\"1\"]","o":"null","m":"{\"a\":1,\"a\":2}","s":5}`))
-	require.Equal(t, 6, repairs, "what is refused is not repaired")
+	require.Equal(t, 6, repairs, "refused values do not count as repaired")
 
 	strict := newInput[input](t)
 	require.Equal(t, []string{`/n: got "5", want an integer of at most 5`}, violations[input](t, strict, `{"n":"5"}`))
@@ -360,7 +360,7 @@ func TestFieldsOfAnInput(t *testing.T) {
 	require.Equal(t, reflectx.Field{Name: "limit", GoName: "Limit", Index: []int{1}, Type: reflect.TypeFor[int](), Default: json.RawMessage("10")}, fields[1])
 	require.Equal(t, "lat", fields[2].Fields[0].Name)
 	require.Equal(t, "kids", fields[3].Fields[1].Name)
-	require.Nil(t, fields[3].Fields[1].Fields, "a type that contains itself ends")
+	require.Nil(t, fields[3].Fields[1].Fields, "a recursive type is expanded once")
 }
 
 func TestConstantsDescribeAndOneofRestricts(t *testing.T) {
@@ -459,5 +459,5 @@ func TestEveryExampleIsAccepted(t *testing.T) {
 		require.NoError(t, in.Decode(context.Background(), in.Example(), reflect.New(in.Type()).Elem()), "%s %s: %s", a.typ, a.tag, in.Example())
 		require.True(t, schemaTakes(t, compileSchema(t, in.Schema()), string(in.Example())), "%s %s: %s", a.typ, a.tag, in.Example())
 	}
-	require.LessOrEqual(t, without, 12, "rules for which nobody can guess")
+	require.LessOrEqual(t, without, 12, "rules without an example")
 }

@@ -33,8 +33,7 @@ func TestParamDescriptions(t *testing.T) {
 	}
 }
 
-// The descriptions of structs without a name come from a generated file under the keys by which
-// they are asked for.
+// Generated files have the descriptions of structs without a name under the keys that Field uses.
 func TestInlineStructsAreCollected(t *testing.T) {
 	descriptions := CollectDescriptions(fstest.MapFS{"a.go": {Data: []byte(`package a
 

@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whichever way descriptions come, they are the same, so that a program says the same with its
-// source and without.
+// A program has the same descriptions with its source and without.
 func TestRegisteredDescriptionsMatchTheSource(t *testing.T) {
 	const root = "github.com/mcpkit/mcpkit-go/reflectx/internal/fixture/"
 	RegisterDescriptions(root+"notes", CollectDescriptions(os.DirFS("internal/fixture/notes"), "notes"))
@@ -45,7 +44,7 @@ func TestRegisteredDescriptionsMatchTheSource(t *testing.T) {
 			said++
 		}
 	}
-	require.Equal(t, 19, said, "all but int and the struct without a name")
+	require.Equal(t, 19, said, "all types except int and the struct without a name")
 }
 
 func TestCollectDescriptionsKeys(t *testing.T) {
@@ -123,8 +122,8 @@ func TestRegisteredEnum(t *testing.T) {
 
 type flag bool
 
-// A test sees its package main by the import path, the program itself by "main". This test's own
-// package stands for both.
+// In a test, package main has its import path; in the program itself, it is "main". This test uses
+// its own package for both.
 func TestDescriptionsOfTheProgramItself(t *testing.T) {
 	t.Cleanup(forgetDescriptions)
 	typ := reflect.TypeFor[localKind]()
@@ -155,7 +154,7 @@ func TestFirstDescriptions(t *testing.T) {
 	require.Nil(t, none.Enum(typ))
 }
 
-// saying are descriptions by key.
+// saying has descriptions by key.
 type saying map[string]string
 
 func (s saying) Type(t reflect.Type) string             { return s[t.Name()] }
@@ -174,7 +173,7 @@ func forgetDescriptions() {
 	registered.packages = nil
 }
 
-// documented is a service whose descriptions come from a generated file, see BenchmarkDescriptions.
+// documented is a service with generated descriptions; see BenchmarkDescriptions.
 type documented[K any] struct{}
 
 type documentedInput[K any] struct {
@@ -185,7 +184,7 @@ type documentedInput[K any] struct {
 	_     K
 }
 
-// fiftyInputs are the types of the arguments of fifty methods.
+// fiftyInputs returns the input types of fifty methods.
 func fiftyInputs() (types []reflect.Type) {
 	add := func(some ...reflect.Type) { types = append(types, some...) }
 	for i := range 50 {
@@ -197,7 +196,7 @@ func fiftyInputs() (types []reflect.Type) {
 	return types
 }
 
-// generatedDescriptions is what a generated file hands over for fifty methods and their arguments.
+// generatedDescriptions returns generated descriptions of fifty methods and their inputs.
 func generatedDescriptions() map[string]string {
 	const text = "finds the notes that contain every word of the query, newest first. It looks at titles and texts alike."
 	descriptions := map[string]string{"documented": text, "documentedInput": text}
@@ -213,9 +212,9 @@ func generatedDescriptions() map[string]string {
 	return descriptions
 }
 
-// BenchmarkDescriptions compiles the arguments of fifty methods without descriptions and with those
-// of a generated file, whose registration counts too. The difference is what descriptions cost a
-// program when it starts.
+// BenchmarkDescriptions compiles the inputs of fifty methods without descriptions, and with those of
+// a generated file, including their registration. The difference is what descriptions cost at
+// startup.
 func BenchmarkDescriptions(b *testing.B) {
 	types := fiftyInputs()
 	compile := func(b *testing.B, descriptions Descriptions) {

@@ -29,7 +29,7 @@ func (o *ownJSONValue) UnmarshalJSON(b []byte) error { o.n = len(b); return nil 
 // A handle is a type that tests inject.
 type handle struct{ name string }
 
-// injecting gives handles and records when they are given back.
+// injecting returns an injector of handles that records when they are given and done.
 func injecting(log *[]string) FuncOptions {
 	return FuncOptions{
 		Site:       "Notes.Search (notes.go:12)",
@@ -122,7 +122,7 @@ func TestCallTextUsesTheNamesOfTheTemplate(t *testing.T) {
 	var arg *ArgumentError
 	require.ErrorAs(t, err, &arg)
 
-	// An input struct takes them by the names of its fields.
+	// The fields of an input struct have the names of the variables.
 	f = compile(t, func(in addInput) int { return in.A }, FuncOptions{Names: []string{"a"}})
 	out, err = f.CallText(t.Context(), func(name string) (string, bool) { return "9", name == "a" })
 	require.NoError(t, err)
@@ -172,19 +172,19 @@ func TestCompileErrors(t *testing.T) {
 			"parameter 3 (reflectx.addInput) is a struct of arguments, parameter 2 (int) a plain argument; write the one or the other: put int into the struct as a field"}},
 		{name: "struct and tag", fn: func(in addInput) {}, params: "in", err: []string{
 			"the params tag names plain parameters, but the arguments are the fields of reflectx.addInput; remove the tag"}},
-		{name: "plain without names", fn: func(ctx context.Context, a int, b string) {}, err: []string{
+		{name: "plain parameters without names", fn: func(ctx context.Context, a int, b string) {}, err: []string{
 			"Go does not keep the names of the parameters (int, string); write the tag `params:\"name1,name2\"` with your names in the annotation block, or take one struct"}},
-		{name: "one plain without name", fn: func(a int) {}, err: []string{
+		{name: "one plain parameter without a name", fn: func(a int) {}, err: []string{
 			"Go does not keep the names of the parameters (int); write the tag `params:\"name\"` with your names in the annotation block, or take one struct"}},
 		{name: "empty tag", fn: func(a, b int) {}, params: " ", err: []string{"the params tag is empty; name the parameters (int, int) there"}},
 		{name: "too few names", fn: func(a, b int) {}, params: "a", err: []string{`the names are "a", but the parameters are (int, int); name each one, in order`}},
 		{name: "too many names", fn: func(a int) {}, params: "a,b?", err: []string{`the names are "a", "b?", but the parameters are (int); name each one, in order`}},
 		{name: "no names in the template", fn: func(a int) {}, names: []string{}, err: []string{`the URI has no variables for the parameters (int)`}},
 		{name: "too many variables", fn: func(a int) {}, names: []string{"a", "b"}, err: []string{`the URI has the variables "a", "b", but the parameters are (int); take each one, in order`}},
-		{name: "variables for nobody", fn: func(ctx context.Context) {}, names: []string{"a", "b"}, err: []string{`no parameter takes the variables "a", "b" of the URI; add a parameter for each`}},
-		{name: "tag for nobody", fn: func(ctx context.Context) {}, params: "a", err: []string{`the params tag names "a", but no parameter takes an argument; remove the tag`}},
+		{name: "variables without parameters", fn: func(ctx context.Context) {}, names: []string{"a", "b"}, err: []string{`no parameter takes the variables "a", "b" of the URI; add a parameter for each`}},
+		{name: "tag without parameters", fn: func(ctx context.Context) {}, params: "a", err: []string{`the params tag names "a", but no parameter takes an argument; remove the tag`}},
 		{name: "name twice", fn: func(a, b int) {}, params: "a,a?", err: []string{`the name "a" is listed twice for the parameters; give each its own`}},
-		{name: "nameless and no name", fn: func(a, b int) {}, params: ",b c", err: []string{
+		{name: "empty and invalid names", fn: func(a, b int) {}, params: ",b c", err: []string{
 			`the params tag ",b c" has no name for the parameter int`,
 			`the params tag ",b c": "b c" is not a name; write names with commas between, and a '?' after an optional one: "a,b?"`}},
 		{name: "question mark first", fn: func(a int) {}, params: "?a", err: []string{
@@ -193,7 +193,7 @@ func TestCompileErrors(t *testing.T) {
 			"parameter 1 is the interface io.Reader, which neither an argument nor a provider can give; " + given}},
 		{name: "unknown named interface", fn: func(c custom) {}, err: []string{
 			"parameter 1 is the interface reflectx.custom, which neither an argument nor a provider can give; " + given}},
-		{name: "service nobody provides", fn: func(m *sync.Mutex, c closed) {}, err: []string{
+		{name: "service without a provider", fn: func(m *sync.Mutex, c closed) {}, err: []string{
 			"parameter 1 is a *sync.Mutex, a struct without exported fields, which neither an argument nor a provider can give; " + given,
 			"parameter 2 is a reflectx.closed, a struct without exported fields, which neither an argument nor a provider can give; " + given}},
 		{name: "kinds without JSON", fn: func(a func(), b chan int, c complex64, d uintptr, e []chan int, f map[string]*complex128) {}, err: []string{
@@ -229,12 +229,12 @@ func TestCompileErrors(t *testing.T) {
 	require.Empty(t, f.Outputs())
 	f, err = Compile(reflect.ValueOf(func(chan int) (string, []int, error) { return "", nil, nil }), FuncOptions{})
 	require.ErrorContains(t, err, "parameter 1 (chan int)")
-	require.Equal(t, []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[[]int]()}, f.Outputs(), "so that the caller can look for more mistakes")
+	require.Equal(t, []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[[]int]()}, f.Outputs(), "they are known despite the error")
 	_, err = Compile(reflect.ValueOf(func(http.Handler) {}), FuncOptions{})
 	require.EqualError(t, err, "parameter 1 is the interface http.Handler, which neither an argument nor a provider can give; take one of context.Context")
 }
 
-// What the input's own check finds stands beside the rest, with its own site.
+// Mistakes of the input are reported with the others, with their own site.
 func TestCompileReturnsErrorsOfTheInput(t *testing.T) {
 	type bad struct {
 		A int `json:"a" validate:"nonsense"`
@@ -266,7 +266,7 @@ func TestCallErrors(t *testing.T) {
 	require.Empty(t, log, "nothing is injected for arguments that do not fit")
 
 	out, err = f.Call(t.Context(), json.RawMessage(`{"a":0}`))
-	require.Same(t, own, err, "the function's error comes as it is")
+	require.Same(t, own, err, "the error of the function is not wrapped")
 	require.Equal(t, []any{7}, interfaces(out))
 	require.Equal(t, []string{"h1", "done h1"}, log)
 
@@ -292,7 +292,7 @@ func TestInjectorsAreReleased(t *testing.T) {
 	f := compile(t, func(s string, n int) { log = append(log, "call") }, inject(map[reflect.Type]Injector{text: give("a", "x", nil), number: give("b", 1, nil)}))
 	_, err := f.Call(t.Context(), nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b", "call", "done b", "done a"}, log, "what was given last is given back first")
+	require.Equal(t, []string{"a", "b", "call", "done b", "done a"}, log, "done functions run in reverse order")
 
 	log = nil
 	f = compile(t, func(s string, n int) { log = append(log, "call") }, inject(map[reflect.Type]Injector{text: give("a", "x", nil), number: give("b", 1, full)}))
@@ -303,7 +303,7 @@ func TestInjectorsAreReleased(t *testing.T) {
 	log = nil
 	f = compile(t, func(s string) { panic("boom") }, inject(map[reflect.Type]Injector{text: give("a", "x", nil)}))
 	require.PanicsWithValue(t, "boom", func() { _, _ = f.Call(t.Context(), nil) })
-	require.Equal(t, []string{"a", "done a"}, log, "panics are the caller's, cleaning up is not")
+	require.Equal(t, []string{"a", "done a"}, log, "done functions run although the function panics")
 
 	log = nil
 	panics := func(context.Context) (reflect.Value, func(), error) {
@@ -311,7 +311,7 @@ func TestInjectorsAreReleased(t *testing.T) {
 	}
 	f = compile(t, func(s string, n int) {}, inject(map[reflect.Type]Injector{text: give("a", "x", nil), number: panics}))
 	require.PanicsWithValue(t, "done boom", func() { _, _ = f.Call(t.Context(), nil) })
-	require.Equal(t, []string{"a", "done a"}, log, "one that panics does not keep the others from running")
+	require.Equal(t, []string{"a", "done a"}, log, "the other done functions run although one panics")
 
 	f = compile(t, func(s string) {}, inject(map[reflect.Type]Injector{text: give("a", 7, nil)}))
 	_, err = f.Call(t.Context(), nil)
@@ -322,10 +322,10 @@ func TestInjectorsAreReleased(t *testing.T) {
 	}}))
 	out, err := f.Call(t.Context(), nil)
 	require.NoError(t, err)
-	require.Equal(t, []any{"!"}, interfaces(out), "no value is the zero value")
+	require.Equal(t, []any{"!"}, interfaces(out), "an invalid value stands for the zero value")
 }
 
-// A value of a concrete type serves a parameter of an interface type.
+// An injector may provide a concrete value for a parameter of an interface type.
 func TestInjectedInterface(t *testing.T) {
 	reader := reflect.TypeFor[io.Reader]()
 	f := compile(t, func(r io.Reader) string { b, _ := io.ReadAll(r); return string(b) }, FuncOptions{
@@ -340,7 +340,7 @@ func TestInjectedInterface(t *testing.T) {
 	require.Equal(t, []any{"x"}, interfaces(out))
 }
 
-// What a function keeps of its input is its own: no later call changes it.
+// A function may keep parts of its input: later calls do not change them.
 func TestCallsShareNoMemory(t *testing.T) {
 	type deep struct {
 		Tags []string       `json:"tags,omitempty"`
@@ -370,7 +370,7 @@ func TestCallsShareNoMemory(t *testing.T) {
 	require.Equal(t, [][]string{{"a", "b"}, {"c"}, nil}, plain)
 }
 
-// Nothing of a call stays alive in the pool.
+// The pool keeps no values of a call alive.
 func TestReleaseClearsTheFrame(t *testing.T) {
 	f := compile(t, func(ctx context.Context, in addInput) {}, FuncOptions{})
 	fr := f.frame()
@@ -408,7 +408,7 @@ func TestCallIsSafeForConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// A call within a call has memory of its own.
+// A call within a call uses its own memory.
 func TestNestedCalls(t *testing.T) {
 	var f *Func
 	f = compile(t, func(ctx context.Context, in addInput) int {
@@ -433,7 +433,7 @@ func (c *calculator) Add(ctx context.Context, in addInput) (int, error) {
 	return in.A + in.B, nil
 }
 
-// What reflection costs: everything but decoding the arguments, which the two share.
+// BenchmarkCall measures what reflection costs, without decoding arguments.
 func BenchmarkCall(b *testing.B) {
 	c := &calculator{}
 	args := json.RawMessage(`{"a":1,"b":2}`)

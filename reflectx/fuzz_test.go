@@ -16,7 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// taggedTypes are what FuzzTags puts tags on.
+// taggedTypes are the types of the field in FuzzTags.
 var taggedTypes = []reflect.Type{
 	reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[uint8](), reflect.TypeFor[float64](), reflect.TypeFor[bool](), reflect.TypeFor[*int64](),
 	reflect.TypeFor[[]string](), reflect.TypeFor[[]int](), reflect.TypeFor[[2]bool](), reflect.TypeFor[map[string]int](), reflect.TypeFor[map[int][]string](),
@@ -26,8 +26,8 @@ var taggedTypes = []reflect.Type{
 	}](),
 }
 
-// FuzzTags puts any tag on a field of any type: either there are faults with something to read in
-// them, or an input whose schema is JSON and whose example it takes itself.
+// FuzzTags puts any tag on fields of several types. The result is either errors with a text, or an
+// input with a valid schema that accepts its own example.
 func FuzzTags(f *testing.F) {
 	for _, seed := range []string{
 		`json:"v" validate:"required,min=2,max=5"`, `json:"v,omitempty" default:"10" validate:"oneof=1 2 10"`, `validate:"dive,keys,min=1,endkeys,max=3"`,
@@ -77,9 +77,9 @@ type plainArguments struct {
 	X  [2]uint16          `json:"x"`
 }
 
-// FuzzBind calls a function with a struct of arguments and one with plain parameters. What they get
-// is what encoding/json makes of the same bytes. That one takes more: other members, null for
-// everything, names in other letters, short arrays.
+// FuzzBind calls a function with a struct of arguments and one with plain parameters. They get the
+// same values as encoding/json decodes. encoding/json accepts more: other members, null for
+// everything, names in another case, short arrays.
 func FuzzBind(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"s":"a\u00e9\ud83d\ude00\n","i":-9007199254740993,"u":18446744073709551615,"i8":-128,"f":1e-7,"b":true,"p":"x","l":[1,2],"m":{"k":0.1},"a":{"b":[null,1.5]},"r":[1, 2],"x":[1,65535]}`,
@@ -121,9 +121,8 @@ func FuzzBind(f *testing.F) {
 	})
 }
 
-// unmarshalExact is encoding/json as it comes, except that floats and integers with a fraction of
-// zero or an exponent are written out before, since it refuses 1.0 for an integer, which the
-// schema's integer is.
+// unmarshalExact is encoding/json, except that it accepts 1.0 and 1e2 for integers, as JSON Schema
+// does.
 func unmarshalExact(args []byte, v *plainArguments) error {
 	err := json.Unmarshal(args, v)
 	if err == nil {
@@ -132,7 +131,7 @@ func unmarshalExact(args []byte, v *plainArguments) error {
 	return json.Unmarshal(plainIntegers(args), v)
 }
 
-// plainIntegers writes the numbers of args that are integers without fraction and exponent.
+// plainIntegers rewrites the integers in args without fraction and exponent.
 func plainIntegers(args []byte) []byte {
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.UseNumber()
@@ -182,8 +181,8 @@ func asJSON(t *testing.T, v plainArguments) string {
 
 var negativeZero = regexp.MustCompile(`([:,\[])-0([],}])`)
 
-// FuzzUnion decodes anything into unions, within repairs and without: what is accepted is encoded
-// to what is accepted again without repairs.
+// FuzzUnion decodes any bytes into unions, with Repair and without. An accepted value is encoded to
+// JSON that is accepted without Repair.
 func FuzzUnion(f *testing.F) {
 	for _, seed := range []string{
 		`{"main":{"kind":"circle","radius":1}}`, `{"main":{"radius":1,"kind":"circle"},"extra":{"kind":"box","side":1,"label":"x"}}`,

@@ -48,22 +48,21 @@ func schemaTakes(t testing.TB, s *jsonschema.Schema, args string) bool {
 	return takesArgs(t, s, args)
 }
 
-// The only differences between what a schema accepts and what the decoder accepts, with their
-// reasons.
+// The reasons why a schema may accept more than the decoder.
 const (
 	exact = "" // none
 
-	// The schema's format is coarser than the rule; JSON Schema has no finer word.
+	// JSON Schema has no format that is as exact as the rule.
 	coarseFormat = "the format accepts more than the rule"
-	// The rule has no keyword; the description says it.
+	// The rule has no keyword; it is in the description.
 	onlyInDescription = "the rule stands in the description alone"
-	// The type reads its text itself.
+	// The type's own method reads the text.
 	ownText = "the type's UnmarshalText decides"
-	// encoding/base64 refuses non-zero bits behind the last byte.
+	// encoding/base64 refuses non-zero bits after the last byte.
 	trailingBits = "a pattern cannot see the unused bits of base64"
 )
 
-// An agreement is a type with a tag, and how far schema and decoder may differ.
+// An agreement is a type with a tag, and how schema and decoder may differ.
 type agreement struct {
 	typ    reflect.Type
 	tag    string // of validate
@@ -94,7 +93,7 @@ type pair struct {
 	B string `json:"b,omitempty" validate:"alpha"`
 }
 
-// agreements are the types and rules of which the property test makes values.
+// agreements are the types and rules that the property test covers.
 func agreements() []agreement {
 	list := []agreement{
 		of[string](``, exact), of[bool](``, exact), of[int](``, exact), of[int8](``, exact), of[int16](``, exact), of[int32](``, exact),
@@ -226,8 +225,8 @@ func TestSchemaAndDecoderAcceptTheSameArguments(t *testing.T) {
 	}
 }
 
-// withoutNulls leaves out the members of args that count as absent because they are null: the one
-// thing that the decoder accepts and the schema does not.
+// withoutNulls leaves out the members of args that count as absent because they are null. Only
+// these are accepted by the decoder and not by the schema.
 func withoutNulls(in *reflectx.Input, args string) string {
 	types := map[reflect.Type][]reflectx.Field{}
 	return string(dropNulls([]byte(args), in.Type(), in.Fields(), types))
@@ -298,8 +297,8 @@ var oracle = func() *validator.Validate {
 	return validator.New(validator.WithRequiredStructEnabled())
 }()
 
-// stricterThanOracle are the cases in which the decoder refuses what the validator accepts, with
-// the reason.
+// stricterThanOracle are the cases in which the decoder refuses a value that the validator accepts,
+// with the reason.
 var stricterThanOracle = map[string]string{
 	"string http_url":  "the pattern in the schema is case-sensitive",
 	"string https_url": "the pattern in the schema is case-sensitive",
@@ -309,13 +308,13 @@ var stricterThanOracle = map[string]string{
 	"string ipv4":      "the format allows no IPv4 address in IPv6 notation",
 }
 
-// askOracle compares with what the validator itself says of the decoded value.
+// askOracle compares the result with that of the validator for the decoded value.
 func askOracle(rt fataler, a agreement, args string, v reflect.Value, err error) {
 	if a.tag == "" || strings.Contains(a.tag, "required") || !strings.Contains(args, `"v"`) || strings.Contains(args, `"w"`) {
 		return // presence is not the validator's: it looks for zero values
 	}
 	if err != nil {
-		// Only of what is of the right type has the validator something to say.
+		// The validator only judges values of the right type.
 		fresh := reflect.New(v.Type())
 		if a.typ == reflect.TypeFor[map[int]int]() || a.typ == reflect.TypeFor[time.Duration]() || a.asText() || json.Unmarshal([]byte(args), fresh.Interface()) != nil || hasNull(args) {
 			return
@@ -333,8 +332,8 @@ func askOracle(rt fataler, a agreement, args string, v reflect.Value, err error)
 	}
 }
 
-// asText reports whether the type is a struct that reads text, of which the validator does not
-// know.
+// asText reports whether the type is a struct that is decoded from text. The validator does not see
+// the text.
 func (a agreement) asText() bool {
 	t := strings.TrimPrefix(a.typ.String(), "*")
 	return t == "url.URL" || t == "netip.Addr"
@@ -342,7 +341,7 @@ func (a agreement) asText() bool {
 
 func hasNull(args string) bool { return strings.Contains(args, "null") }
 
-// drawArgs draws arguments that are near what a wants.
+// drawArgs draws arguments that are valid for a, or nearly.
 func drawArgs(rt *rapid.T, a agreement) string {
 	switch rapid.IntRange(0, 19).Draw(rt, "form") {
 	case 0:
@@ -375,7 +374,7 @@ func drawAny(rt *rapid.T, depth int) string {
 	return drawMembers(rt, func() string { return drawString(rt, "") }, func() string { return drawAny(rt, depth-1) })
 }
 
-// numbers are at the edges of types and rules, in every way to write them.
+// numbers are at the limits of types and rules, in every notation.
 var numbers = []string{
 	"0", "1", "2", "3", "-1", "2.0", "-0", "0.0", "1e0", "20e-1", "2.5", "1e2", "1.5e1", "0.1", "127", "128", "-128", "-129", "255", "256", "65535", "65536",
 	"2147483647", "2147483648", "-2147483649", "4294967296", "9007199254740993", "1E+1", "-1e-1", "0e99", "100", "90", "-90", "180.0", "90.5",
@@ -438,7 +437,7 @@ func drawMembers(rt *rapid.T, name, value func() string) string {
 	return "{" + strings.Join(out, ",") + "}"
 }
 
-// drawType draws a value of the kind that t has in JSON, mostly.
+// drawType draws a value that usually has the JSON type of t.
 func drawType(rt *rapid.T, t reflect.Type, tag string, depth int) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

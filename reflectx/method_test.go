@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// place writes where a method is declared, without the line, as an editor shows it.
+// place returns the file that declares a method.
 func place(m Method) string {
 	if m.File == "" {
 		return ""

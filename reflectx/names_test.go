@@ -64,7 +64,7 @@ func FuzzNames(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		words := splitName(name)
-		require.Equal(t, strings.ReplaceAll(name, "_", ""), strings.Join(words, ""), "nothing is lost or added")
+		require.Equal(t, strings.ReplaceAll(name, "_", ""), strings.Join(words, ""), "no letter is lost or added")
 		for _, w := range words {
 			require.NotEmpty(t, w)
 		}

@@ -13,8 +13,7 @@ type Maybe struct {
 	Deep int `json:"deep"`
 }
 
-// presenceInput has a field for each way to say that a member may be left out, and for each that
-// does not.
+// presenceInput has a field for each tag that makes a member optional, and for tags that do not.
 type presenceInput struct {
 	Plain    int            `json:"plain"`
 	Rule     string         `json:"rule" validate:"min=2"`

@@ -102,8 +102,7 @@ func TestErrorsForLargeIntegersContainTheLimits(t *testing.T) {
 	require.NotContains(t, string(in.Schema()), "18446744073709551615")
 }
 
-// A form begins with the default of a member that has to be filled in. What comes back is held to
-// the rules all the same.
+// A required member of a form may have a default. The rules apply to what the client sends.
 func TestRequiredWithDefaultInForms(t *testing.T) {
 	typ := fieldOf(reflect.TypeFor[string](), `validate:"required" default:"x"`)
 	_, err := reflectx.NewInput("T", typ, reflectx.InputOptions{})

@@ -111,7 +111,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// payloads leads to the readers that wide does not reach.
+// payloads has the types that wide lacks.
 type payloads struct {
 	U64   uint64            `json:"u64" validate:"max=5"`
 	Text  string            `json:"text" validate:"email|uuid"`

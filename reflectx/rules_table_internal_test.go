@@ -9,13 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValidateTagsMatchTheValidator looks at what the validator keeps to itself, in the version
-// that is used: each rule and alias that it comes with is known here, and no other except the
-// keywords that it reads before any rule, and enum.
+// TestValidateTagsMatchTheValidator reads unexported fields of the validator. validateTags lists its
+// rules and aliases, its keywords, and enum, and no others.
 func TestValidateTagsMatchTheValidator(t *testing.T) {
 	known := slices.Clone(validateTags())
 	slices.Sort(known)
-	require.Equal(t, slices.Compact(slices.Clone(known)), known, "one is there twice")
+	require.Equal(t, slices.Compact(slices.Clone(known)), known, "no duplicates")
 
 	v := reflect.ValueOf(validator.New()).Elem()
 	want := []string{"omitempty", "omitnil", "omitzero", "structonly", "nostructlevel", "dive", "keys", "endkeys", "enum"}

@@ -20,8 +20,8 @@ import (
 
 var updateSchemaReference = flag.Bool("update-reference", false, "write docs/reference/schemas.md anew")
 
-// everywhere are the differences that no single rule or type makes. The arguments of each are
-// accepted by the schema and refused by the server.
+// everywhere are the differences that apply to all rules and types. The schema accepts the arguments
+// of each, and the server refuses them.
 var everywhere = []struct {
 	what, why string
 	typ       reflect.Type
@@ -44,8 +44,8 @@ var everywhere = []struct {
 		}](), `{"a":[{"a":1},{"a":1,"b":"x"}]}`},
 }
 
-// TestSchemaReference holds docs/reference/schemas.md to the tables of the tests that prove it;
-// -update-reference writes it anew.
+// TestSchemaReference checks that docs/reference/schemas.md has the tables of the tests.
+// -update-reference writes the page.
 func TestSchemaReference(t *testing.T) {
 	page := filepath.Join("..", "docs", "reference", "schemas.md")
 	want := schemaReference()
@@ -79,7 +79,7 @@ func TestDifferencesEverywhere(t *testing.T) {
 	}
 }
 
-// reasons are what the tables mean by coarse, in the order of the page.
+// reasons are the explanations of coarse, in the order of the page.
 var reasons = []struct{ coarse, title, text string }{
 	{coarseFormat, "The format accepts more than the rule",
 		"The schema has a `format`. The validator's rule, or Go's parser, is slightly stricter than that format, and JSON Schema has no stricter one."},

@@ -40,10 +40,10 @@ type (
 		More  map[string]*node `json:"more,omitempty"`
 	}
 
-	// hex reads its text itself.
+	// hex has an UnmarshalText method.
 	hex struct{ b byte }
 
-	// point writes its own schema, with a pointer receiver.
+	// point has a JSONSchema method with a pointer receiver.
 	point struct{}
 
 	base struct {
@@ -109,7 +109,7 @@ type Untagged struct {
 	MaxHits int
 }
 
-// descriptions are the comments that a generator would have found.
+// descriptions are the comments of a generated file.
 type descriptions struct{}
 
 func (descriptions) Type(t reflect.Type) string {
@@ -173,7 +173,7 @@ func requireGolden(t *testing.T, name string, schema json.RawMessage) {
 	require.Equal(t, string(want), pretty.String())
 }
 
-// requirePortable asserts what clients of all kinds can read.
+// requirePortable requires that every client can read the schema.
 func requirePortable(t *testing.T, schema json.RawMessage) {
 	t.Helper()
 	require.True(t, jsonx.Valid(schema), "%s", schema)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// write makes files, with their directories, and returns the root with symbolic links resolved.
+// write creates files and their directories, and returns the root with symbolic links resolved.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -21,7 +21,7 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// placesAt are those of a program that has a function in root/app/main.go.
+// placesAt returns the places of a program that has a function in root/app/main.go.
 func placesAt(root string) *places {
 	p := newPlaces(filepath.Join(root, "cache"))
 	p.add("main", filepath.ToSlash(root)+"/app/main.go")
@@ -145,7 +145,7 @@ func TestPlacesWithoutModuleCache(t *testing.T) {
 	require.Empty(t, p.find("example.com/one/p"))
 }
 
-func TestPlacesOfAWorkspace(t *testing.T) {
+func TestPlacesFindModulesOfAWorkspace(t *testing.T) {
 	root := write(t, tree)
 	require.NoError(t, os.WriteFile(filepath.Join(root, "go.work"), []byte("go 1.26\n\nuse (\n\t./app\n\t./elsewhere // the other one\n)\n"), 0o644))
 	require.Equal(t, filepath.Join(root, "elsewhere", "lib"), placesAt(root).find("example.com/elsewhere/lib"))

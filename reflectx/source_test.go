@@ -134,9 +134,9 @@ func TestSourceOfTestFiles(t *testing.T) {
 	require.Equal(t, "localSize hides the other one.", descriptions.Type(reflect.TypeFor[localSize]()))
 	require.Equal(t, "not A", descriptions.Field(reflect.TypeFor[localSize](), "B"))
 
-	// onlyHere is in no package block.
+	// onlyHere is declared in a function.
 	type onlyHere string
-	require.Equal(t, "onlyHere is in no package block.", descriptions.Type(reflect.TypeFor[onlyHere]()))
+	require.Equal(t, "onlyHere is declared in a function.", descriptions.Type(reflect.TypeFor[onlyHere]()))
 	require.Nil(t, descriptions.Enum(reflect.TypeFor[onlyHere]()))
 }
 
@@ -158,7 +158,7 @@ func TestSourceHasNoDescriptionOf(t *testing.T) {
 }
 
 func TestSourceOfAnotherModule(t *testing.T) {
-	// In the module cache: nothing of it was called before.
+	// The package is in the module cache, and none of its functions is known.
 	descriptions := sources(t)["disk"]
 	require.Equal(t, "Assertions provides assertion methods around the TestingT interface.", descriptions.Type(reflect.TypeFor[require.Assertions]()))
 }
@@ -169,8 +169,8 @@ var self embed.FS
 func TestEmbeddedDescriptions(t *testing.T) {
 	descriptions := EmbeddedDescriptions(self, "github.com/mcpkit/mcpkit-go/reflectx")
 	require.Equal(t, "localSize is declared again in a function below.", descriptions.Type(reflect.TypeFor[localSize]()))
-	require.Empty(t, descriptions.Type(reflect.TypeFor[Error]()), "in no file that was embedded")
-	require.Empty(t, descriptions.Type(reflect.TypeFor[notes.Notes]()), "in a directory that was not embedded")
+	require.Empty(t, descriptions.Type(reflect.TypeFor[Error]()), "declared in a file that is not embedded")
+	require.Empty(t, descriptions.Type(reflect.TypeFor[notes.Notes]()), "declared in a directory that is not embedded")
 	require.Empty(t, EmbeddedDescriptions(self, "example.com/other").Type(reflect.TypeFor[localSize]()))
 }
 
@@ -188,7 +188,7 @@ func TestSourceNeverFails(t *testing.T) {
 			descriptions := EmbeddedDescriptions(fstest.MapFS{name: file}, "github.com/mcpkit/mcpkit-go/reflectx")
 			text := descriptions.Type(reflect.TypeFor[localSize]())
 			if name == "broken.go" {
-				require.Equal(t, "localSize is cut", text, "what comes before the fault still counts")
+				require.Equal(t, "localSize is cut", text, "declarations before the syntax error count")
 			} else {
 				require.Empty(t, text)
 			}
@@ -230,7 +230,7 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-// Reading this package.
+// BenchmarkSource reads this package.
 func BenchmarkSource(b *testing.B) {
 	typ := reflect.TypeFor[Func]()
 	for b.Loop() {

@@ -69,7 +69,7 @@ const (
 		`"label":{"type":"string","maxLength":5,"default":"box"}},"required":["kind","side"],"additionalProperties":false}`
 	figureSchema = `{"type":"object","properties":{"kind":{"type":"string","enum":["circle","box","group"]}},"required":["kind"],` +
 		`"anyOf":[` + circleSchema + `,` + squareSchema + `,{"$ref":"#/$defs/reflectx_test.group"}]}`
-	// What the member group demands beyond its case stands in $defs, since it contains itself.
+	// group is in $defs, since it contains itself.
 	groupSchema = `{"type":"object","properties":{"kind":{"type":"string","const":"group"},"name":{"type":"string"},` +
 		`"members":{"type":"array","maxItems":3,"items":` + figureSchema + `}},"required":["kind","name"],"additionalProperties":false}`
 )
@@ -121,9 +121,9 @@ func TestUnionRefusals(t *testing.T) {
 	}
 }
 
-// TestUnionAgreement holds the schema and the decoder to each other for whatever may stand for a
-// figure, and what is accepted to its own JSON: encoded with its discriminators it is decoded to
-// the same, and fits the schema of results.
+// TestUnionAgreement checks that the schema and the decoder accept the same figures. An accepted
+// figure is encoded with its discriminators; the result is decoded to the same figure and fits the
+// output schema.
 func TestUnionAgreement(t *testing.T) {
 	in := newDrawing(t)
 	schema := compileSchema(t, in.Schema())
@@ -172,7 +172,7 @@ func TestUnionAgreement(t *testing.T) {
 	require.Positive(t, accepted)
 }
 
-// drawFigure draws a figure, right most of the time.
+// drawFigure draws a figure, which is usually valid.
 func drawFigure(rt *rapid.T, depth int) string {
 	right := []string{`"circle"`, `"box"`, `"group"`, `"\u0062ox"`}
 	kinds := slices.Concat(right, right, right, []string{`"Circle"`, `"square"`, `1`, `null`})
@@ -240,8 +240,8 @@ type triangle struct{}
 
 func (triangle) Area() float64 { return 0 }
 
-// TestUnionEncoderMatchesTheUsualEncoder writes a struct with every option of json tags
-// and a union that is nil as encoding/json does.
+// TestUnionEncoderMatchesTheUsualEncoder checks a struct with every option of json tags and a nil
+// union.
 func TestUnionEncoderMatchesTheUsualEncoder(t *testing.T) {
 	type Inner struct {
 		X int `json:"x"`
@@ -352,8 +352,8 @@ type credentials interface{ isCredentials() }
 func (login) isCredentials() {}
 func (token) isCredentials() {}
 
-// TestValidatorRulesApplyInsideUnions has one rule that compares fields, one of the
-// author, and a present zero, which the validator takes for a missing value.
+// TestValidatorRulesApplyInsideUnions covers a rule that compares fields, a custom rule, and a
+// present zero, which the validator takes for a missing value.
 func TestValidatorRulesApplyInsideUnions(t *testing.T) {
 	u, err := reflectx.NewUnion("U", reflect.TypeFor[credentials](), "type", []reflectx.UnionCase{{Type: reflect.TypeFor[login]()}, {Type: reflect.TypeFor[token]()}})
 	require.NoError(t, err)
@@ -381,8 +381,7 @@ func TestValidatorRulesApplyInsideUnions(t *testing.T) {
 	require.Equal(t, map[string]bool{"type": false, "user": false, "password": true, "again": false, "count": false}, secrets)
 }
 
-// TestUnionParameter takes a union as a parameter of its own, and JSON within a string where
-// repairs are on.
+// TestUnionParameter covers a union as a plain parameter, and JSON in a string with Repair.
 func TestUnionParameter(t *testing.T) {
 	var got figure
 	f, err := reflectx.Compile(reflect.ValueOf(func(_ context.Context, f figure) { got = f }), reflectx.FuncOptions{

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// booking has rules of every sort: compiled, about two fields, of the author, and about the struct.
+// booking has rules of every kind: compiled, about two fields, custom, and about the struct.
 type booking struct {
 	Name  string `json:"name" validate:"min=2"`
 	From  int    `json:"from" validate:"max=100"`
@@ -54,8 +54,7 @@ func TestViolationsAreReportedTogether(t *testing.T) {
 
 func TestRulesAreNotCheckedForWrongValues(t *testing.T) {
 	in := newBooking(t)
-	// from is no integer, so that until has nothing to be compared with; and the second leg has no
-	// low.
+	// from is not an integer, so until is not compared with it. The second leg has no low.
 	require.ElementsMatch(t, []string{
 		`/from: got "five", want an integer of at most 100`,
 		`/legs/0/high: got 1, want an integer that satisfies ordered`,
@@ -69,8 +68,8 @@ func TestStructRulesAreInTheDescription(t *testing.T) {
 	require.Contains(t, schema, `"items":{"type":"object","description":"The members must also fit one another."`)
 }
 
-// The program's own validator may mean something else by a word: then its meaning holds, and it is
-// asked once.
+// The program's own validator may give a rule another meaning. That meaning applies, and the
+// validator is asked once.
 func TestCustomValidatorChecksEveryRule(t *testing.T) {
 	asked := 0
 	v := validator.New(validator.WithRequiredStructEnabled())
@@ -101,7 +100,7 @@ func TestCustomValidatorChecksEveryRule(t *testing.T) {
 		`/byKey/ab: got 9, want an integer of at most 3`,
 		`/any: got "x", want a value that satisfies min=2`,
 	}, violations[input](t, in, `{"word":"abc","zero":0,"wait":"1ms","list":["ab","a"],"byKey":{"ab":9},"any":"x"}`))
-	require.Contains(t, string(in.Schema()), `"zero":{"type":"integer","minimum":1}`, "the schema says what the words usually mean")
+	require.Contains(t, string(in.Schema()), `"zero":{"type":"integer","minimum":1}`, "the schema has the usual meaning")
 }
 
 func TestCustomValidatorChecksElementsAfterDive(t *testing.T) {
@@ -112,8 +111,7 @@ func TestCustomValidatorChecksElementsAfterDive(t *testing.T) {
 	require.EqualError(t, err, `T, field Legs: the elements have the rule "max=50", which is asked only where the validate tag says dive; write validate:"dive"`)
 }
 
-// untested are the rules of the validator that the property test makes no values for, with the
-// reason.
+// untested are the rules that the property test does not cover, with the reason.
 var untested = func() map[string]string {
 	reasons := map[string]string{
 		"isdefault": "it is a mistake of the author: nothing could be given (TestMistakesInTagsAreReported)",
@@ -134,8 +132,8 @@ var untested = func() map[string]string {
 	return reasons
 }()
 
-// TestRulesThatCompareMembers has every rule that compares members: what the validator asks is
-// asked, and said.
+// TestRulesThatCompareMembers covers every rule that compares members: each is enforced and in the
+// description.
 func TestRulesThatCompareMembers(t *testing.T) {
 	for _, test := range []struct{ rule, right, wrong string }{
 		{"eqfield=A", `"a":"x","b":"x"`, `"a":"x","b":"y"`}, {"nefield=A", `"a":"x","b":"y"`, `"a":"x","b":"x"`},
@@ -160,9 +158,8 @@ func TestRulesThatCompareMembers(t *testing.T) {
 	}
 }
 
-// TestEveryValidatorTagMatchesItsSchema looks into the validator for its tags: none may be
-// missing from the list that the compiler knows, and each is either in the property test or among
-// those that say why not.
+// TestEveryValidatorTagMatchesItsSchema reads the rules of the validator. Each is in the list of the
+// compiler, and either in the property test or in untested.
 func TestEveryValidatorTagMatchesItsSchema(t *testing.T) {
 	inside := reflect.ValueOf(validator.New()).Elem()
 	var tags []string
