@@ -15,8 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
-// Readers of values other than objects and arrays. Each reads the value at d.b[i] into v and returns
-// the index after it.
+// Readers of values other than objects and arrays. Each reads the value at d.b[i] into v and
+// returns the index after it.
 
 func readBool(d *decoder, n *node, i int, v reflect.Value) int {
 	if c := d.b[i]; c != 't' && c != 'f' {
@@ -55,8 +55,8 @@ func (n *node) takes(s string) bool {
 	return true
 }
 
-// readsNumber returns a reader of numbers. set sets v to the value of the number b, or returns false
-// if v cannot hold it.
+// readsNumber returns a reader of numbers. set sets v to the value of the number b, or returns
+// false if v cannot hold it.
 func readsNumber(set func(v reflect.Value, b []byte) bool) reader {
 	return func(d *decoder, n *node, i int, v reflect.Value) int {
 		if c := d.b[i]; c != '-' && (c < '0' || c > '9') {

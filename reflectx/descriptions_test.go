@@ -212,8 +212,8 @@ func generatedDescriptions() map[string]string {
 	return descriptions
 }
 
-// BenchmarkDescriptions compiles the inputs of fifty methods without descriptions, and with those of
-// a generated file, including their registration. The difference is what descriptions cost at
+// BenchmarkDescriptions compiles the inputs of fifty methods without descriptions, and with those
+// of a generated file, including their registration. The difference is what descriptions cost at
 // startup.
 func BenchmarkDescriptions(b *testing.B) {
 	types := fiftyInputs()

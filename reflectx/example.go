@@ -177,7 +177,8 @@ func listed(open, closing byte, length int, part func(dst []byte, i int) []byte)
 	return append(out, closing)
 }
 
-// exampleLength returns the length of the example of an array or a map with at least so many elements.
+// exampleLength returns the length of the example of an array or a map with at least so many
+// elements.
 func exampleLength(least *uint64) int {
 	if least == nil {
 		return 1

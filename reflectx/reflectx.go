@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Descriptions returns the text of doc comments, each paragraph on one line. Every method returns ""
-// (or nil) if there is none. Implementations are safe for concurrent use.
+// Descriptions returns the text of doc comments, each paragraph on one line. Every method returns
+// "" (or nil) if there is none. Implementations are safe for concurrent use.
 type Descriptions interface {
 	// Type returns the doc comment of the named type t.
 	Type(t reflect.Type) string

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValidateTagsMatchTheValidator reads unexported fields of the validator. validateTags lists its
-// rules and aliases, its keywords, and enum, and no others.
+// TestValidateTagsMatchTheValidator reads unexported fields of the validator. validateTags lists
+// its rules and aliases, its keywords, and enum, and no others.
 func TestValidateTagsMatchTheValidator(t *testing.T) {
 	known := slices.Clone(validateTags())
 	slices.Sort(known)

@@ -20,8 +20,8 @@ import (
 
 var updateSchemaReference = flag.Bool("update-reference", false, "write docs/reference/schemas.md anew")
 
-// everywhere are the differences that apply to all rules and types. The schema accepts the arguments
-// of each, and the server refuses them.
+// everywhere are the differences that apply to all rules and types. The schema accepts the
+// arguments of each, and the server refuses them.
 var everywhere = []struct {
 	what, why string
 	typ       reflect.Type

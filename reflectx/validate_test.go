@@ -158,8 +158,8 @@ func TestRulesThatCompareMembers(t *testing.T) {
 	}
 }
 
-// TestEveryValidatorTagMatchesItsSchema reads the rules of the validator. Each is in the list of the
-// compiler, and either in the property test or in untested.
+// TestEveryValidatorTagMatchesItsSchema reads the rules of the validator. Each is in the list of
+// the compiler, and either in the property test or in untested.
 func TestEveryValidatorTagMatchesItsSchema(t *testing.T) {
 	inside := reflect.ValueOf(validator.New()).Elem()
 	var tags []string

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestChoicesAreReadFromAllRevisions(t *testing.T) {
+func TestChoicesAreReadFromAllVersions(t *testing.T) {
 	for _, test := range []struct {
 		name, schema string
 		answer       string
@@ -19,12 +19,12 @@ func TestChoicesAreReadFromAllRevisions(t *testing.T) {
 		{"enum", `{"type":"string","enum":["a","b"]}`, "2", `"b"`, "", " [empty for none]"},
 		{"enum with names", `{"type":"string","enum":["a","b"],"enumNames":["Ay","Bee"]}`, "bee", `"b"`, "", " [empty for none]"},
 		{"titles", `{"type":"string","oneOf":[{"const":"a","title":"Ay"},{"const":"b"}],"default":"a"}`, "Ay", `"a"`, "", ` ["a" when empty]`},
-		{"none of them", `{"type":"string","enum":["a","b"]}`, "3", "", `"3" is not one of the choices`, " [empty for none]"},
+		{"not a choice", `{"type":"string","enum":["a","b"]}`, "3", "", `"3" is not one of the choices`, " [empty for none]"},
 		{"a value that looks like a number", `{"type":"string","enum":["2","1"]}`, "2", `"2"`, "", " [empty for none]"},
 		{"several", `{"type":"array","items":{"enum":["a","b"]}}`, "2, a,", `["b","a"]`, "", " [numbers, separated by commas, empty for none]"},
 		{"several with titles", `{"type":"array","items":{"anyOf":[{"const":"a","title":"Ay"}]}}`, "ay", `["a"]`, "", " [numbers, separated by commas, empty for none]"},
 		{"number", `{"type":"number"}`, "1.50", `1.50`, "", " [number, empty for none]"},
-		{"no number", `{"type":"number"}`, `"1"`, "", `"\"1\"" is not a number`, " [number, empty for none]"},
+		{"not a number", `{"type":"number"}`, `"1"`, "", `"\"1\"" is not a number`, " [number, empty for none]"},
 		{"yes", `{"type":"boolean","default":false}`, "Y", `true`, "", " [yes or no, false when empty]"},
 		{"text", `{"type":"string"}`, `a "b"`, `"a \"b\""`, "", " [empty for none]"},
 	} {
@@ -44,8 +44,8 @@ func TestChoicesAreReadFromAllRevisions(t *testing.T) {
 	}
 }
 
-// Whatever a server sends and a person writes, there is JSON or an error, and nothing on the screen
-// that a terminal obeys.
+// Any schema of a server and any input of a user lead to JSON or an error, and to no control
+// characters on the screen.
 func FuzzForms(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"x":{"type":"string","enum":["a"],"enumNames":["A\u001b[0m"]}},"required":["x"]}`, "1")
 	f.Add(`{"properties":{"x":{"type":"array","items":{"anyOf":[{"const":"a"}]}}}}`, "1,,2")

@@ -67,7 +67,7 @@ func runCall(ctx context.Context, args []string, std streams) int {
 			return err
 		}
 		res, err := c.CallTool(ctx, r.rest[0], in, r.callOptions()...)
-		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		if is[*jsonrpc.Error](err) {
 			err = hint(err, r.rest[0], c.Tools(ctx), func(t *protocol.Tool) string { return t.Name })
 		}
 		if res == nil || err != nil && !r.asJSON {
@@ -77,8 +77,8 @@ func runCall(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-// asWanted replaces texts by the numbers and bools that they spell, where the tool wants those. It asks
-// the server for its tools only if there is such a text.
+// asWanted replaces texts by the numbers and bools that they spell, where the tool wants those. It
+// asks the server for its tools only if there is such a text.
 func asWanted(args map[string]any, name string, tools iter.Seq2[*protocol.Tool, error]) error {
 	spelled := map[string]string{} // the type that the text of an argument spells
 	for arg, value := range args {
@@ -144,7 +144,7 @@ func runRead(ctx context.Context, args []string, std streams) int {
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		res, err := c.ReadResource(ctx, r.rest[0], r.callOptions()...)
-		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		if is[*jsonrpc.Error](err) {
 			return hint(err, r.rest[0], c.Resources(ctx), func(v *protocol.Resource) string { return v.URI })
 		}
 		if err != nil {
@@ -181,7 +181,7 @@ func runPrompt(ctx context.Context, args []string, std streams) int {
 	}
 	return r.with(ctx, func(c *client.Client) error {
 		res, err := c.GetPrompt(ctx, r.rest[0], texts, r.callOptions()...)
-		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		if is[*jsonrpc.Error](err) {
 			return hint(err, r.rest[0], c.Prompts(ctx), func(p *protocol.Prompt) string { return p.Name })
 		}
 		if err != nil {

@@ -27,23 +27,10 @@ the methods, so that the build fails if one of them changes.`
 func runGen(_ context.Context, args []string, std streams) int {
 	flags := flag.NewFlagSet("gen", flag.ContinueOnError)
 	check := flags.Bool("check", false, "write nothing; fail if a file is stale")
-	names := flags.String("type", "", "`names` of more structs that are services, separated by commas; each package is searched for them")
-	if code, ok := parse(flags, genUsage, args, std.err); !ok {
-		return code
-	}
-	patterns := flags.Args()
-	if len(patterns) == 0 {
-		patterns = []string{"."}
-	}
-	g := generator{check: *check, stdout: std.out}
-	if *names != "" {
-		g.names = strings.Split(*names, ",")
-	}
-	if err := g.run(patterns); err != nil {
-		fmt.Fprintf(std.err, "mcpkit gen: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nmcpkit gen: "))
-		return exitFault
-	}
-	return exitOK
+	return onPackages(flags, genUsage, args, std, func(names, patterns []string) error {
+		g := generator{check: *check, names: names, stdout: std.out}
+		return g.run(patterns)
+	})
 }
 
 // A generator runs gen over packages.

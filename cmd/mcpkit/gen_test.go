@@ -17,8 +17,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/vet"
 )
 
-// program writes the files of testdata/NAME.txtar into a module of their own, one that uses this
-// library.
+// program writes the files of testdata/NAME.txtar into a new module that uses this library, and
+// returns its directory.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
@@ -44,8 +44,8 @@ func program(t *testing.T, name string) string {
 	return dir
 }
 
-// library has of mcpkit what the checks of signatures need to see. The go command is done with it
-// ten times as fast as with the real one, for all that this imports.
+// library has the parts of mcpkit that the checks of signatures need. It compiles ten times as fast
+// as the real library with its imports.
 var library = map[string]string{
 	"go.mod": "module github.com/mcpkit/mcpkit-go\n\ngo 1.26.0\n",
 	"mcpkit/mcpkit.go": `package mcpkit
@@ -83,7 +83,7 @@ func RegisterDescriptions(pkgPath string, descriptions map[string]string) {}
 `,
 }
 
-// outlined is program with library in place of this library.
+// outlined is like program, with library in place of this library.
 func outlined(t *testing.T, name string) string {
 	t.Helper()
 	dir := program(t, name)
@@ -97,12 +97,11 @@ func outlined(t *testing.T, name string) string {
 	return dir
 }
 
-// built is the program in dir, built.
+// built builds the program in dir and returns its path.
 func built(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program.exe")
-	// Not with -trimpath, for which everything down to the standard library would be compiled once
-	// more.
+	// With -trimpath, the go command would compile all imports and the standard library again.
 	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", path, ".")
 	build.Dir = dir
 	out, err := build.CombinedOutput()
@@ -110,7 +109,7 @@ func built(t *testing.T, dir string) string {
 	return path
 }
 
-// in runs the generator in dir. It returns what that says, with paths below dir.
+// in runs the generator in dir and returns its output, with paths relative to dir.
 func (g generator) in(t *testing.T, dir string, patterns ...string) (wrote string, err error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -119,7 +118,7 @@ func (g generator) in(t *testing.T, dir string, patterns ...string) (wrote strin
 	return strings.ReplaceAll(out.String(), dir+string(filepath.Separator), ""), err
 }
 
-// askAll is what a client sends to learn all descriptions.
+// askAll has the messages of a client that requests all descriptions.
 const askAll = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
@@ -141,7 +140,7 @@ func descriptions(t *testing.T, program string) string {
 	return strings.Join(byID, "\n")
 }
 
-// ask runs the server with the messages for input and returns its output.
+// ask runs the server with the messages as its input and returns its output.
 func ask(t *testing.T, program, messages string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -161,9 +160,9 @@ func replace(t *testing.T, file, old, new string) {
 	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), old, new, 1)), 0o644))
 }
 
-// A program without its source sends the descriptions of its generated file, the same as beside its
-// source, byte for byte. Vet counts what the program sends.
-func TestGeneratedDescriptionsAreThoseOfTheSource(t *testing.T) {
+// A program with a generated file sends the same bytes with its source and without. Vet reports the
+// size of what the program sends.
+func TestGeneratedDescriptionsEqualThoseOfTheSource(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -212,7 +211,7 @@ func TestGeneratedDescriptionsAreThoseOfTheSource(t *testing.T) {
 	require.Equal(t, source, descriptions(t, alone))
 	require.NoError(t, os.Rename(dir+"-hidden", dir))
 
-	// Again, nothing changes.
+	// A second run changes nothing.
 	wrote, err = generator{}.in(t, dir, ".")
 	require.NoError(t, err)
 	require.Empty(t, wrote)
@@ -226,7 +225,7 @@ func TestGeneratedDescriptionsAreThoseOfTheSource(t *testing.T) {
 const listTools = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}` + "\n"
 
-func TestStaleFiles(t *testing.T) {
+func TestStaleFilesAreReported(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("loads packages")
@@ -240,14 +239,14 @@ func TestStaleFiles(t *testing.T) {
 	_, err := generator{}.in(t, dir, ".")
 	require.NoError(t, err)
 
-	// A comment in another package.
+	// A comment in another package changes.
 	replace(t, filepath.Join(dir, "wares", "wares.go"), "Where it is kept.", "Where it lies.")
 	require.EqualError(t, check(), "example.com/prog: zz_mcpkit_docs.go is stale; run go generate, or mcpkit gen example.com/prog")
 	_, err = generator{}.in(t, dir, ".")
 	require.NoError(t, err)
 	require.NoError(t, check())
 
-	// A signature: the build ends, and generating anew mends it.
+	// A signature changes: the build fails until the file is generated again.
 	replace(t, filepath.Join(dir, "main.go"), "func (s *Shop) Restock(ctx context.Context, name string)", "func (s *Shop) Restock(name string, ctx context.Context)")
 	build := func() (string, error) {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-export", ".") // compiles, and links nothing
@@ -265,7 +264,7 @@ func TestStaleFiles(t *testing.T) {
 	require.NoError(t, err, out)
 }
 
-func TestGenSaysWhatIsMissing(t *testing.T) {
+func TestGenReportsMissingServices(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("loads packages")
@@ -282,7 +281,7 @@ func TestGenSaysWhatIsMissing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "wrote "+filepath.Join("wares", services.GeneratedFile)+"\n", wrote)
 
-	// A file that is no longer needed goes.
+	// A file that is no longer needed is removed.
 	_, err = generator{check: true}.in(t, dir, "./wares", ".")
 	require.ErrorContains(t, err, "example.com/prog/wares: zz_mcpkit_docs.go is stale")
 	wrote, err = generator{}.in(t, dir, "./wares", ".")
@@ -295,7 +294,7 @@ func TestGenSaysWhatIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, "undefined: nam")
 }
 
-func TestUsage(t *testing.T) {
+func TestUsageIsPrinted(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, exitUsage, run(t.Context(), nil, streams{out: &out, err: &errs}))
 	require.Contains(t, errs.String(), "usage: mcpkit COMMAND [flags] [arguments]")

@@ -100,6 +100,25 @@ func names() []string {
 	return all
 }
 
+// onPackages parses the flags of a command for packages, and runs it.
+func onPackages(flags *flag.FlagSet, usage string, args []string, std streams, run func(names, patterns []string) error) int {
+	types := flags.String("type", "", "`names` of more structs that are services, separated by commas; each package is searched for them")
+	if code, ok := parse(flags, usage, args, std.err); !ok {
+		return code
+	}
+	patterns := flags.Args()
+	if len(patterns) == 0 {
+		patterns = []string{"."}
+	}
+	names := strings.FieldsFunc(*types, func(r rune) bool { return r == ',' })
+	if err := run(names, patterns); err != nil {
+		prefix := "mcpkit " + flags.Name() + ": "
+		fmt.Fprintf(std.err, "%s%s\n", prefix, strings.ReplaceAll(err.Error(), "\n", "\n"+prefix))
+		return exitFault
+	}
+	return exitOK
+}
+
 // parse parses the flags of a command. If ok is false, the command ends with the code.
 func parse(flags *flag.FlagSet, usage string, args []string, stderr io.Writer) (code int, ok bool) {
 	flags.SetOutput(stderr)

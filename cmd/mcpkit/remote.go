@@ -154,7 +154,7 @@ func (r *remote) say(format string, args ...any) {
 // responded with status 401, so its first request must come before anything that f may not do
 // twice.
 func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
-	defer r.err.done()
+	defer r.err.clearStatus()
 	open := r.login.opener(r.err, r.browse)
 	r.opts = append(r.opts, client.Logger(slog.New(slog.DiscardHandler)), client.Stderr(r.err), client.Timeout(r.timeout), client.ShutdownTimeout(shutdownTimeout), client.Info("mcpkit", "1"))
 	if isTerminal(r.stdin) {
@@ -164,25 +164,24 @@ func (r *remote) with(ctx context.Context, f func(c *client.Client) error) int {
 	if r.login.wanted {
 		var err error
 		if t, err = r.login.transport(r.target, open); err != nil {
-			return r.failed(ctx, err)
+			r.explain(err)
+			return exitOf(ctx, err)
 		}
 		defer t.Close()
 	}
-	dialed, err := r.attempt(ctx, f)
+	err := r.attempt(ctx, f)
 	if t != nil && wantsLogin(err) {
 		if _, err := t.Token(ctx); err != nil { // outside of a request: the user may take longer than its timeout
-			return r.failed(ctx, err)
+			r.explain(err)
+			return exitOf(ctx, err)
 		}
 		r.opts = append(r.opts, client.HTTPClient(&http.Client{Transport: t}))
-		dialed, err = r.attempt(ctx, f)
+		err = r.attempt(ctx, f)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitOK
-	case !dialed:
-		return r.failed(ctx, err)
 	}
-	if _, ok := errors.AsType[*client.ToolError](err); !ok || !r.asJSON {
+	if !is[*client.ToolError](err) || !r.asJSON {
 		r.explain(err)
 	}
 	return exitOf(ctx, err)
@@ -196,7 +195,7 @@ const shutdownTimeout = time.Second
 var hostPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]+(/\S*)?$`)
 
 // attempt dials and runs f.
-func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) (dialed bool, err error) {
+func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) error {
 	dialing, cancel := ctx, context.CancelFunc(func() {})
 	if r.timeout > 0 {
 		dialing, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no response within %s; raise -timeout if the server is slow to start", r.timeout))
@@ -204,22 +203,16 @@ func (r *remote) attempt(ctx context.Context, f func(c *client.Client) error) (d
 	c, err := client.Dial(dialing, r.target, r.opts...)
 	cancel()
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer c.Close()
-	return true, f(c)
+	return f(c)
 }
 
 // wantsLogin reports whether the server requires authentication.
 func wantsLogin(err error) bool {
 	status, ok := errors.AsType[*client.StatusError](err)
 	return ok && status.Code == http.StatusUnauthorized
-}
-
-// failed reports why the server could not be called.
-func (r *remote) failed(ctx context.Context, err error) int {
-	r.explain(err)
-	return exitOf(ctx, err)
 }
 
 // explain reports the error and what the user can do about it.
@@ -260,7 +253,7 @@ func (r *remote) advice(err error) string {
 	return "the server requires authentication; write -login to log in with the browser, or -header 'Authorization: Bearer TOKEN' with a token"
 }
 
-// endpoint is the target with the path that MCP servers usually have.
+// endpoint returns the target with the usual path of MCP servers.
 func endpoint(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || strings.HasSuffix(u.Path, "/mcp") {
@@ -274,22 +267,19 @@ func exitOf(ctx context.Context, err error) int {
 	if ctx.Err() != nil {
 		return exitInterrupted
 	}
-	if _, ok := errors.AsType[*client.ToolError](err); ok {
+	switch {
+	case is[*client.ToolError](err):
 		return exitFault
-	}
-	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return exitProtocol
-	}
-	if _, ok := errors.AsType[*client.StatusError](err); ok {
-		return exitProtocol
-	}
-	if _, ok := errors.AsType[*client.InvalidResponseError](err); ok {
-		return exitProtocol
-	}
-	if _, ok := errors.AsType[*client.OutputError](err); ok {
+	case is[*jsonrpc.Error](err), is[*client.StatusError](err), is[*client.InvalidResponseError](err), is[*client.OutputError](err):
 		return exitProtocol
 	}
 	return exitConnection
+}
+
+// is reports whether err wraps an error of type E.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // callOptions show progress and log messages while a call runs.
@@ -301,7 +291,7 @@ func (r *remote) callOptions() []client.CallOption {
 			if p.Total != nil {
 				line += fmt.Sprintf("/%v", *p.Total)
 			}
-			r.err.pass(r.err.paint(faint, "progress: "+line+" "+cleanLine(p.Message)))
+			r.err.setStatus(r.err.paint(faint, "progress: "+line+" "+cleanLine(p.Message)))
 		}),
 		client.OnLog(func(p *protocol.LoggingMessageParams) {
 			r.err.printf("%s: %s\n", clean(string(p.Level)), clean(string(p.Data)))
@@ -311,7 +301,7 @@ func (r *remote) callOptions() []client.CallOption {
 
 // write writes a result as JSON, or calls human for text.
 func (r *remote) write(v any, human func()) error {
-	r.err.done()
+	r.err.clearStatus()
 	if !r.asJSON {
 		human()
 		return nil

@@ -82,7 +82,7 @@ func (*Desk) Think(ctx context.Context) (string, error) {
 
 func (*Desk) Greet(name, tone string) string { return "Greet " + name + tone }
 
-// desk serves over HTTP, behind what wraps it, and returns the URL.
+// desk serves a Desk over HTTP in the handler that wrap returns, and returns the URL.
 func desk(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
 	srv, err := mcpkit.New(&Desk{waiting: make(chan struct{})}, mcpkit.Logger(slog.New(slog.DiscardHandler)))
@@ -95,7 +95,7 @@ func desk(t *testing.T, wrap func(http.Handler) http.Handler) string {
 
 func bare(h http.Handler) http.Handler { return h }
 
-// terminal is a stream with somebody in front of it.
+// terminal is a stream that counts as a terminal.
 type terminal struct {
 	io.Reader
 	bytes.Buffer
@@ -150,7 +150,7 @@ func TestQuestionsMayBeLeftUnanswered(t *testing.T) {
 		want  string
 	}{
 		{"declined", "order", typed("1", "", "", "Ada", "y", "n"), exitFault, "declined"},
-		{"gone", "order", typed("1"), exitFault, "cancel"},
+		{"end of input", "order", typed("1"), exitFault, "cancel"},
 		{"page refused", "pay", typed(""), exitFault, "declined"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -160,14 +160,14 @@ func TestQuestionsMayBeLeftUnanswered(t *testing.T) {
 			require.Contains(t, screen.String(), test.want)
 		})
 	}
-	t.Run("nobody is there", func(t *testing.T) {
+	t.Run("not a terminal", func(t *testing.T) {
 		var out, errs bytes.Buffer
 		require.Equal(t, exitProtocol, run(t.Context(), []string{"call", "-output", "text", desk(t, bare), "order"}, streams{in: strings.NewReader("1\n"), out: &out, err: &errs}))
 		require.NotContains(t, errs.String(), "The server asks")
 	})
 }
 
-// A watcher is a terminal that calls back when it shows a text.
+// A watcher is a terminal that calls a function when it shows a text.
 type watcher struct {
 	terminal
 	text string
@@ -193,7 +193,7 @@ func TestQuestionsAreInterrupted(t *testing.T) {
 	}
 }
 
-// There is no model behind the program, also where there is somebody to ask.
+// The program has no model, even if a user is at the terminal.
 func TestSamplingIsNotOffered(t *testing.T) {
 	for _, test := range []struct {
 		version string
@@ -237,7 +237,7 @@ The browser cannot be opened (no browser here); open the page yourself.
 `, screen.String())
 }
 
-func TestProgressPassesOnTerminalsAndStaysElsewhere(t *testing.T) {
+func TestProgressIsReplacedOnTerminalsOnly(t *testing.T) {
 	url := desk(t, bare)
 	for _, test := range []struct {
 		name, term, noColor string
@@ -258,7 +258,7 @@ func TestProgressPassesOnTerminalsAndStaysElsewhere(t *testing.T) {
 	}
 }
 
-func TestResultsAreJSONWhereNobodyReadsThem(t *testing.T) {
+func TestResultsAreJSONUnlessOutputIsATerminal(t *testing.T) {
 	url := desk(t, bare)
 	for _, args := range [][]string{{"list", url}, {"inspect", url}, {"call", url, "count", "to:=1"}, {"prompt", url, "greet", "name=Ada"}} {
 		var out, errs bytes.Buffer
@@ -299,7 +299,7 @@ prompt greet
 `)
 }
 
-// The reference has every command and every flag.
+// TestTheReferenceIsComplete checks that the reference has every command and every flag.
 func TestTheReferenceIsComplete(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "cli.md"))
 	require.NoError(t, err)
@@ -313,13 +313,13 @@ func TestTheReferenceIsComplete(t *testing.T) {
 	}
 }
 
-func TestUnknownToolsAreCompared(t *testing.T) {
+func TestUnknownToolsGetASuggestion(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, exitProtocol, run(t.Context(), []string{"call", desk(t, bare), "cuont"}, streams{out: &out, err: &errs}))
 	require.Equal(t, 1, strings.Count(errs.String(), `did you mean "count"?`), errs.String())
 }
 
-func TestUnknownPromptsAreCompared(t *testing.T) {
+func TestUnknownPromptsGetASuggestion(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, exitProtocol, run(t.Context(), []string{"prompt", desk(t, bare), "gret"}, streams{out: &out, err: &errs}))
 	require.Equal(t, 1, strings.Count(errs.String(), `did you mean "greet"?`), errs.String())
@@ -424,7 +424,7 @@ func TestLogin(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 }
 
-// refreshToken is the one that is kept in a folder; "" when there is none.
+// refreshToken returns the refresh token that is stored in dir, or "" if there is none.
 func refreshToken(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -439,7 +439,7 @@ func refreshToken(t *testing.T, dir string) string {
 	return ""
 }
 
-func TestNobodyLogsInWhereNobodyAsks(t *testing.T) {
+func TestLoginIsNotUsedUnlessTheServerRequiresIt(t *testing.T) {
 	var out, errs bytes.Buffer
 	std := streams{out: &out, err: &errs, browse: func(context.Context, string) error {
 		t.Error("a browser was opened")
@@ -453,8 +453,8 @@ func TestNobodyLogsInWhereNobodyAsks(t *testing.T) {
 	require.Equal(t, "mcpkit list: use -login or -header Authorization, not both\n", errs.String()[strings.LastIndex(errs.String(), "mcpkit list"):])
 }
 
-// A server that wants its tokens for calls alone is asked for the rest without one.
-func TestALoginInTheMiddle(t *testing.T) {
+// A server that requires tokens only for calls gets other requests without one.
+func TestLoginWhenACallRequiresIt(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	var refused atomic.Int32
 	url := guardedIf(t, as, func(r *http.Request) bool {
@@ -489,7 +489,7 @@ func TestALoginInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestLoginOfAClientThatIsKnown(t *testing.T) {
+func TestLoginWithKnownCredentials(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{
 		NoRegistration: true, NoMetadataDocuments: true,
 		Clients: []oauthtest.Client{{ID: "cli", Secret: "s3cret", RedirectURIs: []string{"http://127.0.0.1/callback"}}},
@@ -520,7 +520,7 @@ func TestLoginOfAClientThatIsKnown(t *testing.T) {
 	require.Contains(t, errs, `invalid value "ten" for flag -private-network`)
 }
 
-func TestALoginThatIsRefused(t *testing.T) {
+func TestRefusedLogin(t *testing.T) {
 	as := oauthtest.New(t, &oauthtest.Options{Consent: func(*oauthtest.Authorization) error { return errors.New("no") }})
 	var out, errs bytes.Buffer
 	std := streams{out: &out, err: &errs, browse: oauthtest.Open}
@@ -529,17 +529,17 @@ func TestALoginThatIsRefused(t *testing.T) {
 	require.Empty(t, out.String())
 }
 
-// guarded is the desk for those with tokens of as.
+// guarded is like desk, and requires tokens of as.
 func guarded(t *testing.T, as *oauthtest.Server) string {
 	return guardedIf(t, as, func(*http.Request) bool { return true })
 }
 
-// guardedIf is the desk, which is for those with tokens where that is wanted.
+// guardedIf is like guarded, for the requests for which wanted returns true.
 func guardedIf(t *testing.T, as *oauthtest.Server, wanted func(*http.Request) bool) string {
 	return guardedBehind(t, as, wanted, bare)
 }
 
-// guardedBy is guarded, behind what wraps it.
+// guardedBy is like guarded, in the handler that wrap returns.
 func guardedBy(t *testing.T, as *oauthtest.Server, wrap func(http.Handler) http.Handler) string {
 	return guardedBehind(t, as, func(*http.Request) bool { return true }, wrap)
 }

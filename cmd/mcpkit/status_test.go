@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/oauth/oauthtest"
 )
 
-// told adds a JSON-RPC error to each 401, as some servers do.
+// told adds a JSON-RPC error to each response with status 401, as some servers do.
 func told(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
@@ -31,7 +31,7 @@ func told(h http.Handler) http.Handler {
 	})
 }
 
-func TestLoginAtAServerThatRefusesInWordsOfTheProtocol(t *testing.T) {
+func TestLoginAfterAStatusWithAJSONRPCError(t *testing.T) {
 	as := oauthtest.New(t, nil)
 	url := guardedBy(t, as, told)
 	var out, errs bytes.Buffer

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal reports whether stream is a terminal, with somebody in front of it. A test says so by
-// a method IsTerminal.
+// isTerminal reports whether stream is a terminal. A stream of a test has a method IsTerminal.
 func isTerminal(stream any) bool {
 	switch s := stream.(type) {
 	case interface{ IsTerminal() bool }:
@@ -24,25 +23,25 @@ func isTerminal(stream any) bool {
 	return false
 }
 
-// A screen writes for people, one writer at a time: what calls tell of themselves comes from
-// several goroutines, and the server's own standard error goes to the same place.
+// A screen writes text for people. It is safe for concurrent use: the progress of calls and the
+// standard error of a server come from several goroutines.
 type screen struct {
-	live   bool // a terminal that understands control sequences
+	live   bool // a terminal with control sequences
 	colour bool
 
 	mu     sync.Mutex
 	w      io.Writer // guarded by mu
-	status bool      // the line that the cursor is in is a passing one; guarded by mu
+	status bool      // the cursor is on a status line; guarded by mu
 }
 
-// newScreen makes a screen of a stream. Colour is for terminals that want it
+// newScreen returns a screen for a stream. It uses colour on terminals, unless NO_COLOR is set
 // (https://no-color.org).
 func newScreen(w io.Writer) *screen {
 	live := isTerminal(w) && os.Getenv("TERM") != "dumb"
 	return &screen{w: w, live: live, colour: live && os.Getenv("NO_COLOR") == ""}
 }
 
-// Write writes text that stays.
+// Write writes text in place of the status line.
 func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,8 +49,9 @@ func (s *screen) Write(p []byte) (int, error) {
 	return s.w.Write(p)
 }
 
-// pass shows a line until the next one takes its place. Where lines cannot be taken back it stays.
-func (s *screen) pass(line string) {
+// setStatus shows a line that the next output replaces. On a screen that is not live, the line
+// stays.
+func (s *screen) setStatus(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wipe()
@@ -62,7 +62,7 @@ func (s *screen) pass(line string) {
 	s.status = s.live
 }
 
-// wipe removes the passing line. The caller holds mu.
+// wipe removes the status line. The caller holds mu.
 func (s *screen) wipe() {
 	if s.status {
 		_, _ = io.WriteString(s.w, "\r\x1b[K")
@@ -70,8 +70,8 @@ func (s *screen) wipe() {
 	}
 }
 
-// done removes the passing line when nothing more is to come.
-func (s *screen) done() {
+// clearStatus removes the status line.
+func (s *screen) clearStatus() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wipe()
@@ -79,7 +79,7 @@ func (s *screen) done() {
 
 func (s *screen) printf(format string, args ...any) { _, _ = fmt.Fprintf(s, format, args...) }
 
-// line writes the parts that there are on a line, with blanks between.
+// line writes the parts that are not empty on a line, with spaces between.
 func (s *screen) line(parts ...string) {
 	s.printf("%s\n", strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " "))
 }
@@ -91,7 +91,7 @@ const (
 	red   = "31"
 )
 
-// paint returns text in a style, where there are any.
+// paint returns text in a style, if the screen uses colour.
 func (s *screen) paint(style, text string) string {
 	if !s.colour || text == "" {
 		return text
@@ -99,8 +99,8 @@ func (s *screen) paint(style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// clean makes what a server says fit for a terminal: control characters, those that turn the
-// direction of text included, are shown as Go writes them. Line feeds and tabs stay.
+// clean makes a text of a server safe for a terminal. It replaces control characters, including
+// those that change the direction of text, by Go escapes. Line feeds and tabs stay.
 func clean(s string) string {
 	var b strings.Builder
 	for _, c := range s {
@@ -113,5 +113,5 @@ func clean(s string) string {
 	return b.String()
 }
 
-// cleanLine is clean for what has to stay on one line.
+// cleanLine is like clean, and puts the text on one line.
 func cleanLine(s string) string { return strings.Join(strings.Fields(clean(s)), " ") }

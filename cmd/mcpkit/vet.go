@@ -73,27 +73,15 @@ func calledByGoVet(args []string) bool {
 
 // runVet is the command vet.
 func runVet(ctx context.Context, args []string, std streams) int {
-	flags := flag.NewFlagSet("vet", flag.ContinueOnError)
-	names := flags.String("type", "", "`names` of more structs that are services, separated by commas; each package is searched for them")
-	if code, ok := parse(flags, vetUsage, args, std.err); !ok {
-		return code
-	}
-	patterns := flags.Args()
-	if len(patterns) == 0 {
-		patterns = []string{"."}
-	}
 	c := checker{stdout: std.out, stderr: std.err}
-	if *names != "" {
-		c.names = strings.Split(*names, ",")
-	}
-	if err := c.run(ctx, patterns); err != nil {
-		fmt.Fprintf(std.err, "mcpkit vet: %s\n", strings.ReplaceAll(err.Error(), "\n", "\nmcpkit vet: "))
-		return exitFault
-	}
+	code := onPackages(flag.NewFlagSet("vet", flag.ContinueOnError), vetUsage, args, std, func(names, patterns []string) error {
+		c.names = names
+		return c.run(ctx, patterns)
+	})
 	if c.found > 0 {
 		return exitFault
 	}
-	return exitOK
+	return code
 }
 
 // A checker runs vet over packages.

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 )
 
-// vetted is what vet says of the packages: faults and costs.
+// vetted runs vet on the packages and returns the faults and costs.
 func vetted(t *testing.T, dir string, patterns ...string) (faults, costs []string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -30,8 +30,8 @@ func vetted(t *testing.T, dir string, patterns ...string) (faults, costs []strin
 
 var position = regexp.MustCompile(`^[\w/\\]+\.go:\d+:\d+: `)
 
-// Everything that a start reports, vet reports, in the same words.
-func TestVetReportsWhatStartsReport(t *testing.T) {
+// Vet reports every startup error, with the same text.
+func TestVetReportsStartupErrors(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -53,13 +53,13 @@ func TestVetReportsWhatStartsReport(t *testing.T) {
 	require.Equal(t, strings.Join(started, "\n"), strings.Join(found, "\n"))
 }
 
-func TestVetReportsWhatIsSilent(t *testing.T) {
+func TestVetReportsMistakesBeyondStartupErrors(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("loads packages")
 	}
 	dir := program(t, "silent")
-	// A generated file is a fault when it is stale, not when it is missing.
+	// A stale generated file is a fault; a missing one is not.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, services.GeneratedFile), []byte("package main\n"), 0o644))
 	found, costs, err := vetted(t, dir, "./...")
 	require.NoError(t, err)
@@ -85,8 +85,7 @@ func TestVetReportsWhatIsSilent(t *testing.T) {
 		costs[1], "a warning, not a fault: the specification allows the name")
 }
 
-// Methods run again from the top when an answer comes. Nothing of the package runs when it is
-// vetted.
+// Methods run again from their beginning when an answer arrives. Vet runs no code of the package.
 func TestVetReportsChangesBeforeQuestions(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -114,8 +113,7 @@ func TestVetReportsChangesBeforeQuestions(t *testing.T) {
 	require.Regexp(t, `^example\.com/prog/trips\.agency: 5 tools; tools/list is \d+ bytes`, costs[1], "those that demand scopes count, too")
 }
 
-// What keeps the package from being built or begun is said.
-func TestVetSaysWhyServicesAreNotRegistered(t *testing.T) {
+func TestVetReportsPackagesThatDoNotBuildOrStart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -128,8 +126,8 @@ func TestVetSaysWhyServicesAreNotRegistered(t *testing.T) {
 	require.ErrorContains(t, err, "example.com/prog/trips: registering its services failed: exit status 2\npanic: not today")
 }
 
-// go vet runs the same checks, a package at a time. The tool is the test program, which is one when
-// it is called as one.
+// go vet runs the same checks for one package at a time. The test program itself is the tool; see
+// TestMain.
 func TestVetTool(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -163,8 +161,7 @@ func TestVetTool(t *testing.T) {
 	require.Contains(t, goVet(), stale)
 	replace(t, filepath.Join(dir, "main.go"), "// Remove takes anything", "// Remove takes something")
 	require.NotContains(t, goVet(), "stale")
-	// Comments of another package are noticed when go vet looks at this one again, for which they
-	// alone are no reason.
+	// go vet does not check this package again because of comments in another one.
 	replace(t, filepath.Join(dir, "other", "other.go"), "// Kind says of which", "// Kind tells of which")
 	replace(t, filepath.Join(dir, "main.go"), "func main() {", "func main() {\n\t// Another comment.")
 	require.Contains(t, goVet(), stale)

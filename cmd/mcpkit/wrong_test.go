@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Wrong arguments are reported before anything is started or called.
+// Wrong arguments are reported before a server is started or called.
 func TestWrongArgumentsAreReported(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -35,14 +35,14 @@ func TestWrongArgumentsAreReported(t *testing.T) {
 	}
 }
 
-// A program that says nothing does not take longer than it was given, and a moment to be ended.
+// A server that does not respond takes no longer than the timeout, plus the time to end it.
 func TestDialingTakesNoLongerThanTheTimeout(t *testing.T) {
 	var out, said bytes.Buffer
 	require.Equal(t, exitConnection, run(t.Context(), []string{"list", "-timeout", "200ms", "sleep 1000"}, streams{out: &out, err: &said}))
 	require.Equal(t, "mcpkit list: client: no response within 200ms; raise -timeout if the server is slow to start\n", said.String())
 }
 
-// Each mistake of a caller has a message that says what is wrong and what to write instead.
+// Each error says what is wrong and what to write instead.
 func TestMistakesOfCallersAreExplained(t *testing.T) {
 	url := desk(t, bare)
 	mux := http.NewServeMux()
@@ -69,8 +69,8 @@ func TestMistakesOfCallersAreExplained(t *testing.T) {
 		{"no resource", []string{"read", url}, exitUsage, []string{"write one URI after the server; mcpkit list " + url + " shows the resources"}},
 		{"too many arguments", []string{"list", url, "-output", "json"}, exitUsage, []string{`unexpected argument "-output" after the server; flags come before it`}},
 		{"arguments twice", []string{"call", "-json", "{}", url, "count", "to:=1"}, exitUsage, []string{"use -json or arguments after the tool, not both"}},
-		{"no object", []string{"call", "-json", "[1]", url, "count"}, exitUsage, []string{`-json "[1]" is not a JSON object; write for example {"name": "value"}`}},
-		{"no JSON", []string{"call", url, "count", "to:=one"}, exitUsage, []string{`argument "to": "one" is not valid JSON; write to=one to send it as text`}},
+		{"not an object", []string{"call", "-json", "[1]", url, "count"}, exitUsage, []string{`-json "[1]" is not a JSON object; write for example {"name": "value"}`}},
+		{"not JSON", []string{"call", url, "count", "to:=one"}, exitUsage, []string{`argument "to": "one" is not valid JSON; write to=one to send it as text`}},
 		{"wrong type", []string{"call", "-output", "text", url, "count", "to=one"}, exitFault, []string{`/to`, `"one"`, "integer"}},
 		{"fraction for an integer", []string{"call", "-output", "text", url, "count", "to=2.5"}, exitFault, []string{`got 2.5, want an integer`}},
 		{"missing argument", []string{"call", "-output", "text", url, "count"}, exitFault, []string{"/to: missing, want an integer"}},

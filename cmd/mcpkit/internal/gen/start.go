@@ -12,30 +12,30 @@ import (
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 )
 
-// A Started is what came of registering one service; the program of [Start] writes a list of them
+// A Started is the result of registering one service. The program of [Start] writes a list of them
 // as JSON.
 type Started struct {
 	Faults []Fault
-	// Tools are the tools' definitions as the newest version of the protocol has them: a JSON
-	// array. It is empty if there are faults.
+	// Tools are the definitions of the tools in the newest version of the protocol, a JSON array.
+	// It is empty if there are faults.
 	Tools []byte
 }
 
-// A Fault is a mistake that registering a service reports: where, and what.
+// A Fault is a mistake that registering a service reports.
 type Fault struct{ Site, Msg string }
 
-// startName is what the file of Start declares.
+// startName is the name of the function in the file of Start.
 const startName = "zzMcpkitVet"
 
-// CanStart reports whether the file of Start can make a value of the service: a type of the package
-// without type parameters.
+// CanStart reports whether the file of Start can create the service: it is declared in the package
+// and has no type parameters.
 func CanStart(p *services.Package, s *services.Service) bool {
 	return s.Type.TypeParams().Len() == 0 && s.Type.Obj().Parent() == p.Types.Scope()
 }
 
-// Start makes a file for p that registers each of the services with a server of its own, writes
-// what came of it to the file result, and ends the program. It does so in the package's first
-// variable: the code of the package does not run, the packages that it imports are initialized.
+// Start returns a file for p that registers each service with its own server, writes the results to
+// the file result, and ends the program. It runs when the first variable of the package is
+// initialized: the imports are initialized, and no other code of the package runs.
 func Start(p *services.Package, list []*services.Service, result string) ([]byte, error) {
 	f := &file{pkg: p, names: map[string]string{}, taken: map[string]bool{}}
 	use := func(path, name string) string { return f.use(path, name) + "." }
@@ -126,8 +126,8 @@ func %[1]s() bool {
 const startMeta = `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"mcpkit vet","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`
 
-// startOptions are the options of all services: the types that the package provides, and its
-// unions. What cannot be spelt in the package is left out.
+// startOptions returns the options of all services: the provided types and the unions of the
+// package, except those that cannot be written in the file.
 func (f *file) startOptions(mcpkit, context string) string {
 	var b strings.Builder
 	var given []types.Type
@@ -156,7 +156,7 @@ func (f *file) startOptions(mcpkit, context string) string {
 	return b.String()
 }
 
-// spell writes the type as source in the package.
+// spell returns the type as source in the package.
 func (f *file) spell(t types.Type) string {
 	return types.TypeString(t, func(p *types.Package) string {
 		if p == f.pkg.Types {
@@ -166,7 +166,7 @@ func (f *file) spell(t types.Type) string {
 	})
 }
 
-// canSpell reports whether the type can be written outside of the function in which it stands.
+// canSpell reports whether the type can be written outside of functions.
 func (f *file) canSpell(t types.Type) bool {
 	if !f.canWrite(t, map[types.Type]bool{}) {
 		return false
@@ -183,7 +183,7 @@ func (f *file) canSpell(t types.Type) bool {
 	return true
 }
 
-// scopesOf are the scopes that tags of the service name, quoted.
+// scopesOf returns the scopes in the tags of the service, in quotes.
 func scopesOf(s *services.Service) []string {
 	var scopes []string
 	for _, m := range s.Methods {

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,64 +18,66 @@ type Service struct {
 	Type *types.Named
 	// Methods are the exported methods of a pointer to the struct, sorted by name.
 	Methods []Method
-	// Prefix and OptIn are the options that the service is registered with, where that can be seen.
+	// Prefix and OptIn are the options that the service is registered with, as far as the source
+	// shows them.
 	Prefix string
 	OptIn  bool
 }
 
-// Entry is the field of the annotation block that is named like the method, nil when there is none.
-func (s *Service) Entry(method string) *types.Var {
-	f, _ := s.entry(method)
-	return f
-}
-
-// EntryTag is the struct tag of that field.
-func (s *Service) EntryTag(method string) reflect.StructTag {
-	_, tag := s.entry(method)
-	return tag
-}
-
-func (s *Service) entry(method string) (*types.Var, reflect.StructTag) {
-	for f := range s.Type.Underlying().(*types.Struct).Fields() {
-		if b := block(f); b != nil {
-			for i := range b.NumFields() {
-				if b.Field(i).Name() == method {
-					return b.Field(i), reflect.StructTag(b.Tag(i))
+// entries yields the fields of the annotation blocks of t, with their tags.
+func entries(t *types.Named) iter.Seq2[*types.Var, reflect.StructTag] {
+	return func(yield func(*types.Var, reflect.StructTag) bool) {
+		st, ok := t.Underlying().(*types.Struct)
+		if !ok {
+			return
+		}
+		for f := range st.Fields() {
+			block, ok := types.Unalias(f.Type()).(*types.Struct)
+			if f.Name() != "_" || !ok {
+				continue
+			}
+			for i := range block.NumFields() {
+				if !yield(block.Field(i), reflect.StructTag(block.Tag(i))) {
+					return
 				}
 			}
+		}
+	}
+}
+
+// Entry returns the field of the annotation block with the name of the method, and its tag. It
+// returns nil and "" if there is none.
+func (s *Service) Entry(method string) (*types.Var, reflect.StructTag) {
+	for f, tag := range entries(s.Type) {
+		if f.Name() == method {
+			return f, tag
 		}
 	}
 	return nil, ""
 }
 
-// Completers are the methods that tags name as completing something: no tools, unless the block
-// says so.
+// EntryTag returns the tag of the method in the annotation block.
+func (s *Service) EntryTag(method string) reflect.StructTag {
+	_, tag := s.Entry(method)
+	return tag
+}
+
+// Completers returns the methods that complete tags name. They are not tools, unless the annotation
+// block has an entry for them.
 func (s *Service) Completers() []string {
 	var names []string
-	for f := range s.Type.Underlying().(*types.Struct).Fields() {
-		if b := block(f); b != nil {
-			for i := range b.NumFields() {
-				for _, pair := range strings.FieldsFunc(reflect.StructTag(b.Tag(i)).Get("complete"), func(r rune) bool { return r == ' ' || r == ',' }) {
-					_, method, _ := strings.Cut(pair, "=")
-					names = append(names, method)
-				}
-				if method := reflect.StructTag(b.Tag(i)).Get("input"); method != "" {
-					names = append(names, method)
-				}
-			}
+	for _, tag := range entries(s.Type) {
+		for _, pair := range strings.FieldsFunc(tag.Get("complete"), func(r rune) bool { return r == ' ' || r == ',' }) {
+			_, method, _ := strings.Cut(pair, "=")
+			names = append(names, method)
 		}
+		names = append(names, tag.Get("input"))
 	}
 	for _, m := range s.Methods {
 		for param := range m.Func.Signature().Params().Variables() {
-			t := param.Type()
-			if ptr, ok := t.Underlying().(*types.Pointer); ok {
-				t = ptr.Elem()
-			}
-			if st, ok := t.Underlying().(*types.Struct); ok {
+			if st, ok := indirect(param.Type()).Underlying().(*types.Struct); ok {
 				for i := range st.NumFields() {
-					if method := reflect.StructTag(st.Tag(i)).Get("complete"); method != "" {
-						names = append(names, method)
-					}
+					names = append(names, reflect.StructTag(st.Tag(i)).Get("complete"))
 				}
 			}
 		}
@@ -82,24 +85,32 @@ func (s *Service) Completers() []string {
 	return names
 }
 
+// indirect returns the type that the pointer type t points to, or t itself.
+func indirect(t types.Type) types.Type {
+	if ptr, ok := t.Underlying().(*types.Pointer); ok {
+		return ptr.Elem()
+	}
+	return t
+}
+
 // A Method is an exported method of a service.
 type Method struct {
 	Func *types.Func
-	// Owner is the type that declares the method, nil for one without a name.
+	// Owner is the type that declares the method. It is nil for a type without a name.
 	Owner *types.Named
-	// Path are the embedded fields that promote the method, from the outside in; nil for the
-	// service's own.
+	// Path is the names of the embedded fields that promote the method, from the outside in. It is
+	// nil for a method that the service declares.
 	Path []string
-	// Marker is what the annotation block says the method is: "Tool", "Resource", "Prompt", "Skip";
-	// "" when it says nothing.
+	// Marker is the kind in the annotation block: "Tool", "Resource", "Prompt" or "Skip". It is ""
+	// if the block has no entry for the method.
 	Marker string
-	// Included says that each field of Path is tagged to have its methods registered.
+	// Included reports that each field of Path has the tag mcpkit:"include".
 	Included bool
 }
 
-// Find looks for services in p: structs with an annotation block or an Info field, structs that are
-// given to a function of mcpkit that takes a service, and those that names says. A name that is not
-// a struct of the package is an error.
+// Find finds the services of p: structs with an annotation block or an Info field, structs that are
+// passed to a function of mcpkit as a service, and the structs in names. A name that is not a
+// struct of the package is an error.
 func (p *Package) Find(names []string) error {
 	var found []*types.Named
 	add := func(t *types.Named) {
@@ -141,11 +152,10 @@ func (p *Package) Find(names []string) error {
 	return nil
 }
 
-// findCalls looks at the calls of functions of mcpkit: what they are given are services, functions
-// and providers.
+// findCalls finds the services, functions and providers that are passed to functions of mcpkit.
 func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]*Service) {
 	if isMcpkit(p.Types) {
-		return // which calls itself in ways that users do not
+		return // it calls its own functions in other ways than users do
 	}
 	for _, file := range p.Files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -166,7 +176,7 @@ func (p *Package) findCalls(add func(*types.Named), options map[*types.Named]*Se
 	}
 }
 
-// findDropped keeps the call of a statement that starts or adds to a server and drops the error.
+// findDropped records a statement that starts or extends a server and drops the error.
 func (p *Package) findDropped(stmt ast.Stmt) {
 	var call *ast.CallExpr
 	switch s := stmt.(type) {
@@ -229,7 +239,7 @@ func (p *Package) findCall(fn *types.Func, call *ast.CallExpr, add func(*types.N
 	}
 }
 
-// options are those of one service among the arguments.
+// options returns the options of a service among the arguments of a call.
 func (p *Package) options(args []ast.Expr) *Service {
 	s := &Service{}
 	for _, arg := range args {
@@ -248,7 +258,7 @@ func (p *Package) options(args []ast.Expr) *Service {
 	return s
 }
 
-// constantString is the value of e if it is a constant, and "" if not.
+// constantString returns the value of e if it is a constant string, and "" otherwise.
 func constantString(info *types.Info, e ast.Expr) string {
 	if v := info.Types[e].Value; v != nil && v.Kind() == constant.String {
 		return constant.StringVal(v)
@@ -256,7 +266,7 @@ func constantString(info *types.Info, e ast.Expr) string {
 	return ""
 }
 
-// instance are the type arguments, also inferred ones, of the generic function that fun names.
+// instance returns the type arguments, also inferred ones, of the generic function fun.
 func instance(info *types.Info, fun ast.Expr) *types.TypeList {
 	switch fun := ast.Unparen(fun).(type) {
 	case *ast.Ident:
@@ -272,12 +282,12 @@ func instance(info *types.Info, fun ast.Expr) *types.TypeList {
 // IsLibrary reports whether the package is package mcpkit itself.
 func IsLibrary(p *types.Package) bool { return p != nil && p.Path() == module+"/mcpkit" }
 
-// isMcpkit reports whether the functions of the package take services.
+// isMcpkit reports whether p is mcpkit or mcptest, whose functions take services.
 func isMcpkit(p *types.Package) bool {
 	return p != nil && (p.Path() == module+"/mcpkit" || p.Path() == module+"/mcptest")
 }
 
-// Marker is the name of the marker type that t is ("Tool", "Info" and so on), "" for any other
+// Marker returns the name of the marker type t ("Tool", "Info" and so on), or "" if t is another
 // type.
 func Marker(t types.Type) string {
 	named, ok := types.Unalias(t).(*types.Named)
@@ -291,15 +301,7 @@ func Marker(t types.Type) string {
 	return ""
 }
 
-// block is the struct of markers that the field is, nil when it is none.
-func block(f *types.Var) *types.Struct {
-	if f.Name() != "_" {
-		return nil
-	}
-	st, _ := types.Unalias(f.Type()).(*types.Struct)
-	return st
-}
-
+// isMarked reports whether t has an annotation block or an Info field.
 func isMarked(t *types.Named) bool {
 	st, ok := t.Underlying().(*types.Struct)
 	if !ok {
@@ -309,18 +311,16 @@ func isMarked(t *types.Named) bool {
 		if Marker(f.Type()) == "Info" {
 			return true
 		}
-		if b := block(f); b != nil {
-			for f := range b.Fields() {
-				if Marker(f.Type()) != "" {
-					return true
-				}
-			}
+	}
+	for f := range entries(t) {
+		if Marker(f.Type()) != "" {
+			return true
 		}
 	}
 	return false
 }
 
-// namedStruct is t if it is a struct with a name.
+// namedStruct returns t if it is a struct with a name, and nil otherwise.
 func namedStruct(t types.Type) *types.Named {
 	named, ok := types.Unalias(t).(*types.Named)
 	if !ok {
@@ -334,13 +334,8 @@ func namedStruct(t types.Type) *types.Named {
 
 func methods(t *types.Named) []Method {
 	markers := map[string]string{}
-	st := t.Underlying().(*types.Struct)
-	for f := range st.Fields() {
-		if b := block(f); b != nil {
-			for f := range b.Fields() {
-				markers[f.Name()] = Marker(f.Type())
-			}
-		}
+	for f := range entries(t) {
+		markers[f.Name()] = Marker(f.Type())
 	}
 	var found []Method
 	set := types.NewMethodSet(types.NewPointer(t))
@@ -350,21 +345,13 @@ func methods(t *types.Named) []Method {
 			continue
 		}
 		m := Method{Func: fn, Marker: markers[fn.Name()], Included: true}
-		recv := fn.Signature().Recv().Type()
-		if ptr, ok := recv.(*types.Pointer); ok {
-			recv = ptr.Elem()
-		}
-		m.Owner, _ = types.Unalias(recv).(*types.Named)
-		in := st
+		m.Owner, _ = types.Unalias(indirect(fn.Signature().Recv().Type())).(*types.Named)
+		in := t.Underlying().(*types.Struct)
 		for _, i := range sel.Index()[:len(sel.Index())-1] {
 			f := in.Field(i)
 			m.Path = append(m.Path, f.Name())
 			m.Included = m.Included && reflect.StructTag(in.Tag(i)).Get("mcpkit") == "include"
-			ft := f.Type()
-			if ptr, ok := ft.Underlying().(*types.Pointer); ok {
-				ft = ptr.Elem()
-			}
-			in, _ = ft.Underlying().(*types.Struct)
+			in, _ = indirect(f.Type()).Underlying().(*types.Struct)
 		}
 		found = append(found, m)
 	}
@@ -372,8 +359,8 @@ func methods(t *types.Named) []Method {
 	return found
 }
 
-// Registered are the methods that mcpkit registers, the completion methods included. wellKnown are
-// the names that it leaves out by default.
+// Registered returns the methods that mcpkit registers, including completion methods. wellKnown are
+// the names that mcpkit leaves out by default.
 func (s *Service) Registered(wellKnown []string) []Method {
 	return slices.DeleteFunc(slices.Clone(s.Methods), func(m Method) bool {
 		switch {

@@ -1,5 +1,5 @@
 // Package services finds in source what mcpkit finds by reflection: the services of a package,
-// their methods and the types that these reach. It runs none of the code that it reads.
+// their methods, and the types of their arguments and results. It does not run the code.
 package services
 
 import (
@@ -22,51 +22,51 @@ import (
 // GeneratedFile is the file that "mcpkit gen" writes.
 const GeneratedFile = "zz_mcpkit_docs.go"
 
-// module is the import path of what is looked for.
+// module is the import path of this module.
 const module = "github.com/mcpkit/mcpkit-go"
 
-// A Package is a package of Go source with types, and what was found in it.
+// A Package is a type-checked package of Go source, and what was found in it.
 type Package struct {
-	// Path is the import path, Dir where the files are.
+	// Path is the import path, and Dir the directory of the files.
 	Path, Dir string
 	Fset      *token.FileSet
 	Files     []*ast.File
 	Types     *types.Package
 	Info      *types.Info
-	// Dirs has the directories of this package and of all that it imports, by import path, without
-	// the standard library. OneOnly says that this package's alone is known.
+	// Dirs has the directories of this package and of all its imports, by import path, without the
+	// standard library. If OneOnly is set, it only has the directory of this package.
 	Dirs    map[string]string
 	OneOnly bool
 
 	Services []*Service
-	// Functions are the signatures of the functions that tools, prompts and resources are built
-	// from.
+	// Functions are the signatures of the functions from which tools, prompts and resources are
+	// built.
 	Functions []*types.Signature
-	// Provided are the types that methods are given by mcpkit.Provide.
+	// Provided are the types that mcpkit.Provide provides to methods.
 	Provided []types.Type
 	// Unions are the interfaces whose types mcpkit.Union registers.
 	Unions []Union
-	// OwnRules says that a validator is given to mcpkit, one that may know more rules.
+	// OwnRules is set if the program passes its own validator, which may have more rules.
 	OwnRules bool
-	// Dropped are the calls whose errors nobody looks at, of functions in whose errors mistakes are
-	// told.
+	// Dropped are the calls that drop the error of Serve, Register and similar functions.
 	Dropped []*ast.CallExpr
 }
 
-// A Union is an interface and the types that its values have.
+// A Union is an interface and the possible types of its values.
 type Union struct {
-	// Discriminator is "" where it is not a constant.
+	// Discriminator is "" if it is not a constant.
 	Discriminator string
 	Interface     types.Type
 	Cases         []types.Type
 }
 
-// Load reads the packages that match the patterns of the go command, as seen from dir ("" for the
-// current one), without their tests. The generated file of each is left out, since it may be what
-// no longer compiles. Packages that do not compile otherwise are an error.
+// Load reads the packages that match the patterns of the go command in dir ("" means the current
+// directory), without their tests. It leaves out the generated files, since they may be the reason
+// why a package does not compile. A package that does not compile without its generated file is an
+// error.
 func Load(dir string, patterns []string) ([]*Package, error) {
-	// Where the imports are is asked for apart: to have their types as well from source would take
-	// seconds.
+	// A separate call finds the directories of the imports. One call for both would type-check the
+	// source of all imports, which takes seconds.
 	listed, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule, Dir: dir,
 	}, patterns...)
@@ -111,9 +111,9 @@ func Load(dir string, patterns []string) ([]*Package, error) {
 	return found, errors.Join(faults...)
 }
 
-// without makes the flags with which the go command takes the generated files of the packages for
-// empty ones. The Overlay of package packages would have everything down to the standard library
-// read from source.
+// without returns flags for the go command that replace the generated files of the packages with
+// empty files. It does not use packages.Config.Overlay, with which all imports, including the
+// standard library, are read from source.
 func without(listed []*packages.Package) (flags []string, done func(), err error) {
 	replaced := map[string]string{}
 	names := map[string]bool{}
@@ -154,7 +154,7 @@ func without(listed []*packages.Package) (flags []string, done func(), err error
 	return flags, done, err
 }
 
-// parse reads a file; of a generated one, its name of the package.
+// parse parses a file. Of a generated file, it only parses the package clause.
 func parse(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
 	mode := parser.AllErrors | parser.ParseComments
 	if filepath.Base(name) == GeneratedFile {
@@ -163,8 +163,8 @@ func parse(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
 	return parser.ParseFile(fset, name, src, mode)
 }
 
-// dirs finds the directories of p and its imports. What belongs to no module is of the standard
-// library.
+// dirs returns the directories of p and its imports. A package without a module belongs to the
+// standard library.
 func dirs(p *packages.Package) map[string]string {
 	found := map[string]string{}
 	packages.Visit([]*packages.Package{p}, func(p *packages.Package) bool {
@@ -179,8 +179,8 @@ func dirs(p *packages.Package) map[string]string {
 	return found
 }
 
-// FindDirs fills Dirs for a package of which only the types of its imports are known, from the
-// places of their declarations. It reports whether these are known: -trimpath hides them.
+// FindDirs sets Dirs from the positions of the declarations of the imports. It reports whether it
+// found all directories; with -trimpath, positions have none.
 func (p *Package) FindDirs() bool {
 	p.Dirs = map[string]string{p.Path: p.Dir}
 	all := true

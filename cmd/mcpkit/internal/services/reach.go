@@ -6,18 +6,17 @@ import (
 	"slices"
 )
 
-// Reached are the named types and the methods of which clients can be told something, by import
-// path and name.
+// Reached holds the named types and methods whose descriptions clients can see.
 type Reached struct {
-	// Types has, by import path, the names of types, and the names of their fields and methods.
+	// Types has, by import path and name of the type, the names of its fields and methods.
 	Types map[string]map[string][]string
 
 	seen   map[types.Type]bool
 	unions []Union
 }
 
-// Reach walks from the methods of the services, and from the functions that are given to mcpkit, to
-// all types that their arguments and results consist of.
+// Reach returns the types of the arguments and results of the services' methods and of the
+// functions that are passed to mcpkit.
 func (p *Package) Reach(wellKnown []string) *Reached {
 	r := &Reached{Types: map[string]map[string][]string{}, seen: map[types.Type]bool{}, unions: p.Unions}
 	for _, s := range p.Services {
@@ -64,18 +63,13 @@ func (r *Reached) signature(p *Package, sig *types.Signature) {
 	}
 }
 
-// Injected reports whether a parameter of type t gets its value from elsewhere than the arguments.
+// Injected reports whether a parameter of type t does not come from the arguments.
 func (p *Package) Injected(t types.Type) bool {
 	return ours(t) || slices.ContainsFunc(p.Provided, func(given types.Type) bool { return types.Identical(given, t) })
 }
 
-// IsUnion reports whether t is an interface whose types are registered.
-func (p *Package) IsUnion(t types.Type) bool {
-	return slices.ContainsFunc(p.Unions, func(u Union) bool { return types.Identical(u.Interface, t) })
-}
-
-// ours reports whether t is of this library, or a list of such: requests, content, results. No
-// schema describes them.
+// ours reports whether t is a type of this library, or a list of them: requests, content, results.
+// They have no schema.
 func ours(t types.Type) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.Pointer:
@@ -139,8 +133,8 @@ func (r *Reached) walk(t types.Type) {
 	}
 }
 
-// structFields walks the fields that JSON has. owner is the type that they have their descriptions
-// from, nil for none.
+// structFields walks the fields that are encoded in JSON. owner is the type that declares them, or
+// nil for a struct without a name.
 func (r *Reached) structFields(st *types.Struct, owner *types.TypeName) {
 	for i := range st.NumFields() {
 		f := st.Field(i)
@@ -154,7 +148,8 @@ func (r *Reached) structFields(st *types.Struct, owner *types.TypeName) {
 	}
 }
 
-// WritesItself reports whether t has JSON or text of its own, so that its fields do not show.
+// WritesItself reports whether methods of t read or write its JSON or text, so that its fields do
+// not show.
 func WritesItself(t *types.Named) bool {
 	for _, name := range []string{"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"} {
 		if obj, _, _ := types.LookupFieldOrMethod(t, true, t.Obj().Pkg(), name); obj != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 )
 
-// ruleValues are the values of a oneof rule: quoted, or without blanks.
+// ruleValues matches the values of a oneof rule: in quotes, or without spaces.
 var ruleValues = regexp.MustCompile(`'[^']*'|\S+`)
 
-// oneof reports a rule oneof of the field that lists other values than the constants of its type.
+// oneof reports a oneof rule of the field f whose values differ from the constants of its type.
 func (v *checker) oneof(site string, f *types.Var, rules string) {
 	t := f.Type()
 	for rule := range strings.SplitSeq(rules, ",") {
@@ -48,7 +48,7 @@ func indirect(t types.Type) types.Type {
 	return t
 }
 
-// elemOf returns the type of the elements of t, nil if it has none.
+// elemOf returns the type of the elements of t, or nil if t has none.
 func elemOf(t types.Type) types.Type {
 	if t == nil {
 		return nil
@@ -64,8 +64,8 @@ func elemOf(t types.Type) types.Type {
 	return nil
 }
 
-// constants returns the values of the constants of the type as tags spell them, in source order:
-// the exported ones, or all of them if none is exported.
+// constants returns the values of the constants of the type as they are written in tags, in source
+// order: the exported ones, or all if none is exported.
 func constants(named *types.Named) []string {
 	var found []*types.Const
 	scope := named.Obj().Pkg().Scope()

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// sourceDescriptions are the doc comments of the types that services reach.
+// sourceDescriptions has the doc comments of the types whose descriptions clients can see.
 type sourceDescriptions struct {
 	pkg     *services.Package
 	reached *services.Reached
@@ -23,7 +23,7 @@ func newSourceDescriptions(p *services.Package) *sourceDescriptions {
 	return &sourceDescriptions{pkg: p, reached: p.Reach(wellknown.Methods), read: map[string]map[string]string{}}
 }
 
-// text is what the source says of the type, or of the member of it.
+// text returns the doc comment of the type, or of its member if member is not "".
 func (w *sourceDescriptions) text(obj *types.TypeName, member string) string {
 	if obj == nil || obj.Pkg() == nil {
 		return ""
@@ -59,7 +59,7 @@ func (v *checker) descriptions(s *services.Service) {
 	}
 }
 
-// hasSource reports whether the comments of the type's package can be read.
+// hasSource reports whether the source of the type's package is known.
 func (v *checker) hasSource(obj *types.TypeName) bool {
 	if obj.Pkg() == nil {
 		return false
@@ -68,13 +68,13 @@ func (v *checker) hasSource(obj *types.TypeName) bool {
 	return ok
 }
 
-// outOfSight reports whether nobody can tell what is said of the type: go vet shows one package at
-// a time.
+// outOfSight reports whether the comments of the type are unknown, because go vet shows only one
+// package at a time.
 func (v *checker) outOfSight(obj *types.TypeName) bool {
 	return v.pkg.OneOnly && obj.Pkg() != nil && obj.Pkg() != v.pkg.Types
 }
 
-// fieldDescriptions looks at the fields of the structs that t consists of.
+// fieldDescriptions reports fields without a description in t and in the types of its fields.
 func (v *checker) fieldDescriptions(site string, t types.Type, seen map[types.Type]bool) {
 	t = types.Unalias(t)
 	if seen[t] || v.pkg.Injected(t) {
@@ -119,8 +119,7 @@ func (v *checker) typeHasDescriptions(t types.Type) bool {
 	return ok && (v.outOfSight(named.Obj()) || v.source.text(named.Obj(), "") != "")
 }
 
-// Words that say that a tool takes something away or lets something out, and those that do at the
-// beginning of a name.
+// Words in the name of a tool that may do harm. Those of drasticFirst count as the first word only.
 var (
 	drastic      = []string{"delete", "remove", "drop", "purge", "erase", "destroy", "wipe", "truncate", "uninstall", "revoke"}
 	drasticFirst = []string{"send", "clear", "reset", "kill", "cancel", "post", "pay", "publish", "overwrite", "transfer", "email", "deploy"}

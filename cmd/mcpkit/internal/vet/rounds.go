@@ -16,16 +16,16 @@ import (
 // questions are the functions of package mcpkit that ask the client.
 var questions = []string{"Elicit", "ElicitForm", "ElicitURL", "Confirm", "Choose", "Sample", "Roots", "Ask"}
 
-// changing are the first words of names of functions that change something, by their names.
+// changing are the first words in the names of functions that seem to change something.
 var changing = []string{
 	"add", "append", "book", "buy", "cancel", "charge", "commit", "create", "debit", "delete", "deploy", "drop", "enqueue", "exec", "hold", "insert",
 	"move", "notify", "order", "pay", "post", "publish", "purge", "push", "put", "refund", "register", "release", "remove", "rename", "reserve", "revoke",
 	"save", "send", "store", "submit", "transfer", "update", "upsert", "write",
 }
 
-// rounds reports what a method changes before it asks. The method runs again from the top when the
-// answer comes, since version 2026-07-28 of the protocol, and only mcpkit.Once keeps it from doing
-// so twice. What changes something is told by its name, so this finds neither all nor nothing else.
+// rounds reports what a method changes before it asks a question. From version 2026-07-28 on, the
+// method runs again from its beginning when the answer arrives, and repeats the change unless
+// mcpkit.Once makes it. Changes are recognized by names, so the check is not exact.
 func (v *checker) rounds() {
 	bodies := map[*types.Func]*ast.FuncDecl{}
 	r := &rounds{checker: v, asking: map[*types.Func]bool{}, bodies: bodies, reading: map[*types.Func]bool{}}
@@ -38,7 +38,7 @@ func (v *checker) rounds() {
 			}
 		}
 	}
-	// Functions that ask by others that do.
+	// Functions that call a function that asks, ask as well.
 	for grown := true; grown; {
 		grown = false
 		for fn, decl := range bodies {
@@ -60,19 +60,19 @@ type rounds struct {
 	*checker
 	asking map[*types.Func]bool // of this package
 	bodies map[*types.Func]*ast.FuncDecl
-	// reading has what reads found out. A function that is looked at is taken to read, which ends
-	// the search in recursive ones.
+	// reading holds the results of reads. While a function is checked, its result is true, which
+	// ends the recursion.
 	reading map[*types.Func]bool
 }
 
-// method reports the changes from which a question is reached.
+// method reports the changes that a question may follow.
 func (r *rounds) method(s *services.Service, decl *ast.FuncDecl) {
 	var receiver types.Object
 	if names := decl.Recv.List[0].Names; len(names) > 0 {
 		receiver = r.pkg.Info.Defs[names[0]]
 	}
 	graph := cfg.New(decl.Body, func(*ast.CallExpr) bool { return true })
-	reached := map[*cfg.Block]bool{} // whether a question is, from the beginning of the block
+	reached := map[*cfg.Block]bool{} // blocks with a question in or after them
 	asksIn := func(b *cfg.Block) bool {
 		return slices.ContainsFunc(b.Nodes, func(n ast.Node) bool { return slices.ContainsFunc(r.calls(n), r.asks) })
 	}
@@ -107,8 +107,8 @@ func (r *rounds) reportChange(s *services.Service, decl *ast.FuncDecl, pos token
 		s.Type.Obj().Name(), decl.Name.Name, what)
 }
 
-// calls are the calls in n, in the order in which they are made, as far as that is known. Function
-// literals run when somebody calls them, deferred calls at the end.
+// calls returns the calls in n, in the order in which they run if that is known. It leaves out
+// deferred calls and the bodies of function literals, which run later.
 func (r *rounds) calls(n ast.Node) []*ast.CallExpr {
 	var found, open []*ast.CallExpr
 	var walk []ast.Node
@@ -125,7 +125,7 @@ func (r *rounds) calls(n ast.Node) []*ast.CallExpr {
 		case *ast.DeferStmt:
 			return false
 		case *ast.FuncLit:
-			// Ask calls the functions that it is given.
+			// Ask calls the functions that are passed to it.
 			if len(open) == 0 || !r.asks(open[len(open)-1]) {
 				return false
 			}
@@ -150,9 +150,8 @@ func (r *rounds) asks(call *ast.CallExpr) bool {
 }
 
 // changes reports whether the function seems to change something that outlives the call: its name
-// says so, and neither its declaration nor its body says otherwise. Functions of package mcpkit
-// change nothing, nor do built-in functions and the standard library's buffers, formatters and
-// containers.
+// suggests it, and neither its declaration nor its body contradicts. Functions of package mcpkit,
+// built-in functions, and most packages of the standard library change nothing that counts.
 func (r *rounds) changes(call *ast.CallExpr) bool {
 	fn, ok := typeutil.Callee(r.pkg.Info, call).(*types.Func)
 	if !ok || fn.Pkg() == nil || services.IsLibrary(fn.Pkg()) {
@@ -168,7 +167,7 @@ func (r *rounds) changes(call *ast.CallExpr) bool {
 	return slices.Contains(changing, firstWord(fn.Name())) && !r.reads(fn.Origin())
 }
 
-// reads reports whether a function whose name sounds as if it changed something only reads.
+// reads reports whether a function only reads, although its name suggests a change.
 func (r *rounds) reads(fn *types.Func) bool {
 	if reads, known := r.reading[fn]; known {
 		return reads
@@ -178,8 +177,8 @@ func (r *rounds) reads(fn *types.Func) bool {
 	return r.reading[fn]
 }
 
-// declaredReadOnly reports whether the annotation block declares a resource, a prompt or a tool
-// that only reads.
+// declaredReadOnly reports whether the annotation block declares fn as a resource, a prompt or a
+// read-only tool.
 func (r *rounds) declaredReadOnly(fn *types.Func) bool {
 	for _, s := range r.pkg.Services {
 		for _, m := range s.Methods {
@@ -191,9 +190,9 @@ func (r *rounds) declaredReadOnly(fn *types.Func) bool {
 	return false
 }
 
-// bodyReads reports whether the body of the function is known and changes nothing that is seen: it
-// assigns nothing that its receiver or parameters point to, deletes and sends nothing, and calls no
-// function that changes or starts something.
+// bodyReads reports whether the body of the function is known and contains no change: no assignment
+// through its receiver or parameters, no delete or send, and no call of a function that changes or
+// starts something.
 func (r *rounds) bodyReads(fn *types.Func) bool {
 	decl := r.bodies[fn]
 	if decl == nil {
@@ -252,14 +251,14 @@ func isGetter(fn *types.Func) bool {
 	return ok && named.Obj().Name() == fn.Name()
 }
 
-// isStandard reports whether the package is of the standard library, as far as that is known: only
-// others have directories.
+// isStandard reports whether the package seems to belong to the standard library: only other
+// packages have known directories.
 func isStandard(p *services.Package, path string) bool {
 	_, known := p.Dirs[path]
 	return !known
 }
 
-// firstWord is "send" of "SendAll".
+// firstWord returns the first word of a name in small letters: "send" for "SendAll".
 func firstWord(name string) string {
 	word := []byte{name[0] | 0x20}
 	for i := 1; i < len(name) && name[i] >= 'a' && name[i] <= 'z'; i++ {
@@ -268,7 +267,7 @@ func firstWord(name string) string {
 	return string(word)
 }
 
-// assigns finds an assignment to what is reached by one of the variables that own reports.
+// assigns finds an assignment through one of the variables for which own returns true.
 func (r *rounds) assigns(n ast.Node, own func(types.Object) bool) (token.Pos, string) {
 	var left []ast.Expr
 	switch n := n.(type) {

@@ -17,17 +17,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/toolname"
 )
 
-// startFile is what Start adds to a package, in memory of the go command alone. Its name comes
-// first, so that its variable does.
+// startFile is the file that Start adds to a package with -overlay; it is not written to disk. Its
+// name sorts first, so that its variable is initialized first.
 const startFile = "0mcpkit_vet.go"
 
-// patience is how long the packages that the package imports may take to be initialized.
-const patience = time.Minute
+// startTimeout is how long the initialization of the imported packages may take.
+const startTimeout = time.Minute
 
-// Start builds the package p with a file more, one that registers its services, runs that, and
-// returns the faults that a start of the server would report and what the tools cost. dir is where
-// the go command runs; "" is the current directory. The error is that of a package that does not
-// build, or does not come to its first variable.
+// Start builds the package p with a file that registers its services, runs the program, and returns
+// the startup errors and the costs of the tools. dir is the directory of the go command; "" means
+// the current directory. Start returns an error if the package does not build, or if the program
+// ends before it registers the services.
 func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, []Cost, error) {
 	list := slices.DeleteFunc(slices.Clone(p.Services), func(s *services.Service) bool { return !gen.CanStart(p, s) })
 	if len(list) == 0 {
@@ -46,7 +46,7 @@ func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, 
 	var costs []Cost
 	for i, s := range list {
 		faults := slices.DeleteFunc(started[i].Faults, func(f gen.Fault) bool {
-			return p.OwnRules && strings.Contains(f.Msg, "unknown rule") // one that the program teaches its validator
+			return p.OwnRules && strings.Contains(f.Msg, "unknown rule") // the program's own validator may have it
 		})
 		for _, f := range faults {
 			text := f.Msg
@@ -73,14 +73,14 @@ func Start(ctx context.Context, dir string, p *services.Package) ([]Diagnostic, 
 	return found, costs, nil
 }
 
-// start builds and runs the program, with files of its own in temp.
+// start builds and runs the program, with its files in temp.
 func start(ctx context.Context, dir, temp string, p *services.Package, list []*services.Service) ([]gen.Started, error) {
 	result, program, overlay := filepath.Join(temp, "result.json"), filepath.Join(temp, "vet.exe"), filepath.Join(temp, "overlay.json")
 	source, err := gen.Start(p, list, result)
 	if err != nil {
 		return nil, err
 	}
-	// The generated file may be what no longer compiles, and the comments are to be those of the
+	// The generated file may not compile any longer, and the descriptions should come from the
 	// source.
 	replace := map[string]string{filepath.Join(p.Dir, services.GeneratedFile): ""}
 	add := func(name, file string, text []byte) error {
@@ -92,7 +92,7 @@ func start(ctx context.Context, dir, temp string, p *services.Package, list []*s
 	}
 	target := []string{p.Path}
 	switch {
-	case p.Path == "command-line-arguments": // files were named, instead of a package
+	case p.Path == "command-line-arguments": // the pattern is a list of files
 		target = []string{filepath.Join(p.Dir, startFile)}
 		for _, f := range p.Files {
 			if name := p.Fset.Position(f.Package).Filename; filepath.Base(name) != services.GeneratedFile {
@@ -111,14 +111,14 @@ func start(ctx context.Context, dir, temp string, p *services.Package, list []*s
 	if err := os.WriteFile(overlay, encoded, 0o600); err != nil {
 		return nil, err
 	}
-	// Comments are found beside the source, whose place -trimpath would hide. Symbols for debuggers
-	// take time.
+	// Without -trimpath, the program finds its source and thereby its comments. Symbols for
+	// debuggers take time.
 	build := exec.CommandContext(ctx, "go", append([]string{"build", "-overlay=" + overlay, "-o", program, "-trimpath=false", "-ldflags=-s -w"}, target...)...)
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("it does not build with its services registered: %w\n%s", err, bytes.TrimSpace(out))
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	run := exec.CommandContext(ctx, program)
 	run.Dir = dir
@@ -131,14 +131,14 @@ func start(ctx context.Context, dir, temp string, p *services.Package, list []*s
 	}
 	data, err := os.ReadFile(result)
 	if err != nil {
-		return nil, fmt.Errorf("a package that it imports ended the program: %w\n%s", err, bytes.TrimSpace(out))
+		return nil, fmt.Errorf("an imported package ended the program: %w\n%s", err, bytes.TrimSpace(out))
 	}
 	var started []gen.Started
 	if err := json.Unmarshal(data, &started); err != nil {
 		return nil, err
 	}
 	if len(started) != len(list) {
-		return nil, fmt.Errorf("%d services were registered, of %d", len(started), len(list))
+		return nil, fmt.Errorf("%d of %d services were registered", len(started), len(list))
 	}
 	return started, nil
 }

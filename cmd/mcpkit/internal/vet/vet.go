@@ -1,6 +1,6 @@
-// Package vet checks the services of a package. [Check] reads their source and reports what a start
-// of the server would not. [Start] builds a program that registers them, in the package itself, and
-// reports what that says.
+// Package vet checks the services of a package. [Check] reads their source and reports mistakes
+// that are not startup errors. [Start] builds a program that registers the services, and reports
+// its startup errors.
 package vet
 
 import (
@@ -20,30 +20,29 @@ import (
 	"github.com/mcpkit/mcpkit-go/cmd/mcpkit/internal/services"
 )
 
-// A Diagnostic is one thing that is wrong.
+// A Diagnostic is one mistake.
 type Diagnostic struct {
 	Pos     token.Pos
 	Message string
 }
 
-// A Cost is what the tools of a service cost a model before it has called one.
+// A Cost is the size of the definitions of a service's tools, which each model reads.
 type Cost struct {
 	Service string
 	Tools   int
-	// Bytes is the length of the tools' definitions as JSON.
+	// Bytes is the length of the definitions as JSON.
 	Bytes int
 	// Refused are the names of tools that some clients refuse.
 	Refused []string
 }
 
-// Check reads the source of the services of p, in which services were looked for.
+// Check checks the source of the services of p. Call [services.Package.Find] before.
 //
-// The comment //lint:ignore mcpkit REASON silences what Check reports for its own line and the
-// next.
+// The comment //lint:ignore mcpkit REASON silences the diagnostics of its own line and the next.
 func Check(p *services.Package) []Diagnostic {
 	v := &checker{pkg: p, source: newSourceDescriptions(p)}
 	for _, s := range p.Services {
-		if !v.inTest(s.Type.Obj().Pos()) { // tests have services with faults, on purpose
+		if !v.inTest(s.Type.Obj().Pos()) { // tests have services with mistakes on purpose
 			v.service(s)
 		}
 	}
@@ -60,8 +59,8 @@ func Check(p *services.Package) []Diagnostic {
 // ignore begins the comments that silence a diagnostic.
 const ignore = "//lint:ignore mcpkit"
 
-// withoutIgnored returns what was found and is not silenced, and the comments that silence without
-// a reason.
+// withoutIgnored returns the diagnostics that are not silenced, and one for each comment without a
+// reason.
 func (v *checker) withoutIgnored() []Diagnostic {
 	type line struct {
 		file   string
@@ -92,7 +91,7 @@ func (v *checker) withoutIgnored() []Diagnostic {
 	}), faults...)
 }
 
-// Sort sorts diagnostics of p by place, and drops those that are there twice.
+// Sort sorts diagnostics of p by position, and removes duplicates.
 func Sort(p *services.Package, found []Diagnostic) []Diagnostic {
 	slices.SortStableFunc(found, func(a, b Diagnostic) int {
 		x, y := p.Fset.Position(a.Pos), p.Fset.Position(b.Pos)
@@ -101,8 +100,7 @@ func Sort(p *services.Package, found []Diagnostic) []Diagnostic {
 	return slices.Compact(found)
 }
 
-// Fresh reports what is wrong with the generated file of p, nil if nothing is: it has none, or one
-// that is up to date.
+// Fresh returns an error if p has a generated file that is not up to date.
 func Fresh(p *services.Package) error {
 	have, err := os.ReadFile(filepath.Join(p.Dir, services.GeneratedFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,14 +135,14 @@ func (v *checker) report(pos token.Pos, format string, args ...any) {
 
 func (v *checker) service(s *services.Service) {
 	if s.Type.TypeParams().Len() > 0 {
-		return // which types it has, the program alone knows
+		return // only the program knows its type arguments
 	}
 	v.descriptions(s)
 	v.hints(s)
 }
 
-// place finds what a site, "Notes.Search (notes.go:12), field Limit", is in the source: the method,
-// or else the entry of the block, or else the service.
+// place returns the position of a site such as "Notes.Search (notes.go:12), field Limit": that of
+// the method, or else of its entry in the annotation block, or else of the service.
 func place(p *services.Package, s *services.Service, site string) token.Pos {
 	head, _, _ := strings.Cut(site, " ")
 	head, _, _ = strings.Cut(head, ",")
@@ -154,7 +152,7 @@ func place(p *services.Package, s *services.Service, site string) token.Pos {
 			return m.Func.Pos()
 		}
 	}
-	if f := s.Entry(method); f != nil {
+	if f, _ := s.Entry(method); f != nil {
 		return f.Pos()
 	}
 	return s.Type.Obj().Pos()
