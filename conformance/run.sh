@@ -19,17 +19,19 @@ results=$here/results
 scenario_timeout=300000
 
 # Prints one line for each leg: its name and its number of scenarios. The name is the kind of leg
-# and the protocol version, the suite, or the way in which clients authenticate. A new kind of leg
+# and the protocol version, the extension, the suite, or the way in which clients authenticate. A new kind of leg
 # needs a function run_KIND, and setup_KIND for what its legs share.
 legs() {
 	cat <<-'END'
 		server-2025-06-18 27
 		server-2025-11-25 33
 		server-2026-07-28 40
+		server-skills 3
 		client-2025-06-18 5
 		client-2025-11-25 19
 		client-2026-07-28 33
 		client-extensions 6
+		client-skills 4
 		client-backcompat 2
 		authorization-none 2
 		authorization-client_secret_basic 2
@@ -117,12 +119,28 @@ setup_server() {
 	await_server "$server_pid" "$SERVER_URL" "$results/server.log"
 }
 
-# run_server LEG SCENARIOS tests the server in one protocol version.
+# run_scenarios KIND PREFIX OUT ARGS... runs the scenarios whose names begin with PREFIX, one after
+# another. The suite has no option that selects the scenarios of one extension.
+run_scenarios() {
+	local kind=$1 prefix=$2 out=$3 names name status=0
+	shift 3
+	names=$(conformance list "--$kind" | sed -n "s/^  - \($prefix[^ ]*\).*/\1/p")
+	echo "Running $prefix ($(wc -w <<<"$names") scenarios)"
+	for name in $names; do
+		conformance "$kind" --timeout "$scenario_timeout" --scenario "$name" -o "$out" "$@" 2>&1 || status=$?
+	done
+	return $status
+}
+
+# run_server LEG SCENARIOS tests the server in one protocol version, or with one extension.
 run_server() {
 	local leg=$1 scenarios=$2 out=$results/$1 status=0
 	rm -rf "$out"
 	mkdir -p "$out"
-	conformance server --timeout "$scenario_timeout" --url "$SERVER_URL" --suite all --spec-version "${leg#server-}" -o "$out/checks" >"$out/suite.log" 2>&1 || status=$?
+	case ${leg#server-} in
+	skills) run_scenarios server sep-2640- "$out/checks" --url "$SERVER_URL" >"$out/suite.log" || status=$? ;;
+	*) conformance server --timeout "$scenario_timeout" --url "$SERVER_URL" --suite all --spec-version "${leg#server-}" -o "$out/checks" >"$out/suite.log" 2>&1 || status=$? ;;
+	esac
 	if [ -n "$server_pid" ] && ! kill -0 "$server_pid" 2>/dev/null; then
 		tail -n 40 "$results/server.log" >&2
 		die "$leg: the server exited during the run"
@@ -138,8 +156,8 @@ setup_client() {
 	(cd "$root" && go build -o "$cache/client" ./conformance/client)
 }
 
-# run_client LEG SCENARIOS tests the client in one protocol version, or with one of the suites
-# without a version. The suite ignores the exit codes of clients; a client that fails prints FAILED
+# run_client LEG SCENARIOS tests the client in one protocol version, with one extension, or with one
+# of the suites without a version. The suite ignores the exit codes of clients; a client that fails prints FAILED
 # to its standard error.
 run_client() {
 	local leg=$1 scenarios=$2 out=$results/$1 status=0 bad=0 what
@@ -149,8 +167,12 @@ run_client() {
 	esac
 	rm -rf "$out"
 	mkdir -p "$out"
-	# shellcheck disable=SC2086 # the variable holds several words
-	conformance client --timeout "$scenario_timeout" --command "$cache/client" $what -o "$out/checks" >"$out/suite.log" 2>&1 || status=$?
+	if [ "$leg" = client-skills ]; then
+		run_scenarios client sep-2640- "$out/checks" --command "$cache/client" >"$out/suite.log" || status=$?
+	else
+		# shellcheck disable=SC2086 # the variable holds several words
+		conformance client --timeout "$scenario_timeout" --command "$cache/client" $what -o "$out/checks" >"$out/suite.log" 2>&1 || status=$?
+	fi
 	node "$here/judge.mjs" --leg "$leg" --checks "$out/checks" --log "$out/suite.log" --status "$status" \
 		--scenarios "$scenarios" --baseline "$here/baseline.txt" || bad=1
 	local failed

@@ -36,6 +36,10 @@ var scenarios = map[string]scenario{
 	"http-custom-headers":                 customHeaders,
 	"http-invalid-tool-headers":           invalidToolHeaders,
 	"sep-2322-client-request-state":       requestState,
+	"sep-2640-client-no-prefetch":         listSkills,
+	"sep-2640-client-verify-digest":       loadSkills,
+	"sep-2640-client-verify-size":         loadSkills,
+	"sep-2640-client-verify-frontmatter":  loadSkills,
 }
 
 // scenarioTimeout ends a scenario that hangs, a minute before the suite does. It is long because

@@ -8,12 +8,17 @@ package main
 
 import (
 	"context"
+	"embed"
 	"flag"
 	"log"
 	"net"
 
 	"github.com/mcpkit/mcpkit-go/mcpkit"
+	"github.com/mcpkit/mcpkit-go/skills"
 )
+
+//go:embed skills
+var skillFiles embed.FS
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:3001", "address to listen on")
@@ -39,7 +44,7 @@ func main() {
 // newServer returns a server for all scenarios in all protocol versions.
 func newServer() (*mcpkit.Server, error) {
 	f := &Fixture{}
-	srv, err := mcpkit.New(f, mcpkit.With(&Questions{}))
+	srv, err := mcpkit.New(f, mcpkit.With(&Questions{}), skills.FS(skillFiles, skills.Dir("skills")))
 	if err != nil {
 		return nil, err
 	}

@@ -247,7 +247,7 @@ func (s *scenario) resources() {
 			}
 			uris = append(uris, r.URITemplate)
 		}
-		return same(uris, []string{"test://static-binary", "test://static-text", "test://watched-resource", "test://template/{id}/data"})
+		return same(uris, []string{"skill://pdf-processing/SKILL.md", "test://static-binary", "test://static-text", "test://watched-resource", "test://template/{id}/data"})
 	})
 	s.check("resources/read: text, binary, template", func(ctx context.Context) error {
 		text, err := s.read(ctx, "test://static-text")

@@ -65,7 +65,7 @@ const checks = [
     assert.match(result.content[0].text, /\/query: got "x", want a string of at least 2 characters/);
   }],
   ['resources/list, templates/list', async () => {
-    assert.equal((await result(fixture, 'resources/list')).resources.length, 3);
+    assert.equal((await result(fixture, 'resources/list')).resources.length, 4);
     assert.equal((await result(notes, 'resources/templates/list')).resourceTemplates[0].uriTemplate, 'note://{id}');
   }],
   ['resources/read', async () => {

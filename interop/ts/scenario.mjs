@@ -198,7 +198,7 @@ async function changes(t, peer) {
 async function resources(t, { client, received }) {
   await check('resources/list, templates/list', async () => {
     const { resources } = await client.listResources();
-    assert.deepEqual(resources.map((r) => r.uri).sort(), ['test://static-binary', 'test://static-text', 'test://watched-resource']);
+    assert.deepEqual(resources.map((r) => r.uri).sort(), ['skill://pdf-processing/SKILL.md', 'test://static-binary', 'test://static-text', 'test://watched-resource']);
     const { resourceTemplates } = await client.listResourceTemplates();
     assert.deepEqual(resourceTemplates.map((r) => r.uriTemplate), ['test://template/{id}/data']);
   });

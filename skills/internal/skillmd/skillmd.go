@@ -101,6 +101,11 @@ func (e *Entry) UnmarshalJSON(text []byte) error {
 	if err := jsonx.Unmarshal(raw.Resources, &e.Files); err != nil {
 		return fmt.Errorf("skill %q: %w", raw.URI, err)
 	}
+	for file := range jsonx.Elements(raw.Resources) {
+		if jsonx.Member(file, "size") == nil {
+			return fmt.Errorf("skill %q: a file has no size", raw.URI)
+		}
+	}
 	return e.checkFiles(root)
 }
 
