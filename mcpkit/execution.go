@@ -94,8 +94,10 @@ func (s *scope) execute(c *Call, ctx context.Context, h Handler) *execution {
 // onlyPeerWaits reports whether nobody but the peer waits for the outcome of the method, and the
 // peer can get a timeout error while the method runs.
 func (c *Call) onlyPeerWaits() bool {
-	_, early := c.peer.(transport.EarlyResponder)
-	return respondsEarly && early && c.server == c.to && !c.server.hasMiddleware.Load()
+	if _, early := c.peer.(transport.EarlyResponder); !early || !respondsEarly {
+		return false
+	}
+	return c.server == c.to && !c.server.hasMiddleware.Load() && len(c.server.intercepts) == 0
 }
 
 // inTime replaces the error of a method that the time limit ended by the timeout error.

@@ -152,22 +152,39 @@ func TestCallerIsAnsweredInTimeOnConnections(t *testing.T) {
 
 // With middleware, the method has a goroutine of its own; without, it has that of the transport.
 func TestOverdueMethodsAreLoggedOnceAndCleanedUpInTheEnd(t *testing.T) {
-	for name, use := range map[string][]mcpkit.Middleware{
-		"without middleware": nil,
-		"with middleware":    {func(next mcpkit.Handler) mcpkit.Handler { return next }},
+	var late chan time.Time // when middleware sees the timeout
+	observe := func(next mcpkit.Handler) mcpkit.Handler {
+		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
+			result, err := next(ctx, call)
+			require.ErrorIs(t, err, mcpkit.ErrTimeout)
+			late <- time.Now()
+			return result, err
+		}
+	}
+	for name, test := range map[string]struct {
+		options []mcpkit.Option
+		use     func(srv *mcpkit.Server)
+	}{
+		"without middleware":       {},
+		"with middleware":          {use: func(srv *mcpkit.Server) { srv.Use(observe) }},
+		"with selected middleware": {use: func(srv *mcpkit.Server) { srv.UseFor(mcpkit.OnTool("deaf"), observe) }},
+		"with an extension":        {options: []mcpkit.Option{mcpkit.Extend(mcpkit.Extension{ID: "com.example/late", Intercept: observe})}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				late = make(chan time.Time, 1)
 				var log bytes.Buffer
 				var cleaned atomic.Int32
-				srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))),
-					mcpkit.Provide(func(context.Context) (*session, error) { return &session{}, nil }, func(*session) { cleaned.Add(1) }))
-				srv.Use(use...)
+				srv := newServer(t, nil, append(test.options, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))),
+					mcpkit.Provide(func(context.Context) (*session, error) { return &session{}, nil }, func(*session) { cleaned.Add(1) }))...)
 				require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func(_ context.Context, call *mcpkit.Call, _ *session) (string, error) {
 					time.Sleep(2 * time.Second)
 					call.Progress(1, 1, "too late")
 					return "", errors.New("fails in the end")
 				}).Timeout(time.Second)))
+				if test.use != nil {
+					test.use(srv)
+				}
 				in, clientOut := io.Pipe()
 				clientIn, out := io.Pipe()
 				ctx, cancel := context.WithCancel(context.Background())
@@ -184,6 +201,9 @@ func TestOverdueMethodsAreLoggedOnceAndCleanedUpInTheEnd(t *testing.T) {
 				synctest.Wait()
 				require.Equal(t, 1, srv.Overdue())
 				require.Zero(t, cleaned.Load())
+				if test.use != nil || test.options != nil {
+					require.Equal(t, 1100*time.Millisecond, (<-late).Sub(begun), "middleware sees the timeout in time")
+				}
 
 				time.Sleep(time.Minute)
 				synctest.Wait()
