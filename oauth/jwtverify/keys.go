@@ -3,6 +3,7 @@ package jwtverify
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -111,15 +112,7 @@ func newKeySet(opts *Options) (*keySet, error) {
 // document is a JSON Web Key Set with undecoded keys, so that an unknown kind of key does not
 // invalidate the others.
 type document struct {
-	Keys []rawKey `json:"keys"`
-}
-
-type rawKey []byte
-
-// UnmarshalJSON keeps the encoded key.
-func (k *rawKey) UnmarshalJSON(b []byte) error {
-	*k = slices.Clone(b)
-	return nil
+	Keys []json.RawMessage `json:"keys"`
 }
 
 // keys returns the usable signature keys: public, and not for encryption. A published symmetric or

@@ -89,7 +89,7 @@ func (g *AuthorizationCode) check() error {
 	return nil
 }
 
-func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *place, scopes []string) (*holding, error) {
+func (g *AuthorizationCode) get(ctx context.Context, t *Transport, p *discovery, scopes []string) (*issuedToken, error) {
 	if !slices.Contains(p.as.CodeChallengeMethodsSupported, "S256") {
 		return nil, fmt.Errorf("the authorization server %q does not say that it supports PKCE with S256; MCP clients must refuse it", p.as.Issuer)
 	}
@@ -166,7 +166,7 @@ func withVerifier(use func(verifier []byte) error) error {
 }
 
 // visit sends the user to the authorization endpoint and returns the authorization code.
-func (t *Transport) visit(ctx context.Context, p *place, c *Credentials, login *Login, verifier []byte, scopes []string) (string, error) {
+func (t *Transport) visit(ctx context.Context, p *discovery, c *Credentials, login *Login, verifier []byte, scopes []string) (string, error) {
 	page, err := t.policy.CheckURL(p.as.AuthorizationEndpoint)
 	if err != nil {
 		return "", err
@@ -186,8 +186,8 @@ func (t *Transport) visit(ctx context.Context, p *place, c *Credentials, login *
 	if slices.Contains(scopes, "offline_access") {
 		q.Set("prompt", "consent") // else servers must ignore that scope (OpenID Connect Core 1.0, section 11)
 	}
-	if t.prover != nil {
-		q.Set("dpop_jkt", t.prover.Thumbprint())
+	if t.opts.DPoP != nil {
+		q.Set("dpop_jkt", t.opts.DPoP.Thumbprint())
 	}
 	page.RawQuery = q.Encode()
 	back, err := login.Visit(ctx, page.String())
@@ -268,8 +268,8 @@ func (t *Transport) keepRegistration(ctx context.Context, c *Credentials) {
 	t.mu.Lock()
 	t.registered = c
 	t.mu.Unlock()
-	if err := t.store.Save(ctx, Key{Issuer: c.Issuer}, &Record{Client: c}); err != nil {
-		t.logger.WarnContext(ctx, "oauthclient: the store did not save the registration; the next run registers again", "issuer", c.Issuer, "error", err.Error())
+	if err := t.opts.Store.Save(ctx, Key{Issuer: c.Issuer}, &Record{Client: c}); err != nil {
+		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not save the registration; the next run registers again", "issuer", c.Issuer, "error", err.Error())
 	}
 }
 
@@ -295,8 +295,8 @@ func (t *Transport) claimRedirect(ctx context.Context, as *metadata.Authorizatio
 	case r != nil:
 		return nil
 	}
-	if err := t.store.Save(ctx, key, &Record{Client: &Credentials{Issuer: as.Issuer, RedirectURI: redirect}}); err != nil {
-		t.logger.WarnContext(ctx, "oauthclient: the store did not save the issuer of a redirect URI", "issuer", as.Issuer, "error", err.Error())
+	if err := t.opts.Store.Save(ctx, key, &Record{Client: &Credentials{Issuer: as.Issuer, RedirectURI: redirect}}); err != nil {
+		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not save the issuer of a redirect URI", "issuer", as.Issuer, "error", err.Error())
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 
 const maxAuthorizationServers = 16
 
-// A place is the result of discovery: the resource, and its authorization server.
-type place struct {
+// A discovery is a resource with its authorization server.
+type discovery struct {
 	resource string   // the resource identifier, unchanged
 	scopes   []string // supported by the resource
 	as       *metadata.AuthorizationServer
@@ -26,7 +26,7 @@ type place struct {
 
 // discover finds the authorization server of the resource that sent a challenge. The challenge may
 // be nil.
-func (t *Transport) discover(ctx context.Context, c *metadata.Challenge) (*place, error) {
+func (t *Transport) discover(ctx context.Context, c *metadata.Challenge) (*discovery, error) {
 	prm, err := t.protectedResource(ctx, c)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (t *Transport) discover(ctx context.Context, c *metadata.Challenge) (*place
 	if err != nil {
 		return nil, err
 	}
-	return &place{resource: prm.Resource, scopes: prm.ScopesSupported, as: as}, nil
+	return &discovery{resource: prm.Resource, scopes: prm.ScopesSupported, as: as}, nil
 }
 
 // protectedResource reads the metadata of the resource at the URL in the challenge, or otherwise at
@@ -184,12 +184,12 @@ func (t *Transport) checkEndpoints(as *metadata.AuthorizationServer) error {
 
 // discoverLegacy implements version 2025-03-26: the origin of the server is its own authorization
 // server, with endpoints at fixed paths if it has no metadata.
-func (t *Transport) discoverLegacy(ctx context.Context) (*place, error) {
+func (t *Transport) discoverLegacy(ctx context.Context) (*discovery, error) {
 	origin := t.server.Scheme + "://" + t.server.Host
 	if known, others := t.grant.issuers(); !others && !slices.Contains(known, origin) {
 		return nil, fmt.Errorf("the client is known to %q; %q has no resource metadata", known, origin)
 	}
-	p := &place{resource: t.server.String()}
+	p := &discovery{resource: t.server.String()}
 	as := new(metadata.AuthorizationServer)
 	err := t.policy.Get(ctx, t.http, origin+metadata.PathAuthorizationServer, as)
 	switch {

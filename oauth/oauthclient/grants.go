@@ -32,8 +32,8 @@ type Grant interface {
 	issuers() (known []string, others bool)
 	// check returns an error if the grant is incomplete.
 	check() error
-	// get requests a token at a place.
-	get(ctx context.Context, t *Transport, p *place, scopes []string) (*holding, error)
+	// get requests a token from the discovered authorization server.
+	get(ctx context.Context, t *Transport, p *discovery, scopes []string) (*issuedToken, error)
 }
 
 // ClientCredentials is the grant of a program that acts for itself, without a user (extension
@@ -53,13 +53,13 @@ func (g *ClientCredentials) check() error {
 	return nil
 }
 
-func (g *ClientCredentials) get(ctx context.Context, t *Transport, p *place, scopes []string) (*holding, error) {
+func (g *ClientCredentials) get(ctx context.Context, t *Transport, p *discovery, scopes []string) (*issuedToken, error) {
 	return t.askFor(ctx, p, &g.Credentials, "client_credentials", "", scopes)
 }
 
 // askFor requests a token with a grant and an assertion. The assertion is "" if the grant needs
 // none.
-func (t *Transport) askFor(ctx context.Context, p *place, c *Credentials, grant, assertion string, scopes []string) (*holding, error) {
+func (t *Transport) askFor(ctx context.Context, p *discovery, c *Credentials, grant, assertion string, scopes []string) (*issuedToken, error) {
 	form := tokenForm(grant, p, scopes)
 	if assertion != "" {
 		form.Set("assertion", assertion)
@@ -102,7 +102,7 @@ func (g *WorkloadIdentity) check() error {
 	return nil
 }
 
-func (g *WorkloadIdentity) get(ctx context.Context, t *Transport, p *place, scopes []string) (*holding, error) {
+func (g *WorkloadIdentity) get(ctx context.Context, t *Transport, p *discovery, scopes []string) (*issuedToken, error) {
 	assertion, err := g.Assertion(ctx, Audience{p.as.Issuer, p.as.TokenEndpoint})
 	if err != nil {
 		return nil, fmt.Errorf("the workload's assertion: %w", err)
@@ -138,7 +138,7 @@ func (g *EnterpriseManaged) check() error {
 	return nil
 }
 
-func (g *EnterpriseManaged) get(ctx context.Context, t *Transport, p *place, scopes []string) (*holding, error) {
+func (g *EnterpriseManaged) get(ctx context.Context, t *Transport, p *discovery, scopes []string) (*issuedToken, error) {
 	if profiles := p.as.AuthorizationGrantProfilesSupported; len(profiles) > 0 && !slices.Contains(profiles, profileIDJAG) {
 		return nil, fmt.Errorf("the authorization server %q does not accept assertions of identity providers; it accepts %q", p.as.Issuer, profiles)
 	}

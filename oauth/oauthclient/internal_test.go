@@ -74,7 +74,7 @@ func TestLoginTimesOut(t *testing.T) {
 }
 
 func TestBodiesAreErasedAfterSending(t *testing.T) {
-	p := newPassing([][]byte{[]byte("code=1&code_verifier="), []byte("secret")})
+	p := newSecretBody([][]byte{[]byte("code=1&code_verifier="), []byte("secret")})
 	all := p.all
 	b, err := io.ReadAll(p)
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestBodiesAreErasedAfterSending(t *testing.T) {
 	_, err = p.Read(b)
 	require.Equal(t, io.EOF, err)
 
-	p = newPassing([][]byte{[]byte("secret")})
+	p = newSecretBody([][]byte{[]byte("secret")})
 	require.NoError(t, p.Close())
 	b, err = io.ReadAll(p)
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func FuzzTokenAnswer(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	p := &place{resource: "https://mcp.example/mcp", as: &metadata.AuthorizationServer{Issuer: "https://as.example"}}
+	p := &discovery{resource: "https://mcp.example/mcp", as: &metadata.AuthorizationServer{Issuer: "https://as.example"}}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := new(tokenResponse)
 		if jsonx.Unmarshal(body, r) != nil {

@@ -61,9 +61,9 @@ type tokenResponse struct {
 }
 
 // tokenOf returns the token of a response to a client that requested the scopes.
-func (t *Transport) tokenOf(r *tokenResponse, p *place, c *Credentials, scopes []string) (*holding, error) {
+func (t *Transport) tokenOf(r *tokenResponse, p *discovery, c *Credentials, scopes []string) (*issuedToken, error) {
 	want := "Bearer"
-	if t.prover != nil {
+	if t.opts.DPoP != nil {
 		// A stolen token that is not bound to the key would be usable.
 		want = dpop.Scheme
 	}
@@ -83,11 +83,11 @@ func (t *Transport) tokenOf(r *tokenResponse, p *place, c *Credentials, scopes [
 	if r.ExpiresIn > 0 {
 		tok.Expires = time.Now().Add(time.Duration(min(r.ExpiresIn, maxLifetime)) * time.Second)
 	}
-	return &holding{tok, c, p}, nil
+	return &issuedToken{tok, c, p}, nil
 }
 
 // tokenForm returns the form of a token request.
-func tokenForm(grant string, p *place, scopes []string) url.Values {
+func tokenForm(grant string, p *discovery, scopes []string) url.Values {
 	form := url.Values{"grant_type": {grant}, "resource": {p.resource}}
 	if len(scopes) > 0 {
 		form.Set("scope", strings.Join(scopes, " "))
@@ -118,7 +118,7 @@ func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c
 		}
 		nonce := got.Get(dpop.NonceHeader)
 		t.keepNonce(as.TokenEndpoint, nonce)
-		if r.Error == "use_dpop_nonce" && nonce != "" && t.prover != nil && !again {
+		if r.Error == "use_dpop_nonce" && nonce != "" && t.opts.DPoP != nil && !again {
 			continue
 		}
 		if status != http.StatusOK || r.Error != "" {
@@ -130,7 +130,7 @@ func (t *Transport) ask(ctx context.Context, as *metadata.AuthorizationServer, c
 
 // revoke asks the authorization server to revoke a token. It revokes the refresh token if there is
 // one, because this also revokes the access tokens issued from it (RFC 7009, section 2.1).
-func (t *Transport) revoke(ctx context.Context, h *holding) error {
+func (t *Transport) revoke(ctx context.Context, h *issuedToken) error {
 	as, endpoint := h.at.as, h.at.as.RevocationEndpoint
 	if endpoint == "" || as.Issuer != h.token.Issuer || h.client.ClientID == "" { // a workload without a client ID cannot revoke
 		return nil
@@ -165,9 +165,9 @@ func (t *Transport) post(ctx context.Context, endpoint string, header http.Heade
 	if err != nil {
 		return 0, nil, err
 	}
-	req.GetBody = func() (io.ReadCloser, error) { return newPassing(body), nil }
-	passing := newPassing(body)
-	req.Body, req.ContentLength = passing, int64(len(passing.all))
+	req.GetBody = func() (io.ReadCloser, error) { return newSecretBody(body), nil }
+	b := newSecretBody(body)
+	req.Body, req.ContentLength = b, int64(len(b.all))
 	req.Header = header
 	req.Header.Set("Accept", "application/json")
 	resp, err := fetch.Send(fetch.WithoutRedirects(t.http), req)
@@ -185,45 +185,45 @@ func (t *Transport) post(ctx context.Context, endpoint string, header http.Heade
 	return resp.StatusCode, resp.Header, nil
 }
 
-// passing is a request body that is erased after it was sent, because it may contain secrets.
-type passing struct {
+// secretBody is a request body that is erased after it was sent, because it may contain secrets.
+type secretBody struct {
 	mu   sync.Mutex // a request may be closed while its body is read
 	all  []byte     // guarded by mu
 	rest []byte     // guarded by mu
 }
 
-func newPassing(parts [][]byte) *passing {
+func newSecretBody(parts [][]byte) *secretBody {
 	all := slices.Concat(parts...)
-	return &passing{all: all, rest: all}
+	return &secretBody{all: all, rest: all}
 }
 
 // Read implements io.Reader.
-func (p *passing) Read(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.rest) == 0 {
+func (b *secretBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.rest) == 0 {
 		return 0, io.EOF
 	}
-	n := copy(b, p.rest)
-	p.rest = p.rest[n:]
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
 	return n, nil
 }
 
 // Close erases the body.
-func (p *passing) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.all)
-	p.rest = nil
+func (b *secretBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.all)
+	b.rest = nil
 	return nil
 }
 
 // prove adds a DPoP proof to a request if the transport has a key.
 func (t *Transport) prove(header http.Header, verb, rawURL, token string) error {
-	if t.prover == nil {
+	if t.opts.DPoP == nil {
 		return nil
 	}
-	proof, err := t.prover.Proof(verb, rawURL, token, t.nonce(rawURL))
+	proof, err := t.opts.DPoP.Proof(verb, rawURL, token, t.nonce(rawURL))
 	if err == nil {
 		header.Set(dpop.Header, proof)
 	}
@@ -234,7 +234,7 @@ const maxNonce = 1024
 
 // keepNonce stores the nonce that an origin requires in the next proof (RFC 9449, section 8.2).
 func (t *Transport) keepNonce(rawURL, nonce string) {
-	if nonce == "" || len(nonce) > maxNonce || t.prover == nil {
+	if nonce == "" || len(nonce) > maxNonce || t.opts.DPoP == nil {
 		return
 	}
 	t.mu.Lock()

@@ -71,23 +71,19 @@ type Options struct {
 // while a later one finds the token. [Transport.Login] has no such deadline. After a rejected
 // login, requests fail with the same error until Login is called.
 type Transport struct {
+	opts   Options // with defaults
 	server *url.URL
 	grant  Grant
-	base   http.RoundTripper
-	store  Store
-	prover *dpop.Prover
 	policy fetch.Policy
 	http   *http.Client // for documents and endpoints
 	idle   func()       // closes idle connections of http
-	limit  time.Duration
-	logger *slog.Logger
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
 	logins sync.WaitGroup
 
 	mu         sync.Mutex
-	held       holding           // the current token; guarded by mu
+	issued     issuedToken       // the current token; guarded by mu
 	accepted   bool              // whether a request with the token succeeded; guarded by mu
 	unsaved    error             // why the store did not save the token; nil if it did; guarded by mu
 	outdated   string            // the access token that the store has instead; guarded by mu
@@ -98,12 +94,12 @@ type Transport struct {
 	nonces     map[string]string // by origin; guarded by mu
 }
 
-// A holding is a token with the client that requested it and the place that issued it. Token and
-// client are nil without a token.
-type holding struct {
+// An issuedToken is a token with the client that requested it and the discovery of its issuer.
+// Token and client are nil without a token.
+type issuedToken struct {
 	token  *Token
 	client *Credentials
-	at     *place
+	at     *discovery
 }
 
 // A pendingLogin is a login that requests wait for.
@@ -135,21 +131,20 @@ func New(server string, grant Grant, opts *Options) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		server: u, grant: grant, base: opts.Base, store: opts.Store, prover: opts.DPoP, limit: opts.LoginTimeout, logger: opts.Logger,
+		opts: *opts, server: u, grant: grant, nonces: make(map[string]string),
 		policy: fetch.Policy{InsecureLoopback: opts.InsecureLoopback, PrivateNetworks: opts.PrivateNetworks, TLS: opts.TLS},
-		nonces: make(map[string]string),
 	}
-	if t.base == nil {
-		t.base = http.DefaultTransport
+	if t.opts.Base == nil {
+		t.opts.Base = http.DefaultTransport
 	}
-	if t.store == nil {
-		t.store = NewMemoryStore()
+	if t.opts.Store == nil {
+		t.opts.Store = NewMemoryStore()
 	}
-	if t.logger == nil {
-		t.logger = slog.Default()
+	if t.opts.Logger == nil {
+		t.opts.Logger = slog.Default()
 	}
-	if t.limit <= 0 {
-		t.limit = defaultLoginTimeout
+	if t.opts.LoginTimeout <= 0 {
+		t.opts.LoginTimeout = defaultLoginTimeout
 	}
 	t.http = t.policy.Client()
 	t.idle = t.http.CloseIdleConnections
@@ -174,7 +169,7 @@ func (t *Transport) Close() error {
 func (t *Transport) Login(ctx context.Context) error {
 	t.mu.Lock()
 	t.refused, t.attempts = nil, 0
-	used := t.held.token
+	used := t.issued.token
 	t.mu.Unlock()
 	if err := t.authorize(ctx, used, nil); err != nil {
 		return err
@@ -198,8 +193,8 @@ func (t *Transport) Logout(ctx context.Context) error {
 		<-l.done // it may still get a token
 		t.mu.Lock()
 	}
-	h := t.held
-	t.held, t.accepted, t.unsaved, t.outdated = holding{at: h.at}, false, nil, ""
+	h := t.issued
+	t.issued, t.accepted, t.unsaved, t.outdated = issuedToken{at: h.at}, false, nil, ""
 	t.mu.Unlock()
 	if h.token == nil {
 		stored, err := t.stored(ctx)
@@ -211,7 +206,7 @@ func (t *Transport) Logout(ctx context.Context) error {
 		}
 		h = *stored
 	}
-	err := t.store.Delete(ctx, Key{h.token.Issuer, h.token.Resource})
+	err := t.opts.Store.Delete(ctx, Key{h.token.Issuer, h.token.Resource})
 	if e := t.revoke(ctx, &h); e != nil {
 		err = errors.Join(err, fmt.Errorf("oauthclient: %w", e))
 	}
@@ -219,7 +214,7 @@ func (t *Transport) Logout(ctx context.Context) error {
 }
 
 // stored returns the token that an earlier run left in the store, or nil if there is none.
-func (t *Transport) stored(ctx context.Context) (*holding, error) {
+func (t *Transport) stored(ctx context.Context) (*issuedToken, error) {
 	c, err := t.probe(ctx)
 	if err != nil {
 		return nil, err
@@ -233,7 +228,7 @@ func (t *Transport) stored(ctx context.Context) (*holding, error) {
 
 // load reads a record. It marks errors of the store, because they are temporary.
 func (t *Transport) load(ctx context.Context, key Key) (*Record, error) {
-	r, err := t.store.Load(ctx, key)
+	r, err := t.opts.Store.Load(ctx, key)
 	if err != nil {
 		return nil, &storeError{err}
 	}
@@ -244,9 +239,9 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// loadToken returns the stored token of a place. It returns nil if the record is missing,
+// loadToken returns the stored token for a discovery. It returns nil if the record is missing,
 // incomplete, or older than the transport's token.
-func (t *Transport) loadToken(ctx context.Context, at *place) (*holding, error) {
+func (t *Transport) loadToken(ctx context.Context, at *discovery) (*issuedToken, error) {
 	r, err := t.load(ctx, Key{at.as.Issuer, at.resource})
 	if err != nil || r == nil || r.Token == nil || r.Client == nil || r.Token.Issuer != at.as.Issuer || r.Token.Resource != at.resource {
 		return nil, err
@@ -256,7 +251,7 @@ func (t *Transport) loadToken(ctx context.Context, at *place) (*holding, error) 
 	if t.outdated != "" && r.Token.AccessToken == t.outdated {
 		return nil, nil
 	}
-	return &holding{r.Token, r.Client, at}, nil
+	return &issuedToken{r.Token, r.Client, at}, nil
 }
 
 // Token returns a token that has not expired, and logs in if there is none.
@@ -276,14 +271,14 @@ func (t *Transport) Token(ctx context.Context) (*Token, error) {
 func (t *Transport) current() *Token {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.held.token
+	return t.issued.token
 }
 
 // RoundTrip sends req with a token. If the server asks for another token, it gets one and sends req
 // again.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != t.server.Scheme || !sameHost(req.URL, t.server) || req.Header.Get("Authorization") != "" {
-		return t.base.RoundTrip(req)
+		return t.opts.Base.RoundTrip(req)
 	}
 	if req.Body != nil {
 		defer req.Body.Close() // RoundTrip sends the body itself or copies of it
@@ -313,7 +308,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		case req.Body != nil && req.Body != http.NoBody && req.GetBody == nil:
 			return resp, nil // the body cannot be sent again
-		case resp.StatusCode == http.StatusUnauthorized && tok != nil && t.prover != nil && !nonced && nonce != "" && c != nil && c.Param("error") == "use_dpop_nonce":
+		case resp.StatusCode == http.StatusUnauthorized && tok != nil && t.opts.DPoP != nil && !nonced && nonce != "" && c != nil && c.Param("error") == "use_dpop_nonce":
 			nonced = true
 			discard(resp)
 			continue
@@ -344,7 +339,7 @@ func (t *Transport) send(req *http.Request, tok *Token, first bool) (*http.Respo
 			return nil, err
 		}
 	}
-	return t.base.RoundTrip(r)
+	return t.opts.Base.RoundTrip(r)
 }
 
 // challengeOf returns the challenge of a response that a new token can satisfy: any challenge of a
@@ -376,7 +371,7 @@ func discard(resp *http.Response) {
 func (t *Transport) letThrough(tok *Token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if tok != nil && tok == t.held.token {
+	if tok != nil && tok == t.issued.token {
 		t.accepted, t.attempts = true, 0
 	}
 }
@@ -398,7 +393,7 @@ type demand struct {
 func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error {
 	t.mu.Lock()
 	switch {
-	case t.held.token != used: // another request has replaced it
+	case t.issued.token != used: // another request has replaced it
 		t.mu.Unlock()
 		return nil
 	case t.refused != nil:
@@ -412,7 +407,7 @@ func (t *Transport) authorize(ctx context.Context, used *Token, d *demand) error
 		ctx, stop := context.WithCancelCause(t.ctx)
 		l := &pendingLogin{done: make(chan struct{}), cancel: stop}
 		t.login = l
-		ctx, cancel := context.WithTimeoutCause(ctx, t.limit, fmt.Errorf("no login within %v", t.limit))
+		ctx, cancel := context.WithTimeoutCause(ctx, t.opts.LoginTimeout, fmt.Errorf("no login within %v", t.opts.LoginTimeout))
 		// Ends within LoginTimeout, or with Close or Logout.
 		t.logins.Go(func() {
 			defer stop(nil)
@@ -441,7 +436,7 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 			t.refused = l.err
 		}
 	} else {
-		t.held, t.accepted = *got, false
+		t.issued, t.accepted = *got, false
 	}
 	t.login = nil
 	close(l.done)
@@ -450,15 +445,15 @@ func (t *Transport) run(ctx context.Context, l *pendingLogin, used *Token, d *de
 // save stores a token. If the store fails, the transport still uses the token, and ignores the
 // older token in the store, whose refresh token may be used up. Saving is not cancelled with the
 // login.
-func (t *Transport) save(ctx context.Context, h *holding) {
+func (t *Transport) save(ctx context.Context, h *issuedToken) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
 	key := Key{h.token.Issuer, h.token.Resource}
-	err := t.store.Save(ctx, key, &Record{Client: h.client, Token: h.token})
+	err := t.opts.Store.Save(ctx, key, &Record{Client: h.client, Token: h.token})
 	outdated := ""
 	if err != nil {
-		t.logger.WarnContext(ctx, "oauthclient: the store did not save the token", "issuer", h.token.Issuer, "error", err.Error())
-		if r, e := t.store.Load(ctx, key); e == nil && r != nil && r.Token != nil {
+		t.opts.Logger.WarnContext(ctx, "oauthclient: the store did not save the token", "issuer", h.token.Issuer, "error", err.Error())
+		if r, e := t.opts.Store.Load(ctx, key); e == nil && r != nil && r.Token != nil {
 			outdated = r.Token.AccessToken
 		}
 	}
@@ -484,9 +479,9 @@ func isTemporary(err error) bool {
 }
 
 // obtain gets a token by refreshing the previous one, from the store, or by the grant.
-func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holding, error) {
+func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*issuedToken, error) {
 	t.mu.Lock()
-	client, at, accepted := t.held.client, t.held.at, t.accepted
+	client, at, accepted := t.issued.client, t.issued.at, t.accepted
 	t.mu.Unlock()
 	var c *metadata.Challenge
 	var err error
@@ -507,7 +502,7 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holdin
 	}
 	if d == nil || !d.stepUp {
 		// A token that was never accepted is not worth refreshing.
-		before := &holding{used, client, at}
+		before := &issuedToken{used, client, at}
 		if used == nil || !accepted && !used.expired(time.Now()) {
 			before.client = nil
 		}
@@ -535,7 +530,7 @@ func (t *Transport) obtain(ctx context.Context, used *Token, d *demand) (*holdin
 // renew returns the token that another program put into the store, or refreshes the previous one if
 // its client is known. It returns nil if a login is needed. It then leaves the newest known token
 // in h.
-func (t *Transport) renew(ctx context.Context, h *holding) (*holding, error) {
+func (t *Transport) renew(ctx context.Context, h *issuedToken) (*issuedToken, error) {
 	got, err := t.fromStore(ctx, h)
 	if got != nil || err != nil || !h.refreshable() {
 		return got, err
@@ -556,13 +551,13 @@ func (t *Transport) renew(ctx context.Context, h *holding) (*holding, error) {
 	return got, nil
 }
 
-func (h *holding) refreshable() bool {
+func (h *issuedToken) refreshable() bool {
 	return h.client != nil && h.token != nil && h.token.RefreshToken != ""
 }
 
 // fromStore returns the stored token if it is newer than h and usable. If it is newer but not
 // usable, fromStore copies it into h.
-func (t *Transport) fromStore(ctx context.Context, h *holding) (*holding, error) {
+func (t *Transport) fromStore(ctx context.Context, h *issuedToken) (*issuedToken, error) {
 	got, err := t.loadToken(ctx, h.at)
 	if got == nil || err != nil || h.token != nil && got.token.AccessToken == h.token.AccessToken {
 		return nil, err
@@ -580,14 +575,14 @@ func (t *Transport) fromStore(ctx context.Context, h *holding) (*holding, error)
 // lock prevents other users of the store from refreshing the same token. Stores without locks are
 // used without.
 func (t *Transport) lock(ctx context.Context, key Key) (unlock func()) {
-	l, ok := t.store.(Locker)
+	l, ok := t.opts.Store.(Locker)
 	if !ok {
 		return func() {}
 	}
 	unlock, err := l.Lock(ctx, key)
 	if err != nil {
 		if ctx.Err() == nil {
-			t.logger.WarnContext(ctx, "oauthclient: the store cannot be locked; programs that share it may refresh at the same time", "error", err.Error())
+			t.opts.Logger.WarnContext(ctx, "oauthclient: the store cannot be locked; programs that share it may refresh at the same time", "error", err.Error())
 		}
 		return func() {}
 	}
@@ -604,7 +599,7 @@ func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
 		return nil, err
 	}
 	req.Header.Set("Accept", "text/event-stream") // a GET opens an event stream
-	resp, err := t.base.RoundTrip(req)
+	resp, err := t.opts.Base.RoundTrip(req)
 	switch {
 	case err != nil && bound.Err() != nil && ctx.Err() == nil: // the server accepts the stream without a token
 		return nil, nil
@@ -621,13 +616,13 @@ func (t *Transport) probe(ctx context.Context) (*metadata.Challenge, error) {
 // usable reports whether a stored token can be sent: it has not expired, and it is bound to a key
 // if and only if the transport has one.
 func (t *Transport) usable(tok *Token) bool {
-	return !tok.expired(time.Now()) && tok.AccessToken != "" && (tok.Type == dpop.Scheme) == (t.prover != nil)
+	return !tok.expired(time.Now()) && tok.AccessToken != "" && (tok.Type == dpop.Scheme) == (t.opts.DPoP != nil)
 }
 
 // scopesFor returns the scopes to request: those of the challenge, or otherwise all that the
 // resource supports. It adds the previously requested scopes, so that a new token allows what the
 // old one did.
-func scopesFor(used *Token, c *metadata.Challenge, at *place) []string {
+func scopesFor(used *Token, c *metadata.Challenge, at *discovery) []string {
 	scopes := at.scopes
 	if c != nil && len(c.Scopes()) > 0 {
 		scopes = c.Scopes()
@@ -639,7 +634,7 @@ func scopesFor(used *Token, c *metadata.Challenge, at *place) []string {
 }
 
 // refresh exchanges the refresh token for new tokens (RFC 6749, section 6).
-func (t *Transport) refresh(ctx context.Context, h *holding) (*holding, error) {
+func (t *Transport) refresh(ctx context.Context, h *issuedToken) (*issuedToken, error) {
 	form := tokenForm("refresh_token", h.at, nil)
 	form.Set("refresh_token", h.token.RefreshToken)
 	r, err := t.ask(ctx, h.at.as, h.client, form, nil)

@@ -232,29 +232,29 @@ func (s *Server) idJAG(subject, clientID, audience string, scopes, resources []s
 	return s.sign(jwtIDJAG, claims)
 }
 
-// words is a string or a list of strings.
-type words []string
+// stringList is a string or a list of strings.
+type stringList []string
 
 // UnmarshalJSON reads both forms.
-func (w *words) UnmarshalJSON(b []byte) error {
+func (l *stringList) UnmarshalJSON(b []byte) error {
 	if jsonx.Kind(b) == '"' {
-		*w = words{jsonx.String(b)}
+		*l = stringList{jsonx.String(b)}
 		return nil
 	}
-	return jsonx.Unmarshal(b, (*[]string)(w))
+	return jsonx.Unmarshal(b, (*[]string)(l))
 }
 
 // assertionClaims are the claims of assertions that the server checks.
 type assertionClaims struct {
-	Issuer   string  `json:"iss"`
-	Subject  string  `json:"sub"`
-	Audience words   `json:"aud"`
-	Expires  float64 `json:"exp"`
-	Begins   float64 `json:"nbf"`
-	ID       string  `json:"jti"`
-	ClientID string  `json:"client_id"`
-	Scope    string  `json:"scope"`
-	Resource words   `json:"resource"`
+	Issuer   string     `json:"iss"`
+	Subject  string     `json:"sub"`
+	Audience stringList `json:"aud"`
+	Expires  float64    `json:"exp"`
+	Begins   float64    `json:"nbf"`
+	ID       string     `json:"jti"`
+	ClientID string     `json:"client_id"`
+	Scope    string     `json:"scope"`
+	Resource stringList `json:"resource"`
 }
 
 // open verifies a signature and returns the claims.

@@ -38,24 +38,24 @@ func challengeOf(verifier string) string {
 }
 
 // form returns a form of alternating names and values.
-func form(words ...string) url.Values {
+func form(stringList ...string) url.Values {
 	v := make(url.Values)
-	for i := 0; i < len(words); i += 2 {
-		v.Add(words[i], words[i+1])
+	for i := 0; i < len(stringList); i += 2 {
+		v.Add(stringList[i], stringList[i+1])
 	}
 	return v
 }
 
 // with returns a form with changes. "" removes a value.
-func with(v url.Values, words ...string) url.Values {
+func with(v url.Values, stringList ...string) url.Values {
 	out := make(url.Values)
 	for name, values := range v {
 		out[name] = values
 	}
-	for i := 0; i < len(words); i += 2 {
-		out.Set(words[i], words[i+1])
-		if words[i+1] == "" {
-			out.Del(words[i])
+	for i := 0; i < len(stringList); i += 2 {
+		out.Set(stringList[i], stringList[i+1])
+		if stringList[i+1] == "" {
+			out.Del(stringList[i])
 		}
 	}
 	return out
@@ -161,7 +161,7 @@ func TestAuthorizationsThatAreRefused(t *testing.T) {
 		{"another resource", with(good, "resource", "https://other.example/"), "", `invalid_target: unknown resource "https://other.example/"`},
 		{"a resource with a fragment", with(good, "resource", "https://mcp.example/mcp#"), "", `invalid_target: the resource "https://mcp.example/mcp#" is not an absolute URI without a fragment`},
 		{"the user", good, "", "access_denied: I do not know you"},
-		{"the user, in other words", with(good, "scope", "read"), "", "temporarily_unavailable: come back later"},
+		{"the user, in other stringList", with(good, "scope", "read"), "", "temporarily_unavailable: come back later"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			q := test.q
@@ -345,10 +345,10 @@ func TestAssertionsOfClients(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	as := oauthtest.New(t, &oauthtest.Options{Clients: append([]oauthtest.Client{{ID: "robby", Key: key.Public()}}, known...)})
-	sign := func(words ...any) url.Values {
+	sign := func(stringList ...any) url.Values {
 		claims := map[string]any{"iss": "robby", "sub": "robby", "aud": as.Issuer, "jti": rand.Text(), "exp": time.Now().Add(time.Minute).Unix()}
-		for i := 0; i < len(words); i += 2 {
-			claims[words[i].(string)] = words[i+1]
+		for i := 0; i < len(stringList); i += 2 {
+			claims[stringList[i].(string)] = stringList[i+1]
 		}
 		payload, err := json.Marshal(claims)
 		require.NoError(t, err)
@@ -392,13 +392,13 @@ func TestAssertionsOfClients(t *testing.T) {
 func TestAssertionsOfProviders(t *testing.T) {
 	provider := oauthtest.New(t, nil)
 	as := oauthtest.New(t, &oauthtest.Options{Clients: known, Trusts: []*oauthtest.Server{provider}})
-	ask := func(words ...any) url.Values {
+	ask := func(stringList ...any) url.Values {
 		claims := map[string]any{
 			"iss": provider.Issuer, "sub": "ada", "aud": as.Issuer, "client_id": "robot", "jti": rand.Text(), "scope": "read",
 			"resource": "https://mcp.example/mcp", "exp": time.Now().Add(time.Minute).Unix(),
 		}
-		for i := 0; i < len(words); i += 2 {
-			claims[words[i].(string)] = words[i+1]
+		for i := 0; i < len(stringList); i += 2 {
+			claims[stringList[i].(string)] = stringList[i+1]
 		}
 		return form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", provider.Sign("oauth-id-jag+jwt", claims),
 			"client_id", "robot", "client_secret", "secret", "resource", "https://mcp.example/mcp")

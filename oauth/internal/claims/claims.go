@@ -27,7 +27,7 @@ func (c *Check) Verify(claims map[string]any, now time.Time) (*oauth.Principal, 
 	if iss, ok := claims["iss"]; (ok || c.NeedIssuer) && iss != c.Issuer {
 		return nil, refuse("it is of another issuer")
 	}
-	audience := Words(claims["aud"], false)
+	audience := Strings(claims["aud"], false)
 	if !slices.ContainsFunc(audience, func(a string) bool { return slices.Contains(c.Audience, a) }) {
 		return nil, refuse("it is for another audience")
 	}
@@ -104,15 +104,15 @@ func Date(v any) (time.Time, bool) {
 func Scopes(claims map[string]any) []string {
 	for _, name := range []string{"scope", "scp"} {
 		if v, ok := claims[name]; ok {
-			return Words(v, true)
+			return Strings(v, true)
 		}
 	}
 	return nil
 }
 
-// Words returns the strings of a list, or a single string: split at spaces if split is set,
+// Strings returns the strings of a list, or a single string: split at spaces if split is set,
 // otherwise as it is.
-func Words(v any, split bool) []string {
+func Strings(v any, split bool) []string {
 	switch v := v.(type) {
 	case string:
 		if split {
