@@ -22,13 +22,13 @@ func TestCallsAllocateNoMoreThanTheyNeed(t *testing.T) {
 		params string
 		most   float64
 	}{
-		{name: "two numbers", method: "tools/call", params: `"name":"add","arguments":{"a":19,"b":23}`, most: 15},
+		{name: "two numbers", method: "tools/call", params: `"name":"add","arguments":{"a":19,"b":23}`, most: 12},
 		{
-			name: "nested arguments, ten structs", method: "tools/call", most: 23,
+			name: "nested arguments, ten structs", method: "tools/call", most: 20,
 			params: `"name":"search","arguments":{"query":"fast servers","limit":10,"tags":["go","mcp"],"filter":{"field":"year","op":"gt","value":"2024"}}`,
 		},
-		{name: "64 kB of text", method: "tools/call", params: `"name":"blob"`, most: 13},
-		{name: "list", method: "tools/list", params: `"_":1`, most: 4},
+		{name: "64 kB of text", method: "tools/call", params: `"name":"blob"`, most: 11},
+		{name: "list", method: "tools/list", params: `"_":1`, most: 3},
 	} {
 		for _, family := range benchFamilies {
 			t.Run(test.name+", "+family.name, func(t *testing.T) {
