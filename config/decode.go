@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"reflect"
@@ -224,20 +225,12 @@ func (l *loader) variable(v reflect.Value, f *field, name, text string) {
 // unknownVariables reports variables with the prefix that name no key. Empty variables do not
 // count.
 func (l *loader) unknownVariables(known map[string]bool) {
-	var names, unknown []string
-	for name := range known {
-		names = append(names, name)
-	}
-	for name, value := range l.env {
-		if strings.HasPrefix(name, l.prefix) && value != "" && !known[name] && !l.used[name] {
-			unknown = append(unknown, name)
+	names := slices.Sorted(maps.Keys(known))
+	for _, name := range slices.Sorted(maps.Keys(l.env)) {
+		if strings.HasPrefix(name, l.prefix) && l.env[name] != "" && !known[name] && !l.used[name] {
+			l.places[name] = place{variable: name}
+			l.fault(name, "unknown variable%s", nearest.Hint(name, names))
 		}
-	}
-	slices.Sort(names)
-	slices.Sort(unknown)
-	for _, name := range unknown {
-		l.places[name] = place{variable: name}
-		l.fault(name, "unknown variable%s", nearest.Hint(name, names))
 	}
 }
 

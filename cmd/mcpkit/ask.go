@@ -17,7 +17,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
 
-// An asker puts the questions of servers to the user at the terminal, one at a time.
+// An asker asks the user the questions of servers at the terminal, one at a time.
 type asker struct {
 	in     io.Reader
 	screen *screen
@@ -27,15 +27,15 @@ type asker struct {
 	lines chan string // the lines of the user; closed at the end of the input; nil before the first question
 }
 
-// errNoMore says that the input ended.
+// errNoMore means that the input ended.
 var errNoMore = errors.New("the input ended")
 
-// line returns the next line of the user.
+// line prints the prompt and returns the next line of the user.
 func (a *asker) line(ctx context.Context, prompt string) (string, error) {
 	a.screen.printf("%s", prompt)
 	if a.lines == nil {
 		a.lines = make(chan string)
-		// Ends with the input, or with the program: nothing ends a read of a terminal.
+		// Ends with the input or the program, since a read of a terminal cannot be cancelled.
 		go func() {
 			defer close(a.lines)
 			for s := bufio.NewScanner(a.in); s.Scan(); {
@@ -68,17 +68,30 @@ func (a *asker) ElicitURL(ctx context.Context, p *protocol.ElicitParams) (*proto
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.screen.printf("%s %s\n%s\n", a.screen.paint(bold, "The server wants you to visit a page:"), clean(p.Message), clean(p.URL))
+	switch yes, err := a.consent(ctx, "Open it in the browser? [y/N] ", false); {
+	case err != nil:
+		return cancelled(err)
+	case !yes:
+		return &protocol.ElicitResult{Action: protocol.ElicitDecline}, nil
+	}
+	_ = a.open(ctx, p.URL) // open itself prints its errors
+	return &protocol.ElicitResult{Action: protocol.ElicitAccept}, nil
+}
+
+// consent asks until the answer is yes or no. An empty line means byDefault.
+func (a *asker) consent(ctx context.Context, prompt string, byDefault bool) (yes bool, err error) {
 	for {
-		answer, err := a.line(ctx, "Open it in the browser? [y/N] ")
+		answer, err := a.line(ctx, prompt)
 		if err != nil {
-			return cancelled(err)
+			return false, err
 		}
 		switch strings.ToLower(answer) {
+		case "":
+			return byDefault, nil
 		case "y", "yes":
-			_ = a.open(ctx, p.URL) // open itself prints its errors
-			return &protocol.ElicitResult{Action: protocol.ElicitAccept}, nil
-		case "", "n", "no":
-			return &protocol.ElicitResult{Action: protocol.ElicitDecline}, nil
+			return true, nil
+		case "n", "no":
+			return false, nil
 		}
 	}
 }
@@ -102,19 +115,14 @@ func (a *asker) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol
 			content[f.name] = value
 		}
 	}
-	for {
-		answer, err := a.line(ctx, "Send this to the server? [Y/n] ")
-		if err != nil {
-			return cancelled(err)
-		}
-		switch strings.ToLower(answer) {
-		case "", "y", "yes":
-			raw, err := json.Marshal(content)
-			return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: raw}, err
-		case "n", "no":
-			return &protocol.ElicitResult{Action: protocol.ElicitDecline}, nil
-		}
+	switch yes, err := a.consent(ctx, "Send this to the server? [Y/n] ", true); {
+	case err != nil:
+		return cancelled(err)
+	case !yes:
+		return &protocol.ElicitResult{Action: protocol.ElicitDecline}, nil
 	}
+	raw, err := json.Marshal(content)
+	return &protocol.ElicitResult{Action: protocol.ElicitAccept, Content: raw}, err
 }
 
 // field asks for one field until the answer fits its schema. It returns nil for a field that is

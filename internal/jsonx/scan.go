@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"iter"
 	"math/bits"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -259,20 +260,8 @@ func hex4(b []byte) (r rune, ok bool) {
 	if len(b) < 4 {
 		return 0, false
 	}
-	for _, c := range b[:4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
+	x, err := strconv.ParseUint(string(b[:4]), 16, 16)
+	return rune(x), err == nil
 }
 
 // Limits of Distinct.

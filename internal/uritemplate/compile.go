@@ -67,12 +67,9 @@ type param struct {
 }
 
 // compile prepares the template for Match.
-func (p *parser) compile() error {
-	t := p.t
-	for segment := range strings.FieldsFuncSeq(p.literals(), func(r rune) bool { return r == '/' }) {
-		t.dotdot = t.dotdot || isDotDot(segment)
-	}
-	head, query, tail := p.split()
+func (t *Template) compile() {
+	t.dotdot = climbs(t.literals())
+	head, query, tail := t.split()
 	if params, ok := parseQuery(query); ok {
 		t.query, t.hasQuery = params, true
 		t.path, t.fragment = elements(head), elements(tail)
@@ -82,13 +79,12 @@ func (p *parser) compile() error {
 	if len(t.path) > 0 && t.path[0].kind == literalElement {
 		t.prefix = t.path[0].text
 	}
-	return nil
 }
 
 // literals returns the template's own text, with a placeholder for each expression.
-func (p *parser) literals() string {
+func (t *Template) literals() string {
 	var b strings.Builder
-	for _, piece := range p.t.pieces {
+	for _, piece := range t.pieces {
 		if piece.op == nil {
 			b.WriteString(piece.literal)
 		} else {
@@ -100,9 +96,9 @@ func (p *parser) literals() string {
 
 // split splits the pieces into the part before the query, the query without its '?', and the
 // fragment.
-func (p *parser) split() (head, query, tail []piece) {
+func (t *Template) split() (head, query, tail []piece) {
 	part := &head
-	for _, piece := range p.t.pieces {
+	for _, piece := range t.pieces {
 		if piece.op != nil {
 			switch {
 			case piece.op.char == '#' && part != &tail:

@@ -2,6 +2,7 @@ package uritemplate
 
 import (
 	"math/bits"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -33,17 +34,6 @@ func (v Values) Get(name string) (value string, ok bool) {
 
 // Len returns the number of variables that have a value.
 func (v Values) Len() int { return bits.OnesCount64(v.found) }
-
-// Map returns the variables that have a value.
-func (v Values) Map() map[string]string {
-	m := make(map[string]string, v.Len())
-	for i, value := range v.values {
-		if v.found&(1<<i) != 0 {
-			m[v.t.vars[i]] = value
-		}
-	}
-	return m
-}
 
 // Match returns the values with which the template expands to the URI.
 //
@@ -158,35 +148,13 @@ func (v *Values) set(s *spec, raw string, slash bool) bool {
 // decode decodes %xx, once. It returns false for a '%' without two digits, and if the result is not
 // valid UTF-8.
 func decode(s string) (string, bool) {
-	if strings.IndexByte(s, '%') < 0 {
-		return s, utf8.ValidString(s)
-	}
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c == '%' {
-			if !isTriplet(s[i:]) {
-				return "", false
-			}
-			c = byte(unhex(s[i+1])<<4 | unhex(s[i+2]))
-			i += 2
-		}
-		b = append(b, c)
-	}
-	return string(b), utf8.Valid(b)
+	value, err := url.PathUnescape(s)
+	return value, err == nil && utf8.ValidString(value)
 }
 
 // hasDotDot reports whether a decoded value has a ".." segment on any operating system.
 func hasDotDot(value string) bool {
-	if !strings.Contains(value, "..") {
-		return false
-	}
-	for segment := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '/' || r == '\\' }) {
-		if segment == ".." {
-			return true
-		}
-	}
-	return false
+	return strings.Contains(value, "..") && slices.Contains(strings.FieldsFunc(value, func(r rune) bool { return r == '/' || r == '\\' }), "..")
 }
 
 // climbs reports whether the path of a URI has a ".." segment, encoded or not. A value may be a
@@ -195,29 +163,14 @@ func climbs(uri string) bool {
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
 		uri = uri[:i]
 	}
-	for uri != "" {
-		var segment string
-		segment, uri, _ = strings.Cut(uri, "/")
-		if len(segment) >= 2 && len(segment) <= 6 && isDotDot(segment) {
-			return true
+	for segment := range strings.SplitSeq(uri, "/") {
+		if len(segment) >= len("..") && len(segment) <= len("%2e%2e") {
+			if decoded, _ := decode(segment); decoded == ".." {
+				return true
+			}
 		}
 	}
 	return false
-}
-
-// isDotDot reports whether the segment of a URI is "..", encoded or not.
-func isDotDot(segment string) bool {
-	for range 2 {
-		switch {
-		case strings.HasPrefix(segment, "."):
-			segment = segment[1:]
-		case len(segment) > 2 && strings.EqualFold(segment[:3], "%2e"):
-			segment = segment[3:]
-		default:
-			return false
-		}
-	}
-	return segment == ""
 }
 
 // A matcher finds the variables in s. It tries the ends of a variable from the shortest value on.

@@ -2,6 +2,7 @@ package uritemplate
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,20 +18,17 @@ const (
 
 // Parse parses a template. The error says where it is wrong and what to write.
 func Parse(s string) (*Template, error) {
-	p := parser{t: &Template{text: s}}
-	if err := p.parse(); err != nil {
+	t := &Template{text: s}
+	if err := t.parse(); err != nil {
 		return nil, fmt.Errorf("uri template %q: %w", s, err)
 	}
-	return p.t, nil
+	t.compile()
+	return t, nil
 }
 
-// A parser parses a template into pieces, and prepares it for Match.
-type parser struct {
-	t *Template
-}
-
-func (p *parser) parse() error {
-	s := p.t.text
+// parse divides the template into pieces.
+func (t *Template) parse() error {
+	s := t.text
 	switch {
 	case len(s) > maxTemplate:
 		return fmt.Errorf("it has %d bytes; at most %d are allowed", len(s), maxTemplate)
@@ -43,7 +41,7 @@ func (p *parser) parse() error {
 			open = len(s) - i
 		}
 		if open > 0 {
-			if err := p.literal(s[i : i+open]); err != nil {
+			if err := t.literal(s[i : i+open]); err != nil {
 				return err
 			}
 			i += open
@@ -56,19 +54,19 @@ func (p *parser) parse() error {
 		if end < 0 || s[i+1+end] == '{' {
 			return fmt.Errorf(`the "{" at character %d is not closed; add a "}"`, at(s, i))
 		}
-		if err := p.expression(s[i+1 : i+1+end]); err != nil {
+		if err := t.expression(s[i+1 : i+1+end]); err != nil {
 			return err
 		}
 		i += 1 + end + 1
 	}
-	return p.compile()
+	return nil
 }
 
 // at returns the position of s[i] in characters from 1.
 func at(s string, i int) int { return utf8.RuneCountInString(s[:i]) + 1 }
 
 // literal adds text outside of expressions, percent-encoded as section 3.1 requires.
-func (p *parser) literal(s string) error {
+func (t *Template) literal(s string) error {
 	var b strings.Builder
 	for i, r := range s {
 		switch {
@@ -87,12 +85,12 @@ func (p *parser) literal(s string) error {
 			b.WriteRune(r)
 		}
 	}
-	p.t.pieces = append(p.t.pieces, piece{literal: b.String()})
+	t.pieces = append(t.pieces, piece{literal: b.String()})
 	return nil
 }
 
 // expression parses the text between braces.
-func (p *parser) expression(s string) error {
+func (t *Template) expression(s string) error {
 	if s == "" {
 		return fmt.Errorf(`"{}" names no variable; write {name}`)
 	}
@@ -107,31 +105,31 @@ func (p *parser) expression(s string) error {
 	}
 	piece := piece{op: op}
 	for part := range strings.SplitSeq(rest, ",") {
-		v, err := p.variable(s, op, part)
+		v, err := t.variable(s, op, part)
 		if err != nil {
 			return fmt.Errorf("{%s}: %w", s, err)
 		}
 		piece.specs = append(piece.specs, v)
 	}
-	p.t.pieces = append(p.t.pieces, piece)
+	t.pieces = append(t.pieces, piece)
 	return nil
 }
 
 // variable parses a variable with its modifier.
-func (p *parser) variable(expr string, op *operator, s string) (spec, error) {
+func (t *Template) variable(expr string, op *operator, s string) (spec, error) {
 	name, modifier := s, ""
 	if i := strings.IndexAny(s, ":*"); i >= 0 {
 		name, modifier = s[:i], s[i:]
 	}
-	v := spec{name: name, index: len(p.t.vars)}
+	v := spec{name: name, index: len(t.vars)}
 	switch {
 	case name == "":
 		return v, fmt.Errorf("a variable has no name; write one, without spaces, and commas only between names")
-	case !isVarName(name):
+	case !varName.MatchString(name):
 		return v, fmt.Errorf("%q is not a name of a variable; write letters, digits, '_' and '.'", name)
-	case slices.Contains(p.t.vars, name):
+	case slices.Contains(t.vars, name):
 		return v, fmt.Errorf("the variable %q is there twice; give each its own name", name)
-	case len(p.t.vars) == maxVars:
+	case len(t.vars) == maxVars:
 		return v, fmt.Errorf("there are more than %d variables", maxVars)
 	case modifier == "*" && op.char == '/' && strings.Count(expr, ",") == 0:
 		v.explode = true
@@ -144,21 +142,9 @@ func (p *parser) variable(expr string, op *operator, s string) (spec, error) {
 		}
 		v.prefix = n
 	}
-	p.t.vars = append(p.t.vars, name)
+	t.vars = append(t.vars, name)
 	return v, nil
 }
 
-// isVarName reports whether name fits the grammar of section 2.3.
-func isVarName(name string) bool {
-	for i := 0; i < len(name); i++ {
-		switch c := name[i]; {
-		case isAlpha(c) || isDigit(c) || c == '_':
-		case c == '.' && i > 0 && i < len(name)-1 && name[i-1] != '.':
-		case isTriplet(name[i:]):
-			i += 2
-		default:
-			return false
-		}
-	}
-	return true
-}
+// varName is the grammar of section 2.3.
+var varName = regexp.MustCompile(`^(\w|%[0-9A-Fa-f]{2})+(\.(\w|%[0-9A-Fa-f]{2})+)*$`)

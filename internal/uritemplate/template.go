@@ -149,29 +149,13 @@ func encode(b *strings.Builder, s string, reserved bool) {
 }
 
 func isUnreserved(c byte) bool {
-	return isAlpha(c) || isDigit(c) || c == '-' || c == '.' || c == '_' || c == '~'
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }
 
 func isReserved(c byte) bool { return strings.IndexByte(":/?#[]@!$&'()*+,;=", c) >= 0 }
 
-func isAlpha(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
 // isTriplet reports whether s begins with a '%' and two hexadecimal digits.
 func isTriplet(s string) bool {
-	return len(s) > 2 && s[0] == '%' && unhex(s[1]) >= 0 && unhex(s[2]) >= 0
-}
-
-// unhex returns the value of a hexadecimal digit, or -1 for anything else.
-func unhex(c byte) int {
-	switch {
-	case isDigit(c):
-		return int(c - '0')
-	case 'a' <= c && c <= 'f':
-		return int(c-'a') + 10
-	case 'A' <= c && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
+	const hex = "0123456789ABCDEFabcdef"
+	return len(s) > 2 && s[0] == '%' && strings.IndexByte(hex, s[1]) >= 0 && strings.IndexByte(hex, s[2]) >= 0
 }

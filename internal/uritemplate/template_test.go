@@ -328,8 +328,7 @@ func TestMatch(t *testing.T) {
 			got, ok := must(t, test.template).Match(test.uri)
 			require.Equal(t, test.want != nil, ok)
 			if ok {
-				require.Equal(t, test.want, got.Map())
-				require.Equal(t, len(test.want), got.Len())
+				require.Equal(t, test.want, valuesOf(got))
 			}
 		})
 	}
@@ -357,7 +356,7 @@ func TestValuesGet(t *testing.T) {
 	require.False(t, ok)
 }
 
-// The steps of the matcher, not seconds, since those are somebody else's on a shared machine.
+// It counts the steps of the matcher, since seconds depend on the machine.
 func TestMatchIsLinear(t *testing.T) {
 	for _, template := range []string{
 		"{a}-{b}-{c}-{d}-{e}-{f}x", "{a}-{b}", "{+a}/{+b}/{+c}/{+d}!", "{/id*}x", "x{/a,b,c,d,e,f}{/g*}/{h}!", "{a}.{b}{.c,d,e,f,g}!",
@@ -392,7 +391,7 @@ func FuzzMatch(f *testing.F) {
 			return
 		}
 		require.True(t, strings.HasPrefix(uri, tmpl.Prefix()))
-		for name, value := range v.Map() {
+		for name, value := range valuesOf(v) {
 			require.Contains(t, tmpl.vars, name)
 			require.NotContains(t, value, "\x00")
 			require.NotContains(t, strings.FieldsFunc(value, func(r rune) bool { return r == '/' || r == '\\' }), "..")
@@ -427,7 +426,7 @@ func FuzzRoundTrip(f *testing.F) {
 				require.True(t, refused(template, values) || climbs(uri), "%s: %s with %q", template, uri, values)
 				continue
 			}
-			require.True(t, maps.Equal(values, got.Map()), "%s: %s: %q is not %q", template, uri, got.Map(), values)
+			require.True(t, maps.Equal(values, valuesOf(got)), "%s: %s: %q is not %q", template, uri, valuesOf(got), values)
 		}
 	})
 }
@@ -470,4 +469,15 @@ func BenchmarkMatch(b *testing.B) {
 			}
 		})
 	}
+}
+
+// valuesOf returns the variables that have a value.
+func valuesOf(v Values) map[string]string {
+	m := map[string]string{}
+	for _, name := range v.t.vars {
+		if value, ok := v.Get(name); ok {
+			m[name] = value
+		}
+	}
+	return m
 }
