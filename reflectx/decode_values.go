@@ -84,19 +84,25 @@ func (d *decoder) notHeld(n *node, i, end int) int {
 
 func setInt(v reflect.Value, b []byte) bool {
 	x, ok := parseInt(b)
-	v.SetInt(x)
-	return ok && !v.OverflowInt(x)
+	if ok = ok && !v.OverflowInt(x); ok {
+		v.SetInt(x)
+	}
+	return ok
 }
 
 func setUint(v reflect.Value, b []byte) bool {
 	x, ok := parseUint(b)
-	v.SetUint(x)
-	return ok && !v.OverflowUint(x)
+	if ok = ok && !v.OverflowUint(x); ok {
+		v.SetUint(x)
+	}
+	return ok
 }
 
 func setFloat(v reflect.Value, b []byte) bool {
 	x, err := strconv.ParseFloat(string(b), v.Type().Bits())
-	v.SetFloat(x)
+	if err == nil {
+		v.SetFloat(x)
+	}
 	return err == nil
 }
 
@@ -111,7 +117,9 @@ const bigIntDigits = 4096
 
 func setBig(v reflect.Value, b []byte) bool {
 	digits, ok := integral(string(b), bigIntDigits)
-	v.Addr().Interface().(*big.Int).SetString(digits, 10)
+	if ok {
+		v.Addr().Interface().(*big.Int).SetString(digits, 10)
+	}
 	return ok
 }
 
@@ -166,8 +174,11 @@ func integral(number string, limit int) (digits string, ok bool) {
 
 func setBytes(_ *node, v reflect.Value, s string) bool {
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
+	if err != nil || base64.StdEncoding.EncodedLen(len(b)) != len(s) { // the decoder skips line breaks
+		return false
+	}
 	v.SetBytes(b)
-	return err == nil && base64.StdEncoding.EncodedLen(len(b)) == len(s) // the decoder skips line breaks
+	return true
 }
 
 func setTime(n *node, v reflect.Value, s string) bool {
@@ -182,8 +193,11 @@ func setTime(n *node, v reflect.Value, s string) bool {
 
 func setDuration(_ *node, v reflect.Value, s string) bool {
 	x, err := time.ParseDuration(s)
+	if err != nil || !durationText.MatchString(s) {
+		return false
+	}
 	v.SetInt(int64(x))
-	return err == nil && durationText.MatchString(s)
+	return true
 }
 
 func setURL(n *node, v reflect.Value, s string) bool {

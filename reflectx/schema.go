@@ -11,8 +11,8 @@ import (
 )
 
 // OutputSchema returns the schema of the JSON of a value of type t, compact. Its root may be of any
-// type; the caller wraps what is not an object. Rules of validate tags become keywords if possible,
-// but are not enforced. The error is an [Errors].
+// type; the caller wraps what is not an object. It does not contain the rules of validate tags, since
+// results are not validated. The error is an [Errors].
 func OutputSchema(site string, t reflect.Type, o InputOptions) (json.RawMessage, error) {
 	c := newCompiler(site, o, forOutput)
 	defer c.recycle()
