@@ -86,12 +86,14 @@ type linkConn struct {
 	live    *live // does not change after Dial
 }
 
-func newLinkConn(ctx context.Context, c *Client, legacy bool, connect func(ctx context.Context) (duplex.Wire, error)) (*linkConn, error) {
-	w, err := connect(ctx)
+// open connects, and returns l.
+func (l *linkConn) open(ctx context.Context) (conn, error) {
+	w, err := l.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &linkConn{c: c, connect: connect, legacy: legacy, live: serveWire(c, w)}, nil
+	l.live = serveWire(l.c, w)
+	return l, nil
 }
 
 func (l *linkConn) roundTrip(ctx context.Context, x *exchange) (resp *jsonrpc.Response, err error) {
@@ -149,12 +151,8 @@ func (l *linkConn) renew(ctx context.Context, probe error) error {
 		return nil // the server may still respond to initialize
 	}
 	_ = l.live.stop(0)
-	w, err := l.connect(ctx)
-	if err != nil {
-		return err
-	}
-	l.live = serveWire(l.c, w)
-	return nil
+	_, err := l.open(ctx)
+	return err
 }
 
 func (l *linkConn) settled(v protocol.Version) { l.live.link.Session().SetVersion(string(v)) }
@@ -169,12 +167,8 @@ type wireTarget struct {
 }
 
 func (t wireTarget) dial(ctx context.Context, c *Client) (conn, error) {
-	l, err := newLinkConn(ctx, c, false, func(ctx context.Context) (duplex.Wire, error) { return t.connect(ctx, c) })
-	if err != nil {
-		return nil, err
-	}
-	l.once = t.once
-	return l, nil
+	l := &linkConn{c: c, once: t.once, connect: func(ctx context.Context) (duplex.Wire, error) { return t.connect(ctx, c) }}
+	return l.open(ctx)
 }
 
 func streamTarget(connect func(ctx context.Context) (io.ReadWriteCloser, error), once bool) Target {
@@ -190,7 +184,7 @@ func streamTarget(connect func(ctx context.Context) (io.ReadWriteCloser, error),
 // dialWebSocket connects to a ws or wss URL.
 func dialWebSocket(ctx context.Context, c *Client, u *url.URL) (conn, error) {
 	client := newHTTPClient(c)
-	l, err := newLinkConn(ctx, c, false, func(ctx context.Context) (duplex.Wire, error) {
+	l := &linkConn{c: c, connect: func(ctx context.Context) (duplex.Wire, error) {
 		// The HTTP client is needed only for the handshake.
 		defer releaseHTTPClient(c, client)
 		w, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{
@@ -203,9 +197,6 @@ func dialWebSocket(ctx context.Context, c *Client, u *url.URL) (conn, error) {
 			return nil, context.Cause(ctx)
 		}
 		return w, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
+	}}
+	return l.open(ctx)
 }

@@ -34,16 +34,13 @@ func (s sseTarget) dial(ctx context.Context, c *Client) (conn, error) {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q: the scheme of HTTP+SSE is http or https", s)
 	}
-	l, err := newSSEConn(ctx, c, u)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
+	return newSSEConn(ctx, c, u)
 }
 
 // newSSEConn opens the stream at u.
-func newSSEConn(ctx context.Context, c *Client, u *url.URL) (*linkConn, error) {
-	return newLinkConn(ctx, c, true, func(ctx context.Context) (duplex.Wire, error) { return openSSE(ctx, c, u) })
+func newSSEConn(ctx context.Context, c *Client, u *url.URL) (conn, error) {
+	l := &linkConn{c: c, legacy: true, connect: func(ctx context.Context) (duplex.Wire, error) { return openSSE(ctx, c, u) }}
+	return l.open(ctx)
 }
 
 // An sseWire reads the server's messages from a stream and posts the client's messages to the

@@ -28,8 +28,10 @@ type Handler interface {
 	Close()
 }
 
-// A Server serves one Handler at one path. All fields except OnListen are required.
+// A Server is a transport that serves one Handler at one path. All fields except OnListen are
+// required.
 type Server struct {
+	NewHandler      func(transport.Handler) Handler
 	Name            string // of the transport, for errors and logs
 	Addr            string // "127.0.0.1:8080"
 	Path            string // other paths get 404
@@ -61,25 +63,9 @@ func Positive[N int | int64 | time.Duration](v, otherwise N) N {
 	return otherwise
 }
 
-// Listen returns a transport that serves the Handler returned by newHandler, as [Server.Serve]
-// does.
-func Listen(s Server, newHandler func(transport.Handler) Handler) transport.Transport {
-	return &listener{s, newHandler}
-}
-
-type listener struct {
-	server     Server
-	newHandler func(transport.Handler) Handler
-}
-
-// Serve implements [transport.Transport].
-func (l *listener) Serve(ctx context.Context, h transport.Handler) error {
-	return l.server.Serve(ctx, func() Handler { return l.newHandler(h) })
-}
-
-// Serve listens, creates the handler with makeHandler and serves it. When ctx ends, it lets
-// requests in flight finish within ShutdownTimeout, cancels the rest, and returns nil.
-func (s *Server) Serve(ctx context.Context, makeHandler func() Handler) error {
+// Serve listens and serves h. When ctx ends, it lets requests in flight finish within
+// ShutdownTimeout, cancels the rest, and returns nil. It implements [transport.Transport].
+func (s *Server) Serve(ctx context.Context, h transport.Handler) error {
 	if !strings.HasPrefix(s.Path, "/") {
 		return fmt.Errorf("%s: path %q must begin with a slash", s.Name, s.Path)
 	}
@@ -91,7 +77,7 @@ func (s *Server) Serve(ctx context.Context, makeHandler func() Handler) error {
 		}
 		return err
 	}
-	handler := makeHandler()
+	handler := s.NewHandler(h)
 	httpServer := &http.Server{
 		Handler:           s.at(handler),
 		ReadHeaderTimeout: readHeaderTimeout,

@@ -17,12 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/internal/leaktest"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// binding is a handler whose requests wait until they are let go, or cancelled by Close.
-type binding struct {
+// A blocker is a handler whose requests wait until let is closed or Close cancels them.
+type blocker struct {
 	begun chan struct{}
 	let   chan struct{}
 
@@ -32,18 +33,18 @@ type binding struct {
 	once   sync.Once
 }
 
-func newBinding() *binding {
-	return &binding{begun: make(chan struct{}, 10), let: make(chan struct{}), closed: make(chan struct{})}
+func newBlocker() *blocker {
+	return &blocker{begun: make(chan struct{}, 10), let: make(chan struct{}), closed: make(chan struct{})}
 }
 
-func (b *binding) add(n int) int {
+func (b *blocker) add(n int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open += n
 	return b.open
 }
 
-func (b *binding) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (b *blocker) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	b.add(1)
 	defer b.add(-1)
 	b.begun <- struct{}{}
@@ -55,8 +56,8 @@ func (b *binding) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// Shutdown waits as those of the bindings do.
-func (b *binding) Shutdown(ctx context.Context) error {
+// Shutdown waits as the handlers of transports do.
+func (b *blocker) Shutdown(ctx context.Context) error {
 	for b.add(0) > 0 {
 		select {
 		case <-ctx.Done():
@@ -68,28 +69,29 @@ func (b *binding) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-func (b *binding) Close() { b.once.Do(func() { close(b.closed) }) }
+func (b *blocker) Close() { b.once.Do(func() { close(b.closed) }) }
 
 // serving runs a server on b.
 type serving struct {
 	url  string
 	stop func()
 	over chan error
-	log  bytes.Buffer // to be read when it is over
+	log  bytes.Buffer // read only after over
 	http *http.Client
 }
 
-func serve(t *testing.T, b *binding, timeout time.Duration) *serving {
+func serve(t *testing.T, b *blocker, timeout time.Duration) *serving {
 	t.Helper()
 	s := &serving{over: make(chan error, 1), http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	addrs := make(chan net.Addr, 1)
 	server := &Server{
-		Name: "test", Addr: "127.0.0.1:0", Path: "/mcp", ShutdownTimeout: timeout,
+		NewHandler: func(transport.Handler) Handler { return b },
+		Name:       "test", Addr: "127.0.0.1:0", Path: "/mcp", ShutdownTimeout: timeout,
 		Logger: slog.New(slog.NewTextHandler(&s.log, nil)), OnListen: func(a net.Addr) { addrs <- a },
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	s.stop = stop
-	go func() { s.over <- server.Serve(ctx, func() Handler { return b }) }()
+	go func() { s.over <- server.Serve(ctx, nil) }()
 	s.url = "http://" + (<-addrs).String()
 	return s
 }
@@ -111,7 +113,7 @@ func (s *serving) get(path string) <-chan string {
 }
 
 func TestRequestsInFlightFinish(t *testing.T) {
-	b := newBinding()
+	b := newBlocker()
 	s := serve(t, b, time.Minute)
 	got := s.get("/mcp")
 	<-b.begun
@@ -130,7 +132,7 @@ func TestRequestsInFlightFinish(t *testing.T) {
 }
 
 func TestUnfinishedRequestsAreCancelledAndGetResponses(t *testing.T) {
-	b := newBinding()
+	b := newBlocker()
 	s := serve(t, b, 20*time.Millisecond)
 	got := s.get("/mcp")
 	<-b.begun
@@ -141,7 +143,7 @@ func TestUnfinishedRequestsAreCancelledAndGetResponses(t *testing.T) {
 }
 
 func TestOnePathIsServed(t *testing.T) {
-	b := newBinding()
+	b := newBlocker()
 	close(b.let)
 	s := serve(t, b, time.Second)
 	require.Equal(t, "200 OK done", <-s.get("/mcp"))
@@ -158,26 +160,27 @@ func TestServeReportsErrors(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	serve := func(ctx context.Context, addr, path string) error {
-		s := &Server{Name: "test", Addr: addr, Path: path, Logger: slog.New(slog.DiscardHandler)}
-		return s.Serve(ctx, func() Handler {
-			require.Error(t, ctx.Err(), "a handler was made")
-			return newBinding()
-		})
+		s := &Server{Name: "test", Addr: addr, Path: path, Logger: slog.New(slog.DiscardHandler), NewHandler: func(transport.Handler) Handler {
+			require.Error(t, ctx.Err(), "no handler is created")
+			return newBlocker()
+		}}
+		return s.Serve(ctx, nil)
 	}
 	require.EqualError(t, serve(t.Context(), "127.0.0.1:0", "mcp"), `test: path "mcp" must begin with a slash`)
 	require.ErrorContains(t, serve(t.Context(), taken.Addr().String(), "/mcp"), "address already in use")
 	require.Error(t, serve(t.Context(), "127.0.0.1:http-nonsense", "/mcp"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, serve(ctx, "127.0.0.1:0", "/mcp"), "it was to end anyway")
+	require.NoError(t, serve(ctx, "127.0.0.1:0", "/mcp"), "a server that is to end need not listen")
 }
 
 func TestServersThatOtherMachinesReachWarnOnce(t *testing.T) {
 	for addr, warns := range map[string]int{"127.0.0.1:0": 0, "[::1]:0": 0, "0.0.0.0:0": 1, ":0": 1} {
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &Server{Name: "test", Addr: addr, Path: "/mcp", Logger: slog.New(slog.NewTextHandler(&log, nil)), OnListen: func(net.Addr) { cancel() }}
-		err := s.Serve(ctx, func() Handler { return newBinding() })
+		s := &Server{Name: "test", Addr: addr, Path: "/mcp", Logger: slog.New(slog.NewTextHandler(&log, nil)), OnListen: func(net.Addr) { cancel() },
+			NewHandler: func(transport.Handler) Handler { return newBlocker() }}
+		err := s.Serve(ctx, nil)
 		if addr == "[::1]:0" && err != nil {
 			continue // no IPv6 here
 		}

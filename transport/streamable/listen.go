@@ -10,7 +10,8 @@ import (
 // lets requests in flight finish within Options.ShutdownTimeout, cancels the rest, and returns nil.
 func Listen(addr string, opts *Options) transport.Transport {
 	o := opts.withDefaults()
-	return httpserve.Listen(httpserve.Server{
+	return &httpserve.Server{
+		NewHandler:      func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) },
 		Name:            "streamable",
 		Addr:            addr,
 		Path:            o.Path,
@@ -18,5 +19,5 @@ func Listen(addr string, opts *Options) transport.Transport {
 		AllowedHosts:    o.AllowedHosts,
 		Logger:          o.Logger,
 		OnListen:        o.OnListen,
-	}, func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) })
+	}
 }

@@ -210,7 +210,8 @@ func (h *Handler) Close() { h.conns.Lifecycle.Close() }
 // within Options.ShutdownTimeout, cancels the rest, and returns nil.
 func Listen(addr string, opts *Options) transport.Transport {
 	o := opts.withDefaults()
-	return httpserve.Listen(httpserve.Server{
+	return &httpserve.Server{
+		NewHandler:      func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) },
 		Name:            "websocket",
 		Addr:            addr,
 		Path:            o.Path,
@@ -218,7 +219,7 @@ func Listen(addr string, opts *Options) transport.Transport {
 		AllowedHosts:    o.AllowedHosts,
 		Logger:          o.Logger,
 		OnListen:        o.OnListen,
-	}, func(h transport.Handler) httpserve.Handler { return NewHandler(h, &o) })
+	}
 }
 
 // DialOptions configures [Dial]. The zero value and nil are ready to use.
