@@ -1,13 +1,21 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport"
 )
 
 // A closer closes its client in the first of its methods that is called.
@@ -90,5 +98,53 @@ func TestCloseReturnsInsideAHandler(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// To a legacy server without sessions, only a cancellation says that nobody waits for the response.
+func TestCloseCancelsCallsAtAServerWithoutSessions(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"a quick server": 0, "a server that does not respond": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				methods := make(chan string, 10)
+				server := roundTripper(func(r *http.Request) (*http.Response, error) {
+					body, err := io.ReadAll(r.Body)
+					require.NoError(t, err)
+					method := jsonx.String(jsonx.Member(body, "method"))
+					methods <- method
+					var wait <-chan time.Time
+					switch method {
+					case "notifications/cancelled":
+						wait = time.After(takes)
+					case "tools/call":
+					default:
+						return sums.RoundTrip(httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)))
+					}
+					select {
+					case <-wait:
+						return &http.Response{StatusCode: http.StatusAccepted, Body: http.NoBody, Request: r}, nil
+					case <-r.Context().Done():
+						return nil, r.Context().Err()
+					}
+				})
+				c := dial(t, "http://example.com/mcp", client.Version(protocol.LatestLegacy), client.HTTPClient(&http.Client{Transport: server}))
+				over := make(chan error, 1)
+				go func() {
+					_, err := c.CallTool(t.Context(), "add", nil)
+					over <- err
+				}()
+				synctest.Wait()
+				begun := time.Now()
+				require.NoError(t, c.Close())
+				require.LessOrEqual(t, time.Since(begun), time.Second)
+				require.ErrorIs(t, <-over, transport.ErrClosed)
+				close(methods)
+				var all []string
+				for method := range methods {
+					all = append(all, method)
+				}
+				require.Equal(t, []string{"initialize", "notifications/initialized", "tools/call", "notifications/cancelled"}, all)
+			})
+		})
 	}
 }
