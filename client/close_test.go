@@ -108,6 +108,9 @@ func TestCloseCancelsCallsAtAServerWithoutSessions(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				methods := make(chan string, 10)
 				server := roundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.Context().Err() != nil {
+						return nil, r.Context().Err()
+					}
 					body, err := io.ReadAll(r.Body)
 					require.NoError(t, err)
 					method := jsonx.String(jsonx.Member(body, "method"))
