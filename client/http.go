@@ -44,6 +44,8 @@ type httpConn struct {
 	c      *Client
 	target *url.URL
 	client *http.Client
+	open   context.Context // ends in close
+	cancel context.CancelFunc
 	asked  ledger.Ledger // requests of a legacy server; it may cancel one on a different stream
 
 	undrained atomic.Int32 // number of streams that did not end after the response
@@ -56,10 +58,12 @@ type httpConn struct {
 }
 
 func newHTTPConn(c *Client, u *url.URL) *httpConn {
-	return &httpConn{
+	h := &httpConn{
 		c: c, target: u, client: newHTTPClient(c),
 		asked: ledger.Ledger{Limits: ledger.Limits{MaxCalls: maxServerCalls, MaxBytes: maxServerBytes}},
 	}
+	h.open, h.cancel = context.WithCancel(context.WithoutCancel(c.base))
+	return h
 }
 
 // newHTTPClient returns a copy of the user's HTTP client, or one with its own connections.
@@ -445,8 +449,9 @@ func (h *httpConn) tellCancelled(ctx context.Context, x *exchange) {
 	if err != nil {
 		return
 	}
-	h.c.background(func(base context.Context) {
-		ctx, cancel := context.WithTimeout(base, cancelPatience)
+	// Close waits for it, and then closes the connection.
+	h.c.background(func(context.Context) {
+		ctx, cancel := context.WithTimeout(h.open, cancelPatience)
 		defer cancel()
 		_ = h.send(ctx, jsonrpc.AppendRequest(nil, n)) // the server need not know
 	})
@@ -454,6 +459,7 @@ func (h *httpConn) tellCancelled(ctx context.Context, x *exchange) {
 
 // close ends the session.
 func (h *httpConn) close() error {
+	h.cancel()
 	v, session := h.state()
 	if session != "" && !v.Modern() {
 		ctx, cancel := context.WithTimeout(context.Background(), h.c.cfg.shutdownTimeout)
