@@ -11,9 +11,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 )
 
-// Allocations are nearly the same on every machine, so they are held to what they are: those of the
-// client and of the canned server, whose output is held to its schema. The race detector adds some
-// of its own.
+// The number of allocations is nearly the same on every machine. It includes those of the canned
+// server. The race detector adds more.
 func TestCallsAllocateNoMoreThanTheyNeed(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A canned server answers by method, with nothing but the id of its own.
+// A canned server has a fixed result for each method.
 type canned map[string]string
 
 var sums = canned{
@@ -105,8 +105,7 @@ func callSum(t testing.TB, c *client.Client) {
 	}
 }
 
-// What a call costs the client, and the canned server with it. For what it costs beside other
-// clients, see bench/cmd/clients.
+// BenchmarkCall measures a call, the canned server included. bench/cmd/clients compares clients.
 func BenchmarkCall(b *testing.B) {
 	b.Run("HTTP", func(b *testing.B) {
 		c := dialCanned(b, "http://example.com/mcp", client.HTTPClient(&http.Client{Transport: sums}))

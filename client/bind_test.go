@@ -59,13 +59,13 @@ func TestBindReportsEveryFault(t *testing.T) {
 		dst  any
 		err  string
 	}{
-		{"no pointer", struct{}{}, "client: Bind(struct {}): want a pointer to a struct"},
-		{"nothing", nil, "client: Bind(<nil>): want a pointer to a struct"},
+		{"not a pointer", struct{}{}, "client: Bind(struct {}): want a pointer to a struct"},
+		{"nil", nil, "client: Bind(<nil>): want a pointer to a struct"},
 		{"no tag", &struct{ F func() }{}, "client: Bind: struct { F func() } has no field with the tag mcp"},
 		{"a misspelt tool", &struct {
 			F func(context.Context) error `mcp:"serch"`
 		}{}, `client: Bind: struct { F func(context.Context) error "mcp:\"serch\"" }.F: the server has no tool "serch"`},
-		{"no function", &struct {
+		{"not a function", &struct {
 			F int `mcp:"add"`
 		}{}, `client: Bind: struct { F int "mcp:\"add\"" }.F: it is a int; want func(context.Context, In) (Out, error), where In or Out may be missing`},
 		{"an input that is not an object", &struct {
@@ -92,19 +92,19 @@ func TestBindReportsEveryFault(t *testing.T) {
 	require.EqualError(t, c.Bind(&dst), `client: Bind: client_test.bound.Search: tool "search": the argument "limit" is of the type integer, and string is not
 it has no argument "limt"; it has ["limit" "query"]
 client: Bind: client_test.bound.hidden: it is not exported`)
-	require.Nil(t, dst.Add, "nothing is filled when something is wrong")
+	require.Nil(t, dst.Add, "no field is set if one is wrong")
 	require.Nil(t, dst.hidden)
 }
 
 func TestBindChecksOutputTypesAgainstTheirSchemas(t *testing.T) {
 	type hit struct {
 		ID    string `json:"id"`    // an integer
-		Title string `json:"title"` // as it is
-		Price int    `json:"price"` // not there
+		Title string `json:"title"` // matches the schema
+		Price int    `json:"price"` // not in the schema
 	}
 	type address struct {
 		Street []string `json:"street"` // a string
-		Gift   *bool    `json:"gift"`   // as it is
+		Gift   *bool    `json:"gift"`   // matches the schema
 	}
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
@@ -179,11 +179,11 @@ func TestOutputsAreDecodedIntoTheTypeOfTheCaller(t *testing.T) {
 		check                func(t *testing.T, c *client.Client)
 	}{
 		{"a wrapped list, as the schema says", wrapped, `{"result":[1,2]}`, gives([]int{1, 2})},
-		{"anything, as the schema says", wrapped, `{"result":[1]}`, gives[any]([]any{1.0})},
+		{"any type, as the schema says", wrapped, `{"result":[1]}`, gives[any]([]any{1.0})},
 		{"an object that happens to have that member", `{"type":"object","properties":{"result":{},"other":{}}}`, `{"result":1}`, gives(map[string]int{"result": 1})},
-		{"no schema, and a list is wanted", "", `{"result":[1,2]}`, gives([]int{1, 2})},
-		{"no schema, and a map is wanted", "", `{"result":1}`, gives(map[string]int{"result": 1})},
-		{"no schema, and a struct with that field", "", `{"result":1}`, gives(struct {
+		{"no schema, into a list", "", `{"result":[1,2]}`, gives([]int{1, 2})},
+		{"no schema, into a map", "", `{"result":1}`, gives(map[string]int{"result": 1})},
+		{"no schema, into a struct with that field", "", `{"result":1}`, gives(struct {
 			Result int `json:"result"`
 		}{1})},
 		{"null", "", `null`, gives[*int](nil)},

@@ -10,7 +10,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A server may say much at once.
 func TestBurstOfLogMessagesArrivesCompletely(t *testing.T) {
 	const n = 900
 	onEveryEnd(t, func(t *testing.T, _ *Queue, c *client.Client, _ func()) {

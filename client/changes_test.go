@@ -14,14 +14,14 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A legacyResource is a puppet in 2025-11-25 that has one resource. It subscribes a client when
-// settle is called, unless the client has cancelled the request by then.
+// A legacyResource is a puppet of version 2025-11-25 with one resource. It answers requests to
+// subscribe when settle is called, unless the client has cancelled them by then.
 type legacyResource struct {
 	p          *puppet
 	subscribed bool
 }
 
-// settle answers all requests that came in, as a server does that takes its time.
+// settle answers all requests received so far, like a slow server.
 func (r *legacyResource) settle() {
 	synctest.Wait()
 	var open []*jsonrpc.Request
@@ -43,7 +43,7 @@ func (r *legacyResource) settle() {
 	synctest.Wait()
 }
 
-// onLegacyResource runs test with a client of a legacyResource, in a bubble.
+// onLegacyResource runs test with a client of a legacyResource in a synctest bubble.
 func onLegacyResource(t *testing.T, test func(t *testing.T, r *legacyResource, c *client.Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &puppet{heard: make(chan *jsonrpc.Request, 1000), frozen: make(chan struct{}), over: make(chan struct{})}
@@ -53,7 +53,7 @@ func onLegacyResource(t *testing.T, test func(t *testing.T, r *legacyResource, c
 	})
 }
 
-// subscription is what became of a Subscribe.
+// subscription is the outcome of Subscribe.
 type subscription struct {
 	s   *client.Subscription
 	err error
@@ -109,11 +109,11 @@ func TestEachSubscriptionOfAResourceReceivesItsChanges(t *testing.T) {
 		receive(two.s)
 		require.NoError(t, one.s.Close())
 		r.settle()
-		require.True(t, r.subscribed, "the other one is open")
+		require.True(t, r.subscribed, "the other subscription is open")
 		receive(two.s)
 		require.NoError(t, two.s.Close())
 		r.settle()
-		require.False(t, r.subscribed, "nobody listens")
+		require.False(t, r.subscribed, "no subscription is open")
 		third := subscribe(t.Context(), c, "test://x")
 		r.settle()
 		got := <-third
@@ -134,11 +134,11 @@ func TestARefusedSubscriptionFailsAllItsCallers(t *testing.T) {
 		require.Empty(t, r.p.heard)
 		again := subscribe(t.Context(), c, "test://x")
 		r.settle()
-		require.NoError(t, (<-again).err, "it is asked anew")
+		require.NoError(t, (<-again).err, "the client asks again")
 	})
 }
 
-// A slowWatcher takes each change when the test lets it.
+// A slowWatcher blocks on each change until the test takes it.
 type slowWatcher struct{ tools, updated chan struct{} }
 
 func (w slowWatcher) ToolsChanged(ctx context.Context) { take(ctx, w.tools) }
@@ -152,7 +152,7 @@ func take(ctx context.Context, c chan struct{}) {
 	}
 }
 
-// once takes one report of a handler, and says that no other is waiting.
+// once takes one change from a handler, and checks that no other waits.
 func once(t *testing.T, reports chan struct{}) {
 	t.Helper()
 	synctest.Wait()
@@ -160,12 +160,12 @@ func once(t *testing.T, reports chan struct{}) {
 	synctest.Wait()
 	select {
 	case <-reports:
-		require.Fail(t, "the handler was told twice")
+		require.Fail(t, "the handler received the change twice")
 	default:
 	}
 }
 
-// Each listen request has the notifications that it asks for, also where another asks for the same.
+// The server sends a change once for each listen request that covers it.
 func TestHandlersReceiveEachChangeOnce(t *testing.T) {
 	for _, v := range []protocol.Version{protocol.LatestLegacy, protocol.Latest} {
 		for _, via := range []string{"memory", "stream"} {

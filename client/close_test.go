@@ -18,10 +18,10 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A closer closes its client in the first of its methods that is called.
+// A closer closes its client in the first call of one of its methods.
 type closer struct {
 	c      chan *client.Client // holds the client
-	closed chan error          // what Close returned
+	closed chan error          // the error of Close
 }
 
 func newCloser() *closer { return &closer{make(chan *client.Client, 1), make(chan error, 1)} }
@@ -85,7 +85,7 @@ func TestCloseReturnsInsideAHandler(t *testing.T) {
 					over := make(chan struct{})
 					go func() {
 						defer close(over)
-						r, err := c.CallTool(t.Context(), test.tool, test.args) // which may come back before or after Close does
+						r, err := c.CallTool(t.Context(), test.tool, test.args) // it may return before or after Close
 						if err != nil && r != nil {
 							t.Error(err)
 							k.closed <- c.Close()
@@ -101,7 +101,7 @@ func TestCloseReturnsInsideAHandler(t *testing.T) {
 	}
 }
 
-// To a legacy server without sessions, only a cancellation says that nobody waits for the response.
+// A legacy server without sessions learns only from a cancellation that the client has closed.
 func TestCloseCancelsCallsAtAServerWithoutSessions(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"a quick server": 0, "a server that does not respond": time.Hour} {
 		t.Run(name, func(t *testing.T) {

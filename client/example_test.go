@@ -9,7 +9,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// Sums is a server in this process. A program dials a URL or a command line in its place.
+// Sums is a server in this process. Programs usually dial a URL or a command line.
 type Sums struct {
 	_ mcpkit.Info `name:"sums" version:"1.0.0"`
 }
@@ -47,7 +47,7 @@ func ExampleCall() {
 	// true tool "add": negative numbers are not for sale
 }
 
-// Tools yields all tools of the server, whatever number of pages they take.
+// Tools yields all tools of the server, from all pages.
 func ExampleClient_Tools() {
 	ctx := context.Background()
 	c, err := client.Dial(ctx, mcpkit.MustNew(&Sums{}))

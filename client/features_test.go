@@ -17,7 +17,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A user answers what a server asks, and keeps what it was told.
+// A user answers questions and records what it received.
 type user struct {
 	mu       sync.Mutex
 	asked    []string
@@ -66,11 +66,11 @@ func TestHandlersServeLegacyAndModernServers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "well file:///home", text)
 		if v < protocol.V20250618 {
-			return // which has no elicitation
+			return // the version has no elicitation
 		}
 		where, err := client.Call[Address](t.Context(), c, "order", Hit{ID: 1, Title: "tea"})
 		require.NoError(t, err)
-		require.Equal(t, Address{Street: "Main St", Gift: true}, where, "what the form left out is its default")
+		require.Equal(t, Address{Street: "Main St", Gift: true}, where, "a field that the user leaves out has its default")
 		require.Equal(t, []string{"Where to?", "Really?"}, u.asked, "each question is asked once")
 	})
 }
@@ -89,7 +89,7 @@ func TestCapabilitiesWithoutHandlersAreNotDeclared(t *testing.T) {
 	})
 }
 
-// A refuser wants nothing.
+// A refuser rejects all questions.
 type refuser struct{}
 
 func (refuser) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
@@ -125,7 +125,7 @@ func TestProgressAndLogsReachTheCallAndTheHandlers(t *testing.T) {
 			client.OnLog(func(p *protocol.LoggingMessageParams) { logged = append(logged, p.Level) }))
 		require.NoError(t, err)
 		require.Equal(t, "done", text)
-		// The handler for messages of all calls runs beside the calls on some transports.
+		// On some transports, the Log handler may run after the call has returned.
 		require.Eventually(t, func() bool {
 			u.mu.Lock()
 			defer u.mu.Unlock()
@@ -155,8 +155,8 @@ func TestACancelledCallEndsAtTheServer(t *testing.T) {
 func TestACallThatTakesTooLongTimesOut(t *testing.T) {
 	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
 		c := dial(t)
-		// On a busy machine the server may not have begun the call when its time is over. Then it
-		// never begins it, and the call is made again with more time.
+		// On a busy machine the call may time out before the server begins it. Then the test calls
+		// again with more time.
 		for timeout, began := 20*time.Millisecond, false; !began; timeout *= 2 {
 			_, err := c.CallTool(t.Context(), "wait", nil, client.Timeout(timeout),
 				client.OnProgress(func(*protocol.ProgressParams) { began = true }))
@@ -204,7 +204,7 @@ func TestChangesReachHandlersAndSubscriptions(t *testing.T) {
 		change, err := other.Next(ctx)
 		require.NoError(t, err)
 		require.Equal(t, client.Change{Kind: client.ResourceUpdated, URI: "shop://hours"}, change)
-		require.Len(t, list(t, c), 11, "the list that was kept counts no longer")
+		require.Len(t, list(t, c), 11, "the cached list is outdated")
 
 		require.NoError(t, sub.Close())
 		_, err = sub.Next(ctx)
@@ -225,7 +225,7 @@ func list(t *testing.T, c *client.Client) []string {
 func TestListsAndResourcesAreCachedAsLongAsTheServerAllows(t *testing.T) {
 	for _, b := range transports {
 		if b.name == "sse" {
-			continue // whose versions do not say how long
+			continue // legacy versions have no cache
 		}
 		t.Run(b.name, func(t *testing.T) {
 			c := dial(t, b.target(t))
@@ -289,8 +289,8 @@ func TestArgumentsAreCopiedToHeaders(t *testing.T) {
 	for _, name := range []string{"Köln", " edge ", "plain", ""} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, serveHTTP(t, shop(t)))
-			// The schema was never listed: the server refuses the call, the client learns of the
-			// header and calls again.
+			// The client does not know the schema: the server refuses the call, the client lists
+			// the tools and calls again.
 			got, err := client.Call[string](t.Context(), c, "region", RegionInput{Region: name, Level: 3})
 			require.NoError(t, err)
 			require.Equal(t, name, got)
@@ -332,7 +332,7 @@ func TestASlowHandlerDoesNotBlockOtherCalls(t *testing.T) {
 	})
 }
 
-// A slowUser takes longer than a call may.
+// A slowUser takes longer to answer than the timeout of a call.
 type slowUser struct{}
 
 func (slowUser) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
@@ -352,7 +352,7 @@ func (s *Shop) Change() error {
 	return s.srv.Add(mcpkit.NewTool("zzz", func() string { return "" }))
 }
 
-// Ended waits for the call of wait to have ended.
+// Ended waits until the call of wait has ended.
 func (s *Shop) Ended(ctx context.Context) (bool, error) {
 	select {
 	case <-s.waited:

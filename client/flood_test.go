@@ -21,14 +21,13 @@ import (
 )
 
 const (
-	floodBytes  = 96 << 20 // that a server tries to send; a 32nd under the race detector
-	floodUnit   = 1 << 20  // of one message
-	maxLiveHeap = 64 << 20 // that a peer may cost
+	floodBytes  = 96 << 20 // that the server sends; a 32nd of it with the race detector
+	floodUnit   = 1 << 20  // of a message
+	maxLiveHeap = 64 << 20 // limit of the heap
 )
 
-// A flooder is a legacy server that initializes a session, and sends what a test says without end
-// where the test says: into the stream of each call, or into that of the session. It takes no
-// responses.
+// A flooder is a legacy server that sends many messages, either on the stream of each call or on
+// that of the session. It ignores responses.
 type flooder struct {
 	message   func(n int, id jsonrpc.ID, filler string) string // id is that of the call, or absent
 	onSession bool
@@ -36,7 +35,7 @@ type flooder struct {
 
 const floodHandshake = `{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true}},"serverInfo":{"name":"flood","version":"1"}}`
 
-// write writes messages until there were enough of them or w fails.
+// write writes messages until floodBytes are written or w fails.
 func (f *flooder) write(w io.Writer, id jsonrpc.ID, frame func(message string) string) {
 	filler := strings.Repeat("x", floodUnit)
 	messages := floodBytes / floodUnit
@@ -50,7 +49,7 @@ func (f *flooder) write(w io.Writer, id jsonrpc.ID, frame func(message string) s
 	}
 }
 
-// RoundTrip answers without a network, so that a bubble knows when everybody waits.
+// RoundTrip answers without a network, so that synctest.Wait works.
 func (f *flooder) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := func(status int, media, text string) (*http.Response, error) {
 		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {media}}, ContentLength: int64(len(text)), Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
@@ -118,7 +117,7 @@ func (f *flooder) lines(conn net.Conn) {
 	}
 }
 
-// busy does nothing but wait.
+// busy is a handler that blocks.
 type busy struct{}
 
 func (busy) Elicit(ctx context.Context, _ *protocol.ElicitParams) (*protocol.ElicitResult, error) {
@@ -200,7 +199,7 @@ func TestAFloodOfNotificationsUsesLimitedMemory(t *testing.T) {
 	}
 }
 
-// liveHeap is what the heap holds that is in use, in bytes.
+// liveHeap returns the bytes of the heap that are in use.
 func liveHeap() int64 {
 	runtime.GC()
 	runtime.GC()

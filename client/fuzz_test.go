@@ -19,8 +19,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A babbler is a server that begins properly, and answers calls by bytes of a fuzzer. Other
-// requests are refused.
+// A babbler is a server with a valid handshake that answers calls with the bytes of a fuzzer. It
+// refuses other requests.
 type babbler struct {
 	answer func(r *http.Request) *http.Response
 
@@ -55,8 +55,8 @@ func (b *babbler) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.answer(r), nil
 }
 
-// callThrough calls a tool, in a bubble, and holds what comes back to what must be true whatever
-// the server says.
+// callThrough calls a tool in a synctest bubble, and checks what must hold whatever the server
+// sends.
 func callThrough(t *testing.T, rt http.RoundTripper, target any, v protocol.Version) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := client.Dial(t.Context(), target, client.Version(v), client.HTTPClient(&http.Client{Transport: rt}), client.Handlers(&user{}),
@@ -84,7 +84,7 @@ var babble = []string{
 	"\xff",
 }
 
-// Whatever a server answers over HTTP, the call returns.
+// Whatever a server responds over HTTP, the call returns.
 func FuzzResponsesOverHTTP(f *testing.F) {
 	for _, b := range babble {
 		for _, modern := range []bool{false, true} {
@@ -106,8 +106,8 @@ func FuzzResponsesOverHTTP(f *testing.F) {
 			return respond(r, status, media, io.NopCloser(bytes.NewReader(body)))
 		}
 		callThrough(t, b, "http://example.com/mcp", v)
-		// A message of the server brings about one of ours at most, and a round of questions
-		// another.
+		// The client sends at most one message for each message of the server, and one for each
+		// round of questions.
 		require.LessOrEqual(t, b.posts, 30+bytes.Count(body, []byte("{")))
 	})
 }
@@ -151,7 +151,7 @@ func (b *oldBabbler) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // send writes to the stream, and ends it with err unless that is nil. It returns when the client
-// has read, or is gone.
+// has read everything or has disconnected.
 func (b *oldBabbler) send(s string, err error) {
 	_, _ = io.WriteString(b.events, s)
 	if err != nil {

@@ -57,7 +57,7 @@ func TestAnInboxIsLimited(t *testing.T) {
 		require.False(t, b.push(slog.Default(), func() {}, 1, false))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		b.close(ctx) // does not wait for a handler that hangs
+		b.close(ctx) // returns although a handler hangs
 		close(gate)
 	})
 }

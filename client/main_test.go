@@ -22,16 +22,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// childVariable makes the test binary a server on stdio instead of running tests; its value says
-// which.
+// childVariable makes the test binary a stdio server instead of running tests. Its value is the
+// kind.
 const childVariable = "MCPKIT_CLIENT_TEST_SERVER"
 
 func TestMain(m *testing.M) {
 	if kind := os.Getenv(childVariable); kind != "" {
 		os.Exit(beChild(kind))
 	}
-	// Parallel tests here wait rather than compute: for Close inside a handler, for children that
-	// are asked to end.
+	// Parallel tests mostly wait: for Close inside a handler, and for children to end.
 	flag.Parse()
 	_ = flag.Set("test.parallel", "16")
 	leaktest.VerifyTestMain(m)
@@ -53,10 +52,10 @@ func beChild(kind string) int {
 	return 0
 }
 
-// children are servers that are not as they should be.
+// children are the servers of child processes, by kind, besides the shop.
 var children = map[string]func() int{}
 
-// child is the command of a server of the kind; "" is the shop.
+// child returns the command of a server of this kind; "" is the shop.
 func child(kind string) *client.CommandTarget {
 	if kind == "" {
 		kind = "shop"

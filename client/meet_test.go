@@ -18,7 +18,7 @@ import (
 
 const questionOfPuppet = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}`
 
-// question makes the puppet ask in the middle of the call r, as its version does.
+// question makes the puppet ask a question during the call r, in the way of its version.
 func (p *puppet) question(c *client.Client, r *jsonrpc.Request) {
 	if c.Version().Modern() {
 		p.say(`{"jsonrpc":"2.0","id":` + r.ID.String() + `,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}}}}`)
@@ -37,14 +37,13 @@ func callTool(ctx context.Context, c *client.Client) <-chan error {
 	return over
 }
 
-// onEveryAskingStage is onEveryStage with a user who answers no question before its context ends,
-// on stages whose puppets can ask.
+// onEveryAskingStage is onEveryStage for the stages whose puppets can ask questions. The user
+// answers no question before its context ends.
 func onEveryAskingStage(t *testing.T, fact func(t *testing.T, p *puppet, c *client.Client, asked slow)) {
 	user := slow{asked: make(chan struct{}), ended: make(chan error, 1)}
 	onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
 		if s.deaf && !c.Version().Modern() {
-			// In the legacy versions a question needs a way from the server to the client, which
-			// this stage does not have.
+			// A legacy server cannot send requests on this stage.
 			t.Skip("this puppet cannot ask")
 		}
 		fact(t, p, c, user)
@@ -119,7 +118,7 @@ func TestSubscriptionsContinueInANewSession(t *testing.T) {
 			id := r.Header.Get("Mcp-Session-Id")
 			streams <- id
 			updates := update
-			if id == "one" { // this stream may outlive its session for a moment
+			if id == "one" { // this stream may end shortly after its session
 				updates = nil
 			}
 			select {
@@ -155,7 +154,7 @@ func TestSubscriptionsContinueInANewSession(t *testing.T) {
 	want := client.Change{Kind: client.ResourceUpdated, URI: "test://x"}
 	change, err := s.Next(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, want, change, "it may have changed in between")
+	require.Equal(t, want, change, "the resource may have changed meanwhile")
 	update <- struct{}{}
 	change, err = s.Next(t.Context())
 	require.NoError(t, err)

@@ -18,37 +18,37 @@ func TestProbeDetectsLegacyAndModernServers(t *testing.T) {
 		name  string
 		probe answer
 		want  protocol.Version
-		init  string // the version that the fake initializes; 2025-11-25 when empty
-		err   string // what Dial says; empty when it succeeds
+		init  string // the version in the result of initialize; 2025-11-25 if empty
+		err   string // the error of Dial; empty if it succeeds
 	}{
 		{name: "a discovery", probe: result(discovered), want: "2026-07-28"},
-		{name: "a discovery that names both families", probe: result(`{"supportedVersions":` + both + `,"capabilities":{}}`), want: "2026-07-28"},
-		{name: "a discovery by an event stream", probe: stream(event(`{"jsonrpc":"2.0","id":$ID,"result":` + discovered + `}`)), want: "2026-07-28"},
-		{name: "a discovery that names legacy versions only", probe: result(`{"supportedVersions":["2025-06-18"],"capabilities":{}}`), want: "2025-06-18", init: "2025-06-18"},
-		{name: "a discovery that names none we know", probe: result(`{"supportedVersions":["2030-01-01"],"capabilities":{}}`),
+		{name: "a discovery with legacy and modern versions", probe: result(`{"supportedVersions":` + both + `,"capabilities":{}}`), want: "2026-07-28"},
+		{name: "a discovery in an event stream", probe: stream(event(`{"jsonrpc":"2.0","id":$ID,"result":` + discovered + `}`)), want: "2026-07-28"},
+		{name: "a discovery with legacy versions only", probe: result(`{"supportedVersions":["2025-06-18"],"capabilities":{}}`), want: "2025-06-18", init: "2025-06-18"},
+		{name: "a discovery with unknown versions only", probe: result(`{"supportedVersions":["2030-01-01"],"capabilities":{}}`),
 			err: `client: no common version: the server supports ["2030-01-01"], this client supports ["2026-07-28" "2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
-		{name: "the version is refused, then taken",
+		{name: "the version is refused, another is accepted",
 			probe: inTurn(withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2026-07-28"],"requested":"x"}`)), result(discovered)), want: "2026-07-28"},
-		{name: "the version is refused for ever", probe: withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2026-07-28"],"requested":"x"}`)),
+		{name: "every version is refused", probe: withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2026-07-28"],"requested":"x"}`)),
 			err: "client: the server refuses version 2026-07-28 although it lists it as supported"},
-		{name: "the version is refused for a legacy one", probe: withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2025-11-25"],"requested":"x"}`)), want: "2025-11-25"},
+		{name: "the version is refused in favor of a legacy one", probe: withStatus(400, rpcError(-32022, "unsupported", `{"supported":["2025-11-25"],"requested":"x"}`)), want: "2025-11-25"},
 		{name: "a refusal without data", probe: withStatus(400, rpcError(-32022, "unsupported", "")), err: "client: unsupported (code -32022)"},
 		{name: "a modern error stays modern", probe: withStatus(400, rpcError(-32020, "headers", "")), err: "client: headers (code -32020)"},
 		{name: "a missing capability stays modern", probe: withStatus(400, rpcError(-32021, "more", `{}`)), err: "client: more (code -32021)"},
 		{name: "unknown method", probe: rpcError(-32601, "?", ""), want: "2025-11-25"},
-		{name: "unknown method by 404", probe: withStatus(404, rpcError(-32601, "?", "")), want: "2025-11-25"},
+		{name: "unknown method with status 404", probe: withStatus(404, rpcError(-32601, "?", "")), want: "2025-11-25"},
 		{name: "invalid params", probe: rpcError(-32602, "?", ""), want: "2025-11-25"},
-		{name: "an error of nobody's", probe: rpcError(-32000, "?", ""), want: "2025-11-25"},
+		{name: "an error code without a meaning", probe: rpcError(-32000, "?", ""), want: "2025-11-25"},
 		{name: "bad request", probe: status(400, "session?"), want: "2025-11-25"},
 		{name: "not found", probe: status(404, ""), want: "2025-11-25"},
 		{name: "method not allowed", probe: status(405, ""), want: "2025-11-25"},
 		{name: "an internal error", probe: status(500, ""), want: "2025-11-25"},
-		{name: "accepted, whatever that means", probe: status(202, ""), want: "2025-11-25"},
-		{name: "a result that is none", probe: result(`{}`), want: "2025-11-25"},
+		{name: "accepted", probe: status(202, ""), want: "2025-11-25"},
+		{name: "an invalid result", probe: result(`{}`), want: "2025-11-25"},
 		{name: "garbage", probe: raw("application/json", "garbage"), want: "2025-11-25"},
-		{name: "a stream without an answer", probe: stream(": hello\n\n"), want: "2025-11-25"},
+		{name: "a stream without a response", probe: stream(": hello\n\n"), want: "2025-11-25"},
 		{name: "silence", probe: silence, want: "2025-11-25"},
-		{name: "older than we asked for", probe: status(400, ""), want: "2024-11-05", init: "2024-11-05"},
+		{name: "an older version", probe: status(400, ""), want: "2024-11-05", init: "2024-11-05"},
 		{name: "not authorized", probe: status(401, "who are you?"), err: `client: the server responded with HTTP status 401 Unauthorized: "who are you?"`},
 		{name: "forbidden", probe: status(403, ""), err: "client: the server responded with HTTP status 403 Forbidden"},
 		{name: "unavailable", probe: status(503, ""), err: "client: the server responded with HTTP status 503 Service Unavailable"},
@@ -67,7 +67,7 @@ func TestProbeDetectsLegacyAndModernServers(t *testing.T) {
 			c, err := dialing(t, f.URL, patience)
 			if test.err != "" {
 				require.EqualError(t, err, test.err)
-				require.Zero(t, f.count("initialize"), "no fall back")
+				require.Zero(t, f.count("initialize"), "no fallback")
 				return
 			}
 			require.NoError(t, err)
@@ -95,14 +95,14 @@ func TestResponsesToInitialize(t *testing.T) {
 			err: `client: initialize: the server wants version "2026-07-28"; this client supports ["2025-11-25" "2025-06-18" "2025-03-26" "2024-11-05"]`},
 		{name: "not the pinned version", init: initialized("2025-06-18", ""), opts: []client.DialOption{client.Version("2025-11-25")},
 			err: "client: initialize: the server wants version 2025-06-18, not 2025-11-25"},
-		{name: "an error that names others", want: "2025-03-26",
+		{name: "an error that lists other versions", want: "2025-03-26",
 			init: inTurn(rpcError(-32602, "?", `{"supported":["2025-03-26"],"requested":"2025-11-25"}`), initialized("2025-03-26", ""))},
 		{name: "method not allowed", init: status(405, ""),
 			err: "client: initialize: the server responded with HTTP status 405 Method Not Allowed (before, server/discover: the server responded with HTTP status 400 Bad Request);" +
 				" HTTP+SSE failed too: the server responded with HTTP status 405 Method Not Allowed"},
-		{name: "a session id that is none", init: initialized("2025-11-25", "\xff"),
+		{name: "an invalid session ID", init: initialized("2025-11-25", "\xff"),
 			err: "client: initialize: the server's response is invalid: the session ID is not valid (before, server/discover: the server responded with HTTP status 400 Bad Request)"},
-		{name: "a result that is none", init: result(`[]`), opts: []client.DialOption{client.Version("2025-11-25")},
+		{name: "an invalid result", init: result(`[]`), opts: []client.DialOption{client.Version("2025-11-25")},
 			err: "client: initialize: the server's response is invalid: json: cannot unmarshal JSON array into Go protocol.InitializeResult"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

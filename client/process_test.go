@@ -73,7 +73,7 @@ func init() {
 	}
 	children["leaves a child behind"] = func() int {
 		cmd := exec.Command("sleep", "1000")
-		cmd.Stderr = os.Stderr // which stays open
+		cmd.Stderr = os.Stderr // it stays open
 		if err := cmd.Start(); err != nil {
 			return 1
 		}
@@ -87,7 +87,8 @@ func init() {
 	children["does not read"] = func() int { select {} }
 }
 
-// legacyChild initializes, and asks known about every other request too; false ends it.
+// legacyChild answers initialize, and calls known for other requests. It exits if known returns
+// false.
 func legacyChild(known func(method, id string) bool) int {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -154,7 +155,7 @@ func TestAFloodOfStandardErrorDoesNotBlock(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// slowWriter takes what it is given and keeps nothing.
+// slowWriter discards what is written, slowly.
 type slowWriter struct{ mu sync.Mutex }
 
 func (w *slowWriter) Write(p []byte) (int, error) {
@@ -170,13 +171,13 @@ func TestGrandchildrenEndWithTheProgram(t *testing.T) {
 	pid, err := strconv.Atoi(strings.TrimSpace(between(stderr.String(), "child ", "\n")))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		// It is gone, or a zombie that nobody has waited for yet.
+		// It has ended, or is a zombie.
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(state), ") Z ")
 	}, 10*time.Second, 10*time.Millisecond)
 }
 
-// A lockedBuffer may be written and read at the same time.
+// A lockedBuffer is safe for concurrent use.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A shelf has resources that are readers.
+// A shelf has resources that return readers.
 type shelf struct {
 	_ struct {
 		Whole  mcpkit.Resource `uri:"shelf://whole" mime:"text/plain"`
@@ -28,7 +28,7 @@ type shelf struct {
 
 var manyWords = strings.Repeat("many words, ", 10_000)
 
-// volume is a file that cannot be read once it is closed or its call is over.
+// A volume is a file that cannot be read after Close or the end of its call.
 type volume struct {
 	io.Reader
 	ctx    context.Context
@@ -57,7 +57,7 @@ func (*shelf) Broken(ctx context.Context) io.Reader {
 	return &volume{io.MultiReader(strings.NewReader(manyWords), iotest.ErrReader(errors.New("a page is missing"))), ctx, make(chan struct{})}
 }
 
-// notebook keeps what is logged.
+// A notebook records log messages.
 type notebook struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -102,7 +102,7 @@ func TestReadersAreReadCompletelyOnEveryTransport(t *testing.T) {
 				require.NotContains(t, err.Error(), "a page is missing")
 				logged := log.String()
 				require.Contains(t, logged, "uri=shelf://broken")
-				if b.name != "http" { // where the connection breaks, and the client tries again
+				if b.name != "http" { // over HTTP the connection breaks, and the client tries again
 					require.Equal(t, 1, strings.Count(logged, "a page is missing"), logged)
 					ref := regexp.MustCompile(`internal error \(ref ([A-Z2-7]{10})\)`).FindStringSubmatch(err.Error())
 					require.NotNil(t, ref, err.Error())

@@ -48,7 +48,7 @@ func (s *Shop) Search(in SearchInput) ([]Hit, error) {
 	return []Hit{{ID: 1 << 60, Title: in.Query}}, nil
 }
 
-// Tagline says something.
+// Tagline returns a text.
 func (s *Shop) Tagline() string { return "Everything must go." }
 
 // AddInput holds numbers.
@@ -60,22 +60,22 @@ type AddInput struct {
 // Add adds numbers.
 func (s *Shop) Add(in AddInput) int { return in.A + in.B }
 
-// RegionInput is mirrored in a header.
+// RegionInput is copied to headers.
 type RegionInput struct {
 	Region string `json:"region" header:"Region"`
 	Level  int    `json:"level,omitempty" header:"Level"`
 }
 
-// Region tells the region.
+// Region returns the region.
 func (s *Shop) Region(in RegionInput) string { return in.Region }
 
-// Address is where to send something.
+// Address is an address.
 type Address struct {
 	Street string `json:"street"`
 	Gift   bool   `json:"gift" default:"true"`
 }
 
-// Order asks where to send the article, and whether that is meant.
+// Order asks for the address and a confirmation.
 func (s *Shop) Order(ctx context.Context, in Hit) (Address, error) {
 	where, err := mcpkit.Elicit[Address](ctx, "Where to?")
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Shop) Order(ctx context.Context, in Hit) (Address, error) {
 	return where, nil
 }
 
-// Ask asks the client's model, and for its roots.
+// Ask asks the client for a sample of its model and for its roots.
 func (s *Shop) Ask(ctx context.Context) (string, error) {
 	r, err := mcpkit.Sample(ctx, &protocol.CreateMessageParams{
 		MaxTokens: 10, Messages: []protocol.SamplingMessage{{Role: protocol.RoleUser, Content: protocol.SamplingContents{&protocol.TextContent{Text: "hm?"}}}},
@@ -123,7 +123,7 @@ func (s *Shop) Wait(ctx context.Context, call *mcpkit.Call) (string, error) {
 // Article returns an article.
 func (s *Shop) Article(id string) string { return "article " + id }
 
-// Hours tells when the shop is open.
+// Hours returns the time, so that each read differs.
 func (s *Shop) Hours() string { return time.Unix(0, time.Now().UnixNano()).String() }
 
 // Advise asks for advice.

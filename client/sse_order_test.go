@@ -36,7 +36,7 @@ func TestPostsDoNotWaitForEachOther(t *testing.T) {
 	for range 40 {
 		<-held
 	}
-	require.NoError(t, c.Ping(t.Context()), "forty posts are not answered yet")
+	require.NoError(t, c.Ping(t.Context()), "while forty POSTs have no response")
 	close(release)
 	for range 40 {
 		require.ErrorContains(t, <-errs, "HTTP status 500")
@@ -83,8 +83,8 @@ func TestARequestIsPostedBeforeItsCancellation(t *testing.T) {
 	go func() { over <- c.Request(ctx, "x/slow", nil, nil) }()
 	<-held
 	cancel()
-	require.ErrorIs(t, <-over, context.Canceled, "which waits for no server")
-	require.NoError(t, c.Ping(t.Context()), "nor do others")
+	require.ErrorIs(t, <-over, context.Canceled, "the call does not wait for its POST")
+	require.NoError(t, c.Ping(t.Context()), "other calls do not wait either")
 	require.Empty(t, heard)
 	close(release)
 	require.Equal(t, "taken", <-heard)
@@ -107,7 +107,6 @@ func TestTheEndpointIsRelativeToTheURLAfterRedirects(t *testing.T) {
 	require.NoError(t, c.Ping(t.Context()))
 }
 
-// Names of hosts are the same in any case, and servers write them as they are configured.
 func TestTheHostOfAnEndpointIsCaseInsensitive(t *testing.T) {
 	o := &oldServer{stream: make(chan string, 10)}
 	o.handle = func(w http.ResponseWriter, _ string) {

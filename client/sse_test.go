@@ -32,13 +32,12 @@ func TestHTTPSSEServersAreDetected(t *testing.T) {
 	require.EqualError(t, err, `client: "ws://localhost": the scheme of HTTP+SSE is http or https`)
 }
 
-// oldServer is a server of HTTP+SSE that answers initialize and does with all other requests what a
-// test says.
+// An oldServer is an HTTP+SSE server that answers initialize. The test handles all other requests.
 type oldServer struct {
-	begin   string                                       // the stream begins with; the endpoint when empty
+	begin   string                                       // the beginning of the stream; the endpoint if empty
 	handle  func(w http.ResponseWriter, method string)   // of a POST that is not initialize
-	stream  chan string                                  // what goes out on the stream; closed to end it
-	handler func(w http.ResponseWriter, r *http.Request) // in place of all of that
+	stream  chan string                                  // messages for the stream; closed to end it
+	handler func(w http.ResponseWriter, r *http.Request) // handles everything instead
 }
 
 func (o *oldServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -96,20 +95,20 @@ func TestInvalidStreamsAreRejected(t *testing.T) {
 		server oldServer
 		want   string
 	}{
-		{"endpoint elsewhere", oldServer{begin: "event: endpoint\ndata: https://evil.example.com/post\n\n"},
+		{"an endpoint of another origin", oldServer{begin: "event: endpoint\ndata: https://evil.example.com/post\n\n"},
 			`client: the stream names an endpoint of another origin, "https://evil.example.com/post"`},
-		{"endpoint that is none", oldServer{begin: "event: endpoint\ndata: %zz\n\n"},
+		{"an invalid endpoint", oldServer{begin: "event: endpoint\ndata: %zz\n\n"},
 			`client: the endpoint that the stream names: parse "%zz": invalid URL escape "%zz"`},
 		{"a message first", oldServer{begin: "data: {}\n\n"}, `client: the stream begins with the event "", not with "endpoint"`},
 		{"no stream", oldServer{handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }},
 			`client: the response to GET has the content type "text/plain"; want text/event-stream`},
 		{"refused", oldServer{handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }},
 			`client: the server responded with HTTP status 418 I'm a teapot`},
-		{"nothing", oldServer{begin: ": wait\n\n"}, "client: the stream named no endpoint in time"},
+		{"no endpoint", oldServer{begin: ": wait\n\n"}, "client: the stream named no endpoint in time"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			patience := client.ProbeTimeout(time.Minute)
-			if test.name == "nothing" {
+			if test.name == "no endpoint" {
 				patience = client.ProbeTimeout(50 * time.Millisecond)
 			}
 			_, err := dialing(t, startOld(t, &test.server), patience)

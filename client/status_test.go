@@ -14,8 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// A status that is about the caller or about what stands in front of the server stays one, whatever
-// its body says.
+// A status about the caller or a proxy is a StatusError, whatever the body contains.
 func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
 	refused := func(code int) answer {
 		return func(w http.ResponseWriter, r *http.Request, req *jsonrpc.Request) {
@@ -30,7 +29,7 @@ func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
 		require.Equal(t, code, status.Code)
 		require.Equal(t, `Bearer scope="x"`, status.Header.Get("WWW-Authenticate"))
 		var rpc *jsonrpc.Error
-		require.ErrorAs(t, err, &rpc, "what the body says is there too")
+		require.ErrorAs(t, err, &rpc, "the error in the body is available too")
 		require.Equal(t, -32001, rpc.Code)
 	}
 	for _, code := range []int{401, 403, 407, 429, 502, 503, 504} {
@@ -46,7 +45,7 @@ func TestAStatusWithAMessageIsAStatusError(t *testing.T) {
 				}
 				check(t, err, code)
 				if at == "server/discover" {
-					require.Equal(t, []string{"server/discover"}, f.methods(), "it is not asked again")
+					require.Equal(t, []string{"server/discover"}, f.methods(), "the client sends no other request")
 				}
 			}
 		})
@@ -75,7 +74,7 @@ func TestARefusedPostOfHTTPSSEIsAStatusError(t *testing.T) {
 	var status *client.StatusError
 	require.ErrorAs(t, err, &status)
 	require.Equal(t, "Bearer", status.Header.Get("WWW-Authenticate"))
-	require.NoError(t, c.Ping(t.Context()), "the connection goes on")
+	require.NoError(t, c.Ping(t.Context()), "the connection continues")
 }
 
 func TestARefusedWebSocketHandshakeIsAStatusError(t *testing.T) {

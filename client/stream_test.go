@@ -28,7 +28,7 @@ import (
 // serveUnix serves on a Unix socket and returns its path.
 func serveUnix(t *testing.T, h transport.Handler, opts *stdio.Options) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "mcp") // that of the test may be longer than the path of a socket can be
+	dir, err := os.MkdirTemp("", "mcp") // t.TempDir may be too long for the path of a socket
 	require.NoError(t, err)
 	path := filepath.Join(dir, "shop.sock")
 	o := socket.Options{}
@@ -61,7 +61,7 @@ func serveStream(t *testing.T, h transport.Handler, opts *stdio.Options) net.Con
 	ours, theirs := net.Pipe()
 	over := make(chan error, 1)
 	go func() { over <- stdio.NewIO(theirs, theirs, opts).Serve(context.Background(), h) }()
-	t.Cleanup(func() { assert.NoError(t, <-over) }) // which the client's end brings about
+	t.Cleanup(func() { assert.NoError(t, <-over) }) // it ends with the client's end
 	return ours
 }
 
@@ -80,7 +80,7 @@ func TestMessagesMayBeFramedByHeaders(t *testing.T) {
 	}
 }
 
-// lines answers what comes on conn, line by line; false ends it.
+// lines answers the lines on conn until answer returns false.
 func lines(conn net.Conn, answer func(method, id string) (string, bool)) {
 	defer conn.Close()
 	in := bufio.NewScanner(conn)
@@ -103,7 +103,7 @@ func lines(conn net.Conn, answer func(method, id string) (string, bool)) {
 
 const begun = `"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"old","version":"1"}}`
 
-// old knows initialize and ping, and takes everything else as other does.
+// old answers initialize and ping, and calls other for everything else.
 func old(other func(id string) (string, bool)) func(method, id string) (string, bool) {
 	return func(method, id string) (string, bool) {
 		switch method {
@@ -131,8 +131,8 @@ func TestAServerOnAConnectionIsInitializedWhateverItDoesWithTheProbe(t *testing.
 	}
 }
 
-// probed dials a server that takes what it does not know as other does, with and without a second
-// connection. The clock is that of a bubble.
+// probed dials a server that calls other for unknown methods, with and without a second connection,
+// in a synctest bubble.
 func probed(t *testing.T, name string, other func(id string) (string, bool)) {
 	connect := func(context.Context) (io.ReadWriteCloser, error) {
 		ours, theirs := net.Pipe()
@@ -153,7 +153,7 @@ func probed(t *testing.T, name string, other func(id string) (string, bool)) {
 	}
 	require.NoError(t, err)
 	require.Equal(t, protocol.V20250618, c.Version())
-	require.NoError(t, c.Ping(t.Context()), "on the same connection, though the probe may never be answered")
+	require.NoError(t, c.Ping(t.Context()), "the probe may have no response on the same connection")
 }
 
 func TestAConnectionThatEndsFailsItsCalls(t *testing.T) {
@@ -180,8 +180,8 @@ func tooLong(t *testing.T) {
 	require.EqualError(t, c.Ping(t.Context()), "client: ping: message is larger than 4000 bytes; raise MaxMessageBytes (code -32600)")
 }
 
-// Some servers write the result first, so that the beginning of a message does not say which call
-// it answers.
+// Some servers write the result before the ID, so the beginning of a message does not contain the
+// ID.
 func TestAnOversizedResponseFailsTheOnlyCall(t *testing.T) {
 	ours, theirs := net.Pipe()
 	go func() {

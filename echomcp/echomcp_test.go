@@ -29,8 +29,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// rpc answers "talk" after two notifications, "who" with what it knows of the user, anything else
-// with {}.
+// rpc answers "talk" after two notifications, "who" with the user, and everything else with {}.
 type rpc struct {
 	mu   sync.Mutex
 	ctxs []context.Context
@@ -81,7 +80,7 @@ func newApp(t *testing.T, middleware ...echo.MiddlewareFunc) *app {
 
 func (a *app) serve() {
 	server := httptest.NewUnstartedServer(a.e)
-	// What only some other middleware of the app would need must not hurt streams.
+	// Settings for other routes of the app must not affect streams.
 	server.Config.WriteTimeout = 10 * time.Second
 	server.Start()
 	a.t.Cleanup(func() {
@@ -165,7 +164,7 @@ func TestPreflightsAreAnsweredOnce(t *testing.T) {
 	}
 }
 
-func TestBehindMiddleware(t *testing.T) {
+func TestCallsAndStreamsWorkBehindMiddleware(t *testing.T) {
 	user := func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			c.Set("user", &token{Valid: true, Claims: mapClaims{"sub": "ada"}})
@@ -211,7 +210,7 @@ func TestBehindMiddleware(t *testing.T) {
 			session := a.do(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`).Header.Get("Mcp-Session-Id")
 			require.NotEmpty(t, session)
 			get := a.do(http.MethodGet, "/mcp", "", "Mcp-Session-Id", session)
-			ev, err := sse.NewReader(body(t, get), 0).Next() // arrives while the stream is open
+			ev, err := sse.NewReader(body(t, get), 0).Next() // it arrives while the stream is open
 			require.NoError(t, err)
 			require.Equal(t, "0-0", ev.ID)
 
@@ -219,8 +218,7 @@ func TestBehindMiddleware(t *testing.T) {
 			if poll.Header.Get("Content-Encoding") == "" {
 				require.Equal(t, "id: 1-0\ndata: \n\nretry: 1000\n\n", read(t, poll))
 			} else {
-				// A compressor cannot be left in the middle, so the reply stays open for the
-				// answer.
+				// A reply that is being compressed cannot end early, so it stays open.
 				require.Contains(t, read(t, poll), `"id":1,"result":{"err":"unsupported operation"}}`)
 			}
 			require.Equal(t, http.StatusNoContent, a.do(http.MethodDelete, "/mcp", "", "Mcp-Session-Id", session).StatusCode)
@@ -229,7 +227,7 @@ func TestBehindMiddleware(t *testing.T) {
 	}
 }
 
-func TestUnderTimeoutMiddlewareThereIsOneReplyAndOneLine(t *testing.T) {
+func TestBehindTimeoutMiddlewareThereIsOneReplyAndOneWarning(t *testing.T) {
 	for name, before := range map[string][]echo.MiddlewareFunc{"alone": nil, "with Gzip and Recover": {middleware.Recover(), middleware.Gzip()}} {
 		t.Run(name, func(t *testing.T) {
 			//lint:ignore SA1019 apps use it; that is why calls have to survive it
@@ -251,7 +249,7 @@ func TestUnderTimeoutMiddlewareThereIsOneReplyAndOneLine(t *testing.T) {
 	}
 }
 
-func TestWrapHandlerServesAsWell(t *testing.T) {
+func TestWrapHandlerServesToo(t *testing.T) {
 	a := newApp(t, middleware.Recover(), middleware.Gzip())
 	handler := streamable.NewHandler(a.rpc, nil)
 	defer handler.Close()
@@ -261,7 +259,7 @@ func TestWrapHandlerServesAsWell(t *testing.T) {
 	require.Equal(t, streamed, read(t, a.call("talk")))
 }
 
-func TestBodyLimitOfTheAppHolds(t *testing.T) {
+func TestTheBodyLimitOfTheAppApplies(t *testing.T) {
 	a := newApp(t, middleware.BodyLimit("1K"))
 	Mount(a.e, "/mcp", a.rpc)
 	a.serve()
@@ -270,7 +268,7 @@ func TestBodyLimitOfTheAppHolds(t *testing.T) {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/mcp", struct{ io.Reader }{strings.NewReader(strings.Repeat(" ", 2000))})
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(r) // without a length
+	resp, err := http.DefaultClient.Do(r) // of unknown length
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
@@ -278,7 +276,7 @@ func TestBodyLimitOfTheAppHolds(t *testing.T) {
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, read(t, a.call("echo")))
 }
 
-func TestMethodsSeeTheEchoContextForTheTimeOfTheRequest(t *testing.T) {
+func TestMethodsHaveTheEchoContextDuringTheRequest(t *testing.T) {
 	a := newApp(t)
 	group := a.e.Group("/api", func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -299,9 +297,9 @@ func TestMethodsSeeTheEchoContextForTheTimeOfTheRequest(t *testing.T) {
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"key":"|ada|","name":"group+route","route":"/api/mcp"}}`, read(t, resp))
 
 	_, ok := FromContext(a.rpc.ctxs[0])
-	require.False(t, ok, "the request is over")
+	require.False(t, ok, "the request has ended")
 	_, ok = FromContext(t.Context())
-	require.False(t, ok, "there was none")
+	require.False(t, ok, "the context belongs to no request")
 }
 
 func TestSessionsBelongToTheUserOfTheApp(t *testing.T) {
@@ -321,7 +319,7 @@ func TestSessionsBelongToTheUserOfTheApp(t *testing.T) {
 	}
 }
 
-// token and its claims have the shape of those of golang-jwt.
+// A token and its claims look like those of golang-jwt.
 type token struct {
 	Raw    string
 	Claims claims
@@ -386,7 +384,7 @@ func TestPrincipalOfTheUserOfTheApp(t *testing.T) {
 		{name: "token whose subject is in a list", user: &token{Valid: true, Claims: mapClaims{"sub": []string{"ada"}, "azp": "c"}}, warn: "no text claim sub, client_id or azp"},
 		{name: "token without claims", user: &token{Valid: true}, warn: "*echomcp.token"},
 		{name: "token with nil claims", user: &token{Valid: true, Claims: (*custom)(nil)}, warn: "*echomcp.token"},
-		{name: "token that names nobody", user: &token{Valid: true, Claims: mapClaims{"aud": "x"}}, warn: "no text claim sub, client_id or azp"},
+		{name: "token without a subject and a client", user: &token{Valid: true, Claims: mapClaims{"aud": "x"}}, warn: "no text claim sub, client_id or azp"},
 		{name: "claims that do not encode", user: &token{Valid: true, Claims: mapClaims{"sub": "ada", "f": func() {}}}, warn: "*echomcp.token"},
 		{name: "nil token", user: (*token)(nil), warn: "*echomcp.token"},
 		{name: "a name", user: "ada", warn: "string"},
@@ -410,6 +408,6 @@ func TestPrincipalOfTheUserOfTheApp(t *testing.T) {
 	}
 
 	c := echo.New().NewContext(httptest.NewRequest(http.MethodPost, "/", nil).WithContext(oauth.NewContext(t.Context(), given)), nil)
-	c.Set("user", "somebody else")
-	require.Same(t, given, (&users{}).principal(c), "a principal that is in the context stays")
+	c.Set("user", "another user")
+	require.Same(t, given, (&users{}).principal(c), "the principal in the context stays")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-func TestAServerThatIsNilIsRefusedWhenItIsMounted(t *testing.T) {
+func TestMountPanicsIfTheServerIsNil(t *testing.T) {
 	const rest = ": the server is nil; make one with mcpkit.New, and look at its error"
 	var none *mcpkit.Server
 	e := echo.New()

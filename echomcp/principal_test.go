@@ -21,16 +21,15 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// appToken has the shape of golang-jwt's *jwt.Token, which echo's JWT middleware leaves under the
-// key "user".
+// appToken looks like golang-jwt's *jwt.Token, which echo's JWT middleware stores under the key
+// "user".
 type appToken struct {
 	Raw    string
 	Claims map[string]any
 	Valid  bool
 }
 
-// jwtMiddleware does what echo's does: 401 without a good token, and otherwise the token is the
-// user.
+// jwtMiddleware works like echo's: 401 without a valid token; otherwise the token is the user.
 func jwtMiddleware(secret []byte) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -69,9 +68,7 @@ func appJWT(secret []byte, claims string) string {
 	return head + "." + enc(mac.Sum(nil))
 }
 
-// TestAnAppWithItsOwnTokensKeepsWorking mounts a server in an app that has users and routes
-// already.
-func TestAnAppWithItsOwnTokensKeepsWorking(t *testing.T) {
+func TestTheRoutesOfTheAppKeepWorking(t *testing.T) {
 	secret := []byte("the app's own")
 	e := echo.New()
 	e.Use(jwtMiddleware(secret))
@@ -105,12 +102,10 @@ func TestAnAppWithItsOwnTokensKeepsWorking(t *testing.T) {
 	resp, err := h.client.Do(r)
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	require.Equal(t, "hello ben", read(t, resp), "as before")
+	require.Equal(t, "hello ben", read(t, resp), "the other routes work")
 }
 
-// TestTheOptionPrincipalHasTheLastWord asks who a request comes from when something before knew
-// somebody else.
-func TestTheOptionPrincipalHasTheLastWord(t *testing.T) {
+func TestTheOptionPrincipalReplacesThePrincipalOfTheContext(t *testing.T) {
 	before := func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			c.SetRequest(c.Request().WithContext(oauth.NewContext(c.Request().Context(), &oauth.Principal{Subject: "before"})))
@@ -122,9 +117,9 @@ func TestTheOptionPrincipalHasTheLastWord(t *testing.T) {
 		opts []echomcp.MountOption
 		want string
 	}{
-		{"without it", nil, "before"},
-		{"somebody", []echomcp.MountOption{echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "after"} })}, "after"},
-		{"nobody", []echomcp.MountOption{echomcp.Principal(func(echo.Context) *oauth.Principal { return nil })}, "nobody"},
+		{"without the option", nil, "before"},
+		{"a principal", []echomcp.MountOption{echomcp.Principal(func(echo.Context) *oauth.Principal { return &oauth.Principal{Subject: "after"} })}, "after"},
+		{"nil", []echomcp.MountOption{echomcp.Principal(func(echo.Context) *oauth.Principal { return nil })}, "nobody"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			quiet := slog.New(slog.DiscardHandler)

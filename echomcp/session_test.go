@@ -42,10 +42,10 @@ func mountAll(app *echo.Echo, srv *mcpkit.Server, logger *slog.Logger) (shutdown
 
 // docs:end all
 
-// Porter knows who comes.
+// Porter returns the caller.
 type Porter struct{}
 
-// Who says who asks, by what the app knows and by what the server knows.
+// Who returns the user of the app and the principal of the call.
 func (Porter) Who(ctx context.Context) string {
 	name, path := "?", "?"
 	if c, ok := echomcp.FromContext(ctx); ok {
@@ -58,13 +58,13 @@ func (Porter) Who(ctx context.Context) string {
 	return name + " " + path + " " + subject
 }
 
-// Count tells how far it is.
+// Count reports progress.
 func (Porter) Count(call *mcpkit.Call) string {
 	call.Progress(1, 2, "half")
 	return "two"
 }
 
-// lobby is an app with a porter.
+// A lobby is an app with a porter.
 type lobby struct {
 	t    *testing.T
 	log  *safeLog
@@ -109,7 +109,7 @@ func newLobby(t *testing.T, mount func(app *echo.Echo, srv *mcpkit.Server, logge
 	return l
 }
 
-// targets are the server over every transport, with the versions that each carries.
+// targets returns the server on every transport, with the versions that each carries.
 func (l *lobby) targets() map[string]client.Target {
 	return map[string]client.Target{
 		"/mcp": client.URL(l.url + "/mcp"),
@@ -122,7 +122,7 @@ func (l *lobby) dial(target client.Target, opts ...client.DialOption) (*client.C
 	return client.Dial(l.t.Context(), target, append([]client.DialOption{client.Logger(slog.New(slog.DiscardHandler))}, opts...)...)
 }
 
-// requireWorks calls over every transport, as a user whose name the app leaves.
+// requireWorks calls the server on every transport, as a user of the app.
 func (l *lobby) requireWorks(name, subject string, opts ...client.DialOption) {
 	l.t.Helper()
 	for path, target := range l.targets() {
@@ -149,7 +149,7 @@ func named(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func TestEveryBindingWorksBehindTheMiddlewareOfEcho(t *testing.T) {
+func TestEveryTransportWorksBehindTheMiddlewareOfEcho(t *testing.T) {
 	tests := map[string][]echo.MiddlewareFunc{
 		"Recover":        {middleware.Recover()},
 		"RequestID":      {middleware.RequestID()},
@@ -212,7 +212,7 @@ func TestStatusOfUpgradesIsKnownToTheApp(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, <-statuses)
 }
 
-func TestMiddlewareThatBuffersHasNeitherStreamsNorWebSockets(t *testing.T) {
+func TestBehindBufferingMiddlewareStreamsAndWebSocketsAreRefused(t *testing.T) {
 	//lint:ignore SA1019 apps use it
 	l := newLobby(t, mountAll, middleware.Recover(), middleware.TimeoutWithConfig(middleware.TimeoutConfig{Timeout: time.Minute}))
 	for range 2 {
@@ -226,7 +226,7 @@ func TestMiddlewareThatBuffersHasNeitherStreamsNorWebSockets(t *testing.T) {
 	resp, err := l.http.Get(l.url + "/ws")
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	require.Equal(t, http.StatusUpgradeRequired, resp.StatusCode, "what is no upgrade is told so")
+	require.Equal(t, http.StatusUpgradeRequired, resp.StatusCode, "a request that is not an upgrade gets its own status")
 }
 
 func TestDeadlinesOfRequestsDoNotEndSessions(t *testing.T) {
@@ -255,7 +255,7 @@ func TestDeadlinesOfRequestsDoNotEndSessions(t *testing.T) {
 	}
 }
 
-func TestTokensOfTheAppAreAskedForOnEveryBinding(t *testing.T) {
+func TestEveryTransportRequiresTheTokensOfTheApp(t *testing.T) {
 	secret := []byte("the app's own")
 	l := newLobby(t, mountAll, jwtMiddleware(secret))
 	for path, target := range l.targets() {
@@ -320,7 +320,7 @@ func TestSessionsInGroups(t *testing.T) {
 	}
 }
 
-func TestPagesOfOtherOriginsAreKeptOut(t *testing.T) {
+func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
 	const page = "https://app.example.com"
 	l := newLobby(t, func(app *echo.Echo, srv *mcpkit.Server, _ *slog.Logger) func(context.Context) error {
 		s := echomcp.MountSSE(app, "/sse", srv, echomcp.SSE(&sse.Options{AllowedOrigins: []string{page}}))

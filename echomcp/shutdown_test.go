@@ -20,17 +20,17 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-// Sleeper has a tool that ends when its caller no longer waits.
+// Sleeper has a tool that returns when its context ends.
 type Sleeper struct{ started chan struct{} }
 
-// Sleep waits.
+// Sleep waits for the end of its context.
 func (s *Sleeper) Sleep(ctx context.Context) error {
 	s.started <- struct{}{}
 	<-ctx.Done()
 	return errors.New("I was woken")
 }
 
-// An app that runs as the documentation has it.
+// The app runs as in the documentation.
 func TestEveryCallIsAnsweredWhenAnAppShutsDown(t *testing.T) {
 	service := &Sleeper{make(chan struct{}, 10)}
 	srv, err := mcpkit.New(service, mcpkit.Logger(slog.New(slog.DiscardHandler)))
@@ -58,7 +58,7 @@ func TestEveryCallIsAnsweredWhenAnAppShutsDown(t *testing.T) {
 	bound, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- shutdown(bound) }()
-	// All of them refuse more at once: none waits for the calls of another.
+	// All handlers refuse new calls at once: none waits for the calls of another.
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, path := range []string{"/mcp", "/sse", "/ws"} {
 		require.Eventually(t, func() bool { return status(t, web, base+path) == http.StatusServiceUnavailable }, time.Minute, time.Millisecond, path)
@@ -67,14 +67,14 @@ func TestEveryCallIsAnsweredWhenAnAppShutsDown(t *testing.T) {
 	for range 3 {
 		err := <-answers
 		require.Error(t, err)
-		require.Regexp(t, "I was woken|internal error|cancel|shutting down", err.Error(), "an answer, not a broken connection")
+		require.Regexp(t, "I was woken|internal error|cancel|shutting down", err.Error(), "a response, not a broken connection")
 	}
-	require.NoError(t, <-ended, "exit code 0")
+	require.NoError(t, <-ended, "cancelled calls are not an error")
 	require.ErrorIs(t, <-served, http.ErrServerClosed)
 	require.NoError(t, srv.Close())
 }
 
-// status is how a request is answered that begins something.
+// status returns the status of a request that begins a call or a stream.
 func status(t *testing.T, web *http.Client, url string) int {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, url, nil)

@@ -27,7 +27,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-func TestAProcessThatEndsIsToldAndStartedAgain(t *testing.T) {
+func TestAProcessThatEndsIsReportedAndStartedAgain(t *testing.T) {
 	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
 		t.Run(string(v), func(t *testing.T) {
 			near := mounted(t, client.Command(os.Args[0], asChild), v)
@@ -45,13 +45,13 @@ func TestAProcessThatEndsIsToldAndStartedAgain(t *testing.T) {
 			_, err = c.CallTool(t.Context(), "far_crash", nil)
 			require.Error(t, err)
 			got, err := client.Call[int](t.Context(), c, "far_again", nil)
-			require.NoError(t, err, "what may be repeated is")
-			require.Equal(t, 1, got, "by a new process")
+			require.NoError(t, err, "a call that may be repeated is repeated")
+			require.Equal(t, 1, got, "in a new process")
 		})
 	}
 }
 
-// flaky is a server over HTTP that can be taken away.
+// A flaky server over HTTP can be unreachable.
 type flaky struct {
 	*httptest.Server
 	down atomic.Bool
@@ -69,7 +69,7 @@ func newFlaky(t *testing.T, h http.Handler) *flaky {
 	return f
 }
 
-func TestAServerThatIsNotThereIsToldApart(t *testing.T) {
+func TestAnUnreachableServerIsReported(t *testing.T) {
 	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
 	f := newFlaky(t, streamable.NewHandler(far, nil))
 	f.down.Store(true)
@@ -104,7 +104,6 @@ func TestAServerThatIsNotThereIsToldApart(t *testing.T) {
 	})
 }
 
-// TestWithoutAConnectionCallsFailAtOnce counts the attempts to connect.
 func TestWithoutAConnectionCallsFailAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
@@ -115,12 +114,12 @@ func TestWithoutAConnectionCallsFailAtOnce(t *testing.T) {
 		p := proxy.MustNew("http://far.example/mcp", proxy.Optional(), proxy.Logger(silent), proxy.Dial(client.HTTPClient(refusing)))
 		require.NoError(t, p.Start(t.Context()))
 		first := attempts.Load()
-		time.Sleep(500 * time.Millisecond) // on the test's own clock
+		time.Sleep(500 * time.Millisecond) // of the synctest bubble
 		synctest.Wait()
 		require.Equal(t, first, attempts.Load())
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		require.LessOrEqual(t, attempts.Load(), 30*first, "half a minute lies between two attempts at last")
+		require.LessOrEqual(t, attempts.Load(), 30*first, "in the end, attempts are half a minute apart")
 		require.Greater(t, attempts.Load(), 10*first)
 		require.NoError(t, p.Close())
 	})
@@ -130,9 +129,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestAnotherProcessGoesOnWithoutTheParkedCall answers the second round by a process that knows
-// nothing of the first.
-func TestAnotherProcessGoesOnWithoutTheParkedCall(t *testing.T) {
+// The second round reaches a process that does not have the parked call.
+func TestAnotherProcessContinuesWithoutTheParkedCall(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
 	for _, v := range []protocol.Version{protocol.V20251125, protocol.V20260728} {
 		d := &desk{}
@@ -149,11 +147,11 @@ func TestAnotherProcessGoesOnWithoutTheParkedCall(t *testing.T) {
 		got, err := client.Call[ticket](t.Context(), c, "far_book", order{"Rome"})
 		require.NoError(t, err)
 		require.Equal(t, 3, got.Days)
-		require.Equal(t, []string{"How many days in Rome?", "How many more?"}, u.asked, "the user is asked nothing twice")
+		require.Equal(t, []string{"How many days in Rome?", "How many more?"}, u.asked, "no question is asked twice")
 	}
 }
 
-func TestWhoIsAskedIsNeverGuessed(t *testing.T) {
+func TestQuestionsOfUnknownCallsAreRejected(t *testing.T) {
 	near := mounted(t, client.Command(os.Args[0], asChild), protocol.V20251125)
 	ann, bob := &user{}, &user{}
 	waiting := dial(t, near, protocol.V20251125, client.Handlers(ann))
@@ -179,11 +177,11 @@ func TestWhoIsAskedIsNeverGuessed(t *testing.T) {
 	<-ended
 	require.ErrorIs(t, waited, context.Canceled)
 	require.Empty(t, ann.asked)
-	require.Empty(t, ann.logged, "nor is it told what others log")
+	require.Empty(t, ann.logged, "messages of other calls are dropped")
 	require.Empty(t, bob.asked)
 }
 
-func TestWithoutQuestionsNobodyIsAsked(t *testing.T) {
+func TestNoQuestionsRejectsQuestions(t *testing.T) {
 	near := mounted(t, client.InMemory(mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))), protocol.V20251125, proxy.NoQuestions())
 	u := &user{}
 	_, err := dial(t, near, protocol.V20260728, client.Handlers(u)).CallTool(t.Context(), "far_book", order{"Rome"})
@@ -193,13 +191,13 @@ func TestWithoutQuestionsNobodyIsAsked(t *testing.T) {
 
 func TestAClosedProxyDoesNotConnectAgain(t *testing.T) {
 	p := proxy.MustNew(client.InMemory(mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))), proxy.Logger(silent), proxy.Dial(client.Stderr(io.Discard)))
-	require.NoError(t, p.Close(), "before it was started")
+	require.NoError(t, p.Close(), "before Start")
 	require.NoError(t, p.Start(t.Context()))
 	require.NoError(t, p.Close())
 	require.NoError(t, p.Close())
 }
 
-// alternating hands each request to the next server.
+// alternating passes each request to the next server.
 type alternating struct {
 	servers []*mcpkit.Server
 	n       atomic.Int64
@@ -209,9 +207,8 @@ func (a *alternating) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer t
 	return a.servers[int(a.n.Add(1))%len(a.servers)].ServeRPC(ctx, req, peer)
 }
 
-// TestACallWhoseCallerDoesNotComeBackIsGivenUp leaves a question of a legacy server without an
-// answer.
-func TestACallWhoseCallerDoesNotComeBackIsGivenUp(t *testing.T) {
+// The caller does not answer the question of a legacy server.
+func TestAParkedCallOfAMissingCallerIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent), mcpkit.ToolTimeout(0))
 		ended := make(chan error, 1)
@@ -231,7 +228,7 @@ func TestACallWhoseCallerDoesNotComeBackIsGivenUp(t *testing.T) {
 		require.NoError(t, err)
 		_, err = c.CallTool(t.Context(), "far_book", order{"Rome"})
 		require.ErrorContains(t, err, "nobody is at home")
-		time.Sleep(9 * time.Minute) // on the test's own clock
+		time.Sleep(9 * time.Minute) // of the synctest bubble
 		synctest.Wait()
 		require.Empty(t, ended, "it waits")
 		time.Sleep(2 * time.Minute)
@@ -241,16 +238,15 @@ func TestACallWhoseCallerDoesNotComeBackIsGivenUp(t *testing.T) {
 	})
 }
 
-// away never answers.
+// away does not answer.
 type away struct{}
 
 func (away) Elicit(context.Context, *protocol.ElicitParams) (*protocol.ElicitResult, error) {
 	return nil, errors.New("nobody is at home")
 }
 
-// TestAListThatFailsHidesNoOther: the remote server cannot list its prompts, at first and again
-// later.
-func TestAListThatFailsHidesNoOther(t *testing.T) {
+// The remote server cannot list its prompts at first, and later again.
+func TestAListThatFailsDoesNotHideOthers(t *testing.T) {
 	var fails sync.Map // method -> error
 	fails.Store("prompts/list", `{"code":-32603,"message":"the prompts are broken"}`)
 	on := map[string]string{
@@ -276,7 +272,7 @@ func TestAListThatFailsHidesNoOther(t *testing.T) {
 	var log strings.Builder
 	srv, err := proxy.New(s.URL, proxy.Logger(slog.New(slog.NewTextHandler(&log, nil))), proxy.Name("far"))
 	require.NoError(t, err)
-	require.NoError(t, srv.Start(t.Context()), "the rest works")
+	require.NoError(t, srv.Start(t.Context()), "the other lists can be read")
 	c := dial(t, srv, protocol.V20260728)
 	has := func(method string) string {
 		var list json.RawMessage
@@ -298,6 +294,6 @@ func TestAListThatFailsHidesNoOther(t *testing.T) {
 	fails.Delete("server/discover")
 	srv, err = proxy.New(s.URL, proxy.Logger(silent), proxy.Name("far"))
 	require.NoError(t, err)
-	require.ErrorContains(t, srv.Start(t.Context()), "all is broken", "nothing can be read")
+	require.ErrorContains(t, srv.Start(t.Context()), "all is broken", "no list can be read")
 	require.NoError(t, srv.Close())
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// asChild is the argument with which this binary, run again, is a server on standard input and
-// output.
+// asChild is the argument that makes this binary a stdio server.
 const asChild = "-serve-child"
 
 func TestMain(m *testing.M) {

@@ -32,7 +32,7 @@ import (
 
 var silent = slog.New(slog.DiscardHandler)
 
-// desk is a server that does everything that has to come through.
+// A desk is a server with everything that a proxy forwards.
 type desk struct {
 	_ struct {
 		Book   mcpkit.Tool
@@ -66,7 +66,7 @@ type days struct {
 	Days int `json:"days" validate:"required,min=1"`
 }
 
-// Book asks the user, the model and the client, and reports on the way.
+// Book asks the user, the model and the client, and reports progress.
 func (d *desk) Book(ctx context.Context, in order, call *mcpkit.Call) (ticket, error) {
 	call.Progress(1, 3, "asking")
 	call.Logger().Warn("booking " + in.City)
@@ -119,12 +119,12 @@ func (*desk) Note(id string) (string, error) {
 func (*desk) Index() string                              { return "index" }
 func (*desk) Names(_ context.Context, p string) []string { return []string{p + "a", p + "b"} }
 
-// user is the client's side: it answers, and notes what it is told.
+// A user answers questions and records what it receives.
 type user struct {
 	mu     sync.Mutex
 	asked  []string
 	logged []string
-	action string // of forms; accept when empty
+	action string // for forms; accept if empty
 }
 
 func (u *user) Elicit(_ context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
@@ -151,7 +151,7 @@ func (u *user) Log(_ context.Context, p *protocol.LoggingMessageParams) {
 	u.logged = append(u.logged, string(p.Level)+" "+string(p.Data))
 }
 
-// targets are ways to reach a server.
+// targets are the ways to reach a remote server.
 var targets = map[string]func(t *testing.T, h *mcpkit.Server) any{
 	"memory": func(_ *testing.T, h *mcpkit.Server) any { return client.InMemory(h) },
 	"HTTP": func(t *testing.T, h *mcpkit.Server) any {
@@ -174,10 +174,11 @@ var targets = map[string]func(t *testing.T, h *mcpkit.Server) any{
 	},
 }
 
-// fronts are ways to reach the server in which it is mounted, by the binding behind it.
+// fronts are the ways to reach the server with the mounted proxy, by the transport to the remote
+// server.
 var fronts = map[string]func(t *testing.T, h *mcpkit.Server) any{"memory": targets["memory"], "HTTP": targets["memory"], "WebSocket": targets["WebSocket"]}
 
-// mounted makes a server in which the one at target is mounted as "far", over a revision.
+// mounted returns a server with a proxy of the server at target, mounted as "far".
 func mounted(t *testing.T, target any, v protocol.Version, opts ...proxy.Option) *mcpkit.Server {
 	t.Helper()
 	far := proxy.MustNew(target, append([]proxy.Option{proxy.Logger(silent), proxy.Dial(client.Version(v), client.Stderr(io.Discard))}, opts...)...)
@@ -211,7 +212,7 @@ func inEveryWay(t *testing.T, f func(t *testing.T, d *desk, far *mcpkit.Server, 
 	}
 }
 
-func TestQuestionsProgressAndLogsComeThrough(t *testing.T) {
+func TestQuestionsProgressAndLogsAreForwarded(t *testing.T) {
 	inEveryWay(t, func(t *testing.T, d *desk, _ *mcpkit.Server, near any, caller, _ protocol.Version) {
 		u := &user{}
 		c := dial(t, near, caller, client.Handlers(u))
@@ -229,16 +230,16 @@ func TestQuestionsProgressAndLogsComeThrough(t *testing.T) {
 		}, time.Minute, time.Millisecond)
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		require.Equal(t, []string{"How many days in Rome?", "How many more?"}, u.asked, "each question once")
-		require.EqualValues(t, 1, d.booked.Load(), "what happens once happens once")
+		require.Equal(t, []string{"How many days in Rome?", "How many more?"}, u.asked, "each question is asked once")
+		require.EqualValues(t, 1, d.booked.Load(), "Once runs once")
 		require.Contains(t, progress, "1 of 3, asking")
 	})
 }
 
-func TestResultsAndErrorsStayAsTheyAre(t *testing.T) {
+func TestResultsAndErrorsAreNotChanged(t *testing.T) {
 	inEveryWay(t, func(t *testing.T, _ *desk, far *mcpkit.Server, near any, caller, spoken protocol.Version) {
 		c := dial(t, near, caller)
-		direct := dial(t, far, min(caller, spoken)) // the older version leaves out what it does not have
+		direct := dial(t, far, min(caller, spoken)) // an older version has fewer members
 		for _, call := range []struct{ method, params, far string }{
 			{"tools/call", `{"name":"%sfail"}`, "far_"},
 			{"tools/call", `{"name":"%scount"}`, "far_"},
@@ -257,7 +258,7 @@ func TestResultsAndErrorsStayAsTheyAre(t *testing.T) {
 				require.NoError(t, c.Request(t.Context(), call.method, json.RawMessage(params), &raw), params)
 				delete(raw, "_meta")
 				delete(raw, "resultType")
-				delete(raw, "ttlMs") // the far side may not say
+				delete(raw, "ttlMs") // legacy servers do not send it
 				delete(raw, "cacheScope")
 				b, err := json.Marshal(raw)
 				require.NoError(t, err)
@@ -273,11 +274,11 @@ func TestResultsAndErrorsStayAsTheyAre(t *testing.T) {
 		rpc, ok = errors.AsType[*jsonrpc.Error](err)
 		require.True(t, ok && protocol.IsResourceNotFound(rpc), err)
 		_, err = c.CallTool(t.Context(), "far_book", map[string]any{"citi": 1})
-		require.ErrorContains(t, err, `did you mean`, "arguments are judged where they are used")
+		require.ErrorContains(t, err, `did you mean`, "the remote server checks the arguments")
 	})
 }
 
-func TestCancellationReachesTheFarSide(t *testing.T) {
+func TestCancellationReachesTheRemoteServer(t *testing.T) {
 	inEveryWay(t, func(t *testing.T, d *desk, _ *mcpkit.Server, near any, caller, _ protocol.Version) {
 		c := dial(t, near, caller)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -290,7 +291,7 @@ func TestCancellationReachesTheFarSide(t *testing.T) {
 	})
 }
 
-func TestChangesComeThrough(t *testing.T) {
+func TestChangesAreForwarded(t *testing.T) {
 	inEveryWay(t, func(t *testing.T, _ *desk, far *mcpkit.Server, near any, caller, _ protocol.Version) {
 		c := dial(t, near, caller)
 		changes, err := c.Listen(t.Context(), protocol.SubscriptionFilter{ToolsListChanged: true})
@@ -310,7 +311,7 @@ func TestChangesComeThrough(t *testing.T) {
 	})
 }
 
-func TestUpdatesComeThrough(t *testing.T) {
+func TestUpdatesAreForwarded(t *testing.T) {
 	inEveryWay(t, func(t *testing.T, _ *desk, far *mcpkit.Server, near any, caller, _ protocol.Version) {
 		c := dial(t, near, caller)
 		sub, err := c.Subscribe(t.Context(), "desk://index", "desk://note/1")
@@ -323,7 +324,7 @@ func TestUpdatesComeThrough(t *testing.T) {
 	})
 }
 
-func TestDefinitionsKeepWhatNoRevisionHas(t *testing.T) {
+func TestDefinitionsKeepUnknownMembers(t *testing.T) {
 	on := map[string]string{
 		"server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public"}`,
 		"tools/list": `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[` +
@@ -355,7 +356,7 @@ func TestDefinitionsKeepWhatNoRevisionHas(t *testing.T) {
 		c := dial(t, near, v)
 		var list, result map[string]json.RawMessage
 		require.NoError(t, c.Request(ctx, "tools/list", nil, &list))
-		require.Equal(t, want[0], string(list["tools"]), "and what cannot be had is left out")
+		require.Equal(t, want[0], string(list["tools"]), "invalid entries are left out")
 		require.NoError(t, c.Request(ctx, "tools/call", json.RawMessage(`{"name":"far_odd"}`), &result))
 		require.Equal(t, `[{"type":"hologram","beams":[1]}]`, string(result["content"]))
 		require.Equal(t, want[1], string(result["structuredContent"]))
@@ -363,7 +364,7 @@ func TestDefinitionsKeepWhatNoRevisionHas(t *testing.T) {
 	}
 }
 
-func TestNothingOfTheCallerIsPassedOn(t *testing.T) {
+func TestNothingOfTheCallerIsForwarded(t *testing.T) {
 	seen := make(chan http.Header, 64)
 	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
 	handler := streamable.NewHandler(far, nil)
@@ -389,7 +390,7 @@ func TestNothingOfTheCallerIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestDecliningAndNotBeingAbleAreToldApart(t *testing.T) {
+func TestDecliningDiffersFromNotBeingAble(t *testing.T) {
 	inEveryWay(t, func(t *testing.T, _ *desk, _ *mcpkit.Server, near any, caller, _ protocol.Version) {
 		decliner := dial(t, near, caller, client.Handlers(&user{action: protocol.ElicitDecline}))
 		_, err := decliner.CallTool(t.Context(), "far_book", order{"Rome"})
@@ -401,7 +402,7 @@ func TestDecliningAndNotBeingAbleAreToldApart(t *testing.T) {
 	})
 }
 
-func TestScopesHideWhatIsFar(t *testing.T) {
+func TestScopesHideTheRemoteServer(t *testing.T) {
 	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
 	p := proxy.MustNew(client.InMemory(far), proxy.Scopes("far:use"), proxy.Logger(silent))
 	near := mcpkit.MustNew(nil, mcpkit.Logger(silent), mcpkit.TrustLocal("other"))
@@ -412,8 +413,7 @@ func TestScopesHideWhatIsFar(t *testing.T) {
 	require.ErrorContains(t, err, `unknown tool "far_count"`)
 }
 
-// TestServerOf20241105IsMounted reaches a server over HTTP+SSE, for callers of every version.
-func TestServerOf20241105IsMounted(t *testing.T) {
+func TestAnHTTPSSEServerIsMounted(t *testing.T) {
 	handler := sse.NewHandler(mcpkit.MustNew(&desk{}, mcpkit.Logger(silent)), nil)
 	s := httptest.NewServer(handler)
 	defer s.Close()
@@ -426,7 +426,7 @@ func TestServerOf20241105IsMounted(t *testing.T) {
 	}
 }
 
-func TestCallsThatArePassedOnHaveTheMetaOfTheProxy(t *testing.T) {
+func TestForwardedCallsHaveTheMetaOfTheProxy(t *testing.T) {
 	for _, v := range protocol.Supported {
 		far := mcpkit.MustNew(nil, mcpkit.Logger(silent))
 		require.NoError(t, far.Add(mcpkit.NewTool("parent", func(call *mcpkit.Call) string {
@@ -441,7 +441,7 @@ func TestCallsThatArePassedOnHaveTheMetaOfTheProxy(t *testing.T) {
 	}
 }
 
-func TestTargetsThatAreNone(t *testing.T) {
+func TestInvalidTargets(t *testing.T) {
 	for target, want := range map[string]string{
 		"":             "proxy: the command line is empty",
 		"htp://x":      `proxy: "htp://x": the scheme must be http, https, ws or wss`,

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
-func TestAnHTTPStatusOfTheRemoteServerIsTold(t *testing.T) {
+func TestAnHTTPStatusOfTheRemoteServerIsReported(t *testing.T) {
 	far := mcpkit.MustNew(&desk{}, mcpkit.Logger(silent))
 	h := streamable.NewHandler(far, nil)
 	var refusing atomic.Bool

@@ -23,7 +23,7 @@ func TestShare(t *testing.T) {
 		answered bool
 		want     http.Header
 	}{
-		{name: "no page", method: "POST", want: http.Header{}},
+		{name: "without an origin", method: "POST", want: http.Header{}},
 		{name: "page", method: "POST", request: http.Header{"Origin": {page}}, want: shared},
 		{name: "preflight", method: "OPTIONS", answered: true,
 			request: http.Header{"Origin": {page}, "Access-Control-Request-Method": {"POST"}, "Access-Control-Request-Headers": {"content-type,mcp-param-region"}},
@@ -42,12 +42,12 @@ func TestShare(t *testing.T) {
 				"Access-Control-Max-Age":       {"600"},
 				"Vary":                         {"Origin"},
 			}},
-		{name: "OPTIONS that is no preflight", method: "OPTIONS", request: http.Header{"Origin": {page}}, want: shared},
+		{name: "OPTIONS that is not a preflight", method: "OPTIONS", request: http.Header{"Origin": {page}}, want: shared},
 		{name: "behind a CORS middleware", method: "POST", request: http.Header{"Origin": {page}},
 			before: http.Header{"Access-Control-Allow-Origin": {"*"}}, want: http.Header{
 				"Access-Control-Allow-Origin":   {"*"},
 				"Access-Control-Expose-Headers": {"Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"}}},
-		{name: "behind a CORS middleware that exposes others", method: "POST", request: http.Header{"Origin": {page}},
+		{name: "behind a CORS middleware that exposes other fields", method: "POST", request: http.Header{"Origin": {page}},
 			before: http.Header{"Access-Control-Allow-Origin": {"*"}, "Access-Control-Expose-Headers": {"X-Request-Id"}}, want: http.Header{
 				"Access-Control-Allow-Origin":   {"*"},
 				"Access-Control-Expose-Headers": {"X-Request-Id", "Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After"}}},

@@ -182,7 +182,7 @@ func TestServersThatOtherMachinesReachWarnOnce(t *testing.T) {
 			NewHandler: func(transport.Handler) Handler { return newBlocker() }}
 		err := s.Serve(ctx, nil)
 		if addr == "[::1]:0" && err != nil {
-			continue // no IPv6 here
+			continue // this machine has no IPv6
 		}
 		require.NoError(t, err, addr)
 		require.Equal(t, warns, strings.Count(log.String(), "level=WARN"), addr)
@@ -190,7 +190,7 @@ func TestServersThatOtherMachinesReachWarnOnce(t *testing.T) {
 	}
 }
 
-// wrapper hides what is below, as middleware does.
+// A wrapper hides a writer, as middleware does.
 type wrapper struct {
 	http.ResponseWriter
 	below http.ResponseWriter
@@ -198,7 +198,7 @@ type wrapper struct {
 
 func (w wrapper) Unwrap() http.ResponseWriter { return w.below }
 
-// flushing counts, and may fail.
+// A flushing writer counts flushes, which may fail.
 type flushing struct {
 	http.ResponseWriter
 	times *int
@@ -207,7 +207,7 @@ type flushing struct {
 
 func (f flushing) FlushError() error { *f.times++; return f.err }
 
-// panicking is like the Response of echo on a writer that cannot flush.
+// A panicking writer is like echo.Response on a writer that cannot flush.
 type panicking struct{ wrapper }
 
 func (panicking) Flush() { panic("the writer below cannot flush") }
@@ -226,12 +226,12 @@ func TestFlushersAreFoundThroughWrappers(t *testing.T) {
 		{"itself", inner, true, ""},
 		{"through one", wrapper{mute, inner}, true, ""},
 		{"through two", wrapper{mute, wrapper{mute, inner}}, true, ""},
-		{"one that fails", wrapper{mute, broken}, true, "broken pipe"},
-		{"none", mute, false, ""},
-		{"none below", wrapper{mute, mute}, false, ""},
-		{"nothing below", wrapper{mute, nil}, false, ""},
-		{"one that would panic", panicking{wrapper{mute, mute}}, false, ""},
-		{"as of old", httptest.NewRecorder(), true, ""},
+		{"a flush that fails", wrapper{mute, broken}, true, "broken pipe"},
+		{"no flush", mute, false, ""},
+		{"no flush below", wrapper{mute, mute}, false, ""},
+		{"no writer below", wrapper{mute, nil}, false, ""},
+		{"a flush that would panic", panicking{wrapper{mute, mute}}, false, ""},
+		{"http.Flusher", httptest.NewRecorder(), true, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n = 0
@@ -246,14 +246,14 @@ func TestFlushersAreFoundThroughWrappers(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			if test.name != "as of old" {
+			if test.name != "http.Flusher" {
 				require.Equal(t, 1, n)
 			}
 		})
 	}
 }
 
-// What is in between, such as a compressor, has to let go of its bytes first.
+// A wrapper such as a compressor must write its buffer first.
 func TestEveryWrapperIsFlushed(t *testing.T) {
 	var order []string
 	outer := hook{wrapper{nil, nil}, func() { order = append(order, "outer") }}

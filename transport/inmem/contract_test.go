@@ -11,11 +11,11 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 )
 
-// raw is a client that sends and receives messages as on a wire.
+// A raw client sends and receives encoded messages.
 type raw struct {
 	conn *inmem.Conn
 	out  chan []byte
-	over chan struct{} // the client hung up
+	over chan struct{} // closed by Close
 	done chan struct{}
 	once sync.Once
 	runs sync.WaitGroup

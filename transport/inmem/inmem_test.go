@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// handler answers by method; it counts the sessions that ended.
+// handler has a function for each method, and counts the sessions that have ended.
 type handler struct{ ended int }
 
 func (h *handler) SessionEnded(*transport.Session) { h.ended++ }

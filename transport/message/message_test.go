@@ -28,8 +28,7 @@ func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 var discard = slog.New(slog.DiscardHandler)
 
-// pair returns both ends of a TCP connection, so that there are buffers between them as on
-// networks.
+// pair returns both ends of a TCP connection, which has buffers like other networks.
 func pair(t *testing.T) (ours, theirs net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,7 +41,7 @@ func pair(t *testing.T) (ours, theirs net.Conn) {
 	return ours, theirs
 }
 
-// end is the client's end, as the contract sees it.
+// end is the client's end in the contract tests.
 type end struct {
 	*frames
 	stop func()
@@ -69,7 +68,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// who answers with the subject of the caller.
+// who returns the subject of the caller.
 type who struct{}
 
 func (who) ServeRPC(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
@@ -148,7 +147,7 @@ func TestAcceptLimitsConnections(t *testing.T) {
 	require.NoError(t, err)
 	select {
 	case <-accepted:
-		require.Fail(t, "a second one was accepted")
+		require.Fail(t, "a second connection was accepted")
 	default:
 	}
 	require.NoError(t, first.Close())
@@ -179,7 +178,6 @@ func TestClientsDialConnections(t *testing.T) {
 	require.EqualError(t, err, "client: no route")
 }
 
-// A message that came in parts is written whole.
 func TestLongMessagesAreWrittenWhole(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	ours, theirs := pair(t)

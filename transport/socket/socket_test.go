@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// served is a server on a Unix socket.
+// A served is a server on a Unix socket.
 type served struct {
 	path string
 	stop context.CancelFunc
@@ -63,7 +63,7 @@ func (s *served) end(t *testing.T) {
 	require.NoError(t, <-s.over)
 }
 
-// echo answers with the method, or with what the context says.
+// echo returns the method, or the value in the context if there is one.
 type echo struct{}
 
 type nameKey struct{}
@@ -176,7 +176,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	s.end(t)
 }
 
-// A page in a browser can send a request with any body to any port of this machine.
+// A web page can make a browser send a request with any body to any port of this machine.
 func TestHTTPRequestsAreRefused(t *testing.T) {
 	for _, request := range []string{
 		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n\r\n" + ping,
@@ -229,7 +229,7 @@ func quiet() *socket.Options {
 	return &socket.Options{Stream: stdio.Options{Logger: slog.New(slog.DiscardHandler)}}
 }
 
-// failing is a listener with troubles.
+// failing is a listener whose Accept fails.
 type failing struct {
 	net.Listener
 	errs chan error
@@ -267,7 +267,7 @@ func TestTemporaryAcceptErrorsAreRetried(t *testing.T) {
 	require.EqualError(t, socket.New(broken, nil).Serve(t.Context(), echo{}), "transport/socket: broken")
 }
 
-// whoAsks answers whether it was said who asks.
+// whoAsks returns whether the caller has a principal.
 type whoAsks struct{}
 
 func (whoAsks) ServeRPC(ctx context.Context, _ *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {

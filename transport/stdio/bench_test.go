@@ -15,7 +15,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
-// trivial answers the same always, so that the transport is all that is measured.
+// trivial has the same result for all requests, so that the benchmark measures only the transport.
 type trivial struct{}
 
 var trivialResult = json.RawMessage(`{"content":[{"type":"text","text":"3"}],"structuredContent":{"sum":3}}`)
@@ -24,7 +24,7 @@ func (trivial) ServeRPC(_ context.Context, req *jsonrpc.Request, _ transport.Pee
 	return &jsonrpc.Response{ID: req.ID, Result: trivialResult}
 }
 
-// floor does only what any server must: lines and envelopes, one after the other.
+// floor does only what every server must: it reads lines and envelopes one after the other.
 func floor(r io.Reader, w io.Writer) {
 	in := bufio.NewReader(r)
 	for {

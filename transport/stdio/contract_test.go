@@ -35,9 +35,9 @@ func TestContract(t *testing.T) {
 		client  func(stream io.ReadWriteCloser, stop func(), done <-chan struct{}) transporttest.Conn
 	}{
 		{"lines", stdio.Lines, transporttest.Lines},
-		{"lines, of either", stdio.AnyFraming, transporttest.Lines},
+		{"any framing, lines", stdio.AnyFraming, transporttest.Lines},
 		{"headers", stdio.ContentLength, newHeaders},
-		{"headers, of either", stdio.AnyFraming, newHeaders},
+		{"any framing, headers", stdio.AnyFraming, newHeaders},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			contract(t, test.framing, test.client)

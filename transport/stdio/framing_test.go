@@ -30,8 +30,7 @@ func framed(lines string) string {
 	return out.String()
 }
 
-// each tells the answers apart, with all that frames them: those of two requests may come in either
-// order.
+// each splits the output into responses with their framing: two responses may come in any order.
 func each(out string) []string {
 	out = strings.ReplaceAll(out, "Content-Length: ", "\x00Content-Length: ")
 	return strings.FieldsFunc(strings.ReplaceAll(out, "}\n", "}\n\x00"), func(r rune) bool { return r == 0 })
@@ -46,13 +45,13 @@ func TestFramesWithHeaders(t *testing.T) {
 		want    string
 		err     string
 	}{
-		{name: "nothing", framing: stdio.ContentLength},
+		{name: "empty input", framing: stdio.ContentLength},
 		{name: "two", framing: stdio.ContentLength, in: framed(ping(1) + "\n" + ping(2)), want: framed(pong(1) + pong(2))},
 		{name: "several lines", framing: stdio.ContentLength, in: "Content-Length: " + strconv.Itoa(len(pretty)) + "\r\n\r\n" + pretty, want: framed(pong(1))},
 		{name: "other fields, other case, bare line feeds", framing: stdio.ContentLength,
 			in: "Content-Type: application/json\ncontent-length:40\n\n" + ping(1), want: framed(pong(1))},
 		{name: "blank lines between", framing: stdio.ContentLength, in: "\r\n" + framed(ping(1)) + "\r\n\n" + framed(ping(2)) + "\r\n", want: framed(pong(1) + pong(2))},
-		{name: "garbage inside", framing: stdio.ContentLength, in: framed("garbage\n" + ping(1)),
+		{name: "not JSON", framing: stdio.ContentLength, in: framed("garbage\n" + ping(1)),
 			want: framed(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON at byte 0: expected a value"}}` + "\n" + pong(1))},
 		{name: "too large", framing: stdio.ContentLength, in: framed(strings.Repeat("x", 70_000) + "\n" + ping(2)), want: framed(tooLarge + pong(2))},
 		{name: "empty", framing: stdio.ContentLength, in: "Content-Length: 0\r\n\r\n" + framed(ping(1)),
@@ -63,11 +62,11 @@ func TestFramesWithHeaders(t *testing.T) {
 		{name: "two lengths", framing: stdio.ContentLength, in: "Content-Length: 2\r\nContent-Length: 3\r\n\r\n", err: `transport/stdio: the header of a message has the Content-Length "3"`},
 		{name: "negative length", framing: stdio.ContentLength, in: "Content-Length: -1\r\n\r\n", err: `transport/stdio: the header of a message has the Content-Length "-1"`},
 		{name: "enormous length", framing: stdio.ContentLength, in: "Content-Length: 99999999999999999999\r\n\r\n", err: `transport/stdio: the header of a message has the Content-Length "99999999999999999999"`},
-		{name: "lines where headers are to be", framing: stdio.ContentLength, in: "hello\n", err: `transport/stdio: the header of a message has the line "hello"; want a field like Content-Length: 17`},
+		{name: "a line instead of a header", framing: stdio.ContentLength, in: "hello\n", err: `transport/stdio: the header of a message has the line "hello"; want a field like Content-Length: 17`},
 		{name: "an endless header", framing: stdio.ContentLength, in: strings.Repeat("x", 70_000), err: "transport/stdio: the header of a message is larger than 4096 bytes"},
 		{name: "any, lines", framing: stdio.AnyFraming, in: " \n" + ping(1) + "\n" + ping(2) + "\n", want: pong(1) + pong(2)},
 		{name: "any, headers", framing: stdio.AnyFraming, in: "\r\n" + framed(ping(1)+"\n"+ping(2)), want: framed(pong(1) + pong(2))},
-		{name: "any, nothing", framing: stdio.AnyFraming, in: " \n"},
+		{name: "any, empty input", framing: stdio.AnyFraming, in: " \n"},
 		{name: "lines only", framing: stdio.Lines, in: "Content-Length: 40\r\n\r\n" + ping(1) + "\n",
 			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON at byte 0: expected a value"}}` + "\n" + pong(1)},
 	} {
@@ -90,7 +89,7 @@ func TestFramesWithHeaders(t *testing.T) {
 	}
 }
 
-// streamed answers part by part, which a header cannot be written before.
+// streamed streams its responses, whose lengths are unknown at the beginning.
 type streamed struct{}
 
 func (streamed) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) *jsonrpc.Response {
@@ -113,7 +112,7 @@ func TestStreamedResponsesAreOneFrame(t *testing.T) {
 	require.ElementsMatch(t, each(want), each(out.String()))
 }
 
-// Requests run side by side, so the order of their responses is open.
+// Requests run concurrently, so their responses may come in any order.
 func FuzzFramesAreAnsweredOneByOne(f *testing.F) {
 	f.Add([]byte(framed(ping(1)+"\n"+ping(2))), uint8(1))
 	f.Add([]byte("Content-Length: 3\n\n{}\nContent-Length:2\r\nX: y\r\n\r\n[]"), uint8(7))

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/stdio"
 )
 
-// guardServer is a program that prints in every way while it serves. Its logger is older than
+// guardServer is a program that prints in every way while it serves. It created its logger before
 // Serve.
 func guardServer() {
 	older := log.New(os.Stdout, "", 0)
@@ -43,7 +43,7 @@ func (p printer) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ transport
 		child.Stdout = os.Stdout
 		err = child.Run()
 	case "child with all descriptors":
-		// The shell opens no descriptors of its own, so those it can write to were inherited.
+		// The shell opens no descriptors, so it inherited those that it can write to.
 		child.Args[2] = "for n in 3 4 5 6 7 8 9; do echo leaked 2>/dev/null >&$n; done; echo from a child"
 		child.Stdout = os.Stdout
 		err = child.Run()

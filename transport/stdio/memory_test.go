@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	maxPeerHeap = 64 << 20  // what a peer may cost, of live heap
-	maxPeerRSS  = 150 << 20 // of a process that serves one peer, at any time
+	maxPeerHeap = 64 << 20  // live heap that a peer may cost
+	maxPeerRSS  = 150 << 20 // resident memory of a process that serves one peer
 )
 
-// hoard answers with results that are large, now or all together when they are released.
+// hoard has large results, at once or all together when they are released.
 type hoard struct{ release chan struct{} }
 
 func (h *hoard) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
@@ -53,11 +53,11 @@ func (h *hoard) ServeRPC(ctx context.Context, req *jsonrpc.Request, peer transpo
 	return &jsonrpc.Response{Result: result}
 }
 
-// A flood is what a peer sends that reads nothing.
+// A flood is the input of a peer that does not read.
 type flood struct {
 	name    string
 	message func(i int) string
-	count   int // of messages, unless the server stops reading first
+	count   int // the number of messages, unless the server stops reading
 }
 
 func call(i int, method string, padding int) string {
@@ -72,8 +72,8 @@ var floods = []flood{
 		}
 		return call(i, "large together", 200)
 	}, 1001},
-	{"what is not a message", func(int) string { return "x" }, 1_000_000},
-	{"calls with one id", func(i int) string {
+	{"invalid messages", func(int) string { return "x" }, 1_000_000},
+	{"calls with the same ID", func(i int) string {
 		if i == 0 {
 			return call(1, "hold", 0)
 		}
@@ -92,13 +92,13 @@ var floods = []flood{
 		}
 		return "[" + strings.Join(calls, ",") + "]"
 	}, 1000},
-	{"batches of what is not a message", func(int) string { return "[" + strings.Repeat("1,", 99) + "1]" }, 10_000},
-	{"large answers that nobody waits for", func(i int) string {
+	{"batches of invalid messages", func(int) string { return "[" + strings.Repeat("1,", 99) + "1]" }, 10_000},
+	{"large responses that no request waits for", func(i int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":"%s"}`, i, strings.Repeat("x", 4<<20-100))
 	}, 10},
 }
 
-// pour writes the flood until it ends, or the server has read nothing of it for a while.
+// pour writes the flood until it ends, or until the server reads nothing for a while.
 func (f flood) pour(t *testing.T, w io.Writer) {
 	var sent atomic.Int64
 	over := make(chan struct{})
@@ -118,7 +118,7 @@ func (f flood) pour(t *testing.T, w io.Writer) {
 		select {
 		case <-over:
 			same++
-			<-tick.C // the server may still be at it
+			<-tick.C // the server may still read
 		case <-tick.C:
 			if now := sent.Load(); now > last {
 				last, same = now, 0
@@ -166,13 +166,13 @@ func TestAPeerThatDoesNotReadCostsBoundedMemoryOfTheProcess(t *testing.T) {
 	}
 	for _, f := range floods {
 		t.Run(f.name, func(t *testing.T) {
-			t.Parallel() // each has a process of its own
+			t.Parallel() // each has its own process
 			cmd, in, _, _ := start(t, "hoard")
 			f.pour(t, in)
 			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
 			require.NoError(t, err)
 			require.NoError(t, cmd.Process.Kill())
-			_ = cmd.Wait() // it was killed
+			_ = cmd.Wait() // the test has killed it
 			var peak int64
 			_, rest, _ := strings.Cut(string(status), "VmHWM:")
 			_, err = fmt.Sscan(rest, &peak)

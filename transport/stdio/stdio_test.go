@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	leaktest.VerifyTestMain(m)
 }
 
-// echo answers with the params, or with the method where there are none.
+// echo returns the params, or the method if there are none.
 type echo struct{}
 
 func (echo) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
@@ -54,7 +54,7 @@ func (echo) ServeRPC(ctx context.Context, req *jsonrpc.Request, _ transport.Peer
 	return &jsonrpc.Response{ID: req.ID, Result: []byte(`"` + req.Method + `"`)}
 }
 
-// serveAll hands in all of the input and returns all that comes out.
+// serveAll passes in the whole input and returns the whole output.
 func serveAll(t *testing.T, in io.Reader, opts *stdio.Options) string {
 	var out strings.Builder
 	require.NoError(t, stdio.NewIO(in, &out, opts).Serve(t.Context(), echo{}))
@@ -66,8 +66,7 @@ const tooLarge = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"m
 func ping(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id) }
 func pong(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":"ping"}`+"\n", id) }
 
-// sameLines holds answers to what is wanted, in any order: a machine that is busy elsewhere may
-// make one wait.
+// sameLines compares responses in any order: on a busy machine one may be late.
 func sameLines(t *testing.T, want, got string) {
 	t.Helper()
 	require.ElementsMatch(t, strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n"))
@@ -76,7 +75,7 @@ func sameLines(t *testing.T, want, got string) {
 func TestLines(t *testing.T) {
 	padded := func(n int) string { return ping(1) + strings.Repeat(" ", n-len(ping(1))) }
 	for _, test := range []struct{ name, in, want string }{
-		{"nothing", "", ""},
+		{"empty input", "", ""},
 		{"one", ping(1) + "\n", pong(1)},
 		{"two", ping(1) + "\n" + ping(2) + "\n", pong(1) + pong(2)},
 		{"the last one without its end", ping(1) + "\n" + ping(2), pong(1) + pong(2)},
@@ -84,9 +83,9 @@ func TestLines(t *testing.T) {
 		{"carriage returns", ping(1) + "\r\n" + ping(2) + "\r\n", pong(1) + pong(2)},
 		{"garbage", "garbage\n" + ping(1) + "\n", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON at byte 0: expected a value"}}` + "\n" + pong(1)},
 		{"half a message", `{"jsonrpc":"2.0","id":1,` + "\n" + ping(2) + "\n", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"invalid JSON at byte 24: unexpected end"}}` + "\n" + pong(2)},
-		{"as large as may be", padded(100) + "\n" + ping(2) + "\n", pong(1) + pong(2)},
-		{"as large as may be, carriage return", padded(100) + "\r\n" + ping(2) + "\n", pong(1) + pong(2)},
-		{"as large as may be, the last", padded(100), pong(1)},
+		{"maximal length", padded(100) + "\n" + ping(2) + "\n", pong(1) + pong(2)},
+		{"maximal length, carriage return", padded(100) + "\r\n" + ping(2) + "\n", pong(1) + pong(2)},
+		{"maximal length, the last", padded(100), pong(1)},
 		{"too large", padded(101) + "\n" + ping(2) + "\n", strings.Replace(tooLarge, "null", "1", 1) + pong(2)},
 		{"much too large", strings.Repeat("x", 70_000) + "\n" + ping(2) + "\n", tooLarge + pong(2)},
 		{"too large, the last", ping(1) + "\n" + strings.Repeat("x", 70_000), pong(1) + tooLarge},
@@ -126,7 +125,7 @@ func FuzzLinesAreAnsweredOneByOne(f *testing.F) {
 				want++
 			}
 		}
-		in = strings.ReplaceAll(in, "method", "x") // so that each line is refused
+		in = strings.ReplaceAll(in, "method", "x") // so that every line is refused
 		in = strings.ReplaceAll(strings.ReplaceAll(in, "result", "x"), "error", "x")
 		in = strings.ReplaceAll(in, `\u`, "x")
 		got := serveAll(t, &stepReader{in, int(step) + 1}, &stdio.Options{MaxMessageBytes: 40})
@@ -134,7 +133,7 @@ func FuzzLinesAreAnsweredOneByOne(f *testing.F) {
 	})
 }
 
-// stepReader reads n bytes at most.
+// stepReader reads at most n bytes at a time.
 type stepReader struct {
 	rest string
 	n    int
@@ -194,7 +193,7 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// server is the program that the tests of New run.
+// server is the program of the tests of New.
 func server() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	out := os.Stdout
@@ -268,8 +267,6 @@ func (s signalling) ServeRPC(context.Context, *jsonrpc.Request, transport.Peer) 
 	return nil
 }
 
-// The goroutine that leads may be delayed at any point, and the next one finds the end of the
-// input.
 func TestNoResponseIsLostAtTheEnd(t *testing.T) {
 	in := "garbage\n" + ping(1) + "\n" + strings.Repeat("x", 200) + "\n"
 	var all sync.WaitGroup

@@ -40,14 +40,14 @@ func TestBatches(t *testing.T) {
 	}{
 		{"requests and a notification", `[` + echo1 + `,` + notice + `, ` + echo2 + `]`, 200,
 			`[{"jsonrpc":"2.0","id":1,"result":{"a":1}},{"jsonrpc":"2.0","id":2,"result":{"a":2}}]`},
-		{"nothing to answer", `[` + notice + `,` + result + `]`, 202, ""},
+		{"no requests", `[` + notice + `,` + result + `]`, 202, ""},
 		{"empty", ` [ ] `, 400, `-32600`},
 		{"malformed", `[` + echo1, 400, `-32700`},
-		{"elements that are no messages", `[1,` + echo1 + `]`, 200,
+		{"elements that are not messages", `[1,` + echo1 + `]`, 200,
 			`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid message: a message is a JSON object"}},{"jsonrpc":"2.0","id":1,"result":{"a":1}}]`},
-		{"only elements that are no messages", `[1]`, 400,
+		{"only elements that are not messages", `[1]`, 400,
 			`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid message: a message is a JSON object"}}]`},
-		{"one id twice", `[` + echo1 + `,` + echo1 + `]`, 200,
+		{"the same ID twice", `[` + echo1 + `,` + echo1 + `]`, 200,
 			`[{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"a request with the id 1 is in flight"}},{"jsonrpc":"2.0","id":1,"result":{"a":1}}]`},
 		{"initialize", `[` + init + `]`, 200, `[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"initialize must not be in a batch"}}]`},
 		{"a request of a modern version", `[{"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}]`, 200,
@@ -142,7 +142,7 @@ func TestStreamedResults(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		chunks []string
-		data   string // as it arrives in an event
+		data   string // of the event
 	}{
 		{"small", []string{`{"a":`, `1}`}, `{"a":1}`},
 		{"several lines", []string{"{\n", "\"a\":\r\n1}"}, "{\n\"a\":\n1}"},
@@ -194,7 +194,7 @@ func TestFailedStreamDoesNotLookComplete(t *testing.T) {
 	_, err = ev.r.Next()
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 
-	// A client that can come back learns what became of the answer.
+	// A client that resumes the stream gets an error.
 	c := s.legacy("2025-11-25")
 	ev = eventsOf(t, c.call(1, "talk"))
 	ev.next()
@@ -232,11 +232,11 @@ func TestResponseTooLargeToBeStored(t *testing.T) {
 	ev = eventsOf(t, c.call(1, "talk"))
 	ev.next()
 	require.Equal(t, progress1, ev.data())
-	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":`+big+`}`, ev.data(), "who is there gets it all the same")
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":`+big+`}`, ev.data(), "a connected client gets the response")
 	ev.end()
 }
 
-// A stuckWriter is a connection whose client stopped reading.
+// A stuckWriter is a connection whose client does not read.
 type stuckWriter struct {
 	recorder
 	deadline time.Time
@@ -284,7 +284,7 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 		h.ServeHTTP(open, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
 		id := open.Header().Get("Mcp-Session-Id")
 		h.ServeHTTP(w, newPost(call1(7, "talk"), "Mcp-Session-Id", id))
-		require.Equal(t, 30*time.Second, took, "one write, then never again")
+		require.Equal(t, 30*time.Second, took, "after the first write, the server writes nothing")
 		require.True(t, w.hijacked)
 		_, err := there.Read(make([]byte, 1))
 		require.Equal(t, io.EOF, err, "the connection is closed")
@@ -348,8 +348,8 @@ func TestHTTP2(t *testing.T) {
 	require.Equal(t, answer7, read(t, resp))
 }
 
-// A result that is streamed is in flight until it ends: its client may cancel it, and use the id
-// again afterwards.
+// A streamed result is in flight until it ends: the client may cancel it, and reuse the ID
+// afterwards.
 func TestStreamedResultsCanBeCancelled(t *testing.T) {
 	begun, causes := make(chan struct{}, 2), make(chan error, 2)
 	s := serve(t, script{"drip": func(ctx context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {

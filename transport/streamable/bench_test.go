@@ -13,9 +13,9 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// BenchmarkCall measures one call over a kept connection on loopback beside the floor: a handler of
-// net/http that reads the body and writes the same bytes. The client is the same bare one in all
-// rows, so that the difference is what this package adds.
+// BenchmarkCall measures a call over a persistent connection on loopback. The row floor is a
+// net/http handler that reads the body and writes the same bytes; the difference is what this
+// package costs.
 func BenchmarkCall(b *testing.B) {
 	const reply = `{"jsonrpc":"2.0","id":7,"result":{"a":1}}`
 	h := NewHandler(&scripted{methods: script{"talk": talkative}}, nil)
@@ -129,7 +129,7 @@ func number(line []byte, prefix string, base int) (n int, ok bool) {
 	return n, true
 }
 
-// BenchmarkHandler measures what the package does for one call, without a network.
+// BenchmarkHandler measures a call without a network.
 func BenchmarkHandler(b *testing.B) {
 	h := NewHandler(&scripted{}, nil)
 	defer h.Close()
@@ -157,7 +157,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// A rewound body is read again and again.
+// A rewound body can be read repeatedly.
 type rewound struct {
 	data string
 	at   int
@@ -174,7 +174,7 @@ func (r *rewound) Read(p []byte) (int, error) {
 
 func (r *rewound) Close() error { return nil }
 
-// BenchmarkMemoryStore measures keeping one message.
+// BenchmarkMemoryStore measures storing a message.
 func BenchmarkMemoryStore(b *testing.B) {
 	m := NewMemoryStore(MemoryLimits{})
 	data := jsonrpc.AppendRequest(nil, notification("notifications/progress", `{"n":1}`))

@@ -23,8 +23,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/transporttest"
 )
 
-// httpConn is a client of Streamable HTTP that carries messages and knows no more than it has to:
-// each goes in a POST of its own, and what comes back on any stream is received.
+// An httpConn is a minimal client of Streamable HTTP. It sends each message in its own POST, and
+// receives the messages of all streams.
 type httpConn struct {
 	url    string
 	http   *http.Client
@@ -35,7 +35,7 @@ type httpConn struct {
 	ctx    context.Context // of all requests
 	hang   context.CancelFunc
 	open   sync.WaitGroup // the replies that are being read
-	in     chan []byte    // which nobody reads ahead of
+	in     chan []byte    // has no buffer
 	broken chan error
 
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ type httpConn struct {
 	calls   map[string]context.CancelFunc // by id; guarded by mu
 }
 
-// connect serves h, and returns a client of it.
+// connect serves h and returns a client.
 func connect(t *testing.T, h transport.Handler, modern bool) transporttest.Conn {
 	addrs := make(chan net.Addr, 1)
 	ctx, stop := context.WithCancel(t.Context())
@@ -71,7 +71,8 @@ func TestContractWithoutSessions(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T, h transport.Handler) transporttest.Conn { return connect(t, h, true) }, transporttest.Sessionless)
 }
 
-// Send posts the message. A request's reply is read meanwhile; everything else has to be accepted.
+// Send posts the message. It reads the reply to a request in the background, and requires status
+// 202 for everything else.
 func (c *httpConn) Send(message []byte) error {
 	m, bad := jsonrpc.Decode(message)
 	if bad == nil && m.Request != nil && !m.Request.IsNotification() {
@@ -154,7 +155,7 @@ func (c *httpConn) do(ctx context.Context, verb string, body []byte) (*http.Resp
 // reading reads a reply in the background.
 func (c *httpConn) reading(resp *http.Response) { c.open.Go(func() { c.read(resp) }) }
 
-// read hands on the messages of a reply, no faster than they are received.
+// read passes on the messages of a reply, no faster than they are received.
 func (c *httpConn) read(resp *http.Response) {
 	defer resp.Body.Close()
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
@@ -195,7 +196,7 @@ func (c *httpConn) Receive() ([]byte, error) {
 	}
 }
 
-// Close ends the session, and everything that is open.
+// Close ends the session and all requests.
 func (c *httpConn) Close() error {
 	var errs []error
 	c.mu.Lock()

@@ -44,7 +44,7 @@ func TestSessionOfAnInitializeThatPanicsEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.rpc.endedSessions()) == 1 }, time.Minute, time.Millisecond)
 }
 
-// A storeOf is a memory store whose Append does something first.
+// A storeOf is a memory store that calls a function before Append.
 type storeOf struct {
 	EventStore
 	before func(ctx context.Context, session string)
@@ -84,7 +84,7 @@ func TestCallsDoNotQueueForASlowEventStore(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		require.Equal(t, 600*time.Millisecond, time.Since(start), "three messages a call, all calls at once")
+		require.Equal(t, 600*time.Millisecond, time.Since(start), "three messages for each call, all calls at the same time")
 	})
 }
 
@@ -118,7 +118,7 @@ func TestBlockedEventStoreAffectsOneSession(t *testing.T) {
 		}()
 		synctest.Wait()
 		told := make(chan struct{})
-		go func() { // what a server does when its lists change; ends when all sessions were told
+		go func() { // as when lists change; ends when all sessions are notified
 			defer close(told)
 			for _, s := range rpc.sessions {
 				for n := range 3 {
@@ -133,7 +133,7 @@ func TestBlockedEventStoreAffectsOneSession(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, 3, strings.Count(listening.body.String(), `"method":"changed"`))
-		// The session with the broken store can be ended, too.
+		// The session with the blocked store can end too.
 		w := newRecorder()
 		del := newPost("", "Mcp-Session-Id", hung)
 		del.Method = http.MethodDelete
@@ -189,7 +189,7 @@ func TestKeepAliveSurvivesASlowEventStore(t *testing.T) {
 	})
 }
 
-// A countingListener knows how many of its connections are open.
+// A countingListener counts its open connections.
 type countingListener struct {
 	net.Listener
 	mu   sync.Mutex
@@ -274,7 +274,7 @@ func TestCallOfADisconnectedClientHoldsNoConnection(t *testing.T) {
 			for _, leave := range left {
 				leave()
 			}
-			require.Eventually(t, func() bool { return l.count() == 0 }, time.Minute, time.Millisecond, "while the calls go on")
+			require.Eventually(t, func() bool { return l.count() == 0 }, time.Minute, time.Millisecond, "while the calls continue")
 			close(g.release)
 			for range n {
 				require.NoError(t, <-g.cause)

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 )
 
-// FuzzPOST sends any body with any of the fields that routing looks at: there is always one proper
-// reply, and the next good request gets its own.
+// FuzzPOST sends any body with any of the header fields that routing reads. There is always one
+// valid reply, and the next valid request is answered.
 func FuzzPOST(f *testing.F) {
 	for _, body := range []string{
 		call1(7, "talk"), call1(1, "echo"), `[` + call1(1, "echo") + `,` + call1(2, "talk") + `]`, `{"jsonrpc":"2.0","id":1,"result":{}}`,
@@ -66,8 +66,8 @@ func FuzzEventID(f *testing.F) {
 	})
 }
 
-// FuzzBatch puts any elements into a batch: it has one reply, in which each request is answered at
-// most once, and nothing else is.
+// FuzzBatch sends a batch of any elements. There is one reply, with at most one response for each
+// request and no others.
 func FuzzBatch(f *testing.F) {
 	for _, elements := range []string{
 		call1(1, "echo"), call1(1, "echo") + "," + call1(1, "echo"), call1(1, "talk") + "," + call1(2, "echo"),
@@ -100,7 +100,7 @@ func FuzzBatch(f *testing.F) {
 		for _, answer := range answersOf(t, w) {
 			m, bad := jsonrpc.Decode(answer)
 			if bad != nil || m.Response == nil {
-				continue // a notification, or a refusal without an id
+				continue // a notification, or an error without an ID
 			}
 			if !m.Response.ID.IsValid() {
 				continue
@@ -119,7 +119,7 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// answersOf are the messages of a reply.
+// answersOf returns the messages of a reply.
 func answersOf(t *testing.T, w *recorder) (messages []json.RawMessage) {
 	t.Helper()
 	switch w.Header().Get("Content-Type") {

@@ -39,7 +39,7 @@ func TestRequestsCutAtEveryByte(t *testing.T) {
 		require.NoError(t, conn.Close())
 	}
 	s.modern().works()
-	require.NoError(t, s.handler.Shutdown(t.Context()), "nothing is in flight any more")
+	require.NoError(t, s.handler.Shutdown(t.Context()), "nothing is in flight")
 }
 
 func TestBodiesThatCannotBeRead(t *testing.T) {
@@ -53,7 +53,7 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 		{"too slow", iotest.ErrReader(os.ErrDeadlineExceeded), 10, 408, "body took longer than 30s"},
 		{"cut short", io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)), 10, 400, "body could not be read"},
 		{"larger than a middleware allows", iotest.ErrReader(&http.MaxBytesError{Limit: 5}), 10, 413, "body is larger than this server takes"},
-		{"larger than it says", bytes.NewReader(make([]byte, 101)), 10, 413, "body is larger than 100 bytes"},
+		{"larger than declared", bytes.NewReader(make([]byte, 101)), 10, 413, "body is larger than 100 bytes"},
 		{"large without a length", bytes.NewReader(make([]byte, 101)), -1, 413, "body is larger than 100 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestMalformedResponseEndsTheServerRequest(t *testing.T) {
 	require.Equal(t, answer7, ev.data())
 }
 
-// A brokenStore fails.
+// A brokenStore fails always.
 type brokenStore struct{ EventStore }
 
 var errStore = errors.New("disk full")
@@ -113,7 +113,7 @@ func TestBrokenEventStoreCostsOnlyResumption(t *testing.T) {
 	require.Equal(t, answer7, ev.data())
 	ev.end()
 	require.Contains(t, s.log.String(), `level=ERROR msg="streamable: event store did not keep a message" err="disk full"`)
-	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("n", "")), "nobody waits for the store")
+	require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), notification("n", "")), "a notification does not wait for the store")
 	c.send(http.MethodDelete, "")
 	require.NoError(t, s.handler.Shutdown(t.Context()))
 	require.Eventually(t, func() bool {
@@ -132,7 +132,7 @@ func TestListenerThatDoesNotReadIsDisconnected(t *testing.T) {
 		begin := time.Now()
 		h.ServeHTTP(w, newGet(t.Context(), open.Header().Get("Mcp-Session-Id")))
 		require.Equal(t, 30*time.Second, time.Since(begin))
-		require.False(t, rpc.sessions[0].ID() == "" || h.sessions.byID[rpc.sessions[0].ID()].out.listening(), "the stream is free for who comes next")
+		require.False(t, rpc.sessions[0].ID() == "" || h.sessions.byID[rpc.sessions[0].ID()].out.listening(), "the next connection can take the stream")
 	})
 }
 
@@ -189,7 +189,6 @@ func TestManySessionsComeAndGo(t *testing.T) {
 	require.Empty(t, s.handler.opts.EventStore.(*memoryStore).sessions)
 }
 
-// Who listens for longer than it is known to be who it is, has to come again.
 func TestListenersEndWithTheirCredential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rpc := &scripted{}
@@ -200,7 +199,7 @@ func TestListenersEndWithTheirCredential(t *testing.T) {
 		}
 		open := newRecorder()
 		h.ServeHTTP(open, newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).WithContext(ctx()))
-		for range 2 { // with another token it goes on
+		for range 2 { // the client resumes with another token
 			begin := time.Now()
 			w := newRecorder()
 			h.ServeHTTP(w, newGet(ctx(), open.Header().Get("Mcp-Session-Id")))

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A gate is a method that says when it runs, goes on when it is let, and says why its context
+// A gate is a method that signals when it runs, waits for release, and reports why its context
 // ended.
 type gate struct {
 	started chan struct{}
@@ -42,7 +42,7 @@ func (g *gate) serve(ctx context.Context, req *jsonrpc.Request, _ transport.Peer
 	}
 }
 
-// background sends a request whose reply the test does not wait for yet.
+// background sends a request in the background.
 func (c *client) background(ctx context.Context, body string) (reply chan *http.Response) {
 	reply = make(chan *http.Response, 1)
 	// Ends with the reply or with ctx.
@@ -150,8 +150,8 @@ func TestCancelledNotification(t *testing.T) {
 	reply := c.background(t.Context(), call1(7, "wait"))
 	<-g.started
 
-	// An id of another type, an unknown one, none, and the right one of another session name
-	// nothing.
+	// An ID of another type, an unknown one, no ID, and the ID of a call of another session have no
+	// effect.
 	for _, n := range []struct {
 		c  *client
 		id string
@@ -170,7 +170,7 @@ func TestCancelledNotification(t *testing.T) {
 	resp := <-reply
 	require.Equal(t, http.StatusAccepted, resp.StatusCode)
 	require.Empty(t, read(t, resp))
-	require.Empty(t, s.rpc.heard, "the binding keeps it to itself")
+	require.Empty(t, s.rpc.heard, "the handler does not get cancellations")
 }
 
 func TestCancelledRequestGetsNoResponse(t *testing.T) {
@@ -189,8 +189,8 @@ func TestCancelledRequestGetsNoResponse(t *testing.T) {
 		status                  int
 		want                    string
 	}{
-		{"nothing was sent", "2025-06-18", call1(7, "wait"), http.StatusAccepted, ""},
-		{"a stream was begun", "2025-06-18", call1(7, "talk"), http.StatusOK, "event: message\nid: 1-1\ndata: " + progress1 + "\n\nevent: message\nid: 1-2\ndata: " + progress2 + "\n\n"},
+		{"before anything is sent", "2025-06-18", call1(7, "wait"), http.StatusAccepted, ""},
+		{"on an open stream", "2025-06-18", call1(7, "talk"), http.StatusOK, "event: message\nid: 1-1\ndata: " + progress1 + "\n\nevent: message\nid: 1-2\ndata: " + progress2 + "\n\n"},
 		{"in a batch", "2025-03-26", `[` + call1(7, "wait") + `]`, http.StatusAccepted, ""},
 		{"in a batch of several", "2025-03-26", `[` + call1(1, "echo") + `,` + call1(7, "wait") + `]`, http.StatusOK, `[{"jsonrpc":"2.0","id":1,"result":{"a":1}}]`},
 	} {
@@ -215,12 +215,12 @@ func TestIDInFlightIsRefused(t *testing.T) {
 	resp := c.call(7, "echo")
 	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
 	require.Equal(t, `{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"a request with the id 7 is in flight"}}`, read(t, resp))
-	// The string "7" is another name, and other sessions have names of their own.
+	// The string "7" is another ID, and other sessions have their own IDs.
 	require.Equal(t, http.StatusOK, c.post(`{"jsonrpc":"2.0","id":"7","method":"echo"}`).StatusCode)
 	require.Equal(t, http.StatusOK, s.legacy("2025-06-18").call(7, "echo").StatusCode)
 	close(g.release)
 	require.Equal(t, answer7, read(t, <-reply))
-	require.Equal(t, http.StatusOK, c.call(7, "echo").StatusCode, "an answered id is free again")
+	require.Equal(t, http.StatusOK, c.call(7, "echo").StatusCode, "the ID of an answered request can be reused")
 }
 
 func TestDeleteEndsTheSession(t *testing.T) {
@@ -280,9 +280,9 @@ func TestSessionsExpireWhenIdle(t *testing.T) {
 		require.Equal(t, []string{b}, rpc.endedSessions())
 		require.Equal(t, 404, post(b, call1(1, "echo")).status)
 		time.Sleep(20*time.Minute - time.Second)
-		require.Equal(t, 200, post(a, call1(1, "echo")).status, "what is used lives")
+		require.Equal(t, 200, post(a, call1(1, "echo")).status, "a session in use stays")
 
-		// An open stream is use as well.
+		// A session with an open stream is in use too.
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
@@ -324,12 +324,12 @@ func TestSessionsAreLimited(t *testing.T) {
 		require.Equal(t, 503, third.status)
 		require.Equal(t, "60", third.Header().Get("Retry-After"))
 		require.Equal(t, `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"too many sessions; try again later"}}`, third.body.String())
-		require.Len(t, rpc.endedSessions(), 1, "the handler saw it")
+		require.Len(t, rpc.endedSessions(), 1, "the handler has seen the session")
 
 		g.release <- struct{}{}
 		g.release <- struct{}{}
 		calls.Wait()
-		require.Equal(t, 200, open().status, "one that is idle makes room")
+		require.Equal(t, 200, open().status, "an idle session is evicted")
 		require.Len(t, rpc.endedSessions(), 2)
 	})
 }
@@ -352,7 +352,7 @@ func TestUnusedSessionsAreEvictedFirst(t *testing.T) {
 	for range 100 {
 		flood = append(flood, open())
 	}
-	require.Equal(t, flood[:98], rpc.endedSessions(), "a flood of sessions crowds out its own, the oldest first")
+	require.Equal(t, flood[:98], rpc.endedSessions(), "a flood of sessions evicts its own, the oldest first")
 	require.NotContains(t, rpc.endedSessions(), used)
 }
 
@@ -385,9 +385,9 @@ func TestShutdownLetsCallsFinish(t *testing.T) {
 	<-g.started
 
 	ended := make(chan error, 1)
-	go func() { ended <- s.handler.Shutdown(t.Context()) }() // ends when the calls did
-	require.ErrorIs(t, <-listening, transport.ErrClosed, "what only listens is told")
-	require.Equal(t, answer7, listen.data(), "and may say goodbye")
+	go func() { ended <- s.handler.Shutdown(t.Context()) }() // ends with the calls
+	require.ErrorIs(t, <-listening, transport.ErrClosed, "a subscription ends")
+	require.Equal(t, answer7, listen.data(), "with a response")
 	listen.end()
 	get.end()
 
@@ -398,7 +398,7 @@ func TestShutdownLetsCallsFinish(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, c.call(9, "echo").StatusCode)
 	require.Equal(t, http.StatusServiceUnavailable, s.client().call(9, "initialize").StatusCode)
 
-	// A call in flight still hears what it asked for.
+	// A call in flight still gets the response to its server request.
 	require.Equal(t, http.StatusAccepted, c.post(`{"jsonrpc":"2.0","id":1,"result":{"pong":true}}`).StatusCode)
 	require.JSONEq(t, `{"pong":true}`, string((<-asked).Result))
 	require.Empty(t, s.rpc.endedSessions())
@@ -463,9 +463,9 @@ func TestStreamsCanBeResumedDuringShutdown(t *testing.T) {
 	read(t, c.call(7, "poll"))
 	require.NoError(t, <-closed)
 	ended := make(chan error, 1)
-	go func() { ended <- s.handler.Shutdown(t.Context()) }() // ends when the call did
+	go func() { ended <- s.handler.Shutdown(t.Context()) }() // ends with the call
 	<-s.handler.life.Draining()
-	require.Equal(t, http.StatusServiceUnavailable, c.get().StatusCode, "nothing new to listen to")
+	require.Equal(t, http.StatusServiceUnavailable, c.get().StatusCode, "new streams are refused")
 	ev := eventsOf(t, c.with("Last-Event-ID", "1-0").get())
 	close(goOn)
 	require.Equal(t, answer7, ev.data())
@@ -487,7 +487,7 @@ func TestConcurrentRequestsOfOneSession(t *testing.T) {
 	all.Add(3)
 	s := serve(t, script{"meet": func(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {
 		all.Done()
-		all.Wait() // each waits for the others
+		all.Wait() // for all other calls
 		return result(req, string(req.Params))
 	}}, nil)
 	c := s.legacy("2025-11-25")

@@ -32,7 +32,7 @@ func TestAbandonedSessionIsSmallAndHasNoGoroutine(t *testing.T) {
 	for range n {
 		open()
 	}
-	require.Less(t, (heap()-before)/n, int64(most), "bytes a session")
+	require.Less(t, (heap()-before)/n, int64(most), "bytes for each session")
 	require.Equal(t, goroutines, runtime.NumGoroutine())
 }
 
@@ -48,7 +48,7 @@ func TestLargeReplies(t *testing.T) {
 	s := serve(t, nil, nil)
 	big := `{"a":"` + strings.Repeat("x", 3<<20) + `"}`
 	for name, c := range map[string]*client{"modern": s.modern(), "legacy": s.legacy("2025-06-18")} {
-		for range 2 { // the connection stays fit for use
+		for range 2 { // the connection can be reused
 			resp := c.post(`{"jsonrpc":"2.0","id":1,"method":"echo","params":` + big + `}`)
 			require.Equal(t, int64(len(big))+34, resp.ContentLength, name)
 			require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":`+big+`}`, read(t, resp), name)
@@ -88,7 +88,7 @@ func TestListenCancelsCallsAfterTheShutdownTimeout(t *testing.T) {
 	cancel()
 	require.EqualError(t, <-g.cause, "transport: closed")
 	resp := <-reply
-	require.Equal(t, http.StatusInternalServerError, resp.StatusCode, "what is cancelled is answered")
+	require.Equal(t, http.StatusInternalServerError, resp.StatusCode, "a cancelled call gets a response")
 	_ = resp.Body.Close()
 	require.NoError(t, <-ended)
 }

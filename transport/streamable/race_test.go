@@ -2,5 +2,5 @@
 
 package streamable
 
-// Under the race detector memory that is resident says nothing.
+// With the race detector, the resident memory means nothing.
 func init() { raceDetector = true }

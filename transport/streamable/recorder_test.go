@@ -11,7 +11,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A recorder is a writer without a network below it, for tests of time.
+// A recorder is a response writer without a network, for synctest.
 type recorder struct {
 	header http.Header
 	status int
@@ -53,7 +53,7 @@ func newGet(ctx context.Context, session string) *http.Request {
 	return r
 }
 
-// silentRPC answers everything and remembers nothing.
+// silentRPC answers everything with {}.
 type silentRPC struct{}
 
 func (silentRPC) ServeRPC(_ context.Context, req *jsonrpc.Request, _ transport.Peer) *jsonrpc.Response {

@@ -20,16 +20,16 @@ func TestBadRequestsAreRefusedAndTheNextGoodOneIsAnswered(t *testing.T) {
 	const modern = "2026-07-28"
 	for _, test := range []struct {
 		name   string
-		method string // POST when empty
+		method string // POST if empty
 		fields []string
-		body   string // call when empty
+		body   string // call if empty
 		status int
-		want   string // what the body is
+		want   string // part of the body
 	}{
 		{name: "malformed JSON", body: `{"jsonrpc":`, status: 400, want: `"id":null,"error":{"code":-32700,"message":"invalid JSON at byte 11: `},
 		{name: "trailing data", body: call + `{}`, status: 400, want: `"id":null,"error":{"code":-32700,"message":"invalid JSON at byte 52: `},
 		{name: "empty body", body: " ", status: 400, want: "-32700"},
-		{name: "no message", body: `"hello"`, status: 400,
+		{name: "not a message", body: `"hello"`, status: 400,
 			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid message: a message is a JSON object"}}`},
 		{name: "text/plain", fields: []string{"Content-Type", "text/plain"}, status: 415,
 			want: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Content-Type must be application/json"}}`},
@@ -63,7 +63,7 @@ func TestBadRequestsAreRefusedAndTheNextGoodOneIsAnswered(t *testing.T) {
 		{name: "modern DELETE", method: "DELETE", fields: []string{"MCP-Protocol-Version", modern}, status: 405, want: "method DELETE is not served here; use POST"},
 		{name: "GET without a session", method: "GET", status: 400, want: "header Mcp-Session-Id is missing"},
 		{name: "DELETE without a session", method: "DELETE", status: 400, want: "header Mcp-Session-Id is missing"},
-		{name: "GET that does not take streams", method: "GET", fields: []string{"Accept", "application/json"}, status: 406, want: "Accept must list text/event-stream"},
+		{name: "GET that does not accept streams", method: "GET", fields: []string{"Accept", "application/json"}, status: 406, want: "Accept must list text/event-stream"},
 		{name: "no session", status: 400,
 			want: `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"header Mcp-Session-Id is missing; send initialize first, and then the session ID of its response"}}`},
 		{name: "unknown session", fields: []string{"Mcp-Session-Id", "MADEUPMADEUPMADEUPMADEUPMA"}, status: 404,
@@ -160,7 +160,7 @@ func TestGoodOriginsAndHosts(t *testing.T) {
 	}
 }
 
-// A browser asks first, and shows a page no answer that does not name its origin.
+// A browser sends a preflight, and hides responses that do not allow the origin of the page.
 func TestPagesOfAllowedOriginsReadResponses(t *testing.T) {
 	h := NewHandler(&scripted{}, &Options{AllowedOrigins: []string{"https://app.example.com"}})
 	defer h.Close()
@@ -199,7 +199,7 @@ func TestAnyHostIsAllowedOffLoopback(t *testing.T) {
 	r.Header.Set("Origin", "http://localhost")
 	w = httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	require.Equal(t, http.StatusForbidden, w.Code, "a page of the user's own machine is foreign to a public host")
+	require.Equal(t, http.StatusForbidden, w.Code, "a page of the user's machine is foreign to a public host")
 }
 
 func TestAllowedHostsApplyToEveryAddress(t *testing.T) {
@@ -232,7 +232,8 @@ func TestNotificationsGetNoResponseWhateverTheirParams(t *testing.T) {
 	}
 }
 
-// A client that writes its whole body before it reads must get the answer, not a broken connection.
+// A client that writes its whole body before it reads must get the response, not a broken
+// connection.
 func TestRefusedBodiesAreReadToTheirEnd(t *testing.T) {
 	s := serve(t, nil, nil)
 	const size = 12 << 20
@@ -262,7 +263,7 @@ func TestRefusedBodiesAreReadToTheirEnd(t *testing.T) {
 	}
 }
 
-// endless is as many bytes as are read.
+// endless is a body without end.
 type endless byte
 
 func (e endless) Read(p []byte) (int, error) {

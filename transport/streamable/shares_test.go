@@ -23,20 +23,20 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// from makes a request come from addr.
+// from sets the address of the caller of a request.
 func from(r *http.Request, addr string) *http.Request {
 	r.RemoteAddr = net.JoinHostPort(addr, "1234")
 	return r
 }
 
-// initialize opens a session from addr, and reports its id and the status.
+// initialize opens a session from addr. It returns the session ID and the status.
 func initialize(h http.Handler, addr string) (id string, status int) {
 	w := newRecorder()
 	h.ServeHTTP(w, from(newPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`), addr))
 	return w.Header().Get("Mcp-Session-Id"), w.status
 }
 
-// statusOf calls echo in a session.
+// statusOf calls echo in a session and returns the status.
 func statusOf(h http.Handler, addr, session string) int {
 	w := newRecorder()
 	h.ServeHTTP(w, from(newPost(call1(1, "echo"), "Mcp-Session-Id", session), addr))
@@ -54,12 +54,12 @@ func TestAbandonedSessionsAreEvicted(t *testing.T) {
 		require.Equal(t, http.StatusOK, statusOf(h, "203.0.113.1", id))
 	}
 	id, status := initialize(h, "192.0.2.8")
-	require.Equal(t, http.StatusOK, status, "a newcomer from notifyStandalone gets in")
+	require.Equal(t, http.StatusOK, status, "a caller from another address gets a session")
 	require.Equal(t, http.StatusOK, statusOf(h, "192.0.2.8", id))
 	id, status = initialize(h, "203.0.113.1")
-	require.Equal(t, http.StatusOK, status, "and so does one from where the flood comes")
+	require.Equal(t, http.StatusOK, status, "and so does one from the address of the flood")
 	require.Equal(t, http.StatusOK, statusOf(h, "203.0.113.1", id))
-	require.Equal(t, http.StatusOK, statusOf(h, "192.0.2.7", old), "nobody else lost a session")
+	require.Equal(t, http.StatusOK, statusOf(h, "192.0.2.7", old), "no other caller lost a session")
 }
 
 func TestSessionsWithStreamsAreEvicted(t *testing.T) {
@@ -73,7 +73,7 @@ func TestSessionsWithStreamsAreEvicted(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return h.listening.Spent() == 20 }, time.Minute, time.Millisecond)
 	_, status := initialize(h, "2001:db8::2")
-	require.Equal(t, http.StatusServiceUnavailable, status, "the same site, by the first 64 bits")
+	require.Equal(t, http.StatusServiceUnavailable, status, "addresses with the same first 64 bits are one caller")
 	for range 5 {
 		_, status = initialize(h, "2001:db8:0:1::1")
 		require.Equal(t, http.StatusOK, status)
@@ -109,7 +109,7 @@ func TestCallsInFlightAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, w.status)
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"busy: too many requests are in flight; try again later"}}`, w.body.String())
-	require.Equal(t, http.StatusOK, do("192.0.2.2", "echo", "").status, "others are not refused")
+	require.Equal(t, http.StatusOK, do("192.0.2.2", "echo", "").status, "other callers are not refused")
 	session, _ := initialize(h, "192.0.2.9")
 	for _, id := range []string{"made-up", session} {
 		require.Equal(t, http.StatusServiceUnavailable, do("192.0.2.1", "echo", id).status, "a session has no share of its own")
@@ -118,7 +118,7 @@ func TestCallsInFlightAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusOK, do("192.0.2.2", "echo", "").status)
 	w = newRecorder()
 	h.ServeHTTP(w, newPost(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, "Mcp-Session-Id", session))
-	require.Equal(t, http.StatusAccepted, w.status, "cancelling is never refused")
+	require.Equal(t, http.StatusAccepted, w.status, "cancellations are never refused")
 	close(g.release)
 	calls.Wait()
 	require.Zero(t, h.calls.Spent())
@@ -151,7 +151,7 @@ func TestListeningStreamsAreLimited(t *testing.T) {
 	require.Zero(t, h.listening.Spent())
 }
 
-// rss is how much memory of this process is resident, in bytes; 0 where that is not known.
+// rss returns the resident memory of this process in bytes; 0 if it is unknown.
 func rss(t *testing.T) int64 {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/self/statm")
@@ -165,7 +165,7 @@ func rss(t *testing.T) int64 {
 
 var raceDetector bool
 
-// A watch says how much more memory there is than when it began.
+// A watch measures how much the memory grows.
 type watch struct{ heap, rss int64 }
 
 func watchMemory(t *testing.T) watch {
@@ -175,8 +175,8 @@ func watchMemory(t *testing.T) watch {
 }
 
 const (
-	mostHeap = 64 << 20  // live, for one peer
-	mostRSS  = 150 << 20 // with garbage that the collector has not got to, and the clients of the test
+	mostHeap = 64 << 20  // live bytes for one peer
+	mostRSS  = 150 << 20 // including garbage and the clients of the test
 )
 
 func (w watch) requireSmall(t *testing.T) {
@@ -204,7 +204,7 @@ func TestHeldBodiesCostLittleMemory(t *testing.T) {
 		_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\nContent-Length: %d\r\n\r\n", size)
 		require.NoError(t, err)
 		answered.Go(func() {
-			// All but the last byte: the server waits for it, unless it refuses.
+			// The server waits for the last byte unless it refuses the request.
 			_, _ = io.Copy(conn, io.LimitReader(endless(' '), size-1))
 			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
 				_ = resp.Body.Close()
@@ -221,7 +221,7 @@ func TestHeldBodiesCostLittleMemory(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		return refused > n*9/10
-	}, 2*time.Minute, 50*time.Millisecond, "those beyond the limit are refused")
+	}, 2*time.Minute, 50*time.Millisecond, "requests beyond the limit are refused")
 	before.requireSmall(t)
 	for _, conn := range conns {
 		_ = conn.Close()
@@ -249,7 +249,7 @@ func TestUnreadResponsesCostLittleMemory(t *testing.T) {
 	}
 	refused := 0
 	for _, conn := range conns {
-		// The head is all that is read.
+		// Read only the head.
 		head := make([]byte, 12)
 		_, err := io.ReadFull(conn, head)
 		require.NoError(t, err)

@@ -25,7 +25,7 @@ func TestMemoryStore(t *testing.T) {
 		}
 		return all
 	}
-	require.Empty(t, seqs("a", "1", 0), "what is not known has none")
+	require.Empty(t, seqs("a", "1", 0), "an unknown stream has no messages")
 	add("a", "1", 1, 10)
 	add("a", "2", 1, 10)
 	add("a", "1", 2, 10)
@@ -33,13 +33,13 @@ func TestMemoryStore(t *testing.T) {
 	require.Equal(t, []uint64{2}, seqs("a", "1", 1))
 	require.Equal(t, []uint64{1}, seqs("a", "2", 0))
 	add("a", "2", 2, 10)
-	require.Equal(t, []uint64{2}, seqs("a", "1", 0), "too many: the oldest of the session went")
+	require.Equal(t, []uint64{2}, seqs("a", "1", 0), "beyond SessionEvents, the oldest is dropped")
 	add("a", "1", 3, 800)
-	require.Equal(t, []uint64{3}, seqs("a", "1", 0), "too large: so did all that made no room")
+	require.Equal(t, []uint64{3}, seqs("a", "1", 0), "beyond SessionBytes, the oldest are dropped")
 	require.Empty(t, seqs("a", "2", 0))
 	require.Equal(t, ErrTooLarge, m.Append(ctx, "a", "1", 4, make([]byte, 901)))
 	add("b", "1", 1, 800)
-	require.Empty(t, seqs("a", "1", 0), "too much in all: the session that was silent longest gave way")
+	require.Empty(t, seqs("a", "1", 0), "beyond TotalBytes, the session that was silent longest is dropped")
 	require.NoError(t, m.Forget(ctx, "b"))
 	require.NoError(t, m.Forget(ctx, "never seen"))
 	require.Empty(t, seqs("b", "1", 0))
@@ -66,9 +66,9 @@ func TestMemoryStoreStaysWithinItsLimits(t *testing.T) {
 			require.NoError(t, m.Append(t.Context(), session, stream, last[key], make([]byte, size)))
 			events, err := m.After(t.Context(), session, stream, 0)
 			require.NoError(t, err)
-			require.NotEmpty(t, events, "what was appended last is there")
+			require.NotEmpty(t, events, "the last message is stored")
 			for i, ev := range events {
-				require.Equal(t, last[key]-uint64(len(events)-1-i), ev.Seq, "what is there has no gaps")
+				require.Equal(t, last[key]-uint64(len(events)-1-i), ev.Seq, "the stored messages have no gaps")
 			}
 			checkStore(t, m)
 		}

@@ -34,7 +34,7 @@ func TestServerAsksTheClient(t *testing.T) {
 	ev := eventsOf(t, c.call(7, "ask"))
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{"b":2}}`, ev.data())
 
-	// Neither another session nor another id answers it.
+	// A response in another session or with another ID is ignored.
 	for _, answer := range []struct {
 		c  *client
 		id string
@@ -99,7 +99,7 @@ func TestStandaloneStream(t *testing.T) {
 	}
 	want := func(n int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","method":"n","params":{"n":%d}}`, n) }
 
-	tell(1) // before anybody listens
+	tell(1) // before the client listens
 	ctx, cancel := context.WithCancel(t.Context())
 	resp, err := c.do(ctx, http.MethodGet, "")
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestStandaloneStream(t *testing.T) {
 	require.Equal(t, want(2), string(second.Data))
 	require.Equal(t, "0-2", second.ID)
 
-	// It is nobody else's, not even of one who knows the session.
+	// No other principal can use the session, even if it knows the ID.
 	conflict := c.get()
 	require.Equal(t, http.StatusConflict, conflict.StatusCode)
 	require.Equal(t, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the stream is open on another connection"}}`, read(t, conflict))
@@ -121,9 +121,9 @@ func TestStandaloneStream(t *testing.T) {
 	cancel()
 	require.NoError(t, resp.Body.Close())
 	tell(3)
-	// The server may not have noticed yet: who comes back is waited for.
+	// The server may not have noticed the disconnect yet, so the client waits.
 	ev = eventsOf(t, c.with("Last-Event-ID", "0-1").get())
-	require.Equal(t, want(2), ev.data(), "what was lost, from where the client is")
+	require.Equal(t, want(2), ev.data(), "the messages after Last-Event-ID")
 	require.Equal(t, want(3), ev.data())
 	tell(4)
 	require.Equal(t, want(4), ev.data())
@@ -185,7 +185,7 @@ func TestResumption(t *testing.T) {
 	require.Equal(t, answer7, ev.data())
 	ev.end()
 
-	// As often as the store remembers, and only that stream's messages.
+	// It works repeatedly, and only for the messages of that stream.
 	ev = eventsOf(t, c.with("Last-Event-ID", "1-0").get())
 	require.Equal(t, progress1, ev.data())
 	require.Equal(t, progress2, ev.data())
@@ -255,7 +255,7 @@ func TestPollingOverHTTP10(t *testing.T) {
 func TestRepliesThatCannotBeStreams(t *testing.T) {
 	plain := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			h.ServeHTTP(struct{ http.ResponseWriter }{w}, r) // without Flush, Unwrap and all else
+			h.ServeHTTP(struct{ http.ResponseWriter }{w}, r) // without Flush and Unwrap
 		})
 	}
 	for _, test := range []struct {
@@ -267,8 +267,8 @@ func TestRepliesThatCannotBeStreams(t *testing.T) {
 	}{
 		{name: "JSONOnly", opts: Options{JSONOnly: true}},
 		{name: "JSONOnly without sessions", opts: Options{JSONOnly: true, Stateless: true}},
-		{name: "client takes JSON only", fields: []string{"Accept", "application/json"}, warns: `why="the client does not accept text/event-stream"`},
-		{name: "writer does not flush", wrap: plain, warns: `why="the response writer cannot flush; does a middleware buffer it?"`},
+		{name: "the client accepts only JSON", fields: []string{"Accept", "application/json"}, warns: `why="the client does not accept text/event-stream"`},
+		{name: "the writer does not flush", wrap: plain, warns: `why="the response writer cannot flush; does a middleware buffer it?"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := serve(t, script{"talk": talkative}, &test.opts)
@@ -320,7 +320,7 @@ func TestJSONOnlyNeverStreams(t *testing.T) {
 	resp := c.get()
 	require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
 	require.Equal(t, "POST, DELETE", resp.Header.Get("Allow"))
-	require.Empty(t, s.handler.opts.EventStore.(*memoryStore).sessions, "nothing is kept for nobody")
+	require.Empty(t, s.handler.opts.EventStore.(*memoryStore).sessions, "nothing is stored")
 }
 
 func TestStatelessHandlerHasNoSessions(t *testing.T) {
@@ -344,7 +344,7 @@ func TestGETIsRefusedWhereItCannotStream(t *testing.T) {
 	c.url = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.handler.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
 	}))
-	require.Equal(t, http.StatusMethodNotAllowed, c.get().StatusCode, "clients then do without")
+	require.Equal(t, http.StatusMethodNotAllowed, c.get().StatusCode, "clients then continue without the stream")
 	c.works()
 }
 
@@ -387,8 +387,7 @@ func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
 	require.NoError(t, err)
 	ev := eventsOf(t, resp)
 	require.Equal(t, "0-0", ev.next().ID)
-	// The client reads no more. 64 MiB are more than the buffers of the connection and the store
-	// hold.
+	// The client does not read. 64 MiB do not fit into the buffers of the connection and the store.
 	big := notification("n", `{"x":"`+strings.Repeat("x", 1<<20)+`"}`)
 	for range 64 {
 		require.NoError(t, s.rpc.sessions[0].Notify(t.Context(), big))
@@ -396,7 +395,7 @@ func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
 	c.works()
 	require.LessOrEqual(t, s.handler.opts.EventStore.(*memoryStore).bytes, 4<<20)
 
-	// When it reads on it meets the end instead of a gap.
+	// When the client reads again, the stream ends without a gap.
 	for err == nil {
 		_, err = ev.r.Next()
 	}

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
-// A scripted handler does for each method what the test says. It knows initialize, echo and
+// A scripted handler has a function of the test for each method, besides initialize, echo and
 // notifications.
 type scripted struct {
 	methods map[string]func(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response
@@ -134,7 +134,7 @@ func (b *lockedBuffer) String() string {
 
 func textLogger(b *lockedBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
-// A client sends requests with the header fields it is made with.
+// A client sends requests with its header fields.
 type client struct {
 	t      *testing.T
 	url    string
@@ -152,7 +152,7 @@ func (s *testServer) client(fields ...string) *client {
 	return c.with(fields...)
 }
 
-// with returns a client that sends fields besides, or instead; an empty value leaves the field out.
+// with returns a client with additional or changed header fields; an empty value removes a field.
 func (c *client) with(fields ...string) *client {
 	d := *c
 	d.header = c.header.Clone()
@@ -175,7 +175,7 @@ func (s *testServer) legacy(version string) *client {
 	return s.legacy2(nil, version)
 }
 
-// legacy2 does what legacy does through another HTTP client.
+// legacy2 is like legacy with another HTTP client.
 func (s *testServer) legacy2(through *http.Client, version string) *client {
 	s.t.Helper()
 	c := s.client()
@@ -230,7 +230,7 @@ func call1(id int, method string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"a":1}}`, id, method)
 }
 
-// works asserts that the server answers a good request of c.
+// works requires that the server answers a valid request of c.
 func (c *client) works() {
 	c.t.Helper()
 	resp := c.call(4711, "echo")
@@ -246,7 +246,7 @@ func read(t *testing.T, resp *http.Response) string {
 	return string(body)
 }
 
-// An event stream as the test reads it.
+// events reads an event stream.
 type events struct {
 	t *testing.T
 	r *sse.Reader
@@ -291,7 +291,7 @@ func notify(ctx context.Context, peer transport.Peer, n int) error {
 	return peer.Notify(ctx, notification("notifications/progress", fmt.Sprintf(`{"n":%d}`, n)))
 }
 
-// talkative sends two notifications before its answer.
+// talkative sends two notifications before its response.
 func talkative(ctx context.Context, req *jsonrpc.Request, peer transport.Peer) *jsonrpc.Response {
 	if err := errors.Join(notify(ctx, peer, 1), notify(ctx, peer, 2)); err != nil {
 		return &jsonrpc.Response{ID: req.ID, Error: jsonrpc.Errorf(1, "%v", err)}
@@ -413,7 +413,7 @@ func TestPeerKnowsHeaderSessionAndContext(t *testing.T) {
 	c.call(1, "look")
 	require.Equal(t, seen{"\x00ada\x00", id, "value", ""}, <-got)
 
-	// Another principal's session is as unknown as one that never was, whatever is asked of it.
+	// The session of another principal looks like one that does not exist.
 	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
 		resp := c.with("User", "eve").send(method, call1(1, "look"))
 		require.Equal(t, http.StatusNotFound, resp.StatusCode, method)
