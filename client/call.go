@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -171,7 +172,7 @@ func (c *Client) once(ctx context.Context, a *agreement, r *request, params []by
 		return nil, err
 	}
 	x := &t.exchange
-	x.req, x.version, x.name, x.flight = req, a.version, r.name, f
+	x.req, x.version, x.name, x.flight = req, a.version, cmp.Or(r.name, cc.name), f
 	if r.method == protocol.MethodToolsCall && a.version.Modern() && c.conn.mirrors() {
 		if x.mirror, err = c.tools.mirror(r.name, r.arguments); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 func TestExtensionsAreDeclaredOnBothSides(t *testing.T) {
@@ -43,4 +45,39 @@ func TestExtensionsAreDeclaredOnBothSides(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.ErrorContains(t, c.Request(t.Context(), "ratings/ping", nil, nil), `needs a client that declares the extension`)
+}
+
+func TestAMethodOfAnExtensionIsCalled(t *testing.T) {
+	type term struct {
+		Term string `json:"term"`
+	}
+	srv, err := mcpkit.New(nil, mcpkit.Extend(mcpkit.Extension{
+		ID: "com.example/glossary",
+		Methods: []*mcpkit.Method{mcpkit.NewMethod("glossary/define", func(_ context.Context, p term) (map[string]string, error) {
+			return map[string]string{"text": "What " + p.Term + " is."}, nil
+		}).NameParam("term").Negotiated()},
+	}))
+	require.NoError(t, err)
+	ctx := t.Context()
+	handler := streamable.NewHandler(srv, nil)
+	web := httptest.NewServer(handler)
+	defer web.Close()
+	defer handler.Close()
+	url := web.URL
+	// docs:begin extension
+	c, err := client.Dial(ctx, url, client.Extension("com.example/glossary", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var definition struct {
+		Text string `json:"text"`
+	}
+	if _, ok := c.Extension("com.example/glossary"); ok {
+		err = c.Request(ctx, "glossary/define", map[string]string{"term": "tool"}, &definition, client.Name("tool"))
+	}
+	// docs:end extension
+	require.NoError(t, err)
+	require.Equal(t, "What tool is.", definition.Text)
+	require.ErrorContains(t, c.Request(ctx, "glossary/define", map[string]string{"term": "tool"}, nil), "code -32020")
 }

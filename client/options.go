@@ -66,6 +66,7 @@ type callConfig struct {
 	meta       protocol.Meta
 	idempotent bool
 	fresh      bool
+	name       string // value of the header Mcp-Name; "" for that of the method
 
 	uncheckedOutput bool
 }
@@ -354,6 +355,12 @@ func Meta(key string, value any) CallOption {
 		}
 		_ = c.meta.Set(key, value)
 	})
+}
+
+// Name sets the header Mcp-Name of a [Client.Request]: the method of an extension may demand that it
+// mirrors a member of the params. The client sets it for the methods of the protocol.
+func Name(value string) CallOption {
+	return callOption(func(c *callConfig) { c.name = value })
 }
 
 // Idempotent allows the client to send the call again when its stream breaks and it is unknown

@@ -298,8 +298,9 @@ func (s *Server) warnAtStart() {
 // without its source.
 func (s *Server) warnOfMissing() {
 	c := s.catalog.Load()
-	missing := 0
+	missing, total := 0, 0
 	count := func(description string) {
+		total++
 		if description == "" {
 			missing++
 		}
@@ -311,9 +312,10 @@ func (s *Server) warnOfMissing() {
 		count(p.def.Description)
 	}
 	for _, r := range slices.Concat(c.resources.all(), c.templates.all()) {
-		count(r.def.Description + r.templateDef.Description)
+		if !r.hidden { // clients do not see its description
+			count(r.def.Description + r.templateDef.Description)
+		}
 	}
-	total := c.tools.len() + c.prompts.len() + c.resources.len() + c.templates.len()
 	if total == 0 {
 		s.config.logger.Warn("mcpkit: the server has no tools, prompts or resources yet; they are exported methods of a service, or of an embedded struct with the tag mcpkit:\"include\"")
 	}

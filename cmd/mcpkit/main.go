@@ -8,6 +8,7 @@
 //	mcpkit call SERVER TOOL [name=text ...]        call a tool of a server
 //	mcpkit read SERVER URI                         read a resource of a server
 //	mcpkit prompt SERVER PROMPT [name=text ...]    get the messages of a prompt of a server
+//	mcpkit skills SERVER [URI ...]                 compare the skills of a server with what it lists
 //	mcpkit logout URL                              revoke and delete the tokens that -login got
 //
 // Run it as "go tool mcpkit" after "go get -tool github.com/mcpkit/mcpkit-go/cmd/mcpkit", or with
@@ -59,6 +60,7 @@ var commands = []command{
 	{"call", "call a tool of a server", runCall},
 	{"read", "read a resource of a server", runRead},
 	{"prompt", "get the messages of a prompt of a server", runPrompt},
+	{"skills", "compare the skills of a server with what it lists", runSkills},
 	{"logout", "revoke and delete the tokens that -login got", runLogout},
 }
 

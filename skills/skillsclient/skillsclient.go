@@ -48,6 +48,18 @@ func (e *VerificationError) Error() string {
 	return fmt.Sprintf("skillsclient: %s: %s", e.URI, e.Reason)
 }
 
+// An EntryError means that the server describes a skill in a way that the extension does not allow.
+// Such a skill must not be loaded.
+type EntryError struct{ Err error }
+
+// Error returns what is wrong with the entry.
+func (e *EntryError) Error() string {
+	return "skillsclient: the server lists a skill that is not valid: " + e.Err.Error()
+}
+
+// Unwrap returns what is wrong.
+func (e *EntryError) Unwrap() error { return e.Err }
+
 // A File is a file of a skill, as the server lists it.
 type File struct {
 	Path   string // from the directory of the skill: "references/FORMS.md"
@@ -68,7 +80,7 @@ type Skill struct {
 func newSkill(c *client.Client, raw json.RawMessage) (*Skill, error) {
 	s := &Skill{c: c}
 	if err := jsonx.Unmarshal(raw, &s.entry); err != nil {
-		return nil, fmt.Errorf("skillsclient: the server lists a skill that is not valid: %w", err)
+		return nil, &EntryError{err}
 	}
 	s.name, _ = skillmd.NameOf(s.entry.FrontMatter) // UnmarshalJSON has checked it
 	for _, f := range s.entry.Files {
@@ -113,7 +125,8 @@ func (s *Skill) Dynamic() bool { return s.entry.Files == nil }
 const maxPages = 10_000
 
 // List yields the skills that the server lists. There may be more, which [Get] finds by their URI.
-// For an entry that is not valid it yields an error and continues; it ends after any other error.
+// For an entry that is not valid it yields an [*EntryError] and continues; it ends after any other
+// error.
 func List(ctx context.Context, c *client.Client, opts ...client.CallOption) iter.Seq2[*Skill, error] {
 	return func(yield func(*Skill, error) bool) {
 		if err := offered(c, ""); err != nil {
