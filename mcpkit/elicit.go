@@ -12,7 +12,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit/internal/form"
-	"github.com/mcpkit/mcpkit-go/mcpkit/internal/rounds"
 	"github.com/mcpkit/mcpkit-go/protocol"
 	"github.com/mcpkit/mcpkit-go/reflectx"
 )
@@ -30,30 +29,6 @@ var errNoQuestions error = &noQuestions{askError{ErrUnsupported.Error() + ": its
 type noQuestions struct{ askError }
 
 func (*noQuestions) Unwrap() error { return ErrUnsupported }
-
-// asking returns the call of ctx if has accepts the capabilities of its client. needed is what the
-// client would have to declare.
-func asking(ctx context.Context, has func(protocol.ClientCapabilities) bool, needed protocol.ClientCapabilities, what string) (*Call, error) {
-	c := CallFrom(ctx)
-	if c == nil {
-		return nil, fmt.Errorf("mcpkit: %s needs the context that the method was called with", what)
-	}
-	return c.canAsk(has, needed, what)
-}
-
-func (c *Call) canAsk(has func(protocol.ClientCapabilities) bool, needed protocol.ClientCapabilities, what string) (*Call, error) {
-	switch {
-	case has(c.ClientCapabilities()):
-		return c, nil
-	case c.version.Modern():
-		return nil, &unsupported{protocol.MissingClientCapability(needed, "%s needs a capability that the client did not declare", what)}
-	case c.session == nil:
-		return nil, ErrCannotAsk
-	case needed.Elicitation != nil && c.version < protocol.V20250618:
-		return nil, errNoQuestions
-	}
-	return nil, fmt.Errorf("%w: %s", ErrUnsupported, what)
-}
 
 // Elicit asks the user to fill in a form, which is T: a struct of strings, numbers, bools, enums
 // and slices of enums, with the tags of tool inputs. The answer is validated by these tags.
@@ -82,48 +57,25 @@ func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, e
 // ElicitForm is [Elicit] for a form that is not a Go type. schema is a flat JSON Schema object
 // (client/elicitation). The content of the answer is not validated.
 func ElicitForm(ctx context.Context, message string, schema json.RawMessage, opts ...AskOption) (*protocol.ElicitResult, error) {
-	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool { return caps.Elicitation.SupportsForm() },
-		protocol.ClientCapabilities{Elicitation: &protocol.ElicitationCapability{}}, "elicitation")
-	if err != nil {
-		return nil, err
-	}
-	return c.elicit(ctx, &protocol.ElicitParams{Message: message, RequestedSchema: schema}, opts)
+	return elicit(ctx, &protocol.ElicitParams{Message: message, RequestedSchema: schema}, opts)
 }
 
 // ElicitURL asks the user to open a URL, for what must not pass through the client: credentials,
 // payments, consent. A nil error means only that the user agreed to open it.
 func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) error {
-	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool { return caps.Elicitation.SupportsURL() },
-		protocol.ClientCapabilities{Elicitation: &protocol.ElicitationCapability{URL: protocol.Object{}}}, "URL elicitation")
-	if err != nil {
-		return err
-	}
-	p := &protocol.ElicitParams{Mode: protocol.ElicitURL, Message: message, URL: url}
-	if !c.version.Modern() {
-		p.ElicitationID = rand.Text()
-	}
-	_, err = c.elicit(ctx, p, opts)
+	_, err := elicit(ctx, &protocol.ElicitParams{Mode: protocol.ElicitURL, Message: message, URL: url}, opts)
 	return err
 }
 
-func (c *Call) elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskOption) (*protocol.ElicitResult, error) {
-	if p.Mode == "" && c.version >= protocol.V20251125 {
-		p.Mode = protocol.ElicitForm
-	}
-	if c.version == protocol.V20250618 && p.RequestedSchema != nil {
-		older, err := form.Older(p.RequestedSchema)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+func elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskOption) (*protocol.ElicitResult, error) {
+	if c := CallFrom(ctx); c != nil {
+		if err := c.fitElicitation(p); err != nil {
+			return nil, err
 		}
-		p.RequestedSchema = older
-	}
-	raw, err := c.ask(ctx, protocol.MethodElicitationCreate, p, opts)
-	if err != nil {
-		return nil, err
 	}
 	var result protocol.ElicitResult
-	if err := jsonx.Unmarshal(raw, &result); err != nil {
-		return nil, invalidParams("the response to elicitation/create does not fit: %s", describeJSON(err))
+	if err := askFor(ctx, protocol.MethodElicitationCreate, p, &result, opts); err != nil {
+		return nil, err
 	}
 	switch result.Action {
 	case protocol.ElicitAccept:
@@ -134,6 +86,23 @@ func (c *Call) elicit(ctx context.Context, p *protocol.ElicitParams, opts []AskO
 		return nil, ErrCancelled
 	}
 	return nil, invalidParams("the response to elicitation/create has the unknown action %q", result.Action)
+}
+
+// fitElicitation adapts p to the version of the call.
+func (c *Call) fitElicitation(p *protocol.ElicitParams) error {
+	switch {
+	case p.Mode == protocol.ElicitURL && !c.version.Modern():
+		p.ElicitationID = rand.Text()
+	case p.Mode == "" && c.version >= protocol.V20251125:
+		p.Mode = protocol.ElicitForm
+	case c.version == protocol.V20250618 && p.RequestedSchema != nil:
+		older, err := form.Older(p.RequestedSchema)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnsupported, err)
+		}
+		p.RequestedSchema = older
+	}
+	return nil
 }
 
 // Confirm asks the user yes or no. A user who declines says no, without an error; a user who closes
@@ -170,78 +139,92 @@ func Choose(ctx context.Context, message string, options []string, opts ...AskOp
 
 // Sample asks the client's model. It waits and fails like [Elicit].
 func Sample(ctx context.Context, p *protocol.CreateMessageParams, opts ...AskOption) (*protocol.CreateMessageResult, error) {
-	needed := &protocol.SamplingCapability{}
-	if p.Tools != nil || p.ToolChoice != nil {
-		needed.Tools = protocol.Object{}
-	}
-	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool {
-		return caps.Sampling != nil && (needed.Tools == nil || caps.Sampling.Tools != nil)
-	}, protocol.ClientCapabilities{Sampling: needed}, "sampling")
-	if err != nil {
-		return nil, err
-	}
-	raw, err := c.ask(ctx, protocol.MethodSamplingCreateMessage, p, opts)
-	if err != nil {
-		return nil, err
-	}
 	var result protocol.CreateMessageResult
-	if err := jsonx.Unmarshal(raw, &result); err != nil || len(result.Content) == 0 {
-		return nil, invalidParams("the response to sampling/createMessage does not fit")
+	if err := askFor(ctx, protocol.MethodSamplingCreateMessage, p, &result, opts); err != nil {
+		return nil, err
+	}
+	if len(result.Content) == 0 {
+		return nil, invalidParams("the response to sampling/createMessage has no content")
 	}
 	return &result, nil
 }
 
 // Roots asks which directories the client works in. It waits and fails like [Elicit].
 func Roots(ctx context.Context, opts ...AskOption) ([]protocol.Root, error) {
-	c, err := asking(ctx, func(caps protocol.ClientCapabilities) bool { return caps.Roots != nil },
-		protocol.ClientCapabilities{Roots: &protocol.RootsCapability{}}, "roots")
-	if err != nil {
-		return nil, err
-	}
-	raw, err := c.ask(ctx, protocol.MethodRootsList, &protocol.EmptyParams{}, opts)
-	if err != nil {
-		return nil, err
-	}
 	var result protocol.ListRootsResult
-	if err := jsonx.Unmarshal(raw, &result); err != nil {
-		return nil, invalidParams("the response to roots/list does not fit: %s", describeJSON(err))
+	err := askFor(ctx, protocol.MethodRootsList, &protocol.EmptyParams{}, &result, opts)
+	return result.Roots, err
+}
+
+// askFor asks the client of the call that ctx belongs to, and decodes the response.
+func askFor(ctx context.Context, method string, params, result any, opts []AskOption) error {
+	raw, err := jsonx.Marshal(params)
+	if err != nil {
+		return err
 	}
-	return result.Roots, nil
+	c := CallFrom(ctx)
+	if c == nil {
+		what, _ := demands(method, raw)
+		return fmt.Errorf("mcpkit: %s needs the context that the method was called with", what)
+	}
+	if raw, err = c.Ask(ctx, method, raw, opts...); err != nil {
+		return err
+	}
+	if err := jsonx.Unmarshal(raw, result); err != nil {
+		return invalidParams("the response to %s does not fit: %s", method, describeJSON(err))
+	}
+	return nil
 }
 
 // Ask sends a question with raw params: method is elicitation/create, sampling/createMessage or
 // roots/list. It returns the client's result, for an elicitation whatever its action is. It waits
 // and fails like [Elicit].
 func (c *Call) Ask(ctx context.Context, method string, params json.RawMessage, opts ...AskOption) (json.RawMessage, error) {
-	has, needed := demands(method, params)
-	if _, err := c.canAsk(has, needed, rounds.Short(method)); err != nil {
-		return nil, err
+	what, needed := demands(method, params)
+	switch {
+	case supports(c.ClientCapabilities(), needed):
+		return c.ask(ctx, method, params, opts)
+	case c.version.Modern():
+		return nil, &unsupported{protocol.MissingClientCapability(needed, "%s needs a capability that the client did not declare", what)}
+	case c.session == nil:
+		return nil, ErrCannotAsk
+	case needed.Elicitation != nil && c.version < protocol.V20250618:
+		return nil, errNoQuestions
 	}
-	return c.ask(ctx, method, params, opts)
+	return nil, fmt.Errorf("%w: %s", ErrUnsupported, what)
 }
 
-// demands returns the capability that a client needs to be asked a question.
-func demands(method string, params json.RawMessage) (has func(protocol.ClientCapabilities) bool, needed protocol.ClientCapabilities) {
+// demands returns what a question is, and the capability that a client needs to be asked it.
+func demands(method string, params json.RawMessage) (what string, needed protocol.ClientCapabilities) {
 	switch {
 	case method == protocol.MethodSamplingCreateMessage:
-		tools := jsonx.Member(params, "tools") != nil || jsonx.Member(params, "toolChoice") != nil
 		needed.Sampling = &protocol.SamplingCapability{}
-		if tools {
+		if jsonx.Member(params, "tools") != nil || jsonx.Member(params, "toolChoice") != nil {
 			needed.Sampling.Tools = protocol.Object{}
 		}
-		return func(c protocol.ClientCapabilities) bool {
-			return c.Sampling != nil && (!tools || c.Sampling.Tools != nil)
-		}, needed
+		return "sampling", needed
 	case method == protocol.MethodRootsList:
 		needed.Roots = &protocol.RootsCapability{}
-		return func(c protocol.ClientCapabilities) bool { return c.Roots != nil }, needed
+		return "roots", needed
 	case jsonx.IsString(jsonx.Member(params, "mode"), protocol.ElicitURL):
 		needed.Elicitation = &protocol.ElicitationCapability{URL: protocol.Object{}}
-		return func(c protocol.ClientCapabilities) bool { return c.Elicitation.SupportsURL() }, needed
-	default:
-		needed.Elicitation = &protocol.ElicitationCapability{}
-		return func(c protocol.ClientCapabilities) bool { return c.Elicitation.SupportsForm() }, needed
+		return "URL elicitation", needed
 	}
+	needed.Elicitation = &protocol.ElicitationCapability{}
+	return "elicitation", needed
+}
+
+// supports reports whether a client with the capabilities has what demands returned.
+func supports(has, needed protocol.ClientCapabilities) bool {
+	switch {
+	case needed.Sampling != nil:
+		return has.Sampling != nil && (needed.Sampling.Tools == nil || has.Sampling.Tools != nil)
+	case needed.Roots != nil:
+		return has.Roots != nil
+	case needed.Elicitation.URL != nil:
+		return has.Elicitation.SupportsURL()
+	}
+	return has.Elicitation.SupportsForm()
 }
 
 // A typedForm is a Go type as a form.

@@ -116,11 +116,7 @@ func (c *Call) principalDigest() []byte { return rounds.Digest([]byte(c.principa
 
 // ask sends a question and returns the result as JSON. On legacy versions it waits; on modern ones
 // it returns the answer that the client sent, or ErrAsked.
-func (c *Call) ask(ctx context.Context, method string, params any, opts []AskOption) (json.RawMessage, error) {
-	raw, err := jsonx.Marshal(params)
-	if err != nil {
-		return nil, err
-	}
+func (c *Call) ask(ctx context.Context, method string, params json.RawMessage, opts []AskOption) (json.RawMessage, error) {
 	c.mu.Lock()
 	over := c.finished
 	c.mu.Unlock()
@@ -129,12 +125,12 @@ func (c *Call) ask(ctx context.Context, method string, params any, opts []AskOpt
 	}
 	c.consulted.Store(true)
 	if !c.version.Modern() {
-		return c.askLegacy(ctx, method, raw)
+		return c.askLegacy(ctx, method, params)
 	}
 	if !c.row.asks {
 		return nil, ErrCannotAsk
 	}
-	return c.askModern(method, raw, opts)
+	return c.askModern(method, params, opts)
 }
 
 func (c *Call) askLegacy(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {

@@ -135,7 +135,7 @@ func (a *Questions) nameOf(method string, params json.RawMessage) string {
 	if a.counts == nil {
 		a.counts = map[string]int{}
 	}
-	name := Short(method) + "-" + hex.EncodeToString(Digest([]byte(method), params)[:4])
+	name := short(method) + "-" + hex.EncodeToString(Digest([]byte(method), params)[:4])
 	a.counts[name]++
 	if n := a.counts[name]; n > 1 {
 		name += "-" + strconv.Itoa(n)
@@ -216,8 +216,8 @@ func questionText(params json.RawMessage) string {
 	return text
 }
 
-// Short returns a short name for a kind of question.
-func Short(method string) string {
+// short returns a short name for a kind of question.
+func short(method string) string {
 	switch method {
 	case protocol.MethodElicitationCreate:
 		return "elicit"
