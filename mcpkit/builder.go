@@ -191,8 +191,7 @@ func (s *Server) addRaw(d *draft, t *tool, h rawFunc) error {
 		return err
 	}
 	t.secrets = secret.OfSchema(t.def.InputSchema)
-	outputs := dynamicOutputs(toolTypes)
-	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {
+	return s.addTool(d, t, dynamicOutputs(toolTypes), output, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
 		args := call.Arguments()
 		if args == nil {
 			args = json.RawMessage("{}")
@@ -201,16 +200,8 @@ func (s *Server) addRaw(d *draft, t *tool, h rawFunc) error {
 			return nil, err
 		}
 		v, err := h(ctx, call)
-		if err != nil {
-			return nil, err
-		}
-		result, err := outputs.tool(call, []reflect.Value{reflect.ValueOf(&v).Elem()})
-		if err == nil && output != nil {
-			err = checkOutput(output, result)
-		}
-		return result, err
+		return []reflect.Value{reflect.ValueOf(&v).Elem()}, err
 	})
-	return s.addTool(d, t)
 }
 
 func prefixed(prefix string, err error) error {

@@ -213,24 +213,15 @@ func (s *Server) defineTool(d *draft, def *definition) error {
 		t.def.OutputSchema = def.output
 	}
 	none := fn.Input() == nil && def.input == nil
-	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {
+	return s.addTool(d, t, outputs, output, func(ctx context.Context, call *Call) ([]reflect.Value, error) {
 		args := call.Arguments()
 		if none {
 			if err := refuseArguments(ctx, args); err != nil {
 				return nil, err
 			}
 		}
-		values, err := fn.Call(ctx, args)
-		if err != nil {
-			return nil, err
-		}
-		result, err := outputs.tool(call, values)
-		if err == nil && output != nil {
-			err = checkOutput(output, result)
-		}
-		return result, err
+		return fn.Call(ctx, args)
 	})
-	return s.addTool(d, t)
 }
 
 const noCompletionForTools = `completion works for prompts and resource templates; the protocol has none for tools. ` +
@@ -256,12 +247,24 @@ func refuseArguments(ctx context.Context, args json.RawMessage) error {
 	return noInput().Decode(ctx, args, reflect.New(noInput().Type()).Elem())
 }
 
-// addTool sets what depends on the definition, and adds the tool.
-func (s *Server) addTool(d *draft, t *tool) error {
+// addTool adds a tool that run answers. output is a schema of the structured result that was
+// written by hand, or nil.
+func (s *Server) addTool(d *draft, t *tool, outputs *outputs, output *reflectx.RawSchema, run func(context.Context, *Call) ([]reflect.Value, error)) error {
 	var err error
 	if t.headers, err = mirror.Params(t.def.InputSchema); err != nil {
 		return at(t.site, err)
 	}
+	s.guard(&t.entry, kindTool, func(ctx context.Context, call *Call) (Result, error) {
+		values, err := run(ctx, call)
+		if err != nil {
+			return nil, err
+		}
+		result, err := outputs.tool(call, values)
+		if err == nil && output != nil {
+			err = checkOutput(output, result)
+		}
+		return result, err
+	})
 	t.setToolWire()
 	*d = append(*d, t)
 	return nil

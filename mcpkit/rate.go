@@ -96,26 +96,14 @@ func callerOf(call *Call) caller {
 	return caller{session: call.SessionID()}
 }
 
-// continued returns the limit of later rounds: MaxRounds for each call that begins.
-func (limit rateLimit) continued() rateLimit {
-	return rateLimit{limit.perSecond * MaxRounds, limit.burst * MaxRounds}
-}
-
-// withRate limits how many calls of h each caller may begin. Later rounds of a call have a bucket
-// of their own, so that replaying a requestState does not evade the limit.
+// withRate limits how many calls of h each caller may begin.
 func withRate(limit rateLimit, h Handler) Handler {
 	if limit == (rateLimit{}) {
 		return h
 	}
-	begun := limits.NewTable[caller](limit.perSecond, limit.burst)
-	more := limit.continued()
-	continued := limits.NewTable[caller](more.perSecond, more.burst)
+	calls := limits.NewRounds[caller](limit.perSecond, limit.burst, MaxRounds)
 	return func(ctx context.Context, call *Call) (Result, error) {
-		table := begun
-		if call.Round() > 0 {
-			table = continued
-		}
-		if wait := table.Take(callerOf(call), time.Now()); wait > 0 {
+		if wait := calls.Take(callerOf(call), call.Round(), time.Now()); wait > 0 {
 			return nil, &RateLimitError{After: wait}
 		}
 		return h(ctx, call)

@@ -241,19 +241,7 @@ func completeTags(t reflect.Type) []string {
 		return nil
 	}
 	var methods []string
-	embeds := false
-	for i := range t.NumField() {
-		f := t.Field(i)
-		embeds = embeds || f.Anonymous
-		if method := f.Tag.Get("complete"); method != "" {
-			methods = append(methods, method)
-		}
-	}
-	if !embeds {
-		return methods
-	}
-	methods = nil
-	for _, f := range reflect.VisibleFields(t) { // slow, and needed by few types
+	for _, f := range reflect.VisibleFields(t) {
 		if method := f.Tag.Get("complete"); method != "" {
 			methods = append(methods, method)
 		}

@@ -25,16 +25,11 @@ func RateLimit(perSecond float64, burst int, opts ...KeyOption) mcpkit.Middlewar
 }
 
 func (key keyFunc[K]) rateLimit(perSecond float64, burst int) mcpkit.Middleware {
-	begun := limits.NewTable[K](perSecond, burst)
-	continued := limits.NewTable[K](perSecond*mcpkit.MaxRounds, burst*mcpkit.MaxRounds)
+	calls := limits.NewRounds[K](perSecond, burst, mcpkit.MaxRounds)
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 			if runsUserCode(call) {
-				table := begun
-				if call.Round() > 0 {
-					table = continued
-				}
-				if wait := table.Take(key(call), time.Now()); wait > 0 {
+				if wait := calls.Take(key(call), call.Round(), time.Now()); wait > 0 {
 					return nil, &mcpkit.RateLimitError{After: wait}
 				}
 			}

@@ -72,3 +72,21 @@ func (t *Table[K]) Take(key K, now time.Time) time.Duration {
 	r.CancelAt(now)
 	return wait
 }
+
+// Rounds limits calls by key. Later rounds of a call, in which the client answers questions, have
+// buckets of their own, so that replaying them does not evade the limit. It is safe for concurrent
+// use. Make one with [NewRounds].
+type Rounds[K comparable] struct{ first, later *Table[K] }
+
+// NewRounds returns limits of perSecond and burst calls, and so many later rounds for each of them.
+func NewRounds[K comparable](perSecond float64, burst, rounds int) Rounds[K] {
+	return Rounds[K]{NewTable[K](perSecond, burst), NewTable[K](perSecond*float64(rounds), burst*rounds)}
+}
+
+// Take is [Table.Take] for a round of a call; 0 is the first.
+func (r Rounds[K]) Take(key K, round int, now time.Time) time.Duration {
+	if round > 0 {
+		return r.later.Take(key, now)
+	}
+	return r.first.Take(key, now)
+}
