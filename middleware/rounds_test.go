@@ -61,6 +61,16 @@ func pay() mcpkit.Item {
 	})
 }
 
+// askAbout is a tool with the argument text that asks once.
+func askAbout() mcpkit.Item {
+	return mcpkit.NewTool("ask", func(ctx context.Context, in struct {
+		Text string `json:"text"`
+	}) error {
+		_, err := mcpkit.Confirm(ctx, "Pay?")
+		return err
+	})
+}
+
 func TestRateLimitCountsTheFirstRoundOfAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, pay())
@@ -149,12 +159,7 @@ func TestAuditKeepsFewArgumentsOfCallsThatWait(t *testing.T) {
 	const calls, size = 40, 1 << 20
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		srv := newServer(t, mcpkit.NewTool("ask", func(ctx context.Context, in struct {
-			Text string `json:"text"`
-		}) error {
-			_, err := mcpkit.Confirm(ctx, "Pay?")
-			return err
-		}))
+		srv := newServer(t, askAbout())
 		log := middleware.NewAuditLog(&b)
 		srv.Use(middleware.Audit(log, middleware.AuditArguments()))
 		p := modern(t, srv)
@@ -178,12 +183,7 @@ func TestAuditKeepsFewArgumentsOfCallsThatWait(t *testing.T) {
 func TestAuditForgetsTheArgumentsOfAnsweredCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		srv := newServer(t, mcpkit.NewTool("ask", func(ctx context.Context, in struct {
-			Text string `json:"text"`
-		}) error {
-			_, err := mcpkit.Confirm(ctx, "Pay?")
-			return err
-		}))
+		srv := newServer(t, askAbout())
 		srv.Use(middleware.Audit(middleware.NewAuditLog(&b), middleware.AuditArguments()))
 		p := modern(t, srv)
 		args := `,"arguments":{"text":"` + strings.Repeat("x", 1<<20) + `"}`
@@ -200,12 +200,7 @@ func TestAuditForgetsTheArgumentsOfAnsweredCalls(t *testing.T) {
 func TestAuditCopiesTheArgumentsOfCallsThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		srv := newServer(t, mcpkit.NewTool("ask", func(ctx context.Context, in struct {
-			Text string `json:"text"`
-		}) error {
-			_, err := mcpkit.Confirm(ctx, "Pay?")
-			return err
-		}))
+		srv := newServer(t, askAbout())
 		log := middleware.NewAuditLog(&b)
 		srv.Use(middleware.Audit(log, middleware.AuditArguments()))
 		var sent json.RawMessage
