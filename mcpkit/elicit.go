@@ -24,11 +24,7 @@ func (e *unsupported) Error() string   { return e.rpc.Message }
 func (e *unsupported) Unwrap() []error { return []error{ErrUnsupported, e.rpc} }
 
 // errNoQuestions is ErrUnsupported for versions without elicitation.
-var errNoQuestions error = &noQuestions{askError{ErrUnsupported.Error() + ": its protocol version has no questions, which exist from 2025-06-18"}}
-
-type noQuestions struct{ askError }
-
-func (*noQuestions) Unwrap() error { return ErrUnsupported }
+var errNoQuestions = Errorf("%w: its protocol version has no questions, which exist from 2025-06-18", ErrUnsupported)
 
 // Elicit asks the user to fill in a form, which is T: a struct of strings, numbers, bools, enums
 // and slices of enums, with the tags of tool inputs. The answer is validated by these tags.

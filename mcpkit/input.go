@@ -247,6 +247,9 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 	return v, nil
 }
 
+// errAskExited is the error of a function that called runtime.Goexit, as testing.T.FailNow does.
+var errAskExited = errors.New("a function of Ask ended its goroutine")
+
 // Ask runs functions that each ask a question, so that all questions reach the client at once, in
 // the order of the functions. It joins their errors. A function may ask more questions when it has
 // an answer.
@@ -257,6 +260,7 @@ func Once[T any](ctx context.Context, key string, f func() (T, error)) (T, error
 func Ask(ctx context.Context, questions ...func(ctx context.Context) error) error {
 	errs := make([]error, len(questions))
 	run := func(ctx context.Context, i int) {
+		errs[i] = errAskExited
 		defer recoverAs(&errs[i])
 		errs[i] = questions[i](ctx)
 	}
