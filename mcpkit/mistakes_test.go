@@ -471,3 +471,11 @@ taking.Do (here), field B.C: the default is "x", which is not an integer; write 
 		requireMistake(t, test.want, err)
 	}
 }
+
+func TestBuildersAreNotServices(t *testing.T) {
+	tool := mcpkit.NewTool("now", func() string { return "noon" })
+	_, err := mcpkit.New(tool)
+	require.EqualError(t, err, "mcpkit: a *mcpkit.ToolBuilder is not a service; pass it to Server.Add")
+	srv := mcpkit.MustNew(nil, mcpkit.Name("clock", "1.0.0"))
+	require.EqualError(t, srv.Register(tool), "mcpkit: a *mcpkit.ToolBuilder is not a service; pass it to Server.Add")
+}

@@ -79,6 +79,9 @@ func (r *registrar) inspect() error {
 	if !v.IsValid() || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return &reflectx.Error{Msg: fmt.Sprintf("mcpkit: a service is a pointer to a struct, not %T; write for example &Notes{}", r.reg.service)}
 	}
+	if _, isItem := r.reg.service.(Item); isItem {
+		return &reflectx.Error{Msg: fmt.Sprintf("mcpkit: a %T is not a service; pass it to Server.Add", r.reg.service)}
+	}
 	r.typ = v.Type().Elem()
 	r.name = r.typ.Name()
 	methods, err := reflectx.Methods(r.reg.service)
