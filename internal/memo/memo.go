@@ -2,7 +2,6 @@
 package memo
 
 import (
-	"container/list"
 	"context"
 	"encoding/json"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/expiring"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 )
 
@@ -18,13 +18,11 @@ import (
 type Results[K comparable, R any] struct {
 	clone    func(R) R
 	ttl      time.Duration
-	entries  int
 	maxBytes int
+	kept     *expiring.Map[K, R]
 
 	mu      sync.Mutex
-	recent  *list.List // of *entry[K, R], the most recently used in front
-	byKey   map[K]*list.Element
-	flights map[K]*flight[R]
+	flights map[K]*flight[R] // guarded by mu
 }
 
 // Defaults of [New].
@@ -46,15 +44,9 @@ func New[K comparable, R any](ttl time.Duration, entries, maxBytes int, clone fu
 		maxBytes = MaxBytes
 	}
 	return &Results[K, R]{
-		clone: clone, ttl: ttl, entries: entries, maxBytes: maxBytes,
-		recent: list.New(), byKey: map[K]*list.Element{}, flights: map[K]*flight[R]{},
+		clone: clone, ttl: ttl, maxBytes: maxBytes,
+		kept: expiring.New[K, R](entries), flights: map[K]*flight[R]{},
 	}
-}
-
-type entry[K comparable, R any] struct {
-	key     K
-	result  R
-	expires time.Time
 }
 
 // A flight is a call in progress, for whose result others wait.
@@ -74,9 +66,9 @@ func (r *Results[K, R]) Do(ctx context.Context, key K, keySize int, run func() (
 	var none R
 	for {
 		r.mu.Lock()
-		if result, ok := r.lookup(key, time.Now()); ok {
+		if result, ok := r.kept.Get(key, time.Now()); ok {
 			r.mu.Unlock()
-			return result, nil
+			return r.clone(result), nil
 		}
 		f := r.flights[key]
 		if f == nil {
@@ -120,33 +112,9 @@ func (r *Results[K, R]) land(key K, keySize int, f *flight[R]) {
 	defer r.mu.Unlock()
 	delete(r.flights, key)
 	close(f.done)
-	if !f.shared || f.size+keySize > r.maxBytes {
-		return
+	if f.shared && f.size+keySize <= r.maxBytes {
+		r.kept.Put(key, f.result, time.Now().Add(r.ttl))
 	}
-	r.byKey[key] = r.recent.PushFront(&entry[K, R]{key, f.result, time.Now().Add(r.ttl)})
-	if r.recent.Len() > r.entries {
-		r.remove(r.recent.Back())
-	}
-}
-
-// lookup returns a result that has not expired. The caller holds r.mu.
-func (r *Results[K, R]) lookup(key K, now time.Time) (result R, ok bool) {
-	at, ok := r.byKey[key]
-	if !ok {
-		return result, false
-	}
-	e := at.Value.(*entry[K, R])
-	if !now.Before(e.expires) {
-		r.remove(at)
-		return result, false
-	}
-	r.recent.MoveToFront(at)
-	return r.clone(e.result), true
-}
-
-func (r *Results[K, R]) remove(at *list.Element) {
-	delete(r.byKey, at.Value.(*entry[K, R]).key)
-	r.recent.Remove(at)
 }
 
 // Arguments returns the arguments of a call without white space, as a part of a key.

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpkit/mcpkit-go/internal/expiring"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/claims"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/expiring"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 )
 

@@ -22,10 +22,10 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcpkit/mcpkit-go/internal/expiring"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/claims"
-	"github.com/mcpkit/mcpkit-go/oauth/internal/expiring"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
 )

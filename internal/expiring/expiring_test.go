@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mcpkit/mcpkit-go/oauth/internal/expiring"
+	"github.com/mcpkit/mcpkit-go/internal/expiring"
 )
 
 var start = time.Unix(1_790_000_000, 0)
