@@ -13,19 +13,19 @@ import (
 	"github.com/mcpkit/mcpkit-go/middleware"
 )
 
-// said calls f with *v if v is set.
-func said[T any](v *T, f func(T)) {
+// ifSet calls f with *v if v is set.
+func ifSet[T any](v *T, f func(T)) {
 	if v != nil {
 		f(*v)
 	}
 }
 
-// or returns *v, or unsaid if v is not set.
-func or[T any](v *T, unsaid T) T {
+// or returns *v, or otherwise if v is not set.
+func or[T any](v *T, otherwise T) T {
 	if v != nil {
 		return *v
 	}
-	return unsaid
+	return otherwise
 }
 
 // never turns 0, which means "no limit" in a file, into -1, which means the same in options.
@@ -60,10 +60,10 @@ func (c *Config) Options() []mcpkit.Option {
 	if s.Instructions != "" {
 		add(mcpkit.Instructions(s.Instructions))
 	}
-	said(s.PageSize, func(n int) { add(mcpkit.PageSize(n)) })
-	said(s.ListTTL, func(d time.Duration) { add(mcpkit.ListTTL(d)) })
-	said(s.ToolTimeout, func(d time.Duration) { add(mcpkit.ToolTimeout(d)) })
-	said(s.MaxResultBytes, func(n Size) { add(mcpkit.MaxResultBytes(int(n))) })
+	ifSet(s.PageSize, func(n int) { add(mcpkit.PageSize(n)) })
+	ifSet(s.ListTTL, func(d time.Duration) { add(mcpkit.ListTTL(d)) })
+	ifSet(s.ToolTimeout, func(d time.Duration) { add(mcpkit.ToolTimeout(d)) })
+	ifSet(s.MaxResultBytes, func(n Size) { add(mcpkit.MaxResultBytes(int(n))) })
 	if or(s.ExposeErrors, false) {
 		add(mcpkit.ExposeErrors())
 	}
@@ -98,7 +98,7 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 	m := &c.Middleware
 	close = func() error { return nil }
 	add := func(one mcpkit.Middleware) { mw = append(mw, one) }
-	said(m.Logging, func(l Logging) {
+	ifSet(m.Logging, func(l Logging) {
 		var opts []middleware.LoggingOption
 		if or(l.Arguments, false) {
 			opts = append(opts, middleware.LogArguments(int(or(l.MaxArgumentBytes, 0))))
@@ -127,20 +127,20 @@ func (c *Config) Middlewares() (mw []mcpkit.Middleware, close func() error, err 
 	if or(m.ErrorCodes, false) {
 		add(middleware.ErrorCodes())
 	}
-	said(m.RateLimit, func(r RateLimit) { add(middleware.RateLimit(r.PerSecond, r.Burst)) })
-	said(m.Concurrency, func(l Concurrency) { add(middleware.Concurrency(l.Limit, or(l.Queue, 0))) })
-	said(m.Timeout, func(d time.Duration) { add(middleware.Timeout(d)) })
-	said(m.ResultLimit, func(l ResultLimit) {
+	ifSet(m.RateLimit, func(r RateLimit) { add(middleware.RateLimit(r.PerSecond, r.Burst)) })
+	ifSet(m.Concurrency, func(l Concurrency) { add(middleware.Concurrency(l.Limit, or(l.Queue, 0))) })
+	ifSet(m.Timeout, func(d time.Duration) { add(middleware.Timeout(d)) })
+	ifSet(m.ResultLimit, func(l ResultLimit) {
 		var opts []middleware.ResultLimitOption
 		if or(l.NoTruncation, false) {
 			opts = append(opts, middleware.NoTruncation())
 		}
 		add(middleware.ResultLimit(int(l.MaxBytes), opts...))
 	})
-	said(m.Cache, func(k Cache) {
+	ifSet(m.Cache, func(k Cache) {
 		add(middleware.Cache(k.TTL, middleware.CacheEntries(or(k.Entries, 0)), middleware.CacheBytes(int(or(k.MaxBytes, 0)))))
 	})
-	said(m.Retry, func(r Retry) {
+	ifSet(m.Retry, func(r Retry) {
 		add(middleware.Retry(middleware.RetryAttempts(or(r.Attempts, 0)), middleware.RetryBackoff(or(r.Backoff, 0))))
 	})
 	return mw, close, nil

@@ -69,10 +69,10 @@ func (l *loader) consistentAuth(a *Auth) {
 		return
 	}
 	for _, k := range []struct {
-		key  string
-		said bool
+		key string
+		set bool
 	}{{"jwksURI", a.JWKSURI != ""}, {"algorithms", a.Algorithms != nil}, {"allowUntyped", a.AllowUntyped != nil}} {
-		if k.said {
+		if k.set {
 			l.fault("auth."+k.key, "it applies only without auth.introspection; remove one of the two")
 		}
 	}

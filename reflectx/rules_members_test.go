@@ -149,3 +149,16 @@ func TestRuleMessages(t *testing.T) {
 	}, violations[input](t, in, `{"took":"2h","when":"2999-01-01T00:00:00Z","many":`+many+`,"keys":{"1":true,"2":false},"site":"http://x.y","mail":"a@b.de",
 		"group":{"a":"x","b":"x"},"card":"1","step":0}`))
 }
+
+// Whether such a rule applies is unknown if the value that it compares is wrong.
+func TestConditionsOnWrongValuesAreSkipped(t *testing.T) {
+	type input struct {
+		Kind string `json:"kind" validate:"oneof=file url"`
+		Path string `json:"path" validate:"required_unless=Kind url"`
+		Port int    `json:"port" validate:"required_with=Path"`
+	}
+	in := newInput[input](t)
+	require.Equal(t, []string{`/kind: got 5, want one of "file" or "url"`}, violations[input](t, in, `{"kind":5}`))
+	require.Equal(t, []string{`/path: got 7, want a string`, `/port: missing, want an integer when "path" is there`},
+		violations[input](t, in, `{"kind":"url","path":7}`), "a wrong value is present")
+}
