@@ -27,6 +27,7 @@ type memberRule struct {
 // A term is one condition of a memberRule, about the member at index at.
 type term struct {
 	at     int
+	value  bool // the condition is about the value of the member, not about its presence
 	holds  func(seen *presence, v reflect.Value) bool
 	schema func() *jsonschema.Schema // known when all members are compiled
 }
@@ -178,7 +179,8 @@ func (c *compiler) conditional(o *object, m *memberRule, r rule) bool {
 		}
 		other := o.fields[at]
 		m.terms = append(m.terms, term{
-			at: at,
+			at:    at,
+			value: true,
 			holds: func(seen *presence, v reflect.Value) bool {
 				return (seen.has(at) || other.Default != nil) && e.ok(other.of(v))
 			},
@@ -263,7 +265,7 @@ func (d *decoder) finish(n *node, seen *presence, start, end int, v reflect.Valu
 func (d *decoder) askMembers(o *object, seen presence, v reflect.Value) {
 	for i := range o.rules {
 		r := &o.rules[i]
-		if seen.has(r.at) != r.exclude || !r.applies(&seen, v) {
+		if seen.has(r.at) != r.exclude || !r.applies(&seen, v) || d.hasWrong(o, r.terms) {
 			continue
 		}
 		d.push(r.field.jsonName)
@@ -274,4 +276,13 @@ func (d *decoder) askMembers(o *object, seen presence, v reflect.Value) {
 		}
 		d.pop()
 	}
+}
+
+// hasWrong reports whether a value that one of the terms compares is wrong.
+func (d *decoder) hasWrong(o *object, terms []term) bool {
+	return len(d.violations) > 0 && slices.ContainsFunc(terms, func(t term) bool {
+		d.push(o.fields[t.at].jsonName)
+		defer d.pop()
+		return t.value && touches(badPointers(d.violations), d.pointer())
+	})
 }
