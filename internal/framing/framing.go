@@ -3,6 +3,7 @@
 package framing
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ func New(r io.Reader, w io.Writer, o Options) *Wire {
 // A Wire is a [duplex.Wire] on byte streams.
 type Wire struct {
 	in     reader
+	framed *bufio.Reader // in place of in, with header framing; used only by the reader
 	out    io.Writer
 	o      Options
 	frames frames
@@ -109,19 +111,14 @@ func (w *Wire) Read() ([]byte, error) {
 			return nil, err
 		}
 	}
-	if w.frames.on.Load() {
-		return w.in.nextFrame()
+	if w.framed != nil {
+		return w.nextFrame()
 	}
 	return w.in.next()
 }
 
-// Buffered reports whether the buffer holds a whole message.
-func (w *Wire) Buffered() bool {
-	if w.frames.on.Load() {
-		return w.in.frameBuffered()
-	}
-	return w.in.buffered()
-}
+// Buffered reports whether the buffer holds a whole message. With header framing it is false.
+func (w *Wire) Buffered() bool { return w.framed == nil && w.in.buffered() }
 
 // tell selects the framing. No JSON begins like the name of a header field.
 func (w *Wire) tell() error {
@@ -134,6 +131,10 @@ func (w *Wire) tell() error {
 			return err
 		}
 		w.frames.on.Store(first == 'C' || first == 'c')
+	}
+	if w.frames.on.Load() {
+		w.framed = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(w.in.buf[w.in.start:w.in.end]), w.in.r), maxHeaderPart)
+		w.in.buf = nil
 	}
 	w.frames.told = true
 	return nil
@@ -216,93 +217,78 @@ func (r *reader) peek() (byte, error) {
 
 // nextFrame returns the next message after its header, which belongs to the caller. A header
 // without a length ends the stream, since the beginning of the next message is unknown.
-func (r *reader) nextFrame() ([]byte, error) {
-	for {
-		head, length, err := parseHead(r.buf[r.start:r.end])
-		switch {
-		case err != nil:
-			return nil, err
-		case head > 0:
-			r.start += head
-			return r.body(length)
-		case r.end-r.start > maxHeaderPart:
-			return nil, fmt.Errorf("the header of a message is larger than %d bytes", maxHeaderPart)
-		case errors.Is(r.err, io.EOF) && len(bytes.TrimSpace(r.buf[r.start:r.end])) > 0:
-			return nil, io.ErrUnexpectedEOF
-		case r.err != nil:
-			return nil, r.err
-		}
-		r.fill()
-		r.seen = r.start
+func (w *Wire) nextFrame() ([]byte, error) {
+	length, err := w.readHead()
+	if err != nil {
+		return nil, err
 	}
-}
-
-// body reads a message of n bytes.
-func (r *reader) body(n int) ([]byte, error) {
-	keep := n
-	if n > r.most {
+	keep := length
+	if length > w.o.MaxMessageBytes {
 		keep = headSize
 	}
-	var message []byte
-	for left := n; ; {
-		part := min(left, r.end-r.start)
-		message = append(message, r.buf[r.start:r.start+min(part, keep-len(message))]...)
-		left -= part
-		r.start += part
-		r.seen = r.start
-		switch {
-		case left == 0 && n > r.most:
-			return nil, tooLong(r.most, r.raise, message)
-		case left == 0:
-			return message, nil
-		case errors.Is(r.err, io.EOF):
-			return nil, io.ErrUnexpectedEOF
-		case r.err != nil:
-			return nil, r.err
-		}
-		r.fill()
+	var message bytes.Buffer
+	message.Grow(min(keep, bufferSize) + bytes.MinRead) // it grows further as the message arrives
+	_, err = io.CopyN(&message, w.framed, int64(keep))
+	if err == nil {
+		_, err = io.CopyN(io.Discard, w.framed, int64(length-keep))
 	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, io.ErrUnexpectedEOF
+	case err != nil:
+		return nil, err
+	case length > w.o.MaxMessageBytes:
+		return nil, tooLong(w.o.MaxMessageBytes, w.o.Raise, message.Bytes())
+	}
+	return message.Bytes(), nil
 }
 
-// frameBuffered reports whether the buffer holds a whole message with its header.
-func (r *reader) frameBuffered() bool {
-	head, length, err := parseHead(r.buf[r.start:r.end])
-	return err == nil && head > 0 && length <= r.end-r.start-head
-}
-
-// parseHead parses the header fields of a message. It returns the length of the header including
-// the empty line, or 0 if it is incomplete, and the length of the message.
-func parseHead(buf []byte) (head, length int, err error) {
+// readHead reads the header fields of a message and the empty line behind them. It skips blank lines
+// before, and returns the length of the message.
+func (w *Wire) readHead() (length int, err error) {
 	length = -1
-	for rest := buf; ; {
-		line, after, ended := bytes.Cut(rest, []byte{'\n'})
-		if !ended {
-			return 0, 0, nil
+	for size := 0; ; {
+		line, err := w.framed.ReadSlice('\n')
+		size += len(line)
+		switch {
+		case size > maxHeaderPart || errors.Is(err, bufio.ErrBufferFull):
+			return 0, fmt.Errorf("the header of a message is larger than %d bytes", maxHeaderPart)
+		case errors.Is(err, io.EOF) && size-len(line)+len(bytes.TrimSpace(line)) > 0:
+			return 0, io.ErrUnexpectedEOF
+		case err != nil:
+			return 0, err
 		}
-		line = bytes.TrimSuffix(line, []byte{'\r'})
-		rest = after
-		if len(line) == 0 {
-			if length < 0 {
-				if len(bytes.TrimSpace(buf[:len(buf)-len(rest)])) == 0 {
-					continue // blank lines between messages
-				}
-				return 0, 0, errors.New("the header of a message has no Content-Length")
+		line = bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'})
+		if len(line) > 0 {
+			if length, err = parseField(line, length); err != nil {
+				return 0, err
 			}
-			return len(buf) - len(rest), length, nil
-		}
-		name, value, isField := bytes.Cut(line, []byte{':'})
-		if !isField {
-			return 0, 0, fmt.Errorf("the header of a message has the line %.60q; want a field like Content-Length: 17", line)
-		}
-		if !bytes.EqualFold(bytes.TrimSpace(name), []byte("Content-Length")) {
 			continue
 		}
-		n, ok := parseLength(bytes.TrimSpace(value))
-		if !ok || length >= 0 && length != n {
-			return 0, 0, fmt.Errorf("the header of a message has the Content-Length %.60q", bytes.TrimSpace(value))
+		if length >= 0 {
+			return length, nil
 		}
-		length = n
+		if size > len("\r\n") {
+			return 0, errors.New("the header of a message has no Content-Length")
+		}
+		size = 0
 	}
+}
+
+// parseField returns the length in a header field, or length if it is another field.
+func parseField(line []byte, length int) (int, error) {
+	name, value, isField := bytes.Cut(line, []byte{':'})
+	if !isField {
+		return 0, fmt.Errorf("the header of a message has the line %.60q; want a field like Content-Length: 17", line)
+	}
+	if !bytes.EqualFold(bytes.TrimSpace(name), []byte("Content-Length")) {
+		return length, nil
+	}
+	n, ok := parseLength(bytes.TrimSpace(value))
+	if !ok || length >= 0 && length != n {
+		return 0, fmt.Errorf("the header of a message has the Content-Length %.60q", bytes.TrimSpace(value))
+	}
+	return n, nil
 }
 
 // parseLength parses decimal digits up to the largest int32. No limit allows longer messages.
