@@ -5,16 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/internal/memnet"
 	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 // A user answers questions and records what it received.
@@ -321,29 +326,40 @@ func TestACallIsRefusedAfterClose(t *testing.T) {
 	})
 }
 
-func TestASlowHandlerDoesNotBlockOtherCalls(t *testing.T) {
-	everywhere(t, func(t *testing.T, dial dialer, v protocol.Version) {
-		if v < protocol.V20250618 {
-			t.Skip("no elicitation")
+func TestTheTimeOfAHandlerDoesNotCountAsTimeOfTheCall(t *testing.T) {
+	for _, via := range []string{"memory", "stream", "http"} {
+		for _, v := range []protocol.Version{protocol.V20250618, protocol.V20251125, protocol.V20260728} {
+			t.Run(via+"/"+string(v), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := shop(t)
+					var target any = srv
+					opts := []client.DialOption{client.Handlers(slowUser{}), client.Version(v)}
+					switch via {
+					case "stream":
+						target = serveStream(t, srv, nil)
+					case "http":
+						handler := streamable.NewHandler(srv, &streamable.Options{Logger: slog.New(slog.DiscardHandler)})
+						web, closeAll := memnet.Serve(&http.Server{Handler: handler})
+						t.Cleanup(func() {
+							handler.Close()
+							closeAll()
+						})
+						target, opts = "http://shop.test/mcp", append(opts, client.HTTPClient(web))
+					}
+					_, err := client.Call[Address](t.Context(), dial(t, target, opts...), "order", Hit{}, client.Timeout(30*time.Second))
+					require.NoError(t, err)
+				})
+			})
 		}
-		c := dial(t, client.Handlers(slowUser{}))
-		_, err := client.Call[Address](t.Context(), c, "order", Hit{}, client.Timeout(3*time.Second))
-		require.NoError(t, err)
-	})
+	}
 }
 
-// A slowUser takes longer to answer than the timeout of a call.
+// A slowUser takes longer to answer than the timeout of the call.
 type slowUser struct{}
 
 func (slowUser) Elicit(ctx context.Context, p *protocol.ElicitParams) (*protocol.ElicitResult, error) {
-	t := time.NewTimer(3100 * time.Millisecond)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return (&user{}).Elicit(ctx, p)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	time.Sleep(time.Minute) // of the synctest bubble
+	return (&user{}).Elicit(ctx, p)
 }
 
 // Change adds a tool and updates a resource.
