@@ -222,7 +222,7 @@ func TestStateExpires(t *testing.T) {
 		srv := newServer(t, &trips{})
 		state, _ := firstRound(t, modern(t, srv))
 		params := fmt.Sprintf(`{"name":"book","arguments":{"city":"Rome"},"requestState":%q}`, state)
-		time.Sleep(time.Hour - 2*time.Second) // of the bubble's clock
+		time.Sleep(time.Hour - 2*time.Second) // of the clock of synctest
 		modern(t, srv).result("tools/call", params)
 		time.Sleep(4 * time.Second)
 		require.EqualError(t, modern(t, srv).fails("tools/call", params), refusedState)
@@ -260,7 +260,7 @@ func TestWhatComesBackWithAState(t *testing.T) {
 	})
 }
 
-// odd misuses the error with which a question unwinds.
+// odd misuses the error that a question without an answer returns.
 type odd struct{ rounds int }
 
 func (o *odd) Swallows(ctx context.Context) string {
@@ -334,7 +334,7 @@ func TestNothingIsKeptBetweenRounds(t *testing.T) {
 	goroutines, heap := measure()
 	const calls = 2000
 	for range calls {
-		firstRound(t, modern(t, srv)) // and the client never comes back
+		firstRound(t, modern(t, srv)) // and the client never sends the next round
 	}
 	goroutinesAfter, heapAfter := measure()
 	require.LessOrEqual(t, goroutinesAfter, goroutines)

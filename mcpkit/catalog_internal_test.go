@@ -15,8 +15,8 @@ import (
 
 func bareTool(key string) *tool { return &tool{entry: entry{key: key, site: "site of " + key}} }
 
-// TestRegistryAgainstMap adds, refuses, removes and abandons at random, and holds every registry
-// that was ever current to a map, also long after others have grown out of it.
+// TestRegistryAgainstMap adds and removes entries at random, and drops some of the changes. In the
+// end, it compares each registry that was ever current with a map.
 func TestRegistryAgainstMap(t *testing.T) {
 	type state struct {
 		r    registry[*tool]
@@ -50,7 +50,7 @@ func TestRegistryAgainstMap(t *testing.T) {
 			require.Equal(t, taken, err != nil)
 		}
 		switch {
-		case err != nil, rnd.IntN(5) == 0: // refused, or given up since another server refused
+		case err != nil, rnd.IntN(5) == 0: // refused, or dropped because another server refused it
 		default:
 			now = state{next, want}
 			states = append(states, now)
@@ -87,8 +87,8 @@ mcpkit: tool "b" is registered twice, by site of b and site of b`)
 	require.Equal(t, []string{"a"}, keysOf(r))
 }
 
-// TestAddingOneByOneGrowsWithWhatIsAdded: four times as many tools, four times the memory and not
-// sixteen times.
+// TestAddingOneByOneGrowsWithWhatIsAdded shows that four times as many tools need four times the
+// memory, and not sixteen times.
 func TestAddingOneByOneGrowsWithWhatIsAdded(t *testing.T) {
 	few, many := bytesToAdd(t, 1000), bytesToAdd(t, 4000)
 	require.Less(t, many, 7*few)
@@ -112,8 +112,8 @@ func bytesToAdd(t *testing.T, n int) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestTheListOfManyAdditionsIsMadeOnce shows what calls read: nothing is made before, and all calls
-// share it after.
+// TestTheListOfManyAdditionsIsMadeOnce shows that the first call makes the list that calls read,
+// and that later calls share it.
 func TestTheListOfManyAdditionsIsMadeOnce(t *testing.T) {
 	s, err := New(nil)
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// passOn answers calls of what SetDefinitions was given: it logs, asks, and says what it was asked
-// for.
+// passOn answers calls of definitions: it logs, asks a question, and returns the name that was
+// called.
 func passOn(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 	call.SendLog(&protocol.LoggingMessageParams{Level: protocol.LevelWarning, Data: json.RawMessage(`"passed on"`)})
 	raw, err := call.Ask(ctx, protocol.MethodElicitationCreate, json.RawMessage(`{"mode":"form","message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`), mcpkit.Key("sure"))

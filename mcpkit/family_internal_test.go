@@ -31,8 +31,9 @@ func TestARefusedMountJoinsNothing(t *testing.T) {
 	require.NoError(t, b.Add(NewTool("y", func() {})))
 }
 
-// TestServersMountedInOneAnotherAtTheSameTime mounts in every direction at once: some of it is
-// refused, nothing hangs, and what each server has follows from what is mounted in it.
+// TestServersMountedInOneAnotherAtTheSameTime mounts servers in one another from several
+// goroutines. Some mounts are refused, nothing hangs, and each server has the tools of the servers
+// in it.
 func TestServersMountedInOneAnotherAtTheSameTime(t *testing.T) {
 	const servers = 5
 	all := make([]*Server, servers)

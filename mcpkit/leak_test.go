@@ -23,7 +23,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A gate is a set of scopes that something demands. What stands behind it is named after it.
+// A gate is a set of scopes. The tools, prompts and resources that need them are named after it.
 type gate struct {
 	name   string
 	scopes []string
@@ -33,7 +33,7 @@ var gates = []gate{
 	{"open", nil},
 	{"alpha", []string{"a"}},
 	{"both", []string{"a", "b"}},
-	{"wide", []string{"a:*"}}, // no pattern: a word like any other
+	{"wide", []string{"a:*"}}, // the star has no special meaning
 }
 
 // A vault counts which of its methods were reached.
@@ -58,7 +58,7 @@ func (v *vault) take() []string {
 	return reached
 }
 
-// secret is in everything that stands behind a gate: definitions, results, completions.
+// secret is in all definitions, results and completions behind a gate.
 func secret(gate string) string { return "secret-of-" + gate }
 
 // vaultWords has a prompt and a template with completions behind every gate.
@@ -120,7 +120,7 @@ func vaultServer(t *testing.T, opts ...mcpkit.Option) (*mcpkit.Server, *vault) {
 	return srv, v
 }
 
-// A caller is somebody with some scopes, and nobody if it is nil.
+// A caller has these scopes; nil is an unauthenticated caller.
 type caller struct {
 	name string
 	p    *oauth.Principal
@@ -143,12 +143,12 @@ func (c caller) ctx(t *testing.T) context.Context {
 	return oauth.NewContext(t.Context(), c.p)
 }
 
-// sees reports whether c may know of what stands behind a gate.
+// sees reports whether c may know of the entries behind a gate.
 func (c caller) sees(g gate, stepUp bool) bool {
 	return c.p.Has(g.scopes...) || stepUp && c.p != nil
 }
 
-// versionPeers are clients of all revisions.
+// versionPeers are clients of all versions.
 func versionPeers(t *testing.T, srv *mcpkit.Server) map[protocol.Version]*peer {
 	peers := map[protocol.Version]*peer{protocol.V20260728: modern(t, srv)}
 	for _, v := range []protocol.Version{protocol.V20241105, protocol.V20250326, protocol.V20250618, protocol.V20251125} {
@@ -157,7 +157,7 @@ func versionPeers(t *testing.T, srv *mcpkit.Server) map[protocol.Version]*peer {
 	return peers
 }
 
-// A reach is a request that reaches a method when it may.
+// A reach is a request that reaches a method if the caller has the scopes.
 type reach struct {
 	kind, method, params string // %s in params is the name of a gate
 }
@@ -174,14 +174,14 @@ var reaches = []reach{
 	{"", "resources/subscribe", `{"uri":"doc://%s"}`},
 	{"", "resources/subscribe", `{"uri":"%s://at/x"}`},
 	{"", "resources/unsubscribe", `{"uri":"doc://%s"}`},
-	// What names it in another way names nothing.
+	// Other spellings of its name are unknown names.
 	{"none", "tools/call", `{"name":"TOOL-%s"}`},
 	{"none", "tools/call", `{"name":"tool-%s "}`},
 	{"none", "resources/read", `{"uri":"doc://%s/"}`},
 	{"none", "resources/read", `{"uri":"DOC://%s"}`},
 }
 
-// offered reports whether a revision has the method.
+// offered reports whether a version has the method.
 func offered(method string, v protocol.Version) bool {
 	switch method {
 	case "resources/subscribe", "resources/unsubscribe", "logging/setLevel", "ping", "initialize":
@@ -192,8 +192,8 @@ func offered(method string, v protocol.Version) bool {
 	return true
 }
 
-// TestNothingReachesAMethodUnauthorized sends everything that could reach a method, in every
-// revision, for every caller and every gate.
+// TestNothingReachesAMethodUnauthorized sends all requests that could reach a method, in every
+// version, for every caller and every gate.
 func TestNothingReachesAMethodUnauthorized(t *testing.T) {
 	for name, opts := range map[string][]mcpkit.Option{"hidden": nil, "step up": {mcpkit.StepUp()}} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestNothingReachesAMethodUnauthorized(t *testing.T) {
 	}
 }
 
-// probe sends one request and holds its answer to what c may.
+// probe sends one request and checks the response against the scopes of c.
 func probe(t *testing.T, p *peer, v *vault, r reach, g gate, c caller, stepUp bool) {
 	t.Helper()
 	what := fmt.Sprintf("%s %s for %s behind %s", r.method, r.params, c.name, g.name)
@@ -251,10 +251,10 @@ func probe(t *testing.T, p *peer, v *vault, r reach, g gate, c caller, stepUp bo
 		require.Empty(t, reached, what)
 		require.NotContains(t, text, secret(g.name), what)
 		if r.method == "resources/unsubscribe" {
-			return // of what is not there is no error either
+			return // unknown URIs are not an error either
 		}
 		require.NotNil(t, resp.Error, what)
-		// The same answer as for what does not exist.
+		// The same response as for a name that does not exist.
 		_, other := ask("zzzzz")
 		require.Empty(t, v.take())
 		require.Equal(t, strings.ReplaceAll(other, "zzzzz", g.name), text, what)
@@ -285,8 +285,8 @@ func TestListsShowWhatTheCallerMayReach(t *testing.T) {
 								continue
 							}
 							require.NotContains(t, all, secret(g.name), what)
-							// A cursor shows nothing that the list does not, and does not tell
-							// whether its key is there.
+							// A cursor shows only entries of the list, and does not reveal whether
+							// its key exists.
 							_, there := pages(t, p, c, l.method, l.member, l.key, fmt.Sprintf(l.format, g.name))
 							_, none := pages(t, p, c, l.method, l.member, l.key, fmt.Sprintf(l.format, g.name)+"\x00")
 							require.Equal(t, none, there, what)
@@ -304,8 +304,7 @@ func TestListsShowWhatTheCallerMayReach(t *testing.T) {
 	}
 }
 
-// pages reads a list to its end from behind a key, and returns the keys in it and all that was
-// sent.
+// pages reads the pages of a list after a key. It returns the keys and the text of all pages.
 func pages(t *testing.T, p *peer, c caller, method, member, key, after string) (keys []string, all string) {
 	t.Helper()
 	params := "{}"
@@ -369,12 +368,13 @@ func TestClientsAreNotNotifiedOfWhatTheyMayNotRead(t *testing.T) {
 	}
 }
 
-// listens asks for all uris, one request each, changes them, and returns what came.
+// listens subscribes to each URI with a request, changes the resources, and returns the
+// notifications.
 func listens(t *testing.T, srv *mcpkit.Server, p *peer, c caller, uris []string, stepUp bool) (heard []string) {
 	t.Helper()
 	for _, uri := range uris {
 		filter := fmt.Sprintf(`{"notifications":{"resourceSubscriptions":[%q,"doc://open"]}}`, uri)
-		// A peer of its own: it is told of nothing else.
+		// Each peer gets only the notifications of its own request.
 		own := &listeningPeer{peer: modern(t, srv), said: make(chan string, 16)}
 		ctx, cancel := context.WithCancel(c.ctx(t))
 		ended := make(chan *jsonrpc.Response, 1)
@@ -393,8 +393,7 @@ func listens(t *testing.T, srv *mcpkit.Server, p *peer, c caller, uris []string,
 			heard = append(heard, ack)
 		}
 		srv.ResourceUpdated(uri)
-		// Owed after the other one, so that the other one is sent by the time that the request has
-		// ended.
+		// This one comes last, so the other notifications are sent before the request ends.
 		srv.ResourceUpdated("doc://open")
 		for text := range own.said {
 			if heard = append(heard, text); strings.Contains(text, "doc://open") {
@@ -411,7 +410,7 @@ func listens(t *testing.T, srv *mcpkit.Server, p *peer, c caller, uris []string,
 	return heard
 }
 
-// A listeningPeer passes on what it is told.
+// A listeningPeer passes on its notifications.
 type listeningPeer struct {
 	*peer
 	said chan string
@@ -457,7 +456,7 @@ func TestListeningEndsWithTheToken(t *testing.T) {
 		go func() {
 			ended <- p.rpc(ctx, p.request("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["doc://alpha"]}}`))
 		}()
-		time.Sleep(time.Minute - 1) // of the bubble's clock
+		time.Sleep(time.Minute - 1) // of the clock of synctest
 		synctest.Wait()
 		srv.ResourceUpdated("doc://alpha")
 		synctest.Wait()
@@ -471,8 +470,8 @@ func TestListeningEndsWithTheToken(t *testing.T) {
 	})
 }
 
-// TestHeadersTellNothingOfWhatIsHidden sends headers that mirror the body, rightly, wrongly and not
-// at all: what is not to be seen answers each as what is not there.
+// TestHeadersTellNothingOfWhatIsHidden sends headers that mirror the body, headers that contradict
+// it, and none. Hidden and unknown names get the same responses.
 func TestHeadersTellNothingOfWhatIsHidden(t *testing.T) {
 	srv, v := vaultServer(t)
 	for _, r := range []reach{
@@ -509,8 +508,8 @@ func TestHeadersTellNothingOfWhatIsHidden(t *testing.T) {
 	require.Equal(t, []string{"mirrored eu both"}, v.take(), "who may gets there")
 }
 
-// TestSubscriptionsEndWithTheRightToRead takes rights away from who subscribed, and puts scopes on
-// what is subscribed to.
+// TestSubscriptionsEndWithTheRightToRead takes scopes away from subscribers, and adds scopes to the
+// resources.
 func TestSubscriptionsEndWithTheRightToRead(t *testing.T) {
 	srv, _ := vaultServer(t)
 	p := legacy(t, srv, protocol.V20251125)

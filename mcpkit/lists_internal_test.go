@@ -49,7 +49,7 @@ func TestCallersThatSeeTheSameShareTheirPages(t *testing.T) {
 	require.NoError(t, other.Add(NewTool("late", func() {}).Scopes("r")))
 	require.Contains(t, string(listAs(t, s, ann)), `"far_late"`, "a change is seen at once")
 	require.NotContains(t, string(listAs(t, s, nil)), `"far_late"`)
-	for i := range 70 { // demands that have no bit any more
+	for i := range 70 { // more lists of scopes than there are bits
 		require.NoError(t, s.Add(NewTool(fmt.Sprintf("t%d", i), func() {}).Scopes(fmt.Sprintf("s%d", i))))
 	}
 	last := &oauth.Principal{Subject: "dan", Scopes: []string{"s69"}}

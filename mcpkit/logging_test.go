@@ -15,8 +15,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// TestClientLogKeepsTheRulesOfSlog runs slog's own tests of handlers on the one whose records go to
-// clients.
+// TestClientLogKeepsTheRulesOfSlog runs slog's tests of handlers on the handler that sends records
+// to clients.
 func TestClientLogKeepsTheRulesOfSlog(t *testing.T) {
 	var client *peer
 	slogtest.Run(t, func(t *testing.T) slog.Handler {
@@ -46,7 +46,7 @@ func TestClientLogKeepsTheRulesOfSlog(t *testing.T) {
 			record = map[string]any{"msg": text}
 		}
 		record["level"] = string(p.Level)
-		// Messages of the protocol have no time, so that none is ever wrong.
+		// Log messages of the protocol have no time.
 		if !strings.HasSuffix(t.Name(), "/zero-time") {
 			record["time"] = "none"
 		}

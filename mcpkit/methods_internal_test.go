@@ -33,8 +33,8 @@ func TestServersShareTheTableOfMethods(t *testing.T) {
 	}
 }
 
-// Added rows have everything that the protocol's own have: versions, a feature with a capability,
-// params, notifications.
+// Added rows can have all that the rows of the protocol have: versions, a feature with a
+// capability, params, notifications.
 func TestMethodsCanBeAddedToOneServer(t *testing.T) {
 	type params struct {
 		URI string `json:"uri"`

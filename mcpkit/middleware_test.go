@@ -12,7 +12,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// tracing notes in trace when it is entered.
+// tracing appends its name to trace for each call.
 func tracing(trace *[]string, name string) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {

@@ -283,9 +283,9 @@ misspeltVariable.Page (here): variable "id" of uri "page://{id}" goes to no para
 	}
 }
 
-// Whatever concerns a method says (here) where it is.
+// Errors about a method say where it is: (here).
 
-// genericName is the service's name, which has the whole input in it.
+// genericName is the name of the service, which contains the whole type of the input.
 var genericName = regexp.MustCompile(`(?m)^taking\[.*?\]\.`)
 
 var mistakePlace = regexp.MustCompile(`\(mistakes_test\.go:\d+\)`)
@@ -297,7 +297,7 @@ func requireMistake(t *testing.T, want string, err error) {
 	require.Equal(t, want, mistakePlace.ReplaceAllString(got, "(here)"))
 }
 
-// Callers would say who they are.
+// Callers could choose who they are.
 type whoByValue struct{}
 
 func (whoByValue) Pay(p oauth.Principal) string { return p.Subject }
@@ -305,7 +305,7 @@ func (whoByValue) Pay(p oauth.Principal) string { return p.Subject }
 type (
 	deafStart struct{}
 	deafClose struct{}
-	// quietStart is started by somebody else, and says so.
+	// quietStart says that it is started elsewhere.
 	quietStart struct {
 		_ struct {
 			Start mcpkit.Skip
@@ -318,7 +318,7 @@ type (
 func (deafStart) Start() error { return nil }
 func (deafClose) Close()       {}
 func (quietStart) Start(int)   {}
-func (closer) Close()          {} // of what is embedded
+func (closer) Close()          {} // of the embedded type
 
 func TestMethodsOfAnotherLifeMayStay(t *testing.T) {
 	_, err := mcpkit.New(&quietStart{})

@@ -58,18 +58,18 @@ func TestMountedServersChangeWhileTheyAreUsed(t *testing.T) {
 		}
 	})
 	all.Wait()
-	// One that stays, and half of what each added: 15 of the shared one twice.
+	// One tool stays, and half of those that each goroutine added: 15 of the shared server, twice.
 	require.Len(t, names(t, modern(t, newTop(t, top)), "tools/list", "tools", "name"), 2+2*15+3*15)
 }
 
-// newTop mounts a server in one whose pages hold more.
+// newTop mounts a server in one with larger pages.
 func newTop(t *testing.T, s *mcpkit.Server) *mcpkit.Server {
 	all := newServer(t, nil, mcpkit.PageSize(1000))
 	all.MustMount("", s)
 	return all
 }
 
-// BenchmarkMounted is a call of a tool of the server itself, and of one that is mounted.
+// BenchmarkMounted calls a tool of the server itself and a tool of a mounted server.
 func BenchmarkMounted(b *testing.B) {
 	far, srv := newServer(b, nil), newServer(b, nil)
 	require.NoError(b, far.Add(mcpkit.NewTool("tool", func() string { return "x" })))

@@ -142,7 +142,7 @@ func TestChangesOfAMountedServerReachTheClientsOfTheOther(t *testing.T) {
 	require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed","params":{}}`}, p.take())
 	require.True(t, other.RemoveResources("shelf://index"))
 	require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{}}`}, p.take())
-	// Middleware does not depend on the order either: given after mounting, it holds.
+	// Middleware that is added after mounting runs, too.
 	var trace []string
 	other.Use(tracing(&trace, "other"))
 	p.result("tools/call", `{"name":"a_b_take"}`)
@@ -163,10 +163,10 @@ func TestOneServerInTwoPlaces(t *testing.T) {
 	require.Equal(t, []string{"a_l_two", "b_r_two"}, names(t, modern(t, top), "tools/list", "tools", "name"))
 }
 
-// mountRequests are requests of every method, by what they are about.
+// mountRequests are requests of every method.
 var mountRequests = []struct {
 	method, params string
-	inner          string // what the mounted server calls it; "-" where it is not asked at all
+	inner          string // what the mounted server calls it; "-" if the mounted server gets no request
 }{
 	{"tools/call", `{"name":"a_b_take"}`, "take"},
 	{"tools/call", `{"name":"a_b_late"}`, "late"},
@@ -221,7 +221,7 @@ func TestEachChainRunsOnceForEveryMethod(t *testing.T) {
 			trace = nil
 			ctx, cancel := context.WithCancel(t.Context())
 			if r.method == "subscriptions/listen" {
-				cancel() // it would hold the request open
+				cancel() // the request would last as long as the test
 			}
 			resp := p.rpc(ctx, p.request(r.method, r.params))
 			cancel()
@@ -281,8 +281,8 @@ func TestAGuardOfAMountedServerHoldsInTheOther(t *testing.T) {
 	require.Contains(t, <-own.said, `"resourceSubscriptions":["own://x"]`, "the rest is not agreed to")
 }
 
-// TestAGuardOfTheOuterServerCoversWhatIsMountedLater holds for calls of what is mounted and
-// registered after it.
+// TestAGuardOfTheOuterServerCoversWhatIsMountedLater calls tools that are mounted and registered
+// after the guard.
 func TestAGuardOfTheOuterServerCoversWhatIsMountedLater(t *testing.T) {
 	srv, other := newServer(t, nil), newServer(t, &library{})
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
@@ -348,7 +348,7 @@ func TestMountedMethodsAskOnEachVersion(t *testing.T) {
 	const want = `[{"type":"text","text":"hold-Monday-7: Go!"}]`
 	mounted := func(s *trips) *mcpkit.Server {
 		srv, middle := newServer(t, nil, mcpkit.StateKeys(key)), newServer(t, nil)
-		middle.MustMount("b", newServer(t, s)) // whose own keys no client ever sees
+		middle.MustMount("b", newServer(t, s)) // clients never see its keys
 		srv.MustMount("a", middle)
 		return srv
 	}

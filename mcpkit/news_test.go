@@ -13,7 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// slowLink is the way to a client that takes its time.
+// slowLink leads to a client that reads slowly.
 type slowLink struct {
 	*peer
 	begun, resume chan struct{}
@@ -25,8 +25,8 @@ func (l *slowLink) Notify(ctx context.Context, n *jsonrpc.Request) error {
 	return l.peer.Notify(ctx, n)
 }
 
-// TestSlowClientsAreNotifiedOnceOfManyChanges: who adds while another addition is being told of
-// does not wait for the client, and a hundred additions are one notification.
+// TestSlowClientsAreNotifiedOnceOfManyChanges adds tools while a client is being notified. The
+// additions do not wait for the client, and a hundred of them cause one notification.
 func TestSlowClientsAreNotifiedOnceOfManyChanges(t *testing.T) {
 	srv := newServer(t, &library{})
 	p := legacy(t, srv, protocol.V20251125)

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// each puts what f does before each call.
+// each calls f before each call.
 func each(f func(call *mcpkit.Call)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
@@ -69,7 +69,7 @@ func TestQuestionsAreSeenOnTheirWay(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			seen = nil
 			srv := newServer(t, nil)
-			// The questions of a server that is mounted are those of the call, too.
+			// Questions of mounted servers belong to the call, too.
 			inner := newServer(t, nil)
 			require.NoError(t, inner.Add(mcpkit.NewTool("ask", func(ctx context.Context) (string, error) {
 				roots, err := mcpkit.Roots(ctx)

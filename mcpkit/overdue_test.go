@@ -265,8 +265,7 @@ func TestReadersThatDoNotReturnAreOverdue(t *testing.T) {
 	})
 }
 
-// A mounted server has the limit of its overdue methods itself, for its tools and its own methods
-// alike.
+// The limit of overdue methods is that of the mounted server, for its tools and its own methods.
 func TestOverdueMethodsOfAMountedServerCountThere(t *testing.T) {
 	for name, method := range map[string]string{"tool": "tools/call", "method": "example.com/deaf"} {
 		t.Run(name, func(t *testing.T) {

@@ -16,13 +16,13 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// peer is a client at the other side of the seam, without a transport between.
+// peer is a client that calls the server without a transport.
 type peer struct {
 	t       testing.TB
 	srv     *mcpkit.Server
 	session *transport.Session         // nil: there is none
 	header  transport.Header           // nil: not HTTP
-	written func(req *jsonrpc.Request) // is told of each request of the server before the next one is sent; may be nil
+	written func(req *jsonrpc.Request) // is called with each request of the server before the next one is sent; may be nil
 	answer  func(req *jsonrpc.Request) *jsonrpc.Response
 
 	mu   sync.Mutex
@@ -106,7 +106,7 @@ func (p *peer) request(method, params string) string {
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{},"roots":{}}}`
 
-// withMeta adds what every modern request has.
+// withMeta adds the _meta of modern requests.
 func withMeta(params string) string {
 	if params == "" || params == "{}" {
 		return "{" + modernMeta + "}"
@@ -117,7 +117,7 @@ func withMeta(params string) string {
 // modern is a client of 2026-07-28.
 func modern(t testing.TB, srv *mcpkit.Server) *peer { return &peer{t: t, srv: srv} }
 
-// legacy is a client that has initialized a session of the revision.
+// legacy is a client that has initialized a session of the version.
 func legacy(t testing.TB, srv *mcpkit.Server, v protocol.Version) *peer {
 	p := &peer{t: t, srv: srv}
 	p.session = transport.NewSession("s1", p)

@@ -23,10 +23,10 @@ import (
 type late struct {
 	wg   sync.WaitGroup
 	stop atomic.Bool
-	errs atomic.Int32 // other than what is due
+	errs atomic.Int32 // unexpected ones
 }
 
-// Fork returns while its goroutines go on asking.
+// Fork returns while its goroutines continue to ask.
 func (l *late) Fork(ctx context.Context) (bool, error) {
 	for i := range 4 {
 		l.wg.Go(func() {
@@ -73,7 +73,7 @@ func TestQuestionsOfACallThatIsOverAreErrors(t *testing.T) {
 	}
 }
 
-// States of one server are of no use to another, whatever keys they share.
+// A server refuses the states of another server, even if they share keys.
 func TestStatesAreForTheirServer(t *testing.T) {
 	named := func(name string) *mcpkit.Server {
 		return newServer(t, &trips{}, mcpkit.StateKeys(key), mcpkit.Name(name, "1.0.0"))
@@ -92,8 +92,8 @@ func TestStatesAreForTheirServer(t *testing.T) {
 	}
 }
 
-// Two servers of one name may have mounted different ones under one prefix. What a user answered
-// one is no answer to the other.
+// Two servers with the same name may have different servers mounted under the same prefix. An
+// answer to one of these is not an answer to the other.
 func TestAnswersAreForTheServerThatAsked(t *testing.T) {
 	gateway := func(child string) *mcpkit.Server {
 		inner := newServer(t, nil, mcpkit.Name(child, "1"))
@@ -187,7 +187,7 @@ func TestAskAsksInTheOrderOfTheCode(t *testing.T) {
 					}
 				}
 				p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {
-					<-all // the user answers when all of them are there
+					<-all // the user answers when all questions have arrived
 					return &jsonrpc.Response{Result: json.RawMessage(`{"action":"accept","content":{"confirm":true}}`)}
 				}
 				require.Contains(t, p.result("tools/call", `{"name":"many"}`), "true")
@@ -197,7 +197,7 @@ func TestAskAsksInTheOrderOfTheCode(t *testing.T) {
 	}
 }
 
-// A question whose words change is never answered. The log shows how they changed.
+// A question whose text changes from round to round never gets an answer. The log shows both texts.
 func TestQuestionsThatChangeTheirWordsAreLogged(t *testing.T) {
 	var log strings.Builder
 	srv := newServer(t, nil, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -265,7 +265,7 @@ func elicitServer(t *testing.T) *mcpkit.Server {
 	return srv
 }
 
-// schemaOf is the form that a client of a legacy version is shown, "" where none is.
+// schemaOf is the form that a legacy client gets; "" if there is none.
 func schemaOf(t *testing.T, srv *mcpkit.Server, v protocol.Version, tool string) (schema, result string) {
 	p := legacy(t, srv, v)
 	p.answer = func(req *jsonrpc.Request) *jsonrpc.Response {

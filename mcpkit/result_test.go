@@ -197,7 +197,7 @@ func TestCancelledCallsAreNotLoggedAsErrors(t *testing.T) {
 	var log bytes.Buffer
 	srv := newServer(t, &waits{}, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	p := modern(t, srv)
-	require.NoError(t, srv.Start(t.Context())) // the first call is cancelled already: it would not wait for it
+	require.NoError(t, srv.Start(t.Context())) // the first call is cancelled already and would not wait for the start
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := p.raw(ctx, p.request("tools/call", `{"name":"for_the_end"}`))

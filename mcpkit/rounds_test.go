@@ -71,7 +71,7 @@ func TestRateTagCountsTheFirstRoundOfAQuestion(t *testing.T) {
 	})
 }
 
-// A requestState can be sent again, so the rounds that follow a question have a rate too.
+// A client can send a requestState again, so later rounds have a rate, too.
 func TestReplayedRequestStateDoesNotEvadeTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := modern(t, newServer(t, &till{}))
@@ -98,7 +98,7 @@ func TestAnswersWithoutAStateCountAsAFirstRound(t *testing.T) {
 	})
 }
 
-// carrier is a transport that serves nobody.
+// carrier is a transport without clients.
 type carrier struct{ served atomic.Int32 }
 
 func (c *carrier) Serve(context.Context, transport.Handler) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 )
 
-// asProgram is set for the test binary that is to be a server on stdio itself.
+// asProgram is set if the test binary is to be a server on stdio.
 const asProgram = "MCPKIT_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -38,13 +38,13 @@ type program struct{}
 
 func (program) Echo(in where) string { return in.City }
 
-// Print writes to standard output, which is the protocol's.
+// Print writes to standard output, which belongs to the protocol.
 func (program) Print() string {
 	fmt.Println("printed by user code")
 	return "done"
 }
 
-// Wait says that it has begun and takes a while.
+// Wait reports that it has begun, and waits.
 func (program) Wait(ctx context.Context, call *mcpkit.Call) (string, error) {
 	call.Progress(1, 0, "begun")
 	select {
@@ -96,7 +96,7 @@ func (c *child) line(t *testing.T) string {
 	return line
 }
 
-// ends waits for the process and demands that it ended well.
+// ends waits for the process and requires exit code 0.
 func (c *child) ends(t *testing.T) {
 	rest, _ := io.ReadAll(c.out)
 	require.NoError(t, c.Wait(), "stderr: %s", &c.stderr)

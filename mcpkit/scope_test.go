@@ -51,13 +51,13 @@ func TestTimeoutEndsIteratorsAndReaders(t *testing.T) {
 				require.Contains(t, p.result("tools/call", `{"name":"slow"}`), "timed out after 120ms", "%s, %s", name, family)
 				require.LessOrEqual(t, time.Since(start), 300*time.Millisecond, "%s, %s", name, family)
 			}
-			time.Sleep(time.Minute) // what goes on ends
+			time.Sleep(time.Minute) // overdue methods return
 			synctest.Wait()
 		})
 	}
 }
 
-// slowReader gives a byte every 50 ms, for three seconds.
+// slowReader returns a byte every 50 ms, for three seconds.
 type slowReader struct {
 	ctx context.Context
 	n   int
@@ -114,7 +114,7 @@ func TestCancelledCallsAreOverdueToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, nil, mcpkit.MaxOverdue(2), mcpkit.ToolTimeout(time.Second))
 		require.NoError(t, srv.Add(mcpkit.NewTool("deaf", func(ctx context.Context) string {
-			defer context.AfterFunc(ctx, func() {})() // it watches its context, and returns when it likes
+			defer context.AfterFunc(ctx, func() {})() // it watches its context, and returns late
 			time.Sleep(time.Hour)
 			return ""
 		})))

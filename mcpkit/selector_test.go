@@ -50,7 +50,7 @@ func TestGuardsOnNamesThatDoNotExistAreFaultsAtStartup(t *testing.T) {
 	require.NoError(t, srv.Start(t.Context()))
 	require.NoError(t, srv.Add(mcpkit.NewTool("chargee", func() string { return "charged" })))
 	require.Contains(t, modern(t, srv).result("tools/call", `{"name":"chargee"}`), "refused", "what comes later is guarded")
-	// A name that is missing when a guard is put on later is no less a mistake.
+	// A misspelt name is also a mistake if the guard is added after the start.
 	srv.UseFor(mcpkit.OnTag("amdin"), refuse)
 	require.Error(t, srv.Start(t.Context()))
 	require.NoError(t, srv.Add(mcpkit.NewTool("late", func() string { return "late" }).Tags("amdin")))

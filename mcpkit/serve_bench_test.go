@@ -69,7 +69,7 @@ func (s *benchService) Raw() []byte { return []byte(s.text) }
 func (*benchService) Greet(name string) string { return "Say hello to " + name + "." }
 
 // benchPeer is a client without a session (2025-03-26, stateless) or one of a modern request on a
-// binding without headers.
+// transport without headers.
 type benchPeer struct{ session *transport.Session }
 
 func (benchPeer) Notify(context.Context, *jsonrpc.Request) error { return nil }
@@ -99,7 +99,7 @@ func newBenchServer(b testing.TB, opts ...mcpkit.Option) *mcpkit.Server {
 	return s
 }
 
-// benchFamilies are the two ways in which a client says what it speaks.
+// benchFamilies are the two families of versions.
 var benchFamilies = []struct {
 	name string
 	meta string
@@ -137,7 +137,7 @@ func benchRPC(b *testing.B, s *mcpkit.Server, method, params string) {
 	}
 }
 
-// newBenchPeer makes the peer, with a session that has begun where the family has sessions.
+// newBenchPeer makes the peer; legacy peers have a session.
 func newBenchPeer(b testing.TB, s *mcpkit.Server, modern bool) transport.Peer {
 	b.Helper()
 	if modern {
@@ -216,7 +216,7 @@ func BenchmarkMiddleware(b *testing.B) {
 	}
 }
 
-// BenchmarkStart measures a server of a thousand tools until its list is there, per tool.
+// BenchmarkStart measures the time until a server with a thousand tools can list them, per tool.
 func BenchmarkStart(b *testing.B) {
 	const tools = 1000
 	names := make([]string, tools)

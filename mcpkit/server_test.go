@@ -478,7 +478,7 @@ type nobody struct{}
 
 func (nobody) Serve(context.Context, transport.Handler) error { return nil }
 
-// sleepy is a service that starts when it is told to.
+// sleepy is a service whose start waits for the test.
 type sleepy struct{ go_ chan struct{} }
 
 func (s *sleepy) Start(context.Context) error { <-s.go_; return nil }

@@ -28,11 +28,11 @@ type mill struct{}
 // Grind grinds grain.
 func (*mill) Grind() {}
 
-// Programs that run beside their source, as under go run, say that the generated file says
-// something else.
+// Programs that run beside their source, as under go run, log that the generated file differs from
+// it.
 func TestStaleDescriptionsAreLogged(t *testing.T) {
 	const stale = `level=WARN msg="mcpkit: generated descriptions are stale; run go generate, or mcpkit gen" packages=[github.com/mcpkit/mcpkit-go/mcpkit_test]`
-	// Words that are registered stay, so that each case has a type of its own.
+	// Registered descriptions stay, so each case has a type of its own.
 	mcpkit.RegisterDescriptions("github.com/mcpkit/mcpkit-go/mcpkit_test", map[string]string{
 		"bakery":      "A bakery has a method that its generated file does not know.",
 		"dairy.Churn": "Churn churned butter.",
@@ -41,7 +41,7 @@ func TestStaleDescriptionsAreLogged(t *testing.T) {
 	logged := func(service any) string {
 		var log bytes.Buffer
 		srv := newServer(t, service, mcpkit.Logger(slog.New(slog.NewTextHandler(&log, nil))))
-		// However the server is served, as by a handler in a program's own HTTP server.
+		// The warning does not depend on how the server is served.
 		modern(t, srv).result("tools/list", `{}`)
 		first := log.String()
 		require.NoError(t, srv.Start(t.Context()))

@@ -45,7 +45,7 @@ func TestServicesMayRegisterAndMountWhileTheyStart(t *testing.T) {
 	})
 }
 
-// within fails the test, rather than the whole run, when f hangs.
+// within fails the test if f hangs.
 func within(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan struct{})

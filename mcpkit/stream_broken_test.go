@@ -42,7 +42,7 @@ type breaking struct {
 		Text    mcpkit.Resource `uri:"b://{what}" params:"what" mime:"text/plain" timeout:"0"`
 		Limited mcpkit.Resource `uri:"limited://{what}" params:"what" mime:"text/plain" timeout:"1s"`
 	}
-	stuck chan struct{} // whose end lets go of readers that ignore everything else
+	stuck chan struct{} // closed to let readers return that ignore everything else
 }
 
 func (b *breaking) Limited(what string) (io.Reader, error) { return b.Text(what) }
@@ -111,7 +111,7 @@ func serveBreaking(t *testing.T) (*mcpkit.Server, *breaking, *journal) {
 	srv := newServer(t, b, mcpkit.Logger(slog.New(slog.NewJSONHandler(j, nil))))
 	srv.Use(func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
-			call.Progress(1, 2, "") // which makes a reply over HTTP an event stream, where the caller wants it
+			call.Progress(1, 2, "") // which makes an HTTP reply an event stream
 			return next(ctx, call)
 		}
 	})
@@ -127,8 +127,8 @@ func readOf(uri string, progress bool) string {
 	return `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":` + params + `}`
 }
 
-// A way sends a request for a resource and returns the answer, as far as it came, and what went
-// wrong with the connection.
+// A way sends a request for a resource. It returns the part of the response that arrived, and the
+// error of the connection.
 type way struct {
 	name string
 	read func(t *testing.T, srv *mcpkit.Server, uri string) (string, error)
@@ -175,8 +175,8 @@ var ways = []way{
 	}},
 }
 
-// postRead posts to a server whose replies are event streams if there is progress. net/http has
-// nothing to complain of.
+// postRead posts to a server whose replies are event streams if there is progress. The test fails
+// if net/http logs an error.
 func postRead(t *testing.T, srv *mcpkit.Server, uri string, progress bool) (string, error) {
 	handler := streamable.NewHandler(srv, nil)
 	defer handler.Close()
@@ -248,7 +248,7 @@ func (c *linesConn) receive() string {
 
 const listRequest = `{"jsonrpc":"2.0","id":8,"method":"resources/list","params":{` + modernMeta + `}}`
 
-// works shows that others are answered.
+// works requires that other requests are answered.
 func (c *linesConn) works() {
 	c.t.Helper()
 	c.send(listRequest)
@@ -351,7 +351,7 @@ func TestReadersThatFailLateBreakTheirMessageAlone(t *testing.T) {
 	}
 }
 
-// spoiled is an error that cannot even be told.
+// spoiled is an error whose methods panic.
 type spoiled struct{}
 
 func (spoiled) Error() string { panic("no text") }
@@ -369,8 +369,8 @@ func TestErrorsOfReadersThatPanicAreAnsweredToo(t *testing.T) {
 	require.EqualError(t, err, jsonrpc.Errorf(jsonrpc.CodeInternalError, "internal error (ref %s)", entries[0].Ref).Error())
 }
 
-// A line that was begun cannot be taken back: it is ended where it is, and the error is a line of
-// its own.
+// The beginning of a line cannot be taken back: the line ends where it is, and the error is on a
+// line of its own.
 func TestTheErrorFollowsTheBrokenLine(t *testing.T) {
 	srv, _, _ := serveBreaking(t)
 	c := serveLines(t, srv, stdio.Lines)

@@ -24,7 +24,7 @@ import (
 // streamMemory makes the test binary the server of TestLargeResourcesNeedLittleMemory.
 const streamMemory = "MCPKIT_STREAM_MEMORY"
 
-// A lake has a resource of one GiB, which is nowhere in memory.
+// A lake has a resource of one GiB, which is never in memory as a whole.
 type lake struct {
 	_ struct {
 		Water mcpkit.Resource `uri:"lake://water" mime:"application/octet-stream" timeout:"0"`
@@ -42,7 +42,7 @@ func (water) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestServeLake is the server, in a process of its own so that nobody else's memory counts. It
+// TestServeLake is the server. It runs in a process of its own, so that only its memory counts. It
 // serves over HTTP and prints its URL, or on its standard streams, and ends with its input.
 func TestServeLake(t *testing.T) {
 	srv := newServer(t, &lake{})
@@ -61,8 +61,8 @@ func TestServeLake(t *testing.T) {
 	}
 }
 
-// A resource that is an io.Reader is sent as it is read: a GiB of it, 1.33 GiB as base64 on the
-// wire, leaves the server's peak below 64 MiB, and so its heap.
+// A resource that is an io.Reader is sent while it is read. For a GiB, which is 1.33 GiB as base64,
+// the peak of the server's memory stays below 64 MiB, and so does its heap.
 func TestLargeResourcesNeedLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds of two processors")
@@ -178,7 +178,7 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// peakKiB is the most memory that a process ever had resident.
+// peakKiB returns the peak of the resident memory of a process.
 func peakKiB(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -179,7 +179,7 @@ func surfaceTools(t *testing.T, p *peer) (list string, tools []protocol.Tool) {
 	return list, tools
 }
 
-// The golden file is what a model is told of the service.
+// The golden file has the definitions that a model gets.
 func TestSurface(t *testing.T) {
 	list, _ := surfaceTools(t, modern(t, newServer(t, &surface{})))
 	var got bytes.Buffer
@@ -195,8 +195,7 @@ func TestSurface(t *testing.T) {
 	require.Equal(t, string(want), got.String(), "%s; -update-surface writes it anew", file)
 }
 
-// Clients break on schemas that are valid but unusual. None of that is in ours, whatever the
-// revision.
+// Some clients break on schemas that are valid but unusual. No version gets such a schema.
 func TestSchemasArePortable(t *testing.T) {
 	srv := newServer(t, &surface{})
 	for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20251125), legacy(t, srv, protocol.V20250618)} {
@@ -270,8 +269,7 @@ func (w schemaWalk) schema(at string, v any) {
 	w.each(s, func(key string, sub any) { w.schema(at+"/"+key, sub) })
 }
 
-// each calls f with the schemas within s. That additional properties are none is said with false
-// everywhere.
+// each calls f with the schemas within s. "additionalProperties": false is not a schema.
 func (w schemaWalk) each(s map[string]any, f func(key string, sub any)) {
 	for _, key := range []string{"properties", "$defs", "patternProperties"} {
 		m, _ := s[key].(map[string]any)
@@ -325,8 +323,7 @@ func callSurface(t *testing.T, p *peer, name, args string) calledTool {
 	return r
 }
 
-// What a model is given as an example it can send, and what comes back is as the output schema
-// says.
+// The server accepts the examples of its input schemas, and its results fit their output schemas.
 func TestToolsTakeTheirOwnExamples(t *testing.T) {
 	p := modern(t, newServer(t, &surface{}))
 	_, tools := surfaceTools(t, p)
@@ -355,7 +352,7 @@ func TestToolsTakeTheirOwnExamples(t *testing.T) {
 	require.Equal(t, []string{"count", "everything", "exactly", "grow", "page", "sum", "table", "when", "whole"}, tried)
 }
 
-// Numbers arrive as they were sent, and what is there is not missing because it is zero.
+// Numbers arrive exactly as they were sent, and a zero does not count as absent.
 func TestNumbersAreExactAndZeroesAreThere(t *testing.T) {
 	srv := newServer(t, &surface{})
 	for _, p := range []*peer{modern(t, srv), legacy(t, srv, protocol.V20251125)} {

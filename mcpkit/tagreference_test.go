@@ -16,7 +16,7 @@ import (
 
 var updateTagReference = flag.Bool("update-tags", false, "write docs/reference/tags.md anew")
 
-// docs/reference/tags.md says what the tables say; -update-tags writes it anew.
+// docs/reference/tags.md is generated from the tables; -update-tags writes it.
 func TestTagReference(t *testing.T) {
 	page := filepath.Join("..", "docs", "reference", "tags.md")
 	want := tagReference()

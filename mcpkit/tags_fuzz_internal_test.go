@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzAnnotation reads any tag as one of each marker: it says what is wrong or understands it, and
-// understands the same tag the same way again.
+// FuzzAnnotation parses any tag for each marker. The parser reports faults or understands the tag,
+// and parses the same tag to the same annotation again.
 func FuzzAnnotation(f *testing.F) {
 	for _, t := range tagKeys {
 		f.Add(t.form)

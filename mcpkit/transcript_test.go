@@ -93,8 +93,8 @@ func (Library) Rules() map[string]int { return map[string]int{"days": 14} }
 // Review asks for a review.
 func (Library) Review(title, tone string) string { return "Review " + title + " " + tone + "." }
 
-// TestTranscripts plays what a client says and compares what the server says: one file a story. A
-// file's first lines say what it shows. The folder is the family; a client of the folder "legacy"
+// TestTranscripts sends the messages of a client and compares those of the server, for each file.
+// The first lines of a file explain it. The folder is the family; a client of the folder "legacy"
 // begins with initialize itself.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/transcripts/*/*.txtar")

@@ -10,7 +10,7 @@ func SetLeakPatience(d time.Duration) (restore func()) {
 	return func() { leakPatience = before }
 }
 
-// SetReplayPatience changes how long a server may take to answer, until the returned function is
+// SetReplayPatience changes how long a server may take to respond, until the returned function is
 // called.
 func SetReplayPatience(d time.Duration) (restore func()) {
 	before := replayPatience

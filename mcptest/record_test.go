@@ -16,7 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// ticket is what numbers of tickets look like.
+// ticket matches the numbers of tickets.
 var ticket = regexp.MustCompile(`ticket (\d+)`)
 
 // docs:begin record
@@ -93,7 +93,7 @@ func TestReplayWritesTheServersSide(t *testing.T) {
 	mcptest.New(t, &Desk{}).Replay(file)
 }
 
-// A subscription is answered at its end alone: the client speaks on meanwhile.
+// The response to a subscription comes at its end. Until then the client sends further messages.
 func TestSubscriptionsAreReplayed(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	file := filepath.Join(t.TempDir(), "talk.txtar")
@@ -154,7 +154,7 @@ func TestARecordingThatDiffersFails(t *testing.T) {
 		"at \"/params/name\"\n  want: \"who\"\n   got: \"pair\""}, said)
 }
 
-// Waiter waits for its caller to lose interest.
+// Waiter waits until its caller cancels.
 type Waiter struct {
 	_ mcpkit.Info `name:"waiter" version:"1.0.0"`
 }

@@ -29,7 +29,7 @@ func TestTapeNamesWhatDiffers(t *testing.T) {
 	require.Len(t, tape.stop(), len(want), "nothing is taken down any more")
 }
 
-// What the server says stays JSON, and what it named is found again.
+// The messages of the server stay JSON, and later messages use the same placeholders.
 func FuzzTape(f *testing.F) {
 	f.Add(`{"requestState":"abcdefghij"}`, `{"requestState":"abcdefghij"}`)
 	f.Add(`{"n":[12,13],"t":"2026-11-21T07:00:00Z"}`, `{"x":"2026-11-21T07:00:00Z"}`)

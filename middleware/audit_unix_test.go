@@ -39,8 +39,8 @@ func init() {
 	programs["audit-full-disk"] = auditFullDisk
 }
 
-// auditVictim answers calls, whose arguments are size bytes long, until it is killed, and prints
-// the ref of each that was answered.
+// auditVictim answers calls with arguments of size bytes until it is killed. It prints the ref of
+// each answered call.
 func auditVictim(args []string) {
 	file, size, sync := args[0], args[1], args[2] == "sync"
 	log, err := middleware.OpenAuditFile(file, syncIf(sync)...)
@@ -68,8 +68,8 @@ func auditVictim(args []string) {
 	select {}
 }
 
-// A program is killed again and again while it writes: whatever it had answered is in the file, and
-// what follows is no part of a broken line.
+// A program is killed several times while it writes. The file has a record of each answered call,
+// and later records are on lines of their own.
 func TestNoAcknowledgedRecordIsLostInACrash(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -95,7 +95,7 @@ func TestNoAcknowledgedRecordIsLostInACrash(t *testing.T) {
 					line, err := out.ReadString('\n')
 					if err != nil {
 						require.ErrorIs(t, err, io.EOF)
-						break // and half a line was not read by anybody
+						break // half a line has no ref
 					}
 					answered[strings.TrimSpace(line)] = true
 				}
@@ -122,8 +122,8 @@ func TestNoAcknowledgedRecordIsLostInACrash(t *testing.T) {
 	}
 }
 
-// auditFullDisk lets its files grow to a bound alone, and answers calls until one is refused; then
-// again without the bound.
+// auditFullDisk limits the size of its files and answers calls until one is refused. Then it
+// continues without the limit.
 func auditFullDisk(args []string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	log, err := middleware.OpenAuditFile(args[0])
@@ -166,7 +166,7 @@ func TestAFullDiskLeavesWholeLines(t *testing.T) {
 	require.Len(t, lines(t, string(written)), fine+1)
 }
 
-// startProgram runs a program of this test binary. end kills it; it is waited for at the end of the
+// startProgram runs a program of this test binary. end kills it and waits for it, at the end of the
 // test at the latest.
 func startProgram(t *testing.T, name string, args ...string) (out *bufio.Reader, end func()) {
 	self, err := os.Executable()
@@ -178,7 +178,7 @@ func startProgram(t *testing.T, name string, args ...string) (out *bufio.Reader,
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()         // with the error of having been killed
+		_ = cmd.Wait()         // the error says that it was killed
 	})
 	return bufio.NewReader(pipe), func() { require.NoError(t, cmd.Process.Kill()) }
 }
@@ -189,7 +189,7 @@ func mustDo(err error) {
 	}
 }
 
-// programT is what the helpers of tests need in a program: what fails ends it.
+// programT stands in for a test in a program: a failure ends the program.
 type programT struct{ testing.TB }
 
 func (*programT) Helper()                           {}

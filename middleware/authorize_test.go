@@ -14,7 +14,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// untagged is everything without scopes of its own, so that middleware alone guards it.
+// untagged is everything without scopes in tags, so that only middleware guards it.
 type untagged struct {
 	_ struct {
 		Open   mcpkit.Tool     `tags:"open"`
@@ -34,7 +34,7 @@ func (u *untagged) Ask(kind string) string       { u.ran("ask"); return "ask-res
 func (u *untagged) Kinds(prefix string) []string { u.ran("kinds"); return []string{prefix + "-kind"} }
 
 // TestNothingRunsForWhoMayNotCallIt calls every method in every version of the protocol, as every
-// kind of caller, and guards by every means.
+// kind of caller, with each way to guard it.
 func TestNothingRunsForWhoMayNotCallIt(t *testing.T) {
 	callers := []struct {
 		name string
@@ -141,7 +141,7 @@ func TestAuthorizeThatPanicsDenies(t *testing.T) {
 func TestGuardsByNameGuardThatAlone(t *testing.T) {
 	srv := newServer(t)
 	srv.UseFor(mcpkit.OnTool("a"), middleware.Scopes("s"))
-	// Also for what comes later.
+	// It also guards what is registered later.
 	require.NoError(t, srv.Add(mcpkit.NewTool("a", func() string { return "a" }), mcpkit.NewTool("b", func() string { return "b" }),
 		mcpkit.NewPrompt("a", func() string { return "prompt a" })))
 	for _, p := range families(t, srv) {

@@ -26,7 +26,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport/websocket"
 )
 
-// A binding leads to a server as one principal, or nobody.
+// A binding is a client over one transport, as a principal or unauthenticated.
 type binding struct {
 	target func(t *testing.T, srv *mcpkit.Server, p *oauth.Principal) any
 	speaks func(v protocol.Version) bool
@@ -34,7 +34,7 @@ type binding struct {
 
 func any5(protocol.Version) bool { return true }
 
-// bindings are all the ways to a server.
+// bindings are all transports.
 var bindings = map[string]binding{
 	"memory": {func(_ *testing.T, srv *mcpkit.Server, p *oauth.Principal) any {
 		return client.InMemory(authenticated{srv, p})
@@ -97,7 +97,7 @@ func listen(t *testing.T, p *oauth.Principal, h http.Handler, end func()) (url s
 	return s.URL
 }
 
-// overEach runs f for each binding and each revision that it carries.
+// overEach runs f for each transport and each version that it supports.
 func overEach(t *testing.T, f func(t *testing.T, b binding, v protocol.Version)) {
 	for name, b := range bindings {
 		for _, v := range protocol.Supported {
@@ -108,12 +108,12 @@ func overEach(t *testing.T, f func(t *testing.T, b binding, v protocol.Version))
 	}
 }
 
-// connect is a client that sends each request of a revision once. While it listens to doc://one it
+// connect is a client that sends each request of a version once. While it listens to doc://one it
 // calls listening.
 func connect(t *testing.T, target any, v protocol.Version, listening func()) (send func(r request) string) {
 	c, err := client.Dial(t.Context(), target, client.Version(v))
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() }) // a process whose input ends does so without saying
+	t.Cleanup(func() { _ = c.Close() }) // the process ends with its input
 	return func(r request) string {
 		if r.method == protocol.MethodSubscriptionsListen { // it lasts until it is closed
 			sub, err := c.Subscribe(t.Context(), "doc://one", "any://x")
@@ -198,7 +198,7 @@ func TestEachMiddlewareRunsOnceOverEveryTransport(t *testing.T) {
 			request{method: "resources/read", params: `{"uri":"late://one"}`})
 		for _, r := range requests {
 			if r.method == "initialize" {
-				continue // it was
+				continue // it ended already
 			}
 			passed.take("")
 			reply := send(r)
@@ -211,13 +211,13 @@ func TestEachMiddlewareRunsOnceOverEveryTransport(t *testing.T) {
 	})
 }
 
-// isList reports whether a mounted server has its say in what the method answers.
+// isList reports whether the result depends on the middleware of mounted servers.
 func isList(method string) bool {
 	return strings.HasSuffix(method, "/list") || method == protocol.MethodSubscriptionsListen
 }
 
-// Nothing that scopes guard runs, or shows, for who lacks them, over any binding: calls, lists,
-// reads, completions, subscriptions.
+// Callers without the scopes can neither call nor see what the scopes guard, over any transport:
+// calls, lists, reads, completions, subscriptions.
 func TestNothingLeaksOverAnyBinding(t *testing.T) {
 	callers := map[string]*oauth.Principal{
 		"nobody": nil, "without scopes": {Subject: "ann"}, "with another scope": {Subject: "ann", Scopes: []string{"secrets", "Secret"}},
@@ -232,7 +232,7 @@ func TestNothingLeaksOverAnyBinding(t *testing.T) {
 			ran = append(ran, what)
 		}
 		for name, principal := range callers {
-			// Its own servers: who listened before may go on for a moment.
+			// It has servers of its own, since earlier subscriptions may last for a moment.
 			srv, inner := mcpkit.MustNew(nil, quiet, mcpkit.Authenticated()), mcpkit.MustNew(&everything{ran: run}, quiet, mcpkit.Authenticated())
 			require.NoError(t, srv.Mount("m", inner))
 			ran = nil

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// counter is a tool that says how often it ran.
+// counter is a tool that returns how often it ran.
 type counter struct {
 	mu  sync.Mutex
 	ran int
@@ -43,7 +43,7 @@ func TestCacheKeepsWhatOnlyReads(t *testing.T) {
 	}{
 		{"readonly", "run 1"},
 		{"readonly,idempotent", "run 1"},
-		{"idempotent", "run 2"}, // leaving the call out would leave a change out
+		{"idempotent", "run 2"}, // a call that is left out could be a change that is left out
 		{"destructive", "run 2"},
 		{"", "run 2"},
 	} {
@@ -243,7 +243,7 @@ func TestAFirstCallThatIsCancelledIsNobodyElsesFailure(t *testing.T) {
 	})
 }
 
-// What one caller's middleware does to a result does not show in another's.
+// A change that middleware makes to the result of one caller is not in the result of another.
 func TestCachedResultsAreNotShared(t *testing.T) {
 	srv := newServer(t, mcpkit.NewTool("x", ok).Hints("readonly"))
 	srv.Use(middleware.GuardResult(func(_ context.Context, _ *mcpkit.Call, result mcpkit.Result) (mcpkit.Result, error) {
@@ -259,7 +259,7 @@ func TestCachedResultsAreNotShared(t *testing.T) {
 	}
 }
 
-// Poll only reads, but what it says is the user's.
+// Poll only reads, but its result depends on the user's answer.
 type Poll struct {
 	_ struct {
 		Plain  mcpkit.Tool `hints:"readonly"`

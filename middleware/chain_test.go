@@ -24,7 +24,7 @@ type noRecorder struct{}
 func (noRecorder) CallBegan(context.Context, *mcpkit.Call)                         {}
 func (noRecorder) CallEnded(context.Context, *mcpkit.Call, middleware.Measurement) {}
 
-// all is every middleware of the package, so configured that it lets everything pass.
+// all is every middleware of the package, configured to let all calls pass.
 func all() map[string]mcpkit.Middleware {
 	discard := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	return map[string]mcpkit.Middleware{
@@ -51,7 +51,7 @@ func all() map[string]mcpkit.Middleware {
 	}
 }
 
-// send sends a request of a revision; a subscription ends at once.
+// send sends a request of a version; a subscription ends at once.
 func (p *peer) send(ctx context.Context, r request) string {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ func (p *peer) send(ctx context.Context, r request) string {
 	return said(p.t, p.call(ctx, r.method, r.params))
 }
 
-// of is a client of any revision.
+// of is a client of any version.
 func of(t testing.TB, srv *mcpkit.Server, v protocol.Version) *peer {
 	if v.Modern() {
 		return modern(t, srv)
@@ -107,12 +107,12 @@ func TestEachMiddlewareRunsOnceAndInOrderForEveryMethodAndVersion(t *testing.T) 
 	}
 }
 
-// What the middleware lets pass comes through unchanged.
+// The middleware does not change requests and results that it lets pass.
 func TestMiddlewareThatLetsPassChangesNothing(t *testing.T) {
 	bare := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet, mcpkit.Authenticated())
 	srv := mcpkit.MustNew(&everything{ran: func(string) {}}, quiet, mcpkit.Authenticated())
 	for name, mw := range all() {
-		if name != "ErrorCodes" { // which is there to change errors
+		if name != "ErrorCodes" { // its purpose is to change errors
 			srv.Use(mw)
 		}
 	}

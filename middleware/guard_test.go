@@ -98,7 +98,7 @@ func TestGuardTextSeesEveryText(t *testing.T) {
 		reply := said(t, p.call(t.Context(), "tools/call", `{"name":"structured"}`))
 		require.Contains(t, reply, `"structuredContent":{"note":"card ****","more":{"list":[1,"****",null,true]}}`)
 		require.Contains(t, said(t, p.call(t.Context(), "tools/call", `{"name":"image"}`)), `"data":"AQ=="`)
-		// What cannot be looked into does not pass.
+		// Results that cannot be inspected do not pass.
 		stream := said(t, p.call(t.Context(), "resources/read", `{"uri":"x://stream"}`))
 		require.NotContains(t, stream, secret)
 		require.Contains(t, stream, "internal error")

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// programMark makes the test binary one of the programs that tests start, in place of a run of the
+// programMark is the environment variable that makes the test binary run a program instead of the
 // tests.
 const programMark = "run-as-program"
 
@@ -33,10 +33,10 @@ func TestMain(m *testing.M) {
 	leaktest.VerifyTestMain(m)
 }
 
-// quiet keeps what the server has to say out of the output of the tests.
+// quiet keeps the log of the server out of the output of the tests.
 var quiet = mcpkit.Logger(slog.New(slog.DiscardHandler))
 
-// peer is a client at the other side of the seam, without a transport between.
+// peer is a client that calls the server without a transport.
 type peer struct {
 	t       testing.TB
 	srv     *mcpkit.Server
@@ -109,8 +109,7 @@ func said(t testing.TB, resp *jsonrpc.Response) string {
 	return string(jsonrpc.AppendResponse(nil, resp))
 }
 
-// toolText calls a tool without arguments, or with those that are given, and returns its first
-// text.
+// toolText calls a tool with the arguments, if any are given, and returns its first text.
 func (p *peer) toolText(ctx context.Context, name string, args ...string) string {
 	p.t.Helper()
 	params := fmt.Sprintf(`{"name":%q}`, name)
@@ -141,7 +140,7 @@ func as(ctx context.Context, subject string, scopes ...string) context.Context {
 	return oauth.NewContext(ctx, &oauth.Principal{Subject: subject, Scopes: scopes})
 }
 
-// everything is a service that has each kind of thing.
+// everything is a service with tools, prompts, resources and completions.
 type everything struct {
 	_ struct {
 		Open    mcpkit.Tool     `tags:"open"`
@@ -170,7 +169,7 @@ type request struct {
 	from, until    protocol.Version
 }
 
-// everyRequest has every method of the protocol, and every kind of thing behind it.
+// everyRequest has every method of the protocol, for each kind of target.
 var everyRequest = []request{
 	{"initialize", initializeParams, protocol.V20241105, protocol.V20251125},
 	{"ping", `{}`, protocol.V20241105, protocol.V20251125},
@@ -192,7 +191,7 @@ var everyRequest = []request{
 	{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["doc://one","any://x"]}}`, protocol.V20260728, protocol.V20260728},
 }
 
-// of are the requests that a revision has.
+// of are the requests that a version has.
 func requestsOf(v protocol.Version) []request {
 	var list []request
 	for _, r := range everyRequest {

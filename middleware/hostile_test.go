@@ -23,7 +23,7 @@ type echoInput struct {
 	Text string `json:"text"`
 }
 
-// wrap is a middleware of a function of its three parts.
+// wrap makes middleware of a function.
 func wrap(f func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error)) mcpkit.Middleware {
 	return func(next mcpkit.Handler) mcpkit.Handler {
 		return func(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) { return f(ctx, call, next) }
@@ -44,8 +44,8 @@ func (p panicky) CallEnded(context.Context, *mcpkit.Call, middleware.Measurement
 	}
 }
 
-// Whatever a middleware does is answered, once, and the next request is served as if nothing had
-// been.
+// Each call gets one response, whatever the middleware does, and the next request is served as
+// usual.
 func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 	boom := func(*mcpkit.Call) int { panic("oops") }
 	for _, test := range []struct {
@@ -119,7 +119,7 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 			return next(context.Background(), call)
 		}), `"id":1`},
 		{"passes no context on", wrap(func(_ context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
-			return next(nil, call) //nolint:staticcheck // what a careless one does
+			return next(nil, call) //nolint:staticcheck // careless middleware does this
 		}), `"id":1`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -138,8 +138,7 @@ func TestWhateverMiddlewareDoesIsAnswered(t *testing.T) {
 	}
 }
 
-// Arguments are not to be changed where they lie. Who does so all the same breaks that call and no
-// other.
+// Middleware must not change the bytes of arguments. If it does, it breaks this call and no other.
 func TestArgumentsThatAreOverwrittenBreakTheirOwnCallAlone(t *testing.T) {
 	for _, junk := range []string{`{`, `}`, `"`, `[`, `\`, `:`, `,`, `0`, "\x00", "\xff", ` `, `{"text":`, `"text`, `[[`, `{"":{`, `"\`} {
 		srv := newServer(t, mcpkit.NewTool("echo", func(in echoInput) string { return in.Text }))
@@ -172,8 +171,8 @@ func TestMiddlewareThatIsNilIsRefusedAtOnce(t *testing.T) {
 	require.PanicsWithValue(t, "middleware: When: middleware 1 of 1 is nil", func() { middleware.When(func(*mcpkit.Call) bool { return true }, nil) })
 }
 
-// lazy answers before the handler is done, as timeouts that are written in a hurry do. It tells
-// when it is.
+// lazy returns before the handler does, like a careless timeout. It reports when the handler has
+// returned.
 func lazy(late *sync.WaitGroup) mcpkit.Middleware {
 	return wrap(func(ctx context.Context, call *mcpkit.Call, next mcpkit.Handler) (mcpkit.Result, error) {
 		if call.Method() != "tools/call" {
@@ -187,7 +186,7 @@ func lazy(late *sync.WaitGroup) mcpkit.Middleware {
 	})
 }
 
-// A handler that goes on after its call was answered does no harm: what it still says is dropped.
+// A handler that continues after the response does no harm: its later notifications are dropped.
 func TestAHandlerThatOutlivesItsCallDoesNoHarm(t *testing.T) {
 	overEach(t, func(t *testing.T, b binding, v protocol.Version) {
 		var late sync.WaitGroup

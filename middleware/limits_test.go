@@ -33,7 +33,7 @@ func TestRateLimitRefillsAtItsRate(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		try("ok")
 		try("too many calls; try again in 500ms")
-		time.Sleep(time.Hour) // the burst fills up, and no further
+		time.Sleep(time.Hour) // the bucket is full again
 		for range 3 {
 			try("ok")
 		}
@@ -174,7 +174,7 @@ func TestConcurrencyGivesTurnsInOrder(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, n := range []string{"a", "b", "c", "d"} {
 			wg.Go(func() { modern(t, srv).call(t.Context(), "tools/call", `{"name":"x","arguments":{"n":"`+n+`"}}`) })
-			synctest.Wait() // it is in its place
+			synctest.Wait() // it waits in the queue
 		}
 		close(turn)
 		wg.Wait()
@@ -327,7 +327,7 @@ func TestRetry(t *testing.T) {
 func TestRetryStopsWithItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &flaky{left: 100, err: temporary{errors.New("x")}}
-		srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly").Timeout(time.Hour)) // which bounds all attempts together
+		srv := newServer(t, mcpkit.NewTool("x", f.tool).Hints("readonly").Timeout(time.Hour)) // the limit of all attempts together
 		srv.Use(middleware.Retry(middleware.RetryAttempts(50), middleware.RetryBackoff(time.Minute)))
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -386,7 +386,7 @@ func TestRateTags(t *testing.T) {
 	})
 }
 
-// A server that is mounted counts each call once, whichever way it came.
+// A mounted server counts each call once, whether it comes directly or through its parent.
 func TestRateTagsOfMountedServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := mcpkit.MustNew(&Kiosk{}, quiet)

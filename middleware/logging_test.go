@@ -89,7 +89,7 @@ func TestLogLinesHaveTheSourceOfTheCallToLogging(t *testing.T) {
 	require.Contains(t, source["file"], "logging_test.go")
 }
 
-// However many names there are, each line has its own.
+// Each line has its own name, however many names there are.
 func TestLoggingOfManyToolsAtOnce(t *testing.T) {
 	const tools, callers = 600, 4
 	srv := newServer(t)

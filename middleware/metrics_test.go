@@ -18,7 +18,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
 
-// notes keeps what it is told.
+// notes keeps the measurements.
 type notes struct {
 	began int
 	ended []middleware.Measurement

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page that lists all middleware, with what each costs, leaves none out.
+// The page that lists the cost of all middleware is complete.
 func TestTheReferenceHasEveryMiddleware(t *testing.T) {
 	page, err := os.ReadFile("../docs/reference/middleware.md")
 	require.NoError(t, err)

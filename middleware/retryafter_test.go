@@ -47,7 +47,7 @@ func overHTTP(t *testing.T, h http.Handler, call func(name string, post func(too
 	})
 }
 
-// mounts are the ways of HTTP to a server.
+// mounts are the ways to serve a server over HTTP.
 func mounts(t *testing.T, srv *mcpkit.Server) map[string]http.Handler {
 	e, direct := echo.New(), streamable.NewHandler(srv, nil)
 	t.Cleanup(echomcp.Mount(e, "/mcp", srv).Close)

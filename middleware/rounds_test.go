@@ -28,8 +28,8 @@ func (p *peer) round(ctx context.Context, name, more string) *jsonrpc.Response {
 	return p.srv.ServeRPC(ctx, msg.Request, p)
 }
 
-// agree is what the next round has beside the name when the user says yes to each question of this
-// one.
+// agree returns the params, without the name, of the next round if the user says yes to each
+// question of this one.
 func agree(t testing.TB, resp *jsonrpc.Response) string {
 	t.Helper()
 	require.Nil(t, resp.Error, "%+v", resp.Error)
