@@ -67,11 +67,11 @@ var mayImport = map[string][]string{
 	"transport/socket":        {"transport", "transport/stdio", "jsonrpc", "oauth"},
 	"transport/transporttest": {"internal/leaktest", "transport", "protocol", "jsonrpc", "internal/jsonx", "github.com/stretchr/testify/require", "github.com/stretchr/testify/assert", "go.uber.org/goleak"},
 	"oauth/metadata":          {}, // documents and challenges; fetches nothing
-	"oauth/internal/fetch":    {"internal/jsonx"},
+	"oauth/internal/fetch":    {"oauth/metadata", "internal/jsonx"},
 	"oauth/internal/claims":   {"oauth"},
 	"oauth/internal/keys":     {"github.com/go-jose/go-jose/v4"},
 	"oauth/dpop":              {"oauth/internal/keys", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
-	"oauth/jwtverify":         {"oauth", "oauth/metadata", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/keys", "internal/expiring", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
+	"oauth/jwtverify":         {"oauth", "oauth/internal/fetch", "oauth/internal/claims", "oauth/internal/keys", "internal/expiring", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/resourceserver":    {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/httpguard", "internal/jsonx"},
 	"oauth/oauthclient":       {"oauth", "oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "oauth/internal/keys", "internal/filelock", "internal/jsonx", "github.com/go-jose/go-jose/v4"},
 	"oauth/oauthtest":         {"oauth/metadata", "oauth/dpop", "oauth/internal/fetch", "internal/jsonx", "github.com/go-jose/go-jose/v4"},

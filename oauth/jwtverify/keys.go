@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/fetch"
 	"github.com/mcpkit/mcpkit-go/oauth/internal/keys"
-	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
 const (
@@ -230,9 +228,12 @@ func (s *keySet) begin(ctx context.Context) chan struct{} {
 func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	uri := s.uri
 	if uri == "" {
-		var err error
-		if uri, err = s.discover(ctx); err != nil {
+		as, err := s.policy.AuthorizationServer(ctx, s.client, s.issuer)
+		if err != nil {
 			return nil, err
+		}
+		if uri = as.JWKSURI; uri == "" {
+			return nil, fmt.Errorf("the metadata of the authorization server %q has no jwks_uri", s.issuer)
 		}
 	}
 	var doc document
@@ -244,29 +245,4 @@ func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 		return nil, fmt.Errorf("%s has no public key to check signatures with", fetch.Shown(uri))
 	}
 	return keys, nil
-}
-
-// discover returns the URL of the key set from the issuer's metadata, which must name the issuer
-// (RFC 8414, section 3.3).
-func (s *keySet) discover(ctx context.Context) (string, error) {
-	urls, err := metadata.AuthorizationServerURLs(s.issuer)
-	if err != nil {
-		return "", err
-	}
-	var faults []string
-	for _, u := range urls {
-		var doc metadata.AuthorizationServer
-		if err := s.policy.Get(ctx, s.client, u, &doc); err != nil {
-			faults = append(faults, err.Error())
-			continue
-		}
-		if doc.Issuer != s.issuer {
-			return "", fmt.Errorf("%s names the issuer %q", fetch.Shown(u), doc.Issuer)
-		}
-		if doc.JWKSURI == "" {
-			return "", fmt.Errorf("%s has no jwks_uri", fetch.Shown(u))
-		}
-		return doc.JWKSURI, nil
-	}
-	return "", errors.New("no metadata: " + strings.Join(faults, "; "))
 }

@@ -221,13 +221,13 @@ func TestKeySetsAreFoundInTheMetadataOfTheIssuer(t *testing.T) {
 			return map[string]object{openIDLate: {"issuer": s.url + "/tenant", "jwks_uri": s.url + "/keys"}}
 		}, []string{oauthPath, openID, openIDLate, "/keys"}, ""},
 		{"nothing", func(*issuer) map[string]object { return nil }, []string{oauthPath, openID, openIDLate},
-			"no metadata: %s" + oauthPath + ": answered by status 404; %s" + openID + ": answered by status 404; %s" + openIDLate + ": answered by status 404"},
+			`metadata of the authorization server "%s/tenant": ` + "%s" + oauthPath + ": answered by status 404\n%s" + openID + ": answered by status 404\n%s" + openIDLate + ": answered by status 404"},
 		{"of another issuer", func(s *issuer) map[string]object {
 			return map[string]object{oauthPath: {"issuer": s.url + "/tenant/", "jwks_uri": s.url + "/keys"}}
-		}, []string{oauthPath}, `%s` + oauthPath + ` names the issuer "%s/tenant/"`},
+		}, []string{oauthPath}, `the metadata of the authorization server "%s/tenant" names the issuer "%s/tenant/"`},
 		{"without keys", func(s *issuer) map[string]object {
 			return map[string]object{oauthPath: {"issuer": s.url + "/tenant"}}
-		}, []string{oauthPath}, `%s` + oauthPath + ` has no jwks_uri`},
+		}, []string{oauthPath}, `the metadata of the authorization server "%s/tenant" has no jwks_uri`},
 		{"keys at a place that may not be asked", func(s *issuer) map[string]object {
 			return map[string]object{oauthPath: {"issuer": s.url + "/tenant", "jwks_uri": "https://169.254.169.254/keys?hush"}}
 		}, []string{oauthPath}, "the address 169.254.169.254 is not public"},

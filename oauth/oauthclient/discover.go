@@ -38,11 +38,11 @@ func (t *Transport) discover(ctx context.Context, c *metadata.Challenge) (*disco
 	if err != nil {
 		return nil, err
 	}
-	as, err := t.authorizationServer(ctx, issuer)
+	as, err := t.policy.AuthorizationServer(ctx, t.http, issuer)
 	if err != nil {
 		return nil, err
 	}
-	return &discovery{resource: prm.Resource, scopes: prm.ScopesSupported, as: as}, nil
+	return &discovery{resource: prm.Resource, scopes: prm.ScopesSupported, as: as}, t.checkEndpoints(as)
 }
 
 // protectedResource reads the metadata of the resource at the URL in the challenge, or otherwise at
@@ -144,28 +144,7 @@ func (t *Transport) chooseIssuer(issuers []string) (string, error) {
 	return issuers[0], nil
 }
 
-// authorizationServer reads the metadata of an issuer, and rejects metadata of another issuer.
-func (t *Transport) authorizationServer(ctx context.Context, issuer string) (*metadata.AuthorizationServer, error) {
-	urls, err := metadata.AuthorizationServerURLs(issuer)
-	if err != nil {
-		return nil, err
-	}
-	var faults []error
-	for _, u := range urls {
-		as := new(metadata.AuthorizationServer)
-		if err := t.policy.Get(ctx, t.http, u, as); err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		// RFC 8414, section 3.3: metadata of another issuer must not be used.
-		if as.Issuer != issuer {
-			return nil, fmt.Errorf("the metadata of the authorization server %q names the issuer %q", issuer, as.Issuer)
-		}
-		return as, t.checkEndpoints(as)
-	}
-	return nil, fmt.Errorf("metadata of the authorization server %q: %w", issuer, errors.Join(faults...))
-}
-
+// checkEndpoints rejects metadata without a token endpoint or with an endpoint that is not allowed.
 func (t *Transport) checkEndpoints(as *metadata.AuthorizationServer) error {
 	for _, e := range []struct{ name, url string }{
 		{"authorization_endpoint", as.AuthorizationEndpoint},

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/oauth/metadata"
 )
 
 // MaxBytes is the largest document that is read, in bytes.
@@ -243,4 +244,26 @@ func (p Policy) Get(ctx context.Context, client *http.Client, raw string, v any)
 		return fmt.Errorf("%s: %w", Shown(raw), err)
 	}
 	return nil
+}
+
+// AuthorizationServer reads the metadata of an issuer. It rejects metadata that names another issuer
+// (RFC 8414, section 3.3).
+func (p Policy) AuthorizationServer(ctx context.Context, client *http.Client, issuer string) (*metadata.AuthorizationServer, error) {
+	urls, err := metadata.AuthorizationServerURLs(issuer)
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	for _, u := range urls {
+		as := new(metadata.AuthorizationServer)
+		switch err := p.Get(ctx, client, u, as); {
+		case err != nil:
+			faults = append(faults, err)
+		case as.Issuer != issuer:
+			return nil, fmt.Errorf("the metadata of the authorization server %q names the issuer %q", issuer, as.Issuer)
+		default:
+			return as, nil
+		}
+	}
+	return nil, fmt.Errorf("metadata of the authorization server %q: %w", issuer, errors.Join(faults...))
 }
