@@ -187,34 +187,30 @@ func cutLiteral(entry string) (literal, text string) {
 // encodes itself.
 func enumJSON(t reflect.Type, literal string) (value string, ok bool) {
 	v := reflect.New(t).Elem()
-	switch t.Kind() {
-	case reflect.String:
-		s, err := strconv.Unquote(literal)
-		if err != nil {
-			return "", false
-		}
+	var err error
+	switch {
+	case t.Kind() == reflect.String:
+		var s string
+		s, err = strconv.Unquote(literal)
 		v.SetString(s)
-	case reflect.Bool:
+	case t.Kind() == reflect.Bool:
 		v.SetBool(literal == "true")
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		n, err := strconv.ParseInt(literal, 0, t.Bits())
-		if err != nil {
-			return "", false
-		}
+	case v.CanInt():
+		var n int64
+		n, err = strconv.ParseInt(literal, 0, t.Bits())
 		v.SetInt(n)
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n, err := strconv.ParseUint(literal, 0, t.Bits())
-		if err != nil {
-			return "", false
-		}
+	case v.CanUint():
+		var n uint64
+		n, err = strconv.ParseUint(literal, 0, t.Bits())
 		v.SetUint(n)
-	case reflect.Float32, reflect.Float64:
-		n, err := strconv.ParseFloat(literal, t.Bits())
-		if err != nil {
-			return "", false
-		}
+	case v.CanFloat():
+		var n float64
+		n, err = strconv.ParseFloat(literal, t.Bits())
 		v.SetFloat(n)
 	default:
+		return "", false
+	}
+	if err != nil {
 		return "", false
 	}
 	// The type's own MarshalText or MarshalJSON runs here. A panic in it only costs the

@@ -257,17 +257,13 @@ func bounds(n *spec) []string {
 		case kw.Minimum != "" && kw.Maximum != "" && kw.ExclusiveMinimum == "" && kw.ExclusiveMaximum == "":
 			out = append(out, "between "+string(kw.Minimum)+" and "+string(kw.Maximum))
 		default:
-			if kw.Minimum != "" {
-				out = append(out, "of at least "+string(kw.Minimum))
-			}
-			if kw.ExclusiveMinimum != "" {
-				out = append(out, "greater than "+string(kw.ExclusiveMinimum))
-			}
-			if kw.Maximum != "" {
-				out = append(out, "of at most "+string(kw.Maximum))
-			}
-			if kw.ExclusiveMaximum != "" {
-				out = append(out, "less than "+string(kw.ExclusiveMaximum))
+			for _, bound := range []struct {
+				text  string
+				value json.Number
+			}{{"of at least ", kw.Minimum}, {"greater than ", kw.ExclusiveMinimum}, {"of at most ", kw.Maximum}, {"less than ", kw.ExclusiveMaximum}} {
+				if bound.value != "" {
+					out = append(out, bound.text+string(bound.value))
+				}
 			}
 		}
 		if kw.MultipleOf != "" {

@@ -241,13 +241,8 @@ func (c *compiler) equality(o *object, at int, r rule, text string) (equality, b
 	}
 	equal := oneOf(n.shape, []any{e.value})
 	e.ok = func(v reflect.Value) bool {
-		for v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				return false
-			}
-			v = v.Elem()
-		}
-		return equal(context.Background(), v)
+		v = dereference(v)
+		return v.IsValid() && equal(context.Background(), v)
 	}
 	return e, true
 }

@@ -158,11 +158,6 @@ func (c *compiler) enforceBound(n *spec, tag string, bound json.Number) {
 		return // schemaTag has recorded this
 	}
 	by := comparisons[tag]
-	if n.shape == shapeFloat {
-		x, _ := limit.Float64()
-		n.checks = append(n.checks, against(x, by.holds, reflect.Value.Float))
-		return
-	}
 	n.checks = append(n.checks, func(_ context.Context, v reflect.Value) bool { return by.holds(ratOf(v).Cmp(limit)) })
 }
 

@@ -314,32 +314,27 @@ func (at *location) push(name string) {
 
 // fieldAt returns the field of the struct that v is or points to, or an invalid value.
 func fieldAt(v reflect.Value, field string) reflect.Value {
-	for v.IsValid() && v.Kind() == reflect.Pointer {
+	if v = dereference(v); v.Kind() == reflect.Struct {
+		if sf, ok := v.Type().FieldByName(field); ok {
+			if fv, err := v.FieldByIndexErr(sf.Index); err == nil {
+				return fv
+			}
+		}
+	}
+	return reflect.Value{}
+}
+
+// dereference follows pointers. It returns an invalid value for a nil pointer.
+func dereference(v reflect.Value) reflect.Value {
+	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	if !v.IsValid() || v.Kind() != reflect.Struct {
-		return reflect.Value{}
-	}
-	sf, ok := v.Type().FieldByName(field)
-	if !ok {
-		return reflect.Value{}
-	}
-	fv, err := v.FieldByIndexErr(sf.Index)
-	if err != nil {
-		return reflect.Value{}
-	}
-	return fv
+	return v
 }
 
 // elemAt returns the element of v that the validator calls key, or an invalid value.
 func elemAt(v reflect.Value, key string) reflect.Value {
-	for v.IsValid() && v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	if !v.IsValid() {
-		return v
-	}
-	switch v.Kind() {
+	switch v = dereference(v); v.Kind() {
 	case reflect.Slice, reflect.Array:
 		if i, err := strconv.Atoi(key); err == nil && i < v.Len() {
 			return v.Index(i)

@@ -157,18 +157,13 @@ func (c *compiler) comment(o *object, f *field) string {
 	return c.typeComment(indirectAll(f.Type))
 }
 
-// typeComment returns the doc comment of the named type t.
+// typeComment returns the doc comment of the named type t. Those of the standard library do not help
+// a model.
 func (c *compiler) typeComment(t reflect.Type) string {
-	if c.o.Descriptions == nil || t.Name() == "" || t.PkgPath() == "" || isKnown(t) {
+	if _, known := knownShapes[t]; known || c.o.Descriptions == nil || t.Name() == "" || t.PkgPath() == "" {
 		return ""
 	}
 	return strings.TrimSpace(c.o.Descriptions.Type(t))
-}
-
-// isKnown reports whether t is a type of the standard library. Its comment does not help a model to
-// understand the field.
-func isKnown(t reflect.Type) bool {
-	return t == timeType || t == durationType || t == urlType || t == bigIntType || t == numberType || t == rawType
 }
 
 // mapType returns the keywords of a type to invopop/jsonschema, or nil if invopop/jsonschema finds

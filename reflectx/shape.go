@@ -50,6 +50,11 @@ var (
 	marshalText   = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
+// knownShapes are the shapes of types of the standard library.
+var knownShapes = map[reflect.Type]shape{
+	timeType: shapeTime, durationType: shapeDuration, urlType: shapeURL, bigIntType: shapeBig, numberType: shapeNumber, rawType: shapeRaw,
+}
+
 // ownJSON returns the name of the method by which t itself reads or writes its JSON, or "".
 func ownJSON(t reflect.Type, dir direction) string {
 	p := reflect.PointerTo(t)
@@ -71,22 +76,11 @@ func (c *compiler) shapeOf(t reflect.Type) (shape, bool) {
 	if c.o.Unions[t] != nil {
 		return shapeUnion, true
 	}
-	switch t {
-	case timeType:
-		return shapeTime, true
-	case bigIntType:
-		return shapeBig, true
-	case rawType:
-		return shapeRaw, true
-	case numberType:
-		if c.dir == forOutput {
-			return shapeString, true // the encoder quotes it
-		}
-		return shapeNumber, true
-	case durationType:
-		return shapeDuration, true
-	case urlType:
-		return shapeURL, true
+	if t == numberType && c.dir == forOutput {
+		return shapeString, true // the encoder quotes it
+	}
+	if s, ok := knownShapes[t]; ok {
+		return s, true
 	}
 	switch ownJSON(t, c.dir) {
 	case "UnmarshalJSON", "MarshalJSON":
