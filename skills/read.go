@@ -43,7 +43,7 @@ func (r *reader) read(s *source) {
 	}
 	texts := map[string][]byte{}
 	for _, root := range roots {
-		r.readSkill(s, root, roots[0] == s.dir, paths, texts)
+		r.readSkill(s, root, slices.Contains(roots, s.dir), paths, texts)
 	}
 }
 
@@ -80,8 +80,6 @@ func (r *reader) walk(s *source) []string {
 	if err != nil {
 		r.fault("%w", err)
 	}
-	// SKILL.md of the root comes first.
-	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(path.Dir(a)+"/", path.Dir(b)+"/") })
 	return paths
 }
 

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -79,7 +80,7 @@ func (option) option() {}
 
 // Dir is the directory of the file system whose skills are served. The default is its root. It is
 // not part of the skills' URIs.
-func Dir(path string) FSOption { return fsOption(func(s *source) { s.dir = path }) }
+func Dir(name string) FSOption { return fsOption(func(s *source) { s.dir = path.Clean(name) }) }
 
 // Prefix begins the URIs of the skills: skill://acme/billing/refunds/SKILL.md with the prefix
 // "acme/billing".

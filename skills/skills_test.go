@@ -111,7 +111,7 @@ func TestDirectoriesListTheirChildren(t *testing.T) {
 		"top/pdf/SKILL.md", skillMD("pdf"),
 		"top/pdf/a b/über.md", "x",
 		"top/pdf/a b/data.bin", "\xff\x00",
-	), skills.Dir("top"), skills.Prefix("acme/docs"))))
+	), skills.Dir("./top/"), skills.Prefix("acme/docs"))))
 	read := func(uri string) string {
 		return ask(t, c, "resources/directory/read", fmt.Sprintf(`{"uri":%q}`, uri))
 	}
@@ -151,6 +151,7 @@ func TestFilesAreReadByteForByte(t *testing.T) {
 
 func TestSkillsMayContainSkills(t *testing.T) {
 	c := dial(t, serve(t, skills.FS(files(
+		"+/note.md", "sorts before SKILL.md",
 		"SKILL.md", skillMD("outer"),
 		"inner/SKILL.md", skillMD("inner"),
 		"inner/x.md", "x",
@@ -164,7 +165,7 @@ func TestSkillsMayContainSkills(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(ask(t, c, "skills/list", `{}`)), &list))
-	require.Equal(t, `[{skill://outer/SKILL.md [{skill://outer/SKILL.md} {skill://outer/inner/SKILL.md} {skill://outer/inner/x.md}]} `+
+	require.Equal(t, `[{skill://outer/SKILL.md [{skill://outer/%2B/note.md} {skill://outer/SKILL.md} {skill://outer/inner/SKILL.md} {skill://outer/inner/x.md}]} `+
 		`{skill://outer/inner/SKILL.md [{skill://outer/inner/SKILL.md} {skill://outer/inner/x.md}]}]`, fmt.Sprint(list.Skills))
 }
 

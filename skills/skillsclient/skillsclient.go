@@ -250,7 +250,8 @@ type Loaded struct {
 
 // Load reads SKILL.md and checks it. Call it when the user has approved the skill, and a model needs
 // it. The error is a [*VerificationError] if the text is not what the entry says, and an error that
-// names the limit if the skill is larger than 512 files or 16 MiB.
+// names the limit if the skill is larger than 512 files or 16 MiB. Files of more than about 12 MB need
+// a client with [client.MaxMessageBytes](32 << 20).
 func (s *Skill) Load(ctx context.Context, opts ...client.CallOption) (*Loaded, error) {
 	if n := len(s.files); n > skillmd.MaxFiles {
 		return nil, fmt.Errorf("skillsclient: %s has %d files; at most %d are accepted", s.URI(), n, skillmd.MaxFiles)

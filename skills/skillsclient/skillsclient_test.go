@@ -1,10 +1,14 @@
 package skillsclient_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +21,8 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/skills"
 	"github.com/mcpkit/mcpkit-go/skills/skillsclient"
+	"github.com/mcpkit/mcpkit-go/transport/stdio"
+	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
@@ -308,4 +314,37 @@ func TestServersWithoutSkillsAreNotAsked(t *testing.T) {
 	for _, err := range skillsclient.ReadDir(t.Context(), (&liar{}).serve(t), "skill://pdf") {
 		require.ErrorIs(t, err, skillsclient.ErrNotOffered, "directories")
 	}
+}
+
+// A file may be as large as a skill, and be binary, on every transport.
+func TestTheLargestFilesAreRead(t *testing.T) {
+	large := make([]byte, 16<<20-len(main))
+	for i := range large {
+		large[i] = byte(i * 7)
+	}
+	srv, err := mcpkit.New(nil, skills.FS(fstest.MapFS{"pdf/SKILL.md": {Data: []byte(main)}, "pdf/large.bin": {Data: large}}))
+	require.NoError(t, err)
+	handler := streamable.NewHandler(srv, nil)
+	web := httptest.NewServer(handler)
+	defer web.Close()
+	defer handler.Close()
+	near, far := net.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	// Ends with ctx.
+	go func() { ended <- srv.Serve(ctx, stdio.NewIO(far, far, nil)) }()
+	for _, target := range []any{web.URL, io.ReadWriteCloser(near)} {
+		c, err := client.Dial(t.Context(), target, client.MaxMessageBytes(32<<20), client.Timeout(0))
+		require.NoError(t, err)
+		s, err := skillsclient.Get(t.Context(), c, "skill://pdf/SKILL.md")
+		require.NoError(t, err)
+		loaded, err := s.Load(t.Context())
+		require.NoError(t, err)
+		text, err := loaded.Read(t.Context(), "large.bin")
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(large, text))
+		require.NoError(t, c.Close())
+	}
+	stop()
+	<-ended
 }

@@ -32,7 +32,7 @@ const (
 	//limit:server bytes of all files of one skill | an error at startup: `bytes; hosts accept at most `
 	MaxBytes = 16 << 20
 	//limit:server bytes of the front matter of SKILL.md | an error at startup: `the front matter is larger than `
-	MaxFrontMatter = 64 << 10
+	MaxFrontMatter = 16 << 10
 )
 
 // A File is one file of a skill in an entry.
