@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcpkit/mcpkit-go/client"
 	"github.com/mcpkit/mcpkit-go/internal/jsonx"
+	"github.com/mcpkit/mcpkit-go/jsonrpc"
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/protocol"
 )
@@ -26,31 +28,26 @@ func definitions(ctx context.Context, c *client.Client, before mcpkit.Definition
 	var faults []error
 	read := 0
 	for _, l := range []struct {
-		has     bool
-		method  string
-		to      *[]json.RawMessage
-		before  []json.RawMessage
-		request func() ([]json.RawMessage, error)
+		has            bool
+		method, member string
+		to             *[]json.RawMessage
+		before         []json.RawMessage
 	}{
-		{caps.Tools != nil, protocol.MethodToolsList, &d.Tools, before.Tools, func() ([]json.RawMessage, error) { return tools(ctx, c) }},
-		{caps.Prompts != nil, protocol.MethodPromptsList, &d.Prompts, before.Prompts, func() ([]json.RawMessage, error) {
-			return list(ctx, c, protocol.MethodPromptsList, "prompts")
-		}},
-		{caps.Resources != nil, protocol.MethodResourcesList, &d.Resources, before.Resources, func() ([]json.RawMessage, error) {
-			return list(ctx, c, protocol.MethodResourcesList, "resources")
-		}},
-		{caps.Resources != nil, protocol.MethodResourcesTemplatesList, &d.Templates, before.Templates, func() ([]json.RawMessage, error) {
-			all, err := list(ctx, c, protocol.MethodResourcesTemplatesList, "resourceTemplates")
-			if rpc, ok := asRPC(err); ok && rpc.Code == -32601 {
-				err = nil // many servers have resources but no templates
-			}
-			return all, err
-		}},
+		{caps.Tools != nil, protocol.MethodToolsList, "tools", &d.Tools, before.Tools},
+		{caps.Prompts != nil, protocol.MethodPromptsList, "prompts", &d.Prompts, before.Prompts},
+		{caps.Resources != nil, protocol.MethodResourcesList, "resources", &d.Resources, before.Resources},
+		{caps.Resources != nil, protocol.MethodResourcesTemplatesList, "resourceTemplates", &d.Templates, before.Templates},
 	} {
 		if !l.has {
 			continue
 		}
-		all, err := l.request()
+		all, err := list(ctx, c, l.method, l.member)
+		if l.method == protocol.MethodToolsList && err == nil {
+			all, err = usable(ctx, c, all)
+		}
+		if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok && rpc.Code == jsonrpc.CodeMethodNotFound && l.method == protocol.MethodResourcesTemplatesList {
+			err = nil // many servers have resources but no templates
+		}
 		if ctx.Err() != nil {
 			return d, ctx.Err()
 		}
@@ -69,24 +66,17 @@ func definitions(ctx context.Context, c *client.Client, before mcpkit.Definition
 	return d, nil
 }
 
-// tools reads the tools through the client, which needs their headers and hints, and omits tools
-// that must not be called.
-func tools(ctx context.Context, c *client.Client) ([]json.RawMessage, error) {
-	usable := map[string]bool{}
+// usable returns the tools that may be called. It lists them through the client, which needs their
+// headers and hints.
+func usable(ctx context.Context, c *client.Client, tools []json.RawMessage) ([]json.RawMessage, error) {
+	names := map[string]bool{}
 	for t, err := range c.Tools(ctx, client.Fresh()) {
 		if err != nil {
 			return nil, err
 		}
-		usable[t.Name] = true
+		names[t.Name] = true
 	}
-	all, err := list(ctx, c, protocol.MethodToolsList, "tools")
-	kept := all[:0]
-	for _, raw := range all {
-		if usable[jsonx.String(jsonx.Member(raw, "name"))] {
-			kept = append(kept, raw)
-		}
-	}
-	return kept, err
+	return slices.DeleteFunc(tools, func(raw json.RawMessage) bool { return !names[jsonx.String(jsonx.Member(raw, "name"))] }), nil
 }
 
 // list reads one list without decoding its entries.

@@ -47,8 +47,6 @@ type remote struct {
 	definitions mcpkit.Definitions // the lists as last read; guarded by mu
 }
 
-func asRPC(err error) (*jsonrpc.Error, bool) { return errors.AsType[*jsonrpc.Error](err) }
-
 // answer handles a call of a tool, prompt or resource.
 func (r *remote) answer(ctx context.Context, call *mcpkit.Call) (mcpkit.Result, error) {
 	run := r.resume(ctx)
@@ -108,7 +106,7 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 	if errors.Is(err, mcpkit.ErrAsked) {
 		return err
 	}
-	if rpc, ok := asRPC(err); ok {
+	if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return &jsonrpc.Error{Code: rpc.Code, Message: rpc.Message, Data: rpc.Data}
 	}
 	if ctx.Err() != nil {

@@ -127,41 +127,26 @@ func (o *one) Serve(ctx context.Context, h transport.Handler) error {
 // Accept returns a transport that serves each peer that accept returns, until accept returns an
 // error. accept must return when its context ends.
 func Accept(accept func(ctx context.Context) (Conn, error), opts *Options) transport.Transport {
-	return &many{accept, opts.withDefaults()}
+	return &many{accept: accept, opts: opts.withDefaults()}
 }
 
 // Listen returns a transport that serves every connection to l. Serve closes l when it returns.
 // wrap turns a connection into a Conn; slow work such as a handshake belongs in its first
 // ReadMessage.
 func Listen(l net.Listener, wrap func(net.Conn) Conn, opts *Options) transport.Transport {
-	return &listening{l, Accept(func(context.Context) (Conn, error) {
+	return &many{listener: l, opts: opts.withDefaults(), accept: func(context.Context) (Conn, error) {
 		conn, err := l.Accept()
 		if err != nil {
 			return nil, err
 		}
 		return wrap(conn), nil
-	}, opts)}
-}
-
-type listening struct {
-	l    net.Listener
-	many transport.Transport
-}
-
-// Serve implements [transport.Transport].
-func (s *listening) Serve(ctx context.Context, h transport.Handler) error {
-	stop := context.AfterFunc(ctx, func() { _ = s.l.Close() })
-	defer func() {
-		if stop() {
-			_ = s.l.Close()
-		}
-	}()
-	return s.many.Serve(ctx, h)
+	}}
 }
 
 type many struct {
-	accept func(ctx context.Context) (Conn, error)
-	opts   Options
+	accept   func(ctx context.Context) (Conn, error)
+	listener net.Listener // of accept; nil if there is none
+	opts     Options
 }
 
 // Serve implements [transport.Transport]. It returns after all peers have disconnected: nil when
@@ -171,6 +156,11 @@ func (m *many) Serve(ctx context.Context, h transport.Handler) error {
 	var open sync.WaitGroup
 	defer open.Wait()
 	defer cancel()
+	if m.listener != nil {
+		defer m.listener.Close()
+		// Runs at most once. It makes Accept return.
+		defer context.AfterFunc(ctx, func() { _ = m.listener.Close() })()
+	}
 	free := make(chan struct{}, m.opts.MaxConnections)
 	for {
 		select {
