@@ -309,7 +309,7 @@ func (a *asker) ask(ctx context.Context, method string, params func(protocol.Ver
 		run = a.r.only(a.l)
 	}
 	if run == nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "several calls are being answered, or none: it is not known which of them %s is for", method)
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "several calls are in flight, or none: it is unknown which of them %s is for", method)
 	}
 	raw, err := jsonx.Marshal(params(run.version))
 	if err != nil {

@@ -40,7 +40,7 @@ func TestAProcessThatEndsIsReportedAndStartedAgain(t *testing.T) {
 			}
 			count()
 			_, err := c.CallTool(t.Context(), "far_crash", nil)
-			require.EqualError(t, err, `tool "far_crash": the connection to the server "desk" behind this was lost; the call may or may not have taken effect`)
+			require.EqualError(t, err, `tool "far_crash": the connection to the remote server "desk" was lost; the call may or may not have taken effect`)
 			count()
 			_, err = c.CallTool(t.Context(), "far_crash", nil)
 			require.Error(t, err)
@@ -96,11 +96,11 @@ func TestAnUnreachableServerIsReported(t *testing.T) {
 
 		f.down.Store(true)
 		_, err = c.CallTool(t.Context(), "far_refuse", nil)
-		require.ErrorContains(t, err, `the connection to the server "shop" behind this was lost; the call may or may not have taken effect`)
+		require.ErrorContains(t, err, `the connection to the remote server "shop" was lost; the call may or may not have taken effect`)
 		f.CloseClientConnections()
 		f.Close()
 		_, err = c.CallTool(t.Context(), "far_refuse", nil)
-		require.EqualError(t, err, `tool "far_refuse": the server "shop" behind this cannot be reached at the moment; try again later`)
+		require.EqualError(t, err, `tool "far_refuse": the remote server "shop" cannot be reached at the moment; try again later`)
 	})
 }
 
@@ -172,7 +172,7 @@ func TestQuestionsOfUnknownCallsAreRejected(t *testing.T) {
 		require.NoError(t, waited, "the call ended before it was cancelled")
 	}
 	_, err := asking.CallTool(t.Context(), "far_book", order{"Rome"})
-	require.ErrorContains(t, err, "several calls are being answered, or none: it is not known which of them elicitation/create is for")
+	require.ErrorContains(t, err, "several calls are in flight, or none: it is unknown which of them elicitation/create is for")
 	cancel()
 	<-ended
 	require.ErrorIs(t, waited, context.Canceled)

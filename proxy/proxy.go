@@ -153,7 +153,7 @@ func (r *remote) Start(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case r.config.optional:
-		r.config.logger.WarnContext(ctx, "proxy: a remote server is not there; its tools appear when it is", "server", r.title(), "error", err)
+		r.config.logger.WarnContext(ctx, "proxy: the remote server cannot be reached; its tools appear when it is connected", "server", r.title(), "error", err)
 		// Ends when it is connected, or with Close.
 		r.spawn(r.keepTrying)
 		return nil
@@ -330,7 +330,7 @@ func (r *remote) follow(l *link) {
 			return
 		}
 		if err := r.refresh(l.ctx, l); err != nil && l.ctx.Err() == nil {
-			r.config.logger.Error("proxy: what the remote server has now was not taken over", "server", r.title(), "error", err)
+			r.config.logger.Error("proxy: the changed lists of the remote server were not adopted", "server", r.title(), "error", err)
 		}
 	}
 }
@@ -391,7 +391,7 @@ func (r *remote) refresh(ctx context.Context, l *link) error {
 		r.mu.Unlock()
 	}
 	for _, fault := range skipped {
-		r.config.logger.WarnContext(ctx, "proxy: something of the remote server is left out", "reason", fault)
+		r.config.logger.WarnContext(ctx, "proxy: an entry of the remote server is left out", "reason", fault)
 	}
 	return err
 }

@@ -91,13 +91,13 @@ func (r *remote) unreachable(ctx context.Context, err error) error {
 		return r.refused(ctx, status)
 	}
 	r.config.logger.WarnContext(ctx, "proxy: the remote server cannot be reached", "server", r.title(), "error", err)
-	return mcpkit.Errorf("the server %q behind this cannot be reached at the moment; try again later", r.title())
+	return mcpkit.Errorf("the remote server %q cannot be reached at the moment; try again later", r.title())
 }
 
 // refused returns the error for a response that is only an HTTP status.
 func (r *remote) refused(ctx context.Context, status *client.StatusError) error {
 	r.config.logger.WarnContext(ctx, "proxy: the remote server refuses", "server", r.title(), "error", status)
-	return mcpkit.Errorf("the server %q behind this responded with HTTP status %d %s", r.title(), status.Code, http.StatusText(status.Code))
+	return mcpkit.Errorf("the remote server %q responded with HTTP status %d %s", r.title(), status.Code, http.StatusText(status.Code))
 }
 
 // explain returns the error of a call without a response. It does not change errors of the remote
@@ -128,13 +128,13 @@ func (r *remote) explain(ctx context.Context, l *link, err error) error {
 		if !r.streams { // over HTTP, other calls continue
 			r.giveUp(l, err)
 		}
-		return mcpkit.Errorf("the connection to the server %q behind this was lost; the call may or may not have taken effect", r.title())
+		return mcpkit.Errorf("the connection to the remote server %q was lost; the call may or may not have taken effect", r.title())
 	}
 	r.config.logger.WarnContext(ctx, "proxy: a call failed", "server", r.title(), "error", err)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return mcpkit.Errorf("the server %q behind this did not answer in time", r.title())
+		return mcpkit.Errorf("the remote server %q did not respond in time", r.title())
 	}
-	return mcpkit.Errorf("the server %q behind this did not answer as it should", r.title())
+	return mcpkit.Errorf("the remote server %q did not respond correctly", r.title())
 }
 
 // lost reports whether err means that the connection broke.
@@ -190,7 +190,7 @@ func decode(call *mcpkit.Call, raw json.RawMessage) (result mcpkit.Result, err e
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("proxy: what the remote server answered to %q is not a result of %s: %w", call.Name(), call.Method(), err)
+		return nil, fmt.Errorf("proxy: the response of the remote server to %q is not a result of %s: %w", call.Name(), call.Method(), err)
 	}
 	return result, nil
 }
@@ -241,7 +241,7 @@ func (r *remote) complete(ctx context.Context, call *mcpkit.Call) (mcpkit.Result
 	}
 	var p protocol.CompleteParams
 	if err := jsonx.Unmarshal(call.Params(), &p); err != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params of %s do not fit", call.Method())
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params of %s are invalid", call.Method())
 	}
 	if p.Ref.Type == protocol.RefPrompt {
 		p.Ref.Name = call.Target()

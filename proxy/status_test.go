@@ -31,7 +31,7 @@ func TestAnHTTPStatusOfTheRemoteServerIsReported(t *testing.T) {
 	require.NoError(t, err)
 	refusing.Store(true)
 	_, err = c.CallTool(t.Context(), "far_count", nil)
-	require.ErrorContains(t, err, "behind this responded with HTTP status 503 Service Unavailable")
+	require.ErrorContains(t, err, "responded with HTTP status 503 Service Unavailable")
 	refusing.Store(false)
 	_, err = c.CallTool(t.Context(), "far_count", nil)
 	require.NoError(t, err)
