@@ -110,9 +110,7 @@ func (l *loader) decode(c *Config, root ast.Node) {
 		l.unknownVariables(known)
 	}
 	l.complete(v, "")
-	if l.faults == nil {
-		l.consistent(c)
-	}
+	l.consistent(c)
 }
 
 // object fills a struct from a map.

@@ -58,6 +58,7 @@ type loader struct {
 	env    map[string]string
 	used   map[string]bool  // variables that secrets refer to
 	places map[string]place // of keys, values and items, by their paths
+	faulty map[string]bool  // paths that have a fault
 	faults []error
 }
 
@@ -89,7 +90,7 @@ func Load(path string, opts ...Option) (*Config, error) {
 // it, and relative paths in the file start at its folder.
 func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 	l := &loader{file: name, dir: filepath.Dir(name), prefix: DefaultPrefix, environ: os.Environ(), env: map[string]string{}, used: map[string]bool{},
-		places: map[string]place{}}
+		places: map[string]place{}, faulty: map[string]bool{}}
 	for _, o := range opts {
 		o(l)
 	}
@@ -114,8 +115,13 @@ func Parse(name string, data []byte, opts ...Option) (*Config, error) {
 }
 
 // fault adds a mistake of the value or the key at path. If the path is not in the file, the mistake
-// is reported at the map that should contain it.
+// is reported at the map that should contain it. A value has only its first mistake: what is found
+// later may follow from that.
 func (l *loader) fault(path, format string, args ...any) {
+	if l.faulty[path] {
+		return
+	}
+	l.faulty[path] = true
 	e := &Error{File: l.file, Key: path, Msg: fmt.Sprintf(format, args...)}
 	if path == "" {
 		e.Line, e.Column = l.places[""].line, l.places[""].column

@@ -66,19 +66,25 @@ type endpoint interface {
 	Close()
 }
 
+// streamable returns the options of Streamable HTTP.
+func (s *server) streamable() *streamable.Options {
+	t := s.http
+	return &streamable.Options{
+		Path: s.path, Stateless: or(t.Stateless, false), JSONOnly: or(t.JSONOnly, false), MaxBodyBytes: int64(or(t.MaxBody, 0)),
+		MaxSessions: or(t.MaxSessions, 0), SessionIdle: never(t.SessionIdle), AllowedOrigins: t.Origins, AllowedHosts: t.Hosts,
+		KeepAlive: never(t.KeepAlive), Retry: or(t.Retry, 0), Logger: s.logger, ShutdownTimeout: s.timeout, TrustedProxies: s.proxies,
+		MaxInFlight: or(t.MaxInFlight, 0), MaxInFlightTotal: or(t.MaxInFlightTotal, 0),
+		MaxInFlightBytes: int64(or(t.MaxInFlightBytes, 0)), MaxInFlightBytesTotal: int64(or(t.MaxInFlightBytesTotal, 0)),
+		MaxSubscriptions: or(t.MaxSubscriptions, 0), MaxSubscriptionsTotal: or(t.MaxSubscriptionsTotal, 0),
+	}
+}
+
 // endpoints returns the endpoints by their paths.
 func (s *server) endpoints(h transport.Handler) map[string]endpoint {
 	t := s.http
 	body, sessions := int64(or(t.MaxBody, 0)), or(t.MaxSessions, 0)
 	calls, bytes := or(t.MaxInFlight, 0), int64(or(t.MaxInFlightBytes, 0))
-	all := map[string]endpoint{s.path: streamable.NewHandler(h, &streamable.Options{
-		Stateless: or(t.Stateless, false), JSONOnly: or(t.JSONOnly, false), MaxBodyBytes: body, MaxSessions: sessions,
-		SessionIdle: never(t.SessionIdle), AllowedOrigins: t.Origins, AllowedHosts: t.Hosts, KeepAlive: never(t.KeepAlive),
-		Retry: or(t.Retry, 0), Logger: s.logger, ShutdownTimeout: s.timeout, TrustedProxies: s.proxies,
-		MaxInFlight: calls, MaxInFlightTotal: or(t.MaxInFlightTotal, 0),
-		MaxInFlightBytes: bytes, MaxInFlightBytesTotal: int64(or(t.MaxInFlightBytesTotal, 0)),
-		MaxSubscriptions: or(t.MaxSubscriptions, 0), MaxSubscriptionsTotal: or(t.MaxSubscriptionsTotal, 0),
-	})}
+	all := map[string]endpoint{s.path: streamable.NewHandler(h, s.streamable())}
 	if t.SSE != "" {
 		all[t.SSE] = sse.NewHandler(h, &sse.Options{
 			MaxBodyBytes: body, MaxSessions: sessions, SessionIdle: never(t.SessionIdle), AllowedOrigins: t.Origins,

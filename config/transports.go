@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -44,6 +45,50 @@ func (c *Config) Transports() ([]transport.Transport, error) {
 		return nil, err
 	}
 	return append(all, s), nil
+}
+
+// Mounted returns the path and the options of Streamable HTTP, for a program that mounts the server in
+// its own app:
+//
+//	path, opts, err := c.Mounted()
+//	handler := echomcp.Mount(app, path, srv, echomcp.Streamable(opts))
+//	err = app.Start(c.Transport.HTTP.Addr)
+//
+// The app listens and authenticates callers itself. The error names each setting that only
+// [Config.Serve] and [Config.Transports] apply, and says what to do in the app instead.
+func (c *Config) Mounted() (path string, opts *streamable.Options, err error) {
+	t := &c.Transport
+	if t.HTTP == nil {
+		return "", nil, errors.New("config: transport.http.addr: it is missing, and an app is reached over HTTP")
+	}
+	var faults []error
+	for _, refused := range []struct {
+		key     string
+		set     bool
+		instead string
+	}{
+		{"transport.stdio", t.Stdio != nil && or(t.Stdio.Enabled, true), "serve it with Config.Transports"},
+		{"transport.unix", t.Unix != nil, "serve it with Config.Transports"},
+		{"transport.tcp", t.TCP != nil, "serve it with Config.Transports"},
+		{"transport.http.sse", t.HTTP.SSE != "", "use echomcp.MountSSE"},
+		{"transport.http.websocket", t.HTTP.WebSocket != "", "use echomcp.MountWebSocket"},
+		{"transport.http.tls", t.HTTP.TLS != nil, "give the certificate to the app"},
+		{"transport.http.health", or(t.HTTP.Health, false), "add healthz.Live and healthz.New to the app"},
+		{"transport.http.drain", t.HTTP.Drain != nil, "wait before echomcp.Shutdown"},
+		{"auth", c.Auth != nil, "the app authenticates callers: use its middleware, or a resourceserver.Guard"},
+	} {
+		if refused.set {
+			faults = append(faults, fmt.Errorf("config: %s: it does not apply to a mounted server; %s", refused.key, refused.instead))
+		}
+	}
+	if faults != nil {
+		return "", nil, errors.Join(faults...)
+	}
+	s, err := c.web(c.Logger(slog.Default()))
+	if err != nil {
+		return "", nil, err
+	}
+	return s.path, s.streamable(), nil
 }
 
 // options returns the options of a connection.
@@ -154,7 +199,7 @@ func networks(key string, texts []string) ([]netip.Prefix, error) {
 	for i, text := range texts {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("config: %s[%d]: %q is not a network; write for example 10.1.0.0/16", key, i, text)
+			return nil, fmt.Errorf("config: %s[%d]: "+notNetwork, key, i, text)
 		}
 		all = append(all, network)
 	}

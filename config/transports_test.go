@@ -183,7 +183,8 @@ func TestAddressesOfCallersComeFromTrustedProxies(t *testing.T) {
 			require.ErrorContains(t, err, "503")
 		})
 	}
-	_, err := parsed(t, `transport: {http: {addr: "127.0.0.1:0", trustedProxies: [10.0.0.1]}}`).Transports()
+	c := config.Config{Transport: config.Transport{HTTP: &config.HTTP{Addr: "127.0.0.1:0", TrustedProxies: []string{"10.0.0.1"}}}}
+	_, err := c.Transports()
 	require.EqualError(t, err, `config: transport.http.trustedProxies[0]: "10.0.0.1" is not a network; write for example 10.1.0.0/16`)
 }
 
@@ -433,8 +434,8 @@ auth:
 	}
 
 	for text, want := range map[string]string{
-		"dpop: {algorithms: [none]}":                     "config: auth.dpop: ",
-		"introspection: {endpoint: \"ftp://x.example\"}": "config: auth: jwtverify: Endpoint: ",
+		"dpop: {algorithms: [none]}":                      "config: auth.dpop: ",
+		"introspection: {endpoint: \"http://x.example\"}": "config: auth: jwtverify: Endpoint: ",
 	} {
 		c := parsed(t, "transport: {http: {addr: \":0\"}}\nauth: {issuer: \"https://id.example\", resource: \""+resource+"\", "+text+"}\n")
 		require.ErrorContains(t, c.Serve(context.Background(), &clock{}), want)

@@ -1,0 +1,108 @@
+package config_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpkit/mcpkit-go/client"
+	"github.com/mcpkit/mcpkit-go/config"
+	"github.com/mcpkit/mcpkit-go/echomcp"
+)
+
+// docs:begin mount
+
+// mount mounts a server in an echo app, with the path, origins and limits of the file.
+func mount(app *echo.Echo, c *config.Config, service any) (close func(), err error) {
+	path, opts, err := c.Mounted()
+	if err != nil {
+		return nil, err
+	}
+	srv, err := c.New(service)
+	if err != nil {
+		return nil, err
+	}
+	return echomcp.Mount(app, path, srv, echomcp.Streamable(opts)).Close, nil
+}
+
+// docs:end mount
+
+func TestMountedServersHavePathOriginsAndLimitsOfTheFile(t *testing.T) {
+	c := parsed(t, `
+transport:
+  http: {addr: "127.0.0.1:0", path: /v1, origins: ["https://app.example.com"], maxBody: 1KiB}
+`)
+	app := echo.New()
+	closeServer, err := mount(app, c, &clock{})
+	require.NoError(t, err)
+	server := httptest.NewServer(app)
+	defer server.Close()
+	defer closeServer()
+
+	cl, err := client.Dial(t.Context(), server.URL+"/v1")
+	require.NoError(t, err)
+	_, err = client.Call[int](t.Context(), cl, "now", nil)
+	require.NoError(t, err)
+	require.NoError(t, cl.Close())
+
+	post := func(origin, body string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1", strings.NewReader(body))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Origin", origin)
+		resp, err := server.Client().Do(req)
+		require.NoError(t, err)
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	initialize := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	require.Equal(t, http.StatusOK, post("https://app.example.com", initialize))
+	require.Equal(t, http.StatusForbidden, post("https://other.example.com", initialize))
+	require.Equal(t, http.StatusRequestEntityTooLarge, post("https://app.example.com", initialize+strings.Repeat(" ", 1024)))
+}
+
+func TestMountedServersRefuseWhatTheAppDecides(t *testing.T) {
+	c := parsed(t, `
+transport:
+  stdio: {}
+  unix: {path: notes.sock}
+  tcp: {addr: "127.0.0.1:0"}
+  http: {addr: "127.0.0.1:0", sse: /sse, websocket: /ws, tls: {certificate: a, key: b}, health: true, drain: 5s}
+auth: {issuer: "https://id.example", resource: "https://mcp.example/mcp"}
+`)
+	_, _, err := c.Mounted()
+	require.EqualError(t, err, `config: transport.stdio: it does not apply to a mounted server; serve it with Config.Transports
+config: transport.unix: it does not apply to a mounted server; serve it with Config.Transports
+config: transport.tcp: it does not apply to a mounted server; serve it with Config.Transports
+config: transport.http.sse: it does not apply to a mounted server; use echomcp.MountSSE
+config: transport.http.websocket: it does not apply to a mounted server; use echomcp.MountWebSocket
+config: transport.http.tls: it does not apply to a mounted server; give the certificate to the app
+config: transport.http.health: it does not apply to a mounted server; add healthz.Live and healthz.New to the app
+config: transport.http.drain: it does not apply to a mounted server; wait before echomcp.Shutdown
+config: auth: it does not apply to a mounted server; the app authenticates callers: use its middleware, or a resourceserver.Guard`)
+
+	_, _, err = parsed(t, "").Mounted()
+	require.EqualError(t, err, "config: transport.http.addr: it is missing, and an app is reached over HTTP")
+}
+
+// Values that cannot be right are reported with everything else, under their keys.
+func TestWrongValuesAreReportedWithMissingKeys(t *testing.T) {
+	_, err := config.Parse("c.yaml", []byte(`
+transport:
+  http: {path: v1, origins: [app.example.com], trustedProxies: [10.0.0.1]}
+auth: {issuer: id.example, privateNetworks: [home], introspection: {endpoint: introspect}}
+`), none)
+	require.EqualError(t, err, `config: c.yaml:3:3: transport.http.addr: it is missing; want an address such as "127.0.0.1:8080", or ":8080" for all of this machine
+config: c.yaml:4:1: auth.resource: it is missing; want a string
+config: c.yaml:3:16: transport.http.path: "v1" is not a path; write for example "/v1"
+config: c.yaml:3:65: transport.http.trustedProxies[0]: "10.0.0.1" is not a network; write for example 10.1.0.0/16
+config: c.yaml:3:30: transport.http.origins[0]: "app.example.com" is not an origin; write for example "https://app.example.com"
+config: c.yaml:4:46: auth.privateNetworks[0]: "home" is not a network; write for example 10.1.0.0/16
+config: c.yaml:4:16: auth.issuer: "id.example" is not a URL; write for example "https://login.example.com"
+config: c.yaml:4:79: auth.introspection.endpoint: "introspect" is not a URL; write for example "https://login.example.com"`)
+}
