@@ -101,6 +101,11 @@ func (p *places) search(pkgPath string) string {
 			return existing(filepath.Dir(filepath.FromSlash(file)))
 		}
 	}
+	if pkgPath == "main" {
+		if pkgPath = programPath(); pkgPath == "" {
+			return ""
+		}
+	}
 	for _, known := range slices.Sorted(maps.Keys(p.files)) {
 		p.addModule(filepath.Dir(filepath.FromSlash(p.files[known])))
 	}

@@ -126,6 +126,15 @@ func TestPlacesInnerModuleHasItsPackages(t *testing.T) {
 	require.Equal(t, filepath.Join(root, "app", "cmd", "tool"), p.find("example.com/app/cmd/tool"))
 }
 
+// The package main of a program may have no function that is known.
+func TestPlacesFindTheProgramItself(t *testing.T) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	p := newPlaces("")
+	p.add("github.com/mcpkit/mcpkit-go/jsonrpc", filepath.ToSlash(filepath.Join(filepath.Dir(here), "jsonrpc", "decode.go")))
+	require.Equal(t, here, p.find("main"), "the test of this package is the program")
+}
+
 // With -trimpath, files are named by the import path of their package.
 func TestPlacesIgnoreTrimmedPaths(t *testing.T) {
 	root := write(t, tree)
