@@ -6,9 +6,9 @@ SHELL       := bash
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# The modules of this repository: the library, the benchmarks, the interoperability tests with go-sdk
-# and mcp-go, and a test with echo's JWT middleware.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod interop/gosdk/go.mod interop/mcpgo/go.mod interop/echojwt/go.mod))
+# The modules of this repository: the library, the benchmarks, the tutorial, and tests with other SDKs
+# and routers.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod docs/tutorial/go.mod interop/*/go.mod))
 
 # The time that each benchmark runs. Use `make bench BENCHTIME=5s` for figures to publish.
 BENCHTIME ?= 1s

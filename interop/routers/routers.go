@@ -2,6 +2,8 @@
 // knows the caller. docs/howto/mount-in-other-routers.md shows these functions.
 package routers
 
+//lint:file-ignore U1000 The guide shows these functions, and the tests call them.
+
 import (
 	"net/http"
 
