@@ -270,8 +270,9 @@ func (l *Library) get(ctx context.Context, p getParams) (*getResult, error) {
 // readDir answers resources/directory/read.
 func (l *Library) readDir(ctx context.Context, p uriParams) (*protocol.ListResourcesResult, error) {
 	call := mcpkit.CallFrom(ctx)
+	held := l.held.Load()
 	var children []child
-	for _, c := range l.held.Load().directories[p.URI] {
+	for _, c := range held.directories[p.URI] {
 		if slices.ContainsFunc(c.files, call.CanRead) {
 			children = append(children, c)
 		}
@@ -283,7 +284,7 @@ func (l *Library) readDir(ctx context.Context, p uriParams) (*protocol.ListResou
 	if err != nil {
 		return nil, err
 	}
-	result := &protocol.ListResourcesResult{NextCursor: next}
+	result := &protocol.ListResourcesResult{NextCursor: next, Cache: held.cache}
 	for _, c := range shown {
 		result.Resources = append(result.Resources, c.resource)
 	}

@@ -115,12 +115,12 @@ func TestDirectoriesListTheirChildren(t *testing.T) {
 	read := func(uri string) string {
 		return ask(t, c, "resources/directory/read", fmt.Sprintf(`{"uri":%q}`, uri))
 	}
-	require.JSONEq(t, `{"resources":[{"uri":"skill://acme/docs","name":"docs","mimeType":"inode/directory"}]}`, read("skill://acme"))
-	require.JSONEq(t, `{"resources":[{"uri":"skill://acme/docs/pdf","name":"pdf","mimeType":"inode/directory"}]}`, read("skill://acme/docs"))
-	require.JSONEq(t, `{"resources":[
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[{"uri":"skill://acme/docs","name":"docs","mimeType":"inode/directory"}]}`, read("skill://acme"))
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[{"uri":"skill://acme/docs/pdf","name":"pdf","mimeType":"inode/directory"}]}`, read("skill://acme/docs"))
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[
 		{"uri":"skill://acme/docs/pdf/SKILL.md","name":"pdf","description":"Does pdf","mimeType":"text/markdown","size":48},
 		{"uri":"skill://acme/docs/pdf/a%20b","name":"a b","mimeType":"inode/directory"}]}`, read("skill://acme/docs/pdf"))
-	require.JSONEq(t, `{"resources":[
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[
 		{"uri":"skill://acme/docs/pdf/a%20b/%C3%BCber.md","name":"über.md","mimeType":"text/markdown","size":1},
 		{"uri":"skill://acme/docs/pdf/a%20b/data.bin","name":"data.bin","mimeType":"application/octet-stream","size":2}]}`, read("skill://acme/docs/pdf/a%20b"))
 	for _, uri := range []string{"skill://acme/docs/pdf/SKILL.md", "skill://acme/docs/pdf/", "skill://nobody", "skill:/", "skill://"} {
@@ -358,7 +358,7 @@ func TestSkillsOfOtherCallersAreNotShown(t *testing.T) {
 		skills.FS(files("open/SKILL.md", skillMD("open"), "open/docs/x.md", "x"), skills.Prefix("acme")),
 		skills.FS(files("pay/SKILL.md", skillMD("pay"), "pay/docs/salaries.md", "secret"), skills.Prefix("acme"), skills.Scopes("hr")),
 	))
-	const all = `{"resources":[{"uri":"skill://acme/open","name":"open","mimeType":"inode/directory"},{"uri":"skill://acme/pay","name":"pay","mimeType":"inode/directory"}]}`
+	const all = `{"cacheScope":"private","ttlMs":0,"resources":[{"uri":"skill://acme/open","name":"open","mimeType":"inode/directory"},{"uri":"skill://acme/pay","name":"pay","mimeType":"inode/directory"}]}`
 	hr := dial(t, as{srv, []string{"hr"}})
 	require.Contains(t, ask(t, hr, "skills/list", `{}`), "skill://acme/pay/docs/salaries.md")
 	require.JSONEq(t, all, ask(t, hr, "resources/directory/read", `{"uri":"skill://acme"}`))
@@ -370,7 +370,7 @@ func TestSkillsOfOtherCallersAreNotShown(t *testing.T) {
 		require.Contains(t, list, "skill://acme/open/SKILL.md")
 		require.Contains(t, list, `"cacheScope":"private"`)
 		require.NotContains(t, ask(t, c, "resources/list", `{}`), "pay")
-		require.JSONEq(t, `{"resources":[{"uri":"skill://acme/open","name":"open","mimeType":"inode/directory"}]}`, ask(t, c, "resources/directory/read", `{"uri":"skill://acme"}`))
+		require.JSONEq(t, `{"cacheScope":"private","ttlMs":0,"resources":[{"uri":"skill://acme/open","name":"open","mimeType":"inode/directory"}]}`, ask(t, c, "resources/directory/read", `{"uri":"skill://acme"}`))
 		// The responses are those for names that do not exist.
 		for _, test := range []struct{ method, uri, none string }{
 			{"skills/get", "skill://acme/pay/SKILL.md", "skill://acme/not/SKILL.md"},
@@ -400,7 +400,7 @@ func TestFuncMakesTheTextForEachCaller(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "---\nname: \"day\"\ndescription: \"Today's \\\"report\\\": all\"\n---\n\nFor ann.\n", *r.Contents[0].Text)
 	require.Equal(t, `resources/read "skill://reports/day/SKILL.md": log in first (code -32603)`, ask(t, dial(t, srv), "resources/read", `{"uri":"skill://reports/day/SKILL.md"}`))
-	require.JSONEq(t, `{"resources":[{"uri":"skill://reports/day/SKILL.md","name":"day","description":"Today's \"report\": all","mimeType":"text/markdown"}]}`,
+	require.JSONEq(t, `{"cacheScope":"public","ttlMs":0,"resources":[{"uri":"skill://reports/day/SKILL.md","name":"day","description":"Today's \"report\": all","mimeType":"text/markdown"}]}`,
 		ask(t, c, "resources/directory/read", `{"uri":"skill://reports/day"}`))
 }
 

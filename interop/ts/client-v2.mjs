@@ -1,5 +1,6 @@
 // The adapter of @modelcontextprotocol/client, the second generation: legacy and modern versions.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { SkillsClient } from '@modelcontextprotocol/client/ext/skills';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 import { capabilities, info, record, watchedFetch } from './adapter.mjs';
@@ -22,6 +23,7 @@ export async function connect(server, t) {
     client,
     version: client.getNegotiatedProtocolVersion(),
     streaming: server.url ? streaming : undefined,
+    skills: new SkillsClient(client),
     call: (params, options) => client.callTool(params, options),
     request: (request) => client.request(request, anything),
     on: (method, fn) => (method.startsWith('notifications/') ? client.setNotificationHandler(method, fn) : client.setRequestHandler(method, fn)),

@@ -68,6 +68,12 @@ const checks = [
     assert.equal((await result(fixture, 'resources/list')).resources.length, 4);
     assert.equal((await result(notes, 'resources/templates/list')).resourceTemplates[0].uriTemplate, 'note://{id}');
   }],
+  ['skills/list, skills/get', async () => {
+    const { skills } = await result(fixture, 'skills/list');
+    assert.deepEqual(skills.map((s) => s.uri), ['skill://pdf-processing/SKILL.md']);
+    const { skill } = await result(fixture, 'skills/get', '--uri', skills[0].uri);
+    assert.equal(skill.frontmatter.name, 'pdf-processing');
+  }],
   ['resources/read', async () => {
     assert.equal((await result(notes, 'resources/read', '--uri', 'note://welcome')).contents[0].text, '# Welcome\n\nThis is your first note.');
   }],

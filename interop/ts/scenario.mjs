@@ -8,6 +8,7 @@
 //   received                        every message of the server, in order
 //   errors                          the errors that the client reported
 //   sent()                          resolves when each message of the client has been sent, over HTTP with a status
+//   skills                          the SDK's client of the Skills extension, if it has one
 //   streaming                       a promise that resolves when the GET stream of the session is open (HTTP, legacy)
 //   version, close()
 import assert from 'node:assert/strict';
@@ -24,7 +25,7 @@ const first = (result) => result.content[0].text;
 export async function scenario(adapter, { transport, version, negotiation, fixture, notes }) {
   const modern = version === '2026-07-28';
   const t = { transport, version, modern, negotiation, http: transport === 'http', since: (first) => version >= first };
-  await session(adapter, t, fixture, 'mcpkit-conformance', [tools, questions, progress, logging, changes, resources, prompts, cancellation]);
+  await session(adapter, t, fixture, 'mcpkit-conformance', [tools, questions, progress, logging, changes, resources, skills, prompts, cancellation]);
   if (notes) await session(adapter, t, notes, 'notes', [structured, failures, completion]);
 }
 
@@ -211,6 +212,25 @@ async function resources(t, { client, received }) {
   await check('resources/read: unknown', async () => {
     await assert.rejects(client.readResource({ uri: 'test://nowhere' }), /resource "test:\/\/nowhere" not found/);
     assert.equal(received.at(-1).error.code, t.modern ? -32602 : -32002);
+  });
+}
+
+async function skills(t, { skills }) {
+  if (!skills) return; // this SDK has no skills
+  await check('skills: list, get, read, directories', async () => {
+    assert.ok(skills.supported && skills.directoryRead);
+    const { skills: listed } = await skills.list();
+    assert.deepEqual(listed.map((s) => s.uri), ['skill://pdf-processing/SKILL.md']);
+    const { skill } = await skills.get(listed[0].uri);
+    assert.deepEqual(skill, listed[0]);
+    const main = await skills.read(skill);
+    assert.ok(main.verified && main.body.includes('# PDF processing'));
+    assert.deepEqual(main.frontmatter, skill.frontmatter);
+    const forms = await skills.read(skill, 'references/FORMS.md');
+    assert.ok(forms.verified && forms.text.startsWith('# Forms'));
+    const { resources } = await skills.readDirectory('skill://pdf-processing');
+    assert.deepEqual(resources.map((r) => [r.name, r.mimeType]), [['pdf-processing', 'text/markdown'], ['references', 'inode/directory']]);
+    await assert.rejects(skills.get('skill://nothing/SKILL.md'), (e) => e.code === -32602);
   });
 }
 
