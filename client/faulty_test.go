@@ -9,23 +9,23 @@ import (
 	"github.com/mcpkit/mcpkit-go/client"
 )
 
-// A response that is at fault ends its call at once, with an error that says what is wrong: it is
-// not left to the timeout, and it is not answered.
+// A malformed response ends its call at once with an error that says what is wrong. The call does not
+// wait for its timeout, and the client does not answer the response.
 func TestAFaultyResponseEndsItsCall(t *testing.T) {
 	for _, test := range []struct{ name, response, err string }{
-		{"nested too deep", `{"jsonrpc":"2.0","id":$ID,"result":{"x":` + strings.Repeat("[", 3000) + strings.Repeat("]", 3000) + `}}`, "nested deeper than"},
+		{"nested too deeply", `{"jsonrpc":"2.0","id":$ID,"result":{"x":` + strings.Repeat("[", 3000) + strings.Repeat("]", 3000) + `}}`, "nested deeper than"},
 		{"Result", `{"jsonrpc":"2.0","id":$ID,"Result":{}}`, `member "Result" differs from "result" only by case`},
 		{"neither result nor error", `{"jsonrpc":"2.0","id":$ID}`, "it has "},
 		{"result and error", `{"jsonrpc":"2.0","id":$ID,"result":{},"error":{"code":1,"message":"m"}}`, "it has a result and an error"},
 		{"bad UTF-8", `{"jsonrpc":"2.0","id":$ID,"result":{"x":"` + "\xff" + `"}}`, "invalid JSON"},
 		{"another version of JSON-RPC", `{"jsonrpc":"1.0","id":$ID,"result":{}}`, `jsonrpc must be "2.0"`},
-		{"an error that is none", `{"jsonrpc":"2.0","id":$ID,"error":"no"}`, "error"},
+		{"an invalid error", `{"jsonrpc":"2.0","id":$ID,"error":"no"}`, "error"},
 		{"a result twice", `{"jsonrpc":"2.0","id":$ID,"result":{},"result":{}}`, `member "result" is there twice`},
 		{"the id last", `{"jsonrpc":"2.0","Result":{},"id":$ID}`, `member "Result" differs from "result" only by case`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			onEveryStage(t, func(t *testing.T, s stage, p *puppet, c *client.Client) {
-				if s.name == "memory" { // where responses are values
+				if s.name == "memory" { // its responses are values
 					return
 				}
 				call := ask(t.Context(), c)
@@ -40,7 +40,7 @@ func TestAFaultyResponseEndsItsCall(t *testing.T) {
 				require.ErrorContains(t, got.err, test.err)
 				require.NotErrorIs(t, got.err, client.ErrRejected)
 				next := ask(t.Context(), c)
-				for r = <-p.heard; r.IsNotification(); r = <-p.heard { // the stream that was left, in modern versions over HTTP
+				for r = <-p.heard; r.IsNotification(); r = <-p.heard { // the cancellation of the stream, in modern versions over HTTP
 				}
 				p.answer(r, "next")
 				require.Equal(t, told{"next", nil}, <-next)

@@ -161,7 +161,7 @@ func TestAFloodOfNotificationsUsesLimitedMemory(t *testing.T) {
 		"unknown notifications": func(_ int, _ jsonrpc.ID, filler string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/x","params":{"x":"%s"}}`, filler)
 		},
-		"responses to nobody": func(n int, _ jsonrpc.ID, filler string) string {
+		"responses to unknown requests": func(n int, _ jsonrpc.ID, filler string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":"r%d","result":{"x":"%s"}}`, n, filler)
 		},
 	} {

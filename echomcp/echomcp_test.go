@@ -338,7 +338,7 @@ func (m mapClaims) GetIssuer() (string, error)  { return m.text("iss") }
 func (m mapClaims) text(name string) (string, error) {
 	s, ok := m[name].(string)
 	if m[name] != nil && !ok {
-		return "", fmt.Errorf("%s is no string", name)
+		return "", fmt.Errorf("%s is not a string", name)
 	}
 	return s, nil
 }
@@ -367,7 +367,7 @@ func TestPrincipalOfTheUserOfTheApp(t *testing.T) {
 		want *oauth.Principal
 		warn string
 	}{
-		{name: "nobody"},
+		{name: "no user"},
 		{name: "a principal", user: given, want: given},
 		{name: "map claims", user: &token{Valid: true, Claims: mapClaims{"sub": "ada", "iss": "https://as", "client_id": "c", "scope": "a b", "exp": 1790000000.0}},
 			want: &oauth.Principal{Subject: "ada", Issuer: "https://as", ClientID: "c", Scopes: []string{"a", "b"}, Expires: exp,

@@ -128,7 +128,7 @@ func TestRequestsInFlightFinish(t *testing.T) {
 	require.NoError(t, <-s.over)
 	require.Empty(t, s.log.String())
 	_, err := s.http.Get(s.url + "/mcp")
-	require.Error(t, err, "nobody listens any more")
+	require.Error(t, err, "the listener is closed")
 }
 
 func TestUnfinishedRequestsAreCancelledAndGetResponses(t *testing.T) {

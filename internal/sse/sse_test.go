@@ -66,7 +66,7 @@ func TestReader(t *testing.T) {
 		{"no space after the colon", "data:a:b\n\n", []Event{{Data: []byte("a:b")}}},
 		{"field without colon", "data\n\n", []Event{{Data: []byte{}}}},
 		{"type", "event: endpoint\ndata: /x\n\n", []Event{{Type: "endpoint", Data: []byte("/x")}}},
-		{"type alone is no event", "event: endpoint\n\ndata: 1\n\n", []Event{{Data: []byte("1")}}},
+		{"a type alone is not an event", "event: endpoint\n\ndata: 1\n\n", []Event{{Data: []byte("1")}}},
 		{"id stays", "id: 1\ndata: a\n\ndata: b\n\n", []Event{{ID: "1", Data: []byte("a")}, {ID: "1", Data: []byte("b")}}},
 		{"priming has an id and empty data", "id: 3-0\nretry: 500\ndata: \n\n",
 			[]Event{{ID: "3-0", Data: []byte{}, Retry: 500 * time.Millisecond, HasRetry: true}}},

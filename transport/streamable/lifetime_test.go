@@ -185,9 +185,9 @@ func TestCancelledRequestGetsNoResponse(t *testing.T) {
 	}
 	s := serve(t, script{"wait": answer, "talk": answer}, nil)
 	for _, test := range []struct {
-		name, revision, request string
-		status                  int
-		want                    string
+		name, version, request string
+		status                 int
+		want                   string
 	}{
 		{"before anything is sent", "2025-06-18", call1(7, "wait"), http.StatusAccepted, ""},
 		{"on an open stream", "2025-06-18", call1(7, "talk"), http.StatusOK, "event: message\nid: 1-1\ndata: " + progress1 + "\n\nevent: message\nid: 1-2\ndata: " + progress2 + "\n\n"},
@@ -195,7 +195,7 @@ func TestCancelledRequestGetsNoResponse(t *testing.T) {
 		{"in a batch of several", "2025-03-26", `[` + call1(1, "echo") + `,` + call1(7, "wait") + `]`, http.StatusOK, `[{"jsonrpc":"2.0","id":1,"result":{"a":1}}]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := s.legacy(test.revision)
+			c := s.legacy(test.version)
 			reply := c.background(t.Context(), test.request)
 			<-started
 			c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
@@ -513,5 +513,5 @@ func TestPanicOfAHandlerEndsItsExchangeAlone(t *testing.T) {
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	}
 	c.works()
-	require.NoError(t, s.handler.Shutdown(t.Context()), "nothing is in flight any more")
+	require.NoError(t, s.handler.Shutdown(t.Context()), "nothing is in flight")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpkit/mcpkit-go/transport"
 )
 
-// A session is the state of one legacy client. It has no goroutine of its own.
+// A session is the state of one legacy client. It has no goroutine.
 type session struct {
 	*transport.Session
 	h *Handler

@@ -59,7 +59,7 @@ type stream struct {
 
 	stuck bool          // the store has not returned from the last append
 	taken bool          // a connection writes the stream
-	freed chan struct{} // closed when that connection ends; nil while nobody waits
+	freed chan struct{} // closed when that connection ends; nil while no connection waits for that
 	wake  chan struct{} // wakes the GET that writes the stream; nil if a POST writes it
 }
 
