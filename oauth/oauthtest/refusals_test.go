@@ -243,10 +243,10 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 		}, nil, "invalid_grant: the code_verifier does not match the code_challenge"},
 		{"another resource", func() url.Values {
 			return with(redeem(with(authorization(), "resource", "https://a.example/")), "resource", "https://b.example/")
-		}, nil, `invalid_target: the resource "https://b.example/" was not granted`},
+		}, nil, `invalid_target: only the resources ["https://a.example/"] were granted`},
 		{"more scopes", func() url.Values {
 			return with(redeem(with(authorization(), "scope", "read")), "scope", "read write")
-		}, nil, `invalid_scope: the scope "write" was not granted`},
+		}, nil, `invalid_scope: only the scopes ["read"] were granted`},
 		{"a code that is bound", func() url.Values { return redeem(with(authorization(), "dpop_jkt", "x")) }, nil, "invalid_dpop_proof: the code is bound to another key"},
 		{"an invalid proof", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x"}, "invalid_dpop_proof: the proof is not a signed JWT"},
 		{"two proofs", func() url.Values { return redeem(authorization()) }, []string{"DPoP", "x", "DPoP", "x"}, "invalid_dpop_proof: the request has more than one proof"},

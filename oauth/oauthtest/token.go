@@ -188,18 +188,14 @@ func (s *Server) renew(r *request) (*answer, error) {
 func (s *Server) give(g *grant, r *request) (*answer, error) {
 	scopes, resources := g.scopes, g.resources
 	if asked := strings.Fields(r.form.Get("scope")); len(asked) > 0 {
-		for _, scope := range asked {
-			if !slices.Contains(scopes, scope) {
-				return nil, refuse("invalid_scope", "the scope %q was not granted", scope)
-			}
+		if !contains(scopes, asked) {
+			return nil, refuse("invalid_scope", "only the scopes %q were granted", scopes)
 		}
 		scopes = asked
 	}
 	if asked := r.form["resource"]; len(asked) > 0 {
-		for _, resource := range asked {
-			if len(resources) > 0 && !slices.Contains(resources, resource) {
-				return nil, refuse("invalid_target", "the resource %q was not granted", resource)
-			}
+		if len(resources) > 0 && !contains(resources, asked) {
+			return nil, refuse("invalid_target", "only the resources %q were granted", resources)
 		}
 		if err := s.checkTarget(nil, asked); err != nil {
 			return nil, err
@@ -292,12 +288,7 @@ func (s *Server) forAssertion(r *request) (*answer, error) {
 
 // contains reports whether all contains every element of asked.
 func contains(all, asked []string) bool {
-	for _, one := range asked {
-		if !slices.Contains(all, one) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(asked, func(one string) bool { return !slices.Contains(all, one) })
 }
 
 // exchange exchanges a token of this server (RFC 8693): for an ID-JAG, if the audience names an
