@@ -57,28 +57,19 @@ func (s *Server) define(d *draft, def *definition) error {
 
 // injection provides the parameters that are not arguments.
 func (s *Server) injection(o *reflectx.FuncOptions, logs *bool) {
-	var (
-		typeCall   = reflect.TypeFor[*Call]()
-		typeLogger = reflect.TypeFor[*slog.Logger]()
-		typeWho    = reflect.TypeFor[*oauth.Principal]()
-	)
+	ofCall := map[reflect.Type]func(*Call) any{
+		reflect.TypeFor[*Call]():            func(c *Call) any { return c },
+		reflect.TypeFor[*slog.Logger]():     func(c *Call) any { return c.Logger() },
+		reflect.TypeFor[*oauth.Principal](): func(c *Call) any { return c.principal },
+	}
 	o.Inject = func(t reflect.Type) (reflectx.Injector, bool) {
-		switch {
-		case t == typeCall:
-			*logs = true
+		if of := ofCall[t]; of != nil {
+			*logs = *logs || t != reflect.TypeFor[*oauth.Principal]()
 			return func(ctx context.Context) (reflect.Value, func(), error) {
-				return reflect.ValueOf(CallFrom(ctx)), nil, nil
+				return reflect.ValueOf(of(CallFrom(ctx))), nil, nil
 			}, true
-		case t == typeLogger:
-			*logs = true
-			return func(ctx context.Context) (reflect.Value, func(), error) {
-				return reflect.ValueOf(CallFrom(ctx).Logger()), nil, nil
-			}, true
-		case t == typeWho:
-			return func(ctx context.Context) (reflect.Value, func(), error) {
-				return reflect.ValueOf(CallFrom(ctx).principal), nil, nil
-			}, true
-		case isHeader(t):
+		}
+		if isHeader(t) {
 			return func(ctx context.Context) (reflect.Value, func(), error) {
 				return reflect.ValueOf(CallFrom(ctx).peer.Header()).Convert(t), nil, nil
 			}, true
