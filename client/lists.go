@@ -107,28 +107,28 @@ func (c *Client) page(ctx context.Context, method string, cursor *string, into a
 
 // GetPrompt returns the messages of a prompt.
 func (c *Client) GetPrompt(ctx context.Context, name string, args map[string]string, opts ...CallOption) (*protocol.GetPromptResult, error) {
-	raw, err := c.do(ctx, request{
+	return fetch[protocol.GetPromptResult](ctx, c, request{
 		method: protocol.MethodPromptsGet, name: name, params: &protocol.GetPromptParams{Name: name, Arguments: args}, asks: true, reads: true,
 	}, opts)
+}
+
+// fetch sends r and decodes the result.
+func fetch[Result any](ctx context.Context, c *Client, r request, opts []CallOption) (*Result, error) {
+	raw, err := c.do(ctx, r, opts)
 	if err != nil {
 		return nil, err
 	}
-	r := new(protocol.GetPromptResult)
-	return r, decodeResult(protocol.MethodPromptsGet, raw, r)
+	result := new(Result)
+	return result, decodeResult(r.method, raw, result)
 }
 
 // ReadResource returns the contents of a resource. If the server reports that there is no such
 // resource, as the specification says, [protocol.IsResourceNotFound] is true for the error.
 func (c *Client) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*protocol.ReadResourceResult, error) {
-	raw, err := c.do(ctx, request{
+	return fetch[protocol.ReadResourceResult](ctx, c, request{
 		method: protocol.MethodResourcesRead, name: uri, params: &protocol.ReadResourceParams{URI: uri}, asks: true, reads: true,
 		key: protocol.MethodResourcesRead + "\x00" + uri,
 	}, opts)
-	if err != nil {
-		return nil, err
-	}
-	r := new(protocol.ReadResourceResult)
-	return r, decodeResult(protocol.MethodResourcesRead, raw, r)
 }
 
 // Complete requests completions of an argument of a prompt or a resource template. Known holds the
@@ -138,12 +138,8 @@ func (c *Client) Complete(ctx context.Context, ref protocol.CompletionRef, argum
 	if known != nil && c.Version() >= protocol.V20250618 {
 		p.Context = &protocol.CompletionContext{Arguments: known}
 	}
-	raw, err := c.do(ctx, request{method: protocol.MethodCompletionComplete, params: p, reads: true}, opts)
+	r, err := fetch[protocol.CompleteResult](ctx, c, request{method: protocol.MethodCompletionComplete, params: p, reads: true}, opts)
 	if err != nil {
-		return nil, err
-	}
-	r := new(protocol.CompleteResult)
-	if err := decodeResult(protocol.MethodCompletionComplete, raw, r); err != nil {
 		return nil, err
 	}
 	return &r.Completion, nil

@@ -21,11 +21,6 @@ func (h *Handler) caller(r *http.Request) admission.Key {
 	return admission.Caller(r, h.opts.TrustedProxies)
 }
 
-// busy refuses a request that exceeds a limit.
-func busy(text string) *refusal {
-	return refuse(http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "%s", text)
-}
-
 // admit counts a request as in flight, or refuses it and returns false. The caller gives the place
 // back.
 func (p *post) admit(req *jsonrpc.Request, listens bool) (place, bool) {
@@ -40,7 +35,6 @@ func (p *post) admit(req *jsonrpc.Request, listens bool) (place, bool) {
 	if req != nil {
 		id = req.ID
 	}
-	p.w.Header().Set("Retry-After", "1")
 	busy(text).writeTo(p.w, id)
 	return place{}, false
 }

@@ -41,7 +41,6 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	if caller := h.caller(r); h.listening.Spend(caller, 1) {
 		defer h.listening.Return(caller, 1)
 	} else {
-		w.Header().Set("Retry-After", "1")
 		busy(busyListens).write(w)
 		return
 	}

@@ -36,20 +36,13 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	if bad != nil {
 		httpserve.Discard(w, r)
 		if bad.Status == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", "1")
+			busy(bad.Text).write(w)
+			return
 		}
-		refuse(bad.Status, bodyCode(bad), "%s", bad.Text).write(w)
+		refuse(bad.Status, jsonrpc.CodeInvalidRequest, "%s", bad.Text).write(w)
 		return
 	}
 	p.serveMessage(body)
-}
-
-// bodyCode returns the JSON-RPC code for a body that was not read.
-func bodyCode(bad *httpserve.BodyError) int {
-	if bad.Status == http.StatusServiceUnavailable {
-		return jsonrpc.CodeInternalError
-	}
-	return jsonrpc.CodeInvalidRequest
 }
 
 // serveMessage handles the body of a POST.
@@ -190,8 +183,9 @@ func (p *post) refuseSession(id jsonrpc.ID) {
 		shuttingDown(p.w, id)
 		return
 	}
-	p.w.Header().Set("Retry-After", "60")
-	refuse(http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "too many sessions; try again later").writeTo(p.w, id)
+	full := busy("too many sessions; try again later")
+	full.retry = time.Minute
+	full.writeTo(p.w, id)
 }
 
 // serveInSession handles a legacy request in its session. It continues when the client disconnects,
@@ -272,8 +266,7 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func shuttingDown(w http.ResponseWriter, id jsonrpc.ID) {
-	w.Header().Set("Retry-After", "1")
-	refuse(http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "server is shutting down").writeTo(w, id)
+	busy("server is shutting down").writeTo(w, id)
 }
 
 // A silent Peer belongs to a request whose reply must not begin before its response.

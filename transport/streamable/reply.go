@@ -45,10 +45,16 @@ func putBuffer(b *[]byte) {
 type refusal struct {
 	status int
 	err    *jsonrpc.Error
+	retry  time.Duration // 0 for no retry time
 }
 
 func refuse(status, code int, format string, args ...any) *refusal {
-	return &refusal{status, jsonrpc.Errorf(code, format, args...)}
+	return &refusal{status: status, err: jsonrpc.Errorf(code, format, args...)}
+}
+
+// busy refuses a request that exceeds a limit or comes during the shutdown.
+func busy(text string) *refusal {
+	return &refusal{http.StatusServiceUnavailable, jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", text), retryBusy}
 }
 
 func invalidRequest(format string, args ...any) *jsonrpc.Error {
@@ -58,7 +64,7 @@ func invalidRequest(format string, args ...any) *jsonrpc.Error {
 func (f *refusal) write(w http.ResponseWriter) { f.writeTo(w, jsonrpc.ID{}) }
 
 func (f *refusal) writeTo(w http.ResponseWriter, id jsonrpc.ID) {
-	writeBad(w, &jsonrpc.Response{ID: id, Error: f.err, HTTPStatus: f.status})
+	writeBad(w, &jsonrpc.Response{ID: id, Error: f.err, HTTPStatus: f.status, RetryAfter: f.retry})
 }
 
 func writeError(w http.ResponseWriter, status int, err *jsonrpc.Error) {
@@ -71,6 +77,7 @@ func writeBad(w http.ResponseWriter, resp *jsonrpc.Response) {
 	if status == 0 {
 		status = http.StatusBadRequest
 	}
+	setRetry(w, resp)
 	buf := getBuffer()
 	*buf = jsonrpc.AppendResponse(*buf, resp)
 	_ = writeBody(w, status, *buf, new([1]string))
@@ -91,22 +98,22 @@ func writeBody(w http.ResponseWriter, status int, body []byte, length *[1]string
 // writeReply writes resp as a JSON reply.
 func (p *post) writeReply(resp *jsonrpc.Response) {
 	if resp.Stream != nil {
-		p.setHeader(resp)
+		setRetry(p.w, resp)
 		writeStreamed(p.w, p.r, cmp.Or(resp.HTTPStatus, http.StatusOK), resp)
 		return
 	}
 	resp = p.afford(resp)
-	p.setHeader(resp)
+	setRetry(p.w, resp)
 	buf := getBuffer()
 	defer putBuffer(buf)
 	*buf = jsonrpc.AppendResponse(*buf, resp)
 	p.writeTimed(cmp.Or(resp.HTTPStatus, http.StatusOK), *buf)
 }
 
-// setHeader adds the header fields for resp.
-func (p *post) setHeader(resp *jsonrpc.Response) {
+// setRetry adds the header field with the retry time of resp.
+func setRetry(w http.ResponseWriter, resp *jsonrpc.Response) {
 	if resp.RetryAfter > 0 {
-		p.w.Header().Set("Retry-After", wholeSeconds(resp.RetryAfter))
+		w.Header().Set("Retry-After", wholeSeconds(resp.RetryAfter))
 	}
 }
 

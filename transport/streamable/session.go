@@ -73,7 +73,7 @@ func (s *session) beginCall(c *ledger.Call, ctx context.Context, req *jsonrpc.Re
 	case <-s.done:
 		return sessionOver()
 	default:
-		return &refusal{http.StatusBadRequest, err}
+		return &refusal{status: http.StatusBadRequest, err: err}
 	}
 }
 
