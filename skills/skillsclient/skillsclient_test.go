@@ -1,14 +1,10 @@
 package skillsclient_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -21,8 +17,6 @@ import (
 	"github.com/mcpkit/mcpkit-go/mcpkit"
 	"github.com/mcpkit/mcpkit-go/skills"
 	"github.com/mcpkit/mcpkit-go/skills/skillsclient"
-	"github.com/mcpkit/mcpkit-go/transport/stdio"
-	"github.com/mcpkit/mcpkit-go/transport/streamable"
 )
 
 func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
@@ -31,7 +25,7 @@ const main = "---\nname: pdf\ndescription: Fill PDF forms\nmetadata:\n  version:
 
 func dial(t *testing.T, srv *mcpkit.Server) *client.Client {
 	t.Helper()
-	c, err := client.Dial(t.Context(), srv)
+	c, err := client.Dial(t.Context(), srv, client.Timeout(0))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
@@ -282,9 +276,9 @@ func TestGetRefusesAnotherSkill(t *testing.T) {
 	require.EqualError(t, err, `skillsclient: the server returned the skill "skill://pdf/SKILL.md" for "skill://doc/SKILL.md"`)
 }
 
-func TestDynamicSkillsAreReadUpToTheLimit(t *testing.T) {
+func TestDynamicSkillsHaveNoDigests(t *testing.T) {
 	l := &liar{entries: []string{entryOf(frontMatter, `"dynamic"`)}, files: map[string]string{
-		"skill://pdf/SKILL.md": main, "skill://pdf/a b.md": "x", "skill://pdf/large": strings.Repeat("x", 9<<20),
+		"skill://pdf/SKILL.md": main, "skill://pdf/a b.md": "x",
 	}}
 	s, err := skillsclient.Get(t.Context(), l.serve(t), "skill://pdf/SKILL.md")
 	require.NoError(t, err)
@@ -296,10 +290,6 @@ func TestDynamicSkillsAreReadUpToTheLimit(t *testing.T) {
 	require.Equal(t, "x", string(text))
 	_, err = loaded.Read(t.Context(), "../pay/SKILL.md")
 	require.ErrorAs(t, err, new(*skillsclient.VerificationError))
-	_, err = loaded.Read(t.Context(), "large")
-	require.NoError(t, err)
-	_, err = loaded.Read(t.Context(), "large")
-	require.EqualError(t, err, "skillsclient: more than 16777216 bytes of the dynamic skill skill://pdf/SKILL.md were read")
 }
 
 func TestServersWithoutSkillsAreNotAsked(t *testing.T) {
@@ -314,37 +304,4 @@ func TestServersWithoutSkillsAreNotAsked(t *testing.T) {
 	for _, err := range skillsclient.ReadDir(t.Context(), (&liar{}).serve(t), "skill://pdf") {
 		require.ErrorIs(t, err, skillsclient.ErrNotOffered, "directories")
 	}
-}
-
-// A file may be as large as a skill, and be binary, on every transport.
-func TestTheLargestFilesAreRead(t *testing.T) {
-	large := make([]byte, 16<<20-len(main))
-	for i := range large {
-		large[i] = byte(i * 7)
-	}
-	srv, err := mcpkit.New(nil, skills.FS(fstest.MapFS{"pdf/SKILL.md": {Data: []byte(main)}, "pdf/large.bin": {Data: large}}))
-	require.NoError(t, err)
-	handler := streamable.NewHandler(srv, nil)
-	web := httptest.NewServer(handler)
-	defer web.Close()
-	defer handler.Close()
-	near, far := net.Pipe()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	// Ends with ctx.
-	go func() { ended <- srv.Serve(ctx, stdio.NewIO(far, far, nil)) }()
-	for _, target := range []any{web.URL, io.ReadWriteCloser(near)} {
-		c, err := client.Dial(t.Context(), target, client.MaxMessageBytes(32<<20), client.Timeout(0))
-		require.NoError(t, err)
-		s, err := skillsclient.Get(t.Context(), c, "skill://pdf/SKILL.md")
-		require.NoError(t, err)
-		loaded, err := s.Load(t.Context())
-		require.NoError(t, err)
-		text, err := loaded.Read(t.Context(), "large.bin")
-		require.NoError(t, err)
-		require.True(t, bytes.Equal(large, text))
-		require.NoError(t, c.Close())
-	}
-	stop()
-	<-ended
 }
